@@ -1,0 +1,13 @@
+//! Where bytes live: regions that own them, maps, positional reads, files that appear whole or not at all.
+//!
+//! Unix, Windows and macOS differ only in this folder.
+
+pub mod atomic;
+pub mod map;
+pub mod pread;
+mod region;
+
+pub use atomic::AtomicFile;
+pub use map::Map;
+pub use pread::ReadAt;
+pub use region::Region;
