@@ -2,7 +2,12 @@
 
 pub mod crc;
 pub mod error;
+pub mod example;
 pub mod frame;
 pub mod io;
+mod record;
+mod wire;
 
 pub use error::{At, Error, ErrorKind, Place, Result};
+pub use example::{BytesList, Example, Feature, FeatureList, FloatList, Int64List, Kind, SequenceExample};
+pub use record::Record;

@@ -1,0 +1,270 @@
+//! One feature: a list of one of three kinds, or nothing.
+
+use super::list::{BytesList, FloatList, Int64List};
+use super::source::{Source, Walk};
+use crate::error::{FeatureError, WireErrorKind};
+use crate::wire::{Fault, Reader, Value, count_floats, count_varints};
+use std::fmt;
+
+/// The kinds of list a feature can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// Byte strings.
+    Bytes,
+    /// 32-bit floats.
+    Float,
+    /// 64-bit signed integers.
+    Int64,
+}
+
+impl Kind {
+    /// `bytes`, `float` or `int64`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Bytes => "bytes",
+            Kind::Float => "float",
+            Kind::Int64 => "int64",
+        }
+    }
+
+    #[inline]
+    fn of_field(number: u32) -> Option<Kind> {
+        match number {
+            1 => Some(Kind::Bytes),
+            2 => Some(Kind::Float),
+            3 => Some(Kind::Int64),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A feature of an example, checked and counted. `Copy`.
+///
+/// `None` is a feature that is there without a kind, which is not the same as a list without values.
+#[derive(Clone, Copy, Default)]
+pub enum Feature<'a> {
+    /// No kind is set.
+    #[default]
+    None,
+    /// Byte strings.
+    Bytes(BytesList<'a>),
+    /// 32-bit floats.
+    Float(FloatList<'a>),
+    /// 64-bit signed integers.
+    Int64(Int64List<'a>),
+}
+
+impl<'a> Feature<'a> {
+    /// The kind, if one is set.
+    pub fn kind(self) -> Option<Kind> {
+        match self {
+            Feature::None => None,
+            Feature::Bytes(_) => Some(Kind::Bytes),
+            Feature::Float(_) => Some(Kind::Float),
+            Feature::Int64(_) => Some(Kind::Int64),
+        }
+    }
+
+    /// Number of values; 0 without a kind.
+    pub fn len(self) -> usize {
+        match self {
+            Feature::None => 0,
+            Feature::Bytes(list) => list.len(),
+            Feature::Float(list) => list.len(),
+            Feature::Int64(list) => list.len(),
+        }
+    }
+
+    /// Whether there is no value.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The byte strings.
+    ///
+    /// # Errors
+    /// What the feature is instead.
+    #[inline]
+    pub fn bytes(self) -> Result<BytesList<'a>, FeatureError> {
+        match self {
+            Feature::Bytes(list) => Ok(list),
+            other => Err(other.unlike(Kind::Bytes)),
+        }
+    }
+
+    /// The floats.
+    ///
+    /// # Errors
+    /// What the feature is instead.
+    #[inline]
+    pub fn float(self) -> Result<FloatList<'a>, FeatureError> {
+        match self {
+            Feature::Float(list) => Ok(list),
+            other => Err(other.unlike(Kind::Float)),
+        }
+    }
+
+    /// The integers.
+    ///
+    /// # Errors
+    /// What the feature is instead.
+    #[inline]
+    pub fn int64(self) -> Result<Int64List<'a>, FeatureError> {
+        match self {
+            Feature::Int64(list) => Ok(list),
+            other => Err(other.unlike(Kind::Int64)),
+        }
+    }
+
+    #[cold]
+    fn unlike(self, expected: Kind) -> FeatureError {
+        let expected = expected.name();
+        match self.kind() {
+            None => FeatureError::NoKind { expected },
+            Some(found) => FeatureError::WrongKind { expected, found: found.name() },
+        }
+    }
+
+    /// Checks and counts a feature whose message lies `depth` levels below the payload.
+    #[inline]
+    pub(super) fn check(source: Source<'a>, depth: u8) -> Result<Feature<'a>, Fault> {
+        if let Source::One(message) = source {
+            if message.is_empty() {
+                return Ok(Feature::None);
+            }
+            if let Some(feature) = Feature::canonical(message)? {
+                return Ok(feature);
+            }
+        }
+        Feature::general(source, depth)
+    }
+
+    /// The shape that every encoder writes: one list, and in it one chunk (or nothing) if it is of numbers.
+    #[inline]
+    fn canonical(message: &'a [u8]) -> Result<Option<Feature<'a>>, Fault> {
+        let mut feature = Reader::new(message, 0);
+        let kind = match message {
+            [0x0a, ..] => return Ok(None),
+            [0x12, ..] => Kind::Float,
+            [0x1a, ..] => Kind::Int64,
+            _ => return Ok(None),
+        };
+        feature.eat(message[0]);
+        let (Ok(message), true) = (feature.len_delimited(), feature.is_empty()) else { return Ok(None) };
+        let mut list = Reader::new(message, 0);
+        let chunk = if list.eat(0x0a) {
+            match list.len_delimited() {
+                Ok(chunk) if list.is_empty() => chunk,
+                _ => return Ok(None),
+            }
+        } else if list.is_empty() {
+            &[]
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(match kind {
+            Kind::Int64 => Feature::Int64(Int64List::chunk(chunk, count_varints(chunk)?)),
+            _ => Feature::Float(FloatList::chunk(chunk, count_floats(chunk)?)),
+        }))
+    }
+
+    /// Whatever protobuf allows: members that repeat and replace each other, values in any mixture.
+    fn general(source: Source<'a>, depth: u8) -> Result<Feature<'a>, Fault> {
+        let mut kind = None;
+        // Members seen, and those of them before the last change of kind.
+        let (mut members, mut skip) = (0, 0);
+        let mut found = Found::default();
+        for mut feature in source.messages(depth) {
+            while let Some((number, value)) = feature.next()? {
+                let (Some(member), Value::Len(list)) = (Kind::of_field(number), value) else { continue };
+                if kind != Some(member) {
+                    (kind, skip, found) = (Some(member), members, Found::default());
+                }
+                members += 1;
+                found.lists += 1;
+                found.list = list;
+                found.read(member, feature.nested(list))?;
+            }
+        }
+        let walk = Walk::new(source, skip);
+        let chunk = found.is_chunk().then_some(found.chunk);
+        Ok(match kind {
+            None => Feature::None,
+            Some(Kind::Bytes) => {
+                let one = (found.lists == 1).then_some(found.list);
+                Feature::Bytes(BytesList::checked(one, walk, found.count))
+            }
+            Some(Kind::Float) => Feature::Float(FloatList::checked(chunk, walk, found.count)),
+            Some(Kind::Int64) => Feature::Int64(Int64List::checked(chunk, walk, found.count)),
+        })
+    }
+}
+
+/// What the lists of one kind were found to hold.
+#[derive(Default)]
+struct Found<'a> {
+    count: usize,
+    lists: usize,
+    list: &'a [u8],
+    /// Chunks with something in them, the last of them, and values outside of chunks.
+    chunks: usize,
+    chunk: &'a [u8],
+    unpacked: usize,
+}
+
+impl<'a> Found<'a> {
+    /// All values lie in one chunk (or there are none).
+    fn is_chunk(&self) -> bool {
+        self.chunks <= 1 && self.unpacked == 0
+    }
+
+    fn read(&mut self, kind: Kind, mut list: Reader<'a>) -> Result<(), Fault> {
+        while let Some((number, value)) = list.next()? {
+            if number != 1 {
+                continue;
+            }
+            // A field of another wire type is an unknown one, and skipped (W5).
+            match (kind, value) {
+                (Kind::Bytes, Value::Len(_)) => self.count += 1,
+                (Kind::Int64, Value::Len(chunk)) => self.chunk(chunk, count_varints(chunk)?),
+                (Kind::Float, Value::Len(chunk)) => self.chunk(chunk, count_floats(chunk)?),
+                (Kind::Int64, Value::Varint(_)) | (Kind::Float, Value::Fixed32(_)) => {
+                    self.count += 1;
+                    self.unpacked += 1;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn chunk(&mut self, chunk: &'a [u8], count: usize) {
+        if !chunk.is_empty() {
+            self.chunk = chunk;
+            self.chunks += 1;
+            self.count += count;
+        }
+    }
+}
+
+impl fmt::Debug for Feature<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Feature::None => f.write_str("None"),
+            Feature::Bytes(list) => list.fmt(f),
+            Feature::Float(list) => list.fmt(f),
+            Feature::Int64(list) => list.fmt(f),
+        }
+    }
+}
+
+/// A key as text.
+pub(super) fn utf8(key: &[u8]) -> Result<&str, Fault> {
+    std::str::from_utf8(key).map_err(|_| Fault::new(WireErrorKind::Utf8, key))
+}

@@ -1,0 +1,454 @@
+//! The three lists: `Copy` views that were checked and counted when they were looked up.
+
+use super::source::{Values, Walk};
+use crate::error::{ErrorKind, Result};
+use crate::wire::{Reader, Value};
+use std::fmt;
+use std::iter::FusedIterator;
+
+/// Where the values are. Each list keeps the bytes, never a copy.
+#[derive(Clone, Copy)]
+enum Repr<'a> {
+    /// Numbers: one packed chunk. Byte strings: one list message.
+    One(&'a [u8]),
+    /// Anything else that protobuf allows.
+    Walk(Walk<'a>),
+}
+
+fn copy_len(list: usize, buf: usize) -> Result<()> {
+    match list == buf {
+        true => Ok(()),
+        false => Err(ErrorKind::WrongLen { expected: list, found: buf }.into()),
+    }
+}
+
+/// How many values `Debug` shows.
+const SHOWN: usize = 8;
+
+fn debug_list<T: fmt::Debug>(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    values: impl Iterator<Item = T>,
+    len: usize,
+) -> fmt::Result {
+    write!(f, "{name}[")?;
+    for (k, value) in values.take(SHOWN).enumerate() {
+        if k > 0 {
+            f.write_str(", ")?;
+        }
+        value.fmt(f)?;
+    }
+    match len.saturating_sub(SHOWN) {
+        0 => f.write_str("]"),
+        more => write!(f, ", .. {more} more]"),
+    }
+}
+
+// ---- int64 ----
+
+/// A list of 64-bit integers. `Copy`; decoded as it is iterated.
+#[derive(Clone, Copy)]
+pub struct Int64List<'a> {
+    repr: Repr<'a>,
+    len: usize,
+}
+
+impl<'a> Int64List<'a> {
+    #[inline]
+    pub(super) fn chunk(chunk: &'a [u8], len: usize) -> Int64List<'a> {
+        Int64List { repr: Repr::One(chunk), len }
+    }
+
+    pub(super) fn checked(chunk: Option<&'a [u8]>, walk: Walk<'a>, len: usize) -> Int64List<'a> {
+        Int64List { repr: chunk.map_or(Repr::Walk(walk), Repr::One), len }
+    }
+
+    /// Number of values. O(1).
+    #[inline]
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no value.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// The values, in order.
+    #[inline]
+    pub fn iter(self) -> Int64Iter<'a> {
+        let (chunk, values) = match self.repr {
+            Repr::One(chunk) => (chunk, Values::none()),
+            Repr::Walk(walk) => (&[][..], walk.values()),
+        };
+        Int64Iter { chunk: Reader::new(chunk, 0), values, left: self.len }
+    }
+
+    /// Value `k`. Linear in `k`, unless every value takes one byte.
+    pub fn get(self, k: usize) -> Option<i64> {
+        match self.repr {
+            // As many bytes as values: each is its own byte.
+            Repr::One(chunk) if chunk.len() == self.len => chunk.get(k).map(|&b| i64::from(b)),
+            _ => self.iter().nth(k),
+        }
+    }
+
+    /// The first value.
+    #[inline]
+    pub fn first(self) -> Option<i64> {
+        self.iter().next()
+    }
+
+    /// Decodes all values into `dst`, which must have their number.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongLen`].
+    pub fn decode_into(self, dst: &mut [i64]) -> Result<()> {
+        copy_len(self.len, dst.len())?;
+        for (to, value) in dst.iter_mut().zip(self.iter()) {
+            *to = value;
+        }
+        Ok(())
+    }
+
+    /// The values, owned.
+    pub fn to_vec(self) -> Vec<i64> {
+        self.iter().collect()
+    }
+}
+
+/// The values of an [`Int64List`].
+#[derive(Clone, Copy, Debug)]
+pub struct Int64Iter<'a> {
+    chunk: Reader<'a>,
+    values: Values<'a>,
+    left: usize,
+}
+
+impl Iterator for Int64Iter<'_> {
+    type Item = i64;
+
+    #[inline]
+    fn next(&mut self) -> Option<i64> {
+        while self.chunk.is_empty() {
+            match self.values.next()? {
+                Value::Varint(value) => {
+                    self.left = self.left.saturating_sub(1);
+                    return Some(value as i64);
+                }
+                Value::Len(chunk) => self.chunk = Reader::new(chunk, 0),
+                _ => {}
+            }
+        }
+        // Checked at look-up. Should the bytes have changed since, the list ends early.
+        let value = self.chunk.varint().ok()?;
+        self.left = self.left.saturating_sub(1);
+        Some(value as i64)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl FusedIterator for Int64Iter<'_> {}
+impl ExactSizeIterator for Int64Iter<'_> {}
+
+impl<'a> IntoIterator for Int64List<'a> {
+    type Item = i64;
+    type IntoIter = Int64Iter<'a>;
+
+    #[inline]
+    fn into_iter(self) -> Int64Iter<'a> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Int64List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        debug_list(f, "int64", self.iter(), self.len)
+    }
+}
+
+// ---- float ----
+
+/// A list of 32-bit floats. `Copy`; the bits are those of the file, NaN payloads included.
+#[derive(Clone, Copy)]
+pub struct FloatList<'a> {
+    repr: Repr<'a>,
+    len: usize,
+}
+
+impl<'a> FloatList<'a> {
+    #[inline]
+    pub(super) fn chunk(chunk: &'a [u8], len: usize) -> FloatList<'a> {
+        FloatList { repr: Repr::One(chunk), len }
+    }
+
+    pub(super) fn checked(chunk: Option<&'a [u8]>, walk: Walk<'a>, len: usize) -> FloatList<'a> {
+        FloatList { repr: chunk.map_or(Repr::Walk(walk), Repr::One), len }
+    }
+
+    /// Number of values. O(1).
+    #[inline]
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no value.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// The values, in order.
+    #[inline]
+    pub fn iter(self) -> FloatIter<'a> {
+        let (chunk, values) = match self.repr {
+            Repr::One(chunk) => (chunk, Values::none()),
+            Repr::Walk(walk) => (&[][..], walk.values()),
+        };
+        FloatIter { chunk: chunk.as_chunks().0, values, left: self.len }
+    }
+
+    /// Value `k`. O(1) for a list that lies in one packed chunk, else linear in `k`.
+    #[inline]
+    pub fn get(self, k: usize) -> Option<f32> {
+        match self.as_unaligned() {
+            Some(values) => values.get(k).map(|&bytes| f32::from_le_bytes(bytes)),
+            None => self.iter().nth(k),
+        }
+    }
+
+    /// The first value.
+    #[inline]
+    pub fn first(self) -> Option<f32> {
+        self.get(0)
+    }
+
+    /// The list as it lies in the file, if it is one packed chunk that happens to be aligned (and the machine is
+    /// little-endian). Alignment is luck: with records of varying length one list in four has it. Empty lists
+    /// always do.
+    #[inline]
+    pub fn as_slice(self) -> Option<&'a [f32]> {
+        match self.repr {
+            _ if self.len == 0 => Some(&[]),
+            Repr::One(chunk) if cfg!(target_endian = "little") => bytemuck::try_cast_slice(chunk).ok(),
+            _ => None,
+        }
+    }
+
+    /// The list as it lies in the file, if it is one packed chunk: little-endian, at any alignment. A loop over
+    /// it is as fast as one over `&[f32]`.
+    #[inline]
+    pub fn as_unaligned(self) -> Option<&'a [[u8; 4]]> {
+        match self.repr {
+            Repr::One(chunk) => Some(chunk.as_chunks().0),
+            Repr::Walk(_) => None,
+        }
+    }
+
+    /// Copies all values into `dst`, which must have their number. A plain copy of bytes for one packed chunk.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongLen`].
+    pub fn copy_to(self, dst: &mut [f32]) -> Result<()> {
+        copy_len(self.len, dst.len())?;
+        match self.repr {
+            Repr::One(chunk) if cfg!(target_endian = "little") => {
+                let dst: &mut [u8] = bytemuck::cast_slice_mut(dst);
+                if dst.len() == chunk.len() {
+                    dst.copy_from_slice(chunk);
+                }
+            }
+            _ => {
+                for (to, value) in dst.iter_mut().zip(self.iter()) {
+                    *to = value;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The values, owned.
+    pub fn to_vec(self) -> Vec<f32> {
+        self.iter().collect()
+    }
+}
+
+/// The values of a [`FloatList`].
+#[derive(Clone, Copy, Debug)]
+pub struct FloatIter<'a> {
+    chunk: &'a [[u8; 4]],
+    values: Values<'a>,
+    left: usize,
+}
+
+impl Iterator for FloatIter<'_> {
+    type Item = f32;
+
+    #[inline]
+    fn next(&mut self) -> Option<f32> {
+        loop {
+            if let [value, rest @ ..] = self.chunk {
+                self.chunk = rest;
+                self.left = self.left.saturating_sub(1);
+                return Some(f32::from_le_bytes(*value));
+            }
+            match self.values.next()? {
+                Value::Fixed32(value) => {
+                    self.left = self.left.saturating_sub(1);
+                    return Some(f32::from_le_bytes(value));
+                }
+                Value::Len(chunk) => self.chunk = chunk.as_chunks().0,
+                _ => {}
+            }
+        }
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl FusedIterator for FloatIter<'_> {}
+impl ExactSizeIterator for FloatIter<'_> {}
+
+impl<'a> IntoIterator for FloatList<'a> {
+    type Item = f32;
+    type IntoIter = FloatIter<'a>;
+
+    #[inline]
+    fn into_iter(self) -> FloatIter<'a> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for FloatList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        debug_list(f, "float", self.iter(), self.len)
+    }
+}
+
+// ---- bytes ----
+
+/// A list of byte strings. `Copy`; each string is a slice of the payload.
+#[derive(Clone, Copy)]
+pub struct BytesList<'a> {
+    repr: Repr<'a>,
+    len: usize,
+}
+
+impl<'a> BytesList<'a> {
+    pub(super) fn checked(list: Option<&'a [u8]>, walk: Walk<'a>, len: usize) -> BytesList<'a> {
+        BytesList { repr: list.map_or(Repr::Walk(walk), Repr::One), len }
+    }
+
+    /// Number of strings. O(1).
+    #[inline]
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no string.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// The strings, in order.
+    #[inline]
+    pub fn iter(self) -> BytesIter<'a> {
+        let values = match self.repr {
+            Repr::One(list) => Values::of(list),
+            Repr::Walk(walk) => walk.values(),
+        };
+        BytesIter { values, left: self.len }
+    }
+
+    /// String `k`. Linear in `k`.
+    pub fn get(self, k: usize) -> Option<&'a [u8]> {
+        self.iter().nth(k)
+    }
+
+    /// The first string.
+    #[inline]
+    pub fn first(self) -> Option<&'a [u8]> {
+        self.iter().next()
+    }
+
+    /// Puts the strings into `dst`, which must have their number. The bytes stay where they are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongLen`].
+    pub fn copy_to(self, dst: &mut [&'a [u8]]) -> Result<()> {
+        copy_len(self.len, dst.len())?;
+        for (to, value) in dst.iter_mut().zip(self.iter()) {
+            *to = value;
+        }
+        Ok(())
+    }
+
+    /// The strings, owned.
+    pub fn to_vec(self) -> Vec<Vec<u8>> {
+        self.iter().map(<[u8]>::to_vec).collect()
+    }
+}
+
+/// The strings of a [`BytesList`].
+#[derive(Clone, Copy, Debug)]
+pub struct BytesIter<'a> {
+    values: Values<'a>,
+    left: usize,
+}
+
+impl<'a> Iterator for BytesIter<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        loop {
+            if let Value::Len(value) = self.values.next()? {
+                self.left = self.left.saturating_sub(1);
+                return Some(value);
+            }
+        }
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl FusedIterator for BytesIter<'_> {}
+impl ExactSizeIterator for BytesIter<'_> {}
+
+impl<'a> IntoIterator for BytesList<'a> {
+    type Item = &'a [u8];
+    type IntoIter = BytesIter<'a>;
+
+    #[inline]
+    fn into_iter(self) -> BytesIter<'a> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for BytesList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// Text where it is short, the length where it is long.
+        struct Short<'a>(&'a [u8]);
+        impl fmt::Debug for Short<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self.0.len() {
+                    ..=64 => write!(f, "\"{}\"", self.0.escape_ascii()),
+                    len => write!(f, "<{len} bytes>"),
+                }
+            }
+        }
+        debug_list(f, "bytes", self.iter().map(Short), self.len)
+    }
+}

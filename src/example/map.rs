@@ -1,0 +1,115 @@
+//! The entries of a map field, in wire order.
+
+use super::feature::utf8;
+use super::source::Source;
+use crate::error::WireErrorKind;
+use crate::wire::{Fault, Reader, Value};
+
+/// Levels below the payload of the message that is a map entry's value.
+pub(super) const VALUE_DEPTH: u8 = 3;
+
+/// One entry: its key, as bytes, and where its value is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) value: Source<'a>,
+}
+
+/// How an entry is to be taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rules {
+    /// An unknown field in an entry is ignored instead of refused.
+    pub(super) lenient: bool,
+    /// Keys must be UTF-8, also those that a later one in the same entry replaces.
+    pub(super) utf8: bool,
+}
+
+/// The entries of the map `field` of a payload, duplicates and all: field `field` of the payload, which may
+/// repeat, holds messages whose field 1 is the entries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MapEntries<'a> {
+    payload: Reader<'a>,
+    message: Reader<'a>,
+    field: u32,
+    rules: Rules,
+}
+
+impl<'a> MapEntries<'a> {
+    #[inline]
+    pub(super) fn new(payload: &'a [u8], field: u32, rules: Rules) -> MapEntries<'a> {
+        let none = Reader::new(&[], 0);
+        MapEntries { payload: Reader::new(payload, 0), message: none, field, rules }
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<Option<Entry<'a>>, Fault> {
+        loop {
+            if self.message.eat(0x0a) {
+                let entry = self.message.len_delimited()?;
+                return self.entry(entry).map(Some);
+            }
+            match self.message.next()? {
+                // The tag in more bytes than it needs.
+                Some((1, Value::Len(entry))) => return self.entry(entry).map(Some),
+                Some(_) => {}
+                None => match self.payload.next()? {
+                    Some((number, Value::Len(message))) if number == self.field => {
+                        self.message = self.payload.nested(message);
+                    }
+                    Some(_) => {}
+                    None => return Ok(None),
+                },
+            }
+        }
+    }
+
+    #[inline]
+    fn entry(&self, entry: &'a [u8]) -> Result<Entry<'a>, Fault> {
+        match canonical(entry) {
+            Some((key, value)) => {
+                if self.rules.utf8 {
+                    utf8(key)?;
+                }
+                Ok(Entry { key, value: Source::One(value) })
+            }
+            None => self.general(entry),
+        }
+    }
+
+    /// Key and value in any order, missing (then they are empty) or repeated (the last key, all values merged).
+    fn general(&self, entry: &'a [u8]) -> Result<Entry<'a>, Fault> {
+        let (mut key, mut value) = (&[][..], &[][..]);
+        let mut values = 0;
+        let mut reader = self.message.nested(entry);
+        while let Some(field) = reader.next()? {
+            match field {
+                (1, Value::Len(bytes)) => {
+                    if self.rules.utf8 {
+                        utf8(bytes)?;
+                    }
+                    key = bytes;
+                }
+                (2, Value::Len(bytes)) => {
+                    value = bytes;
+                    values += 1;
+                }
+                _ if self.rules.lenient => {}
+                _ => return Err(Fault::new(WireErrorKind::MapEntryUnknownField, entry)),
+            }
+        }
+        Ok(Entry { key, value: if values > 1 { Source::Entry(entry) } else { Source::One(value) } })
+    }
+}
+
+/// The shape that every encoder writes: `0a klen key 12 vlen value`, and nothing behind it.
+#[inline]
+fn canonical(entry: &[u8]) -> Option<(&[u8], &[u8])> {
+    let [0x0a, key_len @ 0..0x80, rest @ ..] = entry else { return None };
+    let (key, rest) = rest.split_at_checked(usize::from(*key_len))?;
+    let mut reader = Reader::new(rest, 0);
+    if !reader.eat(0x12) {
+        return None;
+    }
+    let value = reader.len_delimited().ok()?;
+    reader.is_empty().then_some((key, value))
+}

@@ -1,0 +1,246 @@
+//! `SequenceExample<'a>`: a context, and lists of features.
+
+use super::feature::Feature;
+use super::map::{Entry, MapEntries, VALUE_DEPTH};
+use super::source::{Messages, Source};
+use super::view::{Example, debug_entries};
+use crate::error::{At, Error, Result};
+use crate::wire::{Fault, Reader, Value};
+use std::fmt;
+use std::iter::FusedIterator;
+
+/// A `tf.train.SequenceExample` that borrows its payload. `Copy`, as [`Example`], and as lazy.
+///
+/// ```
+/// use tfseek::{SequenceExample, SequenceExampleBuilder, FeatureBuf};
+/// let payload = SequenceExampleBuilder::new()
+///     .context("id", FeatureBuf::Int64(vec![5]))
+///     .feature_list("frames", [FeatureBuf::Float(vec![0.5]), FeatureBuf::Float(vec![1.5])])
+///     .encode()?;
+/// let sequence = SequenceExample::new(&payload);
+/// assert_eq!(sequence.context().int64("id")?.first(), Some(5));
+/// let frames = sequence.feature_list("frames")?.unwrap();
+/// assert_eq!(frames.len(), 2);
+/// assert_eq!(frames.get(1).unwrap().float().unwrap().first(), Some(1.5));
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct SequenceExample<'a> {
+    /// The context is field 1, as an Example's features are: this is both.
+    context: Example<'a>,
+}
+
+impl<'a> SequenceExample<'a> {
+    /// The SequenceExample in these bytes. O(1), and looks at none of them.
+    #[inline]
+    pub fn new(payload: &'a [u8]) -> SequenceExample<'a> {
+        SequenceExample { context: Example::new(payload) }
+    }
+
+    /// The same, with a place for its errors to name.
+    #[inline]
+    #[must_use]
+    pub fn at(self, at: At<'a>) -> SequenceExample<'a> {
+        SequenceExample { context: self.context.at(at) }
+    }
+
+    /// The same, taking map entries that hold an unknown field; see [`Example::with_lenient_map_entries`].
+    #[inline]
+    #[must_use]
+    pub fn with_lenient_map_entries(self, lenient: bool) -> SequenceExample<'a> {
+        SequenceExample { context: self.context.with_lenient_map_entries(lenient) }
+    }
+
+    /// The bytes.
+    #[inline]
+    pub fn payload(self) -> &'a [u8] {
+        self.context.payload()
+    }
+
+    /// The context: features of the whole sequence. On the wire it is what an Example's features are, and so is
+    /// the view.
+    #[inline]
+    pub fn context(self) -> Example<'a> {
+        self.context
+    }
+
+    /// The feature list `key`: the last of that name, `None` if there is none. All its steps are checked.
+    ///
+    /// # Errors
+    /// As [`Example::get`].
+    pub fn feature_list(self, key: &str) -> Result<Option<FeatureList<'a>>> {
+        self.find(key.as_bytes()).map_err(|e| e.feature(key.as_bytes()))
+    }
+
+    /// All feature lists in wire order, duplicates seen; each is checked whole. No allocation. Ends after an error.
+    pub fn feature_lists(self) -> FeatureListEntries<'a> {
+        FeatureListEntries { sequence: Some(self), state: None }
+    }
+
+    /// Checks all that protobuf's own decoder would.
+    ///
+    /// # Errors
+    /// As [`Example::validate`].
+    pub fn validate(self) -> Result<()> {
+        self.context.validate()?;
+        self.feature_lists().try_for_each(|entry| entry.map(drop))
+    }
+
+    fn find(self, key: &[u8]) -> Result<Option<FeatureList<'a>>> {
+        let mut entries = self.context.open(2, false)?;
+        let mut found = None;
+        while let Some(entry) = entries.next().map_err(|fault| self.context.fault(fault))? {
+            if entry.key == key {
+                found = Some(FeatureList::check(entry.value).map_err(|fault| self.context.fault(fault))?);
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl fmt::Debug for SequenceExample<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SequenceExample { context: ")?;
+        debug_entries(f, self.context.entries())?;
+        f.write_str(", feature_lists: ")?;
+        debug_entries(f, self.feature_lists())?;
+        f.write_str(" }")
+    }
+}
+
+/// The feature lists of a [`SequenceExample`] in wire order, duplicates seen.
+#[derive(Clone, Copy)]
+pub struct FeatureListEntries<'a> {
+    sequence: Option<SequenceExample<'a>>,
+    state: Option<MapEntries<'a>>,
+}
+
+impl<'a> FeatureListEntries<'a> {
+    fn step(&mut self, sequence: SequenceExample<'a>) -> Result<Option<(&'a str, FeatureList<'a>)>> {
+        let state = match &mut self.state {
+            Some(state) => state,
+            none => none.insert(sequence.context.open(2, true)?),
+        };
+        let fault = |fault| -> Error { sequence.context.fault(fault) };
+        let Some(Entry { key, value }) = state.next().map_err(fault)? else { return Ok(None) };
+        let checked = super::feature::utf8(key).and_then(|text| Ok((text, FeatureList::check(value)?)));
+        checked.map(Some).map_err(|f| fault(f).feature(key))
+    }
+}
+
+impl<'a> Iterator for FeatureListEntries<'a> {
+    type Item = Result<(&'a str, FeatureList<'a>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.step(self.sequence?).transpose();
+        if !matches!(step, Some(Ok(_))) {
+            self.sequence = None;
+        }
+        step
+    }
+}
+
+impl FusedIterator for FeatureListEntries<'_> {}
+
+impl fmt::Debug for FeatureListEntries<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        debug_entries(f, *self)
+    }
+}
+
+/// The steps of one feature list, all of them checked. `Copy`.
+#[derive(Clone, Copy)]
+pub struct FeatureList<'a> {
+    source: Source<'a>,
+    len: usize,
+}
+
+impl<'a> FeatureList<'a> {
+    /// Levels below the payload of a step.
+    const STEP_DEPTH: u8 = VALUE_DEPTH + 1;
+
+    fn check(source: Source<'a>) -> Result<FeatureList<'a>, Fault> {
+        let mut len = 0;
+        for mut list in source.messages(VALUE_DEPTH) {
+            while let Some(field) = list.next()? {
+                if let (1, Value::Len(step)) = field {
+                    Feature::check(Source::One(step), FeatureList::STEP_DEPTH)?;
+                    len += 1;
+                }
+            }
+        }
+        Ok(FeatureList { source, len })
+    }
+
+    /// Number of steps. O(1).
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no step.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// The steps, in order.
+    pub fn iter(self) -> FeatureListIter<'a> {
+        FeatureListIter { messages: self.source.messages(1), list: Reader::new(&[], 0), left: self.len }
+    }
+
+    /// Step `k`. Linear in `k`.
+    pub fn get(self, k: usize) -> Option<Feature<'a>> {
+        self.iter().nth(k)
+    }
+
+    /// The first step.
+    pub fn first(self) -> Option<Feature<'a>> {
+        self.get(0)
+    }
+}
+
+impl<'a> IntoIterator for FeatureList<'a> {
+    type Item = Feature<'a>;
+    type IntoIter = FeatureListIter<'a>;
+
+    fn into_iter(self) -> FeatureListIter<'a> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for FeatureList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// The steps of a [`FeatureList`].
+#[derive(Clone, Copy, Debug)]
+pub struct FeatureListIter<'a> {
+    messages: Messages<'a>,
+    list: Reader<'a>,
+    left: usize,
+}
+
+impl<'a> Iterator for FeatureListIter<'a> {
+    type Item = Feature<'a>;
+
+    fn next(&mut self) -> Option<Feature<'a>> {
+        loop {
+            // Checked at look-up. Should the bytes have changed since, the list ends early.
+            while let Ok(Some(field)) = self.list.next() {
+                if let (1, Value::Len(step)) = field {
+                    self.left = self.left.saturating_sub(1);
+                    return Feature::check(Source::One(step), 1).ok();
+                }
+            }
+            self.list = self.messages.next()?;
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl FusedIterator for FeatureListIter<'_> {}
+impl ExactSizeIterator for FeatureListIter<'_> {}

@@ -1,0 +1,313 @@
+//! The protobuf wire format: a cursor over one message.
+//!
+//! A [`Reader`] owns its sub-slice, so nothing it does can read beyond the enclosing message: a length is
+//! compared with what is left before it becomes a slice. The rules are those of protobuf's own decoder, as
+//! `docs/format.md` lists them (W1 to W13); a `Fault` says which one was broken, and where.
+
+mod packed;
+
+pub(crate) use packed::{count_floats, count_varints};
+
+use crate::error::{WireError, WireErrorKind};
+
+/// Levels of messages and groups below the payload (W4).
+const MAX_DEPTH: u8 = 100;
+/// Bytes of the longest varint (W1).
+const MAX_VARINT: usize = 10;
+/// Bytes of the longest tag or length (W2, W3).
+const MAX_SHORT: usize = 5;
+/// The largest length of a field, and of a whole payload (W3, W13).
+pub(crate) const MAX_LEN: u64 = i32::MAX as u64;
+
+/// A broken rule: two words, `Copy`. `addr` is where in memory the reader stood; only its distance from the
+/// payload's start is ever used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    kind: WireErrorKind,
+    addr: usize,
+}
+
+impl Fault {
+    #[cold]
+    pub(crate) fn new(kind: WireErrorKind, rest: &[u8]) -> Fault {
+        Fault { kind, addr: rest.as_ptr().addr() }
+    }
+
+    /// The error for those who know the payload.
+    pub(crate) fn in_payload(self, payload: &[u8]) -> WireError {
+        let offset = self.addr.saturating_sub(payload.as_ptr().addr()).min(payload.len());
+        WireError { kind: self.kind, offset }
+    }
+}
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value<'a> {
+    Varint(u64),
+    Fixed64,
+    Len(&'a [u8]),
+    /// A group; its content was skipped.
+    Group,
+    Fixed32([u8; 4]),
+}
+
+/// A cursor over the bytes of one message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+    depth: u8,
+}
+
+impl<'a> Reader<'a> {
+    /// The fields of a message that lies `depth` levels below the payload.
+    #[inline]
+    pub(crate) fn new(message: &'a [u8], depth: u8) -> Reader<'a> {
+        Reader { rest: message, depth }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The fields of a message that is a field of this one.
+    #[inline]
+    pub(crate) fn nested(self, message: &'a [u8]) -> Reader<'a> {
+        Reader { rest: message, depth: self.depth + 1 }
+    }
+
+    #[cold]
+    fn fault(self, kind: WireErrorKind) -> Fault {
+        Fault::new(kind, self.rest)
+    }
+
+    /// If the next byte is this one, goes past it. For tags of one byte.
+    #[inline]
+    pub(crate) fn eat(&mut self, tag: u8) -> bool {
+        match self.rest {
+            [first, rest @ ..] if *first == tag => {
+                self.rest = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The next field of the message, or `None` at its end. Skips the content of groups.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<(u32, Value<'a>)>, Fault> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let before = *self;
+        let (number, wire_type) = self.tag()?;
+        match wire_type {
+            4 => Err(before.fault(WireErrorKind::GroupEnd)),
+            _ => Ok(Some((number, self.value(number, wire_type)?))),
+        }
+    }
+
+    #[inline]
+    fn value(&mut self, number: u32, wire_type: u8) -> Result<Value<'a>, Fault> {
+        match wire_type {
+            0 => self.varint().map(Value::Varint),
+            1 => self.fixed::<8>().map(|_| Value::Fixed64),
+            2 => self.len_delimited().map(Value::Len),
+            3 => self.skip_group(number).map(|()| Value::Group),
+            5 => self.fixed::<4>().map(Value::Fixed32),
+            _ => Err(self.fault(WireErrorKind::WireType)),
+        }
+    }
+
+    /// Field number (1 to 2^29 - 1) and wire type.
+    #[inline]
+    fn tag(&mut self) -> Result<(u32, u8), Fault> {
+        let before = *self;
+        let tag = self.short(WireErrorKind::BadTag)?;
+        let Ok(tag) = u32::try_from(tag) else { return Err(before.fault(WireErrorKind::BadTag)) };
+        match tag >> 3 {
+            0 => Err(before.fault(WireErrorKind::FieldZero)),
+            number => Ok((number, (tag & 7) as u8)),
+        }
+    }
+
+    /// A varint of at most five bytes.
+    #[inline]
+    fn short(&mut self, too_long: WireErrorKind) -> Result<u64, Fault> {
+        let before = *self;
+        let value = self.varint()?;
+        if before.rest.len() - self.rest.len() > MAX_SHORT {
+            return Err(before.fault(too_long));
+        }
+        Ok(value)
+    }
+
+    /// A varint of at most ten bytes; bits beyond 64 in the tenth are dropped.
+    #[inline]
+    pub(crate) fn varint(&mut self) -> Result<u64, Fault> {
+        match *self.rest {
+            [a, ref rest @ ..] if a < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(a))
+            }
+            [a, b, ref rest @ ..] if b < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(a & 0x7f) | u64::from(b) << 7)
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Fault> {
+        let mut value = 0;
+        for (k, &byte) in self.rest.iter().take(MAX_VARINT).enumerate() {
+            value |= u64::from(byte & 0x7f) << (7 * k);
+            if byte < 0x80 {
+                self.rest = &self.rest[k + 1..];
+                return Ok(value);
+            }
+        }
+        Err(self.fault(if self.rest.len() < MAX_VARINT {
+            WireErrorKind::CutVarint
+        } else {
+            WireErrorKind::LongVarint
+        }))
+    }
+
+    #[inline]
+    fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+        let Some((&value, rest)) = self.rest.split_first_chunk::<N>() else {
+            return Err(self.fault(WireErrorKind::CutFixed));
+        };
+        self.rest = rest;
+        Ok(value)
+    }
+
+    /// A length and the bytes it counts.
+    #[inline]
+    pub(crate) fn len_delimited(&mut self) -> Result<&'a [u8], Fault> {
+        let before = *self;
+        let len = self.short(WireErrorKind::BadLength)?;
+        if len > MAX_LEN {
+            return Err(before.fault(WireErrorKind::BadLength));
+        }
+        let Some((bytes, rest)) = self.rest.split_at_checked(len as usize) else {
+            return Err(before.fault(WireErrorKind::LengthBeyondMessage));
+        };
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    /// Goes past a group, whose start has been read, and all that is in it.
+    #[cold]
+    fn skip_group(&mut self, number: u32) -> Result<(), Fault> {
+        if self.depth >= MAX_DEPTH {
+            return Err(self.fault(WireErrorKind::TooDeep));
+        }
+        self.depth += 1;
+        loop {
+            if self.rest.is_empty() {
+                return Err(self.fault(WireErrorKind::GroupOpen));
+            }
+            let before = *self;
+            match self.tag()? {
+                (end, 4) if end == number => break,
+                (_, 4) => return Err(before.fault(WireErrorKind::GroupEnd)),
+                (inner, wire_type) => self.value(inner, wire_type).map(drop)?,
+            }
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(message: &[u8]) -> Result<Vec<(u32, Value<'_>)>, WireErrorKind> {
+        let mut reader = Reader::new(message, 0);
+        let mut fields = Vec::new();
+        loop {
+            match reader.next() {
+                Ok(Some(field)) => fields.push(field),
+                Ok(None) => return Ok(fields),
+                Err(fault) => return Err(fault.in_payload(message).kind),
+            }
+        }
+    }
+
+    #[test]
+    fn fields_of_every_wire_type() {
+        let message = [
+            0x08, 0x96, 0x01, // 1: varint 150
+            0x11, 1, 2, 3, 4, 5, 6, 7, 8, // 2: eight bytes
+            0x1a, 0x02, b'h', b'i', // 3: length-delimited
+            0x23, 0x08, 0x01, 0x24, // 4: a group with a field
+            0x2d, 1, 2, 3, 4, // 5: four bytes
+        ];
+        let want = [
+            (1, Value::Varint(150)),
+            (2, Value::Fixed64),
+            (3, Value::Len(b"hi")),
+            (4, Value::Group),
+            (5, Value::Fixed32([1, 2, 3, 4])),
+        ];
+        assert_eq!(all(&message).unwrap(), want);
+    }
+
+    #[test]
+    fn what_is_refused() {
+        use WireErrorKind::*;
+        let long = [vec![0x08], vec![0xff; 10], vec![0x01]].concat();
+        for (message, want) in [
+            (&[0x08][..], CutVarint),
+            (&[0x08, 0x80], CutVarint),
+            (&long, LongVarint),
+            (&[0x00, 0x00], FieldZero),
+            (&[0x0e], WireType),
+            (&[0x0f], WireType),
+            (&[0x8a, 0x80, 0x80, 0x80, 0x80, 0x00, 0x00], BadTag),
+            (&[0xfa, 0xff, 0xff, 0xff, 0x1f, 0x00], BadTag),
+            (&[0x0a, 0x01], LengthBeyondMessage),
+            (&[0x0a, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00], BadLength),
+            (&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f], BadLength),
+            (&[0x09, 1, 2, 3], CutFixed),
+            (&[0x0d, 1], CutFixed),
+            (&[0x0c], GroupEnd),
+            (&[0x0b, 0x14], GroupEnd),
+            (&[0x0b], GroupOpen),
+        ] {
+            assert_eq!(all(message), Err(want), "{message:02x?}");
+        }
+    }
+
+    #[test]
+    fn varints_at_their_limits() {
+        for (bytes, want) in [
+            (&[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01][..], u64::MAX),
+            // Bits beyond 64 in the tenth byte are dropped.
+            (&[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f], u64::MAX),
+            (&[0x08, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7e], 0),
+            (&[0x88, 0x00, 0x81, 0x80, 0x00], 1),
+        ] {
+            assert_eq!(all(bytes).unwrap(), [(1, Value::Varint(want))]);
+        }
+    }
+
+    #[test]
+    fn a_hundred_levels_of_groups_and_no_more() {
+        let groups = |n: usize| [vec![0x0b; n], vec![0x0c; n]].concat();
+        assert_eq!(all(&groups(100)).unwrap(), [(1, Value::Group)]);
+        assert_eq!(all(&groups(101)), Err(WireErrorKind::TooDeep));
+        assert_eq!(all(&groups(1_000_000)), Err(WireErrorKind::TooDeep));
+    }
+
+    #[test]
+    fn a_fault_knows_its_offset() {
+        let message = [0x08, 0x01, 0x0a, 0x05, 0x00];
+        let mut reader = Reader::new(&message, 0);
+        reader.next().unwrap();
+        assert_eq!(reader.next().unwrap_err().in_payload(&message).offset, 3);
+    }
+}
