@@ -3,6 +3,7 @@
 pub mod crc;
 pub mod error;
 pub mod frame;
+pub mod index;
 pub mod io;
 
 pub use error::{At, Error, ErrorKind, Place, Result};
