@@ -286,6 +286,8 @@ pub enum IndexError {
         /// What is wrong with it.
         reason: Box<str>,
     },
+    /// Bytes are left after the last whole record of a compressed shard: its index does not say how many.
+    TornTail,
     /// Two shards would have the same index file.
     NameClash {
         /// The other shard.
@@ -379,7 +381,10 @@ impl Error {
                 | NotTfRecord { .. }
                 | Compression(_)
                 | TooLarge { .. }
-        ) || matches!(self.kind(), Index(IndexError::LengthMismatch { .. } | IndexError::CorruptBlock { .. }))
+        ) || matches!(
+            self.kind(),
+            Index(IndexError::LengthMismatch { .. } | IndexError::CorruptBlock { .. } | IndexError::TornTail)
+        )
     }
 
     /// Whether the operating system said no.
@@ -607,6 +612,9 @@ impl fmt::Display for IndexError {
                  that are scanned unasked: run `{command}`"
             ),
             IndexError::Text { line, reason } => write!(f, "index line {line}: {reason}"),
+            IndexError::TornTail => {
+                f.write_str("truncated: the stream ends inside this record, by its index")
+            }
             IndexError::NameClash { other } => {
                 write!(f, "{} would have the same index file", other.display())
             }

@@ -4,6 +4,7 @@ pub mod crc;
 pub mod error;
 pub mod example;
 pub mod frame;
+pub mod index;
 pub mod io;
 mod record;
 mod wire;

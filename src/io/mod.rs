@@ -4,6 +4,7 @@
 
 pub mod atomic;
 pub mod map;
+pub(crate) mod names;
 pub mod pread;
 mod region;
 

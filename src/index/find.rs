@@ -1,0 +1,189 @@
+//! Where a shard's index lies, and what is found there.
+
+use super::identity::{Stamp, Verdict, fingerprints, hex128, judge};
+use super::layout::{CHECKED, GAPS, HEADER_LEN, MAX_PREFIX, Packing};
+use super::options::IndexOptions;
+use super::{Core, Origin};
+use crate::error::{IndexError, Result};
+use crate::io::{ReadAt, Region};
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The hidden folder beside the data. Hidden, so that another job's `glob("train-*")` never catches an index.
+pub(crate) const BESIDE: &str = ".tfseek";
+/// The ending of a sidecar's name.
+const TFRI: &str = ".tfri";
+/// Up to here an index file is read into memory: a process may hold 65,530 maps on Linux.
+pub(crate) const SMALL: u64 = 64 << 10;
+
+/// A shard, as the caller named it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shard<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) packing: Packing,
+}
+
+/// The shard's folder as its path was given: a link is not followed.
+pub(crate) fn folder(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+pub(crate) fn beside(path: &Path) -> PathBuf {
+    named(&folder(path).join(BESIDE), path)
+}
+
+/// The sidecar in a folder where names are shards' names.
+pub(crate) fn named(dir: &Path, path: &Path) -> PathBuf {
+    let mut name = OsString::from(path.file_name().unwrap_or(OsStr::new("")));
+    name.push(TFRI);
+    dir.join(name)
+}
+
+/// The sidecar in a folder for shards from anywhere: its name is the hash of the shard's real path.
+pub(crate) fn hashed(dir: &Path, path: &Path) -> io::Result<PathBuf> {
+    let real = std::fs::canonicalize(path)?;
+    Ok(dir.join(hex128(real.as_os_str().as_encoded_bytes()) + TFRI))
+}
+
+/// Two shards with one name cannot share an `index_dir`.
+pub(crate) fn check_names(shards: &[Shard<'_>], options: &IndexOptions) -> Result<()> {
+    if options.index_dir.is_none() {
+        return Ok(());
+    }
+    let mut seen: HashMap<&OsStr, &Path> = HashMap::new();
+    for shard in shards {
+        let name = shard.path.file_name().unwrap_or_default();
+        match seen.insert(name, shard.path) {
+            Some(other) if other != shard.path => {
+                let clash = IndexError::NameClash { other: other.into() };
+                return Err(crate::error::Error::from(clash).in_file(shard.path));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What the search has come to.
+pub(crate) enum Found {
+    /// Of this very file.
+    Fresh(Core),
+    /// Of the same bytes, with another time.
+    Moved(Core),
+    /// Of the file's beginning.
+    Partial(Core),
+    /// Nothing that can be used, and why, if there was something.
+    Nothing(Option<&'static str>),
+}
+
+/// Looks where §1 of the format page says, in its order. The first that is of this very file is taken, then the first
+/// with another time only, then the one that covers most of the file.
+pub(crate) fn search(
+    shard: Shard<'_>,
+    now: Stamp,
+    options: &IndexOptions,
+    mut refused: impl FnMut(&Path, &str),
+) -> Result<Found> {
+    let path = shard.path;
+    let places: [&dyn Fn() -> Option<PathBuf>; 4] = [
+        &|| Some(named(options.index_dir.as_deref()?, path)),
+        &|| hashed(options.env_dir.as_deref()?, path).ok(),
+        &|| Some(beside(path)),
+        &|| hashed(options.cache_dir.as_deref()?, path).ok(),
+    ];
+    let mut best = Found::Nothing(None);
+    for place in places.iter().filter_map(|place| place()) {
+        let core = match read(&place, options) {
+            Ok(Some(core)) => core,
+            Ok(None) => continue,
+            Err(reason) => {
+                refused(&place, &reason);
+                best = best.or(Found::Nothing(Some("the index file is refused")));
+                continue;
+            }
+        };
+        best = match judge_core(core, shard, now, options)? {
+            fresh @ Found::Fresh(_) => return Ok(fresh),
+            other => best.or(other),
+        };
+    }
+    Ok(best)
+}
+
+/// Whether an index is this shard's and fits what the caller wants.
+fn judge_core(core: Core, shard: Shard<'_>, now: Stamp, options: &IndexOptions) -> Result<Found> {
+    let header = &core.header;
+    if header.packing() != shard.packing {
+        return Ok(Found::Nothing(Some("the index is for another compression")));
+    }
+    if header.has(GAPS) && !options.accept_gaps {
+        return Ok(Found::Nothing(Some("damage was skipped when it was indexed")));
+    }
+    if options.check_payloads && !header.has(CHECKED) {
+        return Ok(Found::Nothing(Some("payloads were not checked when it was indexed")));
+    }
+    let verdict = judge(header, now, |end| fingerprints(&File::open(shard.path)?, end))
+        .map_err(|e| crate::error::Error::from(e).in_file(shard.path))?;
+    Ok(match verdict {
+        Verdict::Accept => Found::Fresh(core),
+        Verdict::Moved => Found::Moved(core),
+        Verdict::Extend => Found::Partial(core),
+        Verdict::Rebuild(why) => Found::Nothing(Some(why)),
+    })
+}
+
+impl Found {
+    fn rank(&self) -> (u8, u64) {
+        match self {
+            Found::Fresh(_) => (4, 0),
+            Found::Moved(_) => (3, 0),
+            Found::Partial(core) => (2, core.header.indexed_end),
+            Found::Nothing(Some(_)) => (1, 0),
+            Found::Nothing(None) => (0, 0),
+        }
+    }
+
+    /// The better of two; the first, when they are equally good.
+    fn or(self, other: Found) -> Found {
+        if other.rank() > self.rank() { other } else { self }
+    }
+}
+
+/// The sidecar at `path`; `None` if there is none, or a reason for which it counts as none.
+pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Core>, String> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(e) => return Err(e.to_string()),
+    };
+    let mut core = open(&file, path, options)?;
+    core.file = Some(path.into());
+    Ok(Some(core))
+}
+
+fn open(file: &File, path: &Path, options: &IndexOptions) -> Result<Core, String> {
+    let io = |e: io::Error| e.to_string();
+    let meta = file.metadata().map_err(io)?;
+    if !meta.is_file() {
+        return Err("not a regular file".into());
+    }
+    let len = meta.len();
+    if len > SMALL
+        && let Some(may_map) = options.may_map
+    {
+        return Core::from_bytes(Region::new(may_map.map(file).map_err(io)?), len);
+    }
+    let want = if len > SMALL { MAX_PREFIX as u64 } else { len };
+    let mut bytes = vec![0; want as usize];
+    file.read_exact_at(&mut bytes, 0).map_err(io)?;
+    if len <= SMALL {
+        return Core::from_bytes(Region::new(bytes), len);
+    }
+    let head: [u8; HEADER_LEN] = *bytes.first_chunk().ok_or("shorter than a header")?;
+    Core::lazy(&bytes, len, Origin::Path { path: path.into(), head: Box::new(head) })
+}

@@ -1,0 +1,471 @@
+//! The bytes of an index file, drawn once. The normative page is `docs/index-format.md`.
+//!
+//! ```text
+//! .tfri | header 128 | section table 32 x count | 0.. | section | 0.. | section |     each at the next multiple of 64
+//! .tfrp | header 128 | shard table 32 x shards | names | 0.. | sidecar | 0.. | sidecar |              likewise
+//!
+//! header  .tfri                                          .tfrp
+//!   0     magic 89 54 46 52 49 0d 0a 1a                  89 54 46 52 50 0d 0a 1a
+//!   8     major u16, minor u16                           same
+//!  12     section count u32                              0
+//!  16     file_len u64                                   same
+//!  24     n_records u64                                  n_records of all shards
+//!  32     data_size u64                                  shard_count
+//!  40     indexed_end u64                                names_len
+//!  48     mtime_ns i64                                   dataset fingerprint u8[16] ..
+//!  56     fp_head u64                                    .. its second half
+//!  64     fp_tail u64                                    0
+//!  72     stream_end u64                                 0
+//!  80     flags u32                                      0
+//!  84     0 x 36                                         0
+//! 120     crc32c of the section table u32                crc32c of the shard table and the names
+//! 124     crc32c of bytes 0..124 u32                     same
+//!
+//! section   0 type u32 | 4 flags u16 | 6 param u16 | 8 offset u64 | 16 len u64 | 24 crc32c u32 | 28 zero u32
+//! shard     0 offset u64 | 8 len u64 | 16 n_records u64 | 24 name_end u64
+//! ```
+//!
+//! Little-endian throughout; the crcs are plain, not masked.
+
+use crate::crc::crc32c;
+
+/// The header of every index file.
+pub(crate) const HEADER_LEN: usize = CRC_AT + 4;
+/// One entry of a section table, and one of a pack's shard table.
+pub(crate) const ENTRY_LEN: usize = 32;
+/// Sections and embedded sidecars start at multiples of this.
+pub(crate) const ALIGN: u64 = 64;
+/// More sections are refused: the table fits into the first read.
+pub(crate) const MAX_SECTIONS: usize = 64;
+/// The header and the longest section table.
+pub(crate) const MAX_PREFIX: usize = HEADER_LEN + MAX_SECTIONS * ENTRY_LEN;
+
+pub(crate) const TFRI: [u8; 8] = *b"\x89TFRI\r\n\x1a";
+pub(crate) const TFRP: [u8; 8] = *b"\x89TFRP\r\n\x1a";
+/// A larger one is refused; the minor number is not looked at.
+pub(crate) const MAJOR: u16 = 1;
+
+const MAJOR_AT: usize = 8;
+const MINOR_AT: usize = MAJOR_AT + 2;
+const COUNT_AT: usize = MINOR_AT + 2;
+const FILE_LEN_AT: usize = COUNT_AT + 4;
+const N_RECORDS_AT: usize = FILE_LEN_AT + 8;
+const DATA_SIZE_AT: usize = N_RECORDS_AT + 8;
+const INDEXED_END_AT: usize = DATA_SIZE_AT + 8;
+const MTIME_AT: usize = INDEXED_END_AT + 8;
+const FP_HEAD_AT: usize = MTIME_AT + 8;
+const FP_TAIL_AT: usize = FP_HEAD_AT + 8;
+const STREAM_END_AT: usize = FP_TAIL_AT + 8;
+const FLAGS_AT: usize = STREAM_END_AT + 8;
+const ZERO_AT: usize = FLAGS_AT + 4;
+const TABLE_CRC_AT: usize = ZERO_AT + 36;
+const CRC_AT: usize = TABLE_CRC_AT + 4;
+
+// The same places in a pack.
+const SHARD_COUNT_AT: usize = DATA_SIZE_AT;
+const NAMES_LEN_AT: usize = INDEXED_END_AT;
+const DATASET_FP_AT: usize = MTIME_AT;
+
+const _: () = assert!(HEADER_LEN == 128);
+
+pub(crate) const GZIP: u32 = 1;
+pub(crate) const ZLIB: u32 = 1 << 1;
+pub(crate) const TORN: u32 = 1 << 2;
+pub(crate) const GAPS: u32 = 1 << 3;
+pub(crate) const CHECKED: u32 = 1 << 4;
+const KNOWN: u32 = GZIP | ZLIB | TORN | GAPS | CHECKED;
+
+/// Where the records start; always there.
+pub(crate) const OFFSETS: u32 = 1;
+/// The payload lengths; there if and only if damage was skipped.
+pub(crate) const LENGTHS: u32 = 2;
+const MANDATORY: u16 = 1;
+
+/// Why a file is not an index of ours: becomes [`IndexError::Refused`](crate::error::IndexError::Refused).
+pub(crate) type Refusal = String;
+
+/// How the record stream lies in the file: flags 0 and 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Packing {
+    #[default]
+    Plain,
+    Gzip,
+    Zlib,
+}
+
+impl Packing {
+    pub(crate) fn flags(self) -> u32 {
+        match self {
+            Packing::Plain => 0,
+            Packing::Gzip => GZIP,
+            Packing::Zlib => ZLIB,
+        }
+    }
+}
+
+/// What a sidecar says about its shard, its own length and sections aside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) n_records: u64,
+    pub(crate) data_size: u64,
+    pub(crate) indexed_end: u64,
+    pub(crate) mtime_ns: i64,
+    pub(crate) fp_head: u64,
+    pub(crate) fp_tail: u64,
+    pub(crate) stream_end: u64,
+    pub(crate) flags: u32,
+}
+
+impl Header {
+    pub(crate) fn has(&self, flag: u32) -> bool {
+        self.flags & flag != 0
+    }
+
+    pub(crate) fn packing(&self) -> Packing {
+        match self.flags & (GZIP | ZLIB) {
+            0 => Packing::Plain,
+            GZIP => Packing::Gzip,
+            _ => Packing::Zlib,
+        }
+    }
+
+    /// The equalities that tie the fields to each other. What only a scan could tell is believed.
+    fn check(&self) -> Result<(), Refusal> {
+        let plain = self.packing() == Packing::Plain;
+        let wrong = if self.flags & !KNOWN != 0 {
+            "an unknown flag"
+        } else if self.flags & (GZIP | ZLIB) == GZIP | ZLIB {
+            "two kinds of compression"
+        } else if self.indexed_end > self.data_size {
+            "indexed_end is beyond data_size"
+        } else if plain && self.stream_end != self.indexed_end {
+            "stream_end is not indexed_end"
+        } else if !plain && self.indexed_end != self.data_size {
+            "indexed_end is not data_size"
+        } else if plain && self.has(TORN) != (self.indexed_end < self.data_size) {
+            // Else a forged index could hide the end of a file without the flag that makes it an error.
+            "the torn tail's flag does not fit data_size"
+        } else if self.n_records > self.stream_end / crate::frame::OVERHEAD as u64 {
+            "more records than fit into stream_end"
+        } else if self.n_records == 0 && self.stream_end != 0 {
+            "a stream without records that ends elsewhere than at 0"
+        } else {
+            return Ok(());
+        };
+        Err(wrong.into())
+    }
+}
+
+/// A section: what its table entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Section {
+    pub(crate) kind: u32,
+    pub(crate) param: u16,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+}
+
+/// The sections of a sidecar that this version knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sections {
+    pub(crate) offsets: Section,
+    pub(crate) lengths: Option<Section>,
+}
+
+/// The next multiple of [`ALIGN`], or `None` above `u64::MAX`.
+pub(crate) fn align(at: u64) -> Option<u64> {
+    at.checked_next_multiple_of(ALIGN)
+}
+
+/// Lays out sections given as (type, param, length), all mandatory: the header and the table, and the file's length.
+pub(crate) fn encode(header: &Header, sections: &[(u32, u16, u64)]) -> (Vec<u8>, Vec<Section>) {
+    let mut end = (HEADER_LEN + sections.len() * ENTRY_LEN) as u64;
+    let mut bytes = vec![0; HEADER_LEN];
+    let mut placed = Vec::new();
+    for &(kind, param, len) in sections {
+        let offset = end.next_multiple_of(ALIGN);
+        end = offset + len;
+        placed.push(Section { kind, param, offset, len });
+        bytes.extend(kind.to_le_bytes());
+        bytes.extend(MANDATORY.to_le_bytes());
+        bytes.extend(param.to_le_bytes());
+        bytes.extend(offset.to_le_bytes());
+        bytes.extend(len.to_le_bytes());
+        // Blocked tables carry a crc a block instead of one for the section.
+        bytes.extend([0; 8]);
+    }
+    let table_crc = crc32c(&bytes[HEADER_LEN..]);
+    put(&mut bytes, 0, &TFRI);
+    put(&mut bytes, MAJOR_AT, &MAJOR.to_le_bytes());
+    put(&mut bytes, COUNT_AT, &(sections.len() as u32).to_le_bytes());
+    put(&mut bytes, FILE_LEN_AT, &end.to_le_bytes());
+    put(&mut bytes, N_RECORDS_AT, &header.n_records.to_le_bytes());
+    put(&mut bytes, DATA_SIZE_AT, &header.data_size.to_le_bytes());
+    put(&mut bytes, INDEXED_END_AT, &header.indexed_end.to_le_bytes());
+    put(&mut bytes, MTIME_AT, &header.mtime_ns.to_le_bytes());
+    put(&mut bytes, FP_HEAD_AT, &header.fp_head.to_le_bytes());
+    put(&mut bytes, FP_TAIL_AT, &header.fp_tail.to_le_bytes());
+    put(&mut bytes, STREAM_END_AT, &header.stream_end.to_le_bytes());
+    put(&mut bytes, FLAGS_AT, &header.flags.to_le_bytes());
+    seal(&mut bytes, table_crc);
+    (bytes, placed)
+}
+
+/// Reads the header and the section table of a sidecar of `file_len` bytes, of which `prefix` is the start
+/// (all of it, or [`MAX_PREFIX`]). Looks at nothing else, so the cost does not grow with the records.
+pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, Sections), Refusal> {
+    let head = decode_common(prefix, file_len, &TFRI)?;
+    let header = Header {
+        n_records: u64_at(head, N_RECORDS_AT),
+        data_size: u64_at(head, DATA_SIZE_AT),
+        indexed_end: u64_at(head, INDEXED_END_AT),
+        mtime_ns: u64_at(head, MTIME_AT) as i64,
+        fp_head: u64_at(head, FP_HEAD_AT),
+        fp_tail: u64_at(head, FP_TAIL_AT),
+        stream_end: u64_at(head, STREAM_END_AT),
+        flags: u32_at(head, FLAGS_AT),
+    };
+    header.check()?;
+    let count = u32_at(head, COUNT_AT) as usize;
+    if count > MAX_SECTIONS {
+        return Err(format!("{count} sections, at most {MAX_SECTIONS} are allowed"));
+    }
+    let table = prefix
+        .get(HEADER_LEN..HEADER_LEN + count * ENTRY_LEN)
+        .ok_or_else(|| "the section table is cut off".to_string())?;
+    check_table_crc(head, crc32c(table))?;
+    let sections = decode_sections(table, file_len)?;
+    let offsets = sections.offsets.ok_or("the section of offsets is missing")?;
+    if sections.lengths.is_some() != header.has(GAPS) {
+        return Err("the section of lengths does not fit the gaps' flag".into());
+    }
+    // n_records is at most stream_end / 16, so + 1 stays a u64.
+    check_blocked(&offsets, header.n_records + 1)?;
+    if let Some(lengths) = &sections.lengths {
+        check_blocked(lengths, header.n_records)?;
+    }
+    Ok((header, Sections { offsets, lengths: sections.lengths }))
+}
+
+struct Known {
+    offsets: Option<Section>,
+    lengths: Option<Section>,
+}
+
+fn decode_sections(table: &[u8], file_len: u64) -> Result<Known, Refusal> {
+    let mut known = Known { offsets: None, lengths: None };
+    let mut end = (HEADER_LEN + table.len()) as u64;
+    let mut last_kind = None;
+    for entry in table.as_chunks::<ENTRY_LEN>().0 {
+        let kind = u32_at(entry, 0);
+        let [f0, f1, p0, p1] = u32_at(entry, 4).to_le_bytes();
+        let (flags, param) = (u16::from_le_bytes([f0, f1]), u16::from_le_bytes([p0, p1]));
+        let section = Section { kind, param, offset: u64_at(entry, 8), len: u64_at(entry, 16) };
+        if last_kind.is_some_and(|last| last >= kind) {
+            return Err("the sections are not in ascending order".into());
+        }
+        last_kind = Some(kind);
+        if align(end) != Some(section.offset) {
+            return Err(format!("section {kind} is not where it should be"));
+        }
+        end = section.offset.checked_add(section.len).ok_or("a section's end overflows")?;
+        match kind {
+            OFFSETS => known.offsets = Some(section),
+            LENGTHS => known.lengths = Some(section),
+            _ if flags & MANDATORY != 0 => return Err(format!("unknown mandatory section {kind}")),
+            _ => {}
+        }
+    }
+    if end != file_len {
+        return Err(format!("the last section ends at {end}, the file at {file_len}"));
+    }
+    Ok(known)
+}
+
+/// A blocked table of `m` values has one length and no other.
+fn check_blocked(section: &Section, m: u64) -> Result<(), Refusal> {
+    let width = match section.param {
+        4 | 8 => u64::from(section.param),
+        other => return Err(format!("entries of {other} bytes")),
+    };
+    let want = m
+        .div_ceil(super::offsets::BLOCK)
+        .checked_mul(super::offsets::BLOCK_ENTRY as u64)
+        .and_then(|blocks| m.checked_mul(width)?.checked_add(blocks));
+    if want != Some(section.len) {
+        return Err(format!("section {} has {} bytes, which is not {m} entries", section.kind, section.len));
+    }
+    Ok(())
+}
+
+/// The header of a pack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PackHeader {
+    pub(crate) n_records: u64,
+    pub(crate) shard_count: u64,
+    pub(crate) names_len: u64,
+    pub(crate) fingerprint: [u8; 16],
+}
+
+/// A pack's header for the shard table and names `tables`.
+pub(crate) fn encode_pack(header: &PackHeader, tables: &[u8], file_len: u64) -> Vec<u8> {
+    let mut bytes = vec![0; HEADER_LEN];
+    put(&mut bytes, 0, &TFRP);
+    put(&mut bytes, MAJOR_AT, &MAJOR.to_le_bytes());
+    put(&mut bytes, FILE_LEN_AT, &file_len.to_le_bytes());
+    put(&mut bytes, N_RECORDS_AT, &header.n_records.to_le_bytes());
+    put(&mut bytes, SHARD_COUNT_AT, &header.shard_count.to_le_bytes());
+    put(&mut bytes, NAMES_LEN_AT, &header.names_len.to_le_bytes());
+    put(&mut bytes, DATASET_FP_AT, &header.fingerprint);
+    seal(&mut bytes, crc32c(tables));
+    bytes
+}
+
+/// A pack's header, and the length of its shard table and names, which lie inside the file. Their crc is checked by
+/// [`check_pack_tables`].
+pub(crate) fn decode_pack(prefix: &[u8], file_len: u64) -> Result<(PackHeader, u64), Refusal> {
+    let head = decode_common(prefix, file_len, &TFRP)?;
+    let mut fingerprint = [0; 16];
+    fingerprint.copy_from_slice(&head[DATASET_FP_AT..DATASET_FP_AT + 16]);
+    let header = PackHeader {
+        n_records: u64_at(head, N_RECORDS_AT),
+        shard_count: u64_at(head, SHARD_COUNT_AT),
+        names_len: u64_at(head, NAMES_LEN_AT),
+        fingerprint,
+    };
+    let tables =
+        header.shard_count.checked_mul(ENTRY_LEN as u64).and_then(|t| t.checked_add(header.names_len));
+    match tables {
+        Some(len) if len <= file_len - HEADER_LEN as u64 => Ok((header, len)),
+        _ => Err("the shard table and the names are longer than the file".into()),
+    }
+}
+
+pub(crate) fn check_pack_tables(prefix: &[u8], tables: &[u8]) -> Result<(), Refusal> {
+    let head = prefix.first_chunk::<HEADER_LEN>().ok_or("shorter than a header")?;
+    check_table_crc(head, crc32c(tables))
+}
+
+/// What `.tfri` and `.tfrp` have in common: magic, crc, major number and length.
+fn decode_common<'a>(
+    prefix: &'a [u8],
+    file_len: u64,
+    magic: &[u8; 8],
+) -> Result<&'a [u8; HEADER_LEN], Refusal> {
+    let head = prefix.first_chunk::<HEADER_LEN>().ok_or("shorter than a header")?;
+    if head[..MAJOR_AT] != *magic {
+        return Err("the magic number is not that of an index".into());
+    }
+    // The version comes before the crc: a later major may lay out even that differently.
+    let major = u16::from_le_bytes([head[MAJOR_AT], head[MAJOR_AT + 1]]);
+    if major != MAJOR {
+        return Err(format!("format version {major}, this reader knows {MAJOR}"));
+    }
+    let (computed, stored) = (crc32c(&head[..CRC_AT]), u32_at(head, CRC_AT));
+    if computed != stored {
+        return Err(format!("header crc32c is {computed:#010x}, stored is {stored:#010x}"));
+    }
+    let said = u64_at(head, FILE_LEN_AT);
+    if said != file_len {
+        return Err(format!("the file has {file_len} bytes, its header says {said}"));
+    }
+    Ok(head)
+}
+
+fn check_table_crc(head: &[u8; HEADER_LEN], computed: u32) -> Result<(), Refusal> {
+    let stored = u32_at(head, TABLE_CRC_AT);
+    if computed != stored {
+        return Err(format!("table crc32c is {computed:#010x}, stored is {stored:#010x}"));
+    }
+    Ok(())
+}
+
+fn seal(header: &mut [u8], table_crc: u32) {
+    put(header, TABLE_CRC_AT, &table_crc.to_le_bytes());
+    let crc = crc32c(&header[..CRC_AT]);
+    put(header, CRC_AT, &crc.to_le_bytes());
+}
+
+fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
+    bytes[at..at + field.len()].copy_from_slice(field);
+}
+
+/// The callers hold arrays that are longer than any field's place.
+pub(crate) fn u64_at<const N: usize>(bytes: &[u8; N], at: usize) -> u64 {
+    bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b))
+}
+
+fn u32_at<const N: usize>(bytes: &[u8; N], at: usize) -> u32 {
+    bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_le_bytes(*b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+        let crc = crc32c(&bytes[HEADER_LEN..]);
+        seal(&mut bytes, crc);
+        bytes
+    }
+
+    fn header() -> Header {
+        Header { data_size: 16, indexed_end: 16, stream_end: 16, n_records: 1, ..Header::default() }
+    }
+
+    #[test]
+    fn a_header_comes_back() {
+        let (bytes, placed) = encode(&header(), &[(OFFSETS, 4, 24)]);
+        let (got, sections) = decode(&bytes, 192 + 24).unwrap();
+        assert_eq!(got, header());
+        assert_eq!(sections, Sections { offsets: placed[0], lengths: None });
+    }
+
+    #[test]
+    fn versions() {
+        let (bytes, _) = encode(&header(), &[(OFFSETS, 4, 24)]);
+        let mut minor = bytes.clone();
+        minor[MINOR_AT] = 7;
+        assert!(decode(&sealed(minor), 216).is_ok());
+        let mut major = bytes;
+        major[MAJOR_AT] = 2;
+        assert!(decode(&sealed(major), 216).unwrap_err().contains("version 2"));
+    }
+
+    #[test]
+    fn unknown_sections_are_skipped_unless_mandatory() {
+        let (bytes, placed) = encode(&header(), &[(OFFSETS, 4, 24), (77, 9, 5)]);
+        let file_len = placed[1].offset + 5;
+        assert!(decode(&bytes, file_len).unwrap_err().contains("mandatory section 77"));
+        let mut optional = bytes;
+        optional[HEADER_LEN + ENTRY_LEN + 4] = 0;
+        assert!(decode(&sealed(optional), file_len).is_ok());
+    }
+
+    #[test]
+    fn fields_that_contradict_each_other() {
+        let h = header();
+        let cases = [
+            Header { flags: 1 << 5, ..h },
+            Header { flags: GZIP | ZLIB, ..h },
+            Header { indexed_end: 17, stream_end: 17, ..h },
+            Header { stream_end: 15, ..h },
+            Header { flags: GZIP, indexed_end: 15, ..h },
+            Header { flags: TORN, ..h },
+            Header { data_size: 17, ..h },
+            Header { n_records: 2, ..h },
+            Header { n_records: u64::MAX, ..h },
+        ];
+        for case in cases {
+            assert!(case.check().is_err(), "{case:?}");
+        }
+        assert!(Header { data_size: 17, flags: TORN, ..h }.check().is_ok());
+        assert!(Header { flags: ZLIB, stream_end: 900, ..h }.check().is_ok());
+        // The lengths' section without the flag, and the flag without the section.
+        let gaps = Header { flags: GAPS, ..h };
+        let (bytes, _) = encode(&gaps, &[(OFFSETS, 4, 24)]);
+        assert!(decode(&bytes, 216).is_err());
+        let (bytes, placed) = encode(&h, &[(OFFSETS, 4, 24), (LENGTHS, 4, 20)]);
+        assert!(decode(&bytes, placed[1].offset + 20).is_err());
+    }
+}

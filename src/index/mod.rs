@@ -1,0 +1,533 @@
+//! The index of a shard: the table of where its records start, and the small files in which it is kept.
+//!
+//! An index is a cache: deletable, rebuildable, never trusted for content. [`open_shards`] finds, extends or builds the
+//! indexes of a set of shards; [`build_beside`] is the command `tfseek index`; a [`Pack`] holds those of a whole dataset
+//! in one file; [`import_text`] and [`export_text`] speak the form of `tfrecord2idx`.
+//!
+//! ```
+//! use tfseek::index::{open_shards, IndexMode, IndexOptions};
+//! # let dir = tempfile::tempdir()?;
+//! let path = dir.path().join("train-00000.tfrecord");
+//! # let mut file = Vec::new();
+//! # tfseek::frame::put_record(&mut file, b"one")?;
+//! # tfseek::frame::put_record(&mut file, b"three")?;
+//! # std::fs::write(&path, file)?;
+//! let opened = open_shards(&[path], &IndexOptions::new().mode(IndexMode::Memory), &|_bytes| ())?;
+//! let index = &opened.indexes[0];
+//! assert_eq!(index.len(), 2);
+//! assert_eq!((index.locate(1)?.offset, index.locate(1)?.payload_len), (19, 5));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod builder;
+mod find;
+mod identity;
+mod layout;
+mod offsets;
+mod options;
+mod pack;
+mod sidecar;
+mod text;
+
+pub use builder::Progress;
+pub use options::{IndexMode, IndexOptions, Tail};
+pub use pack::{Pack, write_pack};
+pub use sidecar::{Opened, Warning, WarningKind, build_beside, open_shards, remove_leftovers};
+pub use text::{export_text, import_text};
+
+use crate::error::{At, Error, ErrorKind, IndexError, Result};
+use crate::io::{ReadAt, Region};
+use builder::Torn;
+use identity::{Stamp, Verdict};
+use layout::{CHECKED, GAPS, Header, LENGTHS, OFFSETS, Packing, Section, Sections, TORN};
+use offsets::{BadBlock, Ends, Table};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+/// Where the records of one shard start. Cheap to clone; any thread may ask.
+#[derive(Clone)]
+pub struct Index(Arc<Core>);
+
+/// One record's place in the record stream (inflated, if the shard is compressed).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Byte offset of the record's header.
+    pub offset: u64,
+    /// Bytes of its payload.
+    pub payload_len: u64,
+}
+
+impl Index {
+    /// Reads a sidecar that is in memory. Checks what opening a file checks, except that it is of some shard.
+    ///
+    /// # Errors
+    /// [`IndexError::Refused`].
+    pub fn from_sidecar(bytes: Region) -> Result<Index> {
+        let len = bytes.len() as u64;
+        let core = Core::from_bytes(bytes, len).map_err(refused)?;
+        Ok(core.into())
+    }
+
+    /// How many records there are.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.0.header.n_records
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where record `i` is: a look at one entry and its neighbour, without allocation. The span lies inside
+    /// [`stream_end`](Index::stream_end) and between its neighbours.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`]; [`IndexError::CorruptBlock`]; [`ErrorKind::Io`] and [`IndexError::Stale`] at the first
+    /// use of a large index file without maps.
+    #[inline]
+    pub fn locate(&self, i: u64) -> Result<Span> {
+        let core = &*self.0;
+        if i >= core.header.n_records {
+            return Err(out_of_range(i, core.header.n_records));
+        }
+        let tables = match core.tables.get() {
+            Some(tables) => tables,
+            None => core.load()?,
+        };
+        tables.span(&core.header, i).map_err(|bad| core.corrupt(bad, Some(i)))
+    }
+
+    /// The shard's size when it was scanned.
+    pub fn data_size(&self) -> u64 {
+        self.0.header.data_size
+    }
+
+    /// The end of the last whole record in the file; its size, if the shard is compressed.
+    pub fn indexed_end(&self) -> u64 {
+        self.0.header.indexed_end
+    }
+
+    /// The end of the last whole record in the record stream.
+    pub fn stream_end(&self) -> u64 {
+        self.0.header.stream_end
+    }
+
+    /// Whether bytes are left after the last whole record.
+    pub fn has_torn_tail(&self) -> bool {
+        self.0.header.has(TORN)
+    }
+
+    /// How many bytes are left after the last whole record. `None` if the shard is compressed, there are some, and the
+    /// index was not built by this process: a file does not say.
+    pub fn torn_tail_bytes(&self) -> Option<u64> {
+        let header = &self.0.header;
+        match header.packing() {
+            _ if !header.has(TORN) => Some(0),
+            Packing::Plain => Some(header.data_size - header.indexed_end),
+            _ => self.0.torn.map(|torn| torn.have),
+        }
+    }
+
+    /// Whether damage was skipped, so that records do not touch.
+    pub fn has_gaps(&self) -> bool {
+        self.0.header.has(GAPS)
+    }
+
+    /// Whether every payload's crc was checked when the shard was scanned.
+    pub fn is_checked(&self) -> bool {
+        self.0.header.has(CHECKED)
+    }
+
+    /// Whether the shard is gzip-compressed.
+    pub fn is_gzip(&self) -> bool {
+        self.0.header.packing() == Packing::Gzip
+    }
+
+    /// Whether the shard is zlib-compressed.
+    pub fn is_zlib(&self) -> bool {
+        self.0.header.packing() == Packing::Zlib
+    }
+
+    /// XXH3-64 of the first and of the last 64 KiB that are indexed.
+    pub fn fingerprints(&self) -> (u64, u64) {
+        (self.0.header.fp_head, self.0.header.fp_tail)
+    }
+
+    /// The index file this was read from or saved to; `None` if it is in memory only.
+    pub fn file(&self) -> Option<&Path> {
+        self.0.file.as_deref()
+    }
+
+    /// Whether `file` still is the shard that was indexed, by the table of the format page: the same size and time, or
+    /// the same size and fingerprints. One `fstat`, and 128 KiB read if the time differs.
+    ///
+    /// # Errors
+    /// [`IndexError::Stale`]; those of the system.
+    pub fn check_shard(&self, file: &File) -> Result<()> {
+        let (known, now) = (&self.0.header, Stamp::of(&file.metadata()?)?);
+        match identity::judge(known, now, |end| identity::fingerprints(file, end))? {
+            Verdict::Accept | Verdict::Moved => Ok(()),
+            Verdict::Extend => Err(stale(known, now, "the shard has grown")),
+            Verdict::Rebuild(why) => Err(stale(known, now, why)),
+        }
+    }
+
+    /// Checks every block now, instead of each at its first use, and every span.
+    ///
+    /// # Errors
+    /// [`IndexError::CorruptBlock`].
+    pub fn verify(&self) -> Result<()> {
+        let tables = self.0.load()?;
+        for table in [Some(&tables.offsets), tables.lengths.as_ref()].into_iter().flatten() {
+            table.check_all().map_err(|bad| self.0.corrupt(bad, None))?;
+        }
+        (0..self.len()).try_for_each(|i| self.locate(i).map(drop))
+    }
+
+    /// Writes the sidecar: a pure function of the shard, its time and whether payloads were checked.
+    ///
+    /// # Errors
+    /// Those of `w`, and of a large index file that is read only now.
+    pub fn write_to(&self, w: &mut impl Write) -> Result<()> {
+        self.0.write_to(w)
+    }
+}
+
+/// The fingerprint of a dataset, as 32 hex digits: over records and bytes of its shards in their order, not over paths
+/// or times, so that a copy has the same.
+pub fn dataset_fingerprint(indexes: &[Index]) -> String {
+    let bytes = identity::of_dataset(indexes.iter().map(|i| &i.0.header));
+    format!("{:032x}", u128::from_be_bytes(bytes))
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index").field("header", &self.0.header).field("file", &self.0.file).finish()
+    }
+}
+
+/// An index before it is shared.
+pub(crate) struct Core {
+    pub(crate) header: Header,
+    tables: OnceLock<Tables>,
+    source: Option<Source>,
+    /// The index file, or the pack.
+    pub(crate) file: Option<Box<Path>>,
+    /// What this process's scan found at the end.
+    pub(crate) torn: Option<Torn>,
+}
+
+struct Tables {
+    offsets: Table,
+    lengths: Option<Table>,
+}
+
+/// Where tables come from that are read at their first use.
+struct Source {
+    sections: Sections,
+    from: Origin,
+}
+
+enum Origin {
+    /// Opened again then: thousands of shards must not hold a descriptor each. The header must be the same still.
+    Path { path: Box<Path>, head: Box<[u8; layout::HEADER_LEN]> },
+    /// A pack, which holds one descriptor for all, and where the sidecar lies in it.
+    File { file: Arc<File>, at: u64 },
+}
+
+impl From<Core> for Index {
+    fn from(core: Core) -> Index {
+        Index(Arc::new(core))
+    }
+}
+
+impl Core {
+    /// An index of this process's making.
+    pub(crate) fn new(header: Header, offsets: Table, lengths: Option<Table>, torn: Option<Torn>) -> Core {
+        let tables = OnceLock::from(Tables { offsets, lengths });
+        Core { header, tables, source: None, file: None, torn }
+    }
+
+    /// A sidecar whose bytes are all there; `len` is the length that its header must give.
+    pub(crate) fn from_bytes(bytes: Region, len: u64) -> Result<Core, layout::Refusal> {
+        let (header, sections) = layout::decode(&bytes, len)?;
+        let tables =
+            Tables::open(&header, &sections, |s| slice(&bytes, s)).ok_or("the sections are cut off")?;
+        Ok(Core { header, tables: OnceLock::from(tables), source: None, file: None, torn: None })
+    }
+
+    /// A sidecar whose tables are read at their first use; `prefix` is its start.
+    fn lazy(prefix: &[u8], len: u64, from: Origin) -> Result<Core, layout::Refusal> {
+        let (header, sections) = layout::decode(prefix, len)?;
+        let source = Some(Source { sections, from });
+        Ok(Core { header, tables: OnceLock::new(), source, file: None, torn: None })
+    }
+
+    /// The tables, read in if they were not.
+    #[cold]
+    fn load(&self) -> Result<&Tables> {
+        if let Some(tables) = self.tables.get() {
+            return Ok(tables);
+        }
+        let read = || -> Result<Tables> {
+            let Some(Source { sections, from }) = &self.source else {
+                return Err(refused("no tables".into()));
+            };
+            let (opened, at);
+            let file = match from {
+                Origin::File { file, at: start } => {
+                    at = *start;
+                    &**file
+                }
+                Origin::Path { path, head } => {
+                    opened = File::open(path)?;
+                    at = 0;
+                    let mut now = [0; layout::HEADER_LEN];
+                    opened.read_exact_at(&mut now, 0)?;
+                    if now != **head {
+                        let reason = "the index file was replaced since it was opened".into();
+                        return Err(IndexError::Stale { reason }.into());
+                    }
+                    &opened
+                }
+            };
+            let section = |s: &Section| read_section(file, at, s);
+            let offsets = section(&sections.offsets)?;
+            let lengths = sections.lengths.as_ref().map(section).transpose()?;
+            let pick = |s: &Section| if s.kind == OFFSETS { Some(offsets.clone()) } else { lengths.clone() };
+            Tables::open(&self.header, sections, pick)
+                .ok_or_else(|| refused("the sections are cut off".into()))
+        };
+        let tables = read().map_err(|e| match &self.file {
+            Some(file) => e.in_file(file),
+            None => e,
+        })?;
+        Ok(self.tables.get_or_init(|| tables))
+    }
+
+    pub(crate) fn offset(&self, i: u64) -> Result<u64> {
+        self.load()?.offsets.get(i).map_err(|bad| self.corrupt(bad, Some(i)))
+    }
+
+    /// The header and section table, and where the sections go.
+    fn encode_head(&self, tables: &Tables) -> (Vec<u8>, Vec<Section>) {
+        let mut sections = vec![(OFFSETS, tables.offsets.param(), tables.offsets.section_len())];
+        if let Some(lengths) = &tables.lengths {
+            sections.push((LENGTHS, lengths.param(), lengths.section_len()));
+        }
+        layout::encode(&self.header, &sections)
+    }
+
+    /// Bytes of the sidecar.
+    fn file_len(&self) -> Result<u64> {
+        let (_, placed) = self.encode_head(self.load()?);
+        Ok(placed.last().map_or(0, |s| s.offset + s.len))
+    }
+
+    fn write_to(&self, w: &mut impl Write) -> Result<()> {
+        let tables = self.load()?;
+        let (prefix, placed) = self.encode_head(tables);
+        w.write_all(&prefix)?;
+        let mut at = prefix.len() as u64;
+        let tables = [Some(&tables.offsets), tables.lengths.as_ref()];
+        for (table, section) in tables.into_iter().flatten().zip(placed) {
+            // Less than 64 bytes.
+            w.write_all(&[0; layout::ALIGN as usize][..(section.offset - at) as usize])?;
+            for part in table.parts() {
+                w.write_all(part)?;
+            }
+            at = section.offset + section.len;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn corrupt(&self, bad: BadBlock, record: Option<u64>) -> Error {
+        let file = self.file.clone().unwrap_or_else(|| Path::new("(index in memory)").into());
+        let kind = IndexError::CorruptBlock { file, block: bad.block, reason: bad.reason };
+        Error::from(kind).at(At { path: None, record, offset: None })
+    }
+}
+
+impl Tables {
+    fn open(
+        header: &Header,
+        sections: &Sections,
+        bytes: impl Fn(&Section) -> Option<Region>,
+    ) -> Option<Tables> {
+        let first = (!header.has(GAPS)).then_some(0);
+        let ends = Ends { first, last: Some(header.stream_end) };
+        let s = &sections.offsets;
+        let offsets = Table::open(&bytes(s)?, header.n_records.checked_add(1)?, s.param, ends)?;
+        let lengths = match &sections.lengths {
+            Some(s) => Some(Table::open(&bytes(s)?, header.n_records, s.param, Ends::default())?),
+            None => None,
+        };
+        Some(Tables { offsets, lengths })
+    }
+
+    /// Record `i < n`, held between its neighbours.
+    #[inline]
+    fn span(&self, header: &Header, i: u64) -> Result<Span, BadBlock> {
+        const OVERHEAD: u64 = crate::frame::OVERHEAD as u64;
+        let (offset, next) = self.offsets.pair(i)?;
+        let room = next.checked_sub(offset).and_then(|room| room.checked_sub(OVERHEAD));
+        let (Some(room), true) = (room, next <= header.stream_end) else {
+            return Err(BadBlock { block: i / offsets::BLOCK, reason: "an entry is not below the next" });
+        };
+        let payload_len = match &self.lengths {
+            None => room,
+            Some(lengths) => match lengths.get(i)? {
+                len if len <= room => len,
+                _ => {
+                    return Err(BadBlock {
+                        block: i / offsets::BLOCK,
+                        reason: "a record reaches into the next",
+                    });
+                }
+            },
+        };
+        Ok(Span { offset, payload_len })
+    }
+}
+
+fn slice(bytes: &Region, s: &Section) -> Option<Region> {
+    let start = usize::try_from(s.offset).ok()?;
+    bytes.slice(start..start.checked_add(usize::try_from(s.len).ok()?)?)
+}
+
+/// The length was held against the file's when it was opened, and the memory may still not be there.
+fn read_section(file: &File, at: u64, s: &Section) -> Result<Region> {
+    let len = usize::try_from(s.len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    bytes.resize(len, 0);
+    file.read_exact_at(&mut bytes, at.saturating_add(s.offset))?;
+    Ok(Region::new(bytes))
+}
+
+#[cold]
+fn out_of_range(i: u64, len: u64) -> Error {
+    ErrorKind::OutOfRange { i, len }.into()
+}
+
+#[cold]
+fn refused(reason: String) -> Error {
+    IndexError::Refused { reason: reason.into() }.into()
+}
+
+#[cold]
+fn stale(known: &Header, now: Stamp, why: &str) -> Error {
+    let reason = format!(
+        "{why}: {} bytes of time {} ns were indexed, {} bytes of time {} ns are there",
+        known.data_size, known.mtime_ns, now.size, now.mtime_ns
+    );
+    IndexError::Stale { reason: reason.into() }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crc::crc32c;
+    use offsets::TableBuilder;
+
+    fn table(mut builder: TableBuilder, values: &[u64]) -> Table {
+        values.iter().for_each(|&v| builder.push(v));
+        builder.finish()
+    }
+
+    /// Two records of 1 and 2 bytes with 10 bytes of damage between them and 4 after.
+    fn with_gaps(lengths: &[u64]) -> Vec<u8> {
+        let header = Header {
+            n_records: 2,
+            data_size: 49,
+            indexed_end: 45,
+            stream_end: 45,
+            flags: GAPS | TORN,
+            ..Header::default()
+        };
+        let offsets = table(TableBuilder::offsets(), &[0, 27, 45]);
+        let core = Core::new(header, offsets, Some(table(TableBuilder::lengths(), lengths)), None);
+        let mut bytes = Vec::new();
+        core.write_to(&mut bytes).unwrap();
+        assert_eq!(bytes.len() as u64, core.file_len().unwrap());
+        bytes
+    }
+
+    #[test]
+    fn gaps_are_read() {
+        let index = Index::from_sidecar(Region::new(with_gaps(&[1, 2]))).unwrap();
+        assert!(index.has_gaps());
+        assert_eq!(index.locate(0).unwrap(), Span { offset: 0, payload_len: 1 });
+        assert_eq!(index.locate(1).unwrap(), Span { offset: 27, payload_len: 2 });
+        index.verify().unwrap();
+        // A record may reach to the next, and no further.
+        assert!(Index::from_sidecar(Region::new(with_gaps(&[11, 2]))).unwrap().verify().is_ok());
+        for lengths in [[12, 2], [1, 3], [u64::MAX, 2]] {
+            let index = Index::from_sidecar(Region::new(with_gaps(&lengths))).unwrap();
+            assert!(index.verify().is_err(), "{lengths:?}");
+        }
+    }
+
+    /// Headers whose crcs hold over values that do not belong together.
+    #[test]
+    fn forged_offsets_stay_inside() {
+        for values in
+            [[0, 100, 50], [1, 20, 50], [0, 60, 50], [0, 15, 50], [0, 20, 49], [0, 40, 50], [0, u64::MAX, 50]]
+        {
+            let header =
+                Header { n_records: 2, data_size: 50, indexed_end: 50, stream_end: 50, ..Header::default() };
+            let core = Core::new(header, table(TableBuilder::offsets(), &values), None, None);
+            let mut bytes = Vec::new();
+            core.write_to(&mut bytes).unwrap();
+            let index = Index::from_sidecar(Region::new(bytes)).unwrap();
+            let e = index.verify().unwrap_err();
+            assert!(matches!(e.kind(), ErrorKind::Index(IndexError::CorruptBlock { .. })), "{values:?}: {e}");
+            for i in 0..2 {
+                if let Ok(span) = index.locate(i) {
+                    assert!(span.offset + 16 + span.payload_len <= 50, "{values:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_replaced_file_is_not_read_lazily() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.tfri");
+        let n = 20_000u64;
+        let core = |mtime_ns| {
+            let header = Header {
+                n_records: n,
+                data_size: n * 17,
+                indexed_end: n * 17,
+                stream_end: n * 17,
+                mtime_ns,
+                ..Header::default()
+            };
+            let mut offsets = TableBuilder::offsets();
+            (0..=n).for_each(|i| offsets.push(i * 17));
+            Core::new(header, offsets.finish(), None, None)
+        };
+        let write = |mtime_ns| {
+            let mut bytes = Vec::new();
+            core(mtime_ns).write_to(&mut bytes).unwrap();
+            assert_eq!(crc32c(&bytes[..124]), u32::from_le_bytes(bytes[124..128].try_into().unwrap()));
+            std::fs::write(&path, bytes).unwrap();
+        };
+        let options = IndexOptions::new();
+        write(1);
+        let index: Index = find::read(&path, &options).unwrap().unwrap().into();
+        assert!(index.0.tables.get().is_none(), "above 64 KiB, so read at the first use");
+        assert_eq!(index.locate(n - 1).unwrap(), Span { offset: (n - 1) * 17, payload_len: 1 });
+        let index: Index = find::read(&path, &options).unwrap().unwrap().into();
+        write(2);
+        let e = index.locate(0).unwrap_err();
+        assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })), "{e}");
+        assert_eq!(e.place().path.as_deref(), Some(&*path));
+    }
+}

@@ -1,0 +1,340 @@
+//! Blocked tables: ascending offsets in a little more than four bytes each, any of them at the price of one look.
+//!
+//! ```text
+//! | block table: { base u64, crc32c u32, zero u32 } x ceil(m / 1024) | rel[0] rel[1] .. rel[m-1] |
+//! value i = base[i div 1024] + rel[i]          rel: u32 (narrow) or u64 (wide)
+//! crc = crc32c of the block's base and its rel entries
+//! ```
+//!
+//! A block is checked the first time one of its values is used, with a bit a block to remember it: opening does not
+//! grow with m. The crc cannot be left out: a flipped bit in a base moves 1024 records at once, and where records have
+//! equal lengths they land on other valid headers.
+
+use crate::crc::{crc32c, crc32c_append};
+use crate::io::Region;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Values in a block; the last may be short.
+pub(crate) const BLOCK: u64 = 1 << BLOCK_BITS;
+const BLOCK_BITS: u32 = 10;
+/// An entry of the block table: base, crc, zero.
+pub(crate) const BLOCK_ENTRY: usize = 8 + 4 + 4;
+
+/// Builds a table from values fed one at a time; holds four bytes a value while the table is narrow.
+#[derive(Debug)]
+pub(crate) struct TableBuilder {
+    bases: Vec<u64>,
+    rel: Rel,
+    /// Whether a block's base is its first value, or 0.
+    relative: bool,
+}
+
+/// As on disk: the numbers are little-endian whatever the machine.
+#[derive(Debug)]
+enum Rel {
+    Narrow(Vec<u32>),
+    Wide(Vec<u64>),
+}
+
+impl TableBuilder {
+    /// A table of offsets, which must be fed in ascending order.
+    pub(crate) fn offsets() -> TableBuilder {
+        TableBuilder { bases: Vec::new(), rel: Rel::Narrow(Vec::new()), relative: true }
+    }
+
+    /// A table of lengths, in any order: what an index of a damaged shard has besides.
+    #[allow(dead_code, reason = "read already; salvage will write it")]
+    pub(crate) fn lengths() -> TableBuilder {
+        TableBuilder { relative: false, ..TableBuilder::offsets() }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        match &self.rel {
+            Rel::Narrow(rel) => rel.len() as u64,
+            Rel::Wide(rel) => rel.len() as u64,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, value: u64) {
+        match &mut self.rel {
+            Rel::Narrow(rel) => {
+                if (rel.len() as u64).is_multiple_of(BLOCK) {
+                    self.bases.push(if self.relative { value } else { 0 });
+                }
+                let base = self.bases.last().copied().unwrap_or_default();
+                match u32::try_from(value.wrapping_sub(base)) {
+                    Ok(d) => rel.push(d.to_le()),
+                    Err(_) => self.push_wide(value),
+                }
+            }
+            Rel::Wide(_) => self.push_wide(value),
+        }
+    }
+
+    /// One block that spans 4 GiB makes the whole table wide: then most records are large, and the table is small.
+    #[cold]
+    fn push_wide(&mut self, value: u64) {
+        if let Rel::Narrow(rel) = &self.rel {
+            let absolute = |(i, d): (usize, &u32)| {
+                let base = self.bases.get(i >> BLOCK_BITS).copied().unwrap_or_default();
+                (base + u64::from(u32::from_le(*d))).to_le()
+            };
+            self.rel = Rel::Wide(rel.iter().enumerate().map(absolute).collect());
+        }
+        if let Rel::Wide(rel) = &mut self.rel {
+            rel.push(value.to_le());
+        }
+    }
+
+    /// Takes the crcs; the values stay where they are.
+    pub(crate) fn finish(mut self) -> Table {
+        let m = self.len();
+        if let Rel::Wide(_) = self.rel {
+            self.bases = vec![0; m.div_ceil(BLOCK) as usize];
+        }
+        let width = match self.rel {
+            Rel::Narrow(_) => 4,
+            Rel::Wide(_) => 8,
+        };
+        let rel = Region::new(self.rel);
+        let mut blocks = Vec::with_capacity(self.bases.len() * BLOCK_ENTRY);
+        for (base, rel) in self.bases.iter().zip(rel.chunks(width << BLOCK_BITS)) {
+            let base = base.to_le_bytes();
+            blocks.extend(base);
+            blocks.extend(crc32c_append(crc32c(&base), rel).to_le_bytes());
+            blocks.extend([0; 4]);
+        }
+        Table { m, wide: width == 8, blocks: Region::new(blocks), rel, checked: None, ends: Ends::default() }
+    }
+}
+
+impl AsRef<[u8]> for Rel {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Rel::Narrow(rel) => bytemuck::cast_slice(rel),
+            Rel::Wide(rel) => bytemuck::cast_slice(rel),
+        }
+    }
+}
+
+/// A blocked table, of this process's making or from a file.
+#[derive(Debug)]
+pub(crate) struct Table {
+    m: u64,
+    wide: bool,
+    blocks: Region,
+    rel: Region,
+    /// A bit a block whose crc was found right; `None` for a table that never left this process.
+    checked: Option<Box<[AtomicU64]>>,
+    /// What the first and the last value must be; looked at when their blocks are checked.
+    ends: Ends,
+}
+
+/// The first and the last value of a table, where they are known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ends {
+    pub(crate) first: Option<u64>,
+    pub(crate) last: Option<u64>,
+}
+
+/// A block that does not hold what it should; becomes `IndexError::CorruptBlock`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BadBlock {
+    pub(crate) block: u64,
+    pub(crate) reason: &'static str,
+}
+
+impl Table {
+    /// A section of `m` values with entries of `param` bytes; `None` if the length is another.
+    pub(crate) fn open(section: &Region, m: u64, param: u16, ends: Ends) -> Option<Table> {
+        let m_here = usize::try_from(m).ok()?;
+        let blocks = m_here.div_ceil(BLOCK as usize);
+        let split = blocks.checked_mul(BLOCK_ENTRY)?;
+        let end = m_here.checked_mul(usize::from(param))?.checked_add(split)?;
+        if end != section.len() || !matches!(param, 4 | 8) {
+            return None;
+        }
+        let checked = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Some(Table {
+            m,
+            wide: param == 8,
+            blocks: section.slice(0..split)?,
+            rel: section.slice(split..end)?,
+            checked: Some(checked),
+            ends,
+        })
+    }
+
+    pub(crate) fn param(&self) -> u16 {
+        if self.wide { 8 } else { 4 }
+    }
+
+    /// The two parts of the section, in their order on disk.
+    pub(crate) fn parts(&self) -> [&[u8]; 2] {
+        [&self.blocks, &self.rel]
+    }
+
+    pub(crate) fn section_len(&self) -> u64 {
+        (self.blocks.len() + self.rel.len()) as u64
+    }
+
+    /// Value `i`.
+    #[inline]
+    pub(crate) fn get(&self, i: u64) -> Result<u64, BadBlock> {
+        self.value(&self.blocks, &self.rel, i)
+    }
+
+    /// Values `i` and `i + 1`.
+    #[inline]
+    pub(crate) fn pair(&self, i: u64) -> Result<(u64, u64), BadBlock> {
+        let (blocks, rel): (&[u8], &[u8]) = (&self.blocks, &self.rel);
+        Ok((self.value(blocks, rel, i)?, self.value(blocks, rel, i + 1)?))
+    }
+
+    #[inline(always)]
+    fn value(&self, blocks: &[u8], rel: &[u8], i: u64) -> Result<u64, BadBlock> {
+        let block = i >> BLOCK_BITS;
+        if let Some(checked) = &self.checked {
+            let bit =
+                checked.get((block >> 6) as usize).map_or(0, |word| word.load(Relaxed) >> (block & 63) & 1);
+            if bit == 0 {
+                self.check(block)?;
+            }
+        }
+        self.raw(blocks, rel, i)
+    }
+
+    /// Value `i`, its block unchecked.
+    #[inline(always)]
+    fn raw(&self, blocks: &[u8], rel: &[u8], i: u64) -> Result<u64, BadBlock> {
+        let block = i >> BLOCK_BITS;
+        let base = field::<8>(blocks, block as usize * BLOCK_ENTRY).map(u64::from_le_bytes);
+        let rel = if self.wide {
+            field::<8>(rel, i as usize * 8).map(u64::from_le_bytes)
+        } else {
+            field::<4>(rel, i as usize * 4).map(|b| u32::from_le_bytes(b).into())
+        };
+        match (base, rel) {
+            (Some(base), Some(rel)) => {
+                base.checked_add(rel).ok_or(BadBlock { block, reason: "an entry overflows" })
+            }
+            _ => Err(BadBlock { block, reason: "the table ends before it" }),
+        }
+    }
+
+    /// Checks the crc of a block, and remembers it if it holds.
+    #[cold]
+    fn check(&self, block: u64) -> Result<(), BadBlock> {
+        let Some(checked) = &self.checked else { return Ok(()) };
+        let width = usize::from(self.param());
+        let start = (block as usize) << BLOCK_BITS;
+        let end = (start + BLOCK as usize).min(self.m as usize);
+        let entry = field::<BLOCK_ENTRY>(&self.blocks, block as usize * BLOCK_ENTRY);
+        let (Some(entry), Some(rel)) = (entry, self.rel.get(start * width..end * width)) else {
+            return Err(BadBlock { block, reason: "the table ends before it" });
+        };
+        let stored = u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]);
+        if crc32c_append(crc32c(&entry[..8]), rel) != stored {
+            return Err(BadBlock { block, reason: "its crc32c does not hold" });
+        }
+        let holds = |i: u64, want: Option<u64>| {
+            want.is_none_or(|want| self.raw(&self.blocks, &self.rel, i) == Ok(want))
+        };
+        if block == 0 && !holds(0, self.ends.first) {
+            return Err(BadBlock { block, reason: "the first entry is not 0" });
+        }
+        if end as u64 == self.m && !holds(self.m - 1, self.ends.last) {
+            return Err(BadBlock { block, reason: "the last entry is not the end of the stream" });
+        }
+        // Relaxed: the bit says that bytes which do not change were looked at, and orders nothing.
+        if let Some(word) = checked.get((block >> 6) as usize) {
+            word.fetch_or(1 << (block & 63), Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Checks every block that was not looked at yet.
+    pub(crate) fn check_all(&self) -> Result<(), BadBlock> {
+        (0..self.m.div_ceil(BLOCK)).try_for_each(|block| self.check(block))
+    }
+}
+
+#[inline(always)]
+fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..).and_then(|b| b.first_chunk::<N>()).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reopen(table: &Table) -> Table {
+        let bytes: Vec<u8> = table.parts().concat();
+        Table::open(&Region::new(bytes), table.m, table.param(), Ends::default()).unwrap()
+    }
+
+    fn build(values: impl IntoIterator<Item = u64>) -> Table {
+        let mut builder = TableBuilder::offsets();
+        values.into_iter().for_each(|v| builder.push(v));
+        builder.finish()
+    }
+
+    #[test]
+    fn around_multiples_of_a_block() {
+        for m in [1u64, 2, 1023, 1024, 1025, 2047, 2048, 2049, 5000] {
+            let table = build((0..m).map(|i| i * 17));
+            assert_eq!(table.section_len(), 16 * m.div_ceil(1024) + 4 * m);
+            for table in [&table, &reopen(&table)] {
+                assert!((0..m).all(|i| table.get(i) == Ok(i * 17)));
+                assert!((0..m - 1).all(|i| table.pair(i) == Ok((i * 17, i * 17 + 17))));
+                assert!(table.get(m).is_err());
+                assert!(table.get(u64::MAX / 16).is_err());
+            }
+        }
+        assert_eq!(build([]).section_len(), 0);
+    }
+
+    #[test]
+    fn the_4_gib_edge() {
+        let g4 = 1u64 << 32;
+        // A block's last value may be 2^32 - 1 above its first, not 2^32.
+        assert_eq!(build([5, 5 + g4 - 1]).param(), 4);
+        let wide = build([5, 100, 5 + g4]);
+        assert_eq!((wide.param(), wide.section_len()), (8, 16 + 24));
+        assert_eq!(wide.parts()[0][..8], [0; 8], "the base of a wide table is 0");
+        assert_eq!(reopen(&wide).pair(1), Ok((100, 5 + g4)));
+        // Far apart in different blocks: narrow. The switch in a late block keeps what was there.
+        let far = (0..1024).chain((0..10).map(|i| (g4 << 8) + i));
+        assert_eq!(build(far.clone()).param(), 4);
+        let late = build(far.clone().chain([(g4 << 9)]));
+        assert_eq!(late.param(), 8);
+        for (i, v) in far.enumerate() {
+            assert_eq!(reopen(&late).get(i as u64), Ok(v));
+        }
+        let mut lengths = TableBuilder::lengths();
+        [7, 3, g4 - 1].into_iter().for_each(|v| lengths.push(v));
+        let lengths = lengths.finish();
+        assert_eq!((lengths.param(), lengths.get(1)), (4, Ok(3)));
+    }
+
+    #[test]
+    fn each_flipped_bit_is_found_at_the_first_touch_of_its_block() {
+        let table = build((0..1500).map(|i| i * 16));
+        let good: Vec<u8> = table.parts().concat();
+        let rel = 2 * BLOCK_ENTRY;
+        for bit in 0..good.len() * 8 {
+            let byte = bit / 8;
+            if byte < rel && byte % BLOCK_ENTRY >= 12 {
+                continue; // zero bytes
+            }
+            let block = if byte < rel { byte / BLOCK_ENTRY } else { (byte - rel) / 4096 } as u64;
+            let mut bad = good.clone();
+            bad[byte] ^= 1 << (bit % 8);
+            let table = Table::open(&Region::new(bad), 1500, 4, Ends::default()).unwrap();
+            assert_eq!(table.get(block * 1024 + 3).unwrap_err().block, block, "bit {bit}");
+            assert!(table.get((1 - block) * 1024 + 3).is_ok());
+            assert!(table.check_all().is_err());
+        }
+    }
+}

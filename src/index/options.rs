@@ -1,0 +1,185 @@
+//! How indexes are looked for, built and kept.
+
+use crate::io::Map;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+
+/// What may be read, scanned and written to get at an index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IndexMode {
+    /// Search; extend or build what is missing, while that leaves at most
+    /// [`auto_limit`](IndexOptions::auto_limit) bytes to scan.
+    #[default]
+    Auto,
+    /// Search; an index that is missing, stale or refused is an error. Nothing is scanned or written.
+    Require,
+    /// No index file is read or written; scan, without the limit.
+    Memory,
+    /// No index file is read; scan, without the limit; write as `Auto` does.
+    Rebuild,
+}
+
+/// What bytes after the last whole record mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tail {
+    /// An error: the file was cut, or is still being written.
+    #[default]
+    Strict,
+    /// The end, as TensorFlow has it; [`Index::has_torn_tail`](super::Index::has_torn_tail) tells.
+    Tolerate,
+}
+
+/// Options of [`open_shards`](super::open_shards) and its kin.
+///
+/// ```
+/// use tfseek::index::{IndexMode, IndexOptions, Tail};
+/// let options = IndexOptions::new().mode(IndexMode::Memory).tail(Tail::Tolerate);
+/// # let _ = options;
+/// ```
+#[derive(Clone, Debug)]
+pub struct IndexOptions {
+    pub(crate) mode: IndexMode,
+    pub(crate) index_dir: Option<PathBuf>,
+    pub(crate) env_dir: Option<PathBuf>,
+    pub(crate) cache_dir: Option<PathBuf>,
+    pub(crate) auto_limit: u64,
+    pub(crate) check_payloads: bool,
+    pub(crate) accept_gaps: bool,
+    pub(crate) tail: Tail,
+    pub(crate) jobs: usize,
+    pub(crate) may_map: Option<MayMap>,
+}
+
+impl Default for IndexOptions {
+    fn default() -> IndexOptions {
+        IndexOptions {
+            mode: IndexMode::Auto,
+            index_dir: None,
+            env_dir: std::env::var_os("TFSEEK_INDEX_DIR").filter(|d| !d.is_empty()).map(PathBuf::from),
+            cache_dir: user_cache(),
+            auto_limit: 64 << 30,
+            check_payloads: false,
+            accept_gaps: false,
+            tail: Tail::Strict,
+            jobs: 0,
+            may_map: None,
+        }
+    }
+}
+
+impl IndexOptions {
+    /// The defaults: search everywhere, build what is missing, write into the user's cache.
+    pub fn new() -> IndexOptions {
+        IndexOptions::default()
+    }
+
+    /// What may be read, scanned and written.
+    #[must_use]
+    pub fn mode(mut self, mode: IndexMode) -> IndexOptions {
+        self.mode = mode;
+        self
+    }
+
+    /// A folder for index files, which then is looked into first and written to first. Made if it is missing.
+    #[must_use]
+    pub fn index_dir(mut self, dir: impl Into<PathBuf>) -> IndexOptions {
+        self.index_dir = Some(dir.into());
+        self
+    }
+
+    /// A folder in place of the one that `TFSEEK_INDEX_DIR` names; `None` for none.
+    #[must_use]
+    pub fn env_dir(mut self, dir: Option<PathBuf>) -> IndexOptions {
+        self.env_dir = dir;
+        self
+    }
+
+    /// A folder in place of `tfseek/` in the user's cache folder; `None` for none.
+    #[must_use]
+    pub fn cache_dir(mut self, dir: Option<PathBuf>) -> IndexOptions {
+        self.cache_dir = dir;
+        self
+    }
+
+    /// The bytes that [`IndexMode::Auto`] may scan, all shards together: 64 GiB unless set.
+    #[must_use]
+    pub fn auto_limit(mut self, bytes: u64) -> IndexOptions {
+        self.auto_limit = bytes;
+        self
+    }
+
+    /// Whether every payload's crc must have been checked: a scan then reads everything.
+    #[must_use]
+    pub fn check_payloads(mut self, yes: bool) -> IndexOptions {
+        self.check_payloads = yes;
+        self
+    }
+
+    /// Whether an index of a damaged shard, whose records do not touch, is accepted.
+    #[must_use]
+    pub fn accept_gaps(mut self, yes: bool) -> IndexOptions {
+        self.accept_gaps = yes;
+        self
+    }
+
+    /// What bytes after the last whole record mean.
+    #[must_use]
+    pub fn tail(mut self, tail: Tail) -> IndexOptions {
+        self.tail = tail;
+        self
+    }
+
+    /// Threads; 0 for as many as the machine has.
+    #[must_use]
+    pub fn jobs(mut self, jobs: usize) -> IndexOptions {
+        self.jobs = jobs;
+        self
+    }
+
+    /// Lets shards be scanned and large index files be read through maps, which processes share.
+    ///
+    /// # Safety
+    /// The contract of [`Map`] must hold for the shards while they are scanned, and for the index files as long as an
+    /// [`Index`](super::Index) or [`Pack`](super::Pack) made with these options lives. What tfseek writes keeps it.
+    #[must_use]
+    #[allow(unsafe_code)]
+    pub unsafe fn may_map(mut self) -> IndexOptions {
+        self.may_map = Some(MayMap(()));
+        self
+    }
+}
+
+/// Somebody's word that the contract of [`Map`] holds: only [`IndexOptions::may_map`] makes one.
+#[derive(Clone, Copy)]
+pub(crate) struct MayMap(());
+
+impl MayMap {
+    #[allow(unsafe_code)]
+    pub(crate) fn map(self, file: &File) -> io::Result<Map> {
+        // SAFETY: `self` exists, so the caller of `may_map` has vouched for the contract, for shards and index files;
+        // this module maps no others.
+        unsafe { Map::open(file) }
+    }
+}
+
+impl fmt::Debug for MayMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MayMap")
+    }
+}
+
+/// `tfseek/` in the user's cache folder, by the habit of the system.
+fn user_cache() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let cache = if cfg!(windows) {
+        folder("LOCALAPPDATA")
+    } else if cfg!(target_os = "macos") {
+        folder("HOME").map(|home| home.join("Library/Caches"))
+    } else {
+        // A relative XDG_CACHE_HOME is to be ignored, by the base directory specification.
+        folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))
+    };
+    Some(cache?.join("tfseek"))
+}

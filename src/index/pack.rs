@@ -1,0 +1,346 @@
+//! Packs: the sidecars of a dataset in one file, so that ten thousand shards open with one read.
+
+use super::builder::Progress;
+use super::find::{self, BESIDE, SMALL};
+use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, MAX_PREFIX, PackHeader, Packing, u64_at};
+use super::options::IndexOptions;
+use super::sidecar::{Opened, Save, WarningKind, open_all};
+use super::{Core, Index, Origin, refused, slice};
+use crate::error::{Error, ErrorKind, IndexError, Result};
+use crate::io::names::path_from_bytes;
+use crate::io::{AtomicFile, ReadAt, Region};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// The indexes of a dataset, from one `.tfrp` file.
+///
+/// Opening reads the header, the shard table and the names, and no shard's metadata. Record numbers are given out from
+/// then on, so a shard that turns out to be gone or changed at its first touch is an error, never rebuilt.
+pub struct Pack {
+    path: PathBuf,
+    base: PathBuf,
+    header: PackHeader,
+    entries: Vec<Entry>,
+    source: Source,
+}
+
+struct Entry {
+    offset: u64,
+    len: u64,
+    n_records: u64,
+    path: PathBuf,
+}
+
+enum Source {
+    Bytes(Region),
+    File(Arc<File>),
+}
+
+impl Pack {
+    /// Opens a pack. Of `options`, only [`may_map`](IndexOptions::may_map) matters here.
+    ///
+    /// # Errors
+    /// [`IndexError::Refused`]; those of the system.
+    pub fn open(path: impl AsRef<Path>, options: &IndexOptions) -> Result<Pack> {
+        let path = path.as_ref();
+        Pack::open_at(path, options).map_err(|e| e.in_file(path))
+    }
+
+    fn open_at(path: &Path, options: &IndexOptions) -> Result<Pack> {
+        let file = File::open(path)?;
+        let len = file.size()?;
+        let source = match options.may_map {
+            Some(may_map) if len > SMALL => Source::Bytes(Region::new(may_map.map(&file)?)),
+            _ if len > SMALL => Source::File(Arc::new(file)),
+            _ => {
+                let mut bytes = vec![0; len as usize];
+                file.read_exact_at(&mut bytes, 0)?;
+                Source::Bytes(Region::new(bytes))
+            }
+        };
+        Pack::decode(path, source, len).map_err(refused)?
+    }
+
+    /// The outer error is a refusal, the inner one the system's.
+    fn decode(path: &Path, source: Source, file_len: u64) -> Result<Result<Pack>, layout::Refusal> {
+        let head = match source.read(0, file_len.min(HEADER_LEN as u64)) {
+            Ok(head) => head,
+            Err(e) => return Ok(Err(e)),
+        };
+        let (header, tables_len) = layout::decode_pack(&head, file_len)?;
+        let tables = match source.read(HEADER_LEN as u64, tables_len) {
+            Ok(tables) => tables,
+            Err(e) => return Ok(Err(e)),
+        };
+        layout::check_pack_tables(&head, &tables)?;
+        // Both lie inside the file, so they fit.
+        let (table, names) =
+            tables.split_at_checked(header.shard_count as usize * ENTRY_LEN).ok_or("cut off")?;
+        let mut entries = Vec::with_capacity(header.shard_count as usize);
+        let (mut name_start, mut end, mut n_records) = (0, HEADER_LEN as u64 + tables_len, 0u64);
+        for (s, entry) in table.as_chunks::<ENTRY_LEN>().0.iter().enumerate() {
+            let (offset, len, n) = (u64_at(entry, 0), u64_at(entry, 8), u64_at(entry, 16));
+            let name_end = usize::try_from(u64_at(entry, 24)).unwrap_or(usize::MAX);
+            let name = names.get(name_start..name_end).ok_or_else(|| format!("name {s} is out of bounds"))?;
+            name_start = name_end;
+            if layout::align(end) != Some(offset) {
+                return Err(format!("sidecar {s} is not where it should be"));
+            }
+            end = offset.checked_add(len).ok_or("a sidecar's end overflows")?;
+            n_records = n_records.checked_add(n).ok_or("the number of records overflows")?;
+            check_name(name).map_err(|why| format!("name {s}, \"{}\": {why}", name.escape_ascii()))?;
+            let path = path_from_bytes(name).ok_or_else(|| format!("name {s} is not UTF-8"))?;
+            entries.push(Entry { offset, len, n_records: n, path });
+        }
+        if name_start != names.len() {
+            return Err("the names are longer than their entries say".into());
+        }
+        if end != file_len {
+            return Err(format!("the last sidecar ends at {end}, the file at {file_len}"));
+        }
+        if n_records != header.n_records {
+            return Err(format!("the shards have {n_records} records, the header says {}", header.n_records));
+        }
+        Ok(Ok(Pack { path: path.into(), base: base_of(path), header, entries, source }))
+    }
+
+    /// The same pack with its names counted from `dir`, and not from where the pack lies.
+    #[must_use]
+    pub fn base_dir(mut self, dir: impl Into<PathBuf>) -> Pack {
+        self.base = dir.into();
+        self
+    }
+
+    /// How many shards there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many records all shards have.
+    pub fn n_records(&self) -> u64 {
+        self.header.n_records
+    }
+
+    /// The path and the number of records of each shard, in the dataset's order.
+    pub fn shards(&self) -> impl ExactSizeIterator<Item = (PathBuf, u64)> + '_ {
+        self.entries.iter().map(|e| (self.base.join(&e.path), e.n_records))
+    }
+
+    /// The fingerprint of the dataset, as [`dataset_fingerprint`](super::dataset_fingerprint) gives it.
+    pub fn fingerprint(&self) -> String {
+        format!("{:032x}", u128::from_be_bytes(self.header.fingerprint))
+    }
+
+    /// The index of shard `s`, held against `file`, the descriptor from which that shard will be read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`] for the embedded sidecar; [`IndexError::Stale`], with the pack
+    /// and what to do, if the shard is another now; those of the system.
+    pub fn index(&self, s: usize, file: &File) -> Result<Index> {
+        let out = || ErrorKind::OutOfRange { i: s as u64, len: self.len() as u64 };
+        let entry = self.entries.get(s).ok_or_else(out)?;
+        let mut core = self.embedded(entry).map_err(|e| e.in_file(&self.path))?;
+        core.file = Some(self.path.clone().into());
+        let index = Index::from(core);
+        index.check_shard(file).map_err(|e| self.explain(e).in_file(&self.base.join(&entry.path)))?;
+        Ok(index)
+    }
+
+    fn embedded(&self, entry: &Entry) -> Result<Core> {
+        let core = match &self.source {
+            Source::File(file) if entry.len > SMALL => {
+                let prefix = self.source.read(entry.offset, MAX_PREFIX as u64)?;
+                let from = Origin::File { file: Arc::clone(file), at: entry.offset };
+                Core::lazy(&prefix, entry.len, from).map_err(refused)?
+            }
+            source => Core::from_bytes(source.read(entry.offset, entry.len)?, entry.len).map_err(refused)?,
+        };
+        if core.header.n_records != entry.n_records {
+            let (has, said) = (core.header.n_records, entry.n_records);
+            return Err(refused(format!(
+                "an embedded sidecar has {has} records, the shard table says {said}"
+            )));
+        }
+        Ok(core)
+    }
+
+    fn explain(&self, e: Error) -> Error {
+        let reason = match e.kind() {
+            ErrorKind::Index(IndexError::Stale { reason }) => reason,
+            _ => return e,
+        };
+        let name = self.path.file_stem().unwrap_or_default().display();
+        let reason = format!(
+            "{reason}; the pack {} is older: run `tfseek index --pack {name}` on its shards again",
+            self.path.display()
+        );
+        IndexError::Stale { reason: reason.into() }.into()
+    }
+}
+
+impl fmt::Debug for Pack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pack({}, {} shards, {} records)", self.path.display(), self.len(), self.n_records())
+    }
+}
+
+impl Source {
+    /// `len` bytes that were found to lie inside the file.
+    fn read(&self, at: u64, len: u64) -> Result<Region> {
+        match self {
+            Source::Bytes(all) => {
+                let section = layout::Section { kind: 0, param: 0, offset: at, len };
+                slice(all, &section).ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof).into())
+            }
+            Source::File(file) => {
+                let mut bytes = Vec::new();
+                let len = usize::try_from(len).map_err(io::Error::other)?;
+                bytes.try_reserve_exact(len).map_err(io::Error::other)?;
+                bytes.resize(len, 0);
+                file.read_exact_at(&mut bytes, at)?;
+                Ok(Region::new(bytes))
+            }
+        }
+    }
+}
+
+/// Names stay inside the folder they are counted from.
+fn check_name(name: &[u8]) -> Result<(), &'static str> {
+    if name.contains(&0) {
+        return Err("a NUL byte");
+    }
+    // On Windows these would be separators and drives; elsewhere they are bytes like others.
+    if cfg!(windows) && name.iter().any(|b| matches!(b, b'\\' | b':')) {
+        return Err("a backslash or a colon");
+    }
+    if name.split(|&b| b == b'/').any(|part| matches!(part, b"" | b"." | b"..")) {
+        return Err("an absolute path, or a part that is empty, `.` or `..`");
+    }
+    Ok(())
+}
+
+/// The folder that holds the `.tfseek/` of a pack; for a pack elsewhere, its own.
+fn base_of(pack: &Path) -> PathBuf {
+    let own = find::folder(pack);
+    match own.file_name() {
+        Some(name) if name == BESIDE => find::folder(own).to_path_buf(),
+        // `x.tfrp` opened from inside `.tfseek/`.
+        None if own == Path::new(".") => match std::env::current_dir() {
+            Ok(dir) if dir.ends_with(BESIDE) => PathBuf::from(".."),
+            _ => own.to_path_buf(),
+        },
+        _ => own.to_path_buf(),
+    }
+}
+
+/// The command `tfseek index --pack NAME PATHS`: indexes uncompressed shards, without the limit, and writes
+/// `.tfseek/NAME.tfrp` in their deepest common folder. No sidecars are written. The pack's path, and the indexes.
+///
+/// # Errors
+/// As [`open_shards`](super::open_shards); a name that is no file name, or shards without a common folder; a shard that
+/// changed while it was scanned; where the pack cannot be written.
+pub fn write_pack(
+    name: &str,
+    paths: &[PathBuf],
+    options: &IndexOptions,
+    progress: Progress<'_>,
+) -> Result<(PathBuf, Opened)> {
+    if check_name(name.as_bytes()).is_err() || name.contains(['/', '\\']) {
+        return Err(ErrorKind::Unsupported(format!("\"{name}\" is no name for a pack").into()).into());
+    }
+    let (base, names) = common_folder(paths)?;
+    let shards: Vec<_> = paths.iter().map(|path| find::Shard { path, packing: Packing::Plain }).collect();
+    let opened = open_all(&shards, options, Save::Never, progress)?;
+    if let Some(w) = opened.warnings.iter().find(|w| w.kind == WarningKind::Changed) {
+        let reason = "it changed while it was scanned".into();
+        return Err(Error::from(IndexError::Stale { reason }).in_file(&w.path));
+    }
+    let target = base.join(BESIDE).join(format!("{name}.tfrp"));
+    write(&target, &names, &opened.indexes).map_err(|e| e.in_file(&target))?;
+    Ok((target, opened))
+}
+
+fn write(target: &Path, names: &[Vec<u8>], indexes: &[Index]) -> Result<()> {
+    let names_len: usize = names.iter().map(Vec::len).sum();
+    let mut end = (HEADER_LEN + ENTRY_LEN * names.len() + names_len) as u64;
+    let mut tables = Vec::new();
+    let (mut name_end, mut n_records) = (0, 0);
+    let mut places = Vec::new();
+    for (name, index) in names.iter().zip(indexes) {
+        let (offset, len) = (end.next_multiple_of(ALIGN), index.0.file_len()?);
+        places.push((end, offset));
+        end = offset + len;
+        name_end += name.len() as u64;
+        n_records += index.len();
+        for field in [offset, len, index.len(), name_end] {
+            tables.extend(field.to_le_bytes());
+        }
+    }
+    names.iter().for_each(|name| tables.extend(name));
+    let header = PackHeader {
+        n_records,
+        shard_count: names.len() as u64,
+        names_len: names_len as u64,
+        fingerprint: super::identity::of_dataset(indexes.iter().map(|i| &i.0.header)),
+    };
+    std::fs::create_dir_all(find::folder(target))?;
+    let mut file = AtomicFile::create(target)?;
+    let mut w = io::BufWriter::new(&mut file);
+    w.write_all(&layout::encode_pack(&header, &tables, end))?;
+    w.write_all(&tables)?;
+    for (index, (from, to)) in indexes.iter().zip(places) {
+        // Less than 64 bytes.
+        w.write_all(&[0; ALIGN as usize][..(to - from) as usize])?;
+        index.write_to(&mut w)?;
+    }
+    w.flush()?;
+    drop(w);
+    file.commit()?;
+    Ok(())
+}
+
+/// The deepest folder that holds all paths, and the paths from there on, with `/`.
+fn common_folder(paths: &[PathBuf]) -> Result<(PathBuf, Vec<Vec<u8>>)> {
+    let absolute = paths.iter().map(|path| full(path).map_err(|e| Error::from(e).in_file(path)));
+    let absolute: Vec<PathBuf> = absolute.collect::<Result<_>>()?;
+    let Some(first) = absolute.first() else {
+        return Err(ErrorKind::Unsupported("a pack of no shards".into()).into());
+    };
+    let mut base = find::folder(first).to_path_buf();
+    for path in &absolute {
+        while !path.starts_with(&base) {
+            if !base.pop() {
+                return Err(ErrorKind::Unsupported("the shards have no folder in common".into()).into());
+            }
+        }
+    }
+    let name = |path: &PathBuf| -> Result<Vec<u8>> {
+        let rest = path.strip_prefix(&base).unwrap_or(path);
+        let parts: Vec<&[u8]> = rest.components().map(|c| c.as_os_str().as_encoded_bytes()).collect();
+        let name = parts.join(&b'/');
+        check_name(&name).map_err(|why| Error::new(ErrorKind::Unsupported(why.into())).in_file(path))?;
+        Ok(name)
+    };
+    let names = absolute.iter().map(name).collect::<Result<_>>()?;
+    Ok((base, names))
+}
+
+/// An absolute path without `..`. Links are not followed, unless `..` makes that necessary.
+fn full(path: &Path) -> io::Result<PathBuf> {
+    if !path.components().any(|c| c == Component::ParentDir) {
+        return std::path::absolute(path);
+    }
+    let folder = find::folder(path).canonicalize()?;
+    match path.file_name() {
+        Some(name) => Ok(folder.join(name)),
+        None => path.canonicalize(),
+    }
+}

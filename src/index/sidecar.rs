@@ -1,0 +1,514 @@
+//! From paths to indexes: search, limit, scan, save.
+
+use super::builder::{Progress, Scan, Start, Torn, scan_file, scan_slice, scan_stream};
+use super::find::{self, Found, Shard, hashed, named, search};
+use super::identity::{Stamp, fingerprints};
+use super::layout::{CHECKED, Header, Packing, TORN};
+use super::offsets::TableBuilder;
+use super::options::{IndexMode, IndexOptions, Tail};
+use super::{Core, Index, stale};
+use crate::error::{At, Error, ErrorKind, IndexError, Result};
+use crate::frame::HEADER_LEN;
+use crate::io::{AtomicFile, ReadAt, atomic::TMP_PREFIX};
+use rayon::prelude::*;
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
+
+/// The indexes of a set of shards, in its order.
+#[derive(Debug)]
+pub struct Opened {
+    /// One a shard.
+    pub indexes: Vec<Index>,
+    /// What was not as it should be, and stood in nobody's way.
+    pub warnings: Vec<Warning>,
+}
+
+/// Something that a user should hear of, and that is no error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// The file it is about.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: WarningKind,
+}
+
+/// The kinds of warnings.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WarningKind {
+    /// An index file is damaged or of a later version; it counts as missing.
+    Refused {
+        /// What is wrong with it.
+        reason: Box<str>,
+    },
+    /// Indexes could be saved nowhere, and will be built again next time. Said once; the path is the first shard's.
+    NotSaved {
+        /// How many.
+        shards: usize,
+        /// What the last folder that was tried said.
+        reason: Box<str>,
+    },
+    /// The shard changed while it was scanned, so its index was not saved.
+    Changed,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        match &self.kind {
+            WarningKind::Refused { reason } => write!(f, "index file is not used: {reason}"),
+            WarningKind::NotSaved { shards, reason } => {
+                write!(f, "{shards} indexes stay in memory and are built again next time: {reason}")
+            }
+            WarningKind::Changed => f.write_str("changed while it was scanned, its index is not saved"),
+        }
+    }
+}
+
+/// Finds, extends or builds the indexes of uncompressed shards, several at once, as
+/// [`mode`](IndexOptions::mode) says. Nothing is written beside the data.
+///
+/// # Errors
+/// Damage, with path, record and offset; a torn tail, unless tolerated; [`IndexError::BuildLimit`] before anything is
+/// scanned; [`IndexError::Missing`] and [`IndexError::Stale`] where an index is required; [`IndexError::NameClash`];
+/// those of the system. Of several, that of the first shard.
+pub fn open_shards(paths: &[PathBuf], options: &IndexOptions, progress: Progress<'_>) -> Result<Opened> {
+    open_all(&plain(paths), options, Save::Unasked, progress)
+}
+
+/// The command `tfseek index`: as [`open_shards`], without the limit, and each index is written to `.tfseek/` beside its
+/// shard, or to [`index_dir`](IndexOptions::index_dir). Removes what killed writers left there a day ago or earlier.
+///
+/// With [`IndexMode::Rebuild`] nothing is searched for; the other modes mean the same here. A shard that fails does not
+/// keep the others from being indexed.
+///
+/// # Errors
+/// As [`open_shards`]; also where an index cannot be written.
+pub fn build_beside(paths: &[PathBuf], options: &IndexOptions, progress: Progress<'_>) -> Result<Opened> {
+    let opened = open_all(&plain(paths), options, Save::Asked, progress);
+    let mut folders: Vec<PathBuf> = paths.iter().map(|p| target_dir(p, options)).collect();
+    folders.sort();
+    folders.dedup();
+    folders.iter().for_each(|dir| drop(remove_leftovers(dir)));
+    opened
+}
+
+fn target_dir(path: &Path, options: &IndexOptions) -> PathBuf {
+    options.index_dir.clone().unwrap_or_else(|| find::folder(path).join(find::BESIDE))
+}
+
+fn plain(paths: &[PathBuf]) -> Vec<Shard<'_>> {
+    paths.iter().map(|path| Shard { path, packing: Packing::Plain }).collect()
+}
+
+/// Removes the temporary files in `dir` that are a day old: what is left when a writer is killed. How many.
+///
+/// # Errors
+/// Those of reading the folder; a file that cannot be removed stays.
+pub fn remove_leftovers(dir: &Path) -> io::Result<usize> {
+    let day_ago = SystemTime::now() - Duration::from_secs(24 * 60 * 60);
+    let mut removed = 0;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let hex = name.to_str().and_then(|n| n.strip_prefix(TMP_PREFIX));
+        let ours = hex.is_some_and(|h| h.len() == 16 && h.bytes().all(|b| b.is_ascii_hexdigit()));
+        let old = || entry.metadata().and_then(|m| m.modified()).is_ok_and(|t| t < day_ago);
+        if ours && old() && fs::remove_file(entry.path()).is_ok() {
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// Where an index that was built goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Save {
+    /// Not beside the data, and if nowhere else, then nowhere.
+    Unasked,
+    /// Beside the data, or an error.
+    Asked,
+    /// Nowhere: a pack takes it.
+    Never,
+}
+
+/// Shards looked at, before anything is scanned.
+struct Look {
+    stamp: Stamp,
+    found: Found,
+    warnings: Vec<Warning>,
+}
+
+/// A shard's index, and what happened on the way.
+struct Done {
+    core: Core,
+    changed: bool,
+    not_saved: Option<io::Error>,
+}
+
+/// All doors lead here.
+pub(crate) fn open_all(
+    shards: &[Shard<'_>],
+    options: &IndexOptions,
+    save: Save,
+    progress: Progress<'_>,
+) -> Result<Opened> {
+    find::check_names(shards, options)?;
+    let looks = each(shards.len(), options, true, |s| look(shards[s], options))?;
+    let mut warnings = Vec::new();
+    let mut todo = Vec::new();
+    let (mut missing, mut bytes) = (0, 0u64);
+    for mut look in looks {
+        warnings.append(&mut look.warnings);
+        let scan = match &look.found {
+            Found::Fresh(_) | Found::Moved(_) => None,
+            Found::Partial(core) => Some(look.stamp.size - core.header.indexed_end),
+            Found::Nothing(_) => Some(look.stamp.size),
+        };
+        missing += usize::from(scan.is_some());
+        bytes = bytes.saturating_add(scan.unwrap_or(0));
+        // Each look is taken once, by the thread that meets its shard.
+        todo.push(std::sync::Mutex::new(Some((look.stamp, look.found))));
+    }
+    if options.mode == IndexMode::Auto && save == Save::Unasked && bytes > options.auto_limit {
+        let command = command(shards).into();
+        return Err(
+            IndexError::BuildLimit { shards: missing, bytes, limit: options.auto_limit, command }.into()
+        );
+    }
+    let done = each(shards.len(), options, save != Save::Asked, |s| {
+        let taken = todo[s].lock().unwrap_or_else(|e| e.into_inner()).take();
+        let (stamp, found) = taken.unwrap_or((Stamp { size: 0, mtime_ns: 0 }, Found::Nothing(None)));
+        finish(shards[s], stamp, found, options, save, progress).map_err(|e| e.in_file(shards[s].path))
+    })?;
+    let mut not_saved: Option<Warning> = None;
+    let mut indexes = Vec::with_capacity(done.len());
+    for (shard, done) in shards.iter().zip(done) {
+        if done.changed {
+            warnings.push(Warning { path: shard.path.into(), kind: WarningKind::Changed });
+        }
+        if let Some(e) = done.not_saved {
+            let first = not_saved.get_or_insert_with(|| Warning {
+                path: shard.path.into(),
+                kind: WarningKind::NotSaved { shards: 0, reason: e.to_string().into() },
+            });
+            if let WarningKind::NotSaved { shards, .. } = &mut first.kind {
+                *shards += 1;
+            }
+        }
+        indexes.push(done.core.into());
+    }
+    warnings.extend(not_saved);
+    Ok(Opened { indexes, warnings })
+}
+
+/// `f` of each shard, in a pool of our own making: the global one would hang a forked child. The error is that of the
+/// lowest shard; with `hurry`, shards above one that failed are left out, which no lower shard can be.
+fn each<T: Send>(
+    n: usize,
+    options: &IndexOptions,
+    hurry: bool,
+    f: impl Fn(usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let jobs = match options.jobs {
+        0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
+        jobs => jobs,
+    };
+    if jobs.min(n) <= 1 {
+        let all = (0..n).map(f);
+        if hurry {
+            return all.collect();
+        }
+        let all: Vec<Result<T>> = all.collect();
+        return all.into_iter().collect();
+    }
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(jobs.min(n))
+        .thread_name(|k| format!("tfseek-index-{k}"))
+        .build()
+        .map_err(io::Error::other)?;
+    let failed = AtomicUsize::new(usize::MAX);
+    let run = |s: usize| {
+        if hurry && failed.load(Relaxed) < s {
+            return None;
+        }
+        let done = f(s);
+        if done.is_err() {
+            failed.fetch_min(s, Relaxed);
+        }
+        Some(done)
+    };
+    let all: Vec<Option<Result<T>>> = pool.install(|| (0..n).into_par_iter().map(run).collect());
+    // Those left out lie above the lowest error, so they are never reached.
+    all.into_iter().flatten().collect()
+}
+
+fn look(shard: Shard<'_>, options: &IndexOptions) -> Result<Look> {
+    let here = |e: io::Error| Error::from(e).in_file(shard.path);
+    let meta = fs::metadata(shard.path).map_err(here)?;
+    if !meta.is_file() {
+        let what = if meta.is_dir() { io::ErrorKind::IsADirectory } else { io::ErrorKind::Unsupported };
+        return Err(here(what.into()));
+    }
+    let stamp = Stamp::of(&meta).map_err(here)?;
+    let mut warnings = Vec::new();
+    let found = match options.mode {
+        IndexMode::Memory | IndexMode::Rebuild => Found::Nothing(None),
+        IndexMode::Auto | IndexMode::Require => search(shard, stamp, options, |file, reason| {
+            let kind = WarningKind::Refused { reason: reason.into() };
+            warnings.push(Warning { path: file.into(), kind });
+        })?,
+    };
+    if options.mode == IndexMode::Require {
+        let error = match &found {
+            Found::Fresh(_) | Found::Moved(_) => None,
+            Found::Partial(core) => Some(stale(&core.header, stamp, "the shard has grown")),
+            Found::Nothing(None) => Some(IndexError::Missing.into()),
+            Found::Nothing(Some(why)) => Some(IndexError::Stale { reason: (*why).into() }.into()),
+        };
+        if let Some(error) = error {
+            return Err(error.in_file(shard.path));
+        }
+    }
+    Ok(Look { stamp, found, warnings })
+}
+
+/// Scans what is left to scan, saves what is new, and holds the result against the options.
+fn finish(
+    shard: Shard<'_>,
+    stamp: Stamp,
+    found: Found,
+    options: &IndexOptions,
+    save: Save,
+    progress: Progress<'_>,
+) -> Result<Done> {
+    let (mut core, fresh) = match found {
+        Found::Fresh(core) => (core, true),
+        Found::Moved(mut core) => {
+            core.header.mtime_ns = stamp.mtime_ns;
+            (core, false)
+        }
+        Found::Partial(old) => (scan(shard, stamp, Some(&old), options, progress)?, false),
+        Found::Nothing(_) => (scan(shard, stamp, None, options, progress)?, false),
+    };
+    let now = Stamp::of(&fs::metadata(shard.path)?)?;
+    let header = &core.header;
+    let changed = !fresh && now != Stamp { size: header.data_size, mtime_ns: header.mtime_ns };
+    let mut not_saved = None;
+    if !changed {
+        match save {
+            Save::Asked if !matches!(options.mode, IndexMode::Memory | IndexMode::Require) => {
+                let target = named(&target_dir(shard.path, options), shard.path);
+                if !fresh || core.file.as_deref() != Some(&target) {
+                    write(&core, &target).map_err(|e| e.in_file(&target))?;
+                    core.file = Some(target.into());
+                }
+            }
+            Save::Unasked if !fresh && matches!(options.mode, IndexMode::Auto | IndexMode::Rebuild) => {
+                not_saved = save_somewhere(&mut core, shard.path, options)?;
+            }
+            _ => {}
+        }
+    }
+    if core.header.has(TORN) && options.tail == Tail::Strict {
+        return Err(torn_tail(&core, shard.path)?);
+    }
+    Ok(Done { core, changed, not_saved })
+}
+
+/// Scans a shard from the beginning, or from the end of what `old` knows.
+fn scan(
+    shard: Shard<'_>,
+    expected: Stamp,
+    old: Option<&Core>,
+    options: &IndexOptions,
+    progress: Progress<'_>,
+) -> Result<Core> {
+    let file = File::open(shard.path)?;
+    let stamp = Stamp::of(&file.metadata()?)?;
+    // The verdict on `old` was of another moment; a shard that changed since is scanned from its beginning. So is one
+    // whose old table turns out to be damaged.
+    let start = old.filter(|_| stamp == expected).and_then(|old| Some((old, known(old).ok()?)));
+    let checked = options.check_payloads && start.as_ref().is_none_or(|(old, _)| old.header.has(CHECKED));
+    let start = start.map(|(_, start)| start).unwrap_or_default();
+    let payloads = options.check_payloads;
+    let (scan, fps) = match (shard.packing, options.may_map) {
+        (Packing::Plain, Some(may_map)) => {
+            let map = may_map.map(&file)?;
+            let bytes = usize::try_from(stamp.size).ok().and_then(|size| map.get(..size)).unwrap_or(&map);
+            let scan = scan_slice(bytes, start, payloads, progress)?;
+            let fps = fingerprints(bytes, scan.end)?;
+            (scan, fps)
+        }
+        (Packing::Plain, None) => {
+            let scan = scan_file(&file, stamp.size, start, payloads, progress)?;
+            let fps = fingerprints(&file, scan.end)?;
+            (scan, fps)
+        }
+        (packing, _) => {
+            let scan = scan_stream(inflated(&file, packing), start, payloads, progress)?;
+            (scan, fingerprints(&file, stamp.size)?)
+        }
+    };
+    Ok(assemble(scan, shard.packing, stamp, fps, checked))
+}
+
+/// The record stream of a compressed shard.
+fn inflated<'a>(file: &'a File, packing: Packing) -> Box<dyn io::Read + 'a> {
+    match packing {
+        Packing::Zlib => Box::new(flate2::read::ZlibDecoder::new(file)),
+        _ => Box::new(flate2::read::MultiGzDecoder::new(file)),
+    }
+}
+
+/// What an index of the file's beginning knows.
+fn known(old: &Core) -> Result<Start> {
+    let mut offsets = TableBuilder::offsets();
+    for i in 0..old.header.n_records {
+        offsets.push(old.offset(i)?);
+    }
+    // The last entry is the new part's first; its block is checked with it.
+    old.offset(old.header.n_records)?;
+    Ok(Start { offsets, at: old.header.indexed_end })
+}
+
+fn assemble(
+    scan: Scan,
+    packing: Packing,
+    stamp: Stamp,
+    (fp_head, fp_tail): (u64, u64),
+    checked: bool,
+) -> Core {
+    let Scan { mut offsets, end, torn } = scan;
+    let flag = |on: bool, flag: u32| if on { flag } else { 0 };
+    let header = Header {
+        n_records: offsets.len(),
+        data_size: stamp.size,
+        indexed_end: if packing == Packing::Plain { end } else { stamp.size },
+        mtime_ns: stamp.mtime_ns,
+        fp_head,
+        fp_tail,
+        stream_end: end,
+        flags: packing.flags() | flag(torn.is_some(), TORN) | flag(checked, CHECKED),
+    };
+    offsets.push(end);
+    Core::new(header, offsets.finish(), None, torn)
+}
+
+/// The index of a shard from offsets that a writer, or another tool's index, has given: `end` is where the last record
+/// ends in the record stream. Nothing is scanned.
+pub(crate) fn from_offsets(
+    path: &Path,
+    packing: Packing,
+    offsets: TableBuilder,
+    end: u64,
+    checked: bool,
+) -> Result<Core> {
+    let file = File::open(path)?;
+    let stamp = Stamp::of(&file.metadata()?)?;
+    if packing == Packing::Plain && end != stamp.size {
+        return Err(IndexError::Stale {
+            reason: format!("the records end at {end}, the file has {} bytes", stamp.size).into(),
+        }
+        .into());
+    }
+    let fps = fingerprints(&file, stamp.size)?;
+    Ok(assemble(Scan { offsets, end, torn: None }, packing, stamp, fps, checked))
+}
+
+/// Writes the sidecar of a file that a Writer has just closed, from the offsets it noted: to `.tfseek/` beside it, or to
+/// the `index_dir` of `options`.
+#[allow(dead_code, reason = "the writer's door")]
+pub(crate) fn sidecar_for_written(
+    path: &Path,
+    packing: Packing,
+    offsets: TableBuilder,
+    end: u64,
+    options: &IndexOptions,
+) -> Result<Index> {
+    let mut core = from_offsets(path, packing, offsets, end, true).map_err(|e| e.in_file(path))?;
+    let target = named(&target_dir(path, options), path);
+    write(&core, &target).map_err(|e| e.in_file(&target))?;
+    core.file = Some(target.into());
+    Ok(core.into())
+}
+
+/// Writes an index file whole: in the target folder, made if missing.
+fn write(core: &Core, target: &Path) -> Result<()> {
+    fs::create_dir_all(find::folder(target))?;
+    let mut file = AtomicFile::create(target)?;
+    core.write_to(&mut file)?;
+    file.commit()?;
+    Ok(())
+}
+
+/// The first of index_dir, TFSEEK_INDEX_DIR and cache that takes it. What the last one said, if none does.
+fn save_somewhere(core: &mut Core, path: &Path, options: &IndexOptions) -> Result<Option<io::Error>> {
+    let mut last = io::Error::other("there is no folder for indexes");
+    let targets = [
+        options.index_dir.as_deref().map(|dir| Ok(named(dir, path))),
+        options.env_dir.as_deref().map(|dir| hashed(dir, path)),
+        options.cache_dir.as_deref().map(|dir| hashed(dir, path)),
+    ];
+    for target in targets.into_iter().flatten() {
+        match target.map_err(Error::from).and_then(|target| write(core, &target).map(|()| target)) {
+            Ok(target) => {
+                core.file = Some(target.into());
+                return Ok(None);
+            }
+            Err(e) => last = e.into(),
+        }
+    }
+    Ok(Some(last))
+}
+
+/// A torn tail as an error: with what this process's scan found, or twelve bytes read where an older one stopped.
+fn torn_tail(core: &Core, path: &Path) -> Result<Error> {
+    let header = &core.header;
+    let place = At::new(path, header.n_records, header.stream_end);
+    let torn = match core.torn {
+        Some(torn) => torn,
+        None if header.packing() != Packing::Plain => {
+            return Ok(Error::from(IndexError::TornTail).at(place));
+        }
+        None => {
+            let have = header.data_size - header.indexed_end;
+            let mut bytes = [0; HEADER_LEN];
+            let need = if have < HEADER_LEN as u64 {
+                HEADER_LEN as u64
+            } else {
+                File::open(path)?.read_exact_at(&mut bytes, header.indexed_end)?;
+                crate::frame::Header::parse(&bytes).map_err(|e| e.at(place))?.record_len().unwrap_or(u64::MAX)
+            };
+            Torn { need, have }
+        }
+    };
+    Ok(Error::from(ErrorKind::Truncated { need: torn.need, have: torn.have }).at(place))
+}
+
+/// The command that indexes these shards: their paths, or the pattern that they have in common.
+fn command(shards: &[Shard<'_>]) -> String {
+    let quote = |s: &str| format!("'{}'", s.replace('\'', r"'\''"));
+    let names: Vec<String> = shards.iter().map(|s| s.path.display().to_string()).collect();
+    let (Some(first), true) = (names.first(), names.len() > 3) else {
+        return names.iter().fold("tfseek index".into(), |all, name| all + " " + &quote(name));
+    };
+    let (mut start, mut end) = (first.len(), first.len());
+    for name in &names {
+        start = start.min(first.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count());
+        end = end.min(first.bytes().rev().zip(name.bytes().rev()).take_while(|(a, b)| a == b).count());
+    }
+    let tail = first.len() - end.min(first.len() - start);
+    match (first.get(..start), first.get(tail..)) {
+        (Some(head), Some(tail))
+            if names.iter().all(|n| n.get(start..).is_some_and(|n| !n.contains('/'))) =>
+        {
+            format!("tfseek index {}", quote(&format!("{head}*{tail}")))
+        }
+        _ => format!("tfseek index {} .. (all {} files)", quote(first), names.len()),
+    }
+}
