@@ -5,7 +5,7 @@ use super::layout::{CHECKED, GAPS, HEADER_LEN, MAX_PREFIX, Packing};
 use super::options::IndexOptions;
 use super::{Core, Origin};
 use crate::error::{IndexError, Result};
-use crate::io::{ReadAt, Region};
+use crate::io::{Map, ReadAt, Region};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -174,9 +174,9 @@ fn open(file: &File, path: &Path, options: &IndexOptions) -> Result<Core, String
     }
     let len = meta.len();
     if len > SMALL
-        && let Some(may_map) = options.may_map
+        && let Some(promise) = options.may_map
     {
-        return Core::from_bytes(Region::new(may_map.map(file).map_err(io)?), len);
+        return Core::from_bytes(Region::new(Map::open(file, promise).map_err(io)?), len);
     }
     let want = if len > SMALL { MAX_PREFIX as u64 } else { len };
     let mut bytes = vec![0; want as usize];

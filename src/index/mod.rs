@@ -32,6 +32,7 @@ mod text;
 pub use builder::Progress;
 pub use options::{IndexMode, IndexOptions, Tail};
 pub use pack::{Pack, write_pack};
+pub(crate) use sidecar::of_bytes;
 pub use sidecar::{Opened, Warning, WarningKind, build_beside, open_shards, remove_leftovers};
 pub use text::{export_text, import_text};
 

@@ -1,9 +1,6 @@
 //! How indexes are looked for, built and kept.
 
-use crate::io::Map;
-use std::fmt;
-use std::fs::File;
-use std::io;
+use crate::io::Promise;
 use std::path::PathBuf;
 
 /// What may be read, scanned and written to get at an index.
@@ -49,7 +46,7 @@ pub struct IndexOptions {
     pub(crate) accept_gaps: bool,
     pub(crate) tail: Tail,
     pub(crate) jobs: usize,
-    pub(crate) may_map: Option<MayMap>,
+    pub(crate) may_map: Option<Promise>,
 }
 
 impl Default for IndexOptions {
@@ -138,35 +135,13 @@ impl IndexOptions {
         self
     }
 
-    /// Lets shards be scanned and large index files be read through maps, which processes share.
-    ///
-    /// # Safety
-    /// The contract of [`Map`] must hold for the shards while they are scanned, and for the index files as long as an
-    /// [`Index`](super::Index) or [`Pack`](super::Pack) made with these options lives. What tfseek writes keeps it.
+    /// Lets shards be scanned and large index files be read through maps, which processes share. The promise is for the
+    /// shards while they are scanned, and for the index files as long as an [`Index`](super::Index) or
+    /// [`Pack`](super::Pack) made with these options lives. What tfseek writes keeps it.
     #[must_use]
-    #[allow(unsafe_code)]
-    pub unsafe fn may_map(mut self) -> IndexOptions {
-        self.may_map = Some(MayMap(()));
+    pub fn may_map(mut self, promise: Promise) -> IndexOptions {
+        self.may_map = Some(promise);
         self
-    }
-}
-
-/// Somebody's word that the contract of [`Map`] holds: only [`IndexOptions::may_map`] makes one.
-#[derive(Clone, Copy)]
-pub(crate) struct MayMap(());
-
-impl MayMap {
-    #[allow(unsafe_code)]
-    pub(crate) fn map(self, file: &File) -> io::Result<Map> {
-        // SAFETY: `self` exists, so the caller of `may_map` has vouched for the contract, for shards and index files;
-        // this module maps no others.
-        unsafe { Map::open(file) }
-    }
-}
-
-impl fmt::Debug for MayMap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MayMap")
     }
 }
 

@@ -8,7 +8,7 @@ use super::sidecar::{Opened, Save, WarningKind, open_all};
 use super::{Core, Index, Origin, refused, slice};
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::io::names::path_from_bytes;
-use crate::io::{AtomicFile, ReadAt, Region};
+use crate::io::{AtomicFile, Map, ReadAt, Region};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
@@ -53,7 +53,7 @@ impl Pack {
         let file = File::open(path)?;
         let len = file.size()?;
         let source = match options.may_map {
-            Some(may_map) if len > SMALL => Source::Bytes(Region::new(may_map.map(&file)?)),
+            Some(promise) if len > SMALL => Source::Bytes(Region::new(Map::open(&file, promise)?)),
             _ if len > SMALL => Source::File(Arc::new(file)),
             _ => {
                 let mut bytes = vec![0; len as usize];

@@ -9,7 +9,7 @@ use super::options::{IndexMode, IndexOptions, Tail};
 use super::{Core, Index, stale};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::HEADER_LEN;
-use crate::io::{AtomicFile, ReadAt, atomic::TMP_PREFIX};
+use crate::io::{AtomicFile, Map, ReadAt, atomic::TMP_PREFIX};
 use rayon::prelude::*;
 use std::fmt;
 use std::fs::{self, File};
@@ -337,8 +337,8 @@ fn scan(
     let start = start.map(|(_, start)| start).unwrap_or_default();
     let payloads = options.check_payloads;
     let (scan, fps) = match (shard.packing, options.may_map) {
-        (Packing::Plain, Some(may_map)) => {
-            let map = may_map.map(&file)?;
+        (Packing::Plain, Some(promise)) => {
+            let map = Map::open(&file, promise)?;
             let bytes = usize::try_from(stamp.size).ok().and_then(|size| map.get(..size)).unwrap_or(&map);
             let scan = scan_slice(bytes, start, payloads, progress)?;
             let fps = fingerprints(bytes, scan.end)?;
@@ -397,6 +397,22 @@ fn assemble(
     };
     offsets.push(end);
     Core::new(header, offsets.finish(), None, torn)
+}
+
+/// The index of a shard that is bytes in memory: scanned, and kept nowhere.
+pub(crate) fn of_bytes(bytes: &[u8], options: &IndexOptions) -> Result<Index> {
+    let scan = scan_slice(bytes, Start::default(), options.check_payloads, &|_| ())?;
+    let stamp = Stamp { size: bytes.len() as u64, mtime_ns: 0 };
+    let fps = fingerprints(bytes, scan.end)?;
+    let core = assemble(scan, Packing::Plain, stamp, fps, options.check_payloads);
+    match core.torn {
+        Some(Torn { need, have }) if options.tail == Tail::Strict => {
+            let at =
+                At { path: None, record: Some(core.header.n_records), offset: Some(core.header.stream_end) };
+            Err(Error::from(ErrorKind::Truncated { need, have }).at(at))
+        }
+        _ => Ok(core.into()),
+    }
 }
 
 /// The index of a shard from offsets that a writer, or another tool's index, has given: `end` is where the last record

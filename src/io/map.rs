@@ -18,18 +18,30 @@ use std::ops::{Deref, Range};
 #[derive(Debug)]
 pub struct Map(memmap2::Mmap);
 
+/// Somebody's word that the contract of [`Map`] holds for every file that is mapped with it. `Copy`: the one
+/// unsafe door makes it, and it is handed down to where the maps are made.
+#[derive(Clone, Copy, Debug)]
+pub struct Promise(());
+
+impl Promise {
+    /// # Safety
+    /// For as long as a map made with this promise lives, nobody writes to its file or truncates it.
+    pub const unsafe fn new() -> Promise {
+        Promise(())
+    }
+}
+
 impl Map {
     /// Maps the whole of `file`, which may be empty.
     ///
     /// # Errors
     /// Those of `mmap`; a file larger than the address space.
-    ///
-    /// # Safety
-    /// The contract of [`Map`] must hold for as long as the map lives.
-    pub unsafe fn open(file: &File) -> io::Result<Map> {
+    pub fn open(file: &File, promise: Promise) -> io::Result<Map> {
+        let Promise(()) = promise;
         let len = usize::try_from(file.metadata()?.len())
             .map_err(|_| io::Error::new(io::ErrorKind::OutOfMemory, "file larger than the address space"))?;
-        // SAFETY: the caller vouches for the contract, which is memmap2's: the bytes stay as they are.
+        // SAFETY: memmap2 demands that the file is neither written to nor truncated while it is mapped. A `Promise`
+        // is made only by an unsafe function whose caller vouches for just that. `len` is the file's own.
         unsafe { memmap2::MmapOptions::new().len(len).map(file) }.map(Map)
     }
 
@@ -111,7 +123,7 @@ mod tests {
             let bytes: Vec<u8> = (0..len).map(|i| i as u8).collect();
             file.write_all(&bytes).unwrap();
             // SAFETY: an anonymous file that nobody else can reach.
-            let map = unsafe { Map::open(&file) }.unwrap();
+            let map = Map::open(&file, unsafe { Promise::new() }).unwrap();
             assert_eq!(&*map, bytes);
             map.will_need(0..len + 5);
             map.will_need(len + 1..len + 2);

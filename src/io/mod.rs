@@ -9,6 +9,6 @@ pub mod pread;
 mod region;
 
 pub use atomic::AtomicFile;
-pub use map::Map;
+pub use map::{Map, Promise};
 pub use pread::ReadAt;
 pub use region::Region;

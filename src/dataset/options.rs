@@ -1,0 +1,192 @@
+//! How a dataset is to be opened.
+
+use super::{Dataset, Mapped};
+use crate::error::{ErrorKind, PathsError, Result};
+use crate::index::{self, IndexMode, IndexOptions, Pack, Tail};
+use crate::io::{Map, Promise, Region};
+use crate::paths::{self, IntoPaths};
+use crate::shard::{Door, Shard, Table, Verify};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+/// Descriptors a dataset keeps; further shards are opened for each read.
+const DESCRIPTORS: usize = 256;
+
+/// Everything that can be said when a dataset is opened.
+///
+/// ```no_run
+/// use tfseek::{IndexMode, Options, Verify};
+/// let ds = Options::new().index(IndexMode::Require).verify(Verify::Header).open("train-*.tfrecord")?;
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Options {
+    index: IndexOptions,
+    verify: Verify,
+    allow_missing: bool,
+    progress: Option<Arc<dyn Fn(u64) + Send + Sync>>,
+}
+
+impl Options {
+    /// The defaults: indexes are found or built, payloads verified, a torn tail or a missing shard is an error.
+    pub fn new() -> Options {
+        Options::default()
+    }
+
+    /// Where indexes come from, and whether they may be built.
+    #[must_use]
+    pub fn index(mut self, mode: IndexMode) -> Options {
+        self.index = self.index.mode(mode);
+        self
+    }
+
+    /// A folder for index files that is searched and written first.
+    #[must_use]
+    pub fn index_dir(mut self, dir: impl Into<PathBuf>) -> Options {
+        self.index = self.index.index_dir(dir);
+        self
+    }
+
+    /// Bytes that may be scanned unasked, over all shards; 64 GiB by default.
+    #[must_use]
+    pub fn auto_limit(mut self, bytes: u64) -> Options {
+        self.index = self.index.auto_limit(bytes);
+        self
+    }
+
+    /// What is checked each time a record is handed out.
+    #[must_use]
+    pub fn verify(mut self, verify: Verify) -> Options {
+        self.verify = verify;
+        self
+    }
+
+    /// Whether bytes after the last whole record are an error.
+    #[must_use]
+    pub fn tail(mut self, tail: Tail) -> Options {
+        self.index = self.index.tail(tail);
+        self
+    }
+
+    /// Goes on where shards of a set `-NNNNN-of-NNNNN` are missing. Record numbers are then those of what is there.
+    #[must_use]
+    pub fn allow_missing(mut self, allow: bool) -> Options {
+        self.allow_missing = allow;
+        self
+    }
+
+    /// Threads that scan shards; 0, the default, is one for each processor.
+    #[must_use]
+    pub fn jobs(mut self, jobs: usize) -> Options {
+        self.index = self.index.jobs(jobs);
+        self
+    }
+
+    /// Calls `f` with the number of bytes scanned since its last call, from any thread.
+    #[must_use]
+    pub fn progress(mut self, f: impl Fn(u64) + Send + Sync + 'static) -> Options {
+        self.progress = Some(Arc::new(f));
+        self
+    }
+
+    /// Opens shards for positional reads.
+    ///
+    /// # Errors
+    /// Those of [`Dataset::open`].
+    pub fn open(&self, paths: impl IntoPaths) -> Result<Dataset> {
+        self.build(paths, None)
+    }
+
+    /// Opens shards through maps.
+    ///
+    /// # Errors
+    /// Those of [`Mapped::open`].
+    ///
+    /// # Safety
+    /// The contract of [`Mapped::open`].
+    #[allow(unsafe_code)]
+    pub unsafe fn open_mapped(&self, paths: impl IntoPaths) -> Result<Mapped> {
+        // SAFETY: a promise asks that the files mapped with it stay as they are for as long as the maps live. The maps made
+        // with this one are of the dataset's shards and their index files, they live in the dataset, and for all
+        // of those the caller has promised just that.
+        let promise = unsafe { Promise::new() };
+        Ok(Mapped(self.build(paths, Some(promise))?))
+    }
+
+    /// Shards that are bytes already, in this order. They are scanned at once, and nothing is written to disk.
+    ///
+    /// # Errors
+    /// The place of the first damage; its path is `<memory 0>` for the first region.
+    pub fn open_regions(&self, regions: impl IntoIterator<Item = Region>) -> Result<Mapped> {
+        let mut shards = Vec::new();
+        for (k, region) in regions.into_iter().enumerate() {
+            let path = PathBuf::from(format!("<memory {k}>"));
+            let index = index::of_bytes(&region, &self.index).map_err(|e| e.in_file(&path))?;
+            shards.push(Shard::new(path, index.len(), Table::Index(index), Door::Region(region)));
+        }
+        Ok(Mapped(Dataset::new(shards, self.verify, Vec::new())?))
+    }
+
+    fn build(&self, paths: impl IntoPaths, promise: Option<Promise>) -> Result<Dataset> {
+        let paths = paths::resolve(paths, self.allow_missing)?;
+        let descriptors = Arc::new(AtomicUsize::new(DESCRIPTORS));
+        let door = || match promise {
+            Some(promise) => Door::Map(promise),
+            None => Door::Pread { descriptors: Arc::clone(&descriptors) },
+        };
+        let options = match promise {
+            Some(promise) => self.index.clone().may_map(promise),
+            None => self.index.clone(),
+        };
+        if let [pack] = paths.as_slice()
+            && paths::is_pack(pack)
+        {
+            return self.build_from_pack(pack, &options, promise, door);
+        }
+        check_budget(paths.len(), promise)?;
+        let progress = |bytes| self.progress.iter().for_each(|f| f(bytes));
+        let found = index::open_shards(&paths, &options, &progress)?;
+        let shards = paths.into_iter().zip(found.indexes);
+        let shards = shards.map(|(path, index)| Shard::new(path, index.len(), Table::Index(index), door()));
+        Dataset::new(shards.collect(), self.verify, found.warnings)
+    }
+
+    fn build_from_pack(
+        &self,
+        path: &Path,
+        options: &IndexOptions,
+        promise: Option<Promise>,
+        door: impl Fn() -> Door,
+    ) -> Result<Dataset> {
+        let pack = Arc::new(Pack::open(path, options)?);
+        check_budget(pack.len(), promise)?;
+        let shards = pack.shards().enumerate().map(|(slot, (path, len))| {
+            let table = Table::Pack { pack: Arc::clone(&pack), slot };
+            Shard::new(path, len, table, door())
+        });
+        Dataset::new(shards.collect(), self.verify, Vec::new())
+    }
+}
+
+fn check_budget(shards: usize, promise: Option<Promise>) -> Result<()> {
+    let budget = Map::budget();
+    match promise {
+        Some(_) if shards > budget => {
+            Err(ErrorKind::Paths(PathsError::TooManyMaps { shards, budget }).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Options { index, verify, allow_missing, progress: _ } = self;
+        let mut s = f.debug_struct("Options");
+        s.field("index", index)
+            .field("verify", verify)
+            .field("allow_missing", allow_missing)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,253 @@
+//! A dataset is an array of records, whichever door it was opened by.
+
+#![allow(unsafe_code)] // `Mapped` has one unsafe door.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use tfseek::error::{IndexError, PathsError};
+use tfseek::frame::{put_footer, put_header, put_record};
+use tfseek::{Dataset, ErrorKind, IndexMode, Mapped, Options, Verify};
+
+/// Record `i` of shard `s`: lengths from 0 to 300, never two neighbours alike.
+fn payload(s: usize, i: usize) -> Vec<u8> {
+    vec![(s * 31 + i) as u8; (s * 77 + i * 13) % 301]
+}
+
+fn write_shards(dir: &Path, counts: &[usize]) -> Vec<PathBuf> {
+    let path = |s: usize| dir.join(format!("train-{s:05}-of-{:05}.tfrecord", counts.len()));
+    for (s, &count) in counts.iter().enumerate() {
+        let mut file = Vec::new();
+        (0..count).for_each(|i| put_record(&mut file, &payload(s, i)).unwrap());
+        fs::write(path(s), file).unwrap();
+    }
+    (0..counts.len()).map(path).collect()
+}
+
+fn all(counts: &[usize]) -> Vec<Vec<u8>> {
+    counts.iter().enumerate().flat_map(|(s, &n)| (0..n).map(move |i| payload(s, i))).collect()
+}
+
+fn memory() -> Options {
+    Options::new().index(IndexMode::Memory)
+}
+
+fn mapped(paths: &[PathBuf], options: &Options) -> Mapped {
+    // SAFETY: the tests write their shards before they open them, and replace them by rename only.
+    unsafe { options.open_mapped(paths) }.unwrap()
+}
+
+#[test]
+fn every_way_to_a_record_gives_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let counts = [0, 5, 0, 0, 2100, 1, 33, 0];
+    let paths = write_shards(dir.path(), &counts);
+    let want = all(&counts);
+
+    let ds = memory().open(&paths).unwrap();
+    let map = mapped(&paths, &memory());
+    assert_eq!(ds.len(), want.len() as u64);
+    assert_eq!(map.len(), want.len() as u64);
+    assert!(ds.mapped().is_none() && map.mapped().is_some());
+    assert_eq!(ds.fingerprint().unwrap(), map.fingerprint().unwrap());
+
+    let mut buf = Vec::new();
+    for (i, want) in want.iter().enumerate() {
+        assert_eq!(ds.read(i as u64, &mut buf).unwrap().payload(), want);
+        assert_eq!(map.get(i as u64).unwrap().payload(), want);
+    }
+    assert!(map.iter().map(|r| r.unwrap().payload()).eq(&want));
+
+    // A permutation, with repeats.
+    let ids: Vec<u64> = (0..5000u64).map(|k| k * 7919 % ds.len()).collect();
+    assert!(map.get_many(&ids).zip(&ids).all(|(r, &i)| r.unwrap().payload() == want[i as usize]));
+    for ds in [&ds, &*map] {
+        let mut turn = ids.iter();
+        ds.read_many(&ids, |r| {
+            assert_eq!(r.payload(), want[*turn.next().unwrap() as usize]);
+            Ok(())
+        })
+        .unwrap();
+        assert!(turn.next().is_none());
+        let mut k = 3;
+        ds.read_range(3..2000, |r| {
+            k += 1;
+            assert_eq!(r.payload(), want[k - 1]);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(k, 2000);
+        let sum = std::sync::atomic::AtomicUsize::new(0);
+        ds.par_for_each(2, |i, r| {
+            assert_eq!(r.payload(), want[i as usize]);
+            sum.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(sum.into_inner(), want.len());
+    }
+
+    let slice = map.slice(4..90).unwrap();
+    assert_eq!(slice.len(), 86);
+    assert_eq!(slice.get(0).unwrap().payload(), want[4]);
+    assert!(slice.slice(1..3).unwrap().iter().map(|r| r.unwrap().payload()).eq(&want[5..7]));
+    assert_eq!(slice.iter().nth(80).unwrap().unwrap().payload(), want[84]);
+    assert!(slice.get(86).is_err() && slice.slice(80..87).is_err() && map.slice(5..4).is_err());
+
+    let e = map.get(want.len() as u64).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::OutOfRange { .. }), "{e}");
+    assert!(map.get(u64::MAX).is_err() && ds.read(u64::MAX, &mut buf).is_err());
+}
+
+#[test]
+fn a_record_knows_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = write_shards(dir.path(), &[3, 3]);
+    let map = mapped(&paths, &memory());
+    let at = map.get(4).unwrap().at();
+    assert_eq!((at.path, at.record, at.offset), (Some(paths[1].as_path()), Some(1), Some(16 + 77)));
+}
+
+#[test]
+fn bytes_in_memory_are_a_dataset() {
+    let mut file = Vec::new();
+    put_record(&mut file, b"one").unwrap();
+    put_record(&mut file, b"").unwrap();
+    let ds = Mapped::from_bytes(file).unwrap();
+    assert_eq!(ds.len(), 2);
+    assert_eq!(ds.get(0).unwrap().payload(), b"one");
+    assert!(Mapped::from_bytes(Vec::new()).unwrap().is_empty());
+    let e = Mapped::from_bytes(vec![7; 100]).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::CorruptLength { .. } | ErrorKind::NotTfRecord { .. }), "{e}");
+}
+
+#[test]
+fn a_damaged_payload_is_named_and_its_neighbours_are_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = write_shards(dir.path(), &[3, 10]);
+    let mut bytes = fs::read(&paths[1]).unwrap();
+    // The first payload byte of record 1 (record 0 of this shard has 77 bytes).
+    bytes[16 + 77 + 12] ^= 1;
+    fs::write(&paths[1], bytes).unwrap();
+
+    let map = mapped(&paths, &memory());
+    let mut buf = Vec::new();
+    let ds = memory().open(&paths).unwrap();
+    for e in [map.get(4).unwrap_err(), ds.read(4, &mut buf).unwrap_err()] {
+        assert!(matches!(e.kind(), ErrorKind::CorruptData { .. }), "{e}");
+        let place = e.place();
+        assert_eq!(
+            (place.path.as_deref(), place.record, place.offset),
+            (Some(paths[1].as_path()), Some(1), Some(93))
+        );
+        assert!(
+            e.to_string()
+                .contains("train-00001-of-00002.tfrecord: record 1 at byte 93: payload crc32c is 0x")
+        );
+    }
+    assert_eq!(map.iter().filter(|r| r.is_err()).count(), 1);
+    assert_eq!(map.get(5).unwrap().payload(), payload(1, 2));
+    let e = map.par_for_each(2, |_, _| Ok(())).unwrap_err();
+    assert_eq!(e.place().record, Some(1));
+
+    let header_only = mapped(&paths, &memory().verify(Verify::Header));
+    assert_ne!(header_only.get(4).unwrap().payload(), payload(1, 1));
+}
+
+#[test]
+fn a_header_that_is_not_the_index_own_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = write_shards(dir.path(), &[10]);
+    let ds = memory().open(&paths).unwrap();
+    let mut buf = Vec::new();
+    ds.read(1, &mut buf).unwrap();
+    // Same place, same size, other length: a whole rewrite in place, which only the reading door can survive.
+    let mut file = OpenOptions::new().write(true).open(&paths[0]).unwrap();
+    file.seek(SeekFrom::Start(16)).unwrap();
+    put_header(&mut file, 12).unwrap();
+    let e = ds.read(1, &mut buf).unwrap_err();
+    assert!(
+        matches!(e.kind(), ErrorKind::Index(IndexError::LengthMismatch { indexed: 13, stored: 12 })),
+        "{e}"
+    );
+    file.seek(SeekFrom::Start(16)).unwrap();
+    file.write_all(&[0; 12]).unwrap();
+    let e = ds.read(1, &mut buf).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::CorruptLength { .. }), "{e}");
+    // A file that has become shorter.
+    file.set_len(20).unwrap();
+    let e = ds.read(1, &mut buf).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Truncated { need: 29, have: 4 }), "{e}");
+}
+
+#[test]
+fn a_replaced_shard_does_not_disturb_an_open_map() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = write_shards(dir.path(), &[10]);
+    let map = mapped(&paths, &memory());
+    assert_eq!(map.get(3).unwrap().payload(), payload(0, 3));
+    let other = dir.path().join("other");
+    fs::write(&other, b"").unwrap();
+    fs::rename(&other, &paths[0]).unwrap();
+    assert!(map.iter().map(|r| r.unwrap().payload().to_vec()).eq(all(&[10])));
+}
+
+#[test]
+fn missing_shards_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = write_shards(dir.path(), &[3, 4, 5]);
+    fs::remove_file(&paths[1]).unwrap();
+    let pattern = dir.path().join("train-*").to_str().unwrap().to_owned();
+    let e = memory().open(pattern.as_str()).unwrap_err();
+    match e.kind() {
+        ErrorKind::Paths(PathsError::MissingShards { missing, missing_count: 1, .. }) => {
+            assert_eq!(missing, &paths[1..2])
+        }
+        _ => panic!("{e}"),
+    }
+    assert_eq!(memory().allow_missing(true).open(pattern.as_str()).unwrap().len(), 8);
+}
+
+#[test]
+fn offsets_beyond_4_gib() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("sparse.tfrecord");
+    let mut file = File::create(&path).unwrap();
+    // Five records of a GiB of zeros each, as holes; only headers and footers take room. Then one small record.
+    let gib = 1u64 << 30;
+    for _ in 0..5 {
+        put_header(&mut file, gib).unwrap();
+        file.seek(SeekFrom::Current(gib as i64 + 4)).unwrap();
+    }
+    put_header(&mut file, 4).unwrap();
+    file.write_all(b"last").unwrap();
+    put_footer(&mut file, b"last").unwrap();
+    drop(file);
+
+    let ds = memory().verify(Verify::Header).open(&path).unwrap();
+    assert_eq!(ds.len(), 6);
+    let mut buf = Vec::new();
+    let last = ds.read(5, &mut buf).unwrap();
+    assert_eq!((last.payload(), last.at().offset), (&b"last"[..], Some(5 * (gib + 16))));
+    let map = mapped(&[path], &memory().verify(Verify::Header));
+    assert_eq!(map.get(5).unwrap().payload(), b"last");
+    let fourth = map.get(4).unwrap();
+    assert_eq!((fourth.payload().len() as u64, fourth.at().offset), (gib, Some(4 * (gib + 16))));
+    assert_eq!(fourth.payload()[gib as usize / 2], 0);
+}
+
+#[test]
+fn a_dataset_is_cheap_to_clone_and_crosses_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = write_shards(dir.path(), &[100, 100]);
+    let map = mapped(&paths, &memory());
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let map = map.clone();
+            std::thread::spawn(move || map.iter().map(|r| r.unwrap().payload().len()).sum::<usize>())
+        })
+        .collect();
+    let want: usize = all(&[100, 100]).iter().map(Vec::len).sum();
+    assert!(threads.into_iter().all(|t| t.join().unwrap() == want));
+    let _: &Dataset = &map;
+}
