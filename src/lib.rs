@@ -4,5 +4,6 @@ pub mod crc;
 pub mod error;
 pub mod frame;
 pub mod io;
+pub mod paths;
 
 pub use error::{At, Error, ErrorKind, Place, Result};

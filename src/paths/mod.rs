@@ -1,0 +1,192 @@
+//! From what a user types to an ordered list of shards.
+//!
+//! | form | example | gives | order | checked for gaps |
+//! | --- | --- | --- | --- | --- |
+//! | file | `train.tfrecord` | itself; it has to exist | - | no |
+//! | pack | `.tfseek/train.tfrp` | itself; [`is_pack`] tells it from a shard | - | no |
+//! | folder | `data/` | its files with one of the [`EXTENSIONS`], not those of its folders | natural | yes |
+//! | wildcards | `data/train-*`, `**/*.tfrecord`, `x-[0-4]?` | the files that match; `*` and `?` stop at `/` and at a leading dot | natural | yes |
+//! | braces | `x-{00000..00009}`, `{a,b}.tfrecord` | each name spelled, all of which have to exist | natural | no |
+//! | set | `train@10.tfrecord`, `train.tfrecord@10` | `train-00000-of-00010.tfrecord`.., `train.tfrecord-00000-of-00010`.. | natural | yes |
+//! | set of any size | `train@*.tfrecord` | the one set there is; two of different sizes are refused | natural | yes |
+//! | list | `["b.tfrecord", "a-*"]` | what each item gives, repeated if an item is | the caller's | as its items |
+//!
+//! * **What exists is not a pattern.** A path that is there is taken literally, whatever characters its name
+//!   has; so are the folders at its start, as far as they exist.
+//! * **Order decides record numbers**, so it is fixed: a list keeps the caller's, and what one pattern gives is in
+//!   [natural order](natural_cmp), each file once.
+//! * **Gaps.** A name `-00003-of-00010` tells how many shards its set has. A set of which a folder, a wildcard or an
+//!   `@` found some but which lacks others is an error that names them; a set whose members were all spelled by the
+//!   caller, one by one or in braces, is what the caller says it is. Members are looked for among all that was
+//!   resolved, so two patterns may share a set. Each folder has sets of its own.
+//! * In braces `{a..b}` and `{a..b..step}` are ranges of decimal numbers, padded with zeros as in a shell: to the
+//!   longer end if one begins with a zero. Braces nest. They may spell at most [`MAX_NAMES`] names; nothing else
+//!   here takes room by a number that was typed: `x@999999999999` looks at what the folder holds.
+
+mod natural;
+mod pattern;
+mod set;
+
+pub use natural::natural_cmp;
+
+use crate::error::{Error, PathsError, Result};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What ends the name of a TFRecord file, if `.gz` or `.zz` and `-NNNNN-of-NNNNN` are taken off it.
+pub const EXTENSIONS: [&str; 5] = [".tfrecord", ".tfrecords", ".tfrec", ".record", ".tfr"];
+
+/// Names that braces may spell.
+pub const MAX_NAMES: usize = 1_000_000;
+
+/// Shards of a dataset: one path or pattern, or a list of them. A single one is a list of one.
+///
+/// The forms are in the [module's table](self). This trait is sealed.
+pub trait IntoPaths: sealed::Sealed {
+    /// The paths and patterns, as given.
+    fn into_paths(self) -> Vec<PathBuf>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! one_path {
+    ($($t:ty),*) => {$(
+        impl sealed::Sealed for $t {}
+        impl IntoPaths for $t {
+            fn into_paths(self) -> Vec<PathBuf> {
+                vec![PathBuf::from(self)]
+            }
+        }
+    )*};
+}
+one_path!(&str, String, &String, &OsStr, OsString, &OsString, &Path, PathBuf, &PathBuf);
+
+macro_rules! list_of_paths {
+    ($([$($n:ident)?] $t:ty),*) => {$(
+        impl<P: AsRef<Path> $(, const $n: usize)?> sealed::Sealed for $t {}
+        impl<P: AsRef<Path> $(, const $n: usize)?> IntoPaths for $t {
+            fn into_paths(self) -> Vec<PathBuf> {
+                self.iter().map(|p| p.as_ref().to_path_buf()).collect()
+            }
+        }
+    )*};
+}
+list_of_paths!([] &[P], [] Vec<P>, [] &Vec<P>, [N] [P; N], [N] &[P; N]);
+
+/// The shards that `paths` name, in order.
+///
+/// With `allow_missing` a set may have gaps and braces may spell names that are not there, as long as something is
+/// left. No shard is opened.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let at = |name: &str| folder.path().join(name);
+/// for i in [0, 1, 3] {
+///     std::fs::write(at(&format!("train-0000{i}-of-00004.tfrecord")), "")?;
+/// }
+/// let e = tfseek::paths::resolve(at("train-*"), false).unwrap_err();
+/// assert!(e.to_string().contains("train-00002-of-00004.tfrecord"));
+/// assert_eq!(tfseek::paths::resolve(at("train@4.tfrecord"), true)?.len(), 3);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Paths`](crate::ErrorKind::Paths) when a pattern matches nothing, cannot be understood or leaves gaps;
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) when a file is not there or a folder cannot be read.
+pub fn resolve(paths: impl IntoPaths, allow_missing: bool) -> Result<Vec<PathBuf>> {
+    let given = paths.into_paths();
+    if given.is_empty() {
+        return Err(PathsError::NoMatch { pattern: "an empty list of paths".into() }.into());
+    }
+    let mut all = Vec::with_capacity(given.len());
+    for path in given {
+        let mut found = resolve_one(path, allow_missing)?;
+        if found.len() > 1 {
+            found.sort_by(|a, b| natural_cmp(&a.path, &b.path));
+            // Braces and wildcards may reach a file twice. If one of the two searched for it, it was searched for.
+            found.dedup_by(|b, a| {
+                a.searched |= a.path == b.path && b.searched;
+                a.path == b.path
+            });
+        }
+        all.append(&mut found);
+    }
+    if !allow_missing {
+        set::check_complete(&all)?;
+    }
+    Ok(all.into_iter().map(|f| f.path).collect())
+}
+
+/// Whether a path is that of a pack (`.tfrp`): the indexes of a whole dataset, and the names of its shards.
+pub fn is_pack(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "tfrp")
+}
+
+/// A shard, and whether a folder, a wildcard or an `@` found it, as opposed to a caller who spelled its name.
+struct Found {
+    path: PathBuf,
+    searched: bool,
+}
+
+fn resolve_one(path: PathBuf, allow_missing: bool) -> Result<Vec<Found>> {
+    match existing(&path) {
+        Ok(Some(found)) => Ok(found),
+        // Whatever the system has against the name (too long, not a folder), a pattern is not a name.
+        Ok(None) | Err(_) if pattern::is_pattern(&path) => pattern::resolve(&path, allow_missing),
+        Ok(None) => Err(Error::from(io::Error::from(io::ErrorKind::NotFound)).in_file(&path)),
+        Err(e) => Err(e),
+    }
+}
+
+/// The path itself, or the shards in it if it is a folder; `None` if it does not exist.
+fn existing(path: &Path) -> Result<Option<Vec<Found>>> {
+    match fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => folder(path).map(Some),
+        Ok(_) => Ok(Some(vec![Found { path: path.to_path_buf(), searched: false }])),
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(e) => Err(Error::from(e).in_file(path)),
+    }
+}
+
+fn folder(dir: &Path) -> Result<Vec<Found>> {
+    let in_dir = |e| Error::from(e).in_file(dir);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).map_err(in_dir)? {
+        let name = entry.map_err(in_dir)?.file_name();
+        if !has_extension(&name.to_string_lossy()) {
+            continue;
+        }
+        let path = dir.join(name);
+        // Through links. One that leads nowhere is an error: a shard that is silently absent would be a loss.
+        if !fs::metadata(&path).map_err(|e| Error::from(e).in_file(&path))?.is_dir() {
+            found.push(Found { path, searched: true });
+        }
+    }
+    if found.is_empty() {
+        let pattern = dir.join("*.{tfrecord,tfrecords,tfrec,record,tfr}").display().to_string().into();
+        return Err(PathsError::NoMatch { pattern }.into());
+    }
+    Ok(found)
+}
+
+/// Whether a file of this name is taken from a folder.
+fn has_extension(name: &str) -> bool {
+    let plain = |name: &str| {
+        let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zz")).unwrap_or(name);
+        EXTENSIONS.iter().any(|e| name.ends_with(e))
+    };
+    let before_shard = || set::Member::parse(name).is_some_and(|m| m.suffix.is_empty() && plain(m.stem));
+    // `x-00000-of-00002.gz`, whose extension stands before the shard and whose compression after it.
+    let between =
+        || set::Member::parse(name).is_some_and(|m| matches!(m.suffix, ".gz" | ".zz") && plain(m.stem));
+    !name.starts_with('.') && (plain(name) || before_shard() || between())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,275 @@
+//! Patterns: braces first, then `@` or wildcards.
+
+use super::set::At;
+use super::{Found, MAX_NAMES, existing};
+use crate::error::{Error, PathsError, Result};
+use glob::{MatchOptions, Pattern};
+use std::io;
+use std::path::Path;
+
+/// Text that braces may spell, all names together: a million names of a few hundred bytes.
+const MAX_TEXT: usize = 256 << 20;
+/// Braces in braces.
+const MAX_DEPTH: usize = 16;
+/// Missing names that an error lists; it counts them all.
+const MAX_LISTED: usize = 1000;
+
+/// As in a shell: `*` and `?` match neither a `/` nor a leading dot, so that no pattern stumbles into `.tfseek/`.
+const SHELL: MatchOptions =
+    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+
+fn has_wildcard(s: &str) -> bool {
+    s.contains(['*', '?', '['])
+}
+
+fn at_spec(path: &Path) -> Option<At<'_>> {
+    At::parse(path.file_name()?.to_str()?)
+}
+
+/// Whether a path that does not exist can be something else than the name of a file.
+pub(super) fn is_pattern(path: &Path) -> bool {
+    path.to_str().is_some_and(|s| s.contains('{') || has_wildcard(s)) || at_spec(path).is_some()
+}
+
+pub(super) fn resolve(path: &Path, allow_missing: bool) -> Result<Vec<Found>> {
+    let pattern = || path.display().to_string().into_boxed_str();
+    let bad = |reason: Box<str>| Error::from(PathsError::BadPattern { pattern: pattern(), reason });
+    // Folders that exist are taken literally, as files are. The empty path, an ancestor of each relative one, always is.
+    let base = path.ancestors().skip(1).find(|a| a.as_os_str().is_empty() || a.exists());
+    let base = base.unwrap_or(Path::new(""));
+    let rest = path.strip_prefix(base).ok().and_then(Path::to_str);
+    let rest = rest.ok_or_else(|| bad("a pattern has to be UTF-8".into()))?;
+
+    let words = expand(rest, 0).map_err(|reason| bad(reason.into()))?;
+    let mut all = Vec::new();
+    let (mut missing, mut missing_count) = (Vec::new(), 0);
+    for word in &words {
+        let path = base.join(word);
+        if let Some(mut found) = existing(&path)? {
+            all.append(&mut found);
+        } else if let Some(at) = at_spec(&path) {
+            let dir = Path::new(word).parent().and_then(Path::to_str).unwrap_or_default();
+            if has_wildcard(dir) {
+                return Err(bad("wildcards do not go together with `@`".into()));
+            }
+            all.append(&mut searched(&path, at.resolve(path.parent().unwrap_or(base))?, allow_missing)?);
+        } else if has_wildcard(word) {
+            all.append(&mut searched(&path, matches(base, word)?, allow_missing)?);
+        } else {
+            missing_count += 1;
+            if missing.len() < MAX_LISTED {
+                missing.push(path);
+            }
+        }
+    }
+    if all.is_empty() {
+        return Err(PathsError::NoMatch { pattern: pattern() }.into());
+    }
+    if missing_count > 0 && !allow_missing {
+        let total = words.len() as u64;
+        return Err(PathsError::MissingShards { set: pattern(), total, missing, missing_count }.into());
+    }
+    Ok(all)
+}
+
+/// What a search found; nothing is an error, unless gaps are allowed.
+fn searched(path: &Path, found: Vec<Found>, allow_missing: bool) -> Result<Vec<Found>> {
+    if found.is_empty() && !allow_missing {
+        return Err(PathsError::NoMatch { pattern: path.display().to_string().into() }.into());
+    }
+    Ok(found)
+}
+
+fn matches(base: &Path, word: &str) -> Result<Vec<Found>> {
+    let path = base.join(word);
+    let bad = |reason: &str| {
+        let pattern = path.display().to_string().into();
+        Error::from(PathsError::BadPattern { pattern, reason: reason.into() })
+    };
+    let base = base.to_str().ok_or_else(|| bad("a pattern has to be UTF-8"))?;
+    let pattern = Path::new(&Pattern::escape(base)).join(word);
+    let pattern = pattern.to_str().ok_or_else(|| bad("a pattern has to be UTF-8"))?;
+    let mut found = Vec::new();
+    for path in glob::glob_with(pattern, SHELL).map_err(|e| bad(e.msg))? {
+        // A folder that cannot be read may hold shards.
+        let path = path.map_err(|e| {
+            let path = e.path().to_path_buf();
+            Error::from(io::Error::from(e)).in_file(&path)
+        })?;
+        if !path.is_dir() {
+            found.push(Found { path, searched: true });
+        }
+    }
+    Ok(found)
+}
+
+/// The names that braces spell: `{a,b}`, `{00..10}`, `{0..10..2}`, side by side and in each other. Braces that
+/// are none of these, or have no partner, are text.
+fn expand(pattern: &str, depth: usize) -> Result<Vec<String>, String> {
+    if depth > MAX_DEPTH {
+        return Err(format!("braces more than {MAX_DEPTH} deep"));
+    }
+    let bytes = pattern.as_bytes();
+    let partner = partners(bytes);
+    let mut words = vec![String::new()];
+    let mut text = 0; // where text that is not written yet begins
+    let mut at = 0;
+    while at < bytes.len() {
+        let Some(end) = partner[at] else {
+            at += 1;
+            continue;
+        };
+        let body = &pattern[at + 1..end];
+        let choices = match (commas(body), range(body)?) {
+            (parts, None) if parts.len() == 1 => {
+                expand(body, depth + 1)?.into_iter().map(|w| format!("{{{w}}}")).collect()
+            }
+            (_, Some(numbers)) => numbers,
+            (parts, None) => {
+                let (mut choices, mut bytes) = (Vec::new(), 0);
+                for part in parts {
+                    let mut part = expand(part, depth + 1)?;
+                    bytes += text_of(&part);
+                    fits(choices.len() + part.len(), bytes)?;
+                    choices.append(&mut part);
+                }
+                choices
+            }
+        };
+        words = product(&words, &[pattern[text..at].to_string()])?;
+        words = product(&words, &choices)?;
+        at = end + 1;
+        text = at;
+    }
+    product(&words, &[pattern[text..].to_string()])
+}
+
+/// For each `{` that has one, where its `}` is.
+fn partners(bytes: &[u8]) -> Vec<Option<usize>> {
+    let mut partner = vec![None; bytes.len()];
+    let mut open = Vec::new();
+    for (i, c) in bytes.iter().enumerate() {
+        match c {
+            b'{' => open.push(i),
+            b'}' => {
+                if let Some(start) = open.pop() {
+                    partner[start] = Some(i);
+                }
+            }
+            _ => {}
+        }
+    }
+    partner
+}
+
+/// The body of a pair of braces, cut at the commas that are not in braces of their own.
+fn commas(body: &str) -> Vec<&str> {
+    let mut depth = 0usize;
+    body.split(|c| {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    })
+    .collect()
+}
+
+/// The numbers of `a..b` or `a..b..step`, padded as in a shell; `None` if it is something else.
+fn range(body: &str) -> Result<Option<Vec<String>>, String> {
+    let parts = body.split("..").collect::<Vec<_>>();
+    let is_number = |s: &&str| !s.is_empty() && s.bytes().all(|c| c.is_ascii_digit());
+    if !matches!(parts.len(), 2 | 3) || !parts.iter().all(is_number) {
+        return Ok(None);
+    }
+    let number = |s: &str| s.parse::<u64>().map_err(|_| format!("{s} is too large a number"));
+    let (a, b) = (number(parts[0])?, number(parts[1])?);
+    let step = parts.get(2).map_or(Ok(1), |s| number(s))?.max(1);
+    let padded = parts[..2].iter().any(|s| s.len() > 1 && s.starts_with('0'));
+    let width = if padded { parts[0].len().max(parts[1].len()) } else { 0 };
+    let steps = a.abs_diff(b) / step;
+    let count = usize::try_from(steps).unwrap_or(usize::MAX).saturating_add(1);
+    fits(count, count.saturating_mul(width))?;
+    let nth = |i: u64| if a <= b { a + i * step } else { a - i * step };
+    Ok(Some((0..=steps).map(|i| format!("{:0width$}", nth(i))).collect()))
+}
+
+/// Each of `heads` with each of `tails` after it.
+fn product(heads: &[String], tails: &[String]) -> Result<Vec<String>, String> {
+    let count = heads.len().saturating_mul(tails.len());
+    let bytes =
+        text_of(heads).saturating_mul(tails.len()).saturating_add(text_of(tails).saturating_mul(heads.len()));
+    fits(count, bytes)?;
+    Ok(heads.iter().flat_map(|head| tails.iter().map(move |tail| format!("{head}{tail}"))).collect())
+}
+
+fn text_of(words: &[String]) -> usize {
+    words.iter().map(String::len).sum()
+}
+
+fn fits(names: usize, bytes: usize) -> Result<(), String> {
+    if names > MAX_NAMES {
+        return Err(format!("braces spell {names} names, at most {MAX_NAMES} are read"));
+    }
+    if bytes > MAX_TEXT {
+        return Err(format!("braces spell {bytes} bytes of names, at most {MAX_TEXT} are read"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn braces() {
+        for (pattern, want) in [
+            ("plain", "plain"),
+            ("{a,b}", "a b"),
+            ("x{a,b}y{1..3}", "xay1 xay2 xay3 xby1 xby2 xby3"),
+            ("{08..11}", "08 09 10 11"),
+            ("{8..011}", "008 009 010 011"),
+            ("{8..11}", "8 9 10 11"),
+            ("{3..1}", "3 2 1"),
+            ("{0..10..4}", "0 4 8"),
+            ("{10..0..4}", "10 6 2"),
+            ("{0..1..0}", "0 1"),
+            ("{0..0}", "0"),
+            ("{a,{b,c{1,2}}}", "a b c1 c2"),
+            ("{,x}", " x"),
+            // Text that only looks like it.
+            ("{a}", "{a}"),
+            ("{}", "{}"),
+            ("{{a,b}", "{a {b"),
+            ("a{b", "a{b"),
+            ("a}b{c,d}", "a}bc a}bd"),
+            ("{-1..1}", "{-1..1}"),
+            ("{1..2..3..4}", "{1..2..3..4}"),
+            ("{1..}", "{1..}"),
+            ("é{ö,ü}", "éö éü"),
+        ] {
+            assert_eq!(expand(pattern, 0).unwrap().join(" "), want, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn braces_that_spell_too_much() {
+        let deep = "{a,".repeat(40) + &"}".repeat(40);
+        let long = format!("{{{}0..999999}}", "0".repeat(1000));
+        let many = "{0..9}".repeat(100);
+        for pattern in [
+            "{0..1000000000000}",
+            "{0..18446744073709551615}",
+            "{0..18446744073709551616}",
+            &deep,
+            &long,
+            &many,
+        ] {
+            expand(pattern, 0).unwrap_err();
+        }
+        assert_eq!(expand("{1..1000000}", 0).unwrap().len(), MAX_NAMES);
+        // Ends soon, whatever is open.
+        assert_eq!(expand(&"{".repeat(100_000), 0).unwrap().len(), 1);
+    }
+}

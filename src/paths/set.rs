@@ -1,0 +1,166 @@
+//! Sets of shards, `train-00003-of-00010.tfrecord`: their names, and what is missing of them.
+
+use super::Found;
+use crate::error::{Error, PathsError, Result};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Missing shards that an error lists; it counts them all.
+const MAX_LISTED: usize = 1000;
+
+/// The name of one shard of a set: `<stem>-<index>-of-<total><suffix>`, both numbers of any width.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Member<'a> {
+    pub(super) stem: &'a str,
+    pub(super) index: &'a str,
+    pub(super) total: &'a str,
+    pub(super) suffix: &'a str,
+}
+
+impl<'a> Member<'a> {
+    pub(super) fn parse(name: &'a str) -> Option<Member<'a>> {
+        // The last one counts: a stem may have looked like a set before.
+        name.rmatch_indices("-of-").find_map(|(at, of)| {
+            let (left, right) = (&name[..at], &name[at + of.len()..]);
+            let stem = left.trim_end_matches(|c: char| c.is_ascii_digit());
+            let suffix = right.trim_start_matches(|c: char| c.is_ascii_digit());
+            let (index, total) = (&left[stem.len()..], &right[..right.len() - suffix.len()]);
+            let stem = stem.strip_suffix('-')?;
+            (!index.is_empty() && !total.is_empty()).then_some(Member { stem, index, total, suffix })
+        })
+    }
+
+    /// Index and total, if the one is below the other and both are numbers a machine can hold.
+    fn numbers(&self) -> Option<(u64, u64)> {
+        let (index, total) = (self.index.parse().ok()?, self.total.parse().ok()?);
+        (index < total).then_some((index, total))
+    }
+}
+
+/// Of each set of which at least one shard was searched for, all shards have to be there.
+pub(super) fn check_complete(found: &[Found]) -> Result<()> {
+    #[derive(Default)]
+    struct Set {
+        total: u64,
+        indices: Vec<u64>,
+        width: usize,
+        searched: bool,
+    }
+    let mut sets = BTreeMap::<_, Set>::new();
+    for Found { path, searched } in found {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let Some(member) = Member::parse(&name) else { continue };
+        let Some((index, total)) = member.numbers() else { continue };
+        let key = (path.parent(), [member.stem, member.total, member.suffix].map(String::from));
+        let set = sets.entry(key).or_default();
+        // The narrowest name there is shows how far numbers are padded: `-0-of-12` or `-00000-of-00012`.
+        set.width =
+            if set.indices.is_empty() { member.index.len() } else { set.width.min(member.index.len()) };
+        set.total = total;
+        set.indices.push(index);
+        set.searched |= searched;
+    }
+    for ((dir, [stem, total_text, suffix]), mut set) in sets {
+        set.indices.sort_unstable();
+        set.indices.dedup();
+        let missing_count = set.total - set.indices.len() as u64;
+        if !set.searched || missing_count == 0 {
+            continue;
+        }
+        let dir = dir.unwrap_or(Path::new(""));
+        let width = set.width;
+        let name = |index: &str| dir.join(format!("{stem}-{index}-of-{total_text}{suffix}"));
+        let missing = gaps(&set.indices, set.total)
+            .take(MAX_LISTED)
+            .map(|i| name(&format!("{i:0width$}")))
+            .collect::<Vec<PathBuf>>();
+        let set_name = name("?").display().to_string().into();
+        return Err(
+            PathsError::MissingShards { set: set_name, total: set.total, missing, missing_count }.into()
+        );
+    }
+    Ok(())
+}
+
+/// The numbers below `total` that the ascending `there` lacks. Steps over what is there: a total of 2^60 costs nothing.
+fn gaps(there: &[u64], total: u64) -> impl Iterator<Item = u64> {
+    let mut there = there.iter().copied().peekable();
+    (0..total).filter(move |i| there.next_if_eq(i).is_none())
+}
+
+/// A spec `<stem>@<total><suffix>`, `*` for a total that is not known.
+pub(super) struct At<'a> {
+    stem: &'a str,
+    total: &'a str,
+    suffix: &'a str,
+}
+
+impl<'a> At<'a> {
+    pub(super) fn parse(name: &'a str) -> Option<At<'a>> {
+        let (stem, rest) = name.rsplit_once('@')?;
+        let suffix = match rest.strip_prefix('*') {
+            Some(suffix) => suffix,
+            None => rest.trim_start_matches(|c: char| c.is_ascii_digit()),
+        };
+        let total = &rest[..rest.len() - suffix.len()];
+        let ends_well = suffix.is_empty() || suffix.starts_with('.');
+        (!stem.is_empty() && !total.is_empty() && ends_well).then_some(At { stem, total, suffix })
+    }
+
+    /// The set's shards in `dir`: by what the folder holds, not by counting up to a total that was typed.
+    pub(super) fn resolve(&self, dir: &Path) -> Result<Vec<Found>> {
+        let spec =
+            || dir.join(format!("{}@{}{}", self.stem, self.total, self.suffix)).display().to_string().into();
+        let bad =
+            |reason: String| Error::from(PathsError::BadPattern { pattern: spec(), reason: reason.into() });
+        if self.stem.contains(['*', '?', '[']) || self.suffix.contains(['*', '?', '[']) {
+            return Err(bad("wildcards do not go together with `@`".into()));
+        }
+        let wanted = match self.total {
+            "*" => None,
+            total => match total.parse() {
+                Ok(0) => return Err(bad("a set has at least one shard".into())),
+                Ok(total) => Some(total),
+                Err(_) => return Err(bad("more shards than can be counted".into())),
+            },
+        };
+        let listed = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        let in_dir = |e| Error::from(e).in_file(listed);
+        let entries = match fs::read_dir(listed) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(in_dir(e)),
+        };
+        let mut found = Vec::new();
+        let mut totals = Vec::<String>::new();
+        let mut indices = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(in_dir)?.file_name();
+            // The spec is text, so a name that is none cannot be of its set.
+            let Some(member) = name.to_str().and_then(Member::parse) else { continue };
+            let Some((index, total)) = member.numbers() else { continue };
+            if (member.stem, member.suffix) != (self.stem, self.suffix) || wanted.is_some_and(|w| w != total)
+            {
+                continue;
+            }
+            if !totals.iter().any(|t| t == member.total) {
+                totals.push(member.total.into());
+            }
+            indices.push(index);
+            found.push(Found { path: dir.join(&name), searched: true });
+        }
+        // A set that was written again with another number of shards, beside the old one: both would be every
+        // record twice.
+        if totals.len() > 1 {
+            totals.sort();
+            return Err(bad(format!("several sets are there, `-of-{}`", totals.join("` and `-of-"))));
+        }
+        indices.sort_unstable();
+        if let Some(twice) = indices.windows(2).find(|w| w[0] == w[1]) {
+            return Err(bad(format!("shard {} is there twice", twice[0])));
+        }
+        Ok(found)
+    }
+}

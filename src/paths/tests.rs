@@ -1,0 +1,338 @@
+use super::*;
+use crate::ErrorKind;
+use proptest::prelude::*;
+use std::cmp::Ordering;
+use tempfile::TempDir;
+
+/// A folder with empty files of these names; folders on the way are made.
+fn folder_with(names: &[&str]) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for name in names {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    }
+    dir
+}
+
+/// What the patterns give in `dir`, without `dir`, joined by spaces; an error's text if there is one.
+fn given(dir: &TempDir, patterns: &[&str], allow_missing: bool) -> String {
+    let prefix = dir.path();
+    let patterns = patterns.iter().map(|p| prefix.join(p)).collect::<Vec<_>>();
+    match resolve(patterns, allow_missing) {
+        Ok(paths) => {
+            let names =
+                paths.iter().map(|p| p.strip_prefix(prefix).unwrap().to_str().unwrap().replace('\\', "/"));
+            names.collect::<Vec<_>>().join(" ")
+        }
+        Err(e) => {
+            assert!(matches!(e.kind(), ErrorKind::Paths(_) | ErrorKind::Io(_)));
+            format!("error: {e}").replace(&format!("{}{}", prefix.display(), std::path::MAIN_SEPARATOR), "")
+        }
+    }
+}
+
+fn one(dir: &TempDir, pattern: &str) -> String {
+    given(dir, &[pattern], false)
+}
+
+fn is_error(text: &str, part: &str) {
+    assert!(text.starts_with("error: ") && text.contains(part), "{text:?} lacks {part:?}");
+}
+
+#[test]
+fn files_and_lists() {
+    let dir = folder_with(&["b.tfrecord", "a.bin", "sub/c.tfrecord"]);
+    assert_eq!(one(&dir, "a.bin"), "a.bin");
+    assert_eq!(
+        given(&dir, &["sub/c.tfrecord", "b.tfrecord", "b.tfrecord"], false),
+        "sub/c.tfrecord b.tfrecord b.tfrecord"
+    );
+    is_error(&one(&dir, "none.tfrecord"), "none.tfrecord: ");
+    is_error(&given(&dir, &["b.tfrecord", "none"], true), "none: ");
+    assert!(resolve(dir.path().join("none"), false).unwrap_err().is_io());
+    let e = resolve(Vec::<PathBuf>::new(), false).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Paths(PathsError::NoMatch { .. })));
+}
+
+#[test]
+fn every_type_of_path() {
+    let dir = folder_with(&["a"]);
+    let path = dir.path().join("a");
+    let s = path.to_str().unwrap();
+    let want = vec![path.clone()];
+    assert_eq!(resolve(s, false).unwrap(), want);
+    assert_eq!(resolve(s.to_string(), false).unwrap(), want);
+    assert_eq!(resolve(path.as_path(), false).unwrap(), want);
+    assert_eq!(resolve(&path, false).unwrap(), want);
+    assert_eq!(resolve(path.clone(), false).unwrap(), want);
+    assert_eq!(resolve(path.as_os_str(), false).unwrap(), want);
+    assert_eq!(resolve([s], false).unwrap(), want);
+    assert_eq!(resolve(&[s], false).unwrap(), want);
+    assert_eq!(resolve([s].as_slice(), false).unwrap(), want);
+    assert_eq!(resolve(vec![path.clone()], false).unwrap(), want);
+    assert_eq!(resolve(&vec![s.to_string()], false).unwrap(), want);
+}
+
+#[test]
+fn folders() {
+    let dir = folder_with(&[
+        "a10.tfrecord",
+        "a9.tfrecords",
+        "b.tfrec.gz",
+        "c.record.zz",
+        "d.tfr",
+        "e.tfrecord-00000-of-00001",
+        "f.tfrecord-00000-of-00001.gz",
+        "g.tfrecord.gz-0-of-1",
+        "h-00000-of-00001.tfrecord",
+        // Not shards.
+        ".hidden.tfrecord",
+        ".tfseek/a10.tfrecord",
+        "sub/x.tfrecord",
+        "i.txt",
+        "j.tfrecord.idx",
+        "k-00000-of-00001",
+        "l.tfrecord.tfri",
+        "folder.tfrecord/x",
+    ]);
+    let want = "a9.tfrecords a10.tfrecord b.tfrec.gz c.record.zz d.tfr e.tfrecord-00000-of-00001 \
+                f.tfrecord-00000-of-00001.gz g.tfrecord.gz-0-of-1 h-00000-of-00001.tfrecord";
+    assert_eq!(one(&dir, ""), want);
+    assert_eq!(one(&dir, "sub"), "sub/x.tfrecord");
+    is_error(&one(&dir, "folder.tfrecord"), "no file matches");
+    let gap = folder_with(&["x-0-of-2.tfrecord"]);
+    is_error(&one(&gap, ""), "x-?-of-2.tfrecord: 1 of 2 shards are missing: x-1-of-2.tfrecord");
+}
+
+#[test]
+fn wildcards() {
+    let dir = folder_with(&["t-10", "t-9", ".t-1", "sub/t-7", "sub/deep/t-8", "t-dir/x", ".tfseek/t-3"]);
+    assert_eq!(one(&dir, "t-*"), "t-9 t-10");
+    assert_eq!(one(&dir, "t-[0-9]"), "t-9");
+    assert_eq!(one(&dir, "t-??"), "t-10");
+    assert_eq!(one(&dir, "*/t-*"), "sub/t-7");
+    assert_eq!(one(&dir, "**/t-*"), "sub/deep/t-8 sub/t-7 t-9 t-10");
+    assert_eq!(given(&dir, &["t-10", "t-*"], false), "t-10 t-9 t-10");
+    is_error(&one(&dir, "u-*"), "no file matches u-*");
+    is_error(&given(&dir, &["u-*"], true), "no file matches u-*");
+    is_error(&one(&dir, "t-[0"), "t-[0: ");
+}
+
+#[test]
+fn names_that_look_like_patterns() {
+    let dir = folder_with(&[
+        "a[1]",
+        "a1",
+        "b{1,2}",
+        "b1",
+        "c@2",
+        "c-0-of-2",
+        "[x]/d1",
+        "[x]/d2",
+        "x/d3",
+        "{y}/e@1/f-0-of-1",
+    ]);
+    assert_eq!(one(&dir, "a[1]"), "a[1]");
+    assert_eq!(one(&dir, "b{1,2}"), "b{1,2}");
+    assert_eq!(one(&dir, "c@2"), "c@2");
+    assert_eq!(one(&dir, "[x]/d*"), "[x]/d1 [x]/d2");
+    assert_eq!(one(&dir, "[x]/d{1..2}"), "[x]/d1 [x]/d2");
+    assert_eq!(one(&dir, "{y}/e@1/f@1"), "{y}/e@1/f-0-of-1");
+    // Not a set, not a wildcard: a file that is not there.
+    assert!(resolve(dir.path().join("user@host"), false).unwrap_err().is_io());
+}
+
+#[test]
+fn braces_spell_names_that_have_to_exist() {
+    let dir = folder_with(&["x-00", "x-01", "x-02", "a-0-of-3", "a-1-of-3", "s@1/y", "t-0-of-1"]);
+    assert_eq!(one(&dir, "x-{02..00}"), "x-00 x-01 x-02");
+    assert_eq!(one(&dir, "x-{00,00,{00..01}}"), "x-00 x-01");
+    is_error(&one(&dir, "x-{00..05}"), "x-{00..05}: 3 of 6 shards are missing: x-03 x-04 x-05");
+    assert_eq!(given(&dir, &["x-{00..05}"], true), "x-00 x-01 x-02");
+    is_error(&given(&dir, &["y-{0..5}"], true), "no file matches y-{0..5}");
+    // Part of a set, spelled: as in a list, it is what the caller says it is.
+    assert_eq!(one(&dir, "a-{0..1}-of-3"), "a-0-of-3 a-1-of-3");
+    // With other forms inside.
+    assert_eq!(one(&dir, "{x-0?,t@1}"), "t-0-of-1 x-00 x-01 x-02");
+    is_error(&one(&dir, "{x,z}-*"), "no file matches z-*");
+    assert_eq!(given(&dir, &["{x,z}-*"], true), "x-00 x-01 x-02");
+    is_error(&one(&dir, "{a-{0..1}-of-3,a-?-of-3}"), "a-2-of-3");
+    is_error(&one(&dir, "x-{0..1000000000000}"), "at most 1000000 are read");
+}
+
+#[test]
+fn sets_by_at() {
+    let dir = folder_with(&[
+        "train-00000-of-00002.tfrecord",
+        "train-00001-of-00002.tfrecord",
+        "train.tfrecord-00000-of-00002",
+        "train.tfrecord-00001-of-00002",
+        "old-0-of-3",
+        "old-1-of-3",
+        "old-0-of-1",
+        "w-9-of-11",
+        "w-10-of-11",
+        "dup-0-of-2",
+        "dup-00-of-2",
+        "dup-1-of-2",
+        "sub/s-0-of-1",
+    ]);
+    let front = "train-00000-of-00002.tfrecord train-00001-of-00002.tfrecord";
+    let back = "train.tfrecord-00000-of-00002 train.tfrecord-00001-of-00002";
+    assert_eq!(one(&dir, "train@2.tfrecord"), front);
+    assert_eq!(one(&dir, "train@00002.tfrecord"), front);
+    assert_eq!(one(&dir, "train@*.tfrecord"), front);
+    assert_eq!(one(&dir, "train.tfrecord@2"), back);
+    assert_eq!(one(&dir, "train.tfrecord@*"), back);
+    assert_eq!(one(&dir, "sub/s@*"), "sub/s-0-of-1");
+    assert_eq!(one(&dir, "old@1"), "old-0-of-1");
+    is_error(&one(&dir, "old@3"), "old-?-of-3: 1 of 3 shards are missing: old-2-of-3");
+    is_error(&one(&dir, "old@*"), "old@*: several sets are there, `-of-1` and `-of-3`");
+    is_error(&one(&dir, "dup@2"), "shard 0 is there twice");
+    is_error(&one(&dir, "train@3.tfrecord"), "no file matches train@3.tfrecord");
+    is_error(&one(&dir, "train@0"), "at least one");
+    is_error(&one(&dir, "train@999999999999"), "no file matches");
+    is_error(&one(&dir, "train@99999999999999999999999"), "more shards than can be counted");
+    is_error(&one(&dir, "tr*@2.tfrecord"), "wildcards");
+    is_error(&one(&dir, "s*/s@1"), "wildcards");
+    is_error(&one(&dir, "none/s@1"), "no file matches");
+    // Natural order, and the width of the names that are there.
+    assert_eq!(given(&dir, &["w@11"], true), "w-9-of-11 w-10-of-11");
+    is_error(&one(&dir, "w@11"), "9 of 11 shards are missing: w-0-of-11 w-1-of-11");
+}
+
+#[test]
+fn gaps_of_sets() {
+    let dir = folder_with(&[
+        "a/x-00000-of-00003.gz",
+        "a/x-00002-of-00003.gz",
+        "b/x-00001-of-00003.gz",
+        "c/x-00000-of-00001.gz",
+        "c/y-0000-of-0002",
+        "c/y-0001-of-0002",
+        "huge-0-of-1000000000000000000",
+        "beyond-5-of-3",
+        "late-3-of-4",
+    ]);
+    // A shard named alone, and a list, are what the caller says.
+    assert_eq!(one(&dir, "a/x-00000-of-00003.gz"), "a/x-00000-of-00003.gz");
+    given(&dir, &["a/x-00000-of-00003.gz", "a/x-00002-of-00003.gz"], false)
+        .strip_prefix("a/x-00000")
+        .unwrap();
+    // A pattern is not.
+    let gap = "x-00001-of-00003.gz";
+    is_error(&one(&dir, "a/x-*"), &format!("a/x-?-of-00003.gz: 1 of 3 shards are missing: a/{gap} (`"));
+    assert_eq!(given(&dir, &["a/x-*"], true), "a/x-00000-of-00003.gz a/x-00002-of-00003.gz");
+    // What another folder has does not fill it.
+    is_error(&one(&dir, "[ab]/x-*"), "a/x-00001-of-00003.gz");
+    is_error(&given(&dir, &["a/x-*", "b/x-*"], false), "a/x-00001-of-00003.gz");
+    // Two sets in two folders, and two in one.
+    assert_eq!(one(&dir, "c/*"), "c/x-00000-of-00001.gz c/y-0000-of-0002 c/y-0001-of-0002");
+    // Two patterns share a set.
+    assert_eq!(given(&dir, &["c/y-0001*", "c/y-0000*"], false), "c/y-0001-of-0002 c/y-0000-of-0002");
+    is_error(&given(&dir, &["c/y-0001*"], false), "c/y-0000-of-0002");
+    // No shard of its set, so it lacks none.
+    assert_eq!(one(&dir, "beyond-*"), "beyond-5-of-3");
+    is_error(&one(&dir, "late-*"), "late-0-of-4 late-1-of-4 late-2-of-4");
+    let e = resolve(dir.path().join("huge-*"), false).unwrap_err();
+    let ErrorKind::Paths(PathsError::MissingShards { total, missing, missing_count, .. }) = e.kind() else {
+        panic!("{e}")
+    };
+    assert_eq!((*total, *missing_count, missing.len()), (10u64.pow(18), 10u64.pow(18) - 1, 1000));
+    assert_eq!(missing[0], dir.path().join("huge-1-of-1000000000000000000"));
+}
+
+#[test]
+fn packs_pass() {
+    let dir = folder_with(&[".tfseek/train.tfrp"]);
+    assert_eq!(one(&dir, ".tfseek/train.tfrp"), ".tfseek/train.tfrp");
+    assert!(is_pack(Path::new(".tfseek/train.tfrp")));
+    assert!(!is_pack(Path::new("train.tfrecord")));
+}
+
+#[cfg(unix)]
+#[test]
+fn links() {
+    let dir = folder_with(&["real/a.tfrecord"]);
+    std::os::unix::fs::symlink(dir.path().join("real"), dir.path().join("link")).unwrap();
+    assert_eq!(one(&dir, "link"), "link/a.tfrecord");
+    std::os::unix::fs::symlink("nowhere", dir.path().join("real/b.tfrecord")).unwrap();
+    is_error(&one(&dir, "real"), "real/b.tfrecord: ");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn names_that_are_not_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = folder_with(&["a.tfrecord"]);
+    let odd = dir.path().join(OsStr::from_bytes(b"\xff.tfrecord"));
+    fs::write(&odd, "").unwrap();
+    assert_eq!(resolve(&odd, false).unwrap(), [odd.clone()]);
+    assert_eq!(resolve(dir.path(), false).unwrap(), [dir.path().join("a.tfrecord"), odd]);
+}
+
+#[test]
+fn member_names() {
+    let parse = |name| set::Member::parse(name).map(|m| [m.stem, m.index, m.total, m.suffix].join("|"));
+    assert_eq!(parse("x-1-of-2").unwrap(), "x|1|2|");
+    assert_eq!(parse("x-1-of-2-3-of-4.gz").unwrap(), "x-1-of-2|3|4|.gz");
+    assert_eq!(parse("x-1-of-2-of-").unwrap(), "x|1|2|-of-");
+    assert_eq!(parse("-0-of-1").unwrap(), "|0|1|");
+    for name in ["x-of-2", "x1-of-2", "x-1-of-", "x-1-of2", "1-of-2", "", "-of-"] {
+        assert_eq!(parse(name), None, "{name}");
+    }
+}
+
+/// Names made of what natural order looks at.
+fn name() -> impl Strategy<Value = String> {
+    proptest::string::string_regex("[ab/:.0129é-]{0,8}").unwrap()
+}
+
+/// The order by its words: tokens, compared one by one.
+fn naive(a: &str, b: &str) -> Ordering {
+    fn tokens(s: &str) -> Vec<(u8, Option<u64>)> {
+        let mut tokens = Vec::<(u8, Option<u64>)>::new();
+        let mut number: Option<u64> = None;
+        for c in s.bytes() {
+            if c.is_ascii_digit() {
+                number = Some(number.unwrap_or(0) * 10 + u64::from(c - b'0'));
+                continue;
+            }
+            // A number stands where its digits do among the bytes.
+            tokens.extend(number.take().map(|n| (b'0', Some(n))));
+            tokens.push((c, None));
+        }
+        tokens.extend(number.map(|n| (b'0', Some(n))));
+        tokens
+    }
+    tokens(a).cmp(&tokens(b)).then_with(|| a.cmp(b))
+}
+
+proptest! {
+    #[test]
+    fn natural_order_is_total(a in name(), b in name(), c in name()) {
+        let cmp = |a: &str, b: &str| natural_cmp(Path::new(a), Path::new(b));
+        prop_assert_eq!(cmp(&a, &b), naive(&a, &b));
+        prop_assert_eq!(cmp(&a, &b), cmp(&b, &a).reverse());
+        prop_assert_eq!(cmp(&a, &b) == Ordering::Equal, a == b);
+        if cmp(&a, &b).is_le() && cmp(&b, &c).is_le() {
+            prop_assert!(cmp(&a, &c).is_le());
+        }
+    }
+
+    #[test]
+    fn numbers_of_any_length(a in "[0-9]{1,60}", b in "[0-9]{1,60}") {
+        let width = 60;
+        let want = format!("{a:0>width$}").cmp(&format!("{b:0>width$}"));
+        prop_assert_eq!(natural::by_tokens(a.as_bytes(), b.as_bytes()), want);
+    }
+
+    #[test]
+    fn any_text_resolves_or_says_why(text in "[ab{},.0-9@*?\\[\\]-]{0,24}") {
+        let dir = folder_with(&["a", "b", "a-0-of-1", "0"]);
+        if let Ok(paths) = resolve(dir.path().join(text), false) {
+            prop_assert!(!paths.is_empty());
+        }
+    }
+}
