@@ -2,6 +2,7 @@
 
 pub mod crc;
 pub mod error;
+pub mod example;
 pub mod frame;
 pub mod io;
 pub mod paths;
