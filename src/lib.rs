@@ -15,7 +15,10 @@ mod wire;
 
 pub use dataset::{Dataset, Mapped, Options};
 pub use error::{At, Error, ErrorKind, Place, Result};
-pub use example::{BytesList, Example, Feature, FeatureList, FloatList, Int64List, Kind, SequenceExample};
+pub use example::{
+    BytesList, Example, ExampleBuf, ExampleBuilder, Feature, FeatureBuf, FeatureList, FloatList, Int64List,
+    KeyOrder, Kind, SequenceExample, SequenceExampleBuf, SequenceExampleBuilder,
+};
 pub use index::{Index, IndexMode, Tail};
 pub use record::Record;
 pub use shard::Verify;

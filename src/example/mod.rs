@@ -18,14 +18,18 @@
 //! A list is checked when it is looked up: one pass that also counts. After that its length is O(1), its
 //! iteration cannot fail, and nothing was allocated.
 
+mod build;
 mod feature;
 mod list;
 mod map;
+mod owned;
 mod sequence;
 mod source;
 mod view;
 
+pub use build::{ExampleBuilder, IntoBytes, KeyOrder, SequenceExampleBuilder, ToFloat, ToInt64};
 pub use feature::{Feature, Kind};
 pub use list::{BytesIter, BytesList, FloatIter, FloatList, Int64Iter, Int64List};
+pub use owned::{ExampleBuf, FeatureBuf, SequenceExampleBuf};
 pub use sequence::{FeatureList, FeatureListEntries, FeatureListIter, SequenceExample};
 pub use view::{Entries, Example, Features};

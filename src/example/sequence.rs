@@ -14,7 +14,7 @@ use std::iter::FusedIterator;
 /// ```
 /// use tfseek::{SequenceExample, SequenceExampleBuilder, FeatureBuf};
 /// let payload = SequenceExampleBuilder::new()
-///     .context("id", FeatureBuf::Int64(vec![5]))
+///     .int64("id", [5])
 ///     .feature_list("frames", [FeatureBuf::Float(vec![0.5]), FeatureBuf::Float(vec![1.5])])
 ///     .encode()?;
 /// let sequence = SequenceExample::new(&payload);

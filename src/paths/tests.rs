@@ -56,6 +56,7 @@ fn files_and_lists() {
 }
 
 #[test]
+#[allow(clippy::needless_borrows_for_generic_args)] // The types are the test.
 fn every_type_of_path() {
     let dir = folder_with(&["a"]);
     let path = dir.path().join("a");
@@ -268,7 +269,7 @@ fn names_that_are_not_text() {
     let dir = folder_with(&["a.tfrecord"]);
     let odd = dir.path().join(OsStr::from_bytes(b"\xff.tfrecord"));
     fs::write(&odd, "").unwrap();
-    assert_eq!(resolve(&odd, false).unwrap(), [odd.clone()]);
+    assert_eq!(resolve(&odd, false).unwrap(), std::slice::from_ref(&odd));
     assert_eq!(resolve(dir.path(), false).unwrap(), [dir.path().join("a.tfrecord"), odd]);
 }
 
