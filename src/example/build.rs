@@ -69,7 +69,7 @@ mod sealed {
 
 /// What goes into an int64 list: integers and `bool`, as in Python. A float does not, not even a whole one:
 ///
-/// ```compile_fail
+/// ```compile_fail,E0277
 /// tfseek::example::ExampleBuilder::new().int64("label", [3.0]);
 /// ```
 #[diagnostic::on_unimplemented(
@@ -148,7 +148,7 @@ impl ToFloat for f64 {
 ///
 /// A list is a list: one image is `[image]`, and not its bytes one by one.
 ///
-/// ```compile_fail
+/// ```compile_fail,E0277
 /// tfseek::example::ExampleBuilder::new().bytes("image", vec![0xffu8, 0xd8]);
 /// ```
 #[diagnostic::on_unimplemented(

@@ -1,0 +1,41 @@
+# All of it works in a fresh clone with a Rust toolchain. What a machine lacks is skipped aloud.
+
+CARGO ?= cargo
+FUZZ_SECONDS ?= 60
+
+.PHONY: demo test bench fuzz
+
+demo:
+	$(CARGO) run --release -- demo
+
+# The fuzz corpora are replayed by an ordinary test.
+test:
+	@if $(CARGO) fmt --version >/dev/null 2>&1; then \
+		set -x; $(CARGO) fmt --all --check; \
+	else echo "skipped: rustfmt is not installed"; fi
+	@if $(CARGO) clippy --version >/dev/null 2>&1; then \
+		set -x; $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings; \
+	else echo "skipped: clippy is not installed"; fi
+	$(CARGO) test --workspace
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+	@if $(CARGO) deny --version >/dev/null 2>&1; then \
+		set -x; $(CARGO) deny check bans licenses sources; \
+	else echo "skipped: cargo-deny is not installed"; fi
+
+bench:
+	$(CARGO) bench
+
+# libFuzzer wants flags that stable keeps behind RUSTC_BOOTSTRAP.
+fuzz:
+	@if ! $(CARGO) fuzz --version >/dev/null 2>&1; then \
+		echo "skipped: cargo-fuzz is not installed"; \
+	elif [ ! -f fuzz/Cargo.toml ]; then \
+		echo "skipped: there are no fuzz targets"; \
+	else \
+		set -e; export RUSTC_BOOTSTRAP=1; \
+		targets=$$($(CARGO) fuzz list); \
+		for target in $$targets; do \
+			echo "fuzz $$target, $(FUZZ_SECONDS) s"; \
+			$(CARGO) fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS); \
+		done; \
+	fi
