@@ -11,7 +11,9 @@ pub mod paths;
 mod pool;
 mod record;
 mod shard;
+pub mod stream;
 mod wire;
+pub mod writer;
 
 pub use dataset::{Dataset, Mapped, Options};
 pub use error::{At, Error, ErrorKind, Place, Result};
@@ -20,5 +22,8 @@ pub use example::{
     KeyOrder, Kind, SequenceExample, SequenceExampleBuf, SequenceExampleBuilder,
 };
 pub use index::{Index, IndexMode, Tail};
+pub use io::Compression;
 pub use record::Record;
 pub use shard::Verify;
+pub use stream::Stream;
+pub use writer::{ShardedWriter, Writer};

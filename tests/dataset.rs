@@ -193,6 +193,29 @@ fn a_replaced_shard_does_not_disturb_an_open_map() {
 }
 
 #[test]
+fn compressed_shards_say_so_and_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tfrecord");
+    let mut writer =
+        tfseek::writer::WriterOptions::new().compression(tfseek::Compression::Gzip).create(&path).unwrap();
+    writer.write(b"payload").unwrap();
+    writer.close().unwrap();
+    let e = memory().open(&path).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Compressed { format: "gzip" }), "{e}");
+    assert!(e.to_string().contains("tfseek unpack"), "{e}");
+}
+
+#[test]
+fn what_is_no_tfrecord_says_what_it_looks_like() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tfrecord");
+    fs::write(&path, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n").unwrap();
+    let e = memory().open(&path).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::NotTfRecord { .. }), "{e}");
+    assert!(e.to_string().to_lowercase().contains("lfs"), "{e}");
+}
+
+#[test]
 fn missing_shards_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let paths = write_shards(dir.path(), &[3, 4, 5]);

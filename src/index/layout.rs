@@ -93,6 +93,16 @@ pub(crate) enum Packing {
     Zlib,
 }
 
+impl From<crate::io::Compression> for Packing {
+    fn from(c: crate::io::Compression) -> Packing {
+        match c {
+            crate::io::Compression::None => Packing::Plain,
+            crate::io::Compression::Gzip => Packing::Gzip,
+            crate::io::Compression::Zlib => Packing::Zlib,
+        }
+    }
+}
+
 impl Packing {
     pub(crate) fn flags(self) -> u32 {
         match self {

@@ -30,10 +30,11 @@ mod sidecar;
 mod text;
 
 pub use builder::Progress;
+pub(crate) use offsets::TableBuilder;
 pub use options::{IndexMode, IndexOptions, Tail};
 pub use pack::{Pack, write_pack};
-pub(crate) use sidecar::of_bytes;
 pub use sidecar::{Opened, Warning, WarningKind, build_beside, open_shards, remove_leftovers};
+pub(crate) use sidecar::{of_bytes, sidecar_for_written};
 pub use text::{export_text, import_text};
 
 use crate::error::{At, Error, ErrorKind, IndexError, Result};

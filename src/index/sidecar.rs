@@ -9,11 +9,11 @@ use super::options::{IndexMode, IndexOptions, Tail};
 use super::{Core, Index, stale};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::HEADER_LEN;
-use crate::io::{AtomicFile, Map, ReadAt, atomic::TMP_PREFIX};
+use crate::io::{AtomicFile, Map, ReadAt, atomic::TMP_PREFIX, sniff};
 use rayon::prelude::*;
 use std::fmt;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
@@ -183,7 +183,7 @@ pub(crate) fn open_all(
     let done = each(shards.len(), options, save != Save::Asked, |s| {
         let taken = todo[s].lock().unwrap_or_else(|e| e.into_inner()).take();
         let (stamp, found) = taken.unwrap_or((Stamp { size: 0, mtime_ns: 0 }, Found::Nothing(None)));
-        finish(shards[s], stamp, found, options, save, progress).map_err(|e| e.in_file(shards[s].path))
+        finish(shards[s], stamp, found, options, save, progress).map_err(|e| explained(e, shards[s]))
     })?;
     let mut not_saved: Option<Warning> = None;
     let mut indexes = Vec::with_capacity(done.len());
@@ -320,6 +320,18 @@ fn finish(
     Ok(Done { core, changed, not_saved })
 }
 
+/// Names the shard, and what it is if its very first record is none.
+#[cold]
+fn explained(e: Error, shard: Shard<'_>) -> Error {
+    let e = e.in_file(shard.path);
+    let mut first = Vec::new();
+    let read = |file: File| file.take(sniff::SNIFF_LEN as u64).read_to_end(&mut first);
+    match (shard.packing, File::open(shard.path).and_then(read)) {
+        (Packing::Plain, Ok(_)) => sniff::explain(e, &first),
+        _ => e,
+    }
+}
+
 /// Scans a shard from the beginning, or from the end of what `old` knows.
 fn scan(
     shard: Shard<'_>,
@@ -401,7 +413,8 @@ fn assemble(
 
 /// The index of a shard that is bytes in memory: scanned, and kept nowhere.
 pub(crate) fn of_bytes(bytes: &[u8], options: &IndexOptions) -> Result<Index> {
-    let scan = scan_slice(bytes, Start::default(), options.check_payloads, &|_| ())?;
+    let hint = |e: Error| sniff::explain(e, bytes.get(..sniff::SNIFF_LEN).unwrap_or(bytes));
+    let scan = scan_slice(bytes, Start::default(), options.check_payloads, &|_| ()).map_err(hint)?;
     let stamp = Stamp { size: bytes.len() as u64, mtime_ns: 0 };
     let fps = fingerprints(bytes, scan.end)?;
     let core = assemble(scan, Packing::Plain, stamp, fps, options.check_payloads);
@@ -409,7 +422,7 @@ pub(crate) fn of_bytes(bytes: &[u8], options: &IndexOptions) -> Result<Index> {
         Some(Torn { need, have }) if options.tail == Tail::Strict => {
             let at =
                 At { path: None, record: Some(core.header.n_records), offset: Some(core.header.stream_end) };
-            Err(Error::from(ErrorKind::Truncated { need, have }).at(at))
+            Err(hint(Error::from(ErrorKind::Truncated { need, have }).at(at)))
         }
         _ => Ok(core.into()),
     }

@@ -3,12 +3,15 @@
 //! Unix, Windows and macOS differ only in this folder.
 
 pub mod atomic;
+pub mod inflate;
 pub mod map;
 pub(crate) mod names;
 pub mod pread;
 mod region;
+pub mod sniff;
 
 pub use atomic::AtomicFile;
+pub use inflate::{Compression, Inflate};
 pub use map::{Map, Promise};
 pub use pread::ReadAt;
 pub use region::Region;

@@ -1,0 +1,219 @@
+//! The record stream inside a compressed file.
+
+use crate::error::{CompressionError, Error, ErrorKind};
+use flate2::{Decompress, FlushDecompress, Status};
+use std::fmt;
+use std::io::{self, Read};
+use std::str::FromStr;
+
+/// How a whole file is compressed around its record stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// gzip (RFC 1952), of one or more members.
+    Gzip,
+    /// zlib (RFC 1950), one stream.
+    Zlib,
+}
+
+impl Compression {
+    /// `none`, `gzip` or `zlib`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Compression::None => "none",
+            Compression::Gzip => "gzip",
+            Compression::Zlib => "zlib",
+        }
+    }
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// TensorFlow's names (`""`, `GZIP`, `ZLIB`) and ours, in any case. TensorFlow reads a file with a name it does not know as
+/// uncompressed; here that is an error.
+impl FromStr for Compression {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Compression, Error> {
+        match name.to_ascii_lowercase().as_str() {
+            "" | "none" => Ok(Compression::None),
+            "gzip" => Ok(Compression::Gzip),
+            "zlib" => Ok(Compression::Zlib),
+            _ => {
+                let what =
+                    format!("unknown compression \"{}\": none, gzip and zlib are known", name.escape_debug());
+                Err(ErrorKind::Unsupported(what.into()).into())
+            }
+        }
+    }
+}
+
+/// Bytes read from the file at a time.
+const INPUT: usize = 64 << 10;
+
+/// Reads a record stream, inflating it if it is compressed.
+///
+/// Stricter than TensorFlow where that loses data unseen: a file that ends inside its stream (if only in the trailer), a wrong
+/// checksum, and bytes behind a zlib stream are errors, given after every byte that could be inflated. The members of a gzip file
+/// are one stream. An empty file is an empty stream.
+pub struct Inflate<R> {
+    inner: R,
+    state: Option<State>,
+}
+
+struct State {
+    format: &'static str,
+    stream: Decompress,
+    input: Box<[u8]>,
+    /// What was read and not inflated yet: `input[start..end]`.
+    start: usize,
+    end: usize,
+    /// Bytes of the file before `input[start]`.
+    consumed: u64,
+    /// Where the current stream or member began.
+    began: u64,
+    ended: bool,
+    failed: Option<CompressionError>,
+}
+
+impl<R: Read> Inflate<R> {
+    /// The record stream of `inner`, which is compressed as `compression` says.
+    pub fn new(inner: R, compression: Compression) -> Inflate<R> {
+        let state = match compression {
+            Compression::None => None,
+            _ => Some(State {
+                format: compression.name(),
+                stream: decoder(compression),
+                input: vec![0; INPUT].into_boxed_slice(),
+                start: 0,
+                end: 0,
+                consumed: 0,
+                began: 0,
+                ended: false,
+                failed: None,
+            }),
+        };
+        Inflate { inner, state }
+    }
+}
+
+fn decoder(compression: Compression) -> Decompress {
+    // 15: the largest window, which reads all smaller ones.
+    match compression {
+        Compression::Gzip => Decompress::new_gzip(15),
+        _ => Decompress::new_with_window_bits(true, 15),
+    }
+}
+
+impl<R: Read> Read for Inflate<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match &mut self.state {
+            None => self.inner.read(buf),
+            Some(state) => state.read(&mut self.inner, buf),
+        }
+    }
+}
+
+impl State {
+    fn read(&mut self, inner: &mut impl Read, buf: &mut [u8]) -> io::Result<usize> {
+        if buf.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            if let Some(e) = &self.failed {
+                return Err(Error::from(e.clone()).into());
+            }
+            if self.start == self.end {
+                self.end = loop {
+                    match inner.read(&mut self.input) {
+                        Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                        read => break read?,
+                    }
+                };
+                self.start = 0;
+                if self.end == 0 {
+                    // Between members, or before the first byte: the end. Else the stream goes on where the file does not.
+                    if self.ended || self.consumed == self.began {
+                        return Ok(0);
+                    }
+                    self.failed = Some(CompressionError::Cut { format: self.format });
+                    continue;
+                }
+            }
+            if self.ended {
+                if self.format == Compression::Zlib.name() {
+                    let at = self.consumed;
+                    self.failed = Some(CompressionError::TrailingData { format: self.format, at });
+                    continue;
+                }
+                self.stream = decoder(Compression::Gzip);
+                self.began = self.consumed;
+                self.ended = false;
+            }
+            let produced = self.inflate(buf);
+            if produced > 0 {
+                return Ok(produced);
+            }
+        }
+    }
+
+    /// One call of the decoder. What it gave before it failed is handed out first.
+    fn inflate(&mut self, buf: &mut [u8]) -> usize {
+        let (before_in, before_out) = (self.stream.total_in(), self.stream.total_out());
+        let done = self.stream.decompress(&self.input[self.start..self.end], buf, FlushDecompress::None);
+        let taken = (self.stream.total_in() - before_in) as usize;
+        let produced = (self.stream.total_out() - before_out) as usize;
+        self.start = (self.start + taken).min(self.end);
+        self.consumed += taken as u64;
+        match done {
+            Ok(Status::StreamEnd) => self.ended = true,
+            Ok(_) if taken == 0 && produced == 0 => self.fail("the decoder does not get on"),
+            Ok(_) => {}
+            Err(e) => self.fail(e.message().unwrap_or("incorrect data")),
+        }
+        produced
+    }
+
+    fn fail(&mut self, reason: &str) {
+        self.failed = Some(CompressionError::Corrupt { format: self.format, reason: reason.into() });
+    }
+}
+
+impl<R> fmt::Debug for Inflate<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Inflate({})", self.state.as_ref().map_or("none", |s| s.format))
+    }
+}
+
+/// Whether these first bytes of a file are those of a zlib stream of records: a zlib header, from which inflates a record's
+/// header, or nothing at all.
+pub(crate) fn is_zlib_of_records(first: &[u8]) -> bool {
+    let mut header = [0; crate::frame::HEADER_LEN];
+    let mut stream = decoder(Compression::Zlib);
+    match stream.decompress(first, &mut header, FlushDecompress::None) {
+        Ok(Status::StreamEnd) if stream.total_out() == 0 => true,
+        Ok(_) if stream.total_out() == header.len() as u64 => crate::frame::Header::parse(&header).is_ok(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for (name, want) in
+            [("", Compression::None), ("GZIP", Compression::Gzip), ("zlib", Compression::Zlib)]
+        {
+            assert_eq!(name.parse::<Compression>().unwrap(), want);
+        }
+        assert!("SNAPPY".parse::<Compression>().is_err());
+    }
+}

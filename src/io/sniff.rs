@@ -1,0 +1,188 @@
+//! What a file is, by its first bytes: a suffix says nothing reliable.
+
+use super::inflate::{Compression, is_zlib_of_records};
+use crate::error::{Error, ErrorKind};
+use crate::frame::Header;
+
+/// First bytes that are enough for every answer here.
+pub const SNIFF_LEN: usize = 512;
+
+/// What a file looks like that is no TFRecord file, and what to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LooksLike {
+    /// What it is: `a git-LFS pointer`.
+    pub what: &'static str,
+    /// What to do: `fetch the file itself with git lfs pull`.
+    pub advice: &'static str,
+}
+
+/// Whether and how the file that begins with `first` is compressed. A valid record header wins over everything.
+pub fn compression(first: &[u8]) -> Compression {
+    match first {
+        _ if starts_with_record(first) => Compression::None,
+        [0x1f, 0x8b, 0x08, ..] => Compression::Gzip,
+        // RFC 1950: method 8, a window of at most 2^15, a check that is a multiple of 31.
+        [cmf, flg, ..]
+            if cmf & 0x0f == 8
+                && cmf >> 4 <= 7
+                && (u16::from(*cmf) << 8 | u16::from(*flg)).is_multiple_of(31)
+                && is_zlib_of_records(first) =>
+        {
+            Compression::Zlib
+        }
+        _ => Compression::None,
+    }
+}
+
+fn starts_with_record(first: &[u8]) -> bool {
+    first.first_chunk().is_some_and(|header| Header::parse(header).is_ok())
+}
+
+/// (where, magic, what, advice)
+type Row = (usize, &'static [u8], &'static str, &'static str);
+
+const CONVERT: &str = "convert it, or read it with a tool for that format";
+const UNPACK: &str = "unpack it first";
+const DOWNLOAD: &str = "the download went wrong; fetch the file again";
+
+const MAGICS: &[Row] = &[
+    (
+        0,
+        b"version https://git-lfs.github.com/spec",
+        "a git-LFS pointer",
+        "fetch the file itself with `git lfs pull`",
+    ),
+    (0, b"\x1f\x8b", "gzip", "it is compressed; name no other compression"),
+    (0, b"PAR1", "Parquet", CONVERT),
+    (0, b"PK\x03\x04", "a zip archive", UNPACK),
+    (0, b"PK\x05\x06", "an empty zip archive", UNPACK),
+    (257, b"ustar", "a tar archive", "unpack it first; if it is a WebDataset, read it with webdataset"),
+    (0, b"\x93NUMPY", "a NumPy array", "load it with numpy.load"),
+    (
+        0,
+        b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f",
+        "ArrayRecord or Riegeli",
+        "read it with array_record or riegeli",
+    ),
+    (0, b"ARROW1", "an Arrow or Feather file", CONVERT),
+    (0, b"\xff\xff\xff\xff", "an Arrow stream", CONVERT),
+    (0, b"ORC", "ORC", CONVERT),
+    (0, b"Obj\x01", "Avro", CONVERT),
+    (0, b"\x89HDF\r\n\x1a\n", "HDF5", CONVERT),
+    (0, b"SQLite format 3\0", "an SQLite database", CONVERT),
+    (0, b"SEQ", "a Hadoop sequence file", CONVERT),
+    (0, b"BZh", "bzip2", UNPACK),
+    (0, b"\xfd7zXZ\0", "xz", UNPACK),
+    (0, b"\x28\xb5\x2f\xfd", "Zstandard", UNPACK),
+    (0, b"\x04\x22\x4d\x18", "LZ4", UNPACK),
+    (0, b"\xff\x06\0\0sNaPpY", "Snappy", UNPACK),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", UNPACK),
+    (0, b"\x89PNG\r\n\x1a\n", "a PNG image", "records hold images, files of records are another thing"),
+    (0, b"\xff\xd8\xff", "a JPEG image", "records hold images, files of records are another thing"),
+    (0, b"%PDF-", "a PDF", CONVERT),
+    (0, b"\x89TFRI", "a tfseek index", "name the shard it belongs to"),
+    (0, b"\x89TFRC", "a tfseek column file", "name the shard it belongs to"),
+    (0, b"\x89TFRP", "a tfseek pack", "name it with its ending .tfrp to open the set"),
+    (0, b"\x7fELF", "a program", CONVERT),
+];
+
+/// What the file that begins with `first` looks like, if it is known and no TFRecord file.
+pub fn looks_like(first: &[u8]) -> Option<LooksLike> {
+    if first.is_empty() || starts_with_record(first) {
+        return None;
+    }
+    let magic = MAGICS.iter().find(|(at, magic, ..)| first.get(*at..).is_some_and(|b| b.starts_with(magic)));
+    if let Some(&(.., what, advice)) = magic {
+        return Some(LooksLike { what, advice });
+    }
+    if first.len() >= 12 && first.iter().all(|&b| b == 0) {
+        let advice = "it was never written, or a sparse copy lost its content; fetch it again";
+        return Some(LooksLike { what: "zeros", advice });
+    }
+    text(first)
+}
+
+fn text(first: &[u8]) -> Option<LooksLike> {
+    let first = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(first);
+    let shown = first.trim_ascii_start();
+    let starts =
+        |word: &str| shown.get(..word.len()).is_some_and(|w| w.eq_ignore_ascii_case(word.as_bytes()));
+    let (what, advice) = match shown {
+        _ if starts("<!doctype html") || starts("<html") => ("an HTML page", DOWNLOAD),
+        _ if starts("<?xml") => ("XML", DOWNLOAD),
+        [b'{' | b'[', ..] if is_text(first) => ("JSON", CONVERT),
+        _ if is_text(first) && first.len() >= 4 => ("text", CONVERT),
+        _ => return None,
+    };
+    Some(LooksLike { what, advice })
+}
+
+/// UTF-8 without control characters; what is cut at the end does not count.
+fn is_text(first: &[u8]) -> bool {
+    let whole = match std::str::from_utf8(first) {
+        Ok(text) => text,
+        Err(e) if e.error_len().is_none() => std::str::from_utf8(&first[..e.valid_up_to()]).unwrap_or("\0"),
+        Err(_) => return false,
+    };
+    !whole.is_empty() && !whole.chars().any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x0c'))
+}
+
+/// Says what the file is, where damage in its very first record means that it may be no TFRecord file at all. Any other
+/// error stays as it is.
+#[cold]
+pub(crate) fn explain(e: Error, first: &[u8]) -> Error {
+    let place = e.place();
+    let at_start = place.record.unwrap_or(0) == 0 && place.offset.unwrap_or(0) == 0;
+    if !at_start || !matches!(e.kind(), ErrorKind::CorruptLength { .. } | ErrorKind::Truncated { .. }) {
+        return e;
+    }
+    let kind = match (compression(first), looks_like(first)) {
+        (Compression::None, None) => return e,
+        (Compression::None, Some(LooksLike { what, advice })) => {
+            ErrorKind::NotTfRecord { looks_like: what, advice }
+        }
+        (compressed, _) => ErrorKind::Compressed { format: compressed.name() },
+    };
+    match &place.path {
+        Some(path) => Error::new(kind).in_file(path),
+        None => Error::new(kind),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_wins_over_everything() {
+        // A length whose first bytes are those of a zlib header.
+        let mut file = Vec::new();
+        crate::frame::put_header(&mut file, 0x9c78).unwrap();
+        assert_eq!(&file[..2], b"\x78\x9c");
+        assert_eq!(compression(&file), Compression::None);
+        assert_eq!(looks_like(&file), None);
+    }
+
+    #[test]
+    fn what_files_look_like() {
+        let mut tar = vec![b'a'; 512];
+        tar[257..262].copy_from_slice(b"ustar");
+        for (first, want) in [
+            (&b"version https://git-lfs.github.com/spec/v1\noid sha256:12"[..], "a git-LFS pointer"),
+            (b"PAR1\x15\x04", "Parquet"),
+            (&tar, "a tar archive"),
+            (b"PK\x03\x04\x14\0", "a zip archive"),
+            (b"\x93NUMPY\x01\0", "a NumPy array"),
+            (b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f\0\0", "ArrayRecord or Riegeli"),
+            (b"\n  <!DOCTYPE html><title>404", "an HTML page"),
+            (b"{\"features\": [1, 2]}\n", "JSON"),
+            (b"[1, 2, 3]\n", "JSON"),
+            (b"id,name\n1,caf\xc3\xa9\n1,caf\xc3", "text"),
+            (&[0; 64], "zeros"),
+        ] {
+            assert_eq!(looks_like(first).map(|l| l.what), Some(want));
+        }
+        assert_eq!(looks_like(b"\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c"), None);
+        assert_eq!(looks_like(b""), None);
+    }
+}

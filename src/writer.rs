@@ -1,0 +1,392 @@
+//! Records out: one file, or a set of shards; an index on the way.
+
+use crate::error::{EncodeError, Error, ErrorKind, Result};
+use crate::frame::{OVERHEAD, put_record};
+use crate::index::{self, IndexOptions, TableBuilder};
+use crate::io::{AtomicFile, Compression};
+use flate2::write::{GzEncoder, ZlibEncoder};
+use flate2::{Compression as Level, GzBuilder};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// How files are to be written.
+///
+/// ```no_run
+/// use tfseek::writer::WriterOptions;
+/// let mut shards = WriterOptions::new().index(true).create_shards("out/train", ".tfrecord", 8)?;
+/// shards.write(b"payload")?;
+/// shards.close()?;
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct WriterOptions {
+    compression: Compression,
+    level: u32,
+    atomic: bool,
+    index: Option<IndexOptions>,
+}
+
+impl Default for WriterOptions {
+    fn default() -> WriterOptions {
+        WriterOptions { compression: Compression::None, level: 6, atomic: true, index: None }
+    }
+}
+
+impl WriterOptions {
+    /// The defaults: uncompressed, atomic, without an index.
+    pub fn new() -> WriterOptions {
+        WriterOptions::default()
+    }
+
+    /// Compresses the whole file. Its records can then be read in order only.
+    #[must_use]
+    pub fn compression(mut self, compression: Compression) -> WriterOptions {
+        self.compression = compression;
+        self
+    }
+
+    /// How hard to compress, from 0 to 9; 6 by default, as TensorFlow.
+    #[must_use]
+    pub fn level(mut self, level: u32) -> WriterOptions {
+        self.level = level.min(9);
+        self
+    }
+
+    /// Whether the file appears under its name only when it is closed (the default), or is written in place, as TensorFlow does.
+    #[must_use]
+    pub fn atomic(mut self, atomic: bool) -> WriterOptions {
+        self.atomic = atomic;
+        self
+    }
+
+    /// Whether an index is written as the file is closed, to `.tfseek/` beside it. Costs four bytes of memory a record.
+    #[must_use]
+    pub fn index(mut self, index: bool) -> WriterOptions {
+        self.index = index.then(IndexOptions::new);
+        self
+    }
+
+    /// The same, to this folder.
+    #[must_use]
+    pub fn index_dir(mut self, dir: impl Into<PathBuf>) -> WriterOptions {
+        self.index = Some(IndexOptions::new().index_dir(dir));
+        self
+    }
+
+    /// Creates a file, or replaces one.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn create(&self, path: impl AsRef<Path>) -> Result<Writer> {
+        let path = path.as_ref();
+        let target = match self.atomic {
+            true => AtomicFile::create(path).map(Target::Atomic),
+            false => File::create(path).map(Target::Direct),
+        };
+        let target = target.map_err(|e| Error::from(e).in_file(path))?;
+        let index = self.index.clone().map(|options| Noted {
+            path: path.into(),
+            offsets: TableBuilder::offsets(),
+            options,
+        });
+        Ok(Writer { sink: Some(self.sink(target)), path: Some(path.into()), end: 0, records: 0, index })
+    }
+
+    /// Creates a set of `count` shards `PREFIX-00000-of-00010SUFFIX`, all of which appear when the set is closed.
+    ///
+    /// `("out/train", ".tfrecord", 10)` gives Beam's form; `("out/mnist-train.tfrecord", "", 10)` that of TensorFlow
+    /// Datasets.
+    ///
+    /// # Errors
+    /// Those of the system; a set of no shards.
+    pub fn create_shards(
+        &self,
+        prefix: impl AsRef<Path>,
+        suffix: &str,
+        count: usize,
+    ) -> Result<ShardedWriter> {
+        if count == 0 {
+            return Err(ErrorKind::Unsupported("a set of no shards".into()).into());
+        }
+        let shard = |s: usize| {
+            let mut name = prefix.as_ref().as_os_str().to_owned();
+            name.push(format!("-{s:05}-of-{count:05}{suffix}"));
+            self.create(PathBuf::from(name))
+        };
+        Ok(ShardedWriter { shards: (0..count).map(shard).collect::<Result<_>>()?, next: 0 })
+    }
+
+    fn sink(&self, target: Target) -> Sink {
+        let out = BufWriter::with_capacity(BUFFER, target);
+        let level = Level::new(self.level);
+        match self.compression {
+            Compression::None => Sink::Plain(out),
+            // The header that TensorFlow writes: no name, no time, operating system 3.
+            Compression::Gzip => Sink::Gzip(GzBuilder::new().mtime(0).operating_system(3).write(out, level)),
+            Compression::Zlib => Sink::Zlib(ZlibEncoder::new(out, level)),
+        }
+    }
+}
+
+const BUFFER: usize = 256 << 10;
+
+/// Writes records; byte for byte what TensorFlow's writer writes of the same payloads (before compression).
+///
+/// Buffered: nothing need be in the file before [`flush`](Writer::flush) or [`close`](Writer::close). By default the file
+/// is written under a temporary name and gets its own when it is closed; dropped before, it leaves nothing behind.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("a.tfrecord");
+/// let mut writer = tfseek::Writer::create(&path)?;
+/// writer.write(b"payload")?;
+/// writer.close()?;
+/// assert_eq!(std::fs::read(&path)?.len(), 16 + 7);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Writer {
+    /// `None` once closed.
+    sink: Option<Sink>,
+    path: Option<PathBuf>,
+    /// Bytes of the record stream.
+    end: u64,
+    records: u64,
+    index: Option<Noted>,
+}
+
+/// What is noted for the index.
+struct Noted {
+    path: PathBuf,
+    offsets: TableBuilder,
+    options: IndexOptions,
+}
+
+enum Sink {
+    Plain(BufWriter<Target>),
+    Gzip(GzEncoder<BufWriter<Target>>),
+    Zlib(ZlibEncoder<BufWriter<Target>>),
+}
+
+enum Target {
+    Direct(File),
+    Atomic(AtomicFile),
+    Other(Box<dyn Write + Send>),
+}
+
+impl Writer {
+    /// Creates a file, or replaces one when it is closed. [`WriterOptions`] has more to say.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn create(path: impl AsRef<Path>) -> Result<Writer> {
+        WriterOptions::new().create(path)
+    }
+
+    /// Writes into any sink. `options` about files do not matter here.
+    pub fn new(sink: impl Write + Send + 'static, options: &WriterOptions) -> Writer {
+        let sink = options.sink(Target::Other(Box::new(sink)));
+        Writer { sink: Some(sink), path: None, end: 0, records: 0, index: None }
+    }
+
+    /// Writes one record.
+    ///
+    /// # Errors
+    /// [`EncodeError::Closed`]; those of the sink, after which the file is not to be trusted.
+    pub fn write(&mut self, payload: &[u8]) -> Result<()> {
+        let written = match &mut self.sink {
+            Some(Sink::Plain(w)) => put_record(w, payload),
+            Some(Sink::Gzip(w)) => put_record(w, payload),
+            Some(Sink::Zlib(w)) => put_record(w, payload),
+            None => return Err(self.closed()),
+        };
+        written.map_err(|e| self.here(e))?;
+        if let Some(noted) = &mut self.index {
+            noted.offsets.push(self.end);
+        }
+        self.end += (payload.len() + OVERHEAD) as u64;
+        self.records += 1;
+        Ok(())
+    }
+
+    /// Hands everything written so far to the operating system. In a compressed file that ends a block: it costs room.
+    ///
+    /// # Errors
+    /// As [`write`](Writer::write).
+    pub fn flush(&mut self) -> Result<()> {
+        let flushed = match &mut self.sink {
+            Some(Sink::Plain(w)) => w.flush(),
+            Some(Sink::Gzip(w)) => w.flush(),
+            Some(Sink::Zlib(w)) => w.flush(),
+            None => return Err(self.closed()),
+        };
+        flushed.map_err(|e| self.here(e))
+    }
+
+    /// As [`flush`](Writer::flush), and waits until it is on the disk.
+    ///
+    /// # Errors
+    /// As [`write`](Writer::write).
+    pub fn sync(&mut self) -> Result<()> {
+        self.flush()?;
+        let target = match &self.sink {
+            Some(Sink::Plain(w)) => w.get_ref(),
+            Some(Sink::Gzip(w)) => w.get_ref().get_ref(),
+            Some(Sink::Zlib(w)) => w.get_ref().get_ref(),
+            None => return Err(self.closed()),
+        };
+        target.sync().map_err(|e| self.here(e))
+    }
+
+    /// Ends the file and gives it its name, then writes its index if one was asked for. Closing again does nothing.
+    ///
+    /// # Errors
+    /// Those of the sink; an atomic file that could not be ended is gone.
+    pub fn close(&mut self) -> Result<()> {
+        let Some(sink) = self.sink.take() else { return Ok(()) };
+        let compression = sink.compression();
+        let closed = sink.finish().and_then(Target::commit);
+        closed.map_err(|e| self.here(e))?;
+        match self.index.take() {
+            Some(Noted { path, offsets, options }) => {
+                index::sidecar_for_written(&path, compression.into(), offsets, self.end, &options).map(drop)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Records written so far.
+    pub fn records_written(&self) -> u64 {
+        self.records
+    }
+
+    /// Bytes of the record stream so far, before compression.
+    pub fn bytes_written(&self) -> u64 {
+        self.end
+    }
+
+    fn closed(&self) -> Error {
+        self.placed(EncodeError::Closed.into())
+    }
+
+    fn here(&self, e: io::Error) -> Error {
+        self.placed(e.into())
+    }
+
+    #[cold]
+    fn placed(&self, e: Error) -> Error {
+        match &self.path {
+            Some(path) => e.in_file(path),
+            None => e,
+        }
+    }
+}
+
+impl Sink {
+    fn compression(&self) -> Compression {
+        match self {
+            Sink::Plain(_) => Compression::None,
+            Sink::Gzip(_) => Compression::Gzip,
+            Sink::Zlib(_) => Compression::Zlib,
+        }
+    }
+
+    fn finish(self) -> io::Result<Target> {
+        let out = match self {
+            Sink::Plain(w) => w,
+            Sink::Gzip(w) => w.finish()?,
+            Sink::Zlib(w) => w.finish()?,
+        };
+        out.into_inner().map_err(io::IntoInnerError::into_error)
+    }
+}
+
+impl Target {
+    fn sync(&self) -> io::Result<()> {
+        match self {
+            Target::Direct(file) => file.sync_all(),
+            Target::Atomic(file) => file.file()?.sync_all(),
+            Target::Other(_) => Ok(()),
+        }
+    }
+
+    fn commit(self) -> io::Result<()> {
+        match self {
+            Target::Direct(_) => Ok(()),
+            Target::Atomic(file) => file.commit(),
+            Target::Other(mut sink) => sink.flush(),
+        }
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        match self {
+            Target::Direct(w) => w.write(buf),
+            Target::Atomic(w) => w.write(buf),
+            Target::Other(w) => w.write(buf),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Target::Direct(w) => w.flush(),
+            Target::Atomic(w) => w.flush(),
+            Target::Other(w) => w.flush(),
+        }
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Writer({:?}, {} records, {} bytes)", self.path, self.records, self.end)
+    }
+}
+
+/// Writes a set of shards. Records go round: the first to shard 0, the next to shard 1. See
+/// [`WriterOptions::create_shards`].
+#[derive(Debug)]
+pub struct ShardedWriter {
+    shards: Vec<Writer>,
+    next: usize,
+}
+
+impl ShardedWriter {
+    /// Writes one record into the shard whose turn it is.
+    ///
+    /// # Errors
+    /// As [`Writer::write`].
+    pub fn write(&mut self, payload: &[u8]) -> Result<()> {
+        let shard = self.next;
+        self.next = (shard + 1) % self.shards.len();
+        self.write_to(shard, payload)
+    }
+
+    /// Writes one record into shard `s`, out of turn.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`]; as [`Writer::write`].
+    pub fn write_to(&mut self, s: usize, payload: &[u8]) -> Result<()> {
+        let len = self.shards.len() as u64;
+        self.shards.get_mut(s).ok_or(ErrorKind::OutOfRange { i: s as u64, len })?.write(payload)
+    }
+
+    /// Ends all shards, in order. Until then none of an atomic set is there.
+    ///
+    /// # Errors
+    /// The first shard's that fails; the shards behind it do not appear.
+    pub fn close(&mut self) -> Result<()> {
+        self.shards.iter_mut().try_for_each(Writer::close)
+    }
+
+    /// Number of shards.
+    pub fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Records written so far.
+    pub fn records_written(&self) -> u64 {
+        self.shards.iter().map(Writer::records_written).sum()
+    }
+}

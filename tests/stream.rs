@@ -1,0 +1,377 @@
+//! Records in file order: what is whole is delivered, and then the end or one error, for every way in which a file can end,
+//! plain or compressed. Each case is a row of the tables in `docs/format.md`.
+
+use flate2::Compression as Level;
+use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+use std::io::{Cursor, Read, Write};
+use tfseek::error::CompressionError;
+use tfseek::frame::{put_header, put_record};
+use tfseek::stream::StreamOptions;
+use tfseek::{Compression, Error, ErrorKind, Stream, Tail, Verify};
+
+fn payloads() -> Vec<Vec<u8>> {
+    (0..50).map(|i| vec![i as u8; i * 37 % 400]).collect()
+}
+
+fn plain() -> Vec<u8> {
+    let mut file = Vec::new();
+    payloads().iter().for_each(|p| put_record(&mut file, p).unwrap());
+    file
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut w = GzEncoder::new(Vec::new(), Level::default());
+    w.write_all(bytes).unwrap();
+    w.finish().unwrap()
+}
+
+fn zlib(bytes: &[u8]) -> Vec<u8> {
+    let mut w = ZlibEncoder::new(Vec::new(), Level::default());
+    w.write_all(bytes).unwrap();
+    w.finish().unwrap()
+}
+
+/// The records of a file, and the error that ended it.
+fn read_with(options: StreamOptions, file: Vec<u8>) -> (Vec<Vec<u8>>, Option<Error>) {
+    let mut stream = match options.read(Cursor::new(file), "x.tfrecord") {
+        Ok(stream) => stream,
+        Err(e) => return (Vec::new(), Some(e)),
+    };
+    let mut records = Vec::new();
+    loop {
+        match stream.next() {
+            Ok(Some(record)) => {
+                assert_eq!(record.at().record, Some(records.len() as u64));
+                records.push(record.payload().to_vec());
+            }
+            Ok(None) => return (records, None),
+            Err(e) => {
+                assert_eq!(e.place().path.as_deref(), Some("x.tfrecord".as_ref()));
+                assert!(stream.next().unwrap().is_none(), "an error ends the stream");
+                return (records, Some(e));
+            }
+        }
+    }
+}
+
+fn read(file: Vec<u8>) -> (Vec<Vec<u8>>, Option<Error>) {
+    read_with(StreamOptions::new(), file)
+}
+
+/// All records, then an error of this kind.
+fn whole_then(file: Vec<u8>, is: impl Fn(&ErrorKind) -> bool) {
+    let (records, error) = read(file);
+    assert_eq!(records, payloads());
+    let error = error.expect("an error at the end");
+    assert!(is(error.kind()), "{error}");
+    assert_eq!(error.place().record, Some(50));
+}
+
+fn whole(file: Vec<u8>) {
+    let (records, error) = read(file);
+    assert!(error.is_none(), "{error:?}");
+    assert_eq!(records, payloads());
+}
+
+#[test]
+fn whole_files_of_each_compression_are_known_by_their_content() {
+    whole(plain());
+    whole(gzip(&plain()));
+    whole(zlib(&plain()));
+}
+
+#[test]
+fn empty_files_have_no_records() {
+    for file in [Vec::new(), gzip(b""), zlib(b"")] {
+        assert!(matches!(read(file), (records, None) if records.is_empty()));
+    }
+    for named in [Compression::Gzip, Compression::Zlib, Compression::None] {
+        let (records, error) = read_with(StreamOptions::new().compression(named), Vec::new());
+        assert!(records.is_empty() && error.is_none());
+    }
+}
+
+#[test]
+fn every_truncation_of_a_plain_file() {
+    let file: Vec<u8> = {
+        let mut file = Vec::new();
+        [b"".as_slice(), b"a", b"bb"].iter().for_each(|p| put_record(&mut file, p).unwrap());
+        file
+    };
+    let ends = [0usize, 16, 33, 51];
+    for cut in 0..=file.len() {
+        let (records, error) = read(file[..cut].to_vec());
+        let want = ends.iter().filter(|&&end| end != 0 && end <= cut).count();
+        assert_eq!(records.len(), want, "cut at {cut}");
+        assert_eq!(error.is_none(), ends.contains(&cut), "cut at {cut}");
+        if let Some(e) = error {
+            assert!(matches!(e.kind(), ErrorKind::Truncated { .. }), "{e}");
+            assert_eq!((e.place().record, e.place().offset), (Some(want as u64), Some(ends[want] as u64)));
+        }
+        // A file still being written: its end is the end, and what is left is told.
+        let options = StreamOptions::new().tail(Tail::Tolerate);
+        let mut stream = options.read(Cursor::new(file[..cut].to_vec()), "x").unwrap();
+        while stream.next().unwrap().is_some() {}
+        assert_eq!(stream.records_read(), want as u64);
+        assert_eq!(stream.torn_tail_bytes(), (cut - ends[want]) as u64);
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_a_plain_file() {
+    let mut file = Vec::new();
+    [b"".as_slice(), b"a", b"bb"].iter().for_each(|p| put_record(&mut file, p).unwrap());
+    for bit in 0..file.len() * 8 {
+        let mut damaged = file.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        let hit = [16, 33, 51].iter().position(|&end| bit / 8 < end).unwrap();
+        let (records, error) = read(damaged);
+        let error = error.expect("no flip passes");
+        assert_eq!(records.len(), hit, "bit {bit}: the records before it are there");
+        assert_eq!(error.place().record, Some(hit as u64), "bit {bit}");
+        assert!(error.is_data());
+    }
+}
+
+#[test]
+fn header_only_verification_lets_a_payload_pass() {
+    let mut file = Vec::new();
+    put_record(&mut file, b"abc").unwrap();
+    file[13] ^= 1;
+    assert!(read(file.clone()).1.is_some());
+    let (records, error) = read_with(StreamOptions::new().verify(Verify::Header), file);
+    assert!(error.is_none() && records.len() == 1);
+}
+
+#[test]
+fn lengths_that_lie_are_truncated_files() {
+    for len in [1u64 << 31, 1 << 32, 1 << 40, (1 << 63) - 4, 1 << 63, u64::MAX - 5, u64::MAX] {
+        let mut file = plain();
+        put_header(&mut file, len).unwrap();
+        file.extend([0; 100]);
+        whole_then(file, |e| matches!(e, ErrorKind::Truncated { have: 112, .. }));
+    }
+}
+
+#[test]
+fn twelve_zero_bytes_are_no_header() {
+    let file = [plain(), vec![0; 12]].concat();
+    whole_then(file, |e| matches!(e, ErrorKind::CorruptLength { stored: 0, .. }));
+}
+
+#[test]
+fn records_larger_than_the_buffer() {
+    let big: Vec<u8> = (0..3_000_000u32).map(|i| i as u8).collect();
+    let mut file = Vec::new();
+    for payload in [&b"small"[..], &big, b"", &big[..700_000], b"end"] {
+        put_record(&mut file, payload).unwrap();
+    }
+    for file in [file.clone(), gzip(&file)] {
+        let (records, error) = read(file);
+        assert!(error.is_none());
+        assert_eq!(records.iter().map(Vec::len).collect::<Vec<_>>(), [5, 3_000_000, 0, 700_000, 3]);
+        assert_eq!(records[1], big);
+    }
+}
+
+#[test]
+fn a_reader_that_gives_a_byte_at_a_time() {
+    struct Slow(Cursor<Vec<u8>>);
+    impl Read for Slow {
+        fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+            let n = buf.len().min(1);
+            self.0.read(&mut buf[..n])
+        }
+    }
+    for file in [plain(), gzip(&plain()), zlib(&plain())] {
+        let mut stream = Stream::new(Slow(Cursor::new(file)), "x").unwrap();
+        let mut n = 0;
+        while let Some(record) = stream.next().unwrap() {
+            assert_eq!(record.payload(), payloads()[n]);
+            n += 1;
+        }
+        assert_eq!(n, 50);
+    }
+}
+
+// ---- gzip ----
+
+#[test]
+fn gzip_header_fields_are_ignored() {
+    let mut w = flate2::GzBuilder::new()
+        .filename("name")
+        .mtime(77)
+        .comment("hm")
+        .extra([1, 2])
+        .write(Vec::new(), Level::best());
+    w.write_all(&plain()).unwrap();
+    whole(w.finish().unwrap());
+}
+
+#[test]
+fn gzip_members_are_one_stream_also_inside_a_record() {
+    let file = plain();
+    for cut in [0, 5, 16, 100, file.len() - 1, file.len()] {
+        whole([gzip(&file[..cut]), gzip(&file[cut..])].concat());
+    }
+    whole(file.chunks(7).flat_map(gzip).collect());
+}
+
+#[test]
+fn gzip_with_bytes_behind_it() {
+    for garbage in [&[0u8; 40][..], b"garbage behind the stream", b"\0"] {
+        let file = [&gzip(&plain()), garbage].concat();
+        whole_then(file, |e| {
+            matches!(
+                e,
+                ErrorKind::Compression(CompressionError::Corrupt { .. } | CompressionError::Cut { .. })
+            )
+        });
+    }
+}
+
+#[test]
+fn gzip_without_its_trailer() {
+    let file = gzip(&plain());
+    for cut in 1..=8 {
+        whole_then(file[..file.len() - cut].to_vec(), |e| {
+            matches!(e, ErrorKind::Compression(CompressionError::Cut { format: "gzip" }))
+        });
+    }
+}
+
+#[test]
+fn gzip_with_a_wrong_trailer_delivers_the_records_before() {
+    for back in [1, 4, 5, 8] {
+        let mut file = gzip(&plain());
+        let at = file.len() - back;
+        file[at] ^= 0x40;
+        whole_then(file, |e| matches!(e, ErrorKind::Compression(CompressionError::Corrupt { .. })));
+    }
+}
+
+#[test]
+fn every_truncation_of_a_gzip_file_is_an_error() {
+    let file = gzip(&plain());
+    for cut in 3..file.len() {
+        let (records, error) = read(file[..cut].to_vec());
+        assert!(error.is_some(), "cut at {cut}");
+        assert!(payloads().starts_with(&records), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_record_stream_torn_inside_whole_gzip() {
+    let file = plain();
+    for cut in [file.len() - 1, file.len() - 5] {
+        let (records, error) = read(gzip(&file[..cut]));
+        assert_eq!(records, payloads()[..49]);
+        assert!(matches!(error.unwrap().kind(), ErrorKind::Truncated { .. }));
+    }
+    let (records, error) = read(gzip(&[&file[..], &[1, 2, 3]].concat()));
+    assert_eq!(records, payloads());
+    assert!(matches!(error.unwrap().kind(), ErrorKind::Truncated { need: 12, have: 3 }));
+}
+
+// ---- zlib ----
+
+#[test]
+fn zlib_of_every_window() {
+    for bits in 9..=15 {
+        let mut stream = flate2::Compress::new_with_window_bits(Level::default(), true, bits);
+        let mut out = Vec::with_capacity(100_000);
+        stream.compress_vec(&plain(), &mut out, flate2::FlushCompress::Finish).unwrap();
+        whole(out);
+    }
+}
+
+#[test]
+fn zlib_with_bytes_behind_it() {
+    for behind in [zlib(&plain()), vec![0], b"garbage".to_vec()] {
+        let stream = zlib(&plain());
+        let end = stream.len() as u64;
+        whole_then([stream, behind].concat(), |e| {
+            *e_compression(e) == CompressionError::TrailingData { format: "zlib", at: end }
+        });
+    }
+}
+
+fn e_compression(e: &ErrorKind) -> &CompressionError {
+    match e {
+        ErrorKind::Compression(e) => e,
+        _ => panic!("{e}"),
+    }
+}
+
+#[test]
+fn zlib_with_a_wrong_or_missing_checksum() {
+    let file = zlib(&plain());
+    for cut in 1..=4 {
+        whole_then(file[..file.len() - cut].to_vec(), |e| {
+            *e_compression(e) == CompressionError::Cut { format: "zlib" }
+        });
+    }
+    let mut wrong = file;
+    *wrong.last_mut().unwrap() ^= 1;
+    whole_then(wrong, |e| matches!(e_compression(e), CompressionError::Corrupt { format: "zlib", .. }));
+}
+
+// ---- the wrong format ----
+
+#[test]
+fn a_named_compression_that_is_not_there() {
+    let raw = {
+        let mut w = DeflateEncoder::new(Vec::new(), Level::default());
+        w.write_all(&plain()).unwrap();
+        w.finish().unwrap()
+    };
+    for (named, file) in [
+        (Compression::Gzip, plain()),
+        (Compression::Gzip, zlib(&plain())),
+        (Compression::Zlib, gzip(&plain())),
+        (Compression::Zlib, raw.clone()),
+        (Compression::None, gzip(&plain())),
+    ] {
+        let (records, error) = read_with(StreamOptions::new().compression(named), file);
+        let error = error.unwrap();
+        assert!(records.is_empty());
+        assert!(matches!(e_compression(error.kind()), CompressionError::Mismatch { .. }), "{error}");
+    }
+    // Raw deflate has no header to know it by.
+    assert!(read(raw).1.is_some());
+}
+
+#[test]
+fn what_is_no_tfrecord_file_is_named() {
+    for (file, what) in [
+        (&b"{\"a\": 1, \"b\": [1, 2, 3], \"c\": null}"[..], "JSON"),
+        (b"version https://git-lfs.github.com/spec/v1\noid", "a git-LFS pointer"),
+        (b"PAR1 and then some bytes", "Parquet"),
+        (&[0; 100], "zeros"),
+    ] {
+        let (_, error) = read(file.to_vec());
+        match error.unwrap().kind() {
+            ErrorKind::NotTfRecord { looks_like, .. } => assert_eq!(*looks_like, what),
+            e => panic!("{e}"),
+        }
+    }
+    // After a good record, damage is damage.
+    let mut file = Vec::new();
+    put_record(&mut file, b"x").unwrap();
+    file.extend(b"{\"a\": 1, \"b\": 2}");
+    assert!(matches!(read(file).1.unwrap().kind(), ErrorKind::CorruptLength { .. }));
+}
+
+#[test]
+fn files_and_folders() {
+    let dir = tempfile::tempdir().unwrap();
+    // A suffix that lies.
+    let path = dir.path().join("a.tfrecord");
+    std::fs::write(&path, gzip(&plain())).unwrap();
+    let mut stream = Stream::open(&path).unwrap();
+    assert_eq!(stream.compression(), Compression::Gzip);
+    assert_eq!(stream.next().unwrap().unwrap().payload(), b"");
+    assert!(Stream::open(dir.path()).unwrap_err().is_io());
+    let e = Stream::open(dir.path().join("none")).unwrap_err();
+    assert!(e.is_io() && e.to_string().contains("none"));
+}

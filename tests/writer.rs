@@ -1,0 +1,180 @@
+//! What is written is what TensorFlow's writer writes, and it appears whole or not at all.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use tfseek::error::EncodeError;
+use tfseek::writer::WriterOptions;
+use tfseek::{Compression, Dataset, ErrorKind, IndexMode, Options, Stream, Writer};
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn records(path: &Path) -> Vec<Vec<u8>> {
+    let mut stream = Stream::open(path).unwrap();
+    let mut records = Vec::new();
+    while let Some(record) = stream.next().unwrap() {
+        records.push(record.payload().to_vec());
+    }
+    records
+}
+
+#[test]
+fn three_records_byte_for_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let mut writer = Writer::create(&path).unwrap();
+    for payload in [b"".as_slice(), b"a", b"bb"] {
+        writer.write(payload).unwrap();
+    }
+    writer.close().unwrap();
+    let want = [
+        &[0, 0, 0, 0, 0, 0, 0, 0, 0x29, 0x03, 0x98, 0x07, 0xd8, 0xea, 0x82, 0xa2][..],
+        &[1, 0, 0, 0, 0, 0, 0, 0, 0x01, 0x75, 0xde, 0x41, b'a', 0x78, 0x6e, 0xe4, 0x28],
+        &[2, 0, 0, 0, 0, 0, 0, 0, 0x78, 0x27, 0x0b, 0x34, b'b', b'b', 0x63, 0x97, 0xe2, 0xa5],
+    ];
+    assert_eq!(fs::read(&path).unwrap(), want.concat());
+    assert_eq!((writer.records_written(), writer.bytes_written()), (3, 51));
+}
+
+#[test]
+fn unused_writers_leave_empty_files() {
+    let dir = tempfile::tempdir().unwrap();
+    for (compression, want) in [
+        (Compression::None, &[][..]),
+        (Compression::Gzip, &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        (Compression::Zlib, &[0x78, 0x9c, 3, 0, 0, 0, 0, 1]),
+    ] {
+        let path = dir.path().join(compression.name());
+        WriterOptions::new().compression(compression).create(&path).unwrap().close().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), want);
+        assert!(records(&path).is_empty());
+    }
+}
+
+#[test]
+fn compressed_files_read_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let payloads: Vec<Vec<u8>> = (0..500).map(|i| vec![i as u8; i]).collect();
+    for compression in [Compression::Gzip, Compression::Zlib] {
+        for level in [0, 1, 6, 9] {
+            let path = dir.path().join(format!("{compression}-{level}"));
+            let mut writer =
+                WriterOptions::new().compression(compression).level(level).create(&path).unwrap();
+            payloads.iter().for_each(|p| writer.write(p).unwrap());
+            writer.flush().unwrap();
+            writer.close().unwrap();
+            assert_eq!(records(&path), payloads);
+            let head = fs::read(&path).unwrap();
+            match compression {
+                Compression::Gzip => assert_eq!(head[..4], [0x1f, 0x8b, 8, 0]),
+                _ => assert_eq!(head[0], 0x78),
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_there_before_the_close() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tfrecord");
+    fs::write(&path, "old").unwrap();
+    let mut writer = Writer::create(&path).unwrap();
+    writer.write(b"new").unwrap();
+    writer.sync().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    drop(writer);
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    assert_eq!(names(dir.path()), ["a.tfrecord"], "a dropped writer leaves nothing behind");
+
+    let mut writer = Writer::create(&path).unwrap();
+    writer.write(b"new").unwrap();
+    writer.close().unwrap();
+    assert_eq!(records(&path), [b"new"]);
+    assert_eq!(names(dir.path()), ["a.tfrecord"]);
+}
+
+#[test]
+fn written_in_place_when_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tfrecord");
+    let mut writer = WriterOptions::new().atomic(false).create(&path).unwrap();
+    writer.write(b"one").unwrap();
+    assert_eq!(fs::read(&path).unwrap().len(), 0, "buffered");
+    writer.flush().unwrap();
+    assert_eq!(fs::read(&path).unwrap().len(), 19);
+    writer.close().unwrap();
+}
+
+#[test]
+fn a_closed_writer_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = Writer::create(dir.path().join("a")).unwrap();
+    writer.close().unwrap();
+    writer.close().unwrap();
+    for e in [writer.write(b"x").unwrap_err(), writer.flush().unwrap_err(), writer.sync().unwrap_err()] {
+        assert!(matches!(e.kind(), ErrorKind::Encode(EncodeError::Closed)), "{e}");
+    }
+}
+
+#[test]
+fn any_sink_will_do() {
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+    impl Write for Shared {
+        fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(buf)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let sink = Shared::default();
+    let mut writer = Writer::new(sink.clone(), &WriterOptions::new());
+    writer.write(b"x").unwrap();
+    writer.close().unwrap();
+    assert_eq!(sink.0.lock().unwrap().len(), 17);
+}
+
+#[test]
+fn a_set_of_shards_appears_whole_and_reads_back_in_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let prefix = dir.path().join("train");
+    let mut shards = WriterOptions::new().create_shards(&prefix, ".tfrecord", 3).unwrap();
+    for i in 0..10u8 {
+        shards.write(&[i]).unwrap();
+    }
+    shards.write_to(2, b"extra").unwrap();
+    assert!(shards.write_to(3, b"").is_err());
+    assert!(names(dir.path()).iter().all(|n| n.starts_with(".tmp-")));
+    shards.close().unwrap();
+    let want: Vec<String> = (0..3).map(|s| format!("train-{s:05}-of-00003.tfrecord")).collect();
+    assert_eq!(names(dir.path()), want);
+    assert_eq!(records(&dir.path().join(&want[2])), [&[2][..], &[5], &[8], b"extra"]);
+    assert_eq!(shards.records_written(), 11);
+    let ds = Options::new().index(IndexMode::Memory).open(dir.path()).unwrap();
+    assert_eq!(ds.len(), 11);
+}
+
+#[test]
+fn an_index_on_the_way_is_the_one_that_a_scan_builds() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tfrecord");
+    let mut writer = WriterOptions::new().index(true).create(&path).unwrap();
+    (0..3000usize).for_each(|i| writer.write(&vec![1; i % 50]).unwrap());
+    writer.close().unwrap();
+    assert_eq!(names(&dir.path().join(".tfseek")), ["a.tfrecord.tfri"]);
+
+    let ds: Dataset = Options::new().index(IndexMode::Require).open(&path).unwrap();
+    let scanned = Options::new().index(IndexMode::Memory).open(&path).unwrap();
+    assert_eq!(ds.len(), 3000);
+    assert!(ds.index(0).unwrap().is_checked());
+    for i in 0..3000 {
+        assert_eq!(ds.index(0).unwrap().locate(i).unwrap(), scanned.index(0).unwrap().locate(i).unwrap());
+    }
+}
