@@ -1,6 +1,6 @@
 //! One file of a dataset: its index and its bytes, opened at first touch and lent for the dataset's life.
 
-use crate::error::{At, Error, ErrorKind, IndexError, Result};
+use crate::error::{At, ErrorKind, IndexError, Result};
 use crate::frame::{self, FOOTER_LEN, HEADER_LEN, Header, OVERHEAD};
 use crate::index::{Index, Pack, Span};
 use crate::io::{Map, Promise, ReadAt, Region};
@@ -9,6 +9,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 /// What is checked each time a record is handed out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -58,12 +59,27 @@ struct Opened {
     bytes: Bytes,
 }
 
+/// What tells a file from another that has taken its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct State {
+    size: u64,
+    modified: Option<SystemTime>,
+}
+
+impl State {
+    fn of(file: &File) -> std::io::Result<State> {
+        let meta = file.metadata()?;
+        Ok(State { size: meta.len(), modified: meta.modified().ok() })
+    }
+}
+
 #[derive(Debug)]
 enum Bytes {
     Region(Region),
     Map(Map),
-    /// `None`: the descriptors ran out, the file is opened for each read.
-    File(Option<File>),
+    Kept(File),
+    /// The descriptors ran out: the file is opened for each read, and must be what it was at first touch.
+    Reopened(State),
 }
 
 impl Shard {
@@ -118,7 +134,8 @@ impl Shard {
                 let keep = descriptors
                     .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
                     .is_ok();
-                Opened { index, bytes: Bytes::File(keep.then_some(file)) }
+                let bytes = if keep { Bytes::Kept(file) } else { Bytes::Reopened(State::of(&file)?) };
+                Opened { index, bytes }
             }
         };
         Ok(self.opened.get_or_init(|| opened))
@@ -152,16 +169,22 @@ impl Shard {
         Ok(match &self.opened()?.bytes {
             Bytes::Region(region) => region,
             Bytes::Map(map) => map,
-            Bytes::File(_) => &[],
+            Bytes::Kept(_) | Bytes::Reopened(_) => &[],
         })
     }
 
     /// Reads the bytes `from..to` into `buf`, which is left with just them.
     pub(crate) fn read(&self, from: u64, to: u64, buf: &mut Vec<u8>) -> Result<()> {
-        let mut reopened = None;
+        let reopened;
         let file = match &self.opened()?.bytes {
-            Bytes::File(Some(file)) => file,
-            _ => reopened.insert(File::open(&self.path).map_err(|e| Error::from(e).in_file(&self.path))?),
+            Bytes::Kept(file) => file,
+            Bytes::Reopened(state) => {
+                reopened = self.reopen(*state).map_err(|e| e.in_file(&self.path))?;
+                &reopened
+            }
+            Bytes::Region(_) | Bytes::Map(_) => {
+                return Err(ErrorKind::Unsupported("records of a mapped shard are lent, not read".into()).into());
+            }
         };
         let mut read = || {
             let size = file.size()?;
@@ -176,6 +199,16 @@ impl Shard {
             Ok(file.read_exact_at(buf, from)?)
         };
         read().map_err(|e| e.in_file(&self.path))
+    }
+
+    #[cold]
+    fn reopen(&self, state: State) -> Result<File> {
+        let file = File::open(&self.path)?;
+        if State::of(&file)? != state {
+            let reason = "the file was changed or replaced after the dataset was opened".into();
+            return Err(IndexError::Stale { reason }.into());
+        }
+        Ok(file)
     }
 
     /// Record `i` out of `bytes`, which are those of the shard from `start` on.

@@ -59,6 +59,11 @@ fn every_row_decodes_as_from_string() {
             departures += 1;
         } else if row["from_string"]["status"] == "ok" {
             assert_eq!(got.unwrap(), row["from_string"]["value"], "{id} {name}");
+            let again = match kind {
+                "example" => Example::new(&payload).to_buf().unwrap().encode().unwrap(),
+                _ => SequenceExample::new(&payload).to_buf().unwrap().encode().unwrap(),
+            };
+            assert_eq!(hex(&again), row["canonical"].as_str().unwrap(), "{id} {name}");
             same += 1;
         } else {
             let error = got.expect_err(&format!("{id} {name}"));

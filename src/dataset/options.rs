@@ -26,6 +26,8 @@ pub struct Options {
     index: IndexOptions,
     verify: Verify,
     allow_missing: bool,
+    check_shards: bool,
+    base_dir: Option<PathBuf>,
     progress: Option<Arc<dyn Fn(u64) + Send + Sync>>,
 }
 
@@ -81,6 +83,21 @@ impl Options {
     #[must_use]
     pub fn jobs(mut self, jobs: usize) -> Options {
         self.index = self.index.jobs(jobs);
+        self
+    }
+
+    /// For a dataset opened from a pack: compares every shard with its index now, and not at its first touch.
+    /// What is stale may then be built again, as [`IndexMode`] says; later it is an error, since record numbers are out.
+    #[must_use]
+    pub fn check_shards(mut self, check: bool) -> Options {
+        self.check_shards = check;
+        self
+    }
+
+    /// For a dataset opened from a pack: the folder its names count from, in place of the one that holds `.tfseek/`.
+    #[must_use]
+    pub fn base_dir(mut self, dir: impl Into<PathBuf>) -> Options {
+        self.base_dir = Some(dir.into());
         self
     }
 
@@ -145,9 +162,19 @@ impl Options {
         {
             return self.build_from_pack(pack, &options, promise, door);
         }
+        self.build_from_list(paths, &options, promise, door)
+    }
+
+    fn build_from_list(
+        &self,
+        paths: Vec<PathBuf>,
+        options: &IndexOptions,
+        promise: Option<Promise>,
+        door: impl Fn() -> Door,
+    ) -> Result<Dataset> {
         check_budget(paths.len(), promise)?;
         let progress = |bytes| self.progress.iter().for_each(|f| f(bytes));
-        let found = index::open_shards(&paths, &options, &progress)?;
+        let found = index::open_shards(&paths, options, &progress)?;
         let shards = paths.into_iter().zip(found.indexes);
         let shards = shards.map(|(path, index)| Shard::new(path, index.len(), Table::Index(index), door()));
         Dataset::new(shards.collect(), self.verify, found.warnings)
@@ -160,8 +187,16 @@ impl Options {
         promise: Option<Promise>,
         door: impl Fn() -> Door,
     ) -> Result<Dataset> {
-        let pack = Arc::new(Pack::open(path, options)?);
+        let mut pack = Pack::open(path, options)?;
+        if let Some(dir) = &self.base_dir {
+            pack = pack.base_dir(dir);
+        }
+        // An index that is not to be believed is not to be believed in a pack either: then it is a list of shards.
+        if !options.reads_indexes() || (self.check_shards && !pack.is_fresh(options)) {
+            return self.build_from_list(pack.shards().map(|(path, _)| path).collect(), options, promise, door);
+        }
         check_budget(pack.len(), promise)?;
+        let pack = Arc::new(pack);
         let shards = pack.shards().enumerate().map(|(slot, (path, len))| {
             let table = Table::Pack { pack: Arc::clone(&pack), slot };
             Shard::new(path, len, table, door())

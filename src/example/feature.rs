@@ -1,6 +1,7 @@
 //! One feature: a list of one of three kinds, or nothing.
 
 use super::list::{BytesList, FloatList, Int64List};
+use super::owned::FeatureBuf;
 use super::source::{Source, Walk};
 use crate::error::{FeatureError, WireErrorKind};
 use crate::wire::{Fault, Reader, Value, count_floats, count_varints};
@@ -119,6 +120,16 @@ impl<'a> Feature<'a> {
         match self {
             Feature::Int64(list) => Ok(list),
             other => Err(other.unlike(Kind::Int64)),
+        }
+    }
+
+    /// The values, owned.
+    pub fn to_buf(self) -> FeatureBuf {
+        match self {
+            Feature::None => FeatureBuf::None,
+            Feature::Bytes(list) => FeatureBuf::Bytes(list.to_vec()),
+            Feature::Float(list) => FeatureBuf::Float(list.to_vec()),
+            Feature::Int64(list) => FeatureBuf::Int64(list.to_vec()),
         }
     }
 

@@ -113,3 +113,14 @@ fn canonical(entry: &[u8]) -> Option<(&[u8], &[u8])> {
     let value = reader.len_delimited().ok()?;
     reader.is_empty().then_some((key, value))
 }
+
+/// Whether a payload has the map `field` at all, if only an empty one.
+pub(super) fn has_map(payload: &[u8], field: u32) -> bool {
+    let mut reader = Reader::new(payload, 0);
+    while let Ok(Some((number, value))) = reader.next() {
+        if number == field && matches!(value, Value::Len(_)) {
+            return true;
+        }
+    }
+    false
+}

@@ -1,7 +1,8 @@
 //! `SequenceExample<'a>`: a context, and lists of features.
 
 use super::feature::Feature;
-use super::map::{Entry, MapEntries, VALUE_DEPTH};
+use super::map::{Entry, MapEntries, VALUE_DEPTH, has_map};
+use super::owned::SequenceExampleBuf;
 use super::source::{Messages, Source};
 use super::view::{Example, debug_entries};
 use crate::error::{At, Error, Result};
@@ -84,6 +85,22 @@ impl<'a> SequenceExample<'a> {
     pub fn validate(self) -> Result<()> {
         self.context.validate()?;
         self.feature_lists().try_for_each(|entry| entry.map(drop))
+    }
+
+    /// All of it, owned. Encoded again it is what protobuf would write of this payload.
+    ///
+    /// # Errors
+    /// As [`validate`](SequenceExample::validate).
+    pub fn to_buf(self) -> Result<SequenceExampleBuf> {
+        let context = self.context.to_buf()?;
+        let steps = |list: FeatureList<'_>| list.iter().map(Feature::to_buf).collect();
+        let lists = self.feature_lists().map(|entry| entry.map(|(key, list)| (key.to_owned(), steps(list))));
+        Ok(SequenceExampleBuf {
+            context: context.features,
+            feature_lists: lists.collect::<Result<_>>()?,
+            has_context: context.has_features,
+            has_feature_lists: has_map(self.payload(), 2),
+        })
     }
 
     fn find(self, key: &[u8]) -> Result<Option<FeatureList<'a>>> {

@@ -2,7 +2,8 @@
 
 use super::feature::{Feature, utf8};
 use super::list::{BytesList, FloatList, Int64List};
-use super::map::{Entry, MapEntries, Rules, VALUE_DEPTH};
+use super::map::{Entry, MapEntries, Rules, VALUE_DEPTH, has_map};
+use super::owned::ExampleBuf;
 use crate::error::{At, Error, ErrorKind, FeatureError, Result};
 use crate::wire::{Fault, MAX_LEN};
 use std::fmt;
@@ -120,6 +121,15 @@ impl<'a> Example<'a> {
     /// [`ErrorKind::Wire`] with the place of the first fault, [`ErrorKind::TooLarge`].
     pub fn validate(self) -> Result<()> {
         self.entries().try_for_each(|entry| entry.map(drop))
+    }
+
+    /// All of it, owned. Encoded again it is what protobuf would write of this payload.
+    ///
+    /// # Errors
+    /// As [`validate`](Example::validate).
+    pub fn to_buf(self) -> Result<ExampleBuf> {
+        let features = self.entries().map(|entry| entry.map(|(key, f)| (key.to_owned(), f.to_buf())));
+        Ok(ExampleBuf { features: features.collect::<Result<_>>()?, has_features: has_map(self.payload, 1) })
     }
 
     fn find(self, key: &[u8]) -> Result<Option<Feature<'a>>> {

@@ -145,6 +145,13 @@ impl IndexOptions {
     }
 }
 
+impl IndexOptions {
+    /// Whether index files are read at all.
+    pub(crate) fn reads_indexes(&self) -> bool {
+        matches!(self.mode, IndexMode::Auto | IndexMode::Require)
+    }
+}
+
 /// `tfseek/` in the user's cache folder, by the habit of the system.
 fn user_cache() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
