@@ -1,9 +1,9 @@
 //! Where a shard's index lies, and what is found there.
 
+use super::core::{Core, Origin};
 use super::identity::{Stamp, Verdict, fingerprints, hex128, judge};
 use super::layout::{CHECKED, GAPS, HEADER_LEN, MAX_PREFIX, Packing};
 use super::options::IndexOptions;
-use super::{Core, Origin};
 use crate::error::{IndexError, Result};
 use crate::io::{ReadAt, Region};
 use std::collections::HashMap;

@@ -1,11 +1,12 @@
 //! Packs: the sidecars of a dataset in one file, so that ten thousand shards open with one read.
 
 use super::builder::Progress;
+use super::core::{Core, Origin, slice};
 use super::find::{self, BESIDE, SMALL};
 use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, MAX_PREFIX, PackHeader, Packing, u64_at};
 use super::options::IndexOptions;
 use super::sidecar::{Opened, Save, WarningKind, open_all};
-use super::{Core, Index, Origin, refused, slice};
+use super::{Index, refused};
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::io::names::path_from_bytes;
 use crate::io::{AtomicFile, ReadAt, Region};

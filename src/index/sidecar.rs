@@ -1,12 +1,14 @@
 //! From paths to indexes: search, limit, scan, save.
 
-use super::builder::{Progress, Scan, Start, Torn, scan_file, scan_slice, scan_stream};
+use super::builder::{Progress, Torn};
+use super::core::Core;
 use super::find::{self, Found, Shard, hashed, named, search};
-use super::identity::{Stamp, fingerprints};
-use super::layout::{CHECKED, Header, Packing, TORN};
+use super::identity::Stamp;
+use super::layout::{Packing, TORN};
 use super::offsets::TableBuilder;
 use super::options::{IndexMode, IndexOptions, Tail};
-use super::{Core, Index, stale};
+use super::scan::{from_offsets, scan};
+use super::{Index, stale};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::HEADER_LEN;
 use crate::io::{AtomicFile, ReadAt, atomic::TMP_PREFIX};
@@ -318,106 +320,6 @@ fn finish(
         return Err(torn_tail(&core, shard.path)?);
     }
     Ok(Done { core, changed, not_saved })
-}
-
-/// Scans a shard from the beginning, or from the end of what `old` knows.
-fn scan(
-    shard: Shard<'_>,
-    expected: Stamp,
-    old: Option<&Core>,
-    options: &IndexOptions,
-    progress: Progress<'_>,
-) -> Result<Core> {
-    let file = File::open(shard.path)?;
-    let stamp = Stamp::of(&file.metadata()?)?;
-    // The verdict on `old` was of another moment; a shard that changed since is scanned from its beginning. So is one
-    // whose old table turns out to be damaged.
-    let start = old.filter(|_| stamp == expected).and_then(|old| Some((old, known(old).ok()?)));
-    let checked = options.check_payloads && start.as_ref().is_none_or(|(old, _)| old.header.has(CHECKED));
-    let start = start.map(|(_, start)| start).unwrap_or_default();
-    let payloads = options.check_payloads;
-    let (scan, fps) = match (shard.packing, options.may_map) {
-        (Packing::Plain, Some(may_map)) => {
-            let map = may_map.map(&file)?;
-            let bytes = usize::try_from(stamp.size).ok().and_then(|size| map.get(..size)).unwrap_or(&map);
-            let scan = scan_slice(bytes, start, payloads, progress)?;
-            let fps = fingerprints(bytes, scan.end)?;
-            (scan, fps)
-        }
-        (Packing::Plain, None) => {
-            let scan = scan_file(&file, stamp.size, start, payloads, progress)?;
-            let fps = fingerprints(&file, scan.end)?;
-            (scan, fps)
-        }
-        (packing, _) => {
-            let scan = scan_stream(inflated(&file, packing), start, payloads, progress)?;
-            (scan, fingerprints(&file, stamp.size)?)
-        }
-    };
-    Ok(assemble(scan, shard.packing, stamp, fps, checked))
-}
-
-/// The record stream of a compressed shard.
-fn inflated<'a>(file: &'a File, packing: Packing) -> Box<dyn io::Read + 'a> {
-    match packing {
-        Packing::Zlib => Box::new(flate2::read::ZlibDecoder::new(file)),
-        _ => Box::new(flate2::read::MultiGzDecoder::new(file)),
-    }
-}
-
-/// What an index of the file's beginning knows.
-fn known(old: &Core) -> Result<Start> {
-    let mut offsets = TableBuilder::offsets();
-    for i in 0..old.header.n_records {
-        offsets.push(old.offset(i)?);
-    }
-    // The last entry is the new part's first; its block is checked with it.
-    old.offset(old.header.n_records)?;
-    Ok(Start { offsets, at: old.header.indexed_end })
-}
-
-fn assemble(
-    scan: Scan,
-    packing: Packing,
-    stamp: Stamp,
-    (fp_head, fp_tail): (u64, u64),
-    checked: bool,
-) -> Core {
-    let Scan { mut offsets, end, torn } = scan;
-    let flag = |on: bool, flag: u32| if on { flag } else { 0 };
-    let header = Header {
-        n_records: offsets.len(),
-        data_size: stamp.size,
-        indexed_end: if packing == Packing::Plain { end } else { stamp.size },
-        mtime_ns: stamp.mtime_ns,
-        fp_head,
-        fp_tail,
-        stream_end: end,
-        flags: packing.flags() | flag(torn.is_some(), TORN) | flag(checked, CHECKED),
-    };
-    offsets.push(end);
-    Core::new(header, offsets.finish(), None, torn)
-}
-
-/// The index of a shard from offsets that a writer, or another tool's index, has given: `end` is where the last record
-/// ends in the record stream. Nothing is scanned.
-pub(crate) fn from_offsets(
-    path: &Path,
-    packing: Packing,
-    offsets: TableBuilder,
-    end: u64,
-    checked: bool,
-) -> Result<Core> {
-    let file = File::open(path)?;
-    let stamp = Stamp::of(&file.metadata()?)?;
-    if packing == Packing::Plain && end != stamp.size {
-        return Err(IndexError::Stale {
-            reason: format!("the records end at {end}, the file has {} bytes", stamp.size).into(),
-        }
-        .into());
-    }
-    let fps = fingerprints(&file, stamp.size)?;
-    Ok(assemble(Scan { offsets, end, torn: None }, packing, stamp, fps, checked))
 }
 
 /// Writes the sidecar of a file that a Writer has just closed, from the offsets it noted: to `.tfseek/` beside it, or to

@@ -4,7 +4,7 @@ use super::Index;
 use super::find::folder;
 use super::layout::Packing;
 use super::offsets::TableBuilder;
-use super::sidecar::from_offsets;
+use super::scan::from_offsets;
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::frame::OVERHEAD;
 use std::io::{BufRead, Read, Write};
