@@ -20,7 +20,6 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Shards in order, as one array of records: record `i` is found by its number. `Send + Sync + 'static`, and cloned for the
 /// price of a counter.
@@ -232,23 +231,17 @@ impl Dataset {
         /// Records a thread takes at a time.
         const CHUNK: u64 = 1024;
         let chunks = self.len().div_ceil(CHUNK);
-        let failed = AtomicU64::new(u64::MAX);
-        let run = |chunk: u64| {
-            if chunk > failed.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            let from = chunk * CHUNK;
+        let limit = usize::MAX as u64;
+        let chunks = usize::try_from(chunks).map_err(|_| ErrorKind::TooLarge { len: chunks, limit })?;
+        let run = |chunk: usize| {
+            let from = chunk as u64 * CHUNK;
             let mut i = from;
-            let done = self.read_range(from..self.len().min(from + CHUNK), |record| {
+            self.read_range(from..self.len().min(from + CHUNK), |record| {
                 i += 1;
                 f(i - 1, record)
-            });
-            if done.is_err() {
-                failed.fetch_min(chunk, Ordering::Relaxed);
-            }
-            done
+            })
         };
-        pool::first_error(jobs, chunks, run)
+        pool::each(jobs, chunks, true, run).map(drop)
     }
 
     /// Reads runs of neighbours at once, up to a MiB of them.

@@ -1,24 +1,72 @@
 //! Threads for one call: a pool of our own, since rayon's global one hangs a forked child.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use rayon::prelude::*;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Runs `f(0)`, `f(1)`, .. `f(n - 1)` over `jobs` threads (0: one for each processor). Of the calls that fail, the error of
-/// the lowest number is returned.
-pub(crate) fn first_error(jobs: usize, n: u64, f: impl Fn(u64) -> Result<()> + Sync) -> Result<()> {
-    if n <= 1 || jobs == 1 {
-        return (0..n).try_for_each(f);
+/// `f(0)`, `f(1)`, .. `f(n - 1)` over `jobs` threads (0: one for each processor), and their results in order.
+///
+/// The error is that of the lowest number that fails. With `hurry`, numbers above one that failed are left out.
+pub(crate) fn each<T: Send>(
+    jobs: usize,
+    n: usize,
+    hurry: bool,
+    f: impl Fn(usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let jobs = match jobs {
+        0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
+        jobs => jobs,
+    };
+    if jobs.min(n) <= 1 {
+        let all = (0..n).map(f);
+        if hurry {
+            return all.collect();
+        }
+        let all: Vec<Result<T>> = all.collect();
+        return all.into_iter().collect();
     }
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(jobs)
+        .num_threads(jobs.min(n))
         .thread_name(|k| format!("tfseek-{k}"))
         .build()
-        .map_err(|e| Error::new(ErrorKind::Io(std::io::Error::other(e))))?;
-    let failed = pool.install(|| {
-        (0..n).into_par_iter().filter_map(|k| f(k).err().map(|e| (k, e))).min_by_key(|&(k, _)| k)
-    });
-    match failed {
-        Some((_, e)) => Err(e),
-        None => Ok(()),
+        .map_err(io::Error::other)?;
+    let failed = AtomicUsize::new(usize::MAX);
+    let run = |k: usize| {
+        if hurry && failed.load(Relaxed) < k {
+            return None;
+        }
+        let done = f(k);
+        if done.is_err() {
+            failed.fetch_min(k, Relaxed);
+        }
+        Some(done)
+    };
+    let all: Vec<Option<Result<T>>> = pool.install(|| (0..n).into_par_iter().map(run).collect());
+    // Those left out lie above the lowest error, so they are never reached.
+    all.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn results_in_order_and_the_lowest_error() {
+        for jobs in [1, 2, 5] {
+            assert_eq!(
+                each(jobs, 100, true, |k| Ok(k * 2)).unwrap(),
+                (0..100).map(|k| k * 2).collect::<Vec<_>>()
+            );
+            let fails = |k: usize| {
+                if k % 30 == 29 { Err(ErrorKind::OutOfRange { i: k as u64, len: 0 }.into()) } else { Ok(()) }
+            };
+            for hurry in [true, false] {
+                let e = each(jobs, 100, hurry, fails).unwrap_err();
+                assert!(matches!(e.kind(), ErrorKind::OutOfRange { i: 29, .. }));
+            }
+            assert!(each(jobs, 0, true, fails).unwrap().is_empty());
+        }
     }
 }

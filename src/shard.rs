@@ -183,7 +183,9 @@ impl Shard {
                 &reopened
             }
             Bytes::Region(_) | Bytes::Map(_) => {
-                return Err(ErrorKind::Unsupported("records of a mapped shard are lent, not read".into()).into());
+                return Err(
+                    ErrorKind::Unsupported("records of a mapped shard are lent, not read".into()).into()
+                );
             }
         };
         let mut read = || {

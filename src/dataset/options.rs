@@ -192,8 +192,13 @@ impl Options {
             pack = pack.base_dir(dir);
         }
         // An index that is not to be believed is not to be believed in a pack either: then it is a list of shards.
-        if !options.reads_indexes() || (self.check_shards && !pack.is_fresh(options)) {
-            return self.build_from_list(pack.shards().map(|(path, _)| path).collect(), options, promise, door);
+        if !options.reads_indexes() || (self.check_shards && pack.check_shards().is_err()) {
+            return self.build_from_list(
+                pack.shards().map(|(path, _)| path).collect(),
+                options,
+                promise,
+                door,
+            );
         }
         check_budget(pack.len(), promise)?;
         let pack = Arc::new(pack);
@@ -217,11 +222,13 @@ fn check_budget(shards: usize, promise: Option<Promise>) -> Result<()> {
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Options { index, verify, allow_missing, progress: _ } = self;
+        let Options { index, verify, allow_missing, check_shards, base_dir, progress: _ } = self;
         let mut s = f.debug_struct("Options");
         s.field("index", index)
             .field("verify", verify)
             .field("allow_missing", allow_missing)
+            .field("check_shards", check_shards)
+            .field("base_dir", base_dir)
             .finish_non_exhaustive()
     }
 }

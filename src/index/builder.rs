@@ -348,11 +348,11 @@ mod tests {
         file
     }
 
-    /// The three ways with and without payloads must tell the same.
-    fn all_ways(
-        bytes: &[u8],
-        payloads: bool,
-    ) -> Result<(Vec<u64>, u64, Option<Torn>), (Option<u64>, Option<u64>)> {
+    /// Offsets, end and torn tail; or the record and the offset of the damage.
+    type Told = Result<(Vec<u64>, u64, Option<Torn>), (Option<u64>, Option<u64>)>;
+
+    /// The three ways must tell the same.
+    fn all_ways(bytes: &[u8], payloads: bool) -> Told {
         let values = |scan: Result<Scan>| match scan {
             Ok(scan) => {
                 let n = scan.offsets.len();

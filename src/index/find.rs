@@ -1,11 +1,11 @@
 //! Where a shard's index lies, and what is found there.
 
+use super::core::{Core, Origin};
 use super::identity::{Stamp, Verdict, fingerprints, hex128, judge};
-use super::layout::{CHECKED, GAPS, HEADER_LEN, MAX_PREFIX, Packing};
+use super::layout::{CHECKED, GAPS, HEADER_LEN, Header, MAX_PREFIX};
 use super::options::IndexOptions;
-use super::{Core, Origin};
 use crate::error::{IndexError, Result};
-use crate::io::{Map, ReadAt, Region};
+use crate::io::{Compression, Map, ReadAt, Region};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -23,7 +23,7 @@ pub(crate) const SMALL: u64 = 64 << 10;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shard<'a> {
     pub(crate) path: &'a Path,
-    pub(crate) packing: Packing,
+    pub(crate) compression: Compression,
 }
 
 /// The shard's folder as its path was given: a link is not followed.
@@ -113,17 +113,29 @@ pub(crate) fn search(
     Ok(best)
 }
 
+/// Why an index, whoever's it is, is not fit for what the caller wants.
+pub(super) fn unfit(
+    header: &Header,
+    compression: Compression,
+    options: &IndexOptions,
+) -> Option<&'static str> {
+    if header.compression() != compression {
+        return Some("the index is for another compression");
+    }
+    if header.has(GAPS) && !options.accept_gaps {
+        return Some("damage was skipped when it was indexed");
+    }
+    if options.check_payloads && !header.has(CHECKED) {
+        return Some("payloads were not checked when it was indexed");
+    }
+    None
+}
+
 /// Whether an index is this shard's and fits what the caller wants.
 fn judge_core(core: Core, shard: Shard<'_>, now: Stamp, options: &IndexOptions) -> Result<Found> {
     let header = &core.header;
-    if header.packing() != shard.packing {
-        return Ok(Found::Nothing(Some("the index is for another compression")));
-    }
-    if header.has(GAPS) && !options.accept_gaps {
-        return Ok(Found::Nothing(Some("damage was skipped when it was indexed")));
-    }
-    if options.check_payloads && !header.has(CHECKED) {
-        return Ok(Found::Nothing(Some("payloads were not checked when it was indexed")));
+    if let Some(why) = unfit(header, shard.compression, options) {
+        return Ok(Found::Nothing(Some(why)));
     }
     let verdict = judge(header, now, |end| fingerprints(&File::open(shard.path)?, end))
         .map_err(|e| crate::error::Error::from(e).in_file(shard.path))?;

@@ -1,7 +1,7 @@
 //! How an index knows its shard: size, time and two fingerprints, and what is done when they differ.
 
-use super::layout::{GAPS, Header, Packing};
-use crate::io::ReadAt;
+use super::layout::{GAPS, Header};
+use crate::io::{Compression, ReadAt};
 use std::fs::Metadata;
 use std::io;
 use std::time::UNIX_EPOCH;
@@ -62,7 +62,7 @@ pub(crate) fn judge(
     }
     Ok(if now.size == known.data_size && now.size == known.indexed_end {
         Verdict::Moved
-    } else if known.packing() == Packing::Plain {
+    } else if known.compression() == Compression::None {
         Verdict::Extend
     } else {
         Verdict::Rebuild("the compressed shard has another size")

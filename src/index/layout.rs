@@ -28,6 +28,7 @@
 //! Little-endian throughout; the crcs are plain, not masked.
 
 use crate::crc::crc32c;
+use crate::io::Compression;
 
 /// The header of every index file.
 pub(crate) const HEADER_LEN: usize = CRC_AT + 4;
@@ -84,32 +85,12 @@ const MANDATORY: u16 = 1;
 /// Why a file is not an index of ours: becomes [`IndexError::Refused`](crate::error::IndexError::Refused).
 pub(crate) type Refusal = String;
 
-/// How the record stream lies in the file: flags 0 and 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Packing {
-    #[default]
-    Plain,
-    Gzip,
-    Zlib,
-}
-
-impl From<crate::io::Compression> for Packing {
-    fn from(c: crate::io::Compression) -> Packing {
-        match c {
-            crate::io::Compression::None => Packing::Plain,
-            crate::io::Compression::Gzip => Packing::Gzip,
-            crate::io::Compression::Zlib => Packing::Zlib,
-        }
-    }
-}
-
-impl Packing {
-    pub(crate) fn flags(self) -> u32 {
-        match self {
-            Packing::Plain => 0,
-            Packing::Gzip => GZIP,
-            Packing::Zlib => ZLIB,
-        }
+/// Flags 0 and 1.
+pub(crate) const fn compression_flags(compression: Compression) -> u32 {
+    match compression {
+        Compression::None => 0,
+        Compression::Gzip => GZIP,
+        Compression::Zlib => ZLIB,
     }
 }
 
@@ -131,17 +112,17 @@ impl Header {
         self.flags & flag != 0
     }
 
-    pub(crate) fn packing(&self) -> Packing {
+    pub(crate) fn compression(&self) -> Compression {
         match self.flags & (GZIP | ZLIB) {
-            0 => Packing::Plain,
-            GZIP => Packing::Gzip,
-            _ => Packing::Zlib,
+            0 => Compression::None,
+            GZIP => Compression::Gzip,
+            _ => Compression::Zlib,
         }
     }
 
     /// The equalities that tie the fields to each other. What only a scan could tell is believed.
     fn check(&self) -> Result<(), Refusal> {
-        let plain = self.packing() == Packing::Plain;
+        let plain = self.compression() == Compression::None;
         let wrong = if self.flags & !KNOWN != 0 {
             "an unknown flag"
         } else if self.flags & (GZIP | ZLIB) == GZIP | ZLIB {

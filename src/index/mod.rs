@@ -20,12 +20,14 @@
 //! ```
 
 mod builder;
+mod core;
 mod find;
 mod identity;
 mod layout;
 mod offsets;
 mod options;
 mod pack;
+mod scan;
 mod sidecar;
 mod text;
 
@@ -33,21 +35,21 @@ pub use builder::Progress;
 pub(crate) use offsets::TableBuilder;
 pub use options::{IndexMode, IndexOptions, Tail};
 pub use pack::{Pack, write_pack};
+pub(crate) use scan::of_bytes;
+pub(crate) use sidecar::sidecar_for_written;
 pub use sidecar::{Opened, Warning, WarningKind, build_beside, open_shards, remove_leftovers};
-pub(crate) use sidecar::{of_bytes, sidecar_for_written};
 pub use text::{export_text, import_text};
 
-use crate::error::{At, Error, ErrorKind, IndexError, Result};
-use crate::io::{ReadAt, Region};
-use builder::Torn;
+use self::core::Core;
+use crate::error::{Error, ErrorKind, IndexError, Result};
+use crate::io::{Compression, Region};
 use identity::{Stamp, Verdict};
-use layout::{CHECKED, GAPS, Header, LENGTHS, OFFSETS, Packing, Section, Sections, TORN};
-use offsets::{BadBlock, Ends, Table};
+use layout::{CHECKED, GAPS, Header, TORN};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Where the records of one shard start. Cheap to clone; any thread may ask.
 #[derive(Clone)]
@@ -127,9 +129,9 @@ impl Index {
     /// index was not built by this process: a file does not say.
     pub fn torn_tail_bytes(&self) -> Option<u64> {
         let header = &self.0.header;
-        match header.packing() {
+        match header.compression() {
             _ if !header.has(TORN) => Some(0),
-            Packing::Plain => Some(header.data_size - header.indexed_end),
+            Compression::None => Some(header.data_size - header.indexed_end),
             _ => self.0.torn.map(|torn| torn.have),
         }
     }
@@ -146,12 +148,12 @@ impl Index {
 
     /// Whether the shard is gzip-compressed.
     pub fn is_gzip(&self) -> bool {
-        self.0.header.packing() == Packing::Gzip
+        self.0.header.compression() == Compression::Gzip
     }
 
     /// Whether the shard is zlib-compressed.
     pub fn is_zlib(&self) -> bool {
-        self.0.header.packing() == Packing::Zlib
+        self.0.header.compression() == Compression::Zlib
     }
 
     /// XXH3-64 of the first and of the last 64 KiB that are indexed.
@@ -212,204 +214,10 @@ impl fmt::Debug for Index {
     }
 }
 
-/// An index before it is shared.
-pub(crate) struct Core {
-    pub(crate) header: Header,
-    tables: OnceLock<Tables>,
-    source: Option<Source>,
-    /// The index file, or the pack.
-    pub(crate) file: Option<Box<Path>>,
-    /// What this process's scan found at the end.
-    pub(crate) torn: Option<Torn>,
-}
-
-struct Tables {
-    offsets: Table,
-    lengths: Option<Table>,
-}
-
-/// Where tables come from that are read at their first use.
-struct Source {
-    sections: Sections,
-    from: Origin,
-}
-
-enum Origin {
-    /// Opened again then: thousands of shards must not hold a descriptor each. The header must be the same still.
-    Path { path: Box<Path>, head: Box<[u8; layout::HEADER_LEN]> },
-    /// A pack, which holds one descriptor for all, and where the sidecar lies in it.
-    File { file: Arc<File>, at: u64 },
-}
-
 impl From<Core> for Index {
     fn from(core: Core) -> Index {
         Index(Arc::new(core))
     }
-}
-
-impl Core {
-    /// An index of this process's making.
-    pub(crate) fn new(header: Header, offsets: Table, lengths: Option<Table>, torn: Option<Torn>) -> Core {
-        let tables = OnceLock::from(Tables { offsets, lengths });
-        Core { header, tables, source: None, file: None, torn }
-    }
-
-    /// A sidecar whose bytes are all there; `len` is the length that its header must give.
-    pub(crate) fn from_bytes(bytes: Region, len: u64) -> Result<Core, layout::Refusal> {
-        let (header, sections) = layout::decode(&bytes, len)?;
-        let tables =
-            Tables::open(&header, &sections, |s| slice(&bytes, s)).ok_or("the sections are cut off")?;
-        Ok(Core { header, tables: OnceLock::from(tables), source: None, file: None, torn: None })
-    }
-
-    /// A sidecar whose tables are read at their first use; `prefix` is its start.
-    fn lazy(prefix: &[u8], len: u64, from: Origin) -> Result<Core, layout::Refusal> {
-        let (header, sections) = layout::decode(prefix, len)?;
-        let source = Some(Source { sections, from });
-        Ok(Core { header, tables: OnceLock::new(), source, file: None, torn: None })
-    }
-
-    /// The tables, read in if they were not.
-    #[cold]
-    fn load(&self) -> Result<&Tables> {
-        if let Some(tables) = self.tables.get() {
-            return Ok(tables);
-        }
-        let read = || -> Result<Tables> {
-            let Some(Source { sections, from }) = &self.source else {
-                return Err(refused("no tables".into()));
-            };
-            let (opened, at);
-            let file = match from {
-                Origin::File { file, at: start } => {
-                    at = *start;
-                    &**file
-                }
-                Origin::Path { path, head } => {
-                    opened = File::open(path)?;
-                    at = 0;
-                    let mut now = [0; layout::HEADER_LEN];
-                    opened.read_exact_at(&mut now, 0)?;
-                    if now != **head {
-                        let reason = "the index file was replaced since it was opened".into();
-                        return Err(IndexError::Stale { reason }.into());
-                    }
-                    &opened
-                }
-            };
-            let section = |s: &Section| read_section(file, at, s);
-            let offsets = section(&sections.offsets)?;
-            let lengths = sections.lengths.as_ref().map(section).transpose()?;
-            let pick = |s: &Section| if s.kind == OFFSETS { Some(offsets.clone()) } else { lengths.clone() };
-            Tables::open(&self.header, sections, pick)
-                .ok_or_else(|| refused("the sections are cut off".into()))
-        };
-        let tables = read().map_err(|e| match &self.file {
-            Some(file) => e.in_file(file),
-            None => e,
-        })?;
-        Ok(self.tables.get_or_init(|| tables))
-    }
-
-    pub(crate) fn offset(&self, i: u64) -> Result<u64> {
-        self.load()?.offsets.get(i).map_err(|bad| self.corrupt(bad, Some(i)))
-    }
-
-    /// The header and section table, and where the sections go.
-    fn encode_head(&self, tables: &Tables) -> (Vec<u8>, Vec<Section>) {
-        let mut sections = vec![(OFFSETS, tables.offsets.param(), tables.offsets.section_len())];
-        if let Some(lengths) = &tables.lengths {
-            sections.push((LENGTHS, lengths.param(), lengths.section_len()));
-        }
-        layout::encode(&self.header, &sections)
-    }
-
-    /// Bytes of the sidecar.
-    fn file_len(&self) -> Result<u64> {
-        let (_, placed) = self.encode_head(self.load()?);
-        Ok(placed.last().map_or(0, |s| s.offset + s.len))
-    }
-
-    fn write_to(&self, w: &mut impl Write) -> Result<()> {
-        let tables = self.load()?;
-        let (prefix, placed) = self.encode_head(tables);
-        w.write_all(&prefix)?;
-        let mut at = prefix.len() as u64;
-        let tables = [Some(&tables.offsets), tables.lengths.as_ref()];
-        for (table, section) in tables.into_iter().flatten().zip(placed) {
-            // Less than 64 bytes.
-            w.write_all(&[0; layout::ALIGN as usize][..(section.offset - at) as usize])?;
-            for part in table.parts() {
-                w.write_all(part)?;
-            }
-            at = section.offset + section.len;
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn corrupt(&self, bad: BadBlock, record: Option<u64>) -> Error {
-        let file = self.file.clone().unwrap_or_else(|| Path::new("(index in memory)").into());
-        let kind = IndexError::CorruptBlock { file, block: bad.block, reason: bad.reason };
-        Error::from(kind).at(At { path: None, record, offset: None })
-    }
-}
-
-impl Tables {
-    fn open(
-        header: &Header,
-        sections: &Sections,
-        bytes: impl Fn(&Section) -> Option<Region>,
-    ) -> Option<Tables> {
-        let first = (!header.has(GAPS)).then_some(0);
-        let ends = Ends { first, last: Some(header.stream_end) };
-        let s = &sections.offsets;
-        let offsets = Table::open(&bytes(s)?, header.n_records.checked_add(1)?, s.param, ends)?;
-        let lengths = match &sections.lengths {
-            Some(s) => Some(Table::open(&bytes(s)?, header.n_records, s.param, Ends::default())?),
-            None => None,
-        };
-        Some(Tables { offsets, lengths })
-    }
-
-    /// Record `i < n`, held between its neighbours.
-    #[inline]
-    fn span(&self, header: &Header, i: u64) -> Result<Span, BadBlock> {
-        const OVERHEAD: u64 = crate::frame::OVERHEAD as u64;
-        let (offset, next) = self.offsets.pair(i)?;
-        let room = next.checked_sub(offset).and_then(|room| room.checked_sub(OVERHEAD));
-        let (Some(room), true) = (room, next <= header.stream_end) else {
-            return Err(BadBlock { block: i / offsets::BLOCK, reason: "an entry is not below the next" });
-        };
-        let payload_len = match &self.lengths {
-            None => room,
-            Some(lengths) => match lengths.get(i)? {
-                len if len <= room => len,
-                _ => {
-                    return Err(BadBlock {
-                        block: i / offsets::BLOCK,
-                        reason: "a record reaches into the next",
-                    });
-                }
-            },
-        };
-        Ok(Span { offset, payload_len })
-    }
-}
-
-fn slice(bytes: &Region, s: &Section) -> Option<Region> {
-    let start = usize::try_from(s.offset).ok()?;
-    bytes.slice(start..start.checked_add(usize::try_from(s.len).ok()?)?)
-}
-
-/// The length was held against the file's when it was opened, and the memory may still not be there.
-fn read_section(file: &File, at: u64, s: &Section) -> Result<Region> {
-    let len = usize::try_from(s.len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-    bytes.resize(len, 0);
-    file.read_exact_at(&mut bytes, at.saturating_add(s.offset))?;
-    Ok(Region::new(bytes))
 }
 
 #[cold]
@@ -435,7 +243,7 @@ fn stale(known: &Header, now: Stamp, why: &str) -> Error {
 mod tests {
     use super::*;
     use crate::crc::crc32c;
-    use offsets::TableBuilder;
+    use offsets::{Table, TableBuilder};
 
     fn table(mut builder: TableBuilder, values: &[u64]) -> Table {
         values.iter().for_each(|&v| builder.push(v));

@@ -1,14 +1,16 @@
 //! Packs: the sidecars of a dataset in one file, so that ten thousand shards open with one read.
 
 use super::builder::Progress;
+use super::core::{Core, Origin, slice};
 use super::find::{self, BESIDE, SMALL};
-use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, MAX_PREFIX, PackHeader, Packing, u64_at};
-use super::options::IndexOptions;
-use super::sidecar::{Opened, Save, WarningKind, open_all};
-use super::{Core, Index, Origin, refused, slice};
+use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, MAX_PREFIX, PackHeader, TORN, u64_at};
+use super::options::{IndexOptions, Tail};
+use super::sidecar::{Opened, Save, WarningKind, open_all, torn_tail};
+use super::{Index, refused};
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::io::names::path_from_bytes;
-use crate::io::{AtomicFile, Map, ReadAt, Region};
+use crate::io::{AtomicFile, Compression, Map, ReadAt, Region};
+use crate::pool;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
@@ -25,6 +27,7 @@ pub struct Pack {
     header: PackHeader,
     entries: Vec<Entry>,
     source: Source,
+    options: IndexOptions,
 }
 
 struct Entry {
@@ -40,7 +43,7 @@ enum Source {
 }
 
 impl Pack {
-    /// Opens a pack. Of `options`, only [`may_map`](IndexOptions::may_map) matters here.
+    /// Opens a pack. `options` say whether it may be mapped, and what an index in it must be fit for.
     ///
     /// # Errors
     /// [`IndexError::Refused`]; those of the system.
@@ -61,7 +64,8 @@ impl Pack {
                 Source::Bytes(Region::new(bytes))
             }
         };
-        Pack::decode(path, source, len).map_err(refused)?
+        let pack = Pack::decode(path, source, len).map_err(refused)??;
+        Ok(Pack { options: options.clone(), ..pack })
     }
 
     /// The outer error is a refusal, the inner one the system's.
@@ -104,7 +108,8 @@ impl Pack {
         if n_records != header.n_records {
             return Err(format!("the shards have {n_records} records, the header says {}", header.n_records));
         }
-        Ok(Ok(Pack { path: path.into(), base: base_of(path), header, entries, source }))
+        let options = IndexOptions::new();
+        Ok(Ok(Pack { path: path.into(), base: base_of(path), header, entries, source, options }))
     }
 
     /// The same pack with its names counted from `dir`, and not from where the pack lies.
@@ -149,9 +154,30 @@ impl Pack {
         let entry = self.entries.get(s).ok_or_else(out)?;
         let mut core = self.embedded(entry).map_err(|e| e.in_file(&self.path))?;
         core.file = Some(self.path.clone().into());
+        let path = self.base.join(&entry.path);
+        if let Some(why) = find::unfit(&core.header, Compression::None, &self.options) {
+            return Err(self.explain(IndexError::Stale { reason: why.into() }.into()).in_file(&path));
+        }
+        if core.header.has(TORN) && self.options.tail == Tail::Strict {
+            return Err(torn_tail(&core, &path)?);
+        }
         let index = Index::from(core);
-        index.check_shard(file).map_err(|e| self.explain(e).in_file(&self.base.join(&entry.path)))?;
+        index.check_shard(file).map_err(|e| self.explain(e).in_file(&path))?;
         Ok(index)
+    }
+
+    /// Holds every shard against its index now, several at once.
+    ///
+    /// # Errors
+    /// As [`index`](Pack::index), of the first shard that is gone or changed.
+    pub fn check_shards(&self) -> Result<()> {
+        let check = |s: usize| {
+            let Some(entry) = self.entries.get(s) else { return Ok(()) };
+            let path = self.base.join(&entry.path);
+            let file = File::open(&path).map_err(|e| Error::from(e).in_file(&path))?;
+            self.index(s, &file).map(drop)
+        };
+        pool::each(self.options.jobs, self.len(), true, check).map(drop)
     }
 
     fn embedded(&self, entry: &Entry) -> Result<Core> {
@@ -257,7 +283,8 @@ pub fn write_pack(
         return Err(ErrorKind::Unsupported(format!("\"{name}\" is no name for a pack").into()).into());
     }
     let (base, names) = common_folder(paths)?;
-    let shards: Vec<_> = paths.iter().map(|path| find::Shard { path, packing: Packing::Plain }).collect();
+    let shards: Vec<_> =
+        paths.iter().map(|path| find::Shard { path, compression: Compression::None }).collect();
     let opened = open_all(&shards, options, Save::Never, progress)?;
     if let Some(w) = opened.warnings.iter().find(|w| w.kind == WarningKind::Changed) {
         let reason = "it changed while it was scanned".into();

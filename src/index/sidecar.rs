@@ -1,21 +1,22 @@
 //! From paths to indexes: search, limit, scan, save.
 
-use super::builder::{Progress, Scan, Start, Torn, scan_file, scan_slice, scan_stream};
+use super::builder::{Progress, Torn};
+use super::core::Core;
 use super::find::{self, Found, Shard, hashed, named, search};
-use super::identity::{Stamp, fingerprints};
-use super::layout::{CHECKED, Header, Packing, TORN};
+use super::identity::Stamp;
+use super::layout::TORN;
 use super::offsets::TableBuilder;
 use super::options::{IndexMode, IndexOptions, Tail};
-use super::{Core, Index, stale};
+use super::scan::{from_offsets, scan};
+use super::{Index, stale};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::HEADER_LEN;
-use crate::io::{AtomicFile, Map, ReadAt, atomic::TMP_PREFIX, sniff};
-use rayon::prelude::*;
+use crate::io::{AtomicFile, Compression, ReadAt, atomic::TMP_PREFIX, sniff};
+use crate::pool;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
 /// The indexes of a set of shards, in its order.
@@ -102,7 +103,7 @@ fn target_dir(path: &Path, options: &IndexOptions) -> PathBuf {
 }
 
 fn plain(paths: &[PathBuf]) -> Vec<Shard<'_>> {
-    paths.iter().map(|path| Shard { path, packing: Packing::Plain }).collect()
+    paths.iter().map(|path| Shard { path, compression: Compression::None }).collect()
 }
 
 /// Removes the temporary files in `dir` that are a day old: what is left when a writer is killed. How many.
@@ -158,7 +159,7 @@ pub(crate) fn open_all(
     progress: Progress<'_>,
 ) -> Result<Opened> {
     find::check_names(shards, options)?;
-    let looks = each(shards.len(), options, true, |s| look(shards[s], options))?;
+    let looks = pool::each(options.jobs, shards.len(), true, |s| look(shards[s], options))?;
     let mut warnings = Vec::new();
     let mut todo = Vec::new();
     let (mut missing, mut bytes) = (0, 0u64);
@@ -180,7 +181,7 @@ pub(crate) fn open_all(
             IndexError::BuildLimit { shards: missing, bytes, limit: options.auto_limit, command }.into()
         );
     }
-    let done = each(shards.len(), options, save != Save::Asked, |s| {
+    let done = pool::each(options.jobs, shards.len(), save != Save::Asked, |s| {
         let taken = todo[s].lock().unwrap_or_else(|e| e.into_inner()).take();
         let (stamp, found) = taken.unwrap_or((Stamp { size: 0, mtime_ns: 0 }, Found::Nothing(None)));
         finish(shards[s], stamp, found, options, save, progress).map_err(|e| explained(e, shards[s]))
@@ -204,47 +205,6 @@ pub(crate) fn open_all(
     }
     warnings.extend(not_saved);
     Ok(Opened { indexes, warnings })
-}
-
-/// `f` of each shard, in a pool of our own making: the global one would hang a forked child. The error is that of the
-/// lowest shard; with `hurry`, shards above one that failed are left out, which no lower shard can be.
-fn each<T: Send>(
-    n: usize,
-    options: &IndexOptions,
-    hurry: bool,
-    f: impl Fn(usize) -> Result<T> + Sync,
-) -> Result<Vec<T>> {
-    let jobs = match options.jobs {
-        0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
-        jobs => jobs,
-    };
-    if jobs.min(n) <= 1 {
-        let all = (0..n).map(f);
-        if hurry {
-            return all.collect();
-        }
-        let all: Vec<Result<T>> = all.collect();
-        return all.into_iter().collect();
-    }
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(jobs.min(n))
-        .thread_name(|k| format!("tfseek-index-{k}"))
-        .build()
-        .map_err(io::Error::other)?;
-    let failed = AtomicUsize::new(usize::MAX);
-    let run = |s: usize| {
-        if hurry && failed.load(Relaxed) < s {
-            return None;
-        }
-        let done = f(s);
-        if done.is_err() {
-            failed.fetch_min(s, Relaxed);
-        }
-        Some(done)
-    };
-    let all: Vec<Option<Result<T>>> = pool.install(|| (0..n).into_par_iter().map(run).collect());
-    // Those left out lie above the lowest error, so they are never reached.
-    all.into_iter().flatten().collect()
 }
 
 fn look(shard: Shard<'_>, options: &IndexOptions) -> Result<Look> {
@@ -326,127 +286,10 @@ fn explained(e: Error, shard: Shard<'_>) -> Error {
     let e = e.in_file(shard.path);
     let mut first = Vec::new();
     let read = |file: File| file.take(sniff::SNIFF_LEN as u64).read_to_end(&mut first);
-    match (shard.packing, File::open(shard.path).and_then(read)) {
-        (Packing::Plain, Ok(_)) => sniff::explain(e, &first),
+    match (shard.compression, File::open(shard.path).and_then(read)) {
+        (Compression::None, Ok(_)) => sniff::explain(e, &first),
         _ => e,
     }
-}
-
-/// Scans a shard from the beginning, or from the end of what `old` knows.
-fn scan(
-    shard: Shard<'_>,
-    expected: Stamp,
-    old: Option<&Core>,
-    options: &IndexOptions,
-    progress: Progress<'_>,
-) -> Result<Core> {
-    let file = File::open(shard.path)?;
-    let stamp = Stamp::of(&file.metadata()?)?;
-    // The verdict on `old` was of another moment; a shard that changed since is scanned from its beginning. So is one
-    // whose old table turns out to be damaged.
-    let start = old.filter(|_| stamp == expected).and_then(|old| Some((old, known(old).ok()?)));
-    let checked = options.check_payloads && start.as_ref().is_none_or(|(old, _)| old.header.has(CHECKED));
-    let start = start.map(|(_, start)| start).unwrap_or_default();
-    let payloads = options.check_payloads;
-    let (scan, fps) = match (shard.packing, options.may_map) {
-        (Packing::Plain, Some(promise)) => {
-            let map = Map::open(&file, promise)?;
-            let bytes = usize::try_from(stamp.size).ok().and_then(|size| map.get(..size)).unwrap_or(&map);
-            let scan = scan_slice(bytes, start, payloads, progress)?;
-            let fps = fingerprints(bytes, scan.end)?;
-            (scan, fps)
-        }
-        (Packing::Plain, None) => {
-            let scan = scan_file(&file, stamp.size, start, payloads, progress)?;
-            let fps = fingerprints(&file, scan.end)?;
-            (scan, fps)
-        }
-        (packing, _) => {
-            let scan = scan_stream(inflated(&file, packing), start, payloads, progress)?;
-            (scan, fingerprints(&file, stamp.size)?)
-        }
-    };
-    Ok(assemble(scan, shard.packing, stamp, fps, checked))
-}
-
-/// The record stream of a compressed shard.
-fn inflated<'a>(file: &'a File, packing: Packing) -> Box<dyn io::Read + 'a> {
-    match packing {
-        Packing::Zlib => Box::new(flate2::read::ZlibDecoder::new(file)),
-        _ => Box::new(flate2::read::MultiGzDecoder::new(file)),
-    }
-}
-
-/// What an index of the file's beginning knows.
-fn known(old: &Core) -> Result<Start> {
-    let mut offsets = TableBuilder::offsets();
-    for i in 0..old.header.n_records {
-        offsets.push(old.offset(i)?);
-    }
-    // The last entry is the new part's first; its block is checked with it.
-    old.offset(old.header.n_records)?;
-    Ok(Start { offsets, at: old.header.indexed_end })
-}
-
-fn assemble(
-    scan: Scan,
-    packing: Packing,
-    stamp: Stamp,
-    (fp_head, fp_tail): (u64, u64),
-    checked: bool,
-) -> Core {
-    let Scan { mut offsets, end, torn } = scan;
-    let flag = |on: bool, flag: u32| if on { flag } else { 0 };
-    let header = Header {
-        n_records: offsets.len(),
-        data_size: stamp.size,
-        indexed_end: if packing == Packing::Plain { end } else { stamp.size },
-        mtime_ns: stamp.mtime_ns,
-        fp_head,
-        fp_tail,
-        stream_end: end,
-        flags: packing.flags() | flag(torn.is_some(), TORN) | flag(checked, CHECKED),
-    };
-    offsets.push(end);
-    Core::new(header, offsets.finish(), None, torn)
-}
-
-/// The index of a shard that is bytes in memory: scanned, and kept nowhere.
-pub(crate) fn of_bytes(bytes: &[u8], options: &IndexOptions) -> Result<Index> {
-    let hint = |e: Error| sniff::explain(e, bytes.get(..sniff::SNIFF_LEN).unwrap_or(bytes));
-    let scan = scan_slice(bytes, Start::default(), options.check_payloads, &|_| ()).map_err(hint)?;
-    let stamp = Stamp { size: bytes.len() as u64, mtime_ns: 0 };
-    let fps = fingerprints(bytes, scan.end)?;
-    let core = assemble(scan, Packing::Plain, stamp, fps, options.check_payloads);
-    match core.torn {
-        Some(Torn { need, have }) if options.tail == Tail::Strict => {
-            let at =
-                At { path: None, record: Some(core.header.n_records), offset: Some(core.header.stream_end) };
-            Err(hint(Error::from(ErrorKind::Truncated { need, have }).at(at)))
-        }
-        _ => Ok(core.into()),
-    }
-}
-
-/// The index of a shard from offsets that a writer, or another tool's index, has given: `end` is where the last record
-/// ends in the record stream. Nothing is scanned.
-pub(crate) fn from_offsets(
-    path: &Path,
-    packing: Packing,
-    offsets: TableBuilder,
-    end: u64,
-    checked: bool,
-) -> Result<Core> {
-    let file = File::open(path)?;
-    let stamp = Stamp::of(&file.metadata()?)?;
-    if packing == Packing::Plain && end != stamp.size {
-        return Err(IndexError::Stale {
-            reason: format!("the records end at {end}, the file has {} bytes", stamp.size).into(),
-        }
-        .into());
-    }
-    let fps = fingerprints(&file, stamp.size)?;
-    Ok(assemble(Scan { offsets, end, torn: None }, packing, stamp, fps, checked))
 }
 
 /// Writes the sidecar of a file that a Writer has just closed, from the offsets it noted: to `.tfseek/` beside it, or to
@@ -454,12 +297,12 @@ pub(crate) fn from_offsets(
 #[allow(dead_code, reason = "the writer's door")]
 pub(crate) fn sidecar_for_written(
     path: &Path,
-    packing: Packing,
+    compression: Compression,
     offsets: TableBuilder,
     end: u64,
     options: &IndexOptions,
 ) -> Result<Index> {
-    let mut core = from_offsets(path, packing, offsets, end, true).map_err(|e| e.in_file(path))?;
+    let mut core = from_offsets(path, compression, offsets, end, true).map_err(|e| e.in_file(path))?;
     let target = named(&target_dir(path, options), path);
     write(&core, &target).map_err(|e| e.in_file(&target))?;
     core.file = Some(target.into());
@@ -496,12 +339,12 @@ fn save_somewhere(core: &mut Core, path: &Path, options: &IndexOptions) -> Resul
 }
 
 /// A torn tail as an error: with what this process's scan found, or twelve bytes read where an older one stopped.
-fn torn_tail(core: &Core, path: &Path) -> Result<Error> {
+pub(super) fn torn_tail(core: &Core, path: &Path) -> Result<Error> {
     let header = &core.header;
     let place = At::new(path, header.n_records, header.stream_end);
     let torn = match core.torn {
         Some(torn) => torn,
-        None if header.packing() != Packing::Plain => {
+        None if header.compression() != Compression::None => {
             return Ok(Error::from(IndexError::TornTail).at(place));
         }
         None => {

@@ -2,11 +2,11 @@
 
 use super::Index;
 use super::find::folder;
-use super::layout::Packing;
 use super::offsets::TableBuilder;
-use super::sidecar::from_offsets;
+use super::scan::from_offsets;
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::frame::OVERHEAD;
+use crate::io::Compression;
 use std::io::{BufRead, Read, Write};
 use std::path::Path;
 
@@ -46,7 +46,7 @@ pub fn import_text(text: &mut impl BufRead, path: &Path) -> Result<Index> {
             if end < size { "rows are left out, or the file has grown" } else { "it is of another file" };
         return Err(wrong(lines, format!("the rows end at byte {end}, {name} has {size}: {what}")));
     }
-    Ok(from_offsets(path, Packing::Plain, offsets, end, false).map_err(|e| e.in_file(path))?.into())
+    Ok(from_offsets(path, Compression::None, offsets, end, false).map_err(|e| e.in_file(path))?.into())
 }
 
 fn parse(text: &mut impl BufRead) -> Result<(TableBuilder, u64)> {

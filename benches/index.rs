@@ -1,0 +1,96 @@
+//! The scan against a bare hop from header to header, and a look into the index.
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use std::hint::black_box;
+use std::path::Path;
+use tfseek::frame::put_record;
+use tfseek::index::{Index, IndexMode, IndexOptions, open_shards};
+use tfseek::io::Promise;
+
+/// Records of `mean` bytes, give or take a half, from a fixed seed.
+fn shard(total: usize, mean: u64) -> Vec<u8> {
+    let (mut file, mut x) = (Vec::with_capacity(total + 2 * mean as usize), 1u64);
+    let payload = vec![7; 2 * mean as usize];
+    while file.len() < total {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let len = (mean / 2 + (x >> 33) % (mean + 1)) as usize;
+        put_record(&mut file, &payload[..len]).unwrap();
+    }
+    file
+}
+
+/// What no scan can beat with one chain: it believes every length and keeps nothing.
+fn bare_hop(bytes: &[u8]) -> u64 {
+    let (mut pos, mut n) = (0, 0);
+    while let Some(len) = bytes.get(pos..).and_then(|b| b.first_chunk()) {
+        n += 1;
+        pos += u64::from_le_bytes(*len) as usize + 16;
+    }
+    n
+}
+
+fn open(path: &Path, options: &IndexOptions) -> Index {
+    open_shards(&[path.to_path_buf()], options, &|_| ()).unwrap().indexes.remove(0)
+}
+
+fn bench(c: &mut Criterion) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut group = c.benchmark_group("index/scan");
+    group.sample_size(10);
+    for (shape, mean, total) in [("90B", 90, 256 << 20), ("4KB", 4096, 512 << 20)] {
+        let path = dir.path().join(shape);
+        let bytes = shard(total, mean);
+        std::fs::write(&path, &bytes).unwrap();
+        let n = bare_hop(&bytes);
+        let memory = IndexOptions::new().mode(IndexMode::Memory);
+        // SAFETY: a file of this bench, which nobody else writes to.
+        #[allow(unsafe_code)]
+        let mapped = memory.clone().may_map(unsafe { Promise::new() });
+        assert_eq!(open(&path, &mapped).len(), n);
+        drop(bytes);
+        // The bare hop has the same map and the same page faults.
+        let file = std::fs::File::open(&path).unwrap();
+        group.throughput(Throughput::Elements(n));
+        group.bench_function(BenchmarkId::new("bare_hop", shape), |b| {
+            b.iter(|| {
+                // SAFETY: as above.
+                #[allow(unsafe_code)]
+                let map = tfseek::io::Map::open(&file, unsafe { Promise::new() }).unwrap();
+                black_box(bare_hop(&map))
+            })
+        });
+        group.bench_function(BenchmarkId::new("map", shape), |b| b.iter(|| open(&path, &mapped).len()));
+        group.bench_function(BenchmarkId::new("pread", shape), |b| b.iter(|| open(&path, &memory).len()));
+        let payloads = mapped.clone().check_payloads(true);
+        group
+            .bench_function(BenchmarkId::new("payloads", shape), |b| b.iter(|| open(&path, &payloads).len()));
+    }
+    group.finish();
+
+    let path = dir.path().join("90B");
+    let saved = IndexOptions::new().env_dir(None).index_dir(dir.path().join("i"));
+    // SAFETY: as above.
+    #[allow(unsafe_code)]
+    let saved = saved.may_map(unsafe { Promise::new() });
+    let built = open(&path, &saved);
+    let read = open(&path, &saved);
+    let mut group = c.benchmark_group("index/locate");
+    for (shape, index) in [("built", &built), ("mapped", &read)] {
+        for (order, step) in [("in_order", 1), ("far_apart", 7_654_321 % index.len())] {
+            let mut i = 0;
+            group.bench_function(BenchmarkId::new(shape, order), |b| {
+                b.iter(|| {
+                    i += step;
+                    if i >= index.len() {
+                        i -= index.len();
+                    }
+                    index.locate(black_box(i)).unwrap()
+                })
+            });
+        }
+    }
+    group.bench_function("open", |b| b.iter(|| open(&path, &saved)));
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);
