@@ -189,7 +189,14 @@ impl Table {
     #[inline]
     pub(crate) fn pair(&self, i: u64) -> Result<(u64, u64), BadBlock> {
         let (blocks, rel): (&[u8], &[u8]) = (&self.blocks, &self.rel);
-        Ok((self.value(blocks, rel, i)?, self.value(blocks, rel, i + 1)?))
+        let value = self.value(blocks, rel, i)?;
+        // In the same block, which was checked just now, but for one in 1024.
+        let next = if (i + 1).is_multiple_of(BLOCK) {
+            self.value(blocks, rel, i + 1)?
+        } else {
+            self.raw(blocks, rel, i + 1)?
+        };
+        Ok((value, next))
     }
 
     #[inline(always)]

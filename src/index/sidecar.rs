@@ -90,7 +90,8 @@ pub fn open_shards(paths: &[PathBuf], options: &IndexOptions, progress: Progress
 /// # Errors
 /// As [`open_shards`]; also where an index cannot be written.
 pub fn build_beside(paths: &[PathBuf], options: &IndexOptions, progress: Progress<'_>) -> Result<Opened> {
-    let opened = open_all(&plain(paths), options, Save::Asked, progress);
+    let mode = if options.mode == IndexMode::Rebuild { IndexMode::Rebuild } else { IndexMode::Auto };
+    let opened = open_all(&plain(paths), &options.clone().mode(mode), Save::Asked, progress);
     let mut folders: Vec<PathBuf> = paths.iter().map(|p| target_dir(p, options)).collect();
     folders.sort();
     folders.dedup();
@@ -261,7 +262,7 @@ fn finish(
     let mut not_saved = None;
     if !changed {
         match save {
-            Save::Asked if !matches!(options.mode, IndexMode::Memory | IndexMode::Require) => {
+            Save::Asked => {
                 let target = named(&target_dir(shard.path, options), shard.path);
                 if !fresh || core.file.as_deref() != Some(&target) {
                     write(&core, &target).map_err(|e| e.in_file(&target))?;
