@@ -103,6 +103,9 @@ fn mismatch(named: Compression, found: Compression, first: &[u8]) -> Error {
     CompressionError::Mismatch { expected, found }.into()
 }
 
+/// The reader, its first bytes put back.
+type Source = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
+
 /// Bytes the buffer begins with, and by which it grows at least.
 const BUFFER: usize = 256 << 10;
 
@@ -125,7 +128,7 @@ const BUFFER: usize = 256 << 10;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Stream {
-    source: Inflate<Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>>,
+    source: Inflate<Source>,
     /// The first bytes of the file, for a hint if its first record is none.
     first: Vec<u8>,
     name: PathBuf,

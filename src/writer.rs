@@ -250,7 +250,7 @@ impl Writer {
         closed.map_err(|e| self.here(e))?;
         match self.index.take() {
             Some(Noted { path, offsets, options }) => {
-                index::sidecar_for_written(&path, compression.into(), offsets, self.end, &options).map(drop)
+                index::sidecar_for_written(&path, compression, offsets, self.end, &options).map(drop)
             }
             None => Ok(()),
         }

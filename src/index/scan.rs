@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
     use crate::frame::put_record;
-    use flate2::{Compression, write::GzEncoder, write::ZlibEncoder};
+    use flate2::{Compression as Level, write::GzEncoder, write::ZlibEncoder};
     use std::io::Write;
 
     fn records(n: usize) -> Vec<u8> {
@@ -141,14 +141,14 @@ mod tests {
 
     fn pack(stream: &[u8], compression: Compression) -> Vec<u8> {
         if compression == Compression::Zlib {
-            let mut w = ZlibEncoder::new(Vec::new(), Compression::fast());
+            let mut w = ZlibEncoder::new(Vec::new(), Level::fast());
             w.write_all(stream).unwrap();
             return w.finish().unwrap();
         }
         // Two members, split inside a record.
         let (a, b) = stream.split_at(stream.len() / 2 + 3);
         let member = |part: &[u8]| {
-            let mut w = GzEncoder::new(Vec::new(), Compression::fast());
+            let mut w = GzEncoder::new(Vec::new(), Level::fast());
             w.write_all(part).unwrap();
             w.finish().unwrap()
         };

@@ -52,7 +52,7 @@ pub(crate) fn count_varints(chunk: &[u8]) -> Result<usize, Fault> {
 /// The number of floats in a packed chunk.
 #[inline]
 pub(crate) fn count_floats(chunk: &[u8]) -> Result<usize, Fault> {
-    if chunk.len() % 4 != 0 {
+    if !chunk.len().is_multiple_of(4) {
         return Err(Fault::new(WireErrorKind::PackedFloatLength, chunk));
     }
     Ok(chunk.len() / 4)
