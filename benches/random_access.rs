@@ -1,0 +1,85 @@
+//! Warm random access: `Mapped::get` and a look at every byte, against a bare loop over a table of offsets.
+//!
+//! `bare` is the plain way with an index: start and end of the record from a table of u64, no check of anything.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::Rng;
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use std::fs::File;
+use std::hint::black_box;
+use std::time::Duration;
+use tfseek::io::{Map, Promise};
+use tfseek::{IndexMode, Options, Verify};
+
+/// Larger than the last level of cache.
+const TOTAL: u64 = 1 << 30;
+/// Records a run of the timed loop looks at.
+const RUN: usize = 4096;
+
+fn sum(bytes: &[u8]) -> u64 {
+    let (words, tail) = bytes.as_chunks::<8>();
+    let sum = words.iter().fold(0u64, |s, w| s.wrapping_add(u64::from_le_bytes(*w)));
+    tail.iter().fold(sum, |s, &b| s.wrapping_add(u64::from(b)))
+}
+
+fn random_access(c: &mut Criterion) {
+    let options = Options::new().index(IndexMode::Memory);
+    for (name, mean) in [("90B", 90), ("4KB", 4 << 10), ("100KB", 100 << 10)] {
+        let path = common::shard(TOTAL, mean);
+        // SAFETY: files of this bench, which nobody else writes to.
+        let promise = unsafe { Promise::new() };
+        let map = Map::open(&File::open(&path).unwrap(), promise).unwrap();
+        map.populate(0..map.len()).unwrap();
+        let open = |verify| unsafe { options.clone().verify(verify).open_mapped(&path) }.unwrap();
+        let (header, payload) = (open(Verify::Header), open(Verify::Payload));
+        let pread = options.clone().verify(Verify::Header).open(&path).unwrap();
+        let index = header.index(0).unwrap();
+        let mut ends: Vec<u64> = (0..header.len()).map(|i| index.locate(i).unwrap().offset).collect();
+        ends.push(index.stream_end());
+
+        let mut rng = Rng(7);
+        let ids: Vec<u64> = (0..(1 << 20)).map(|_| rng.below(header.len())).collect();
+        let bare = |i: u64| sum(&map[ends[i as usize] as usize + 12..ends[i as usize + 1] as usize - 4]);
+        for &i in &ids[..1000] {
+            assert_eq!(bare(i), sum(header.get(i).unwrap().payload()));
+            assert_eq!(bare(i), sum(payload.get(i).unwrap().payload()));
+        }
+
+        let mut group = c.benchmark_group(format!("random_access/{name}"));
+        group.throughput(Throughput::Elements(RUN as u64));
+        group.sample_size(20).measurement_time(Duration::from_secs(3));
+        // Each run goes on where the last one stopped: no record is looked at twice while it is in cache.
+        let mut windows = ids.chunks_exact(RUN).cycle();
+        group.bench_function(BenchmarkId::from_parameter("bare"), |b| {
+            b.iter(|| windows.next().unwrap().iter().map(|&i| bare(i)).fold(0, u64::wrapping_add));
+        });
+        for (mode, ds) in [("get/header", &header), ("get/payload", &payload)] {
+            group.bench_function(BenchmarkId::from_parameter(mode), |b| {
+                b.iter(|| {
+                    let ids = windows.next().unwrap();
+                    ids.iter().map(|&i| sum(ds.get(i).unwrap().payload())).fold(0, u64::wrapping_add)
+                });
+            });
+        }
+        group.bench_function(BenchmarkId::from_parameter("get_many/header"), |b| {
+            b.iter(|| {
+                let records = header.get_many(windows.next().unwrap());
+                records.map(|r| sum(r.unwrap().payload())).fold(0, u64::wrapping_add)
+            });
+        });
+        let mut buf = Vec::new();
+        group.bench_function(BenchmarkId::from_parameter("read/header"), |b| {
+            b.iter(|| {
+                let ids = windows.next().unwrap();
+                ids.iter().map(|&i| sum(pread.read(i, &mut buf).unwrap().payload())).fold(0, u64::wrapping_add)
+            });
+        });
+        group.finish();
+        black_box(&map);
+    }
+}
+
+criterion_group!(benches, random_access);
+criterion_main!(benches);
