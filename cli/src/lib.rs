@@ -1,10 +1,56 @@
 //! The `tfseek` command, as a library: [`run`].
 
+mod args;
+mod bytes;
+mod console;
+mod dataset;
+mod digest;
+mod exit;
+mod kind;
+mod output;
+mod progress;
+mod random;
+mod records;
+mod threads;
+mod verbs;
+
+use args::{Cli, Verb};
+use clap::Parser;
+use clap::error::ErrorKind;
+use console::Console;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs the command with these arguments, the program's name first.
+/// Runs the command with these arguments, the program's name first. Data goes to the process's standard output, all else
+/// to its standard error.
+///
+/// Files that are read by number are mapped, unless the arguments say `--io pread`: the caller of the command takes over
+/// the promise of [`tfseek::io::Map`] that nobody writes to or truncates them meanwhile.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let _ = args.into_iter().count();
-    ExitCode::from(2)
+    let Cli { global, verb } = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Nobody is left to be told if this fails, too.
+            let _ = e.print();
+            let asked = matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            return ExitCode::from(if asked { 0 } else { exit::USAGE });
+        }
+    };
+    let mut console = Console::new(&global);
+    let console_ref = &mut console;
+    let outcome = match verb {
+        Verb::Demo(args) => verbs::demo::run(&args, &global, console_ref),
+        Verb::Index(args) => verbs::index::run(&args, &global, console_ref),
+        Verb::Info(args) => verbs::info::run(&args, &global, console_ref),
+        Verb::Head(args) => verbs::head::run(&args, &global, console_ref),
+        Verb::Tail(args) => verbs::tail::run(&args, &global, console_ref),
+        Verb::Cat(args) => verbs::cat::run(&args, &global, console_ref),
+        Verb::Get(args) => verbs::get::run(&args, &global, console_ref),
+        Verb::Sample(args) => verbs::sample::run(&args, &global, console_ref),
+        Verb::Digest(args) => verbs::digest::run(&args, console_ref),
+        Verb::Verify(args) => verbs::verify::run(&args, &global, console_ref),
+        Verb::Unpack(args) => verbs::unpack::run(&args, &global, console_ref),
+        Verb::Completions(args) => verbs::completions::run(&args, console_ref),
+    };
+    ExitCode::from(console.finish(outcome))
 }

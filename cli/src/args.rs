@@ -1,0 +1,307 @@
+//! What can be typed.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Random access to the TFRecord files you already have.
+#[derive(Debug, Parser)]
+#[command(name = "tfseek", version, propagate_version = true, max_term_width = 100, after_help = AFTER)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+const AFTER: &str = "\
+PATHS are files, folders, patterns in quotes ('train-*.tfrecord', 'x-{00000..00009}'), or sets ('train@10.tfrecord').
+`-` is standard input, for the verbs that read in order: head, tail, cat, digest, verify, info, unpack.
+
+Exit status: 0 all well, 1 a problem in the data, 2 usage, 3 input and output, 4 not a TFRecord file.";
+
+/// Options of every verb.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Global {
+    /// Colours; `auto` is on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Global options")]
+    pub(crate) color: ColorChoice,
+    /// Say nothing but errors
+    #[arg(short, long, global = true, help_heading = "Global options")]
+    pub(crate) quiet: bool,
+    /// Show progress even if standard error is no terminal
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) progress: bool,
+    /// Sizes in bytes, exact
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) bytes: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Make a small dataset, and show on it what tfseek does
+    Demo(Demo),
+    /// Index shards: a small file for each, in `.tfseek/` beside it
+    Index(Index),
+    /// Records, bytes, compression, index and features of files
+    Info(Info),
+    /// Print the first records
+    Head(Head),
+    /// Print the last records
+    Tail(Tail),
+    /// Print all records
+    Cat(Cat),
+    /// Print records by number, counted over all files
+    Get(Get),
+    /// Print records drawn at random, none twice
+    Sample(Sample),
+    /// Print a digest of each record's content, equal for equal content whatever its encoding
+    Digest(Digest),
+    /// Check every checksum, and name each damaged file
+    Verify(Verify),
+    /// Inflate gzip and zlib files to plain TFRecord files, which can be read at random
+    Unpack(Unpack),
+    /// Print a script that completes the command in a shell
+    Completions(Completions),
+}
+
+/// Which files.
+#[derive(Debug, Args)]
+pub(crate) struct Paths {
+    /// Files, folders, patterns, or sets
+    #[arg(required = true, value_name = "PATHS")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Go on where shards of a set are missing
+    #[arg(long)]
+    pub(crate) allow_missing: bool,
+}
+
+/// How records are printed.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Print {
+    /// For people, one JSON object a line, protobuf's JSON mapping, the payloads as they are, or records with their
+    /// framing (`tfseek sample -n 100 -f tfrecord x > small.tfrecord`)
+    #[arg(short, long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) kind: KindArg,
+    /// Shorten nothing
+    #[arg(long)]
+    pub(crate) full: bool,
+}
+
+/// What payloads are.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct KindArg {
+    /// What payloads are; `auto` looks at the first records of each file
+    #[arg(long, value_name = "KIND", default_value = "auto")]
+    pub(crate) kind: KindChoice,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Human,
+    Json,
+    ProtoJson,
+    Raw,
+    Tfrecord,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KindChoice {
+    Auto,
+    Example,
+    Sequence,
+    Raw,
+}
+
+/// How the bytes of shards are reached by number.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Access {
+    /// Map the files, which nobody may write to or truncate meanwhile, or read at positions
+    #[arg(long, value_name = "DOOR", default_value = "map")]
+    pub(crate) io: Door,
+    /// A folder for index files, looked into and written to first
+    #[arg(long, value_name = "DIR")]
+    pub(crate) index_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) jobs: Jobs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Door {
+    Map,
+    Pread,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Jobs {
+    /// Threads; 0 is one for each processor
+    #[arg(short, long, value_name = "N", default_value_t = 0)]
+    pub(crate) jobs: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Keep the dataset in this folder, which must be new or empty
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+    /// Seed of the observations
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Index {
+    #[command(flatten)]
+    pub(crate) paths: Paths,
+    /// Scan again, whatever indexes there are
+    #[arg(long)]
+    pub(crate) rebuild: bool,
+    /// Check payloads too, which reads all bytes
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// The form: tfseek's own, or DALI's and tfrecord2idx's text (`SHARD.idx`; with --index-dir there)
+    #[arg(long, value_name = "FORM", default_value = "tfri")]
+    pub(crate) format: IndexForm,
+    /// One file for all shards: `.tfseek/NAME.tfrp` in their common folder
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["format", "index_dir"])]
+    pub(crate) pack: Option<String>,
+    /// Write here instead of beside the data
+    #[arg(long, value_name = "DIR")]
+    pub(crate) index_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) jobs: Jobs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IndexForm {
+    Tfri,
+    Dali,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Info {
+    #[command(flatten)]
+    pub(crate) paths: Paths,
+    #[command(flatten)]
+    pub(crate) kind: KindArg,
+    /// One JSON object a file
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Head {
+    #[command(flatten)]
+    pub(crate) paths: Paths,
+    /// Records of each file
+    #[arg(short, value_name = "N", default_value_t = 10)]
+    pub(crate) n: u64,
+    /// Records to leave out first, of each file
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) skip: u64,
+    #[command(flatten)]
+    pub(crate) print: Print,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tail {
+    #[command(flatten)]
+    pub(crate) paths: Paths,
+    /// Records of each file
+    #[arg(short, value_name = "N", default_value_t = 10)]
+    pub(crate) n: u64,
+    #[command(flatten)]
+    pub(crate) print: Print,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Cat {
+    #[command(flatten)]
+    pub(crate) paths: Paths,
+    /// Records to leave out first, of each file
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) skip: u64,
+    #[command(flatten)]
+    pub(crate) print: Print,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Get {
+    /// Files, patterns or sets, then numbers: `7`, `-1` for the last, `10..20`, `10..`, `..10`
+    #[arg(required = true, value_name = "PATHS.. RECORDS", allow_negative_numbers = true)]
+    pub(crate) words: Vec<OsString>,
+    /// Go on where shards of a set are missing
+    #[arg(long)]
+    pub(crate) allow_missing: bool,
+    #[command(flatten)]
+    pub(crate) print: Print,
+    #[command(flatten)]
+    pub(crate) access: Access,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Sample {
+    #[command(flatten)]
+    pub(crate) paths: Paths,
+    /// Records to draw
+    #[arg(short, value_name = "N", default_value_t = 10)]
+    pub(crate) n: u64,
+    /// The same seed draws the same records
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) print: Print,
+    #[command(flatten)]
+    pub(crate) access: Access,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Digest {
+    #[command(flatten)]
+    pub(crate) paths: Paths,
+    #[command(flatten)]
+    pub(crate) kind: KindArg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    pub(crate) paths: Paths,
+    /// Decode payloads too: as what each file's first records look like, or as --kind says
+    #[arg(long)]
+    pub(crate) decode: bool,
+    #[command(flatten)]
+    pub(crate) kind: KindArg,
+    /// One JSON object a file
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) jobs: Jobs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Unpack {
+    #[command(flatten)]
+    pub(crate) paths: Paths,
+    /// The file to write, or a folder for several; else beside each, without its .gz or .zz
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace files that are there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    pub(crate) shell: Shell,
+}

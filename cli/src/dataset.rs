@@ -1,0 +1,94 @@
+//! Shards that are read by number, and what kind their records are.
+
+use crate::args::{Access, Door, Global, KindChoice, Paths};
+use crate::console::Console;
+use crate::exit::Outcome;
+use crate::kind::{self, Kind};
+use crate::output::Item;
+use crate::progress;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use tfseek::{Dataset, Options};
+
+/// A dataset, and the kinds of its shards as far as they were looked at.
+pub(crate) struct Numbered {
+    pub(crate) dataset: Dataset,
+    choice: KindChoice,
+    kinds: HashMap<usize, Kind>,
+    buf: Vec<u8>,
+}
+
+impl Numbered {
+    /// Opens what the user named. Indexes that are missing are built, with a bar if that takes long.
+    pub(crate) fn open(
+        paths: &Paths,
+        access: &Access,
+        choice: KindChoice,
+        global: &Global,
+        console: &mut Console,
+    ) -> Outcome<Numbered> {
+        let paths = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
+        let bar = progress::over(global, "indexing", progress::bytes_of(&paths));
+        let mut options = Options::new().allow_missing(true).jobs(access.jobs.jobs).progress({
+            let bar = bar.clone();
+            move |bytes| bar.inc(bytes)
+        });
+        if let Some(dir) = &access.index_dir {
+            options = options.index_dir(dir);
+        }
+        let opened = open(&options, access.io, &paths);
+        bar.finish_and_clear();
+        let dataset = opened?;
+        for warning in dataset.warnings() {
+            console.note(format_args!("tfseek: {warning}"));
+        }
+        Ok(Numbered::new(dataset, choice))
+    }
+
+    pub(crate) fn new(dataset: Dataset, choice: KindChoice) -> Numbered {
+        Numbered { dataset, choice, kinds: HashMap::new(), buf: Vec::new() }
+    }
+
+    /// Record `i`, counted over all shards.
+    pub(crate) fn get(&mut self, i: u64) -> tfseek::Result<Item<'_>> {
+        let kind = match self.choice.named() {
+            Some(kind) => kind,
+            None => self.guess(i)?,
+        };
+        let counted_over_many = self.dataset.shards().len() > 1;
+        let record = self.dataset.read(i, &mut self.buf)?;
+        Ok(Item { record, index: i, kind, strict: self.choice != KindChoice::Auto, counted_over_many })
+    }
+
+    /// The kind of the shard that holds record `i`, from the shard's first records. Damage there is not what was asked for.
+    fn guess(&mut self, i: u64) -> tfseek::Result<Kind> {
+        let (s, _) = self.dataset.shard_of(i)?;
+        if let Some(&kind) = self.kinds.get(&s) {
+            return Ok(kind);
+        }
+        let (most, most_bytes) = kind::LOOK;
+        let range = self.dataset.shards().nth(s).map_or(0..0, |shard| shard.start..shard.start + shard.len);
+        let (mut first, mut bytes) = (Vec::new(), 0);
+        for i in range.take(most) {
+            let Ok(record) = self.dataset.read(i, &mut self.buf) else { break };
+            bytes += record.payload().len();
+            first.push(record.payload().to_vec());
+            if bytes >= most_bytes {
+                break;
+            }
+        }
+        let kind = kind::guess(first.iter().map(Vec::as_slice));
+        self.kinds.insert(s, kind);
+        Ok(kind)
+    }
+}
+
+#[allow(unsafe_code)]
+fn open(options: &Options, door: Door, paths: &[PathBuf]) -> tfseek::Result<Dataset> {
+    match door {
+        Door::Pread => options.open(paths),
+        // SAFETY: whoever runs the command promises that nobody writes to or truncates the files meanwhile; its help and
+        // the docs of `run` say so, and `--io pread` is the way without the promise.
+        Door::Map => Ok((*unsafe { options.open_mapped(paths) }?).clone()),
+    }
+}

@@ -1,0 +1,113 @@
+//! Records on stdout: for people, as JSON, as protobuf's JSON, or as they are.
+
+mod human;
+mod json;
+mod proto_json;
+
+use crate::args::{Format, Global};
+use crate::bytes::Shown;
+use crate::console::Console;
+use crate::exit::{Failure, Outcome};
+use crate::kind::Kind;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use tfseek::{Feature, FeatureList, Record};
+
+/// A record's number as the user counts, and what its file is taken for.
+#[derive(Clone, Copy)]
+pub(crate) struct Item<'a> {
+    pub(crate) record: Record<'a>,
+    pub(crate) index: u64,
+    pub(crate) kind: Kind,
+    /// The user named the kind: a payload of another one is then an error.
+    pub(crate) strict: bool,
+    /// `index` counts over several files, so it does not tell where the record is.
+    pub(crate) counted_over_many: bool,
+}
+
+/// What a payload holds, keys sorted, each key once.
+pub(crate) enum Content<'a> {
+    Example(Map<'a, Feature<'a>>),
+    Sequence(Map<'a, Feature<'a>>, Map<'a, FeatureList<'a>>),
+    Raw,
+}
+
+/// Values by key.
+pub(crate) type Map<'a, V> = BTreeMap<&'a str, V>;
+
+impl<'a> Item<'a> {
+    /// Decodes the payload as what it is taken for.
+    pub(crate) fn content(&self) -> tfseek::Result<Content<'a>> {
+        let decoded = match self.kind {
+            Kind::Raw => Ok(Content::Raw),
+            Kind::Example => {
+                self.record.example().entries().collect::<tfseek::Result<_>>().map(Content::Example)
+            }
+            Kind::Sequence => {
+                let sequence = self.record.sequence_example();
+                let context = sequence.context().entries().collect::<tfseek::Result<_>>();
+                context.and_then(|c| {
+                    Ok(Content::Sequence(c, sequence.feature_lists().collect::<Result<_, _>>()?))
+                })
+            }
+        };
+        match decoded {
+            Err(_) if !self.strict => Ok(Content::Raw),
+            decoded => decoded,
+        }
+    }
+}
+
+/// Prints records in one format.
+pub(crate) struct Printer {
+    format: Format,
+    full: bool,
+    exact: bool,
+    /// Several files: each record says which.
+    many: bool,
+}
+
+impl Printer {
+    pub(crate) fn new(format: Format, full: bool, global: &Global, many: bool) -> Printer {
+        Printer { format, full, exact: global.bytes, many }
+    }
+
+    /// Announces a file, to people, if there are several.
+    pub(crate) fn file(&self, console: &mut Console, path: &Path, first: bool) -> Outcome {
+        if !self.many || self.format != Format::Human {
+            return Ok(());
+        }
+        let bold = console.style(crate::console::BOLD);
+        let gap = if first { "" } else { "\n" };
+        console.print(format_args!("{gap}{bold}==> {} <=={bold:#}\n", path.display()))
+    }
+
+    /// Prints a record.
+    pub(crate) fn record(&self, console: &mut Console, item: Item<'_>) -> Outcome {
+        let payload = item.record.payload();
+        match self.format {
+            Format::Raw => console.out().write_all(payload).map_err(Failure::Stdout)?,
+            Format::Tfrecord => tfseek::frame::put_record(console.out(), payload).map_err(Failure::Stdout)?,
+            Format::Human => human::print(console, item, &item.content()?, self.shown())?,
+            Format::Json => {
+                let file = item.record.at().path.filter(|_| self.many);
+                json::print(console.out(), item, &item.content()?, file).map_err(Failure::Stdout)?;
+            }
+            Format::ProtoJson => {
+                proto_json::print(console.out(), payload, &item.content()?).map_err(Failure::Stdout)?;
+            }
+        }
+        console.settle()
+    }
+
+    fn shown(&self) -> human::Limits {
+        let exact = self.exact;
+        match self.full {
+            true => {
+                human::Limits { values: usize::MAX, one: Shown { text: usize::MAX, hex: usize::MAX, exact } }
+            }
+            false => human::Limits { values: 8, one: Shown { text: 72, hex: 16, exact } },
+        }
+    }
+}

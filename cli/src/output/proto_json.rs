@@ -1,0 +1,254 @@
+//! A record in protobuf's JSON mapping, byte for byte as Python's `MessageToJson` prints it with its defaults (keys are
+//! sorted here; there they come in no particular order).
+
+use super::json::{Base64, non_finite};
+use super::{Content, Map};
+use crate::kind::has_field;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::ser::{Formatter, PrettyFormatter};
+use std::io::{self, Write};
+use tfseek::{Feature, FeatureList};
+
+pub(super) fn print(out: &mut impl Write, payload: &[u8], content: &Content<'_>) -> io::Result<()> {
+    let mut json = serde_json::Serializer::with_formatter(&mut *out, Python(PrettyFormatter::new()));
+    Message { payload, content }.serialize(&mut json).map_err(io::Error::from)?;
+    out.write_all(b"\n")
+}
+
+struct Message<'a> {
+    payload: &'a [u8],
+    content: &'a Content<'a>,
+}
+
+impl Serialize for Message<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        // A member that is set but empty is printed, one that is not set is left out.
+        let has = |number, empty: bool| !empty || has_field(self.payload, number);
+        let mut members = Vec::new();
+        match self.content {
+            // Of a payload of no known type there is only the bytes value.
+            Content::Raw => return Base64(self.payload).serialize(s),
+            Content::Example(features) => {
+                members.extend(has(1, features.is_empty()).then_some(("features", Part::Features(features))));
+            }
+            Content::Sequence(context, lists) => {
+                members.extend(has(1, context.is_empty()).then_some(("context", Part::Features(context))));
+                members.extend(has(2, lists.is_empty()).then_some(("featureLists", Part::Lists(lists))));
+            }
+        }
+        s.collect_map(members)
+    }
+}
+
+enum Part<'a> {
+    Features(&'a Map<'a, Feature<'a>>),
+    Lists(&'a Map<'a, FeatureList<'a>>),
+}
+
+impl Serialize for Part<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Part::Features(map) => {
+                member(s, "feature", map.is_empty(), &Each(|| map.iter().map(|(k, v)| (k, Kinded(*v)))))
+            }
+            Part::Lists(map) => {
+                member(s, "featureList", map.is_empty(), &Each(|| map.iter().map(|(k, v)| (k, Steps(*v)))))
+            }
+        }
+    }
+}
+
+/// A message with one repeated member, which is left out if it is empty.
+fn member<S: Serializer>(s: S, name: &str, empty: bool, values: &impl Serialize) -> Result<S::Ok, S::Error> {
+    let mut message = s.serialize_map(None)?;
+    if !empty {
+        message.serialize_entry(name, values)?;
+    }
+    message.end()
+}
+
+/// A map, made anew each time it is serialized.
+struct Each<F>(F);
+
+impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)>, F: Fn() -> I> Serialize for Each<F> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_map((self.0)())
+    }
+}
+
+struct Steps<'a>(FeatureList<'a>);
+
+impl Serialize for Steps<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        member(s, "feature", self.0.is_empty(), &Seq(|| self.0.iter().map(Kinded)))
+    }
+}
+
+/// A sequence, made anew each time it is serialized.
+struct Seq<F>(F);
+
+impl<T: Serialize, I: Iterator<Item = T>, F: Fn() -> I> Serialize for Seq<F> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_seq((self.0)())
+    }
+}
+
+/// A feature: an object with the list of its kind, or an empty one.
+struct Kinded<'a>(Feature<'a>);
+
+impl Serialize for Kinded<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let name = match self.0 {
+            Feature::None => return s.serialize_map(Some(0))?.end(),
+            Feature::Bytes(_) => "bytesList",
+            Feature::Float(_) => "floatList",
+            Feature::Int64(_) => "int64List",
+        };
+        s.collect_map([(name, Values(self.0))])
+    }
+}
+
+struct Values<'a>(Feature<'a>);
+
+impl Serialize for Values<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let empty = self.0.is_empty();
+        match self.0 {
+            Feature::None => s.serialize_map(Some(0))?.end(),
+            Feature::Bytes(list) => member(s, "value", empty, &Seq(|| list.iter().map(Base64))),
+            Feature::Float(list) => member(s, "value", empty, &Seq(|| list.iter().map(Float))),
+            Feature::Int64(list) => member(s, "value", empty, &Seq(|| list.iter().map(|v| v.to_string()))),
+        }
+    }
+}
+
+struct Float(f32);
+
+impl Serialize for Float {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match non_finite(self.0) {
+            Some(name) => s.serialize_str(name),
+            None => s.serialize_f64(shortest(self.0)),
+        }
+    }
+}
+
+/// protobuf's shortest float: the fewest digits, but not fewer than six, that read back as the same 32 bits. Where
+/// six are more than needed (among the smallest numbers) that is not the shortest there is.
+fn shortest(value: f32) -> f64 {
+    let original = f64::from(value);
+    (5..17)
+        .filter_map(|digits| format!("{original:.digits$e}").parse().ok())
+        .find(|&short: &f64| short as f32 == value)
+        .unwrap_or(original)
+}
+
+/// A number as Python writes it: an exponent of two digits below 1e-4 and from 1e16.
+fn write_python(w: &mut (impl Write + ?Sized), value: f64) -> io::Result<()> {
+    let (digits, exponent) = match value.abs() {
+        v if v == 0.0 || (1e-4..1e16).contains(&v) => return write!(w, "{value:?}"),
+        _ => {
+            let text = format!("{value:e}");
+            let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+            (digits.to_owned(), exponent.parse::<i32>().unwrap_or(0))
+        }
+    };
+    let sign = if exponent < 0 { '-' } else { '+' };
+    write!(w, "{digits}e{sign}{:02}", exponent.unsigned_abs())
+}
+
+/// The layout of `json.dumps(indent=2)`: serde's own, with Python's numbers, and all that is not ASCII escaped.
+struct Python(PrettyFormatter<'static>);
+
+impl Formatter for Python {
+    fn write_f64<W: Write + ?Sized>(&mut self, w: &mut W, value: f64) -> io::Result<()> {
+        write_python(w, value)
+    }
+
+    fn write_string_fragment<W: Write + ?Sized>(&mut self, w: &mut W, fragment: &str) -> io::Result<()> {
+        for c in fragment.chars() {
+            match c {
+                ' '..='~' => write!(w, "{c}")?,
+                _ => {
+                    for unit in c.encode_utf16(&mut [0; 2]) {
+                        write!(w, "\\u{unit:04x}")?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_array<W: Write + ?Sized>(&mut self, w: &mut W) -> io::Result<()> {
+        self.0.begin_array(w)
+    }
+
+    fn end_array<W: Write + ?Sized>(&mut self, w: &mut W) -> io::Result<()> {
+        self.0.end_array(w)
+    }
+
+    fn begin_array_value<W: Write + ?Sized>(&mut self, w: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_array_value(w, first)
+    }
+
+    fn end_array_value<W: Write + ?Sized>(&mut self, w: &mut W) -> io::Result<()> {
+        self.0.end_array_value(w)
+    }
+
+    fn begin_object<W: Write + ?Sized>(&mut self, w: &mut W) -> io::Result<()> {
+        self.0.begin_object(w)
+    }
+
+    fn end_object<W: Write + ?Sized>(&mut self, w: &mut W) -> io::Result<()> {
+        self.0.end_object(w)
+    }
+
+    fn begin_object_key<W: Write + ?Sized>(&mut self, w: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_object_key(w, first)
+    }
+
+    fn begin_object_value<W: Write + ?Sized>(&mut self, w: &mut W) -> io::Result<()> {
+        self.0.begin_object_value(w)
+    }
+
+    fn end_object_value<W: Write + ?Sized>(&mut self, w: &mut W) -> io::Result<()> {
+        self.0.end_object_value(w)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn float(value: f32) -> String {
+        let mut text = Vec::new();
+        write_python(&mut text, shortest(value)).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    /// Each beside what `MessageToJson` of protobuf 7.36 prints.
+    #[test]
+    fn floats_as_protobuf_prints_them() {
+        let table: &[(f32, &str)] = &[
+            (0.0, "0.0"),
+            (-0.0, "-0.0"),
+            (1.0, "1.0"),
+            (0.1, "0.1"),
+            (1.0 / 3.0, "0.33333334"),
+            (16_777_216.0, "16777216.0"),
+            (2_097_152.0 + 0.25, "2097152.2"),
+            (1e-4, "0.0001"),
+            (1e-5, "1e-05"),
+            (1.5e-7, "1.5e-07"),
+            (1e15, "1000000000000000.0"),
+            (1e16, "1e+16"),
+            (1e38, "1e+38"),
+            (f32::MAX, "3.4028235e+38"),
+            (f32::MIN_POSITIVE, "1.1754944e-38"),
+            (1e-45, "1.4013e-45"),
+        ];
+        for &(value, text) in table {
+            assert_eq!(float(value), text);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! `tfseek demo`: a small dataset, and what can be done with it.
+//!
+//! The observations are those of TensorFlow's TFRecord tutorial: a boolean, an integer from 0 to 4, a word that goes with it, and
+//! a float from the normal distribution.
+
+use crate::args::{self, Access, Door, Format, Global, Jobs, KindChoice, Paths};
+use crate::bytes::Size;
+use crate::console::{BOLD, Console};
+use crate::dataset::Numbered;
+use crate::exit::{Failure, Outcome};
+use crate::output::Printer;
+use crate::progress;
+use crate::random::Random;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tfseek::index::{self, IndexOptions};
+use tfseek::stream::Stream;
+use tfseek::{ExampleBuilder, Writer};
+
+const RECORDS: u64 = 10_000;
+const SHARDS: u64 = 4;
+const WORDS: [&str; 5] = ["cat", "dog", "chicken", "horse", "goat"];
+
+pub(crate) fn run(args: &args::Demo, global: &Global, console: &mut Console) -> Outcome {
+    let temporary;
+    let folder: &Path = match &args.keep {
+        Some(folder) => {
+            std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, e))?;
+            let mut entries = std::fs::read_dir(folder).map_err(|e| Failure::io(folder, e))?;
+            if entries.next().is_some() {
+                return Err(Failure::usage(format!("{}: is not empty", folder.display())));
+            }
+            folder
+        }
+        None => {
+            let tmp = std::env::temp_dir();
+            temporary = tempfile::Builder::new().prefix("tfseek-demo-").tempdir_in(&tmp);
+            temporary
+                .as_ref()
+                .map_err(|e| Failure::Message(crate::exit::IO, format!("{}: {e}", tmp.display())))?
+                .path()
+        }
+    };
+    let paths = write(folder, args.seed)?;
+    let bytes = progress::bytes_of(&paths);
+    let size = Size { bytes, exact: global.bytes };
+    let pattern = folder.join("observations-*.tfrecord");
+    let pattern = pattern.display();
+    title(console, format_args!("{RECORDS} observations in {SHARDS} shards, {size}"))?;
+    console.print(format_args!("  {pattern}\n"))?;
+
+    let start = Instant::now();
+    let opened = index::build_beside(&paths, &IndexOptions::new(), &|_| ())?;
+    let took = start.elapsed();
+    let records: u64 = opened.indexes.iter().map(index::Index::len).sum();
+    let index_bytes =
+        opened.indexes.iter().filter_map(|i| std::fs::metadata(i.file()?).ok()).map(|m| m.len()).sum();
+    let index_size = Size { bytes: index_bytes, exact: global.bytes };
+    title(console, format_args!("$ tfseek index '{pattern}'"))?;
+    console.print(format_args!("  {records} records in {}, {index_size} of index\n", short(took)))?;
+
+    title(console, format_args!("$ tfseek head -n 2 {}", paths[0].display()))?;
+    super::head::print(&paths[..1], 0, 2, &print(), global, console)?;
+
+    let start = Instant::now();
+    let named = Paths { paths: paths.clone(), allow_missing: false };
+    let access = Access { io: Door::Map, index_dir: None, jobs: Jobs { jobs: 0 } };
+    let mut numbered = Numbered::open(&named, &access, KindChoice::Auto, global, console)?;
+    let opened = start.elapsed();
+    let mut random = Random::new(args.seed);
+    let picks: Vec<u64> = random.draw(3, RECORDS).collect();
+    let words = picks.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
+    title(console, format_args!("$ tfseek get '{pattern}' {words}"))?;
+    let printer = Printer::new(Format::Human, false, global, false);
+    for &i in &picks {
+        printer.record(console, numbered.get(i)?)?;
+    }
+
+    title(console, "Timed here, payloads checked, one feature of each record decoded")?;
+    let in_order = rate(|| sequential(&paths))?;
+    let at_random = rate(|| by_number(&numbered, args.seed))?;
+    console.print(format_args!("  open with its index   {}\n", short(opened)))?;
+    console.print(format_args!("  in order, streamed    {} records/s\n", thousands(in_order)))?;
+    console.print(format_args!("  at random, mapped     {} records/s\n", thousands(at_random)))?;
+
+    title(console, "Next")?;
+    if args.keep.is_none() {
+        console.print("  tfseek demo --keep demo             # this dataset, to keep\n")?;
+    }
+    let at = if args.keep.is_some() { folder.display().to_string() } else { "demo".to_owned() };
+    console.print(format_args!(
+        "  tfseek info {at}\n  tfseek sample -n 3 --format json {at}\n  tfseek verify {at}\n  \
+         tfseek head YOUR.tfrecord           # plain, gzip or zlib\n"
+    ))
+}
+
+fn print() -> args::Print {
+    args::Print { format: Format::Human, kind: args::KindArg { kind: KindChoice::Auto }, full: false }
+}
+
+fn title(console: &mut Console, text: impl Display) -> Outcome {
+    let bold = console.style(BOLD);
+    console.print(format_args!("\n{bold}{text}{bold:#}\n"))
+}
+
+fn write(folder: &Path, seed: u64) -> Outcome<Vec<PathBuf>> {
+    let mut random = Random::new(seed);
+    let mut paths = Vec::new();
+    for shard in 0..SHARDS {
+        let path = folder.join(format!("observations-{shard:05}-of-{SHARDS:05}.tfrecord"));
+        let mut writer = Writer::create(&path)?;
+        for _ in 0..RECORDS / SHARDS {
+            writer.write(&observation(&mut random)?)?;
+        }
+        writer.close()?;
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+fn observation(random: &mut Random) -> tfseek::Result<Vec<u8>> {
+    let boolean = random.below(2) == 1;
+    let integer = random.below(WORDS.len() as u64);
+    ExampleBuilder::new()
+        .int64("feature0", [i64::from(boolean)])
+        .int64("feature1", [integer as i64])
+        .bytes("feature2", [WORDS[integer as usize]])
+        .float("feature3", [random.normal() as f32])
+        .encode()
+}
+
+/// Records a second of `pass`, which returns how many it read: the best of the passes in a quarter of a second.
+fn rate(mut pass: impl FnMut() -> Outcome<u64>) -> Outcome<f64> {
+    let begin = Instant::now();
+    let mut best = 0f64;
+    while best == 0.0 || begin.elapsed() < Duration::from_millis(250) {
+        let start = Instant::now();
+        let records = pass()?;
+        best = best.max(records as f64 / start.elapsed().as_secs_f64().max(1e-9));
+    }
+    Ok(best)
+}
+
+fn sequential(paths: &[PathBuf]) -> Outcome<u64> {
+    let (mut records, mut sum) = (0, 0);
+    for path in paths {
+        let mut stream = Stream::open(path)?;
+        while let Some(record) = stream.next()? {
+            sum += record.example().int64("feature1")?.first().unwrap_or(0);
+            records += 1;
+        }
+    }
+    std::hint::black_box(sum);
+    Ok(records)
+}
+
+fn by_number(numbered: &Numbered, seed: u64) -> Outcome<u64> {
+    let mut random = Random::new(seed);
+    let (mut buf, mut sum) = (Vec::new(), 0);
+    for _ in 0..RECORDS {
+        let record = numbered.dataset.read(random.below(RECORDS), &mut buf)?;
+        sum += record.example().int64("feature1")?.first().unwrap_or(0);
+    }
+    std::hint::black_box(sum);
+    Ok(RECORDS)
+}
+
+fn short(time: Duration) -> String {
+    match time.as_secs_f64() {
+        s if s < 1e-3 => format!("{:.0} us", s * 1e6),
+        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
+        s => format!("{s:.1} s"),
+    }
+}
+
+/// 1,234,567: a number to be read, of three digits that mean something.
+fn thousands(value: f64) -> String {
+    let scale = 10f64.powf((value.max(1.0)).log10().floor() - 2.0).max(1.0);
+    let digits = format!("{:.0}", (value / scale).round() * scale);
+    let mut text = String::new();
+    for (k, digit) in digits.chars().enumerate() {
+        if k > 0 && (digits.len() - k).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

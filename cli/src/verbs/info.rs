@@ -1,0 +1,254 @@
+//! `tfseek info`: what a file is, at a glance.
+//!
+//! A plain file is counted from its index, or by hopping from header to header; a compressed one, or standard input, by reading it.
+
+use crate::args::{self, Global, KindChoice};
+use crate::bytes::{Key, Size};
+use crate::console::{BOLD, Console, DIM};
+use crate::exit::{Failure, Outcome};
+use crate::output::{Content, Map};
+use crate::progress;
+use crate::records::{self, Records, STDIN};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use tfseek::index::{self, IndexMode, IndexOptions};
+use tfseek::{ErrorKind, Feature, FeatureList};
+
+struct Found {
+    path: PathBuf,
+    /// Bytes on disk; standard input has none.
+    size: Option<u64>,
+    compression: &'static str,
+    kind: &'static str,
+    /// What the index files say, for a plain file.
+    index: Option<String>,
+    records: u64,
+    first: Option<Keys>,
+}
+
+/// Keys of the first record and what is behind them.
+struct Keys {
+    context: Vec<(String, String)>,
+    lists: Vec<(String, String)>,
+}
+
+pub(crate) fn run(args: &args::Info, global: &Global, console: &mut Console) -> Outcome {
+    let paths = records::resolve(&args.paths)?;
+    let bar = progress::over(global, "reading", progress::bytes_of(&paths));
+    let mut all = Vec::new();
+    for path in &paths {
+        let (found, outcome) = look(path, args.kind.kind);
+        if let Some(found) = found {
+            match args.json {
+                true => console.print(format_args!("{}\n", as_json(&found)))?,
+                false if paths.len() == 1 => block(&found, global, console)?,
+                false => all.push(found),
+            }
+        }
+        bar.suspend(|| console.go_on(outcome))?;
+        bar.inc(progress::bytes_of(std::slice::from_ref(path)));
+    }
+    bar.finish_and_clear();
+    if all.is_empty() { Ok(()) } else { table(&all, global, console) }
+}
+
+/// What can be said of a file, and what stands in the way of more.
+fn look(path: &Path, choice: KindChoice) -> (Option<Found>, Outcome) {
+    let mut records = match Records::open(path, choice) {
+        Ok(records) => records,
+        Err(e) => return (None, Err(e.into())),
+    };
+    let mut found = Found {
+        path: records::name(path),
+        size: std::fs::metadata(path).ok().filter(|_| path != Path::new(STDIN)).map(|m| m.len()),
+        compression: records.compression(),
+        kind: records.kind.name(),
+        index: None,
+        records: 0,
+        first: None,
+    };
+    let outcome = count(path, &mut records, &mut found);
+    (Some(found), outcome.map_err(Failure::Error))
+}
+
+fn count(path: &Path, records: &mut Records, found: &mut Found) -> tfseek::Result<()> {
+    let Some(first) = records.next()? else {
+        found.kind = "none";
+        if found.compression == "none" && found.size.is_some() {
+            found.index = Some(indexed(path)?.0);
+        }
+        return Ok(());
+    };
+    found.first = Some(Keys::of(&first.content()?));
+    if found.compression == "none" && found.size.is_some() {
+        let (state, index) = indexed(path)?;
+        found.index = Some(state);
+        let index = match index {
+            Some(index) => index,
+            None => {
+                let scan = IndexOptions::new().mode(IndexMode::Memory).jobs(1);
+                // What was counted before damage is not told by an index; the stream tells.
+                match index::open_shards(&[path.to_path_buf()], &scan, &|_| ()) {
+                    Ok(mut opened) if opened.indexes.len() == 1 => opened.indexes.remove(0),
+                    _ => return read_all(records, found),
+                }
+            }
+        };
+        found.records = index.len();
+        return Ok(());
+    }
+    read_all(records, found)
+}
+
+fn read_all(records: &mut Records, found: &mut Found) -> tfseek::Result<()> {
+    found.records = 1;
+    while records.next()?.is_some() {
+        found.records += 1;
+    }
+    Ok(())
+}
+
+/// The index there is, in words, and to use if it is fresh.
+fn indexed(path: &Path) -> tfseek::Result<(String, Option<index::Index>)> {
+    let options = IndexOptions::new().mode(IndexMode::Require).jobs(1);
+    match index::open_shards(&[path.to_path_buf()], &options, &|_| ()) {
+        Ok(mut opened) if opened.indexes.len() == 1 => {
+            let index = opened.indexes.remove(0);
+            let file = index.file().map_or(String::new(), |file| format!(" {}", file.display()));
+            Ok((format!("fresh{file}"), Some(index)))
+        }
+        Err(e) => match e.kind() {
+            ErrorKind::Index(tfseek::error::IndexError::Missing) => Ok(("none".to_owned(), None)),
+            ErrorKind::Index(why) => Ok((why.to_string(), None)),
+            _ => Err(e),
+        },
+        Ok(_) => Ok(("none".to_owned(), None)),
+    }
+}
+
+impl Keys {
+    fn of(content: &Content<'_>) -> Keys {
+        let (context, lists) = match content {
+            Content::Example(features) => (shapes(features), Vec::new()),
+            Content::Sequence(context, lists) => (shapes(context), list_shapes(lists)),
+            Content::Raw => (Vec::new(), Vec::new()),
+        };
+        Keys { context, lists }
+    }
+}
+
+fn shapes(map: &Map<'_, Feature<'_>>) -> Vec<(String, String)> {
+    map.iter().map(|(key, f)| ((*key).to_owned(), shape(*f))).collect()
+}
+
+fn list_shapes(map: &Map<'_, FeatureList<'_>>) -> Vec<(String, String)> {
+    let of = |list: &FeatureList<'_>| match list.first() {
+        Some(step) => format!("{} x {}", list.len(), shape(step)),
+        None => "0 steps".to_owned(),
+    };
+    map.iter().map(|(key, list)| ((*key).to_owned(), of(list))).collect()
+}
+
+fn shape(feature: Feature<'_>) -> String {
+    match (feature.kind(), feature.len()) {
+        (None, _) => "no kind".to_owned(),
+        (Some(kind), 1) => kind.name().to_owned(),
+        (Some(kind), n) => format!("{kind}[{n}]"),
+    }
+}
+
+fn block(found: &Found, global: &Global, console: &mut Console) -> Outcome {
+    let (bold, dim) = (console.style(BOLD), console.style(DIM));
+    console.print(format_args!("{bold}{}{bold:#}\n", found.path.display()))?;
+    let size = found.size.map(|bytes| Size { bytes, exact: global.bytes }.to_string());
+    let rows = [
+        ("records", Some(found.records.to_string())),
+        ("size", size),
+        ("compression", Some(found.compression.to_owned())),
+        ("index", found.index.clone()),
+        ("kind", Some(found.kind.to_owned())),
+    ];
+    for (name, value) in rows {
+        if let Some(value) = value {
+            console.print(format_args!("  {dim}{name:11}{dim:#}  {value}\n"))?;
+        }
+    }
+    keys(found, "  ", console)
+}
+
+/// The first record's keys: of the next ones they may differ.
+fn keys(found: &Found, indent: &str, console: &mut Console) -> Outcome {
+    let Some(first) = &found.first else { return Ok(()) };
+    let dim = console.style(DIM);
+    for (title, rows) in [("first record", &first.context), ("its feature lists", &first.lists)] {
+        if rows.is_empty() {
+            continue;
+        }
+        let width = rows.iter().map(|(key, _)| Key(key).width().min(40)).max().unwrap_or(0);
+        console.print(format_args!("{indent}{dim}{title}{dim:#}\n"))?;
+        for (key, shape) in rows {
+            let pad = width.saturating_sub(Key(key).width());
+            console.print(format_args!("{indent}  {}{:pad$}  {dim}{shape}{dim:#}\n", Key(key), ""))?;
+        }
+    }
+    Ok(())
+}
+
+fn table(all: &[Found], global: &Global, console: &mut Console) -> Outcome {
+    let size = |bytes: Option<u64>| {
+        bytes.map_or(String::new(), |bytes| Size { bytes, exact: global.bytes }.to_string())
+    };
+    // The state of an index, without where it is.
+    let state = |f: &Found| match f.index.as_deref() {
+        Some(state) => state.split([' ', ':']).next().unwrap_or_default().to_owned(),
+        None => "-".to_owned(),
+    };
+    let mut rows = vec![["records", "size", "compression", "index", "kind", "file"].map(str::to_owned)];
+    for f in all {
+        let file = f.path.display().to_string();
+        rows.push([f.records.to_string(), size(f.size), f.compression.into(), state(f), f.kind.into(), file]);
+    }
+    let records: u64 = all.iter().map(|f| f.records).sum();
+    let bytes = all.iter().map(|f| f.size.unwrap_or(0)).sum();
+    let files = format!("{} files", all.len());
+    rows.push([records.to_string(), size(Some(bytes)), String::new(), String::new(), String::new(), files]);
+    let mut widths = [0; 5];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.len());
+        }
+    }
+    let [a, b, c, d, e] = widths;
+    let last = rows.len() - 1;
+    for (k, [records, size, compression, index, kind, file]) in rows.iter().enumerate() {
+        let style = console.style(if k == 0 {
+            DIM
+        } else if k == last {
+            BOLD
+        } else {
+            anstyle::Style::new()
+        });
+        let row = format!("{records:>a$}  {size:>b$}  {compression:c$}  {index:d$}  {kind:e$}  {file}");
+        console.print(format_args!("{style}{row}{style:#}\n"))?;
+    }
+    Ok(())
+}
+
+fn as_json(found: &Found) -> Value {
+    let object = |rows: &[(String, String)]| -> Value {
+        rows.iter()
+            .map(|(key, shape)| (key.clone(), Value::from(shape.as_str())))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    };
+    json!({
+        "file": found.path.to_string_lossy(),
+        "records": found.records,
+        "size": found.size,
+        "compression": found.compression,
+        "index": found.index,
+        "kind": found.kind,
+        "first": found.first.as_ref().map(|keys| object(&keys.context)),
+        "first_lists": found.first.as_ref().filter(|keys| !keys.lists.is_empty()).map(|keys| object(&keys.lists)),
+    })
+}

@@ -1,0 +1,14 @@
+//! One file a verb. A verb asks the library and prints; meaning lives there, not here.
+
+pub(crate) mod cat;
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod digest;
+pub(crate) mod get;
+pub(crate) mod head;
+pub(crate) mod index;
+pub(crate) mod info;
+pub(crate) mod sample;
+pub(crate) mod tail;
+pub(crate) mod unpack;
+pub(crate) mod verify;

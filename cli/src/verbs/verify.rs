@@ -1,0 +1,119 @@
+//! `tfseek verify`: every checksum of every file, several files at once.
+
+use crate::args::{self, Global, KindChoice};
+use crate::bytes::Size;
+use crate::console::Console;
+use crate::exit::{Failure, Outcome};
+use crate::kind::Kind;
+use crate::records::{self, Records};
+use crate::{progress, threads};
+use indicatif::ProgressBar;
+use serde_json::json;
+use std::path::Path;
+use tfseek::Error;
+
+/// What was found in one file.
+struct Found {
+    records: u64,
+    bytes: u64,
+    /// Records that do not decode.
+    malformed: u64,
+    first_malformed: Option<Error>,
+    /// What ended the file.
+    damage: Option<Error>,
+}
+
+pub(crate) fn run(args: &args::Verify, global: &Global, console: &mut Console) -> Outcome {
+    let paths = records::resolve(&args.paths)?;
+    let bar = progress::over(global, "verifying", progress::bytes_of(&paths));
+    let (mut sound, mut records, mut bytes) = (0, 0, 0);
+    let outcome = threads::in_order(
+        paths.len(),
+        args.jobs.jobs,
+        |k| file(&paths[k], args, &bar),
+        |k, found| {
+            records += found.records;
+            bytes += found.bytes;
+            sound += usize::from(found.damage.is_none() && found.malformed == 0);
+            bar.suspend(|| report(&paths[k], found, args, console))
+        },
+    );
+    bar.finish_and_clear();
+    outcome?;
+    if args.json {
+        return Ok(());
+    }
+    let size = Size { bytes, exact: global.bytes };
+    let what = if args.decode { "sound, decoded" } else { "sound" };
+    let files = if paths.len() == 1 { "file" } else { "files" };
+    console.print(format_args!(
+        "{sound} of {} {files} {what}: {records} records, {size} of payload\n",
+        paths.len()
+    ))
+}
+
+fn file(path: &Path, args: &args::Verify, bar: &ProgressBar) -> Found {
+    let mut found = Found { records: 0, bytes: 0, malformed: 0, first_malformed: None, damage: None };
+    // Without decoding there is nothing to guess, and no record to keep for it.
+    let choice = if args.decode { args.kind.kind } else { KindChoice::Raw };
+    found.damage = read(path, choice, &mut found, bar).err();
+    found
+}
+
+fn read(path: &Path, choice: KindChoice, found: &mut Found, bar: &ProgressBar) -> tfseek::Result<()> {
+    let mut records = Records::open(path, choice)?;
+    let plain = records.compression() == "none";
+    let mut told = 0;
+    while let Some(item) = records.next()? {
+        found.records += 1;
+        found.bytes += item.record.payload().len() as u64;
+        let decoded = match item.kind {
+            Kind::Example => item.record.example().validate(),
+            Kind::Sequence => item.record.sequence_example().validate(),
+            Kind::Raw => Ok(()),
+        };
+        if let Err(e) = decoded {
+            found.malformed += 1;
+            found.first_malformed.get_or_insert(e);
+        }
+        let read = records.position();
+        if plain && read.saturating_sub(told) > 1 << 20 {
+            bar.inc(read - told);
+            told = read;
+        }
+    }
+    // The bar counts bytes on disk.
+    let size = std::fs::metadata(path).map_or(0, |m| m.len());
+    bar.inc(size.saturating_sub(told));
+    Ok(())
+}
+
+fn report(path: &Path, found: Found, args: &args::Verify, console: &mut Console) -> Outcome {
+    if args.json {
+        let message = |e: &Error| e.to_string();
+        let line = json!({
+            "file": records::name(path).to_string_lossy(),
+            "ok": found.damage.is_none() && found.malformed == 0,
+            "records": found.records,
+            "payload_bytes": found.bytes,
+            "malformed": found.malformed,
+            "error": found.damage.as_ref().or(found.first_malformed.as_ref()).map(message),
+        });
+        console.print(format_args!("{line}\n"))?;
+    }
+    if let Some(e) = found.first_malformed {
+        console.report(&Failure::Error(e));
+        if found.malformed > 1 {
+            let name = records::name(path);
+            console.note(format_args!(
+                "{}: {} more records do not decode",
+                name.display(),
+                found.malformed - 1
+            ));
+        }
+    }
+    if let Some(e) = found.damage {
+        console.report(&Failure::Error(e));
+    }
+    Ok(())
+}

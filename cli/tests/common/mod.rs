@@ -1,0 +1,140 @@
+//! Small files, and the command run on them.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+use tfseek::writer::WriterOptions;
+use tfseek::{Compression, ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
+
+/// A folder of its own for each test, in which the command runs and keeps its cache.
+pub(crate) struct Folder(TempDir);
+
+/// What a run said.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Folder {
+    pub(crate) fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes records, compressed as the name says.
+    pub(crate) fn shard<P: AsRef<[u8]>>(&self, name: &str, payloads: impl IntoIterator<Item = P>) -> PathBuf {
+        let compression = match name {
+            _ if name.ends_with(".gz") => Compression::Gzip,
+            _ if name.ends_with(".zz") => Compression::Zlib,
+            _ => Compression::None,
+        };
+        let path = self.path(name);
+        let mut writer = WriterOptions::new().compression(compression).create(&path).unwrap();
+        for payload in payloads {
+            writer.write(payload.as_ref()).unwrap();
+        }
+        writer.close().unwrap();
+        path
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tfseek"));
+        command.args(args).current_dir(self.0.path()).stdin(Stdio::null());
+        command
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .env_remove("TFSEEK_INDEX_DIR")
+            .env_remove("NO_COLOR");
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        Ran::of(self.command(args).output().unwrap())
+    }
+
+    /// Runs with these bytes on standard input.
+    pub(crate) fn run_on(&self, stdin: &[u8], args: &[&str]) -> Ran {
+        let mut command = self.command(args);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        let stdin = stdin.to_vec();
+        // The command may stop reading before the end.
+        let feeder = std::thread::spawn(move || drop(pipe.write_all(&stdin)));
+        let output = child.wait_with_output().unwrap();
+        feeder.join().unwrap();
+        Ran::of(output)
+    }
+}
+
+impl Ran {
+    pub(crate) fn of(output: Output) -> Ran {
+        Ran {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// All well, and this was printed.
+    #[track_caller]
+    pub(crate) fn prints(&self, out: &str) {
+        assert_eq!((self.code, self.err.as_str()), (0, ""), "{}", self.out);
+        assert_eq!(self.out, out);
+    }
+
+    /// This code, nothing on stdout, and each of these words in the message.
+    #[track_caller]
+    pub(crate) fn fails(&self, code: i32, words: &[&str]) {
+        assert_eq!((self.code, self.out.as_str()), (code, ""), "{}", self.err);
+        for word in words {
+            assert!(self.err.contains(word), "no {word:?} in {:?}", self.err);
+        }
+    }
+}
+
+pub(crate) fn label(i: i64) -> Vec<u8> {
+    ExampleBuilder::new().int64("label", [i]).encode().unwrap()
+}
+
+pub(crate) fn labels(range: std::ops::Range<i64>) -> Vec<Vec<u8>> {
+    range.map(label).collect()
+}
+
+/// One of each kind of feature, and of what is awkward about them.
+pub(crate) fn rich() -> Vec<u8> {
+    ExampleBuilder::new()
+        .bytes("word", ["goat"])
+        .bytes("größe", ["it's \"ü\"\n".as_bytes(), &[0xff, 0, 1, 2, 3, 4], &[7]])
+        .float("floats", [0.1f32, 1.0, f32::NAN, f32::NEG_INFINITY, 1e-45, 1e16])
+        .int64("many", 0..20i64)
+        .int64("min", [i64::MIN])
+        .int64("no values", [0i64; 0])
+        .none("unset")
+        .encode()
+        .unwrap()
+}
+
+pub(crate) fn sequence() -> Vec<u8> {
+    SequenceExampleBuilder::new()
+        .int64("id", [5])
+        .feature_list("frames", [FeatureBuf::Float(vec![0.5, 2.0]), FeatureBuf::Float(vec![1.5, 3.0])])
+        .feature_list("mixed", [FeatureBuf::Int64(vec![1]), FeatureBuf::None])
+        .feature_list("nothing", [])
+        .encode()
+        .unwrap()
+}
+
+pub(crate) fn damage(path: &Path, at: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at] ^= 1;
+    fs::write(path, bytes).unwrap();
+}

@@ -1,0 +1,200 @@
+//! Records as they are printed, to the byte.
+
+mod common;
+
+use common::*;
+
+#[test]
+fn for_people() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", [rich()]);
+    dir.run(&["head", "a.tfrecord"]).prints(
+        r#"record 0, 184 bytes
+  floats       float[6]   0.1 1.0 NaN -inf 1e-45 1e16
+  größe        bytes[3]   "it's \"ü\"\n" <6 bytes ff0001020304> <07>
+  many         int64[20]  0 1 2 3 4 5 6 7 .. 12 more
+  min          int64      -9223372036854775808
+  "no values"  int64[0]
+  unset        no kind
+  word         bytes      "goat"
+"#,
+    );
+}
+
+#[test]
+fn sequences_for_people() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", [sequence()]);
+    dir.run(&["head", "a.tfrecord"]).prints(
+        "record 0, 90 bytes
+  context
+    id  int64  5
+  feature lists
+    frames   2 steps of float[2]  [0.5 2.0] [1.5 3.0]
+    mixed    2 steps              [1] []
+    nothing  0 steps
+",
+    );
+}
+
+#[test]
+fn what_is_no_example() {
+    let dir = Folder::new();
+    let text = dir.shard("a.tfrecord", ["hello world", "second\x1b[2J", ""]);
+    let event = b"\x09\0\0\0\0\0\0\xf0\x3f\x1a\x0dbrain.Event:2".as_slice();
+    dir.shard("b.tfrecord", [event, event]);
+    dir.run(&["cat", "a.tfrecord"]).prints(
+        "record 0, 11 bytes
+  \"hello world\"
+record 1, 10 bytes
+  <10 bytes 7365636f6e641b5b324a>
+record 2, 0 bytes
+  \"\"
+",
+    );
+    dir.run(&["head", "-n", "1", "b.tfrecord"]).prints(
+        "record 0, 24 bytes
+  <24 bytes 09000000000000f03f1a0d627261696e2e4576656e743a32>
+",
+    );
+    dir.run(&["head", "-n", "1", "-f", "json", "a.tfrecord"])
+        .prints("{\"index\":0,\"payload\":\"hello world\"}\n");
+    dir.run(&["head", "-n", "1", "-f", "json", "b.tfrecord"])
+        .prints("{\"index\":0,\"payload\":{\"base64\":\"CQAAAAAAAPA/Gg1icmFpbi5FdmVudDoy\"}}\n");
+    // The user may know better; then it has to be true.
+    dir.run(&["head", "-n", "1", "--kind", "example", "b.tfrecord"]).prints("record 0, 24 bytes\n");
+    let ran = dir.run(&["head", "--kind", "example", text.to_str().unwrap()]);
+    ran.fails(1, &["a.tfrecord: record 0 at byte 0: "]);
+}
+
+#[test]
+fn one_object_a_line() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", [rich()]);
+    dir.shard("s.tfrecord", [sequence()]);
+    dir.run(&["head", "--format", "json", "a.tfrecord"]).prints(concat!(
+        r#"{"index":0,"features":{"floats":[0.1,1.0,"NaN","-Infinity",1e-45,1e+16],"#,
+        r#""größe":["it's \"ü\"\n",{"base64":"/wABAgME"},"\u0007"],"#,
+        r#""many":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19],"min":[-9223372036854775808],"#,
+        r#""no values":[],"unset":null,"word":["goat"]}}"#,
+        "\n"
+    ));
+    dir.run(&["head", "--format", "json", "s.tfrecord"]).prints(concat!(
+        r#"{"index":0,"context":{"id":[5]},"#,
+        r#""feature_lists":{"frames":[[0.5,2.0],[1.5,3.0]],"mixed":[[1],null],"nothing":[]}}"#,
+        "\n"
+    ));
+    let ran = dir.run(&["head", "--format", "json", "a.tfrecord", "s.tfrecord"]);
+    assert!(ran.out.starts_with(r#"{"file":"a.tfrecord","index":0,"features""#), "{}", ran.out);
+}
+
+/// Printed by `MessageToJson` of protobuf 7.36.2, keys sorted.
+#[test]
+fn as_protobuf_prints_it() {
+    let dir = Folder::new();
+    let payload = tfseek::ExampleBuilder::new()
+        .bytes("ü\u{7f}😀\"", [[0xfbu8, 0xff].as_slice(), b""])
+        .float("f", [0.1f32, f32::NAN, f32::INFINITY, 1e-45, 1e16])
+        .int64("i", [-1i64])
+        .int64("none", [0i64; 0])
+        .none("unset")
+        .encode()
+        .unwrap();
+    dir.shard("a.tfrecord", [payload, Vec::new(), b"\x0a\x00".to_vec()]);
+    // No guess takes a key with a control character for one.
+    dir.run(&["cat", "--format", "proto-json", "--kind", "example", "a.tfrecord"]).prints(
+        r#"{
+  "features": {
+    "feature": {
+      "f": {
+        "floatList": {
+          "value": [
+            0.1,
+            "NaN",
+            "Infinity",
+            1.4013e-45,
+            1e+16
+          ]
+        }
+      },
+      "i": {
+        "int64List": {
+          "value": [
+            "-1"
+          ]
+        }
+      },
+      "none": {
+        "int64List": {}
+      },
+      "unset": {},
+      "\u00fc\u007f\ud83d\ude00\"": {
+        "bytesList": {
+          "value": [
+            "+/8=",
+            ""
+          ]
+        }
+      }
+    }
+  }
+}
+{}
+{
+  "features": {}
+}
+"#,
+    );
+    dir.shard("s.tfrecord", [sequence()]);
+    let ran = dir.run(&["cat", "--format", "proto-json", "s.tfrecord"]);
+    let value: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(value["context"]["feature"]["id"]["int64List"]["value"][0], "5");
+    let lists = &value["featureLists"]["featureList"];
+    assert_eq!(lists["frames"]["feature"][1]["floatList"]["value"][0], 1.5);
+    assert_eq!(lists["mixed"]["feature"][1], serde_json::json!({}));
+    assert_eq!(lists["nothing"], serde_json::json!({}));
+}
+
+#[test]
+fn payloads_as_they_are() {
+    let dir = Folder::new();
+    let path = dir.shard("a.tfrecord", ["one\n", "", "two\n"]);
+    dir.run(&["cat", "-f", "raw", "a.tfrecord"]).prints("one\ntwo\n");
+    let framed = dir.command(&["cat", "-f", "tfrecord", "a.tfrecord"]).output().unwrap();
+    assert_eq!(framed.stdout, std::fs::read(path).unwrap());
+}
+
+#[test]
+fn several_files() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..3));
+    dir.shard("b.tfrecord.gz", labels(10..13));
+    dir.run(&["head", "-n", "1", "--skip", "1", "a.tfrecord", "b.tfrecord.gz"]).prints(
+        "==> a.tfrecord <==
+record 1, 18 bytes
+  label  int64  1
+
+==> b.tfrecord.gz <==
+record 1, 18 bytes
+  label  int64  11
+",
+    );
+    let last = "record 2, 18 bytes\n  label  int64  2\n";
+    dir.run(&["tail", "-n", "1", "a.tfrecord"]).prints(last);
+    assert_eq!(dir.run(&["index", "-q", "a.tfrecord"]).code, 0);
+    dir.run(&["tail", "-n", "1", "a.tfrecord"]).prints(last);
+    dir.run(&["tail", "-n", "1", "b.tfrecord.gz"]).prints("record 2, 18 bytes\n  label  int64  12\n");
+}
+
+#[test]
+fn colours_only_where_wanted() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..1));
+    let escape = |ran: Ran| ran.out.contains('\x1b');
+    assert!(!escape(dir.run(&["head", "a.tfrecord"])));
+    assert!(escape(dir.run(&["head", "--color", "always", "a.tfrecord"])));
+    let no_color = |args: &[&str]| Ran::of(dir.command(args).env("NO_COLOR", "1").output().unwrap());
+    assert!(!escape(no_color(&["head", "a.tfrecord"])));
+    // What is typed goes before what is set.
+    assert!(escape(no_color(&["head", "--color", "always", "a.tfrecord"])));
+}
