@@ -73,7 +73,9 @@ fn random_access(c: &mut Criterion) {
         group.bench_function(BenchmarkId::from_parameter("read/header"), |b| {
             b.iter(|| {
                 let ids = windows.next().unwrap();
-                ids.iter().map(|&i| sum(pread.read(i, &mut buf).unwrap().payload())).fold(0, u64::wrapping_add)
+                ids.iter()
+                    .map(|&i| sum(pread.read(i, &mut buf).unwrap().payload()))
+                    .fold(0, u64::wrapping_add)
             });
         });
         group.finish();

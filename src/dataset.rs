@@ -321,7 +321,9 @@ impl Mapped {
     /// [`ErrorKind::OutOfRange`]; damage at its place; an index that is out of date.
     #[inline]
     pub fn get(&self, i: u64) -> Result<Record<'_>> {
-        self.lend(self.locate(i)?)
+        let (s, k) = self.shard_of(i)?;
+        let inner = &*self.0.0;
+        inner.shards[s].get(k, inner.verify)
     }
 
     #[inline]

@@ -344,6 +344,8 @@ pub enum EncodeError {
     },
     /// The writer was closed.
     Closed,
+    /// An earlier write failed, so what follows cannot be trusted.
+    Failed,
 }
 
 impl Error {
@@ -652,6 +654,7 @@ impl fmt::Display for EncodeError {
             EncodeError::DuplicateKey => f.write_str("the key was given twice"),
             EncodeError::Int64Range { value } => write!(f, "{value} does not fit into an int64"),
             EncodeError::Closed => f.write_str("the writer is closed"),
+            EncodeError::Failed => f.write_str("an earlier write failed, the file is given up"),
         }
     }
 }

@@ -82,6 +82,17 @@ enum Bytes {
     Reopened(State),
 }
 
+impl Bytes {
+    #[inline]
+    fn lent(&self) -> &[u8] {
+        match self {
+            Bytes::Map(map) => map,
+            Bytes::Region(region) => region,
+            Bytes::Kept(_) | Bytes::Reopened(_) => &[],
+        }
+    }
+}
+
 impl Shard {
     /// A shard of `len` records. Opens nothing.
     pub(crate) fn new(path: PathBuf, len: u64, table: Table, door: Door) -> Shard {
@@ -148,16 +159,31 @@ impl Shard {
         opened.index.locate(i).map_err(|e| e.at(At { path: Some(&self.path), record: Some(i), offset: None }))
     }
 
+    /// Record `i`. Only for a shard that [`is_bytes`](Shard::is_bytes).
+    #[inline]
+    pub(crate) fn get(&self, i: u64, verify: Verify) -> Result<Record<'_>> {
+        let opened = self.opened()?;
+        match opened.index.locate(i) {
+            Ok(span) => self.lend_from(opened, i, span, verify),
+            Err(e) => Err(e.at(At { path: Some(&self.path), record: Some(i), offset: None })),
+        }
+    }
+
     #[inline]
     fn at(&self, i: u64, span: Span) -> At<'_> {
         At::new(&self.path, i, span.offset)
     }
 
-    /// Record `i`, from bytes that are there. Only for a shard that [`is_bytes`](Shard::is_bytes).
+    /// Record `i`, which was found at `span`. Only for a shard that [`is_bytes`](Shard::is_bytes).
     #[inline]
     pub(crate) fn lend(&self, i: u64, span: Span, verify: Verify) -> Result<Record<'_>> {
+        self.lend_from(self.opened()?, i, span, verify)
+    }
+
+    #[inline]
+    fn lend_from<'s>(&'s self, opened: &'s Opened, i: u64, span: Span, verify: Verify) -> Result<Record<'s>> {
         let at = self.at(i, span);
-        match whole(self.bytes()?, span).and_then(|bytes| check(bytes, span, verify)) {
+        match whole(opened.bytes.lent(), span).and_then(|bytes| check(bytes, span, verify)) {
             Ok(payload) => Ok(Record::new(payload, at)),
             Err(e) => Err(e.at(at)),
         }
@@ -166,11 +192,7 @@ impl Shard {
     /// The bytes that are there; none for a shard that is read.
     #[inline]
     pub(crate) fn bytes(&self) -> Result<&[u8]> {
-        Ok(match &self.opened()?.bytes {
-            Bytes::Region(region) => region,
-            Bytes::Map(map) => map,
-            Bytes::Kept(_) | Bytes::Reopened(_) => &[],
-        })
+        Ok(self.opened()?.bytes.lent())
     }
 
     /// Reads the bytes `from..to` into `buf`, which is left with just them.

@@ -91,7 +91,14 @@ impl WriterOptions {
             offsets: TableBuilder::offsets(),
             options,
         });
-        Ok(Writer { sink: Some(self.sink(target)), path: Some(path.into()), end: 0, records: 0, index })
+        Ok(Writer {
+            sink: Some(self.sink(target)),
+            failed: false,
+            path: Some(path.into()),
+            end: 0,
+            records: 0,
+            index,
+        })
     }
 
     /// Creates a set of `count` shards `PREFIX-00000-of-00010SUFFIX`, all of which appear when the set is closed.
@@ -147,13 +154,20 @@ const BUFFER: usize = 256 << 10;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Writer {
-    /// `None` once closed.
+    /// `None` once closed, or given up.
     sink: Option<Sink>,
+    failed: bool,
     path: Option<PathBuf>,
     /// Bytes of the record stream.
     end: u64,
     records: u64,
     index: Option<Noted>,
+}
+
+/// A file whose bytes are all there, and its name is not.
+struct Finished {
+    target: Target,
+    compression: Compression,
 }
 
 /// What is noted for the index.
@@ -187,7 +201,7 @@ impl Writer {
     /// Writes into any sink. `options` about files do not matter here.
     pub fn new(sink: impl Write + Send + 'static, options: &WriterOptions) -> Writer {
         let sink = options.sink(Target::Other(Box::new(sink)));
-        Writer { sink: Some(sink), path: None, end: 0, records: 0, index: None }
+        Writer { sink: Some(sink), failed: false, path: None, end: 0, records: 0, index: None }
     }
 
     /// Writes one record.
@@ -201,7 +215,7 @@ impl Writer {
             Some(Sink::Zlib(w)) => put_record(w, payload),
             None => return Err(self.closed()),
         };
-        written.map_err(|e| self.here(e))?;
+        self.done(written)?;
         if let Some(noted) = &mut self.index {
             noted.offsets.push(self.end);
         }
@@ -221,7 +235,7 @@ impl Writer {
             Some(Sink::Zlib(w)) => w.flush(),
             None => return Err(self.closed()),
         };
-        flushed.map_err(|e| self.here(e))
+        self.done(flushed)
     }
 
     /// As [`flush`](Writer::flush), and waits until it is on the disk.
@@ -236,18 +250,43 @@ impl Writer {
             Some(Sink::Zlib(w)) => w.get_ref().get_ref(),
             None => return Err(self.closed()),
         };
-        target.sync().map_err(|e| self.here(e))
+        let synced = target.sync();
+        self.done(synced)
     }
 
     /// Ends the file and gives it its name, then writes its index if one was asked for. Closing again does nothing.
     ///
     /// # Errors
-    /// Those of the sink; an atomic file that could not be ended is gone.
+    /// Those of the sink; [`EncodeError::Failed`] after an earlier one. An atomic file that could not be ended is gone.
     pub fn close(&mut self) -> Result<()> {
-        let Some(sink) = self.sink.take() else { return Ok(()) };
+        match self.finish()? {
+            Some(finished) => self.commit(finished),
+            None => Ok(()),
+        }
+    }
+
+    /// Brings every byte to the disk; the file has no name yet. `None` if it was closed before.
+    fn finish(&mut self) -> Result<Option<Finished>> {
+        if self.failed {
+            return Err(self.placed(EncodeError::Failed.into()));
+        }
+        let Some(sink) = self.sink.take() else { return Ok(None) };
         let compression = sink.compression();
-        let closed = sink.finish().and_then(Target::commit);
-        closed.map_err(|e| self.here(e))?;
+        let target = sink.finish().and_then(|target| {
+            if let Target::Atomic(_) = target {
+                target.sync()?;
+            }
+            Ok(target)
+        });
+        match target {
+            Ok(target) => Ok(Some(Finished { target, compression })),
+            Err(e) => self.done(Err(e)).map(|()| None),
+        }
+    }
+
+    fn commit(&mut self, Finished { target, compression }: Finished) -> Result<()> {
+        let committed = target.commit();
+        self.done(committed)?;
         match self.index.take() {
             Some(Noted { path, offsets, options }) => {
                 index::sidecar_for_written(&path, compression, offsets, self.end, &options).map(drop)
@@ -267,11 +306,16 @@ impl Writer {
     }
 
     fn closed(&self) -> Error {
-        self.placed(EncodeError::Closed.into())
+        self.placed(if self.failed { EncodeError::Failed } else { EncodeError::Closed }.into())
     }
 
-    fn here(&self, e: io::Error) -> Error {
-        self.placed(e.into())
+    /// After an error a record may be there in part, and nothing must follow it: the file is given up.
+    fn done(&mut self, written: io::Result<()>) -> Result<()> {
+        written.map_err(|e| {
+            self.sink = None;
+            self.failed = true;
+            self.placed(e.into())
+        })
     }
 
     #[cold]
@@ -372,12 +416,19 @@ impl ShardedWriter {
         self.shards.get_mut(s).ok_or(ErrorKind::OutOfRange { i: s as u64, len })?.write(payload)
     }
 
-    /// Ends all shards, in order. Until then none of an atomic set is there.
+    /// Ends all shards, then gives them their names: a disk that is full leaves none of an atomic set. Closing again does
+    /// nothing.
     ///
     /// # Errors
-    /// The first shard's that fails; the shards behind it do not appear.
+    /// The first shard's that fails. If that is a rename, the shards before it have their names already.
     pub fn close(&mut self) -> Result<()> {
-        self.shards.iter_mut().try_for_each(Writer::close)
+        let finished = self.shards.iter_mut().map(Writer::finish).collect::<Result<Vec<_>>>()?;
+        for (shard, finished) in self.shards.iter_mut().zip(finished) {
+            if let Some(finished) = finished {
+                shard.commit(finished)?;
+            }
+        }
+        Ok(())
     }
 
     /// Number of shards.

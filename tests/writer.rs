@@ -178,3 +178,25 @@ fn an_index_on_the_way_is_the_one_that_a_scan_builds() {
         assert_eq!(ds.index(0).unwrap().locate(i).unwrap(), scanned.index(0).unwrap().locate(i).unwrap());
     }
 }
+
+#[test]
+fn after_a_failed_write_the_file_is_given_up() {
+    struct Full(usize);
+    impl Write for Full {
+        fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
+            self.0 = self.0.checked_sub(buf.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+            Ok(buf.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut writer = Writer::new(Full(100), &WriterOptions::new());
+    writer.write(&[0; 50]).unwrap();
+    writer.flush().unwrap();
+    writer.write(&[0; 50]).unwrap();
+    assert!(writer.flush().unwrap_err().is_io());
+    for e in [writer.write(b"x").unwrap_err(), writer.flush().unwrap_err(), writer.close().unwrap_err()] {
+        assert!(matches!(e.kind(), ErrorKind::Encode(EncodeError::Failed)), "{e}");
+    }
+}

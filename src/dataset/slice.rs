@@ -108,8 +108,7 @@ impl<'a> Iterator for SliceIter<'a> {
             self.to = self.from + inner.shards[shard].len();
         }
         let shard = &inner.shards[self.shard];
-        let k = i - self.from;
-        Some(shard.locate(k).and_then(|span| shard.lend(k, span, inner.verify)))
+        Some(shard.get(i - self.from, inner.verify))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -202,5 +202,5 @@ fn read_section(file: &File, at: u64, s: &Section) -> Result<Region> {
     bytes.try_reserve_exact(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
     bytes.resize(len, 0);
     file.read_exact_at(&mut bytes, at.saturating_add(s.offset))?;
-    Ok(Region::new(bytes))
+    Ok(Region::from(bytes))
 }

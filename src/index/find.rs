@@ -188,13 +188,13 @@ fn open(file: &File, path: &Path, options: &IndexOptions) -> Result<Core, String
     if len > SMALL
         && let Some(promise) = options.may_map
     {
-        return Core::from_bytes(Region::new(Map::open(file, promise).map_err(io)?), len);
+        return Core::from_bytes(Map::open(file, promise).map_err(io)?.into(), len);
     }
     let want = if len > SMALL { MAX_PREFIX as u64 } else { len };
     let mut bytes = vec![0; want as usize];
     file.read_exact_at(&mut bytes, 0).map_err(io)?;
     if len <= SMALL {
-        return Core::from_bytes(Region::new(bytes), len);
+        return Core::from_bytes(Region::from(bytes), len);
     }
     let head: [u8; HEADER_LEN] = *bytes.first_chunk().ok_or("shorter than a header")?;
     Core::lazy(&bytes, len, Origin::Path { path: path.into(), head: Box::new(head) })

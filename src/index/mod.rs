@@ -294,7 +294,7 @@ mod tests {
             let core = Core::new(header, table(TableBuilder::offsets(), &values), None, None);
             let mut bytes = Vec::new();
             core.write_to(&mut bytes).unwrap();
-            let index = Index::from_sidecar(Region::new(bytes)).unwrap();
+            let index = Index::from_sidecar(Region::from(bytes)).unwrap();
             let e = index.verify().unwrap_err();
             assert!(matches!(e.kind(), ErrorKind::Index(IndexError::CorruptBlock { .. })), "{values:?}: {e}");
             for i in 0..2 {

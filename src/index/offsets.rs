@@ -25,96 +25,88 @@ pub(crate) const BLOCK_ENTRY: usize = 8 + 4 + 4;
 pub(crate) struct TableBuilder {
     bases: Vec<u64>,
     rel: Rel,
+    len: u64,
     /// Whether a block's base is its first value, or 0.
     relative: bool,
 }
 
-/// As on disk: the numbers are little-endian whatever the machine.
+/// As on disk.
 #[derive(Debug)]
-enum Rel {
-    Narrow(Vec<u32>),
-    Wide(Vec<u64>),
+struct Rel {
+    bytes: Vec<u8>,
+    wide: bool,
 }
 
 impl TableBuilder {
     /// A table of offsets, which must be fed in ascending order.
     pub(crate) fn offsets() -> TableBuilder {
-        TableBuilder { bases: Vec::new(), rel: Rel::Narrow(Vec::new()), relative: true }
+        TableBuilder {
+            bases: Vec::new(),
+            rel: Rel { bytes: Vec::new(), wide: false },
+            len: 0,
+            relative: true,
+        }
     }
 
-    /// A table of lengths, in any order: what an index of a damaged shard has besides.
-    #[allow(dead_code, reason = "read already; salvage will write it")]
+    /// A table of lengths, in any order. Nothing but the tests skips damage yet.
+    #[cfg(test)]
     pub(crate) fn lengths() -> TableBuilder {
         TableBuilder { relative: false, ..TableBuilder::offsets() }
     }
 
     pub(crate) fn len(&self) -> u64 {
-        match &self.rel {
-            Rel::Narrow(rel) => rel.len() as u64,
-            Rel::Wide(rel) => rel.len() as u64,
-        }
+        self.len
     }
 
     #[inline]
     pub(crate) fn push(&mut self, value: u64) {
-        match &mut self.rel {
-            Rel::Narrow(rel) => {
-                if (rel.len() as u64).is_multiple_of(BLOCK) {
-                    self.bases.push(if self.relative { value } else { 0 });
-                }
-                let base = self.bases.last().copied().unwrap_or_default();
-                match u32::try_from(value.wrapping_sub(base)) {
-                    Ok(d) => rel.push(d.to_le()),
-                    Err(_) => self.push_wide(value),
-                }
+        if self.rel.wide {
+            return self.push_wide(value);
+        }
+        if self.len.is_multiple_of(BLOCK) {
+            self.bases.push(if self.relative { value } else { 0 });
+        }
+        let base = self.bases.last().copied().unwrap_or_default();
+        match u32::try_from(value.wrapping_sub(base)) {
+            Ok(rel) => {
+                self.rel.bytes.extend_from_slice(&rel.to_le_bytes());
+                self.len += 1;
             }
-            Rel::Wide(_) => self.push_wide(value),
+            Err(_) => self.push_wide(value),
         }
     }
 
     /// One block that spans 4 GiB makes the whole table wide: then most records are large, and the table is small.
     #[cold]
     fn push_wide(&mut self, value: u64) {
-        if let Rel::Narrow(rel) = &self.rel {
-            let absolute = |(i, d): (usize, &u32)| {
+        if !self.rel.wide {
+            let absolute = |(i, rel): (usize, &[u8; 4])| {
                 let base = self.bases.get(i >> BLOCK_BITS).copied().unwrap_or_default();
-                (base + u64::from(u32::from_le(*d))).to_le()
+                (base + u64::from(u32::from_le_bytes(*rel))).to_le_bytes()
             };
-            self.rel = Rel::Wide(rel.iter().enumerate().map(absolute).collect());
+            let bytes = self.rel.bytes.as_chunks().0.iter().enumerate().flat_map(absolute).collect();
+            self.rel = Rel { bytes, wide: true };
         }
-        if let Rel::Wide(rel) = &mut self.rel {
-            rel.push(value.to_le());
-        }
+        self.rel.bytes.extend_from_slice(&value.to_le_bytes());
+        self.len += 1;
     }
 
     /// Takes the crcs; the values stay where they are.
     pub(crate) fn finish(mut self) -> Table {
-        let m = self.len();
-        if let Rel::Wide(_) = self.rel {
+        let (m, wide) = (self.len, self.rel.wide);
+        if wide {
             self.bases = vec![0; m.div_ceil(BLOCK) as usize];
         }
-        let width = match self.rel {
-            Rel::Narrow(_) => 4,
-            Rel::Wide(_) => 8,
-        };
-        let rel = Region::new(self.rel);
+        let width = if wide { 8 } else { 4 };
         let mut blocks = Vec::with_capacity(self.bases.len() * BLOCK_ENTRY);
-        for (base, rel) in self.bases.iter().zip(rel.chunks(width << BLOCK_BITS)) {
+        for (base, rel) in self.bases.iter().zip(self.rel.bytes.chunks(width << BLOCK_BITS)) {
             let base = base.to_le_bytes();
             blocks.extend(base);
             blocks.extend(crc32c_append(crc32c(&base), rel).to_le_bytes());
             blocks.extend([0; 4]);
         }
-        Table { m, wide: width == 8, blocks: Region::new(blocks), rel, checked: None, ends: Ends::default() }
-    }
-}
-
-impl AsRef<[u8]> for Rel {
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            Rel::Narrow(rel) => bytemuck::cast_slice(rel),
-            Rel::Wide(rel) => bytemuck::cast_slice(rel),
-        }
+        let bytes = Bytes::Own { blocks, rel: self.rel.bytes };
+        Table { m, wide, bytes, checked: None, ends: Ends::default() }
     }
 }
 
@@ -123,12 +115,18 @@ impl AsRef<[u8]> for Rel {
 pub(crate) struct Table {
     m: u64,
     wide: bool,
-    blocks: Region,
-    rel: Region,
+    bytes: Bytes,
     /// A bit a block whose crc was found right; `None` for a table that never left this process.
     checked: Option<Box<[AtomicU64]>>,
     /// What the first and the last value must be; looked at when their blocks are checked.
     ends: Ends,
+}
+
+/// The block table and the rel entries.
+#[derive(Debug)]
+enum Bytes {
+    Own { blocks: Vec<u8>, rel: Vec<u8> },
+    Section { all: Region, split: usize },
 }
 
 /// The first and the last value of a table, where they are known.
@@ -159,8 +157,7 @@ impl Table {
         Some(Table {
             m,
             wide: param == 8,
-            blocks: section.slice(0..split)?,
-            rel: section.slice(split..end)?,
+            bytes: Bytes::Section { all: section.clone(), split },
             checked: Some(checked),
             ends,
         })
@@ -172,42 +169,70 @@ impl Table {
 
     /// The two parts of the section, in their order on disk.
     pub(crate) fn parts(&self) -> [&[u8]; 2] {
-        [&self.blocks, &self.rel]
+        let (blocks, rel) = self.slices();
+        [blocks, rel]
+    }
+
+    #[inline]
+    fn slices(&self) -> (&[u8], &[u8]) {
+        match &self.bytes {
+            Bytes::Own { blocks, rel } => (blocks, rel),
+            Bytes::Section { all, split } => all.split_at_checked(*split).unwrap_or_default(),
+        }
     }
 
     pub(crate) fn section_len(&self) -> u64 {
-        (self.blocks.len() + self.rel.len()) as u64
+        self.parts().iter().map(|part| part.len() as u64).sum()
     }
 
     /// Value `i`.
     #[inline]
     pub(crate) fn get(&self, i: u64) -> Result<u64, BadBlock> {
-        self.value(&self.blocks, &self.rel, i)
+        let (blocks, rel) = self.slices();
+        self.value(blocks, rel, i)
     }
 
     /// Values `i` and `i + 1`.
     #[inline]
     pub(crate) fn pair(&self, i: u64) -> Result<(u64, u64), BadBlock> {
-        let (blocks, rel): (&[u8], &[u8]) = (&self.blocks, &self.rel);
-        let value = self.value(blocks, rel, i)?;
-        // In the same block, which was checked just now, but for one in 1024.
-        let next = if (i + 1).is_multiple_of(BLOCK) {
-            self.value(blocks, rel, i + 1)?
-        } else {
-            self.raw(blocks, rel, i + 1)?
-        };
-        Ok((value, next))
+        let (blocks, rel) = self.slices();
+        let block = i >> BLOCK_BITS;
+        // A narrow table, and both in one block that was checked: all but one in 1024.
+        if !self.wide && !(i + 1).is_multiple_of(BLOCK) && self.is_checked(block) {
+            let base = field::<8>(blocks, block as usize * BLOCK_ENTRY).map(u64::from_le_bytes);
+            let both = field::<8>(rel, i as usize * 4).map(u64::from_le_bytes);
+            if let (Some(base), Some(both)) = (base, both)
+                && let Some(value) = base.checked_add(both & 0xffff_ffff)
+                && let Some(next) = base.checked_add(both >> 32)
+            {
+                return Ok((value, next));
+            }
+        }
+        self.pair_apart(i)
+    }
+
+    #[cold]
+    fn pair_apart(&self, i: u64) -> Result<(u64, u64), BadBlock> {
+        let (blocks, rel) = self.slices();
+        Ok((self.value(blocks, rel, i)?, self.value(blocks, rel, i + 1)?))
+    }
+
+    /// Whether a block's crc was found right, or needs no look.
+    #[inline]
+    fn is_checked(&self, block: u64) -> bool {
+        match &self.checked {
+            Some(bits) => {
+                bits.get((block >> 6) as usize).is_some_and(|w| w.load(Relaxed) >> (block & 63) & 1 == 1)
+            }
+            None => true,
+        }
     }
 
     #[inline(always)]
     fn value(&self, blocks: &[u8], rel: &[u8], i: u64) -> Result<u64, BadBlock> {
         let block = i >> BLOCK_BITS;
-        if let Some(checked) = &self.checked {
-            let bit =
-                checked.get((block >> 6) as usize).map_or(0, |word| word.load(Relaxed) >> (block & 63) & 1);
-            if bit == 0 {
-                self.check(block)?;
-            }
+        if !self.is_checked(block) {
+            self.check(block)?;
         }
         self.raw(blocks, rel, i)
     }
@@ -237,17 +262,16 @@ impl Table {
         let width = usize::from(self.param());
         let start = (block as usize) << BLOCK_BITS;
         let end = (start + BLOCK as usize).min(self.m as usize);
-        let entry = field::<BLOCK_ENTRY>(&self.blocks, block as usize * BLOCK_ENTRY);
-        let (Some(entry), Some(rel)) = (entry, self.rel.get(start * width..end * width)) else {
+        let (blocks, all) = self.slices();
+        let entry = field::<BLOCK_ENTRY>(blocks, block as usize * BLOCK_ENTRY);
+        let (Some(entry), Some(rel)) = (entry, all.get(start * width..end * width)) else {
             return Err(BadBlock { block, reason: "the table ends before it" });
         };
         let stored = u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]);
         if crc32c_append(crc32c(&entry[..8]), rel) != stored {
             return Err(BadBlock { block, reason: "its crc32c does not hold" });
         }
-        let holds = |i: u64, want: Option<u64>| {
-            want.is_none_or(|want| self.raw(&self.blocks, &self.rel, i) == Ok(want))
-        };
+        let holds = |i: u64, want: Option<u64>| want.is_none_or(|want| self.raw(blocks, all, i) == Ok(want));
         if block == 0 && !holds(0, self.ends.first) {
             return Err(BadBlock { block, reason: "the first entry is not 0" });
         }
@@ -278,7 +302,7 @@ mod tests {
 
     fn reopen(table: &Table) -> Table {
         let bytes: Vec<u8> = table.parts().concat();
-        Table::open(&Region::new(bytes), table.m, table.param(), Ends::default()).unwrap()
+        Table::open(&Region::from(bytes), table.m, table.param(), Ends::default()).unwrap()
     }
 
     fn build(values: impl IntoIterator<Item = u64>) -> Table {

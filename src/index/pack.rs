@@ -56,12 +56,12 @@ impl Pack {
         let file = File::open(path)?;
         let len = file.size()?;
         let source = match options.may_map {
-            Some(promise) if len > SMALL => Source::Bytes(Region::new(Map::open(&file, promise)?)),
+            Some(promise) if len > SMALL => Source::Bytes(Map::open(&file, promise)?.into()),
             _ if len > SMALL => Source::File(Arc::new(file)),
             _ => {
                 let mut bytes = vec![0; len as usize];
                 file.read_exact_at(&mut bytes, 0)?;
-                Source::Bytes(Region::new(bytes))
+                Source::Bytes(Region::from(bytes))
             }
         };
         let pack = Pack::decode(path, source, len).map_err(refused)??;
@@ -232,7 +232,7 @@ impl Source {
                 bytes.try_reserve_exact(len).map_err(io::Error::other)?;
                 bytes.resize(len, 0);
                 file.read_exact_at(&mut bytes, at)?;
-                Ok(Region::new(bytes))
+                Ok(Region::from(bytes))
             }
         }
     }

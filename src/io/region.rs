@@ -1,5 +1,6 @@
 //! Bytes with an owner.
 
+use super::Map;
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -8,15 +9,23 @@ use std::sync::Arc;
 /// the price of a counter.
 #[derive(Clone)]
 pub struct Region {
-    owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    owner: Owner,
     range: Range<usize>,
+}
+
+/// Maps and vectors by name, so that a look at them is no call through a table.
+#[derive(Clone)]
+enum Owner {
+    Map(Arc<Map>),
+    Vec(Arc<Vec<u8>>),
+    Other(Arc<dyn AsRef<[u8]> + Send + Sync>),
 }
 
 impl Region {
     /// All bytes of `owner`, which must give the same bytes at each call.
     pub fn new(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Region {
         let range = 0..owner.as_ref().len();
-        Region { owner: Arc::new(owner), range }
+        Region { owner: Owner::Other(Arc::new(owner)), range }
     }
 
     /// A part of this region, with the same owner; `None` if `range` does not lie inside.
@@ -24,7 +33,19 @@ impl Region {
         let start = self.range.start.checked_add(range.start)?;
         let end = self.range.start.checked_add(range.end)?;
         (start <= end && end <= self.range.end)
-            .then(|| Region { owner: Arc::clone(&self.owner), range: start..end })
+            .then(|| Region { owner: self.owner.clone(), range: start..end })
+    }
+}
+
+impl From<Vec<u8>> for Region {
+    fn from(bytes: Vec<u8>) -> Region {
+        Region { range: 0..bytes.len(), owner: Owner::Vec(Arc::new(bytes)) }
+    }
+}
+
+impl From<Map> for Region {
+    fn from(map: Map) -> Region {
+        Region { range: 0..map.len(), owner: Owner::Map(Arc::new(map)) }
     }
 }
 
@@ -33,8 +54,13 @@ impl Deref for Region {
 
     #[inline]
     fn deref(&self) -> &[u8] {
+        let all: &[u8] = match &self.owner {
+            Owner::Map(map) => map,
+            Owner::Vec(bytes) => bytes,
+            Owner::Other(owner) => (**owner).as_ref(),
+        };
         // Empty if the owner broke its promise: an error later on, and never a panic here.
-        (*self.owner).as_ref().get(self.range.clone()).unwrap_or_default()
+        all.get(self.range.clone()).unwrap_or_default()
     }
 }
 
@@ -57,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_slice_keeps_its_owner_and_its_bounds() {
-        let part = Region::new(b"abcdef".to_vec()).slice(1..5).unwrap();
+        let part = Region::from(b"abcdef".to_vec()).slice(1..5).unwrap();
         assert_eq!(&*part, b"bcde");
         assert_eq!(&*part.slice(1..3).unwrap(), b"cd");
         assert!(part.slice(0..5).is_none());
