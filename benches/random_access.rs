@@ -32,6 +32,7 @@ fn random_access(c: &mut Criterion) {
         let promise = unsafe { Promise::new() };
         let map = Map::open(&File::open(&path).unwrap(), promise).unwrap();
         map.populate(0..map.len()).unwrap();
+        // SAFETY: as above.
         let open = |verify| unsafe { options.clone().verify(verify).open_mapped(&path) }.unwrap();
         let (header, payload) = (open(Verify::Header), open(Verify::Payload));
         let pread = options.clone().verify(Verify::Header).open(&path).unwrap();

@@ -1,5 +1,7 @@
 //! Random access to the TFRecord files you already have.
 
+#[cfg(doctest)]
+mod compile_fail;
 pub mod crc;
 pub mod dataset;
 pub mod error;

@@ -1,10 +1,13 @@
 //! Seeded data for the benches. It lies under the build folder, and is made once.
 #![allow(dead_code, reason = "each bench uses its part")]
 
+use criterion::Criterion;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tfseek::frame::put_record;
+use tfseek::{ExampleBuilder, FeatureBuf, KeyOrder};
 
 /// SplitMix64 (Steele, Lea, Flood 2014): small, and the same on every machine.
 pub(crate) struct Rng(pub(crate) u64);
@@ -21,6 +24,15 @@ impl Rng {
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }
+}
+
+/// Short enough for a whole bench to take a minute or two.
+pub(crate) fn short() -> Criterion {
+    Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_millis(1500))
+        .configure_from_args()
 }
 
 /// A record's length: `mean`, give or take a half.
@@ -64,4 +76,27 @@ pub(crate) fn file(name: &str, make: impl FnOnce(&mut BufWriter<File>)) -> PathB
 /// A shard of records of `mean` bytes.
 pub(crate) fn shard(total: u64, mean: u64) -> PathBuf {
     file(&format!("{mean}-{total}.tfrecord"), |w| write_records(w, total, mean, &mut Rng(mean)))
+}
+
+/// An Example of `n` features: bytes, float and int64 in turn, keys of 17 bytes, about 45 bytes a feature.
+pub(crate) fn example(rng: &mut Rng, n: usize) -> Vec<u8> {
+    let mut builder = ExampleBuilder::new();
+    builder.key_order(KeyOrder::Given);
+    for k in 0..n {
+        let feature = match k % 3 {
+            0 => {
+                let len = 12 + rng.below(8);
+                FeatureBuf::Bytes(vec![(0..len).map(|_| rng.next() as u8).collect()])
+            }
+            1 => FeatureBuf::Float((0..4).map(|_| rng.below(1000) as f32).collect()),
+            _ => FeatureBuf::Int64((0..6).map(|_| rng.below(50_000) as i64).collect()),
+        };
+        builder.feature(key(k), feature);
+    }
+    builder.encode().unwrap()
+}
+
+/// The key of feature `k`.
+pub(crate) fn key(k: usize) -> String {
+    format!("feature/key/{k:05}")
 }

@@ -1,0 +1,353 @@
+//! What must hold for any bytes at all: the views say what the naive twins say. Each function panics if not.
+
+use super::twin::{self, Bad, Frame, Key, Rules};
+use std::collections::BTreeMap;
+use tfseek::error::FeatureError;
+use tfseek::frame::{self, Frames};
+use tfseek::{BytesList, Error, ErrorKind, Example, Feature, FeatureList, FloatList, Int64List};
+use tfseek::{Result, SequenceExample};
+
+/// Keys to ask for besides those that are there.
+const ABSENT: &[&str] = &["", "a", "no such key"];
+
+/// `Example` means what the twin says, both with unknown fields in map entries refused and ignored.
+pub fn example(payload: &[u8]) {
+    for lenient in [false, true] {
+        let view = Example::new(payload).with_lenient_map_entries(lenient);
+        let rules = Rules { lenient, only: None };
+        let want = twin::example(payload, rules);
+        features(view, &want, rules);
+        assert_eq!(ok(view.validate(), payload).is_some(), want.is_ok(), "validate");
+        print(&view, payload);
+    }
+}
+
+/// `SequenceExample` means what the twin says.
+pub fn sequence(payload: &[u8]) {
+    for lenient in [false, true] {
+        let view = SequenceExample::new(payload).with_lenient_map_entries(lenient);
+        let rules = Rules { lenient, only: None };
+        let context = twin::example(payload, rules);
+        let lists = twin::feature_lists(payload, rules);
+        features(view.context(), &context, rules);
+        assert_eq!(
+            ok(view.validate(), payload).is_some(),
+            context.is_ok() && lists.is_ok() && twin::sequence(payload, rules).is_ok(),
+            "validate"
+        );
+
+        let entries = collect(view.feature_lists(), payload);
+        assert_eq!(entries.is_some(), lists.is_ok(), "feature_lists");
+        if let (Some(entries), Ok(lists)) = (&entries, &lists) {
+            assert_eq!(entries.len(), lists.entries.len());
+            for ((key, view), (want_key, want)) in entries.iter().zip(&lists.entries) {
+                assert_eq!(key.as_bytes(), want_key);
+                feature_list(*view, want);
+            }
+        }
+        for key in keys(&lists) {
+            let want =
+                lazy(&lists, &key, |only| twin::feature_lists(payload, Rules { only: Some(only), ..rules }));
+            let found = ok(view.feature_list(&key), payload);
+            assert_eq!(found.is_some(), want.is_ok(), "feature_list {key:?}");
+            if let (Some(found), Ok(want)) = (found, want) {
+                assert_eq!(found.is_some(), want.is_some(), "feature_list {key:?}");
+                if let (Some(found), Some(want)) = (found, want) {
+                    feature_list(found, &want);
+                }
+            }
+        }
+        print(&view, payload);
+    }
+}
+
+fn features(view: Example<'_>, want: &twin::Result<twin::Map<twin::Feature>>, rules: Rules<'_>) {
+    let payload = view.payload();
+    let entries = collect(view.entries(), payload);
+    assert_eq!(entries.is_some(), want.is_ok(), "entries");
+    if let (Some(entries), Ok(want)) = (&entries, want) {
+        assert_eq!(entries.len(), want.entries.len());
+        for ((key, view), (want_key, want)) in entries.iter().zip(&want.entries) {
+            assert_eq!(key.as_bytes(), want_key);
+            feature(*view, want);
+        }
+    }
+
+    let all = ok(view.features(), payload);
+    assert_eq!(all.is_some(), want.is_ok(), "features");
+    if let (Some(all), Ok(want)) = (&all, want) {
+        assert_eq!(all.len(), want.map.len());
+        for (&(key, view), (want_key, want)) in all.iter().zip(&want.map) {
+            assert_eq!(key.as_bytes(), want_key);
+            feature(view, want);
+            feature(all.get(key).unwrap(), want);
+        }
+        for key in ABSENT {
+            assert_eq!(all.get(key).is_some(), want.map.contains_key(key.as_bytes()));
+        }
+        print(all, payload);
+    }
+
+    for key in keys(want) {
+        let want = lazy(want, &key, |only| twin::example(payload, Rules { only: Some(only), ..rules }));
+        let found = ok(view.get(&key), payload);
+        assert_eq!(found.is_some(), want.is_ok(), "get {key:?}");
+        if let (Some(found), Ok(want)) = (found, want) {
+            assert_eq!(found.is_some(), want.is_some(), "get {key:?}");
+            if let (Some(found), Some(want)) = (found, &want) {
+                feature(found, want);
+            }
+            typed(view, &key, want.as_ref());
+        }
+    }
+}
+
+/// What a look-up of one key has to give, R4: where the whole payload is well-formed, what the whole payload means;
+/// else what a walk finds that decodes values of this key only. The rule would let it also fail; ours is exact.
+fn lazy<V: Clone + PartialEq + std::fmt::Debug>(
+    whole: &twin::Result<twin::Map<V>>,
+    key: &str,
+    walk: impl Fn(&[u8]) -> twin::Result<twin::Map<V>>,
+) -> twin::Result<Option<V>> {
+    let lazy = walk(key.as_bytes()).map(|map| map.map.get(key.as_bytes()).cloned());
+    if let Ok(whole) = whole {
+        // Laziness never changes an answer: this is about the twin alone.
+        assert_eq!(lazy, Ok(whole.map.get(key.as_bytes()).cloned()));
+    }
+    lazy
+}
+
+fn keys<V>(map: &twin::Result<twin::Map<V>>) -> Vec<String> {
+    // Not all of very many: each costs two walks.
+    let there = map.iter().flat_map(|map| map.map.keys()).take(12);
+    let mut keys: Vec<_> = there.map(|key| String::from_utf8(key.clone()).unwrap()).collect();
+    keys.extend(ABSENT.iter().map(|&key| key.to_owned()));
+    keys
+}
+
+fn typed(view: Example<'_>, key: &str, want: Option<&twin::Feature>) {
+    let expect = |expected: &'static str| match want {
+        None => Some(FeatureError::Missing { expected }),
+        Some(twin::Feature::None) => Some(FeatureError::NoKind { expected }),
+        Some(of) => match kind(of) {
+            found if found == expected => None,
+            found => Some(FeatureError::WrongKind { expected, found }),
+        },
+    };
+    fn error<T>(result: Result<T>, key: &str) -> Option<FeatureError> {
+        let e = result.err()?;
+        assert_eq!(e.place().feature.as_deref(), Some(&*key.as_bytes().escape_ascii().to_string()));
+        match e.kind() {
+            ErrorKind::Feature(e) => Some(*e),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(error(view.int64(key), key), expect("int64"));
+    assert_eq!(error(view.float(key), key), expect("float"));
+    assert_eq!(error(view.bytes(key), key), expect("bytes"));
+}
+
+fn kind(feature: &twin::Feature) -> &'static str {
+    match feature {
+        twin::Feature::None => "none",
+        twin::Feature::Bytes(_) => "bytes",
+        twin::Feature::Float(_) => "float",
+        twin::Feature::Int64(_) => "int64",
+    }
+}
+
+/// Printing never panics. One payload in eight: it costs as much as all the rest.
+fn print(view: &dyn std::fmt::Debug, payload: &[u8]) {
+    if payload.len().is_multiple_of(8) {
+        assert!(!format!("{view:?}").is_empty());
+    }
+}
+
+/// All entries, or none if there is an error, which must then be the last item.
+fn collect<T>(mut entries: impl Iterator<Item = Result<T>>, payload: &[u8]) -> Option<Vec<T>> {
+    let mut all = Vec::new();
+    while let Some(entry) = entries.next() {
+        match ok(entry, payload) {
+            Some(entry) => all.push(entry),
+            None => {
+                assert!(entries.next().is_none(), "an item after an error");
+                return None;
+            }
+        }
+    }
+    assert!(entries.next().is_none());
+    Some(all)
+}
+
+/// The value, or `None` for an error of the kind that bytes may cause.
+fn ok<T>(result: Result<T>, payload: &[u8]) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(e) => {
+            wire_error(&e, payload);
+            None
+        }
+    }
+}
+
+fn wire_error(e: &Error, payload: &[u8]) {
+    assert!(e.is_data() && !e.is_io());
+    match e.kind() {
+        ErrorKind::Wire(wire) => assert!(wire.offset <= payload.len(), "{e}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(!e.to_string().is_empty());
+}
+
+pub fn feature(view: Feature<'_>, want: &twin::Feature) {
+    match (view, want) {
+        (Feature::None, twin::Feature::None) => assert_eq!((view.len(), view.kind()), (0, None)),
+        (Feature::Int64(list), twin::Feature::Int64(want)) => int64(list, want),
+        (Feature::Float(list), twin::Feature::Float(want)) => float(list, want),
+        (Feature::Bytes(list), twin::Feature::Bytes(want)) => bytes(list, want),
+        _ => panic!("{view:?} and {want:?}"),
+    }
+    if let Some(of) = view.kind() {
+        assert_eq!(of.name(), kind(want));
+    }
+}
+
+fn feature_list(view: FeatureList<'_>, want: &[twin::Feature]) {
+    assert_eq!((view.len(), view.is_empty()), (want.len(), want.is_empty()));
+    let mut steps = view.iter();
+    for (k, want) in want.iter().enumerate() {
+        assert_eq!(steps.len(), view.len() - k);
+        feature(steps.next().unwrap(), want);
+    }
+    assert!(steps.next().is_none() && steps.next().is_none());
+    for k in some_of(want.len()) {
+        match (view.get(k), want.get(k)) {
+            (Some(step), Some(want)) => feature(step, want),
+            (None, None) => {}
+            (step, want) => panic!("{step:?} and {want:?}"),
+        }
+    }
+    assert_eq!(view.first().is_some(), !want.is_empty());
+}
+
+/// Indices at which to look: `get` is linear where it has to be.
+fn some_of(len: usize) -> impl Iterator<Item = usize> {
+    let far = [len / 2, len.saturating_sub(2), len.saturating_sub(1), len, len + 1, usize::MAX];
+    (0..len.min(20)).chain(far)
+}
+
+/// Iteration, to the end and beyond it, with an exact size at each step.
+fn iter<T: PartialEq + std::fmt::Debug>(mut view: impl ExactSizeIterator<Item = T>, want: &[T]) {
+    for (k, want_value) in want.iter().enumerate() {
+        assert_eq!(view.size_hint(), (want.len() - k, Some(want.len() - k)));
+        assert_eq!(view.next().as_ref(), Some(want_value));
+    }
+    assert_eq!(view.size_hint(), (0, Some(0)));
+    assert!(view.next().is_none() && view.next().is_none());
+}
+
+fn wrong_len(result: Result<()>, list: usize, buf: usize) {
+    match result.unwrap_err().kind() {
+        ErrorKind::WrongLen { expected, found } => assert_eq!((*expected, *found), (list, buf)),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn int64(list: Int64List<'_>, want: &[i64]) {
+    assert_eq!((list.len(), list.is_empty()), (want.len(), want.is_empty()));
+    iter(list.iter(), want);
+    iter(list.into_iter(), want);
+    assert_eq!((list.first(), list.to_vec().as_slice()), (want.first().copied(), want));
+    for k in some_of(want.len()) {
+        assert_eq!(list.get(k), want.get(k).copied());
+    }
+    let mut buf = vec![-7; want.len()];
+    list.decode_into(&mut buf).unwrap();
+    assert_eq!(buf, want);
+    buf.push(0);
+    wrong_len(list.decode_into(&mut buf), want.len(), want.len() + 1);
+}
+
+fn float(list: FloatList<'_>, want: &[u32]) {
+    assert_eq!((list.len(), list.is_empty()), (want.len(), want.is_empty()));
+    let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+    iter(list.iter().map(f32::to_bits), want);
+    iter(list.into_iter().map(f32::to_bits), want);
+    assert_eq!(list.first().map(f32::to_bits), want.first().copied());
+    assert_eq!(bits(&list.to_vec()), want);
+    for k in some_of(want.len()) {
+        assert_eq!(list.get(k).map(f32::to_bits), want.get(k).copied());
+    }
+    if let Some(slice) = list.as_slice() {
+        assert_eq!(bits(slice), want);
+    }
+    match list.as_unaligned() {
+        Some(view) => assert_eq!(view.iter().map(|&v| u32::from_le_bytes(v)).collect::<Vec<_>>(), want),
+        None => assert!(list.as_slice().is_none() || want.is_empty()),
+    }
+    let mut buf = vec![-7.0; want.len()];
+    list.copy_to(&mut buf).unwrap();
+    assert_eq!(bits(&buf), want);
+    buf.push(0.0);
+    wrong_len(list.copy_to(&mut buf), want.len(), want.len() + 1);
+}
+
+fn bytes(list: BytesList<'_>, want: &[Vec<u8>]) {
+    assert_eq!((list.len(), list.is_empty()), (want.len(), want.is_empty()));
+    let slices: Vec<&[u8]> = want.iter().map(Vec::as_slice).collect();
+    iter(list.iter(), &slices);
+    iter(list.into_iter(), &slices);
+    assert_eq!((list.first(), list.to_vec().as_slice()), (slices.first().copied(), want));
+    for k in some_of(want.len()) {
+        assert_eq!(list.get(k), slices.get(k).copied());
+    }
+    let mut buf = vec![&b"before"[..]; want.len()];
+    list.copy_to(&mut buf).unwrap();
+    assert_eq!(buf, slices);
+    buf.push(b"");
+    wrong_len(list.copy_to(&mut buf), want.len(), want.len() + 1);
+}
+
+/// The records of a slice are the twin's, and they tile it: each starts where the one before ended, the first at 0,
+/// and where there is no damage the last ends with the slice.
+pub fn frames(file: &[u8]) {
+    let want = twin::frames(file);
+    let mut frames = Frames::new(file);
+    let mut offset = 0;
+    for (i, want) in want.iter().enumerate() {
+        assert_eq!(frames.offset(), offset);
+        match (frames.next().unwrap(), want) {
+            (Ok(frame), Frame::Record(payload)) => {
+                assert_eq!((frame.i, frame.offset, frame.payload), (i as u64, offset, payload.as_slice()));
+                let (again, len) = frame::record_at(&file[offset as usize..]).unwrap();
+                assert_eq!((again, len), (frame.payload, payload.len() + frame::OVERHEAD));
+                offset += len as u64;
+            }
+            (Err(e), _) => {
+                let found = match e.kind() {
+                    ErrorKind::Truncated { need, have } => {
+                        assert!(need > have);
+                        assert_eq!(*have, file.len() as u64 - offset);
+                        Frame::Truncated
+                    }
+                    ErrorKind::CorruptLength { .. } => Frame::CorruptLength,
+                    ErrorKind::CorruptData { .. } => Frame::CorruptData,
+                    other => panic!("{other:?}"),
+                };
+                assert_eq!(found, *want);
+                assert_eq!((e.place().record, e.place().offset), (Some(i as u64), Some(offset)));
+                assert!(e.is_data());
+            }
+            (frame, want) => panic!("{frame:?} and {want:?}"),
+        }
+    }
+    assert!(frames.next().is_none() && frames.next().is_none());
+    if !matches!(want.last(), Some(Frame::Truncated | Frame::CorruptLength | Frame::CorruptData)) {
+        assert_eq!(offset, file.len() as u64);
+    }
+}
+
+/// For tests that only want to know what a payload means.
+pub fn meaning(payload: &[u8]) -> std::result::Result<BTreeMap<Key, twin::Feature>, Bad> {
+    twin::example(payload, Rules::default()).map(|map| map.map)
+}

@@ -1,0 +1,11 @@
+//! What tests, benches and fuzz targets share: a seed's numbers, odd payloads, naive twins, and the properties that
+//! hold views and twins together. Each of them uses a part.
+
+#![allow(dead_code, unreachable_pub)]
+
+pub mod agree;
+pub mod payloads;
+pub mod rng;
+pub mod roundtrip;
+pub mod targets;
+pub mod twin;

@@ -1,0 +1,214 @@
+//! The bodies of the fuzz targets. Each takes any bytes and panics where something does not hold; `fuzz/` runs them
+//! under libFuzzer, `tests/fuzz_corpus.rs` over the seeds on a stable compiler.
+
+use super::{agree, roundtrip::roundtrip};
+use std::sync::OnceLock;
+use tfseek::error::IndexError;
+use tfseek::frame::{OVERHEAD, put_record};
+use tfseek::index::{Index, Span};
+use tfseek::io::Region;
+use tfseek::{ErrorKind, Mapped};
+
+pub type Target = fn(&[u8]);
+
+/// A target by its name, which is also that of its corpus.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("frames", frames),
+    ("example", agree::example),
+    ("sequence", agree::sequence),
+    ("index", index),
+    ("roundtrip", roundtrip),
+];
+
+/// Record streams. No fuzzer guesses a crc, so only the first byte 0 gives the rest as it is; else the rest is cut into
+/// payloads and edits, and the stream is made of them.
+pub fn frames(data: &[u8]) {
+    let Some((&mode, rest)) = data.split_first() else { return agree::frames(data) };
+    if mode == 0 {
+        return agree::frames(rest);
+    }
+    let mut script = Script(rest);
+    let mut file = Vec::new();
+    for _ in 0..mode % 8 {
+        let len = script.u16() % 600;
+        let payload = script.take(len);
+        put_record(&mut file, payload).unwrap();
+    }
+    agree::frames(&file);
+    if mode >= 8 {
+        script.edit(&mut file);
+        agree::frames(&file);
+    }
+}
+
+/// Sidecars. As they are (first byte 0), or true ones of so many records with some bytes changed, and for some of those
+/// the checksums put right again: what a hostile hand could write.
+pub fn index(data: &[u8]) {
+    let Some((&mode, rest)) = data.split_first() else { return };
+    if mode == 0 {
+        return sidecar(rest);
+    }
+    let (file, spans) = &bases()[usize::from(mode >> 1) % COUNTS.len()];
+    let mut file = file.clone();
+    let mut script = Script(rest);
+    let edited = script.edit(&mut file);
+    if mode & 1 == 1 {
+        put_right(&mut file);
+    } else if edited.is_none_or(|byte| byte) {
+        // One byte at most was changed, so a checksum knows: what is located is what was.
+        if let Ok(index) = Index::from_sidecar(Region::new(file.clone())) {
+            for (i, want) in spans.iter().enumerate() {
+                if let Ok(span) = index.locate(i as u64) {
+                    assert_eq!(span, *want, "record {i}");
+                }
+            }
+            if edited.is_none() {
+                index.verify().unwrap();
+            }
+        }
+    }
+    sidecar(&file);
+}
+
+/// Whatever a sidecar says, it opens or is refused, and what it locates lies inside and in order.
+fn sidecar(bytes: &[u8]) {
+    let index = match Index::from_sidecar(Region::new(bytes.to_vec())) {
+        Ok(index) => index,
+        Err(e) => {
+            assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Refused { .. })), "{e}");
+            return;
+        }
+    };
+    // Each record has at least an entry of four bytes.
+    assert!(index.len() <= bytes.len() as u64 / 4);
+    let mut before = 0;
+    let mut all = true;
+    for i in 0..index.len() {
+        match index.locate(i) {
+            Ok(Span { offset, payload_len }) => {
+                assert!(offset >= before);
+                let end = offset.checked_add(payload_len).unwrap().checked_add(OVERHEAD as u64).unwrap();
+                assert!(end <= index.stream_end());
+                before = end;
+            }
+            Err(e) => {
+                assert!(matches!(e.kind(), ErrorKind::Index(_)), "{e}");
+                // Entries are held against their neighbours, so order is lost where one is bad.
+                (before, all) = (0, false);
+            }
+        }
+    }
+    // Without records there is one entry that only `verify` looks at.
+    assert!(index.verify().is_ok() == all || index.is_empty());
+    for i in [index.len(), u64::MAX] {
+        assert!(matches!(index.locate(i).unwrap_err().kind(), ErrorKind::OutOfRange { .. }));
+    }
+    let mut text = Vec::new();
+    if tfseek::index::export_text(&index, &mut text).is_ok() && !index.has_gaps() {
+        assert_eq!(text.iter().filter(|&&b| b == b'\n').count() as u64, index.len());
+    }
+    assert!(!format!("{index:?}").is_empty());
+}
+
+/// Records in the true sidecars: around the size of a block, and several blocks.
+const COUNTS: [usize; 6] = [0, 1, 3, 1023, 1025, 2500];
+
+fn bases() -> &'static [(Vec<u8>, Vec<Span>)] {
+    static BASES: OnceLock<Vec<(Vec<u8>, Vec<Span>)>> = OnceLock::new();
+    BASES.get_or_init(|| COUNTS.map(base).into())
+}
+
+fn base(records: usize) -> (Vec<u8>, Vec<Span>) {
+    let (mut file, mut spans, mut sidecar) = (Vec::new(), Vec::new(), Vec::new());
+    for i in 0..records {
+        let payload_len = i * 7 % 30;
+        spans.push(Span { offset: file.len() as u64, payload_len: payload_len as u64 });
+        put_record(&mut file, &vec![0; payload_len]).unwrap();
+    }
+    let set = Mapped::from_bytes(file).unwrap();
+    set.index(0).unwrap().write_to(&mut sidecar).unwrap();
+    (sidecar, spans)
+}
+
+/// Makes every checksum of a sidecar true, as far as its fields still say where they are: those of blocks, of the
+/// section table, of the header.
+fn put_right(file: &mut [u8]) {
+    let u64_at = |file: &[u8], at: usize| Some(u64::from_le_bytes(file.get(at..at + 8)?.try_into().ok()?));
+    let u32_at = |file: &[u8], at: usize| Some(u32::from_le_bytes(file.get(at..at + 4)?.try_into().ok()?));
+    let Some(sections) = u32_at(file, 12) else { return };
+    let table_end = 128 + 32 * (sections as usize).min(64);
+    for section in (128..table_end).step_by(32) {
+        let Some((kind, offset, len)) =
+            (|| Some((u32_at(file, section)?, u64_at(file, section + 8)?, u64_at(file, section + 16)?)))()
+        else {
+            return;
+        };
+        let Some(width) = u32_at(file, section + 4).map(|word| (word >> 16) as usize) else { return };
+        let Some(n) = u64_at(file, 24) else { return };
+        let m = n.saturating_add(u64::from(kind == 1));
+        let (Ok(start), Ok(len)) = (usize::try_from(offset), usize::try_from(len)) else { continue };
+        if start > file.len() || len > file.len() - start || m > len as u64 || !matches!(kind, 1 | 2) {
+            continue;
+        }
+        let blocks = m.div_ceil(1024) as usize;
+        for block in 0..blocks {
+            let entry = start + 16 * block;
+            let first = start + 16 * blocks + 1024 * width * block;
+            let last = (first + 1024 * width).min(start + len);
+            let (Some(base), Some(rel)) = (file.get(entry..entry + 8), file.get(first..last)) else {
+                continue;
+            };
+            let crc = tfseek::crc::crc32c(&[base, rel].concat());
+            if let Some(stored) = file.get_mut(entry + 8..entry + 12) {
+                stored.copy_from_slice(&crc.to_le_bytes());
+            }
+        }
+    }
+    if let Some(table) = file.get(128..table_end) {
+        let crc = tfseek::crc::crc32c(table);
+        file[120..124].copy_from_slice(&crc.to_le_bytes());
+    }
+    if file.len() >= 128 {
+        let crc = tfseek::crc::crc32c(&file[..124]);
+        file[124..128].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+/// Bytes read as numbers and edits; zeros when they are used up.
+struct Script<'a>(&'a [u8]);
+
+impl<'a> Script<'a> {
+    fn take(&mut self, len: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(len.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+
+    fn u8(&mut self) -> u8 {
+        self.take(1).first().copied().unwrap_or(0)
+    }
+
+    fn u16(&mut self) -> usize {
+        usize::from(u16::from_le_bytes([self.u8(), self.u8()]))
+    }
+
+    /// Edits of five bytes each, as many as there are. `None`: nothing has changed; `Some(true)`: one byte at most.
+    fn edit(&mut self, file: &mut Vec<u8>) -> Option<bool> {
+        let mut edited = None;
+        while !self.0.is_empty() {
+            let (op, at, value) = (self.u8(), self.u16(), self.take(2));
+            let at = at % (file.len() + 1);
+            match op % 6 {
+                0 if at < file.len() => file[at] ^= 1 << (op >> 5),
+                1 if at < file.len() => file[at] = value.first().copied().unwrap_or(0),
+                2 => drop(file.splice(at..(at + value.len()).min(file.len()), value.iter().copied())),
+                3 => file.truncate(at),
+                4 => file.insert(at, value.first().copied().unwrap_or(0)),
+                5 if at < file.len() => drop(file.remove(at)),
+                _ => continue,
+            }
+            edited = Some(edited.is_none() && op % 6 < 2);
+        }
+        edited
+    }
+}

@@ -1,0 +1,301 @@
+//! The naive twins: owned, slow and obvious. What they say is what the bytes mean.
+//!
+//! The decoder is protobuf's rules (W1 to W13 of docs/format.md) as a program: a message is first cut into all
+//! of its fields, then read. It says only *that* a payload is refused, never why.
+
+use std::collections::BTreeMap;
+
+/// Refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bad;
+
+pub type Result<T> = std::result::Result<T, Bad>;
+
+/// Floats are their bits, so that NaN payloads count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Feature {
+    #[default]
+    None,
+    Bytes(Vec<Vec<u8>>),
+    Float(Vec<u32>),
+    Int64(Vec<i64>),
+}
+
+/// Keys are bytes, so that a lazy look-up can have keys that are no text.
+pub type Key = Vec<u8>;
+
+/// A map field, twice: what its entries are in wire order, and what they mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Map<V> {
+    pub entries: Vec<(Key, V)>,
+    pub map: BTreeMap<Key, V>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sequence {
+    pub context: Map<Feature>,
+    pub lists: Map<Vec<Feature>>,
+}
+
+/// How much is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rules<'k> {
+    /// An unknown field in a map entry is ignored; else it is refused (R6).
+    pub lenient: bool,
+    /// R4, the lazy look-up: entries must be framed, but only values of this key are decoded, and no key needs to be
+    /// text.
+    pub only: Option<&'k [u8]>,
+}
+
+pub fn example(payload: &[u8], rules: Rules<'_>) -> Result<Map<Feature>> {
+    map_field(payload, 1, rules, &|value, into: &mut Feature, depth| feature(value, into, depth))
+}
+
+pub fn feature_lists(payload: &[u8], rules: Rules<'_>) -> Result<Map<Vec<Feature>>> {
+    map_field(payload, 2, rules, &|value, into: &mut Vec<Feature>, depth| {
+        for (number, step) in fields(value, depth)? {
+            if let (1, Value::Len(step)) = (number, step) {
+                let mut one = Feature::None;
+                feature(step, &mut one, depth + 1)?;
+                into.push(one);
+            }
+        }
+        Ok(())
+    })
+}
+
+pub fn sequence(payload: &[u8], rules: Rules<'_>) -> Result<Sequence> {
+    Ok(Sequence { context: example(payload, rules)?, lists: feature_lists(payload, rules)? })
+}
+
+/// Adds a value's message, which lies so many levels below the payload, to what its entry holds already.
+type Merge<'f, V> = &'f dyn Fn(&[u8], &mut V, usize) -> Result<()>;
+
+fn map_field<V: Clone + Default>(
+    payload: &[u8],
+    field: u32,
+    rules: Rules<'_>,
+    merge: Merge<'_, V>,
+) -> Result<Map<V>> {
+    let mut out = Map { entries: Vec::new(), map: BTreeMap::new() };
+    for (number, message) in fields(payload, 0)? {
+        let Value::Len(message) = message else { continue };
+        if number != field {
+            continue;
+        }
+        for (number, entry) in fields(message, 1)? {
+            let Value::Len(entry) = entry else { continue };
+            if number != 1 {
+                continue;
+            }
+            let (mut key, mut values) = (&[][..], Vec::new());
+            for field in fields(entry, 2)? {
+                match field {
+                    (1, Value::Len(bytes)) => {
+                        if rules.only.is_none() && std::str::from_utf8(bytes).is_err() {
+                            return Err(Bad);
+                        }
+                        key = bytes;
+                    }
+                    (2, Value::Len(value)) => values.push(value),
+                    _ if rules.lenient => {}
+                    _ => return Err(Bad),
+                }
+            }
+            if rules.only.is_some_and(|only| only != key) {
+                continue;
+            }
+            let mut value = V::default();
+            for message in values {
+                merge(message, &mut value, 3)?;
+            }
+            out.entries.push((key.to_vec(), value.clone()));
+            out.map.insert(key.to_vec(), value);
+        }
+    }
+    Ok(out)
+}
+
+fn feature(message: &[u8], into: &mut Feature, depth: usize) -> Result<()> {
+    for (number, list) in fields(message, depth)? {
+        let Value::Len(list) = list else { continue };
+        match (number, &*into) {
+            (1, Feature::Bytes(_)) | (2, Feature::Float(_)) | (3, Feature::Int64(_)) => {}
+            (1, _) => *into = Feature::Bytes(Vec::new()),
+            (2, _) => *into = Feature::Float(Vec::new()),
+            (3, _) => *into = Feature::Int64(Vec::new()),
+            _ => continue,
+        }
+        for (number, value) in fields(list, depth + 1)? {
+            if number != 1 {
+                continue;
+            }
+            match (&mut *into, value) {
+                (Feature::Bytes(values), Value::Len(value)) => values.push(value.to_vec()),
+                (Feature::Int64(values), Value::Varint(value)) => values.push(value as i64),
+                (Feature::Int64(values), Value::Len(mut chunk)) => {
+                    while !chunk.is_empty() {
+                        values.push(varint(&mut chunk)? as i64);
+                    }
+                }
+                (Feature::Float(values), Value::Fixed32(value)) => values.push(u32::from_le_bytes(value)),
+                (Feature::Float(values), Value::Len(chunk)) => {
+                    if chunk.len() % 4 != 0 {
+                        return Err(Bad);
+                    }
+                    for k in (0..chunk.len()).step_by(4) {
+                        values.push(u32::from_le_bytes(chunk[k..k + 4].try_into().unwrap()));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+enum Value<'a> {
+    Varint(u64),
+    Fixed64,
+    Len(&'a [u8]),
+    Group,
+    Fixed32([u8; 4]),
+}
+
+/// All fields of a message that lies `depth` levels below the payload.
+fn fields(message: &[u8], depth: usize) -> Result<Vec<(u32, Value<'_>)>> {
+    let mut rest = message;
+    let mut all = Vec::new();
+    while !rest.is_empty() {
+        match field(&mut rest, depth)? {
+            (_, None) => return Err(Bad),
+            (number, Some(value)) => all.push((number, value)),
+        }
+    }
+    Ok(all)
+}
+
+/// The next field; `None` is the end of a group.
+fn field<'a>(rest: &mut &'a [u8], depth: usize) -> Result<(u32, Option<Value<'a>>)> {
+    let tag = short(rest, u64::from(u32::MAX))?;
+    let number = (tag >> 3) as u32;
+    if number == 0 {
+        return Err(Bad);
+    }
+    let value = match tag & 7 {
+        0 => Value::Varint(varint(rest)?),
+        1 => {
+            take(rest, 8)?;
+            Value::Fixed64
+        }
+        2 => {
+            let len = short(rest, (1 << 31) - 1)?;
+            Value::Len(take(rest, len as usize)?)
+        }
+        3 => {
+            if depth >= 100 {
+                return Err(Bad);
+            }
+            loop {
+                match field(rest, depth + 1)? {
+                    (end, None) if end == number => break,
+                    (_, None) => return Err(Bad),
+                    _ => {}
+                }
+            }
+            Value::Group
+        }
+        4 => return Ok((number, None)),
+        5 => Value::Fixed32(take(rest, 4)?.try_into().unwrap()),
+        _ => return Err(Bad),
+    };
+    Ok((number, Some(value)))
+}
+
+fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8]> {
+    if len > rest.len() {
+        return Err(Bad);
+    }
+    let (bytes, behind) = rest.split_at(len);
+    *rest = behind;
+    Ok(bytes)
+}
+
+/// Tags and lengths.
+fn short(rest: &mut &[u8], max: u64) -> Result<u64> {
+    let before = rest.len();
+    let value = varint(rest)?;
+    if before - rest.len() > 5 || value > max {
+        return Err(Bad);
+    }
+    Ok(value)
+}
+
+fn varint(rest: &mut &[u8]) -> Result<u64> {
+    let mut value = 0u128;
+    for k in 0..10 {
+        let byte = take(rest, 1)?[0];
+        value |= u128::from(byte & 0x7f) << (7 * k);
+        if byte < 0x80 {
+            return Ok(value as u64);
+        }
+    }
+    Err(Bad)
+}
+
+/// One bit at a time.
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    let mut crc = u32::MAX;
+    for &byte in bytes {
+        crc ^= u32::from(byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
+        }
+    }
+    !crc
+}
+
+pub fn masked(bytes: &[u8]) -> u32 {
+    crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+/// What stands at the start of `file`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    Record(Vec<u8>),
+    Truncated,
+    CorruptLength,
+    CorruptData,
+}
+
+/// Every record, and the damage at which they end, if they do not end with the file.
+pub fn frames(file: &[u8]) -> Vec<Frame> {
+    let mut rest = file;
+    let mut all = Vec::new();
+    while !rest.is_empty() {
+        let frame = frame(&mut rest);
+        let damaged = !matches!(frame, Frame::Record(_));
+        all.push(frame);
+        if damaged {
+            break;
+        }
+    }
+    all
+}
+
+fn frame(rest: &mut &[u8]) -> Frame {
+    let Ok(len) = take(rest, 8) else { return Frame::Truncated };
+    let Ok(crc) = take(rest, 4) else { return Frame::Truncated };
+    if crc != masked(len).to_le_bytes() {
+        return Frame::CorruptLength;
+    }
+    let Ok(len) = usize::try_from(u64::from_le_bytes(len.try_into().unwrap())) else {
+        return Frame::Truncated;
+    };
+    let Ok(payload) = take(rest, len) else { return Frame::Truncated };
+    let Ok(crc) = take(rest, 4) else { return Frame::Truncated };
+    if crc != masked(payload).to_le_bytes() {
+        return Frame::CorruptData;
+    }
+    Frame::Record(payload.to_vec())
+}

@@ -1,0 +1,239 @@
+//! The storeys of docs/design.md, read off the source: a file names only what stands below it.
+//!
+//! Comments and unit tests are left out; what is left is searched for `crate::`, and for `super::` where that leads out
+//! of a module's folder.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The modules from the ground up. Each may name those that stand before it. `error` and `crc` are for all.
+const STOREYS: &[&[&str]] = &[
+    &["error", "crc", "frame", "wire", "example", "order"],
+    &["io", "pool", "sniff", "inflate", "record"],
+    &["salvage", "index"],
+    &["paths", "shard", "dataset", "stream", "writer"],
+    &["schema", "batch"],
+    &["loader", "ops"],
+];
+
+/// Where `unsafe` may stand, and why. Anything else is a change of this list, with a reason.
+const UNSAFE: &[(&str, &str)] = &[
+    ("io/map.rs", "a file becomes a slice"),
+    ("crc/sse42.rs", "one instruction, measured, with a safe twin"),
+    ("dataset.rs", "the door: its caller promises what a map needs"),
+    ("dataset/options.rs", "the same door with options"),
+];
+
+/// What a module names that it must not.
+fn faults(module: &str, names: &BTreeSet<String>) -> Vec<String> {
+    let rank = |name: &str| STOREYS.iter().flat_map(|storey| storey.iter()).position(|other| *other == name);
+    let Some(own) = rank(module) else {
+        return vec![format!("{module} has no storey: put it into the list, and into docs/design.md")];
+    };
+    let mut faults = Vec::new();
+    for name in names.iter().filter(|name| *name != module) {
+        match rank(name) {
+            Some(other) if other < own => {}
+            Some(_) => faults.push(format!("{module} names {name}, which stands above it")),
+            None if ["std::fs", "rayon"].contains(&name.as_str()) => {}
+            None => faults.push(format!("{module} names {name}, which has no storey")),
+        }
+    }
+    // The walls that the order alone does not build.
+    let storey = STOREYS.iter().position(|storey| storey.contains(&module));
+    let walls: &[(bool, &[&str])] = &[
+        // Storey 0 is bytes to meaning: no files, no threads.
+        (storey == Some(0), &["std::fs", "io", "rayon"]),
+        (["example", "schema"].contains(&module), &["index", "shard", "dataset"]),
+        // An order is arithmetic.
+        (module == "order", &["crc", "frame", "wire", "example"]),
+        // A batch takes rows, wherever they come from.
+        (module == "batch", &["dataset", "shard", "index"]),
+    ];
+    for (_, forbidden) in walls.iter().filter(|(applies, _)| *applies) {
+        for name in forbidden.iter().filter(|name| names.contains(**name)) {
+            faults.push(format!("a wall stands between {module} and {name}"));
+        }
+    }
+    faults
+}
+
+/// The code of a file: without comments, strings and unit tests.
+fn code(source: &str) -> String {
+    let source = match source.find("#[cfg(test)]\nmod tests {") {
+        Some(tests) => &source[..tests],
+        None => source,
+    };
+    let mut out = String::new();
+    for line in source.lines() {
+        // No string of ours holds "//" and a path behind it.
+        out.push_str(line.split("//").next().unwrap_or_default());
+        out.push('\n');
+    }
+    out
+}
+
+/// The modules that a file names, `std::fs` and `rayon` among them. `depth` folders lie between it and the crate; the
+/// re-exports of the crate's root stand for the modules they come from.
+fn names(code: &str, depth: usize, exports: &BTreeMap<String, String>) -> BTreeSet<String> {
+    let up = "super::".repeat(depth);
+    // A path that goes up as far as the root is one that starts there.
+    let code = code.replace(&format!("{up}super::"), "crate::");
+    let mut found = BTreeSet::new();
+    let mut rest = code.as_str();
+    while let Some(at) = rest.find("crate::") {
+        let own = !rest[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        rest = &rest[at + "crate::".len()..];
+        if own {
+            heads(rest, &mut found);
+        }
+    }
+    let mut rest = code.as_str();
+    while let Some(at) = rest.find("std::") {
+        rest = &rest[at + "std::".len()..];
+        let mut std = BTreeSet::new();
+        heads(rest, &mut std);
+        if std.contains("fs") {
+            found.insert("std::fs".to_owned());
+        }
+    }
+    if code.contains("rayon::") {
+        found.insert("rayon".to_owned());
+    }
+    found.into_iter().map(|name| exports.get(&name).cloned().unwrap_or(name)).collect()
+}
+
+/// The first name of the path at the start of `text`, or all of them if it is `{a::x, b}`.
+fn heads(text: &str, found: &mut BTreeSet<String>) {
+    let ident =
+        |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let Some(group) = text.strip_prefix('{') else {
+        found.insert(ident(text));
+        return;
+    };
+    let (mut nested, mut start) = (0, true);
+    for (k, c) in group.char_indices() {
+        match c {
+            '{' => nested += 1,
+            '}' if nested == 0 => break,
+            '}' => nested -= 1,
+            ',' if nested == 0 => start = true,
+            c if c.is_whitespace() => {}
+            _ if start => {
+                found.insert(ident(&group[k..]));
+                start = false;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// `pub use module::{A, B};` of the crate's root: A and B are `module`.
+fn exports(lib: &str) -> BTreeMap<String, String> {
+    let mut exports = BTreeMap::new();
+    for item in code(lib).split(';').filter_map(|item| item.trim().strip_prefix("pub use ")) {
+        let Some((module, names)) = item.split_once("::") else { continue };
+        let mut found = BTreeSet::new();
+        heads(names, &mut found);
+        exports.extend(found.into_iter().map(|name| (name, module.to_owned())));
+    }
+    exports
+}
+
+fn src() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+/// Every source file, its path below `src` with `/` between; but not the root, nor what holds only doctests.
+fn files() -> Vec<(String, String)> {
+    fn walk(dir: &Path, below: &str, files: &mut Vec<(String, String)>) {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let name = format!("{below}{}", path.file_name().unwrap().to_str().unwrap());
+            if path.is_dir() {
+                walk(&path, &format!("{name}/"), files);
+            } else if name.ends_with(".rs")
+                && !["lib.rs", "compile_fail.rs"].contains(&name.as_str())
+                && !name.ends_with("tests.rs")
+            {
+                files.push((name, fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    let mut all = Vec::new();
+    walk(&src(), "", &mut all);
+    all.sort();
+    all
+}
+
+/// The module that a file belongs to, and how many folders lie between it and the crate's root.
+fn place(file: &str) -> (&str, usize) {
+    let module = file.split(['/', '.']).next().unwrap();
+    let depth = file.matches('/').count();
+    (module, if file.ends_with("/mod.rs") { depth - 1 } else { depth })
+}
+
+#[test]
+fn a_file_names_only_what_stands_below_it() {
+    let exports = exports(&fs::read_to_string(src().join("lib.rs")).unwrap());
+    let mut all = Vec::new();
+    for (file, source) in files() {
+        let (module, depth) = place(&file);
+        let names = names(&code(&source), depth, &exports);
+        all.extend(faults(module, &names).into_iter().map(|fault| format!("{file}: {fault}")));
+    }
+    assert!(all.is_empty(), "{all:#?}");
+}
+
+#[test]
+fn unsafe_stands_where_it_is_listed() {
+    for (file, source) in files() {
+        let has =
+            code(&source).split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe");
+        let listed = UNSAFE.iter().any(|(name, _)| *name == file);
+        assert_eq!(has, listed, "{file}: unsafe is here, or is listed, and not both");
+    }
+}
+
+/// The reader of the source can see: every kind of fault is found in a snippet that has it.
+#[test]
+fn the_checker_finds_what_is_wrong() {
+    let exports = exports("pub use dataset::{Dataset, Mapped};\npub use record::Record;");
+    let found = |file: &str, source: &str| {
+        let (module, depth) = place(file);
+        faults(module, &names(&code(source), depth, &exports))
+    };
+    for (file, bad) in [
+        ("frame.rs", "use crate::io::Region;"),
+        ("frame.rs", "use crate::{crc, io::Region};"),
+        ("frame.rs", "use super::io;"),
+        ("frame.rs", "use std::fs::File;"),
+        ("frame.rs", "use std::{io, fs};"),
+        ("wire/mod.rs", "use rayon::prelude::*;"),
+        ("wire/mod.rs", "use crate::example::Example;"),
+        ("wire/mod.rs", "use super::example;"),
+        ("example/list.rs", "fn f() { crate::index::Index::new() }"),
+        ("example/list.rs", "use super::super::shard;"),
+        ("example/list.rs", "use crate::Mapped;"),
+        ("order/prp.rs", "use crate::crc;"),
+        ("index/mod.rs", "use crate::{error::{At, Error}, dataset::Dataset};"),
+        ("record.rs", "use crate::dataset;"),
+        ("batch/mod.rs", "use crate::Dataset;"),
+        ("schema/mod.rs", "use crate::shard;"),
+        ("elsewhere.rs", ""),
+        ("loader/mod.rs", "use crate::elsewhere;"),
+    ] {
+        assert!(!found(file, bad).is_empty(), "{file}: {bad}");
+    }
+    for (file, good) in [
+        ("frame.rs", "use crate::crc;\nuse crate::error::{At, Result};\nuse std::io::Write;"),
+        ("frame.rs", "/// [`io`](crate::io)\nfn f() {}\n#[cfg(test)]\nmod tests {\n    use crate::io;\n}"),
+        ("example/list.rs", "use super::source::Walk;\nuse crate::wire::{Reader, Value};"),
+        ("order/prp.rs", "use super::mix;\nuse crate::error::Result;"),
+        ("index/mod.rs", "use crate::frame::{self, Header};\nuse std::fs::File;\nuse rayon::prelude::*;"),
+        ("batch/mod.rs", "use crate::Record;\nuse crate::schema::Schema;"),
+    ] {
+        assert_eq!(found(file, good), Vec::<String>::new(), "{file}: {good}");
+    }
+}
