@@ -152,7 +152,7 @@ fn from_a_record_to_its_values() {
         let in_memory =
             options.open_regions([0..200, 200..201, 201..500].map(shard).map(Region::new)).unwrap();
         let dir = tempfile::tempdir().unwrap();
-        for (name, seeds) in [("a", 0..200), ("b", 200..201), ("c", 201..500)] {
+        for (name, seeds) in [("a.tfr", 0..200), ("b.tfr", 200..201), ("c.tfr", 201..500)] {
             std::fs::write(dir.path().join(name), shard(seeds)).unwrap();
         }
         let options = options.index_dir(dir.path().join("index"));

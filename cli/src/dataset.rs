@@ -3,18 +3,19 @@
 use crate::args::{Access, Door, Global, KindChoice, Paths};
 use crate::console::Console;
 use crate::exit::Outcome;
-use crate::kind::{self, Kind};
+use crate::kind;
 use crate::output::Item;
 use crate::progress;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use tfseek::example::MessageKind;
 use tfseek::{Dataset, Options};
 
 /// A dataset, and the kinds of its shards as far as they were looked at.
 pub(crate) struct Numbered {
     pub(crate) dataset: Dataset,
     choice: KindChoice,
-    kinds: HashMap<usize, Kind>,
+    kinds: HashMap<usize, MessageKind>,
     buf: Vec<u8>,
 }
 
@@ -61,7 +62,7 @@ impl Numbered {
     }
 
     /// The kind of the shard that holds record `i`, from the shard's first records. Damage there is not what was asked for.
-    fn guess(&mut self, i: u64) -> tfseek::Result<Kind> {
+    fn guess(&mut self, i: u64) -> tfseek::Result<MessageKind> {
         let (s, _) = self.dataset.shard_of(i)?;
         if let Some(&kind) = self.kinds.get(&s) {
             return Ok(kind);
@@ -77,7 +78,7 @@ impl Numbered {
                 break;
             }
         }
-        let kind = kind::guess(first.iter().map(Vec::as_slice));
+        let kind = MessageKind::guess_all(first.iter().map(Vec::as_slice));
         self.kinds.insert(s, kind);
         Ok(kind)
     }

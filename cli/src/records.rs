@@ -2,10 +2,11 @@
 
 use crate::args::KindChoice;
 use crate::exit::{Failure, Outcome};
-use crate::kind::{self, Kind};
+use crate::kind;
 use crate::output::Item;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use tfseek::example::MessageKind;
 use tfseek::stream::Stream;
 use tfseek::{At, Error, Record};
 
@@ -23,7 +24,7 @@ pub(crate) struct Records {
     error: Option<Error>,
     current: Option<(Vec<u8>, u64, u64)>,
     path: PathBuf,
-    pub(crate) kind: Kind,
+    pub(crate) kind: MessageKind,
     pub(crate) strict: bool,
 }
 
@@ -41,12 +42,13 @@ impl Records {
             error: None,
             current: None,
             path: name(path),
-            kind: named.unwrap_or(Kind::Raw),
+            kind: named.unwrap_or(MessageKind::Other),
             strict: named.is_some(),
         };
         if named.is_none() {
             records.look();
-            records.kind = kind::guess(records.ahead.iter().map(|(payload, ..)| payload.as_slice()));
+            records.kind =
+                MessageKind::guess_all(records.ahead.iter().map(|(payload, ..)| payload.as_slice()));
         }
         Ok(records)
     }

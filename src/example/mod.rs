@@ -20,6 +20,7 @@
 
 mod build;
 mod feature;
+mod guess;
 mod list;
 mod map;
 mod owned;
@@ -29,6 +30,7 @@ mod view;
 
 pub use build::{ExampleBuilder, IntoBytes, KeyOrder, SequenceExampleBuilder, ToFloat, ToInt64};
 pub use feature::{Feature, Kind};
+pub use guess::MessageKind;
 pub use list::{BytesIter, BytesList, FloatIter, FloatList, Int64Iter, Int64List};
 pub use owned::{ExampleBuf, FeatureBuf, SequenceExampleBuf};
 pub use sequence::{FeatureList, FeatureListEntries, FeatureListIter, SequenceExample};

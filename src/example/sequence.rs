@@ -78,6 +78,12 @@ impl<'a> SequenceExample<'a> {
         FeatureListEntries { sequence: Some(self), state: None }
     }
 
+    /// Whether the message `feature_lists` is there at all, if only an empty one; of the context
+    /// [`Example::has_features`] tells.
+    pub fn has_feature_lists(self) -> bool {
+        has_map(self.payload(), 2)
+    }
+
     /// Checks all that protobuf's own decoder would.
     ///
     /// # Errors
@@ -99,7 +105,7 @@ impl<'a> SequenceExample<'a> {
             context: context.features,
             feature_lists: lists.collect::<Result<_>>()?,
             has_context: context.has_features,
-            has_feature_lists: has_map(self.payload(), 2),
+            has_feature_lists: self.has_feature_lists(),
         })
     }
 

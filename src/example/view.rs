@@ -115,6 +115,12 @@ impl<'a> Example<'a> {
         Features::collect(self.entries())
     }
 
+    /// Whether the message `features` is there at all, if only an empty one: `0a 00` and no bytes at all are both an Example
+    /// without features. False where the payload cannot be read that far.
+    pub fn has_features(self) -> bool {
+        has_map(self.payload, 1)
+    }
+
     /// Checks all that protobuf's own decoder would: the whole payload, keys as UTF-8, every list.
     ///
     /// # Errors
@@ -129,7 +135,7 @@ impl<'a> Example<'a> {
     /// As [`validate`](Example::validate).
     pub fn to_buf(self) -> Result<ExampleBuf> {
         let features = self.entries().map(|entry| entry.map(|(key, f)| (key.to_owned(), f.to_buf())));
-        Ok(ExampleBuf { features: features.collect::<Result<_>>()?, has_features: has_map(self.payload, 1) })
+        Ok(ExampleBuf { features: features.collect::<Result<_>>()?, has_features: self.has_features() })
     }
 
     fn find(self, key: &[u8]) -> Result<Option<Feature<'a>>> {

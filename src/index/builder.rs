@@ -19,7 +19,8 @@ pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 const REPORT: usize = 8 << 20;
 /// Buffer of the scans without a map.
 const BUFFER: usize = 256 << 10;
-/// From this mean record length on, twelve bytes read at each header beat reading everything (limits.md §2).
+/// From this mean record length on the scan reads the twelve bytes of each header instead of everything: here both cost
+/// the same, about 580 ns a record.
 const SPARSE: u64 = 4 << 10;
 
 /// What a scan has found.

@@ -42,7 +42,7 @@ pub(crate) enum Verdict {
     Rebuild(&'static str),
 }
 
-/// The table of index-format.md §2, row by row. `fingerprints` is asked only when size or time differ.
+/// The table of docs/index.md §2, row by row. `fingerprints` is asked only when size or time differ.
 pub(crate) fn judge(
     known: &Header,
     now: Stamp,

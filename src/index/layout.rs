@@ -1,4 +1,4 @@
-//! The bytes of an index file, drawn once. The normative page is `docs/index-format.md`.
+//! The bytes of an index file, drawn once. The normative page is `docs/index.md`.
 //!
 //! ```text
 //! .tfri | header 128 | section table 32 x count | 0.. | section | 0.. | section |     each at the next multiple of 64

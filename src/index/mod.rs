@@ -37,7 +37,7 @@ pub use options::{IndexMode, IndexOptions, Tail};
 pub use pack::{Pack, write_pack};
 pub(crate) use scan::of_bytes;
 pub(crate) use sidecar::sidecar_for_written;
-pub use sidecar::{Opened, Warning, WarningKind, build_beside, open_shards, remove_leftovers};
+pub use sidecar::{Opened, Warning, WarningKind, build_beside, build_each, open_shards, remove_leftovers};
 pub use text::{export_text, import_text};
 
 use self::core::Core;

@@ -85,18 +85,39 @@ pub fn open_shards(paths: &[PathBuf], options: &IndexOptions, progress: Progress
 /// shard, or to [`index_dir`](IndexOptions::index_dir). Removes what killed writers left there a day ago or earlier.
 ///
 /// With [`IndexMode::Rebuild`] nothing is searched for; the other modes mean the same here. A shard that fails does not
-/// keep the others from being indexed.
+/// keep the others from being indexed; [`build_each`] tells which ones did.
 ///
 /// # Errors
 /// As [`open_shards`]; also where an index cannot be written.
 pub fn build_beside(paths: &[PathBuf], options: &IndexOptions, progress: Progress<'_>) -> Result<Opened> {
-    let mode = if options.mode == IndexMode::Rebuild { IndexMode::Rebuild } else { IndexMode::Auto };
-    let opened = open_all(&plain(paths), &options.clone().mode(mode), Save::Asked, progress);
+    let mut all = Opened { indexes: Vec::with_capacity(paths.len()), warnings: Vec::new() };
+    for built in build_each(paths, options, progress)? {
+        let built = built?;
+        all.indexes.extend(built.indexes);
+        all.warnings.extend(built.warnings);
+    }
+    Ok(all)
+}
+
+/// As [`build_beside`], and for each shard what became of it: its one index, or its error.
+///
+/// # Errors
+/// What is wrong with the set and no one shard: [`IndexError::NameClash`].
+pub fn build_each(
+    paths: &[PathBuf],
+    options: &IndexOptions,
+    progress: Progress<'_>,
+) -> Result<Vec<Result<Opened>>> {
+    let shards = plain(paths);
+    find::check_names(&shards, options)?;
+    let one = options.clone().jobs(1);
+    let build = |s: usize| Ok(open_all(&shards[s..=s], &one, Save::Asked, progress));
+    let built = pool::each(options.jobs, shards.len(), false, build);
     let mut folders: Vec<PathBuf> = paths.iter().map(|p| target_dir(p, options)).collect();
     folders.sort();
     folders.dedup();
     folders.iter().for_each(|dir| drop(remove_leftovers(dir)));
-    opened
+    built
 }
 
 fn target_dir(path: &Path, options: &IndexOptions) -> PathBuf {
@@ -160,7 +181,9 @@ pub(crate) fn open_all(
     progress: Progress<'_>,
 ) -> Result<Opened> {
     find::check_names(shards, options)?;
-    let looks = pool::each(options.jobs, shards.len(), true, |s| look(shards[s], options))?;
+    // A look takes some 20 us, a pool of threads a hundred.
+    let look_jobs = if shards.len() < 64 { 1 } else { options.jobs };
+    let looks = pool::each(look_jobs, shards.len(), true, |s| look(shards[s], options))?;
     let mut warnings = Vec::new();
     let mut todo = Vec::new();
     let (mut missing, mut bytes) = (0, 0u64);
@@ -182,7 +205,9 @@ pub(crate) fn open_all(
             IndexError::BuildLimit { shards: missing, bytes, limit: options.auto_limit, command }.into()
         );
     }
-    let done = pool::each(options.jobs, shards.len(), save != Save::Asked, |s| {
+    // Likewise a scan of a MiB.
+    let jobs = if bytes < 1 << 20 { 1 } else { options.jobs };
+    let done = pool::each(jobs, shards.len(), true, |s| {
         let taken = todo[s].lock().unwrap_or_else(|e| e.into_inner()).take();
         let (stamp, found) = taken.unwrap_or((Stamp { size: 0, mtime_ns: 0 }, Found::Nothing(None)));
         finish(shards[s], stamp, found, options, save, progress).map_err(|e| explained(e, shards[s]))

@@ -8,10 +8,10 @@ use crate::args::{Format, Global};
 use crate::bytes::Shown;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
-use crate::kind::Kind;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
+use tfseek::example::MessageKind;
 use tfseek::{Feature, FeatureList, Record};
 
 /// A record's number as the user counts, and what its file is taken for.
@@ -19,7 +19,7 @@ use tfseek::{Feature, FeatureList, Record};
 pub(crate) struct Item<'a> {
     pub(crate) record: Record<'a>,
     pub(crate) index: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: MessageKind,
     /// The user named the kind: a payload of another one is then an error.
     pub(crate) strict: bool,
     /// `index` counts over several files, so it does not tell where the record is.
@@ -40,11 +40,11 @@ impl<'a> Item<'a> {
     /// Decodes the payload as what it is taken for.
     pub(crate) fn content(&self) -> tfseek::Result<Content<'a>> {
         let decoded = match self.kind {
-            Kind::Raw => Ok(Content::Raw),
-            Kind::Example => {
+            MessageKind::Other => Ok(Content::Raw),
+            MessageKind::Example => {
                 self.record.example().entries().collect::<tfseek::Result<_>>().map(Content::Example)
             }
-            Kind::Sequence => {
+            MessageKind::SequenceExample => {
                 let sequence = self.record.sequence_example();
                 let context = sequence.context().entries().collect::<tfseek::Result<_>>();
                 context.and_then(|c| {

@@ -3,11 +3,10 @@
 
 use super::json::{Base64, non_finite};
 use super::{Content, Map};
-use crate::kind::has_field;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::ser::{Formatter, PrettyFormatter};
 use std::io::{self, Write};
-use tfseek::{Feature, FeatureList};
+use tfseek::{Example, Feature, FeatureList, SequenceExample};
 
 pub(super) fn print(out: &mut impl Write, payload: &[u8], content: &Content<'_>) -> io::Result<()> {
     let mut json = serde_json::Serializer::with_formatter(&mut *out, Python(PrettyFormatter::new()));
@@ -23,17 +22,21 @@ struct Message<'a> {
 impl Serialize for Message<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         // A member that is set but empty is printed, one that is not set is left out.
-        let has = |number, empty: bool| !empty || has_field(self.payload, number);
+        let has_features = |empty: bool| !empty || Example::new(self.payload).has_features();
         let mut members = Vec::new();
         match self.content {
             // Of a payload of no known type there is only the bytes value.
             Content::Raw => return Base64(self.payload).serialize(s),
             Content::Example(features) => {
-                members.extend(has(1, features.is_empty()).then_some(("features", Part::Features(features))));
+                members.extend(
+                    has_features(features.is_empty()).then_some(("features", Part::Features(features))),
+                );
             }
             Content::Sequence(context, lists) => {
-                members.extend(has(1, context.is_empty()).then_some(("context", Part::Features(context))));
-                members.extend(has(2, lists.is_empty()).then_some(("featureLists", Part::Lists(lists))));
+                members
+                    .extend(has_features(context.is_empty()).then_some(("context", Part::Features(context))));
+                let has_lists = !lists.is_empty() || SequenceExample::new(self.payload).has_feature_lists();
+                members.extend(has_lists.then_some(("featureLists", Part::Lists(lists))));
             }
         }
         s.collect_map(members)

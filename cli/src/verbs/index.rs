@@ -26,72 +26,42 @@ pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) ->
     }
     let start = Instant::now();
     let done = match (&args.pack, args.format) {
-        (Some(name), _) => pack(name, &paths, &options, &bar),
+        (Some(name), _) => index::write_pack(name, &paths, &options, &progress_to(&bar))
+            .map(|(path, opened)| (Some(path), vec![Ok(opened)])),
         (None, IndexForm::Tfri) => {
-            index::build_beside(&paths, &options, &progress_to(&bar)).map(|opened| (None, opened))
+            index::build_each(&paths, &options, &progress_to(&bar)).map(|each| (None, each))
         }
         (None, IndexForm::Dali) => return dali(&paths, args, &options, &bar, console),
     };
-    match done {
-        Ok((pack, opened)) => {
-            bar.finish_and_clear();
-            said(&opened, console);
-            let records: u64 = opened.indexes.iter().map(Index::len).sum();
-            let size = Size { bytes, exact: global.bytes };
-            let shards =
-                if paths.len() == 1 { "1 shard".to_owned() } else { format!("{} shards", paths.len()) };
-            let into = pack.map_or(String::new(), |path| format!(" -> {}", path.display()));
-            console
-                .note(format_args!("{shards}, {records} records, {size} in {:.2?}{into}", start.elapsed()));
-            Ok(())
-        }
-        // The sound ones were indexed all the same. Which ones are not is found out one by one.
-        Err(e) if args.pack.is_none() && paths.len() > 1 => {
-            let options = options.mode(IndexMode::Auto).jobs(1);
-            let mut failed = 0;
-            let each = threads::in_order(
-                paths.len(),
-                args.jobs.jobs,
-                |k| index::build_beside(&paths[k..=k], &options, &|_| ()),
-                |_, outcome| match outcome {
-                    Ok(opened) => {
-                        said(&opened, console);
-                        Ok(())
-                    }
-                    Err(e) => {
-                        failed += 1;
-                        console.go_on(Err(e.into()))
-                    }
-                },
-            );
-            bar.finish_and_clear();
-            each?;
-            if failed == 0 {
-                // Of the set and not of any one shard, as two that would share an index file.
-                return Err(e.into());
+    bar.finish_and_clear();
+    let (pack, built) = done?;
+    let (mut records, mut failed) = (0, 0);
+    for shard in built {
+        match shard {
+            Ok(opened) => {
+                said(&opened, console);
+                records += opened.indexes.iter().map(Index::len).sum::<u64>();
             }
-            console.note(format_args!("{} of {} shards indexed", paths.len() - failed, paths.len()));
-            Ok(())
-        }
-        Err(e) => {
-            bar.finish_and_clear();
-            Err(e.into())
+            // The sound ones were indexed all the same.
+            Err(e) => {
+                failed += 1;
+                console.go_on(Err(e.into()))?;
+            }
         }
     }
+    let shards = match (paths.len(), failed) {
+        (1, 0) => "1 shard".to_owned(),
+        (n, 0) => format!("{n} shards"),
+        (n, failed) => format!("{} of {n} shards", n - failed),
+    };
+    let size = Size { bytes, exact: global.bytes };
+    let into = pack.map_or(String::new(), |path| format!(" -> {}", path.display()));
+    console.note(format_args!("{shards}, {records} records, {size} in {:.2?}{into}", start.elapsed()));
+    Ok(())
 }
 
 fn progress_to(bar: &ProgressBar) -> impl Fn(u64) + Sync {
     |bytes| bar.inc(bytes)
-}
-
-fn pack(
-    name: &str,
-    paths: &[PathBuf],
-    options: &IndexOptions,
-    bar: &ProgressBar,
-) -> tfseek::Result<(Option<PathBuf>, Opened)> {
-    let (path, opened) = index::write_pack(name, paths, options, &progress_to(bar))?;
-    Ok((Some(path), opened))
 }
 
 fn said(opened: &Opened, console: &mut Console) {

@@ -4,13 +4,13 @@ use crate::args::{self, Global, KindChoice};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
-use crate::kind::Kind;
 use crate::records::{self, Records};
 use crate::{progress, threads};
 use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::Path;
 use tfseek::Error;
+use tfseek::example::MessageKind;
 
 /// What was found in one file.
 struct Found {
@@ -68,9 +68,9 @@ fn read(path: &Path, choice: KindChoice, found: &mut Found, bar: &ProgressBar) -
         found.records += 1;
         found.bytes += item.record.payload().len() as u64;
         let decoded = match item.kind {
-            Kind::Example => item.record.example().validate(),
-            Kind::Sequence => item.record.sequence_example().validate(),
-            Kind::Raw => Ok(()),
+            MessageKind::Example => item.record.example().validate(),
+            MessageKind::SequenceExample => item.record.sequence_example().validate(),
+            MessageKind::Other => Ok(()),
         };
         if let Err(e) = decoded {
             found.malformed += 1;
