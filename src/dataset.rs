@@ -44,6 +44,7 @@ pub struct Dataset(Arc<Inner>);
 
 struct Inner {
     shards: Vec<Shard>,
+    len: u64,
     /// `starts[s]` is the number of shard `s`'s first record; the last one is the number of records.
     starts: Vec<u64>,
     verify: Verify,
@@ -113,13 +114,13 @@ impl Dataset {
                 .ok_or(ErrorKind::TooLarge { len: u64::MAX, limit: u64::MAX })?;
             starts.push(total);
         }
-        Ok(Dataset(Arc::new(Inner { shards, starts, verify, warnings })))
+        Ok(Dataset(Arc::new(Inner { shards, len: total, starts, verify, warnings })))
     }
 
     /// Number of records.
     #[inline]
     pub fn len(&self) -> u64 {
-        self.0.starts.last().copied().unwrap_or(0)
+        self.0.len
     }
 
     /// Whether there is no record.
@@ -167,7 +168,7 @@ impl Dataset {
             return Err(ErrorKind::OutOfRange { i, len: self.len() }.into());
         }
         // Shards without records share their start with the next: the last one that starts at or before `i`.
-        let s = if starts.len() == 2 { 0 } else { starts.partition_point(|&start| start <= i) - 1 };
+        let s = starts.partition_point(|&start| start <= i) - 1;
         Ok((s, i - starts[s]))
     }
 
@@ -321,8 +322,13 @@ impl Mapped {
     /// [`ErrorKind::OutOfRange`]; damage at its place; an index that is out of date.
     #[inline]
     pub fn get(&self, i: u64) -> Result<Record<'_>> {
-        let (s, k) = self.shard_of(i)?;
         let inner = &*self.0.0;
+        if let [shard] = inner.shards.as_slice()
+            && i < inner.len
+        {
+            return shard.get(i, inner.verify);
+        }
+        let (s, k) = self.shard_of(i)?;
         inner.shards[s].get(k, inner.verify)
     }
 

@@ -1,4 +1,52 @@
 //! Random access to the TFRecord files you already have.
+//!
+//! A TFRecord file is records one after the other, and where the millionth starts nobody knows who has not read those
+//! before it. tfseek scans a shard once, keeps an index of about four bytes a record, and from then on a set of shards
+//! is an array: records are found by number, lent out of a memory map, and looked into as `tf.train.Example` without a
+//! copy or an allocation.
+//!
+//! ```
+//! # let dir = tempfile::tempdir()?;
+//! use tfseek::{ExampleBuilder, Mapped, Options};
+//!
+//! // Shards that somebody has written: train-00000-of-00002.tfrecord, ..
+//! let mut writer = tfseek::writer::WriterOptions::new().create_shards(dir.path().join("train"), ".tfrecord", 2)?;
+//! for i in 0..1000 {
+//!     writer.write(&ExampleBuilder::new().int64("label", [i % 10]).float("emb", [i as f32; 8]).encode()?)?;
+//! }
+//! writer.close()?;
+//!
+//! // As an array of records.
+//! # let options = Options::new().index_dir(dir.path().join("index"));
+//! # let path = |name: &str| dir.path().join(name);
+//! // SAFETY: these shards are written once.
+//! let ds: Mapped = unsafe { options.open_mapped(path("train-*.tfrecord")) }?;
+//! let example = ds.get(640)?.example();
+//! assert_eq!(example.float("emb")?.len(), 8);
+//! assert_eq!(example.get("no such feature")?.map(|f| f.len()), None);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Which type do I want?
+//!
+//! | | |
+//! | --- | --- |
+//! | records by number, from files that are written once | [`Mapped`]: lends them, copies nothing |
+//! | records by number, and no promise about the files | [`Dataset`]: reads them into your buffer |
+//! | records in file order; gzip and zlib; standard input | [`Stream`]: needs no index |
+//! | the features of a record | [`Example`], [`SequenceExample`]: views that borrow |
+//! | to make records | [`ExampleBuilder`], [`SequenceExampleBuilder`] |
+//! | to write them | [`Writer`], [`ShardedWriter`] |
+//! | to name shards | [`paths`]: patterns, sets, what is missing |
+//! | to build and keep indexes yourself | [`index`] |
+//! | framing and checksums of bytes in memory | [`frame`], [`crc`] |
+//!
+//! What the bytes mean is TensorFlow's meaning, bit for bit, but for departures that lose no data: `docs/format.md`. Every error
+//! says where: path, record, byte offset, feature ([`Error`]). Damage never passes in silence, and no bytes, however wrong,
+//! cause a panic, a read out of bounds or an allocation that they did not pay for.
+//!
+//! Opening a dataset may write an index: to a folder you name, to `TFSEEK_INDEX_DIR`, or to the user's cache folder, and never
+//! beside the data unless you ask ([`index`]).
 
 #[cfg(doctest)]
 mod compile_fail;

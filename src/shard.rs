@@ -1,11 +1,13 @@
 //! One file of a dataset: its index and its bytes, opened at first touch and lent for the dataset's life.
 
+use crate::crc;
 use crate::error::{At, ErrorKind, IndexError, Result};
 use crate::frame::{self, FOOTER_LEN, HEADER_LEN, Header, OVERHEAD};
 use crate::index::{Index, Pack, Span};
 use crate::io::{Map, Promise, ReadAt, Region};
 use crate::record::Record;
 use std::fs::File;
+use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -83,7 +85,7 @@ enum Bytes {
 }
 
 impl Bytes {
-    #[inline]
+    #[inline(always)]
     fn lent(&self) -> &[u8] {
         match self {
             Bytes::Map(map) => map,
@@ -160,13 +162,39 @@ impl Shard {
     }
 
     /// Record `i`. Only for a shard that [`is_bytes`](Shard::is_bytes).
+    ///
+    /// Short, so that a processor that waits for one record's bytes has room to find the next: nearly all calls end in
+    /// `near`, which says yes or nothing, and `far` finds out why.
     #[inline]
     pub(crate) fn get(&self, i: u64, verify: Verify) -> Result<Record<'_>> {
-        let opened = self.opened()?;
-        match opened.index.locate(i) {
-            Ok(span) => self.lend_from(opened, i, span, verify),
-            Err(e) => Err(e.at(At { path: Some(&self.path), record: Some(i), offset: None })),
+        match self.near(i, verify) {
+            Some(record) => Ok(record),
+            None => self.far(i, verify),
         }
+    }
+
+    #[inline(always)]
+    fn near(&self, i: u64, verify: Verify) -> Option<Record<'_>> {
+        let opened = self.opened.get()?;
+        let span = opened.index.near(i)?;
+        let record = inside(opened.bytes.lent(), span)?;
+        let (header, rest) = record.split_first_chunk::<HEADER_LEN>()?;
+        let (payload, footer) = rest.split_last_chunk::<FOOTER_LEN>()?;
+        let (len, stored) = frame::split(header);
+        // Compared with a copy: from an equality the compiler would learn that it may take the payload's length from the header,
+        // and what is done with the payload would then wait for its bytes.
+        if crc::masked_len(len) != stored || len != black_box(span.payload_len) {
+            return None;
+        }
+        if verify == Verify::Payload && crc::masked(payload) != u32::from_le_bytes(*footer) {
+            return None;
+        }
+        Some(Record::of_shard(payload, &self.path, i, span.offset))
+    }
+
+    #[cold]
+    fn far(&self, i: u64, verify: Verify) -> Result<Record<'_>> {
+        self.lend(i, self.locate(i)?, verify)
     }
 
     #[inline]
@@ -263,15 +291,17 @@ impl Shard {
     }
 }
 
-/// The bytes of a record, header and footer with it.
-#[inline]
+/// The bytes of a record, header and footer with it, if they are there.
+#[inline(always)]
+fn inside(bytes: &[u8], span: Span) -> Option<&[u8]> {
+    let start = usize::try_from(span.offset).ok()?;
+    let len = usize::try_from(span.payload_len).ok()?.checked_add(OVERHEAD)?;
+    bytes.get(start..start.checked_add(len)?)
+}
+
+/// The bytes of a record, or how many there are of them.
 fn whole(bytes: &[u8], span: Span) -> Result<&[u8]> {
-    let range = || {
-        let start = usize::try_from(span.offset).ok()?;
-        let len = usize::try_from(span.payload_len).ok()?.checked_add(OVERHEAD)?;
-        bytes.get(start..start.checked_add(len)?)
-    };
-    match range() {
+    match inside(bytes, span) {
         Some(record) => Ok(record),
         None => {
             let have = (bytes.len() as u64).saturating_sub(span.offset);

@@ -165,8 +165,18 @@ impl Tables {
         Some(Tables { offsets, lengths })
     }
 
-    /// Record `i < n`, held between its neighbours.
-    #[inline]
+    /// Record `i`, in the case that nearly all looks are; says yes or nothing.
+    #[inline(always)]
+    pub(super) fn span_near(&self, header: &Header, i: u64) -> Option<Span> {
+        if self.lengths.is_some() {
+            return None;
+        }
+        let (offset, next) = self.offsets.pair_near(i)?;
+        let payload_len = next.checked_sub(offset)?.checked_sub(crate::frame::OVERHEAD as u64)?;
+        (next <= header.stream_end).then_some(Span { offset, payload_len })
+    }
+
+    /// Record `i`, or why not.
     pub(super) fn span(&self, header: &Header, i: u64) -> Result<Span, BadBlock> {
         const OVERHEAD: u64 = crate::frame::OVERHEAD as u64;
         let (offset, next) = self.offsets.pair(i)?;

@@ -94,14 +94,29 @@ impl Index {
     /// use of a large index file without maps.
     #[inline]
     pub fn locate(&self, i: u64) -> Result<Span> {
+        match self.near(i) {
+            Some(span) => Ok(span),
+            None => self.look(i),
+        }
+    }
+
+    /// [`locate`](Index::locate) where it is quick; `None` says nothing.
+    #[inline(always)]
+    pub(crate) fn near(&self, i: u64) -> Option<Span> {
+        let core = &*self.0;
+        if i >= core.header.n_records {
+            return None;
+        }
+        core.tables.get()?.span_near(&core.header, i)
+    }
+
+    #[cold]
+    fn look(&self, i: u64) -> Result<Span> {
         let core = &*self.0;
         if i >= core.header.n_records {
             return Err(out_of_range(i, core.header.n_records));
         }
-        let tables = match core.tables.get() {
-            Some(tables) => tables,
-            None => core.load()?,
-        };
+        let tables = core.load()?;
         tables.span(&core.header, i).map_err(|bad| core.corrupt(bad, Some(i)))
     }
 

@@ -173,7 +173,7 @@ impl Table {
         [blocks, rel]
     }
 
-    #[inline]
+    #[inline(always)]
     fn slices(&self) -> (&[u8], &[u8]) {
         match &self.bytes {
             Bytes::Own { blocks, rel } => (blocks, rel),
@@ -192,33 +192,28 @@ impl Table {
         self.value(blocks, rel, i)
     }
 
-    /// Values `i` and `i + 1`.
-    #[inline]
-    pub(crate) fn pair(&self, i: u64) -> Result<(u64, u64), BadBlock> {
-        let (blocks, rel) = self.slices();
+    /// Values `i` and `i + 1`, in the case that all but one look in 1024 are: the table is narrow, and both lie in one block
+    /// that was checked. Says yes or nothing; [`pair`](Table::pair) finds out why.
+    #[inline(always)]
+    pub(crate) fn pair_near(&self, i: u64) -> Option<(u64, u64)> {
         let block = i >> BLOCK_BITS;
-        // A narrow table, and both in one block that was checked: all but one in 1024.
-        if !self.wide && !(i + 1).is_multiple_of(BLOCK) && self.is_checked(block) {
-            let base = field::<8>(blocks, block as usize * BLOCK_ENTRY).map(u64::from_le_bytes);
-            let both = field::<8>(rel, i as usize * 4).map(u64::from_le_bytes);
-            if let (Some(base), Some(both)) = (base, both)
-                && let Some(value) = base.checked_add(both & 0xffff_ffff)
-                && let Some(next) = base.checked_add(both >> 32)
-            {
-                return Ok((value, next));
-            }
+        if self.wide || (i + 1).is_multiple_of(BLOCK) || !self.is_checked(block) {
+            return None;
         }
-        self.pair_apart(i)
+        let (blocks, rel) = self.slices();
+        let base = u64::from_le_bytes(field::<8>(blocks, block as usize * BLOCK_ENTRY)?);
+        let both = u64::from_le_bytes(field::<8>(rel, i as usize * 4)?);
+        Some((base.checked_add(both & 0xffff_ffff)?, base.checked_add(both >> 32)?))
     }
 
-    #[cold]
-    fn pair_apart(&self, i: u64) -> Result<(u64, u64), BadBlock> {
+    /// Values `i` and `i + 1`.
+    pub(crate) fn pair(&self, i: u64) -> Result<(u64, u64), BadBlock> {
         let (blocks, rel) = self.slices();
         Ok((self.value(blocks, rel, i)?, self.value(blocks, rel, i + 1)?))
     }
 
     /// Whether a block's crc was found right, or needs no look.
-    #[inline]
+    #[inline(always)]
     fn is_checked(&self, block: u64) -> bool {
         match &self.checked {
             Some(bits) => {
