@@ -104,7 +104,7 @@ fn each_damaged_shard_is_named() {
     }
     let at = "record 50 at byte 1700";
     let ran = dir.run(&["index", "x-*"]);
-    ran.fails(1, &[&format!("x-1.tfrecord: {at}"), &format!("x-3.tfrecord: {at}"), "2 of 4 shards indexed"]);
+    ran.fails(1, &[&format!("x-1.tfrecord: {at}"), &format!("x-3.tfrecord: {at}"), "2 of 4 shards, "]);
     let ran = dir.run(&["verify", "x-*"]);
     assert_eq!((ran.code, ran.out.as_str()), (1, "2 of 4 files sound: 300 records, 5.4 kB of payload\n"));
     assert!(
