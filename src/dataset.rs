@@ -323,13 +323,15 @@ impl Mapped {
     #[inline]
     pub fn get(&self, i: u64) -> Result<Record<'_>> {
         let inner = &*self.0.0;
-        if let [shard] = inner.shards.as_slice()
-            && i < inner.len
-        {
-            return shard.get(i, inner.verify);
+        match inner.shards.as_slice() {
+            [shard] if i < inner.len => shard.get(i, inner.verify),
+            _ => self.get_of_many(i),
         }
+    }
+
+    fn get_of_many(&self, i: u64) -> Result<Record<'_>> {
         let (s, k) = self.shard_of(i)?;
-        inner.shards[s].get(k, inner.verify)
+        self.0.0.shards[s].get(k, self.0.0.verify)
     }
 
     #[inline]

@@ -165,7 +165,7 @@ impl Shard {
     ///
     /// Short, so that a processor that waits for one record's bytes has room to find the next: nearly all calls end in
     /// `near`, which says yes or nothing, and `far` finds out why.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, i: u64, verify: Verify) -> Result<Record<'_>> {
         match self.near(i, verify) {
             Some(record) => Ok(record),
