@@ -37,7 +37,9 @@ fn bench(c: &mut Criterion) {
     let dir = tempfile::tempdir().unwrap();
     let mut group = c.benchmark_group("index/scan");
     group.sample_size(10);
-    for (shape, mean, total) in [("90B", 90, 256 << 20), ("4KB", 4096, 512 << 20), ("100KB", 100 << 10, 1 << 30)] {
+    for (shape, mean, total) in
+        [("90B", 90, 256 << 20), ("4KB", 4096, 512 << 20), ("100KB", 100 << 10, 1 << 30)]
+    {
         let path = dir.path().join(shape);
         let bytes = shard(total, mean);
         std::fs::write(&path, &bytes).unwrap();
