@@ -47,6 +47,8 @@ struct Inner {
     len: u64,
     /// `starts[s]` is the number of shard `s`'s first record; the last one is the number of records.
     starts: Vec<u64>,
+    /// Whether every shard is bytes.
+    lends: bool,
     verify: Verify,
     warnings: Vec<Warning>,
 }
@@ -114,7 +116,8 @@ impl Dataset {
                 .ok_or(ErrorKind::TooLarge { len: u64::MAX, limit: u64::MAX })?;
             starts.push(total);
         }
-        Ok(Dataset(Arc::new(Inner { shards, len: total, starts, verify, warnings })))
+        let lends = shards.iter().all(Shard::is_bytes);
+        Ok(Dataset(Arc::new(Inner { shards, len: total, starts, lends, verify, warnings })))
     }
 
     /// Number of records.
@@ -281,7 +284,7 @@ impl Dataset {
 
     /// This dataset as one that lends, if every shard of it is bytes.
     pub fn mapped(&self) -> Option<Mapped> {
-        self.0.shards.iter().all(Shard::is_bytes).then(|| Mapped(self.clone()))
+        self.0.lends.then(|| Mapped(self.clone()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! One file of a dataset: its index and its bytes, opened at first touch and lent for the dataset's life.
 
 use crate::crc;
-use crate::error::{At, ErrorKind, IndexError, Result};
+use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{self, FOOTER_LEN, HEADER_LEN, Header, OVERHEAD};
 use crate::index::{Index, Pack, Span};
 use crate::io::{Map, Promise, ReadAt, Region};
@@ -177,18 +177,7 @@ impl Shard {
     fn near(&self, i: u64, verify: Verify) -> Option<Record<'_>> {
         let opened = self.opened.get()?;
         let span = opened.index.near(i)?;
-        let record = inside(opened.bytes.lent(), span)?;
-        let (header, rest) = record.split_first_chunk::<HEADER_LEN>()?;
-        let (payload, footer) = rest.split_last_chunk::<FOOTER_LEN>()?;
-        let (len, stored) = frame::split(header);
-        // Compared with a copy: from an equality the compiler would learn that it may take the payload's length from the header,
-        // and what is done with the payload would then wait for its bytes.
-        if crc::masked_len(len) != stored || len != black_box(span.payload_len) {
-            return None;
-        }
-        if verify == Verify::Payload && crc::masked(payload) != u32::from_le_bytes(*footer) {
-            return None;
-        }
+        let payload = sound(opened.bytes.lent(), span, verify)?;
         Some(Record::of_shard(payload, &self.path, i, span.offset))
     }
 
@@ -197,24 +186,10 @@ impl Shard {
         self.lend(i, self.locate(i)?, verify)
     }
 
-    #[inline]
-    fn at(&self, i: u64, span: Span) -> At<'_> {
-        At::new(&self.path, i, span.offset)
-    }
-
     /// Record `i`, which was found at `span`. Only for a shard that [`is_bytes`](Shard::is_bytes).
     #[inline]
     pub(crate) fn lend(&self, i: u64, span: Span, verify: Verify) -> Result<Record<'_>> {
-        self.lend_from(self.opened()?, i, span, verify)
-    }
-
-    #[inline]
-    fn lend_from<'s>(&'s self, opened: &'s Opened, i: u64, span: Span, verify: Verify) -> Result<Record<'s>> {
-        let at = self.at(i, span);
-        match whole(opened.bytes.lent(), span).and_then(|bytes| check(bytes, span, verify)) {
-            Ok(payload) => Ok(Record::new(payload, at)),
-            Err(e) => Err(e.at(at)),
-        }
+        self.carve(i, span, 0, self.bytes()?, verify)
     }
 
     /// The bytes that are there; none for a shard that is read.
@@ -264,6 +239,7 @@ impl Shard {
     }
 
     /// Record `i` out of `bytes`, which are those of the shard from `start` on.
+    #[inline]
     pub(crate) fn carve<'b>(
         &'b self,
         i: u64,
@@ -272,11 +248,10 @@ impl Shard {
         bytes: &'b [u8],
         verify: Verify,
     ) -> Result<Record<'b>> {
-        let at = self.at(i, span);
-        let moved = Span { offset: span.offset.wrapping_sub(start), ..span };
-        match whole(bytes, moved).and_then(|bytes| check(bytes, moved, verify)) {
-            Ok(payload) => Ok(Record::new(payload, at)),
-            Err(e) => Err(e.at(at)),
+        let here = Span { offset: span.offset.wrapping_sub(start), ..span };
+        match sound(bytes, here, verify) {
+            Some(payload) => Ok(Record::of_shard(payload, &self.path, i, span.offset)),
+            None => Err(fault(bytes, here).at(At::new(&self.path, i, span.offset))),
         }
     }
 
@@ -291,40 +266,48 @@ impl Shard {
     }
 }
 
-/// The bytes of a record, header and footer with it, if they are there.
+/// The payload at `span`, if it is there, its header is one and says what the index says, and the footer holds where that
+/// is asked for. Says yes or nothing; [`fault`] finds out why.
 #[inline(always)]
-fn inside(bytes: &[u8], span: Span) -> Option<&[u8]> {
+fn sound(bytes: &[u8], span: Span, verify: Verify) -> Option<&[u8]> {
+    let (header, payload, footer) = parts(bytes, span)?;
+    let (len, stored) = frame::split(header);
+    // Compared with a copy: from an equality the compiler would learn that it may take the payload's length from the header,
+    // and what is done with the payload would then wait for its bytes.
+    if crc::masked_len(len) != stored || len != black_box(span.payload_len) {
+        return None;
+    }
+    if verify == Verify::Payload && crc::masked(payload) != u32::from_le_bytes(*footer) {
+        return None;
+    }
+    Some(payload)
+}
+
+/// Header, payload and footer of a record, if they are there.
+#[inline(always)]
+fn parts(bytes: &[u8], span: Span) -> Option<(&[u8; HEADER_LEN], &[u8], &[u8; FOOTER_LEN])> {
     let start = usize::try_from(span.offset).ok()?;
     let len = usize::try_from(span.payload_len).ok()?.checked_add(OVERHEAD)?;
-    bytes.get(start..start.checked_add(len)?)
+    let (header, rest) = bytes.get(start..start.checked_add(len)?)?.split_first_chunk()?;
+    let (payload, footer) = rest.split_last_chunk()?;
+    Some((header, payload, footer))
 }
 
-/// The bytes of a record, or how many there are of them.
-fn whole(bytes: &[u8], span: Span) -> Result<&[u8]> {
-    match inside(bytes, span) {
-        Some(record) => Ok(record),
-        None => {
-            let have = (bytes.len() as u64).saturating_sub(span.offset);
-            Err(frame::truncated(span.payload_len.saturating_add(OVERHEAD as u64), have))
+/// Why a record is not [`sound`]: what is missing, what its header says, or else its footer.
+#[cold]
+fn fault(bytes: &[u8], span: Span) -> Error {
+    let Some((header, payload, footer)) = parts(bytes, span) else {
+        let have = (bytes.len() as u64).saturating_sub(span.offset);
+        return frame::truncated(span.payload_len.saturating_add(OVERHEAD as u64), have);
+    };
+    match Header::parse(header) {
+        Err(e) => e,
+        Ok(Header { payload_len }) if payload_len != span.payload_len => {
+            IndexError::LengthMismatch { indexed: span.payload_len, stored: payload_len }.into()
+        }
+        Ok(_) => {
+            let (computed, stored) = (crc::masked(payload), u32::from_le_bytes(*footer));
+            ErrorKind::CorruptData { computed, stored }.into()
         }
     }
-}
-
-/// The payload, if the header is one and says what the index says, and the footer holds where that is asked for.
-#[inline]
-fn check(record: &[u8], span: Span, verify: Verify) -> Result<&[u8]> {
-    let parts = record
-        .split_first_chunk::<HEADER_LEN>()
-        .and_then(|(h, rest)| Some((h, rest.split_last_chunk::<FOOTER_LEN>()?)));
-    let Some((header, (payload, footer))) = parts else {
-        return Err(frame::truncated(OVERHEAD as u64, record.len() as u64));
-    };
-    let Header { payload_len } = Header::parse(header)?;
-    if payload_len != span.payload_len {
-        return Err(IndexError::LengthMismatch { indexed: span.payload_len, stored: payload_len }.into());
-    }
-    if verify == Verify::Payload {
-        frame::check_payload(payload, *footer)?;
-    }
-    Ok(payload)
 }

@@ -230,11 +230,14 @@ impl Stream {
         if !whole {
             return self.torn(need, (self.end - self.start) as u64);
         }
-        let len = need as usize - OVERHEAD;
+        let body = &self.buf[self.start + HEADER_LEN..self.start + need as usize];
+        let Some((payload, &footer)) = body.split_last_chunk() else {
+            return Err(frame::truncated(need, (self.end - self.start) as u64));
+        };
         if self.options.verify == Verify::Payload {
-            frame::record_at(&self.buf[self.start..self.end])?;
+            frame::check_payload(payload, footer)?;
         }
-        Ok(Some(len))
+        Ok(Some(payload.len()))
     }
 
     fn torn(&mut self, need: u64, have: u64) -> Result<Option<usize>> {

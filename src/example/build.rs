@@ -18,6 +18,7 @@
 
 use super::owned::FeatureBuf;
 use crate::error::{EncodeError, Error, ErrorKind, Result};
+use crate::wire::MAX_LEN;
 use quick_protobuf::Writer;
 use quick_protobuf::sizeofs::sizeof_varint;
 use std::borrow::Cow;
@@ -25,9 +26,6 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
-
-/// Bytes of the largest message: what protobuf reads back.
-const MAX_MESSAGE_LEN: u64 = (1 << 31) - 1;
 
 // Field 1, 2 and 3, all length-delimited: `number << 3 | 2`.
 const FIELD_1: u32 = 0x0a;
@@ -486,8 +484,8 @@ fn put_message(
     out: &mut Vec<u8>,
     put: impl FnOnce(&mut Writer<&mut Vec<u8>>) -> Put,
 ) -> Result<()> {
-    if len > MAX_MESSAGE_LEN {
-        return Err(ErrorKind::TooLarge { len, limit: MAX_MESSAGE_LEN }.into());
+    if len > MAX_LEN {
+        return Err(ErrorKind::TooLarge { len, limit: MAX_LEN }.into());
     }
     let start = out.len();
     out.reserve(len as usize);
@@ -813,7 +811,7 @@ mod tests {
         let big = || FeatureBuf::Float(vec![0.0; 1 << 29]);
         let mut out = Vec::new();
         let e = builder().feature("a", big()).encode_into(&mut out).unwrap_err();
-        let limit = MAX_MESSAGE_LEN;
+        let limit = MAX_LEN;
         // Entry, key, value, list and packed: five bytes of length each but the key's.
         assert!(
             matches!(e.kind(), ErrorKind::TooLarge { len, limit: l } if *len == (1 << 31) + 5 * 6 + 3 && *l == limit),

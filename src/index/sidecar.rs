@@ -281,9 +281,9 @@ fn finish(
         Found::Partial(old) => (scan(shard, stamp, Some(&old), options, progress)?, false),
         Found::Nothing(_) => (scan(shard, stamp, None, options, progress)?, false),
     };
-    let now = Stamp::of(&fs::metadata(shard.path)?)?;
-    let header = &core.header;
-    let changed = !fresh && now != Stamp { size: header.data_size, mtime_ns: header.mtime_ns };
+    let known = Stamp { size: core.header.data_size, mtime_ns: core.header.mtime_ns };
+    // What was not scanned was looked at just now.
+    let changed = !fresh && Stamp::of(&fs::metadata(shard.path)?)? != known;
     let mut not_saved = None;
     if !changed {
         match save {
