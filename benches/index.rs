@@ -1,23 +1,12 @@
 //! The scan against a bare hop from header to header, and a look into the index.
 
+mod common;
+
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::Path;
-use tfseek::frame::put_record;
 use tfseek::index::{Index, IndexMode, IndexOptions, open_shards};
 use tfseek::io::Promise;
-
-/// Records of `mean` bytes, give or take a half, from a fixed seed.
-fn shard(total: usize, mean: u64) -> Vec<u8> {
-    let (mut file, mut x) = (Vec::with_capacity(total + 2 * mean as usize), 1u64);
-    let payload = vec![7; 2 * mean as usize];
-    while file.len() < total {
-        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let len = (mean / 2 + (x >> 33) % (mean + 1)) as usize;
-        put_record(&mut file, &payload[..len]).unwrap();
-    }
-    file
-}
 
 /// What no scan can beat with one chain: it believes every length and keeps nothing.
 fn bare_hop(bytes: &[u8]) -> u64 {
@@ -40,16 +29,13 @@ fn bench(c: &mut Criterion) {
     for (shape, mean, total) in
         [("90B", 90, 256 << 20), ("4KB", 4096, 512 << 20), ("100KB", 100 << 10, 1 << 30)]
     {
-        let path = dir.path().join(shape);
-        let bytes = shard(total, mean);
-        std::fs::write(&path, &bytes).unwrap();
-        let n = bare_hop(&bytes);
+        let path = common::shard(total, mean);
+        let n = bare_hop(&std::fs::read(&path).unwrap());
         let memory = IndexOptions::new().mode(IndexMode::Memory);
         // SAFETY: a file of this bench, which nobody else writes to.
         #[allow(unsafe_code)]
         let mapped = memory.clone().may_map(unsafe { Promise::new() });
         assert_eq!(open(&path, &mapped).len(), n);
-        drop(bytes);
         // The bare hop has the same map and the same page faults.
         let file = std::fs::File::open(&path).unwrap();
         group.throughput(Throughput::Elements(n));
@@ -69,7 +55,7 @@ fn bench(c: &mut Criterion) {
     }
     group.finish();
 
-    let path = dir.path().join("90B");
+    let path = common::shard(256 << 20, 90);
     let saved = IndexOptions::new().env_dir(None).index_dir(dir.path().join("i"));
     // SAFETY: as above.
     #[allow(unsafe_code)]
