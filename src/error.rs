@@ -31,8 +31,12 @@ pub struct Place {
     pub record: Option<u64>,
     /// The byte offset of the record's header, in the record stream (inflated, if the file is compressed).
     pub offset: Option<u64>,
-    /// The feature's key, escaped where it is not printable.
+    /// The feature's key (or the column's name), escaped where it is not printable.
     pub feature: Option<Box<str>>,
+    /// The row of a batch that was being parsed, counted from 0.
+    pub row: Option<usize>,
+    /// The step of a feature list, counted from 0.
+    pub step: Option<usize>,
 }
 
 /// A place that borrows: what a [`Record`](crate::Record) and the views made from it carry along. `Copy`.
@@ -58,7 +62,7 @@ impl<'a> At<'a> {
 
 impl From<At<'_>> for Place {
     fn from(at: At<'_>) -> Place {
-        Place { path: at.path.map(Arc::from), record: at.record, offset: at.offset, feature: None }
+        Place { path: at.path.map(Arc::from), record: at.record, offset: at.offset, ..Place::default() }
     }
 }
 
@@ -134,6 +138,8 @@ pub enum ErrorKind {
     Paths(PathsError),
     /// A message or a file cannot be written as asked.
     Encode(EncodeError),
+    /// A schema that is refused, in words.
+    Spec(Box<str>),
     /// A request that cannot be met, in words.
     Unsupported(Box<str>),
 }
@@ -202,6 +208,65 @@ pub enum FeatureError {
         /// The kind that it has.
         found: &'static str,
     },
+    /// A fixed number of values was asked for.
+    Count {
+        /// The number that was asked for.
+        expected: usize,
+        /// The number that there is.
+        found: usize,
+    },
+    /// Blocks of a fixed number of values were asked for.
+    Blocks {
+        /// Values of a block.
+        of: usize,
+        /// Values that there are.
+        found: usize,
+    },
+    /// A partition does not divide the values of its record.
+    Partition {
+        /// TensorFlow's name of the partition, and what it has to do.
+        rule: &'static str,
+        /// The number that the rule gives.
+        expected: i64,
+        /// The number that is there.
+        found: i64,
+    },
+    /// A record has other numbers of indices and values.
+    SparseCount {
+        /// Values that there are.
+        values: usize,
+        /// Indices that there are.
+        indices: usize,
+    },
+    /// An index that lies outside of its dimension.
+    SparseIndex {
+        /// Size of the dimension.
+        size: u64,
+        /// The index.
+        found: i64,
+    },
+}
+
+/// The kinds of fault that a parse by a schema can meet, as TensorFlow's users know them.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Category {
+    /// The payload is not a well-formed message.
+    MalformedProto,
+    /// A feature is of another kind.
+    KindMismatch,
+    /// A feature has another number of values.
+    CountMismatch,
+    /// A feature that is required is absent.
+    MissingFeature,
+    /// A partition does not divide its values.
+    BadPartition,
+    /// Sparse indices do not go with their values, or lie outside.
+    BadSparseIndex,
+    /// A schema is refused.
+    BadSpec,
+    /// Larger than a message, an index type or a limit.
+    TooLarge,
 }
 
 /// What is wrong with a compressed record stream.
@@ -389,6 +454,25 @@ impl Error {
         )
     }
 
+    /// What kind of fault it is, if it is one that a parse by a schema can meet.
+    pub fn category(&self) -> Option<Category> {
+        Some(match self.kind() {
+            ErrorKind::Wire(_) => Category::MalformedProto,
+            ErrorKind::Feature(e) => match e {
+                FeatureError::Missing { .. } => Category::MissingFeature,
+                FeatureError::NoKind { .. } | FeatureError::WrongKind { .. } => Category::KindMismatch,
+                FeatureError::Count { .. } | FeatureError::Blocks { .. } => Category::CountMismatch,
+                FeatureError::Partition { .. } => Category::BadPartition,
+                FeatureError::SparseCount { .. } | FeatureError::SparseIndex { .. } => {
+                    Category::BadSparseIndex
+                }
+            },
+            ErrorKind::Spec(_) => Category::BadSpec,
+            ErrorKind::TooLarge { .. } => Category::TooLarge,
+            _ => return None,
+        })
+    }
+
     /// Whether the operating system said no.
     pub fn is_io(&self) -> bool {
         matches!(self.kind(), ErrorKind::Io(_))
@@ -419,6 +503,22 @@ impl Error {
     #[must_use]
     pub fn feature(mut self, key: &[u8]) -> Error {
         self.0.place.feature.get_or_insert_with(|| key.escape_ascii().to_string().into_boxed_str());
+        self
+    }
+
+    /// The same error with the row of the batch, unless it has one.
+    #[cold]
+    #[must_use]
+    pub fn row(mut self, row: usize) -> Error {
+        self.0.place.row.get_or_insert(row);
+        self
+    }
+
+    /// The same error with the step of the feature list, unless it has one.
+    #[cold]
+    #[must_use]
+    pub fn step(mut self, step: usize) -> Error {
+        self.0.place.step.get_or_insert(step);
         self
     }
 }
@@ -490,8 +590,14 @@ impl fmt::Display for Error {
             (None, Some(o)) => write!(f, "byte {o}: ")?,
             (None, None) => {}
         }
+        if let Some(row) = place.row {
+            write!(f, "row {row} of the batch: ")?;
+        }
         if let Some(key) = &place.feature {
             write!(f, "feature \"{key}\": ")?;
+        }
+        if let Some(step) = place.step {
+            write!(f, "step {step}: ")?;
         }
         self.kind().fmt(f)
     }
@@ -529,6 +635,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Index(e) => e.fmt(f),
             ErrorKind::Paths(e) => e.fmt(f),
             ErrorKind::Encode(e) => e.fmt(f),
+            ErrorKind::Spec(reason) => write!(f, "schema refused: {reason}"),
             ErrorKind::Unsupported(what) => f.write_str(what),
         }
     }
@@ -573,6 +680,19 @@ impl fmt::Display for FeatureError {
                 write!(f, "expected {expected}, found a feature without a kind")
             }
             FeatureError::WrongKind { expected, found } => write!(f, "expected {expected}, found {found}"),
+            FeatureError::Count { expected, found } => write!(f, "expected {expected} values, found {found}"),
+            FeatureError::Blocks { of, found } => {
+                write!(f, "expected blocks of {of} values, found {found} values")
+            }
+            FeatureError::Partition { rule, expected, found } => {
+                write!(f, "{rule}: expected {expected}, found {found}")
+            }
+            FeatureError::SparseCount { values, indices } => {
+                write!(f, "expected an index for each of {values} values, found {indices}")
+            }
+            FeatureError::SparseIndex { size, found } => {
+                write!(f, "expected indices from 0 to below {size}, found {found}")
+            }
         }
     }
 }

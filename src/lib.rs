@@ -48,6 +48,7 @@
 //! Opening a dataset may write an index: to a folder you name, to `TFSEEK_INDEX_DIR`, or to the user's cache folder, and never
 //! beside the data unless you ask ([`index`]).
 
+pub mod batch;
 #[cfg(doctest)]
 mod compile_fail;
 pub mod crc;
@@ -60,6 +61,7 @@ pub mod io;
 pub mod paths;
 mod pool;
 mod record;
+pub mod schema;
 mod shard;
 pub mod stream;
 mod wire;
@@ -74,6 +76,7 @@ pub use example::{
 pub use index::{Index, IndexMode, Tail};
 pub use io::Compression;
 pub use record::Record;
+pub use schema::{DType, FeatureSpec, Schema};
 pub use shard::Verify;
 pub use stream::Stream;
 pub use writer::{ShardedWriter, Writer};

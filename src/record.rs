@@ -2,8 +2,10 @@
 
 use crate::error::At;
 use crate::example::{Example, SequenceExample};
+use crate::io::Region;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// A record that borrows its bytes. `Copy`; the payload is never looked at unless asked.
 ///
@@ -11,7 +13,7 @@ use std::path::Path;
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
     payload: &'a [u8],
-    path: Option<&'a Path>,
+    origin: Origin<'a>,
     /// Ordinal and offset, `UNKNOWN` if nobody knows: six words in all, for a record is made for each access.
     record: u64,
     offset: u64,
@@ -20,18 +22,36 @@ pub struct Record<'a> {
 /// No file has so many records or bytes.
 const UNKNOWN: u64 = u64::MAX;
 
+/// Where a record came from. Two words, as a path is.
+#[derive(Clone, Copy)]
+enum Origin<'a> {
+    /// A path, empty if nobody knows.
+    Path(&'a Path),
+    Home(&'a Home),
+}
+
+const _: () = assert!(size_of::<Record<'static>>() == 6 * size_of::<u64>() || size_of::<usize>() < 8);
+
+/// A file that lends records: its path, and its bytes once they are there to be held on to.
+#[derive(Debug)]
+pub(crate) struct Home {
+    pub(crate) path: PathBuf,
+    pub(crate) region: OnceLock<Region>,
+}
+
 impl<'a> Record<'a> {
     /// A record of these bytes, at this place.
     #[inline]
     pub fn new(payload: &'a [u8], at: At<'a>) -> Record<'a> {
         let At { path, record, offset } = at;
-        Record { payload, path, record: record.unwrap_or(UNKNOWN), offset: offset.unwrap_or(UNKNOWN) }
+        let origin = Origin::Path(path.unwrap_or(Path::new("")));
+        Record { payload, origin, record: record.unwrap_or(UNKNOWN), offset: offset.unwrap_or(UNKNOWN) }
     }
 
     /// As [`new`](Record::new), where all of the place is known.
     #[inline(always)]
-    pub(crate) fn of_shard(payload: &'a [u8], path: &'a Path, record: u64, offset: u64) -> Record<'a> {
-        Record { payload, path: Some(path), record, offset }
+    pub(crate) fn of_shard(payload: &'a [u8], home: &'a Home, record: u64, offset: u64) -> Record<'a> {
+        Record { payload, origin: Origin::Home(home), record, offset }
     }
 
     /// The payload.
@@ -44,7 +64,20 @@ impl<'a> Record<'a> {
     #[inline]
     pub fn at(self) -> At<'a> {
         let known = |n: u64| (n != UNKNOWN).then_some(n);
-        At { path: self.path, record: known(self.record), offset: known(self.offset) }
+        let path = match self.origin {
+            Origin::Path(path) => Some(path).filter(|path| !path.as_os_str().is_empty()),
+            Origin::Home(home) => Some(&*home.path),
+        };
+        At { path, record: known(self.record), offset: known(self.offset) }
+    }
+
+    /// The memory that the payload is part of, if it was lent by a map or a region: a clone of it outlives the record, and the
+    /// dataset.
+    pub fn region(self) -> Option<&'a Region> {
+        match self.origin {
+            Origin::Path(_) => None,
+            Origin::Home(home) => home.region.get(),
+        }
     }
 
     /// The payload as a `tf.train.Example`. Cannot fail: bytes are checked when a feature is looked up.

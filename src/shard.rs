@@ -5,7 +5,7 @@ use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{self, FOOTER_LEN, HEADER_LEN, Header, OVERHEAD};
 use crate::index::{Index, Pack, Span};
 use crate::io::{Map, Promise, ReadAt, Region};
-use crate::record::Record;
+use crate::record::{Home, Record};
 use std::fs::File;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ pub(crate) enum Table {
 
 #[derive(Debug)]
 pub(crate) struct Shard {
-    path: PathBuf,
+    home: Home,
     len: u64,
     table: Table,
     door: Door,
@@ -78,7 +78,7 @@ impl State {
 #[derive(Debug)]
 enum Bytes {
     Region(Region),
-    Map(Map),
+    Map(Arc<Map>),
     Kept(File),
     /// The descriptors ran out: the file is opened for each read, and must be what it was at first touch.
     Reopened(State),
@@ -98,11 +98,12 @@ impl Bytes {
 impl Shard {
     /// A shard of `len` records. Opens nothing.
     pub(crate) fn new(path: PathBuf, len: u64, table: Table, door: Door) -> Shard {
-        Shard { path, len, table, door, opened: OnceLock::new() }
+        let home = Home { path, region: OnceLock::new() };
+        Shard { home, len, table, door, opened: OnceLock::new() }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        &self.home.path
     }
 
     /// Number of records. O(1), and known before the first touch.
@@ -123,7 +124,7 @@ impl Shard {
     fn opened(&self) -> Result<&Opened> {
         match self.opened.get() {
             Some(opened) => Ok(opened),
-            None => self.first_touch().map_err(|e| e.in_file(&self.path)),
+            None => self.first_touch().map_err(|e| e.in_file(&self.home.path)),
         }
     }
 
@@ -138,11 +139,12 @@ impl Shard {
         let opened = match &self.door {
             Door::Region(region) => Opened { index: table(None)?, bytes: Bytes::Region(region.clone()) },
             Door::Map(promise) => {
-                let file = File::open(&self.path)?;
-                Opened { index: table(Some(&file))?, bytes: Bytes::Map(Map::open(&file, *promise)?) }
+                let file = File::open(&self.home.path)?;
+                let index = table(Some(&file))?;
+                Opened { index, bytes: Bytes::Map(Arc::new(Map::open(&file, *promise)?)) }
             }
             Door::Pread { descriptors } => {
-                let file = File::open(&self.path)?;
+                let file = File::open(&self.home.path)?;
                 let index = table(Some(&file))?;
                 let keep = descriptors
                     .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
@@ -151,14 +153,24 @@ impl Shard {
                 Opened { index, bytes }
             }
         };
-        Ok(self.opened.get_or_init(|| opened))
+        // Two threads may come here at once: what is held on to is the map of the one that was first.
+        let opened = self.opened.get_or_init(|| opened);
+        match &opened.bytes {
+            Bytes::Map(map) => _ = self.home.region.get_or_init(|| Arc::clone(map).into()),
+            Bytes::Region(region) => _ = self.home.region.get_or_init(|| region.clone()),
+            Bytes::Kept(_) | Bytes::Reopened(_) => {}
+        }
+        Ok(opened)
     }
 
     /// Where record `i` of this shard lies, by the index.
     #[inline]
     pub(crate) fn locate(&self, i: u64) -> Result<Span> {
         let opened = self.opened()?;
-        opened.index.locate(i).map_err(|e| e.at(At { path: Some(&self.path), record: Some(i), offset: None }))
+        opened
+            .index
+            .locate(i)
+            .map_err(|e| e.at(At { path: Some(&self.home.path), record: Some(i), offset: None }))
     }
 
     /// Record `i`. Only for a shard that [`is_bytes`](Shard::is_bytes).
@@ -178,7 +190,7 @@ impl Shard {
         let opened = self.opened.get()?;
         let span = opened.index.near(i)?;
         let payload = sound(opened.bytes.lent(), span, verify)?;
-        Some(Record::of_shard(payload, &self.path, i, span.offset))
+        Some(Record::of_shard(payload, &self.home, i, span.offset))
     }
 
     #[cold]
@@ -204,7 +216,7 @@ impl Shard {
         let file = match &self.opened()?.bytes {
             Bytes::Kept(file) => file,
             Bytes::Reopened(state) => {
-                reopened = self.reopen(*state).map_err(|e| e.in_file(&self.path))?;
+                reopened = self.reopen(*state).map_err(|e| e.in_file(&self.home.path))?;
                 &reopened
             }
             Bytes::Region(_) | Bytes::Map(_) => {
@@ -225,12 +237,12 @@ impl Shard {
             buf.resize(len, 0);
             Ok(file.read_exact_at(buf, from)?)
         };
-        read().map_err(|e| e.in_file(&self.path))
+        read().map_err(|e| e.in_file(&self.home.path))
     }
 
     #[cold]
     fn reopen(&self, state: State) -> Result<File> {
-        let file = File::open(&self.path)?;
+        let file = File::open(&self.home.path)?;
         if State::of(&file)? != state {
             let reason = "the file was changed or replaced after the dataset was opened".into();
             return Err(IndexError::Stale { reason }.into());
@@ -250,8 +262,8 @@ impl Shard {
     ) -> Result<Record<'b>> {
         let here = Span { offset: span.offset.wrapping_sub(start), ..span };
         match sound(bytes, here, verify) {
-            Some(payload) => Ok(Record::of_shard(payload, &self.path, i, span.offset)),
-            None => Err(fault(bytes, here).at(At::new(&self.path, i, span.offset))),
+            Some(payload) => Ok(Record::of_shard(payload, &self.home, i, span.offset)),
+            None => Err(fault(bytes, here).at(At::new(&self.home.path, i, span.offset))),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::build::{self, KeyOrder};
 use super::build::{IntoBytes, ToFloat, ToInt64};
+use super::feature::Kind;
 use crate::error::{EncodeError, Result};
 use std::collections::BTreeMap;
 
@@ -41,6 +42,16 @@ impl FeatureBuf {
         values.into_iter().map(ToInt64::to_int64).collect::<Result<_, _>>().map(FeatureBuf::Int64)
     }
 
+    /// The kind, if there is one.
+    pub fn kind(&self) -> Option<Kind> {
+        match self {
+            FeatureBuf::None => None,
+            FeatureBuf::Bytes(_) => Some(Kind::Bytes),
+            FeatureBuf::Float(_) => Some(Kind::Float),
+            FeatureBuf::Int64(_) => Some(Kind::Int64),
+        }
+    }
+
     /// How many values there are; none in a feature without a kind.
     pub fn len(&self) -> usize {
         match self {
@@ -54,6 +65,28 @@ impl FeatureBuf {
     /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+macro_rules! from_values {
+    ($($value:ty => $variant:ident),*) => {$(
+        impl From<Vec<$value>> for FeatureBuf {
+            fn from(values: Vec<$value>) -> FeatureBuf {
+                FeatureBuf::$variant(values)
+            }
+        }
+        impl<const N: usize> From<[$value; N]> for FeatureBuf {
+            fn from(values: [$value; N]) -> FeatureBuf {
+                FeatureBuf::$variant(values.into())
+            }
+        }
+    )*};
+}
+from_values!(Vec<u8> => Bytes, f32 => Float, i64 => Int64);
+
+impl<const N: usize> From<[&str; N]> for FeatureBuf {
+    fn from(values: [&str; N]) -> FeatureBuf {
+        FeatureBuf::bytes(values)
     }
 }
 

@@ -45,7 +45,13 @@ impl From<Vec<u8>> for Region {
 
 impl From<Map> for Region {
     fn from(map: Map) -> Region {
-        Region { range: 0..map.len(), owner: Owner::Map(Arc::new(map)) }
+        Arc::new(map).into()
+    }
+}
+
+impl From<Arc<Map>> for Region {
+    fn from(map: Arc<Map>) -> Region {
+        Region { range: 0..map.len(), owner: Owner::Map(map) }
     }
 }
 

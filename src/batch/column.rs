@@ -1,0 +1,272 @@
+//! The columns of a batch, in the shapes that TensorFlow gives them.
+
+use super::buf::Buf;
+use crate::io::Region;
+use crate::schema::DType;
+use std::fmt;
+
+/// One column. All shapes are row-major, all parts are `'static` and cloned for the price of a few counters.
+#[derive(Clone, Debug)]
+pub enum Column {
+    /// Of `FixedLen` and `FixedLenSequence`; and of `Ragged`, where a single record leaves no ragged dimension.
+    Dense(Dense),
+    /// Of `VarLen` and `Sparse`.
+    Sparse(Sparse),
+    /// Of `Ragged`.
+    Ragged(Ragged),
+}
+
+/// An array: `values`, as many as the product of `shape`.
+#[derive(Clone, Debug)]
+pub struct Dense {
+    /// The values, row-major.
+    pub values: Values,
+    /// The shape, the rows of the batch first.
+    pub shape: Vec<usize>,
+}
+
+/// Values and where they stand (a COO tensor): value `k` is at `indices[k * rank..][..rank]`.
+#[derive(Clone, Debug)]
+pub struct Sparse {
+    /// Of shape `[n, rank]`.
+    pub indices: Buf<i64>,
+    /// Of shape `[n]`.
+    pub values: Values,
+    /// Of length `rank`.
+    pub dense_shape: Vec<u64>,
+}
+
+/// Rows of different lengths: row `r` of the outermost dimension is the rows (or values)
+/// `row_splits[0][r]..row_splits[0][r + 1]` of the next one.
+#[derive(Clone, Debug)]
+pub struct Ragged {
+    /// The values, row-major.
+    pub values: Values,
+    /// Shape of the values: `[n]`, and behind that the lengths of innermost uniform rows.
+    pub shape: Vec<usize>,
+    /// One for each ragged dimension, outermost first.
+    pub row_splits: Vec<RowSplits>,
+}
+
+/// Row splits of the type that the spec asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RowSplits {
+    /// 32 bits.
+    Int32(Buf<i32>),
+    /// 64 bits.
+    Int64(Buf<i64>),
+}
+
+impl RowSplits {
+    /// Number of splits: one more than there are rows.
+    pub fn len(&self) -> usize {
+        match self {
+            RowSplits::Int32(splits) => splits.len(),
+            RowSplits::Int64(splits) => splits.len(),
+        }
+    }
+
+    /// Whether there are none. There is always at least one.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The splits as 64 bits, whatever their type.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
+        (0..self.len()).map(|k| match self {
+            RowSplits::Int32(splits) => i64::from(splits[k]),
+            RowSplits::Int64(splits) => splits[k],
+        })
+    }
+}
+
+/// The values of a column.
+#[derive(Clone, Debug)]
+pub enum Values {
+    /// Integers.
+    Int64(Buf<i64>),
+    /// Floats, with the bits of the file.
+    Float32(Buf<f32>),
+    /// Byte strings.
+    Bytes(BytesColumn),
+}
+
+impl Values {
+    /// Their type.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Values::Int64(_) => DType::Int64,
+            Values::Float32(_) => DType::Float32,
+            Values::Bytes(_) => DType::Bytes,
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Values::Int64(values) => values.len(),
+            Values::Float32(values) => values.len(),
+            Values::Bytes(values) => values.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The integers, if that is what they are.
+    pub fn int64(&self) -> Option<&[i64]> {
+        match self {
+            Values::Int64(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// The floats, if that is what they are.
+    pub fn float32(&self) -> Option<&[f32]> {
+        match self {
+            Values::Float32(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// The byte strings, if that is what they are.
+    pub fn bytes(&self) -> Option<&BytesColumn> {
+        match self {
+            Values::Bytes(values) => Some(values),
+            _ => None,
+        }
+    }
+}
+
+impl Column {
+    /// The values, whatever stands around them.
+    pub fn values(&self) -> &Values {
+        match self {
+            Column::Dense(column) => &column.values,
+            Column::Sparse(column) => &column.values,
+            Column::Ragged(column) => &column.values,
+        }
+    }
+
+    /// The array, if it is one.
+    pub fn dense(&self) -> Option<&Dense> {
+        match self {
+            Column::Dense(column) => Some(column),
+            _ => None,
+        }
+    }
+
+    /// The sparse column, if it is one.
+    pub fn sparse(&self) -> Option<&Sparse> {
+        match self {
+            Column::Sparse(column) => Some(column),
+            _ => None,
+        }
+    }
+
+    /// The ragged column, if it is one.
+    pub fn ragged(&self) -> Option<&Ragged> {
+        match self {
+            Column::Ragged(column) => Some(column),
+            _ => None,
+        }
+    }
+}
+
+/// Byte strings: where they lie in the records' own memory, or one after the other in memory of their own.
+///
+/// Spans copy nothing and keep the records' memory (a map, a buffer) alive. They are what a parser makes where every
+/// row of the batch has a [`Region`]; elsewhere, and on request, the bytes are copied.
+#[derive(Clone)]
+pub struct BytesColumn {
+    pub(super) repr: Repr,
+}
+
+#[derive(Clone)]
+pub(super) enum Repr {
+    Spans { spans: Buf<Span>, regions: Buf<Region> },
+    Contiguous { data: Buf<u8>, offsets: Buf<i64> },
+}
+
+/// One string: `len` bytes from `start` on, of region `region`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) len: u32,
+    pub(super) region: u32,
+}
+
+impl BytesColumn {
+    pub(super) fn contiguous(data: Buf<u8>, offsets: Buf<i64>) -> BytesColumn {
+        BytesColumn { repr: Repr::Contiguous { data, offsets } }
+    }
+
+    /// How many strings there are.
+    pub fn len(&self) -> usize {
+        match &self.repr {
+            Repr::Spans { spans, .. } => spans.len(),
+            Repr::Contiguous { offsets, .. } => offsets.len().saturating_sub(1),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// String `k`. O(1).
+    #[inline]
+    pub fn get(&self, k: usize) -> Option<&[u8]> {
+        match &self.repr {
+            Repr::Spans { spans, regions } => {
+                let Span { start, len, region } = *spans.get(k)?;
+                regions.get(region as usize)?.get(start..start.checked_add(len as usize)?)
+            }
+            Repr::Contiguous { data, offsets } => {
+                let [from, to] = *offsets.get(k..)?.first_chunk()?;
+                data.get(usize::try_from(from).ok()?..usize::try_from(to).ok()?)
+            }
+        }
+    }
+
+    /// The strings, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + '_ {
+        (0..self.len()).map(|k| self.get(k).unwrap_or_default())
+    }
+
+    /// Whether the strings lie in the records' own memory.
+    pub fn is_borrowed(&self) -> bool {
+        matches!(self.repr, Repr::Spans { .. })
+    }
+
+    /// The strings one after the other, and `len + 1` offsets: string `k` is `data[offsets[k]..offsets[k + 1]]`. Copies the
+    /// bytes unless they lie so already.
+    pub fn to_contiguous(&self) -> (Buf<u8>, Buf<i64>) {
+        if let Repr::Contiguous { data, offsets } = &self.repr {
+            return (data.clone(), offsets.clone());
+        }
+        let total = self.iter().map(<[u8]>::len).sum();
+        let mut data = Vec::with_capacity(total);
+        let mut offsets = Vec::with_capacity(self.len() + 1);
+        offsets.push(0);
+        for value in self.iter() {
+            data.extend_from_slice(value);
+            offsets.push(data.len() as i64);
+        }
+        (data.into(), offsets.into())
+    }
+}
+
+impl PartialEq for BytesColumn {
+    fn eq(&self, other: &BytesColumn) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl fmt::Debug for BytesColumn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter().map(|value| value.escape_ascii().to_string())).finish()
+    }
+}

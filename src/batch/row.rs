@@ -1,0 +1,80 @@
+//! What a parser takes a row from.
+
+use crate::error::At;
+use crate::io::Region;
+use crate::record::Record;
+
+/// One serialized record: its payload, where it came from, and what keeps its bytes alive.
+///
+/// Slices and vectors of bytes are rows, and so are [`Record`]s and [`Region`]s. Only the last two (a record as far as it
+/// was lent by a map or a region) let a batch refer to their bytes instead of copying them.
+pub trait Row {
+    /// The serialized `Example` or `SequenceExample`.
+    fn payload(&self) -> &[u8];
+
+    /// Where it came from, for errors to name.
+    fn at(&self) -> At<'_> {
+        At::NOWHERE
+    }
+
+    /// The memory that the payload is part of, if it can be held on to.
+    fn region(&self) -> Option<&Region> {
+        None
+    }
+}
+
+impl Row for [u8] {
+    fn payload(&self) -> &[u8] {
+        self
+    }
+}
+
+impl<const N: usize> Row for [u8; N] {
+    fn payload(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Row for Vec<u8> {
+    fn payload(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Row for Region {
+    fn payload(&self) -> &[u8] {
+        self
+    }
+
+    fn region(&self) -> Option<&Region> {
+        Some(self)
+    }
+}
+
+impl Row for Record<'_> {
+    fn payload(&self) -> &[u8] {
+        (*self).payload()
+    }
+
+    fn at(&self) -> At<'_> {
+        (*self).at()
+    }
+
+    fn region(&self) -> Option<&Region> {
+        (*self).region()
+    }
+}
+
+impl<R: Row + ?Sized> Row for &R {
+    fn payload(&self) -> &[u8] {
+        (**self).payload()
+    }
+
+    fn at(&self) -> At<'_> {
+        (**self).at()
+    }
+
+    fn region(&self) -> Option<&Region> {
+        (**self).region()
+    }
+}
