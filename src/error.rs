@@ -238,6 +238,11 @@ pub enum FeatureError {
         /// Indices that there are.
         indices: usize,
     },
+    /// More values than row splits of 32 bits can count.
+    SplitsRange {
+        /// Values that there are.
+        found: usize,
+    },
     /// An index that lies outside of its dimension.
     SparseIndex {
         /// Size of the dimension.
@@ -466,6 +471,7 @@ impl Error {
                 FeatureError::SparseCount { .. } | FeatureError::SparseIndex { .. } => {
                     Category::BadSparseIndex
                 }
+                FeatureError::SplitsRange { .. } => Category::TooLarge,
             },
             ErrorKind::Spec(_) => Category::BadSpec,
             ErrorKind::TooLarge { .. } => Category::TooLarge,
@@ -689,6 +695,9 @@ impl fmt::Display for FeatureError {
             }
             FeatureError::SparseCount { values, indices } => {
                 write!(f, "expected an index for each of {values} values, found {indices}")
+            }
+            FeatureError::SplitsRange { found } => {
+                write!(f, "row splits of 32 bits cannot count {found} values: ask for int64 ones")
             }
             FeatureError::SparseIndex { size, found } => {
                 write!(f, "expected indices from 0 to below {size}, found {found}")

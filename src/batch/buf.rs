@@ -9,31 +9,14 @@ use std::sync::Arc;
 /// The memory belongs to the parser's pool as well. When the last clone is dropped, wherever that is, the pool finds it
 /// free and fills it again; when the pool is gone, the last clone frees it.
 pub struct Buf<T> {
-    data: Arc<Vec<T>>,
+    /// `None` is an empty buffer that costs nothing.
+    data: Option<Arc<Vec<T>>>,
     len: usize,
-}
-
-impl<T> Buf<T> {
-    /// Of no values. The one allocation is that of the counter.
-    pub(super) fn new() -> Buf<T> {
-        Buf { data: Arc::new(Vec::new()), len: 0 }
-    }
-
-    /// The memory to fill, if nobody else holds it. It keeps what was in it, length included, so that what is written over
-    /// need not be cleared first.
-    pub(super) fn memory(&mut self) -> Option<&mut Vec<T>> {
-        Arc::get_mut(&mut self.data)
-    }
-
-    /// The first `len` values of the memory are the values of this buffer.
-    pub(super) fn set_len(&mut self, len: usize) {
-        self.len = len.min(self.data.len());
-    }
 }
 
 impl<T> From<Vec<T>> for Buf<T> {
     fn from(values: Vec<T>) -> Buf<T> {
-        Buf { len: values.len(), data: Arc::new(values) }
+        Buf { len: values.len(), data: Some(Arc::new(values)) }
     }
 }
 
@@ -42,7 +25,7 @@ impl<T> Deref for Buf<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        self.data.get(..self.len).unwrap_or_default()
+        self.data.as_ref().and_then(|data| data.get(..self.len)).unwrap_or_default()
     }
 }
 
@@ -54,13 +37,13 @@ impl<T> AsRef<[T]> for Buf<T> {
 
 impl<T> Clone for Buf<T> {
     fn clone(&self) -> Buf<T> {
-        Buf { data: Arc::clone(&self.data), len: self.len }
+        Buf { data: self.data.clone(), len: self.len }
     }
 }
 
 impl<T> Default for Buf<T> {
     fn default() -> Buf<T> {
-        Buf::new()
+        Buf { data: None, len: 0 }
     }
 }
 
@@ -73,5 +56,99 @@ impl<T: PartialEq> PartialEq for Buf<T> {
 impl<T: fmt::Debug> fmt::Debug for Buf<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
+    }
+}
+
+/// Buffers of one purpose that were handed out: those whose other holders are gone are filled again.
+///
+/// Not more than [`Ring::MOST`] are remembered. A buffer beyond that belongs to its holders alone.
+pub(super) struct Ring<T> {
+    lent: Vec<Buf<T>>,
+}
+
+impl<T> Default for Ring<T> {
+    fn default() -> Ring<T> {
+        Ring { lent: Vec::new() }
+    }
+}
+
+/// Memory to be filled, with the counter that it is going to be lent under.
+///
+/// The vector keeps the length that it had: what is written over need not be cleared first.
+pub(super) struct Draft<T> {
+    pub(super) memory: Vec<T>,
+    counter: Option<Arc<Vec<T>>>,
+}
+
+impl<T> Default for Draft<T> {
+    fn default() -> Draft<T> {
+        Draft { memory: Vec::new(), counter: None }
+    }
+}
+
+impl<T> Ring<T> {
+    const MOST: usize = 64;
+
+    /// Memory that nobody holds any more, or new memory.
+    pub(super) fn draft(&mut self) -> Draft<T> {
+        for k in 0..self.lent.len() {
+            if let Some(memory) = self.lent[k].data.as_mut().and_then(Arc::get_mut) {
+                let memory = std::mem::take(memory);
+                return Draft { memory, counter: self.lent.swap_remove(k).data };
+            }
+        }
+        Draft { memory: Vec::new(), counter: None }
+    }
+
+    /// Lends the first `len` values.
+    pub(super) fn lend(&mut self, draft: Draft<T>, len: usize) -> Buf<T> {
+        let Draft { memory, counter } = draft;
+        let len = len.min(memory.len());
+        let data = match counter {
+            Some(mut counter) => match Arc::get_mut(&mut counter) {
+                Some(place) => {
+                    *place = memory;
+                    counter
+                }
+                None => Arc::new(memory),
+            },
+            None => Arc::new(memory),
+        };
+        let buf = Buf { data: Some(data), len };
+        if self.lent.len() == Ring::<T>::MOST {
+            self.lent.swap_remove(0);
+        }
+        self.lent.push(buf.clone());
+        buf
+    }
+}
+
+impl<T> Ring<T> {
+    /// Empties the memory that nobody holds, and forgets the rest: its last holder frees it, and what its values hold.
+    pub(super) fn settle(&mut self) {
+        self.lent.retain_mut(|buf| match buf.data.as_mut().and_then(Arc::get_mut) {
+            Some(memory) => {
+                memory.clear();
+                true
+            }
+            None => false,
+        });
+    }
+}
+
+impl<T: Clone> Draft<T> {
+    /// Makes the memory at least `len` long. It grows by doubling, yet not beyond `most`, which is at least `len`.
+    #[inline]
+    pub(super) fn grow(&mut self, len: usize, most: usize, fill: T) {
+        if self.memory.len() < len {
+            self.grow_slowly(len, most, fill);
+        }
+    }
+
+    #[cold]
+    fn grow_slowly(&mut self, len: usize, most: usize, fill: T) {
+        let to = self.memory.len().saturating_mul(2).max(64).min(most).max(len);
+        self.memory.reserve_exact(to - self.memory.len());
+        self.memory.resize(to, fill);
     }
 }

@@ -144,7 +144,7 @@ impl<'a> Feature<'a> {
 
     /// Checks and counts a feature whose message lies `depth` levels below the payload.
     #[inline]
-    pub(super) fn check(source: Source<'a>, depth: u8) -> Result<Feature<'a>, Fault> {
+    pub(crate) fn check(source: Source<'a>, depth: u8) -> Result<Feature<'a>, Fault> {
         if let Source::One(message) = source {
             if message.is_empty() {
                 return Ok(Feature::None);
@@ -156,33 +156,16 @@ impl<'a> Feature<'a> {
         Feature::general(source, depth)
     }
 
-    /// The shape that every encoder writes: one list, and in it one chunk (or nothing) if it is of numbers.
+    /// A list of numbers in the shape that every encoder writes.
     #[inline]
     fn canonical(message: &'a [u8]) -> Result<Option<Feature<'a>>, Fault> {
-        let mut feature = Reader::new(message, 0);
-        let kind = match message {
-            [0x0a, ..] => return Ok(None),
-            [0x12, ..] => Kind::Float,
-            [0x1a, ..] => Kind::Int64,
-            _ => return Ok(None),
-        };
-        feature.eat(message[0]);
-        let (Ok(message), true) = (feature.len_delimited(), feature.is_empty()) else { return Ok(None) };
-        let mut list = Reader::new(message, 0);
-        let chunk = if list.eat(0x0a) {
-            match list.len_delimited() {
-                Ok(chunk) if list.is_empty() => chunk,
-                _ => return Ok(None),
-            }
-        } else if list.is_empty() {
-            &[]
-        } else {
-            return Ok(None);
-        };
-        Ok(Some(match kind {
-            Kind::Int64 => Feature::Int64(Int64List::chunk(chunk, count_varints(chunk)?)),
-            _ => Feature::Float(FloatList::chunk(chunk, count_floats(chunk)?)),
-        }))
+        if let Some(chunk) = packed(message, Kind::Int64) {
+            return Ok(Some(Feature::Int64(Int64List::chunk(chunk, count_varints(chunk)?))));
+        }
+        if let Some(chunk) = packed(message, Kind::Float) {
+            return Ok(Some(Feature::Float(FloatList::chunk(chunk, count_floats(chunk)?))));
+        }
+        Ok(None)
     }
 
     /// Whatever protobuf allows: members that repeat and replace each other, values in any mixture.
@@ -215,6 +198,66 @@ impl<'a> Feature<'a> {
             Some(Kind::Int64) => Feature::Int64(Int64List::checked(chunk, walk, found.count)),
         })
     }
+}
+
+/// The values of a feature of numbers in the shape that every encoder writes: one list of this kind, and in it one chunk (or
+/// nothing). The chunk is not checked.
+#[inline]
+pub(crate) fn packed(message: &[u8], kind: Kind) -> Option<&[u8]> {
+    let tag = match kind {
+        Kind::Bytes => return None,
+        Kind::Float => 0x12,
+        Kind::Int64 => 0x1a,
+    };
+    match message {
+        // Both lengths in one byte.
+        [first, list_len @ 0..0x80, 0x0a, len, chunk @ ..]
+            if *first == tag
+                && usize::from(*list_len) == chunk.len() + 2
+                && usize::from(*len) == chunk.len() =>
+        {
+            Some(chunk)
+        }
+        [first, ..] if *first == tag => packed_long(message),
+        _ => None,
+    }
+}
+
+fn packed_long(message: &[u8]) -> Option<&[u8]> {
+    let mut feature = Reader::new(message, 0);
+    feature.eat(message[0]);
+    let mut list = Reader::new(feature.len_delimited().ok()?, 0);
+    let chunk = match list.is_empty() {
+        true => &[],
+        false if list.eat(0x0a) => list.len_delimited().ok()?,
+        false => return None,
+    };
+    (feature.is_empty() && list.is_empty()).then_some(chunk)
+}
+
+/// The value of a feature that is one byte string, in the shape that every encoder writes.
+#[inline]
+pub(crate) fn string(message: &[u8]) -> Option<&[u8]> {
+    match message {
+        [0x0a, list_len @ 0..0x80, 0x0a, len, value @ ..]
+            if usize::from(*list_len) == value.len() + 2 && usize::from(*len) == value.len() =>
+        {
+            Some(value)
+        }
+        [0x0a, ..] => string_long(message),
+        _ => None,
+    }
+}
+
+fn string_long(message: &[u8]) -> Option<&[u8]> {
+    let mut feature = Reader::new(message, 0);
+    feature.eat(0x0a);
+    let mut list = Reader::new(feature.len_delimited().ok()?, 0);
+    if !list.eat(0x0a) {
+        return None;
+    }
+    let value = list.len_delimited().ok()?;
+    (feature.is_empty() && list.is_empty()).then_some(value)
 }
 
 /// What the lists of one kind were found to hold.

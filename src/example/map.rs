@@ -6,28 +6,28 @@ use crate::error::WireErrorKind;
 use crate::wire::{Fault, Reader, Value};
 
 /// Levels below the payload of the message that is a map entry's value.
-pub(super) const VALUE_DEPTH: u8 = 3;
+pub(crate) const VALUE_DEPTH: u8 = 3;
 
 /// One entry: its key, as bytes, and where its value is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry<'a> {
-    pub(super) key: &'a [u8],
-    pub(super) value: Source<'a>,
+pub(crate) struct Entry<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) value: Source<'a>,
 }
 
 /// How an entry is to be taken.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rules {
+pub(crate) struct Rules {
     /// An unknown field in an entry is ignored instead of refused.
-    pub(super) lenient: bool,
+    pub(crate) lenient: bool,
     /// Keys must be UTF-8, also those that a later one in the same entry replaces.
-    pub(super) utf8: bool,
+    pub(crate) utf8: bool,
 }
 
 /// The entries of the map `field` of a payload, duplicates and all: field `field` of the payload, which may
 /// repeat, holds messages whose field 1 is the entries.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MapEntries<'a> {
+pub(crate) struct MapEntries<'a> {
     payload: Reader<'a>,
     message: Reader<'a>,
     field: u32,
@@ -36,13 +36,13 @@ pub(super) struct MapEntries<'a> {
 
 impl<'a> MapEntries<'a> {
     #[inline]
-    pub(super) fn new(payload: &'a [u8], field: u32, rules: Rules) -> MapEntries<'a> {
+    pub(crate) fn new(payload: &'a [u8], field: u32, rules: Rules) -> MapEntries<'a> {
         let none = Reader::new(&[], 0);
         MapEntries { payload: Reader::new(payload, 0), message: none, field, rules }
     }
 
     #[inline]
-    pub(super) fn next(&mut self) -> Result<Option<Entry<'a>>, Fault> {
+    pub(crate) fn next(&mut self) -> Result<Option<Entry<'a>>, Fault> {
         loop {
             if self.message.eat(0x0a) {
                 let entry = self.message.len_delimited()?;

@@ -35,3 +35,8 @@ pub use list::{BytesIter, BytesList, FloatIter, FloatList, Int64Iter, Int64List}
 pub use owned::{ExampleBuf, FeatureBuf, SequenceExampleBuf};
 pub use sequence::{FeatureList, FeatureListEntries, FeatureListIter, SequenceExample};
 pub use view::{Entries, Example, Features};
+
+// What batches are parsed with.
+pub(crate) use feature::{packed, string};
+pub(crate) use map::{MapEntries, Rules, VALUE_DEPTH};
+pub(crate) use source::Source;

@@ -180,9 +180,9 @@ pub struct FeatureList<'a> {
 
 impl<'a> FeatureList<'a> {
     /// Levels below the payload of a step.
-    const STEP_DEPTH: u8 = VALUE_DEPTH + 1;
+    pub(crate) const STEP_DEPTH: u8 = VALUE_DEPTH + 1;
 
-    fn check(source: Source<'a>) -> Result<FeatureList<'a>, Fault> {
+    pub(crate) fn check(source: Source<'a>) -> Result<FeatureList<'a>, Fault> {
         let mut len = 0;
         for mut list in source.messages(VALUE_DEPTH) {
             while let Some(field) = list.next()? {

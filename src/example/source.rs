@@ -7,7 +7,7 @@ use crate::wire::{Reader, Value};
 /// As a rule it is one slice. Where an entry holds its value twice, the two are to be merged: then this is the
 /// entry, and its values are walked one after the other.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Source<'a> {
+pub(crate) enum Source<'a> {
     One(&'a [u8]),
     Entry(&'a [u8]),
 }
@@ -15,7 +15,7 @@ pub(super) enum Source<'a> {
 impl<'a> Source<'a> {
     /// The messages to merge, in order. The depth is that of the message: it counts only while it is checked.
     #[inline]
-    pub(super) fn messages(self, depth: u8) -> Messages<'a> {
+    pub(crate) fn messages(self, depth: u8) -> Messages<'a> {
         match self {
             Source::One(message) => Messages { one: Some(message), entry: Reader::new(&[], 0), depth },
             Source::Entry(entry) => Messages { one: None, entry: Reader::new(entry, depth - 1), depth },
@@ -25,7 +25,7 @@ impl<'a> Source<'a> {
 
 /// See [`Source::messages`]. Stops at what is malformed: the entry was checked when it was found.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Messages<'a> {
+pub(crate) struct Messages<'a> {
     one: Option<&'a [u8]>,
     entry: Reader<'a>,
     depth: u8,

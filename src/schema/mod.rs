@@ -20,6 +20,8 @@
 
 mod check;
 
+pub(crate) use check::elements;
+
 use crate::error::Result;
 use crate::example::{FeatureBuf, Kind};
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@
 
 mod packed;
 
-pub(crate) use packed::{count_floats, count_varints};
+pub(crate) use packed::{count_floats, count_varints, decode_varints};
 
 use crate::error::{WireError, WireErrorKind};
 

@@ -49,6 +49,18 @@ pub(crate) fn count_varints(chunk: &[u8]) -> Result<usize, Fault> {
     Ok(count)
 }
 
+/// Decodes a chunk that [`count_varints`] accepted, and returns how many values were written.
+pub(crate) fn decode_varints(chunk: &[u8], out: &mut [i64]) -> usize {
+    let mut reader = super::Reader::new(chunk, 0);
+    for (k, to) in out.iter_mut().enumerate() {
+        match reader.varint() {
+            Ok(value) => *to = value as i64,
+            Err(_) => return k,
+        }
+    }
+    out.len()
+}
+
 /// The number of floats in a packed chunk.
 #[inline]
 pub(crate) fn count_floats(chunk: &[u8]) -> Result<usize, Fault> {

@@ -1,0 +1,238 @@
+//! Memory that was filled becomes values that can be lent.
+
+use super::buf::{Buf, Draft, Ring};
+use super::column::{BytesColumn, Repr, Span, Values};
+use super::fill::{Filled, Memory};
+use super::plan::{Default, Make, Need, Part, Slot};
+use super::row::Row;
+use crate::io::Region;
+use crate::schema::DType;
+
+/// The memory of one slot, or of one column that needs its own.
+#[derive(Default)]
+pub(super) struct Rings {
+    int64: Ring<i64>,
+    float32: Ring<f32>,
+    spans: Ring<Span>,
+    data: Ring<u8>,
+    offsets: Ring<i64>,
+}
+
+impl Rings {
+    /// Memory for values of this type.
+    pub(super) fn memory(&mut self, dtype: DType) -> Memory {
+        match dtype {
+            DType::Int64 => Memory::Int64(self.int64.draft()),
+            DType::Float32 => Memory::Float32(self.float32.draft()),
+            DType::Bytes => Memory::Bytes(self.spans.draft()),
+        }
+    }
+
+    /// Lends the first `len` values.
+    pub(super) fn seal<R: Row>(&mut self, memory: Memory, len: usize, owners: &Owners<'_, R>) -> Values {
+        match memory {
+            Memory::Int64(draft) => Values::Int64(self.int64.lend(draft, len)),
+            Memory::Float32(draft) => Values::Float32(self.float32.lend(draft, len)),
+            Memory::Bytes(mut draft) => Values::Bytes(match owners.origins {
+                Some(origins) => {
+                    for span in draft.memory.iter_mut().take(len) {
+                        let origin = origins.of.get(span.region as usize).copied().unwrap_or_default();
+                        span.start += origin.base;
+                        span.region = origin.region;
+                    }
+                    let spans = self.spans.lend(draft, len);
+                    BytesColumn { repr: Repr::Spans { spans, regions: origins.regions.clone() } }
+                }
+                None => {
+                    let column = self
+                        .contiguous(draft.memory.get(..len).unwrap_or_default(), |span| owners.bytes(span));
+                    self.spans.lend(draft, 0);
+                    column
+                }
+            }),
+        }
+    }
+
+    /// Copies strings one behind the other.
+    fn contiguous<'a>(&mut self, spans: &[Span], bytes: impl Fn(Span) -> &'a [u8]) -> BytesColumn {
+        let total = spans.iter().map(|span| span.len as usize).sum();
+        let mut data = self.data.draft();
+        let mut offsets = self.offsets.draft();
+        data.grow(total, total, 0);
+        offsets.grow(spans.len() + 1, spans.len() + 1, 0);
+        let mut end = 0;
+        offsets.memory[0] = 0;
+        for (span, offset) in spans.iter().zip(&mut offsets.memory[1..]) {
+            let value = bytes(*span);
+            if let Some(to) = data.memory.get_mut(end..end + value.len()) {
+                to.copy_from_slice(value);
+                end += value.len();
+            }
+            *offset = end as i64;
+        }
+        BytesColumn::contiguous(self.data.lend(data, end), self.offsets.lend(offsets, spans.len() + 1))
+    }
+
+    /// The values in another order: value `order[k]` becomes value `k`.
+    pub(super) fn permute(&mut self, values: &Values, order: &[u32]) -> Values {
+        fn gather<T: Copy>(
+            mut draft: Draft<T>,
+            ring: &mut Ring<T>,
+            from: &[T],
+            order: &[u32],
+            blank: T,
+        ) -> Buf<T> {
+            draft.grow(order.len(), order.len(), blank);
+            for (to, &k) in draft.memory.iter_mut().zip(order) {
+                *to = from[k as usize];
+            }
+            ring.lend(draft, order.len())
+        }
+        match values {
+            Values::Int64(from) => Values::Int64(gather(self.int64.draft(), &mut self.int64, from, order, 0)),
+            Values::Float32(from) => {
+                Values::Float32(gather(self.float32.draft(), &mut self.float32, from, order, 0.0))
+            }
+            Values::Bytes(from) => Values::Bytes(match &from.repr {
+                Repr::Spans { spans, regions } => {
+                    let spans = gather(self.spans.draft(), &mut self.spans, spans, order, Span::default());
+                    BytesColumn { repr: Repr::Spans { spans, regions: regions.clone() } }
+                }
+                Repr::Contiguous { .. } => {
+                    let mut spans = self.spans.draft();
+                    spans.grow(order.len(), order.len(), Span::default());
+                    for (to, &k) in spans.memory.iter_mut().zip(order) {
+                        let len = from.get(k as usize).unwrap_or_default().len() as u32;
+                        *to = Span { start: k as usize, len, region: 0 };
+                    }
+                    let spans_of = &spans.memory[..order.len()];
+                    let column = self.contiguous(spans_of, |span| from.get(span.start).unwrap_or_default());
+                    self.spans.lend(spans, 0);
+                    column
+                }
+            }),
+        }
+    }
+}
+
+/// Where the bytes of spans are while a batch is made.
+pub(super) struct Owners<'a, R> {
+    pub(super) rows: &'a [R],
+    pub(super) part: &'a Part,
+    /// Set if the batch is to refer to the memory of its rows.
+    pub(super) origins: Option<&'a Origins>,
+}
+
+impl<'a, R: Row> Owners<'a, R> {
+    fn bytes(&self, span: Span) -> &'a [u8] {
+        let bytes = match self.rows.get(span.region as usize) {
+            Some(row) => row.payload(),
+            None => match self.part.default((span.region as usize).saturating_sub(self.rows.len())) {
+                Some(region) => &**region,
+                None => &[],
+            },
+        };
+        bytes.get(span.start..span.start + span.len as usize).unwrap_or_default()
+    }
+}
+
+impl Part {
+    /// The bytes of the default, or of the padding, of slot `at`.
+    fn default(&self, at: usize) -> Option<&Region> {
+        let own = match self.slots.get(at) {
+            Some(Slot { need: Need::Fixed { default: Some(Default::Bytes { region, .. }), .. }, .. }) => {
+                Some(region)
+            }
+            _ => None,
+        };
+        own.or_else(|| {
+            self.columns.iter().find_map(|column| match &column.make {
+                Make::Padded { slot, fill: Default::Bytes { region, .. }, .. } if *slot == at => Some(region),
+                _ => None,
+            })
+        })
+    }
+
+    fn has_bytes(&self) -> bool {
+        self.slots.iter().any(|slot| slot.dtype == DType::Bytes)
+    }
+}
+
+/// Which region each row lies in, and from where on; behind the rows the defaults of the slots.
+#[derive(Default)]
+pub(super) struct Origins {
+    of: Vec<Origin>,
+    regions: Buf<Region>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Origin {
+    base: usize,
+    region: u32,
+}
+
+/// Regions that were met last, by where they are: rows of a shuffled batch come from a few shards in turn.
+const RECENT: usize = 16;
+
+impl Origins {
+    /// Finds the region of each row; false if one has none, or if nobody wants bytes.
+    pub(super) fn find<R: Row>(&mut self, rows: &[R], part: &Part, ring: &mut Ring<Region>) -> bool {
+        self.release();
+        if rows.is_empty() || !part.has_bytes() {
+            return false;
+        }
+        let mut regions = ring.draft();
+        regions.memory.clear();
+        let mut recent = [(0, 0); RECENT];
+        for row in rows {
+            let Some(region) = row.region() else { break };
+            let payload = row.payload();
+            let base = payload.as_ptr().addr().wrapping_sub(region.as_ptr().addr());
+            // The payload must be the region's own bytes; an empty one may be anywhere.
+            if base > region.len() || region.len() - base < payload.len() {
+                match payload.is_empty() {
+                    true => {}
+                    false => break,
+                }
+            }
+            let addr = std::ptr::from_ref(region).addr();
+            let (known, id) = &mut recent[addr / 8 % RECENT];
+            if *known != addr {
+                (*known, *id) = (addr, regions.memory.len() as u32);
+                regions.memory.push(region.clone());
+            }
+            self.of.push(Origin { base, region: *id });
+        }
+        let found = self.of.len() == rows.len();
+        if found {
+            for at in 0..part.slots.len() {
+                let id = match part.default(at) {
+                    Some(region) => {
+                        regions.memory.push(region.clone());
+                        regions.memory.len() - 1
+                    }
+                    None => 0,
+                };
+                self.of.push(Origin { base: 0, region: id as u32 });
+            }
+        } else {
+            regions.memory.clear();
+        }
+        let len = regions.memory.len();
+        self.regions = ring.lend(regions, len);
+        found
+    }
+
+    /// Lets go of the regions.
+    pub(super) fn release(&mut self) {
+        self.of.clear();
+        self.regions = Buf::default();
+    }
+}
+
+impl Filled {
+    /// Lends what was filled in: `len` values.
+    pub(super) fn seal<R: Row>(&mut self, rings: &mut Rings, len: usize, owners: &Owners<'_, R>) -> Values {
+        rings.seal(std::mem::take(&mut self.memory), len, owners)
+    }
+}
