@@ -19,6 +19,7 @@
 //! ```
 
 mod check;
+mod json;
 
 use crate::error::Result;
 use crate::example::{FeatureBuf, Kind};
