@@ -19,6 +19,7 @@
 //! ```
 
 mod check;
+mod json;
 
 pub(crate) use check::elements;
 

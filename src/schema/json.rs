@@ -1,0 +1,369 @@
+//! Schemas as JSON.
+//!
+//! ```text
+//! {"features": {NAME: F, ..}}                            a schema of Examples
+//! {"context": {NAME: F, ..}, "sequence": {NAME: F, ..}}  a schema of SequenceExamples; either part may be left out
+//!
+//! F  {"type": "fixed", "dtype": D, "shape": [..], "default": X?}
+//!    {"type": "varlen", "dtype": D}
+//!    {"type": "fixed_sequence", "dtype": D, "shape": [..], "allow_missing": false?, "default": X?}
+//!    {"type": "ragged", "dtype": D, "value_key": null?, "partitions": []?, "row_splits_dtype": "int32"?,
+//!     "validate": false?}
+//!    {"type": "sparse", "dtype": D, "index_key": K or [K..], "value_key": K, "size": n or [n..],
+//!     "already_sorted": false?}
+//! D  "float32" | "int64" | "string" (or "bytes")
+//! P  {"kind": "row_splits" | "row_lengths" | "row_starts" | "row_limits" | "value_rowids", "key": K}
+//!    {"kind": "uniform_row_length", "length": n}         one of `partitions`
+//! X  a number, a string, {"hex": "c3a9"} for bytes, {"f32": "7fc00000"} for a float by its bits; or a list of them,
+//!    flat or nested as `shape` says
+//! ```
+//!
+//! What has a `?` may be left out, and is then what stands there, TensorFlow's own default; `"default": null` is none. Nothing
+//! else is taken: a field of another name may be a misspelt one, so it is an error.
+
+mod print;
+mod value;
+
+use super::{DType, FeatureSpec, Partition, Schema, SchemaBuilder, SplitsDType};
+use crate::error::{Error, ErrorKind, Result};
+use crate::example::FeatureBuf;
+use std::collections::BTreeMap;
+use value::Json;
+
+impl Schema {
+    /// Reads the JSON form, with TensorFlow's defaults for what is left out:
+    ///
+    /// ```
+    /// use tfseek::{DType, FeatureSpec, Schema};
+    /// let schema = Schema::from_json(
+    ///     r#"{"features": {
+    ///         "label":  {"type": "fixed", "dtype": "int64", "shape": []},
+    ///         "tokens": {"type": "varlen", "dtype": "int64"},
+    ///         "weight": {"type": "fixed", "dtype": "float32", "shape": [2], "default": [0.5, {"f32": "7fc00000"}]}
+    ///     }}"#,
+    /// )?;
+    /// assert_eq!(schema.features()["tokens"], FeatureSpec::var_len(DType::Int64));
+    /// assert_eq!(Schema::from_json(&schema.to_json())?, schema);
+    ///
+    /// let misspelt = r#"{"features": {"label": {"type": "fixed", "dtype": "int64", "shpae": []}}}"#;
+    /// let refused = Schema::from_json(misspelt).unwrap_err().to_string();
+    /// assert!(refused.contains("\"label\"") && refused.contains("shpae"), "{refused}");
+    /// # Ok::<(), tfseek::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Spec`] with the column and the field for what is no JSON, or not of this form; and all that
+    /// [`SchemaBuilder::build`] refuses.
+    pub fn from_json(text: &str) -> Result<Schema> {
+        let json: Json = serde_json::from_str(text).map_err(|e| refused(format!("not JSON: {e}")))?;
+        let Json::Object(mut parts) = json else {
+            return Err(refused(format!("expected an object of features, found {json}")));
+        };
+        let (example, context, lists) =
+            (parts.remove("features"), parts.remove("context"), parts.remove("sequence"));
+        if let Some(other) = parts.keys().next() {
+            return Err(refused(format!(
+                "expected \"features\", or \"context\" and \"sequence\", found {other:?}"
+            )));
+        }
+        if example.is_some() && (context.is_some() || lists.is_some()) {
+            return Err(refused("\"features\" of Examples beside parts of SequenceExamples"));
+        }
+        let builder = match (example, context, lists) {
+            (Some(features), ..) => part("features", features, Schema::example(), SchemaBuilder::feature)?,
+            (None, None, None) => {
+                return Err(refused(
+                    "expected \"features\", or \"context\" and \"sequence\", found none of them",
+                ));
+            }
+            (None, context, lists) => {
+                let none = || Json::Object(BTreeMap::new());
+                let context = context.unwrap_or_else(none);
+                let builder = part("context", context, Schema::sequence_example(), SchemaBuilder::feature)?;
+                part("sequence", lists.unwrap_or_else(none), builder, SchemaBuilder::feature_list)?
+            }
+        };
+        builder.build()
+    }
+
+    /// The JSON form, one column a line, all names sorted: equal schemas give equal text, and
+    /// [`from_json`](Schema::from_json) gives the schema again, to the bits of its defaults.
+    pub fn to_json(&self) -> String {
+        print::schema(self)
+    }
+}
+
+#[cold]
+fn refused(reason: impl Into<Box<str>>) -> Error {
+    ErrorKind::Spec(reason.into()).into()
+}
+
+fn part(
+    name: &str,
+    json: Json,
+    builder: SchemaBuilder,
+    put: fn(SchemaBuilder, String, FeatureSpec) -> SchemaBuilder,
+) -> Result<SchemaBuilder> {
+    let Json::Object(specs) = json else {
+        return Err(refused(format!("{name}: expected an object of feature specs, found {json}")));
+    };
+    specs.into_iter().try_fold(builder, |builder, (key, json)| match feature(json) {
+        Ok(spec) => Ok(put(builder, key, spec)),
+        Err(e) => Err(e.feature(key.as_bytes())),
+    })
+}
+
+fn feature(json: Json) -> Result<FeatureSpec> {
+    let Json::Object(fields) = json else {
+        return Err(refused(format!("expected an object with a \"type\", found {json}")));
+    };
+    let mut fields = Fields(fields);
+    let kind = fields.need("type", text)?;
+    // First of all: a field that is missing may be one that is misspelt.
+    fields.known(
+        &kind,
+        match kind.as_str() {
+            "fixed" => &["dtype", "shape", "default"],
+            "varlen" => &["dtype"],
+            "fixed_sequence" => &["dtype", "shape", "allow_missing", "default"],
+            "ragged" => &["dtype", "value_key", "partitions", "row_splits_dtype", "validate"],
+            "sparse" => &["dtype", "index_key", "value_key", "size", "already_sorted"],
+            other => {
+                return Err(refused(format!(
+                    "type: expected fixed, varlen, fixed_sequence, ragged or sparse, found {other:?}"
+                )));
+            }
+        },
+    )?;
+    Ok(match kind.as_str() {
+        "fixed" => {
+            let dtype = fields.need("dtype", dtype)?;
+            let shape = fields.need("shape", shape)?;
+            let default = fields.take("default", |json| values(json, dtype, &shape))?;
+            FeatureSpec::FixedLen { shape, dtype, default }
+        }
+        "varlen" => FeatureSpec::VarLen { dtype: fields.need("dtype", dtype)? },
+        "fixed_sequence" => {
+            let dtype = fields.need("dtype", dtype)?;
+            FeatureSpec::FixedLenSequence {
+                shape: fields.need("shape", shape)?,
+                dtype,
+                allow_missing: fields.take("allow_missing", boolean)?.unwrap_or(false),
+                // One value to pad with, whatever the shape of a block.
+                default: fields.take("default", |json| values(json, dtype, &[]))?,
+            }
+        }
+        "ragged" => FeatureSpec::Ragged {
+            dtype: fields.need("dtype", dtype)?,
+            value_key: fields.take("value_key", text)?,
+            partitions: fields.take("partitions", |json| list(json, partition))?.unwrap_or_default(),
+            row_splits_dtype: fields.take("row_splits_dtype", splits_dtype)?.unwrap_or_default(),
+            validate: fields.take("validate", boolean)?.unwrap_or(false),
+        },
+        _ => FeatureSpec::Sparse {
+            index_keys: fields.need("index_key", |json| one_or_list(json, text))?,
+            value_key: fields.need("value_key", text)?,
+            dtype: fields.need("dtype", dtype)?,
+            size: fields.need("size", |json| one_or_list(json, integer))?,
+            already_sorted: fields.take("already_sorted", boolean)?.unwrap_or(false),
+        },
+    })
+}
+
+/// The fields of an object that were not looked at yet.
+struct Fields(BTreeMap<String, Json>);
+
+impl Fields {
+    /// A field that may be left out, or null.
+    fn take<T>(&mut self, name: &str, read: impl FnOnce(Json) -> Result<T, String>) -> Result<Option<T>> {
+        match self.0.remove(name) {
+            None | Some(Json::Null) => Ok(None),
+            Some(json) => read(json).map(Some).map_err(|reason| refused(format!("{name}: {reason}"))),
+        }
+    }
+
+    fn need<T>(&mut self, name: &str, read: impl FnOnce(Json) -> Result<T, String>) -> Result<T> {
+        self.take(name, read)?.ok_or_else(|| refused(format!("{name} is missing")))
+    }
+
+    fn known(&self, of: &str, names: &[&str]) -> Result<()> {
+        match self.0.keys().find(|name| !names.contains(&name.as_str())) {
+            Some(name) => Err(refused(format!("{of} has no field {name:?}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+// The readers of single values say what they expected and what they found; `Fields` names the field.
+
+fn expected<T>(what: &str, found: &Json) -> Result<T, String> {
+    Err(format!("expected {what}, found {found}"))
+}
+
+fn text(json: Json) -> Result<String, String> {
+    match json {
+        Json::Text(text) => Ok(text),
+        other => expected("a string", &other),
+    }
+}
+
+fn boolean(json: Json) -> Result<bool, String> {
+    match json {
+        Json::Bool(value) => Ok(value),
+        other => expected("true or false", &other),
+    }
+}
+
+fn integer<T: TryFrom<i128>>(json: Json) -> Result<T, String> {
+    match json {
+        Json::Integer(value) => T::try_from(value).map_err(|_| format!("{value} is out of range")),
+        other => expected("an integer", &other),
+    }
+}
+
+fn list<T>(json: Json, one: impl Fn(Json) -> Result<T, String>) -> Result<Vec<T>, String> {
+    match json {
+        Json::List(values) => values.into_iter().map(one).collect(),
+        other => expected("a list", &other),
+    }
+}
+
+fn one_or_list<T>(json: Json, one: impl Fn(Json) -> Result<T, String>) -> Result<Vec<T>, String> {
+    match json {
+        Json::List(_) => list(json, one),
+        json => Ok(vec![one(json)?]),
+    }
+}
+
+fn shape(json: Json) -> Result<Vec<usize>, String> {
+    list(json, integer)
+}
+
+fn dtype(json: Json) -> Result<DType, String> {
+    match text(json)?.as_str() {
+        "float32" => Ok(DType::Float32),
+        "int64" => Ok(DType::Int64),
+        "string" | "bytes" => Ok(DType::Bytes),
+        other => Err(format!("expected float32, int64 or string, found {other:?}")),
+    }
+}
+
+fn splits_dtype(json: Json) -> Result<SplitsDType, String> {
+    match text(json)?.as_str() {
+        "int32" => Ok(SplitsDType::Int32),
+        "int64" => Ok(SplitsDType::Int64),
+        other => Err(format!("expected int32 or int64, found {other:?}")),
+    }
+}
+
+fn partition(json: Json) -> Result<Partition, String> {
+    let Json::Object(fields) = json else { return expected("objects with a \"kind\"", &json) };
+    let mut fields = Fields(fields);
+    // An error inside says only why; the field is `partitions`.
+    let plain = |e: Error| match e.into_kind() {
+        ErrorKind::Spec(reason) => reason.into_string(),
+        other => other.to_string(),
+    };
+    let kind = fields.need("kind", text).map_err(plain)?;
+    let keyed = match kind.as_str() {
+        "row_splits" => Partition::RowSplits,
+        "row_lengths" => Partition::RowLengths,
+        "row_starts" => Partition::RowStarts,
+        "row_limits" => Partition::RowLimits,
+        "value_rowids" => Partition::ValueRowIds,
+        "uniform_row_length" => {
+            fields.known(&kind, &["length"]).map_err(plain)?;
+            return fields.need("length", integer).map(Partition::UniformRowLength).map_err(plain);
+        }
+        other => return Err(format!("no kind of partition is called {other:?}")),
+    };
+    fields.known(&kind, &["key"]).map_err(plain)?;
+    fields.need("key", text).map(keyed).map_err(plain)
+}
+
+/// The values of a default: one, a flat list, or lists nested as the shape says.
+fn values(json: Json, dtype: DType, shape: &[usize]) -> Result<FeatureBuf, String> {
+    let mut flat = Vec::new();
+    match json {
+        Json::List(values) if values.iter().any(|value| matches!(value, Json::List(_))) => {
+            flatten(Json::List(values), shape, shape, &mut flat)?;
+        }
+        Json::List(values) => flat = values,
+        one => flat.push(one),
+    }
+    let flat = flat.into_iter();
+    Ok(match dtype {
+        DType::Int64 => FeatureBuf::Int64(flat.map(integer).collect::<Result<_, _>>()?),
+        DType::Float32 => FeatureBuf::Float(flat.map(float).collect::<Result<_, _>>()?),
+        DType::Bytes => FeatureBuf::Bytes(flat.map(bytes).collect::<Result<_, _>>()?),
+    })
+}
+
+fn flatten(json: Json, dims: &[usize], shape: &[usize], flat: &mut Vec<Json>) -> Result<(), String> {
+    match (dims.split_first(), json) {
+        (Some((&dim, inner)), Json::List(values)) if values.len() == dim => {
+            values.into_iter().try_for_each(|value| flatten(value, inner, shape, flat))
+        }
+        (Some((dim, _)), Json::List(values)) => {
+            Err(format!("a list of {} where the shape {shape:?} has {dim}", values.len()))
+        }
+        (Some((dim, _)), found) => Err(format!("{found} where the shape {shape:?} has a list of {dim}")),
+        (None, Json::List(_)) => Err(format!("lists are nested deeper than the shape {shape:?}")),
+        (None, value) => {
+            flat.push(value);
+            Ok(())
+        }
+    }
+}
+
+fn float(json: Json) -> Result<f32, String> {
+    let double = match json {
+        Json::Integer(value) => value as f64,
+        Json::Float(value) => value,
+        Json::Object(_) => {
+            return match coded(&json, "f32") {
+                // `from_str_radix` would take a sign.
+                Some(hex) if hex.len() == 8 && hex.bytes().all(|c| c.is_ascii_hexdigit()) => {
+                    u32::from_str_radix(hex, 16).map(f32::from_bits).map_err(|e| e.to_string())
+                }
+                Some(hex) => Err(format!("expected the 8 hex digits of a float's bits, found {hex:?}")),
+                None => expected("a number or {\"f32\": ..}", &json),
+            };
+        }
+        other => return expected("a number or {\"f32\": ..}", &other),
+    };
+    match double as f32 {
+        value if value.is_finite() => Ok(value),
+        _ => Err(format!("{double:?} does not fit into a float32")),
+    }
+}
+
+fn bytes(json: Json) -> Result<Vec<u8>, String> {
+    match json {
+        Json::Text(text) => Ok(text.into_bytes()),
+        other => match coded(&other, "hex") {
+            Some(hex) => unhex(hex).ok_or_else(|| format!("expected hex digits in pairs, found {hex:?}")),
+            None => expected("a string or {\"hex\": ..}", &other),
+        },
+    }
+}
+
+/// The text of `{name: text}`.
+fn coded<'a>(json: &'a Json, name: &str) -> Option<&'a str> {
+    match json {
+        Json::Object(fields) if fields.len() == 1 => match fields.get(name) {
+            Some(Json::Text(text)) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |c: u8| char::from(c).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    match rest {
+        [] => pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect(),
+        _ => None,
+    }
+}
