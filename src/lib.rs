@@ -36,6 +36,7 @@
 //! | records in file order; gzip and zlib; standard input | [`Stream`]: needs no index |
 //! | the features of a record | [`Example`], [`SequenceExample`]: views that borrow |
 //! | to make records | [`ExampleBuilder`], [`SequenceExampleBuilder`] |
+//! | tensors in a bytes feature, as `tf.io.serialize_tensor` writes them | [`parse_tensor`], [`serialize_tensor`], [`tensor`] |
 //! | to write them | [`Writer`], [`ShardedWriter`] |
 //! | to name shards | [`paths`]: patterns, sets, what is missing |
 //! | to build and keep indexes yourself | [`index`] |
@@ -62,6 +63,7 @@ mod pool;
 mod record;
 mod shard;
 pub mod stream;
+pub mod tensor;
 mod wire;
 pub mod writer;
 
@@ -76,4 +78,5 @@ pub use io::Compression;
 pub use record::Record;
 pub use shard::Verify;
 pub use stream::Stream;
+pub use tensor::{Tensor, TensorDType, parse_tensor, serialize_tensor};
 pub use writer::{ShardedWriter, Writer};
