@@ -97,6 +97,8 @@ pub enum ErrorKind {
     Wire(WireError),
     /// A feature is not what the caller asked for.
     Feature(FeatureError),
+    /// A message is no tensor, or not the one that was asked for; or a tensor cannot be written as asked.
+    Tensor(TensorError),
     /// A buffer does not have the length of the list that is to be copied into it.
     WrongLen {
         /// Values in the list.
@@ -175,13 +177,15 @@ pub enum WireErrorKind {
     CutFixed,
     /// Packed floats whose length is no multiple of 4.
     PackedFloatLength,
+    /// Packed doubles whose length is no multiple of 8.
+    PackedDoubleLength,
     /// An end of group without its start, or with another number.
     GroupEnd,
     /// A group that is never closed.
     GroupOpen,
     /// More than 100 levels of messages and groups.
     TooDeep,
-    /// A key that is not UTF-8.
+    /// A key, or the name of a dimension, that is not UTF-8.
     Utf8,
     /// A map entry that holds an unknown field: decoders disagree on what it means.
     MapEntryUnknownField,
@@ -272,6 +276,68 @@ pub enum Category {
     BadSpec,
     /// Larger than a message, an index type or a limit.
     TooLarge,
+}
+
+/// Why a message is no tensor, or bytes and a shape make none.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TensorError {
+    /// The tensor is of another dtype.
+    DType {
+        /// The dtype that was asked for.
+        expected: &'static str,
+        /// The dtype that it has.
+        found: &'static str,
+    },
+    /// A dtype number that stands for nothing, for a reference, or for something that has no plain form.
+    UnsupportedDType {
+        /// The number; 0 where the message has none.
+        number: i32,
+    },
+    /// The shape says that it does not know how many dimensions it has.
+    UnknownRank,
+    /// A dimension below 0 or above 2^63 - 1.
+    Dim {
+        /// The dimension.
+        found: i128,
+    },
+    /// More dimensions than TensorFlow's shapes have.
+    TooManyDims {
+        /// How many there are.
+        found: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// The product of the dimensions, taken in their order, goes beyond 2^63 - 1.
+    TooManyElements,
+    /// The bytes of the values are not as many as the elements take.
+    ContentLen {
+        /// Bytes that the elements take (saturating at `u64::MAX`).
+        expected: u64,
+        /// Bytes there are.
+        found: u64,
+    },
+    /// The bytes are not this many lengths and then strings of these lengths.
+    StringContent {
+        /// Strings that the shape asks for.
+        elements: u64,
+        /// Bytes there are.
+        found: u64,
+    },
+    /// A byte that is neither 0 nor 1 where a bool stands.
+    Bool {
+        /// Which element, in row-major order.
+        element: u64,
+        /// The byte.
+        found: u8,
+    },
+    /// To write: the values are not as many as the shape has elements.
+    Count {
+        /// Elements of the shape.
+        expected: u64,
+        /// Values there are.
+        found: u64,
+    },
 }
 
 /// What is wrong with a compressed record stream.
@@ -450,6 +516,7 @@ impl Error {
                 | CorruptData { .. }
                 | Wire(_)
                 | Feature(_)
+                | Tensor(_)
                 | NotTfRecord { .. }
                 | Compression(_)
                 | TooLarge { .. }
@@ -557,8 +624,8 @@ macro_rules! from_part {
         }
     )*};
 }
-from_part!(WireError => Wire, FeatureError => Feature, CompressionError => Compression, IndexError => Index,
-    PathsError => Paths, EncodeError => Encode);
+from_part!(WireError => Wire, FeatureError => Feature, TensorError => Tensor,
+    CompressionError => Compression, IndexError => Index, PathsError => Paths, EncodeError => Encode);
 
 impl From<Error> for io::Error {
     fn from(e: Error) -> io::Error {
@@ -624,6 +691,7 @@ impl fmt::Display for ErrorKind {
             }
             ErrorKind::Wire(e) => e.fmt(f),
             ErrorKind::Feature(e) => e.fmt(f),
+            ErrorKind::Tensor(e) => e.fmt(f),
             ErrorKind::WrongLen { expected, found } => {
                 write!(f, "the list has {expected} values, the buffer has room for {found}")
             }
@@ -665,10 +733,11 @@ impl fmt::Display for WireErrorKind {
             WireErrorKind::LengthBeyondMessage => "length goes beyond the enclosing message",
             WireErrorKind::CutFixed => "fixed-width value is cut off",
             WireErrorKind::PackedFloatLength => "packed floats whose length is no multiple of 4",
+            WireErrorKind::PackedDoubleLength => "packed doubles whose length is no multiple of 8",
             WireErrorKind::GroupEnd => "end of a group that was not started",
             WireErrorKind::GroupOpen => "group is never closed",
             WireErrorKind::TooDeep => "more than 100 levels of messages and groups",
-            WireErrorKind::Utf8 => "key is not UTF-8",
+            WireErrorKind::Utf8 => "key or name is not UTF-8",
             WireErrorKind::MapEntryUnknownField => {
                 "map entry holds an unknown field, on whose meaning decoders disagree"
             }
@@ -701,6 +770,41 @@ impl fmt::Display for FeatureError {
             }
             FeatureError::SparseIndex { size, found } => {
                 write!(f, "expected indices from 0 to below {size}, found {found}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for TensorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TensorError::DType { expected, found } => {
+                write!(f, "expected a tensor of {expected}, found {found}")
+            }
+            TensorError::UnsupportedDType { number } => {
+                write!(f, "dtype number {number} is not that of a dtype that can be read")
+            }
+            TensorError::UnknownRank => {
+                f.write_str("expected a shape, found one that says its rank is unknown")
+            }
+            TensorError::Dim { found } => {
+                write!(f, "expected a dimension of 0 to 2^63 - 1, found {found}")
+            }
+            TensorError::TooManyDims { found, limit } => {
+                write!(f, "expected at most {limit} dimensions, found {found}")
+            }
+            TensorError::TooManyElements => f.write_str("the shape has more than 2^63 - 1 elements"),
+            TensorError::ContentLen { expected, found } => {
+                write!(f, "expected {expected} bytes for the shape's elements, found {found}")
+            }
+            TensorError::StringContent { elements, found } => {
+                write!(f, "expected the lengths and bytes of {elements} strings, found {found} other bytes")
+            }
+            TensorError::Bool { element, found } => {
+                write!(f, "expected 0 or 1 for bool {element}, found {found}")
+            }
+            TensorError::Count { expected, found } => {
+                write!(f, "expected {expected} values for the shape's elements, found {found}")
             }
         }
     }

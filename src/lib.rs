@@ -36,6 +36,7 @@
 //! | records in file order; gzip and zlib; standard input | [`Stream`]: needs no index |
 //! | the features of a record | [`Example`], [`SequenceExample`]: views that borrow |
 //! | to make records | [`ExampleBuilder`], [`SequenceExampleBuilder`] |
+//! | tensors in a bytes feature, as `tf.io.serialize_tensor` writes them | [`parse_tensor`], [`serialize_tensor`], [`tensor`] |
 //! | to write them | [`Writer`], [`ShardedWriter`] |
 //! | to name shards | [`paths`]: patterns, sets, what is missing |
 //! | to build and keep indexes yourself | [`index`] |
@@ -64,6 +65,7 @@ mod record;
 pub mod schema;
 mod shard;
 pub mod stream;
+pub mod tensor;
 mod wire;
 pub mod writer;
 
@@ -79,4 +81,5 @@ pub use record::Record;
 pub use schema::{DType, FeatureSpec, Schema};
 pub use shard::Verify;
 pub use stream::Stream;
+pub use tensor::{Tensor, TensorDType, parse_tensor, serialize_tensor};
 pub use writer::{ShardedWriter, Writer};

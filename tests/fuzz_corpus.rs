@@ -7,7 +7,7 @@ mod common;
 
 use common::rng::Rng;
 use common::roundtrip::roundtrip;
-use common::{payloads, targets};
+use common::{payloads, targets, tensors};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -40,6 +40,17 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                 }
                 seed
             })
+            .collect(),
+        "tensor" => (0..48u8)
+            .map(|k| {
+                let message = match k {
+                    0..16 => tensors::canonical(rng, tensors::dtype(k)),
+                    16..32 => tensors::odd(rng, tensors::dtype(k)),
+                    _ => tensors::mutated(rng, tensors::dtype(k)),
+                };
+                [vec![k % 16], message].concat()
+            })
+            .chain((48..64u8).map(|k| [vec![k], vec![k % 2; 40]].concat()))
             .collect(),
         _ => (0..40)
             .map(|k| match (k % 3, target == "sequence" || (target == "roundtrip" && k % 2 == 0)) {
@@ -88,6 +99,9 @@ fn generated_inputs() {
         let bytes = [vec![rng.u64() as u8], rng.bytes(len)].concat();
         targets::frames(&bytes);
         targets::index(&bytes);
+        targets::tensor(&bytes);
+        let dtype = tensors::dtype(bytes[0]);
+        targets::tensor(&[vec![bytes[0] & 15], tensors::mutated(&mut rng, dtype)].concat());
         for sequence in [false, true] {
             roundtrip(&payloads::mutated(&mut rng, sequence));
         }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The modules from the ground up. Each may name those that stand before it. `error` and `crc` are for all.
 const STOREYS: &[&[&str]] = &[
-    &["error", "crc", "frame", "wire", "example", "order"],
+    &["error", "crc", "frame", "wire", "example", "tensor", "order"],
     &["io", "pool", "sniff", "inflate", "record"],
     &["salvage", "index"],
     &["paths", "shard", "dataset", "stream", "writer"],
@@ -45,7 +45,7 @@ fn faults(module: &str, names: &BTreeSet<String>) -> Vec<String> {
     let walls: &[(bool, &[&str])] = &[
         // Storey 0 is bytes to meaning: no files, no threads.
         (storey == Some(0), &["std::fs", "io", "rayon"]),
-        (["example", "schema"].contains(&module), &["index", "shard", "dataset"]),
+        (["example", "tensor", "schema"].contains(&module), &["index", "shard", "dataset"]),
         // An order is arithmetic.
         (module == "order", &["crc", "frame", "wire", "example"]),
         // A batch takes rows, wherever they come from.

@@ -5,4 +5,4 @@ mod common;
 
 pub use common::agree::{example, sequence};
 pub use common::roundtrip::roundtrip;
-pub use common::targets::{frames, index};
+pub use common::targets::{frames, index, tensor};

@@ -6,7 +6,7 @@
 
 mod packed;
 
-pub(crate) use packed::{count_floats, count_varints, decode_varints};
+pub(crate) use packed::{count_doubles, count_floats, count_varints, decode_varints};
 
 use crate::error::{WireError, WireErrorKind};
 
@@ -44,7 +44,7 @@ impl Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
     Varint(u64),
-    Fixed64,
+    Fixed64([u8; 8]),
     Len(&'a [u8]),
     /// A group; its content was skipped.
     Group,
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
     fn value(&mut self, number: u32, wire_type: u8) -> Result<Value<'a>, Fault> {
         match wire_type {
             0 => self.varint().map(Value::Varint),
-            1 => self.fixed::<8>().map(|_| Value::Fixed64),
+            1 => self.fixed::<8>().map(Value::Fixed64),
             2 => self.len_delimited().map(Value::Len),
             3 => self.skip_group(number).map(|()| Value::Group),
             5 => self.fixed::<4>().map(Value::Fixed32),
@@ -248,7 +248,7 @@ mod tests {
         ];
         let want = [
             (1, Value::Varint(150)),
-            (2, Value::Fixed64),
+            (2, Value::Fixed64([1, 2, 3, 4, 5, 6, 7, 8])),
             (3, Value::Len(b"hi")),
             (4, Value::Group),
             (5, Value::Fixed32([1, 2, 3, 4])),

@@ -70,6 +70,15 @@ pub(crate) fn count_floats(chunk: &[u8]) -> Result<usize, Fault> {
     Ok(chunk.len() / 4)
 }
 
+/// The number of doubles in a packed chunk.
+#[inline]
+pub(crate) fn count_doubles(chunk: &[u8]) -> Result<usize, Fault> {
+    if !chunk.len().is_multiple_of(8) {
+        return Err(Fault::new(WireErrorKind::PackedDoubleLength, chunk));
+    }
+    Ok(chunk.len() / 8)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,4 +8,6 @@ pub mod payloads;
 pub mod rng;
 pub mod roundtrip;
 pub mod targets;
+pub mod tensor_twin;
+pub mod tensors;
 pub mod twin;

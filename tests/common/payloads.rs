@@ -43,7 +43,7 @@ pub fn mutated(rng: &mut Rng, sequence: bool) -> Vec<u8> {
 /// Bytes that mean something to a decoder.
 const TELLING: &[u8] = &[0, 1, 2, 4, 8, 9, 10, 11, 12, 13, 14, 15, 18, 26, 127, 128, 255];
 
-fn mutate(rng: &mut Rng, payload: &mut Vec<u8>) {
+pub fn mutate(rng: &mut Rng, payload: &mut Vec<u8>) {
     let at = rng.below(payload.len() + 1);
     match rng.below(7) {
         0 | 1 if at < payload.len() => payload[at] ^= 1 << rng.below(8),

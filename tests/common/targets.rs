@@ -1,12 +1,13 @@
 //! The bodies of the fuzz targets. Each takes any bytes and panics where something does not hold; `fuzz/` runs them
 //! under libFuzzer, `tests/fuzz_corpus.rs` over the seeds on a stable compiler.
 
-use super::{agree, roundtrip::roundtrip};
+use super::{agree, roundtrip::roundtrip, tensor_twin, tensors};
 use std::sync::OnceLock;
 use tfseek::error::IndexError;
 use tfseek::frame::{OVERHEAD, put_record};
 use tfseek::index::{Index, Span};
 use tfseek::io::Region;
+use tfseek::tensor::{TensorDType, parse_tensor, serialize_strings, serialize_tensor};
 use tfseek::{ErrorKind, Mapped};
 
 pub type Target = fn(&[u8]);
@@ -18,6 +19,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("sequence", agree::sequence),
     ("index", index),
     ("roundtrip", roundtrip),
+    ("tensor", tensor),
 ];
 
 /// Record streams. No fuzzer guesses a crc, so only the first byte 0 gives the rest as it is; else the rest is cut into
@@ -38,6 +40,35 @@ pub fn frames(data: &[u8]) {
     if mode >= 8 {
         script.edit(&mut file);
         agree::frames(&file);
+    }
+}
+
+/// Tensors: the first byte says the dtype that is asked for, and what the rest is. A message, with or without the dtype's
+/// own field before it (so that most get past it); or the values of a tensor that is written and read.
+pub fn tensor(data: &[u8]) {
+    let Some((&mode, rest)) = data.split_first() else { return };
+    let dtype = TensorDType::ALL[usize::from(mode) % TensorDType::ALL.len()];
+    match mode >> 4 & 3 {
+        0 => tensor_twin::agree(rest, dtype),
+        1 | 2 => tensor_twin::agree(&[&tensors::dtype_field(dtype), rest].concat(), dtype),
+        _ => {
+            let bytes = match dtype.size() {
+                Some(size) => {
+                    // A bool is refused where it is neither 0 nor 1, and nothing else is.
+                    let whole = &rest[..rest.len() / size * size];
+                    match serialize_tensor(dtype, &[(whole.len() / size) as u64], whole) {
+                        Ok(bytes) => bytes,
+                        Err(_) => return assert!(dtype == TensorDType::Bool && whole.iter().any(|&b| b > 1)),
+                    }
+                }
+                None => {
+                    let strings = rest.split(|&b| b == 0).collect::<Vec<_>>();
+                    serialize_strings(&[1, strings.len() as u64], &strings).unwrap()
+                }
+            };
+            assert!(parse_tensor(&bytes, dtype).unwrap().is_borrowed());
+            tensor_twin::agree(&bytes, dtype);
+        }
     }
 }
 

@@ -154,16 +154,16 @@ fn feature(message: &[u8], into: &mut Feature, depth: usize) -> Result<()> {
     Ok(())
 }
 
-enum Value<'a> {
+pub enum Value<'a> {
     Varint(u64),
-    Fixed64,
+    Fixed64([u8; 8]),
     Len(&'a [u8]),
     Group,
     Fixed32([u8; 4]),
 }
 
 /// All fields of a message that lies `depth` levels below the payload.
-fn fields(message: &[u8], depth: usize) -> Result<Vec<(u32, Value<'_>)>> {
+pub fn fields(message: &[u8], depth: usize) -> Result<Vec<(u32, Value<'_>)>> {
     let mut rest = message;
     let mut all = Vec::new();
     while !rest.is_empty() {
@@ -184,10 +184,7 @@ fn field<'a>(rest: &mut &'a [u8], depth: usize) -> Result<(u32, Option<Value<'a>
     }
     let value = match tag & 7 {
         0 => Value::Varint(varint(rest)?),
-        1 => {
-            take(rest, 8)?;
-            Value::Fixed64
-        }
+        1 => Value::Fixed64(take(rest, 8)?.try_into().unwrap()),
         2 => {
             let len = short(rest, (1 << 31) - 1)?;
             Value::Len(take(rest, len as usize)?)
@@ -212,7 +209,7 @@ fn field<'a>(rest: &mut &'a [u8], depth: usize) -> Result<(u32, Option<Value<'a>
     Ok((number, Some(value)))
 }
 
-fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8]> {
+pub fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8]> {
     if len > rest.len() {
         return Err(Bad);
     }
@@ -231,7 +228,7 @@ fn short(rest: &mut &[u8], max: u64) -> Result<u64> {
     Ok(value)
 }
 
-fn varint(rest: &mut &[u8]) -> Result<u64> {
+pub fn varint(rest: &mut &[u8]) -> Result<u64> {
     let mut value = 0u128;
     for k in 0..10 {
         let byte = take(rest, 1)?[0];

@@ -1,0 +1,168 @@
+//! Writing: the bytes of `tf.io.serialize_tensor`.
+//!
+//! ```text
+//! TensorProto       08 dtype, 12 len TensorShapeProto, values
+//! TensorShapeProto  12 len Dim, for each dimension
+//! Dim               08 size                             nothing if the size is 0
+//! values, numbers   22 len bytes                        tensor_content; absent if there is no element
+//! values, strings   42 len bytes, for each element
+//! ```
+//!
+//! Lengths are computed first and compared with the limit of a message, as in `example/build.rs`.
+
+use super::element::Sealed;
+use super::{Element, TensorDType, elements, parse::check_bools};
+use crate::error::{ErrorKind, Result, TensorError};
+use crate::wire::MAX_LEN;
+use quick_protobuf::sizeofs::sizeof_varint;
+
+const DTYPE: u8 = 0x08;
+const SHAPE: u8 = 0x12;
+const DIM: u8 = 0x12;
+const SIZE: u8 = 0x08;
+const CONTENT: u8 = 0x22;
+const STRING: u8 = 0x42;
+
+/// Serializes numbers that are bytes already: little-endian and row-major.
+///
+/// ```
+/// use tfseek::tensor::{TensorDType, serialize_tensor};
+/// // Two halves: 1.0 and -2.0.
+/// let bytes = serialize_tensor(TensorDType::Float16, &[2], &[0x00, 0x3c, 0x00, 0xc0])?;
+/// assert_eq!(bytes, b"\x08\x13\x12\x04\x12\x02\x08\x02\x22\x04\x00\x3c\x00\xc0");
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Tensor`] if the shape is none, the bytes are not as many as its elements take, a bool is neither 0 nor
+/// 1, or the dtype is `string`, for which there is [`serialize_strings`]; [`ErrorKind::TooLarge`] above 2^31 - 1 bytes.
+pub fn serialize_tensor(dtype: TensorDType, shape: &[u64], bytes: &[u8]) -> Result<Vec<u8>> {
+    let n = elements(shape)?;
+    let Some(size) = dtype.size() else {
+        return Err(TensorError::DType { expected: "a dtype of numbers", found: dtype.name() }.into());
+    };
+    let expected = u128::from(n) * size as u128;
+    if expected != bytes.len() as u128 {
+        let expected = u64::try_from(expected).unwrap_or(u64::MAX);
+        return Err(TensorError::ContentLen { expected, found: bytes.len() as u64 }.into());
+    }
+    if dtype == TensorDType::Bool {
+        check_bools(bytes)?;
+    }
+    let values = if bytes.is_empty() { 0 } else { field_len(bytes.len() as u64) };
+    let mut out = header(dtype, shape, values)?;
+    if !bytes.is_empty() {
+        put_bytes(CONTENT, bytes, &mut out);
+    }
+    Ok(out)
+}
+
+/// Serializes numbers, bools or complex numbers, row-major.
+///
+/// ```
+/// use tfseek::tensor::serialize_values;
+/// assert_eq!(serialize_values(&[], &[7u8])?, b"\x08\x04\x12\x00\x22\x01\x07");
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Tensor`] if the shape is none or the values are not as many as it has elements;
+/// [`ErrorKind::TooLarge`] above 2^31 - 1 bytes.
+pub fn serialize_values<T: Element>(shape: &[u64], values: &[T]) -> Result<Vec<u8>> {
+    let n = elements(shape)?;
+    check_count(n, values.len())?;
+    if values.is_empty() {
+        return header(T::DTYPE, shape, 0);
+    }
+    let len = values.len() as u64 * size_of::<T>() as u64;
+    let mut out = header(T::DTYPE, shape, field_len(len))?;
+    out.push(CONTENT);
+    put_varint(len, &mut out);
+    for &value in values {
+        Sealed::put(value, &mut out);
+    }
+    Ok(out)
+}
+
+/// Serializes strings, row-major.
+///
+/// ```
+/// use tfseek::tensor::serialize_strings;
+/// assert_eq!(serialize_strings(&[2], &["a", ""])?, b"\x08\x07\x12\x04\x12\x02\x08\x02\x42\x01a\x42\x00");
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`serialize_values`].
+pub fn serialize_strings<S: AsRef<[u8]>>(shape: &[u64], values: &[S]) -> Result<Vec<u8>> {
+    put_strings(shape, values.iter().map(|value| value.as_ref()))
+}
+
+pub(super) fn put_strings<'s>(
+    shape: &[u64],
+    values: impl ExactSizeIterator<Item = &'s [u8]> + Clone,
+) -> Result<Vec<u8>> {
+    let n = elements(shape)?;
+    check_count(n, values.len())?;
+    // A filled tensor may have more strings than anyone should count: each takes two bytes at least.
+    let least = n.saturating_mul(2);
+    if least > MAX_LEN {
+        return Err(ErrorKind::TooLarge { len: least, limit: MAX_LEN }.into());
+    }
+    let len = values.clone().map(|value| field_len(value.len() as u64)).fold(0, u64::saturating_add);
+    let mut out = header(TensorDType::String, shape, len)?;
+    values.for_each(|value| put_bytes(STRING, value, &mut out));
+    Ok(out)
+}
+
+fn check_count(elements: u64, values: usize) -> Result<(), TensorError> {
+    match elements == values as u64 {
+        true => Ok(()),
+        false => Err(TensorError::Count { expected: elements, found: values as u64 }),
+    }
+}
+
+/// Dtype and shape, with room for so many bytes of values.
+fn header(dtype: TensorDType, shape: &[u64], values: u64) -> Result<Vec<u8>> {
+    let dim_len = |dim: u64| if dim == 0 { 0 } else { 1 + sizeof_varint(dim) as u64 };
+    let shape_len = shape.iter().map(|&dim| field_len(dim_len(dim))).sum();
+    let len = (2 + field_len(shape_len)).saturating_add(values);
+    if len > MAX_LEN {
+        return Err(ErrorKind::TooLarge { len, limit: MAX_LEN }.into());
+    }
+    let mut out = Vec::with_capacity(len as usize);
+    out.push(DTYPE);
+    // All numbers are below 128.
+    out.push(dtype.number() as u8);
+    out.push(SHAPE);
+    put_varint(shape_len, &mut out);
+    for &dim in shape {
+        out.push(DIM);
+        put_varint(dim_len(dim), &mut out);
+        if dim != 0 {
+            out.push(SIZE);
+            put_varint(dim, &mut out);
+        }
+    }
+    debug_assert_eq!(out.len() as u64 + values, len, "lengths were computed wrong");
+    Ok(out)
+}
+
+/// A length-delimited field whose tag is one byte.
+fn field_len(body: u64) -> u64 {
+    (1 + sizeof_varint(body) as u64).saturating_add(body)
+}
+
+fn put_bytes(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(tag);
+    put_varint(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+fn put_varint(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}

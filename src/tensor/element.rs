@@ -1,0 +1,117 @@
+//! Rust's types for the elements of a tensor.
+
+use super::TensorDType;
+
+mod sealed {
+    pub trait Sealed: Copy + 'static {
+        /// An element of its little-endian bytes, of which there are as many as it takes.
+        fn read(bytes: &[u8]) -> Self;
+
+        /// Appends its little-endian bytes.
+        fn put(self, out: &mut Vec<u8>);
+
+        /// The bytes as they lie, if they are aligned and the machine is little-endian.
+        fn cast(bytes: &[u8]) -> Option<&[Self]>;
+    }
+}
+
+pub(super) use sealed::Sealed;
+
+/// A type that the elements of a tensor can be read into and written from: numbers, `bool`, and for complex numbers
+/// arrays of real and imaginary part. `float16` and `bfloat16` have no type in Rust; their bytes are at
+/// [`Tensor::as_bytes`](super::Tensor::as_bytes).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the type of a tensor's elements",
+    note = "`f32`, `f64`, integers of up to 64 bits, `bool`, `[f32; 2]` and `[f64; 2]` are"
+)]
+pub trait Element: Sealed {
+    /// The dtype that has these elements.
+    const DTYPE: TensorDType;
+}
+
+macro_rules! numbers {
+    ($($t:ty => $dtype:ident),*) => {$(
+        impl Sealed for $t {
+            #[inline]
+            fn read(bytes: &[u8]) -> $t {
+                <$t>::from_le_bytes(array(bytes))
+            }
+
+            #[inline]
+            fn put(self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn cast(bytes: &[u8]) -> Option<&[$t]> {
+                cast(bytes)
+            }
+        }
+
+        impl Element for $t {
+            const DTYPE: TensorDType = TensorDType::$dtype;
+        }
+    )*};
+}
+numbers!(f32 => Float32, f64 => Float64, i8 => Int8, i16 => Int16, i32 => Int32, i64 => Int64,
+    u8 => UInt8, u16 => UInt16, u32 => UInt32, u64 => UInt64);
+
+macro_rules! complex {
+    ($($t:ty => $dtype:ident),*) => {$(
+        impl Sealed for [$t; 2] {
+            #[inline]
+            fn read(bytes: &[u8]) -> [$t; 2] {
+                let (real, imaginary) = bytes.split_at(bytes.len() / 2);
+                [<$t>::read(real), <$t>::read(imaginary)]
+            }
+
+            #[inline]
+            fn put(self, out: &mut Vec<u8>) {
+                self.into_iter().for_each(|part| part.put(out));
+            }
+
+            fn cast(bytes: &[u8]) -> Option<&[[$t; 2]]> {
+                cast(bytes)
+            }
+        }
+
+        impl Element for [$t; 2] {
+            const DTYPE: TensorDType = TensorDType::$dtype;
+        }
+    )*};
+}
+complex!(f32 => Complex64, f64 => Complex128);
+
+impl Sealed for bool {
+    #[inline]
+    fn read(bytes: &[u8]) -> bool {
+        bytes.first().is_some_and(|&byte| byte != 0)
+    }
+
+    #[inline]
+    fn put(self, out: &mut Vec<u8>) {
+        out.push(self.into());
+    }
+
+    fn cast(bytes: &[u8]) -> Option<&[bool]> {
+        // Every byte was found to be 0 or 1; the cast looks again.
+        bytemuck::checked::try_cast_slice(bytes).ok()
+    }
+}
+
+impl Element for bool {
+    const DTYPE: TensorDType = TensorDType::Bool;
+}
+
+/// The bytes of one element. Callers cut them to its size; were they fewer, zeros would stand in.
+#[inline]
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes.first_chunk().copied().unwrap_or([0; N])
+}
+
+fn cast<T: bytemuck::Pod>(bytes: &[u8]) -> Option<&[T]> {
+    if bytes.is_empty() {
+        // An empty slice may lie anywhere, also where it is not aligned.
+        return Some(&[]);
+    }
+    if cfg!(target_endian = "little") { bytemuck::try_cast_slice(bytes).ok() } else { None }
+}

@@ -1,0 +1,174 @@
+//! The naive twin of the tensor parser: every element as bytes of its own, one after the other. It says only *that* a
+//! message is refused, never why.
+
+use super::twin::{Bad, Result, Value, fields, take, varint};
+use tfseek::ErrorKind;
+use tfseek::tensor::{TensorDType, TensorOptions};
+
+/// Small, so that the twin is done soon.
+pub const LIMIT: u64 = 4096;
+
+/// Shape and elements.
+pub fn tensor(bytes: &[u8], dtype: TensorDType) -> Result<(Vec<u64>, Vec<Vec<u8>>)> {
+    let (mut number, mut content, mut unknown_rank) = (0, Vec::new(), false);
+    let (mut dims, mut values) = (Vec::new(), Vec::new());
+    for (field, value) in fields(bytes, 0)? {
+        match (field, value) {
+            (1, Value::Varint(v)) => number = v as i32,
+            (2, Value::Len(shape)) => {
+                for (field, value) in fields(shape, 1)? {
+                    match (field, value) {
+                        (2, Value::Len(dim)) => dims.push(size(dim)?),
+                        (3, Value::Varint(v)) => unknown_rank = v != 0,
+                        _ => {}
+                    }
+                }
+            }
+            (4, Value::Len(v)) => content = v.to_vec(),
+            (_, value) => {
+                let added = typed(field, value)?;
+                if field == field_of(dtype) {
+                    values.extend(added);
+                }
+            }
+        }
+    }
+    if number != dtype.number() || unknown_rank || dims.len() > 254 || dims.iter().any(|&d| d < 0) {
+        return Err(Bad);
+    }
+    let n = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d)).ok_or(Bad)? as u64;
+    let shape = dims.into_iter().map(|d| d as u64).collect();
+    let elements = match (content.is_empty(), dtype.size()) {
+        (true, _) => filled(dtype, values, n)?,
+        (false, Some(size)) => {
+            if u128::from(n) * size as u128 != content.len() as u128
+                || dtype == TensorDType::Bool && content.iter().any(|&b| b > 1)
+            {
+                return Err(Bad);
+            }
+            content.chunks(size).map(<[u8]>::to_vec).collect()
+        }
+        (false, None) => strings(&content, n)?,
+    };
+    Ok((shape, elements))
+}
+
+fn size(dim: &[u8]) -> Result<i64> {
+    let mut size = 0;
+    for (field, value) in fields(dim, 2)? {
+        match (field, value) {
+            (1, Value::Varint(v)) => size = v as i64,
+            (2, Value::Len(name)) => drop(std::str::from_utf8(name).map_err(|_| Bad)?),
+            _ => {}
+        }
+    }
+    Ok(size)
+}
+
+fn field_of(dtype: TensorDType) -> u32 {
+    match dtype.name() {
+        "float32" => 5,
+        "float64" => 6,
+        "string" => 8,
+        "complex64" => 9,
+        "int64" => 10,
+        "bool" => 11,
+        "complex128" => 12,
+        "float16" | "bfloat16" => 13,
+        "uint32" => 16,
+        "uint64" => 17,
+        _ => 7,
+    }
+}
+
+/// The values of a typed field: numbers in eight bytes or in those they have.
+fn typed(field: u32, value: Value<'_>) -> Result<Vec<Vec<u8>>> {
+    let fixed = |chunk: &[u8], size: usize| {
+        if !chunk.len().is_multiple_of(size) {
+            return Err(Bad);
+        }
+        Ok(chunk.chunks(size).map(<[u8]>::to_vec).collect())
+    };
+    Ok(match (field, value) {
+        (8, Value::Len(v)) => vec![v.to_vec()],
+        (5 | 9, Value::Fixed32(v)) => vec![v.to_vec()],
+        (5 | 9, Value::Len(chunk)) => fixed(chunk, 4)?,
+        (6 | 12, Value::Fixed64(v)) => vec![v.to_vec()],
+        (6 | 12, Value::Len(chunk)) => fixed(chunk, 8)?,
+        (7 | 10 | 11 | 13 | 16 | 17, Value::Varint(v)) => vec![v.to_le_bytes().to_vec()],
+        (7 | 10 | 11 | 13 | 16 | 17, Value::Len(mut chunk)) => {
+            let mut values = Vec::new();
+            while !chunk.is_empty() {
+                values.push(varint(&mut chunk)?.to_le_bytes().to_vec());
+            }
+            values
+        }
+        _ => Vec::new(),
+    })
+}
+
+/// The fill rule.
+fn filled(dtype: TensorDType, values: Vec<Vec<u8>>, n: u64) -> Result<Vec<Vec<u8>>> {
+    let values: Vec<Vec<u8>> = match dtype.name() {
+        "string" => values,
+        "complex64" | "complex128" => values.chunks_exact(2).map(|pair| pair.concat()).collect(),
+        "bool" => values.into_iter().map(|v| vec![u8::from(v.iter().any(|&b| b != 0))]).collect(),
+        _ => values.into_iter().map(|v| v[..dtype.size().unwrap()].to_vec()).collect(),
+    };
+    let last = values.last().cloned().unwrap_or(vec![0; dtype.size().unwrap_or(0)]);
+    if (values.len() as u64) < n {
+        let taken: usize = values.iter().map(Vec::len).sum();
+        let missing = u128::from(n) - values.len() as u128;
+        let strings = if dtype.size().is_none() { u128::from(n) * 16 } else { 0 };
+        if taken as u128 + missing * last.len() as u128 + strings > u128::from(LIMIT) {
+            return Err(Bad);
+        }
+    }
+    Ok(values.into_iter().chain(std::iter::repeat(last)).take(n as usize).collect())
+}
+
+fn strings(content: &[u8], n: u64) -> Result<Vec<Vec<u8>>> {
+    let (mut rest, mut lengths) = (content, Vec::new());
+    for _ in 0..n {
+        let before = rest;
+        let length = varint(&mut rest)? as u32;
+        if before.len() - rest.len() > 5 {
+            return Err(Bad);
+        }
+        lengths.push(length as usize);
+    }
+    let values = lengths.into_iter().map(|len| take(&mut rest, len).map(<[u8]>::to_vec)).collect();
+    if rest.is_empty() { values } else { Err(Bad) }
+}
+
+/// Parser and twin say the same; and what was parsed, written and parsed again is what it was.
+pub fn agree(bytes: &[u8], dtype: TensorDType) {
+    let parsed = TensorOptions::new().limit(LIMIT).parse(bytes, dtype);
+    let (shape, elements) = match (&parsed, tensor(bytes, dtype)) {
+        (Ok(_), Ok(twin)) => twin,
+        (Err(e), Err(Bad)) => {
+            assert!(
+                matches!(e.kind(), ErrorKind::Wire(_) | ErrorKind::Tensor(_) | ErrorKind::TooLarge { .. }),
+                "{e}"
+            );
+            return assert!(e.is_data());
+        }
+        (parsed, twin) => panic!("{parsed:?}, the twin says {twin:?}"),
+    };
+    let tensor = parsed.unwrap();
+    assert_eq!((tensor.dtype(), tensor.shape(), tensor.len()), (dtype, &shape[..], elements.len()));
+    match tensor.as_bytes() {
+        Some(values) => {
+            assert_eq!(values, elements.concat());
+            assert!(values.len() <= (8 * bytes.len()).max(LIMIT as usize));
+        }
+        None => assert!(tensor.strings().unwrap().eq(elements.iter().map(Vec::as_slice))),
+    }
+
+    let written = tensor.serialize().unwrap();
+    // All values are there, so no limit is needed.
+    let again = TensorOptions::new().limit(0).parse(&written, dtype).unwrap();
+    assert!(again == tensor && again.is_borrowed());
+    assert_eq!(again.serialize().unwrap(), written);
+    assert!(tensor.into_owned() == again);
+}
