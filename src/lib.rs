@@ -35,6 +35,7 @@
 //! | records by number, and no promise about the files | [`Dataset`]: reads them into your buffer |
 //! | records in file order; gzip and zlib; standard input | [`Stream`]: needs no index |
 //! | the features of a record | [`Example`], [`SequenceExample`]: views that borrow |
+//! | records as arrays, for training | [`Schema`] and [`BatchParser`]: the meaning of `tf.io.parse_example` |
 //! | to make records | [`ExampleBuilder`], [`SequenceExampleBuilder`] |
 //! | tensors in a bytes feature, as `tf.io.serialize_tensor` writes them | [`parse_tensor`], [`serialize_tensor`], [`tensor`] |
 //! | to write them | [`Writer`], [`ShardedWriter`] |
@@ -69,6 +70,7 @@ pub mod tensor;
 mod wire;
 pub mod writer;
 
+pub use batch::{Batch, BatchParser, Column};
 pub use dataset::{Dataset, Mapped, Options};
 pub use error::{At, Error, ErrorKind, Place, Result};
 pub use example::{
