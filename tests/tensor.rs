@@ -134,7 +134,7 @@ fn shapes_as_they_are_written() {
     let most = serialize_values(&[1; 254], &[7u8]).unwrap();
     assert_eq!(parse_tensor(&most, TensorDType::UInt8).unwrap().shape(), [1; 254]);
     // A size of 0 may be written out, too.
-    assert_eq!(values::<f32>("0801 1204 12020800"), []);
+    assert!(values::<f32>("0801 1204 12020800").is_empty());
 }
 
 #[test]
@@ -153,8 +153,8 @@ fn dtypes() {
     let e = refused("080212021200", float);
     assert_eq!(e.to_string(), "expected a tensor of float32, found float64");
     // The last one wins, and an enum keeps 32 bits.
-    assert_eq!(values::<f32>("0802 0801 12021200"), []);
-    assert_eq!(values::<f32>("088180808010 12021200"), []);
+    assert!(values::<f32>("0802 0801 12021200").is_empty());
+    assert!(values::<f32>("088180808010 12021200").is_empty());
     // As eight bytes or a string it is unknown, and so missing.
     assert_eq!(tensor_error("0a0101", float), TensorError::UnsupportedDType { number: 0 });
 }
@@ -174,8 +174,8 @@ fn shape_rules() {
     assert_eq!(tensor_error(&message(&[1 << 32, 1 << 31]), float), TensorError::TooManyElements);
     // In their order: an overflow is one also before a 0, and none behind it.
     assert_eq!(tensor_error(&message(&[1 << 32, 1 << 31, 0]), float), TensorError::TooManyElements);
-    assert_eq!(values::<f32>(&message(&[0, 1 << 32, 1 << 31])), []);
-    assert_eq!(values::<f32>(&message(&[i64::MAX, 0])), []);
+    assert!(values::<f32>(&message(&[0, 1 << 32, 1 << 31])).is_empty());
+    assert!(values::<f32>(&message(&[i64::MAX, 0])).is_empty());
     assert_eq!(tensor_error(&message(&[1; 255]), float), TensorError::TooManyDims { found: 255, limit: 254 });
     assert_eq!(
         tensor_error(&message(&[1; 70_000]), float),

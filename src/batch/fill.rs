@@ -308,17 +308,20 @@ impl Filled {
             _ => None,
         };
         match memory {
-            Memory::Int64(draft) => by_need!(draft, |to: &mut [i64]| match default {
-                Some(Default::Int64(values)) => to.copy_from_slice(values),
-                _ => {}
+            Memory::Int64(draft) => by_need!(draft, |to: &mut [i64]| {
+                if let Some(Default::Int64(values)) = default {
+                    to.copy_from_slice(values);
+                }
             }),
-            Memory::Float32(draft) => by_need!(draft, |to: &mut [f32]| match default {
-                Some(Default::Float32(values)) => to.copy_from_slice(values),
-                _ => {}
+            Memory::Float32(draft) => by_need!(draft, |to: &mut [f32]| {
+                if let Some(Default::Float32(values)) = default {
+                    to.copy_from_slice(values);
+                }
             }),
-            Memory::Bytes(draft) => by_need!(draft, |to: &mut [Span]| match default {
-                Some(Default::Bytes { ends, .. }) => default_spans(ends, tile.total + at, to),
-                _ => {}
+            Memory::Bytes(draft) => by_need!(draft, |to: &mut [Span]| {
+                if let Some(Default::Bytes { ends, .. }) = default {
+                    default_spans(ends, tile.total + at, to);
+                }
             }),
         }
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 /// The columns of some records: `'static`, `Send`, made of memory that goes back to its parser when the batch and all that
 /// was cloned from it are dropped.
 pub struct Batch {
-    body: Box<Body>,
+    body: Body,
     plan: Arc<Plan>,
     home: Arc<Home>,
 }
@@ -29,19 +29,19 @@ pub(super) struct Body {
 
 /// Where bodies wait for the next batch.
 #[derive(Default)]
-pub(super) struct Home(Mutex<Vec<Box<Body>>>);
+pub(super) struct Home(Mutex<Vec<Body>>);
 
 impl Home {
     /// Bodies kept; one more is simply freed.
     const MOST: usize = 64;
 
-    pub(super) fn body(&self) -> Box<Body> {
+    pub(super) fn body(&self) -> Body {
         self.0.lock().ok().and_then(|mut bodies| bodies.pop()).unwrap_or_default()
     }
 }
 
 impl Batch {
-    pub(super) fn new(body: Box<Body>, plan: &Arc<Plan>, home: &Arc<Home>) -> Batch {
+    pub(super) fn new(body: Body, plan: &Arc<Plan>, home: &Arc<Home>) -> Batch {
         Batch { body, plan: Arc::clone(plan), home: Arc::clone(home) }
     }
 

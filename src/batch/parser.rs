@@ -53,7 +53,7 @@ use std::sync::{Arc, Mutex};
 pub struct BatchParser {
     plan: Arc<Plan>,
     home: Arc<Home>,
-    benches: Mutex<Vec<Box<Bench>>>,
+    benches: Mutex<Vec<Bench>>,
     full: bool,
     contiguous: bool,
     lenient: bool,
@@ -182,13 +182,11 @@ impl BatchParser {
 
     fn run<R: Row>(&self, rows: &[R], single: bool) -> Result<Batch> {
         let bench = self.benches.lock().ok().and_then(|mut benches| benches.pop());
-        let mut bench = bench.unwrap_or_else(|| {
-            Box::new(Bench {
-                table: Table::default(),
-                features: PartBench::new(&self.plan.features),
-                lists: PartBench::new(&self.plan.lists),
-                scraps: Scraps::default(),
-            })
+        let mut bench = bench.unwrap_or_else(|| Bench {
+            table: Table::default(),
+            features: PartBench::new(&self.plan.features),
+            lists: PartBench::new(&self.plan.lists),
+            scraps: Scraps::default(),
         });
         let parsed = self.run_on(&mut bench, rows, single);
         if let Ok(mut benches) = self.benches.lock() {
