@@ -3,7 +3,7 @@
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo test bench fuzz
+.PHONY: demo test bench bench-peers fuzz
 
 demo:
 	$(CARGO) run --release -- demo
@@ -24,6 +24,17 @@ test:
 
 bench:
 	$(CARGO) bench
+
+# What others take for the same work: protobuf libraries, and TensorFlow where TFSEEK_TF_PYTHON names a Python that has it.
+bench-peers:
+	cd benches/peers && $(CARGO) bench && $(CARGO) build --release
+	@if [ -z "$(TFSEEK_TF_PYTHON)" ]; then \
+		echo "skipped: TFSEEK_TF_PYTHON does not name a Python with TensorFlow"; \
+	else \
+		set -x; $(TFSEEK_TF_PYTHON) benches/peers/parse_example.py \
+			"$$(cd benches/peers && $(CARGO) metadata --no-deps --format-version 1 | \
+			sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')/release/parse"; \
+	fi
 
 # libFuzzer wants flags that stable keeps behind RUSTC_BOOTSTRAP.
 fuzz:

@@ -1,30 +1,20 @@
 //! Seeded data for the benches. It lies under the build folder, and is made once.
 #![allow(dead_code, reason = "each bench uses its part")]
 
+pub(crate) mod copy;
+mod rng;
+pub(crate) mod shapes;
+pub(crate) mod sum;
+
 use criterion::Criterion;
+pub(crate) use rng::Rng;
+pub(crate) use shapes::key;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tfseek::frame::put_record;
 use tfseek::{ExampleBuilder, FeatureBuf, KeyOrder};
-
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same on every machine.
-pub(crate) struct Rng(pub(crate) u64);
-
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
 
 /// Short enough for a whole bench to take a minute or two.
 pub(crate) fn short() -> Criterion {
@@ -94,9 +84,4 @@ pub(crate) fn example(rng: &mut Rng, n: usize) -> Vec<u8> {
         builder.feature(key(k), feature);
     }
     builder.encode().unwrap()
-}
-
-/// The key of feature `k`.
-pub(crate) fn key(k: usize) -> String {
-    format!("feature/key/{k:05}")
 }

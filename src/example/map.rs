@@ -37,20 +37,38 @@ pub(crate) struct MapEntries<'a> {
 impl<'a> MapEntries<'a> {
     #[inline]
     pub(crate) fn new(payload: &'a [u8], field: u32, rules: Rules) -> MapEntries<'a> {
-        let none = Reader::new(&[], 0);
-        MapEntries { payload: Reader::new(payload, 0), message: none, field, rules }
+        let mut payload = Reader::new(payload, 0);
+        // The map is all there is, as a rule.
+        let message = payload.eat_field((field as u8) << 3 | 2).unwrap_or_default();
+        MapEntries { payload, message: payload.nested(message), field, rules }
+    }
+
+    /// The next entry, if it has the shape that every encoder writes: key and value. Else nothing is read, and
+    /// [`next`](MapEntries::next) tells what there is.
+    #[inline(always)]
+    pub(crate) fn canonical(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+        let mut message = self.message;
+        let (key, value) = canonical(message.eat_field(0x0a)?)?;
+        if self.rules.utf8 && utf8(key).is_err() {
+            return None;
+        }
+        self.message = message;
+        Some((key, value))
     }
 
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Entry<'a>>, Fault> {
+        match self.canonical() {
+            Some((key, value)) => Ok(Some(Entry { key, value: Source::One(value) })),
+            None => self.any(),
+        }
+    }
+
+    #[inline(never)]
+    fn any(&mut self) -> Result<Option<Entry<'a>>, Fault> {
         loop {
-            if self.message.eat(0x0a) {
-                let entry = self.message.len_delimited()?;
-                return self.entry(entry).map(Some);
-            }
             match self.message.next()? {
-                // The tag in more bytes than it needs.
-                Some((1, Value::Len(entry))) => return self.entry(entry).map(Some),
+                Some((1, Value::Len(entry))) => return self.general(entry).map(Some),
                 Some(_) => {}
                 None => match self.payload.next()? {
                     Some((number, Value::Len(message))) if number == self.field => {
@@ -60,19 +78,6 @@ impl<'a> MapEntries<'a> {
                     None => return Ok(None),
                 },
             }
-        }
-    }
-
-    #[inline]
-    fn entry(&self, entry: &'a [u8]) -> Result<Entry<'a>, Fault> {
-        match canonical(entry) {
-            Some((key, value)) => {
-                if self.rules.utf8 {
-                    utf8(key)?;
-                }
-                Ok(Entry { key, value: Source::One(value) })
-            }
-            None => self.general(entry),
         }
     }
 
@@ -102,16 +107,11 @@ impl<'a> MapEntries<'a> {
 }
 
 /// The shape that every encoder writes: `0a klen key 12 vlen value`, and nothing behind it.
-#[inline]
+#[inline(always)]
 fn canonical(entry: &[u8]) -> Option<(&[u8], &[u8])> {
-    let [0x0a, key_len @ 0..0x80, rest @ ..] = entry else { return None };
-    let (key, rest) = rest.split_at_checked(usize::from(*key_len))?;
-    let mut reader = Reader::new(rest, 0);
-    if !reader.eat(0x12) {
-        return None;
-    }
-    let value = reader.len_delimited().ok()?;
-    reader.is_empty().then_some((key, value))
+    let mut entry = Reader::new(entry, 0);
+    let pair = (entry.eat_field(0x0a)?, entry.eat_field(0x12)?);
+    entry.is_empty().then_some(pair)
 }
 
 /// Whether a payload has the map `field` at all, if only an empty one.

@@ -1,0 +1,70 @@
+//! Records to columns: five shapes, keys in the same order in every record and in an order of their own.
+//!
+//! `batch/SHAPE/ORDER/WHO`: `spans` leaves byte strings where they lie, `contiguous` copies them, `/2` takes two threads,
+//! `copy` is a plain copy of the largest feature's values. What others take is in `benches/peers`.
+
+mod common;
+
+use common::copy;
+use common::shapes::{BATCH, Order, Shape};
+use common::sum::Sum;
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use std::hint::black_box;
+use tfseek::batch::BatchParser;
+use tfseek::frame::put_record;
+use tfseek::{Mapped, Record};
+
+fn batch(c: &mut Criterion) {
+    for shape in Shape::all() {
+        let mut sums = Vec::new();
+        for order in Order::ALL {
+            let mut file = Vec::new();
+            for payload in shape.payloads(order, shape.records) {
+                put_record(&mut file, &payload).unwrap();
+            }
+            let bytes = file.len() - 16 * shape.records;
+            let dataset = Mapped::from_bytes(file).unwrap();
+            let records: Vec<Record<'_>> = dataset.iter().map(Result::unwrap).collect();
+            let spans = BatchParser::new(&shape.schema());
+            let contiguous = BatchParser::new(&shape.schema()).contiguous_bytes(true);
+            let parse = |parser: &BatchParser| {
+                for rows in black_box(&records).chunks(BATCH) {
+                    black_box(parser.parse(rows).unwrap());
+                }
+            };
+            for parser in [&spans, &contiguous] {
+                let (mut serial, mut parallel) = (Sum::default(), Sum::default());
+                records.chunks(BATCH).for_each(|rows| serial.batch(&parser.parse(rows).unwrap()));
+                let batches = parser.parse_batches(&records, BATCH, 2).unwrap();
+                batches.iter().for_each(|batch| parallel.batch(batch));
+                sums.extend([serial, parallel]);
+            }
+
+            let mut group = c.benchmark_group(format!("batch/{}/{}", shape.name, order.name()));
+            group.throughput(Throughput::ElementsAndBytes {
+                elements: shape.records as u64,
+                bytes: bytes as u64,
+            });
+            group.bench_function("spans", |b| b.iter(|| parse(&spans)));
+            group.bench_function("contiguous", |b| b.iter(|| parse(&contiguous)));
+            group.bench_function("spans/2", |b| b.iter(|| spans.parse_batches(&records, BATCH, 2).unwrap()));
+            if let Some(key) = copy::feature(&shape) {
+                let values = copy::values(records.iter().map(|record| record.payload()), key);
+                let mut to = Vec::new();
+                group.bench_function("copy", |b| {
+                    b.iter(|| {
+                        for rows in black_box(&values).chunks(BATCH) {
+                            copy::copy(rows, black_box(&mut to));
+                        }
+                    })
+                });
+            }
+            group.finish();
+        }
+        // One answer, whatever the layout, the threads and the order of keys.
+        assert!(sums.iter().all(|sum| *sum == sums[0] && sum.ints + sum.floats > 0));
+    }
+}
+
+criterion_group! { name = benches; config = common::short(); targets = batch }
+criterion_main!(benches);
