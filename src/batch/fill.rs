@@ -319,7 +319,7 @@ impl Filled {
                 }
             }),
             Memory::Bytes(draft) => by_need!(draft, |to: &mut [Span]| {
-                if let Some(Default::Bytes { ends, .. }) = default {
+                if let Some(Default::Bytes(ends)) = default {
                     default_spans(ends, tile.total + at, to);
                 }
             }),

@@ -1,7 +1,7 @@
 //! Slots that were filled become columns.
 
 use super::buf::{Draft, Ring};
-use super::column::{Column, Dense, RowSplits, Sparse, Values};
+use super::column::{Column, Dense, RowSplits, Span, Sparse, Values};
 use super::fill::{Filled, Memory, default_spans};
 use super::plan::{Default, Make, Need, Part};
 use super::row::Row;
@@ -252,11 +252,12 @@ impl<R: Row> Ends<'_, R> {
                     .map(|()| Memory::Float32(draft))
             }
             Memory::Bytes(mut draft) => {
-                let mut span = [Default::blank()];
-                if let Default::Bytes { ends, .. } = fill
-                    && ends.first().is_some_and(|&end| end > 0)
+                let mut span = [Span::default()];
+                // Without bytes of its own it lies anywhere.
+                if let Default::Bytes(ends) = fill
+                    && self.part().slots[slot].fallback.is_some()
                 {
-                    default_spans(ends, rows.max(self.owners.rows.len()) + slot, &mut span);
+                    default_spans(ends, self.owners.rows.len() + slot, &mut span);
                 }
                 spread(&mut draft, &mut lens, used, longest, total, self.limit, span[0])
                     .map(|()| Memory::Bytes(draft))
@@ -324,12 +325,6 @@ impl<R: Row> Ends<'_, R> {
             *to = steps.into();
         }
         Some(ring.lend(draft, self.rows))
-    }
-}
-
-impl Default {
-    fn blank() -> super::column::Span {
-        super::column::Span::default()
     }
 }
 

@@ -119,7 +119,8 @@ mod tests {
     use crate::schema::DType;
 
     fn keys(names: &[&str]) -> Keys {
-        let slot = |&key: &&str| Slot { key: key.into(), dtype: DType::Int64, need: Need::Any };
+        let slot =
+            |&key: &&str| Slot { key: key.into(), dtype: DType::Int64, need: Need::Any, fallback: None };
         Keys::new(&names.iter().map(slot).collect::<Vec<_>>())
     }
 

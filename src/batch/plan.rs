@@ -28,6 +28,8 @@ pub(super) struct Slot {
     pub(super) key: Box<str>,
     pub(super) dtype: DType,
     pub(super) need: Need,
+    /// The byte strings of its default or its padding.
+    pub(super) fallback: Option<Region>,
 }
 
 /// How many values a feature may have, and what it is when it is absent.
@@ -46,11 +48,8 @@ pub(super) enum Need {
 pub(super) enum Default {
     Int64(Vec<i64>),
     Float32(Vec<f32>),
-    /// The strings one after the other, and where each ends.
-    Bytes {
-        region: Region,
-        ends: Vec<usize>,
-    },
+    /// Where each of the strings of the slot's fallback ends.
+    Bytes(Vec<usize>),
 }
 
 /// A column and the slots it is made of.
@@ -110,7 +109,7 @@ impl Default {
                     *end += value.len();
                     Some(*end)
                 });
-                Default::Bytes { ends: ends.collect(), region: values.concat().into() }
+                Default::Bytes(ends.collect())
             }
             FeatureBuf::None => Default::Int64(Vec::new()),
         }
@@ -140,7 +139,13 @@ impl Part {
     /// The schema was checked when it was built: keys have one role each, shapes have a size.
     fn new(specs: &BTreeMap<String, FeatureSpec>) -> Part {
         let mut wanted: BTreeMap<&str, (DType, Need)> = BTreeMap::new();
+        let mut fallbacks: BTreeMap<&str, Region> = BTreeMap::new();
         for (name, spec) in specs {
+            if let FeatureSpec::FixedLen { default: Some(FeatureBuf::Bytes(values)), .. }
+            | FeatureSpec::FixedLenSequence { default: Some(FeatureBuf::Bytes(values)), .. } = spec
+            {
+                fallbacks.insert(name, values.concat().into());
+            }
             match spec {
                 FeatureSpec::FixedLen { shape, dtype, default } => {
                     let default = default.as_ref().map(Default::new);
@@ -165,7 +170,12 @@ impl Part {
                 }
             }
         }
-        let slots = wanted.into_iter().map(|(key, (dtype, need))| Slot { key: key.into(), dtype, need });
+        let slots = wanted.into_iter().map(|(key, (dtype, need))| Slot {
+            key: key.into(),
+            dtype,
+            need,
+            fallback: fallbacks.remove(key),
+        });
         let slots: Vec<Slot> = slots.collect();
         let columns = specs.iter().map(|(name, spec)| Planned {
             name: name.as_str().into(),

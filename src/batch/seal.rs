@@ -3,7 +3,7 @@
 use super::buf::{Buf, Draft, Ring};
 use super::column::{BytesColumn, Repr, Span, Values};
 use super::fill::{Filled, Memory};
-use super::plan::{Default, Make, Need, Part, Slot};
+use super::plan::Part;
 use super::row::Row;
 use crate::io::Region;
 use crate::schema::DType;
@@ -127,32 +127,16 @@ impl<'a, R: Row> Owners<'a, R> {
     fn bytes(&self, span: Span) -> &'a [u8] {
         let bytes = match self.rows.get(span.region as usize) {
             Some(row) => row.payload(),
-            None => match self.part.default((span.region as usize).saturating_sub(self.rows.len())) {
-                Some(region) => &**region,
-                None => &[],
-            },
+            None => {
+                let slot = self.part.slots.get((span.region as usize).saturating_sub(self.rows.len()));
+                slot.and_then(|slot| slot.fallback.as_deref()).unwrap_or_default()
+            }
         };
         bytes.get(span.start..span.start + span.len as usize).unwrap_or_default()
     }
 }
 
 impl Part {
-    /// The bytes of the default, or of the padding, of slot `at`.
-    fn default(&self, at: usize) -> Option<&Region> {
-        let own = match self.slots.get(at) {
-            Some(Slot { need: Need::Fixed { default: Some(Default::Bytes { region, .. }), .. }, .. }) => {
-                Some(region)
-            }
-            _ => None,
-        };
-        own.or_else(|| {
-            self.columns.iter().find_map(|column| match &column.make {
-                Make::Padded { slot, fill: Default::Bytes { region, .. }, .. } if *slot == at => Some(region),
-                _ => None,
-            })
-        })
-    }
-
     fn has_bytes(&self) -> bool {
         self.slots.iter().any(|slot| slot.dtype == DType::Bytes)
     }
@@ -205,8 +189,8 @@ impl Origins {
         }
         let found = self.of.len() == rows.len();
         if found {
-            for at in 0..part.slots.len() {
-                let id = match part.default(at) {
+            for slot in &part.slots {
+                let id = match &slot.fallback {
                     Some(region) => {
                         regions.memory.push(region.clone());
                         regions.memory.len() - 1
