@@ -21,6 +21,7 @@ const STOREYS: &[&[&str]] = &[
 const UNSAFE: &[(&str, &str)] = &[
     ("io/map.rs", "a file becomes a slice"),
     ("crc/sse42.rs", "one instruction, measured, with a safe twin"),
+    ("wire/masked.rs", "packed varints by vector instructions, measured, with a safe twin"),
     ("dataset.rs", "the door: its caller promises what a map needs"),
     ("dataset/options.rs", "the same door with options"),
 ];

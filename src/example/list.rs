@@ -2,7 +2,7 @@
 
 use super::source::{Values, Walk};
 use crate::error::{ErrorKind, Result};
-use crate::wire::{Reader, Value};
+use crate::wire::{Reader, Value, decode_varints};
 use std::fmt;
 use std::iter::FusedIterator;
 
@@ -100,21 +100,34 @@ impl<'a> Int64List<'a> {
         self.iter().next()
     }
 
-    /// Decodes all values into `dst`, which must have their number.
+    /// Decodes all values into `dst`, which must have their number. Faster than [`iter`](Self::iter): a list is decoded by
+    /// blocks of 64 bytes where the processor has AVX2 and BMI2.
     ///
     /// # Errors
     /// [`ErrorKind::WrongLen`].
     pub fn decode_into(self, dst: &mut [i64]) -> Result<()> {
         copy_len(self.len, dst.len())?;
-        for (to, value) in dst.iter_mut().zip(self.iter()) {
-            *to = value;
+        match self.repr {
+            // Counted at look-up, so `dst` is filled. Should the bytes have changed since, what is left is not.
+            Repr::One(chunk) => {
+                decode_varints(chunk, dst);
+            }
+            Repr::Walk(_) => {
+                for (to, value) in dst.iter_mut().zip(self.iter()) {
+                    *to = value;
+                }
+            }
         }
         Ok(())
     }
 
     /// The values, owned.
     pub fn to_vec(self) -> Vec<i64> {
-        self.iter().collect()
+        let Repr::One(chunk) = self.repr else { return self.iter().collect() };
+        let mut values = vec![0; self.len];
+        let len = decode_varints(chunk, &mut values);
+        values.truncate(len);
+        values
     }
 }
 

@@ -4,6 +4,8 @@
 //! compared with what is left before it becomes a slice. The rules are those of protobuf's own decoder, as
 //! `docs/format.md` lists them (W1 to W13); a `Fault` says which one was broken, and where.
 
+#[cfg(target_arch = "x86_64")]
+mod masked;
 mod packed;
 
 pub(crate) use packed::{count_doubles, count_floats, count_varints, decode_varints};

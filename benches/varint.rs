@@ -1,0 +1,168 @@
+//! Packed int64 lists: the decode by masks, one value after the other, and quick-protobuf's reader.
+
+mod common;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use quick_protobuf::BytesReader;
+use std::hint::black_box;
+use tfseek::{Example, ExampleBuilder, FeatureBuf};
+
+/// Values of a long list: bytes and values together stay in L2.
+const VALUES: usize = 20_000;
+/// Short lists that take turns, so that no branch is learned by heart.
+const LISTS: usize = 256;
+
+type Value = fn(&mut common::Rng) -> i64;
+
+/// How the values are spread: by their bytes.
+const SHAPES: [(&str, Value); 6] = [
+    ("one_byte", |rng| rng.below(128) as i64),
+    ("ids_50k", |rng| rng.below(50_000) as i64),
+    // As words by their rank in a text: one to three bytes, mostly one or two.
+    ("ids_log_uniform", |rng| (50_000f64.powf(rng.below(1 << 32) as f64 / 4_294_967_296.0)) as i64),
+    ("five_bytes", |rng| ((1 << 28) + rng.below((1 << 35) - (1 << 28))) as i64),
+    ("negative", |rng| -1 - rng.below(50_000) as i64),
+    ("one_to_ten_bytes", |rng| match rng.below(10) {
+        0 => rng.below(128) as i64,
+        9 => rng.next() as i64 | i64::MIN,
+        k => (1 << (7 * k)) | rng.below(1 << (7 * k)) as i64,
+    }),
+];
+
+fn payload(values: &[i64]) -> Vec<u8> {
+    let mut builder = ExampleBuilder::new();
+    builder.feature("k", FeatureBuf::Int64(values.to_vec()));
+    builder.encode().unwrap()
+}
+
+/// The bytes of the list's one chunk.
+fn chunk(payload: &[u8]) -> &[u8] {
+    let mut message = payload;
+    // Features, the entry, its value, the int64 list, the chunk: each the last field of the one before.
+    for tag in [0x0a, 0x0a, 0x12, 0x1a, 0x0a] {
+        let mut reader = BytesReader::from_bytes(message);
+        while reader.next_tag(message).unwrap() != tag {
+            reader.read_bytes(message).unwrap();
+        }
+        message = reader.read_bytes(message).unwrap();
+    }
+    message
+}
+
+/// The loop that the masks replace where the processor has them: eight values at once if all of them have one byte.
+fn scalar(mut chunk: &[u8], out: &mut [i64]) -> usize {
+    let mut done = 0;
+    while done < out.len() {
+        if let Some((word, rest)) = chunk.split_first_chunk::<8>()
+            && let Some(to) = out[done..].first_chunk_mut::<8>()
+            && u64::from_le_bytes(*word) & 0x8080_8080_8080_8080 == 0
+        {
+            *to = word.map(i64::from);
+            (chunk, done) = (rest, done + 8);
+            continue;
+        }
+        let mut value = 0;
+        for k in 0..10 {
+            let Some((&byte, rest)) = chunk.split_first() else { return done };
+            chunk = rest;
+            value |= u64::from(byte & 0x7f) << (7 * k);
+            if byte < 0x80 {
+                break;
+            }
+        }
+        out[done] = value as i64;
+        done += 1;
+    }
+    done
+}
+
+fn quick(chunk: &[u8], out: &mut [i64]) -> usize {
+    let mut reader = BytesReader::from_bytes(chunk);
+    let mut done = 0;
+    while !reader.is_eof() {
+        let (Some(to), Ok(value)) = (out.get_mut(done), reader.read_int64(chunk)) else { break };
+        *to = value;
+        done += 1;
+    }
+    done
+}
+
+/// Lists of one length through all decoders, `out` as large as all of them.
+fn rows(c: &mut Criterion, name: String, lists: &[Vec<i64>]) {
+    let payloads: Vec<_> = lists.iter().map(|values| payload(values)).collect();
+    let views: Vec<_> = payloads.iter().map(|payload| Example::new(payload).int64("k").unwrap()).collect();
+    let chunks: Vec<_> = payloads.iter().map(|payload| chunk(payload)).collect();
+    let mut out = vec![0; lists[0].len()];
+    for (k, values) in lists.iter().enumerate() {
+        let clear = |out: &mut [i64]| out.fill(0x5555);
+        views[k].decode_into(&mut out).unwrap();
+        assert_eq!(&out, values);
+        clear(&mut out);
+        assert_eq!((scalar(chunks[k], &mut out), &out), (values.len(), values));
+        clear(&mut out);
+        assert_eq!((quick(chunks[k], &mut out), &out), (values.len(), values));
+        assert!(views[k].iter().eq(values.iter().copied()));
+    }
+    let mut group = c.benchmark_group(name);
+    group.throughput(Throughput::Elements((lists.len() * out.len()) as u64));
+    group.bench_function("decode_into", |b| {
+        b.iter(|| {
+            for list in black_box(&views) {
+                list.decode_into(black_box(&mut out)).unwrap();
+            }
+        });
+    });
+    group.bench_function("iter", |b| {
+        b.iter(|| {
+            for list in black_box(&views) {
+                for (to, value) in black_box(&mut out).iter_mut().zip(*list) {
+                    *to = value;
+                }
+            }
+        });
+    });
+    group.bench_function("scalar", |b| {
+        b.iter(|| black_box(&chunks).iter().map(|chunk| scalar(chunk, black_box(&mut out))).sum::<usize>());
+    });
+    group.bench_function("quick_protobuf", |b| {
+        b.iter(|| black_box(&chunks).iter().map(|chunk| quick(chunk, black_box(&mut out))).sum::<usize>());
+    });
+    group.finish();
+}
+
+fn decode(c: &mut Criterion) {
+    for (k, (shape, value)) in SHAPES.into_iter().enumerate() {
+        let mut rng = common::Rng(k as u64);
+        let list = (0..VALUES).map(|_| value(&mut rng)).collect();
+        rows(c, format!("varint/decode/{shape}"), &[list]);
+    }
+}
+
+fn short_lists(c: &mut Criterion) {
+    let (_, value) = SHAPES[2];
+    for len in [1, 4, 8, 16, 32, 64] {
+        let mut rng = common::Rng(len as u64);
+        let lists: Vec<Vec<_>> = (0..LISTS).map(|_| (0..len).map(|_| value(&mut rng)).collect()).collect();
+        rows(c, format!("varint/decode_short/{len}"), &lists);
+    }
+}
+
+/// A list's length: it is counted when it is looked up. Short ones show what the look-up costs.
+fn count(c: &mut Criterion) {
+    let mut group = c.benchmark_group("varint/count");
+    for (shape, value) in SHAPES {
+        for (suffix, len) in [("", VALUES), ("_short", 32)] {
+            let mut rng = common::Rng(len as u64);
+            let values: Vec<_> = (0..len).map(|_| value(&mut rng)).collect();
+            let payload = payload(&values);
+            let count = |payload: &[u8]| Example::new(payload).int64("k").unwrap().len();
+            assert_eq!(count(&payload), len);
+            group.throughput(Throughput::Bytes(chunk(&payload).len() as u64));
+            group.bench_function(format!("{shape}{suffix}"), |b| b.iter(|| count(black_box(&payload))));
+        }
+    }
+    group.finish();
+}
+
+criterion_group! { name = benches; config = common::short(); targets = decode, short_lists, count }
+criterion_main!(benches);
