@@ -3,7 +3,7 @@
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo test bench bench-peers fuzz
+.PHONY: differential demo test bench bench-peers fuzz
 
 demo:
 	$(CARGO) run --release -- demo
@@ -34,6 +34,16 @@ bench-peers:
 		set -x; $(TFSEEK_TF_PYTHON) benches/peers/parse_example.py \
 			"$$(cd benches/peers && $(CARGO) metadata --no-deps --format-version 1 | \
 			sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')/release/parse"; \
+	fi
+
+# What tfseek parses beside what TensorFlow parses: docs/differential.md.
+differential:
+	@if [ -z "$(TFSEEK_TF_PYTHON)" ]; then \
+		echo "skipped: TFSEEK_TF_PYTHON does not name a Python with TensorFlow"; \
+	else \
+		set -ex; \
+		$(CARGO) test --test differential -- --nocapture; \
+		$(CARGO) test --test tensor_differential -- --ignored --nocapture; \
 	fi
 
 # libFuzzer wants flags that stable keeps behind RUSTC_BOOTSTRAP.

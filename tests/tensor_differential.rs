@@ -5,6 +5,7 @@
 
 mod common;
 
+use common::hex::hex;
 use common::rng::Rng;
 use common::{tensors, twin};
 use serde_json::{Value, json};
@@ -18,10 +19,6 @@ use tfseek::tensor::{TensorDType, TensorOptions};
 
 /// Fills above this are not shown to TensorFlow, which would allocate them.
 const LIMIT: u64 = 1 << 22;
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
 
 /// The form in which the runner answers.
 fn ours(bytes: &[u8], dtype: TensorDType) -> Result<Value, tfseek::Error> {

@@ -1,15 +1,10 @@
 //! Every hand-made payload means what protobuf's own decoder says (`tests/data/README.md`).
 
+mod common;
+
+use common::hex::{hex, unhex};
 use serde_json::{Value, json};
 use tfseek::{Example, Feature, Result, SequenceExample};
-
-fn unhex(text: &str) -> Vec<u8> {
-    (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap()).collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
 
 fn feature(feature: Feature<'_>) -> Value {
     match feature {

@@ -198,9 +198,23 @@ impl<R: Row> Ends<'_, R> {
                 self.var_len(at, *slot, column);
                 Ok(())
             }
-            Make::Ragged { .. } => self.ragged(at, column),
+            Make::Ragged { .. } => self.lowest(at, column),
             Make::Sparse { .. } => self.sparse(at, column),
         }
+    }
+
+    /// A ragged column; the error is that of the lowest row. Partitions are taken one after the other over all rows, so
+    /// a row before the one that did not fit may not fit a partition that was not reached.
+    fn lowest(&mut self, at: usize, column: &mut Column) -> Result<(), Misfit> {
+        let mut made = self.ragged(at, column);
+        let rows = self.rows;
+        while let Err(Misfit { row: before @ 1.., .. }) = made {
+            self.rows = before;
+            let Err(earlier) = self.ragged(at, column) else { break };
+            made = Err(earlier);
+        }
+        self.rows = rows;
+        made
     }
 
     fn dense(&mut self, at: usize, slot: usize, column: &mut Column) {

@@ -4,9 +4,11 @@
 #![allow(dead_code, unreachable_pub)]
 
 pub mod agree;
+pub mod hex;
 pub mod payloads;
 pub mod rng;
 pub mod roundtrip;
+pub mod spelled;
 pub mod targets;
 pub mod tensor_twin;
 pub mod tensors;

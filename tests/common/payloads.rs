@@ -60,19 +60,19 @@ pub fn mutate(rng: &mut Rng, payload: &mut Vec<u8>) {
     }
 }
 
-struct Maker<'r> {
-    rng: &'r mut Rng,
+pub(super) struct Maker<'r> {
+    pub(super) rng: &'r mut Rng,
     /// How often in 256 a place is encoded oddly.
-    odd: u8,
+    pub(super) odd: u8,
     /// How often in 256 an unknown field is malformed.
-    bad: u8,
+    pub(super) bad: u8,
 }
 
 const KEYS: &[&str] =
     &["", "a", "b", "ab", "label", "image/encoded", "emb", "ids", "\u{e9}t\u{e9}", "\u{1f600}", "nul\0key"];
 
 impl Maker<'_> {
-    fn odd(&mut self) -> bool {
+    pub(super) fn odd(&mut self) -> bool {
         let odd = self.odd;
         self.rng.chance(odd)
     }
@@ -181,15 +181,22 @@ impl Maker<'_> {
             let kind = 1 + self.rng.below(3) as u32;
             let list = match kind {
                 1 => self.bytes_list(),
-                2 => self.numbers(5, |maker, out| {
-                    // Some NaNs with payloads among them.
-                    let bits = maker.rng.u64() as u32 | if maker.rng.chance(32) { 0x7f80_0000 } else { 0 };
-                    out.extend(bits.to_le_bytes());
-                }),
-                _ => self.numbers(0, |maker, out| {
-                    let value = maker.rng.u64() >> maker.rng.pick(&[0, 1, 20, 32, 50, 57, 60, 63]);
-                    maker.varint(out, value, 10);
-                }),
+                2 => {
+                    let count = self.count();
+                    self.numbers(5, count, |maker, _, out| {
+                        // Some NaNs with payloads among them.
+                        let bits = maker.rng.u64() as u32;
+                        let nan = if maker.rng.chance(32) { 0x7f80_0000 } else { 0 };
+                        out.extend((bits | nan).to_le_bytes());
+                    })
+                }
+                _ => {
+                    let count = self.count();
+                    self.numbers(0, count, |maker, _, out| {
+                        let value = maker.rng.u64() >> maker.rng.pick(&[0, 1, 20, 32, 50, 57, 60, 63]);
+                        maker.varint(out, value, 10);
+                    })
+                }
             };
             self.len_field(&mut out, kind, &list);
             if !self.odd() {
@@ -212,12 +219,16 @@ impl Maker<'_> {
         out
     }
 
-    /// Numbers, packed in one chunk unless odd; `wire_type` is what each has alone.
-    fn numbers(&mut self, wire_type: u8, one: fn(&mut Self, &mut Vec<u8>)) -> Vec<u8> {
+    /// `count` numbers, packed in one chunk unless odd; `one` writes the k-th, `wire_type` is what each has alone.
+    pub(super) fn numbers(
+        &mut self,
+        wire_type: u8,
+        count: usize,
+        one: impl Fn(&mut Self, usize, &mut Vec<u8>),
+    ) -> Vec<u8> {
         let mut out = Vec::new();
         let mut chunk = Vec::new();
-        let count = self.count();
-        for _ in 0..count {
+        for k in 0..count {
             if self.odd() {
                 self.len_field(&mut out, 1, &chunk);
                 chunk.clear();
@@ -225,9 +236,9 @@ impl Maker<'_> {
             }
             if self.odd() {
                 self.tag(&mut out, 1, wire_type);
-                one(self, &mut out);
+                one(self, k, &mut out);
             } else {
-                one(self, &mut chunk);
+                one(self, k, &mut chunk);
             }
         }
         if self.bad > 0 && self.rng.chance(self.bad) {
@@ -251,7 +262,7 @@ impl Maker<'_> {
 
     /// Now and then a field that the message does not have, or has with another wire type (`known` are its own
     /// numbers, which must not be length-delimited here).
-    fn unknown(&mut self, out: &mut Vec<u8>, known: &[u32]) {
+    pub(super) fn unknown(&mut self, out: &mut Vec<u8>, known: &[u32]) {
         if self.bad > 0 && self.rng.chance(self.bad) {
             return self.malformed(out);
         }
@@ -324,7 +335,7 @@ impl Maker<'_> {
         out.extend_from_slice(bad);
     }
 
-    fn len_field(&mut self, out: &mut Vec<u8>, number: u32, content: &[u8]) {
+    pub(super) fn len_field(&mut self, out: &mut Vec<u8>, number: u32, content: &[u8]) {
         self.tag(out, number, 2);
         self.varint(out, content.len() as u64, 5);
         out.extend_from_slice(content);
@@ -335,7 +346,7 @@ impl Maker<'_> {
     }
 
     /// In as few bytes as it takes, or, if odd, in up to `max`.
-    fn varint(&mut self, out: &mut Vec<u8>, mut value: u64, max: usize) {
+    pub(super) fn varint(&mut self, out: &mut Vec<u8>, mut value: u64, max: usize) {
         let start = out.len();
         while value >= 0x80 {
             out.push(value as u8 | 0x80);

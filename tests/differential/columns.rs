@@ -1,0 +1,65 @@
+//! Our columns in the form in which the worker hands out TensorFlow's.
+
+use crate::common::hex::hex;
+use serde_json::{Map, Value, json};
+use tfseek::batch::{Batch, Column, RowSplits, Values};
+
+/// All columns, and the lengths where there are rows to have them.
+pub(crate) fn columns(batch: &Batch, single: bool) -> Map<String, Value> {
+    let mut all = Map::new();
+    for (key, column) in batch.columns() {
+        all.insert(format!("features/{key}"), value(column));
+    }
+    for (key, column) in batch.feature_lists() {
+        all.insert(format!("lists/{key}"), value(column));
+        if let (false, Some(lengths)) = (single, batch.lengths(key)) {
+            let mut lengths = integers(lengths, &[lengths.len()]);
+            lengths["kind"] = "dense".into();
+            all.insert(format!("lengths/{key}"), lengths);
+        }
+    }
+    all
+}
+
+fn value(column: &Column) -> Value {
+    match column {
+        Column::Dense(dense) => {
+            let mut value = array(&dense.values, &dense.shape);
+            value["kind"] = "dense".into();
+            value
+        }
+        Column::Sparse(sparse) => json!({
+            "kind": "sparse",
+            "indices": integers(&sparse.indices, &[sparse.values.len(), sparse.dense_shape.len()]),
+            "values": array(&sparse.values, &[sparse.values.len()]),
+            "dense_shape": sparse.dense_shape,
+        }),
+        Column::Ragged(ragged) => json!({
+            "kind": "ragged",
+            "values": array(&ragged.values, &ragged.shape),
+            "row_splits": ragged.row_splits.iter().map(|splits| splits.iter().collect()).collect::<Vec<Vec<i64>>>(),
+            "row_splits_dtype": match ragged.row_splits[0] {
+                RowSplits::Int32(_) => "int32",
+                RowSplits::Int64(_) => "int64",
+            },
+        }),
+    }
+}
+
+fn integers(values: &[i64], shape: &[usize]) -> Value {
+    let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    json!({"dtype": "int64", "shape": shape, "data": hex(&data)})
+}
+
+fn array(values: &Values, shape: &[usize]) -> Value {
+    match values {
+        Values::Int64(values) => integers(values, shape),
+        Values::Float32(values) => {
+            let data: Vec<u8> = values.iter().flat_map(|v| v.to_bits().to_le_bytes()).collect();
+            json!({"dtype": "float32", "shape": shape, "data": hex(&data)})
+        }
+        Values::Bytes(values) => {
+            json!({"dtype": "string", "shape": shape, "data": values.iter().map(hex).collect::<Vec<_>>()})
+        }
+    }
+}
