@@ -5,8 +5,10 @@
 
 mod common;
 
+use common::agree_parse::Input;
 use common::rng::Rng;
 use common::roundtrip::roundtrip;
+use common::shaped::{self, Style};
 use common::{payloads, targets, tensors};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,6 +53,25 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                 [vec![k % 16], message].concat()
             })
             .chain((48..64u8).map(|k| [vec![k], vec![k % 2; 40]].concat()))
+            .collect(),
+        // Some options, a schema, and a few payloads for it.
+        "parse" => (0..80u16)
+            .map(|k| {
+                let options = rng.u64() as u8 & 0x3e | (k % 2) as u8;
+                let mut input = Input { options, seed: k, payloads: Vec::new() };
+                let schema = input.schema();
+                let style = Style {
+                    odd: rng.pick(&[0, 0, 20]),
+                    spoilt: rng.pick(&[0, 60]),
+                    damaged: rng.pick(&[0, 60]),
+                    own_order: rng.chance(128),
+                };
+                let rows = if options & Input::SINGLE != 0 { 1 } else { rng.below(6) };
+                input.payloads = (0..rows).map(|_| shaped::payload(rng, &schema, style)).collect();
+                input.to_bytes()
+            })
+            .filter(|seed| seed.len() < 1500)
+            .take(60)
             .collect(),
         _ => (0..40)
             .map(|k| match (k % 3, target == "sequence" || (target == "roundtrip" && k % 2 == 0)) {

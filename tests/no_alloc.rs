@@ -1,14 +1,17 @@
-//! Promise 1: from a payload to its values nothing is allocated, however oddly it is encoded.
+//! Promise 1: from a payload to its values nothing is allocated, however oddly it is encoded; nor from payloads to
+//! columns, once a parser is warm.
 
 #[path = "common/alloc.rs"]
 mod alloc;
 mod common;
 
-use common::payloads;
 use common::rng::Rng;
+use common::{payloads, shaped};
 use std::hint::black_box;
+use tfseek::batch::{Batch, BatchParser, Row};
 use tfseek::example::Features;
 use tfseek::io::Region;
+use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
 use tfseek::{Example, Feature, Mapped, Options, SequenceExample, Verify};
 
 /// Every way to the values of a feature.
@@ -174,4 +177,116 @@ fn the_counter_counts() {
     let (text, asked) = alloc::during(|| "x".repeat(100));
     assert_eq!((text.len(), asked.times, asked.bytes), (100, 1, 100));
     assert!(std::panic::catch_unwind(|| alloc::none(|| vec![0u8; 3])).is_err());
+}
+
+/// Every kind of column of every type.
+fn columns(sequence: bool) -> Schema {
+    let mut builder = if sequence { Schema::sequence_example() } else { Schema::example() };
+    for dtype in shaped::DTYPES {
+        let ragged = |values: String, partitions: Vec<Partition>| FeatureSpec::Ragged {
+            dtype,
+            value_key: Some(values),
+            partitions,
+            row_splits_dtype: if dtype == DType::Int64 { SplitsDType::Int64 } else { SplitsDType::Int32 },
+            validate: false,
+        };
+        let key = |what: &str| format!("{dtype} {what}");
+        let partitions = || {
+            let (outer, inner) = (Partition::RowSplits(key("splits")), Partition::RowLengths(key("lengths")));
+            vec![outer, inner, Partition::UniformRowLength(2)]
+        };
+        builder = builder
+            .feature(key("fixed"), FeatureSpec::fixed_len(&[2, 2], dtype))
+            .feature(key("varlen"), FeatureSpec::var_len(dtype))
+            .feature(key("ragged"), ragged(key("ragged"), vec![]))
+            .feature(key("partitions"), ragged(key("values"), partitions()))
+            .feature(key("row ids"), ragged(key("more"), vec![Partition::ValueRowIds(key("ids"))]));
+        if sequence {
+            builder = builder
+                .feature_list(key("steps"), FeatureSpec::fixed_len_sequence(&[2], dtype))
+                .feature_list(key("varlen"), FeatureSpec::var_len(dtype))
+                .feature_list(key("ragged"), ragged(key("ragged"), vec![]))
+                .feature_list(key("partitions"), ragged(key("values"), partitions()));
+        } else {
+            let sparse = FeatureSpec::Sparse {
+                index_keys: vec![key("i"), key("j")],
+                value_key: key("entries"),
+                dtype,
+                size: vec![100, 3],
+                already_sorted: false,
+            };
+            builder = builder
+                .feature(key("sequence"), FeatureSpec::fixed_len_sequence(&[3], dtype))
+                .feature(key("sparse"), sparse);
+        }
+    }
+    builder.build().unwrap()
+}
+
+/// How many parses of a session go into warming up, and how many are counted.
+const WARM: usize = 150;
+const COUNTED: usize = 48;
+
+/// Batches in turn, with the last `kept` of them alive.
+fn steady<R: Row>(parser: &BatchParser, batches: &[Vec<R>], kept: usize, what: &str) {
+    let mut ring: std::collections::VecDeque<Batch> = std::collections::VecDeque::with_capacity(kept + 1);
+    let mut parse = |k: usize| {
+        if ring.len() > kept.saturating_sub(1) {
+            ring.pop_front();
+        }
+        let batch = parser.parse(&batches[k % batches.len()]).unwrap();
+        if kept > 0 {
+            ring.push_back(batch);
+        }
+    };
+    (0..WARM).for_each(&mut parse);
+    for k in WARM..WARM + COUNTED {
+        let ((), asked) = alloc::during(|| parse(k));
+        assert_eq!((asked.times, asked.bytes), (0, 0), "{what}, {kept} kept, parse {k}");
+    }
+}
+
+/// The parse by a schema: after a warm-up, batches are made of memory that earlier ones gave back.
+#[test]
+fn batches() {
+    for sequence in [false, true] {
+        let schema = columns(sequence);
+        for (odd, own_order) in [(0, false), (0, true), (20, true)] {
+            let mut rng = Rng::new(7);
+            let style = shaped::Style { odd, own_order, ..Default::default() };
+            let payloads: Vec<Vec<Vec<u8>>> = [64, 10, 65, 130, 1]
+                .map(|n| {
+                    let payload = |_| loop {
+                        let payload = shaped::payload(&mut rng, &schema, style);
+                        // Unknown fields in map entries are refused, and groups that are too deep.
+                        if BatchParser::new(&schema).validate_full(true).parse(&[&payload[..]]).is_ok() {
+                            return payload;
+                        }
+                    };
+                    (0..n).map(payload).collect()
+                })
+                .into();
+            let regions: Vec<Vec<Region>> = payloads
+                .iter()
+                .map(|batch| {
+                    let region = Region::new(batch.concat());
+                    let mut at = 0;
+                    let rows = batch.iter().map(|payload| {
+                        at += payload.len();
+                        region.slice(at - payload.len()..at).unwrap()
+                    });
+                    rows.collect()
+                })
+                .collect();
+            let what = format!("sequence {sequence}, odd {odd}, an order of its own {own_order}");
+            for kept in [0, 4] {
+                let parser = BatchParser::new(&schema);
+                steady(&parser, &regions, kept, &format!("{what}, spans"));
+                let parser = BatchParser::new(&schema).validate_full(true);
+                steady(&parser, &payloads, kept, &format!("{what}, slices, in full"));
+                let parser = BatchParser::new(&schema).contiguous_bytes(true);
+                steady(&parser, &regions, kept, &format!("{what}, contiguous"));
+            }
+        }
+    }
 }

@@ -4,5 +4,6 @@
 mod common;
 
 pub use common::agree::{example, sequence};
+pub use common::agree_parse::parse;
 pub use common::roundtrip::roundtrip;
 pub use common::targets::{frames, index, tensor};

@@ -43,6 +43,7 @@ pub fn mutated(rng: &mut Rng, sequence: bool) -> Vec<u8> {
 /// Bytes that mean something to a decoder.
 const TELLING: &[u8] = &[0, 1, 2, 4, 8, 9, 10, 11, 12, 13, 14, 15, 18, 26, 127, 128, 255];
 
+/// One small change, or none.
 pub fn mutate(rng: &mut Rng, payload: &mut Vec<u8>) {
     let at = rng.below(payload.len() + 1);
     match rng.below(7) {
@@ -160,7 +161,7 @@ impl Maker<'_> {
         out
     }
 
-    fn feature_list(&mut self) -> Vec<u8> {
+    pub(super) fn feature_list(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         for _ in 0..self.rng.below(5) {
             self.unknown(&mut out, &[1]);
@@ -171,7 +172,7 @@ impl Maker<'_> {
         out
     }
 
-    fn feature(&mut self) -> Vec<u8> {
+    pub(super) fn feature(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         if self.rng.chance(16) {
             return out;
@@ -251,7 +252,7 @@ impl Maker<'_> {
         out
     }
 
-    fn count(&mut self) -> usize {
+    pub(super) fn count(&mut self) -> usize {
         match self.rng.below(8) {
             0 => 0,
             1..4 => 1,
@@ -341,7 +342,7 @@ impl Maker<'_> {
         out.extend_from_slice(content);
     }
 
-    fn tag(&mut self, out: &mut Vec<u8>, number: u32, wire_type: u8) {
+    pub(super) fn tag(&mut self, out: &mut Vec<u8>, number: u32, wire_type: u8) {
         self.varint(out, u64::from(number) << 3 | u64::from(wire_type), 5);
     }
 

@@ -1,7 +1,7 @@
 //! The bodies of the fuzz targets. Each takes any bytes and panics where something does not hold; `fuzz/` runs them
 //! under libFuzzer, `tests/fuzz_corpus.rs` over the seeds on a stable compiler.
 
-use super::{agree, roundtrip::roundtrip, tensor_twin, tensors};
+use super::{agree, agree_parse, roundtrip::roundtrip, tensor_twin, tensors};
 use std::sync::OnceLock;
 use tfseek::error::IndexError;
 use tfseek::frame::{OVERHEAD, put_record};
@@ -20,6 +20,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("index", index),
     ("roundtrip", roundtrip),
     ("tensor", tensor),
+    ("parse", agree_parse::parse),
 ];
 
 /// Record streams. No fuzzer guesses a crc, so only the first byte 0 gives the rest as it is; else the rest is cut into

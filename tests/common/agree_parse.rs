@@ -1,0 +1,201 @@
+//! What must hold of any batch at all: a parse gives what the naive twin gives, or fails in the same row.
+
+use super::arrays::Arrays;
+use super::rng::Rng;
+use super::shaped;
+use super::twin_parse::{self, Fault, Form, Row};
+use tfseek::batch::{Batch, BatchParser};
+use tfseek::error::Category;
+use tfseek::io::Region;
+use tfseek::schema::Schema;
+use tfseek::{Error, Result};
+
+/// How a parse ended, where it and the twin agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The same arrays.
+    Same,
+    /// An error in the same row, of this category.
+    Refused(Category),
+    /// An error in a row that is malformed where the schema does not look, which may be refused (R4).
+    RefusedElsewhere,
+    /// A parse of more rows in one record than the twin makes.
+    Large,
+}
+
+/// What the twin makes of payloads.
+pub struct Want {
+    rows: Vec<Row>,
+    form: Form,
+    /// By the first row that is malformed where it matters, or faulty.
+    arrays: Result<Arrays, Fault>,
+}
+
+impl Want {
+    /// `whole`: payloads are malformed wherever they are so.
+    pub fn new<P: AsRef<[u8]>>(schema: &Schema, payloads: &[P], form: Form, whole: bool) -> Want {
+        let mut rows: Vec<Row> =
+            payloads.iter().map(|payload| twin_parse::decode(schema, payload.as_ref())).collect();
+        if whole {
+            for row in rows.iter_mut().filter(|row| matches!(row, Row::Elsewhere(_))) {
+                *row = Row::Malformed;
+            }
+        }
+        let messages: Vec<_> = rows
+            .iter()
+            .map_while(|row| match row {
+                Row::Whole(message) | Row::Elsewhere(message) => Some(message.clone()),
+                Row::Malformed => None,
+            })
+            .collect();
+        let malformed = messages.len();
+        let fault = Fault { row: malformed, any_of: vec![Category::MalformedProto] };
+        let arrays = match malformed < rows.len() {
+            // What stands before it may be faulty.
+            true if malformed > 0 => match twin_parse::parse(schema, &messages, form) {
+                Err(lower) => Err(lower),
+                Ok(_) => Err(fault),
+            },
+            true => Err(fault),
+            false => twin_parse::parse(schema, &messages, form),
+        };
+        Want { rows, form, arrays }
+    }
+
+    /// What the twin gives, if it is not an error.
+    pub fn arrays(&self) -> Option<&Arrays> {
+        self.arrays.as_ref().ok()
+    }
+
+    /// Whether the twin's answer is that of the parse; `Err` says how not.
+    pub fn compare(&self, found: &Result<Batch>) -> Result<Outcome, String> {
+        match (found, &self.arrays) {
+            (Ok(batch), Ok(want)) => {
+                if !self.form.single && batch.rows() != self.rows.len() {
+                    return Err(format!("{} rows instead of {}", batch.rows(), self.rows.len()));
+                }
+                match Arrays::from(batch).difference(want) {
+                    same if same.is_empty() => Ok(Outcome::Same),
+                    difference => Err(difference),
+                }
+            }
+            (Ok(_), Err(Fault { any_of, .. })) if *any_of == [Category::TooLarge] => Ok(Outcome::Large),
+            (Ok(_), Err(fault)) => Err(format!("found no error, want {fault:?}")),
+            (Err(e), want) => self.error(e, want.as_ref().err()),
+        }
+    }
+
+    fn error(&self, e: &Error, want: Option<&Fault>) -> Result<Outcome, String> {
+        let wrong = || format!("found {e:?}\nwant {want:?}");
+        let Some(category) = e.category() else { return Err(wrong()) };
+        let row = match (e.place().row, self.form.single) {
+            (Some(row), false) => row,
+            (None | Some(0), true) => 0,
+            _ => return Err(wrong()),
+        };
+        match want {
+            Some(fault) if row == fault.row => {
+                let malformed = self.rows[row] == Row::Malformed;
+                let elsewhere = matches!(self.rows[row], Row::Elsewhere(_));
+                let named = fault.any_of.contains(&category)
+                    // Of a payload that cannot be read to its end it is not known what else is wrong with it.
+                    || malformed && category != Category::TooLarge && category != Category::BadSpec
+                    || elsewhere && category == Category::MalformedProto;
+                if named { Ok(Outcome::Refused(category)) } else { Err(wrong()) }
+            }
+            fault => {
+                let before = fault.is_none_or(|fault| row < fault.row);
+                let elsewhere = matches!(self.rows.get(row), Some(Row::Elsewhere(_)));
+                match before && elsewhere && category == Category::MalformedProto {
+                    true => Ok(Outcome::RefusedElsewhere),
+                    false => Err(wrong()),
+                }
+            }
+        }
+    }
+}
+
+/// What two errors have in common that are the same error.
+pub fn same_error(a: &Error, b: &Error) -> bool {
+    a.category() == b.category() && a.place() == b.place() && a.to_string() == b.to_string()
+}
+
+/// A batch as a fuzz target reads it.
+pub struct Input {
+    /// Options, a bit each.
+    pub options: u8,
+    /// What the schema is made from.
+    pub seed: u16,
+    pub payloads: Vec<Vec<u8>>,
+}
+
+impl Input {
+    pub const SEQUENCE: u8 = 1;
+    pub const SINGLE: u8 = 2;
+    pub const WHOLE: u8 = 4;
+    pub const LENIENT: u8 = 8;
+    pub const CONTIGUOUS: u8 = 16;
+    pub const REGIONS: u8 = 32;
+
+    /// Rows at most: more than a tile, and as many as can ask for large results without becoming too large together.
+    const MOST: usize = 80;
+
+    pub fn schema(&self) -> Schema {
+        shaped::schema(&mut Rng::new(self.seed.into()), self.options & Input::SEQUENCE != 0)
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![self.options];
+        bytes.extend(self.seed.to_le_bytes());
+        for payload in &self.payloads {
+            bytes.extend((payload.len() as u16).to_le_bytes());
+            bytes.extend(payload);
+        }
+        bytes
+    }
+
+    /// Any bytes are an input.
+    pub fn read(bytes: &[u8]) -> Input {
+        let mut rest = bytes.iter().copied();
+        let mut byte = || rest.next();
+        let options = byte().unwrap_or(0);
+        let seed = u16::from_le_bytes([byte().unwrap_or(0), byte().unwrap_or(0)]);
+        let mut payloads = Vec::new();
+        while let (Some(low), true) = (byte(), payloads.len() < Input::MOST) {
+            let len = u16::from_le_bytes([low, byte().unwrap_or(0)]);
+            payloads.push((0..len).map_while(|_| byte()).collect());
+        }
+        Input { options, seed, payloads }
+    }
+}
+
+/// The parser and its twin agree on what these bytes give, twice: the second time the parser has learned from the first.
+pub fn parse(data: &[u8]) {
+    let input = Input::read(data);
+    let has = |option| input.options & option != 0;
+    let (schema, payloads) = (input.schema(), &input.payloads);
+    let form =
+        Form { single: has(Input::SINGLE) && payloads.len() == 1, lenient_sparse_index: has(Input::LENIENT) };
+    let parser = BatchParser::new(&schema)
+        .validate_full(has(Input::WHOLE))
+        .lenient_sparse_index(form.lenient_sparse_index)
+        .contiguous_bytes(has(Input::CONTIGUOUS))
+        .limit(64 << 20);
+    let regions: Vec<Region> = payloads.iter().map(|payload| Region::new(payload.clone())).collect();
+    let run = || match (has(Input::REGIONS), form.single) {
+        (false, false) => parser.parse(payloads),
+        (false, true) => parser.parse_single(&payloads[0]),
+        (true, false) => parser.parse(&regions),
+        (true, true) => parser.parse_single(&regions[0]),
+    };
+    let want = Want::new(&schema, payloads, form, has(Input::WHOLE));
+    let first = run();
+    for found in [&first, &run()] {
+        if let Err(difference) = want.compare(found) {
+            panic!("{schema:?}\n{payloads:?}\n{difference}");
+        }
+        if let Err(e) = found {
+            assert!(e.is_data() && !e.to_string().is_empty());
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! What a column takes of a row.
+
+use super::super::arrays::Data;
+use super::super::twin::{Feature, Key};
+use super::{Cell, Form, MOST_ROWS};
+use std::collections::BTreeMap;
+use tfseek::error::Category;
+use tfseek::schema::{DType, FeatureSpec, Partition, Schema};
+
+/// What a column takes of a feature: of a row's own, or of one step of a row's list.
+pub(super) struct Taken {
+    pub(super) values: Data,
+    /// Of a sparse feature: the indices of each value.
+    pub(super) indices: Vec<Vec<i64>>,
+    /// Of a ragged feature: the lengths of the rows, of each partition that is not an innermost uniform one.
+    pub(super) levels: Vec<Vec<usize>>,
+    /// Of a ragged feature: how many rows (or, without partitions, values) there are at the top.
+    pub(super) top: usize,
+}
+
+impl Taken {
+    fn plain(values: Data) -> Taken {
+        Taken { top: values.len(), values, indices: Vec::new(), levels: Vec::new() }
+    }
+}
+
+/// The values of a feature, if they are of this type; `None` for a feature without a kind.
+fn typed(feature: &Feature, dtype: DType) -> Cell<Option<Data>> {
+    match (feature, dtype) {
+        (Feature::None, _) => Ok(None),
+        (Feature::Int64(v), DType::Int64) => Ok(Some(Data::Int64(v.clone()))),
+        (Feature::Float(v), DType::Float32) => Ok(Some(Data::Float32(v.clone()))),
+        (Feature::Bytes(v), DType::Bytes) => Ok(Some(Data::Bytes(v.clone()))),
+        _ => Err(vec![Category::KindMismatch]),
+    }
+}
+
+fn values_of(features: &BTreeMap<Key, Feature>, key: &str, dtype: DType) -> Cell<Option<Data>> {
+    match features.get(key.as_bytes()) {
+        Some(feature) => typed(feature, dtype),
+        None => Ok(None),
+    }
+}
+
+/// Absent, without a kind, and empty are the same here.
+fn any_values(features: &BTreeMap<Key, Feature>, key: &str, dtype: DType) -> Cell<Data> {
+    Ok(values_of(features, key, dtype)?.unwrap_or(Data::empty(dtype)))
+}
+
+fn int64s(features: &BTreeMap<Key, Feature>, key: &str) -> Cell<Vec<i64>> {
+    match any_values(features, key, DType::Int64)? {
+        Data::Int64(values) => Ok(values),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(super) fn default_data(default: &tfseek::example::FeatureBuf) -> Data {
+    use tfseek::example::FeatureBuf;
+    match default {
+        FeatureBuf::Int64(v) => Data::Int64(v.clone()),
+        FeatureBuf::Float(v) => Data::Float32(v.iter().map(|v| v.to_bits()).collect()),
+        FeatureBuf::Bytes(v) => Data::Bytes(v.clone()),
+        FeatureBuf::None => panic!("a default without a kind"),
+    }
+}
+
+pub(super) fn take_feature(
+    schema: &Schema,
+    name: &str,
+    spec: &FeatureSpec,
+    features: &BTreeMap<Key, Feature>,
+    form: Form,
+) -> Cell<Taken> {
+    match spec {
+        FeatureSpec::FixedLen { shape, dtype, default } => {
+            let count: usize = shape.iter().product();
+            let values = match values_of(features, name, *dtype)? {
+                Some(values) => values,
+                // A context's feature without a kind is not an absent one: it has no values.
+                None if schema.is_sequence() && features.contains_key(name.as_bytes()) => Data::empty(*dtype),
+                None => match default {
+                    Some(default) => default_data(default),
+                    None => return Err(vec![Category::MissingFeature]),
+                },
+            };
+            if values.len() != count {
+                return Err(vec![Category::CountMismatch]);
+            }
+            Ok(Taken::plain(values))
+        }
+        FeatureSpec::FixedLenSequence { shape, dtype, .. } => {
+            let values = any_values(features, name, *dtype)?;
+            if !values.len().is_multiple_of(shape.iter().product()) {
+                return Err(vec![Category::CountMismatch]);
+            }
+            Ok(Taken::plain(values))
+        }
+        FeatureSpec::VarLen { dtype } => Ok(Taken::plain(any_values(features, name, *dtype)?)),
+        FeatureSpec::Sparse { index_keys, value_key, dtype, size, already_sorted } => {
+            let mut faults = Vec::new();
+            let values = any_values(features, value_key, *dtype);
+            let mut columns = Vec::new();
+            for key in index_keys {
+                match int64s(features, key) {
+                    Ok(indices) => columns.push(indices),
+                    Err(e) => faults.extend(e),
+                }
+            }
+            let values = match values {
+                Ok(values) => values,
+                Err(e) => {
+                    faults.extend(e);
+                    return Err(faults);
+                }
+            };
+            let counts_differ = columns.iter().any(|indices| indices.len() != values.len());
+            let outside = columns
+                .iter()
+                .zip(size)
+                .any(|(indices, &size)| indices.iter().any(|&i| i < 0 || i as u64 >= size));
+            if counts_differ || outside && !form.lenient_sparse_index {
+                faults.push(Category::BadSparseIndex);
+            }
+            if !faults.is_empty() {
+                return Err(faults);
+            }
+            let mut entries: Vec<(Vec<i64>, Data)> = (0..values.len())
+                .map(|k| (columns.iter().map(|indices| indices[k]).collect(), values.one(k)))
+                .collect();
+            if !already_sorted {
+                entries.sort_by(|a, b| a.0.cmp(&b.0));
+            }
+            let mut sorted = Data::empty(*dtype);
+            entries.iter().for_each(|(_, value)| sorted.append(value));
+            let indices = entries.into_iter().map(|(indices, _)| indices).collect();
+            Ok(Taken { indices, ..Taken::plain(sorted) })
+        }
+        FeatureSpec::Ragged { dtype, value_key, partitions, .. } => {
+            let value_key = value_key.as_deref().unwrap_or(name);
+            take_ragged(features, value_key, *dtype, partitions)
+        }
+    }
+}
+
+fn take_ragged(
+    features: &BTreeMap<Key, Feature>,
+    value_key: &str,
+    dtype: DType,
+    partitions: &[Partition],
+) -> Cell<Taken> {
+    let mut faults = Vec::new();
+    let values = any_values(features, value_key, dtype).unwrap_or_else(|e| {
+        faults.extend(e);
+        Data::empty(dtype)
+    });
+    let numbers: Vec<Vec<i64>> = partitions
+        .iter()
+        .map(|partition| match partition.key() {
+            Some(key) => int64s(features, key).unwrap_or_else(|e| {
+                faults.extend(e);
+                Vec::new()
+            }),
+            None => Vec::new(),
+        })
+        .collect();
+    let mut levels: Vec<Vec<usize>> = Vec::new();
+    let mut below = values.len();
+    // The innermost first. Each divides what is below it into rows.
+    for (partition, numbers) in partitions.iter().zip(numbers).rev() {
+        let lengths = match partition {
+            Partition::UniformRowLength(n) if below.is_multiple_of(*n) => Ok(vec![*n; below / n]),
+            Partition::UniformRowLength(_) => Err(vec![Category::BadPartition]),
+            other => row_lengths(other, &numbers, below as i64),
+        };
+        match lengths {
+            Ok(lengths) => {
+                below = lengths.len();
+                // Innermost uniform rows are a dimension of the values, and no level.
+                if !levels.is_empty() || partition.key().is_some() {
+                    levels.insert(0, lengths);
+                }
+            }
+            Err(e) => {
+                // What the partitions further out would divide is not known.
+                faults.extend(e);
+                return Err(faults);
+            }
+        }
+    }
+    if faults.is_empty() { Ok(Taken { levels, top: below, ..Taken::plain(values) }) } else { Err(faults) }
+}
+
+/// How long the rows are that a partition makes of `below` things.
+fn row_lengths(partition: &Partition, numbers: &[i64], below: i64) -> Cell<Vec<usize>> {
+    let bad = || vec![Category::BadPartition];
+    let ends: Vec<i64> = match partition {
+        Partition::RowLengths(_) => {
+            if numbers.iter().any(|&n| n < 0 || n > below) {
+                return Err(bad());
+            }
+            numbers.iter().scan(0, |end, &n| (*end += n, Some(*end)).1).collect()
+        }
+        Partition::RowLimits(_) => numbers.to_vec(),
+        Partition::RowSplits(_) => {
+            if numbers.first().is_some_and(|&first| first != 0) {
+                return Err(bad());
+            }
+            numbers.iter().skip(1).copied().collect()
+        }
+        Partition::RowStarts(_) => {
+            if numbers.first().is_some_and(|&first| first != 0) {
+                return Err(bad());
+            }
+            let ends = numbers.iter().skip(1).copied();
+            if numbers.is_empty() { Vec::new() } else { ends.chain([below]).collect() }
+        }
+        Partition::ValueRowIds(_) => {
+            if numbers.len() as i64 != below || !numbers.is_sorted() || numbers.iter().any(|&id| id < 0) {
+                return Err(bad());
+            }
+            let rows = numbers.last().map_or(0, |&last| last.saturating_add(1));
+            if rows > MOST_ROWS {
+                return Err(vec![Category::TooLarge]);
+            }
+            (0..rows).map(|row| numbers.iter().filter(|&&id| id <= row).count() as i64).collect()
+        }
+        Partition::UniformRowLength(_) => panic!("needs no numbers"),
+    };
+    // Each row ends where the next one starts, the first starts at 0, the last one ends with what there is.
+    let starts_and_ends: Vec<i64> = [0].into_iter().chain(ends).collect();
+    if !starts_and_ends.is_sorted() || starts_and_ends.last() != Some(&below) {
+        return Err(bad());
+    }
+    Ok(starts_and_ends.windows(2).map(|row| (row[1] - row[0]) as usize).collect())
+}
+
+/// What a column takes of a feature list: of each step.
+pub(super) fn take_list(
+    name: &str,
+    spec: &FeatureSpec,
+    lists: &BTreeMap<Key, Vec<Feature>>,
+) -> Cell<Vec<Taken>> {
+    let no_steps = Vec::new();
+    let steps_of = |key: &str| lists.get(key.as_bytes()).unwrap_or(&no_steps);
+    let steps: Vec<Cell<Taken>> = match spec {
+        FeatureSpec::FixedLenSequence { shape, dtype, allow_missing, .. } => {
+            if !lists.contains_key(name.as_bytes()) && !allow_missing {
+                return Err(vec![Category::MissingFeature]);
+            }
+            let count: usize = shape.iter().product();
+            let take = |step: &Feature| match typed(step, *dtype)? {
+                Some(values) if values.len() == count => Ok(Taken::plain(values)),
+                Some(_) => Err(vec![Category::CountMismatch]),
+                None => Err(vec![Category::CountMismatch, Category::KindMismatch]),
+            };
+            steps_of(name).iter().map(take).collect()
+        }
+        FeatureSpec::VarLen { dtype } => {
+            let take = |step: &Feature| Ok(Taken::plain(typed(step, *dtype)?.unwrap_or(Data::empty(*dtype))));
+            steps_of(name).iter().map(take).collect()
+        }
+        FeatureSpec::Ragged { dtype, value_key, partitions, .. } => {
+            let value_key = value_key.as_deref().unwrap_or(name);
+            let keys: Vec<&str> = partitions.iter().filter_map(Partition::key).collect();
+            let steps = steps_of(value_key).len();
+            if keys.iter().any(|key| steps_of(key).len() != steps) {
+                let mut faults = vec![Category::BadPartition];
+                let partitions = keys.iter().map(|&key| (key, DType::Int64));
+                for (key, dtype) in partitions.chain([(value_key, *dtype)]) {
+                    if steps_of(key).iter().any(|step| typed(step, dtype).is_err()) {
+                        faults.push(Category::KindMismatch);
+                    }
+                }
+                return Err(faults);
+            }
+            // A step is to a list what a row is to a batch.
+            let step_of = |step: usize| {
+                let all = keys.iter().chain([&value_key]);
+                let features =
+                    all.map(|&key| (key.as_bytes().to_vec(), steps_of(key)[step].clone())).collect();
+                take_ragged(&features, value_key, *dtype, partitions)
+            };
+            (0..steps).map(step_of).collect()
+        }
+        other => panic!("{} in feature lists", other.name()),
+    };
+    let faults: Vec<Category> =
+        steps.iter().filter_map(|step| step.as_ref().err()).flatten().copied().collect();
+    if faults.is_empty() {
+        Ok(steps.into_iter().map(|step| step.ok().unwrap()).collect())
+    } else {
+        Err(faults)
+    }
+}

@@ -1,0 +1,300 @@
+//! Schemas, good records and bad ones, and what is to be said of those.
+
+use tfseek::ExampleBuf;
+use tfseek::error::Category;
+use tfseek::example::{FeatureBuf, SequenceExampleBuf};
+use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
+
+/// Stands in each payload, and in no message.
+pub(crate) const MARKER: &str = "PAYLOAD-MARKER";
+
+pub(crate) type Features = Vec<(&'static str, FeatureBuf)>;
+
+pub(crate) fn example(features: Features) -> Vec<u8> {
+    let mut buf = ExampleBuf::default();
+    buf.features.insert(format!("{MARKER}-key"), [MARKER].into());
+    buf.features.extend(features.into_iter().map(|(key, feature)| (key.to_owned(), feature)));
+    buf.encode().unwrap()
+}
+
+fn sequence(context: Features, lists: Vec<(&'static str, Vec<FeatureBuf>)>) -> Vec<u8> {
+    let mut buf = SequenceExampleBuf::default();
+    buf.context.insert(format!("{MARKER}-key"), [MARKER].into());
+    buf.context.extend(context.into_iter().map(|(key, feature)| (key.to_owned(), feature)));
+    buf.feature_lists.extend(lists.into_iter().map(|(key, steps)| (key.to_owned(), steps)));
+    buf.encode().unwrap()
+}
+
+fn ragged(partition: Partition) -> FeatureSpec {
+    FeatureSpec::Ragged {
+        dtype: DType::Bytes,
+        value_key: Some("values".into()),
+        partitions: vec![partition],
+        row_splits_dtype: SplitsDType::Int32,
+        validate: false,
+    }
+}
+
+fn sparse(size: &[u64]) -> FeatureSpec {
+    FeatureSpec::Sparse {
+        index_keys: ["i", "j"][..size.len()].iter().map(|&key| key.into()).collect(),
+        value_key: "values".into(),
+        dtype: DType::Bytes,
+        size: size.to_vec(),
+        already_sorted: false,
+    }
+}
+
+fn strings(n: usize) -> FeatureBuf {
+    FeatureBuf::bytes(vec![MARKER; n])
+}
+
+pub(crate) fn ints<const N: usize>(values: [i64; N]) -> FeatureBuf {
+    values.into()
+}
+
+/// Several columns, so that the one that fails has others around it.
+fn schema(name: &str, spec: FeatureSpec) -> Schema {
+    Schema::example()
+        .feature("another", FeatureSpec::var_len(DType::Bytes))
+        .feature(name, spec)
+        .feature("zz", FeatureSpec::fixed_len(&[], DType::Int64))
+        .build()
+        .unwrap()
+}
+
+pub(crate) struct Case {
+    pub(crate) schema: Schema,
+    pub(crate) good: Vec<u8>,
+    pub(crate) bad: Vec<u8>,
+    pub(crate) category: Category,
+    pub(crate) feature: Option<&'static str>,
+    pub(crate) step: Option<usize>,
+    pub(crate) says: &'static [&'static str],
+}
+
+fn case(name: &'static str, spec: FeatureSpec, good: Features, bad: Features) -> Case {
+    let around = |mut features: Features| {
+        features.extend([("zz", ints([1])), ("another", strings(2))]);
+        example(features)
+    };
+    Case {
+        schema: schema(name, spec),
+        good: around(good),
+        bad: around(bad),
+        category: Category::KindMismatch,
+        feature: Some(name),
+        step: None,
+        says: &[],
+    }
+}
+
+impl Case {
+    fn is(self, category: Category, says: &'static [&'static str]) -> Case {
+        Case { category, says, ..self }
+    }
+
+    fn in_feature(self, feature: &'static str) -> Case {
+        Case { feature: Some(feature), ..self }
+    }
+
+    fn in_step(self, step: usize) -> Case {
+        Case { step: Some(step), ..self }
+    }
+}
+
+pub(crate) fn of_examples() -> Vec<Case> {
+    use Category::*;
+    let fixed = || FeatureSpec::fixed_len(&[2], DType::Int64);
+    let good = || vec![("x", ints([1, 2]))];
+    let floats = || FeatureBuf::float([1.0f32, 2.0]);
+    let mut cases = vec![
+        case("x", fixed(), good(), vec![("x", strings(2))])
+            .is(KindMismatch, &["expected int64", "found bytes"]),
+        case("x", fixed(), good(), vec![("x", floats())])
+            .is(KindMismatch, &["expected int64", "found float"]),
+        case("x", fixed(), good(), vec![("x", ints([1, 2, 3]))])
+            .is(CountMismatch, &["expected 2 values", "found 3"]),
+        case("x", fixed(), good(), vec![("x", ints([]))])
+            .is(CountMismatch, &["expected 2 values", "found 0"]),
+        case("x", fixed(), good(), vec![]).is(MissingFeature, &["expected int64", "no such feature"]),
+        case("x", fixed(), good(), vec![("x", FeatureBuf::None)]).is(MissingFeature, &["expected int64"]),
+        case("x", FeatureSpec::var_len(DType::Int64), good(), vec![("x", strings(1))])
+            .is(KindMismatch, &["expected int64", "found bytes"]),
+        case("x", FeatureSpec::ragged(DType::Float32), vec![], good())
+            .is(KindMismatch, &["expected float", "found int64"]),
+        case("x", FeatureSpec::fixed_len_sequence(&[2, 3], DType::Int64), vec![], good())
+            .is(CountMismatch, &["blocks of 6 values", "found 2 values"]),
+        case("x", FeatureSpec::fixed_len_sequence(&[2], DType::Int64), good(), vec![("x", floats())])
+            .is(KindMismatch, &["expected int64", "found float"]),
+    ];
+    // Columns of several features.
+    let column = |spec, index: Features, bad: Features| {
+        let with_values = |mut features: Features| {
+            if !features.iter().any(|(key, _)| *key == "values") {
+                features.push(("values", strings(3)));
+            }
+            features
+        };
+        case("column", spec, with_values(index), with_values(bad))
+    };
+    let p = || String::from("p");
+    let partitions: Vec<(Partition, FeatureBuf, Vec<FeatureBuf>)> = vec![
+        (
+            Partition::RowSplits(p()),
+            ints([0, 1, 3]),
+            vec![ints([1, 3]), ints([0, 2, 1, 3]), ints([0, 2]), ints([0, 4]), ints([0, -1, 3])],
+        ),
+        (
+            Partition::RowLengths(p()),
+            ints([1, 2]),
+            vec![ints([1, 1]), ints([2, 2]), ints([4, -1]), ints([i64::MAX, i64::MAX]), ints([])],
+        ),
+        (Partition::RowStarts(p()), ints([0, 1]), vec![ints([1]), ints([0, 4]), ints([0, 2, 1]), ints([])]),
+        (
+            Partition::RowLimits(p()),
+            ints([1, 3]),
+            vec![ints([1, 2]), ints([3, 2, 3]), ints([4]), ints([-1, 3])],
+        ),
+        (
+            Partition::ValueRowIds(p()),
+            ints([0, 0, 1]),
+            vec![ints([0, 1]), ints([0, 1, 0]), ints([-1, 0, 1]), ints([0, 0, 1, 1])],
+        ),
+    ];
+    for (partition, good, bads) in partitions {
+        for bad in bads {
+            let name: &[&str] = match partition.name() {
+                "row_splits" => &["row_splits must", "expected ", "found "],
+                "row_lengths" => &["row_lengths must", "expected ", "found "],
+                "row_starts" => &["row_starts", "expected ", "found "],
+                "row_limits" => &["row_limits must", "expected ", "found "],
+                _ => &["value_rowids must", "expected ", "found "],
+            };
+            cases.push(
+                column(ragged(partition.clone()), vec![("p", good.clone())], vec![("p", bad)])
+                    .is(BadPartition, name),
+            );
+        }
+        cases.push(
+            column(ragged(partition), vec![("p", good)], vec![("p", strings(1))])
+                .is(KindMismatch, &["expected int64", "found bytes"])
+                .in_feature("p"),
+        );
+    }
+    cases.push(
+        column(ragged(Partition::UniformRowLength(3)), vec![], vec![("values", strings(4))])
+            .is(BadPartition, &["uniform_row_length must", "expected 3", "found 4"]),
+    );
+    let sparse_good = || vec![("i", ints([3, 0, 1])), ("j", ints([1, 1, 1]))];
+    let sparse_bad = |i, j| vec![("i", i), ("j", j)];
+    let pairs = [
+        (sparse_bad(ints([3, 0]), ints([1, 1, 1])), &["3 values", "found 2"][..]),
+        (sparse_bad(ints([3, 0, 1]), ints([])), &["3 values", "found 0"][..]),
+        (sparse_bad(ints([3, 4, 1]), ints([1, 1, 1])), &["below 4", "found 4"][..]),
+        (sparse_bad(ints([3, 0, 1]), ints([1, 1, -1])), &["below 2", "found -1"][..]),
+    ];
+    for (bad, says) in pairs {
+        cases.push(column(sparse(&[4, 2]), sparse_good(), bad).is(BadSparseIndex, says));
+    }
+    cases.push(
+        column(sparse(&[4, 2]), sparse_good(), sparse_bad(ints([1, 1, 1]), strings(3)))
+            .is(KindMismatch, &["expected int64", "found bytes"])
+            .in_feature("j"),
+    );
+    cases.push(
+        column(sparse(&[4, 2]), sparse_good(), vec![("values", ints([1]))])
+            .is(KindMismatch, &["expected bytes", "found int64"])
+            .in_feature("values"),
+    );
+    // More rows than all memory could hold.
+    cases.push(
+        column(
+            ragged(Partition::ValueRowIds(p())),
+            vec![("p", ints([0, 0, 1]))],
+            vec![("p", ints([0, 0, 1 << 40]))],
+        )
+        .is(TooLarge, &["bytes, the limit is"]),
+    );
+    // Cut off; a value that is cut off inside of frames that hold.
+    let cut = case("x", fixed(), good(), good());
+    let bad = cut.bad[..cut.bad.len() - 3].to_vec();
+    cases.push(
+        Case { bad, feature: None, ..cut }
+            .is(MalformedProto, &["malformed message at payload byte", "length"]),
+    );
+    let inside = case("x", FeatureSpec::var_len(DType::Int64), vec![("x", ints([5, 300]))], vec![]);
+    let mut bad = inside.good.clone();
+    let at = bad.windows(3).position(|bytes| bytes == [5, 0xac, 0x02]).unwrap();
+    bad[at + 2] = 0x82;
+    cases.push(Case { bad, ..inside }.is(MalformedProto, &["malformed message at payload byte", "varint"]));
+    cases
+}
+
+pub(crate) fn of_sequences() -> Vec<Case> {
+    use Category::*;
+    let schema = Schema::sequence_example()
+        .feature("n", FeatureSpec::fixed_len(&[], DType::Int64))
+        .feature_list(
+            "dense",
+            FeatureSpec::FixedLenSequence {
+                shape: vec![2],
+                dtype: DType::Int64,
+                allow_missing: false,
+                default: None,
+            },
+        )
+        .feature_list("strings", FeatureSpec::var_len(DType::Bytes))
+        .feature_list("column", ragged(Partition::RowLengths("p".into())))
+        .build()
+        .unwrap();
+    let n = || vec![("n", ints([1]))];
+    let lists = || {
+        vec![
+            ("dense", vec![ints([1, 2]), ints([3, 4]), ints([5, 6])]),
+            ("strings", vec![strings(1), strings(2)]),
+            ("values", vec![strings(2), strings(1)]),
+            ("p", vec![ints([2]), ints([1, 0])]),
+        ]
+    };
+    let with = |key: &'static str, steps: Option<Vec<FeatureBuf>>| {
+        let mut lists = lists();
+        lists.retain(|(other, _)| *other != key);
+        lists.extend(steps.map(|steps| (key, steps)));
+        sequence(n(), lists)
+    };
+    let case = |bad: Vec<u8>, feature| Case {
+        schema: schema.clone(),
+        good: sequence(n(), lists()),
+        bad,
+        category: KindMismatch,
+        feature: Some(feature),
+        step: None,
+        says: &[],
+    };
+    vec![
+        case(sequence(vec![], lists()), "n").is(MissingFeature, &["expected int64", "no such feature"]),
+        case(sequence(vec![("n", strings(1))], lists()), "n")
+            .is(KindMismatch, &["expected int64", "found bytes"]),
+        case(sequence(vec![("n", FeatureBuf::None)], lists()), "n")
+            .is(CountMismatch, &["expected 1 values", "found 0"]),
+        case(with("dense", None), "dense").is(MissingFeature, &["expected int64", "no such feature"]),
+        case(with("dense", Some(vec![ints([1, 2]), ints([1])])), "dense")
+            .is(CountMismatch, &["expected 2 values", "found 1"])
+            .in_step(1),
+        case(with("dense", Some(vec![ints([1, 2]), ints([1, 2]), strings(2)])), "dense")
+            .is(KindMismatch, &["expected int64", "found bytes"])
+            .in_step(2),
+        case(with("strings", Some(vec![strings(1), ints([1])])), "strings")
+            .is(KindMismatch, &["expected bytes", "found int64"])
+            .in_step(1),
+        case(with("p", Some(vec![ints([2]), ints([2, 0])])), "column")
+            .is(BadPartition, &["row_lengths must", "expected 1", "found 2"])
+            .in_step(1),
+        case(with("p", Some(vec![ints([2])])), "column")
+            .is(BadPartition, &["as many steps", "expected 2", "found 1"]),
+        case(with("p", Some(vec![strings(2), ints([1])])), "p")
+            .is(KindMismatch, &["expected int64", "found bytes"])
+            .in_step(0),
+    ]
+}
