@@ -8,7 +8,7 @@ use super::row::Row;
 use crate::error::{Error, FeatureError};
 use crate::example::{Feature, FeatureList, FloatList, Int64List, Kind, Source, VALUE_DEPTH, packed, string};
 use crate::schema::DType;
-use crate::wire::{Fault, Reader, Value, count_floats, count_varints, decode_varints};
+use crate::wire::{Fault, Reader, Value, count_floats, count_varints, decode_varints, one_varint};
 
 /// The values of one slot, over all rows so far.
 #[derive(Default)]
@@ -100,7 +100,10 @@ trait Item: Copy {
     /// Something to fill memory with.
     const BLANK: Self;
 
-    /// If the message is a list in the shape that every encoder writes: fills `to` with its values, if it has as many.
+    /// The value, if the message is a list of one in the shape that every encoder writes.
+    fn one(message: &[u8], row: &RowOf<'_>) -> Option<Self>;
+
+    /// If the message is a list in that shape: fills `to` with its values, if it has as many.
     /// `None` leaves it to the general way, which also finds out what is wrong.
     fn fixed(message: &[u8], row: &RowOf<'_>, to: &mut [Self]) -> Option<()>;
 
@@ -136,6 +139,11 @@ impl Item for i64 {
     fn take(list: Int64List<'_>, _: &RowOf<'_>, to: &mut [i64]) {
         // The lengths agree; values that have changed since they were counted end the list early.
         let _ = list.decode_into(to);
+    }
+
+    #[inline]
+    fn one(message: &[u8], row: &RowOf<'_>) -> Option<i64> {
+        one_varint(packed(message, Kind::Int64)?, row.payload).map(|value| value as i64)
     }
 
     #[inline]
@@ -182,6 +190,12 @@ impl Item for f32 {
 
     fn take(list: FloatList<'_>, _: &RowOf<'_>, to: &mut [f32]) {
         let _ = list.copy_to(to);
+    }
+
+    #[inline]
+    fn one(message: &[u8], _: &RowOf<'_>) -> Option<f32> {
+        let value = packed(message, Kind::Float)?;
+        Some(f32::from_le_bytes(value.try_into().ok()?))
     }
 
     #[inline]
@@ -258,10 +272,13 @@ impl Item for Span {
     }
 
     #[inline]
-    fn fixed(message: &[u8], row: &RowOf<'_>, to: &mut [Span]) -> Option<()> {
-        let [to] = to else { return None };
-        *to = Span::new(string(message)?, row);
-        Some(())
+    fn one(message: &[u8], row: &RowOf<'_>) -> Option<Span> {
+        Some(Span::new(string(message)?, row))
+    }
+
+    #[inline]
+    fn fixed(_: &[u8], _: &RowOf<'_>, _: &mut [Span]) -> Option<()> {
+        None
     }
 
     #[inline]
@@ -356,47 +373,69 @@ fn fixed<T: Item, R: Row>(
     default: impl Fn(&mut [T]),
     tile: &Tile<'_, R>,
 ) -> Result<(), Bad> {
-    let has_default = matches!(slot.need, Need::Fixed { default: Some(_), .. });
     let most = tile.total.saturating_mul(count);
+    if count == 1 {
+        draft.grow(tile.first + tile.rows.len(), most, T::BLANK);
+    }
     for (k, row) in tile.rows.iter().enumerate() {
         let found = tile.table.get(k, at);
         let row = RowOf { number: tile.first + k, payload: row.payload() };
-        let bad = |fail| Bad { row: k, step: None, fail };
-        // The values of a row are either in its bytes or in the default, so the product is one of sizes that there are.
-        let start = row.number.saturating_mul(count);
-        let to = |draft: &mut Draft<T>| {
-            draft.grow(start + count, most, T::BLANK);
-            start..start + count
-        };
-        if let Some(message) = found.one(row.payload)
-            && T::fits(count, message.len())
-        {
-            let to = to(draft);
-            if T::fixed(message, &row, &mut draft.memory[to]).is_some() {
-                continue;
-            }
-        }
-        let list = general::<T>(found, row.payload).map_err(bad)?;
-        match list {
-            Some(list) if T::len(list) == count => {
-                let to = to(draft);
-                T::take(list, &row, &mut draft.memory[to]);
-            }
-            Some(list) => {
-                return Err(bad(FeatureError::Count { expected: count, found: T::len(list) }.into()));
-            }
-            // Without a kind, but there: a context takes it for a list of no values.
-            None if tile.context && found.source(row.payload).is_some() => {
-                if count > 0 {
-                    return Err(bad(FeatureError::Count { expected: count, found: 0 }.into()));
+        if let Some(message) = found.one(row.payload) {
+            if count == 1 {
+                if let Some(value) = T::one(message, &row)
+                    && let Some(to) = draft.memory.get_mut(row.number)
+                {
+                    *to = value;
+                    continue;
+                }
+            } else if T::fits(count, message.len()) {
+                let to = place(draft, &row, count, most);
+                if T::fixed(message, &row, to).is_some() {
+                    continue;
                 }
             }
-            None if has_default => {
-                let to = to(draft);
-                default(&mut draft.memory[to]);
-            }
-            None => return Err(bad(FeatureError::Missing { expected: DType::from(T::KIND).name() }.into())),
         }
+        fixed_general(draft, found, &row, count, slot, &default, tile).map_err(|fail| Bad {
+            row: k,
+            step: None,
+            fail,
+        })?;
+    }
+    Ok(())
+}
+
+/// Where the values of a row go. They are either in its bytes or in the default, so the product is one of sizes that there are.
+#[inline]
+fn place<'d, T: Item>(draft: &'d mut Draft<T>, row: &RowOf<'_>, count: usize, most: usize) -> &'d mut [T] {
+    let start = row.number.saturating_mul(count);
+    draft.grow(start + count, most, T::BLANK);
+    &mut draft.memory[start..start + count]
+}
+
+/// One row, in any encoding, or absent.
+#[inline(never)]
+fn fixed_general<T: Item, R: Row>(
+    draft: &mut Draft<T>,
+    found: Found,
+    row: &RowOf<'_>,
+    count: usize,
+    slot: &Slot,
+    default: impl Fn(&mut [T]),
+    tile: &Tile<'_, R>,
+) -> Result<(), Fail> {
+    let has_default = matches!(slot.need, Need::Fixed { default: Some(_), .. });
+    let most = tile.total.saturating_mul(count);
+    match general::<T>(found, row.payload)? {
+        Some(list) if T::len(list) == count => T::take(list, row, place(draft, row, count, most)),
+        Some(list) => return Err(FeatureError::Count { expected: count, found: T::len(list) }.into()),
+        // Without a kind, but there: a context takes it for a list of no values.
+        None if tile.context && found.source(row.payload).is_some() => {
+            if count > 0 {
+                return Err(FeatureError::Count { expected: count, found: 0 }.into());
+            }
+        }
+        None if has_default => default(place(draft, row, count, most)),
+        None => return Err(FeatureError::Missing { expected: DType::from(T::KIND).name() }.into()),
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Which slot a key belongs to: by the order in which keys came before, or else by its hash.
 
 use super::plan::Slot;
-use foldhash::fast::FixedState;
-use std::collections::HashMap;
+use crate::example::head;
+use crate::wire::same;
 
 /// No such slot.
 pub(super) const UNWANTED: usize = usize::MAX;
@@ -15,20 +15,39 @@ pub(super) const UNWANTED: usize = usize::MAX;
 ///
 /// Key numbers: 0 is the start of a record, 1 to `slots` are the schema's, those above were learned.
 pub(super) struct Keys {
-    keys: Vec<Box<[u8]>>,
-    numbers: HashMap<Box<[u8]>, u32, FixedState>,
-    /// The number of the key that followed, by number; 0 if none did.
-    next: Vec<u32>,
+    known: Vec<Known>,
+    numbers: Numbers,
     slots: usize,
-    /// The number of the last key.
+    /// The number of the last key, and of the one that is expected.
     last: u32,
-    /// Above 0, `next` is asked first.
+    guess: u32,
+    /// Above 0, the expected one is asked first.
     trust: u32,
+}
+
+struct Known {
+    /// What an entry of this key begins with. Empty for number 0.
+    head: Box<[u8]>,
+    /// The number of the key that followed; 0 if none did.
+    next: u32,
+}
+
+impl Known {
+    #[inline(always)]
+    fn is(&self, key: &[u8]) -> bool {
+        matches!(&*self.head, [_, _, own @ .., _] if same(own, key))
+    }
+
+    fn key(&self) -> &[u8] {
+        self.head.get(2..self.head.len().saturating_sub(1)).unwrap_or_default()
+    }
 }
 
 /// Learned keys: a file whose keys are data must not fill the memory.
 const MOST_LEARNED: usize = 1024;
 const LONGEST_LEARNED: usize = 127;
+/// Slots that may lie before one for a learned key: a file whose keys are made to collide must not cost more than others.
+const LONGEST_WAY: usize = 8;
 const MOST_TRUST: u32 = 32;
 /// A miss costs about as much as this many hits save.
 const MISS: u32 = 4;
@@ -36,11 +55,11 @@ const MISS: u32 = 4;
 impl Keys {
     pub(super) fn new(slots: &[Slot]) -> Keys {
         let mut keys = Keys {
-            keys: vec![Box::default()],
-            numbers: HashMap::with_hasher(FixedState::default()),
-            next: vec![0],
+            known: vec![Known { head: Box::default(), next: 0 }],
+            numbers: Numbers::default(),
             slots: slots.len(),
             last: 0,
+            guess: 0,
             trust: MOST_TRUST,
         };
         for slot in slots {
@@ -50,66 +69,168 @@ impl Keys {
     }
 
     fn add(&mut self, key: &[u8]) -> u32 {
-        let number = self.keys.len() as u32;
-        self.keys.push(key.into());
-        self.numbers.insert(key.into(), number);
-        self.next.push(0);
-        number
+        self.known.push(Known { head: head(key), next: 0 });
+        if self.known.len() * 4 > self.numbers.slots.len() {
+            self.numbers = Numbers::new(&self.known);
+        } else {
+            self.numbers.insert(key, self.known.len() as u32 - 1);
+        }
+        self.known.len() as u32 - 1
     }
 
     /// A new record begins.
     #[inline]
     pub(super) fn start(&mut self) {
-        self.last = 0;
+        self.came(0);
+    }
+
+    /// What the next entry begins with if keys come in the order in which they came before.
+    #[inline(always)]
+    pub(super) fn expected(&self) -> Option<&[u8]> {
+        let head = &*self.known.get(self.guess as usize)?.head;
+        (self.trust > 0 && !head.is_empty()).then_some(head)
+    }
+
+    /// The slot of the expected key, which came, or [`UNWANTED`].
+    #[inline(always)]
+    pub(super) fn slot_of_expected(&mut self) -> usize {
+        self.trust = (self.trust + 1).min(MOST_TRUST);
+        self.came(self.guess);
+        self.slot_of(self.last)
     }
 
     /// The slot of the next key of the record, or [`UNWANTED`].
-    #[inline]
+    #[inline(never)]
     pub(super) fn slot(&mut self, key: &[u8]) -> usize {
-        let number = self.number(key) as usize;
+        let number = self.number(key);
+        self.slot_of(number)
+    }
+
+    #[inline(always)]
+    fn slot_of(&self, number: u32) -> usize {
         // 0, which stands for no key of ours, wraps round to a number that is no slot either.
-        let slot = number.wrapping_sub(1);
+        let slot = (number as usize).wrapping_sub(1);
         if slot < self.slots { slot } else { UNWANTED }
+    }
+
+    #[inline(always)]
+    fn came(&mut self, number: u32) {
+        self.last = number;
+        self.guess = self.known.get(number as usize).map_or(0, |known| known.next);
     }
 
     #[inline]
     fn number(&mut self, key: &[u8]) -> u32 {
         if self.trust > 0 {
-            let guess = self.next[self.last as usize];
-            if guess != 0 && *self.keys[guess as usize] == *key {
+            let guess = &self.known[self.guess as usize];
+            if guess.is(key) {
                 self.trust = (self.trust + 1).min(MOST_TRUST);
-                self.last = guess;
-                return guess;
+                self.came(self.guess);
+                return self.last;
             }
             // One that is missing in this record.
-            let second = self.next[guess as usize];
-            if guess != 0 && second != 0 && *self.keys[second as usize] == *key {
-                self.last = second;
+            let second = guess.next;
+            if self.guess != 0 && self.known[second as usize].is(key) {
+                self.came(second);
                 return second;
             }
         }
         self.hashed(key)
     }
 
-    #[inline(never)]
+    #[inline]
     fn hashed(&mut self, key: &[u8]) -> u32 {
-        let number = match self.numbers.get(key) {
-            Some(&number) => number,
-            None if self.keys.len() <= self.slots + MOST_LEARNED && key.len() <= LONGEST_LEARNED => {
-                self.add(key)
-            }
+        let number = match self.numbers.find(key, &self.known) {
+            Some(number) => number,
+            None if self.learns(key) => self.add(key),
             // Not to be remembered: the order goes on behind it as if it were not there.
             None => return 0,
         };
-        let next = &mut self.next[self.last as usize];
-        self.trust = match *next == number {
+        self.trust = match self.guess == number {
             true => (self.trust + 1).min(MOST_TRUST),
             false => self.trust.saturating_sub(MISS),
         };
-        *next = number;
-        self.last = number;
+        self.known[self.last as usize].next = number;
+        self.came(number);
         number
     }
+
+    /// Whether a key that no slot has is to be remembered. An expected key is not checked again, so it has to be UTF-8 now.
+    fn learns(&self, key: &[u8]) -> bool {
+        self.known.len() <= self.slots + MOST_LEARNED
+            && key.len() <= LONGEST_LEARNED
+            && self.numbers.way(key) <= LONGEST_WAY
+            && std::str::from_utf8(key).is_ok()
+    }
+}
+
+/// Numbers by key: open addressing, a quarter full at most. A map of the standard library takes three times as long, which
+/// is felt where each record has an order of its own.
+#[derive(Default)]
+struct Numbers {
+    /// A power of two of them; 0 is free. A number stands in its key's slot, or in one of the next.
+    slots: Vec<u32>,
+    /// The most slots that lie before a number's.
+    longest: usize,
+}
+
+impl Numbers {
+    /// Of all keys but number 0.
+    fn new(known: &[Known]) -> Numbers {
+        let mut numbers = Numbers { slots: vec![0; (known.len() * 8).next_power_of_two()], longest: 0 };
+        for (number, known) in known.iter().enumerate().skip(1) {
+            numbers.insert(known.key(), number as u32);
+        }
+        numbers
+    }
+
+    #[inline(always)]
+    fn home(&self, key: &[u8]) -> usize {
+        (hash(key) >> 32) as usize & self.slots.len().wrapping_sub(1)
+    }
+
+    #[inline(always)]
+    fn find(&self, key: &[u8], known: &[Known]) -> Option<u32> {
+        let (home, mask) = (self.home(key), self.slots.len().wrapping_sub(1));
+        for way in 0..=self.longest {
+            let number = *self.slots.get((home + way) & mask)?;
+            if number == 0 {
+                return None;
+            }
+            if known.get(number as usize)?.is(key) {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// Slots that are taken before one that is free for this key.
+    fn way(&self, key: &[u8]) -> usize {
+        let (home, mask) = (self.home(key), self.slots.len().wrapping_sub(1));
+        (0..self.slots.len()).find(|way| self.slots[(home + way) & mask] == 0).unwrap_or(usize::MAX)
+    }
+
+    fn insert(&mut self, key: &[u8], number: u32) {
+        let (home, mask, way) = (self.home(key), self.slots.len().wrapping_sub(1), self.way(key));
+        self.longest = self.longest.max(way);
+        if let Some(slot) = self.slots.get_mut(home.wrapping_add(way) & mask) {
+            *slot = number;
+        }
+    }
+}
+
+/// A multiplication for each eight bytes, the last eight once more. Its high half is the better one.
+#[inline(always)]
+fn hash(key: &[u8]) -> u64 {
+    let mix = |hash: u64, word: u64| (hash.rotate_left(29) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let (words, rest) = key.as_chunks();
+    let hash = words.iter().fold(key.len() as u64, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    let last = match key.last_chunk() {
+        Some(word) => u64::from_le_bytes(*word),
+        None => rest.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    };
+    let hash = mix(hash, last);
+    hash ^ hash >> 29
 }
 
 #[cfg(test)]
@@ -138,6 +259,20 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_all_lengths_are_found() {
+        let names: Vec<String> = (0..1000).map(|k| format!("{k}{}", "x".repeat(k % 300))).collect();
+        let mut keys = keys(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(keys.numbers.longest < 16, "{}", keys.numbers.longest);
+        for step in [1, 7, 999] {
+            keys.start();
+            for k in (0..1000).map(|k| k * step % 1000) {
+                assert_eq!(keys.slot(names[k].as_bytes()), k);
+            }
+        }
+        assert_eq!(keys.slot(b""), UNWANTED);
+    }
+
+    #[test]
     fn keys_that_are_data_are_not_remembered_for_ever() {
         let mut keys = keys(&["a"]);
         for k in 0..100_000u32 {
@@ -146,6 +281,6 @@ mod tests {
             assert_eq!(keys.slot(b"a"), 0);
             assert_eq!(keys.slot(&[b'x'; 1000]), UNWANTED);
         }
-        assert!(keys.keys.len() <= MOST_LEARNED + 2);
+        assert!(keys.known.len() <= MOST_LEARNED + 2);
     }
 }

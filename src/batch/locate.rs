@@ -126,8 +126,15 @@ pub(super) fn locate(
     keys.start();
     loop {
         // The shape of every encoder has a loop of its own, which knows no errors: half of the time is spent here.
-        while let Some((key, value)) = entries.canonical() {
-            match line.get_mut(keys.slot(key)) {
+        loop {
+            let (slot, value) = match keys.expected().and_then(|head| entries.value_behind(head)) {
+                Some(value) => (keys.slot_of_expected(), value),
+                None => match entries.canonical() {
+                    Some((key, value)) => (keys.slot(key), value),
+                    None => break,
+                },
+            };
+            match line.get_mut(slot) {
                 Some(place) if *place == ABSENT => *place = Found::new(payload, value, 0),
                 None if !scrutiny.full => {}
                 place => beside(place, payload, holds, scrutiny, Source::One(value))?,

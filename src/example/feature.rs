@@ -210,19 +210,22 @@ pub(crate) fn packed(message: &[u8], kind: Kind) -> Option<&[u8]> {
         Kind::Int64 => 0x1a,
     };
     match message {
-        // Both lengths in one byte.
-        [first, list_len @ 0..0x80, 0x0a, len, chunk @ ..]
-            if *first == tag
-                && usize::from(*list_len) == chunk.len() + 2
-                && usize::from(*len) == chunk.len() =>
-        {
-            Some(chunk)
-        }
-        [first, ..] if *first == tag => packed_long(message),
+        [first, ..] if *first == tag => only(message, tag).or_else(|| packed_long(message)),
         _ => None,
     }
 }
 
+/// The bytes of a message that is one list, and in it one field 1, of the lengths that need one byte.
+#[inline(always)]
+fn only(message: &[u8], tag: u8) -> Option<&[u8]> {
+    let (head, bytes) = message.split_first_chunk()?;
+    // `tag len+2 0a len`, compared at once.
+    let len = bytes.len() as u32;
+    let want = u32::from_le_bytes([tag, 2, 0x0a, 0]).wrapping_add(len.wrapping_mul(0x0100_0100));
+    (len < 0x80 - 2 && u32::from_le_bytes(*head) == want).then_some(bytes)
+}
+
+#[inline(never)]
 fn packed_long(message: &[u8]) -> Option<&[u8]> {
     let mut feature = Reader::new(message, 0);
     feature.eat(message[0]);
@@ -238,25 +241,14 @@ fn packed_long(message: &[u8]) -> Option<&[u8]> {
 /// The value of a feature that is one byte string, in the shape that every encoder writes.
 #[inline]
 pub(crate) fn string(message: &[u8]) -> Option<&[u8]> {
-    match message {
-        [0x0a, list_len @ 0..0x80, 0x0a, len, value @ ..]
-            if usize::from(*list_len) == value.len() + 2 && usize::from(*len) == value.len() =>
-        {
-            Some(value)
-        }
-        [0x0a, ..] => string_long(message),
-        _ => None,
-    }
+    only(message, 0x0a).or_else(|| string_long(message))
 }
 
+#[inline(never)]
 fn string_long(message: &[u8]) -> Option<&[u8]> {
     let mut feature = Reader::new(message, 0);
-    feature.eat(0x0a);
-    let mut list = Reader::new(feature.len_delimited().ok()?, 0);
-    if !list.eat(0x0a) {
-        return None;
-    }
-    let value = list.len_delimited().ok()?;
+    let mut list = Reader::new(feature.eat_field(0x0a)?, 0);
+    let value = list.eat_field(0x0a)?;
     (feature.is_empty() && list.is_empty()).then_some(value)
 }
 

@@ -43,6 +43,12 @@ impl<'a> MapEntries<'a> {
         MapEntries { payload, message: payload.nested(message), field, rules }
     }
 
+    /// The value of the next entry, if that is short and begins like this: with [`head`] of a key that is UTF-8.
+    #[inline(always)]
+    pub(crate) fn value_behind(&mut self, head: &[u8]) -> Option<&'a [u8]> {
+        self.message.eat_field_behind(0x0a, head)
+    }
+
     /// The next entry, if it has the shape that every encoder writes: key and value. Else nothing is read, and
     /// [`next`](MapEntries::next) tells what there is.
     #[inline(always)]
@@ -112,6 +118,12 @@ fn canonical(entry: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut entry = Reader::new(entry, 0);
     let pair = (entry.eat_field(0x0a)?, entry.eat_field(0x12)?);
     entry.is_empty().then_some(pair)
+}
+
+/// What stands before the value's length in an entry of this key: `0a klen key 12`. Where `klen` needs more than a byte this is
+/// something else, but longer than any entry that [`value_behind`](MapEntries::value_behind) takes.
+pub(crate) fn head(key: &[u8]) -> Box<[u8]> {
+    [&[0x0a, key.len() as u8], key, &[0x12]].concat().into()
 }
 
 /// Whether a payload has the map `field` at all, if only an empty one.

@@ -38,5 +38,5 @@ pub use view::{Entries, Example, Features};
 
 // What batches are parsed with.
 pub(crate) use feature::{packed, string};
-pub(crate) use map::{MapEntries, Rules, VALUE_DEPTH};
+pub(crate) use map::{MapEntries, Rules, VALUE_DEPTH, head};
 pub(crate) use source::Source;

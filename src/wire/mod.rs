@@ -6,8 +6,10 @@
 
 #[cfg(target_arch = "x86_64")]
 mod masked;
+mod one;
 mod packed;
 
+pub(crate) use one::one_varint;
 pub(crate) use packed::{count_doubles, count_floats, count_varints, decode_varints};
 
 use crate::error::{WireError, WireErrorKind};
@@ -40,6 +42,25 @@ impl Fault {
         let offset = self.addr.saturating_sub(payload.as_ptr().addr()).min(payload.len());
         WireError { kind: self.kind, offset }
     }
+}
+
+/// Whether two keys are equal. Most take two loads that overlap, and no call.
+#[inline(always)]
+pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
+    fn ends<const N: usize>(key: &[u8]) -> Option<([u8; N], [u8; N])> {
+        Some((*key.first_chunk()?, *key.last_chunk()?))
+    }
+    a.len() == b.len()
+        && match a.len() {
+            8..=16 => ends::<8>(a) == ends::<8>(b),
+            17..=32 => ends::<16>(a) == ends::<16>(b),
+            _ => same_slowly(a, b),
+        }
+}
+
+#[inline(never)]
+fn same_slowly(a: &[u8], b: &[u8]) -> bool {
+    a == b
 }
 
 /// What a field holds.
@@ -109,6 +130,24 @@ impl<'a> Reader<'a> {
             _ => return None,
         };
         let (bytes, rest) = behind.split_at_checked(len)?;
+        self.rest = rest;
+        Some(bytes)
+    }
+
+    /// If a field with this tag comes next that holds `head`, a length, and so many bytes up to its end, goes past it and
+    /// returns those bytes. Both lengths in one byte; else nothing is read.
+    #[inline(always)]
+    pub(crate) fn eat_field_behind(&mut self, tag: u8, head: &[u8]) -> Option<&'a [u8]> {
+        let (&[first, len], behind) = self.rest.split_first_chunk()?;
+        if first != tag || len >= 0x80 {
+            return None;
+        }
+        let (field, rest) = behind.split_at_checked(usize::from(len))?;
+        let (start, field) = field.split_at_checked(head.len())?;
+        let (&len, bytes) = field.split_first()?;
+        if usize::from(len) != bytes.len() || !same(start, head) {
+            return None;
+        }
         self.rest = rest;
         Some(bytes)
     }
@@ -307,6 +346,20 @@ mod tests {
             (&[0x0b], GroupOpen),
         ] {
             assert_eq!(all(message), Err(want), "{message:02x?}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_the_same_in_all_its_bytes() {
+        for len in 0..70 {
+            let key: Vec<u8> = (0..len).collect();
+            assert!(same(&key, &key.clone()));
+            assert!(!same(&key, &[&key[..], b"x"].concat()));
+            for at in 0..key.len() {
+                let mut other = key.clone();
+                other[at] ^= 0x10;
+                assert!(!same(&key, &other), "byte {at} of {len}");
+            }
         }
     }
 
