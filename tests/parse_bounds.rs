@@ -11,6 +11,7 @@ use common::shaped::{self, Style};
 use tfseek::Result;
 use tfseek::batch::{Batch, BatchParser, Column, RowSplits, Values};
 use tfseek::io::Region;
+use tfseek::schema::{FeatureSpec, Partition, Schema};
 
 /// What a call may hold at most: so much for each byte of its input and of its result, for each
 /// column and row, and once.
@@ -67,7 +68,6 @@ fn session(seed: u64, seen: &mut Seen) {
     let rng = &mut rng;
     let sequence = rng.chance(100);
     let schema = shaped::schema(rng, sequence);
-    let columns = (schema.features().len() + schema.feature_lists().len()) as u64;
     let (contiguous, full) = (rng.chance(128), rng.chance(64));
     for _ in 0..8 {
         let n = rng.pick(&[1, 1, 1, 2, 3, 8, 65]);
@@ -101,7 +101,7 @@ fn session(seed: u64, seen: &mut Seen) {
             (false, false) => parser.parse(&payloads),
         });
         let input: u64 = payloads.iter().map(|payload| payload.len() as u64).sum();
-        let allowed = bound(input, columns, n as u64, &found);
+        let allowed = bound(&schema, input, n as u64, &found);
         assert!(
             held <= allowed,
             "seed {seed}: {held} bytes for {input}, allowed {allowed}: {found:?}\n{schema:?}"
@@ -117,14 +117,30 @@ fn session(seed: u64, seen: &mut Seen) {
     }
 }
 
-fn bound(input: u64, columns: u64, rows: u64, found: &Result<Batch>) -> u64 {
+/// The bytes that a call may hold.
+fn bound(schema: &Schema, input: u64, rows: u64, found: &Result<Batch>) -> u64 {
     let result = match found {
         Ok(batch) => size(batch),
-        // Padding and ragged rows may have been made up to the limit before a fault was met.
-        Err(_) => LIMIT,
+        Err(_) => unseen(schema, rows),
     };
+    let columns = (schema.features().len() + schema.feature_lists().len()) as u64;
     let of_columns = columns * (PER_COLUMN + PER_COLUMN_AND_ROW * rows);
     PER_CALL + PER_INPUT_BYTE * input + PER_RESULT_BYTE * result + of_columns
+}
+
+/// What may have been made before a fault was met, besides what the input pays for: room for arrays of a fixed shape, and
+/// ragged rows up to the limit.
+fn unseen(schema: &Schema, rows: u64) -> u64 {
+    let specs = schema.features().values().chain(schema.feature_lists().values());
+    let of_specs = specs.map(|spec| match spec {
+        FeatureSpec::FixedLen { shape, .. } => rows * 16 * shape.iter().product::<usize>() as u64,
+        FeatureSpec::Ragged { partitions, .. } => {
+            let ids = partitions.iter().filter(|partition| matches!(partition, Partition::ValueRowIds(_)));
+            ids.count() as u64 * LIMIT
+        }
+        _ => 0,
+    });
+    of_specs.sum()
 }
 
 /// Lengths and numbers that are far from the truth.

@@ -7,8 +7,9 @@ mod oracle;
 
 use common::agree_parse::Want;
 use common::arrays::Arrays;
+use common::hex::unhex;
 use common::twin_parse::Form;
-use oracle::{answer, schema, unhex};
+use oracle::{answer, schema};
 use serde_json::Value;
 use tfseek::batch::{self, Batch, BatchParser, Column, Row, Values};
 use tfseek::error::Category;

@@ -4,7 +4,7 @@
 #[path = "parse_errors/cases.rs"]
 mod cases;
 
-use cases::{Case, MARKER, example, ints, of_examples, of_sequences};
+use cases::{Case, MARKER, ints, of_examples, of_sequences};
 use std::path::PathBuf;
 use tfseek::batch::BatchParser;
 use tfseek::error::Category;
@@ -157,49 +157,6 @@ fn the_lowest_row_wins_across_columns() {
                 assert_eq!(place.row, Some(a), "{first} {second}: {e}");
                 assert_eq!(place.feature.as_deref(), Some(&*format!("column {first}")), "{second}: {e}");
             }
-        }
-    }
-}
-
-/// Of several partitions the innermost is looked at first, for all rows: a lower row may still be wrong further out.
-#[test]
-fn the_lowest_row_wins_across_partitions() {
-    let schema = Schema::example()
-        .feature(
-            "column",
-            FeatureSpec::Ragged {
-                dtype: DType::Int64,
-                value_key: Some("values".into()),
-                partitions: vec![
-                    Partition::RowSplits("outer".into()),
-                    Partition::RowLengths("middle".into()),
-                    Partition::UniformRowLength(2),
-                ],
-                row_splits_dtype: SplitsDType::Int32,
-                validate: false,
-            },
-        )
-        .build()
-        .unwrap();
-    let good =
-        || vec![("outer", ints([0, 1, 2])), ("middle", ints([1, 2])), ("values", ints([1, 2, 3, 4, 5, 6]))];
-    let message = |key, feature| {
-        let mut features = good();
-        features.retain(|(other, _)| *other != key);
-        features.push((key, feature));
-        example(features)
-    };
-    let bad =
-        [message("outer", ints([0, 1])), message("middle", ints([1])), message("values", ints([1, 2, 3]))];
-    let parser = BatchParser::new(&schema);
-    let rows = vec![example(good()); 100];
-    assert!(parser.parse(&rows).is_ok());
-    for low in &bad {
-        for high in &bad {
-            let mut rows = rows.clone();
-            (rows[31], rows[33]) = (low.clone(), high.clone());
-            let e = parser.parse(&rows).unwrap_err();
-            assert_eq!((e.category(), e.place().row), (Some(Category::BadPartition), Some(31)), "{e}");
         }
     }
 }

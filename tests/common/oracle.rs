@@ -4,13 +4,10 @@
 #![allow(dead_code, unreachable_pub)]
 
 use super::common::arrays::{Array, Arrays, Data, Neutral};
+use super::common::hex::unhex;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tfseek::schema::Schema;
-
-pub fn unhex(text: &str) -> Vec<u8> {
-    (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap()).collect()
-}
 
 /// The answer's arrays; `None` for an error.
 pub fn answer(value: &Value) -> Option<Arrays> {

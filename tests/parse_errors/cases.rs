@@ -10,7 +10,7 @@ pub(crate) const MARKER: &str = "PAYLOAD-MARKER";
 
 pub(crate) type Features = Vec<(&'static str, FeatureBuf)>;
 
-pub(crate) fn example(features: Features) -> Vec<u8> {
+fn example(features: Features) -> Vec<u8> {
     let mut buf = ExampleBuf::default();
     buf.features.insert(format!("{MARKER}-key"), [MARKER].into());
     buf.features.extend(features.into_iter().map(|(key, feature)| (key.to_owned(), feature)));
