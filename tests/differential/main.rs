@@ -8,8 +8,10 @@
 mod common;
 
 mod columns;
+mod decoding;
 mod departures;
 mod messages;
+mod refusals;
 mod round;
 mod schemas;
 mod tally;
@@ -71,6 +73,16 @@ fn mutated_payloads() {
     tally.count("TensorFlow died", worker.died as usize);
     let (all, accepted) = (tally.get("payloads"), tally.get("payloads that protobuf accepts"));
     assert!(accepted > all / 4, "{tally}");
+    tally.finish();
+}
+
+#[test]
+fn careless_schemas() {
+    let Some((mut worker, _guard)) = start("careless schemas") else { return };
+    let mut tally = Tally::default();
+    let count = number("TFSEEK_TF_PAYLOADS", 2_000) / 10;
+    refusals::schemas(&mut worker, &mut tally, &mut Rng::new(number("TFSEEK_TF_SEED", 1)), count);
+    tally.count("TensorFlow died", worker.died as usize);
     tally.finish();
 }
 
