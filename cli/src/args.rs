@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// Random access to the TFRecord files you already have.
@@ -17,7 +18,8 @@ pub(crate) struct Cli {
 
 const AFTER: &str = "\
 PATHS are files, folders, patterns in quotes ('train-*.tfrecord', 'x-{00000..00009}'), or sets ('train@10.tfrecord').
-`-` is standard input, for the verbs that read in order: head, tail, cat, digest, verify, info, unpack.
+`-` is standard input, for the verbs that read in order: head, tail, cat, schema, parse, digest, verify,
+info, unpack.
 
 Exit status: 0 all well, 1 a problem in the data, 2 usage, 3 input and output, 4 not a TFRecord file.";
 
@@ -63,6 +65,10 @@ pub(crate) enum Verb {
     Get(Get),
     /// Print records drawn at random, none twice
     Sample(Sample),
+    /// What features records have, and a schema that takes them
+    Schema(Schema),
+    /// Records to arrays by a schema, as TensorFlow's parsers would: to an .npz file, or printed
+    Parse(Parse),
     /// Print a digest of each record's content, equal for equal content whatever its encoding
     Digest(Digest),
     /// Check every checksum, and name each damaged file
@@ -263,6 +269,56 @@ pub(crate) struct Sample {
     pub(crate) print: Print,
     #[command(flatten)]
     pub(crate) access: Access,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    #[command(flatten)]
+    pub(crate) paths: Paths,
+    /// Records to look at, spread over the files: of each its first
+    #[arg(short = 'n', long = "sample", value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) sample: u64,
+    /// Look at all records
+    #[arg(long, conflicts_with = "sample")]
+    pub(crate) all: bool,
+    /// Print the schema as JSON, which `tfseek parse --schema` takes
+    #[arg(long, group = "form")]
+    pub(crate) json: bool,
+    /// Print it as Python code for TensorFlow
+    #[arg(long, group = "form")]
+    pub(crate) tf: bool,
+    /// Print it as Rust code for the crate tfseek
+    #[arg(long, group = "form")]
+    pub(crate) rust: bool,
+    #[command(flatten)]
+    pub(crate) kind: KindArg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Parse {
+    #[command(flatten)]
+    pub(crate) paths: Paths,
+    /// The schema, as `tfseek schema --json` prints one
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) schema: PathBuf,
+    /// Records of a batch; the last one may have fewer
+    #[arg(short, long, value_name = "N", default_value = "128")]
+    pub(crate) batch_size: NonZeroUsize,
+    /// Each record by itself, without the dimension of the batch
+    #[arg(long, conflicts_with = "batch_size")]
+    pub(crate) single: bool,
+    /// Records to leave out first, of all files together
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) skip: u64,
+    /// Records to parse, of all files together
+    #[arg(short, value_name = "N")]
+    pub(crate) n: Option<u64>,
+    /// Write a NumPy archive, and not JSON lines to standard output
+    #[arg(short, long, value_name = "OUT.npz")]
+    pub(crate) out: Option<PathBuf>,
+    /// Replace a file that is there
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]

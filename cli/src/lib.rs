@@ -7,6 +7,7 @@ mod dataset;
 mod digest;
 mod exit;
 mod kind;
+mod npz;
 mod output;
 mod progress;
 mod random;
@@ -47,6 +48,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Cat(args) => verbs::cat::run(&args, &global, console_ref),
         Verb::Get(args) => verbs::get::run(&args, &global, console_ref),
         Verb::Sample(args) => verbs::sample::run(&args, &global, console_ref),
+        Verb::Schema(args) => verbs::schema::run(&args, &global, console_ref),
+        Verb::Parse(args) => verbs::parse::run(&args, &global, console_ref),
         Verb::Digest(args) => verbs::digest::run(&args, console_ref),
         Verb::Verify(args) => verbs::verify::run(&args, &global, console_ref),
         Verb::Unpack(args) => verbs::unpack::run(&args, &global, console_ref),

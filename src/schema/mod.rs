@@ -3,6 +3,9 @@
 //! A [`Schema`] names columns and gives each a [`FeatureSpec`]; a [`BatchParser`](crate::batch::BatchParser) makes arrays
 //! of it. Names and meaning are those of `tf.io.parse_example` and `tf.io.parse_sequence_example`.
 //!
+//! A schema is built in code, read from JSON ([`Schema::from_json`]) or inferred from records ([`Schema::infer`], [`Inference`]);
+//! it prints as JSON, as Python for TensorFlow and as Rust ([`Schema::to_json`], [`Schema::to_python`], [`Schema::to_rust`]).
+//!
 //! ```
 //! use tfseek::schema::{DType, FeatureSpec, Schema};
 //! let schema = Schema::example()
@@ -19,9 +22,13 @@
 //! ```
 
 mod check;
+mod code;
+mod infer;
 mod json;
+mod literal;
 
 pub(crate) use check::elements;
+pub use infer::{Finding, Inference};
 
 use crate::error::Result;
 use crate::example::{FeatureBuf, Kind};

@@ -1,5 +1,6 @@
 //! Records on stdout: for people, as JSON, as protobuf's JSON, or as they are.
 
+pub(crate) mod arrays;
 mod human;
 mod json;
 mod proto_json;

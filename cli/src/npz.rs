@@ -1,0 +1,198 @@
+//! Batches as a NumPy archive: a zip file of arrays, stored as they are.
+//!
+//! ```text
+//! bK::NAME                                          a dense column of batch K
+//! bK::NAME::indices, ::values, ::dense_shape        a sparse one
+//! bK::NAME::values, ::row_splits0, ::row_splits1 .. a ragged one, outermost first
+//! bK::context::NAME, bK::sequence::NAME, bK::lengths::NAME     of SequenceExamples
+//! X::data (uint8), X::offsets (int64), X::shape     three for an array X of byte strings: string j, row-major, is
+//!                                                   data[offsets[j]:offsets[j + 1]]
+//! ```
+//!
+//! An array is a member `NAME.npy`: a magic, a version, the length of a header in 2 bytes, the header (a Python dict in ASCII,
+//! filled up with spaces so that the data begin at a multiple of 64), and the data, little-endian and row-major. NAME may hold
+//! any character, a `/` too.
+
+use crate::exit::{Failure, Outcome};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use tfseek::batch::{Batch, Column, RowSplits, Values};
+use tfseek::io::AtomicFile;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+/// An archive that is being written, and appears when it is whole.
+pub(crate) struct Npz {
+    zip: ZipWriter<BufWriter<File>>,
+    file: AtomicFile,
+}
+
+impl Npz {
+    pub(crate) fn create(path: &Path) -> Outcome<Npz> {
+        let create = || {
+            let file = AtomicFile::create(path)?;
+            let zip = ZipWriter::new(BufWriter::with_capacity(1 << 20, file.file()?.try_clone()?));
+            Ok(Npz { zip, file })
+        };
+        create().map_err(|e| Failure::io(path, e))
+    }
+
+    /// The columns of batch `k`.
+    pub(crate) fn batch(&mut self, k: u64, batch: &Batch, sequence: bool) -> Outcome {
+        self.columns(k, batch, sequence).map_err(|e| Failure::io(self.file.target(), e))
+    }
+
+    fn columns(&mut self, k: u64, batch: &Batch, sequence: bool) -> io::Result<()> {
+        let part = if sequence { "context::" } else { "" };
+        for (name, column) in batch.columns() {
+            self.column(&format!("b{k}::{part}{name}"), column)?;
+        }
+        for (name, column) in batch.feature_lists() {
+            self.column(&format!("b{k}::sequence::{name}"), column)?;
+            if let Some(lengths) = batch.lengths(name) {
+                self.integers(&format!("b{k}::lengths::{name}"), &[lengths.len()], lengths)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn column(&mut self, name: &str, column: &Column) -> io::Result<()> {
+        match column {
+            Column::Dense(dense) => self.values(name, &dense.shape, &dense.values),
+            Column::Sparse(sparse) => {
+                let (n, rank) = (sparse.values.len(), sparse.dense_shape.len());
+                self.integers(&format!("{name}::indices"), &[n, rank], &sparse.indices)?;
+                self.values(&format!("{name}::values"), &[n], &sparse.values)?;
+                // An int64, as TensorFlow's; a dimension is one.
+                let shape: Vec<_> = sparse.dense_shape.iter().map(|&dim| dim as i64).collect();
+                self.integers(&format!("{name}::dense_shape"), &[rank], &shape)
+            }
+            Column::Ragged(ragged) => {
+                self.values(&format!("{name}::values"), &ragged.shape, &ragged.values)?;
+                for (k, splits) in ragged.row_splits.iter().enumerate() {
+                    let name = format!("{name}::row_splits{k}");
+                    match splits {
+                        RowSplits::Int64(splits) => self.integers(&name, &[splits.len()], splits)?,
+                        RowSplits::Int32(splits) => {
+                            let bytes = splits.iter().map(|split| split.to_le_bytes());
+                            self.array(&name, "<i4", &[splits.len()], bytes)?;
+                        }
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn values(&mut self, name: &str, shape: &[usize], values: &Values) -> io::Result<()> {
+        match values {
+            Values::Int64(values) => self.integers(name, shape, values),
+            Values::Float32(values) => {
+                self.array(name, "<f4", shape, values.iter().map(|value| value.to_bits().to_le_bytes()))
+            }
+            Values::Bytes(values) => {
+                let (data, offsets) = values.to_contiguous();
+                self.start(&format!("{name}::data"), "|u1", &[data.len()])?;
+                self.zip.write_all(&data)?;
+                self.integers(&format!("{name}::offsets"), &[offsets.len()], &offsets)?;
+                let dims: Vec<_> = shape.iter().map(|&dim| dim as i64).collect();
+                self.integers(&format!("{name}::shape"), &[dims.len()], &dims)
+            }
+        }
+    }
+
+    fn integers(&mut self, name: &str, shape: &[usize], values: &[i64]) -> io::Result<()> {
+        self.array(name, "<i8", shape, values.iter().map(|value| value.to_le_bytes()))
+    }
+
+    fn array<const N: usize>(
+        &mut self,
+        name: &str,
+        descr: &str,
+        shape: &[usize],
+        values: impl Iterator<Item = [u8; N]>,
+    ) -> io::Result<()> {
+        self.start(name, descr, shape)?;
+        // In blocks: the writer of the archive sums and copies each write.
+        let mut block = Vec::with_capacity(BLOCK + N);
+        for value in values {
+            block.extend_from_slice(&value);
+            if block.len() >= BLOCK {
+                self.zip.write_all(&block)?;
+                block.clear();
+            }
+        }
+        self.zip.write_all(&block)
+    }
+
+    fn start(&mut self, name: &str, descr: &str, shape: &[usize]) -> io::Result<()> {
+        // Room for more than 4 GiB, which nobody can take back later; 20 bytes.
+        let options =
+            SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored).large_file(true);
+        self.zip.start_file(format!("{name}.npy"), options)?;
+        self.zip.write_all(&header(descr, shape))
+    }
+
+    /// Brings the archive to the disk and gives it its name.
+    pub(crate) fn finish(self) -> Outcome<PathBuf> {
+        let path = self.file.target().to_path_buf();
+        let Npz { zip, file } = self;
+        let finish = || {
+            zip.finish()?.into_inner()?;
+            file.commit()
+        };
+        finish().map_err(|e: io::Error| Failure::io(&path, e))?;
+        Ok(path)
+    }
+}
+
+/// Bytes of a write.
+const BLOCK: usize = 1 << 16;
+
+/// What stands before the data of an array.
+fn header(descr: &str, shape: &[usize]) -> Vec<u8> {
+    /// Magic and version 1.0; then come 2 bytes of length.
+    const START: &[u8] = b"\x93NUMPY\x01\x00";
+    const ALIGN: usize = 64;
+    // A tuple of one has a comma.
+    let dims = match shape {
+        [one] => format!("{one},"),
+        dims => dims.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let mut dict = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dims}), }}");
+    let start = START.len() + 2;
+    let end = (start + dict.len() + 1).next_multiple_of(ALIGN);
+    let spaces = end - start - dict.len() - 1;
+    dict.push_str(&" ".repeat(spaces));
+    dict.push('\n');
+    // NumPy knows no more than 64 dimensions, which take less.
+    let len = u16::try_from(dict.len()).unwrap_or(u16::MAX);
+    [START, &len.to_le_bytes(), dict.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::header;
+
+    #[test]
+    fn headers_are_numpys() {
+        // What `np.save` writes.
+        let mut scalar =
+            b"\x93NUMPY\x01\x00v\x00{'descr': '<i8', 'fortran_order': False, 'shape': (), }".to_vec();
+        scalar.resize(127, b' ');
+        scalar.push(b'\n');
+        assert_eq!(header("<i8", &[]), scalar);
+        assert!(
+            header("<f4", &[3]).starts_with(
+                b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"
+            )
+        );
+        assert!(header("|u1", &[3, 2]).starts_with(
+            b"\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (3, 2), }"
+        ));
+        for rank in 0..40 {
+            assert_eq!(header("<i8", &vec![1_000_000; rank]).len() % 64, 0);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! A batch as one line of JSON, exact to the bit.
+//!
+//! ```text
+//! {"status":"ok","outputs":{NAME:O,..}}                                    Examples
+//! {"status":"ok","context":{NAME:O,..},"sequence":{..},"lengths":{..}}     SequenceExamples; no lengths of a single one
+//!
+//! O  {"kind":"dense","dtype":D,"shape":[..],"data":[..]}
+//!    {"kind":"sparse","indices":A,"values":A,"dense_shape":A}
+//!    {"kind":"ragged","values":A,"row_splits":[A,..]}                      outermost first
+//! A  {"dtype":D,"shape":[..],"data":[..]}
+//! ```
+//!
+//! `data` is flat and row-major. Integers are exact (read them as 64 bits, not as doubles), a float is the 8 hex digits of its bits
+//! (`"3f800000"` is 1.0), a byte string is the hex of its bytes.
+
+use std::fmt::{self, Display, Formatter};
+use std::io::{self, Write};
+use tfseek::batch::{Batch, Column, RowSplits, Values};
+
+pub(crate) fn print(out: &mut impl Write, batch: &Batch, sequence: bool, single: bool) -> io::Result<()> {
+    out.write_all(b"{\"status\":\"ok\"")?;
+    let first = if sequence { "context" } else { "outputs" };
+    part(out, first, batch.columns(), column)?;
+    if sequence {
+        part(out, "sequence", batch.feature_lists(), column)?;
+        if !single {
+            let lengths = batch.feature_lists().filter_map(|(name, _)| Some((name, batch.lengths(name)?)));
+            part(out, "lengths", lengths, |out, lengths| {
+                write!(out, "{{\"kind\":\"dense\",{}}}", int64(&[lengths.len()], lengths))
+            })?;
+        }
+    }
+    out.write_all(b"}\n")
+}
+
+fn part<'a, W: Write, T>(
+    out: &mut W,
+    name: &str,
+    columns: impl Iterator<Item = (&'a str, T)>,
+    one: impl Fn(&mut W, T) -> io::Result<()>,
+) -> io::Result<()> {
+    write!(out, ",\"{name}\":{{")?;
+    for (k, (name, column)) in columns.enumerate() {
+        if k > 0 {
+            out.write_all(b",")?;
+        }
+        serde_json::to_writer(&mut *out, name).map_err(io::Error::from)?;
+        out.write_all(b":")?;
+        one(out, column)?;
+    }
+    out.write_all(b"}")
+}
+
+fn column(out: &mut impl Write, column: &Column) -> io::Result<()> {
+    match column {
+        Column::Dense(dense) => {
+            write!(out, "{{\"kind\":\"dense\",{}}}", Array(&dense.shape, &dense.values))
+        }
+        Column::Sparse(sparse) => {
+            let rank = sparse.dense_shape.len();
+            write!(
+                out,
+                "{{\"kind\":\"sparse\",\"indices\":{{{}}},\"values\":{{{}}},\"dense_shape\":{{{}}}}}",
+                int64(&[sparse.values.len(), rank], &sparse.indices),
+                Array(&[sparse.values.len()], &sparse.values),
+                int64(&[rank], &sparse.dense_shape)
+            )
+        }
+        Column::Ragged(ragged) => {
+            write!(
+                out,
+                "{{\"kind\":\"ragged\",\"values\":{{{}}},\"row_splits\":[",
+                Array(&ragged.shape, &ragged.values)
+            )?;
+            for (k, splits) in ragged.row_splits.iter().enumerate() {
+                let comma = if k == 0 { "" } else { "," };
+                match splits {
+                    RowSplits::Int32(splits) => {
+                        write!(out, "{comma}{{{}}}", Integers("int32", &[splits.len()], splits))?;
+                    }
+                    RowSplits::Int64(splits) => {
+                        write!(out, "{comma}{{{}}}", int64(&[splits.len()], splits))?;
+                    }
+                }
+            }
+            out.write_all(b"]}")
+        }
+    }
+}
+
+/// The three fields of an array.
+struct Array<'a>(&'a [usize], &'a Values);
+
+impl Display for Array<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Array(shape, values) = *self;
+        let quoted = |f: &mut Formatter<'_>, k: usize| f.write_str(if k == 0 { "\"" } else { ",\"" });
+        match values {
+            Values::Int64(values) => return int64(shape, values).fmt(f),
+            Values::Float32(values) => {
+                head(f, "float32", shape)?;
+                for (k, value) in values.iter().enumerate() {
+                    quoted(f, k)?;
+                    write!(f, "{:08x}\"", value.to_bits())?;
+                }
+            }
+            Values::Bytes(values) => {
+                head(f, "string", shape)?;
+                for (k, value) in values.iter().enumerate() {
+                    quoted(f, k)?;
+                    value.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                    f.write_str("\"")?;
+                }
+            }
+        }
+        f.write_str("]")
+    }
+}
+
+/// The same of integers.
+struct Integers<'a, T>(&'static str, &'a [usize], &'a [T]);
+
+fn int64<'a, T>(shape: &'a [usize], values: &'a [T]) -> Integers<'a, T> {
+    Integers("int64", shape, values)
+}
+
+impl<T: Display> Display for Integers<'_, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Integers(dtype, shape, values) = *self;
+        head(f, dtype, shape)?;
+        for (k, value) in values.iter().enumerate() {
+            if k > 0 {
+                f.write_str(",")?;
+            }
+            value.fmt(f)?;
+        }
+        f.write_str("]")
+    }
+}
+
+fn head(f: &mut Formatter<'_>, dtype: &str, shape: &[usize]) -> fmt::Result {
+    write!(f, "\"dtype\":\"{dtype}\",\"shape\":[")?;
+    for (k, dim) in shape.iter().enumerate() {
+        let comma = if k == 0 { "" } else { "," };
+        write!(f, "{comma}{dim}")?;
+    }
+    f.write_str("],\"data\":[")
+}

@@ -1,0 +1,149 @@
+//! `tfseek parse`: records to arrays, as a schema says.
+//!
+//! Batches go over the files as if they were one. What was printed before a record that cannot be parsed stays; a file
+//! of arrays appears when it is whole.
+
+use crate::args::{self, Global};
+use crate::console::Console;
+use crate::exit::{Failure, Outcome, USAGE};
+use crate::npz::Npz;
+use crate::output::arrays;
+use crate::progress;
+use crate::records::{self, STDIN, STDIN_NAME};
+use indicatif::ProgressBar;
+use std::path::{Path, PathBuf};
+use tfseek::batch::{Batch, BatchParser, Row};
+use tfseek::{At, Schema, Stream};
+
+pub(crate) fn run(args: &args::Parse, global: &Global, console: &mut Console) -> Outcome {
+    let paths = records::resolve(&args.paths)?;
+    let schema = schema(&args.schema)?;
+    let mut sink = match &args.out {
+        Some(out) if out.exists() && !args.force => {
+            return Err(Failure::usage(format!("{}: is there already (--force replaces it)", out.display())));
+        }
+        Some(out) => Sink::Npz(Box::new(Npz::create(out)?)),
+        None => Sink::Stdout(console),
+    };
+    let bar = progress::over(global, "parsing", progress::bytes_of(&paths));
+    let outcome = batches(args, &paths, &schema, &mut sink, &bar);
+    bar.finish_and_clear();
+    match (outcome?, sink) {
+        (_, Sink::Stdout(_)) => Ok(()),
+        ((records, batches), Sink::Npz(npz)) => {
+            let out = npz.finish()?;
+            console.note(format_args!("{}: {records} records in {batches} batches", out.display()));
+            Ok(())
+        }
+    }
+}
+
+fn schema(path: &Path) -> Outcome<Schema> {
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::io(path, e))?;
+    // What is wrong in it is no problem of the data.
+    Schema::from_json(&text).map_err(|e| Failure::Message(USAGE, e.in_file(path).to_string()))
+}
+
+/// Where batches go.
+enum Sink<'a> {
+    Stdout(&'a mut Console),
+    Npz(Box<Npz>),
+}
+
+impl Sink<'_> {
+    fn put(&mut self, k: u64, batch: &Batch, sequence: bool, single: bool) -> Outcome {
+        match self {
+            Sink::Npz(npz) => npz.batch(k, batch, sequence),
+            Sink::Stdout(console) => {
+                arrays::print(console.out(), batch, sequence, single).map_err(Failure::Stdout)?;
+                console.settle()
+            }
+        }
+    }
+}
+
+/// A record that waits for its batch to be full.
+#[derive(Default)]
+struct Waiting {
+    payload: Vec<u8>,
+    path: PathBuf,
+    i: u64,
+    offset: u64,
+}
+
+impl Row for Waiting {
+    fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    fn at(&self) -> At<'_> {
+        At::new(&self.path, self.i, self.offset)
+    }
+}
+
+/// Parses all; gives how many records and batches there were.
+fn batches(
+    args: &args::Parse,
+    paths: &[PathBuf],
+    schema: &Schema,
+    sink: &mut Sink<'_>,
+    bar: &ProgressBar,
+) -> Outcome<(u64, u64)> {
+    let parser = BatchParser::new(schema);
+    let size = if args.single { 1 } else { args.batch_size.get() };
+    // The memory of a batch's rows is that of the next one's.
+    let mut rows: Vec<Waiting> = Vec::new();
+    let mut waiting = 0;
+    let (mut seen, mut taken, mut done) = (0u64, 0u64, 0u64);
+    let most = args.n.unwrap_or(u64::MAX);
+    let mut flush = |rows: &[Waiting]| -> Outcome {
+        let batch = match (args.single, rows) {
+            (_, []) => return Ok(()),
+            (true, [row]) => parser.parse_single(row)?,
+            _ => parser.parse(rows)?,
+        };
+        sink.put(done, &batch, schema.is_sequence(), args.single)?;
+        done += 1;
+        Ok(())
+    };
+    for path in paths {
+        if taken >= most {
+            break;
+        }
+        let mut stream = open(path)?;
+        while taken < most
+            && let Some(record) = stream.next()?
+        {
+            seen += 1;
+            if seen <= args.skip {
+                continue;
+            }
+            if waiting == rows.len() {
+                rows.push(Waiting::default());
+            }
+            if let Some(row) = rows.get_mut(waiting) {
+                let at = record.at();
+                row.payload.clear();
+                row.payload.extend_from_slice(record.payload());
+                row.path = records::name(path);
+                (row.i, row.offset) = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
+            }
+            waiting += 1;
+            taken += 1;
+            if waiting == size {
+                flush(&rows)?;
+                waiting = 0;
+            }
+        }
+        bar.inc(progress::bytes_of(std::slice::from_ref(path)));
+    }
+    flush(rows.get(..waiting).unwrap_or_default())?;
+    Ok((taken, done))
+}
+
+fn open(path: &Path) -> tfseek::Result<Stream> {
+    match path == Path::new(STDIN) {
+        true => Stream::new(std::io::stdin(), STDIN_NAME),
+        false => Stream::open(path),
+    }
+}

@@ -1,0 +1,323 @@
+//! `schema` and `parse`: what is inferred, what is printed, and what is in the archive.
+
+mod common;
+
+use common::*;
+use std::fs;
+use tfseek::{DType, ExampleBuilder, FeatureBuf, FeatureSpec, Schema, SequenceExampleBuilder};
+
+/// Records whose feature `words` has `i` values, and of which the fourth has no `weight`.
+fn rows(range: std::ops::Range<i64>) -> Vec<Vec<u8>> {
+    range
+        .map(|i| {
+            let mut row = ExampleBuilder::new();
+            row.int64("label", [i]).float("emb", [0.5f32, i as f32]).bytes("words", (0..i % 3).map(|_| "w"));
+            if i != 3 {
+                row.float("weight", [1.0f32]);
+            }
+            row.encode().unwrap()
+        })
+        .collect()
+}
+
+fn sequences() -> Vec<Vec<u8>> {
+    let frames = |steps: usize| vec![FeatureBuf::Float(vec![0.0, 1.0]); steps];
+    (0..3usize)
+        .map(|i| {
+            let mut row = SequenceExampleBuilder::new();
+            row.int64("id", [i as i64]).feature_list("frames", frames(i));
+            row.feature_list("words", (0..i).map(|k| FeatureBuf::Bytes(vec![b"w".to_vec(); k])));
+            row.encode().unwrap()
+        })
+        .collect()
+}
+
+#[test]
+fn a_table_for_people() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", rows(0..10));
+    dir.run(&["schema", "a.tfrecord"]).prints(
+        "Example, 10 records seen
+  feature  kind   values  in       schema
+  emb      float  2       all      fixed [2]
+  label    int64  1       all      fixed []
+  weight   float  1       9 of 10  varlen
+  words    bytes  0..2    all      varlen
+",
+    );
+    dir.shard("s.tfrecord.gz", sequences());
+    dir.run(&["schema", "s.tfrecord.gz"]).prints(
+        "SequenceExample, 3 records seen
+  context  kind   values  in   schema
+  id       int64  1       all  fixed []
+  feature list  kind   steps x values  in   schema
+  frames        float  0..2 x 2        all  fixed_sequence [2]
+  words         bytes  0..2 x 0..1     all  varlen
+",
+    );
+}
+
+#[test]
+fn as_json_and_as_code() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", rows(0..10));
+    let json = dir.run(&["schema", "--json", "a.tfrecord"]);
+    let schema = Schema::from_json(&json.out).unwrap();
+    assert_eq!(schema.features()["emb"], FeatureSpec::fixed_len(&[2], DType::Float32));
+    json.prints(&schema.to_json());
+    dir.run(&["schema", "--tf", "a.tfrecord"]).prints(&schema.to_python());
+    dir.run(&["schema", "--rust", "a.tfrecord"]).prints(&schema.to_rust());
+    dir.run(&["schema", "--tf", "--rust", "a.tfrecord"]).fails(2, &["--rust"]);
+    // Read as SequenceExamples, the records have a context.
+    let json = dir.run(&["schema", "--json", "--kind", "sequence", "a.tfrecord"]);
+    assert!(Schema::from_json(&json.out).unwrap().is_sequence());
+    dir.run(&["schema", "--kind", "raw", "a.tfrecord"]).fails(2, &["no features"]);
+}
+
+#[test]
+fn samples_are_spread() {
+    let dir = Folder::new();
+    for s in 0..4 {
+        dir.shard(&format!("x-{s}.tfrecord"), rows(s * 10..s * 10 + if s == 1 { 1 } else { 10 }));
+    }
+    let first = |args: &[&str]| {
+        let ran = dir.run(&[&["schema", "x-*"], args].concat());
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+        ran.out.lines().next().unwrap().to_owned()
+    };
+    // Of the second file there is but one, so the third gives more.
+    assert_eq!(first(&["-n", "8"]), "Example, 8 records seen");
+    assert_eq!(first(&["-n", "1"]), "Example, 1 record seen");
+    assert_eq!(first(&["--all"]), "Example, 31 records seen");
+    dir.run(&["schema", "x-*", "-n", "0"]).fails(2, &["0"]);
+    dir.run(&["schema", "x-*", "-n", "3", "--all"]).fails(2, &["--all"]);
+    let bytes = fs::read(dir.path("x-0.tfrecord")).unwrap();
+    assert!(dir.run_on(&bytes, &["schema", "-"]).out.starts_with("Example, 10 records seen\n"));
+}
+
+#[test]
+fn what_stands_in_the_way() {
+    let dir = Folder::new();
+    let mut mixed = labels(0..3);
+    mixed.push(ExampleBuilder::new().float("label", [1.0f32]).int64("other", [1]).encode().unwrap());
+    dir.shard("mixed.tfrecord", mixed);
+    let ran = dir.run(&["schema", "mixed.tfrecord"]);
+    assert_eq!(ran.code, 0);
+    assert!(ran.out.contains("label    float, int64  1       all     left out\n"), "{}", ran.out);
+    assert!(
+        ran.err.contains("left out: feature \"label\": ") && ran.err.contains("int64 in 3 records"),
+        "{}",
+        ran.err
+    );
+    let json = dir.run(&["schema", "-q", "--json", "mixed.tfrecord"]);
+    assert_eq!(json.err, "");
+    assert_eq!(Schema::from_json(&json.out).unwrap().features().keys().collect::<Vec<_>>(), ["other"]);
+
+    // Examples first, and SequenceExamples behind them.
+    dir.shard("y-0.tfrecord", rows(0..3));
+    dir.shard("y-1.tfrecord", sequences());
+    assert!(dir.run(&["schema", "y-*"]).out.starts_with("SequenceExample, 6 records seen\n"));
+
+    dir.shard("text.tfrecord", ["plain text"]);
+    dir.run(&["schema", "text.tfrecord"]).fails(1, &["text.tfrecord: ", "neither"]);
+    dir.shard("none.tfrecord", [""; 0]);
+    dir.run(&["schema", "none.tfrecord"]).fails(1, &["no records"]);
+
+    // What was read before the damage is seen.
+    let path = dir.shard("z-0.tfrecord", labels(0..100));
+    damage(&path, 34 * 50);
+    dir.shard("z-1.tfrecord", labels(0..1));
+    let ran = dir.run(&["schema", "--all", "z-*"]);
+    assert!(ran.code == 1 && ran.out.starts_with("Example, 51 records seen\n"), "{}", ran.out);
+    assert!(ran.err.contains("z-0.tfrecord: record 50 at byte 1700"), "{}", ran.err);
+    let mut payloads = labels(0..20);
+    payloads[17] = b"\x0a\x05\x0a\x03".to_vec();
+    dir.shard("b.tfrecord", payloads);
+    let ran = dir.run(&["schema", "b.tfrecord"]);
+    assert!(ran.code == 1 && ran.err.contains("b.tfrecord: record 17 at byte "), "{}", ran.err);
+}
+
+/// A schema in the folder, as JSON.
+fn schema(dir: &Folder, features: &str) {
+    fs::write(dir.path("s.json"), format!("{{\"features\": {{{features}}}}}")).unwrap();
+}
+
+#[test]
+fn batches_as_json() {
+    let dir = Folder::new();
+    dir.shard("x-0.tfrecord", rows(0..2));
+    dir.shard("x-1.tfrecord", rows(2..4));
+    schema(
+        &dir,
+        r#""label": {"type": "fixed", "dtype": "int64", "shape": []},
+           "emb": {"type": "fixed", "dtype": "float32", "shape": [2]},
+           "words": {"type": "varlen", "dtype": "string"},
+           "r": {"type": "ragged", "dtype": "string", "value_key": "absent"}"#,
+    );
+    dir.run(&["parse", "x-*", "-s", "s.json", "-b", "3"]).prints(concat!(
+        r#"{"status":"ok","outputs":{"#,
+        r#""emb":{"kind":"dense","dtype":"float32","shape":[3,2],"data":["3f000000","00000000","3f000000","3f800000","3f000000","40000000"]},"#,
+        r#""label":{"kind":"dense","dtype":"int64","shape":[3],"data":[0,1,2]},"#,
+        r#""r":{"kind":"ragged","values":{"dtype":"string","shape":[0],"data":[]},"row_splits":[{"dtype":"int32","shape":[4],"data":[0,0,0,0]}]},"#,
+        r#""words":{"kind":"sparse","indices":{"dtype":"int64","shape":[3,2],"data":[1,0,2,0,2,1]},"values":{"dtype":"string","shape":[3],"data":["77","77","77"]},"dense_shape":{"dtype":"int64","shape":[2],"data":[3,2]}}}}"#,
+        "\n",
+        r#"{"status":"ok","outputs":{"#,
+        r#""emb":{"kind":"dense","dtype":"float32","shape":[1,2],"data":["3f000000","40400000"]},"#,
+        r#""label":{"kind":"dense","dtype":"int64","shape":[1],"data":[3]},"#,
+        r#""r":{"kind":"ragged","values":{"dtype":"string","shape":[0],"data":[]},"row_splits":[{"dtype":"int32","shape":[2],"data":[0,0]}]},"#,
+        r#""words":{"kind":"sparse","indices":{"dtype":"int64","shape":[0,2],"data":[]},"values":{"dtype":"string","shape":[0],"data":[]},"dense_shape":{"dtype":"int64","shape":[2],"data":[1,0]}}}}"#,
+        "\n",
+    ));
+    schema(&dir, r#""label": {"type": "fixed", "dtype": "int64", "shape": []}"#);
+    let labels = |args: &[&str]| {
+        let ran = dir.run(&[&["parse", "x-*", "-s", "s.json"], args].concat());
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+        let label = |line: &str| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["outputs"]["label"]["data"].to_string()
+        };
+        ran.out.lines().map(label).collect::<Vec<_>>()
+    };
+    // Records are counted over all files.
+    assert_eq!(labels(&["-b", "2", "--skip", "1"]), ["[1,2]", "[3]"]);
+    assert_eq!(labels(&["--skip", "1", "-n", "2"]), ["[1,2]"]);
+    assert_eq!(labels(&["--single", "-n", "2"]), ["[0]", "[1]"]);
+    assert!(labels(&["-n", "0"]).is_empty());
+    dir.run(&["parse", "x-*", "-s", "s.json", "-n", "1", "--single"]).prints(concat!(
+        r#"{"status":"ok","outputs":{"label":{"kind":"dense","dtype":"int64","shape":[],"data":[0]}}}"#,
+        "\n"
+    ));
+    let bytes = fs::read(dir.path("x-0.tfrecord")).unwrap();
+    assert_eq!(dir.run_on(&bytes, &["parse", "-", "-s", "s.json"]).out.lines().count(), 1);
+}
+
+#[test]
+fn sequences_as_json() {
+    let dir = Folder::new();
+    dir.shard("s.tfrecord", sequences());
+    fs::write(
+        dir.path("s.json"),
+        r#"{"context": {"id": {"type": "fixed", "dtype": "int64", "shape": []}},
+            "sequence": {"frames": {"type": "fixed_sequence", "dtype": "float32", "shape": [2]}}}"#,
+    )
+    .unwrap();
+    dir.run(&["parse", "s.tfrecord", "-s", "s.json", "-n", "2"]).prints(concat!(
+        r#"{"status":"ok","context":{"id":{"kind":"dense","dtype":"int64","shape":[2],"data":[0,1]}},"#,
+        r#""sequence":{"frames":{"kind":"dense","dtype":"float32","shape":[2,1,2],"data":["00000000","00000000","00000000","3f800000"]}},"#,
+        r#""lengths":{"frames":{"kind":"dense","dtype":"int64","shape":[2],"data":[0,1]}}}"#,
+        "\n",
+    ));
+    dir.run(&["parse", "s.tfrecord", "-s", "s.json", "--skip", "1", "-n", "1", "--single"]).prints(concat!(
+        r#"{"status":"ok","context":{"id":{"kind":"dense","dtype":"int64","shape":[],"data":[1]}},"#,
+        r#""sequence":{"frames":{"kind":"dense","dtype":"float32","shape":[1,2],"data":["00000000","3f800000"]}}}"#,
+        "\n",
+    ));
+}
+
+#[test]
+fn what_cannot_be_parsed() {
+    let dir = Folder::new();
+    dir.shard("x-0.tfrecord", rows(0..2));
+    dir.shard("x-1.tfrecord", rows(2..6));
+    schema(&dir, r#""weight": {"type": "fixed", "dtype": "float32", "shape": []}"#);
+    // The batches before it are printed.
+    let ran = dir.run(&["parse", "x-*", "-s", "s.json", "-b", "3"]);
+    assert_eq!((ran.code, ran.out.lines().count()), (1, 1));
+    for words in ["x-1.tfrecord: record 1 at byte ", "row 0 of the batch", "feature \"weight\""] {
+        assert!(ran.err.contains(words), "no {words:?} in {:?}", ran.err);
+    }
+    // Of an archive there is nothing.
+    dir.run(&["parse", "x-*", "-s", "s.json", "-b", "3", "-o", "out.npz"]).fails(1, &["weight"]);
+    assert!(!dir.path("out.npz").exists());
+    let left = fs::read_dir(dir.path(""))
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(".tmp-"));
+    assert_eq!(left.count(), 0);
+
+    schema(&dir, r#""weight": {"type": "fixed", "dtype": "int32", "shape": []}"#);
+    dir.run(&["parse", "x-*", "-s", "s.json"]).fails(2, &["s.json: feature \"weight\": ", "int32"]);
+    dir.run(&["parse", "x-*", "-s", "missing.json"]).fails(3, &["missing.json"]);
+    dir.run(&["parse", "x-*"]).fails(2, &["--schema"]);
+    dir.run(&["parse", "x-*", "-s", "s.json", "-b", "0"]).fails(2, &["0"]);
+    dir.run(&["parse", "x-*", "-s", "s.json", "-b", "2", "--single"]).fails(2, &["--single"]);
+    schema(&dir, r#""label": {"type": "fixed", "dtype": "int64", "shape": []}"#);
+    let path = dir.path("x-1.tfrecord");
+    let len = fs::metadata(&path).unwrap().len() as usize;
+    damage(&path, len - 1);
+    dir.run(&["parse", "x-*", "-s", "s.json"]).fails(1, &["x-1.tfrecord: record 3 at byte", "crc32c"]);
+}
+
+/// The members of a stored archive and their bytes.
+fn members(path: &std::path::Path) -> Vec<(String, Vec<u8>)> {
+    let mut zip = zip::ZipArchive::new(fs::File::open(path).unwrap()).unwrap();
+    (0..zip.len())
+        .map(|k| {
+            let mut member = zip.by_index(k).unwrap();
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut member, &mut bytes).unwrap();
+            (member.name().unwrap().into_owned(), bytes)
+        })
+        .collect()
+}
+
+#[test]
+fn archives() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", rows(0..3));
+    schema(
+        &dir,
+        r#""label": {"type": "fixed", "dtype": "int64", "shape": []},
+           "words": {"type": "varlen", "dtype": "string"},
+           "r/größe": {"type": "ragged", "dtype": "float32", "value_key": "emb"}"#,
+    );
+    let args = ["parse", "a.tfrecord", "-s", "s.json", "-b", "2", "-o", "out.npz"];
+    let ran = dir.run(&args);
+    assert_eq!((ran.code, ran.err.as_str()), (0, "out.npz: 3 records in 2 batches\n"), "{}", ran.out);
+    let found = members(&dir.path("out.npz"));
+    let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        &names[..9],
+        [
+            "b0::label.npy",
+            "b0::r/größe::values.npy",
+            "b0::r/größe::row_splits0.npy",
+            "b0::words::indices.npy",
+            "b0::words::values::data.npy",
+            "b0::words::values::offsets.npy",
+            "b0::words::values::shape.npy",
+            "b0::words::dense_shape.npy",
+            "b1::label.npy",
+        ]
+    );
+    assert_eq!(names.len(), 16);
+    let array = |k: usize, shape: &str, data: &[u8]| {
+        let (name, bytes) = &found[k];
+        let header = String::from_utf8_lossy(&bytes[10..128]);
+        assert!(header.contains(&format!("'shape': ({shape})")), "{name}: {header}");
+        assert_eq!(&bytes[128..], data, "{name}");
+    };
+    array(0, "2,", &[0i64, 1].map(i64::to_le_bytes).concat());
+    array(1, "4,", &[0.5f32, 0.0, 0.5, 1.0].map(f32::to_le_bytes).concat());
+    array(2, "3,", &[0i32, 2, 4].map(i32::to_le_bytes).concat());
+    array(3, "1, 2", &[1i64, 0].map(i64::to_le_bytes).concat());
+    array(4, "1,", b"w");
+    array(5, "2,", &[0i64, 1].map(i64::to_le_bytes).concat());
+    array(7, "2,", &[2i64, 1].map(i64::to_le_bytes).concat());
+    array(8, "1,", &2i64.to_le_bytes());
+
+    dir.run(&args).fails(2, &["out.npz", "--force"]);
+    assert_eq!(dir.run(&[&args[..], &["--force", "-q"]].concat()).err, "");
+    dir.run(&["parse", "a.tfrecord", "-s", "s.json", "-o", "no/folder.npz"]).fails(3, &["no/folder.npz"]);
+}
+
+/// What one verb prints the other takes, and all records fit.
+#[test]
+fn an_inferred_schema_parses_what_it_was_inferred_from() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", rows(0..50));
+    dir.shard("b.tfrecord", sequences());
+    for file in ["a.tfrecord", "b.tfrecord"] {
+        fs::write(dir.path("s.json"), dir.run(&["schema", "--all", "--json", file]).out).unwrap();
+        let ran = dir.run(&["parse", file, "-s", "s.json", "-b", "7"]);
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    }
+}

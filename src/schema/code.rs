@@ -1,0 +1,284 @@
+//! Schemas as code to paste: TensorFlow's Python, and this crate's Rust.
+
+use super::literal::{Shown, decimal, list, nested};
+use super::{DType, FeatureSpec, Partition, Schema, SplitsDType};
+use crate::example::FeatureBuf;
+use std::collections::BTreeMap;
+use std::fmt::{self, Formatter, Write};
+
+impl Schema {
+    /// Python code that describes the same features to TensorFlow: `feature_description` for `tf.io.parse_example`, or
+    /// `context_features` and `sequence_features` for `tf.io.parse_sequence_example`.
+    ///
+    /// ```
+    /// use tfseek::{DType, FeatureSpec, Schema};
+    /// let label = FeatureSpec::fixed_len(&[], DType::Int64).with_default([-1]);
+    /// let schema = Schema::example().feature("label", label).build()?;
+    /// assert!(schema.to_python().contains("'label': tf.io.FixedLenFeature([], tf.int64, default_value=-1),"));
+    /// # Ok::<(), tfseek::Error>(())
+    /// ```
+    pub fn to_python(&self) -> String {
+        let mut body = String::new();
+        let mut dict = |name: &str, specs: &BTreeMap<String, FeatureSpec>| {
+            // A String takes all that is written to it.
+            let _ = writeln!(body, "\n{name} = {{");
+            for (key, spec) in specs {
+                let spec = Shown(|f: &mut Formatter<'_>| python(f, spec));
+                let _ = writeln!(body, "    {}: {spec},", PyText(key));
+            }
+            body.push_str("}\n");
+        };
+        match self.sequence {
+            false => dict("feature_description", &self.features),
+            true => {
+                dict("context_features", &self.features);
+                dict("sequence_features", &self.feature_lists);
+            }
+        }
+        // Only for floats that have no other name; a key that holds this text has one import too many.
+        let numpy = if body.contains("np.uint32(") { "import numpy as np\n" } else { "" };
+        format!("{numpy}import tensorflow as tf\n{body}")
+    }
+
+    /// Rust code that builds the schema: a function.
+    ///
+    /// ```
+    /// use tfseek::{DType, FeatureSpec, Schema};
+    /// let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64)).build()?;
+    /// let code = schema.to_rust();
+    /// assert!(code.contains(r#".feature("label", FeatureSpec::fixed_len(&[], DType::Int64))"#));
+    /// # Ok::<(), tfseek::Error>(())
+    /// ```
+    pub fn to_rust(&self) -> String {
+        let start = if self.sequence { "sequence_example" } else { "example" };
+        let mut out = format!(
+            "use tfseek::schema::*;\n\nfn schema() -> tfseek::Result<Schema> {{\n    Schema::{start}()\n"
+        );
+        for (put, specs) in [("feature", &self.features), ("feature_list", &self.feature_lists)] {
+            for (key, spec) in specs {
+                let spec = Shown(|f: &mut Formatter<'_>| rust(f, spec));
+                let _ = writeln!(out, "        .{put}({key:?}, {spec})");
+            }
+        }
+        out.push_str("        .build()\n}\n");
+        out
+    }
+}
+
+fn python(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
+    let dtype = spec.dtype();
+    match spec {
+        FeatureSpec::FixedLen { shape, default, .. } => {
+            write!(f, "tf.io.FixedLenFeature({shape:?}, tf.{dtype}")?;
+            py_default(f, default.as_ref(), shape)?;
+        }
+        FeatureSpec::VarLen { .. } => write!(f, "tf.io.VarLenFeature(tf.{dtype}")?,
+        FeatureSpec::FixedLenSequence { shape, allow_missing, default, .. } => {
+            write!(f, "tf.io.FixedLenSequenceFeature({shape:?}, tf.{dtype}")?;
+            if *allow_missing {
+                f.write_str(", allow_missing=True")?;
+            }
+            py_default(f, default.as_ref(), &[])?;
+        }
+        FeatureSpec::Ragged { value_key, partitions, row_splits_dtype, validate, .. } => {
+            write!(f, "tf.io.RaggedFeature(tf.{dtype}")?;
+            if let Some(key) = value_key {
+                write!(f, ", value_key={}", PyText(key))?;
+            }
+            if !partitions.is_empty() {
+                f.write_str(", partitions=")?;
+                list(f, partitions, |partition, f| {
+                    write!(f, "tf.io.RaggedFeature.{}(", variant(partition))?;
+                    match partition {
+                        Partition::UniformRowLength(length) => write!(f, "{length})"),
+                        keyed => write!(f, "{})", PyText(keyed.key().unwrap_or_default())),
+                    }
+                })?;
+            }
+            if *row_splits_dtype != SplitsDType::default() {
+                write!(f, ", row_splits_dtype=tf.{}", row_splits_dtype.name())?;
+            }
+            if *validate {
+                f.write_str(", validate=True")?;
+            }
+        }
+        FeatureSpec::Sparse { index_keys, value_key, size, already_sorted, .. } => {
+            f.write_str("tf.io.SparseFeature(index_key=")?;
+            match index_keys.as_slice() {
+                [key] => write!(f, "{}", PyText(key))?,
+                keys => list(f, keys, |key, f| write!(f, "{}", PyText(key)))?,
+            }
+            write!(f, ", value_key={}, dtype=tf.{dtype}, size=", PyText(value_key))?;
+            match size.as_slice() {
+                [size] => write!(f, "{size}")?,
+                sizes => write!(f, "{sizes:?}")?,
+            }
+            if *already_sorted {
+                f.write_str(", already_sorted=True")?;
+            }
+        }
+    }
+    f.write_str(")")
+}
+
+fn py_default(f: &mut Formatter<'_>, default: Option<&FeatureBuf>, shape: &[usize]) -> fmt::Result {
+    let Some(default) = default else { return Ok(()) };
+    f.write_str(", default_value=")?;
+    match default {
+        // No schema has it.
+        FeatureBuf::None => f.write_str("None"),
+        FeatureBuf::Int64(values) => nested(f, values, shape, |v, f| write!(f, "{v}")),
+        FeatureBuf::Float(values) => nested(f, values, shape, |v, f| py_float(*v, f)),
+        FeatureBuf::Bytes(values) => nested(f, values, shape, |v, f| py_bytes(v, f)),
+    }
+}
+
+fn py_float(value: f32, f: &mut Formatter<'_>) -> fmt::Result {
+    /// The one that Python's `nan` is as a float32.
+    const NAN: u32 = 0x7fc0_0000;
+    match decimal(value) {
+        Some(decimal) => f.write_str(&decimal),
+        None if value.is_infinite() => write!(f, "float('{value}')"),
+        None if value.to_bits() == NAN => f.write_str("float('nan')"),
+        None => write!(f, "np.uint32({:#x}).view(np.float32)", value.to_bits()),
+    }
+}
+
+/// As `repr(bytes)` has it.
+fn py_bytes(value: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
+    // The other quotes if that saves escapes.
+    let quote = if value.contains(&b'\'') && !value.contains(&b'"') { '"' } else { '\'' };
+    write!(f, "b{quote}")?;
+    for &byte in value {
+        py_char(char::from(byte), quote, f)?;
+    }
+    f.write_char(quote)
+}
+
+/// A Python string.
+struct PyText<'a>(&'a str);
+
+impl fmt::Display for PyText<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let quote = if self.0.contains('\'') && !self.0.contains('"') { '"' } else { '\'' };
+        f.write_char(quote)?;
+        for c in self.0.chars() {
+            // Of what is no ASCII, letters and digits can be read; marks, spaces and directions cannot.
+            if !c.is_ascii() && c.is_alphanumeric() {
+                f.write_char(c)?;
+            } else {
+                py_char(c, quote, f)?;
+            }
+        }
+        f.write_char(quote)
+    }
+}
+
+/// One character, or byte, in ASCII.
+fn py_char(c: char, quote: char, f: &mut Formatter<'_>) -> fmt::Result {
+    match (c, u32::from(c)) {
+        ('\t', _) => f.write_str("\\t"),
+        ('\n', _) => f.write_str("\\n"),
+        ('\r', _) => f.write_str("\\r"),
+        ('\\', _) => f.write_str("\\\\"),
+        _ if c == quote => write!(f, "\\{c}"),
+        (_, 0x20..=0x7e) => f.write_char(c),
+        (_, code @ ..=0xff) => write!(f, "\\x{code:02x}"),
+        (_, code @ ..=0xffff) => write!(f, "\\u{code:04x}"),
+        (_, code) => write!(f, "\\U{code:08x}"),
+    }
+}
+
+fn rust(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
+    let dtype = rust_dtype(spec.dtype());
+    match spec {
+        FeatureSpec::FixedLen { shape, default, .. } => {
+            write!(f, "FeatureSpec::fixed_len(&{shape:?}, {dtype})")?;
+            rust_default(f, default.as_ref())
+        }
+        FeatureSpec::VarLen { .. } => write!(f, "FeatureSpec::var_len({dtype})"),
+        FeatureSpec::FixedLenSequence { shape, allow_missing: true, default, .. } => {
+            write!(f, "FeatureSpec::fixed_len_sequence(&{shape:?}, {dtype})")?;
+            rust_default(f, default.as_ref())
+        }
+        // Only in feature lists, which have no defaults.
+        FeatureSpec::FixedLenSequence { shape, .. } => {
+            write!(
+                f,
+                "FeatureSpec::FixedLenSequence {{ shape: vec!{shape:?}, dtype: {dtype}, allow_missing: false, default: None }}"
+            )
+        }
+        FeatureSpec::Ragged { .. } if *spec == FeatureSpec::ragged(spec.dtype()) => {
+            write!(f, "FeatureSpec::ragged({dtype})")
+        }
+        FeatureSpec::Ragged { value_key, partitions, row_splits_dtype, validate, .. } => {
+            let key = Shown(|f: &mut Formatter<'_>| match value_key {
+                Some(key) => write!(f, "Some({key:?}.into())"),
+                None => f.write_str("None"),
+            });
+            write!(f, "FeatureSpec::Ragged {{ dtype: {dtype}, value_key: {key}, partitions: vec!")?;
+            list(f, partitions, |partition, f| {
+                write!(f, "Partition::{}(", variant(partition))?;
+                match partition {
+                    Partition::UniformRowLength(length) => write!(f, "{length})"),
+                    keyed => write!(f, "{:?}.into())", keyed.key().unwrap_or_default()),
+                }
+            })?;
+            let splits = match row_splits_dtype {
+                SplitsDType::Int32 => "SplitsDType::Int32",
+                SplitsDType::Int64 => "SplitsDType::Int64",
+            };
+            write!(f, ", row_splits_dtype: {splits}, validate: {validate} }}")
+        }
+        FeatureSpec::Sparse { index_keys, value_key, size, already_sorted: false, .. } => {
+            write!(f, "FeatureSpec::sparse(&{index_keys:?}, {value_key:?}, {dtype}, &{size:?})")
+        }
+        FeatureSpec::Sparse { index_keys, value_key, size, .. } => {
+            f.write_str("FeatureSpec::Sparse { index_keys: vec!")?;
+            list(f, index_keys, |key, f| write!(f, "{key:?}.into()"))?;
+            write!(
+                f,
+                ", value_key: {value_key:?}.into(), dtype: {dtype}, size: vec!{size:?}, already_sorted: true }}"
+            )
+        }
+    }
+}
+
+fn rust_dtype(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Float32 => "DType::Float32",
+        DType::Int64 => "DType::Int64",
+        DType::Bytes => "DType::Bytes",
+    }
+}
+
+fn rust_default(f: &mut Formatter<'_>, default: Option<&FeatureBuf>) -> fmt::Result {
+    let Some(default) = default else { return Ok(()) };
+    f.write_str(".with_default(")?;
+    match default {
+        // No schema has it.
+        FeatureBuf::None => f.write_str("tfseek::FeatureBuf::None")?,
+        FeatureBuf::Int64(values) => list(f, values, |v, f| write!(f, "{v}i64"))?,
+        FeatureBuf::Float(values) => list(f, values, |v, f| match v.is_finite() {
+            true => write!(f, "{v:?}f32"),
+            false => write!(f, "f32::from_bits({:#x})", v.to_bits()),
+        })?,
+        FeatureBuf::Bytes(values) => {
+            f.write_str("vec!")?;
+            list(f, values, |v, f| write!(f, "b\"{}\".to_vec()", v.escape_ascii()))?;
+        }
+    }
+    f.write_str(")")
+}
+
+/// The name that a partition has in both languages.
+fn variant(partition: &Partition) -> &'static str {
+    match partition {
+        Partition::RowSplits(_) => "RowSplits",
+        Partition::RowLengths(_) => "RowLengths",
+        Partition::RowStarts(_) => "RowStarts",
+        Partition::RowLimits(_) => "RowLimits",
+        Partition::ValueRowIds(_) => "ValueRowIds",
+        Partition::UniformRowLength(_) => "UniformRowLength",
+    }
+}

@@ -1,0 +1,306 @@
+//! A schema proposed from records: what each feature was found to be, and the strictest spec that takes all of it.
+
+use super::{DType, FeatureSpec, Schema};
+use crate::error::{Error, ErrorKind, Result};
+use crate::example::{Example, Feature, FeatureList, Kind, MessageKind, SequenceExample};
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+/// What features were found in the records it was shown. Memory grows with the number of different keys, which is limited, and
+/// not with the number of records.
+///
+/// ```
+/// use tfseek::schema::{FeatureSpec, Inference};
+/// use tfseek::{DType, ExampleBuilder};
+/// let mut seen = Inference::example();
+/// for i in 0..10i64 {
+///     seen.add(&ExampleBuilder::new().int64("label", [i]).int64("tokens", 0..i).encode()?)?;
+/// }
+/// let tokens = seen.features().find(|found| found.name() == "tokens").unwrap();
+/// assert_eq!(tokens.counts(), Some(0..=9));
+///
+/// let schema = seen.schema()?;
+/// assert_eq!(schema.features()["label"], FeatureSpec::fixed_len(&[], DType::Int64));
+/// assert_eq!(schema.features()["tokens"], FeatureSpec::var_len(DType::Int64));
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Inference {
+    sequence: bool,
+    records: u64,
+    features: BTreeMap<String, Seen>,
+    feature_lists: BTreeMap<String, Seen>,
+    key_bytes: usize,
+}
+
+/// What was seen under one key.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// Records that have it.
+    records: u64,
+    /// Features of each kind: one of a record, or one of each step.
+    kinds: BTreeMap<Kind, u64>,
+    /// Fewest and most values of a feature with a kind.
+    counts: Option<(usize, usize)>,
+    /// Steps without a kind.
+    kindless: u64,
+    /// Fewest and most steps.
+    steps: Option<(usize, usize)>,
+}
+
+impl Seen {
+    fn feature(&mut self, feature: Feature<'_>) {
+        match feature.kind() {
+            Some(kind) => {
+                *self.kinds.entry(kind).or_default() += 1;
+                widen(&mut self.counts, feature.len());
+            }
+            None => self.kindless += 1,
+        }
+    }
+}
+
+fn widen(range: &mut Option<(usize, usize)>, value: usize) {
+    let (min, max) = range.unwrap_or((value, value));
+    *range = Some((min.min(value), max.max(value)));
+}
+
+impl Inference {
+    /// Different keys that are taken. A file that has more uses keys as data, and no schema describes it.
+    pub const MAX_KEYS: usize = 100_000;
+
+    /// Bytes of all those keys.
+    const MAX_KEY_BYTES: usize = 64 << 20;
+
+    /// Of Examples.
+    pub fn example() -> Inference {
+        Inference::new(false)
+    }
+
+    /// Of SequenceExamples.
+    pub fn sequence_example() -> Inference {
+        Inference::new(true)
+    }
+
+    fn new(sequence: bool) -> Inference {
+        let (features, feature_lists) = Default::default();
+        Inference { sequence, records: 0, features, feature_lists, key_bytes: 0 }
+    }
+
+    /// Takes note of one record.
+    ///
+    /// # Errors
+    /// All that [`Example::validate`] or [`SequenceExample::validate`] finds; the record is then not counted. And
+    /// [`ErrorKind::Unsupported`] for too many different keys, which is the end.
+    pub fn add(&mut self, payload: &[u8]) -> Result<()> {
+        let features = Example::new(payload).features()?;
+        let lists: BTreeMap<&str, FeatureList<'_>> = match self.sequence {
+            true => SequenceExample::new(payload).feature_lists().collect::<Result<_>>()?,
+            false => BTreeMap::new(),
+        };
+        self.records += 1;
+        // Absent is what parsers take for absent: without a kind is not there.
+        for &(key, feature) in features.iter().filter(|(_, feature)| feature.kind().is_some()) {
+            self.note(key, false, |seen| {
+                seen.records += 1;
+                seen.feature(feature);
+            })?;
+        }
+        for (key, list) in lists {
+            self.note(key, true, |seen| {
+                seen.records += 1;
+                widen(&mut seen.steps, list.len());
+                list.iter().for_each(|step| seen.feature(step));
+            })?;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, key: &str, list: bool, add: impl FnOnce(&mut Seen)) -> Result<()> {
+        let keys = self.features.len() + self.feature_lists.len();
+        let map = if list { &mut self.feature_lists } else { &mut self.features };
+        if let Some(seen) = map.get_mut(key) {
+            add(seen);
+            return Ok(());
+        }
+        self.key_bytes = self.key_bytes.saturating_add(key.len());
+        if keys >= Inference::MAX_KEYS || self.key_bytes > Inference::MAX_KEY_BYTES {
+            return Err(too_many(keys));
+        }
+        add(map.entry(key.to_owned()).or_default());
+        Ok(())
+    }
+
+    /// Whether it takes SequenceExamples.
+    pub fn is_sequence(&self) -> bool {
+        self.sequence
+    }
+
+    /// Records it was shown.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// What was found under each key of an Example or of a context, sorted by key.
+    pub fn features(&self) -> impl Iterator<Item = Finding<'_>> {
+        self.features.iter().map(|(name, seen)| Finding { name, seen, list: false, of: self.records })
+    }
+
+    /// What was found under each key of the feature lists, sorted by key.
+    pub fn feature_lists(&self) -> impl Iterator<Item = Finding<'_>> {
+        self.feature_lists.iter().map(|(name, seen)| Finding { name, seen, list: true, of: self.records })
+    }
+
+    /// The features that were found with several kinds, which no spec takes.
+    pub fn conflicts(&self) -> impl Iterator<Item = Finding<'_>> {
+        self.features().chain(self.feature_lists()).filter(|found| found.seen.kinds.len() > 1)
+    }
+
+    /// The schema that takes all records it was shown, and is as strict as that allows: see [`Finding::spec`]. Features that
+    /// never had a kind are left out.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Spec`] for the first of the [`conflicts`](Inference::conflicts), and where there were no records.
+    pub fn schema(&self) -> Result<Schema> {
+        match self.conflicts().find_map(|found| found.conflict()) {
+            Some(conflict) => Err(conflict),
+            None => self.schema_without_conflicts(),
+        }
+    }
+
+    /// The same, leaving out the features that were found with several kinds.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Spec`] where there were no records.
+    pub fn schema_without_conflicts(&self) -> Result<Schema> {
+        if self.records == 0 {
+            return Err(ErrorKind::Spec("no records to infer a schema from".into()).into());
+        }
+        let builder = if self.sequence { Schema::sequence_example() } else { Schema::example() };
+        let specs = |found: Finding<'_>| Some((found.name.to_owned(), found.spec()?));
+        let builder = self
+            .features()
+            .filter_map(specs)
+            .fold(builder, |builder, (name, spec)| builder.feature(name, spec));
+        self.feature_lists()
+            .filter_map(specs)
+            .fold(builder, |builder, (name, spec)| builder.feature_list(name, spec))
+            .build()
+    }
+}
+
+#[cold]
+fn too_many(keys: usize) -> Error {
+    let what = format!(
+        "more than {keys} different keys: where keys are data, no schema describes the records; infer from fewer of them, \
+         or write the schema by hand"
+    );
+    ErrorKind::Unsupported(what.into()).into()
+}
+
+impl Schema {
+    /// The schema that takes all these records, as [`Inference::schema`] proposes it. They are what
+    /// [`MessageKind::guess_all`] takes them for.
+    ///
+    /// # Errors
+    /// Those of [`Inference::add`] and [`Inference::schema`]; [`ErrorKind::Spec`] if the records are neither Examples nor
+    /// SequenceExamples.
+    pub fn infer(payloads: &[impl AsRef<[u8]>]) -> Result<Schema> {
+        let mut seen = match MessageKind::guess_all(payloads.iter().map(AsRef::as_ref)) {
+            MessageKind::Example => Inference::example(),
+            MessageKind::SequenceExample => Inference::sequence_example(),
+            MessageKind::Other => {
+                return Err(
+                    ErrorKind::Spec("the records are neither Examples nor SequenceExamples".into()).into()
+                );
+            }
+        };
+        payloads.iter().try_for_each(|payload| seen.add(payload.as_ref()))?;
+        seen.schema()
+    }
+}
+
+/// What was found under one key.
+#[derive(Clone, Copy, Debug)]
+pub struct Finding<'a> {
+    name: &'a str,
+    seen: &'a Seen,
+    list: bool,
+    of: u64,
+}
+
+impl<'a> Finding<'a> {
+    /// The key.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// Whether it is a feature list.
+    pub fn is_feature_list(&self) -> bool {
+        self.list
+    }
+
+    /// The kinds, and how many features (steps, in a feature list) have each. None at all for lists without steps.
+    pub fn kinds(&self) -> impl Iterator<Item = (Kind, u64)> + use<'a> {
+        self.seen.kinds.iter().map(|(&kind, &count)| (kind, count))
+    }
+
+    /// The records that have it. A feature without a kind is not there.
+    pub fn present(&self) -> u64 {
+        self.seen.records
+    }
+
+    /// The records that were looked at.
+    pub fn records(&self) -> u64 {
+        self.of
+    }
+
+    /// Fewest and most values of a feature, or of a step.
+    pub fn counts(&self) -> Option<RangeInclusive<usize>> {
+        self.seen.counts.map(|(min, max)| min..=max)
+    }
+
+    /// Fewest and most steps, of a feature list.
+    pub fn steps(&self) -> Option<RangeInclusive<usize>> {
+        self.seen.steps.map(|(min, max)| min..=max)
+    }
+
+    /// The strictest spec that takes all that was found:
+    ///
+    /// * `FixedLen`, if every record has the feature with the same number of values and at least one; a single value is a
+    ///   scalar;
+    /// * `FixedLenSequence` for a feature list all of whose steps have the same number of values; it allows the list to be missing
+    ///   if a record lacked it;
+    /// * `VarLen` otherwise.
+    ///
+    /// There is none without a kind, nor with several.
+    pub fn spec(&self) -> Option<FeatureSpec> {
+        let mut kinds = self.kinds();
+        let (Some((kind, _)), None) = (kinds.next(), kinds.next()) else { return None };
+        let dtype = DType::from(kind);
+        let shape = match self.seen.counts {
+            Some((1, 1)) => vec![],
+            Some((count, most)) if count == most && count > 0 => vec![count],
+            _ => return Some(FeatureSpec::VarLen { dtype }),
+        };
+        let always = self.seen.records == self.of;
+        Some(match self.list {
+            true if self.seen.kindless == 0 => {
+                FeatureSpec::FixedLenSequence { shape, dtype, allow_missing: !always, default: None }
+            }
+            false if always => FeatureSpec::FixedLen { shape, dtype, default: None },
+            _ => FeatureSpec::VarLen { dtype },
+        })
+    }
+
+    /// Why no spec takes it, where it was found with several kinds.
+    pub fn conflict(&self) -> Option<Error> {
+        if self.seen.kinds.len() < 2 {
+            return None;
+        }
+        let what = if self.list { "steps" } else { "records" };
+        let kinds: Vec<_> = self.kinds().map(|(kind, count)| format!("{kind} in {count} {what}")).collect();
+        let reason = format!("found {}: one column has one kind", kinds.join(" and "));
+        Some(Error::from(ErrorKind::Spec(reason.into())).feature(self.name.as_bytes()))
+    }
+}
