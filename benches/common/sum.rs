@@ -43,15 +43,32 @@ impl Sum {
 }
 
 /// Each lane of a word holds the sum of its own bytes: the fold is short enough for none to run over.
+#[inline]
 fn byte_sum(bytes: &[u8]) -> u64 {
-    const LOW: u64 = 0x00ff_00ff_00ff_00ff;
-    let (words, tail) = bytes.as_chunks::<8>();
-    let mut total = tail.iter().map(|&b| u64::from(b)).sum();
+    let (words, rest) = bytes.as_chunks::<8>();
+    // What the words leave is the end of the last eight bytes, if there are so many.
+    let tail = match (bytes.last_chunk::<8>(), rest.len()) {
+        (_, 0) => 0,
+        (Some(last), n) => u64::from_le_bytes(*last) >> (8 * (8 - n)),
+        (None, _) => rest.iter().rev().fold(0, |word, &b| word << 8 | u64::from(b)),
+    };
+    let mut total = across(pairs(tail));
     // A 16-bit lane takes 2 * 255 a word: 128 words are the most.
     for block in words.chunks(128) {
-        let lanes =
-            block.iter().map(|w| u64::from_le_bytes(*w)).fold(0, |sum, w| sum + (w & LOW) + (w >> 8 & LOW));
-        total += (0..4).map(|k| lanes >> (16 * k) & 0xffff).sum::<u64>();
+        total += across(block.iter().fold(0, |sum, w| sum + pairs(u64::from_le_bytes(*w))));
     }
     total
+}
+
+/// The sums of neighbouring bytes, in lanes of 16 bits.
+#[inline]
+fn pairs(word: u64) -> u64 {
+    const LOW: u64 = 0x00ff_00ff_00ff_00ff;
+    (word & LOW) + (word >> 8 & LOW)
+}
+
+/// The sum of four lanes.
+#[inline]
+fn across(lanes: u64) -> u64 {
+    (0..4).map(|k| lanes >> (16 * k) & 0xffff).sum()
 }

@@ -4,6 +4,7 @@ use super::buf::Buf;
 use crate::io::Region;
 use crate::schema::DType;
 use std::fmt;
+use std::slice;
 
 /// One column. All shapes are row-major, all parts are `'static` and cloned for the price of a few counters.
 #[derive(Clone, Debug)]
@@ -232,8 +233,16 @@ impl BytesColumn {
     }
 
     /// The strings, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + '_ {
-        (0..self.len()).map(|k| self.get(k).unwrap_or_default())
+    #[inline]
+    pub fn iter(&self) -> Strings<'_> {
+        Strings {
+            from: match &self.repr {
+                Repr::Spans { spans, regions } => {
+                    Source::Spans { spans: spans.iter(), regions, number: 0, region: bytes_of(regions, 0) }
+                }
+                Repr::Contiguous { data, offsets } => Source::Contiguous { data, ends: offsets.windows(2) },
+            },
+        }
     }
 
     /// Whether the strings lie in the records' own memory.
@@ -256,6 +265,71 @@ impl BytesColumn {
             offsets.push(data.len() as i64);
         }
         (data.into(), offsets.into())
+    }
+}
+
+/// The strings of a [`BytesColumn`], in order.
+#[derive(Clone, Debug)]
+pub struct Strings<'a> {
+    from: Source<'a>,
+}
+
+#[derive(Clone, Debug)]
+enum Source<'a> {
+    /// A region is looked up where the next string is not in that of the last one: many lie in the same.
+    Spans {
+        spans: slice::Iter<'a, Span>,
+        regions: &'a [Region],
+        number: u32,
+        region: &'a [u8],
+    },
+    Contiguous {
+        data: &'a [u8],
+        ends: slice::Windows<'a, i64>,
+    },
+}
+
+fn bytes_of(regions: &[Region], number: u32) -> &[u8] {
+    regions.get(number as usize).map(Region::as_ref).unwrap_or_default()
+}
+
+impl<'a> Iterator for Strings<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        match &mut self.from {
+            Source::Spans { spans, regions, number, region } => {
+                let span = spans.next()?;
+                if span.region != *number {
+                    (*number, *region) = (span.region, bytes_of(regions, span.region));
+                }
+                Some(region.get(span.start..).and_then(|b| b.get(..span.len as usize)).unwrap_or_default())
+            }
+            Source::Contiguous { data, ends } => match *ends.next()? {
+                [from, to] => Some(data.get(from as usize..to as usize).unwrap_or_default()),
+                _ => None,
+            },
+        }
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match &self.from {
+            Source::Spans { spans, .. } => spans.size_hint(),
+            Source::Contiguous { ends, .. } => ends.size_hint(),
+        }
+    }
+}
+
+impl ExactSizeIterator for Strings<'_> {}
+
+impl<'a> IntoIterator for &'a BytesColumn {
+    type Item = &'a [u8];
+    type IntoIter = Strings<'a>;
+
+    fn into_iter(self) -> Strings<'a> {
+        self.iter()
     }
 }
 

@@ -5,10 +5,11 @@ use super::column::Span;
 use super::locate::{Found, Table};
 use super::plan::{Default, Need, Slot};
 use super::row::Row;
+use super::seal::Strings;
 use crate::error::{Error, FeatureError};
 use crate::example::{Feature, FeatureList, FloatList, Int64List, Kind, Source, VALUE_DEPTH, packed, string};
 use crate::schema::DType;
-use crate::wire::{Fault, Reader, Value, count_floats, count_varints, decode_varints, one_varint};
+use crate::wire::{Fault, Value, count_floats, count_varints, decode_varints, few_varints, one_varint};
 
 /// The values of one slot, over all rows so far.
 #[derive(Default)]
@@ -16,6 +17,8 @@ pub(super) struct Filled {
     pub(super) memory: Memory,
     /// Values in the memory.
     pub(super) used: usize,
+    /// Strings among them that were copied already.
+    pub(super) strings: Option<Strings>,
     /// Values of each row, or of each step of each row. Not kept where all have the same number.
     pub(super) counts: Vec<u32>,
     /// Steps of each row of a feature list.
@@ -147,17 +150,13 @@ impl Item for i64 {
     }
 
     #[inline]
-    fn fixed(message: &[u8], _: &RowOf<'_>, to: &mut [i64]) -> Option<()> {
+    fn fixed(message: &[u8], row: &RowOf<'_>, to: &mut [i64]) -> Option<()> {
         let chunk = packed(message, Kind::Int64)?;
         if to.len() > SHORT {
             let count = count_varints(chunk).ok()?;
             return (count == to.len() && decode_varints(chunk, to) == count).then_some(());
         }
-        let mut reader = Reader::new(chunk, 0);
-        for to in to {
-            *to = reader.varint().ok()? as i64;
-        }
-        reader.is_empty().then_some(())
+        few_varints(chunk, row.payload, to)
     }
 
     #[inline]
@@ -300,6 +299,7 @@ impl Filled {
     pub(super) fn start(&mut self, memory: Memory) {
         self.memory = memory;
         self.used = 0;
+        self.strings = None;
         self.counts.clear();
         self.steps.clear();
     }
@@ -345,7 +345,7 @@ impl Filled {
 
     /// Fills in the feature lists of a tile, as [`features`](Filled::features) does.
     pub(super) fn lists<R: Row>(&mut self, at: usize, slot: &Slot, tile: &Tile<'_, R>) -> Result<(), Bad> {
-        let Filled { memory, used, counts, steps } = self;
+        let Filled { memory, used, counts, steps, .. } = self;
         match memory {
             Memory::Int64(draft) => lists(draft, used, counts, steps, at, slot, tile),
             Memory::Float32(draft) => lists(draft, used, counts, steps, at, slot, tile),

@@ -53,7 +53,7 @@ const LONGEST_LEARNED: usize = 127;
 const LONGEST_WAY: usize = 8;
 const MOST_TRUST: u32 = 32;
 /// Without trust, one record of so many is watched for an order that has come back.
-const WATCHED: u32 = 8;
+const WATCHED: u32 = 32;
 /// A miss costs about as much as this many hits save.
 const MISS: u32 = 4;
 
@@ -108,14 +108,23 @@ impl Keys {
         self.slot_of(self.last)
     }
 
+    /// Whether nothing is expected in this record, so that [`by_hash`](Keys::by_hash) is the way to take.
+    #[inline(always)]
+    pub(super) fn is_blind(&self) -> bool {
+        self.blind
+    }
+
     /// The slot of the next key of the record, or [`UNWANTED`].
     #[inline(always)]
     pub(super) fn slot(&mut self, key: &[u8]) -> usize {
-        let number = match self.blind {
-            true => self.numbers.find(key, &self.known),
-            false => None,
-        };
-        let number = number.unwrap_or_else(|| self.watched(key));
+        let number = self.watched(key);
+        self.slot_of(number)
+    }
+
+    /// The slot of the next key of a record whose order nobody watches, or [`UNWANTED`].
+    #[inline(always)]
+    pub(super) fn by_hash(&mut self, key: &[u8]) -> usize {
+        let number = self.numbers.find(key, &self.known).unwrap_or_else(|| self.watched(key));
         self.slot_of(number)
     }
 
@@ -240,7 +249,7 @@ fn hash(key: &[u8]) -> u64 {
     match (key.as_chunks().0, key.last_chunk()) {
         ([first] | [first, _], Some(last)) if key.len() <= 16 => mix(len, word(first), word(last)),
         ([first, second, ..], Some(last)) if key.len() <= 24 => {
-            mix(mix(len, word(first), word(second)), word(last), 0)
+            mix(len, word(first) ^ word(second).rotate_left(32), word(last))
         }
         _ => hash_other(key),
     }

@@ -123,21 +123,31 @@ pub(super) fn locate(
         Holds::FeatureLists => 2,
     };
     let mut entries = MapEntries::new(payload, field, scrutiny.rules);
+    let put = |place: Option<&mut Found>, value| match place {
+        Some(place) if *place == ABSENT => {
+            *place = Found::new(payload, value, 0);
+            Ok(())
+        }
+        None if !scrutiny.full => Ok(()),
+        place => beside(place, payload, holds, scrutiny, Source::One(value)),
+    };
     keys.start();
+    // The shape of every encoder has loops of its own, which know no errors: half of the time is spent here.
     loop {
-        // The shape of every encoder has a loop of its own, which knows no errors: half of the time is spent here.
-        loop {
-            let (slot, value) = match keys.expected().and_then(|head| entries.value_behind(head)) {
-                Some(value) => (keys.slot_of_expected(), value),
-                None => match entries.canonical() {
-                    Some((key, value)) => (keys.slot(key), value),
-                    None => break,
-                },
-            };
-            match line.get_mut(slot) {
-                Some(place) if *place == ABSENT => *place = Found::new(payload, value, 0),
-                None if !scrutiny.full => {}
-                place => beside(place, payload, holds, scrutiny, Source::One(value))?,
+        if keys.is_blind() {
+            while let Some((key, value)) = entries.canonical() {
+                put(line.get_mut(keys.by_hash(key)), value)?;
+            }
+        } else {
+            loop {
+                let (slot, value) = match keys.expected().and_then(|head| entries.value_behind(head)) {
+                    Some(value) => (keys.slot_of_expected(), value),
+                    None => match entries.canonical() {
+                        Some((key, value)) => (keys.slot(key), value),
+                        None => break,
+                    },
+                };
+                put(line.get_mut(slot), value)?;
             }
         }
         let Some(entry) = entries.next()? else { return Ok(()) };

@@ -23,7 +23,7 @@ mod seal;
 mod sparse;
 
 pub use buf::Buf;
-pub use column::{BytesColumn, Column, Dense, Ragged, RowSplits, Sparse, Values};
+pub use column::{BytesColumn, Column, Dense, Ragged, RowSplits, Sparse, Strings, Values};
 pub use output::Batch;
 pub use parser::{
     BatchParser, parse_example, parse_sequence_example, parse_single_example, parse_single_sequence_example,

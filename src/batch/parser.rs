@@ -7,7 +7,7 @@ use super::finish::{Ends, Extra, Misfit, Scraps};
 use super::keys::Keys;
 use super::locate::{Holds, Scrutiny, TILE, Table, locate};
 use super::output::{Batch, Home};
-use super::plan::{Part, Plan};
+use super::plan::{Need, Part, Plan};
 use super::row::Row;
 use super::seal::{Origins, Owners, Rings};
 use crate::error::{Error, ErrorKind, Result};
@@ -75,6 +75,8 @@ struct PartBench {
     extras: Vec<Extra>,
     sealed: Vec<Option<Values>>,
     origins: Origins,
+    /// Byte strings stay where they are.
+    borrows: bool,
 }
 
 impl PartBench {
@@ -86,6 +88,7 @@ impl PartBench {
             extras: part.columns.iter().map(|_| Extra::default()).collect(),
             sealed: Vec::new(),
             origins: Origins::default(),
+            borrows: false,
         }
     }
 }
@@ -202,6 +205,11 @@ impl BatchParser {
         let (lists_too, plan) = (self.plan.sequence, &*self.plan);
         features.start(&plan.features);
         lists.start(&plan.lists);
+        let borrow = |bench: &mut PartBench, part, regions: &mut Ring<Region>| {
+            bench.borrows = !self.contiguous && bench.origins.find(rows, part, regions);
+        };
+        borrow(features, &plan.features, &mut body.regions);
+        borrow(lists, &plan.lists, &mut body.list_regions);
         // A failure stops the rows behind it, not those before: the lowest row is the one to be named.
         let mut end = rows.len();
         let mut failure: Option<Error> = None;
@@ -222,10 +230,10 @@ impl BatchParser {
         }
         let mut misfit: Option<(usize, Error)> = None;
         let parts = [
-            (features, &plan.features, &mut body.features, &mut body.regions, false),
-            (lists, &plan.lists, &mut body.lists, &mut body.list_regions, true),
+            (features, &plan.features, &mut body.features, false),
+            (lists, &plan.lists, &mut body.lists, true),
         ];
-        for (bench, part, columns, regions, is_lists) in parts {
+        for (bench, part, columns, is_lists) in parts {
             let mut worst = |e: Misfit| {
                 if misfit.as_ref().is_none_or(|(row, _)| e.row < *row) {
                     let column = part.columns.get(e.column).map_or("", |column| &column.name);
@@ -234,7 +242,7 @@ impl BatchParser {
                     misfit = Some((e.row, error));
                 }
             };
-            let mut ends = self.ends(bench, part, rows, regions, scraps, end, single, is_lists);
+            let mut ends = self.ends(bench, part, rows, scraps, end, single, is_lists);
             if failure.is_some() {
                 ends.misfit().unwrap_or_else(&mut worst);
             } else {
@@ -285,7 +293,9 @@ impl BatchParser {
             }
         }
         let context = self.plan.sequence;
-        for (at, (slot, filled)) in part.slots.iter().zip(&mut bench.filled).enumerate() {
+        let owners = Owners { rows, part, origins: None };
+        let slots = part.slots.iter().zip(&mut bench.filled).zip(&mut bench.rings);
+        for (at, ((slot, filled), rings)) in slots.enumerate() {
             let tile = Tile { rows: &rows[first..first + good], first, total: rows.len(), table, context };
             let done = match holds {
                 Holds::Features => filled.features(at, slot, &tile),
@@ -295,6 +305,9 @@ impl BatchParser {
                 let error = fail.error(rows[first + row].payload(), &slot.key);
                 let error = step.into_iter().fold(error, Error::step);
                 (good, failure) = (row, Some(Failure { row: first + row, error }));
+            } else if !bench.borrows && !matches!(slot.need, Need::Blocks { .. }) {
+                // Blocks move when they are padded.
+                filled.copy_strings(rings, &owners);
             }
         }
         failure.map_or(Ok(()), Err)
@@ -306,15 +319,13 @@ impl BatchParser {
         bench: &'a mut PartBench,
         part: &'a Part,
         rows: &'a [R],
-        regions: &mut Ring<Region>,
         scraps: &'a mut Scraps,
         good: usize,
         single: bool,
         lists: bool,
     ) -> Ends<'a, R> {
-        let borrow = !self.contiguous && bench.origins.find(rows, part, regions);
         Ends {
-            owners: Owners { rows, part, origins: borrow.then_some(&bench.origins) },
+            owners: Owners { rows, part, origins: bench.borrows.then_some(&bench.origins) },
             filled: &mut bench.filled,
             rings: &mut bench.rings,
             sealed: &mut bench.sealed,

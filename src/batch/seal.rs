@@ -29,7 +29,13 @@ impl Rings {
     }
 
     /// Lends the first `len` values.
-    pub(super) fn seal<R: Row>(&mut self, memory: Memory, len: usize, owners: &Owners<'_, R>) -> Values {
+    pub(super) fn seal<R: Row>(
+        &mut self,
+        memory: Memory,
+        strings: Option<Strings>,
+        len: usize,
+        owners: &Owners<'_, R>,
+    ) -> Values {
         match memory {
             Memory::Int64(draft) => Values::Int64(self.int64.lend(draft, len)),
             Memory::Float32(draft) => Values::Float32(self.float32.lend(draft, len)),
@@ -44,33 +50,25 @@ impl Rings {
                     BytesColumn { repr: Repr::Spans { spans, regions: origins.regions.clone() } }
                 }
                 None => {
-                    let column = self
-                        .contiguous(draft.memory.get(..len).unwrap_or_default(), |span| owners.bytes(span));
+                    let mut strings = strings.unwrap_or_else(|| self.strings());
+                    let rest = draft.memory.get(strings.len..len).unwrap_or_default();
+                    strings.append(rest, |span| owners.bytes(span));
                     self.spans.lend(draft, 0);
-                    column
+                    self.lend(strings)
                 }
             }),
         }
     }
 
-    /// Copies strings one behind the other.
-    fn contiguous<'a>(&mut self, spans: &[Span], bytes: impl Fn(Span) -> &'a [u8]) -> BytesColumn {
-        let total = spans.iter().map(|span| span.len as usize).sum();
-        let mut data = self.data.draft();
-        let mut offsets = self.offsets.draft();
-        data.grow(total, total, 0);
-        offsets.grow(spans.len() + 1, spans.len() + 1, 0);
-        let mut end = 0;
-        offsets.memory[0] = 0;
-        for (span, offset) in spans.iter().zip(&mut offsets.memory[1..]) {
-            let value = bytes(*span);
-            if let Some(to) = data.memory.get_mut(end..end + value.len()) {
-                to.copy_from_slice(value);
-                end += value.len();
-            }
-            *offset = end as i64;
-        }
-        BytesColumn::contiguous(self.data.lend(data, end), self.offsets.lend(offsets, spans.len() + 1))
+    /// Memory for strings that are copied one behind the other.
+    pub(super) fn strings(&mut self) -> Strings {
+        Strings { data: self.data.draft(), offsets: self.offsets.draft(), len: 0, end: 0 }
+    }
+
+    fn lend(&mut self, mut strings: Strings) -> BytesColumn {
+        strings.append(&[], |_| &[]);
+        let Strings { data, offsets, len, end } = strings;
+        BytesColumn::contiguous(self.data.lend(data, end), self.offsets.lend(offsets, len + 1))
     }
 
     /// The values in another order: value `order[k]` becomes value `k`.
@@ -105,13 +103,61 @@ impl Rings {
                         let len = from.get(k as usize).unwrap_or_default().len() as u32;
                         *to = Span { start: k as usize, len, region: 0 };
                     }
-                    let spans_of = &spans.memory[..order.len()];
-                    let column = self.contiguous(spans_of, |span| from.get(span.start).unwrap_or_default());
+                    let mut strings = self.strings();
+                    strings.append(&spans.memory[..order.len()], |span| {
+                        from.get(span.start).unwrap_or_default()
+                    });
                     self.spans.lend(spans, 0);
-                    column
+                    self.lend(strings)
                 }
             }),
         }
+    }
+}
+
+/// Strings that were copied one behind the other.
+#[derive(Default)]
+pub(super) struct Strings {
+    data: Draft<u8>,
+    offsets: Draft<i64>,
+    /// How many, and the bytes of all.
+    len: usize,
+    end: usize,
+}
+
+impl Strings {
+    fn append<'a>(&mut self, spans: &[Span], bytes: impl Fn(Span) -> &'a [u8]) {
+        let Strings { data, offsets, len, end } = self;
+        let total: usize = spans.iter().map(|span| span.len as usize).sum();
+        data.grow(*end + total, usize::MAX, 0);
+        offsets.grow(*len + spans.len() + 1, usize::MAX, 0);
+        offsets.memory[*len] = *end as i64;
+        for (span, offset) in spans.iter().zip(&mut offsets.memory[*len + 1..]) {
+            let value = bytes(*span);
+            if let Some(to) = data.memory.get_mut(*end..*end + value.len()) {
+                copy(value, to);
+                *end += value.len();
+            }
+            *offset = *end as i64;
+        }
+        *len += spans.len();
+    }
+}
+
+/// A copy between slices of one length. Most strings are short: two pieces that overlap, and no call.
+#[inline]
+fn copy(from: &[u8], to: &mut [u8]) {
+    fn ends<const N: usize>(from: &[u8], to: &mut [u8]) {
+        if let (Some(first), Some(last)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) {
+            to.first_chunk_mut().into_iter().for_each(|to| *to = *first);
+            to.last_chunk_mut().into_iter().for_each(|to| *to = *last);
+        }
+    }
+    match from.len() {
+        4..8 => ends::<4>(from, to),
+        8..=16 => ends::<8>(from, to),
+        17..=32 => ends::<16>(from, to),
+        _ => to.copy_from_slice(from),
     }
 }
 
@@ -215,8 +261,17 @@ impl Origins {
 }
 
 impl Filled {
+    /// Copies the strings that were filled in since the last call, while they are still in the cache.
+    pub(super) fn copy_strings<R: Row>(&mut self, rings: &mut Rings, owners: &Owners<'_, R>) {
+        let Memory::Bytes(spans) = &self.memory else { return };
+        let strings = self.strings.get_or_insert_with(|| rings.strings());
+        let new = spans.memory.get(strings.len..self.used).unwrap_or_default();
+        strings.append(new, |span| owners.bytes(span));
+    }
+
     /// Lends what was filled in: `len` values.
     pub(super) fn seal<R: Row>(&mut self, rings: &mut Rings, len: usize, owners: &Owners<'_, R>) -> Values {
-        rings.seal(std::mem::take(&mut self.memory), len, owners)
+        let strings = self.strings.take();
+        rings.seal(std::mem::take(&mut self.memory), strings, len, owners)
     }
 }

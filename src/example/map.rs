@@ -54,7 +54,10 @@ impl<'a> MapEntries<'a> {
     #[inline(always)]
     pub(crate) fn canonical(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         let mut message = self.message;
-        let (key, value) = canonical(message.eat_field(0x0a)?)?;
+        let (key, value) = match message.eat_short_pair() {
+            Some(pair) => pair,
+            None => long_entry(message.eat_field(0x0a)?)?,
+        };
         if self.rules.utf8 && utf8(key).is_err() {
             return None;
         }
@@ -113,8 +116,8 @@ impl<'a> MapEntries<'a> {
 }
 
 /// The shape that every encoder writes: `0a klen key 12 vlen value`, and nothing behind it.
-#[inline(always)]
-fn canonical(entry: &[u8]) -> Option<(&[u8], &[u8])> {
+#[inline(never)]
+fn long_entry(entry: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut entry = Reader::new(entry, 0);
     let pair = (entry.eat_field(0x0a)?, entry.eat_field(0x12)?);
     entry.is_empty().then_some(pair)

@@ -9,7 +9,7 @@ mod masked;
 mod one;
 mod packed;
 
-pub(crate) use one::one_varint;
+pub(crate) use one::{few_varints, one_varint};
 pub(crate) use packed::{count_doubles, count_floats, count_varints, decode_varints};
 
 use crate::error::{WireError, WireErrorKind};
@@ -93,6 +93,12 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
+    /// Bytes that are left.
+    #[inline]
+    pub(crate) fn len(self) -> usize {
+        self.rest.len()
+    }
+
     /// The fields of a message that is a field of this one.
     #[inline]
     pub(crate) fn nested(self, message: &'a [u8]) -> Reader<'a> {
@@ -150,6 +156,26 @@ impl<'a> Reader<'a> {
         }
         self.rest = rest;
         Some(bytes)
+    }
+
+    /// If the next field is a message of field 1 whose whole content is its fields 1 and 2, all three lengths in one byte, goes
+    /// past it and returns the bytes of the two. Else nothing is read.
+    #[inline(always)]
+    pub(crate) fn eat_short_pair(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+        let (head, behind) = self.rest.split_first_chunk()?;
+        let [_, len, _, first_len] = *head;
+        // `0a len 0a len`, compared at once.
+        if u32::from_le_bytes(*head) & 0x80ff_80ff != 0x000a_000a {
+            return None;
+        }
+        let (pair, rest) = behind.split_at_checked(usize::from(len).checked_sub(2)?)?;
+        let (first, second) = pair.split_at_checked(usize::from(first_len))?;
+        let (&[tag, second_len], second) = second.split_first_chunk()?;
+        if tag != 0x12 || usize::from(second_len) != second.len() {
+            return None;
+        }
+        self.rest = rest;
+        Some((first, second))
     }
 
     #[inline(never)]

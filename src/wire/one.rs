@@ -1,4 +1,4 @@
-//! A packed chunk of one varint.
+//! A packed chunk of one varint, or of a few.
 
 use super::Reader;
 
@@ -18,6 +18,31 @@ pub(crate) fn one_varint(chunk: &[u8], payload: &[u8]) -> Option<u64> {
         }
         _ => bytewise(chunk),
     }
+}
+
+/// If a chunk has as many varints as `to` has room for, puts them there. The chunk is part of `payload`. A word at a time, as
+/// [`one_varint`] does; what lies too near to the payload's end for that, and values of more than eight bytes, byte by byte.
+#[inline]
+pub(crate) fn few_varints(chunk: &[u8], payload: &[u8], to: &mut [i64]) -> Option<()> {
+    let start = chunk.as_ptr().addr().wrapping_sub(payload.as_ptr().addr());
+    let from = payload.get(start..).unwrap_or_default();
+    let mut at = 0;
+    for to in to {
+        let word =
+            from.get(at..).and_then(<[u8]>::first_chunk).map_or(u64::MAX, |word| u64::from_le_bytes(*word));
+        let ends = !word & 0x8080_8080_8080_8080;
+        if ends == 0 {
+            let mut reader = Reader::new(chunk.get(at..)?, 0);
+            *to = reader.varint().ok()? as i64;
+            at = chunk.len() - reader.len();
+        } else {
+            let bits = ends.trailing_zeros() + 1;
+            *to = sevens(word & (u64::MAX >> (64 - bits))) as i64;
+            at += bits as usize / 8;
+        }
+    }
+    // A value that reaches beyond the chunk is none of its own.
+    (at == chunk.len()).then_some(())
 }
 
 /// The low seven bits of each byte, moved together.
@@ -50,6 +75,25 @@ mod tests {
             let start = start.min(payload.len());
             let chunk = &payload[start..payload.len().min(start + len)];
             prop_assert_eq!(one_varint(chunk, &payload), bytewise(chunk));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_few_are_read_like_the_naive_twin(
+            payload in prop::collection::vec(prop_oneof![3 => any::<u8>(), 3 => 0..0x80u8, 1 => Just(0x80), 1 => Just(0xff)], 0..40),
+            start in 0..40usize,
+            len in 0..24usize,
+            count in 0..10usize,
+        ) {
+            let start = start.min(payload.len());
+            let chunk = &payload[start..payload.len().min(start + len)];
+            let mut reader = Reader::new(chunk, 0);
+            let want: Option<Vec<i64>> = (0..count).map(|_| reader.varint().ok().map(|v| v as i64)).collect();
+            let want = want.filter(|_| reader.is_empty());
+            let mut found = vec![0; count];
+            let done = few_varints(chunk, &payload, &mut found);
+            prop_assert_eq!(done.map(|()| found), want);
         }
     }
 
