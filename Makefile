@@ -3,7 +3,7 @@
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 
-.PHONY: differential demo test bench bench-peers fuzz
+.PHONY: differential demo test test-slow bench bench-peers fuzz
 
 demo:
 	$(CARGO) run --release -- demo
@@ -21,6 +21,10 @@ test:
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 		set -x; $(CARGO) deny check bans licenses sources; \
 	else echo "skipped: cargo-deny is not installed"; fi
+
+# What takes minutes: the quality of shuffles, and bijections of millions.
+test-slow:
+	$(CARGO) test --release --test order --test order_quality -- --ignored --nocapture
 
 bench:
 	$(CARGO) bench

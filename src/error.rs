@@ -1,5 +1,9 @@
 //! One error type: what went wrong ([`ErrorKind`]) and where ([`Place`]).
 
+mod order;
+
+pub use order::OrderError;
+
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -142,6 +146,8 @@ pub enum ErrorKind {
     Encode(EncodeError),
     /// A schema that is refused, in words.
     Spec(Box<str>),
+    /// An order, a share of it, or a saved state is refused.
+    Order(OrderError),
     /// A request that cannot be met, in words.
     Unsupported(Box<str>),
 }
@@ -625,7 +631,8 @@ macro_rules! from_part {
     )*};
 }
 from_part!(WireError => Wire, FeatureError => Feature, TensorError => Tensor,
-    CompressionError => Compression, IndexError => Index, PathsError => Paths, EncodeError => Encode);
+    CompressionError => Compression, IndexError => Index, PathsError => Paths, EncodeError => Encode,
+    OrderError => Order);
 
 impl From<Error> for io::Error {
     fn from(e: Error) -> io::Error {
@@ -710,6 +717,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Paths(e) => e.fmt(f),
             ErrorKind::Encode(e) => e.fmt(f),
             ErrorKind::Spec(reason) => write!(f, "schema refused: {reason}"),
+            ErrorKind::Order(e) => e.fmt(f),
             ErrorKind::Unsupported(what) => f.write_str(what),
         }
     }

@@ -36,6 +36,7 @@
 //! | records in file order; gzip and zlib; standard input | [`Stream`]: needs no index |
 //! | the features of a record | [`Example`], [`SequenceExample`]: views that borrow |
 //! | records as arrays, for training | [`Schema`] and [`BatchParser`]: the meaning of `tf.io.parse_example` |
+//! | the order of an epoch: shuffles, mixtures, shares of ranks, saved states | [`order`]: arithmetic, for any number of records |
 //! | to make records | [`ExampleBuilder`], [`SequenceExampleBuilder`] |
 //! | tensors in a bytes feature, as `tf.io.serialize_tensor` writes them | [`parse_tensor`], [`serialize_tensor`], [`tensor`] |
 //! | to write them | [`Writer`], [`ShardedWriter`] |
@@ -60,6 +61,7 @@ pub mod example;
 pub mod frame;
 pub mod index;
 pub mod io;
+pub mod order;
 pub mod paths;
 mod pool;
 mod record;
@@ -79,6 +81,7 @@ pub use example::{
 };
 pub use index::{Index, IndexMode, Tail};
 pub use io::Compression;
+pub use order::{Order, OrderSpec};
 pub use record::Record;
 pub use schema::{DType, FeatureSpec, Schema};
 pub use shard::Verify;

@@ -7,6 +7,7 @@ pub mod agree;
 pub mod agree_parse;
 pub mod arrays;
 pub mod hex;
+pub mod order_twin;
 pub mod payloads;
 pub mod rng;
 pub mod roundtrip;

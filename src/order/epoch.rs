@@ -1,0 +1,323 @@
+//! A spec, made for a number of records, a seed and an epoch.
+
+use super::mixture::{self, Mixture};
+use super::part::{Key, Part};
+use super::spec::{Component, OrderSpec};
+use crate::error::{ErrorKind, OrderError, Result};
+use std::fmt;
+use std::sync::Arc;
+
+/// Components whose keys are kept at hand while positions are filled.
+const AT_HAND: usize = 16;
+
+/// The order of one epoch: which record comes at which position.
+///
+/// A value like a number: it is shared and copied freely, and asking changes nothing in it. Making one takes well under
+/// a microsecond, but for a mixture of very many components; [`at_epoch`](Order::at_epoch) shares everything with the order it
+/// comes from.
+///
+/// ```
+/// use tfseek::order::{Filter, Order, OrderSpec};
+/// let order = Order::new(&OrderSpec::Global, 1000, 42, 7)?;
+/// let mut batch = [0; 4];
+/// order.fill(0, &mut batch)?;
+/// assert_eq!(batch, [34, 319, 461, 155]);
+/// assert_eq!(order.position_of(461)?, Some(2));
+/// assert!(order.get(1000).is_err());
+///
+/// // The records 0, 10, 20, .. only.
+/// let tens = OrderSpec::Global.filtered(Filter::from_fn(1000, |i| i % 10 == 0));
+/// let order = Order::new(&tens, 1000, 42, 7)?;
+/// assert_eq!((order.len(), order.get(5)? % 10), (100, 0));
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Order {
+    plan: Arc<Plan>,
+    epoch: u64,
+    source: Source,
+}
+
+/// What all epochs share.
+struct Plan {
+    spec: OrderSpec,
+    n: u64,
+    len: u64,
+    seed: u64,
+    parts: Parts,
+}
+
+enum Parts {
+    One(Part),
+    Mixed { mixture: Mixture, parts: Vec<Part> },
+}
+
+/// What an epoch is looked into with.
+#[derive(Clone)]
+enum Source {
+    One(Key),
+    /// The position of the mixture at which the epoch begins.
+    Mixed(u64),
+}
+
+impl Order {
+    /// The order of `n` records in an epoch.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order): a spec that does not go with `n` records (a filter or weights of other
+    /// records, an empty component), that is nested where it may not be, that has sizes of 0 or too many windows, or a
+    /// mixture whose positions up to this epoch are beyond u64.
+    pub fn new(spec: &OrderSpec, n: u64, seed: u64, epoch: u64) -> Result<Order> {
+        let (parts, len) = match spec {
+            OrderSpec::Mixture(components) => mixed(components, n, seed)?,
+            spec => {
+                let part = Part::new(spec, 0..n)?;
+                let len = part.len;
+                (Parts::One(part), len)
+            }
+        };
+        Order::of(Arc::new(Plan { spec: spec.clone(), n, len, seed, parts }), epoch)
+    }
+
+    /// The same order in another epoch.
+    ///
+    /// # Errors
+    /// Only for a mixture, whose positions up to that epoch may be beyond u64.
+    pub fn at_epoch(&self, epoch: u64) -> Result<Order> {
+        Order::of(self.plan.clone(), epoch)
+    }
+
+    fn of(plan: Arc<Plan>, epoch: u64) -> Result<Order> {
+        let source = match &plan.parts {
+            Parts::One(part) => Source::One(part.key(plan.seed, epoch, 0)),
+            Parts::Mixed { .. } => {
+                let end = epoch.checked_add(1).and_then(|epochs| epochs.checked_mul(plan.len));
+                let end = end.ok_or_else(|| OrderError::Refused {
+                    reason: format!("epoch {epoch} of {} positions is beyond 2^64", plan.len).into(),
+                })?;
+                Source::Mixed(end - plan.len)
+            }
+        };
+        Ok(Order { plan, epoch, source })
+    }
+
+    /// Positions of an epoch.
+    pub fn len(&self) -> u64 {
+        self.plan.len
+    }
+
+    /// Whether an epoch has no positions.
+    pub fn is_empty(&self) -> bool {
+        self.plan.len == 0
+    }
+
+    /// How many records it was made for.
+    pub fn records(&self) -> u64 {
+        self.plan.n
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.plan.seed
+    }
+
+    /// The epoch.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// What it was made from.
+    pub fn spec(&self) -> &OrderSpec {
+        &self.plan.spec
+    }
+
+    /// The record at a position.
+    ///
+    /// # Errors
+    /// [`OrderError::Position`] for a position that is not below [`len`](Order::len).
+    pub fn get(&self, position: u64) -> Result<u64> {
+        self.check(position, 1)?;
+        Ok(match (&self.plan.parts, &self.source) {
+            (Parts::One(part), Source::One(key)) => part.get(key, position),
+            (Parts::Mixed { mixture, parts }, Source::Mixed(start)) => {
+                let (c, index) = mixture.get(start + position);
+                let part = &parts[c];
+                part.get(&self.key(part, c, index), index % part.len)
+            }
+            _ => unreachable!("made together"),
+        })
+    }
+
+    /// The records at the positions from `start` on. Allocates nothing.
+    ///
+    /// # Errors
+    /// [`OrderError::Position`] if the epoch ends before `start + out.len()`; nothing is written then.
+    pub fn fill(&self, start: u64, out: &mut [u64]) -> Result<()> {
+        self.check(start, out.len() as u64)?;
+        match (&self.plan.parts, &self.source) {
+            (Parts::One(part), Source::One(key)) => part.fill(key, start, out),
+            (Parts::Mixed { mixture, parts }, Source::Mixed(first)) => {
+                self.fill_mixed(mixture, parts, first + start, out);
+            }
+            _ => unreachable!("made together"),
+        }
+        Ok(())
+    }
+
+    /// Keys of the cycle and of the first components are made when they change, not for each position.
+    fn fill_mixed(&self, mixture: &Mixture, parts: &[Part], start: u64, out: &mut [u64]) {
+        let mut cycle = mixture.cycle(start);
+        let mut keys: [Option<(u64, Key)>; AT_HAND] = [const { None }; AT_HAND];
+        for (t, out) in (start..).zip(out) {
+            let (c, index) = mixture.get_by(&mut cycle, t);
+            let part = &parts[c];
+            let (epoch, position) = (index / part.len, index % part.len);
+            *out = match keys.get_mut(c) {
+                Some(Some((of, key))) if *of == epoch => part.get(key, position),
+                Some(slot) => {
+                    let (_, key) = slot.insert((epoch, self.key(part, c, index)));
+                    part.get(key, position)
+                }
+                None => part.get(&self.key(part, c, index), position),
+            };
+        }
+    }
+
+    /// The key of component `c` for its sample `index`.
+    fn key(&self, part: &Part, c: usize, index: u64) -> Key {
+        part.key(self.plan.seed, index / part.len, mixture::stream(c))
+    }
+
+    /// The position of a record: `get` backwards. `None` where the order has not exactly one for each record that it hands out
+    /// (mixtures, weights: see [`positions_of`](Order::positions_of)), and for a record outside of a filter.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) for a record that is not below [`records`](Order::records).
+    pub fn position_of(&self, record: u64) -> Result<Option<u64>> {
+        self.check_record(record)?;
+        Ok(match (&self.plan.parts, &self.source) {
+            (Parts::One(part), Source::One(key)) => part.inverse(key, record),
+            _ => None,
+        })
+    }
+
+    /// All positions of a record in this epoch, ascending: those of an order of any kind.
+    ///
+    /// It takes as long as [`get`](Order::get) for each of them; for weighted draws, which have no way back, as long as for the
+    /// whole epoch.
+    ///
+    /// # Errors
+    /// Those of [`position_of`](Order::position_of).
+    pub fn positions_of(&self, record: u64) -> Result<Vec<u64>> {
+        self.check_record(record)?;
+        let mut positions = Vec::new();
+        match (&self.plan.parts, &self.source) {
+            (Parts::One(part), Source::One(key)) => part.positions(key, record, |t| positions.push(t)),
+            (Parts::Mixed { mixture, parts }, Source::Mixed(start)) => {
+                // An epoch begins and ends anywhere in a cycle, and anywhere in a component's own epochs.
+                let last = start + (self.plan.len - 1);
+                for (c, part) in parts.iter().enumerate() {
+                    let samples = mixture.samples(c, *start, last);
+                    for epoch in samples.start() / part.len..=samples.end() / part.len {
+                        let begin = epoch * part.len;
+                        part.positions(&self.key(part, c, begin), record, |place| {
+                            let t = begin.checked_add(place).and_then(|index| mixture.inverse(c, index));
+                            positions.extend(t.filter(|t| (*start..=last).contains(t)).map(|t| t - start));
+                        });
+                    }
+                }
+                positions.sort_unstable();
+            }
+            _ => unreachable!("made together"),
+        }
+        Ok(positions)
+    }
+
+    fn check_record(&self, record: u64) -> Result<()> {
+        if record >= self.plan.n {
+            return Err(ErrorKind::OutOfRange { i: record, len: self.plan.n }.into());
+        }
+        Ok(())
+    }
+
+    /// What the order is and what it costs, for people; `global_batch` is what quality is measured by.
+    ///
+    /// ```
+    /// use tfseek::order::{Order, OrderSpec};
+    /// let order = Order::new(&OrderSpec::Block { block: 256, window: 256 }, 1 << 20, 0, 0)?;
+    /// assert_eq!(
+    ///     order.describe(256),
+    ///     "1048576 records in block order: 4096 blocks of 256, 16 windows of 256 blocks, at most 131072 records in \
+    ///      memory; deff(rho=1) = 2.00 for batches of 256"
+    /// );
+    /// # Ok::<(), tfseek::Error>(())
+    /// ```
+    pub fn describe(&self, global_batch: u64) -> String {
+        match &self.plan.parts {
+            Parts::One(part) => part.describe(global_batch),
+            Parts::Mixed { mixture, parts } => {
+                let mut text = format!(
+                    "{} positions in a mixture of {} components, cycles of {}",
+                    self.plan.len,
+                    parts.len(),
+                    mixture.cycle_len()
+                );
+                for (c, (part, weight)) in parts.iter().zip(mixture.weights()).enumerate().take(AT_HAND) {
+                    text += &format!("\n  {c}: {weight} a cycle from {}", part.describe(global_batch));
+                }
+                if parts.len() > AT_HAND {
+                    text += &format!("\n  and {} more", parts.len() - AT_HAND);
+                }
+                text
+            }
+        }
+    }
+
+    fn check(&self, start: u64, count: u64) -> Result<()> {
+        let len = self.plan.len;
+        if count > len || start > len - count {
+            // The first position that does not exist.
+            return Err(OrderError::Position { position: start.max(len), len }.into());
+        }
+        Ok(())
+    }
+}
+
+fn mixed(components: &[Component], n: u64, seed: u64) -> Result<(Parts, u64)> {
+    let weights: Vec<u64> = components.iter().map(|component| component.weight).collect();
+    let mixture = Mixture::new(weights, seed)?;
+    let mut parts = Vec::with_capacity(components.len());
+    let mut len = 0u64;
+    for (c, component) in components.iter().enumerate() {
+        let refused =
+            |reason: String| OrderError::Refused { reason: format!("component {c}: {reason}").into() };
+        let records = component.records.clone().unwrap_or(0..n);
+        if records.start > records.end || records.end > n {
+            return Err(refused(format!("records {records:?} of {n}")).into());
+        }
+        let part = Part::new(&component.order, records).map_err(|e| match e.into_kind() {
+            // Its own words, with the component before them.
+            ErrorKind::Order(OrderError::Refused { reason }) => refused(reason.into()),
+            other => refused(other.to_string()),
+        })?;
+        if part.len == 0 {
+            return Err(refused("it has no records".to_owned()).into());
+        }
+        len = len
+            .checked_add(part.len)
+            .ok_or_else(|| refused("more than 2^64 - 1 positions in all".to_owned()))?;
+        parts.push(part);
+    }
+    Ok((Parts::Mixed { mixture, parts }, len))
+}
+
+impl fmt::Debug for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Order")
+            .field("spec", &self.plan.spec)
+            .field("records", &self.plan.n)
+            .field("seed", &self.plan.seed)
+            .field("epoch", &self.epoch)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,206 @@
+//! Some of the records: a sorted list of their numbers, or a bitmap with ranks, whichever is smaller.
+//!
+//! ```text
+//! words     64 records each, bit 0 first
+//! ranks     survivors before each group of 8 words (a cache line)
+//! samples   for each 4096th survivor, its group: where a search begins
+//! ```
+
+use super::digest::digest;
+use crate::error::{OrderError, Result};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// Words of a group: one cache line.
+const GROUP: usize = 8;
+const SAMPLE: u64 = 4096;
+
+/// A selection of records, in ascending order of their numbers.
+///
+/// What an order over a filter permutes is the survivors; records outside are never handed out. Clones share their memory:
+/// eight bytes a survivor, or 1.13 bits a record where that is less. [`select`](Filter::select) is a look-up in the list, or
+/// about three cache misses in the bitmap.
+///
+/// ```
+/// use tfseek::order::Filter;
+/// let odd = Filter::from_fn(10, |i| i % 2 == 1);
+/// assert_eq!((odd.len(), odd.select(3), odd.rank(7), odd.rank(8)), (5, Some(7), Some(3), None));
+/// assert_eq!(odd, Filter::from_ids([1, 3, 5, 7, 9])?);
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Filter(Arc<Inner>);
+
+struct Inner {
+    form: Form,
+    len: u64,
+    /// One more than the last survivor.
+    end: u64,
+    digest: OnceLock<u128>,
+}
+
+enum Form {
+    Ids(Vec<u64>),
+    Bits { words: Vec<u64>, ranks: Vec<u64>, samples: Vec<u64> },
+}
+
+impl Filter {
+    /// The records of these numbers, which ascend.
+    ///
+    /// # Errors
+    /// [`OrderError::Refused`], with its place, for a number that is not above the one before it.
+    pub fn from_ids(ids: impl Into<Vec<u64>>) -> Result<Filter> {
+        let ids = ids.into();
+        if let Some(at) = ids.windows(2).position(|pair| pair[0] >= pair[1]) {
+            let reason = format!("ids[{}] is {} after {}: they must ascend", at + 1, ids[at + 1], ids[at]);
+            return Err(OrderError::Refused { reason: reason.into() }.into());
+        }
+        let end = match ids.last() {
+            Some(&u64::MAX) => {
+                return Err(OrderError::Refused { reason: "no record has the number 2^64 - 1".into() }.into());
+            }
+            Some(last) => last + 1,
+            None => 0,
+        };
+        let len = ids.len() as u64;
+        // A bitmap takes a bit and an eighth for each record, so it is smaller from a 57th of them on.
+        if end / 57 < len && end >= 1024 {
+            let words = usize::try_from(end.div_ceil(64)).unwrap_or(usize::MAX);
+            let mut bits = vec![0; words];
+            for id in ids {
+                bits[(id / 64) as usize] |= 1 << (id % 64);
+            }
+            return Ok(Filter::of_bits(bits));
+        }
+        Ok(Filter::make(Form::Ids(ids), len, end))
+    }
+
+    /// Those of the first `n` records that `keep` says.
+    pub fn from_fn(n: u64, mut keep: impl FnMut(u64) -> bool) -> Filter {
+        let words = (0..n.div_ceil(64)).map(|word| {
+            let begin = word * 64;
+            (begin..n.min(begin.saturating_add(64)))
+                .fold(0, |bits, i| bits | u64::from(keep(i)) << (i - begin))
+        });
+        Filter::of_bits(words.collect())
+    }
+
+    /// The records whose bits are set: bit k of word w is record 64 w + k.
+    pub fn from_bits(words: impl Into<Vec<u64>>) -> Filter {
+        Filter::of_bits(words.into())
+    }
+
+    fn of_bits(words: Vec<u64>) -> Filter {
+        let (mut len, mut end) = (0, 0);
+        let mut ranks = Vec::with_capacity(words.len() / GROUP + 1);
+        let mut samples = Vec::new();
+        for (group, words) in words.chunks(GROUP).enumerate() {
+            ranks.push(len);
+            for (w, word) in words.iter().enumerate() {
+                len += u64::from(word.count_ones());
+                if *word != 0 {
+                    end = ((group * GROUP + w) * 64) as u64 + u64::from(64 - word.leading_zeros());
+                }
+            }
+            while samples.len() as u64 * SAMPLE < len {
+                samples.push(group as u64);
+            }
+        }
+        Filter::make(Form::Bits { words, ranks, samples }, len, end)
+    }
+
+    fn make(form: Form, len: u64, end: u64) -> Filter {
+        Filter(Arc::new(Inner { form, len, end, digest: OnceLock::new() }))
+    }
+
+    /// How many records survive.
+    pub fn len(&self) -> u64 {
+        self.0.len
+    }
+
+    /// Whether none does.
+    pub fn is_empty(&self) -> bool {
+        self.0.len == 0
+    }
+
+    /// One more than the number of the last survivor; 0 where there is none.
+    pub fn end(&self) -> u64 {
+        self.0.end
+    }
+
+    /// The survivor at place `k`.
+    pub fn select(&self, k: u64) -> Option<u64> {
+        if k >= self.0.len {
+            return None;
+        }
+        Some(match &self.0.form {
+            Form::Ids(ids) => ids[k as usize],
+            Form::Bits { words, ranks, samples } => {
+                // The last group that begins with k survivors before it, or fewer.
+                let sample = (k / SAMPLE) as usize;
+                let low = samples[sample] as usize;
+                let high = samples.get(sample + 1).map_or(ranks.len(), |group| *group as usize + 1);
+                let group = low + ranks[low..high].partition_point(|rank| *rank <= k) - 1;
+                let mut left = k - ranks[group];
+                let mut at = group * GROUP;
+                while left >= u64::from(words[at].count_ones()) {
+                    left -= u64::from(words[at].count_ones());
+                    at += 1;
+                }
+                at as u64 * 64 + u64::from(nth_bit(words[at], left))
+            }
+        })
+    }
+
+    /// The place of a record among the survivors; `None` if it is not one.
+    pub fn rank(&self, record: u64) -> Option<u64> {
+        if record >= self.0.end {
+            return None;
+        }
+        match &self.0.form {
+            Form::Ids(ids) => ids.binary_search(&record).ok().map(|k| k as u64),
+            Form::Bits { words, ranks, .. } => {
+                let (at, bit) = ((record / 64) as usize, record % 64);
+                let group = at / GROUP;
+                let before: u32 = words[group * GROUP..at].iter().map(|word| word.count_ones()).sum();
+                let inside = (words[at] & ((1 << bit) - 1)).count_ones();
+                (words[at] >> bit & 1 == 1).then(|| ranks[group] + u64::from(before + inside))
+            }
+        }
+    }
+
+    /// All survivors.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        // Each select finds its group anew; the caches know it.
+        (0..self.len()).filter_map(|k| self.select(k))
+    }
+
+    /// XXH3-128 over the survivors' numbers: what stands for them in a state. Computed once.
+    pub(super) fn digest(&self) -> u128 {
+        *self.0.digest.get_or_init(|| digest(self.iter()))
+    }
+}
+
+/// The position of the k-th set bit; there are more than k.
+fn nth_bit(mut word: u64, k: u64) -> u32 {
+    for _ in 0..k {
+        word &= word - 1;
+    }
+    word.trailing_zeros()
+}
+
+/// Equal are filters with the same survivors, whatever form they have.
+impl PartialEq for Filter {
+    fn eq(&self, other: &Filter) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+            || (self.len() == other.len() && self.end() == other.end() && self.iter().eq(other.iter()))
+    }
+}
+
+impl Eq for Filter {}
+
+impl fmt::Debug for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Filter").field("len", &self.len()).field("end", &self.end()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,76 @@
+//! An epoch looked at again: which samples a step had, and which steps had a record.
+
+use super::epoch::Order;
+use super::share::{RankShare, Run, Spot};
+use crate::error::{OrderError, Result};
+
+/// Positions that are looked up together.
+const CHUNK: u64 = 64;
+
+/// One place of a batch, and what stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The epoch.
+    pub epoch: u64,
+    /// The position in it: with the epoch what [`augmentation_seed`](super::augmentation_seed) takes.
+    pub position: u64,
+    /// The record.
+    pub record: u64,
+    /// Whether it only fills up the last batch.
+    pub padding: bool,
+}
+
+impl Order {
+    /// The samples of a step, or of any other positions: what rank r saw in step k, without a run.
+    ///
+    /// ```
+    /// use tfseek::order::{LastBatch, Order, OrderSpec, RankShare};
+    /// let order = Order::new(&OrderSpec::Global, 1_000_000_000, 42, 3)?;
+    /// let share = RankShare::new(order.len(), 256, 3, 8, LastBatch::Pad)?;
+    /// // What rank 3 of 8 saw in step 18234; and back, from one of the records.
+    /// let samples = order.samples(share.step(18_234).into_iter().flatten())?;
+    /// assert_eq!(samples.len(), 32);
+    /// let spots = order.spots_of(samples[5].record, &share)?;
+    /// assert_eq!((spots[0].step, spots[0].rank, spots[0].place), (18_234, 3, 5));
+    /// # Ok::<(), tfseek::Error>(())
+    /// ```
+    ///
+    /// This is for looking at; to train, [`fill`](Order::fill) a buffer that is kept.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for positions that the order does not have, and for epochs beyond u64.
+    pub fn samples(&self, runs: impl IntoIterator<Item = Run>) -> Result<Vec<Sample>> {
+        let (mut samples, mut records) = (Vec::new(), [0; CHUNK as usize]);
+        for run in runs {
+            let epoch = self.epoch().checked_add(run.epoch).ok_or_else(|| OrderError::Refused {
+                reason: format!("{} epochs behind epoch {} is beyond 2^64", run.epoch, self.epoch()).into(),
+            })?;
+            let ahead;
+            let order = if run.epoch == 0 {
+                self
+            } else {
+                ahead = self.at_epoch(epoch)?;
+                &ahead
+            };
+            let mut done = 0;
+            while done < run.len {
+                let here = (run.len - done).min(CHUNK);
+                let (start, records) = (run.start + done, &mut records[..here as usize]);
+                order.fill(start, records)?;
+                let sample = |(position, record)| Sample { epoch, position, record, padding: run.padding };
+                samples.extend((start..).zip(records.iter().copied()).map(sample));
+                done += here;
+            }
+        }
+        Ok(samples)
+    }
+
+    /// The steps, ranks and places in which a share's run sees a record in this epoch, in their order. Not those of padding, nor
+    /// what is left out. Costs what [`positions_of`](Order::positions_of) does.
+    ///
+    /// # Errors
+    /// Those of [`positions_of`](Order::positions_of).
+    pub fn spots_of(&self, record: u64, share: &RankShare) -> Result<Vec<Spot>> {
+        Ok(self.positions_of(record)?.into_iter().filter_map(|position| share.locate(position)).collect())
+    }
+}

@@ -1,0 +1,94 @@
+//! What kind of order: said once, for all epochs.
+
+use super::block::{default_block, default_window};
+use super::filter::Filter;
+use super::weighted::Weights;
+use std::ops::Range;
+
+/// Which kind of order, without a seed and an epoch. [`Order::new`](super::Order::new) makes an order of it.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OrderSpec {
+    /// As the records lie: position t is record t.
+    Sequential,
+    /// A [`Permutation`](super::Permutation) of all records.
+    Global,
+    /// A [`BlockOrder`](super::BlockOrder). Where one window would hold everything, `Global` shuffles as well and costs less.
+    Block {
+        /// Records of a block.
+        block: u64,
+        /// Blocks of a window.
+        window: u64,
+    },
+    /// Drawn with replacement, one weight for each record. An epoch is as many draws as there are records.
+    Weighted(Weights),
+    /// Only some records: position t is the survivor whose place among them `order` says.
+    Filtered {
+        /// The records.
+        filter: Filter,
+        /// The order of the survivors, as if they were all there is; no mixture, and not filtered again.
+        order: Box<OrderSpec>,
+    },
+    /// Several sources in fixed proportions. An epoch is as many positions as the components have records in all; where the
+    /// proportions are others, some are seen more than once in it and some not at all, and the next epoch goes on where this
+    /// one ended.
+    Mixture(Vec<Component>),
+}
+
+/// A source of a mixture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Component {
+    /// Its samples in each cycle.
+    pub weight: u64,
+    /// Its records, of all; `None` for all of them.
+    pub records: Option<Range<u64>>,
+    /// Their order, as if they were all there is: a filter's numbers count from the first of them. No mixture.
+    pub order: OrderSpec,
+}
+
+impl OrderSpec {
+    /// The block order that is taken where nobody says: blocks of about 1 MiB, four blocks in a window for each sample of a
+    /// global batch. `stored_bytes` are the bytes of all `n` records.
+    pub fn block_for(n: u64, stored_bytes: u64, global_batch: u64) -> OrderSpec {
+        OrderSpec::Block { block: default_block(n, stored_bytes), window: default_window(global_batch) }
+    }
+
+    /// The survivors of a filter in this order.
+    #[must_use]
+    pub fn filtered(self, filter: Filter) -> OrderSpec {
+        OrderSpec::Filtered { filter, order: Box::new(self) }
+    }
+
+    /// Class balance: as many positions have as many samples of each class, whatever their sizes. A mixture with one sample of
+    /// each class in every cycle, and no record of a class twice before all of it were seen.
+    ///
+    /// ```
+    /// use tfseek::order::{Filter, Order, OrderSpec};
+    /// let labels = [0, 0, 0, 0, 0, 1, 0, 0];
+    /// let class = |c| Filter::from_fn(8, |i| labels[i as usize] == c);
+    /// let order = Order::new(&OrderSpec::balanced([class(0), class(1)]), 8, 0, 0)?;
+    /// let ones = (0..8).filter(|t| order.get(*t).unwrap() == 5).count();
+    /// assert_eq!(ones, 4);
+    /// # Ok::<(), tfseek::Error>(())
+    /// ```
+    ///
+    /// With few classes a cycle is short, and a position takes microseconds ([`Mixture`](super::Mixture) says why).
+    pub fn balanced(classes: impl IntoIterator<Item = Filter>) -> OrderSpec {
+        let class = |filter| Component::new(1, OrderSpec::Global.filtered(filter));
+        OrderSpec::Mixture(classes.into_iter().map(class).collect())
+    }
+}
+
+impl Component {
+    /// All records, in this order.
+    pub fn new(weight: u64, order: OrderSpec) -> Component {
+        Component { weight, records: None, order }
+    }
+
+    /// The same with these records only.
+    #[must_use]
+    pub fn over(mut self, records: Range<u64>) -> Component {
+        self.records = Some(records);
+        self
+    }
+}

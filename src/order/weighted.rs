@@ -1,0 +1,163 @@
+//! Draws with replacement, in proportion to weights: Vose's alias table, in integers.
+
+use super::digest::digest;
+use super::prp::{absorb, mulhi, nth};
+use crate::error::{OrderError, Result};
+use std::fmt;
+use std::sync::Arc;
+
+const TAG: u64 = u64::from_be_bytes(*b"TFRDALI1");
+
+/// The largest weight, and what the largest of floats becomes.
+const MAX: u32 = u32::MAX;
+
+/// A weight for each record.
+///
+/// Records are drawn with replacement, each in proportion to its weight; one of weight 0 never is. A draw is a function of its
+/// number, in constant time, from a table of 12 bytes a record that is made once.
+///
+/// ```
+/// use tfseek::order::Weights;
+/// let weights = Weights::new([5, 2, 1, 0, 8])?;
+/// let draws = weights.draws(1, 0);
+/// assert_eq!((0..6).map(|t| draws.get(t)).collect::<Vec<_>>(), [0, 4, 0, 4, 0, 4]);
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Weights(Arc<Table>);
+
+struct Table {
+    weights: Vec<u32>,
+    threshold: Vec<u64>,
+    alias: Vec<u32>,
+    digest: u128,
+}
+
+/// The draws of one epoch: [`Weights::draws`].
+#[derive(Clone, Debug)]
+pub struct Draws {
+    weights: Weights,
+    start: u64,
+}
+
+impl Weights {
+    /// These weights; the table is made here, in O(n).
+    ///
+    /// # Errors
+    /// [`OrderError::Refused`] if there are none, all of them are 0, or there are 2^32 or more.
+    pub fn new(weights: impl Into<Vec<u32>>) -> Result<Weights> {
+        let weights = weights.into();
+        if weights.len() as u64 > u64::from(u32::MAX) {
+            return Err(OrderError::Refused { reason: "more than 2^32 - 1 weights".into() }.into());
+        }
+        if weights.iter().all(|w| *w == 0) {
+            return Err(OrderError::Refused { reason: "no weight is above 0".into() }.into());
+        }
+        let (threshold, alias) = vose(&weights);
+        let digest = digest(weights.iter().map(|w| u64::from(*w)));
+        Ok(Weights(Arc::new(Table { weights, threshold, alias, digest })))
+    }
+
+    /// Weights in floating point: the largest becomes 2^32 - 1, the others in proportion, rounded down, those above 0 to at
+    /// least 1.
+    ///
+    /// # Errors
+    /// [`OrderError::Weight`] for one that is negative, infinite or no number; and those of [`new`](Weights::new).
+    pub fn from_floats(weights: &[f64]) -> Result<Weights> {
+        Weights::new(scale(weights)?)
+    }
+
+    /// How many records have a weight.
+    #[allow(clippy::len_without_is_empty, reason = "there is at least one")]
+    pub fn len(&self) -> u64 {
+        self.0.weights.len() as u64
+    }
+
+    /// The weights themselves.
+    pub fn as_slice(&self) -> &[u32] {
+        &self.0.weights
+    }
+
+    /// The draws of an epoch.
+    pub fn draws(&self, seed: u64, epoch: u64) -> Draws {
+        Draws { weights: self.clone(), start: self.start(seed, epoch, 0) }
+    }
+
+    /// What the draws of an epoch begin with.
+    pub(super) fn start(&self, seed: u64, epoch: u64, stream: u64) -> u64 {
+        absorb([TAG, seed, epoch, stream, self.len()])
+    }
+
+    /// Draw `t` of those that begin with `start`.
+    pub(super) fn draw(&self, start: u64, t: u64) -> u64 {
+        let t = t.wrapping_mul(2);
+        let j = mulhi(nth(start, t.wrapping_add(1)), self.len());
+        let table = &*self.0;
+        // j is below n, which is below 2^32.
+        if nth(start, t.wrapping_add(2)) < table.threshold[j as usize] {
+            j
+        } else {
+            u64::from(table.alias[j as usize])
+        }
+    }
+
+    pub(super) fn digest(&self) -> u128 {
+        self.0.digest
+    }
+}
+
+impl Draws {
+    /// The record of draw `t`. There is no last one.
+    pub fn get(&self, t: u64) -> u64 {
+        self.weights.draw(self.start, t)
+    }
+}
+
+/// Vose's table (1991): record j keeps `threshold[j]` of its 2^64 and gives the rest to `alias[j]`. In integers all of it is
+/// exact but the last bit of a threshold, and the same on every machine.
+fn vose(weights: &[u32]) -> (Vec<u64>, Vec<u32>) {
+    let n = weights.len() as u64;
+    // Below 2^64: both factors are below 2^32.
+    let sum: u64 = weights.iter().map(|w| u64::from(*w)).sum();
+    let mut p: Vec<u64> = weights.iter().map(|w| n * u64::from(*w)).collect();
+    let mut threshold = vec![u64::MAX; weights.len()];
+    let mut alias: Vec<u32> = (0..weights.len() as u32).collect();
+    let (mut small, mut large): (Vec<u32>, Vec<u32>) = alias.iter().partition(|i| p[**i as usize] < sum);
+    while !small.is_empty()
+        && let Some(g) = large.pop()
+        && let Some(s) = small.pop()
+    {
+        let (s, to) = (s as usize, g as usize);
+        // p[s] is below sum, so the quotient is below 2^64.
+        threshold[s] = ((u128::from(p[s]) << 64) / u128::from(sum)) as u64;
+        alias[s] = g;
+        p[to] -= sum - p[s];
+        if p[to] < sum { small.push(g) } else { large.push(g) }
+    }
+    (threshold, alias)
+}
+
+/// Floats to integers in proportion; 0 stays 0.
+pub(super) fn scale(weights: &[f64]) -> Result<Vec<u32>> {
+    if let Some(index) = weights.iter().position(|x| !(x.is_finite() && *x >= 0.0)) {
+        return Err(OrderError::Weight { index, reason: "is negative, infinite or not a number" }.into());
+    }
+    let max = weights.iter().copied().fold(0.0, f64::max);
+    // Divided first, so that nothing becomes infinite; at most 1, so that the cast is exact but for the fraction.
+    let one = |x: f64| if x > 0.0 { ((x / max * f64::from(MAX)) as u32).max(1) } else { 0 };
+    Ok(weights.iter().map(|x| one(*x)).collect())
+}
+
+impl PartialEq for Weights {
+    fn eq(&self, other: &Weights) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for Weights {}
+
+impl fmt::Debug for Weights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Weights").field("len", &self.len()).finish_non_exhaustive()
+    }
+}

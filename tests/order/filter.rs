@@ -1,0 +1,84 @@
+//! Some of the records, and records by weight.
+
+use crate::common::order_twin as twin;
+use crate::common::rng::Rng;
+use crate::{all, permuted, refused};
+use tfseek::error::OrderError;
+use tfseek::order::*;
+
+#[test]
+fn filters_in_both_forms() {
+    let mut rng = Rng::new(2);
+    for (n, chance) in [(0, 1), (1, 255), (1000, 3), (1025, 128), (70_000, 1), (70_000, 200), (300_000, 128)]
+    {
+        let keep: Vec<bool> = (0..n).map(|_| rng.chance(chance)).collect();
+        let ids: Vec<u64> = (0..n as u64).filter(|i| keep[*i as usize]).collect();
+        let bits = Filter::from_fn(n as u64, |i| keep[i as usize]);
+        let list = Filter::from_ids(ids.clone()).unwrap();
+        assert_eq!((bits.len(), bits.end()), (ids.len() as u64, ids.last().map_or(0, |i| i + 1)));
+        assert_eq!(bits, list);
+        assert!(bits.iter().eq(ids.iter().copied()) && list.iter().eq(ids.iter().copied()));
+        assert_eq!((bits.select(bits.len()), list.select(bits.len())), (None, None));
+        let mut k = 0;
+        for i in (0..n as u64).filter(|i| n < 2000 || i % 7 == 0) {
+            k = ids.partition_point(|id| *id < i).max(k);
+            let want = keep[i as usize].then_some(k as u64);
+            assert_eq!((bits.rank(i), list.rank(i)), (want, want));
+        }
+        assert_eq!((bits.rank(n as u64), list.rank(u64::MAX)), (None, None));
+        // The order of the survivors is the permutation of as many numbers.
+        let order = Order::new(&OrderSpec::Global.filtered(bits), n as u64, 3, 1).unwrap();
+        let want = permuted(ids.len() as u64, 3, 1);
+        let got = all(&order);
+        assert!(got.iter().eq(want.iter().map(|k| &ids[*k as usize])));
+        for (t, record) in got.iter().enumerate().take(1000) {
+            assert_eq!(order.position_of(*record).unwrap(), Some(t as u64));
+        }
+    }
+    // Far apart: a list, however far.
+    let wide = Filter::from_ids([0, 1 << 40, u64::MAX - 1]).unwrap();
+    assert_eq!((wide.select(2), wide.rank(1 << 40), wide.rank(1 << 39)), (Some(u64::MAX - 1), Some(1), None));
+    for bad in [vec![1, 1], vec![2, 1], vec![u64::MAX]] {
+        assert!(matches!(refused(Filter::from_ids(bad).unwrap_err()), OrderError::Refused { .. }));
+    }
+    assert_eq!(Filter::from_bits([0b1010]), Filter::from_ids([1, 3]).unwrap());
+}
+
+#[test]
+fn weights_are_what_is_drawn() {
+    let mut rng = Rng::new(3);
+    for n in [1, 2, 5, 17, 100] {
+        let mut weights: Vec<u32> = (0..n).map(|_| (rng.u64() as u32) >> rng.below(32)).collect();
+        weights[n / 2] = 7;
+        if n > 4 {
+            weights[1] = 0;
+        }
+        let draws = Weights::new(weights.clone()).unwrap().draws(6, 2);
+        for t in 0..200 {
+            assert_eq!(draws.get(t), twin::draw(&weights, 6, 2, 0, t));
+        }
+        let total = 200_000;
+        let mut counts = vec![0u32; n];
+        (0..total).for_each(|t| counts[draws.get(t) as usize] += 1);
+        let sum: f64 = weights.iter().map(|w| f64::from(*w)).sum();
+        for (weight, count) in weights.iter().zip(counts) {
+            let p = f64::from(*weight) / sum;
+            let (mean, sigma) = (p * total as f64, (p * (1.0 - p) * total as f64).sqrt());
+            assert!((f64::from(count) - mean).abs() <= 5.0 * sigma + 3.0 * f64::from(u8::from(p > 0.0)));
+        }
+        let order = Order::new(&OrderSpec::Weighted(Weights::new(weights).unwrap()), n as u64, 6, 2).unwrap();
+        assert!((0..n as u64).all(|t| order.get(t).unwrap() == draws.get(t)));
+        assert_eq!(all(&order), (0..n as u64).map(|t| draws.get(t)).collect::<Vec<_>>());
+    }
+    let floats = Weights::from_floats(&[0.5, 1.0, 0.0, 1e-30]).unwrap();
+    assert_eq!(floats.as_slice(), [u32::MAX / 2, u32::MAX, 0, 1]);
+    assert!(matches!(
+        refused(Weights::from_floats(&[1.0, f64::NAN]).unwrap_err()),
+        OrderError::Weight { index: 1, .. }
+    ));
+    assert!(Weights::new([0, 0]).is_err() && Weights::new([]).is_err() && Weights::from_floats(&[]).is_err());
+    let mut large = vec![u32::MAX; 1000];
+    large[0] = 0;
+    let draws = Weights::new(large).unwrap().draws(0, 0);
+    assert!((0..10_000).all(|t| draws.get(t) != 0));
+}

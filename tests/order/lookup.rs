@@ -1,0 +1,157 @@
+//! An epoch looked at again: which samples a step has, and in which steps a record comes.
+
+use crate::mixture::three_sources;
+use crate::{all, refused};
+use tfseek::ErrorKind;
+use tfseek::error::OrderError;
+use tfseek::order::*;
+
+/// Every kind over 200 records, as it is and mixed with others.
+fn specs() -> Vec<OrderSpec> {
+    let block = OrderSpec::Block { block: 7, window: 3 };
+    let thirds = || Filter::from_fn(200, |i| i % 3 == 1);
+    let weights = |n| OrderSpec::Weighted(Weights::new((0..n).collect::<Vec<u32>>()).unwrap());
+    vec![
+        OrderSpec::Sequential,
+        OrderSpec::Global,
+        block.clone(),
+        OrderSpec::Global.filtered(thirds()),
+        block.filtered(thirds()),
+        weights(200),
+        weights(67).filtered(thirds()),
+        three_sources().0,
+        // Cycles as long as no epoch, and one component far behind another.
+        OrderSpec::Mixture(vec![
+            Component::new(1, weights(10)).over(190..200),
+            Component::new(300, OrderSpec::Global).over(0..9),
+            Component::new(2, OrderSpec::Global).over(5..100),
+        ]),
+        OrderSpec::balanced([thirds(), Filter::from_fn(200, |i| i == 199)]),
+    ]
+}
+
+fn share(order: &Order, rank: u64, last: LastBatch) -> RankShare {
+    RankShare::new(order.len(), 12, rank, 3, last).unwrap()
+}
+
+#[test]
+fn samples_of_a_step_are_the_records_at_its_positions() {
+    for spec in specs() {
+        for epoch in [0, 1, 5] {
+            let order = Order::new(&spec, 200, 3, epoch).unwrap();
+            let (now, next) = (all(&order), all(&order.at_epoch(epoch + 1).unwrap()));
+            for last in [LastBatch::Drop, LastBatch::Pad, LastBatch::Short, LastBatch::Continuous] {
+                let mut seen = Vec::new();
+                for step in 0..share(&order, 0, last).steps() {
+                    for rank in 0..3 {
+                        let share = share(&order, rank, last);
+                        let samples = order.samples(share.step(step).unwrap()).unwrap();
+                        assert_eq!(samples.len() as u64, share.step(step).unwrap().samples());
+                        seen.extend(samples);
+                    }
+                }
+                for (t, sample) in seen.iter().enumerate() {
+                    let (over, position) = (t / now.len(), t % now.len());
+                    let (epoch, record) = match last {
+                        LastBatch::Continuous if over == 1 => (epoch + 1, next[position]),
+                        _ => (epoch, now[position]),
+                    };
+                    let padding = last == LastBatch::Pad && over > 0;
+                    assert_eq!(*sample, Sample { epoch, position: position as u64, record, padding });
+                }
+                // Longer than what is looked up at once.
+                let share = RankShare::new(order.len(), order.len(), 0, 1, last).unwrap();
+                let samples = order.samples(share.step(0).unwrap()).unwrap();
+                assert!(samples.iter().map(|sample| sample.record).eq(now.iter().copied()));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_record_is_found_wherever_it_comes() {
+    for spec in specs() {
+        for epoch in [0, 1, 2, 77] {
+            let order = Order::new(&spec, 200, 3, epoch).unwrap();
+            let records = all(&order);
+            for record in 0..200 {
+                let at = |(t, r): (usize, &u64)| (*r == record).then_some(t as u64);
+                let want: Vec<u64> = records.iter().enumerate().filter_map(at).collect();
+                assert_eq!(order.positions_of(record).unwrap(), want, "{spec:?}, epoch {epoch}: {record}");
+                if let Some(position) = order.position_of(record).unwrap() {
+                    assert_eq!(want, [position]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn steps_forwards_and_backwards() {
+    for spec in specs() {
+        let order = Order::new(&spec, 200, 3, 4).unwrap();
+        for last in [LastBatch::Drop, LastBatch::Pad, LastBatch::Short, LastBatch::Continuous] {
+            for start in [0, 5] {
+                let shares: Vec<RankShare> =
+                    (0..3).map(|rank| share(&order, rank, last).starting_at(start).unwrap()).collect();
+                let mut want = vec![Vec::new(); 200];
+                for step in 0..shares[0].steps() {
+                    for (rank, share) in (0..).zip(&shares) {
+                        let samples = order.samples(share.step(step).unwrap()).unwrap();
+                        for (place, sample) in (0..).zip(samples) {
+                            if sample.epoch == 4 && !sample.padding {
+                                want[sample.record as usize].push(Spot { step, rank, place });
+                            }
+                        }
+                    }
+                }
+                for (record, want) in (0..).zip(want) {
+                    // Whichever rank is asked.
+                    assert_eq!(order.spots_of(record, &shares[record as usize % 3]).unwrap(), want);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_there_is_not_found() {
+    for spec in specs() {
+        let order = Order::new(&spec, 200, 3, 0).unwrap();
+        let gone = |e: tfseek::Error| matches!(e.into_kind(), ErrorKind::OutOfRange { i: 200, len: 200 });
+        assert!(gone(order.positions_of(200).unwrap_err()) && gone(order.position_of(200).unwrap_err()));
+        assert!(gone(order.spots_of(200, &share(&order, 0, LastBatch::Pad)).unwrap_err()));
+        // A share of more positions, however many.
+        let len = order.len();
+        for (start, count) in [(len - 1, 2), (len, 1), (0, u64::MAX)] {
+            let run = Run { epoch: 0, start, len: count, padding: false };
+            assert!(matches!(refused(order.samples([run]).unwrap_err()), OrderError::Position { .. }));
+        }
+        assert!(order.samples([]).unwrap().is_empty());
+    }
+    let last = Order::new(&OrderSpec::Global, 200, 3, u64::MAX).unwrap();
+    let run = Run { epoch: 1, start: 0, len: 1, padding: false };
+    assert!(last.samples([run]).unwrap_err().to_string().contains("beyond 2^64"));
+}
+
+/// A billion records, in a mixture too: nothing is searched.
+#[test]
+fn a_billion_is_no_more() {
+    let n = 1_000_000_000;
+    let component = |weight, records| Component::new(weight, OrderSpec::Global).over(records);
+    for spec in [
+        OrderSpec::Global,
+        OrderSpec::Block { block: 256, window: 1024 },
+        OrderSpec::Mixture(vec![component(900, 0..n / 2), component(3196, n / 2..n)]),
+    ] {
+        let order = Order::new(&spec, n, 42, 3).unwrap();
+        for rank in 0..8 {
+            let share = RankShare::new(n, 2048, rank, 8, LastBatch::Pad).unwrap();
+            let share = share.starting_at(123_456_789).unwrap();
+            let samples = order.samples(share.step(18_234).unwrap()).unwrap();
+            assert_eq!((samples.len(), samples[0].position), (256, 123_456_789 + 18_234 * 2048 + rank * 256));
+            let spots = order.spots_of(samples[17].record, &share).unwrap();
+            assert!(spots.contains(&Spot { step: 18_234, rank, place: 17 }));
+        }
+    }
+}

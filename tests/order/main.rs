@@ -1,0 +1,43 @@
+//! The order of an epoch: its vectors, that nothing is lost or doubled, and that it is what docs/order.md says.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod block;
+mod filter;
+mod lookup;
+mod mixture;
+mod permutation;
+mod python;
+mod whole;
+
+use tfseek::error::OrderError;
+use tfseek::order::{Order, Permutation};
+use tfseek::{Error, ErrorKind};
+
+fn refused(e: Error) -> OrderError {
+    match e.into_kind() {
+        ErrorKind::Order(e) => e,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// All records once?
+fn is_permutation(order: &[u64]) -> bool {
+    let mut seen = vec![false; order.len()];
+    order
+        .iter()
+        .all(|record| seen.get_mut(*record as usize).is_some_and(|seen| !std::mem::replace(seen, true)))
+}
+
+fn all(order: &Order) -> Vec<u64> {
+    let mut records = vec![0; order.len() as usize];
+    order.fill(0, &mut records).unwrap();
+    records
+}
+
+fn permuted(n: u64, seed: u64, epoch: u64) -> Vec<u64> {
+    let mut numbers = vec![0; n as usize];
+    Permutation::new(n, seed, epoch, 0).fill(0, &mut numbers);
+    numbers
+}

@@ -1,0 +1,111 @@
+//! PRP1: its vectors, nothing lost at any size, and back again.
+
+use crate::common::order_twin as twin;
+use crate::{is_permutation, permuted};
+use proptest::prelude::*;
+use tfseek::order::{Order, OrderSpec, Permutation};
+
+#[test]
+fn vectors_of_the_permutation() {
+    let vectors: &[(u64, u64, u64, &[u64])] = &[
+        (2, 0, 0, &[1, 0]),
+        (5, 0, 0, &[1, 3, 2, 4, 0]),
+        (10, 42, 0, &[9, 3, 0, 8, 1, 4]),
+        (10, 42, 1, &[7, 5, 1, 4, 0, 3]),
+        (1000, 42, 7, &[34, 319, 461, 155, 414, 241]),
+        (1_000_000, 42, 0, &[402525, 858891, 117253, 614521, 190970, 472755]),
+        (1_000_000_000, 42, 3, &[36767572, 823504073, 891576731, 944829155, 828632337, 410064434]),
+        (1 << 40, 1, 1, &[886427382076, 99473678472, 621571256659, 860720952483]),
+        ((1 << 63) + 12345, u64::MAX, 9, &[6722842154999434219, 7699357829054953352, 6471315543696089380]),
+    ];
+    for (n, seed, epoch, want) in vectors {
+        let shuffle = Permutation::new(*n, *seed, *epoch, 0);
+        let order = Order::new(&OrderSpec::Global, *n, *seed, *epoch).unwrap();
+        let mut filled = vec![0; want.len()];
+        shuffle.fill(0, &mut filled);
+        assert_eq!(filled, *want, "n = {n}");
+        for (i, number) in want.iter().enumerate() {
+            assert_eq!(shuffle.get(i as u64), *number);
+            assert_eq!(shuffle.inverse(*number), i as u64);
+            assert_eq!(order.get(i as u64).unwrap(), *number);
+            assert_eq!(order.position_of(*number).unwrap(), Some(i as u64));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_lost_up_to_5000() {
+    for n in 0..=5000 {
+        let order = permuted(n, n / 7, n % 5);
+        assert!(is_permutation(&order), "n = {n}");
+    }
+}
+
+/// Around powers of two; 4^k + 1 among them, where others have lost records.
+fn around_powers(bits: std::ops::RangeInclusive<u32>) {
+    for k in bits {
+        for n in [(1u64 << k) - 1, 1 << k, (1 << k) + 1] {
+            assert!(is_permutation(&permuted(n, 7, u64::from(k))), "n = {n}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_lost_around_powers_of_two() {
+    around_powers(0..=22);
+}
+
+#[test]
+#[ignore = "slow: make test-slow"]
+fn nothing_is_lost_around_larger_powers_of_two() {
+    around_powers(23..=25);
+}
+
+#[test]
+fn batches_are_what_single_numbers_are() {
+    for n in [1, 2, 63, 64, 65, 100, 1000, 1025, 4097] {
+        let (order, twin) = (permuted(n, 3, 4), twin::prp(n, 3, 4, 0));
+        let shuffle = Permutation::new(n, 3, 4, 0);
+        for i in 0..n {
+            assert_eq!((shuffle.get(i), shuffle.inverse(order[i as usize])), (order[i as usize], i));
+            assert_eq!(twin.get(i), order[i as usize]);
+        }
+        for (start, len) in [(0, 1), (n / 2, n - n / 2), (n - 1, 1), (n, 0)] {
+            let mut part = vec![0; len as usize];
+            shuffle.fill(start, &mut part);
+            assert_eq!(part, order[start as usize..][..len as usize]);
+        }
+    }
+}
+
+#[test]
+fn places_that_are_not_there_panic_and_do_not_walk_for_ever() {
+    let shuffle = Permutation::new(5, 0, 0, 0);
+    for bad in [5, 6, 1023, u64::MAX] {
+        assert!(std::panic::catch_unwind(|| shuffle.get(bad)).is_err());
+        assert!(std::panic::catch_unwind(|| shuffle.inverse(bad)).is_err());
+        assert!(std::panic::catch_unwind(|| shuffle.fill(bad, &mut [0])).is_err());
+    }
+    assert!(std::panic::catch_unwind(|| Permutation::new(0, 0, 0, 0).get(0)).is_err());
+    assert!(std::panic::catch_unwind(|| shuffle.fill(0, &mut [0; 6])).is_err());
+}
+
+/// Any size: as many of few bits as of many.
+pub(crate) fn size() -> impl Strategy<Value = u64> {
+    (1u32..=64, any::<u64>()).prop_map(|(bits, n)| (n >> (64 - bits)).max(1))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn there_and_back(n in size(), seed: u64, epoch: u64, stream: u64, i: u64) {
+        let shuffle = Permutation::new(n, seed, epoch, stream);
+        let i = i % n;
+        let number = shuffle.get(i);
+        prop_assert!(number < n);
+        prop_assert_eq!(shuffle.inverse(number), i);
+        prop_assert_eq!(shuffle.get(shuffle.inverse(i)), i);
+        prop_assert_eq!(twin::prp(n, seed, epoch, stream).get(i), number);
+    }
+}

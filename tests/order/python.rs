@@ -1,0 +1,57 @@
+//! The library against a second implementation in another language.
+
+use crate::common::rng::Rng;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use tfseek::order::*;
+
+/// A second implementation in another language, from the page and not from the code.
+#[test]
+fn the_python_twin_agrees() {
+    let mut rng = Rng::new(77);
+    let (mut commands, mut want) = (String::new(), Vec::new());
+    let mut case = |command: String, numbers: Vec<u64>| {
+        commands += &format!("{command}\n");
+        want.push(numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" "));
+    };
+    for _ in 0..200 {
+        let n = (rng.u64() >> rng.below(63)).max(4);
+        let (seed, epoch) = (rng.u64() >> rng.below(64), rng.u64() >> rng.below(64));
+        let start = rng.u64() % (n - 3);
+        let (mut prp, mut blocks) = ([0; 3], [0; 3]);
+        Permutation::new(n, seed, epoch, 5).fill(start, &mut prp);
+        case(format!("prp {n} {seed} {epoch} 5 {start}"), prp.to_vec());
+        let (b, w) = (1 + n / (1 + rng.u64() % 5000), 1 + rng.u64() % 9);
+        BlockOrder::new(n, b, w, seed, epoch).unwrap().fill(start, &mut blocks);
+        case(format!("block {n} {b} {w} {seed} {epoch} {start}"), blocks.to_vec());
+        case(format!("augment {seed} {epoch} {start}"), vec![augmentation_seed(seed, epoch, start)]);
+        let weights: Vec<u64> = (0..1 + rng.below(9)).map(|_| rng.u64() % 20 + 1).collect();
+        let list = weights.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+        let mixture = Mixture::new(weights.clone(), seed).unwrap();
+        let samples = (start..start + 3).map(|t| mixture.get(t)).flat_map(|(c, i)| [c as u64, i]).collect();
+        case(format!("mixture {list} {seed} {start}"), samples);
+        let draws = Weights::new(weights.iter().map(|w| *w as u32).collect::<Vec<_>>()).unwrap();
+        let draws = draws.draws(seed, epoch);
+        case(
+            format!("draw {list} {seed} {epoch} {start}"),
+            (start..start + 3).map(|t| draws.get(t)).collect(),
+        );
+    }
+    let twin = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/order/twin.py");
+    let python = Command::new("python3").arg(twin).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut python) = python else {
+        eprintln!("skipped: there is no python3");
+        return;
+    };
+    // Beside the reading, so that neither waits for the other with a full pipe.
+    let (mut stdin, input) = (python.stdin.take().unwrap(), commands.clone());
+    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+    let out = python.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(out.status.success());
+    let lines = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(lines.lines().count(), want.len());
+    for ((got, want), command) in lines.lines().zip(&want).zip(commands.lines()) {
+        assert_eq!(got, want, "{command}");
+    }
+}

@@ -1,0 +1,94 @@
+//! Orders of all kinds: vectors, what is refused, where they end, and what they say of themselves.
+
+use crate::mixture::three_sources;
+use crate::refused;
+use tfseek::ErrorKind;
+use tfseek::error::OrderError;
+use tfseek::order::*;
+
+#[test]
+fn vectors_of_the_other_orders() {
+    let block = BlockOrder::new(1003, 16, 4, 9, 0).unwrap();
+    let first: Vec<u64> = (0..8).map(|t| block.get(t)).collect();
+    assert_eq!(first, [322, 653, 335, 647, 334, 189, 640, 366]);
+
+    let mixture = Mixture::new([5, 2, 1], 1).unwrap();
+    let first: Vec<(usize, u64)> = (0..8).map(|t| mixture.get(t)).collect();
+    assert_eq!(first, [(0, 3), (0, 4), (0, 1), (1, 0), (2, 0), (1, 1), (0, 2), (0, 0)]);
+
+    let draws = Weights::new([5, 2, 1, 0, 8]).unwrap().draws(1, 0);
+    let first: Vec<u64> = (0..12).map(|t| draws.get(t)).collect();
+    assert_eq!(first, [0, 4, 0, 4, 0, 4, 0, 0, 0, 0, 2, 4]);
+
+    assert_eq!(augmentation_seed(42, 7, 1000), 0xc6f9408767b7785b);
+}
+
+#[test]
+fn specs_that_make_no_sense() {
+    let ids = |ids: &[u64]| Filter::from_ids(ids).unwrap();
+    let mixture = || OrderSpec::Mixture(vec![Component::new(1, OrderSpec::Global)]);
+    let component = |component| OrderSpec::Mixture(vec![component]);
+    for (spec, why) in [
+        (OrderSpec::Global.filtered(ids(&[10])), "a filter with record 10, of 10 records"),
+        (OrderSpec::Weighted(Weights::new([1, 2]).unwrap()), "2 weights for 10 records"),
+        (mixture().filtered(ids(&[1])), "no mixture"),
+        (OrderSpec::Global.filtered(ids(&[1])).filtered(ids(&[0])), "no second filter"),
+        (OrderSpec::Block { block: 0, window: 1 }, "blocks and windows of 0"),
+        (OrderSpec::Mixture(vec![]), "has 0"),
+        (component(Component::new(0, OrderSpec::Global)), "weight 0 is 0"),
+        (component(Component::new(1, mixture())), "component 0: a filter or a component holds a plain order"),
+        (component(Component::new(1, OrderSpec::Global).over(0..11)), "records 0..11 of 10"),
+        (component(Component::new(1, OrderSpec::Global).over(3..3)), "no records"),
+        (
+            OrderSpec::Mixture(vec![
+                Component::new(u64::MAX, OrderSpec::Global),
+                Component::new(1, OrderSpec::Global),
+            ]),
+            "weight 1 makes the sum exceed",
+        ),
+    ] {
+        let e = Order::new(&spec, 10, 0, 0).unwrap_err();
+        assert!(e.to_string().contains(why), "{e}");
+        assert!(!e.to_string().contains("refused: order refused"), "{e}");
+    }
+    let far = Order::new(&mixture(), 10, 0, u64::MAX / 10).unwrap_err();
+    assert!(far.to_string().contains("beyond 2^64"), "{far}");
+}
+
+#[test]
+fn positions_that_are_not_there() {
+    for spec in [OrderSpec::Sequential, OrderSpec::Global, OrderSpec::Block { block: 3, window: 2 }] {
+        let order = Order::new(&spec, 10, 0, 0).unwrap();
+        let gone = |position| OrderError::Position { position, len: 10 };
+        assert_eq!(refused(order.get(10).unwrap_err()), gone(10));
+        assert_eq!(refused(order.fill(8, &mut [0; 3]).unwrap_err()), gone(10));
+        assert_eq!(refused(order.fill(u64::MAX, &mut [0; 3]).unwrap_err()), gone(u64::MAX));
+        assert!(order.fill(10, &mut []).is_ok());
+        assert!(matches!(
+            order.position_of(10).unwrap_err().into_kind(),
+            ErrorKind::OutOfRange { i: 10, len: 10 }
+        ));
+        let nothing = Order::new(&spec, 0, 0, 0).unwrap();
+        assert!(nothing.is_empty() && nothing.get(0).is_err() && nothing.fill(0, &mut []).is_ok());
+        assert!(!nothing.describe(256).is_empty());
+    }
+    let order = Order::new(&OrderSpec::Sequential, 10, 1, 2).unwrap();
+    assert_eq!((order.get(7).unwrap(), order.position_of(7).unwrap()), (7, Some(7)));
+}
+
+#[test]
+fn orders_describe_themselves() {
+    let (spec, n) = three_sources();
+    let text = Order::new(&spec, n, 0, 0).unwrap().describe(32);
+    for part in [
+        "175 positions in a mixture of 4 components, cycles of 9",
+        "0: 5 a cycle from 100 records in global order",
+        "1: 2 a cycle from 57 records in block order: 15 blocks of 4, 5 windows of 3 blocks, at most 24 records",
+        "2: 1 a cycle from 15 records of a filter in global order",
+        "3: 1 a cycle from 3 records as they lie",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    let one = Order::new(&OrderSpec::Block { block: 4, window: 64 }, 100, 0, 0).unwrap().describe(32);
+    assert!(one.contains("25 blocks of 4 in one window, which `global` shuffles as well"), "{one}");
+}
