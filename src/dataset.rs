@@ -1,15 +1,23 @@
 //! Many shards as one array of records: [`Dataset`] and [`Mapped`].
 
 mod ahead;
+mod build_columns;
+mod column;
+mod filter;
 mod options;
+mod select;
 mod slice;
 
 pub use ahead::GetMany;
+pub use build_columns::ColumnOptions;
+pub use column::{Classes, DatasetColumn};
+pub use filter::Filter;
 pub use options::Options;
+pub use select::Selection;
 pub use slice::{Slice, SliceIter};
 
 use crate::error::{At, Error, ErrorKind, Result};
-use crate::index::{Index, Span, Warning};
+use crate::index::{Index, IndexOptions, Span, Warning};
 use crate::io::Region;
 use crate::paths::IntoPaths;
 use crate::pool;
@@ -51,6 +59,13 @@ struct Inner {
     lends: bool,
     verify: Verify,
     warnings: Vec<Warning>,
+    building: Building,
+}
+
+/// How columns are found and built: as the indexes were.
+struct Building {
+    options: IndexOptions,
+    progress: Option<options::Told>,
 }
 
 /// A [`Dataset`] all of whose shards are bytes: maps, or memory. Records are lent for the dataset's life, and
@@ -106,7 +121,12 @@ impl Dataset {
         Options::new().open(paths)
     }
 
-    pub(crate) fn new(shards: Vec<Shard>, verify: Verify, warnings: Vec<Warning>) -> Result<Dataset> {
+    fn new(
+        shards: Vec<Shard>,
+        verify: Verify,
+        warnings: Vec<Warning>,
+        building: Building,
+    ) -> Result<Dataset> {
         let mut starts = Vec::with_capacity(shards.len() + 1);
         let mut total = 0u64;
         starts.push(0);
@@ -117,7 +137,7 @@ impl Dataset {
             starts.push(total);
         }
         let lends = shards.iter().all(Shard::is_bytes);
-        Ok(Dataset(Arc::new(Inner { shards, len: total, starts, lends, verify, warnings })))
+        Ok(Dataset(Arc::new(Inner { shards, len: total, starts, lends, verify, warnings, building })))
     }
 
     /// Number of records.
@@ -208,7 +228,7 @@ impl Dataset {
                 let mut f = f;
                 move |record| f(record?)
             }),
-            None => self.read_runs(ids.iter().copied(), f),
+            None => self.read_runs(ids.iter().copied(), self.0.verify, f),
         }
     }
 
@@ -221,7 +241,7 @@ impl Dataset {
             Some(mapped) => mapped.slice(range)?.iter().try_for_each(|record| f(record?)),
             None => {
                 slice::check(&range, self.len())?;
-                self.read_runs(range, f)
+                self.read_runs(range, self.0.verify, f)
             }
         }
     }
@@ -252,6 +272,7 @@ impl Dataset {
     fn read_runs(
         &self,
         ids: impl Iterator<Item = u64>,
+        verify: Verify,
         mut f: impl FnMut(Record<'_>) -> Result<()>,
     ) -> Result<()> {
         const RUN: u64 = 1 << 20;
@@ -276,7 +297,7 @@ impl Dataset {
             }
             shard.read(start, end, &mut buf).map_err(|e| e.at(At::new(shard.path(), first.i, start)))?;
             for &Located { i, span, .. } in &run {
-                f(shard.carve(i, span, start, &buf, self.0.verify)?)?;
+                f(shard.carve(i, span, start, &buf, verify)?)?;
             }
         }
         Ok(())

@@ -148,6 +148,8 @@ pub enum ErrorKind {
     Spec(Box<str>),
     /// An order, a share of it, or a saved state is refused.
     Order(OrderError),
+    /// A filter that cannot be read, or compares what cannot be compared, in words.
+    Filter(Box<str>),
     /// A request that cannot be met, in words.
     Unsupported(Box<str>),
 }
@@ -403,6 +405,22 @@ pub enum IndexError {
         /// What does not hold.
         reason: &'static str,
     },
+    /// A section of a column file does not hold.
+    CorruptSection {
+        /// The column file.
+        file: Box<Path>,
+        /// The section's name on the format page.
+        section: &'static str,
+        /// What does not hold.
+        reason: &'static str,
+    },
+    /// There is no column file of a feature, and none may be built.
+    NoColumn {
+        /// Why the one that there is was not taken.
+        found: Option<&'static str>,
+        /// The command that builds it.
+        command: Box<str>,
+    },
     /// The record's header has another length than the index: the shard was changed in place.
     LengthMismatch {
         /// The payload length by the index.
@@ -528,7 +546,12 @@ impl Error {
                 | TooLarge { .. }
         ) || matches!(
             self.kind(),
-            Index(IndexError::LengthMismatch { .. } | IndexError::CorruptBlock { .. } | IndexError::TornTail)
+            Index(
+                IndexError::LengthMismatch { .. }
+                    | IndexError::CorruptBlock { .. }
+                    | IndexError::CorruptSection { .. }
+                    | IndexError::TornTail
+            )
         )
     }
 
@@ -718,6 +741,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Encode(e) => e.fmt(f),
             ErrorKind::Spec(reason) => write!(f, "schema refused: {reason}"),
             ErrorKind::Order(e) => e.fmt(f),
+            ErrorKind::Filter(reason) => write!(f, "filter refused: {reason}"),
             ErrorKind::Unsupported(what) => f.write_str(what),
         }
     }
@@ -844,6 +868,18 @@ impl fmt::Display for IndexError {
             IndexError::CorruptBlock { file, block, reason } => {
                 write!(f, "index {}, block {block}: {reason}", file.display())
             }
+            IndexError::CorruptSection { file, section, reason } => {
+                write!(
+                    f,
+                    "column {}, section {section}: {reason}; delete the file, and it is built again",
+                    file.display()
+                )
+            }
+            IndexError::NoColumn { found, command } => {
+                f.write_str("no usable column file, and none may be built")?;
+                found.map_or(Ok(()), |why| write!(f, " ({why})"))?;
+                write!(f, ": run `{command}`")
+            }
             IndexError::LengthMismatch { indexed, stored } => write!(
                 f,
                 "the index says {indexed} bytes of payload, the header {stored}: the shard was changed \
@@ -851,8 +887,8 @@ impl fmt::Display for IndexError {
             ),
             IndexError::BuildLimit { shards, bytes, limit, command } => write!(
                 f,
-                "{shards} shards have no usable index and {bytes} bytes would be scanned, more than the {limit} \
-                 that are scanned unasked: run `{command}`"
+                "{bytes} bytes of {shards} shards would be scanned, more than the {limit} that are scanned unasked: \
+                 run `{command}`"
             ),
             IndexError::Text { line, reason } => write!(f, "index line {line}: {reason}"),
             IndexError::TornTail => {

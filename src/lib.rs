@@ -41,6 +41,7 @@
 //! | tensors in a bytes feature, as `tf.io.serialize_tensor` writes them | [`parse_tensor`], [`serialize_tensor`], [`tensor`] |
 //! | to write them | [`Writer`], [`ShardedWriter`] |
 //! | to name shards | [`paths`]: patterns, sets, what is missing |
+//! | one feature of all records: classes, filters | [`Dataset::column`], [`Dataset::select`] |
 //! | to build and keep indexes yourself | [`index`] |
 //! | framing and checksums of bytes in memory | [`frame`], [`crc`] |
 //!
@@ -73,7 +74,7 @@ mod wire;
 pub mod writer;
 
 pub use batch::{Batch, BatchParser, Column};
-pub use dataset::{Dataset, Mapped, Options};
+pub use dataset::{Dataset, Filter, Mapped, Options, Selection};
 pub use error::{At, Error, ErrorKind, Place, Result};
 pub use example::{
     BytesList, Example, ExampleBuf, ExampleBuilder, Feature, FeatureBuf, FeatureList, FloatList, Int64List,

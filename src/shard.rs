@@ -3,7 +3,7 @@
 use crate::crc;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{self, FOOTER_LEN, HEADER_LEN, Header, OVERHEAD};
-use crate::index::{Index, Pack, Span};
+use crate::index::{Index, Pack, Span, Stamp};
 use crate::io::{Map, Promise, ReadAt, Region};
 use crate::record::{Home, Record};
 use std::fs::File;
@@ -59,6 +59,8 @@ pub(crate) struct Shard {
 struct Opened {
     index: Index,
     bytes: Bytes,
+    /// Size and time of the file then; none for bytes that are no file.
+    stamp: Option<Stamp>,
 }
 
 /// What tells a file from another that has taken its name.
@@ -95,6 +97,10 @@ impl Bytes {
     }
 }
 
+fn stamp_of(file: &File) -> Option<Stamp> {
+    file.metadata().and_then(|meta| Stamp::of(&meta)).ok()
+}
+
 impl Shard {
     /// A shard of `len` records. Opens nothing.
     pub(crate) fn new(path: PathBuf, len: u64, table: Table, door: Door) -> Shard {
@@ -116,8 +122,21 @@ impl Shard {
         !matches!(self.door, Door::Pread { .. })
     }
 
+    /// Whether it is a file, and not bytes that somebody has.
+    pub(crate) fn is_file(&self) -> bool {
+        !matches!(self.door, Door::Region(_))
+    }
+
     pub(crate) fn index(&self) -> Result<&Index> {
         Ok(&self.opened()?.index)
+    }
+
+    /// The file's size and time, if they are what they were when the shard was opened: then its path is still the name of the
+    /// bytes that are read.
+    pub(crate) fn stamp(&self) -> Result<Option<Stamp>> {
+        let then = self.opened()?.stamp;
+        let now = std::fs::metadata(self.path()).and_then(|meta| Stamp::of(&meta)).ok();
+        Ok(then.filter(|then| now == Some(*then)))
     }
 
     #[inline]
@@ -137,20 +156,24 @@ impl Shard {
             (Table::Pack { .. }, None) => Err(IndexError::Missing.into()),
         };
         let opened = match &self.door {
-            Door::Region(region) => Opened { index: table(None)?, bytes: Bytes::Region(region.clone()) },
+            Door::Region(region) => {
+                Opened { index: table(None)?, bytes: Bytes::Region(region.clone()), stamp: None }
+            }
             Door::Map(promise) => {
                 let file = File::open(&self.home.path)?;
                 let index = table(Some(&file))?;
-                Opened { index, bytes: Bytes::Map(Arc::new(Map::open(&file, *promise)?)) }
+                let stamp = stamp_of(&file);
+                Opened { index, bytes: Bytes::Map(Arc::new(Map::open(&file, *promise)?)), stamp }
             }
             Door::Pread { descriptors } => {
                 let file = File::open(&self.home.path)?;
                 let index = table(Some(&file))?;
+                let stamp = stamp_of(&file);
                 let keep = descriptors
                     .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
                     .is_ok();
                 let bytes = if keep { Bytes::Kept(file) } else { Bytes::Reopened(State::of(&file)?) };
-                Opened { index, bytes }
+                Opened { index, bytes, stamp }
             }
         };
         // Two threads may come here at once: what is held on to is the map of the one that was first.

@@ -29,13 +29,14 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
             })
             .collect(),
         // One byte of what to start from, then edits.
-        "index" => (1..40u8)
+        "index" | "column" => (1..40u8)
             .map(|k| {
                 let edits = rng.below(4);
                 let mut seed = vec![k];
                 for _ in 0..edits {
                     // Most of them where the fields are.
-                    let at = if rng.chance(200) { rng.below(200) } else { rng.below(20_000) } as u16;
+                    let (fields, all) = if target == "index" { (200, 20_000) } else { (700, 900) };
+                    let at = if rng.chance(200) { rng.below(fields) } else { rng.below(all) } as u16;
                     seed.push(rng.u64() as u8);
                     seed.extend(at.to_le_bytes());
                     seed.extend(rng.bytes(2));
@@ -120,6 +121,7 @@ fn generated_inputs() {
         let bytes = [vec![rng.u64() as u8], rng.bytes(len)].concat();
         targets::frames(&bytes);
         targets::index(&bytes);
+        targets::column(&bytes);
         targets::tensor(&bytes);
         let dtype = tensors::dtype(bytes[0]);
         targets::tensor(&[vec![bytes[0] & 15], tensors::mutated(&mut rng, dtype)].concat());

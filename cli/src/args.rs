@@ -178,6 +178,15 @@ pub(crate) struct Index {
     /// The form: tfseek's own, or DALI's and tfrecord2idx's text (`SHARD.idx`; with --index-dir there)
     #[arg(long, value_name = "FORM", default_value = "tfri")]
     pub(crate) format: IndexForm,
+    /// Keep this feature's values too, for filters and class balance: one value a record, or none (repeat for more)
+    #[arg(long, value_name = "FEATURE", conflicts_with = "format")]
+    pub(crate) column: Vec<String>,
+    /// List the records of each distinct value in column files
+    #[arg(long, requires = "column")]
+    pub(crate) classes: bool,
+    /// With --format dali: only records that meet this, as 'label in 3, 5..9 and present(name)'
+    #[arg(long, value_name = "EXPR", requires = "format", conflicts_with = "pack")]
+    pub(crate) filter: Option<String>,
     /// One file for all shards: `.tfseek/NAME.tfrp` in their common folder
     #[arg(long, value_name = "NAME", conflicts_with_all = ["format", "index_dir"])]
     pub(crate) pack: Option<String>,

@@ -66,8 +66,12 @@ pub(crate) fn code_of(e: &Error) -> u8 {
         ErrorKind::NotTfRecord { .. } => NOT_TFRECORD,
         ErrorKind::Paths(PathsError::BadPattern { .. })
         | ErrorKind::Index(
-            IndexError::BuildLimit { .. } | IndexError::NameClash { .. } | IndexError::Missing,
+            IndexError::BuildLimit { .. }
+            | IndexError::NameClash { .. }
+            | IndexError::Missing
+            | IndexError::NoColumn { .. },
         )
+        | ErrorKind::Filter(_)
         | ErrorKind::OutOfRange { .. }
         | ErrorKind::Compressed { .. }
         | ErrorKind::Unsupported(_) => USAGE,

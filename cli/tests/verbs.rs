@@ -93,6 +93,32 @@ fn indexes_beside_the_data() {
 }
 
 #[test]
+fn columns_beside_the_data() {
+    let dir = Folder::new();
+    for s in 0..2 {
+        dir.shard(&format!("x-{s}.tfrecord"), labels(0..100));
+    }
+    let ran = dir.run(&["index", "x-*", "--column", "label", "--column", "other", "--classes"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);
+    assert!(ran.err.contains("column label: int64 values in 200 of 200 records"), "{}", ran.err);
+    assert!(ran.err.contains("column other: no values in 0 of 200 records"), "{}", ran.err);
+    assert!(dir.path(".tfseek/x-0.tfrecord.label.tfrc").exists());
+    assert_eq!(fs::read_dir(dir.path(".tfseek")).unwrap().count(), 2 * 3);
+
+    dir.run(&["index", "--format", "dali", "--filter", "label in 2..4, 99", "x-1.tfrecord"])
+        .prints("x-1.tfrecord.idx\n");
+    assert_eq!(fs::read_to_string(dir.path("x-1.tfrecord.idx")).unwrap(), "68 34\n102 34\n3366 34\n");
+    dir.run(&["index", "--format", "dali", "--filter", "label = 2", "x-1.tfrecord"]).fails(2, &["`==` does"]);
+    dir.run(&["index", "--format", "dali", "--filter", "label == 'x'", "x-1.tfrecord"])
+        .fails(2, &["x-1.tfrecord: filter refused", "an integer"]);
+    dir.run(&["index", "--filter", "label == 2", "--format", "tfri", "x-1.tfrecord"]).fails(2, &["dali"]);
+
+    dir.shard("y.tfrecord", [tfseek::ExampleBuilder::new().int64("label", [1, 2]).encode().unwrap()]);
+    let ran = dir.run(&["index", "[xy]*.tfrecord", "--column", "label", "--rebuild"]);
+    ran.fails(1, &["y.tfrecord: record 0", "\"label\"", "expected 1 values, found 2", "200 of 200 records"]);
+}
+
+#[test]
 fn each_damaged_shard_is_named() {
     let dir = Folder::new();
     for s in 0..4 {

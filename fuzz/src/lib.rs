@@ -6,4 +6,4 @@ mod common;
 pub use common::agree::{example, sequence};
 pub use common::agree_parse::parse;
 pub use common::roundtrip::roundtrip;
-pub use common::targets::{frames, index, tensor};
+pub use common::targets::{column, frames, index, tensor};

@@ -1,6 +1,6 @@
 //! How a dataset is to be opened.
 
-use super::{Dataset, Mapped};
+use super::{Building, Dataset, Mapped};
 use crate::error::{ErrorKind, PathsError, Result};
 use crate::index::{self, IndexMode, IndexOptions, Pack, Tail};
 use crate::io::{Map, Promise, Region};
@@ -13,6 +13,9 @@ use std::sync::atomic::AtomicUsize;
 
 /// Descriptors a dataset keeps; further shards are opened for each read.
 const DESCRIPTORS: usize = 256;
+
+/// Who is told of bytes that were scanned.
+pub(super) type Told = Arc<dyn Fn(u64) + Send + Sync>;
 
 /// Everything that can be said when a dataset is opened.
 ///
@@ -28,7 +31,7 @@ pub struct Options {
     allow_missing: bool,
     check_shards: bool,
     base_dir: Option<PathBuf>,
-    progress: Option<Arc<dyn Fn(u64) + Send + Sync>>,
+    progress: Option<Told>,
 }
 
 impl Options {
@@ -41,6 +44,13 @@ impl Options {
     #[must_use]
     pub fn index(mut self, mode: IndexMode) -> Options {
         self.index = self.index.mode(mode);
+        self
+    }
+
+    /// All about index files at once, in place of what was said before.
+    #[must_use]
+    pub fn index_options(mut self, options: IndexOptions) -> Options {
+        self.index = options;
         self
     }
 
@@ -69,6 +79,14 @@ impl Options {
     #[must_use]
     pub fn tail(mut self, tail: Tail) -> Options {
         self.index = self.index.tail(tail);
+        self
+    }
+
+    /// Takes columns that were built when a shard had another size or time;
+    /// [`IndexOptions::trust_columns`](crate::index::IndexOptions::trust_columns) says when that is right.
+    #[must_use]
+    pub fn trust_columns(mut self, trust: bool) -> Options {
+        self.index = self.index.trust_columns(trust);
         self
     }
 
@@ -101,7 +119,8 @@ impl Options {
         self
     }
 
-    /// Calls `f` with the number of bytes scanned since its last call, from any thread.
+    /// Calls `f` with the number of bytes scanned since its last call, from any thread: for indexes while the dataset is
+    /// opened, and for columns when they are asked for.
     #[must_use]
     pub fn progress(mut self, f: impl Fn(u64) + Send + Sync + 'static) -> Options {
         self.progress = Some(Arc::new(f));
@@ -143,7 +162,12 @@ impl Options {
             let index = index::of_bytes(&region, &self.index).map_err(|e| e.in_file(&path))?;
             shards.push(Shard::new(path, index.len(), Table::Index(index), Door::Region(region)));
         }
-        Ok(Mapped(Dataset::new(shards, self.verify, Vec::new())?))
+        Ok(Mapped(Dataset::new(shards, self.verify, Vec::new(), self.building(&self.index))?))
+    }
+
+    /// What columns are found and built by, later.
+    fn building(&self, options: &IndexOptions) -> Building {
+        Building { options: options.clone(), progress: self.progress.clone() }
     }
 
     fn build(&self, paths: impl IntoPaths, promise: Option<Promise>) -> Result<Dataset> {
@@ -177,7 +201,7 @@ impl Options {
         let found = index::open_shards(&paths, options, &progress)?;
         let shards = paths.into_iter().zip(found.indexes);
         let shards = shards.map(|(path, index)| Shard::new(path, index.len(), Table::Index(index), door()));
-        Dataset::new(shards.collect(), self.verify, found.warnings)
+        Dataset::new(shards.collect(), self.verify, found.warnings, self.building(options))
     }
 
     fn build_from_pack(
@@ -206,7 +230,7 @@ impl Options {
             let table = Table::Pack { pack: Arc::clone(&pack), slot };
             Shard::new(path, len, table, door())
         });
-        Dataset::new(shards.collect(), self.verify, Vec::new())
+        Dataset::new(shards.collect(), self.verify, Vec::new(), self.building(options))
     }
 }
 

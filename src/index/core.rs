@@ -1,8 +1,10 @@
 //! An index before it is shared: its header, and its tables, which may still be on disk.
 
 use super::builder::Torn;
-use super::layout::{self, GAPS, Header, LENGTHS, OFFSETS, Section, Sections};
+use super::find;
+use super::layout::{self, GAPS, Header, Section};
 use super::offsets::{self, BadBlock, Ends, Table};
+use super::sections::{self, LENGTHS, OFFSETS, Sections};
 use super::{Span, refused};
 use crate::error::{At, Error, IndexError, Result};
 use crate::io::{ReadAt, Region};
@@ -49,7 +51,7 @@ impl Core {
 
     /// A sidecar whose bytes are all there; `len` is the length that its header must give.
     pub(crate) fn from_bytes(bytes: Region, len: u64) -> Result<Core, layout::Refusal> {
-        let (header, sections) = layout::decode(&bytes, len)?;
+        let (header, sections) = sections::decode(&bytes, len)?;
         let tables =
             Tables::open(&header, &sections, |s| slice(&bytes, s)).ok_or("the sections are cut off")?;
         Ok(Core { header, tables: OnceLock::from(tables), source: None, file: None, torn: None })
@@ -57,7 +59,7 @@ impl Core {
 
     /// A sidecar whose tables are read at their first use; `prefix` is its start.
     pub(super) fn lazy(prefix: &[u8], len: u64, from: Origin) -> Result<Core, layout::Refusal> {
-        let (header, sections) = layout::decode(prefix, len)?;
+        let (header, sections) = sections::decode(prefix, len)?;
         let source = Some(Source { sections, from });
         Ok(Core { header, tables: OnceLock::new(), source, file: None, torn: None })
     }
@@ -79,14 +81,8 @@ impl Core {
                     &**file
                 }
                 Origin::Path { path, head } => {
-                    opened = File::open(path)?;
+                    opened = find::reopen(path, head)?;
                     at = 0;
-                    let mut now = [0; layout::HEADER_LEN];
-                    opened.read_exact_at(&mut now, 0)?;
-                    if now != **head {
-                        let reason = "the index file was replaced since it was opened".into();
-                        return Err(IndexError::Stale { reason }.into());
-                    }
                     &opened
                 }
             };
@@ -114,7 +110,7 @@ impl Core {
         if let Some(lengths) = &tables.lengths {
             sections.push((LENGTHS, lengths.param(), lengths.section_len()));
         }
-        layout::encode(&self.header, &sections)
+        sections::encode(&self.header, &sections)
     }
 
     /// Bytes of the sidecar.
@@ -206,7 +202,7 @@ pub(super) fn slice(bytes: &Region, s: &Section) -> Option<Region> {
 }
 
 /// The length was held against the file's when it was opened, and the memory may still not be there.
-fn read_section(file: &File, at: u64, s: &Section) -> Result<Region> {
+pub(super) fn read_section(file: &File, at: u64, s: &Section) -> Result<Region> {
     let len = usize::try_from(s.len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// The hidden folder beside the data. Hidden, so that another job's `glob("train-*")` never catches an index.
 pub(crate) const BESIDE: &str = ".tfseek";
 /// The ending of a sidecar's name.
-const TFRI: &str = ".tfri";
+pub(super) const TFRI: &str = ".tfri";
 /// Up to here an index file is read into memory: a process may hold 65,530 maps on Linux.
 pub(crate) const SMALL: u64 = 64 << 10;
 
@@ -31,21 +31,38 @@ pub(crate) fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+#[cfg(test)]
 pub(crate) fn beside(path: &Path) -> PathBuf {
     named(&folder(path).join(BESIDE), path)
 }
 
 /// The sidecar in a folder where names are shards' names.
 pub(crate) fn named(dir: &Path, path: &Path) -> PathBuf {
+    named_with(dir, path, TFRI)
+}
+
+/// A file of a shard in a folder where names are shards' names; `ending` says which.
+pub(super) fn named_with(dir: &Path, path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path.file_name().unwrap_or(OsStr::new("")));
-    name.push(TFRI);
+    name.push(ending);
     dir.join(name)
 }
 
-/// The sidecar in a folder for shards from anywhere: its name is the hash of the shard's real path.
-pub(crate) fn hashed(dir: &Path, path: &Path) -> io::Result<PathBuf> {
+/// A file of a shard in a folder for shards from anywhere: its name is the hash of the shard's real path.
+pub(super) fn hashed_with(dir: &Path, path: &Path, ending: &str) -> io::Result<PathBuf> {
     let real = std::fs::canonicalize(path)?;
-    Ok(dir.join(hex128(real.as_os_str().as_encoded_bytes()) + TFRI))
+    Ok(dir.join(hex128(real.as_os_str().as_encoded_bytes()) + ending))
+}
+
+/// Where a shard's file with this ending may lie, in the order of the search.
+pub(super) fn places(path: &Path, ending: &str, options: &IndexOptions) -> impl Iterator<Item = PathBuf> {
+    // Each is made only when its turn has come: a hash costs a look at the real path.
+    (0..4).filter_map(move |turn| match turn {
+        0 => Some(named_with(options.index_dir.as_deref()?, path, ending)),
+        1 => hashed_with(options.env_dir.as_deref()?, path, ending).ok(),
+        2 => Some(named_with(&folder(path).join(BESIDE), path, ending)),
+        _ => hashed_with(options.cache_dir.as_deref()?, path, ending).ok(),
+    })
 }
 
 /// Two shards with one name cannot share an `index_dir`.
@@ -88,14 +105,8 @@ pub(crate) fn search(
     mut refused: impl FnMut(&Path, &str),
 ) -> Result<Found> {
     let path = shard.path;
-    let places: [&dyn Fn() -> Option<PathBuf>; 4] = [
-        &|| Some(named(options.index_dir.as_deref()?, path)),
-        &|| hashed(options.env_dir.as_deref()?, path).ok(),
-        &|| Some(beside(path)),
-        &|| hashed(options.cache_dir.as_deref()?, path).ok(),
-    ];
     let mut best = Found::Nothing(None);
-    for place in places.iter().filter_map(|place| place()) {
+    for place in places(path, TFRI, options) {
         let core = match read(&place, options) {
             Ok(Some(core)) => core,
             Ok(None) => continue,
@@ -166,6 +177,30 @@ impl Found {
 
 /// The sidecar at `path`; `None` if there is none, or a reason for which it counts as none.
 pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Core>, String> {
+    let Some(held) = hold(path, options)? else { return Ok(None) };
+    let mut core = match held {
+        Held::Whole(bytes) => {
+            let len = bytes.len() as u64;
+            Core::from_bytes(bytes, len)?
+        }
+        Held::Start { bytes, len, head } => {
+            Core::lazy(&bytes, len, Origin::Path { path: path.into(), head })?
+        }
+    };
+    core.file = Some(path.into());
+    Ok(Some(core))
+}
+
+/// An index file that was opened.
+pub(super) enum Held {
+    /// A small one, or a map.
+    Whole(Region),
+    /// Its header and section table; the rest is read at its first use.
+    Start { bytes: Vec<u8>, len: u64, head: Box<[u8; HEADER_LEN]> },
+}
+
+/// Opens the index file at `path`; `None` if there is none.
+pub(super) fn hold(path: &Path, options: &IndexOptions) -> Result<Option<Held>, String> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -173,12 +208,6 @@ pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Core>, 
         }
         Err(e) => return Err(e.to_string()),
     };
-    let mut core = open(&file, path, options)?;
-    core.file = Some(path.into());
-    Ok(Some(core))
-}
-
-fn open(file: &File, path: &Path, options: &IndexOptions) -> Result<Core, String> {
     let io = |e: io::Error| e.to_string();
     let meta = file.metadata().map_err(io)?;
     if !meta.is_file() {
@@ -188,14 +217,27 @@ fn open(file: &File, path: &Path, options: &IndexOptions) -> Result<Core, String
     if len > SMALL
         && let Some(promise) = options.may_map
     {
-        return Core::from_bytes(Map::open(file, promise).map_err(io)?.into(), len);
+        let map = Map::open(&file, promise).map_err(io)?;
+        return Ok(Some(Held::Whole(map.into())));
     }
     let want = if len > SMALL { MAX_PREFIX as u64 } else { len };
     let mut bytes = vec![0; want as usize];
     file.read_exact_at(&mut bytes, 0).map_err(io)?;
     if len <= SMALL {
-        return Core::from_bytes(Region::from(bytes), len);
+        return Ok(Some(Held::Whole(Region::from(bytes))));
     }
-    let head: [u8; HEADER_LEN] = *bytes.first_chunk().ok_or("shorter than a header")?;
-    Core::lazy(&bytes, len, Origin::Path { path: path.into(), head: Box::new(head) })
+    let head = Box::new(*bytes.first_chunk().ok_or("shorter than a header")?);
+    Ok(Some(Held::Start { bytes, len, head }))
+}
+
+/// Opens an index file again to read a section that was left: it must be the one that was opened.
+pub(super) fn reopen(path: &Path, head: &[u8; HEADER_LEN]) -> Result<File> {
+    let file = File::open(path)?;
+    let mut now = [0; HEADER_LEN];
+    file.read_exact_at(&mut now, 0)?;
+    if now != *head {
+        let reason = "the index file was replaced since it was opened".into();
+        return Err(IndexError::Stale { reason }.into());
+    }
+    Ok(file)
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! .tfri | header 128 | section table 32 x count | 0.. | section | 0.. | section |     each at the next multiple of 64
+//! .tfrc | likewise, with the magic 89 54 46 52 43 0d 0a 1a
 //! .tfrp | header 128 | shard table 32 x shards | names | 0.. | sidecar | 0.. | sidecar |              likewise
 //!
 //! header  .tfri                                          .tfrp
@@ -25,6 +26,7 @@
 //! shard     0 offset u64 | 8 len u64 | 16 n_records u64 | 24 name_end u64
 //! ```
 //!
+//! The sections of a sidecar are in `sections.rs`, those of a column in `column/layout.rs`, the offsets' blocks in `offsets.rs`.
 //! Little-endian throughout; the crcs are plain, not masked.
 
 use crate::crc::crc32c;
@@ -42,12 +44,13 @@ pub(crate) const MAX_SECTIONS: usize = 64;
 pub(crate) const MAX_PREFIX: usize = HEADER_LEN + MAX_SECTIONS * ENTRY_LEN;
 
 pub(crate) const TFRI: [u8; 8] = *b"\x89TFRI\r\n\x1a";
+pub(crate) const TFRC: [u8; 8] = *b"\x89TFRC\r\n\x1a";
 pub(crate) const TFRP: [u8; 8] = *b"\x89TFRP\r\n\x1a";
 /// A larger one is refused; the minor number is not looked at.
 pub(crate) const MAJOR: u16 = 1;
 
-const MAJOR_AT: usize = 8;
-const MINOR_AT: usize = MAJOR_AT + 2;
+pub(super) const MAJOR_AT: usize = 8;
+pub(super) const MINOR_AT: usize = MAJOR_AT + 2;
 const COUNT_AT: usize = MINOR_AT + 2;
 const FILE_LEN_AT: usize = COUNT_AT + 4;
 const N_RECORDS_AT: usize = FILE_LEN_AT + 8;
@@ -76,10 +79,6 @@ pub(crate) const GAPS: u32 = 1 << 3;
 pub(crate) const CHECKED: u32 = 1 << 4;
 const KNOWN: u32 = GZIP | ZLIB | TORN | GAPS | CHECKED;
 
-/// Where the records start; always there.
-pub(crate) const OFFSETS: u32 = 1;
-/// The payload lengths; there if and only if damage was skipped.
-pub(crate) const LENGTHS: u32 = 2;
 const MANDATORY: u16 = 1;
 
 /// Why a file is not an index of ours: becomes [`IndexError::Refused`](crate::error::IndexError::Refused).
@@ -121,7 +120,7 @@ impl Header {
     }
 
     /// The equalities that tie the fields to each other. What only a scan could tell is believed.
-    fn check(&self) -> Result<(), Refusal> {
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
         let plain = self.compression() == Compression::None;
         let wrong = if self.flags & !KNOWN != 0 {
             "an unknown flag"
@@ -151,16 +150,12 @@ impl Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Section {
     pub(crate) kind: u32,
+    pub(crate) mandatory: bool,
     pub(crate) param: u16,
     pub(crate) offset: u64,
     pub(crate) len: u64,
-}
-
-/// The sections of a sidecar that this version knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sections {
-    pub(crate) offsets: Section,
-    pub(crate) lengths: Option<Section>,
+    /// Of the whole section; 0 for blocked tables, which carry a crc a block.
+    pub(crate) crc: u32,
 }
 
 /// The next multiple of [`ALIGN`], or `None` above `u64::MAX`.
@@ -168,25 +163,27 @@ pub(crate) fn align(at: u64) -> Option<u64> {
     at.checked_next_multiple_of(ALIGN)
 }
 
-/// Lays out sections given as (type, param, length), all mandatory: the header and the table, and the file's length.
-pub(crate) fn encode(header: &Header, sections: &[(u32, u16, u64)]) -> (Vec<u8>, Vec<Section>) {
+/// Lays out the sections of a `.tfri` or `.tfrc` file: the header and the table, and the sections with their places.
+pub(crate) fn encode_file(
+    magic: &[u8; 8],
+    header: &Header,
+    mut sections: Vec<Section>,
+) -> (Vec<u8>, Vec<Section>) {
     let mut end = (HEADER_LEN + sections.len() * ENTRY_LEN) as u64;
     let mut bytes = vec![0; HEADER_LEN];
-    let mut placed = Vec::new();
-    for &(kind, param, len) in sections {
-        let offset = end.next_multiple_of(ALIGN);
-        end = offset + len;
-        placed.push(Section { kind, param, offset, len });
-        bytes.extend(kind.to_le_bytes());
-        bytes.extend(MANDATORY.to_le_bytes());
-        bytes.extend(param.to_le_bytes());
-        bytes.extend(offset.to_le_bytes());
-        bytes.extend(len.to_le_bytes());
-        // Blocked tables carry a crc a block instead of one for the section.
-        bytes.extend([0; 8]);
+    for section in &mut sections {
+        section.offset = end.next_multiple_of(ALIGN);
+        end = section.offset + section.len;
+        bytes.extend(section.kind.to_le_bytes());
+        bytes.extend((if section.mandatory { MANDATORY } else { 0 }).to_le_bytes());
+        bytes.extend(section.param.to_le_bytes());
+        bytes.extend(section.offset.to_le_bytes());
+        bytes.extend(section.len.to_le_bytes());
+        bytes.extend(section.crc.to_le_bytes());
+        bytes.extend([0; 4]);
     }
     let table_crc = crc32c(&bytes[HEADER_LEN..]);
-    put(&mut bytes, 0, &TFRI);
+    put(&mut bytes, 0, magic);
     put(&mut bytes, MAJOR_AT, &MAJOR.to_le_bytes());
     put(&mut bytes, COUNT_AT, &(sections.len() as u32).to_le_bytes());
     put(&mut bytes, FILE_LEN_AT, &end.to_le_bytes());
@@ -199,13 +196,24 @@ pub(crate) fn encode(header: &Header, sections: &[(u32, u16, u64)]) -> (Vec<u8>,
     put(&mut bytes, STREAM_END_AT, &header.stream_end.to_le_bytes());
     put(&mut bytes, FLAGS_AT, &header.flags.to_le_bytes());
     seal(&mut bytes, table_crc);
-    (bytes, placed)
+    (bytes, sections)
 }
 
-/// Reads the header and the section table of a sidecar of `file_len` bytes, of which `prefix` is the start
-/// (all of it, or [`MAX_PREFIX`]). Looks at nothing else, so the cost does not grow with the records.
-pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, Sections), Refusal> {
-    let head = decode_common(prefix, file_len, &TFRI)?;
+/// A section of a type that the reader does not know: it is skipped, unless it is mandatory.
+pub(crate) fn unknown(section: &Section) -> Result<(), Refusal> {
+    match section.mandatory {
+        true => Err(format!("unknown mandatory section {}", section.kind)),
+        false => Ok(()),
+    }
+}
+
+/// Reads the header and the section table of a `.tfri` or `.tfrc` file: each section lies where it should.
+pub(crate) fn decode_file(
+    prefix: &[u8],
+    file_len: u64,
+    magic: &[u8; 8],
+) -> Result<(Header, Vec<Section>), Refusal> {
+    let head = decode_common(prefix, file_len, magic)?;
     let header = Header {
         n_records: u64_at(head, N_RECORDS_AT),
         data_size: u64_at(head, DATA_SIZE_AT),
@@ -225,33 +233,25 @@ pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, Sections),
         .get(HEADER_LEN..HEADER_LEN + count * ENTRY_LEN)
         .ok_or_else(|| "the section table is cut off".to_string())?;
     check_table_crc(head, crc32c(table))?;
-    let sections = decode_sections(table, file_len)?;
-    let offsets = sections.offsets.ok_or("the section of offsets is missing")?;
-    if sections.lengths.is_some() != header.has(GAPS) {
-        return Err("the section of lengths does not fit the gaps' flag".into());
-    }
-    // n_records is at most stream_end / 16, so + 1 stays a u64.
-    check_blocked(&offsets, header.n_records + 1)?;
-    if let Some(lengths) = &sections.lengths {
-        check_blocked(lengths, header.n_records)?;
-    }
-    Ok((header, Sections { offsets, lengths: sections.lengths }))
+    Ok((header, decode_sections(table, file_len)?))
 }
 
-struct Known {
-    offsets: Option<Section>,
-    lengths: Option<Section>,
-}
-
-fn decode_sections(table: &[u8], file_len: u64) -> Result<Known, Refusal> {
-    let mut known = Known { offsets: None, lengths: None };
+fn decode_sections(table: &[u8], file_len: u64) -> Result<Vec<Section>, Refusal> {
+    let mut sections = Vec::new();
     let mut end = (HEADER_LEN + table.len()) as u64;
     let mut last_kind = None;
     for entry in table.as_chunks::<ENTRY_LEN>().0 {
         let kind = u32_at(entry, 0);
         let [f0, f1, p0, p1] = u32_at(entry, 4).to_le_bytes();
         let (flags, param) = (u16::from_le_bytes([f0, f1]), u16::from_le_bytes([p0, p1]));
-        let section = Section { kind, param, offset: u64_at(entry, 8), len: u64_at(entry, 16) };
+        let section = Section {
+            kind,
+            mandatory: flags & MANDATORY != 0,
+            param,
+            offset: u64_at(entry, 8),
+            len: u64_at(entry, 16),
+            crc: u32_at(entry, 24),
+        };
         if last_kind.is_some_and(|last| last >= kind) {
             return Err("the sections are not in ascending order".into());
         }
@@ -260,33 +260,12 @@ fn decode_sections(table: &[u8], file_len: u64) -> Result<Known, Refusal> {
             return Err(format!("section {kind} is not where it should be"));
         }
         end = section.offset.checked_add(section.len).ok_or("a section's end overflows")?;
-        match kind {
-            OFFSETS => known.offsets = Some(section),
-            LENGTHS => known.lengths = Some(section),
-            _ if flags & MANDATORY != 0 => return Err(format!("unknown mandatory section {kind}")),
-            _ => {}
-        }
+        sections.push(section);
     }
     if end != file_len {
         return Err(format!("the last section ends at {end}, the file at {file_len}"));
     }
-    Ok(known)
-}
-
-/// A blocked table of `m` values has one length and no other.
-fn check_blocked(section: &Section, m: u64) -> Result<(), Refusal> {
-    let width = match section.param {
-        4 | 8 => u64::from(section.param),
-        other => return Err(format!("entries of {other} bytes")),
-    };
-    let want = m
-        .div_ceil(super::offsets::BLOCK)
-        .checked_mul(super::offsets::BLOCK_ENTRY as u64)
-        .and_then(|blocks| m.checked_mul(width)?.checked_add(blocks));
-    if want != Some(section.len) {
-        return Err(format!("section {} has {} bytes, which is not {m} entries", section.kind, section.len));
-    }
-    Ok(())
+    Ok(sections)
 }
 
 /// The header of a pack.
@@ -371,7 +350,7 @@ fn check_table_crc(head: &[u8; HEADER_LEN], computed: u32) -> Result<(), Refusal
     Ok(())
 }
 
-fn seal(header: &mut [u8], table_crc: u32) {
+pub(super) fn seal(header: &mut [u8], table_crc: u32) {
     put(header, TABLE_CRC_AT, &table_crc.to_le_bytes());
     let crc = crc32c(&header[..CRC_AT]);
     put(header, CRC_AT, &crc.to_le_bytes());
@@ -394,48 +373,9 @@ fn u32_at<const N: usize>(bytes: &[u8; N], at: usize) -> u32 {
 mod tests {
     use super::*;
 
-    fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
-        let crc = crc32c(&bytes[HEADER_LEN..]);
-        seal(&mut bytes, crc);
-        bytes
-    }
-
-    fn header() -> Header {
-        Header { data_size: 16, indexed_end: 16, stream_end: 16, n_records: 1, ..Header::default() }
-    }
-
-    #[test]
-    fn a_header_comes_back() {
-        let (bytes, placed) = encode(&header(), &[(OFFSETS, 4, 24)]);
-        let (got, sections) = decode(&bytes, 192 + 24).unwrap();
-        assert_eq!(got, header());
-        assert_eq!(sections, Sections { offsets: placed[0], lengths: None });
-    }
-
-    #[test]
-    fn versions() {
-        let (bytes, _) = encode(&header(), &[(OFFSETS, 4, 24)]);
-        let mut minor = bytes.clone();
-        minor[MINOR_AT] = 7;
-        assert!(decode(&sealed(minor), 216).is_ok());
-        let mut major = bytes;
-        major[MAJOR_AT] = 2;
-        assert!(decode(&sealed(major), 216).unwrap_err().contains("version 2"));
-    }
-
-    #[test]
-    fn unknown_sections_are_skipped_unless_mandatory() {
-        let (bytes, placed) = encode(&header(), &[(OFFSETS, 4, 24), (77, 9, 5)]);
-        let file_len = placed[1].offset + 5;
-        assert!(decode(&bytes, file_len).unwrap_err().contains("mandatory section 77"));
-        let mut optional = bytes;
-        optional[HEADER_LEN + ENTRY_LEN + 4] = 0;
-        assert!(decode(&sealed(optional), file_len).is_ok());
-    }
-
     #[test]
     fn fields_that_contradict_each_other() {
-        let h = header();
+        let h = Header { data_size: 16, indexed_end: 16, stream_end: 16, n_records: 1, ..Header::default() };
         let cases = [
             Header { flags: 1 << 5, ..h },
             Header { flags: GZIP | ZLIB, ..h },
@@ -452,11 +392,5 @@ mod tests {
         }
         assert!(Header { data_size: 17, flags: TORN, ..h }.check().is_ok());
         assert!(Header { flags: ZLIB, stream_end: 900, ..h }.check().is_ok());
-        // The lengths' section without the flag, and the flag without the section.
-        let gaps = Header { flags: GAPS, ..h };
-        let (bytes, _) = encode(&gaps, &[(OFFSETS, 4, 24)]);
-        assert!(decode(&bytes, 216).is_err());
-        let (bytes, placed) = encode(&h, &[(OFFSETS, 4, 24), (LENGTHS, 4, 20)]);
-        assert!(decode(&bytes, placed[1].offset + 20).is_err());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! An index is a cache: deletable, rebuildable, never trusted for content. [`open_shards`] finds, extends or builds the
 //! indexes of a set of shards; [`build_beside`] is the command `tfseek index`; a [`Pack`] holds those of a whole dataset
-//! in one file; [`import_text`] and [`export_text`] speak the form of `tfrecord2idx`.
+//! in one file; a [`FeatureColumn`] one feature's value for each record; [`import_text`] and [`export_text`] speak the form of `tfrecord2idx`.
 //!
 //! ```
 //! use tfseek::index::{open_shards, IndexMode, IndexOptions};
@@ -20,6 +20,7 @@
 //! ```
 
 mod builder;
+pub(crate) mod column;
 mod core;
 mod find;
 mod identity;
@@ -27,23 +28,29 @@ mod layout;
 mod offsets;
 mod options;
 mod pack;
+mod save;
 mod scan;
+mod sections;
 mod sidecar;
 mod text;
 
 pub use builder::Progress;
+pub use column::{FeatureColumn, Value};
+pub(crate) use find::{Shard as NamedShard, check_names};
+pub(crate) use identity::Stamp;
 pub(crate) use offsets::TableBuilder;
 pub use options::{IndexMode, IndexOptions, Tail};
 pub use pack::{Pack, write_pack};
+pub(crate) use save::Save;
 pub(crate) use scan::of_bytes;
-pub(crate) use sidecar::sidecar_for_written;
 pub use sidecar::{Opened, Warning, WarningKind, build_beside, build_each, open_shards, remove_leftovers};
-pub use text::{export_text, import_text};
+pub(crate) use sidecar::{command, quote, sidecar_for_written};
+pub use text::{export_text, export_text_of, import_text};
 
 use self::core::Core;
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::io::{Compression, Region};
-use identity::{Stamp, Verdict};
+use identity::Verdict;
 use layout::{CHECKED, GAPS, Header, TORN};
 use std::fmt;
 use std::fs::File;

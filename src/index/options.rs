@@ -44,6 +44,7 @@ pub struct IndexOptions {
     pub(crate) auto_limit: u64,
     pub(crate) check_payloads: bool,
     pub(crate) accept_gaps: bool,
+    pub(crate) trust_columns: bool,
     pub(crate) tail: Tail,
     pub(crate) jobs: usize,
     pub(crate) may_map: Option<Promise>,
@@ -59,6 +60,7 @@ impl Default for IndexOptions {
             auto_limit: 64 << 30,
             check_payloads: false,
             accept_gaps: false,
+            trust_columns: false,
             tail: Tail::Strict,
             jobs: 0,
             may_map: None,
@@ -118,6 +120,15 @@ impl IndexOptions {
     #[must_use]
     pub fn accept_gaps(mut self, yes: bool) -> IndexOptions {
         self.accept_gaps = yes;
+        self
+    }
+
+    /// Whether a column is taken that was built when the shard had another size or time: after a copy or a sync, say, that
+    /// brought the column files along. A column that is out of date passes unnoticed then, if head and tail of the shard
+    /// are what they were.
+    #[must_use]
+    pub fn trust_columns(mut self, yes: bool) -> IndexOptions {
+        self.trust_columns = yes;
         self
     }
 

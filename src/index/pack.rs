@@ -5,7 +5,8 @@ use super::core::{Core, Origin, slice};
 use super::find::{self, BESIDE, SMALL};
 use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, MAX_PREFIX, PackHeader, TORN, u64_at};
 use super::options::{IndexOptions, Tail};
-use super::sidecar::{Opened, Save, WarningKind, open_all, torn_tail};
+use super::save::Save;
+use super::sidecar::{Opened, WarningKind, open_all, torn_tail};
 use super::{Index, refused};
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::io::names::path_from_bytes;
@@ -223,7 +224,7 @@ impl Source {
     fn read(&self, at: u64, len: u64) -> Result<Region> {
         match self {
             Source::Bytes(all) => {
-                let section = layout::Section { kind: 0, param: 0, offset: at, len };
+                let section = layout::Section { kind: 0, mandatory: true, param: 0, offset: at, len, crc: 0 };
                 slice(all, &section).ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof).into())
             }
             Source::File(file) => {

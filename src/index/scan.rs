@@ -125,7 +125,8 @@ pub(crate) fn from_offsets(
 #[cfg(test)]
 mod tests {
     use super::super::find;
-    use super::super::sidecar::{Save, open_all, sidecar_for_written};
+    use super::super::save::Save;
+    use super::super::sidecar::{open_all, sidecar_for_written};
     use super::super::{Index, IndexMode, Tail};
     use super::*;
     use crate::error::ErrorKind;

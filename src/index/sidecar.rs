@@ -1,17 +1,18 @@
-//! From paths to indexes: search, limit, scan, save.
+//! From paths to indexes: search, limit, scan.
 
 use super::builder::{Progress, Torn};
 use super::core::Core;
-use super::find::{self, Found, Shard, hashed, named, search};
+use super::find::{self, Found, Shard, named, search};
 use super::identity::Stamp;
 use super::layout::TORN;
 use super::offsets::TableBuilder;
 use super::options::{IndexMode, IndexOptions, Tail};
+use super::save::{Save, save_somewhere, target_dir, write};
 use super::scan::{from_offsets, scan};
 use super::{Index, stale};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::HEADER_LEN;
-use crate::io::{AtomicFile, Compression, ReadAt, atomic::TMP_PREFIX, sniff};
+use crate::io::{Compression, ReadAt, atomic::TMP_PREFIX, sniff};
 use crate::pool;
 use std::fmt;
 use std::fs::{self, File};
@@ -46,14 +47,14 @@ pub enum WarningKind {
         /// What is wrong with it.
         reason: Box<str>,
     },
-    /// Indexes could be saved nowhere, and will be built again next time. Said once; the path is the first shard's.
+    /// Indexes, or columns, could be saved nowhere, and will be built again next time. Said once; the path is the first shard's.
     NotSaved {
         /// How many.
         shards: usize,
         /// What the last folder that was tried said.
         reason: Box<str>,
     },
-    /// The shard changed while it was scanned, so its index was not saved.
+    /// The shard changed while it was scanned, so its index, or column, was not saved.
     Changed,
 }
 
@@ -63,9 +64,12 @@ impl fmt::Display for Warning {
         match &self.kind {
             WarningKind::Refused { reason } => write!(f, "index file is not used: {reason}"),
             WarningKind::NotSaved { shards, reason } => {
-                write!(f, "{shards} indexes stay in memory and are built again next time: {reason}")
+                write!(
+                    f,
+                    "what was built of {shards} shards stays in memory and is built again next time: {reason}"
+                )
             }
-            WarningKind::Changed => f.write_str("changed while it was scanned, its index is not saved"),
+            WarningKind::Changed => f.write_str("changed while it was scanned, what was found is not saved"),
         }
     }
 }
@@ -120,10 +124,6 @@ pub fn build_each(
     built
 }
 
-fn target_dir(path: &Path, options: &IndexOptions) -> PathBuf {
-    options.index_dir.clone().unwrap_or_else(|| find::folder(path).join(find::BESIDE))
-}
-
 fn plain(paths: &[PathBuf]) -> Vec<Shard<'_>> {
     paths.iter().map(|path| Shard { path, compression: Compression::None }).collect()
 }
@@ -146,17 +146,6 @@ pub fn remove_leftovers(dir: &Path) -> io::Result<usize> {
         }
     }
     Ok(removed)
-}
-
-/// Where an index that was built goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Save {
-    /// Not beside the data, and if nowhere else, then nowhere.
-    Unasked,
-    /// Beside the data, or an error.
-    Asked,
-    /// Nowhere: a pack takes it.
-    Never,
 }
 
 /// Shards looked at, before anything is scanned.
@@ -290,12 +279,15 @@ fn finish(
             Save::Asked => {
                 let target = named(&target_dir(shard.path, options), shard.path);
                 if !fresh || core.file.as_deref() != Some(&target) {
-                    write(&core, &target).map_err(|e| e.in_file(&target))?;
+                    write(&target, |w| core.write_to(w)).map_err(|e| e.in_file(&target))?;
                     core.file = Some(target.into());
                 }
             }
             Save::Unasked if !fresh && matches!(options.mode, IndexMode::Auto | IndexMode::Rebuild) => {
-                not_saved = save_somewhere(&mut core, shard.path, options)?;
+                match save_somewhere(shard.path, find::TFRI, options, |w| core.write_to(w)) {
+                    Ok(target) => core.file = Some(target.into()),
+                    Err(e) => not_saved = Some(e),
+                }
             }
             _ => {}
         }
@@ -330,38 +322,9 @@ pub(crate) fn sidecar_for_written(
 ) -> Result<Index> {
     let mut core = from_offsets(path, compression, offsets, end, true).map_err(|e| e.in_file(path))?;
     let target = named(&target_dir(path, options), path);
-    write(&core, &target).map_err(|e| e.in_file(&target))?;
+    write(&target, |w| core.write_to(w)).map_err(|e| e.in_file(&target))?;
     core.file = Some(target.into());
     Ok(core.into())
-}
-
-/// Writes an index file whole: in the target folder, made if missing.
-fn write(core: &Core, target: &Path) -> Result<()> {
-    fs::create_dir_all(find::folder(target))?;
-    let mut file = AtomicFile::create(target)?;
-    core.write_to(&mut file)?;
-    file.commit()?;
-    Ok(())
-}
-
-/// The first of index_dir, TFSEEK_INDEX_DIR and cache that takes it. What the last one said, if none does.
-fn save_somewhere(core: &mut Core, path: &Path, options: &IndexOptions) -> Result<Option<io::Error>> {
-    let mut last = io::Error::other("there is no folder for indexes");
-    let targets = [
-        options.index_dir.as_deref().map(|dir| Ok(named(dir, path))),
-        options.env_dir.as_deref().map(|dir| hashed(dir, path)),
-        options.cache_dir.as_deref().map(|dir| hashed(dir, path)),
-    ];
-    for target in targets.into_iter().flatten() {
-        match target.map_err(Error::from).and_then(|target| write(core, &target).map(|()| target)) {
-            Ok(target) => {
-                core.file = Some(target.into());
-                return Ok(None);
-            }
-            Err(e) => last = e.into(),
-        }
-    }
-    Ok(Some(last))
 }
 
 /// A torn tail as an error: with what this process's scan found, or twelve bytes read where an older one stopped.
@@ -388,9 +351,13 @@ pub(super) fn torn_tail(core: &Core, path: &Path) -> Result<Error> {
     Ok(Error::from(ErrorKind::Truncated { need: torn.need, have: torn.have }).at(place))
 }
 
+/// A word of a shell, whatever is in it.
+pub(crate) fn quote(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// The command that indexes these shards: their paths, or the pattern that they have in common.
-fn command(shards: &[Shard<'_>]) -> String {
-    let quote = |s: &str| format!("'{}'", s.replace('\'', r"'\''"));
+pub(crate) fn command(shards: &[Shard<'_>]) -> String {
     let names: Vec<String> = shards.iter().map(|s| s.path.display().to_string()).collect();
     let (Some(first), true) = (names.first(), names.len() > 3) else {
         return names.iter().fold("tfseek index".into(), |all, name| all + " " + &quote(name));

@@ -18,11 +18,23 @@ const LINE: u64 = 20 + 1 + 20 + 2;
 /// # Errors
 /// [`ErrorKind::Compressed`]: those tools seek in the file itself. Those of `w` and of [`Index::locate`].
 pub fn export_text(index: &Index, w: &mut impl Write) -> Result<()> {
+    export_text_of(index, 0..index.len(), w)
+}
+
+/// As [`export_text`], with the lines of some records only: those tools then see no others.
+///
+/// # Errors
+/// As [`export_text`].
+pub fn export_text_of(
+    index: &Index,
+    records: impl IntoIterator<Item = u64>,
+    w: &mut impl Write,
+) -> Result<()> {
     if index.is_gzip() || index.is_zlib() {
         let format = if index.is_gzip() { "gzip" } else { "zlib" };
         return Err(ErrorKind::Compressed { format }.into());
     }
-    for i in 0..index.len() {
+    for i in records {
         let span = index.locate(i)?;
         // A span lies inside the stream, so this does not overflow.
         writeln!(w, "{} {}", span.offset, span.payload_len + OVERHEAD as u64)?;

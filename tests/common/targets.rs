@@ -3,12 +3,13 @@
 
 use super::{agree, agree_parse, roundtrip::roundtrip, tensor_twin, tensors};
 use std::sync::OnceLock;
+use tfseek::dataset::ColumnOptions;
 use tfseek::error::IndexError;
 use tfseek::frame::{OVERHEAD, put_record};
-use tfseek::index::{Index, Span};
+use tfseek::index::{FeatureColumn, Index, Span, Value};
 use tfseek::io::Region;
 use tfseek::tensor::{TensorDType, parse_tensor, serialize_strings, serialize_tensor};
-use tfseek::{ErrorKind, Mapped};
+use tfseek::{ErrorKind, ExampleBuilder, Mapped};
 
 pub type Target = fn(&[u8]);
 
@@ -18,6 +19,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("example", agree::example),
     ("sequence", agree::sequence),
     ("index", index),
+    ("column", column),
     ("roundtrip", roundtrip),
     ("tensor", tensor),
     ("parse", agree_parse::parse),
@@ -162,7 +164,91 @@ fn base(records: usize) -> (Vec<u8>, Vec<Span>) {
     (sidecar, spans)
 }
 
-/// Makes every checksum of a sidecar true, as far as its fields still say where they are: those of blocks, of the
+/// Column files: as [`index`] does with sidecars.
+pub fn column(data: &[u8]) {
+    let Some((&mode, rest)) = data.split_first() else { return };
+    if mode == 0 {
+        return column_file(rest);
+    }
+    let base = &columns()[usize::from(mode >> 1) % columns().len()];
+    let mut file = base.clone();
+    let mut script = Script(rest);
+    let edited = script.edit(&mut file);
+    if mode & 1 == 1 {
+        put_right(&mut file);
+    } else if edited.is_none_or(|byte| byte) {
+        // One byte at most was changed, so a checksum knows: what is there is what was.
+        let read = |file: &[u8]| FeatureColumn::from_bytes(Region::new(file.to_vec()));
+        if let Ok(column) = read(&file)
+            && column.verify().is_ok()
+        {
+            let true_one = read(base).unwrap();
+            assert!((0..=true_one.len()).all(|i| column.get(i).unwrap() == true_one.get(i).unwrap()));
+        } else {
+            assert!(edited.is_some());
+        }
+    }
+    column_file(&file);
+}
+
+/// Whatever a column file says, it opens or is refused; what is sound says the same when it is written and read again.
+fn column_file(bytes: &[u8]) {
+    let column = match FeatureColumn::from_bytes(Region::new(bytes.to_vec())) {
+        Ok(column) => column,
+        Err(e) => return assert!(matches!(e.kind(), ErrorKind::Index(_)), "{e}"),
+    };
+    assert!(column.len() <= bytes.len() as u64);
+    let sound = column.verify().is_ok();
+    for i in 0..column.len() {
+        match column.get(i) {
+            Ok(value) => assert!(value.is_none_or(|value| value.kind() == column.kind())),
+            Err(e) => assert!(!sound && matches!(e.kind(), ErrorKind::Index(_)), "{e}"),
+        }
+    }
+    if sound {
+        assert_eq!((column.get(column.len()).unwrap(), column.get(u64::MAX).unwrap()), (None, None));
+        let mut again = Vec::new();
+        column.write_to(&mut again).unwrap();
+        assert_eq!(again, bytes);
+    }
+    assert!(!format!("{column:?}").is_empty());
+}
+
+/// True ones: each kind, with the lists of classes where there are such.
+fn columns() -> &'static [Vec<u8>] {
+    static COLUMNS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    COLUMNS.get_or_init(|| {
+        let value = |kind: usize, i: usize| match kind {
+            0 => Value::Int(i as i64 % 5 - 2),
+            1 => Value::Float(i as f32 / 4.0),
+            _ => Value::Bytes([&b"cat"[..], b"", b"\xff", b"dog"][i % 4]),
+        };
+        let cases = [(0, 3), (0, 70), (1, 9), (2, 3), (2, 70), (3, 20), (0, 0)];
+        cases
+            .map(|(kind, n)| true_column((0..n).map(|i| (kind < 3 && i % 3 != 1).then(|| value(kind, i)))))
+            .into()
+    })
+}
+
+fn true_column(values: impl Iterator<Item = Option<Value<'static>>>) -> Vec<u8> {
+    let mut file = Vec::new();
+    for value in values {
+        let mut builder = ExampleBuilder::new();
+        match value {
+            None => {}
+            Some(Value::Int(v)) => _ = builder.int64("x", [v]),
+            Some(Value::Float(v)) => _ = builder.float("x", [v]),
+            Some(Value::Bytes(v)) => _ = builder.bytes("x", [v]),
+        }
+        put_record(&mut file, &builder.encode().unwrap()).unwrap();
+    }
+    let columns = Mapped::from_bytes(file).unwrap().write_columns(&["x"], ColumnOptions::new().classes(true));
+    let mut bytes = Vec::new();
+    columns.unwrap()[0].shards()[0].write_to(&mut bytes).unwrap();
+    bytes
+}
+
+/// Makes every checksum of a sidecar or a column file true, as far as its fields still say where they are: those of blocks, of the
 /// section table, of the header.
 fn put_right(file: &mut [u8]) {
     let u64_at = |file: &[u8], at: usize| Some(u64::from_le_bytes(file.get(at..at + 8)?.try_into().ok()?));
@@ -179,7 +265,17 @@ fn put_right(file: &mut [u8]) {
         let Some(n) = u64_at(file, 24) else { return };
         let m = n.saturating_add(u64::from(kind == 1));
         let (Ok(start), Ok(len)) = (usize::try_from(offset), usize::try_from(len)) else { continue };
-        if start > file.len() || len > file.len() - start || m > len as u64 || !matches!(kind, 1 | 2) {
+        if start > file.len() || len > file.len() - start {
+            continue;
+        }
+        if kind >= 16 {
+            let crc = tfseek::crc::crc32c(&file[start..start + len]);
+            if let Some(stored) = file.get_mut(section + 24..section + 28) {
+                stored.copy_from_slice(&crc.to_le_bytes());
+            }
+            continue;
+        }
+        if m > len as u64 || !matches!(kind, 1 | 2) {
             continue;
         }
         let blocks = m.div_ceil(1024) as usize;

@@ -3,17 +3,22 @@
 use crate::args::{self, Global, IndexForm};
 use crate::bytes::Size;
 use crate::console::Console;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{DATA, Failure, Outcome};
 use crate::{progress, threads};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use tfseek::index::{self, Index, IndexMode, IndexOptions, Opened};
+use tfseek::dataset::{ColumnOptions, DatasetColumn};
+use tfseek::index::{self, Index, IndexMode, IndexOptions, Warning};
 use tfseek::io::AtomicFile;
+use tfseek::{Filter, Kind, Options, Selection};
 
 pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) -> Outcome {
+    if args.filter.is_some() && args.format != IndexForm::Dali {
+        return Err(Failure::usage("--filter goes with --format dali: an index of tfseek has all records"));
+    }
     let paths = tfseek::paths::resolve(&args.paths.paths, args.paths.allow_missing)?;
     let bytes = progress::bytes_of(&paths);
     let bar = progress::over(global, "indexing", bytes);
@@ -35,11 +40,12 @@ pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) ->
     };
     bar.finish_and_clear();
     let (pack, built) = done?;
-    let (mut records, mut failed) = (0, 0);
-    for shard in built {
+    let (mut records, mut failed, mut sound) = (0, 0, Vec::new());
+    for (k, shard) in built.into_iter().enumerate() {
         match shard {
             Ok(opened) => {
-                said(&opened, console);
+                said(&opened.warnings, console);
+                sound.extend(paths.get(k).cloned());
                 records += opened.indexes.iter().map(Index::len).sum::<u64>();
             }
             // The sound ones were indexed all the same.
@@ -55,8 +61,65 @@ pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) ->
         (n, failed) => format!("{} of {n} shards", n - failed),
     };
     let size = Size { bytes, exact: global.bytes };
-    let into = pack.map_or(String::new(), |path| format!(" -> {}", path.display()));
+    let into = pack.as_ref().map_or(String::new(), |path| format!(" -> {}", path.display()));
     console.note(format_args!("{shards}, {records} records, {size} in {:.2?}{into}", start.elapsed()));
+    match (args.column.is_empty(), pack) {
+        (true, _) => Ok(()),
+        // What is in a pack is not beside the shards.
+        (false, Some(pack)) => columns(&[pack], args, global, console),
+        (false, None) => columns(&sound, args, global, console),
+    }
+}
+
+/// The columns of sound shards, all of a shard in one scan.
+fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &mut Console) -> Outcome {
+    let bar = progress::over(global, "columns", progress::bytes_of(sources));
+    let mut options = Options::new().allow_missing(true).auto_limit(u64::MAX).progress({
+        let bar = bar.clone();
+        move |bytes| bar.inc(bytes)
+    });
+    if sources.len() > 1 {
+        options = options.jobs(1);
+    }
+    if let Some(dir) = &args.index_dir {
+        options = options.index_dir(dir);
+    }
+    let features: Vec<&str> = args.column.iter().map(String::as_str).collect();
+    let how = ColumnOptions::new().classes(args.classes).rebuild(args.rebuild);
+    // Of each feature: its kind, the records that have it, and all.
+    let mut found: Vec<(Option<Kind>, u64, u64)> = vec![(None, 0, 0); features.len()];
+    let done = threads::in_order(
+        sources.len(),
+        args.jobs.jobs,
+        |k| options.open(&sources[k])?.write_columns(&features, how),
+        |k, built: tfseek::Result<Vec<DatasetColumn>>| {
+            let columns = match built {
+                Ok(columns) => columns,
+                Err(e) => return console.go_on(Err(e.into())),
+            };
+            said(columns.first().map_or(&[], DatasetColumn::warnings), console);
+            for ((kind, count, len), column) in found.iter_mut().zip(&columns) {
+                match (*kind, column.kind()) {
+                    (Some(kind), Some(other)) if kind != other => {
+                        let (path, feature) = (sources[k].display(), column.feature());
+                        let what =
+                            format!("{path}: {feature:?} is of {other}, in the shards before of {kind}");
+                        console.report(&Failure::Message(DATA, what));
+                    }
+                    (before, here) => *kind = before.or(here),
+                }
+                *count += column.count();
+                *len += column.len();
+            }
+            Ok(())
+        },
+    );
+    bar.finish_and_clear();
+    done?;
+    for (feature, (kind, count, len)) in features.iter().zip(found) {
+        let kind = kind.map_or("no", Kind::name);
+        console.note(format_args!("column {feature}: {kind} values in {count} of {len} records"));
+    }
     Ok(())
 }
 
@@ -64,8 +127,8 @@ fn progress_to(bar: &ProgressBar) -> impl Fn(u64) + Sync {
     |bytes| bar.inc(bytes)
 }
 
-fn said(opened: &Opened, console: &mut Console) {
-    for warning in &opened.warnings {
+fn said(warnings: &[Warning], console: &mut Console) {
+    for warning in warnings {
         console.note(format_args!("tfseek: {warning}"));
     }
 }
@@ -81,14 +144,16 @@ fn dali(
     // Asked for, so without the limit of what is scanned unasked.
     let options = options.clone().jobs(1).auto_limit(u64::MAX);
     let options = if args.rebuild { options.mode(IndexMode::Memory) } else { options };
+    let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
     let done = threads::in_order(
         paths.len(),
         args.jobs.jobs,
         |k| {
             let path = &paths[k];
             let opened = index::open_shards(&paths[k..=k], &options, &progress_to(bar))?;
+            let selected = filter.as_ref().map(|filter| select(path, filter, args.rebuild)).transpose()?;
             let target = target(path, args.index_dir.as_deref())?;
-            opened.indexes.iter().try_for_each(|index| write(index, &target))?;
+            opened.indexes.iter().try_for_each(|index| write(index, selected.as_ref(), &target))?;
             Ok(target)
         },
         |_, outcome: Outcome<PathBuf>| match outcome {
@@ -112,10 +177,21 @@ fn target(shard: &Path, dir: Option<&Path>) -> Outcome<PathBuf> {
     }
 }
 
-fn write(index: &Index, target: &Path) -> Outcome {
+/// The records of one shard that meet a filter.
+fn select(path: &Path, filter: &Filter, rebuild: bool) -> Outcome<Selection> {
+    let options = Options::new().allow_missing(true).auto_limit(u64::MAX).jobs(1);
+    let options = if rebuild { options.index(IndexMode::Memory) } else { options };
+    // A shard's own kinds decide whether the filter fits it.
+    Ok(options.open(path)?.select(filter).map_err(|e| e.in_file(path))?)
+}
+
+fn write(index: &Index, selected: Option<&Selection>, target: &Path) -> Outcome {
     let io = |e| Failure::io(target, e);
     let mut file = BufWriter::new(AtomicFile::create(target).map_err(io)?);
-    index::export_text(index, &mut file)?;
+    match selected {
+        Some(selected) => index::export_text_of(index, selected.iter(), &mut file)?,
+        None => index::export_text(index, &mut file)?,
+    }
     file.flush().map_err(io)?;
     file.into_inner().map_err(|e| io(e.into_error()))?.commit().map_err(io)
 }

@@ -1,0 +1,299 @@
+//! Columns of a dataset, found or built: all shards looked at, then all that is missing in one scan of each shard.
+
+use super::Dataset;
+use super::column::DatasetColumn;
+use crate::error::{Error, IndexError, Result};
+use crate::frame::OVERHEAD;
+use crate::index::column::{Found, Scan, header_for, header_in_memory, save, search};
+use crate::index::{
+    FeatureColumn, Index, IndexMode, NamedShard, Save, Stamp, Warning, WarningKind, check_names, command,
+    quote,
+};
+use crate::io::Compression;
+use crate::pool;
+use crate::record::Record;
+use crate::shard::{Shard, Verify};
+use std::io;
+use std::path::Path;
+
+/// How [`Dataset::write_columns`] writes column files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ColumnOptions {
+    classes: bool,
+    rebuild: bool,
+}
+
+impl ColumnOptions {
+    /// The defaults: what is missing is built, without lists of classes.
+    pub fn new() -> ColumnOptions {
+        ColumnOptions::default()
+    }
+
+    /// Whether the files list the records of each distinct value too. Floats have no such lists.
+    #[must_use]
+    pub fn classes(mut self, yes: bool) -> ColumnOptions {
+        self.classes = yes;
+        self
+    }
+
+    /// Whether no column file is read, so that all are built anew.
+    #[must_use]
+    pub fn rebuild(mut self, yes: bool) -> ColumnOptions {
+        self.rebuild = yes;
+        self
+    }
+}
+
+/// What is wanted.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    features: &'a [&'a str],
+    columns: ColumnOptions,
+    save: Save,
+}
+
+/// A shard looked at, before anything is scanned.
+struct Look<'a> {
+    index: &'a Index,
+    stamp: Option<Stamp>,
+    found: Vec<Found>,
+    warnings: Vec<Warning>,
+}
+
+impl Look<'_> {
+    fn misses(&self) -> bool {
+        self.found.iter().any(|found| matches!(found, Found::Nothing(_)))
+    }
+}
+
+/// A shard's columns, and what happened on the way.
+struct Done {
+    columns: Vec<FeatureColumn>,
+    changed: bool,
+    not_saved: Option<io::Error>,
+}
+
+impl Dataset {
+    /// One feature's value for each record: read from column files, and built where there are none, by the same rules as
+    /// indexes are (those of the [`Options`](super::Options) that the dataset was opened with). Nothing is written beside the
+    /// data.
+    ///
+    /// A feature has one value a record, or none: absent, without a kind, and without values are the same. Of a
+    /// SequenceExample it is one of the context. To build a column every payload is read and its crc checked.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("train.tfrecord");
+    /// # let mut writer = tfseek::Writer::create(&path)?;
+    /// # for i in 0..10 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i % 3]).encode()?)?; }
+    /// # writer.close()?;
+    /// # let options = tfseek::Options::new().index(tfseek::IndexMode::Memory);
+    /// use tfseek::index::Value;
+    /// let ds = options.open(&path)?;
+    /// let label = ds.column("label")?;
+    /// assert_eq!(label.get(7), Some(Value::Int(1)));
+    /// assert_eq!(label.classes()?.of(Value::Int(2)), [2, 5, 8]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A record with two values or with a value of another kind than the one before it, and a payload that is damaged or does
+    /// not parse: with the record; nothing is saved then. [`IndexError::BuildLimit`], [`IndexError::NoColumn`],
+    /// [`IndexError::CorruptSection`]; those of the system.
+    pub fn column(&self, feature: &str) -> Result<DatasetColumn> {
+        let columns = self.columns(&[feature])?;
+        columns.into_iter().next().ok_or_else(|| IndexError::Missing.into())
+    }
+
+    /// As [`column`](Dataset::column), for several features: those that are missing are built in one scan.
+    ///
+    /// # Errors
+    /// As [`column`](Dataset::column).
+    pub fn columns(&self, features: &[&str]) -> Result<Vec<DatasetColumn>> {
+        self.find_or_build(Wanted { features, columns: ColumnOptions::new(), save: Save::Unasked })
+    }
+
+    /// The command `tfseek index --column`: as [`columns`](Dataset::columns), without the limit, and each column is written to
+    /// `.tfseek/` beside its shard, or to the folder for index files if one was named.
+    ///
+    /// # Errors
+    /// As [`column`](Dataset::column); also where a file cannot be written.
+    pub fn write_columns(&self, features: &[&str], columns: ColumnOptions) -> Result<Vec<DatasetColumn>> {
+        self.find_or_build(Wanted { features, columns, save: Save::Asked })
+    }
+
+    fn find_or_build(&self, wanted: Wanted<'_>) -> Result<Vec<DatasetColumn>> {
+        let options = &self.0.building.options;
+        let shards = &self.0.shards;
+        let named: Vec<NamedShard<'_>> =
+            shards.iter().map(|s| NamedShard { path: s.path(), compression: Compression::None }).collect();
+        check_names(&named, options)?;
+        // A look takes some 30 us, a pool of threads a hundred.
+        let look_jobs = if shards.len() < 64 { 1 } else { options.jobs };
+        let looks = pool::each(look_jobs, shards.len(), true, |s| self.look(&shards[s], wanted))?;
+        let (mut missing, mut bytes) = (0, 0u64);
+        for look in looks.iter().filter(|look| look.misses()) {
+            missing += 1;
+            bytes = bytes.saturating_add(look.index.indexed_end());
+        }
+        let build = || {
+            let columns = wanted.features.iter().map(|feature| format!(" --column {}", quoted(feature)));
+            command(&named) + &columns.collect::<String>()
+        };
+        if missing > 0 && options.mode == IndexMode::Require && wanted.save == Save::Unasked {
+            return Err(self.missing(wanted.features, &looks, build().into()));
+        }
+        if options.mode == IndexMode::Auto && wanted.save == Save::Unasked && bytes > options.auto_limit {
+            let limit = IndexError::BuildLimit {
+                shards: missing,
+                bytes,
+                limit: options.auto_limit,
+                command: build().into(),
+            };
+            return Err(limit.into());
+        }
+        // Likewise a scan of a MiB.
+        let jobs = if bytes < 1 << 20 { 1 } else { options.jobs };
+        let done = pool::each(jobs, shards.len(), true, |s| self.finish(s, &looks[s], wanted))?;
+        let warnings = warnings(shards, looks, &done);
+        let of_feature = |k: usize| {
+            let columns = done.iter().filter_map(|done| done.columns.get(k).cloned()).collect();
+            DatasetColumn::new(self, wanted.features[k], columns, warnings.clone())
+        };
+        (0..wanted.features.len()).map(of_feature).collect()
+    }
+
+    fn look<'a>(&self, shard: &'a Shard, wanted: Wanted<'_>) -> Result<Look<'a>> {
+        let options = &self.0.building.options;
+        let (index, stamp) = (shard.index()?, shard.stamp()?);
+        let mut warnings = Vec::new();
+        let mut refused = |file: &Path, reason: &str| {
+            let kind = WarningKind::Refused { reason: reason.into() };
+            warnings.push(Warning { path: file.into(), kind });
+        };
+        let reads = options.reads_indexes() && shard.is_file() && !wanted.columns.rebuild;
+        let found = wanted.features.iter().map(|feature| match reads {
+            true => search(shard.path(), feature, index, stamp, options, &mut refused),
+            false => Found::Nothing(None),
+        });
+        let found = found.collect();
+        Ok(Look { index, stamp, found, warnings })
+    }
+
+    #[cold]
+    fn missing(&self, features: &[&str], looks: &[Look<'_>], command: Box<str>) -> Error {
+        for (look, shard) in looks.iter().zip(&self.0.shards) {
+            for (found, feature) in look.found.iter().zip(features) {
+                if let Found::Nothing(found) = found {
+                    let error = Error::from(IndexError::NoColumn { found: *found, command });
+                    return error.in_file(shard.path()).feature(feature.as_bytes());
+                }
+            }
+        }
+        IndexError::Missing.into()
+    }
+
+    /// Scans a shard for the columns that it lacks, and saves what is new.
+    fn finish(&self, s: usize, look: &Look<'_>, wanted: Wanted<'_>) -> Result<Done> {
+        let options = &self.0.building.options;
+        let shard = &self.0.shards[s];
+        let lacks = |found: &Found| matches!(found, Found::Nothing(_));
+        let missing = wanted.features.iter().zip(&look.found).filter(|(_, found)| lacks(found));
+        let missing: Vec<&str> = missing.map(|(feature, _)| *feature).collect();
+        // What was not scanned was looked at just now.
+        let (mut changed, mut built, mut saves) = (false, Vec::new().into_iter(), look.stamp.is_some());
+        if !missing.is_empty() {
+            let mut scan = Scan::new(missing);
+            self.scan(s, |record| scan.record(record))?;
+            saves = saves && shard.stamp()? == look.stamp;
+            let header = header_for(look.index, look.stamp).filter(|_| saves);
+            saves = header.is_some();
+            changed = !saves && shard.is_file();
+            let header = header.unwrap_or_else(|| header_in_memory(look.index));
+            built = scan.finish(&header, wanted.columns.classes)?.into_iter();
+        }
+        let asked = wanted.save == Save::Asked;
+        let writes = saves && (asked || matches!(options.mode, IndexMode::Auto | IndexMode::Rebuild));
+        let (mut columns, mut not_saved) = (Vec::with_capacity(look.found.len()), None);
+        for found in &look.found {
+            let (column, new) = match found {
+                Found::Column(column) if wanted.columns.classes => {
+                    let with = column.with_classes()?;
+                    let new = with.has_classes() != column.has_classes();
+                    (with, new)
+                }
+                Found::Column(column) => (column.clone(), false),
+                Found::Nothing(_) => (built.next().ok_or(IndexError::Missing)?, true),
+            };
+            match (new || asked) && writes {
+                true => match save(&column, shard.path(), options, wanted.save)? {
+                    Ok(column) => columns.push(column),
+                    Err(e) => {
+                        not_saved = Some(e);
+                        columns.push(column);
+                    }
+                },
+                false => columns.push(column),
+            }
+        }
+        for (column, feature) in columns.iter().zip(wanted.features) {
+            // Every look at a value is sound from here on.
+            column.data().map_err(|e| e.in_file(shard.path()).feature(feature.as_bytes()))?;
+        }
+        Ok(Done { columns, changed, not_saved })
+    }
+
+    /// The records of shard `s` in order, payloads checked whatever the dataset's readers check.
+    fn scan(&self, s: usize, mut f: impl FnMut(Record<'_>) -> Result<()>) -> Result<()> {
+        /// Bytes between two reports of progress.
+        const REPORT: u64 = 8 << 20;
+        let (start, shard) = (self.0.starts[s], &self.0.shards[s]);
+        let tell = |bytes: u64| self.0.building.progress.iter().for_each(|told| told(bytes));
+        let mut seen = 0;
+        let mut each = |record: Record<'_>| {
+            seen += (record.payload().len() + OVERHEAD) as u64;
+            if seen >= REPORT {
+                tell(std::mem::take(&mut seen));
+            }
+            f(record)
+        };
+        if shard.is_bytes() {
+            (0..shard.len()).try_for_each(|i| each(shard.lend(i, shard.locate(i)?, Verify::Payload)?))?;
+        } else {
+            self.read_runs(start..start + shard.len(), Verify::Payload, &mut each)?;
+        }
+        tell(seen);
+        Ok(())
+    }
+}
+
+/// What was noticed, for people: once what could not be saved.
+fn warnings(shards: &[Shard], looks: Vec<Look<'_>>, done: &[Done]) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut not_saved: Option<Warning> = None;
+    for ((shard, look), done) in shards.iter().zip(looks).zip(done) {
+        let path = || shard.path().to_path_buf();
+        warnings.extend(look.warnings);
+        if done.changed {
+            warnings.push(Warning { path: path(), kind: WarningKind::Changed });
+        }
+        if let Some(e) = &done.not_saved {
+            let kind = || WarningKind::NotSaved { shards: 0, reason: e.to_string().into() };
+            let first = not_saved.get_or_insert_with(|| Warning { path: path(), kind: kind() });
+            if let WarningKind::NotSaved { shards, .. } = &mut first.kind {
+                *shards += 1;
+            }
+        }
+    }
+    warnings.extend(not_saved);
+    warnings
+}
+
+/// A feature's name as a word of a shell.
+fn quoted(feature: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:".contains(c);
+    match !feature.is_empty() && feature.chars().all(plain) {
+        true => feature.to_owned(),
+        false => quote(feature),
+    }
+}

@@ -1,0 +1,212 @@
+//! The words of a filter's text.
+
+use super::Op;
+use crate::error::{Error, ErrorKind, Result};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Token<'t> {
+    Word(&'t str),
+    /// Digits, or a sign and `inf`: what may be a number.
+    Number(&'t str),
+    /// In quotes, which are taken off.
+    Str(Vec<u8>),
+    Op(Op),
+    /// `..` or `..=`, with how a value stands to the end.
+    Range(Op),
+    Open,
+    Close,
+    Comma,
+    End,
+}
+
+impl Token<'_> {
+    pub(super) fn is_word(&self, word: &str) -> bool {
+        matches!(self, Token::Word(found) if *found == word)
+    }
+}
+
+/// A cursor over a filter's text.
+pub(super) struct Lexer<'t> {
+    text: &'t str,
+    /// Where the token that was read last begins, and where the next one may.
+    last: usize,
+    at: usize,
+}
+
+impl<'t> Lexer<'t> {
+    pub(super) fn new(text: &'t str) -> Lexer<'t> {
+        Lexer { text, last: 0, at: 0 }
+    }
+
+    /// The next token, without taking it.
+    pub(super) fn peek(&self) -> Result<Token<'t>> {
+        Lexer { ..*self }.next()
+    }
+
+    pub(super) fn next(&mut self) -> Result<Token<'t>> {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
+        self.last = self.at;
+        let rest = self.rest();
+        let Some(first) = rest.chars().next() else { return Ok(Token::End) };
+        let (token, len) = match first {
+            '(' => (Token::Open, 1),
+            ')' => (Token::Close, 1),
+            ',' => (Token::Comma, 1),
+            '"' | '\'' => return self.string(first),
+            '=' if rest.starts_with("==") => (Token::Op(Op::Eq), 2),
+            '=' => return Err(self.wrong("`=` compares nothing, `==` does")),
+            '!' if rest.starts_with("!=") => (Token::Op(Op::Ne), 2),
+            '<' if rest.starts_with("<=") => (Token::Op(Op::Le), 2),
+            '<' => (Token::Op(Op::Lt), 1),
+            '>' if rest.starts_with(">=") => (Token::Op(Op::Ge), 2),
+            '>' => (Token::Op(Op::Gt), 1),
+            '.' if rest.starts_with("..=") => (Token::Range(Op::Le), 3),
+            '.' if rest.starts_with("..") => (Token::Range(Op::Lt), 2),
+            '0'..='9' | '+' | '-' => {
+                let len = number(rest);
+                (Token::Number(&rest[..len]), len)
+            }
+            c if c.is_alphabetic() || c == '_' => {
+                let len = word(rest);
+                (Token::Word(&rest[..len]), len)
+            }
+            _ => return Err(self.wrong("a character that stands for nothing")),
+        };
+        self.at += len;
+        Ok(token)
+    }
+
+    fn rest(&self) -> &'t str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn string(&mut self, quote: char) -> Result<Token<'t>> {
+        let mut bytes = Vec::new();
+        let mut chars = self.rest().char_indices().skip(1);
+        while let Some((at, c)) = chars.next() {
+            match c {
+                c if c == quote => {
+                    self.at += at + 1;
+                    return Ok(Token::Str(bytes));
+                }
+                '\\' => match chars.next().map(|(_, c)| c) {
+                    Some('n') => bytes.push(b'\n'),
+                    Some('t') => bytes.push(b'\t'),
+                    Some(c @ ('\\' | '"' | '\'')) => bytes.extend(c.to_string().bytes()),
+                    Some('x') => {
+                        let mut digit = || chars.next().and_then(|(_, c)| c.to_digit(16));
+                        let (Some(high), Some(low)) = (digit(), digit()) else {
+                            return Err(self.wrong("`\\x` wants two hexadecimal digits"));
+                        };
+                        bytes.push((high * 16 + low) as u8);
+                    }
+                    _ => return Err(self.wrong("an escape that stands for nothing")),
+                },
+                c => bytes.extend(c.to_string().bytes()),
+            }
+        }
+        Err(self.wrong("a string without its end"))
+    }
+
+    /// An error at the token that was read last.
+    #[cold]
+    pub(super) fn expected(&self, what: &str) -> Error {
+        match self.text.get(self.last..self.at).unwrap_or_default() {
+            "" => self.wrong(&format!("expected {what}, found the end")),
+            found => self.wrong(&format!("expected {what}, found `{}`", found.escape_debug())),
+        }
+    }
+
+    #[cold]
+    pub(super) fn wrong(&self, what: &str) -> Error {
+        ErrorKind::Filter(format!("at byte {}: {what}", self.last).into()).into()
+    }
+}
+
+/// Length of a number: sign, digits, a fraction that is not the start of `..`, an exponent; or a sign and letters.
+fn number(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let run = |from: usize, f: fn(&u8) -> bool| from + bytes[from..].iter().take_while(|b| f(b)).count();
+    let mut len = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
+    if bytes.get(len).is_some_and(u8::is_ascii_alphabetic) {
+        return run(len, u8::is_ascii_alphabetic);
+    }
+    len = run(len, u8::is_ascii_digit);
+    if bytes.get(len) == Some(&b'.') && bytes.get(len + 1).is_some_and(u8::is_ascii_digit) {
+        len = run(len + 1, u8::is_ascii_digit);
+    }
+    if matches!(bytes.get(len), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(len + 1), Some(b'+' | b'-')));
+        if bytes.get(len + 1 + sign).is_some_and(u8::is_ascii_digit) {
+            len = run(len + 1 + sign, u8::is_ascii_digit);
+        }
+    }
+    len
+}
+
+/// Length of a bare name.
+fn word(text: &str) -> usize {
+    let goes_on = |(at, c): &(usize, char)| {
+        c.is_alphanumeric()
+            || matches!(c, '_' | '/' | '-' | ':')
+            || (*c == '.' && !text[*at..].starts_with(".."))
+    };
+    text.char_indices().find(|next| !goes_on(next)).map_or(text.len(), |(at, _)| at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Filter;
+
+    #[test]
+    fn what_is_refused_and_where() {
+        for (text, at, why) in [
+            ("", 0, "expected a feature, found the end"),
+            ("label", 5, "expected one of == != < <= > >= in, found the end"),
+            ("label = 3", 6, "`==` does"),
+            ("label == ", 9, "expected a value, found the end"),
+            ("label == cat", 9, "a string in quotes, found `cat`"),
+            ("label == 3 4", 11, "`and`, `or` or the end, found `4`"),
+            ("label == 3 and", 14, "expected a feature"),
+            ("label in 1,", 11, "expected a value"),
+            ("label in ..", 11, "the end of the range"),
+            ("label in 1..=", 13, "the end of the range"),
+            ("(label == 3", 11, "expected `)`"),
+            ("present(3)", 8, "expected a feature, found `3`"),
+            ("in == 3", 0, "in quotes"),
+            ("label == -", 9, "expected a number"),
+            ("label == +x", 9, "expected a number"),
+            ("label == 'a", 9, "without its end"),
+            (r"label == '\q'", 9, "an escape"),
+            (r"label == '\x4'", 9, "two hexadecimal digits"),
+            (r"'\xff' == 1", 0, "UTF-8"),
+            ("label ~ 3", 6, "stands for nothing"),
+            ("é == §", 6, "stands for nothing"),
+        ] {
+            let e = Filter::parse(text).unwrap_err().to_string();
+            assert!(e.contains(why) && e.contains(&format!("at byte {at}:")), "{text:?}: {e}");
+        }
+        let deep = "(".repeat(100_000);
+        assert!(Filter::parse(&deep).unwrap_err().to_string().contains("too deeply"));
+        let long = vec!["a == 1"; 100_000].join(" or ");
+        assert_eq!(Filter::parse(&long).unwrap().features(), ["a"]);
+    }
+
+    #[test]
+    fn one_condition_in_many_ways() {
+        let same =
+            |a: &str, b: &str| assert_eq!(Filter::parse(a).unwrap(), Filter::parse(b).unwrap(), "{a} {b}");
+        same("label==3", " label  ==\t3 ");
+        same("a == 1 or b == 2 and not c == 3", "a == 1 or (b == 2 and (not (c == 3)))");
+        same("'a' == \"x\"", "a == 'x'");
+        same(r"a == 'it\'s'", "a == \"it's\"");
+        same(r"a == '\x41\n'", "a == \"A\\n\"");
+        same("a in 1..3,7", "a in 1 .. 3 , 7");
+        let features = |text: &str| Filter::parse(text).unwrap().features().join(" ");
+        assert_eq!(
+            features("image/class.x-y:z == 1 and _ == 2 and 'in' in 3 and present == 4"),
+            "_ image/class.x-y:z in present"
+        );
+    }
+}

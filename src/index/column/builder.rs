@@ -1,0 +1,172 @@
+//! A column on its way from records to a file.
+
+use super::layout::{Encoding, Parts};
+use crate::error::{ErrorKind, FeatureError};
+use crate::example::{Feature, Kind};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// Bytes of distinct strings that one shard's dictionary may have: a column is of labels and keys, and a feature of images
+/// that was named by mistake must not fill the memory.
+const MAX_DICT: u64 = 1 << 30;
+
+/// The values of one feature, record after record.
+#[derive(Debug, Default)]
+pub(super) struct ColumnBuilder {
+    n: u64,
+    present: Vec<u8>,
+    raw: Raw,
+}
+
+/// Values as they came, one a record from the first that there is: 0 where none.
+#[derive(Debug, Default)]
+enum Raw {
+    #[default]
+    None,
+    Int(Vec<i64>),
+    Float(Vec<u32>),
+    /// Codes in the order in which the strings came.
+    Code {
+        codes: Vec<u32>,
+        known: HashMap<Box<[u8]>, u32>,
+        bytes: u64,
+    },
+}
+
+impl Raw {
+    fn kind(&self) -> Option<Kind> {
+        match self {
+            Raw::None => None,
+            Raw::Int(_) => Some(Kind::Int64),
+            Raw::Float(_) => Some(Kind::Float),
+            Raw::Code { .. } => Some(Kind::Bytes),
+        }
+    }
+}
+
+/// The sections of a column, values narrowed and sorted as the format wants them.
+pub(super) struct Built {
+    encoding: Encoding,
+    values: Vec<u8>,
+    present: Vec<u8>,
+    dict: Option<Vec<u8>>,
+}
+
+impl Built {
+    pub(super) fn parts<'a>(&'a self, name: &'a str) -> Parts<'a> {
+        let Built { encoding, values, present, dict } = self;
+        Parts { encoding: *encoding, name, values, present, dict: dict.as_deref(), classes: None }
+    }
+}
+
+impl ColumnBuilder {
+    /// Takes the feature of the next record. Absent, without a kind, and without values are all "none".
+    pub(super) fn push(&mut self, feature: Option<Feature<'_>>) -> Result<(), ErrorKind> {
+        let feature = feature.filter(|f| !f.is_empty());
+        if self.n.is_multiple_of(8) {
+            self.present.push(0);
+        }
+        match feature {
+            Some(feature) => {
+                self.value(feature)?;
+                if let Some(last) = self.present.last_mut() {
+                    *last |= 1 << (self.n % 8);
+                }
+            }
+            None => match &mut self.raw {
+                Raw::None => {}
+                Raw::Int(values) => values.push(0),
+                Raw::Float(values) => values.push(0),
+                Raw::Code { codes, .. } => codes.push(0),
+            },
+        }
+        self.n += 1;
+        Ok(())
+    }
+
+    fn value(&mut self, feature: Feature<'_>) -> Result<(), ErrorKind> {
+        if feature.len() != 1 {
+            return Err(ErrorKind::Feature(FeatureError::Count { expected: 1, found: feature.len() }));
+        }
+        if let (Raw::None, Some(kind)) = (&self.raw, feature.kind()) {
+            // One entry each, and there are no more records than bytes of the shard / 16.
+            let n = self.n as usize;
+            self.raw = match kind {
+                Kind::Int64 => Raw::Int(vec![0; n]),
+                Kind::Float => Raw::Float(vec![0; n]),
+                Kind::Bytes => Raw::Code { codes: vec![0; n], known: HashMap::new(), bytes: 0 },
+            };
+        }
+        match (&mut self.raw, feature) {
+            (Raw::Int(values), Feature::Int64(list)) => values.push(list.first().unwrap_or_default()),
+            (Raw::Float(values), Feature::Float(list)) => {
+                values.push(list.first().unwrap_or_default().to_bits())
+            }
+            (Raw::Code { codes, known, bytes }, Feature::Bytes(list)) => {
+                codes.push(code(known, bytes, list.first().unwrap_or_default())?);
+            }
+            (raw, feature) => {
+                let name = |kind: Option<Kind>| kind.map_or("no kind", Kind::name);
+                let (expected, found) = (name(raw.kind()), name(feature.kind()));
+                return Err(ErrorKind::Feature(FeatureError::WrongKind { expected, found }));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Built {
+        let present = self.present;
+        let (encoding, values, dict) = match self.raw {
+            // A shard without any value is one of int64.
+            Raw::None => (Encoding::Int64, vec![0; self.n as usize * 8], None),
+            Raw::Int(values) => {
+                (Encoding::Int64, values.into_iter().flat_map(i64::to_le_bytes).collect(), None)
+            }
+            Raw::Float(values) => {
+                (Encoding::Float, values.into_iter().flat_map(u32::to_le_bytes).collect(), None)
+            }
+            Raw::Code { codes, known, .. } => {
+                let (dict, renumbered) = dictionary(known);
+                let encoding = Encoding::for_codes(renumbered.len());
+                let mut values = Vec::with_capacity(codes.len() * encoding.width());
+                for (i, code) in codes.into_iter().enumerate() {
+                    let has = present[i / 8] >> (i % 8) & 1 == 1;
+                    let code = if has { renumbered[code as usize] } else { 0 };
+                    values.extend(&code.to_le_bytes()[..encoding.width()]);
+                }
+                (encoding, values, Some(dict))
+            }
+        };
+        Built { encoding, values, present, dict }
+    }
+}
+
+fn code(known: &mut HashMap<Box<[u8]>, u32>, bytes: &mut u64, string: &[u8]) -> Result<u32, ErrorKind> {
+    if let Some(&code) = known.get(string) {
+        return Ok(code);
+    }
+    let len = *bytes + string.len() as u64;
+    let next = u32::try_from(known.len()).ok().filter(|_| len <= MAX_DICT);
+    let next = next.ok_or(ErrorKind::TooLarge { len, limit: MAX_DICT })?;
+    *bytes = len;
+    match known.entry(string.into()) {
+        Entry::Occupied(known) => Ok(*known.get()),
+        Entry::Vacant(place) => Ok(*place.insert(next)),
+    }
+}
+
+/// DICT, and for each code in order of arrival the one in order of the strings.
+fn dictionary(known: HashMap<Box<[u8]>, u32>) -> (Vec<u8>, Vec<u32>) {
+    let mut strings: Vec<(Box<[u8]>, u32)> = known.into_iter().collect();
+    strings.sort_unstable();
+    let mut renumbered = vec![0; strings.len()];
+    let mut dict = (strings.len() as u64).to_le_bytes().to_vec();
+    let mut end = 0u64;
+    for (k, (string, code)) in strings.iter().enumerate() {
+        renumbered[*code as usize] = k as u32;
+        end += string.len() as u64;
+        dict.extend(end.to_le_bytes());
+    }
+    strings.iter().for_each(|(string, _)| dict.extend(string));
+    (dict, renumbered)
+}

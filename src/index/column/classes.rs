@@ -1,0 +1,102 @@
+//! The records of each distinct value.
+
+use super::data::Data;
+
+/// The distinct values of a shard, ascending, and the records of each, ascending too.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct ShardClasses {
+    /// Integers, or codes.
+    classes: Vec<i64>,
+    /// Where a class ends in `records`.
+    ends: Vec<usize>,
+    records: Vec<u64>,
+}
+
+impl ShardClasses {
+    /// Counted from the values. Costs a sort of them and a pass.
+    pub(super) fn of(data: &Data) -> ShardClasses {
+        let present = || (0..data.len()).filter(|&i| data.has(i)).filter_map(|i| Some((i, data.raw(i)?)));
+        let mut classes: Vec<i64> = present().map(|(_, raw)| raw).collect();
+        let len = classes.len();
+        classes.sort_unstable();
+        classes.dedup();
+        let mut ends = vec![0usize; classes.len()];
+        let slot = |raw| classes.binary_search(&raw);
+        for k in present().filter_map(|(_, raw)| slot(raw).ok()) {
+            ends[k] += 1;
+        }
+        // Where each class starts; each record then moves its class's start on, until it is the end.
+        let mut start = 0;
+        for end in &mut ends {
+            start += std::mem::replace(end, start);
+        }
+        let mut records = vec![0; len];
+        for (i, raw) in present() {
+            if let Ok(k) = slot(raw)
+                && let Some(place) = records.get_mut(ends[k])
+            {
+                *place = i;
+                ends[k] += 1;
+            }
+        }
+        ShardClasses { classes, ends, records }
+    }
+
+    /// Reads CLASSES, whose crc holds: what it says is held against the values, all of it.
+    pub(super) fn decode(bytes: &[u8], width: u16, data: &Data) -> Result<ShardClasses, &'static str> {
+        const CUT: &str = "the lists are cut off";
+        let (k, rest) = bytes.split_first_chunk().ok_or(CUT)?;
+        let k = usize::try_from(u64::from_le_bytes(*k)).ok().filter(|&k| k <= rest.len() / 16).ok_or(CUT)?;
+        let (ends, rest) = rest.split_at(8 * k);
+        let (classes, rest) = rest.split_at(8 * k);
+        let ends: Vec<u64> = ends.as_chunks().0.iter().map(|end| u64::from_le_bytes(*end)).collect();
+        let classes: Vec<i64> =
+            classes.as_chunks().0.iter().map(|class| i64::from_le_bytes(*class)).collect();
+        let records: Vec<u64> = match width {
+            4 => rest.as_chunks().0.iter().map(|i| u32::from_le_bytes(*i).into()).collect(),
+            _ => rest.as_chunks().0.iter().map(|i| u64::from_le_bytes(*i)).collect(),
+        };
+        if !rest.len().is_multiple_of(usize::from(width))
+            || ends.last().copied().unwrap_or(0) != records.len() as u64
+        {
+            return Err("the lists do not end with the section");
+        }
+        if !classes.is_sorted_by(|a, b| a < b) || !ends.is_sorted_by(|a, b| a < b) || ends.first() == Some(&0)
+        {
+            return Err("classes or their ends are not in ascending order");
+        }
+        // None is above the last, which is a usize.
+        let ends: Vec<usize> = ends.into_iter().map(|end| end as usize).collect();
+        let all = ShardClasses { classes, ends, records };
+        for (class, list) in all.raw() {
+            let of_class = |&i: &u64| data.has(i) && data.raw(i) == Some(class);
+            if !list.is_sorted_by(|a, b| a < b) || !list.iter().all(of_class) {
+                return Err("a list has other records than those of its class");
+            }
+        }
+        // No record twice, each with its own value: as many as there are values are all of them.
+        if all.records.len() as u64 != data.count() {
+            return Err("the lists leave records out");
+        }
+        Ok(all)
+    }
+
+    /// CLASSES, and the width of its record numbers.
+    pub(super) fn encode(&self, n: u64) -> (u16, Vec<u8>) {
+        let width = if n <= 1 << 32 { 4 } else { 8 };
+        let mut bytes = (self.classes.len() as u64).to_le_bytes().to_vec();
+        self.ends.iter().for_each(|&end| bytes.extend((end as u64).to_le_bytes()));
+        self.classes.iter().for_each(|class| bytes.extend(class.to_le_bytes()));
+        self.records.iter().for_each(|i| bytes.extend(&i.to_le_bytes()[..usize::from(width)]));
+        (width, bytes)
+    }
+
+    /// Each class as it is stored, and its records.
+    pub(crate) fn raw(&self) -> impl Iterator<Item = (i64, &[u64])> {
+        let mut start = 0;
+        self.classes.iter().zip(&self.ends).map(move |(&class, &end)| {
+            let list = self.records.get(std::mem::replace(&mut start, end)..end);
+            (class, list.unwrap_or_default())
+        })
+    }
+}
