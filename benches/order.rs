@@ -6,7 +6,7 @@ use common::Rng;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use tfseek::order::{Component, Filter, LastBatch, Permutation, RankShare, State, Weights};
+use tfseek::order::{Component, LastBatch, Permutation, RankShare, State, Subset, Weights};
 use tfseek::{Order, OrderSpec};
 
 /// Positions a run.
@@ -75,12 +75,12 @@ fn table(c: &mut Criterion) {
 
 fn kinds() -> Vec<(&'static str, OrderSpec)> {
     let n = 1_000_000;
-    let tenth = Filter::from_fn(n, |i| i % 10 == 3);
+    let tenth = Subset::from_fn(n, |i| i % 10 == 3);
     let component = |weight, begin| Component::new(weight, OrderSpec::Global).over(begin..begin + n / 4);
     let mixed = |weights: [u64; 4]| {
         OrderSpec::Mixture((0..).zip(weights).map(|(k, weight)| component(weight, k * n / 4)).collect())
     };
-    let class = |of, c| Filter::from_fn(n, move |i| i % of == c);
+    let class = |of, c| Subset::from_fn(n, move |i| i % of == c);
     let weights: Vec<u32> = (0..n as u32).map(|i| i % 1000).collect();
     vec![
         ("global", OrderSpec::Global),

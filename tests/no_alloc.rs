@@ -174,8 +174,8 @@ fn from_a_record_to_its_values() {
 /// Orders are filled in place, whatever their kind.
 #[test]
 fn positions_to_records() {
-    use tfseek::order::{Component, Filter, LastBatch, Order, OrderSpec, RankShare, Weights};
-    let odd = OrderSpec::Global.filtered(Filter::from_fn(5000, |i| i % 2 == 1));
+    use tfseek::order::{Component, LastBatch, Order, OrderSpec, RankShare, Subset, Weights};
+    let odd = OrderSpec::Global.filtered(Subset::from_fn(5000, |i| i % 2 == 1));
     let weights = Weights::new((0..5000).collect::<Vec<u32>>()).unwrap();
     let block = OrderSpec::Block { block: 16, window: 4 };
     let components = [odd.clone(), block.clone(), OrderSpec::Weighted(weights.clone()), OrderSpec::Global];

@@ -1,7 +1,7 @@
 //! Saved states: small, the same everywhere, and refused where they do not belong.
 
 use tfseek::error::OrderError;
-use tfseek::order::{Component, Filter, State, Weights};
+use tfseek::order::{Component, State, Subset, Weights};
 use tfseek::{ErrorKind, Order, OrderSpec};
 
 const FP: &str = "99aa06d3014798d86001c324468d497f";
@@ -14,8 +14,8 @@ fn refused(e: tfseek::Error) -> String {
     }
 }
 
-fn every_third(n: u64) -> Filter {
-    Filter::from_fn(n, |i| i % 3 == 0)
+fn every_third(n: u64) -> Subset {
+    Subset::from_fn(n, |i| i % 3 == 0)
 }
 
 /// All kinds, over 1000 records, with the largest numbers that fit.
@@ -37,12 +37,12 @@ fn specs() -> Vec<OrderSpec> {
         OrderSpec::Sequential.filtered(every_third(1000)),
         OrderSpec::Global.filtered(every_third(1000)),
         OrderSpec::Block { block: 256, window: 4 }.filtered(every_third(1000)),
-        weights(16).filtered(Filter::from_fn(16, |_| true)),
-        weights(17).filtered(Filter::from_fn(17, |_| true)),
+        weights(16).filtered(Subset::from_fn(16, |_| true)),
+        weights(17).filtered(Subset::from_fn(17, |_| true)),
         large(3),
         large(16),
         large(17),
-        OrderSpec::balanced((0..100).map(|c| Filter::from_fn(1000, |i| i % 100 == c))),
+        OrderSpec::balanced((0..100).map(|c| Subset::from_fn(1000, |i| i % 100 == c))),
     ]
 }
 
@@ -88,7 +88,7 @@ fn the_form_of_a_state() {
         let json = saved(spec, 10, 0, 0, 0);
         json[json.find("\"order\":").unwrap() + 8..json.find(",\"pos\"").unwrap()].to_owned()
     };
-    let ids = Filter::from_ids([1, 2, 7]).unwrap();
+    let ids = Subset::from_ids([1, 2, 7]).unwrap();
     let mixture = OrderSpec::Mixture(vec![
         Component::new(5, OrderSpec::Global).over(0..4),
         Component::new(2, OrderSpec::Block { block: 2, window: 1 }).over(4..10),
@@ -129,7 +129,7 @@ fn block_sizes_are_the_states() {
     let order = state.resume(&OrderSpec::Block { block: 16, window: 8 }, 1003, FP).unwrap();
     assert_eq!(order.spec(), &OrderSpec::Block { block: 16, window: 4 });
     assert_eq!(order.get(100).unwrap(), saved.get(100).unwrap());
-    let filter = Filter::from_fn(1003, |i| i != 5);
+    let filter = Subset::from_fn(1003, |i| i != 5);
     let saved =
         Order::new(&OrderSpec::Block { block: 16, window: 4 }.filtered(filter.clone()), 1003, 9, 0).unwrap();
     let state = State::new(&saved, 100, FP).unwrap();

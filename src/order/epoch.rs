@@ -17,7 +17,7 @@ const AT_HAND: usize = 16;
 /// comes from.
 ///
 /// ```
-/// use tfseek::order::{Filter, Order, OrderSpec};
+/// use tfseek::order::{Subset, Order, OrderSpec};
 /// let order = Order::new(&OrderSpec::Global, 1000, 42, 7)?;
 /// let mut batch = [0; 4];
 /// order.fill(0, &mut batch)?;
@@ -26,7 +26,7 @@ const AT_HAND: usize = 16;
 /// assert!(order.get(1000).is_err());
 ///
 /// // The records 0, 10, 20, .. only.
-/// let tens = OrderSpec::Global.filtered(Filter::from_fn(1000, |i| i % 10 == 0));
+/// let tens = OrderSpec::Global.filtered(Subset::from_fn(1000, |i| i % 10 == 0));
 /// let order = Order::new(&tens, 1000, 42, 7)?;
 /// assert_eq!((order.len(), order.get(5)? % 10), (100, 0));
 /// # Ok::<(), tfseek::Error>(())

@@ -30,7 +30,7 @@
 //! | records as they lie | [`OrderSpec::Sequential`] |
 //! | a true shuffle | [`OrderSpec::Global`]: as good as any, every position reads somewhere else |
 //! | a shuffle from disks that seek, or over a network | [`OrderSpec::Block`]: reads blocks of neighbours; [`deff`] says what it costs |
-//! | some of the records | [`OrderSpec::Filtered`], over a [`Filter`] |
+//! | some of the records | [`OrderSpec::Filtered`], over a [`Subset`] |
 //! | several sources in fixed proportions | [`OrderSpec::Mixture`] of [`Component`]s |
 //! | as many samples of each class | [`OrderSpec::balanced`] |
 //! | records by weight, with replacement | [`OrderSpec::Weighted`], by [`Weights`] |
@@ -45,7 +45,6 @@
 mod block;
 mod digest;
 mod epoch;
-mod filter;
 mod lookup;
 mod mixture;
 mod part;
@@ -53,17 +52,18 @@ mod prp;
 mod share;
 mod spec;
 mod state;
+mod subset;
 mod weighted;
 
 pub use block::{BlockOrder, block_of, check_memory, default_block, default_window, deff};
 pub use epoch::Order;
-pub use filter::Filter;
 pub use lookup::Sample;
 pub use mixture::{Mixture, mixture_weights};
 pub use prp::Permutation;
 pub use share::{LastBatch, RankShare, Run, Runs, Spot};
 pub use spec::{Component, OrderSpec};
 pub use state::State;
+pub use subset::Subset;
 pub use weighted::{Draws, Weights};
 
 /// The seed for the augmentation of the sample at a position: the same whatever rank, worker or thread makes it, and after

@@ -1,9 +1,9 @@
 //! One source of records, whole or a component: a spec without mixtures, checked; and what an epoch needs to look into it.
 
 use super::block::{self, BlockOrder};
-use super::filter::Filter;
 use super::prp::Permutation;
 use super::spec::OrderSpec;
+use super::subset::Subset;
 use super::weighted::Weights;
 use crate::error::{OrderError, Result};
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub(super) struct Part {
     pub(super) first: u64,
     /// Its positions in an epoch.
     pub(super) len: u64,
-    pub(super) filter: Option<Filter>,
+    pub(super) filter: Option<Subset>,
     pub(super) kind: Kind,
 }
 
@@ -46,14 +46,14 @@ impl Part {
     pub(super) fn new(spec: &OrderSpec, records: Range<u64>) -> Result<Part> {
         let n = records.end - records.start;
         let (filter, spec) = match spec {
-            OrderSpec::Filtered { filter, order } => (Some(filter.clone()), &**order),
+            OrderSpec::Filtered { subset, order } => (Some(subset.clone()), &**order),
             spec => (None, spec),
         };
         if let Some(filter) = filter.as_ref().filter(|filter| filter.end() > n) {
             let reason = format!("a filter with record {}, of {n} records", filter.end() - 1);
             return Err(OrderError::Refused { reason: reason.into() }.into());
         }
-        let len = filter.as_ref().map_or(n, Filter::len);
+        let len = filter.as_ref().map_or(n, Subset::len);
         let kind = match spec {
             OrderSpec::Sequential => Kind::Sequential,
             OrderSpec::Global => Kind::Global,

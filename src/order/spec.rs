@@ -1,7 +1,7 @@
 //! What kind of order: said once, for all epochs.
 
 use super::block::{default_block, default_window};
-use super::filter::Filter;
+use super::subset::Subset;
 use super::weighted::Weights;
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub enum OrderSpec {
     /// Only some records: position t is the survivor whose place among them `order` says.
     Filtered {
         /// The records.
-        filter: Filter,
+        subset: Subset,
         /// The order of the survivors, as if they were all there is; no mixture, and not filtered again.
         order: Box<OrderSpec>,
     },
@@ -53,19 +53,19 @@ impl OrderSpec {
         OrderSpec::Block { block: default_block(n, stored_bytes), window: default_window(global_batch) }
     }
 
-    /// The survivors of a filter in this order.
+    /// The records of a subset in this order.
     #[must_use]
-    pub fn filtered(self, filter: Filter) -> OrderSpec {
-        OrderSpec::Filtered { filter, order: Box::new(self) }
+    pub fn filtered(self, subset: Subset) -> OrderSpec {
+        OrderSpec::Filtered { subset, order: Box::new(self) }
     }
 
     /// Class balance: as many positions have as many samples of each class, whatever their sizes. A mixture with one sample of
     /// each class in every cycle, and no record of a class twice before all of it were seen.
     ///
     /// ```
-    /// use tfseek::order::{Filter, Order, OrderSpec};
+    /// use tfseek::order::{Subset, Order, OrderSpec};
     /// let labels = [0, 0, 0, 0, 0, 1, 0, 0];
-    /// let class = |c| Filter::from_fn(8, |i| labels[i as usize] == c);
+    /// let class = |c| Subset::from_fn(8, |i| labels[i as usize] == c);
     /// let order = Order::new(&OrderSpec::balanced([class(0), class(1)]), 8, 0, 0)?;
     /// let ones = (0..8).filter(|t| order.get(*t).unwrap() == 5).count();
     /// assert_eq!(ones, 4);
@@ -73,7 +73,7 @@ impl OrderSpec {
     /// ```
     ///
     /// With few classes a cycle is short, and a position takes microseconds ([`Mixture`](super::Mixture) says why).
-    pub fn balanced(classes: impl IntoIterator<Item = Filter>) -> OrderSpec {
+    pub fn balanced(classes: impl IntoIterator<Item = Subset>) -> OrderSpec {
         let class = |filter| Component::new(1, OrderSpec::Global.filtered(filter));
         OrderSpec::Mixture(classes.into_iter().map(class).collect())
     }

@@ -112,7 +112,7 @@ impl State {
         let saved = |field: &str| self.order.get(field).and_then(Value::as_u64);
         match (spec, saved("b"), saved("W")) {
             (OrderSpec::Block { .. }, Some(block), Some(window)) => OrderSpec::Block { block, window },
-            (OrderSpec::Filtered { filter, order }, ..) => self.with_sizes(order).filtered(filter.clone()),
+            (OrderSpec::Filtered { subset, order }, ..) => self.with_sizes(order).filtered(subset.clone()),
             (spec, ..) => spec.clone(),
         }
     }

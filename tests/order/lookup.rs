@@ -9,7 +9,7 @@ use tfseek::order::*;
 /// Every kind over 200 records, as it is and mixed with others.
 fn specs() -> Vec<OrderSpec> {
     let block = OrderSpec::Block { block: 7, window: 3 };
-    let thirds = || Filter::from_fn(200, |i| i % 3 == 1);
+    let thirds = || Subset::from_fn(200, |i| i % 3 == 1);
     let weights = |n| OrderSpec::Weighted(Weights::new((0..n).collect::<Vec<u32>>()).unwrap());
     vec![
         OrderSpec::Sequential,
@@ -26,7 +26,7 @@ fn specs() -> Vec<OrderSpec> {
             Component::new(300, OrderSpec::Global).over(0..9),
             Component::new(2, OrderSpec::Global).over(5..100),
         ]),
-        OrderSpec::balanced([thirds(), Filter::from_fn(200, |i| i == 199)]),
+        OrderSpec::balanced([thirds(), Subset::from_fn(200, |i| i == 199)]),
     ]
 }
 

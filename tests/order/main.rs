@@ -4,11 +4,11 @@
 mod common;
 
 mod block;
-mod filter;
 mod lookup;
 mod mixture;
 mod permutation;
 mod python;
+mod subset;
 mod whole;
 
 use tfseek::error::OrderError;

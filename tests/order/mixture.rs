@@ -32,7 +32,7 @@ pub(crate) fn three_sources() -> (OrderSpec, u64) {
     let spec = OrderSpec::Mixture(vec![
         Component::new(5, OrderSpec::Global).over(0..100),
         Component::new(2, OrderSpec::Block { block: 4, window: 3 }).over(100..157),
-        Component::new(1, OrderSpec::Global.filtered(Filter::from_fn(43, |i| i % 3 == 0))).over(157..200),
+        Component::new(1, OrderSpec::Global.filtered(Subset::from_fn(43, |i| i % 3 == 0))).over(157..200),
         Component::new(1, OrderSpec::Sequential).over(10..13),
     ]);
     (spec, 200)
@@ -104,7 +104,7 @@ fn mixtures_seek_and_fill_alike() {
 fn classes_are_balanced() {
     let mut rng = Rng::new(1);
     let labels: Vec<usize> = (0..3000).map(|_| [0, 0, 0, 0, 0, 0, 1, 1, 2, 3][rng.below(10)]).collect();
-    let class = |c| Filter::from_fn(3000, |i| labels[i as usize] == c);
+    let class = |c| Subset::from_fn(3000, |i| labels[i as usize] == c);
     let order = Order::new(&OrderSpec::balanced((0..4).map(class)), 3000, 5, 0).unwrap();
     assert_eq!(order.len(), 3000);
     let records = all(&order);

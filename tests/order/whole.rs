@@ -25,7 +25,7 @@ fn vectors_of_the_other_orders() {
 
 #[test]
 fn specs_that_make_no_sense() {
-    let ids = |ids: &[u64]| Filter::from_ids(ids).unwrap();
+    let ids = |ids: &[u64]| Subset::from_ids(ids).unwrap();
     let mixture = || OrderSpec::Mixture(vec![Component::new(1, OrderSpec::Global)]);
     let component = |component| OrderSpec::Mixture(vec![component]);
     for (spec, why) in [

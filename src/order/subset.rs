@@ -18,18 +18,18 @@ const SAMPLE: u64 = 4096;
 /// A selection of records, in ascending order of their numbers.
 ///
 /// What an order over a filter permutes is the survivors; records outside are never handed out. Clones share their memory:
-/// eight bytes a survivor, or 1.13 bits a record where that is less. [`select`](Filter::select) is a look-up in the list, or
+/// eight bytes a survivor, or 1.13 bits a record where that is less. [`select`](Subset::select) is a look-up in the list, or
 /// about three cache misses in the bitmap.
 ///
 /// ```
-/// use tfseek::order::Filter;
-/// let odd = Filter::from_fn(10, |i| i % 2 == 1);
+/// use tfseek::order::Subset;
+/// let odd = Subset::from_fn(10, |i| i % 2 == 1);
 /// assert_eq!((odd.len(), odd.select(3), odd.rank(7), odd.rank(8)), (5, Some(7), Some(3), None));
-/// assert_eq!(odd, Filter::from_ids([1, 3, 5, 7, 9])?);
+/// assert_eq!(odd, Subset::from_ids([1, 3, 5, 7, 9])?);
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Filter(Arc<Inner>);
+pub struct Subset(Arc<Inner>);
 
 struct Inner {
     form: Form,
@@ -44,12 +44,12 @@ enum Form {
     Bits { words: Vec<u64>, ranks: Vec<u64>, samples: Vec<u64> },
 }
 
-impl Filter {
+impl Subset {
     /// The records of these numbers, which ascend.
     ///
     /// # Errors
     /// [`OrderError::Refused`], with its place, for a number that is not above the one before it.
-    pub fn from_ids(ids: impl Into<Vec<u64>>) -> Result<Filter> {
+    pub fn from_ids(ids: impl Into<Vec<u64>>) -> Result<Subset> {
         let ids = ids.into();
         if let Some(at) = ids.windows(2).position(|pair| pair[0] >= pair[1]) {
             let reason = format!("ids[{}] is {} after {}: they must ascend", at + 1, ids[at + 1], ids[at]);
@@ -70,27 +70,27 @@ impl Filter {
             for id in ids {
                 bits[(id / 64) as usize] |= 1 << (id % 64);
             }
-            return Ok(Filter::of_bits(bits));
+            return Ok(Subset::of_bits(bits));
         }
-        Ok(Filter::make(Form::Ids(ids), len, end))
+        Ok(Subset::make(Form::Ids(ids), len, end))
     }
 
     /// Those of the first `n` records that `keep` says.
-    pub fn from_fn(n: u64, mut keep: impl FnMut(u64) -> bool) -> Filter {
+    pub fn from_fn(n: u64, mut keep: impl FnMut(u64) -> bool) -> Subset {
         let words = (0..n.div_ceil(64)).map(|word| {
             let begin = word * 64;
             (begin..n.min(begin.saturating_add(64)))
                 .fold(0, |bits, i| bits | u64::from(keep(i)) << (i - begin))
         });
-        Filter::of_bits(words.collect())
+        Subset::of_bits(words.collect())
     }
 
     /// The records whose bits are set: bit k of word w is record 64 w + k.
-    pub fn from_bits(words: impl Into<Vec<u64>>) -> Filter {
-        Filter::of_bits(words.into())
+    pub fn from_bits(words: impl Into<Vec<u64>>) -> Subset {
+        Subset::of_bits(words.into())
     }
 
-    fn of_bits(words: Vec<u64>) -> Filter {
+    fn of_bits(words: Vec<u64>) -> Subset {
         let (mut len, mut end) = (0, 0);
         let mut ranks = Vec::with_capacity(words.len() / GROUP + 1);
         let mut samples = Vec::new();
@@ -106,11 +106,11 @@ impl Filter {
                 samples.push(group as u64);
             }
         }
-        Filter::make(Form::Bits { words, ranks, samples }, len, end)
+        Subset::make(Form::Bits { words, ranks, samples }, len, end)
     }
 
-    fn make(form: Form, len: u64, end: u64) -> Filter {
-        Filter(Arc::new(Inner { form, len, end, digest: OnceLock::new() }))
+    fn make(form: Form, len: u64, end: u64) -> Subset {
+        Subset(Arc::new(Inner { form, len, end, digest: OnceLock::new() }))
     }
 
     /// How many records survive.
@@ -190,17 +190,17 @@ fn nth_bit(mut word: u64, k: u64) -> u32 {
 }
 
 /// Equal are filters with the same survivors, whatever form they have.
-impl PartialEq for Filter {
-    fn eq(&self, other: &Filter) -> bool {
+impl PartialEq for Subset {
+    fn eq(&self, other: &Subset) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
             || (self.len() == other.len() && self.end() == other.end() && self.iter().eq(other.iter()))
     }
 }
 
-impl Eq for Filter {}
+impl Eq for Subset {}
 
-impl fmt::Debug for Filter {
+impl fmt::Debug for Subset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Filter").field("len", &self.len()).field("end", &self.end()).finish_non_exhaustive()
+        f.debug_struct("Subset").field("len", &self.len()).field("end", &self.end()).finish_non_exhaustive()
     }
 }

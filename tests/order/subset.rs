@@ -13,8 +13,8 @@ fn filters_in_both_forms() {
     {
         let keep: Vec<bool> = (0..n).map(|_| rng.chance(chance)).collect();
         let ids: Vec<u64> = (0..n as u64).filter(|i| keep[*i as usize]).collect();
-        let bits = Filter::from_fn(n as u64, |i| keep[i as usize]);
-        let list = Filter::from_ids(ids.clone()).unwrap();
+        let bits = Subset::from_fn(n as u64, |i| keep[i as usize]);
+        let list = Subset::from_ids(ids.clone()).unwrap();
         assert_eq!((bits.len(), bits.end()), (ids.len() as u64, ids.last().map_or(0, |i| i + 1)));
         assert_eq!(bits, list);
         assert!(bits.iter().eq(ids.iter().copied()) && list.iter().eq(ids.iter().copied()));
@@ -36,12 +36,12 @@ fn filters_in_both_forms() {
         }
     }
     // Far apart: a list, however far.
-    let wide = Filter::from_ids([0, 1 << 40, u64::MAX - 1]).unwrap();
+    let wide = Subset::from_ids([0, 1 << 40, u64::MAX - 1]).unwrap();
     assert_eq!((wide.select(2), wide.rank(1 << 40), wide.rank(1 << 39)), (Some(u64::MAX - 1), Some(1), None));
     for bad in [vec![1, 1], vec![2, 1], vec![u64::MAX]] {
-        assert!(matches!(refused(Filter::from_ids(bad).unwrap_err()), OrderError::Refused { .. }));
+        assert!(matches!(refused(Subset::from_ids(bad).unwrap_err()), OrderError::Refused { .. }));
     }
-    assert_eq!(Filter::from_bits([0b1010]), Filter::from_ids([1, 3]).unwrap());
+    assert_eq!(Subset::from_bits([0b1010]), Subset::from_ids([1, 3]).unwrap());
 }
 
 #[test]
