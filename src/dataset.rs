@@ -17,13 +17,14 @@ pub use select::Selection;
 pub use slice::{Slice, SliceIter};
 
 use crate::error::{At, Error, ErrorKind, Result};
+use crate::frame::HEADER_LEN;
 use crate::index::{Index, IndexOptions, Span, Warning};
 use crate::io::Region;
 use crate::paths::IntoPaths;
 use crate::pool;
 use crate::record::Record;
 use crate::shard::{Shard, Verify};
-use ahead::Located;
+pub(crate) use ahead::Located;
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::path::Path;
@@ -180,6 +181,19 @@ impl Dataset {
         Ok(crate::index::dataset_fingerprint(&indexes))
     }
 
+    /// Bytes of all shards, by their indexes.
+    ///
+    /// # Errors
+    /// For a dataset opened from a pack, those of each shard's first touch.
+    pub fn stored_bytes(&self) -> Result<u64> {
+        self.0.shards.iter().try_fold(0u64, |sum, s| Ok(sum.saturating_add(s.index()?.data_size())))
+    }
+
+    /// The same, if the shards need not be touched for it.
+    pub(crate) fn known_bytes(&self) -> Option<u64> {
+        self.0.shards.iter().try_fold(0u64, |sum, s| Some(sum.saturating_add(s.known_bytes()?)))
+    }
+
     /// The shard that holds record `i`, and the record's number in it.
     ///
     /// # Errors
@@ -195,11 +209,66 @@ impl Dataset {
         Ok((s, i - starts[s]))
     }
 
+    /// Where record `i` lies, by the index.
     #[inline]
-    fn locate(&self, i: u64) -> Result<Located> {
+    pub(crate) fn locate(&self, i: u64) -> Result<Located> {
         let (s, k) = self.shard_of(i)?;
         let span = self.0.shards[s].locate(k)?;
         Ok(Located { shard: s as u32, i: k, span })
+    }
+
+    /// Whether every shard is bytes, so that records are lent.
+    pub(crate) fn lends(&self) -> bool {
+        self.0.lends
+    }
+
+    /// What is checked at each access.
+    pub(crate) fn verify(&self) -> Verify {
+        self.0.verify
+    }
+
+    fn shard_at(&self, at: &Located) -> &Shard {
+        &self.0.shards[at.shard as usize]
+    }
+
+    /// The place of a record, for errors to name.
+    pub(crate) fn place(&self, at: &Located) -> At<'_> {
+        At::new(self.shard_at(at).path(), at.i, at.span.offset)
+    }
+
+    /// A record that was found; only where records are lent.
+    #[inline]
+    pub(crate) fn lend_as(&self, at: &Located, verify: Verify) -> Result<Record<'_>> {
+        self.shard_at(at).lend(at.i, at.span, verify)
+    }
+
+    /// Reads a record that was found behind what `buf` holds, and says where its payload is now.
+    pub(crate) fn append(&self, at: &Located, verify: Verify, buf: &mut Vec<u8>) -> Result<Range<usize>> {
+        let Located { i, span, .. } = *at;
+        let shard = self.shard_at(at);
+        let start = buf.len();
+        let end = end_of(span).ok_or(ErrorKind::TooLarge { len: span.payload_len, limit: u64::MAX })?;
+        shard.append(span.offset, end, buf).map_err(|e| e.at(self.place(at)))?;
+        let payload = shard.carve(i, span, span.offset, &buf[start..], verify)?.payload();
+        let from = start + HEADER_LEN;
+        Ok(from..from + payload.len())
+    }
+
+    /// Asks for the bytes of a record that will be read soon.
+    pub(crate) fn will_need(&self, at: &Located) {
+        self.shard_at(at).will_need(at.span);
+    }
+
+    /// Reads a mapped record in.
+    pub(crate) fn populate(&self, at: &Located) -> std::io::Result<()> {
+        self.shard_at(at).populate(at.span)
+    }
+
+    /// Loads a byte of a lent record's header.
+    pub(crate) fn touch(&self, at: &Located) {
+        let bytes = self.shard_at(at).bytes().unwrap_or_default();
+        let byte = usize::try_from(at.span.offset).ok().and_then(|offset| bytes.get(offset));
+        std::hint::black_box(byte.copied());
     }
 
     /// Record `i`. Of a mapped dataset it is lent, and `buf` left as it is; else it is read into `buf`.

@@ -62,6 +62,7 @@ pub mod example;
 pub mod frame;
 pub mod index;
 pub mod io;
+pub mod loader;
 pub mod order;
 pub mod paths;
 mod pool;
@@ -82,6 +83,7 @@ pub use example::{
 };
 pub use index::{Index, IndexMode, Tail};
 pub use io::Compression;
+pub use loader::{Loader, LoaderOptions, Step};
 pub use order::{Order, OrderSpec};
 pub use record::Record;
 pub use schema::{DType, FeatureSpec, Schema};

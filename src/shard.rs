@@ -8,6 +8,7 @@ use crate::io::{Map, Promise, ReadAt, Region};
 use crate::record::{Home, Record};
 use std::fs::File;
 use std::hint::black_box;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -44,6 +45,9 @@ pub(crate) enum Table {
         slot: usize,
     },
 }
+
+/// Bytes that the system reads on one call of advice.
+const ADVICE: usize = 128 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Shard {
@@ -129,6 +133,14 @@ impl Shard {
 
     pub(crate) fn index(&self) -> Result<&Index> {
         Ok(&self.opened()?.index)
+    }
+
+    /// Bytes of the shard by its index, if that is at hand without a touch.
+    pub(crate) fn known_bytes(&self) -> Option<u64> {
+        match (&self.table, self.opened.get()) {
+            (Table::Index(index), _) | (_, Some(Opened { index, .. })) => Some(index.data_size()),
+            _ => None,
+        }
     }
 
     /// The file's size and time, if they are what they were when the shard was opened: then its path is still the name of the
@@ -235,6 +247,12 @@ impl Shard {
 
     /// Reads the bytes `from..to` into `buf`, which is left with just them.
     pub(crate) fn read(&self, from: u64, to: u64, buf: &mut Vec<u8>) -> Result<()> {
+        buf.clear();
+        self.append(from, to, buf)
+    }
+
+    /// Reads the bytes `from..to` behind what `buf` holds; of a read that fails nothing stays.
+    pub(crate) fn append(&self, from: u64, to: u64, buf: &mut Vec<u8>) -> Result<()> {
         let reopened;
         let file = match &self.opened()?.bytes {
             Bytes::Kept(file) => file,
@@ -248,6 +266,7 @@ impl Shard {
                 );
             }
         };
+        let held = buf.len();
         let mut read = || {
             let size = file.size()?;
             // What the index says is compared with the file before it sizes anything.
@@ -256,11 +275,13 @@ impl Shard {
             }
             let len = usize::try_from(to - from)
                 .map_err(|_| ErrorKind::TooLarge { len: to - from, limit: usize::MAX as u64 })?;
-            buf.clear();
-            buf.resize(len, 0);
-            Ok(file.read_exact_at(buf, from)?)
+            buf.resize(held + len, 0);
+            Ok(file.read_exact_at(&mut buf[held..], from)?)
         };
-        read().map_err(|e| e.in_file(&self.home.path))
+        read().map_err(|e: Error| {
+            buf.truncate(held);
+            e.in_file(&self.home.path)
+        })
     }
 
     #[cold]
@@ -292,12 +313,25 @@ impl Shard {
 
     /// Asks for the bytes of a record that will be read soon.
     pub(crate) fn will_need(&self, span: Span) {
-        if let (Some(Opened { bytes: Bytes::Map(map), .. }), Ok(start)) =
-            (self.opened.get(), usize::try_from(span.offset))
-        {
-            let len = span.payload_len.saturating_add(OVERHEAD as u64);
-            map.will_need(start..start.saturating_add(usize::try_from(len).unwrap_or(usize::MAX)));
+        if let Some((map, range)) = self.mapped(span) {
+            // One call is good for no more than the device takes at once.
+            for start in range.clone().step_by(ADVICE) {
+                map.will_need(start..range.end.min(start + ADVICE));
+            }
         }
+    }
+
+    /// Reads a record in before it returns.
+    pub(crate) fn populate(&self, span: Span) -> std::io::Result<()> {
+        self.mapped(span).map_or(Ok(()), |(map, range)| map.populate(range))
+    }
+
+    /// The map that a record lies in, and where. The end may be behind the map's.
+    fn mapped(&self, span: Span) -> Option<(&Map, Range<usize>)> {
+        let Some(Opened { bytes: Bytes::Map(map), .. }) = self.opened.get() else { return None };
+        let start = usize::try_from(span.offset).ok()?;
+        let len = usize::try_from(span.payload_len.saturating_add(OVERHEAD as u64)).unwrap_or(usize::MAX);
+        Some((map, start..start.saturating_add(len).min(map.len())))
     }
 }
 

@@ -1,8 +1,9 @@
 //! Memory that is used again: a buffer that its last holder gives back.
 
+use crate::io::Region;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Values that a batch owns: `'static`, `Send`, and cloned for the price of a counter. A slice.
 ///
@@ -120,6 +121,29 @@ impl<T> Ring<T> {
         }
         self.lent.push(buf.clone());
         buf
+    }
+}
+
+/// Buffers that records are read into, and that come back when nothing refers to them any more.
+#[derive(Default)]
+pub(crate) struct BytePool(Mutex<Ring<u8>>);
+
+impl BytePool {
+    /// An empty vector, with the memory of a buffer that came back.
+    pub(crate) fn draft(&self) -> Vec<u8> {
+        let mut memory = self.0.lock().map(|mut ring| ring.draft().memory).unwrap_or_default();
+        memory.clear();
+        memory
+    }
+
+    /// Lends what was read.
+    pub(crate) fn lend(&self, bytes: Vec<u8>) -> Region {
+        let len = bytes.len();
+        let draft = Draft { memory: bytes, counter: None };
+        match self.0.lock() {
+            Ok(mut ring) => Region::new(ring.lend(draft, len)),
+            Err(_) => Region::from(draft.memory),
+        }
     }
 }
 

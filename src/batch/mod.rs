@@ -23,6 +23,7 @@ mod seal;
 mod sparse;
 
 pub use buf::Buf;
+pub(crate) use buf::BytePool;
 pub use column::{BytesColumn, Column, Dense, Ragged, RowSplits, Sparse, Strings, Values};
 pub use output::Batch;
 pub use parser::{

@@ -16,10 +16,17 @@ const ADVISED: u32 = 64;
 
 /// A record that was found in the index.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Located {
+pub(crate) struct Located {
     pub(super) shard: u32,
     pub(super) i: u64,
     pub(super) span: Span,
+}
+
+impl Located {
+    /// Bytes of its payload, by the index.
+    pub(crate) fn payload_len(&self) -> u64 {
+        self.span.payload_len
+    }
 }
 
 /// Records in the order of a list of numbers; see [`Mapped::get_many`].

@@ -78,6 +78,11 @@ impl Selection {
         self.iter().collect()
     }
 
+    /// Bit k of word w is record 64 w + k.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
     fn insert(&mut self, i: u64) {
         if let Some(word) = self.words.get_mut((i / 64) as usize) {
             *word |= 1 << (i % 64);

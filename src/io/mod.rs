@@ -4,6 +4,7 @@
 
 pub mod atomic;
 pub mod inflate;
+mod limit;
 pub mod map;
 pub(crate) mod names;
 pub mod pread;
@@ -12,6 +13,7 @@ pub mod sniff;
 
 pub use atomic::AtomicFile;
 pub use inflate::{Compression, Inflate};
+pub(crate) use limit::memory_limit;
 pub use map::{Map, Promise};
 pub use pread::ReadAt;
 pub use region::Region;

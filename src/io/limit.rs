@@ -1,0 +1,26 @@
+//! How much memory this process may have.
+
+/// Bytes of memory that this process may have: the limit of its control group, or what the machine has. `u64::MAX` where
+/// the system does not say.
+pub(crate) fn memory_limit() -> u64 {
+    let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    // Version 2, then version 1 of control groups; "max" is no number.
+    let group = number("/sys/fs/cgroup/memory.max").or(number("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+    group.unwrap_or(u64::MAX).min(installed().unwrap_or(u64::MAX))
+}
+
+fn installed() -> Option<u64> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_more_than_this_test_needs() {
+        assert!(memory_limit() > 1 << 20);
+    }
+}

@@ -1,0 +1,136 @@
+//! Plans: which records make up the next batch, and where they lie.
+
+use super::gate::Cost;
+use crate::dataset::{Dataset, Located};
+use crate::error::{Error, Result};
+use crate::order::{LastBatch, Order, RankShare, Run};
+
+/// A place in a run: so many positions of that epoch were delivered, over all ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cursor {
+    pub(super) epoch: u64,
+    pub(super) position: u64,
+}
+
+/// One batch of one rank, before anything was read.
+pub(super) struct Plan {
+    /// Its positions.
+    pub(super) runs: Vec<(u64, Run)>,
+    pub(super) ids: Vec<u64>,
+    /// Where each record lies; an error is that of the record's turn.
+    pub(super) located: Vec<Result<Located>>,
+    /// Where the run stands when the batch was delivered.
+    pub(super) after: Cursor,
+    pub(super) cost: Cost,
+    /// Whether the system was asked for the bytes.
+    pub(super) advised: bool,
+}
+
+/// How an epoch is shared, and between how many.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sharing {
+    pub(super) global_batch: u64,
+    pub(super) rank: u64,
+    pub(super) ranks: u64,
+    pub(super) last: LastBatch,
+}
+
+impl Sharing {
+    /// The steps of the epoch that are left at `cursor`.
+    pub(super) fn share(&self, order: &Order, cursor: Cursor) -> Result<RankShare> {
+        let share = RankShare::new(order.len(), self.global_batch, self.rank, self.ranks, self.last)?;
+        share.starting_at(cursor.position)
+    }
+}
+
+/// The plans of an epoch, from a cursor on.
+pub(super) struct Source {
+    dataset: Dataset,
+    order: Order,
+    sharing: Sharing,
+    share: RankShare,
+    epoch: u64,
+    step: u64,
+    /// Whether one epoch follows the other.
+    endless: bool,
+}
+
+impl Source {
+    pub(super) fn new(
+        dataset: Dataset,
+        order: &Order,
+        sharing: Sharing,
+        cursor: Cursor,
+        endless: bool,
+    ) -> Result<Source> {
+        let order = order.at_epoch(cursor.epoch)?;
+        let share = sharing.share(&order, cursor)?;
+        Ok(Source { dataset, order, sharing, share, epoch: cursor.epoch, step: 0, endless })
+    }
+
+    /// Where the epoch behind this one begins: at position 0, unless batches go on across the end.
+    pub(super) fn next_epoch(share: &RankShare, epoch: u64, last: LastBatch) -> Cursor {
+        let end = share.steps().checked_sub(1).and_then(|step| share.after(step));
+        match (last, end) {
+            (LastBatch::Continuous, Some((epochs, position))) => Cursor { epoch: epoch + epochs, position },
+            _ => Cursor { epoch: epoch + 1, position: 0 },
+        }
+    }
+
+    /// The next batch; `None` at the end of the epoch.
+    pub(super) fn next(&mut self) -> Option<Result<Plan>> {
+        if self.step == self.share.steps() {
+            if !self.endless || self.order.is_empty() {
+                return None;
+            }
+            if let Err(e) = self.turn_over() {
+                self.endless = false;
+                return Some(Err(e));
+            }
+            if self.share.steps() == 0 {
+                return None;
+            }
+        }
+        let step = self.step;
+        self.step += 1;
+        self.plan(step).transpose()
+    }
+
+    fn turn_over(&mut self) -> Result<()> {
+        let cursor = Source::next_epoch(&self.share, self.epoch, self.sharing.last);
+        self.order = self.order.at_epoch(cursor.epoch)?;
+        self.share = self.sharing.share(&self.order, cursor)?;
+        (self.epoch, self.step) = (cursor.epoch, 0);
+        Ok(())
+    }
+
+    fn plan(&self, step: u64) -> Result<Option<Plan>> {
+        let (Some(runs), Some((epochs, position))) = (self.share.step(step), self.share.after(step)) else {
+            return Ok(None);
+        };
+        let mut ids = Vec::new();
+        let mut placed = Vec::new();
+        for run in runs {
+            let from = ids.len();
+            ids.resize(from + run.len as usize, 0);
+            match run.epoch {
+                0 => self.order.fill(run.start, &mut ids[from..])?,
+                ahead => self.order.at_epoch(self.epoch + ahead)?.fill(run.start, &mut ids[from..])?,
+            }
+            placed.push((self.epoch + run.epoch, run));
+        }
+        let located: Vec<Result<Located>> = ids.iter().map(|&id| self.dataset.locate(id)).collect();
+        let bytes = located.iter().flatten().fold(0u64, |sum, at| sum.saturating_add(at.payload_len()));
+        let cost = Cost { records: ids.len() as u64, bytes };
+        let after = match self.sharing.last {
+            LastBatch::Continuous => Cursor { epoch: self.epoch + epochs, position },
+            // An epoch that was delivered whole is over.
+            _ if step + 1 == self.share.steps() => Cursor { epoch: self.epoch + 1, position: 0 },
+            _ => Cursor { epoch: self.epoch, position },
+        };
+        Ok(Some(Plan { runs: placed, ids, located, after, cost, advised: false }))
+    }
+}
+
+/// An error that stands for a whole batch.
+pub(super) type Planned = std::result::Result<Plan, Error>;

@@ -1,0 +1,140 @@
+//! One global batch, however many ranks and threads share it; stopped anywhere, and gone on with by others.
+
+use super::*;
+use tfseek::order::{LastBatch, Sample, State};
+
+const GLOBAL: u64 = 12;
+const RANKS: [u64; 6] = [1, 2, 3, 4, 6, 12];
+const LAST: [LastBatch; 4] = [LastBatch::Drop, LastBatch::Pad, LastBatch::Short, LastBatch::Continuous];
+
+/// Samples of all ranks, step by step.
+type Batches = Vec<Vec<Sample>>;
+
+/// What the ranks have, put together, from `state` on.
+fn run(
+    ds: &Dataset,
+    (order, last): (&Shuffle, LastBatch),
+    (global, ranks, threads): (u64, u64, usize),
+    state: Option<&State>,
+    steps: usize,
+) -> (Batches, State) {
+    let loader = |rank| {
+        let options = ds.loader(&schema()).global_batch_size(global).rank(rank, ranks).threads(threads);
+        let mut loader = options.order(order.clone()).seed(5).last_batch(last).build().unwrap();
+        state.map_or(Ok(()), |state| loader.seek(state)).unwrap();
+        loader
+    };
+    let mut loaders: Vec<_> = (0..ranks).map(loader).collect();
+    let mut batches = Vec::new();
+    while batches.len() < steps {
+        let shares: Vec<_> = loaders.iter_mut().map(|loader| loader.next().transpose().unwrap()).collect();
+        if shares[0].is_none() {
+            assert!(shares.iter().all(Option::is_none), "all ranks have as many steps");
+            break;
+        }
+        let samples = |step: Step| {
+            check(&step);
+            step.samples().collect::<Vec<_>>()
+        };
+        batches.push(shares.into_iter().flatten().flat_map(samples).collect());
+    }
+    let states: Vec<State> = loaders.iter().map(|loader| loader.state().unwrap()).collect();
+    let json = states[0].to_json();
+    assert!(
+        json.len() < 1024 && states.iter().all(|state| state.to_json() == json),
+        "one state for all ranks"
+    );
+    (batches, State::from_json(&json).unwrap())
+}
+
+#[test]
+fn global_batches_do_not_depend_on_ranks_or_threads() {
+    for n in [103, 96, 107] {
+        let ds = memory(n);
+        for order in &orders(n) {
+            for last in LAST {
+                let (want, _) = run(&ds, (order, last), (GLOBAL, 1, 0), None, usize::MAX);
+                assert!(!want.is_empty());
+                for ranks in RANKS {
+                    // Each number of threads with each number of ranks once a set of orders; all pairs over the whole test.
+                    for threads in [1, 2, 8] {
+                        let (found, _) = run(&ds, (order, last), (GLOBAL, ranks, threads), None, usize::MAX);
+                        assert_eq!(found, want, "{n} {order:?} {last:?}, {ranks} ranks, {threads} threads");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn stopped_at_every_step_and_resumed_by_others() {
+    let n = 103;
+    let ds = memory(n);
+    let mut case = 0;
+    for order in &orders(n) {
+        for last in LAST {
+            let (whole, _) = run(&ds, (order, last), (GLOBAL, 1, 0), None, usize::MAX);
+            let (all, _) = run(&ds, (order, LastBatch::Short), (GLOBAL, 1, 0), None, usize::MAX);
+            let want: Vec<(u64, u64)> =
+                all.iter().flatten().map(|sample| (sample.position, sample.record)).collect();
+            assert!(want.iter().map(|(position, _)| *position).eq(0..want.len() as u64));
+            for stop in 0..whole.len() {
+                // Other ranks and other batches: a divisor, a multiple, and one that goes with neither.
+                for global in [GLOBAL, 6, 24, 30] {
+                    case += 1;
+                    let (before, after) = (RANKS[case % 6], RANKS[case / 6 % 6]);
+                    let after = if global.is_multiple_of(after) { after } else { 2 };
+                    let (first, state) = run(&ds, (order, last), (GLOBAL, before, case % 3), None, stop);
+                    let (rest, _) =
+                        run(&ds, (order, last), (global, after, case % 2), Some(&state), usize::MAX);
+                    let what = format!(
+                        "{order:?} {last:?}, {before} ranks, {stop} steps, {after} ranks of {global}"
+                    );
+                    assert_eq!(first, whole[..stop], "{what}");
+                    if global == GLOBAL && last != LastBatch::Pad {
+                        assert_eq!(rest, whole[stop..], "{what}");
+                    }
+                    // Nothing twice, nothing lost, and in order. What the last batch drops is less than a batch.
+                    let all: Vec<Sample> = first.iter().chain(&rest).flatten().copied().collect();
+                    let of_epoch = all.iter().filter(|sample| sample.epoch == 0 && !sample.padding);
+                    let found: Vec<(u64, u64)> =
+                        of_epoch.map(|sample| (sample.position, sample.record)).collect();
+                    assert!(found.len() <= want.len() && found == want[..found.len()], "{what}");
+                    let dropped = want.len() - found.len();
+                    assert!(dropped == 0 || (last == LastBatch::Drop && dropped < global as usize), "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// Batches go on across the epochs' ends: all positions of all epochs, in order, whoever stops and whenever.
+#[test]
+fn continuous_batches_lose_nothing_over_epochs() {
+    let (n, epochs) = (31, 5);
+    let ds = memory(n);
+    for ranks in [1, 2, 3] {
+        let mut loaders: Vec<_> = (0..ranks)
+            .map(|rank| {
+                let options =
+                    ds.loader(&schema()).global_batch_size(6).rank(rank, ranks).shuffle(9).threads(2);
+                options.last_batch(LastBatch::Continuous).repeat(true).build().unwrap()
+            })
+            .collect();
+        let mut found = Vec::new();
+        while (found.len() as u64) < n * epochs {
+            for loader in &mut loaders {
+                let step = loader.next().unwrap().unwrap();
+                assert_eq!(step.len() as u64 * ranks, 6);
+                found.extend(step.samples().map(|sample| (sample.epoch, sample.position)));
+            }
+            if found.len() % 4 == 0 {
+                let state = loaders[0].state().unwrap();
+                loaders.iter_mut().for_each(|loader| loader.seek(&state).unwrap());
+            }
+        }
+        let want = (0..epochs + 1).flat_map(|epoch| (0..n).map(move |position| (epoch, position)));
+        assert!(found.iter().copied().eq(want.take(found.len())), "{ranks} ranks: {found:?}");
+    }
+}

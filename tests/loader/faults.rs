@@ -1,0 +1,168 @@
+//! An error comes where its record would have come, and nothing else is lost.
+
+use super::*;
+use tfseek::loader::{ErrorPolicy, LoaderVerify};
+use tfseek::{Error, LoaderOptions};
+
+const N: u64 = 100;
+const BAD: u64 = 41;
+
+/// Where the payload of record `i` begins in a shard of all records.
+fn at(i: u64) -> usize {
+    (0..i).map(|i| payload(i).len() + 16).sum::<usize>() + 12
+}
+
+fn one_shard() -> Vec<u8> {
+    shards(&[N]).remove(0)
+}
+
+/// A bit is flipped that leaves the record an Example: only its checksum knows.
+fn flipped() -> Vec<u8> {
+    let mut bytes = one_shard();
+    let payload = payload(BAD);
+    let x = payload.windows(4).position(|b| b == (BAD as f32).to_le_bytes()).unwrap();
+    bytes[at(BAD) + x] ^= 1;
+    bytes
+}
+
+/// A record whose `i` is a float.
+fn of_another_kind() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for i in 0..N {
+        let payload = match i {
+            BAD => ExampleBuilder::new().float("i", [1.0f32]).encode().unwrap(),
+            _ => payload(i),
+        };
+        put_record(&mut bytes, &payload).unwrap();
+    }
+    bytes
+}
+
+fn everywhere(bytes: &[u8], mut check: impl FnMut(&dyn Fn() -> LoaderOptions)) {
+    let dir = tempfile::tempdir().unwrap();
+    let read = files(dir.path(), &[bytes.to_vec()]);
+    let memory = open(vec![bytes.to_vec()]);
+    for ds in [&*memory, &read] {
+        for threads in [0, 1, 2, 8] {
+            check(&|| ds.loader(&schema()).batch_size(8).shuffle(6).threads(threads));
+        }
+    }
+}
+
+fn record_of(e: &Error) -> Option<u64> {
+    e.place().record
+}
+
+#[test]
+fn an_error_in_a_record_comes_at_its_place() {
+    let sound: Vec<Vec<u64>> = open(vec![one_shard()])
+        .loader(&schema())
+        .batch_size(8)
+        .shuffle(6)
+        .build()
+        .unwrap()
+        .map(|step| step.unwrap().ids().to_vec())
+        .collect();
+    let k = sound.iter().position(|ids| ids.contains(&BAD)).unwrap();
+    assert!(k > 0 && k + 1 < sound.len());
+    for bytes in [flipped(), of_another_kind()] {
+        everywhere(&bytes, |options| {
+            let mut loader = options().build().unwrap();
+            let mut before = loader.state().unwrap().position();
+            for (step, want) in sound.iter().enumerate() {
+                let made = loader.next().unwrap();
+                let position = loader.state().unwrap().position();
+                if step == k {
+                    let e = made.unwrap_err();
+                    assert_eq!(record_of(&e), Some(BAD), "{e}");
+                    assert_eq!(position, before, "an error alone is nothing that was handed out");
+                } else {
+                    let made = made.unwrap();
+                    check(&made);
+                    assert_eq!(made.ids(), want);
+                    before = position;
+                }
+            }
+            assert!(loader.next().is_none());
+        });
+    }
+}
+
+#[test]
+fn skipped_records_are_listed_and_their_positions_pass() {
+    for bytes in [flipped(), of_another_kind()] {
+        everywhere(&bytes, |options| {
+            let loader = options().errors(ErrorPolicy::Skip).build().unwrap();
+            let order = loader.order().clone();
+            let mut position = 0;
+            let mut skipped = Vec::new();
+            for step in loader {
+                let step = step.unwrap();
+                check(&step);
+                for sample in step.samples() {
+                    if order.get(position).unwrap() == BAD {
+                        position += 1;
+                    }
+                    assert_eq!((sample.position, sample.padding), (position, false));
+                    assert_eq!(order.get(position).unwrap(), sample.record);
+                    position += 1;
+                }
+                for one in step.skipped() {
+                    assert_eq!((one.record, record_of(&one.error)), (BAD, Some(BAD)));
+                    assert!(!step.ids().contains(&BAD));
+                    skipped.push(one.record);
+                }
+            }
+            assert_eq!(skipped, [BAD]);
+        });
+    }
+}
+
+#[test]
+fn the_first_epoch_may_be_the_one_that_is_verified() {
+    everywhere(&flipped(), |options| {
+        let errors = |verify| {
+            let mut loader = options().verify(verify).build().unwrap();
+            [0, 1].map(|_| loader.by_ref().filter(Result::is_err).count())
+        };
+        assert_eq!(errors(LoaderVerify::FirstEpoch), [1, 0]);
+        assert_eq!(errors(LoaderVerify::Always(Verify::Payload)), [1, 1]);
+        assert_eq!(errors(LoaderVerify::Always(Verify::Header)), [0, 0]);
+    });
+}
+
+/// Of a file that is cut while it is read, the records that are gone are errors, each in its batch.
+#[test]
+fn a_file_that_shrinks_is_an_error_in_each_of_its_batches() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes = one_shard();
+    let ds = files(dir.path(), std::slice::from_ref(&bytes));
+    let mut loader = ds.loader(&schema()).batch_size(10).threads(0).build().unwrap();
+    assert!(loader.next().unwrap().is_ok());
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(dir.path().join("0.tfrecord"))
+        .unwrap()
+        .set_len(at(45) as u64)
+        .unwrap();
+    let results: Vec<bool> = loader.by_ref().map(|step| step.is_ok()).collect();
+    assert_eq!(results, [[true; 3].as_slice(), &[false; 6]].concat());
+}
+
+/// A thread that panics does not leave the consumer waiting.
+#[test]
+fn a_panic_is_an_error_of_its_batch() {
+    let ds = memory(N);
+    for threads in [0, 1, 3] {
+        let options = ds.loader(&schema()).batch_size(10).threads(threads);
+        let loader = options.before_read(|ids| assert!(!ids.contains(&BAD), "not this one")).build().unwrap();
+        let results: Vec<_> = loader.map(|step| step.map(|step| step.ids()[0])).collect();
+        assert_eq!(results.len(), 10);
+        for (k, result) in results.iter().enumerate() {
+            match result {
+                Ok(first) => assert_eq!(*first, k as u64 * 10),
+                Err(e) => assert!(k == 4 && e.to_string().contains("not this one"), "{k} {e}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Epochs, states, and what is refused.
+
+use super::*;
+use tfseek::order::{LastBatch, State};
+use tfseek::{ErrorKind, Loader};
+
+fn loader(ds: &Dataset, threads: usize) -> Loader {
+    ds.loader(&schema()).batch_size(10).shuffle(8).threads(threads).build().unwrap()
+}
+
+fn ids(loader: &mut Loader, steps: usize) -> Vec<Vec<u64>> {
+    loader.by_ref().take(steps).map(|step| step.unwrap().ids().to_vec()).collect()
+}
+
+#[test]
+fn epochs_follow_each_other_and_differ() {
+    let ds = memory(55);
+    for threads in [0, 2] {
+        let mut a = loader(&ds, threads);
+        assert_eq!((a.epoch(), a.steps_left()), (0, 6));
+        let epochs: Vec<_> = (0..3).map(|_| ids(&mut a, usize::MAX)).collect();
+        assert!(epochs.iter().all(|steps| steps.len() == 6));
+        assert!(epochs[0] != epochs[1] && epochs[1] != epochs[2]);
+        assert_eq!(a.epoch(), 3);
+        // From the start of any of them.
+        for (epoch, want) in epochs.iter().enumerate() {
+            let mut b = ds.loader(&schema()).batch_size(10).shuffle(8).epoch(epoch as u64).build().unwrap();
+            assert_eq!(ids(&mut b, usize::MAX), *want);
+            a.set_epoch(epoch as u64).unwrap();
+            assert_eq!(ids(&mut a, 2), want[..2]);
+            // Where it is already, this changes nothing.
+            a.set_epoch(epoch as u64).unwrap();
+            assert_eq!(ids(&mut a, usize::MAX), want[2..]);
+        }
+        // Without an end between them.
+        let mut c =
+            ds.loader(&schema()).batch_size(10).shuffle(8).threads(threads).repeat(true).build().unwrap();
+        assert_eq!(ids(&mut c, 15), epochs.concat()[..15]);
+    }
+}
+
+#[test]
+fn a_state_counts_what_was_handed_out_and_not_what_was_made() {
+    let ds = memory(100);
+    let mut a = loader(&ds, 4);
+    for steps in 0..10 {
+        let state = a.state().unwrap();
+        assert_eq!((state.epoch(), state.position()), (0, steps * 10));
+        a.next().unwrap().unwrap();
+    }
+    // The epoch is over as soon as all of it was handed out.
+    assert_eq!((a.state().unwrap().epoch(), a.state().unwrap().position()), (1, 0));
+    assert!(a.next().is_none());
+    assert_eq!((a.state().unwrap().epoch(), a.state().unwrap().position()), (1, 0));
+}
+
+#[test]
+fn a_state_of_something_else_is_refused_and_changes_nothing() {
+    let (ds, other) = (memory(100), memory(101));
+    let mut a = loader(&ds, 2);
+    let start = ids(&mut a, 3);
+    let state = a.state().unwrap();
+    let mut same_size = loader(&open(shards(&[100])), 1);
+    let refused = |result: tfseek::Result<()>| match result.unwrap_err().kind() {
+        ErrorKind::Order(e) => e.to_string(),
+        e => panic!("{e:?}"),
+    };
+    // Other records; as many, but elsewhere; and another kind of order.
+    refused(loader(&other, 1).seek(&state));
+    refused(same_size.seek(&state));
+    let mut sequential = ds.loader(&schema()).batch_size(10).build().unwrap();
+    refused(sequential.seek(&state));
+    let json = state.to_json().replace("prp1", "prp2");
+    assert!(State::from_json(&json).and_then(|state| a.seek(&state)).is_err());
+    // All of them are where they were.
+    assert_eq!(ids(&mut same_size, 3), start);
+    assert_eq!(sequential.next().unwrap().unwrap().ids(), (0..10).collect::<Vec<u64>>());
+    let mut b = loader(&ds, 0);
+    b.seek(&state).unwrap();
+    assert_eq!(ids(&mut a, usize::MAX), ids(&mut b, usize::MAX));
+}
+
+#[test]
+fn what_cannot_be_is_refused_when_the_loader_is_built() {
+    let ds = memory(10);
+    let base = || ds.loader(&schema());
+    for options in [
+        base(),
+        base().batch_size(0),
+        base().batch_size(4).rank(2, 2),
+        base().batch_size(4).rank(0, 0),
+        base().global_batch_size(10).rank(0, 3),
+        base().batch_size(u64::MAX).rank(0, 3),
+        base().batch_size(1).order(Shuffle::Order(OrderSpec::Block { block: 0, window: 1 })),
+    ] {
+        let e = options.build().unwrap_err();
+        assert!(matches!(e.kind(), ErrorKind::Order(_) | ErrorKind::Unsupported(_)), "{e}");
+    }
+}
+
+#[test]
+fn nothing_to_load_is_an_epoch_without_steps() {
+    let ds = open(vec![Vec::new()]);
+    for threads in [0, 2] {
+        for last in [LastBatch::Drop, LastBatch::Pad, LastBatch::Short, LastBatch::Continuous] {
+            for repeat in [false, true] {
+                let options = ds.loader(&schema()).batch_size(4).shuffle(1).threads(threads);
+                let mut loader = options.last_batch(last).repeat(repeat).build().unwrap();
+                assert!(loader.next().is_none() && loader.next().is_none(), "{threads} {last:?} {repeat}");
+            }
+        }
+        // Fewer records than a batch, and those are dropped.
+        let few = memory(3);
+        let options = few.loader(&schema()).batch_size(4).threads(threads).last_batch(LastBatch::Drop);
+        let mut loader = options.build().unwrap();
+        assert!(loader.next().is_none() && loader.next().is_none());
+    }
+}

@@ -1,0 +1,93 @@
+//! What a loader hands out: the order, whatever the threads, the ranks and the kind of dataset; from any point on; and what
+//! becomes of faults.
+
+#[path = "../common/rng.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod rng;
+
+mod elastic;
+mod faults;
+mod flow;
+mod pipeline;
+mod same;
+
+use tfseek::frame::put_record;
+use tfseek::io::Region;
+use tfseek::loader::Shuffle;
+use tfseek::order::{OrderSpec, Subset};
+use tfseek::{DType, Dataset, ExampleBuilder, FeatureSpec, IndexMode, Mapped, Options, Schema, Step, Verify};
+
+/// The payload of record `i`: its number, some floats, and a string whose length depends on it.
+fn payload(i: u64) -> Vec<u8> {
+    let text = format!("{i}").repeat((i % 7) as usize);
+    let mut example = ExampleBuilder::new();
+    example.int64("i", [i as i64]).float("x", [i as f32; 3]).bytes("s", [text]).encode().unwrap()
+}
+
+/// Shards of these sizes in memory.
+fn shards(sizes: &[u64]) -> Vec<Vec<u8>> {
+    let mut next = 0;
+    let shard = |&size: &u64| {
+        let mut bytes = Vec::new();
+        (next..next + size).for_each(|i| put_record(&mut bytes, &payload(i)).unwrap());
+        next += size;
+        bytes
+    };
+    sizes.iter().map(shard).collect()
+}
+
+fn options() -> Options {
+    Options::new().index(IndexMode::Memory).verify(Verify::Payload)
+}
+
+/// `n` records in three shards, one of them empty.
+fn memory(n: u64) -> Mapped {
+    open(shards(&[n / 3, 0, n - n / 3]))
+}
+
+fn open(shards: Vec<Vec<u8>>) -> Mapped {
+    options().open_regions(shards.into_iter().map(Region::from)).unwrap()
+}
+
+/// The same in files, to be read with positional reads.
+fn files(dir: &std::path::Path, shards: &[Vec<u8>]) -> Dataset {
+    for (k, bytes) in shards.iter().enumerate() {
+        std::fs::write(dir.join(format!("{k}.tfrecord")), bytes).unwrap();
+    }
+    options().open(dir.join("*.tfrecord")).unwrap()
+}
+
+fn schema() -> Schema {
+    Schema::example()
+        .feature("i", FeatureSpec::fixed_len(&[], DType::Int64))
+        .feature("x", FeatureSpec::fixed_len(&[3], DType::Float32))
+        .feature("s", FeatureSpec::var_len(DType::Bytes))
+        .build()
+        .unwrap()
+}
+
+/// Each kind of order that there is.
+fn orders(n: u64) -> Vec<Shuffle> {
+    let odd = Subset::from_fn(n, |i| i % 2 == 1);
+    let classes = (0..3).map(|class| Subset::from_fn(n, |i| i % 5 == class));
+    vec![
+        Shuffle::None,
+        Shuffle::Global,
+        Shuffle::Block,
+        Shuffle::Order(OrderSpec::Block { block: 4, window: 3 }),
+        Shuffle::Order(OrderSpec::Global.filtered(odd)),
+        Shuffle::Order(OrderSpec::balanced(classes)),
+    ]
+}
+
+/// The values of a step are those of its records.
+fn check(step: &Step) {
+    let batch = step.batch().unwrap();
+    assert_eq!(batch.rows(), step.len());
+    let i = batch.get("i").unwrap().values().int64().unwrap();
+    assert!(i.iter().map(|&i| i as u64).eq(step.ids().iter().copied()));
+    let x = batch.get("x").unwrap().values().float32().unwrap();
+    assert!(x.chunks(3).zip(i).all(|(x, &i)| x == [i as f32; 3]));
+    let s = batch.get("s").unwrap().values().bytes().unwrap();
+    assert!(s.iter().zip(i).all(|(s, i)| s == i.to_string().repeat((i % 7) as usize).as_bytes()));
+}

@@ -1,0 +1,150 @@
+//! Threads: delays change nothing, bounds hold, and a loader that is dropped leaves no thread behind.
+
+use super::rng::Rng;
+use super::*;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+#[test]
+fn delays_change_nothing() {
+    let ds = memory(400);
+    let ids = |threads: usize, seed: Option<u64>| {
+        let mut options = ds.loader(&schema()).batch_size(8).shuffle(6).threads(threads);
+        if let Some(seed) = seed {
+            let rng = Mutex::new(Rng::new(seed));
+            options = options.before_read(move |_| {
+                let mut rng = rng.lock().unwrap();
+                let micros = rng.below(4) * rng.below(800);
+                drop(rng);
+                std::thread::sleep(Duration::from_micros(micros as u64));
+            });
+        }
+        let steps = options.build().unwrap().map(|step| {
+            let step = step.unwrap();
+            check(&step);
+            step.ids().to_vec()
+        });
+        steps.collect::<Vec<_>>()
+    };
+    let want = ids(0, None);
+    for seed in 0..12 {
+        assert_eq!(ids([2, 3, 8][seed as usize % 3], Some(seed)), want);
+    }
+}
+
+/// Batches that were begun and not yet handed out, and their payload bytes.
+#[derive(Default)]
+struct Seen {
+    batches: AtomicUsize,
+    bytes: AtomicU64,
+    most_batches: AtomicUsize,
+    most_bytes: AtomicU64,
+}
+
+fn sizes(ids: &[u64]) -> u64 {
+    ids.iter().map(|&i| payload(i).len() as u64).sum()
+}
+
+#[test]
+fn batches_and_bytes_under_way_stay_within_their_bounds() {
+    let ds = memory(600);
+    for (threads, batches, memory) in
+        [(1, 1, u64::MAX), (2, 3, u64::MAX), (8, 4, u64::MAX), (8, 64, 2500), (4, 64, 1)]
+    {
+        let seen = Arc::new(Seen::default());
+        let (hook, rng) = (Arc::clone(&seen), Mutex::new(Rng::new(7)));
+        let options = ds.loader(&schema()).batch_size(8).shuffle(6).threads(threads);
+        let options = options.batches_ahead(batches).memory(memory).before_read(move |ids| {
+            let now = hook.batches.fetch_add(1, SeqCst) + 1;
+            hook.most_batches.fetch_max(now, SeqCst);
+            let now = hook.bytes.fetch_add(sizes(ids), SeqCst) + sizes(ids);
+            hook.most_bytes.fetch_max(now, SeqCst);
+            std::thread::sleep(Duration::from_micros(rng.lock().unwrap().below(200) as u64));
+        });
+        let mut loader = options.build().unwrap();
+        let (mut largest, mut steps) = (0, 0);
+        while let Some(step) = loader.next() {
+            let step = step.unwrap();
+            let under_way = loader.bytes_under_way();
+            seen.batches.fetch_sub(1, SeqCst);
+            seen.bytes.fetch_sub(sizes(step.ids()), SeqCst);
+            largest = largest.max(sizes(step.ids()));
+            assert!(under_way <= memory.max(largest * 2), "{under_way}");
+            steps += 1;
+        }
+        assert_eq!(steps, 75);
+        // The one in the consumer's hands has left the loader, and another may have been begun before this test took note.
+        assert!(seen.most_batches.load(SeqCst) <= batches + 1);
+        assert!(seen.most_bytes.load(SeqCst) <= memory.max(largest).saturating_add(largest));
+        assert_eq!((seen.batches.load(SeqCst), seen.bytes.load(SeqCst)), (0, 0));
+    }
+}
+
+/// Whoever takes nothing holds up the reading, at exactly as many batches as are allowed.
+#[test]
+fn a_slow_consumer_stops_the_readers() {
+    let ds = memory(1000);
+    let (begun, batches) = mpsc::channel();
+    let options = ds.record_loader().batch_size(10).threads(4).batches_ahead(6);
+    let options = options.before_read(move |ids| begun.send(ids[0]).unwrap());
+    let mut loader = options.build().unwrap();
+    loader.next().unwrap().unwrap();
+    // One was taken, six more are begun, and no seventh.
+    let mut first: Vec<u64> =
+        (0..7).map(|_| batches.recv_timeout(Duration::from_secs(60)).unwrap()).collect();
+    first.sort_unstable();
+    assert!(first.into_iter().eq((0..7).map(|k| k * 10)));
+    assert!(batches.recv_timeout(Duration::from_millis(200)).is_err());
+    loader.next().unwrap().unwrap();
+    assert_eq!(batches.recv_timeout(Duration::from_secs(60)).unwrap(), 70);
+    assert!(batches.recv_timeout(Duration::from_millis(200)).is_err());
+}
+
+/// When `drop` returns, no thread holds anything of the loader's, whatever it was about to do.
+#[test]
+fn dropped_in_mid_flight() {
+    let ds = memory(2000);
+    for taken in [0, 1, 7, 60] {
+        for threads in [0, 1, 4] {
+            let (alive, rng) = (Arc::new(()), Mutex::new(Rng::new(taken as u64)));
+            let held = Arc::clone(&alive);
+            let options = ds.loader(&schema()).batch_size(8).shuffle(6).threads(threads);
+            let options = options.before_read(move |_| {
+                let _held = &held;
+                std::thread::sleep(Duration::from_micros(rng.lock().unwrap().below(300) as u64));
+            });
+            let mut loader = options.build().unwrap();
+            assert_eq!(loader.by_ref().take(taken).count(), taken);
+            // With a watchdog.
+            let (done, finished) = mpsc::channel();
+            std::thread::spawn(move || {
+                drop(loader);
+                let _ = done.send(());
+            });
+            finished.recv_timeout(Duration::from_secs(60)).expect("drop joins its threads");
+            assert_eq!(Arc::strong_count(&alive), 1, "a thread is left");
+        }
+    }
+}
+
+/// A caller who has other things to look after gets control back.
+#[test]
+fn waiting_for_a_step_can_be_given_up_for_a_while() {
+    let ds = memory(30);
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let options = ds.record_loader().batch_size(10).threads(1);
+    let mut loader = options.before_read(move |_| wait.lock().unwrap().recv().unwrap()).build().unwrap();
+    for first in [0, 10, 20] {
+        assert!(loader.next_within(Duration::from_millis(5)).is_none());
+        go.send(()).unwrap();
+        let step = loop {
+            if let Some(step) = loader.next_within(Duration::from_secs(60)) {
+                break step.unwrap().unwrap();
+            }
+        };
+        assert_eq!(step.ids()[0], first);
+    }
+    assert!(loader.next_within(Duration::from_secs(60)).unwrap().is_none());
+}

@@ -1,0 +1,107 @@
+//! The same steps from maps, from memory and from positional reads, as columns and as records.
+
+use super::*;
+
+/// Numbers, payloads and positions of all steps of an epoch.
+fn steps(ds: &Dataset, shuffle: &Shuffle, threads: usize) -> Vec<Vec<(u64, Vec<u8>, u64)>> {
+    let loader =
+        ds.record_loader().batch_size(10).order(shuffle.clone()).seed(3).threads(threads).build().unwrap();
+    loader
+        .map(|step| {
+            let step = step.unwrap();
+            let records = step.records().unwrap();
+            assert_eq!((records.len(), records.iter().count()), (step.len(), step.len()));
+            let payloads = records.iter().map(|record| record.payload().to_vec());
+            let positions = step.samples().map(|sample| sample.position);
+            step.ids().iter().copied().zip(payloads).zip(positions).map(|((i, p), t)| (i, p, t)).collect()
+        })
+        .collect()
+}
+
+#[test]
+fn every_kind_of_dataset_gives_the_same() {
+    let n = 101;
+    let dir = tempfile::tempdir().unwrap();
+    let all = shards(&[40, 1, 0, 60]);
+    let read = files(dir.path(), &all);
+    let memory = open(all);
+    for shuffle in &orders(n) {
+        let want = steps(&memory, shuffle, 0);
+        assert!(want.iter().flatten().all(|(i, bytes, _)| *bytes == payload(*i)));
+        for threads in [0, 1, 3] {
+            for ds in [&*memory, &read] {
+                assert_eq!(steps(ds, shuffle, threads), want, "{shuffle:?} {threads}");
+                let columns =
+                    ds.loader(&schema()).batch_size(10).order(shuffle.clone()).seed(3).threads(threads);
+                let columns = columns.build().unwrap().map(|step| {
+                    let step = step.unwrap();
+                    check(&step);
+                    step.ids().to_vec()
+                });
+                assert!(
+                    columns.eq(want.iter().map(|step| step.iter().map(|(i, ..)| *i).collect::<Vec<_>>()))
+                );
+            }
+        }
+    }
+}
+
+/// A batch owns what it needs, or shares it.
+#[test]
+fn steps_outlive_their_loader_and_dataset() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = shards(&[30]);
+    let read = files(dir.path(), &all);
+    let (columns, records): (Vec<Step>, Vec<Step>) = {
+        let memory = open(all);
+        let all = |ds: &Dataset| {
+            let columns = ds.loader(&schema()).batch_size(7).shuffle(1).threads(2).build().unwrap();
+            let records = ds.record_loader().batch_size(7).shuffle(1).threads(2).build().unwrap();
+            columns.zip(records).map(|(a, b)| (a.unwrap(), b.unwrap())).collect::<Vec<_>>()
+        };
+        all(&memory).into_iter().chain(all(&read)).unzip()
+    };
+    drop((read, dir));
+    assert_eq!(columns.len(), 10);
+    for (columns, records) in columns.iter().zip(&records) {
+        check(columns);
+        let payloads = records.records().unwrap();
+        assert!(payloads.iter().zip(columns.ids()).all(|(record, &i)| record.payload() == payload(i)));
+    }
+}
+
+#[test]
+fn selected_records_and_classes_in_balance() {
+    let dir = tempfile::tempdir().unwrap();
+    let ds = files(dir.path(), &shards(&[50, 51]));
+    let some = ds.select(&"i in 10..40 or i == 77".parse().unwrap()).unwrap();
+    for threads in [0, 2] {
+        let loader =
+            ds.loader(&schema()).batch_size(8).shuffle(1).select(&some).threads(threads).build().unwrap();
+        let mut ids: Vec<u64> = loader
+            .flat_map(|step| {
+                let step = step.unwrap();
+                check(&step);
+                step.ids().to_vec()
+            })
+            .collect();
+        assert!(!ids.is_sorted());
+        ids.sort_unstable();
+        assert!(ids.into_iter().eq((10..40).chain([77])));
+    }
+    // The first value of `x` has as many classes as there are records; the strings have fewer.
+    let column = ds.column("s").unwrap();
+    let classes = column.classes().unwrap();
+    let empty = classes.of(tfseek::index::Value::Bytes(b"")).to_vec();
+    assert!(empty.len() > 10 && classes.len() > 80);
+    let all = |options: tfseek::LoaderOptions| {
+        let loader = options.batch_size(classes.len() as u64).seed(2).threads(1).build().unwrap();
+        loader.flat_map(|step| step.unwrap().ids().to_vec()).collect::<Vec<_>>()
+    };
+    // A cycle has one of each class.
+    let ids = all(ds.record_loader().balance(&classes));
+    assert_eq!(ids[..classes.len()].iter().filter(|id| empty.contains(id)).count(), 1);
+    // Of the selected ones only.
+    let ids = all(ds.record_loader().balance(&classes).select(&some));
+    assert!(!ids.is_empty() && ids.iter().all(|&id| some.contains(id)));
+}
