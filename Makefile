@@ -3,7 +3,7 @@
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 
-.PHONY: differential demo test test-slow bench bench-peers fuzz
+.PHONY: differential demo test test-slow tsan bench bench-peers fuzz
 
 demo:
 	$(CARGO) run --release -- demo
@@ -25,6 +25,13 @@ test:
 # What takes minutes: the quality of shuffles, and bijections of millions.
 test-slow:
 	$(CARGO) test --release --test order --test order_quality -- --ignored --nocapture
+
+# The loader's threads under ThreadSanitizer, which needs the standard library's source.
+tsan:
+	@if [ -d "$$(rustc +nightly --print sysroot 2>/dev/null)/lib/rustlib/src/rust/library" ]; then \
+		set -x; RUSTFLAGS=-Zsanitizer=thread $(CARGO) +nightly test -Zbuild-std \
+			--target x86_64-unknown-linux-gnu --test loader; \
+	else echo "skipped: there is no nightly toolchain with rust-src"; fi
 
 bench:
 	$(CARGO) bench
