@@ -1,5 +1,9 @@
 //! What can be typed.
 
+mod epoch;
+
+pub(crate) use epoch::{Epoch, Order, Share};
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
@@ -69,6 +73,11 @@ pub(crate) enum Verb {
     Schema(Schema),
     /// Records to arrays by a schema, as TensorFlow's parsers would: to an .npz file, or printed
     Parse(Parse),
+    /// Run through an epoch as a training loop does, and say what it took
+    #[command(after_help = epoch::AFTER_EPOCH)]
+    Epoch(Epoch),
+    /// Print which records a step of an epoch has, or which steps have a record; nothing is read but the index
+    Order(Order),
     /// Print a digest of each record's content, equal for equal content whatever its encoding
     Digest(Digest),
     /// Check every checksum, and name each damaged file
@@ -138,8 +147,9 @@ pub(crate) struct Access {
     /// A folder for index files, looked into and written to first
     #[arg(long, value_name = "DIR")]
     pub(crate) index_dir: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) jobs: Jobs,
+    /// Threads that index what has no index yet; 0 is one for each processor
+    #[arg(short, long, value_name = "N", default_value_t = 0)]
+    pub(crate) jobs: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

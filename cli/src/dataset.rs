@@ -20,7 +20,7 @@ pub(crate) struct Numbered {
 }
 
 impl Numbered {
-    /// Opens what the user named. Indexes that are missing are built, with a bar if that takes long.
+    /// Opens what the user named.
     pub(crate) fn open(
         paths: &Paths,
         access: &Access,
@@ -28,21 +28,7 @@ impl Numbered {
         global: &Global,
         console: &mut Console,
     ) -> Outcome<Numbered> {
-        let paths = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
-        let bar = progress::over(global, "indexing", progress::bytes_of(&paths));
-        let mut options = Options::new().allow_missing(true).jobs(access.jobs.jobs).progress({
-            let bar = bar.clone();
-            move |bytes| bar.inc(bytes)
-        });
-        if let Some(dir) = &access.index_dir {
-            options = options.index_dir(dir);
-        }
-        let opened = open(&options, access.io, &paths);
-        bar.finish_and_clear();
-        let dataset = opened?;
-        for warning in dataset.warnings() {
-            console.note(format_args!("tfseek: {warning}"));
-        }
+        let dataset = open(paths, access, global, console)?;
         Ok(Numbered::new(dataset, choice))
     }
 
@@ -84,8 +70,33 @@ impl Numbered {
     }
 }
 
+/// Opens what the user named. Indexes that are missing are built, with a bar if that takes long.
+pub(crate) fn open(
+    paths: &Paths,
+    access: &Access,
+    global: &Global,
+    console: &mut Console,
+) -> Outcome<Dataset> {
+    let paths = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
+    let bar = progress::over(global, "indexing", progress::bytes_of(&paths));
+    let mut options = Options::new().allow_missing(true).jobs(access.jobs).progress({
+        let bar = bar.clone();
+        move |bytes| bar.inc(bytes)
+    });
+    if let Some(dir) = &access.index_dir {
+        options = options.index_dir(dir);
+    }
+    let opened = through(&options, access.io, &paths);
+    bar.finish_and_clear();
+    let dataset = opened?;
+    for warning in dataset.warnings() {
+        console.note(format_args!("tfseek: {warning}"));
+    }
+    Ok(dataset)
+}
+
 #[allow(unsafe_code)]
-fn open(options: &Options, door: Door, paths: &[PathBuf]) -> tfseek::Result<Dataset> {
+fn through(options: &Options, door: Door, paths: &[PathBuf]) -> tfseek::Result<Dataset> {
     match door {
         Door::Pread => options.open(paths),
         // SAFETY: whoever runs the command promises that nobody writes to or truncates the files meanwhile; its help and

@@ -72,6 +72,7 @@ pub(crate) fn code_of(e: &Error) -> u8 {
             | IndexError::NoColumn { .. },
         )
         | ErrorKind::Filter(_)
+        | ErrorKind::Order(_)
         | ErrorKind::OutOfRange { .. }
         | ErrorKind::Compressed { .. }
         | ErrorKind::Unsupported(_) => USAGE,

@@ -5,14 +5,19 @@ mod bytes;
 mod console;
 mod dataset;
 mod digest;
+mod epoch;
 mod exit;
 mod kind;
 mod npz;
 mod output;
+mod process;
 mod progress;
 mod random;
 mod records;
+mod share;
 mod threads;
+mod times;
+mod touch;
 mod verbs;
 
 use args::{Cli, Verb};
@@ -50,6 +55,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Sample(args) => verbs::sample::run(&args, &global, console_ref),
         Verb::Schema(args) => verbs::schema::run(&args, &global, console_ref),
         Verb::Parse(args) => verbs::parse::run(&args, &global, console_ref),
+        Verb::Epoch(args) => verbs::epoch::run(&args, &global, console_ref),
+        Verb::Order(args) => verbs::order::run(&args, &global, console_ref),
         Verb::Digest(args) => verbs::digest::run(&args, console_ref),
         Verb::Verify(args) => verbs::verify::run(&args, &global, console_ref),
         Verb::Unpack(args) => verbs::unpack::run(&args, &global, console_ref),

@@ -7,8 +7,18 @@ use std::path::PathBuf;
 
 /// A bar over `bytes` bytes, or one that is never drawn.
 pub(crate) fn over(global: &Global, what: &'static str, bytes: u64) -> ProgressBar {
+    let template = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta}";
+    bar(global, what, bytes, template)
+}
+
+/// A bar over steps, or one that is never drawn.
+pub(crate) fn steps(global: &Global, what: &'static str, steps: u64) -> ProgressBar {
+    bar(global, what, steps, "{msg} {wide_bar} {pos}/{len} steps {eta}")
+}
+
+fn bar(global: &Global, what: &'static str, len: u64, template: &str) -> ProgressBar {
     let wanted = !global.quiet && (global.progress || std::io::stderr().is_terminal());
-    if !wanted || bytes == 0 {
+    if !wanted || len == 0 {
         return ProgressBar::hidden();
     }
     // A forced bar is drawn on what is no terminal too, four lines a second.
@@ -16,8 +26,7 @@ pub(crate) fn over(global: &Global, what: &'static str, bytes: u64) -> ProgressB
         true => ProgressDrawTarget::stderr_with_hz(10),
         false => ProgressDrawTarget::term_like_with_hz(Box::new(Lines), 4),
     };
-    let bar = ProgressBar::with_draw_target(Some(bytes), target).with_message(what);
-    let template = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta}";
+    let bar = ProgressBar::with_draw_target(Some(len), target).with_message(what);
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }

@@ -1,6 +1,7 @@
 //! Records on stdout: for people, as JSON, as protobuf's JSON, or as they are.
 
 pub(crate) mod arrays;
+pub(crate) mod epoch;
 mod human;
 mod json;
 mod proto_json;

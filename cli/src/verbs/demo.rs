@@ -3,7 +3,7 @@
 //! The observations are those of TensorFlow's TFRecord tutorial: a boolean, an integer from 0 to 4, a word that goes with it, and
 //! a float from the normal distribution.
 
-use crate::args::{self, Access, Door, Format, Global, Jobs, KindChoice, Paths};
+use crate::args::{self, Access, Door, Format, Global, KindChoice, Paths};
 use crate::bytes::Size;
 use crate::console::{BOLD, Console};
 use crate::dataset::Numbered;
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &args::Demo, global: &Global, console: &mut Console) -> 
 
     let start = Instant::now();
     let named = Paths { paths: paths.clone(), allow_missing: false };
-    let access = Access { io: Door::Map, index_dir: None, jobs: Jobs { jobs: 0 } };
+    let access = Access { io: Door::Map, index_dir: None, jobs: 0 };
     let mut numbered = Numbered::open(&named, &access, KindChoice::Auto, global, console)?;
     let opened = start.elapsed();
     let mut random = Random::new(args.seed);

@@ -38,7 +38,8 @@ pub(crate) fn run(args: &args::Parse, global: &Global, console: &mut Console) ->
     }
 }
 
-fn schema(path: &Path) -> Outcome<Schema> {
+/// The schema in a file.
+pub(super) fn schema(path: &Path) -> Outcome<Schema> {
     let text = std::fs::read_to_string(path).map_err(|e| Failure::io(path, e))?;
     // What is wrong in it is no problem of the data.
     Schema::from_json(&text).map_err(|e| Failure::Message(USAGE, e.in_file(path).to_string()))

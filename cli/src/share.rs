@@ -1,0 +1,84 @@
+//! An order and a rank's share of it, as they were asked for: the same for the verb that runs through it and the one that
+//! only tells.
+
+use crate::args;
+use crate::exit::{Failure, Outcome, USAGE};
+use tfseek::error::OrderError;
+use tfseek::loader::{Loader, LoaderOptions};
+use tfseek::order::{LastBatch, Order, OrderSpec, RankShare, State};
+use tfseek::{Dataset, ErrorKind};
+
+impl args::Share {
+    /// A loader at the place where it is to begin, and its share of the epoch from there on.
+    pub(crate) fn loader(&self, options: LoaderOptions) -> Outcome<(Loader, RankShare)> {
+        let mut loader = self.tell(options)?.build()?;
+        let state = self.state()?;
+        if let Some(state) = &state {
+            loader.seek(state)?;
+        }
+        let share = self.share(loader.order(), state.as_ref())?;
+        Ok((loader, share))
+    }
+
+    /// The order and the share of that loader, without one that runs.
+    pub(crate) fn order(&self, dataset: &Dataset) -> Outcome<(Order, RankShare)> {
+        let e = match self.loader(dataset.record_loader()) {
+            Ok((loader, share)) => return Ok((loader.order().clone(), share)),
+            Err(e) => e,
+        };
+        let Failure::Error(error) = &e else { return Err(e) };
+        let ErrorKind::Order(OrderError::Memory { .. }) = error.kind() else { return Err(e) };
+        // What a block order takes is checked against the memory of the machine that trains, which this one need not be.
+        // It was not asked for by its sizes, so these are the default ones.
+        let n = dataset.len();
+        let spec = OrderSpec::block_for(n, dataset.stored_bytes()?, self.global_batch()?);
+        let state = self.state()?;
+        let order = match &state {
+            None => Order::new(&spec, n, self.seed, self.epoch)?,
+            Some(state) => state.resume(&spec, n, &dataset.fingerprint()?)?,
+        };
+        let share = self.share(&order, state.as_ref())?;
+        Ok((order, share))
+    }
+
+    fn tell(&self, options: LoaderOptions) -> Outcome<LoaderOptions> {
+        Ok(options
+            .global_batch_size(self.global_batch()?)
+            .order(self.shuffle.into())
+            .seed(self.seed)
+            .epoch(self.epoch)
+            .rank(self.rank, self.world_size.get())
+            .last_batch(self.last()))
+    }
+
+    /// Samples of a batch over all ranks.
+    pub(crate) fn global_batch(&self) -> Outcome<u64> {
+        let ranks = self.world_size.get();
+        match (self.batch.global_batch_size, self.batch.batch_size) {
+            (Some(global), _) => Ok(global.get()),
+            (None, Some(each)) => each.get().checked_mul(ranks).ok_or_else(|| {
+                Failure::usage(format!("{ranks} batches of {each} samples are more than 2^64 samples"))
+            }),
+            (None, None) => Err(Failure::usage("a batch has how many samples? --batch-size says")),
+        }
+    }
+
+    /// What becomes of the last batch.
+    pub(crate) fn last(&self) -> LastBatch {
+        self.last_batch.map_or(LastBatch::default_for(self.world_size.get()), LastBatch::from)
+    }
+
+    fn share(&self, order: &Order, state: Option<&State>) -> Outcome<RankShare> {
+        let (rank, ranks) = (self.rank, self.world_size.get());
+        let share = RankShare::new(order.len(), self.global_batch()?, rank, ranks, self.last())?;
+        Ok(share.starting_at(state.map_or(0, State::position))?)
+    }
+
+    fn state(&self) -> Outcome<Option<State>> {
+        let Some(path) = &self.resume else { return Ok(None) };
+        let text = std::fs::read_to_string(path).map_err(|e| Failure::io(path, e))?;
+        // What is wrong in it is no problem of the data.
+        let state = State::from_json(&text);
+        state.map(Some).map_err(|e| Failure::Message(USAGE, e.in_file(path).to_string()))
+    }
+}

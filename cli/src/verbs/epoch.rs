@@ -1,0 +1,88 @@
+//! `tfseek epoch`: what an epoch takes, without the training.
+
+use super::parse;
+use crate::args::{self, Global};
+use crate::console::Console;
+use crate::dataset;
+use crate::epoch::Ran;
+use crate::exit::{Failure, Outcome};
+use crate::output::epoch::{self, Report};
+use crate::progress;
+use std::io::Write;
+use std::num::NonZeroU64;
+use std::path::Path;
+use tfseek::Dataset;
+use tfseek::io::AtomicFile;
+use tfseek::loader::{ErrorPolicy, Loader};
+use tfseek::order::{Order, RankShare};
+
+pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) -> Outcome {
+    let schema = args.schema.as_deref().map(parse::schema).transpose()?;
+    let dataset = dataset::open(&args.paths, &args.access, global, console)?;
+    let mut options = match &schema {
+        Some(schema) => dataset.loader(schema),
+        None => dataset.record_loader(),
+    };
+    options = options.verify(args.verify.into());
+    if let Some(threads) = args.threads {
+        options = options.threads(threads);
+    }
+    if args.skip_errors {
+        options = options.errors(ErrorPolicy::Skip);
+    }
+    let (mut loader, share) = args.share.loader(options)?;
+    for warning in loader.warnings() {
+        console.note(format_args!("tfseek: {warning}"));
+    }
+    let order = loader.order().clone();
+    let most = args.steps.map(NonZeroU64::get);
+    let bar = progress::steps(global, "epoch", share.steps().min(most.unwrap_or(u64::MAX)));
+    let mut ran = Ran::new();
+    let outcome = ran.through(&mut loader, most, &bar);
+    bar.finish_and_clear();
+    ran.skipped.tell(console);
+    // Where it came to an error, it goes on behind the batches before it.
+    let saved = args.state_out.as_deref().map_or(Ok(()), |path| save(&loader, path));
+    outcome?;
+    saved?;
+    let (payload, padding) = asked_for(&dataset, &order, &share, ran.steps)?;
+    let report = Report {
+        describe: order.describe(args.share.global_batch()?),
+        epoch: order.epoch(),
+        rank: args.share.rank,
+        ranks: args.share.world_size.get(),
+        verify: args.verify.name(),
+        steps_of: share.steps(),
+        payload,
+        padding,
+        ran: &ran,
+    };
+    match args.json {
+        true => console.print(format_args!("{}\n", report.json())),
+        false => epoch::print(&report, global, console),
+    }
+}
+
+/// Payload bytes of the records in the first steps, skipped ones counted, and how many samples were padding. By the index, when
+/// nothing is timed any more.
+fn asked_for(dataset: &Dataset, order: &Order, share: &RankShare, steps: u64) -> Outcome<(u64, u64)> {
+    let (mut bytes, mut padding) = (0u64, 0);
+    for run in (0..steps).flat_map(|k| share.step(k).into_iter().flatten()) {
+        if run.padding {
+            padding += run.len;
+        }
+        for sample in order.samples([run])? {
+            let (s, i) = dataset.shard_of(sample.record)?;
+            bytes = bytes.saturating_add(dataset.index(s)?.locate(i)?.payload_len);
+        }
+    }
+    Ok((bytes, padding))
+}
+
+fn save(loader: &Loader, path: &Path) -> Outcome {
+    let state = loader.state()?.to_json();
+    let io = |e| Failure::io(path, e);
+    let mut file = AtomicFile::create(path).map_err(io)?;
+    file.write_all(state.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(io)?;
+    file.commit().map_err(io)
+}

@@ -1,0 +1,140 @@
+//! `tfseek order`: which records a step has, and which steps have a record. Arithmetic; no record is read.
+//!
+//! ```text
+//! epoch  step  position  record
+//!     3     7       448     817
+//!     3     7       449      12  padding
+//! ```
+
+use crate::args::{self, Global};
+use crate::console::{Console, DIM};
+use crate::dataset;
+use crate::exit::{Failure, Outcome};
+use serde_json::json;
+use tfseek::order::{Order, RankShare, Run};
+
+/// Samples that are looked up before they are printed.
+const CHUNK: u64 = 1024;
+
+pub(crate) fn run(args: &args::Order, global: &Global, console: &mut Console) -> Outcome {
+    let dataset = dataset::open(&args.paths, &args.access, global, console)?;
+    let (order, share) = args.share.order(&dataset)?;
+    if let Some(first) = args.question.step {
+        return steps(args, &order, &share, first, console);
+    }
+    if let Some(record) = args.question.record {
+        return spots(args, &order, &share, record, console);
+    }
+    let (batch, ranks) = (args.share.global_batch()?, args.share.world_size.get());
+    let each = match ranks {
+        1 => String::new(),
+        _ => format!(", {} for each of {ranks} ranks", batch / ranks),
+    };
+    let steps = share.steps();
+    console.print(format_args!("{}\n{steps} steps of {batch} samples{each}\n", order.describe(batch)))
+}
+
+fn steps(args: &args::Order, order: &Order, share: &RankShare, first: u64, console: &mut Console) -> Outcome {
+    if share.step(first).is_none() {
+        return Err(Failure::usage(match share.steps() {
+            0 => format!("no step {first}, there are none"),
+            n => format!("no step {first}, there are {n}: the last is {}", n - 1),
+        }));
+    }
+    let end = first.saturating_add(args.steps.get());
+    let table = Table::new(
+        ["epoch", "step", "position", "record"],
+        &[order.epoch(), end.min(share.steps().max(first + 1)) - 1, order.len(), order.records()],
+    );
+    if !args.json && !args.ids {
+        table.head(console)?;
+    }
+    let parts = |step| share.step(step).into_iter().flatten().flat_map(parts);
+    for (step, run) in
+        (first..end).take_while(|&k| share.step(k).is_some()).flat_map(|k| parts(k).map(move |r| (k, r)))
+    {
+        for sample in order.samples([run])? {
+            let (epoch, position, record) = (sample.epoch, sample.position, sample.record);
+            if args.ids {
+                console.print(format_args!("{record}\n"))?;
+            } else if args.json {
+                let padding = sample.padding;
+                let line = json!({"epoch": epoch, "step": step, "position": position, "record": record, "padding": padding});
+                console.print(format_args!("{line}\n"))?;
+            } else {
+                let padding = if sample.padding { "  padding" } else { "" };
+                table.row([epoch, step, position, record], padding, console)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A step's positions in pieces, however large its batch.
+fn parts(run: Run) -> impl Iterator<Item = Run> {
+    (0..run.len.div_ceil(CHUNK)).map(move |k| {
+        let done = k * CHUNK;
+        Run { start: run.start + done, len: (run.len - done).min(CHUNK), ..run }
+    })
+}
+
+fn spots(
+    args: &args::Order,
+    order: &Order,
+    share: &RankShare,
+    record: u64,
+    console: &mut Console,
+) -> Outcome {
+    let spots = order.spots_of(record, share)?;
+    if spots.is_empty() {
+        console.note(format_args!(
+            "tfseek: record {record} is in no step of epoch {} from here on",
+            order.epoch()
+        ));
+    }
+    let most = |f: fn(&tfseek::order::Spot) -> u64| spots.iter().map(f).max().unwrap_or(0);
+    let widest = [order.epoch(), most(|s| s.step), most(|s| s.rank), most(|s| s.place)];
+    let table = Table::new(["epoch", "step", "rank", "place"], &widest);
+    if !args.json && !spots.is_empty() {
+        table.head(console)?;
+    }
+    for spot in spots {
+        let (epoch, step, rank, place) = (order.epoch(), spot.step, spot.rank, spot.place);
+        if args.json {
+            let line = json!({"record": record, "epoch": epoch, "step": step, "rank": rank, "place": place});
+            console.print(format_args!("{line}\n"))?;
+        } else {
+            table.row([epoch, step, rank, place], "", console)?;
+        }
+    }
+    Ok(())
+}
+
+/// Four columns of numbers, whose widths are known before the first row is printed.
+struct Table {
+    names: [&'static str; 4],
+    widths: [usize; 4],
+}
+
+impl Table {
+    fn new(names: [&'static str; 4], most: &[u64; 4]) -> Table {
+        let digits = |n: u64| n.checked_ilog10().map_or(1, |log| log as usize + 1);
+        let mut widths = names.map(str::len);
+        for (width, &most) in widths.iter_mut().zip(most) {
+            *width = (*width).max(digits(most));
+        }
+        Table { names, widths }
+    }
+
+    fn head(&self, console: &mut Console) -> Outcome {
+        let dim = console.style(DIM);
+        let ([a, b, c, d], [e, f, g, h]) = (self.widths, self.names);
+        console.print(format_args!("{dim}{e:>a$}  {f:>b$}  {g:>c$}  {h:>d$}{dim:#}\n"))
+    }
+
+    fn row(&self, row: [u64; 4], remark: &str, console: &mut Console) -> Outcome {
+        let ([a, b, c, d], [e, f, g, h]) = (self.widths, row);
+        let dim = console.style(DIM);
+        console.print(format_args!("{e:>a$}  {f:>b$}  {g:>c$}  {h:>d$}{dim}{remark}{dim:#}\n"))
+    }
+}

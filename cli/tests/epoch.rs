@@ -1,0 +1,237 @@
+//! `epoch`: what a run comes to, stopped and gone on with, and over damaged records.
+
+mod common;
+
+use common::*;
+use serde_json::Value;
+use std::fs;
+use tfseek::{DType, FeatureSpec, Schema};
+
+/// Two shards of 100 records each, labels 0 to 199.
+fn two_shards() -> (Folder, u64) {
+    let dir = Folder::new();
+    dir.shard("x-0.tfrecord", labels(0..100));
+    dir.shard("x-1.tfrecord", labels(100..200));
+    let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64));
+    fs::write(dir.path("s.json"), schema.build().unwrap().to_json()).unwrap();
+    (dir, labels(0..200).iter().map(|payload| payload.len() as u64).sum())
+}
+
+#[track_caller]
+fn report(dir: &Folder, args: &[&str]) -> Value {
+    let ran = dir.run(&[&["epoch", "x-*", "--json"], args].concat());
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
+    serde_json::from_str(&ran.out).unwrap()
+}
+
+fn sum(report: &Value) -> u64 {
+    u64::from_str_radix(report["sum"].as_str().unwrap(), 16).unwrap()
+}
+
+#[test]
+fn numbers() {
+    let (dir, payload) = two_shards();
+    let seen = report(&dir, &["-b", "16", "--schema", "s.json", "--seed", "3", "--epoch", "7"]);
+    let all = [
+        ("steps", 13),
+        ("examples", 200),
+        ("padding", 0),
+        ("skipped", 0),
+        ("payload_bytes", payload),
+        ("epoch", 7),
+        ("rank", 0),
+        ("world_size", 1),
+    ];
+    for (name, want) in all {
+        assert_eq!(seen[name], want, "{name} of {seen}");
+    }
+    assert_eq!(sum(&seen), (0..200).sum::<u64>());
+    assert_eq!(seen["verify"], "payload");
+    let order = seen["order"].as_str().unwrap();
+    assert!(order.starts_with("200 records in global order"), "{order}");
+    for name in ["seconds", "examples_per_second", "gb_per_second", "first_batch_seconds"] {
+        assert!(seen[name].as_f64().unwrap() > 0.0, "{name} of {seen}");
+    }
+    let time = |name: &str| seen[name].as_f64().unwrap();
+    let [p50, p99, max] = ["p50", "p99", "max"].map(|name| time(&format!("step_{name}_seconds")));
+    assert!(0.0 < p50 && p50 <= p99 && p99 <= max && max <= time("seconds"), "{seen}");
+    assert!(time("stall_seconds") <= time("seconds") && time("stalls") <= 12.0, "{seen}");
+    if cfg!(unix) {
+        assert!(time("cpu_seconds") > 0.0);
+    }
+    if cfg!(target_os = "linux") {
+        assert!(time("peak_bytes") > time("peak_anonymous_bytes"));
+        assert!(time("page_table_bytes") > 0.0);
+    }
+}
+
+#[test]
+fn for_people() {
+    let (dir, _) = two_shards();
+    let ran = dir.run(&["epoch", "x-*", "-b", "16", "--world-size", "3", "--rank", "1", "--order", "none"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(ran.out.starts_with("epoch 0, rank 1 of 3, 200 records as they lie\n"), "{}", ran.out);
+    let words = [
+        "\n  steps        5 of 5\n",
+        "\n  examples     80, ",
+        // The last batch has 8 left, which are rank 0's.
+        "\n  padding      16 of them\n",
+        " GB/s, verified: payload\n",
+        "\n  first batch  after ",
+        "\n  step         p50 ",
+        "\n  sum          ",
+    ];
+    for word in words {
+        assert!(ran.out.contains(word), "no {word:?} in {}", ran.out);
+    }
+    // One step has no times behind the first.
+    let ran = dir.run(&["epoch", "x-*", "-b", "16", "--steps", "1", "--verify", "header"]);
+    assert!(ran.out.contains("steps        1 of 13\n") && !ran.out.contains("p50"), "{}", ran.out);
+    assert!(ran.out.contains("verified: header"), "{}", ran.out);
+    // No time is of no epoch.
+    dir.shard("empty.tfrecord", [""; 0]);
+    let ran = dir.run(&["epoch", "empty.tfrecord", "-b", "16"]);
+    assert!(ran.code == 0 && ran.out.contains("steps        0 of 0\n"), "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn the_same_values_in_whatever_order() {
+    let (dir, payload) = two_shards();
+    for kind in [&["-s", "s.json"][..], &[]] {
+        let run = |args: &[&str]| report(&dir, &[kind, args].concat());
+        let whole = run(&["-b", "7"]);
+        let others = [
+            "--threads 0",
+            "--threads 1 --order none",
+            "--threads 3 --shuffle block",
+            "--io pread --seed 9",
+            "--verify header --epoch 1",
+            "--verify first-epoch --last-batch short",
+        ];
+        for args in others {
+            let args: Vec<&str> = args.split(' ').chain(["-b", "7"]).collect();
+            let other = run(&args);
+            assert_eq!((sum(&other), &other["examples"]), (sum(&whole), &whole["examples"]), "{args:?}");
+        }
+        let ranks = ["0", "1", "2"].map(|rank| {
+            let args = ["--global-batch-size", "12", "--last-batch", "short", "--world-size", "3", "--rank"];
+            run(&[&args[..], &[rank]].concat())
+        });
+        assert_eq!(ranks.iter().map(sum).fold(0, u64::wrapping_add), sum(&whole));
+        let bytes: u64 = ranks.iter().map(|rank| rank["payload_bytes"].as_u64().unwrap()).sum();
+        assert_eq!(bytes, payload);
+    }
+    let dropped = report(&dir, &["-b", "64", "--last-batch", "drop"]);
+    assert_eq!((&dropped["steps"], &dropped["examples"]), (&3.into(), &192.into()));
+    let continued = report(&dir, &["-b", "64", "--last-batch", "continuous"]);
+    assert_eq!((&continued["steps"], &continued["examples"]), (&4.into(), &256.into()));
+}
+
+#[test]
+fn stopped_and_gone_on_with() {
+    let (dir, payload) = two_shards();
+    let whole = report(&dir, &["-b", "16", "--seed", "5", "--epoch", "2"]);
+    let first = report(
+        &dir,
+        &["-b", "16", "--seed", "5", "--epoch", "2", "--steps", "4", "--state-out", "state.json"],
+    );
+    assert_eq!((&first["steps"], &first["examples"]), (&4.into(), &64.into()));
+    // With other ranks and another batch, and saved to where it came from.
+    let state = fs::read(dir.path("state.json")).unwrap();
+    let ranks = ["0", "1"].map(|rank| {
+        fs::write(dir.path("state.json"), &state).unwrap();
+        let args = ["--resume", "state.json", "--state-out", "state.json", "--global-batch-size", "10"];
+        let how = ["--last-batch", "short", "--world-size", "2", "--rank", rank];
+        report(&dir, &[&args[..], &how].concat())
+    });
+    assert_eq!((&ranks[0]["epoch"], &ranks[0]["steps"]), (&2.into(), &14.into()));
+    let all = [&first, &ranks[0], &ranks[1]];
+    assert_eq!(all.into_iter().map(sum).fold(0, u64::wrapping_add), sum(&whole));
+    assert_eq!(all.iter().map(|part| part["payload_bytes"].as_u64().unwrap()).sum::<u64>(), payload);
+    // Behind the epoch is the next one.
+    let next = report(&dir, &["--resume", "state.json", "-b", "16"]);
+    assert_eq!((&next["epoch"], &next["examples"]), (&3.into(), &200.into()));
+
+    // So it is where nothing was left to do.
+    fs::write(dir.path("state.json"), &state).unwrap();
+    let args = ["--resume", "state.json", "--state-out", "state.json", "-b", "150", "--last-batch", "drop"];
+    assert_eq!(report(&dir, &args)["steps"], 0);
+    let next = report(&dir, &args);
+    assert_eq!((&next["epoch"], &next["steps"]), (&3.into(), &1.into()));
+
+    let refused = |args: &[&str], code: i32, words: &[&str]| {
+        dir.run(&[&["epoch", "-b", "16", "--resume"], args].concat()).fails(code, words);
+    };
+    refused(&["state.json", "x-*", "--seed", "5"], 2, &["--seed"]);
+    fs::write(dir.path("state.json"), &state).unwrap();
+    refused(&["state.json", "x-*", "--order", "none"], 2, &["saved state refused: kind", "none", "global"]);
+    refused(&["state.json", "x-0*"], 2, &["saved state refused: n: expected 100, found 200"]);
+    refused(&["nowhere.json", "x-*"], 3, &["nowhere.json"]);
+    refused(&["s.json", "x-*"], 2, &["s.json: saved state refused"]);
+}
+
+#[test]
+fn damaged_records_stop_it_or_are_listed() {
+    let (dir, _) = two_shards();
+    let whole = report(&dir, &["-b", "10", "--order", "none", "--steps", "5"]);
+    for record in 50..62 {
+        damage(&dir.path("x-0.tfrecord"), 34 * record + 14);
+    }
+    // Their headers are sound.
+    assert_eq!(report(&dir, &["-b", "10", "--verify", "header", "--order", "none"])["examples"], 200);
+    let run = |args: &[&str]| dir.run(&[&["epoch", "x-*", "-b", "10", "--order", "none"], args].concat());
+    run(&["--state-out", "state.json"]).fails(1, &["x-0.tfrecord: record 50 at byte 1700: payload crc32c"]);
+    // What came before is saved.
+    let state: Value = serde_json::from_slice(&fs::read(dir.path("state.json")).unwrap()).unwrap();
+    assert_eq!(state["pos"], 50);
+    let before = report(&dir, &["-b", "10", "--order", "none", "--steps", "5", "--skip-errors"]);
+    assert_eq!(sum(&before), sum(&whole));
+
+    let ran = run(&["--json", "--skip-errors"]);
+    let seen: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((ran.code, &seen["examples"], &seen["skipped"]), (0, &188.into(), &12.into()));
+    let lines: Vec<&str> = ran.err.lines().collect();
+    assert_eq!(lines.len(), 11, "{}", ran.err);
+    assert!(lines[0].starts_with("tfseek: skipped record 50: x-0.tfrecord: record 50 at byte 1700: "));
+    assert!(lines[9].starts_with("tfseek: skipped record 59: "));
+    assert_eq!(lines[10], "tfseek: and 2 more records were skipped");
+    assert_eq!(run(&["--skip-errors", "-q"]).err, "");
+    assert!(run(&["--skip-errors"]).out.contains("\n  skipped      12\n"));
+
+    // What does not go with the schema is no damage, and the same.
+    let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[2], DType::Int64));
+    fs::write(dir.path("pairs.json"), schema.build().unwrap().to_json()).unwrap();
+    run(&["-s", "pairs.json"]).fails(1, &["x-0.tfrecord: record 0", "\"label\""]);
+    let ran = run(&["-s", "pairs.json", "--skip-errors", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap()["skipped"], 200);
+}
+
+#[test]
+fn what_cannot_be_done() {
+    let (dir, _) = two_shards();
+    let refused = |args: &[&str], words: &[&str]| {
+        dir.run(&[&["epoch", "x-*"], args].concat()).fails(2, words);
+        dir.run(&[&["order", "x-*", "--describe"], args].concat()).fails(2, words);
+    };
+    refused(&["-b", "16", "--rank", "2", "--world-size", "2"], &["no rank 2, there are 2"]);
+    refused(&["-b", "16", "--rank", "1"], &["no rank 1, there are 1"]);
+    refused(&["-b", "16", "--world-size", "0"], &["--world-size"]);
+    let words = ["a global batch of 16 cannot be shared evenly by 3 ranks"];
+    refused(&["--global-batch-size", "16", "--world-size", "3"], &words);
+    refused(&["-b", "0"], &["--batch-size"]);
+    refused(&[], &["--batch-size", "--global-batch-size"]);
+    refused(&["-b", "4", "--global-batch-size", "4"], &["--global-batch-size"]);
+    refused(&["-b", "9223372036854775808", "--world-size", "2"], &["more than 2^64"]);
+    refused(&["-b", "16", "--shuffle", "well"], &["global", "block", "none"]);
+    dir.run(&["epoch", "x-*", "-b", "1", "-s", "nowhere.json"]).fails(3, &["nowhere.json"]);
+    dir.run(&["epoch", "x-*", "-b", "1", "-s", "x-0.tfrecord"]).fails(3, &["x-0.tfrecord"]);
+    dir.run(&["epoch", "missing-*", "-b", "1"]).fails(3, &["no file matches missing-*"]);
+}
+
+#[test]
+fn a_bar_if_somebody_looks() {
+    let (dir, _) = two_shards();
+    let ran = dir.run(&["epoch", "x-*", "-b", "16", "--progress"]);
+    assert!(ran.err.contains("epoch ") && ran.err.contains("/13 steps"), "{}", ran.err);
+    assert_eq!(dir.run(&["epoch", "x-*", "-b", "16", "-q", "--progress"]).err, "");
+}
