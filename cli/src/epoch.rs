@@ -21,6 +21,10 @@ const NAMED: u64 = 10;
 pub(crate) struct Ran {
     pub(crate) steps: u64,
     pub(crate) examples: u64,
+    /// Those that only filled up the last batch.
+    pub(crate) padding: u64,
+    /// Payload bytes of all of them.
+    pub(crate) payload: u64,
     /// The sum of all values.
     pub(crate) sum: u64,
     pub(crate) time: Duration,
@@ -41,6 +45,8 @@ impl Ran {
         Ran {
             steps: 0,
             examples: 0,
+            padding: 0,
+            payload: 0,
             sum: 0,
             time: Duration::ZERO,
             cpu: None,
@@ -89,6 +95,8 @@ impl Ran {
     fn take(&mut self, step: Step) {
         self.steps += 1;
         self.examples += step.len() as u64;
+        self.padding += step.samples().filter(|sample| sample.padding).count() as u64;
+        self.payload += step.payload_bytes();
         let sum = match (step.batch(), step.records()) {
             (Some(batch), _) => touch::batch(batch),
             (None, Some(records)) => {

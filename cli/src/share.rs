@@ -3,15 +3,14 @@
 
 use crate::args;
 use crate::exit::{Failure, Outcome, USAGE};
-use tfseek::error::OrderError;
+use tfseek::Dataset;
 use tfseek::loader::{Loader, LoaderOptions};
-use tfseek::order::{LastBatch, Order, OrderSpec, RankShare, State};
-use tfseek::{Dataset, ErrorKind};
+use tfseek::order::{LastBatch, Order, RankShare, State};
 
 impl args::Share {
     /// A loader at the place where it is to begin, and its share of the epoch from there on.
-    pub(crate) fn loader(&self, options: LoaderOptions) -> Outcome<(Loader, RankShare)> {
-        let mut loader = self.tell(options)?.build()?;
+    pub(crate) fn loader(&self, dataset: &Dataset, options: LoaderOptions) -> Outcome<(Loader, RankShare)> {
+        let mut loader = self.tell(dataset, options)?.build()?;
         let state = self.state()?;
         if let Some(state) = &state {
             loader.seek(state)?;
@@ -22,33 +21,31 @@ impl args::Share {
 
     /// The order and the share of that loader, without one that runs.
     pub(crate) fn order(&self, dataset: &Dataset) -> Outcome<(Order, RankShare)> {
-        let e = match self.loader(dataset.record_loader()) {
-            Ok((loader, share)) => return Ok((loader.order().clone(), share)),
-            Err(e) => e,
-        };
-        let Failure::Error(error) = &e else { return Err(e) };
-        let ErrorKind::Order(OrderError::Memory { .. }) = error.kind() else { return Err(e) };
-        // What a block order takes is checked against the memory of the machine that trains, which this one need not be.
-        // It was not asked for by its sizes, so these are the default ones.
-        let n = dataset.len();
-        let spec = OrderSpec::block_for(n, dataset.stored_bytes()?, self.global_batch()?);
+        let order = self.tell(dataset, dataset.record_loader())?.to_order()?;
         let state = self.state()?;
         let order = match &state {
-            None => Order::new(&spec, n, self.seed, self.epoch)?,
-            Some(state) => state.resume(&spec, n, &dataset.fingerprint()?)?,
+            None => order,
+            Some(state) => state.resume(order.spec(), dataset.len(), &dataset.fingerprint()?)?,
         };
         let share = self.share(&order, state.as_ref())?;
         Ok((order, share))
     }
 
-    fn tell(&self, options: LoaderOptions) -> Outcome<LoaderOptions> {
-        Ok(options
+    fn tell(&self, dataset: &Dataset, options: LoaderOptions) -> Outcome<LoaderOptions> {
+        let mut options = options
             .global_batch_size(self.global_batch()?)
             .order(self.shuffle.into())
             .seed(self.seed)
             .epoch(self.epoch)
             .rank(self.rank, self.world_size.get())
-            .last_batch(self.last()))
+            .last_batch(self.last());
+        if let Some(filter) = &self.filter {
+            options = options.select(&dataset.select(filter)?);
+        }
+        if let Some(feature) = &self.balance {
+            options = options.balance(&dataset.column(feature)?.classes()?);
+        }
+        Ok(options)
     }
 
     /// Samples of a batch over all ranks.

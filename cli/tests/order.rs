@@ -185,3 +185,20 @@ fn what_is_not_there() {
     assert_eq!(ids(&dir, &["-b", "16", "--last-batch", "continuous", "--step", "1000000"]).len(), 16);
     assert_eq!(ids(&dir, &["-b", "5000", "--last-batch", "pad", "--step", "0"]).len(), 5000);
 }
+
+/// Labels are 0 to 199, so a condition over them is one over records.
+#[test]
+fn some_of_the_records_and_values_in_balance() {
+    let dir = two_shards();
+    let mut some = ids(&dir, &["-b", "50", "--filter", "label in 20..30 or label == 150", "--step", "0"]);
+    assert!(!some.is_sorted());
+    some.sort_unstable();
+    assert!(some.into_iter().eq((20..30).chain([150])));
+    // One of each value in a cycle of 200.
+    let mut each = ids(&dir, &["-b", "200", "--balance", "label", "--step", "0"]);
+    each.sort_unstable();
+    assert!(each.into_iter().eq(0..200));
+    dir.run(&["order", "x-*", "-b", "4", "--step", "0", "--filter", "label is 3"]).fails(2, &["--filter"]);
+    dir.run(&["order", "x-*", "-b", "4", "--step", "0", "--balance", "label", "--order", "none"])
+        .fails(2, &["--balance"]);
+}

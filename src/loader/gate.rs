@@ -164,11 +164,12 @@ mod tests {
     use std::collections::HashSet;
 
     const LIMITS: Limits =
-        Limits { batches: 2, memory: 10, ahead_records: 3, ahead_bytes: 12, ahead_least: 1 };
+        Limits { batches: 4, memory: 10, ahead_records: 3, ahead_bytes: 12, ahead_least: 1 };
     /// One is larger than the memory, and one larger than the look-ahead.
-    const COSTS: [u64; 5] = [4, 11, 3, 20, 1];
+    const COSTS: [u64; 9] = [4, 1, 11, 3, 2, 20, 1, 5, 2];
+    const WORKERS: usize = 3;
 
-    /// Every order in which a planner, two workers and a consumer can come to the gate, with what each of them is about to do.
+    /// Every order in which a planner, three workers and a consumer can come to the gate, with what each of them is about to do.
     /// All calls are made under one lock, so these are all the interleavings there are.
     #[derive(Clone)]
     struct World {
@@ -176,8 +177,8 @@ mod tests {
         planned: usize,
         ended: bool,
         /// The ticket and the plan that a worker holds.
-        holds: [Option<(u64, usize)>; 2],
-        gone: [bool; 2],
+        holds: [Option<(u64, usize)>; WORKERS],
+        gone: [bool; WORKERS],
         got: usize,
         over: bool,
     }
@@ -225,7 +226,7 @@ mod tests {
                     Answer::Wait => false,
                     Answer::Over => panic!("nobody has stopped it"),
                 },
-                1 | 2 => {
+                1..=WORKERS => {
                     let worker = who - 1;
                     if let Some((ticket, plan)) = self.holds[worker].take() {
                         self.gate.put(ticket, plan);
@@ -284,8 +285,8 @@ mod tests {
             gate: Gate::new(LIMITS),
             planned: 0,
             ended: false,
-            holds: [None; 2],
-            gone: [false; 2],
+            holds: [None; WORKERS],
+            gone: [false; WORKERS],
             got: 0,
             over: false,
         };
@@ -296,7 +297,7 @@ mod tests {
             }
             world.check();
             let mut moved = false;
-            for who in 0..4 {
+            for who in 0..WORKERS + 2 {
                 let mut next = world.clone();
                 if next.step(who) {
                     moved = true;
@@ -306,7 +307,7 @@ mod tests {
             if !moved {
                 // Nobody can go on: then everybody has ended, and nothing is left.
                 assert!(
-                    world.over && world.ended && world.gone == [true; 2],
+                    world.over && world.ended && world.gone == [true; WORKERS],
                     "a standstill: {}",
                     world.key()
                 );
@@ -314,7 +315,7 @@ mod tests {
                 ends += 1;
             }
         }
-        assert!(ends > 0 && seen.len() > 200, "{} states", seen.len());
+        assert!(ends > 0 && seen.len() > 400, "{} states", seen.len());
     }
 
     #[test]
@@ -324,13 +325,13 @@ mod tests {
                 gate: Gate::new(LIMITS),
                 planned: 0,
                 ended: false,
-                holds: [None; 2],
-                gone: [false; 2],
+                holds: [None; WORKERS],
+                gone: [false; WORKERS],
                 got: 0,
                 over: false,
             };
             for k in 0..steps {
-                world.step((k.wrapping_mul(2_654_435_761) >> 13) as usize % 4);
+                world.step((k.wrapping_mul(2_654_435_761) >> 13) as usize % (WORKERS + 2));
             }
             world.gate.stop();
             assert_eq!(world.gate.may_plan(), Answer::Over);

@@ -229,6 +229,47 @@ impl LoaderOptions {
         LoaderOptions { hook: Some(Box::new(hook)), ..self }
     }
 
+    /// The order that the loader will have, without a loader: to look at what a run saw, say, on a machine with less memory.
+    ///
+    /// # Errors
+    /// As [`build`](LoaderOptions::build), of what concerns the order.
+    pub fn to_order(&self) -> Result<Order> {
+        let n = self.dataset.len();
+        let chosen = self.subset.as_ref().map_or(n, Subset::len);
+        let spec = match &self.shuffle {
+            Shuffle::None => OrderSpec::Sequential,
+            Shuffle::Global => OrderSpec::Global,
+            Shuffle::Order(spec) => spec.clone(),
+            Shuffle::Block => {
+                match OrderSpec::block_for(n, self.dataset.stored_bytes()?, self.global_batch()?) {
+                    OrderSpec::Block { block, window } if block.saturating_mul(window) >= chosen => {
+                        OrderSpec::Global
+                    }
+                    spec => spec,
+                }
+            }
+        };
+        let spec = match (&self.classes, &self.subset) {
+            (Some(classes), subset) => balanced(classes, subset.as_ref())?,
+            (None, Some(subset)) => spec.filtered(subset.clone()),
+            (None, None) => spec,
+        };
+        Order::new(&spec, n, self.seed, self.epoch)
+    }
+
+    /// Samples of a batch over all ranks.
+    fn global_batch(&self) -> Result<u64> {
+        let Some((batch, global)) = self.batch else {
+            return Err(ErrorKind::Unsupported("a loader needs a batch size".into()).into());
+        };
+        let ranks = self.rank.1;
+        let of_all = if global { Some(batch) } else { batch.checked_mul(ranks) };
+        of_all.filter(|of_all| of_all / ranks.max(1) <= MOST_SAMPLES).ok_or_else(|| {
+            let reason = format!("a batch of {batch} samples: a rank takes at most {MOST_SAMPLES}");
+            OrderError::Refused { reason: reason.into() }.into()
+        })
+    }
+
     /// Checks what was said. Nothing is read, and no thread is started, before the first batch is asked for.
     ///
     /// # Errors
@@ -236,45 +277,20 @@ impl LoaderOptions {
     /// dataset; [`ErrorKind::Unsupported`] without a batch size.
     pub fn build(self) -> Result<Loader> {
         let (rank, ranks) = self.rank;
-        let Some((batch, global)) = self.batch else {
-            return Err(ErrorKind::Unsupported("a loader needs a batch size".into()).into());
-        };
-        let global_batch = if global { Some(batch) } else { batch.checked_mul(ranks) };
-        let global_batch =
-            global_batch.filter(|global| global / ranks.max(1) <= MOST_SAMPLES).ok_or_else(|| {
-                let reason = format!("a batch of {batch} samples: a rank takes at most {MOST_SAMPLES}");
-                OrderError::Refused { reason: reason.into() }
-            })?;
-        let dataset = self.dataset;
-        let n = dataset.len();
+        let global_batch = self.global_batch()?;
+        let order = self.to_order()?;
         let memory = memory_limit();
-        let chosen = self.subset.as_ref().map_or(n, Subset::len);
-        let spec = match self.shuffle {
-            Shuffle::None => OrderSpec::Sequential,
-            Shuffle::Global => OrderSpec::Global,
-            Shuffle::Order(spec) => spec,
-            Shuffle::Block => match OrderSpec::block_for(n, dataset.stored_bytes()?, global_batch) {
-                OrderSpec::Block { block, window } if block.saturating_mul(window) >= chosen => {
-                    OrderSpec::Global
-                }
-                spec => spec,
-            },
-        };
+        let dataset = self.dataset;
         let warnings = match dataset.known_bytes() {
             Some(bytes) => {
-                if let OrderSpec::Block { block, window } = spec {
+                let n = dataset.len();
+                if let OrderSpec::Block { block, window } = *plain(order.spec()) {
                     check_memory(n, bytes, block, window, memory)?;
                 }
-                scattered(&spec, n, bytes, memory).into_iter().collect()
+                scattered(order.spec(), n, bytes, memory).into_iter().collect()
             }
             None => Vec::new(),
         };
-        let spec = match (self.classes, self.subset) {
-            (Some(classes), subset) => balanced(classes, subset.as_ref())?,
-            (None, Some(subset)) => spec.filtered(subset),
-            (None, None) => spec,
-        };
-        let order = Order::new(&spec, n, self.seed, self.epoch)?;
         let sharing =
             Sharing { global_batch, rank, ranks, last: self.last.unwrap_or(LastBatch::default_for(ranks)) };
         let cursor = Cursor { epoch: self.epoch, position: 0 };
@@ -316,15 +332,21 @@ fn scattered(spec: &OrderSpec, n: u64, bytes: u64, memory: u64) -> Option<String
     })
 }
 
+/// The order without its subset.
+fn plain(spec: &OrderSpec) -> &OrderSpec {
+    match spec {
+        OrderSpec::Filtered { order, .. } => order,
+        spec => spec,
+    }
+}
+
 /// As many of each class, of the records of a subset.
-fn balanced(classes: Vec<Vec<u64>>, subset: Option<&Subset>) -> Result<OrderSpec> {
-    let of_subset = |mut ids: Vec<u64>| {
-        if let Some(subset) = subset {
-            ids.retain(|&id| subset.rank(id).is_some());
-        }
-        ids
+fn balanced(classes: &[Vec<u64>], subset: Option<&Subset>) -> Result<OrderSpec> {
+    let of_subset = |ids: &Vec<u64>| match subset {
+        Some(subset) => ids.iter().copied().filter(|&id| subset.rank(id).is_some()).collect(),
+        None => ids.clone(),
     };
-    let classes = classes.into_iter().map(of_subset).filter(|ids| !ids.is_empty());
+    let classes = classes.iter().map(of_subset).filter(|ids| !ids.is_empty());
     Ok(OrderSpec::balanced(classes.map(Subset::from_ids).collect::<Result<Vec<_>>>()?))
 }
 

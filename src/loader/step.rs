@@ -18,6 +18,7 @@ pub struct Step {
     /// Place of each record among the positions of the runs, if some were skipped.
     pub(super) kept: Option<Vec<u32>>,
     pub(super) skipped: Vec<Skipped>,
+    pub(super) payload_bytes: u64,
 }
 
 pub(super) enum Content {
@@ -72,6 +73,11 @@ impl Step {
     /// Whether there is no sample: a rank's share of a short last batch, or all were skipped.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
+    }
+
+    /// Payload bytes of the samples.
+    pub fn payload_bytes(&self) -> u64 {
+        self.payload_bytes
     }
 
     /// Each row's record, epoch and position, and whether it is padding, which metrics must leave out.

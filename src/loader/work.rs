@@ -57,6 +57,8 @@ impl Workshop {
         } else {
             self.read(&plan, verify, &mut sound)?
         };
+        let kept = sound.places.iter().filter_map(|&place| plan.located.get(place as usize)?.as_ref().ok());
+        let payload_bytes = kept.map(Located::payload_len).sum();
         let Plan { runs, mut ids, .. } = plan;
         let kept = (sound.places.len() < ids.len()).then(|| {
             let mut places = sound.places.iter().peekable();
@@ -67,7 +69,7 @@ impl Workshop {
             });
             sound.places
         });
-        Ok(Step { content, runs, ids, kept, skipped: sound.skipped })
+        Ok(Step { content, runs, ids, kept, skipped: sound.skipped, payload_bytes })
     }
 
     /// Raises an error, or lists its record.

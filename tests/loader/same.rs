@@ -11,6 +11,8 @@ fn steps(ds: &Dataset, shuffle: &Shuffle, threads: usize) -> Vec<Vec<(u64, Vec<u
             let step = step.unwrap();
             let records = step.records().unwrap();
             assert_eq!((records.len(), records.iter().count()), (step.len(), step.len()));
+            let bytes: usize = records.iter().map(|record| record.payload().len()).sum();
+            assert_eq!(step.payload_bytes(), bytes as u64);
             let payloads = records.iter().map(|record| record.payload().to_vec());
             let positions = step.samples().map(|sample| sample.position);
             step.ids().iter().copied().zip(payloads).zip(positions).map(|((i, p), t)| (i, p, t)).collect()

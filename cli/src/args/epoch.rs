@@ -4,9 +4,9 @@ use super::{Access, Paths};
 use clap::{Args, ValueEnum};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
-use tfseek::Verify;
 use tfseek::loader::{LoaderVerify, Shuffle};
 use tfseek::order::LastBatch;
+use tfseek::{Filter, Verify};
 
 /// What the numbers mean.
 pub(crate) const AFTER_EPOCH: &str = "\
@@ -22,6 +22,12 @@ pub(crate) struct Share {
     /// How records are shuffled
     #[arg(long, visible_alias = "order", value_name = "HOW", default_value = "global")]
     pub(crate) shuffle: ShuffleChoice,
+    /// Only the records that meet a condition, such as `label in 3, 5..9 and present(name)`
+    #[arg(long, value_name = "EXPR")]
+    pub(crate) filter: Option<Filter>,
+    /// As many samples of each value of this feature, each value's records shuffled by themselves
+    #[arg(long, value_name = "FEATURE", conflicts_with = "shuffle")]
+    pub(crate) balance: Option<String>,
     /// Seed of the order
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub(crate) seed: u64,

@@ -18,10 +18,6 @@ pub(crate) struct Report<'a> {
     pub(crate) verify: &'static str,
     /// Steps that were to be had.
     pub(crate) steps_of: u64,
-    /// Payload bytes of the records that were read.
-    pub(crate) payload: u64,
-    /// Samples that only filled up the last batch.
-    pub(crate) padding: u64,
     pub(crate) ran: &'a Ran,
 }
 
@@ -41,12 +37,12 @@ impl Report<'_> {
             "verify": self.verify,
             "steps": ran.steps,
             "examples": ran.examples,
-            "padding": self.padding,
+            "padding": self.ran.padding,
             "skipped": ran.skipped.count,
             "seconds": ran.time.as_secs_f64(),
             "examples_per_second": self.per_second(ran.examples),
-            "payload_bytes": self.payload,
-            "gb_per_second": self.per_second(self.payload) / 1e9,
+            "payload_bytes": self.ran.payload,
+            "gb_per_second": self.per_second(self.ran.payload) / 1e9,
             "first_batch_seconds": seconds(ran.first),
             "stalls": ran.stalls,
             "stall_seconds": ran.stalled.as_secs_f64(),
@@ -84,14 +80,17 @@ pub(crate) fn print(report: &Report<'_>, global: &Global, console: &mut Console)
         ("steps", format!("{} of {}", ran.steps, report.steps_of)),
         ("examples", format!("{}, {:.0}/s", ran.examples, report.per_second(ran.examples))),
     ];
-    if report.padding > 0 {
-        rows.push(("padding", format!("{} of them", report.padding)));
+    if report.ran.padding > 0 {
+        rows.push(("padding", format!("{} of them", report.ran.padding)));
     }
     if ran.skipped.count > 0 {
         rows.push(("skipped", ran.skipped.count.to_string()));
     }
-    let speed = report.per_second(report.payload) / 1e9;
-    rows.push(("payload", format!("{}, {speed:.3} GB/s, verified: {}", size(report.payload), report.verify)));
+    let speed = report.per_second(report.ran.payload) / 1e9;
+    rows.push((
+        "payload",
+        format!("{}, {speed:.3} GB/s, verified: {}", size(report.ran.payload), report.verify),
+    ));
     rows.push(("time", format!("{:.2?}", ran.time)));
     rows.extend(ran.cpu.map(|cpu| ("cpu", format!("{cpu:.2?}"))));
     rows.extend(ran.first.map(|first| ("first batch", format!("after {first:.2?}"))));

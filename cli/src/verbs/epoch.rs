@@ -11,10 +11,8 @@ use crate::progress;
 use std::io::Write;
 use std::num::NonZeroU64;
 use std::path::Path;
-use tfseek::Dataset;
 use tfseek::io::AtomicFile;
 use tfseek::loader::{ErrorPolicy, Loader};
-use tfseek::order::{Order, RankShare};
 
 pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) -> Outcome {
     let schema = args.schema.as_deref().map(parse::schema).transpose()?;
@@ -30,7 +28,7 @@ pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) ->
     if args.skip_errors {
         options = options.errors(ErrorPolicy::Skip);
     }
-    let (mut loader, share) = args.share.loader(options)?;
+    let (mut loader, share) = args.share.loader(&dataset, options)?;
     for warning in loader.warnings() {
         console.note(format_args!("tfseek: {warning}"));
     }
@@ -45,7 +43,6 @@ pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) ->
     let saved = args.state_out.as_deref().map_or(Ok(()), |path| save(&loader, path));
     outcome?;
     saved?;
-    let (payload, padding) = asked_for(&dataset, &order, &share, ran.steps)?;
     let report = Report {
         describe: order.describe(args.share.global_batch()?),
         epoch: order.epoch(),
@@ -53,30 +50,12 @@ pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) ->
         ranks: args.share.world_size.get(),
         verify: args.verify.name(),
         steps_of: share.steps(),
-        payload,
-        padding,
         ran: &ran,
     };
     match args.json {
         true => console.print(format_args!("{}\n", report.json())),
         false => epoch::print(&report, global, console),
     }
-}
-
-/// Payload bytes of the records in the first steps, skipped ones counted, and how many samples were padding. By the index, when
-/// nothing is timed any more.
-fn asked_for(dataset: &Dataset, order: &Order, share: &RankShare, steps: u64) -> Outcome<(u64, u64)> {
-    let (mut bytes, mut padding) = (0u64, 0);
-    for run in (0..steps).flat_map(|k| share.step(k).into_iter().flatten()) {
-        if run.padding {
-            padding += run.len;
-        }
-        for sample in order.samples([run])? {
-            let (s, i) = dataset.shard_of(sample.record)?;
-            bytes = bytes.saturating_add(dataset.index(s)?.locate(i)?.payload_len);
-        }
-    }
-    Ok((bytes, padding))
 }
 
 fn save(loader: &Loader, path: &Path) -> Outcome {
