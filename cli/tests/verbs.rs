@@ -266,7 +266,14 @@ fn the_demo_runs_and_cleans_up() {
     let output = dir.command(&["demo"]).env("TMPDIR", dir.path("tmp")).output().unwrap();
     let ran = Ran::of(output);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-    for words in ["10000 observations in 4 shards", "feature2  bytes", "records/s", "Next"] {
+    for words in [
+        "10000 observations in 4 shards",
+        "feature2  bytes",
+        "tfseek order",
+        "a shuffled epoch",
+        "records/s",
+        "Next",
+    ] {
         assert!(ran.out.contains(words), "no {words:?} in {}", ran.out);
     }
     assert_eq!(fs::read_dir(dir.path("tmp")).unwrap().count(), 0);

@@ -11,12 +11,13 @@ use crate::exit::{Failure, Outcome};
 use crate::output::Printer;
 use crate::progress;
 use crate::random::Random;
+use crate::touch;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tfseek::index::{self, IndexOptions};
 use tfseek::stream::Stream;
-use tfseek::{ExampleBuilder, Writer};
+use tfseek::{DType, ExampleBuilder, FeatureSpec, Order, OrderSpec, Schema, Writer};
 
 const RECORDS: u64 = 10_000;
 const SHARDS: u64 = 4;
@@ -77,12 +78,22 @@ pub(crate) fn run(args: &args::Demo, global: &Global, console: &mut Console) -> 
         printer.record(console, numbered.get(i)?)?;
     }
 
+    let order = Order::new(&OrderSpec::Global, RECORDS, args.seed, 0)?;
+    let shuffled = (0..8).map(|t| Ok(order.get(t)?.to_string())).collect::<tfseek::Result<Vec<_>>>()?;
+    title(console, format_args!("$ tfseek order '{pattern}' -b 8 --seed {} --step 0 --ids", args.seed))?;
+    console.print(format_args!("  {}\n", shuffled.join(" ")))?;
+
     title(console, "Timed here, payloads checked, one feature of each record decoded")?;
     let in_order = rate(|| sequential(&paths))?;
     let at_random = rate(|| by_number(&numbered, args.seed))?;
+    let epoch = rate(|| shuffled_epoch(&numbered, args.seed))?;
     console.print(format_args!("  open with its index   {}\n", short(opened)))?;
     console.print(format_args!("  in order, streamed    {} records/s\n", thousands(in_order)))?;
     console.print(format_args!("  at random, mapped     {} records/s\n", thousands(at_random)))?;
+    console.print(format_args!(
+        "  a shuffled epoch      {} records/s, all features in batches of 256\n",
+        thousands(epoch)
+    ))?;
 
     title(console, "Next")?;
     if args.keep.is_none() {
@@ -91,7 +102,7 @@ pub(crate) fn run(args: &args::Demo, global: &Global, console: &mut Console) -> 
     let at = if args.keep.is_some() { folder.display().to_string() } else { "demo".to_owned() };
     console.print(format_args!(
         "  tfseek info {at}\n  tfseek sample -n 3 --format json {at}\n  tfseek verify {at}\n  \
-         tfseek head YOUR.tfrecord           # plain, gzip or zlib\n"
+         tfseek epoch {at} -b 256 --seed 42   # a training loop without the training\n  tfseek head YOUR.tfrecord           # plain, gzip or zlib\n"
     ))
 }
 
@@ -164,6 +175,24 @@ fn by_number(numbered: &Numbered, seed: u64) -> Outcome<u64> {
     }
     std::hint::black_box(sum);
     Ok(RECORDS)
+}
+
+fn shuffled_epoch(numbered: &Numbered, seed: u64) -> Outcome<u64> {
+    let one = |dtype| FeatureSpec::fixed_len(&[], dtype);
+    let schema = Schema::example()
+        .feature("feature0", one(DType::Int64))
+        .feature("feature1", one(DType::Int64))
+        .feature("feature2", one(DType::Bytes))
+        .feature("feature3", one(DType::Float32))
+        .build()?;
+    let (mut records, mut sum) = (0, 0);
+    for step in numbered.dataset.loader(&schema).batch_size(256).shuffle(seed).build()? {
+        let step = step?;
+        records += step.len() as u64;
+        sum = step.batch().map_or(0, touch::batch).wrapping_add(sum);
+    }
+    std::hint::black_box(sum);
+    Ok(records)
 }
 
 fn short(time: Duration) -> String {
