@@ -1,0 +1,19 @@
+//! Shuffle buffers beside orders: how well they mix records that are sorted by class, and what they cost in records. The tables
+//! of docs/shuffling.md.
+//!
+//! Nothing is timed: the numbers come from seeds, and are the same on every machine.
+
+#[path = "../tests/common/shuffles/mod.rs"]
+mod shuffles;
+
+use shuffles::*;
+
+fn main() {
+    println!(
+        "{RECORDS} records sorted by {CLASSES} classes, in {SHARDS} shards; batches of {BATCH}\n\n{QUALITY}"
+    );
+    let ways = ways();
+    ways.iter().for_each(|way| println!("{}", quality(way, &way.mixing())));
+    println!("\n{PRICE}");
+    ways.iter().filter_map(price).for_each(|row| println!("{row}"));
+}
