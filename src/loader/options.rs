@@ -235,19 +235,11 @@ impl LoaderOptions {
     /// As [`build`](LoaderOptions::build), of what concerns the order.
     pub fn to_order(&self) -> Result<Order> {
         let n = self.dataset.len();
-        let chosen = self.subset.as_ref().map_or(n, Subset::len);
         let spec = match &self.shuffle {
             Shuffle::None => OrderSpec::Sequential,
             Shuffle::Global => OrderSpec::Global,
             Shuffle::Order(spec) => spec.clone(),
-            Shuffle::Block => {
-                match OrderSpec::block_for(n, self.dataset.stored_bytes()?, self.global_batch()?) {
-                    OrderSpec::Block { block, window } if block.saturating_mul(window) >= chosen => {
-                        OrderSpec::Global
-                    }
-                    spec => spec,
-                }
-            }
+            Shuffle::Block => OrderSpec::block_for(n, self.dataset.stored_bytes()?, self.global_batch()?),
         };
         let spec = match (&self.classes, &self.subset) {
             (Some(classes), subset) => balanced(classes, subset.as_ref())?,

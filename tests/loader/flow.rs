@@ -116,3 +116,27 @@ fn nothing_to_load_is_an_epoch_without_steps() {
         assert!(loader.next().is_none() && loader.next().is_none());
     }
 }
+
+/// The sizes of a block order depend on the batch, and are those of the saved state.
+#[test]
+fn a_block_order_goes_on_with_another_batch() {
+    let bytes = vec![0u8; 300 << 10];
+    let mut shard = Vec::new();
+    (0..60).for_each(|_| put_record(&mut shard, &bytes).unwrap());
+    let ds = open(vec![shard]);
+    let loader = |batch| {
+        let options = ds.record_loader().batch_size(batch).order(Shuffle::Block).seed(4).threads(2);
+        options.build().unwrap()
+    };
+    let want: Vec<u64> = ids(&mut loader(2), usize::MAX).concat();
+    for stop in [1, 5, 29] {
+        for batch in [1, 2, 7, 64] {
+            let mut first = loader(2);
+            let mut all = ids(&mut first, stop).concat();
+            let mut second = loader(batch);
+            second.seek(&first.state().unwrap()).unwrap();
+            all.extend(ids(&mut second, usize::MAX).concat());
+            assert_eq!(all, want, "{stop} {batch}");
+        }
+    }
+}
