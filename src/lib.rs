@@ -37,6 +37,7 @@
 //! | the features of a record | [`Example`], [`SequenceExample`]: views that borrow |
 //! | records as arrays, for training | [`Schema`] and [`BatchParser`]: the meaning of `tf.io.parse_example` |
 //! | the order of an epoch: shuffles, mixtures, shares of ranks, saved states | [`order`]: arithmetic, for any number of records |
+//! | shuffled epochs in batches, for training: threads, ranks, exact resume | [`Dataset::loader`], [`Loader`] (`docs/shuffling.md`) |
 //! | to make records | [`ExampleBuilder`], [`SequenceExampleBuilder`] |
 //! | tensors in a bytes feature, as `tf.io.serialize_tensor` writes them | [`parse_tensor`], [`serialize_tensor`], [`tensor`] |
 //! | to write them | [`Writer`], [`ShardedWriter`] |
