@@ -27,6 +27,11 @@ impl Located {
     pub(crate) fn payload_len(&self) -> u64 {
         self.span.payload_len
     }
+
+    /// A place as large as a record without a payload.
+    pub(crate) fn header(&self) -> Located {
+        Located { span: Span { payload_len: 0, ..self.span }, ..*self }
+    }
 }
 
 /// Records in the order of a list of numbers; see [`Mapped::get_many`].

@@ -2,16 +2,21 @@
 //!
 //! Advice costs more than a warm record takes, and saves a factor of five or more on a cold one. So it is given only while
 //! records turn out to be cold: a batch whose first records were slow to touch starts it, and probes that are warm end it.
+//!
+//! The touch of a record that nobody asked for is dear where the system reads ahead: it waits for all of that, megabytes on some
+//! machines. Hence one slow touch is enough of a reason to look closer, and a probe asks for its own page before it touches it.
 
 use super::source::Plan;
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, Located};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Records that are touched before it is decided.
 const WINDOW: usize = 16;
-/// A record that took longer to touch waited for a disk: a warm one takes 0.2 us, the slowest disk's cache 20.
+/// A record that takes longer to touch waits for a disk: a warm one takes 0.2 us, the slowest disk's cache 20.
 const COLD: Duration = Duration::from_micros(10);
+/// Records that are looked at closer.
+const CLOSER: usize = 4;
 /// Probes in a row that must be warm before advice ends.
 const WARM: u32 = 8;
 
@@ -36,28 +41,92 @@ impl Advice {
     /// Makes the records of a batch be there. Of cold ones all bytes are mapped at once, which also turns a failing disk into an
     /// error instead of a signal.
     pub(super) fn at_hand(&self, dataset: &Dataset, plan: &Plan) -> std::io::Result<()> {
+        let records = || plan.located.iter().flatten();
         if plan.advised {
             if let Some(Ok(probe)) = plan.located.last() {
-                let start = Instant::now();
-                dataset.touch(probe);
-                match start.elapsed() > COLD {
+                match is_cold(dataset, probe) {
                     true => self.warm.store(0, Relaxed),
                     false if self.warm.fetch_add(1, Relaxed) + 1 >= WARM => self.cold.store(false, Relaxed),
                     false => {}
                 }
+                dataset.will_need(probe);
             }
-            return plan.located.iter().flatten().try_for_each(|at| dataset.populate(at));
-        }
-        let start = Instant::now();
-        let first = plan.located.iter().take(WINDOW).flatten();
-        first.for_each(|at| dataset.touch(at));
-        if start.elapsed() > COLD * WINDOW.min(plan.located.len()).max(1) as u32 {
-            self.warm.store(0, Relaxed);
-            self.cold.store(true, Relaxed);
+        } else if self.cold.load(Relaxed) || touch_all(dataset, records()) {
+            if !self.cold.swap(true, Relaxed) {
+                self.warm.store(0, Relaxed);
+            }
             // Late for this batch, and still better than one record after the other.
-            plan.located.iter().skip(WINDOW).flatten().for_each(|at| dataset.will_need(at));
-            return plan.located.iter().flatten().try_for_each(|at| dataset.populate(at));
+            records().for_each(|at| dataset.will_need(at));
+        } else {
+            return Ok(());
         }
-        Ok(())
+        records().try_for_each(|at| dataset.populate(at))
+    }
+}
+
+/// Loads a byte of each record, so that the processor overlaps their cache misses; stops early, and says so, if they are cold.
+fn touch_all<'a>(dataset: &Dataset, mut records: impl Iterator<Item = &'a Located>) -> bool {
+    let mut slow = |most: usize| {
+        let start = Instant::now();
+        let touched = records.by_ref().take(most).map(|at| dataset.touch(at)).count();
+        start.elapsed() > COLD * touched as u32
+    };
+    if slow(1) || slow(WINDOW - 1) {
+        // The thread may have lost its processor for a while: then the next ones are not slow.
+        let mut next = records.by_ref().take(CLOSER).peekable();
+        if next.peek().is_none() || next.any(|at| is_cold(dataset, at)) {
+            return true;
+        }
+    }
+    records.for_each(|at| dataset.touch(at));
+    false
+}
+
+/// Whether a record has to be waited for. No other bytes are asked for than those of its header.
+fn is_cold(dataset: &Dataset, at: &Located) -> bool {
+    let start = Instant::now();
+    dataset.will_need(&at.header());
+    dataset.touch(at);
+    start.elapsed() > COLD
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gate::Cost;
+    use super::super::source::Cursor;
+    use super::*;
+    use crate::Mapped;
+    use crate::frame::put_record;
+
+    #[test]
+    fn advice_ends_when_probes_are_warm_and_is_not_given_for_what_memory_holds() {
+        let mut bytes = Vec::new();
+        (0..64).for_each(|_| put_record(&mut bytes, &[7; 100]).unwrap());
+        let dataset = Mapped::from_bytes(bytes).unwrap();
+        let plan = || Plan {
+            runs: Vec::new(),
+            ids: (0..64).collect(),
+            located: (0..64).map(|i| dataset.locate(i)).collect(),
+            after: Cursor { epoch: 0, position: 64 },
+            cost: Cost::default(),
+            advised: false,
+        };
+        // Somebody had to wait.
+        let advice = Advice { cold: AtomicBool::new(true), warm: AtomicU32::new(0) };
+        let mut batches = 0;
+        loop {
+            let mut plan = plan();
+            advice.ahead(&dataset, &mut plan);
+            advice.at_hand(&dataset, &plan).unwrap();
+            if !plan.advised {
+                break;
+            }
+            batches += 1;
+            // A thread that loses its processor takes a probe for cold; not for ever.
+            assert!(batches < 10_000);
+        }
+        assert!(batches >= WARM);
+        let touched = (0..100).filter(|_| touch_all(&dataset, plan().located.iter().flatten())).count();
+        assert!(touched < 50, "{touched} of 100 batches in memory were taken for cold");
     }
 }
