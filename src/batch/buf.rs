@@ -161,7 +161,8 @@ impl<T> Ring<T> {
 }
 
 impl<T: Clone> Draft<T> {
-    /// Makes the memory at least `len` long. It grows by doubling, yet not beyond `most`, which is at least `len`.
+    /// Makes the memory at least `len` long. It grows by doubling, from a MiB on by eighths (all of it is filled, so all of it
+    /// is paid for), yet not beyond `most`, which is at least `len`.
     #[inline]
     pub(super) fn grow(&mut self, len: usize, most: usize, fill: T) {
         if self.memory.len() < len {
@@ -171,8 +172,25 @@ impl<T: Clone> Draft<T> {
 
     #[cold]
     fn grow_slowly(&mut self, len: usize, most: usize, fill: T) {
-        let to = self.memory.len().saturating_mul(2).max(64).min(most).max(len);
+        const GENTLE: usize = 1 << 20;
+        let now = self.memory.len();
+        let more = if now.saturating_mul(size_of::<T>()) < GENTLE { now } else { now / 8 };
+        let to = now.saturating_add(more).max(64).min(most).max(len);
         self.memory.reserve_exact(to - self.memory.len());
         self.memory.resize(to, fill);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_memory_grows_by_less_than_it_has() {
+        let mut draft = Draft::default();
+        for len in 1..=16 << 10 {
+            draft.grow(len << 10, usize::MAX, 0u8);
+            assert!(draft.memory.len() <= (len << 10) + (1 << 20).max(len << 7), "{len} KiB");
+        }
     }
 }
