@@ -3,7 +3,7 @@
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 
-.PHONY: differential demo test test-slow tsan bench bench-peers fuzz
+.PHONY: differential demo test test-slow tsan bench bench-cold bench-peers fuzz
 
 demo:
 	$(CARGO) run --release -- demo
@@ -22,9 +22,10 @@ test:
 		set -x; $(CARGO) deny check bans licenses sources; \
 	else echo "skipped: cargo-deny is not installed"; fi
 
-# What takes minutes: the quality of shuffles, and bijections of millions.
+# What takes minutes: the quality of shuffles, and bijections of millions; and where TFSEEK_MEMORY_DIR names a folder with room
+# for 2 GB, the memory of an epoch.
 test-slow:
-	$(CARGO) test --release --test order --test order_quality -- --ignored --nocapture
+	$(CARGO) test --release --test order --test order_quality --test loader_memory -- --ignored --nocapture
 
 # The loader's threads under ThreadSanitizer, which needs the standard library's source.
 tsan:
@@ -35,6 +36,15 @@ tsan:
 
 bench:
 	$(CARGO) bench
+
+# First touches, as root on Linux: the page cache is dropped before each run. The loader's warm epochs in turn beside it.
+bench-cold:
+	TFSEEK_ROUNDS=15 $(CARGO) bench --bench loader
+	@if [ -z "$(TFSEEK_COLD)" ]; then \
+		echo "skipped: TFSEEK_COLD does not name a folder with room for 8 GiB"; \
+	else \
+		set -x; TFSEEK_ROUNDS=5 TFSEEK_COLD="$(TFSEEK_COLD)" $(CARGO) bench --bench loader; \
+	fi
 
 # What others take for the same work: protobuf libraries, and TensorFlow where TFSEEK_TF_PYTHON names a Python that has it.
 bench-peers:

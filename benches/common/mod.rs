@@ -49,8 +49,16 @@ fn write_records(w: &mut impl Write, total: u64, mean: u64, rng: &mut Rng) {
 
 /// A file of this name in the build folder, made by `make` unless it is there.
 pub(crate) fn file(name: &str, make: impl FnOnce(&mut BufWriter<File>)) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench");
-    fs::create_dir_all(&dir).unwrap();
+    file_in(&folder(), name, make)
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench")
+}
+
+/// The same in another folder.
+fn file_in(dir: &Path, name: &str, make: impl FnOnce(&mut BufWriter<File>)) -> PathBuf {
+    fs::create_dir_all(dir).unwrap();
     let path = dir.join(name);
     if !path.exists() {
         let part = dir.join(format!("{name}.part"));
@@ -65,7 +73,13 @@ pub(crate) fn file(name: &str, make: impl FnOnce(&mut BufWriter<File>)) -> PathB
 
 /// A shard of records of `mean` bytes.
 pub(crate) fn shard(total: u64, mean: u64) -> PathBuf {
-    file(&format!("{mean}-{total}.tfrecord"), |w| write_records(w, total, mean, &mut Rng(mean)))
+    shard_in(&folder(), total, mean)
+}
+
+/// The same in another folder: one on a disk with room.
+pub(crate) fn shard_in(dir: &Path, total: u64, mean: u64) -> PathBuf {
+    let name = format!("{mean}-{total}.tfrecord");
+    file_in(dir, &name, |w| write_records(w, total, mean, &mut Rng(mean)))
 }
 
 /// An Example of `n` features: bytes, float and int64 in turn, keys of 17 bytes, about 45 bytes a feature.
