@@ -198,6 +198,11 @@ impl LoaderOptions {
 
     /// Payload bytes of the batches under way at most; one batch is always made, however large. 1 GiB by default, or an eighth
     /// of the memory that the process may have, if that is less.
+    ///
+    /// Records that are lent from a map take no other memory. Where bytes are copied (numbers into columns, strings on request,
+    /// everything with positional reads) the process also holds the batch that is in the caller's hands, and each thread keeps the
+    /// buffers of batches that were dropped for its next ones: for each thread at most as much as this bound and a batch more,
+    /// plus an eighth. `docs/performance.md` has what was measured.
     pub fn memory(self, bytes: u64) -> LoaderOptions {
         LoaderOptions { memory: Some(bytes), ..self }
     }
