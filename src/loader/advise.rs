@@ -43,7 +43,7 @@ impl Advice {
     pub(super) fn at_hand(&self, dataset: &Dataset, plan: &Plan) -> std::io::Result<()> {
         let records = || plan.located.iter().flatten();
         if plan.advised {
-            if let Some(Ok(probe)) = plan.located.last() {
+            if let Some(Some(probe)) = plan.located.last() {
                 match is_cold(dataset, probe) {
                     true => self.warm.store(0, Relaxed),
                     false if self.warm.fetch_add(1, Relaxed) + 1 >= WARM => self.cold.store(false, Relaxed),
@@ -106,7 +106,8 @@ mod tests {
         let plan = || Plan {
             runs: Vec::new(),
             ids: (0..64).collect(),
-            located: (0..64).map(|i| dataset.locate(i)).collect(),
+            located: (0..64).map(|i| dataset.locate(i).ok()).collect(),
+            faults: Vec::new(),
             after: Cursor { epoch: 0, position: 64 },
             cost: Cost::default(),
             advised: false,

@@ -17,8 +17,10 @@ pub(super) struct Plan {
     /// Its positions.
     pub(super) runs: Vec<(u64, Run)>,
     pub(super) ids: Vec<u64>,
-    /// Where each record lies; an error is that of the record's turn.
-    pub(super) located: Vec<Result<Located>>,
+    /// Where each record lies, as far as the index says.
+    pub(super) located: Vec<Option<Located>>,
+    /// Why it does not say so of the others, in order.
+    pub(super) faults: Vec<Error>,
     /// Where the run stands when the batch was delivered.
     pub(super) after: Cursor,
     pub(super) cost: Cost,
@@ -119,7 +121,9 @@ impl Source {
             }
             placed.push((self.epoch + run.epoch, run));
         }
-        let located: Vec<Result<Located>> = ids.iter().map(|&id| self.dataset.locate(id)).collect();
+        let mut faults = Vec::new();
+        let mut locate = |&id| self.dataset.locate(id).map_err(|e| faults.push(e)).ok();
+        let located: Vec<Option<Located>> = ids.iter().map(&mut locate).collect();
         let bytes = located.iter().flatten().fold(0u64, |sum, at| sum.saturating_add(at.payload_len()));
         let cost = Cost { records: ids.len() as u64, bytes };
         let after = match self.sharing.last {
@@ -128,7 +132,7 @@ impl Source {
             _ if step + 1 == self.share.steps() => Cursor { epoch: self.epoch + 1, position: 0 },
             _ => Cursor { epoch: self.epoch, position },
         };
-        Ok(Some(Plan { runs: placed, ids, located, after, cost, advised: false }))
+        Ok(Some(Plan { runs: placed, ids, located, faults, after, cost, advised: false }))
     }
 }
 

@@ -5,7 +5,7 @@ use super::source::Plan;
 use super::step::{Content, ReadRow, Records, Skipped, Step};
 use crate::batch::{BatchParser, BytePool, Row};
 use crate::dataset::{Dataset, Located};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::io::Region;
 use crate::shard::Verify;
 use std::ops::Range;
@@ -43,9 +43,25 @@ struct Sound {
     skipped: Vec<Skipped>,
 }
 
+/// Why records were not found, those of later places behind.
+type Faults = std::vec::IntoIter<Error>;
+
+/// What can be done with a record, or why it was not found.
+fn with<T>(
+    at: &Option<Located>,
+    faults: &mut Faults,
+    f: impl FnOnce(&Located) -> Result<T>,
+) -> Option<Result<T>> {
+    match at {
+        Some(at) => Some(f(at)),
+        None => faults.next().map(Err),
+    }
+}
+
 impl Workshop {
     /// Makes a step.
-    pub(super) fn make(&self, plan: Plan) -> Result<Step> {
+    pub(super) fn make(&self, mut plan: Plan) -> Result<Step> {
+        let mut faults = std::mem::take(&mut plan.faults).into_iter();
         if let Some(hook) = &self.hook {
             hook(&plan.ids);
         }
@@ -53,11 +69,11 @@ impl Workshop {
         let mut sound = Sound::default();
         let content = if self.dataset.lends() {
             self.advice.at_hand(&self.dataset, &plan)?;
-            self.lent(&plan, verify, &mut sound)?
+            self.lent(&plan, &mut faults, verify, &mut sound)?
         } else {
-            self.read(&plan, verify, &mut sound)?
+            self.read(&plan, &mut faults, verify, &mut sound)?
         };
-        let kept = sound.places.iter().filter_map(|&place| plan.located.get(place as usize)?.as_ref().ok());
+        let kept = sound.places.iter().filter_map(|&place| plan.located.get(place as usize)?.as_ref());
         let payload_bytes = kept.map(Located::payload_len).sum();
         let Plan { runs, mut ids, .. } = plan;
         let kept = (sound.places.len() < ids.len()).then(|| {
@@ -82,10 +98,11 @@ impl Workshop {
         Ok(())
     }
 
-    fn lent(&self, plan: &Plan, verify: Verify, sound: &mut Sound) -> Result<Content> {
+    fn lent(&self, plan: &Plan, faults: &mut Faults, verify: Verify, sound: &mut Sound) -> Result<Content> {
         let mut rows = Vec::with_capacity(plan.ids.len());
         for (place, at) in plan.located.iter().enumerate() {
-            match self.located(at).and_then(|at| self.dataset.lend_as(at, verify)) {
+            let Some(lent) = with(at, faults, |at| self.dataset.lend_as(at, verify)) else { continue };
+            match lent {
                 Ok(record) => {
                     rows.push(record);
                     sound.places.push(place as u32);
@@ -96,11 +113,13 @@ impl Workshop {
         self.content(plan, rows, None, sound)
     }
 
-    fn read(&self, plan: &Plan, verify: Verify, sound: &mut Sound) -> Result<Content> {
+    fn read(&self, plan: &Plan, faults: &mut Faults, verify: Verify, sound: &mut Sound) -> Result<Content> {
         let mut draft = self.buffers.draft();
         let mut ranges = Vec::with_capacity(plan.ids.len());
         for (place, at) in plan.located.iter().enumerate() {
-            let read = self.located(at).and_then(|at| self.dataset.append(at, verify, &mut draft));
+            let Some(read) = with(at, faults, |at| self.dataset.append(at, verify, &mut draft)) else {
+                continue;
+            };
             match read {
                 Ok(range) => {
                     ranges.push(range);
@@ -112,19 +131,11 @@ impl Workshop {
         let buffer = self.buffers.lend(draft);
         let mut rows = Vec::with_capacity(ranges.len());
         for (range, &place) in ranges.iter().zip(&sound.places) {
-            let at = self.located(&plan.located[place as usize])?;
+            let Some(at) = &plan.located[place as usize] else { continue };
             let payload = buffer.get(range.clone()).unwrap_or_default();
             rows.push(ReadRow { payload, at: self.dataset.place(at), buffer: &buffer });
         }
         self.content(plan, rows, Some((&buffer, ranges)), sound)
-    }
-
-    fn located<'a>(&self, at: &'a Result<Located>) -> Result<&'a Located> {
-        // Errors of the index are few, and not `Clone`: the record's place and the message are kept.
-        at.as_ref().map_err(|e| match e.kind() {
-            ErrorKind::OutOfRange { i, len } => ErrorKind::OutOfRange { i: *i, len: *len }.into(),
-            _ => Error::new(ErrorKind::Unsupported(e.to_string().into())),
-        })
     }
 
     /// Columns if there is a schema, and the records as they are if not.
@@ -136,9 +147,9 @@ impl Workshop {
         sound: &mut Sound,
     ) -> Result<Content> {
         let Some(parser) = &self.parser else {
-            let located = sound.places.iter().filter_map(|&place| plan.located[place as usize].as_ref().ok());
+            let located = sound.places.iter().filter_map(|&place| plan.located[place as usize]);
             let read = read.map(|(buffer, ranges)| (buffer.clone(), ranges));
-            let records = Records::new(self.dataset.clone(), located.copied().collect(), read);
+            let records = Records::new(self.dataset.clone(), located.collect(), read);
             return Ok(Content::Records(records));
         };
         loop {

@@ -166,3 +166,31 @@ fn a_panic_is_an_error_of_its_batch() {
         }
     }
 }
+
+/// Of a pack, shards are opened at their first touch. One that is gone by then is an error of the system, in each of its batches,
+/// and no record to be skipped.
+#[test]
+fn a_shard_that_is_gone_is_an_error_in_each_of_its_batches() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(files(dir.path(), &shards(&[10, 20, 10])));
+    let paths: Vec<_> = (0..3).map(|k| dir.path().join(format!("{k}.tfrecord"))).collect();
+    let (pack, _) = tfseek::index::write_pack("x", &paths, &Default::default(), &|_| ()).unwrap();
+    let ds = Options::new().open(&pack).unwrap();
+    std::fs::remove_file(&paths[1]).unwrap();
+    for policy in [ErrorPolicy::Raise, ErrorPolicy::Skip] {
+        for threads in [0, 2] {
+            let options = ds.loader(&schema()).batch_size(5).threads(threads).errors(policy);
+            let steps: Vec<_> = options.build().unwrap().collect();
+            assert_eq!(steps.len(), 8);
+            for (k, step) in steps.iter().enumerate() {
+                match step {
+                    Ok(step) => assert!(!(2..6).contains(&k) && step.len() == 5),
+                    Err(e) => {
+                        assert!((2..6).contains(&k) && e.is_io(), "{k} {e}");
+                        assert!(e.to_string().contains("1.tfrecord"), "{e}");
+                    }
+                }
+            }
+        }
+    }
+}
