@@ -199,6 +199,19 @@ mod tests {
     }
 
     impl World {
+        /// Before anybody came.
+        fn start() -> World {
+            World {
+                gate: Gate::new(LIMITS),
+                planned: 0,
+                ended: false,
+                holds: [None; WORKERS],
+                gone: [false; WORKERS],
+                got: 0,
+                over: false,
+            }
+        }
+
         fn key(&self) -> String {
             let gate = &self.gate;
             format!(
@@ -281,16 +294,7 @@ mod tests {
     fn every_interleaving_ends_with_all_batches_in_order() {
         let mut seen = HashSet::new();
         let mut ends = 0;
-        let start = World {
-            gate: Gate::new(LIMITS),
-            planned: 0,
-            ended: false,
-            holds: [None; WORKERS],
-            gone: [false; WORKERS],
-            got: 0,
-            over: false,
-        };
-        let mut open = vec![start];
+        let mut open = vec![World::start()];
         while let Some(world) = open.pop() {
             if !seen.insert(world.key()) {
                 continue;
@@ -321,15 +325,7 @@ mod tests {
     #[test]
     fn from_any_state_a_stop_sends_everybody_home() {
         for steps in 0..60u32 {
-            let mut world = World {
-                gate: Gate::new(LIMITS),
-                planned: 0,
-                ended: false,
-                holds: [None; WORKERS],
-                gone: [false; WORKERS],
-                got: 0,
-                over: false,
-            };
+            let mut world = World::start();
             for k in 0..steps {
                 world.step((k.wrapping_mul(2_654_435_761) >> 13) as usize % (WORKERS + 2));
             }
