@@ -24,7 +24,7 @@ use crate::paths::IntoPaths;
 use crate::pool;
 use crate::record::Record;
 use crate::shard::{Shard, Verify};
-pub(crate) use ahead::Located;
+pub(crate) use ahead::{COLD, Located};
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::path::Path;
@@ -265,6 +265,7 @@ impl Dataset {
     }
 
     /// Loads a byte of a lent record's header.
+    #[inline]
     pub(crate) fn touch(&self, at: &Located) {
         let bytes = self.shard_at(at).bytes().unwrap_or_default();
         let byte = usize::try_from(at.span.offset).ok().and_then(|offset| bytes.get(offset));

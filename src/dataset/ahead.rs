@@ -4,13 +4,12 @@ use super::Mapped;
 use crate::error::Result;
 use crate::index::Span;
 use crate::record::Record;
-use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// Records a window holds.
 const WINDOW: usize = 32;
-/// A window that took longer to touch waited for a disk: 10 us a record, when a warm one takes 0.2.
-const COLD: Duration = Duration::from_micros(10 * WINDOW as u64);
+/// A record that takes longer to touch waits for a disk: a warm one takes 0.2 us, the slowest disk's cache 20.
+pub(crate) const COLD: Duration = Duration::from_micros(10);
 /// Windows for which advice is given once one was cold; then it is tried without.
 const ADVISED: u32 = 64;
 
@@ -87,26 +86,14 @@ impl<'a> GetMany<'a> {
         self.look_up();
         if self.advised > 0 {
             self.advised -= 1;
-            for at in self.next.iter().flatten() {
-                self.ds.0.0.shards[at.shard as usize].will_need(at.span);
-            }
+            self.next.iter().flatten().for_each(|at| self.ds.will_need(at));
         } else {
             let start = Instant::now();
-            self.touch();
-            if start.elapsed() > COLD {
+            self.now.iter().flatten().for_each(|at| self.ds.touch(at));
+            if start.elapsed() > COLD * WINDOW as u32 {
                 self.advised = ADVISED;
             }
         }
-    }
-
-    /// Loads a byte of each record's header.
-    fn touch(&self) {
-        let mut sum = 0u8;
-        for at in self.now.iter().flatten() {
-            let bytes = self.ds.0.0.shards[at.shard as usize].bytes().unwrap_or_default();
-            sum ^= usize::try_from(at.span.offset).ok().and_then(|o| bytes.get(o)).copied().unwrap_or(0);
-        }
-        black_box(sum);
     }
 }
 

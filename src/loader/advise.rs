@@ -7,14 +7,12 @@
 //! machines. Hence one slow touch is enough of a reason to look closer, and a probe asks for its own page before it touches it.
 
 use super::source::Plan;
-use crate::dataset::{Dataset, Located};
+use crate::dataset::{COLD, Dataset, Located};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Records that are touched before it is decided.
 const WINDOW: usize = 16;
-/// A record that takes longer to touch waits for a disk: a warm one takes 0.2 us, the slowest disk's cache 20.
-const COLD: Duration = Duration::from_micros(10);
 /// Records that are looked at closer.
 const CLOSER: usize = 4;
 /// Probes in a row that must be warm before advice ends.
