@@ -11,10 +11,8 @@ pub(crate) fn one_varint(chunk: &[u8], payload: &[u8]) -> Option<u64> {
     let start = chunk.as_ptr().addr().wrapping_sub(payload.as_ptr().addr());
     match payload.get(start..).and_then(<[u8]>::first_chunk) {
         Some(word) if matches!(chunk.len(), 1..=8) => {
-            let word = u64::from_le_bytes(*word);
-            let bits = 8 * chunk.len() as u32;
-            let first_end = (!word & 0x8080_8080_8080_8080).trailing_zeros() + 1;
-            (first_end == bits).then(|| sevens(word & (u64::MAX >> (64 - bits))))
+            let (value, len) = leading(u64::from_le_bytes(*word))?;
+            (len == chunk.len()).then_some(value)
         }
         _ => bytewise(chunk),
     }
@@ -28,21 +26,29 @@ pub(crate) fn few_varints(chunk: &[u8], payload: &[u8], to: &mut [i64]) -> Optio
     let from = payload.get(start..).unwrap_or_default();
     let mut at = 0;
     for to in to {
-        let word =
-            from.get(at..).and_then(<[u8]>::first_chunk).map_or(u64::MAX, |word| u64::from_le_bytes(*word));
-        let ends = !word & 0x8080_8080_8080_8080;
-        if ends == 0 {
-            let mut reader = Reader::new(chunk.get(at..)?, 0);
-            *to = reader.varint().ok()? as i64;
-            at = chunk.len() - reader.len();
-        } else {
-            let bits = ends.trailing_zeros() + 1;
-            *to = sevens(word & (u64::MAX >> (64 - bits))) as i64;
-            at += bits as usize / 8;
+        let word = from.get(at..).and_then(<[u8]>::first_chunk).copied().map(u64::from_le_bytes);
+        match word.and_then(leading) {
+            Some((value, len)) => {
+                *to = value as i64;
+                at += len;
+            }
+            None => {
+                let mut reader = Reader::new(chunk.get(at..)?, 0);
+                *to = reader.varint().ok()? as i64;
+                at = chunk.len() - reader.len();
+            }
         }
     }
     // A value that reaches beyond the chunk is none of its own.
     (at == chunk.len()).then_some(())
+}
+
+/// The value that a word begins with, and its bytes, if it ends in there.
+#[inline(always)]
+fn leading(word: u64) -> Option<(u64, usize)> {
+    let ends = !word & 0x8080_8080_8080_8080;
+    let bits = ends.trailing_zeros() + 1;
+    (ends != 0).then(|| (sevens(word & (u64::MAX >> (64 - bits))), bits as usize / 8))
 }
 
 /// The low seven bits of each byte, moved together.
