@@ -1,7 +1,7 @@
 //! What can be said of a loader.
 
 use super::gate::Limits;
-use super::run::Loader;
+use super::run::{Loader, Settings};
 use super::source::{Cursor, Sharing};
 use super::work::{ErrorPolicy, Workshop};
 use crate::batch::{BatchParser, BytePool};
@@ -12,7 +12,6 @@ use crate::order::{LastBatch, Order, OrderSpec, Subset, check_memory};
 use crate::schema::Schema;
 use crate::shard::Verify;
 use std::fmt;
-use std::sync::Arc;
 
 /// How records are shuffled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -314,7 +313,8 @@ impl LoaderOptions {
             buffers: BytePool::default(),
             hook: self.hook,
         };
-        Ok(Loader::new(Arc::new(shop), order, sharing, limits, threads, self.repeat, cursor, warnings))
+        let settings = Settings { sharing, limits, threads, repeat: self.repeat };
+        Ok(Loader::new(shop, order, settings, cursor, warnings))
     }
 }
 

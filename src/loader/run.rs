@@ -50,10 +50,7 @@ pub struct Loader {
     shop: Arc<Workshop>,
     /// The order of some epoch.
     order: Order,
-    sharing: Sharing,
-    limits: Limits,
-    threads: usize,
-    repeat: bool,
+    settings: Settings,
     /// Behind the batches that were handed out: what is saved.
     delivered: Cursor,
     /// Behind those and the ones that were errors: where it goes on.
@@ -61,6 +58,17 @@ pub struct Loader {
     running: Running,
     fingerprint: OnceLock<String>,
     warnings: Vec<String>,
+}
+
+/// What is said once, for all epochs.
+#[derive(Clone, Copy)]
+pub(super) struct Settings {
+    pub(super) sharing: Sharing,
+    pub(super) limits: Limits,
+    /// 0: batches are made by the caller's.
+    pub(super) threads: usize,
+    /// One epoch follows the other without an end.
+    pub(super) repeat: bool,
 }
 
 /// How batches are made at the moment.
@@ -139,24 +147,17 @@ fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 impl Loader {
-    #[allow(clippy::too_many_arguments)]
     pub(super) fn new(
-        shop: Arc<Workshop>,
+        shop: Workshop,
         order: Order,
-        sharing: Sharing,
-        limits: Limits,
-        threads: usize,
-        repeat: bool,
+        settings: Settings,
         cursor: Cursor,
         warnings: Vec<String>,
     ) -> Loader {
         Loader {
-            shop,
+            shop: Arc::new(shop),
             order,
-            sharing,
-            limits,
-            threads,
-            repeat,
+            settings,
             delivered: cursor,
             next: cursor,
             running: Running::No,
@@ -167,7 +168,7 @@ impl Loader {
 
     /// Steps of the current epoch that are left, the same number on all ranks.
     pub fn steps_left(&self) -> u64 {
-        self.sharing.share(&self.order, self.next).map_or(0, |share| share.steps())
+        self.settings.sharing.share(&self.order, self.next).map_or(0, |share| share.steps())
     }
 
     /// The epoch of the next step.
@@ -182,7 +183,7 @@ impl Loader {
 
     /// What the order is and what it costs, for people.
     pub fn describe(&self) -> String {
-        self.order.describe(self.sharing.global_batch)
+        self.order.describe(self.settings.sharing.global_batch)
     }
 
     /// What was noticed while the loader was made and is no error.
@@ -222,7 +223,7 @@ impl Loader {
     pub fn seek(&mut self, state: &State) -> Result<()> {
         let order = state.resume(self.order.spec(), self.shop.dataset.len(), self.fingerprint()?)?;
         let cursor = Cursor { epoch: state.epoch(), position: state.position() };
-        self.sharing.share(&order, cursor)?;
+        self.settings.sharing.share(&order, cursor)?;
         self.order = order;
         self.go_to(cursor)
     }
@@ -247,10 +248,11 @@ impl Loader {
 
     fn start(&mut self) -> Result<()> {
         let dataset = self.shop.dataset.clone();
-        let source = Source::new(dataset, &self.order, self.sharing, self.next, self.repeat)?;
-        self.running = match self.threads {
+        let source =
+            Source::new(dataset, &self.order, self.settings.sharing, self.next, self.settings.repeat)?;
+        self.running = match self.settings.threads {
             0 => Running::Here(Box::new(source)),
-            threads => Running::By(Threads::start(&self.shop, source, self.limits, threads)?),
+            threads => Running::By(Threads::start(&self.shop, source, self.settings.limits, threads)?),
         };
         Ok(())
     }
@@ -296,8 +298,10 @@ impl Loader {
     /// `None`, and the next epoch begins.
     fn end_epoch<T>(&mut self) -> Option<T> {
         self.running = Running::No;
-        let share =
-            self.order.at_epoch(self.next.epoch).and_then(|order| self.sharing.share(&order, self.next));
+        let share = self
+            .order
+            .at_epoch(self.next.epoch)
+            .and_then(|order| self.settings.sharing.share(&order, self.next));
         // Where the last batch was dropped, positions are left; and an epoch may have had no steps at all.
         if share.is_ok_and(|share| share.steps() == 0) {
             self.next = Cursor { epoch: self.next.epoch + 1, position: 0 };
@@ -320,7 +324,7 @@ impl fmt::Debug for Loader {
         f.debug_struct("Loader")
             .field("dataset", &self.shop.dataset)
             .field("order", &self.order)
-            .field("sharing", &self.sharing)
+            .field("sharing", &self.settings.sharing)
             .field("next", &self.next)
             .finish_non_exhaustive()
     }
