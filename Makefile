@@ -2,8 +2,10 @@
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
+PYTHON ?= python3
+PYTHON_VENV := target/python
 
-.PHONY: differential demo test test-slow tsan bench bench-cold bench-peers fuzz
+.PHONY: differential demo test python test-slow tsan bench bench-cold bench-peers fuzz
 
 demo:
 	$(CARGO) run --release -- demo
@@ -21,6 +23,26 @@ test:
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 		set -x; $(CARGO) deny check bans licenses sources; \
 	else echo "skipped: cargo-deny is not installed"; fi
+	@$(MAKE) --no-print-directory python
+
+# The Python package, as `pip install ./python` builds it, in an environment of its own; its types and its tests.
+python:
+	@if ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then \
+		echo "skipped: $(PYTHON) is no Python of 3.9 or later, PYTHON=... names another"; \
+	elif ! { [ -x $(PYTHON_VENV)/bin/python ] || $(PYTHON) -m venv $(PYTHON_VENV); }; then \
+		echo "skipped: $(PYTHON) cannot make a virtual environment"; \
+	elif ! $(PYTHON_VENV)/bin/python -m pip install -q 'maturin>=1.9,<2' numpy pytest; then \
+		echo "skipped: pip cannot install what the Python package is built and tested with"; \
+	else \
+		set -ex; \
+		PATH="$$PWD/$(PYTHON_VENV)/bin:$$PATH" $(PYTHON_VENV)/bin/python -m pip install -q \
+			--no-build-isolation --no-deps --force-reinstall ./python; \
+		if $(PYTHON_VENV)/bin/python -m pip install -q mypy; then \
+			MYPYPATH=python $(PYTHON_VENV)/bin/python -m mypy --config-file python/pyproject.toml \
+				python/tfseek python/tests; \
+		else echo "skipped: pip cannot install mypy"; fi; \
+		$(PYTHON_VENV)/bin/python -m pytest -q python/tests; \
+	fi
 
 # What takes minutes: the quality of shuffles, and bijections of millions; and where TFSEEK_MEMORY_DIR names a folder with room
 # for 2 GB, the memory of an epoch.

@@ -1,0 +1,288 @@
+//! `tfseek.Dataset`: shards as one sequence of records.
+
+use crate::example::{Example, Origin};
+use crate::failure::{Failure, Result};
+use crate::feature;
+use crate::ids::{Ids, Kept};
+use crate::iter::DatasetIterator;
+use crate::open::How;
+use crate::sequence::SequenceExample;
+use crate::words::KindChoice;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
+use std::sync::{Arc, OnceLock};
+use tfseek::example::MessageKind;
+use tfseek::io::Region;
+use tfseek::{Mapped, Record};
+
+/// Shards as one sequence of records: :func:`tfseek.open` makes it.
+///
+/// ``ds[i]`` is record ``i``: an :class:`Example`, a :class:`SequenceExample` or ``bytes``, as ``kind`` of :func:`tfseek.open`
+/// says. ``ds[10:20]``, ``ds[[4, 2, 10]]`` and ``ds[mask]`` are Datasets of those records, which copy nothing. Safe to use from
+/// several threads, after a fork, and pickled: a copy opens the files again, and refuses other content.
+#[pyclass(frozen, module = "tfseek", sequence)]
+pub(crate) struct Dataset {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) ids: Ids,
+}
+
+/// What all views of a dataset share.
+pub(crate) struct Shared {
+    pub(crate) dataset: tfseek::Dataset,
+    mapped: Option<Mapped>,
+    how: How,
+    kind: OnceLock<MessageKind>,
+}
+
+/// Records that are looked at to tell what all are, and their bytes at most.
+const LOOK: (u64, usize) = (16, 1 << 20);
+
+impl Shared {
+    pub(crate) fn new(dataset: tfseek::Dataset, how: How) -> Shared {
+        let kind = match how.kind {
+            KindChoice::Auto => OnceLock::new(),
+            KindChoice::Example => OnceLock::from(MessageKind::Example),
+            KindChoice::SequenceExample => OnceLock::from(MessageKind::SequenceExample),
+            KindChoice::Bytes => OnceLock::from(MessageKind::Other),
+        };
+        Shared { mapped: dataset.mapped(), dataset, how, kind }
+    }
+
+    /// What records are, by the first of them. Damage there is not what was asked for.
+    pub(crate) fn kind(&self) -> MessageKind {
+        *self.kind.get_or_init(|| {
+            let (mut first, mut bytes) = (Vec::new(), 0);
+            for i in 0..self.dataset.len().min(LOOK.0) {
+                let Ok(payload) = self.payload(i) else { break };
+                bytes += payload.len();
+                first.push(payload);
+                if bytes >= LOOK.1 {
+                    break;
+                }
+            }
+            MessageKind::guess_all(first.iter().map(Region::as_ref))
+        })
+    }
+
+    /// The payload of record `i`: part of the map, or read into memory of its own.
+    pub(crate) fn payload(&self, i: u64) -> tfseek::Result<Region> {
+        match &self.mapped {
+            Some(mapped) => Ok(lent(mapped.get(i)?)),
+            None => {
+                let mut buf = Vec::new();
+                let payload = self.dataset.read(i, &mut buf)?.payload();
+                let (start, len) = (payload.as_ptr().addr(), payload.len());
+                let start = start.saturating_sub(buf.as_ptr().addr());
+                let region = Region::from(buf);
+                Ok(region.slice(start..start + len).unwrap_or_else(|| Region::from(Vec::new())))
+            }
+        }
+    }
+
+    /// The payloads of these records, looking ahead; and the error at which it ended, if any.
+    pub(crate) fn payloads(&self, ids: &[u64]) -> (Vec<Region>, Option<tfseek::Error>) {
+        let mut found = Vec::with_capacity(ids.len());
+        let done = match &self.mapped {
+            Some(mapped) => mapped.get_many(ids).try_for_each(|record| {
+                found.push(lent(record?));
+                Ok(())
+            }),
+            None => self.dataset.read_many(ids, |record| {
+                found.push(Region::from(record.payload().to_vec()));
+                Ok(())
+            }),
+        };
+        (found, done.err())
+    }
+
+    /// A record as Python sees it.
+    pub(crate) fn item<'py>(&self, py: Python<'py>, i: u64, payload: Region) -> PyResult<Bound<'py, PyAny>> {
+        let origin = || Some(Origin { dataset: self.dataset.clone(), i });
+        Ok(match self.kind() {
+            MessageKind::Example => Bound::new(py, Example::of(payload, origin()))?.into_any(),
+            MessageKind::SequenceExample => {
+                Bound::new(py, SequenceExample::of(payload, origin()))?.into_any()
+            }
+            MessageKind::Other => PyBytes::new(py, &payload).into_any(),
+        })
+    }
+}
+
+/// The payload of a record that is lent: a part of the region it lies in.
+fn lent(record: Record<'_>) -> Region {
+    let payload = record.payload();
+    let part =
+        record.region().and_then(|region| feature::part(region, payload.as_ptr().addr(), payload.len()));
+    part.unwrap_or_else(|| Region::from(payload.to_vec()))
+}
+
+impl Dataset {
+    pub(crate) fn all(shared: Shared) -> Dataset {
+        Dataset { ids: Ids::all(shared.dataset.len()), shared: Arc::new(shared) }
+    }
+
+    fn view(&self, ids: Ids) -> Dataset {
+        Dataset { shared: Arc::clone(&self.shared), ids }
+    }
+
+    fn item<'py>(&self, py: Python<'py>, i: u64) -> Result<Bound<'py, PyAny>> {
+        let shared = &*self.shared;
+        let kind = match shared.mapped {
+            Some(_) => shared.kind(),
+            None => py.detach(|| shared.kind()),
+        };
+        if let (MessageKind::Other, Some(mapped)) = (kind, &shared.mapped) {
+            return Ok(PyBytes::new(py, mapped.get(i)?.payload()).into_any());
+        }
+        let payload = match shared.mapped {
+            Some(_) => shared.payload(i)?,
+            None => py.detach(|| shared.payload(i))?,
+        };
+        Ok(shared.item(py, i, payload)?)
+    }
+
+    /// Numbers as `tfseek._ids.positions` gives them, as records of this view.
+    fn numbers(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<Vec<u64>> {
+        let positions = py.import(intern!(py, "tfseek._ids"))?.getattr(intern!(py, "positions"))?;
+        let bytes: PyBackedBytes = positions.call1((key, self.ids.len()))?.extract()?;
+        let (positions, _) = bytes.as_chunks::<8>();
+        positions.iter().map(|position| self.ids.at_signed(i64::from_le_bytes(*position))).collect()
+    }
+}
+
+#[pymethods]
+impl Dataset {
+    fn __len__(&self) -> usize {
+        usize::try_from(self.ids.len()).unwrap_or(usize::MAX)
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
+        if let Ok(k) = key.extract::<i64>() {
+            return self.item(py, self.ids.at_signed(k)?);
+        }
+        let ids = match key.cast::<PySlice>() {
+            Ok(slice) => {
+                let len = isize::try_from(self.ids.len()).unwrap_or(isize::MAX);
+                let part = slice.indices(len)?;
+                self.ids.stride(part.start as i64, part.step as i64, part.slicelength as u64)
+            }
+            Err(_) => self.numbers(py, key)?.into(),
+        };
+        Ok(Bound::new(py, self.view(ids))?.into_any())
+    }
+
+    /// Records by number, as a list in that order: faster than one by one, since it looks ahead.
+    fn get_many<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> Result<Bound<'py, PyList>> {
+        let ids = self.numbers(py, ids)?;
+        let shared = &self.shared;
+        let (found, failed) = py.detach(|| {
+            shared.kind();
+            shared.payloads(&ids)
+        });
+        if let Some(e) = failed {
+            return Err(e.into());
+        }
+        let items = ids.iter().zip(found).map(|(&i, payload)| shared.item(py, i, payload));
+        Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?)
+    }
+
+    /// As :meth:`get_many`: what PyTorch's ``DataLoader`` calls for a batch.
+    fn __getitems__<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> Result<Bound<'py, PyList>> {
+        self.get_many(py, ids)
+    }
+
+    fn __iter__(&self) -> DatasetIterator {
+        DatasetIterator::new(Arc::clone(&self.shared), self.ids.clone())
+    }
+
+    /// The records of this dataset whose features meet a condition such as ``"label in 3, 5..9 and present(name)"``, as a
+    /// Dataset in the same order. Builds a column of each feature in it when it is first used.
+    fn filter(&self, py: Python<'_>, condition: &str) -> Result<Dataset> {
+        let shared = &self.shared;
+        let ids = py.detach(|| -> Result<Vec<u64>> {
+            let selection = shared.dataset.select(&tfseek::Filter::parse(condition)?)?;
+            Ok(self.ids.iter().filter(|&i| selection.contains(i)).collect())
+        })?;
+        Ok(self.view(ids.into()))
+    }
+
+    /// What ``ds[i]`` is: ``"example"``, ``"sequence_example"`` or ``"bytes"``.
+    #[getter]
+    fn kind(&self, py: Python<'_>) -> &'static str {
+        match py.detach(|| self.shared.kind()) {
+            MessageKind::Example => "example",
+            MessageKind::SequenceExample => "sequence_example",
+            MessageKind::Other => "bytes",
+        }
+    }
+
+    /// The files, in the order of their records.
+    #[getter]
+    fn shards(&self) -> Vec<std::ffi::OsString> {
+        self.shared.dataset.shards().map(|shard| shard.path.as_os_str().to_owned()).collect()
+    }
+
+    /// Numbers of this view's records in the whole dataset: a read-only array of int64.
+    #[getter]
+    fn ids<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let ids: Vec<i64> = py.detach(|| self.ids.iter().map(|i| i as i64).collect());
+        Ok(crate::memory::Held::Int64(ids.into()).flat(py)?)
+    }
+
+    /// What identifies the records, independent of paths and times: 32 hex digits, the same for a copy of the files.
+    #[getter]
+    fn fingerprint(&self, py: Python<'_>) -> Result<String> {
+        Ok(py.detach(|| self.shared.dataset.fingerprint())?)
+    }
+
+    /// What was noticed while opening and is no error: an index that had to be ignored, say.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.shared.dataset.warnings().iter().map(ToString::to_string).collect()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let reopen = py.import(intern!(py, "tfseek._open"))?.getattr(intern!(py, "reopen"))?;
+        let ids = match &self.ids {
+            Ids::Stride { start, step, len } => (*start, *step, *len).into_pyobject(py)?.into_any(),
+            Ids::List(ids) => {
+                let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+                PyBytes::new(py, &bytes).into_any()
+            }
+        };
+        let how: Bound<'py, PyDict> = self.shared.how.to_dict(py)?;
+        let args = (how, self.fingerprint(py)?, ids).into_pyobject(py)?.into_any();
+        Ok((reopen, args))
+    }
+
+    /// What `tfseek._open.reopen` calls: the view that was pickled, if the records are still the same.
+    fn _restore(&self, py: Python<'_>, fingerprint: &str, ids: Kept) -> Result<Dataset> {
+        let found = self.fingerprint(py)?;
+        if found != fingerprint {
+            let message = format!(
+                "the dataset has changed since it was pickled: its fingerprint was {fingerprint}, and is {found}"
+            );
+            return Err(tfseek::ErrorKind::Unsupported(message.into()).into());
+        }
+        let ids = ids.ids();
+        if ids.iter().any(|i| i >= self.shared.dataset.len()) {
+            return Err(Failure::type_error("a pickle of records that there are not"));
+        }
+        Ok(self.view(ids))
+    }
+
+    fn __repr__(&self) -> String {
+        let all = self.shared.dataset.len();
+        let view = match &self.ids {
+            ids if ids.is_all(all) => String::new(),
+            Ids::Stride { start, step, len } => format!(", view={len} from {start} by {step}"),
+            Ids::List(ids) => {
+                let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+                format!(", view={} of crc32c {:08x}", ids.len(), tfseek::crc::crc32c(&bytes))
+            }
+        };
+        format!("tfseek.Dataset({}, records={all}{view})", self.shared.how.names())
+    }
+}

@@ -1,0 +1,80 @@
+//! One feature as an array, and a value as a feature.
+
+use crate::failure::{Failure, Result};
+use crate::memory::Held;
+use crate::numpy;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyList};
+use tfseek::io::Region;
+use tfseek::{Feature, FeatureBuf};
+
+/// The values of a feature of `payload`: a read-only array of one dimension; `None` for a feature without a kind.
+pub(crate) fn array<'py>(
+    py: Python<'py>,
+    feature: Feature<'_>,
+    payload: &Region,
+) -> PyResult<Bound<'py, PyAny>> {
+    match feature {
+        Feature::None => Ok(py.None().into_bound(py)),
+        Feature::Int64(list) => Held::Int64(list.to_vec().into()).flat(py),
+        Feature::Float(list) => {
+            let aligned = list.as_slice().filter(|values| !values.is_empty());
+            let part = aligned.and_then(|values| part(payload, values.as_ptr().addr(), size_of_val(values)));
+            match part {
+                Some(region) => Held::Floats(region).flat(py),
+                None => Held::Float32(list.to_vec().into()).flat(py),
+            }
+        }
+        Feature::Bytes(list) => {
+            let list = PyList::new(py, list.iter().map(|value| PyBytes::new(py, value)))?;
+            numpy::objects(&list, None)
+        }
+    }
+}
+
+/// The `len` bytes at `address`, if they lie in this region.
+pub(crate) fn part(region: &Region, address: usize, len: usize) -> Option<Region> {
+    let start = address.checked_sub(region.as_ptr().addr())?;
+    region.slice(start..start.checked_add(len)?)
+}
+
+/// What `ex.kind(key)` calls it.
+pub(crate) fn kind(feature: Option<Feature<'_>>) -> Option<&'static str> {
+    feature.and_then(Feature::kind).map(|kind| kind.name())
+}
+
+/// Features by name, as `tfseek._encode.features` takes a dict apart: `(name, kind, values)`, the numbers as little-endian bytes.
+pub(crate) fn entries(py: Python<'_>, dict: &Bound<'_, PyAny>) -> Result<Vec<(String, FeatureBuf)>> {
+    let parts = py.import(intern!(py, "tfseek._encode"))?.getattr(intern!(py, "features"))?.call1((dict,))?;
+    parts.try_iter()?.map(|part| entry(&part?)).collect()
+}
+
+fn entry(part: &Bound<'_, PyAny>) -> Result<(String, FeatureBuf)> {
+    let (name, values): (String, Bound<'_, PyAny>) = part.extract()?;
+    Ok((name, from_parts(&values)?))
+}
+
+/// Of a pair `(kind, values)`.
+pub(crate) fn from_parts(pair: &Bound<'_, PyAny>) -> Result<FeatureBuf> {
+    let (kind, values): (Option<String>, Bound<'_, PyAny>) = pair.extract()?;
+    Ok(match kind.as_deref() {
+        None => FeatureBuf::None,
+        Some("int64") => {
+            let bytes: PyBackedBytes = values.extract()?;
+            let (values, _) = bytes.as_chunks::<8>();
+            FeatureBuf::Int64(values.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect())
+        }
+        Some("float") => {
+            let bytes: PyBackedBytes = values.extract()?;
+            let (values, _) = bytes.as_chunks::<4>();
+            FeatureBuf::Float(values.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+        }
+        Some("bytes") => {
+            let values: Vec<PyBackedBytes> = values.extract()?;
+            FeatureBuf::Bytes(values.iter().map(|value| value.to_vec()).collect())
+        }
+        Some(other) => return Err(Failure::type_error(format!("no kind of features: {other}"))),
+    })
+}

@@ -1,0 +1,50 @@
+//! The native half of the Python package `tfseek`: what the Rust crate offers, as Python objects. It adds no meaning of its own.
+//!
+//! Arrays are NumPy's, over memory that Rust owns ([`memory`]); errors are the classes of `tfseek/_errors.py` ([`failure`]).
+//! Nothing in Rust waits for anything while it holds the interpreter's lock, and no thread of ours touches a Python object.
+
+mod columns;
+mod command;
+mod dataset;
+mod example;
+mod failure;
+mod feature;
+mod ids;
+mod index;
+mod iter;
+mod loader;
+mod memory;
+mod numpy;
+mod open;
+mod payload;
+mod recipe;
+mod schema;
+mod sequence;
+mod tensor;
+mod words;
+mod writer;
+
+use pyo3::prelude::*;
+
+/// The native half of the package `tfseek`.
+#[pymodule(gil_used = false)]
+fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add_class::<memory::Memory>()?;
+    m.add_class::<schema::Schema>()?;
+    m.add_class::<example::Example>()?;
+    m.add_class::<sequence::SequenceExample>()?;
+    m.add_class::<sequence::FeatureLists>()?;
+    m.add_class::<dataset::Dataset>()?;
+    m.add_class::<iter::DatasetIterator>()?;
+    m.add_class::<loader::Loader>()?;
+    m.add_class::<writer::Writer>()?;
+    m.add_function(wrap_pyfunction!(open::open, m)?)?;
+    m.add_function(wrap_pyfunction!(schema::infer_schema, m)?)?;
+    m.add_function(wrap_pyfunction!(index::build_index, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::parse_tensor, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::serialize_numbers, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::serialize_strings, m)?)?;
+    m.add_function(wrap_pyfunction!(command::run, m)?)?;
+    Ok(())
+}

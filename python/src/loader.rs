@@ -1,0 +1,195 @@
+//! `tfseek.Loader`: epochs in batches, made by threads of Rust.
+
+use crate::columns::{self, BytesAs};
+use crate::dataset::Dataset;
+use crate::failure::{Failure, Result};
+use crate::memory::Held;
+use crate::recipe::{Asked, Recipe};
+use crate::schema::Schema;
+use crate::words::Word;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
+use tfseek::Step;
+use tfseek::order::State;
+
+/// How long signals may wait.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// What `tfseek.Loader` stands on: it has the documentation.
+#[pyclass(frozen, module = "tfseek._tfseek", name = "LoaderCore")]
+pub(crate) struct Loader {
+    recipe: Recipe,
+    steps: u64,
+    /// Threads do not come along into a forked child: there the loader is made again.
+    pid: AtomicU32,
+    running: Mutex<Option<tfseek::Loader>>,
+}
+
+impl Loader {
+    /// Calls `f` with the loader, made again if this is a child that the process forked.
+    fn with<T: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut tfseek::Loader) -> T + Send) -> Result<T> {
+        py.detach(|| {
+            let mut running = self.lock()?;
+            let pid = std::process::id();
+            if self.pid.swap(pid, Ordering::Relaxed) != pid
+                && let Some(old) = running.take()
+            {
+                let state = old.state();
+                // Its threads are not here, and its locks may be held by them: it is left as it is, and never joined.
+                std::mem::forget(old);
+                let mut loader = self.recipe.build()?;
+                loader.seek(&state?)?;
+                *running = Some(loader);
+            }
+            match &mut *running {
+                Some(loader) => Ok(f(loader)),
+                None => Err(Failure::Python(PyRuntimeError::new_err("the loader is closed"))),
+            }
+        })
+    }
+
+    /// Another thread that waits for a batch holds this for a moment only, as it looks up now and then; but one that held it when
+    /// the process was forked is not in the child to let go of it.
+    fn lock(&self) -> Result<MutexGuard<'_, Option<tfseek::Loader>>> {
+        let forked = self.pid.load(Ordering::Relaxed) != std::process::id();
+        match self.running.try_lock() {
+            Ok(running) => Ok(running),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if forked => Err(Failure::Python(PyRuntimeError::new_err(
+                "the process was forked while another thread used this loader: make a new one from its state_dict()",
+            ))),
+            Err(TryLockError::WouldBlock) => {
+                Ok(self.running.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+            }
+        }
+    }
+
+    fn batch<'py>(&self, py: Python<'py>, step: &Step) -> Result<Bound<'py, PyAny>> {
+        if let Some(batch) = step.batch() {
+            return Ok(columns::batch(py, batch, self.recipe.is_sequence(), false, self.recipe.bytes_as())?);
+        }
+        let payloads = step.records().into_iter().flat_map(|records| records.iter());
+        let payloads: Vec<_> = payloads.map(|record| PyBytes::new(py, record.payload())).collect();
+        Ok(PyList::new(py, payloads)?.into_any())
+    }
+}
+
+#[pymethods]
+impl Loader {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        dataset: &Bound<'_, Dataset>,
+        schema: Option<&Bound<'_, Schema>>,
+        bytes_as: Word<BytesAs>,
+        arguments: &Bound<'_, PyDict>,
+    ) -> Result<Loader> {
+        let asked = Asked::of(arguments)?;
+        let recipe = Recipe::new(dataset.get(), schema.map(|schema| schema.get()), bytes_as.0, asked);
+        let (loader, recipe) = py.detach(|| Ok::<_, Failure>((recipe.build()?, recipe)))?;
+        let steps = loader.steps_left();
+        Ok(Loader {
+            recipe,
+            steps,
+            pid: AtomicU32::new(std::process::id()),
+            running: Mutex::new(Some(loader)),
+        })
+    }
+
+    /// The next step: `(batch, ids, mask, skipped)`, or `None` at the end of an epoch.
+    fn step<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
+        let made = loop {
+            if let Some(made) = self.with(py, |loader| loader.next_within(PATIENCE))? {
+                break made;
+            }
+            py.check_signals()?;
+        };
+        let Some(step) = made.transpose()? else { return Ok(None) };
+        let batch = self.batch(py, &step)?;
+        let ids: Vec<i64> = step.ids().iter().map(|&id| id as i64).collect();
+        let mask: Vec<u8> = step.samples().map(|sample| u8::from(!sample.padding)).collect();
+        let skipped = step.skipped().iter().map(|skipped| (skipped.record, skipped.error.to_string()));
+        let skipped = PyList::new(py, skipped)?;
+        let (ids, mask) = (Held::Int64(ids.into()).flat(py)?, Held::Bool(mask.into()).flat(py)?);
+        // The rest of the step lets go of its memory without the interpreter's lock.
+        py.detach(|| drop(step));
+        Ok(Some((batch, ids, mask, skipped).into_pyobject(py)?.into_any()))
+    }
+
+    /// Steps of an epoch, from its start.
+    #[getter]
+    fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    #[getter]
+    fn steps_left(&self, py: Python<'_>) -> Result<u64> {
+        self.with(py, |loader| loader.steps_left())
+    }
+
+    #[getter]
+    fn epoch(&self, py: Python<'_>) -> Result<u64> {
+        self.with(py, |loader| loader.epoch())
+    }
+
+    #[getter]
+    fn warnings(&self, py: Python<'_>) -> Result<Vec<String>> {
+        self.with(py, |loader| loader.warnings().to_vec())
+    }
+
+    fn describe(&self, py: Python<'_>) -> Result<String> {
+        self.with(py, |loader| loader.describe())
+    }
+
+    fn state(&self, py: Python<'_>) -> Result<String> {
+        Ok(self.with(py, |loader| loader.state())??.to_json())
+    }
+
+    fn seek(&self, py: Python<'_>, state: &str) -> Result<()> {
+        let state = State::from_json(state)?;
+        Ok(self.with(py, |loader| loader.seek(&state))??)
+    }
+
+    fn set_epoch(&self, py: Python<'_>, epoch: u64) -> Result<()> {
+        Ok(self.with(py, |loader| loader.set_epoch(epoch))??)
+    }
+
+    /// Ends the threads. Closing again does nothing.
+    fn close(&self, py: Python<'_>) -> Result<()> {
+        py.detach(|| {
+            self.end(self.lock()?.take());
+            Ok(())
+        })
+    }
+
+    fn __reduce__(&self) -> Result<()> {
+        Err(PyTypeError::new_err("a loader cannot be pickled: pickle its dataset and its state_dict()")
+            .into())
+    }
+}
+
+impl Loader {
+    /// Joins the threads, in the process that has them.
+    fn end(&self, running: Option<tfseek::Loader>) {
+        match self.pid.load(Ordering::Relaxed) == std::process::id() {
+            true => drop(running),
+            false => std::mem::forget(running),
+        }
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        let mut running = self.running.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        if running.is_some() {
+            // A worker ends with the batch that it is at; others may go on meanwhile. None of them needs the interpreter, so
+            // that this cannot hang while it ends either.
+            Python::try_attach(|py| py.detach(|| self.end(running.take())));
+            self.end(running);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Payloads that Python hands in: `bytes`, `bytearray`, or the records of a dataset.
+
+use crate::example::Example;
+use crate::failure::Result;
+use crate::sequence::SequenceExample;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use tfseek::batch::Row;
+use tfseek::io::Region;
+
+/// One of them.
+pub(crate) enum Payload {
+    /// Python's own bytes, which are kept and not copied.
+    Python(PyBackedBytes),
+    /// A record: its memory can be held on to.
+    Record(Region),
+}
+
+impl Payload {
+    pub(crate) fn from_python(from: &Bound<'_, PyAny>) -> Result<Payload> {
+        if let Ok(example) = from.cast::<Example>() {
+            return Ok(Payload::Record(example.get().payload().clone()));
+        }
+        if let Ok(sequence) = from.cast::<SequenceExample>() {
+            return Ok(Payload::Record(sequence.get().payload().clone()));
+        }
+        Ok(Payload::Python(from.extract::<PyBackedBytes>()?))
+    }
+
+    /// Those of a list, a tuple, an array of objects, or anything else that gives them one by one.
+    pub(crate) fn all(from: &Bound<'_, PyAny>) -> Result<Vec<Payload>> {
+        from.try_iter()?.map(|item| Payload::from_python(&item?)).collect()
+    }
+}
+
+impl AsRef<[u8]> for Payload {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Payload::Python(bytes) => bytes,
+            Payload::Record(bytes) => bytes,
+        }
+    }
+}
+
+impl Row for Payload {
+    fn payload(&self) -> &[u8] {
+        self.as_ref()
+    }
+
+    fn region(&self) -> Option<&Region> {
+        match self {
+            Payload::Python(_) => None,
+            Payload::Record(region) => Some(region),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! `tfseek.Schema`: specs that were checked, and the parsers made of them.
+
+use crate::columns::{self, BytesAs};
+use crate::failure::{Failure, Result};
+use crate::payload::Payload;
+use crate::words::Word;
+use pyo3::intern;
+use pyo3::prelude::*;
+use std::sync::OnceLock;
+use tfseek::BatchParser;
+
+/// What columns to make of a record's features: checked once, used for all batches.
+///
+/// ``Schema(features)`` describes Examples, ``Schema(context_features=..., sequence_features=...)`` SequenceExamples; the
+/// arguments are dicts of feature specs. Every ``features`` argument of this package takes a dict or a ``Schema``; the latter
+/// is faster where it is used again, as it keeps what it learned and the memory of batches that are gone.
+///
+/// Raises :class:`tfseek.SpecError` for what is refused, with ``.feature``.
+#[pyclass(frozen, module = "tfseek", eq)]
+pub(crate) struct Schema {
+    schema: tfseek::Schema,
+    /// One for each way in which byte strings may leave, made when it is first used.
+    parsers: [OnceLock<BatchParser>; 2],
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Schema) -> bool {
+        self.schema == other.schema
+    }
+}
+
+impl Schema {
+    pub(crate) fn of(schema: tfseek::Schema) -> Schema {
+        Schema { schema, parsers: Default::default() }
+    }
+
+    pub(crate) fn schema(&self) -> &tfseek::Schema {
+        &self.schema
+    }
+
+    /// Byte strings that leave as offsets are copied where they are parsed: by the thread that does it.
+    pub(crate) fn new_parser(schema: &tfseek::Schema, bytes_as: BytesAs) -> BatchParser {
+        BatchParser::new(schema).contiguous_bytes(bytes_as == BytesAs::Offsets)
+    }
+
+    fn parser(&self, bytes_as: BytesAs) -> &BatchParser {
+        let place = &self.parsers[usize::from(bytes_as == BytesAs::Offsets)];
+        place.get_or_init(|| Schema::new_parser(&self.schema, bytes_as))
+    }
+}
+
+#[pymethods]
+impl Schema {
+    #[new]
+    #[pyo3(signature = (features=None, *, context_features=None, sequence_features=None))]
+    fn new(
+        py: Python<'_>,
+        features: Option<Bound<'_, PyAny>>,
+        context_features: Option<Bound<'_, PyAny>>,
+        sequence_features: Option<Bound<'_, PyAny>>,
+    ) -> Result<Schema> {
+        let specs = py.import(intern!(py, "tfseek._features"))?;
+        let json = specs
+            .getattr(intern!(py, "to_json"))?
+            .call1((features, context_features, sequence_features))?
+            .extract::<String>()?;
+        Schema::from_json(&json)
+    }
+
+    /// Reads the JSON form, which ``tfseek schema --json`` prints and ``docs/parsing.md`` describes.
+    #[staticmethod]
+    fn from_json(text: &str) -> Result<Schema> {
+        Ok(Schema::of(tfseek::Schema::from_json(text)?))
+    }
+
+    /// The JSON form, sorted: equal schemas give equal text.
+    fn to_json(&self) -> String {
+        self.schema.to_json()
+    }
+
+    /// Python code that makes the same specs for TensorFlow.
+    fn to_tensorflow(&self) -> String {
+        self.schema.to_python()
+    }
+
+    /// Whether it describes SequenceExamples.
+    #[getter]
+    fn is_sequence(&self) -> bool {
+        self.schema.is_sequence()
+    }
+
+    /// The names of the columns of an Example or a context, sorted.
+    #[getter]
+    fn features(&self) -> Vec<&str> {
+        self.schema.features().keys().map(String::as_str).collect()
+    }
+
+    /// The names of the columns of feature lists, sorted.
+    #[getter]
+    fn feature_lists(&self) -> Vec<&str> {
+        self.schema.feature_lists().keys().map(String::as_str).collect()
+    }
+
+    /// What the functions ``parse_...`` call.
+    fn _parse<'py>(
+        &self,
+        py: Python<'py>,
+        payloads: &Bound<'py, PyAny>,
+        sequence: bool,
+        single: bool,
+        bytes_as: Word<BytesAs>,
+    ) -> Result<Bound<'py, PyAny>> {
+        if sequence != self.schema.is_sequence() {
+            return Err(Failure::type_error(match sequence {
+                true => "the schema is one of Examples: use parse_example or parse_single_example",
+                false => {
+                    "the schema is one of SequenceExamples: use parse_sequence_example or \
+                          parse_single_sequence_example"
+                }
+            }));
+        }
+        let parser = self.parser(bytes_as.0);
+        let batch = match single {
+            true => {
+                let payload = Payload::from_python(payloads)?;
+                py.detach(|| parser.parse_single(&payload))?
+            }
+            false => {
+                let payloads = Payload::all(payloads)?;
+                py.detach(|| parser.parse(&payloads))?
+            }
+        };
+        Ok(columns::batch(py, &batch, sequence, single, bytes_as.0)?)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        let from_json = py.get_type::<Schema>().getattr(intern!(py, "from_json"))?;
+        Ok((from_json, (self.to_json(),)))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("tfseek.Schema.from_json('{}')", self.to_json().replace('\n', " ").trim())
+    }
+}
+
+/// The schema that takes all these payloads and is as strict as that allows, as ``docs/parsing.md`` says.
+///
+/// ``payloads`` is an iterable of ``bytes`` or of records of a dataset, such as ``ds[:1000]``. Raises
+/// :class:`tfseek.SpecError` where features were found with several kinds, or where the payloads are no Examples.
+#[pyfunction]
+pub(crate) fn infer_schema(py: Python<'_>, payloads: &Bound<'_, PyAny>) -> Result<Schema> {
+    let payloads = Payload::all(payloads)?;
+    let schema = py.detach(|| tfseek::Schema::infer(&payloads))?;
+    Ok(Schema::of(schema))
+}

@@ -1,0 +1,81 @@
+//! Options that are words in Python: `verify="header"`.
+
+use crate::columns::BytesAs;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use pyo3::{Borrowed, FromPyObject};
+use tfseek::index::Tail;
+use tfseek::order::LastBatch;
+use tfseek::{Compression, IndexMode, Verify};
+
+/// A value that Python spells as one of some words.
+pub(crate) struct Word<T>(pub(crate) T);
+
+macro_rules! words {
+    ($($type:ty: $what:literal { $($word:literal => $value:expr),+ $(,)? })*) => {$(
+        impl<'a, 'py> FromPyObject<'a, 'py> for Word<$type> {
+            type Error = PyErr;
+
+            fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<Word<$type>> {
+                let word = from.extract::<String>()?;
+                match word.as_str() {
+                    $($word => Ok(Word($value)),)+
+                    other => Err(PyValueError::new_err(format!(
+                        concat!($what, ": expected one of {:?}, found {:?}"), [$($word),+], other
+                    ))),
+                }
+            }
+        }
+    )*};
+}
+
+/// What was asked for under this name: of a dict that has all of a function's arguments.
+pub(crate) fn asked<'py, T>(arguments: &Bound<'py, PyDict>, name: &str) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error: Into<PyErr>>,
+{
+    let value =
+        arguments.get_item(name)?.ok_or_else(|| PyValueError::new_err(format!("{name} is not there")))?;
+    value.extract::<T>().map_err(Into::into)
+}
+
+/// How files are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// Maps, if the process may have so many.
+    Auto,
+    Map,
+    Pread,
+}
+
+/// What `ds[i]` is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KindChoice {
+    Auto,
+    Example,
+    SequenceExample,
+    Bytes,
+}
+
+words! {
+    BytesAs: "bytes_as" { "objects" => BytesAs::Objects, "offsets" => BytesAs::Offsets }
+    Door: "io" { "auto" => Door::Auto, "mmap" => Door::Map, "pread" => Door::Pread }
+    KindChoice: "kind" {
+        "auto" => KindChoice::Auto, "example" => KindChoice::Example,
+        "sequence_example" => KindChoice::SequenceExample, "bytes" => KindChoice::Bytes,
+    }
+    IndexMode: "index" {
+        "auto" => IndexMode::Auto, "require" => IndexMode::Require,
+        "memory" => IndexMode::Memory, "rebuild" => IndexMode::Rebuild,
+    }
+    Verify: "verify" { "payload" => Verify::Payload, "header" => Verify::Header }
+    Tail: "tail" { "strict" => Tail::Strict, "tolerate" => Tail::Tolerate }
+    LastBatch: "tail" {
+        "drop" => LastBatch::Drop, "pad" => LastBatch::Pad,
+        "short" => LastBatch::Short, "continuous" => LastBatch::Continuous,
+    }
+    Compression: "compression" {
+        "none" => Compression::None, "gzip" => Compression::Gzip, "zlib" => Compression::Zlib,
+    }
+}

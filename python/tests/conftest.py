@@ -1,0 +1,62 @@
+"""Shards to read, and a cache folder of their own."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfseek
+
+DATA = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data"
+RECORDS = 1000
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _index_dir(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """No test writes into the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TFSEEK_INDEX_DIR", str(tmp_path_factory.mktemp("index")))
+        yield
+
+
+def features(i: int) -> dict[str, Any]:
+    """What record ``i`` holds."""
+    return {
+        "label": i,
+        "emb": np.arange(8, dtype=np.float32) + i,
+        "name": f"record {i}",
+        "tokens": np.arange(i % 5, dtype=np.int64),
+    }
+
+
+SPEC = {
+    "label": tfseek.FixedLenFeature([], "int64"),
+    "emb": tfseek.FixedLenFeature([8], "float32"),
+    "name": tfseek.FixedLenFeature([], "string"),
+    "tokens": tfseek.VarLenFeature("int64"),
+}
+
+
+@pytest.fixture(scope="session")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A pattern that names a thousand records in three shards, dealt out in turn."""
+    folder = tmp_path_factory.mktemp("shards")
+    with tfseek.Writer(folder / "train", shards=3) as writer:
+        for i in range(RECORDS):
+            writer.write(tfseek.Example(features(i)))
+    return str(folder / "train-*.tfrecord")
+
+
+@pytest.fixture(scope="session")
+def labels() -> list[int]:
+    """The label of each record, in the order of their numbers."""
+    return [i for shard in range(3) for i in range(shard, RECORDS, 3)]
+
+
+@pytest.fixture(params=["mmap", "pread"])
+def ds(shards: str, request: pytest.FixtureRequest) -> tfseek.Dataset:
+    """The thousand records, through each door."""
+    return tfseek.open(shards, io=request.param)

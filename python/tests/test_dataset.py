@@ -1,0 +1,193 @@
+"""A Dataset is a sequence of records, through both doors."""
+
+from __future__ import annotations
+
+import collections.abc
+import os
+import pathlib
+import pickle
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import RECORDS, features
+
+import tfseek
+
+
+def numbers(items: Any) -> list[int]:
+    return [int(ex["label"][0]) for ex in items]
+
+
+def test_is_a_sequence(ds: tfseek.Dataset, labels: list[int]) -> None:
+    assert len(ds) == RECORDS and isinstance(ds, collections.abc.Sequence)
+    assert numbers(ds) == labels
+    assert numbers([ds[7], ds[-1], ds[np.int64(3)]]) == [labels[7], labels[-1], labels[3]]
+    assert ds.kind == "example" and [os.path.basename(path) for path in ds.shards][0] == "train-00000-of-00003.tfrecord"
+    for beyond in (RECORDS, -RECORDS - 1, 2**62):
+        with pytest.raises(IndexError) as e:
+            ds[beyond]
+        assert isinstance(e.value, tfseek.Error)
+    key: Any
+    for key in ("label", 1.5, [1.5], [[1]], None):
+        with pytest.raises(TypeError):
+            ds[key]
+
+
+@pytest.mark.parametrize(
+    "key", [slice(10, 20), slice(None, None, -1), slice(-5, None), slice(900, 10, -7), slice(5, 5), slice(2, 10**9, 300)]
+)
+def test_slices_are_those_of_a_list(ds: tfseek.Dataset, labels: list[int], key: slice) -> None:
+    view = ds[key]
+    assert isinstance(view, tfseek.Dataset)
+    assert numbers(view) == labels[key]
+    assert numbers(view[1:-1]) == labels[key][1:-1]
+    assert numbers(view[::-2]) == labels[key][::-2]
+    assert view.ids.tolist() == list(range(RECORDS))[key]
+
+
+def test_lists_and_masks(ds: tfseek.Dataset, labels: list[int]) -> None:
+    assert numbers(ds[[4, 2, -1, 4]]) == [labels[k] for k in (4, 2, -1, 4)]
+    assert numbers(ds[np.array([9, 8], dtype=np.uint8)]) == [labels[9], labels[8]]
+    mask = np.array(labels) % 100 == 0
+    assert sorted(numbers(ds[mask])) == list(range(0, RECORDS, 100))
+    assert numbers(ds[[5, 6, 7]][1:]) == [labels[6], labels[7]]
+    assert len(ds[[]]) == 0 and list(ds[[]]) == []
+    assert numbers(ds.get_many([3, 1, -2])) == numbers(ds.__getitems__([3, 1, -2])) == [labels[k] for k in (3, 1, -2)]
+    with pytest.raises(IndexError):
+        ds[[0, RECORDS]]
+    with pytest.raises(IndexError):
+        ds[mask[1:]]
+
+
+def test_filter_keeps_the_order(ds: tfseek.Dataset, labels: list[int]) -> None:
+    found = ds[::-1].filter("label in 3, 5..9")
+    assert numbers(found) == [label for label in labels[::-1] if label in (3, 5, 6, 7, 8)]
+    with pytest.raises(tfseek.SpecError):
+        ds.filter("label ==")
+
+
+def test_pickle_opens_again_and_compares(ds: tfseek.Dataset, shards: str, tmp_path: pathlib.Path) -> None:
+    for view in (ds, ds[10:20], ds[[3, 1]], ds[::-1][5:10]):
+        again = pickle.loads(pickle.dumps(view))
+        assert repr(again) == repr(view) and numbers(again[:2]) == numbers(view[:2]) and len(again) == len(view)
+
+    path = tmp_path / "a.tfrecord"
+    with tfseek.Writer(path) as writer:
+        writer.write(tfseek.Example({"label": 1}))
+    kept = pickle.dumps(tfseek.open(path, index="memory"))
+    with tfseek.Writer(path) as writer:
+        writer.write(tfseek.Example({"label": 2}))
+    with pytest.raises(tfseek.Error, match="changed since it was pickled"):
+        pickle.loads(kept)
+
+
+def test_repr_is_stable(ds: tfseek.Dataset, shards: str) -> None:
+    assert repr(ds) == f'tfseek.Dataset("{shards}", records=1000)'
+    assert repr(ds[[1, 2]]) == repr(ds[[1, 2]]) != repr(ds[[2, 1]])
+
+
+def test_kinds(shards: str) -> None:
+    raw = tfseek.open(shards, kind="bytes")[0]
+    assert isinstance(raw, bytes) and tfseek.Example.from_bytes(raw) == tfseek.Example(features(0))
+    assert isinstance(tfseek.open(shards, kind="sequence_example")[0], tfseek.SequenceExample)
+    for bad in ({"kind": "x"}, {"io": "x"}, {"index": "x"}, {"verify": "x"}, {"tail": "x"}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            tfseek.open(shards, **bad)  # type: ignore[arg-type]
+
+
+def test_paths(shards: str, tmp_path: pathlib.Path) -> None:
+    files = tfseek.open(shards).shards
+    assert len(tfseek.open(files[:1])) == 334
+    assert len(tfseek.open(map(pathlib.Path, files))) == RECORDS
+    with pytest.raises(FileNotFoundError) as e:
+        tfseek.open(tmp_path / "nothing-*.tfrecord")
+    assert isinstance(e.value, tfseek.Error) and isinstance(e.value, tfseek.IoError)
+    os.link(files[0], tmp_path / "x-00000-of-00002.tfrecord")
+    with pytest.raises(tfseek.NotFoundError, match="00001-of-00002"):
+        tfseek.open(tmp_path)
+    assert len(tfseek.open(tmp_path, allow_missing=True)) == 334
+
+
+def test_threads_share_a_dataset(ds: tfseek.Dataset, labels: list[int]) -> None:
+    wrong: list[int] = []
+
+    def read(seed: int) -> None:
+        for i in np.random.default_rng(seed).integers(0, RECORDS, 2000).tolist():
+            if ds[i]["label"][0] != labels[i]:
+                wrong.append(i)
+
+    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_damage_is_named(shards: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    ends = []
+    with tfseek.Writer(path) as writer:
+        for i in range(10):
+            writer.write(tfseek.Example(features(i)))
+            ends.append(sum(len(tfseek.Example(features(k)).to_bytes()) + 16 for k in range(i + 1)))
+    good = path.read_bytes()
+    tfseek.open(path, index_dir=tmp_path / "index")
+    bad = bytearray(good)
+    bad[ends[3] + 20] ^= 1
+    times = path.stat()
+    path.write_bytes(bad)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    ds = tfseek.open(path, index_dir=tmp_path / "index")
+    with pytest.raises(tfseek.DataError) as e:
+        ds[4]
+    assert (e.value.path, e.value.record, e.value.offset) == (str(path), 4, ends[3])
+    assert str(e.value).startswith(f"{path}: record 4 at byte {ends[3]}: payload crc32c is")
+    assert pickle.loads(pickle.dumps(e.value)).offset == ends[3]
+    # Those before it are handed out.
+    seen = []
+    with pytest.raises(tfseek.DataError):
+        for ex in ds:
+            seen.append(ex)
+    assert numbers(seen) == [0, 1, 2, 3]
+
+    path.write_bytes(good[:-5])
+    with pytest.raises(tfseek.DataError, match="truncated"):
+        tfseek.open(path, index="memory")
+    assert len(tfseek.open(path, index="memory", tail="tolerate")) == 9
+    path.write_bytes(b"PAR1" + bytes(100))
+    with pytest.raises(tfseek.DataError, match="not a TFRecord"):
+        tfseek.open(path, index="memory")
+
+
+def test_truncated_while_open(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with tfseek.Writer(path) as writer:
+        for i in range(100):
+            writer.write(tfseek.Example(features(i)))
+    ds = tfseek.open(path, io="pread")
+    os.truncate(path, 200)
+    with pytest.raises(tfseek.Error) as e:
+        ds[99]
+    assert e.value.path == str(path)
+
+
+def test_required_index(shards: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFSEEK_INDEX_DIR", str(tmp_path / "none"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(pathlib.Path(tfseek.open(shards).shards[0]).read_bytes())
+    with pytest.raises(tfseek.SidecarError):
+        tfseek.open(path, index="require")
+    told: list[int] = []
+    assert tfseek.build_index(path, progress=told.append) == 334
+    assert told and told == sorted(told) and (tmp_path / ".tfseek").is_dir()
+    assert len(tfseek.open(path, index="require")) == 334
+
+    def fails(_: int) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        tfseek.build_index(path, rebuild=True, progress=fails)

@@ -1,0 +1,235 @@
+"""The Loader: what comes out, in what order, and what is saved of it."""
+
+from __future__ import annotations
+
+import gc
+import json
+from typing import Any, Optional
+
+import numpy as np
+import pytest
+from conftest import RECORDS, SPEC, features
+
+import tfseek
+
+
+def epoch(loader: Any) -> list[int]:
+    return [label for batch in loader for label in batch["label"].tolist()]
+
+
+def test_an_epoch_is_every_record(ds: tfseek.Dataset, labels: list[int]) -> None:
+    loader = tfseek.Loader(ds, SPEC, batch_size=64)
+    assert len(loader) == 16 and iter(loader) is loader
+    assert epoch(loader) == labels
+    assert epoch(loader) == labels and loader.epoch == 2
+    loader = tfseek.Loader(ds, SPEC, batch_size=64, seed=1)
+    first, second = epoch(loader), epoch(loader)
+    assert sorted(first) == sorted(second) == list(range(RECORDS))
+    assert first != second and first != labels
+    assert epoch(tfseek.Loader(ds, SPEC, batch_size=64, shuffle=True, seed=1)) == first
+    assert epoch(tfseek.Loader(ds, SPEC, batch_size=64, seed=1, epoch=1, threads=1)) == second
+    assert epoch(tfseek.Loader(ds, SPEC, batch_size=10, seed=1, threads=0)) == first
+    assert epoch(tfseek.Loader(ds, SPEC, batch_size=64, seed=1, shuffle=False)) == labels
+    assert sorted(epoch(tfseek.Loader(ds, SPEC, batch_size=64, shuffle="block"))) == list(range(RECORDS))
+
+
+def test_batches_are_those_of_parse_example(ds: tfseek.Dataset) -> None:
+    for bytes_as in ("objects", "offsets"):
+        loader = tfseek.Loader(ds, SPEC, batch_size=100, seed=3, bytes_as=bytes_as, ids="id", mask="mask")
+        for batch in loader:
+            want = tfseek.parse_example(ds[batch["id"]], SPEC, bytes_as=bytes_as)
+            assert batch["id"].tolist() == loader.ids.tolist() and batch["mask"].all() and batch["mask"].dtype == bool
+            assert list(batch) == [*want, "id", "mask"]
+            assert batch["emb"].tobytes() == want["emb"].tobytes()
+            for found, wanted in zip((*batch["tokens"], *batch["name"]), (*want["tokens"], *want["name"])):
+                assert np.array_equal(found, wanted)
+            assert not batch["emb"].flags.writeable and not batch["id"].flags.writeable
+
+
+def test_arrays_outlive_the_loader(shards: str) -> None:
+    loader: Optional[tfseek.Loader] = tfseek.Loader(tfseek.open(shards), SPEC, batch_size=50, seed=3, ids="id")
+    kept = list(loader or [])
+    del loader
+    gc.collect()
+    ds = tfseek.open(shards)
+    for batch in kept:
+        assert [ex["emb"].tolist() for ex in ds[batch["id"]]] == batch["emb"].tolist()
+
+
+def test_records_without_a_spec(ds: tfseek.Dataset) -> None:
+    loader = tfseek.Loader(ds, batch_size=300, seed=0)
+    records = [record for batch in loader for record in batch]
+    assert sorted(records) == sorted(bytes(ex) for ex in ds)
+    with pytest.raises(ValueError, match="loader.ids"):
+        tfseek.Loader(ds, batch_size=1, ids="id")
+    with pytest.raises(ValueError, match="already"):
+        tfseek.Loader(ds, SPEC, batch_size=1, ids="label")
+
+
+def test_sequence_examples(tmp_path: Any) -> None:
+    path = tmp_path / "a.tfrecord"
+    with tfseek.Writer(path) as writer:
+        for i in range(10):
+            writer.write(tfseek.SequenceExample({"id": i}, {"x": [[k] for k in range(i)]}))
+    schema = tfseek.Schema(
+        context_features={"id": tfseek.FixedLenFeature([], "int64")},
+        sequence_features={"x": tfseek.FixedLenSequenceFeature([1], "int64")},
+    )
+    for context, sequence, lengths in tfseek.Loader(tfseek.open(path), schema, batch_size=4):
+        assert lengths["x"].tolist() == context["id"].tolist()
+        assert sequence["x"].shape == (len(context["id"]), max(lengths["x"]), 1)
+
+
+def test_views(ds: tfseek.Dataset, labels: list[int]) -> None:
+    for shuffle in (False, True, "block"):
+        assert sorted(epoch(tfseek.Loader(ds[10:200:3], SPEC, batch_size=7, shuffle=shuffle))) == sorted(labels[10:200:3])
+        few = ds.filter("label < 10")
+        assert sorted(epoch(tfseek.Loader(few, SPEC, batch_size=7, shuffle=shuffle))) == list(range(10))
+    assert epoch(tfseek.Loader(ds[10:200:3], SPEC, batch_size=7)) == labels[10:200:3]
+    for bad in (ds[::-1], ds[[3, 2]], ds[[2, 2]]):
+        with pytest.raises(tfseek.OrderError, match="ascend"):
+            tfseek.Loader(bad, SPEC, batch_size=7)
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_resume_is_exact(ds: tfseek.Dataset, threads: int) -> None:
+    loader = tfseek.Loader(ds, SPEC, batch_size=48, seed=9, threads=threads)
+    whole = epoch(loader) + epoch(loader)
+    for stop in (0, 1, 7, 20, 21, 30):
+        loader = tfseek.Loader(ds, SPEC, batch_size=48, seed=9, threads=threads)
+        seen: list[int] = []
+        for _ in range(stop):
+            batch = next(loader, None) or next(loader)
+            seen += batch["label"].tolist()
+        state = json.loads(json.dumps(loader.state_dict()))
+        assert state["n"] == RECORDS and state["fp"] == ds.fingerprint
+        other = tfseek.Loader(ds, SPEC, batch_size=32, seed=0, shuffle=True, threads=1)
+        other.load_state_dict(state)
+        while len(seen) < 2 * RECORDS:
+            seen += epoch(other)
+        assert seen == whole
+
+
+def test_states_of_others_are_refused(ds: tfseek.Dataset) -> None:
+    loader = tfseek.Loader(ds, SPEC, batch_size=48, seed=9)
+    state = loader.state_dict()
+    for field, value in [("fp", "0" * 32), ("n", 3), ("v", 99), ("pos", 10**9)]:
+        with pytest.raises(tfseek.OrderError):
+            loader.load_state_dict({**state, field: value})
+    with pytest.raises(tfseek.OrderError):
+        tfseek.Loader(ds, SPEC, batch_size=48).load_state_dict(state)
+    loader.load_state_dict(state)
+
+
+def test_set_epoch(ds: tfseek.Dataset) -> None:
+    loader = tfseek.Loader(ds, SPEC, batch_size=48, seed=9)
+    first, second = epoch(loader), epoch(loader)
+    loader.set_epoch(0)
+    next(loader)
+    # Again the one that it is in: nothing changes.
+    loader.set_epoch(0)
+    assert loader.steps_left == 20 and epoch(loader) == first[48:]
+    loader.set_epoch(1)
+    assert epoch(loader) == second and len(loader) == 21
+
+
+def test_ranks_share_a_batch(ds: tfseek.Dataset) -> None:
+    whole = [batch["label"].tolist() for batch in tfseek.Loader(ds, SPEC, batch_size=96, seed=2)]
+    for size in ({"batch_size": 32}, {"global_batch_size": 96}):
+        ranks = [
+            tfseek.Loader(ds, SPEC, **size, seed=2, rank=rank, world_size=3, mask="mask")  # type: ignore[arg-type]
+            for rank in range(3)
+        ]
+        assert {len(rank) for rank in ranks} == {11}
+        for step, parts in enumerate(zip(*ranks)):
+            assert {len(part["label"]) for part in parts} == {32}
+            counted = [part["label"][part["mask"]].tolist() for part in parts]
+            assert sum(counted, []) == whole[step]
+        assert {json.dumps(rank.state_dict()) for rank in ranks} == {json.dumps(ranks[0].state_dict())}
+
+
+def test_tails(ds: tfseek.Dataset) -> None:
+    def lengths(**options: Any) -> list[int]:
+        return [len(batch["label"]) for batch in tfseek.Loader(ds, SPEC, batch_size=300, seed=0, **options)]
+
+    assert lengths() == lengths(tail="short") == [300, 300, 300, 100]
+    assert lengths(drop_last=True) == lengths(tail="drop") == [300] * 3
+    assert lengths(tail="pad") == lengths(tail="continuous") == [300] * 4
+    with pytest.raises(ValueError, match="drop_last"):
+        lengths(drop_last=True, tail="pad")
+
+
+def test_repeat(ds: tfseek.Dataset) -> None:
+    loader = tfseek.Loader(ds, SPEC, batch_size=500, seed=0, repeat=True)
+    seen = [next(loader)["label"].tolist() for _ in range(6)]
+    assert [sorted(seen[k] + seen[k + 1]) for k in (0, 2, 4)] == [list(range(RECORDS))] * 3
+
+
+def test_what_is_refused(ds: tfseek.Dataset) -> None:
+    for options, error in [
+        ({}, ValueError),
+        ({"batch_size": 1, "global_batch_size": 1}, ValueError),
+        ({"batch_size": 1, "shuffle": "x"}, ValueError),
+        ({"batch_size": 1, "verify": "x"}, ValueError),
+        ({"batch_size": 1, "errors": "x"}, ValueError),
+        ({"batch_size": 1, "tail": "x"}, ValueError),
+        ({"batch_size": 1, "rank": 2, "world_size": 2}, tfseek.OrderError),
+        ({"global_batch_size": 3, "world_size": 2}, tfseek.OrderError),
+        ({"batch_size": 0}, tfseek.OrderError),
+        ({"batch_size": -1}, OverflowError),
+    ]:
+        with pytest.raises(error):
+            tfseek.Loader(ds, SPEC, **options)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        tfseek.Loader([], SPEC, batch_size=1)  # type: ignore[arg-type]
+
+
+def test_bad_records_are_raised_at_their_place_or_skipped(tmp_path: Any) -> None:
+    path = tmp_path / "a.tfrecord"
+    with tfseek.Writer(path) as writer:
+        for i in range(10):
+            writer.write(tfseek.Example({"label": "text"} if i == 5 else {"label": i}))
+    ds = tfseek.open(path)
+    spec = {"label": tfseek.FixedLenFeature([], "int64")}
+    loader = tfseek.Loader(ds, spec, batch_size=2)
+    seen, raised = [], 0
+    while True:
+        try:
+            seen.append(next(loader)["label"].tolist())
+        except tfseek.DataError as e:
+            assert (e.path, e.record, e.feature, e.category) == (str(path), 5, "label", "kind_mismatch")
+            raised += 1
+        except StopIteration:
+            break
+    assert seen == [[0, 1], [2, 3], [6, 7], [8, 9]] and raised == 1
+
+    loader = tfseek.Loader(ds, spec, batch_size=2, errors="skip")
+    seen = []
+    for batch in loader:
+        seen.append(batch["label"].tolist())
+        assert [record for record, _ in loader.skipped] == ([5] if seen[-1] == [4] else [])
+    assert seen == [[0, 1], [2, 3], [4], [6, 7], [8, 9]]
+
+
+def test_close(ds: tfseek.Dataset) -> None:
+    with tfseek.Loader(ds, SPEC, batch_size=10) as loader:
+        next(loader)
+    loader.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        next(loader)
+    assert "1000 records" in repr(tfseek.Loader(ds, SPEC, batch_size=10))
+
+
+def test_memory_is_used_again(ds: tfseek.Dataset) -> None:
+    """Buffers of batches that are gone are filled again, and those that are held are not."""
+    loader = tfseek.Loader(ds, SPEC, batch_size=100, seed=0, threads=1, repeat=True)
+    held = next(loader)
+    before = held["emb"].copy()
+    places = set()
+    for _ in range(200):
+        batch = next(loader)
+        places.add(batch["emb"].__array_interface__["data"][0])
+        assert not np.shares_memory(batch["emb"], held["emb"])
+    assert len(places) < 20
+    assert np.array_equal(held["emb"], before)
+    assert features(0)["emb"].dtype == held["emb"].dtype

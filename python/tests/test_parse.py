@@ -1,0 +1,248 @@
+"""Schemas, specs and the functions that parse: what they take, and what they give."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import threading
+import types
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from conftest import SPEC, features
+
+import tfseek
+
+PAYLOADS = [tfseek.Example(features(i)).to_bytes() for i in range(20)]
+
+
+def test_arrays() -> None:
+    found = tfseek.parse_example(PAYLOADS, SPEC)
+    assert list(found) == sorted(SPEC)
+    assert found["label"].tolist() == list(range(20)) and found["label"].dtype == np.int64
+    assert found["emb"].shape == (20, 8) and found["emb"].dtype == np.float32
+    assert found["name"].dtype == object and found["name"][3] == b"record 3"
+    assert isinstance(found["tokens"], tfseek.Sparse) and found["tokens"].dense_shape.tolist() == [20, 4]
+    for array in (found["label"], found["emb"], found["name"], *found["tokens"]):
+        assert not array.flags.writeable
+        with pytest.raises(ValueError):
+            array[...] = array[0] if array.ndim else 0
+
+
+def test_payloads_may_be_anything_of_bytes(ds: tfseek.Dataset) -> None:
+    want = tfseek.parse_example(PAYLOADS, SPEC)
+    array = np.empty(20, dtype=object)
+    array[:] = PAYLOADS
+    for payloads in (tuple(PAYLOADS), iter(PAYLOADS), map(bytearray, PAYLOADS), array):
+        assert tfseek.parse_example(payloads, SPEC)["emb"].tolist() == want["emb"].tolist()
+    whole = tfseek.parse_example(ds, SPEC)
+    assert sorted(whole["label"].tolist()) == list(range(len(ds)))
+    assert len(tfseek.parse_example([], SPEC)["label"]) == 0
+    for payload in ("text", 3, None):
+        with pytest.raises(TypeError):
+            tfseek.parse_example([payload], SPEC)  # type: ignore[list-item]
+    with pytest.raises(TypeError):
+        # One payload is no list of them: its items are numbers.
+        tfseek.parse_example(PAYLOADS[0], SPEC)  # type: ignore[arg-type]
+
+
+def test_bytes_as_offsets(ds: tfseek.Dataset) -> None:
+    for payloads in (PAYLOADS, ds):
+        objects = tfseek.parse_example(payloads, SPEC)["name"]
+        found = tfseek.parse_example(payloads, SPEC, bytes_as="offsets")["name"]
+        assert isinstance(found, tfseek.Bytes)
+        assert found.data.dtype.name == "uint8" and found.offsets.dtype.name == "int64"
+        ends = found.offsets.tolist()
+        assert [bytes(found.data[a:b]) for a, b in zip(ends, ends[1:])] == objects.tolist()
+    with pytest.raises(ValueError, match="bytes_as"):
+        tfseek.parse_example(PAYLOADS, SPEC, bytes_as="x")
+
+
+def test_single() -> None:
+    found = tfseek.parse_single_example(PAYLOADS[3], SPEC)
+    assert found["label"].shape == () and found["label"] == 3
+    assert found["name"].shape == () and found["name"][()] == b"record 3"
+    assert found["tokens"].indices.tolist() == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "name"),
+    [
+        (["int64", "int", int, np.int64, np.dtype("int64"), types.SimpleNamespace(name="int64")], "int64"),
+        (["float32", "float", float, np.float32, np.dtype("float32"), types.SimpleNamespace(name="float32")], "float32"),
+        (["string", "bytes", "byte", bytes, str, object, np.bytes_, types.SimpleNamespace(name="string")], "string"),
+    ],
+)
+def test_dtypes(dtypes: list[Any], name: str) -> None:
+    want = tfseek.Schema({"x": tfseek.VarLenFeature(name)})
+    for dtype in dtypes:
+        assert tfseek.Schema({"x": tfseek.VarLenFeature(dtype)}) == want
+        assert tfseek.Schema({"x": dtype}) == tfseek.Schema({"x": tfseek.RaggedFeature(name)})
+    assert f'"dtype": "{name}"' in want.to_json()
+
+
+@pytest.mark.parametrize("dtype", ["int32", np.float64, np.int32, "x", 3, None])
+def test_dtypes_that_are_none(dtype: Any) -> None:
+    with pytest.raises(TypeError, match="'x'"):
+        tfseek.Schema({"x": tfseek.VarLenFeature(dtype)})
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "default"),
+    [
+        ([], "int64", 5),
+        ([2], "int64", [1, 2]),
+        ([2, 1], "int64", np.array([[1], [2]])),
+        (3, "float32", [0.1, float("nan"), float("-inf")]),
+        ((), np.float32, 1),
+        ([], "string", "grüß"),
+        ([2], "string", [b"\xff", ""]),
+    ],
+)
+def test_defaults_to_the_bit(shape: Any, dtype: Any, default: Any) -> None:
+    spec = {"x": tfseek.FixedLenFeature(shape, dtype, default)}
+    found = tfseek.parse_single_example(b"", spec)["x"]
+    kind = found.dtype
+    want = np.asarray(default, dtype=kind)
+    if kind == object:
+        want = np.vectorize(lambda v: v.encode() if isinstance(v, str) else v, otypes=[object])(want)
+        assert found.tolist() == want.tolist()
+    else:
+        assert found.tobytes() == want.tobytes()
+
+
+def test_specs_that_are_refused() -> None:
+    for spec, field in [
+        (tfseek.FixedLenFeature([2], "int64", [1]), "2 values"),
+        (tfseek.FixedLenSequenceFeature([], "int64"), "allow_missing"),
+        (tfseek.RaggedFeature("int64", row_splits_dtype="int16"), "int16"),
+        ({"type": "fixed", "dtype": "int64", "shpae": []}, "shpae"),
+    ]:
+        with pytest.raises(tfseek.SpecError, match=field) as e:
+            tfseek.parse_example([], {"x": spec})
+        assert e.value.feature == "x" and e.value.category == "bad_spec"
+    for default in ("x", 1.5):
+        with pytest.raises(TypeError, match="'x'"):
+            tfseek.Schema({"x": tfseek.FixedLenFeature([], "int64", default)})
+    with pytest.raises(tfseek.SpecError):
+        tfseek.Schema({"x": tfseek.FixedLenFeature([], "int64", 2**63)})
+    with pytest.raises(TypeError):
+        tfseek.Schema()
+    with pytest.raises(TypeError):
+        tfseek.Schema({}, context_features={})
+    with pytest.raises(TypeError):
+        tfseek.Schema({3: "int64"})  # type: ignore[dict-item]
+
+
+def test_specs_of_tensorflow_are_taken_by_their_names() -> None:
+    class FixedLenFeature(NamedTuple):
+        shape: Any
+        dtype: Any
+        default_value: Any = None
+
+    class RaggedFeature(NamedTuple):
+        dtype: Any
+        value_key: Any = None
+        partitions: Any = ()
+        row_splits_dtype: Any = types.SimpleNamespace(name="int32")
+        validate: bool = False
+
+    class RowLengths(NamedTuple):
+        key: str
+
+    int64 = types.SimpleNamespace(name="int64")
+    shape = types.SimpleNamespace(as_list=lambda: [1])
+    theirs = {"a": FixedLenFeature(shape, int64), "b": RaggedFeature(int64, "c", [RowLengths("d")])}
+    ours = {
+        "a": tfseek.FixedLenFeature([1], "int64"),
+        "b": tfseek.RaggedFeature("int64", "c", [tfseek.RaggedFeature.RowLengths("d")]),
+    }
+    assert tfseek.Schema(theirs) == tfseek.Schema(ours)
+
+
+def test_every_spec() -> None:
+    spec = {
+        "fixed": tfseek.FixedLenFeature([1], "int64"),
+        "sequence": tfseek.FixedLenSequenceFeature([], "float32", allow_missing=True, default_value=-1.0),
+        "ragged": tfseek.RaggedFeature("int64", "values", tfseek.RowLengths("lengths"), row_splits_dtype="int64"),
+        "sparse": tfseek.SparseFeature("index", "value", "float32", 10),
+    }
+    rows = [
+        {"fixed": 1, "values": [1, 2, 3], "lengths": [2, 1], "index": [3, 1], "value": [0.5, 1.5]},
+        {"fixed": 2, "sequence": [1.5, 2.5]},
+    ]
+    found = tfseek.parse_example([tfseek.Example(row).to_bytes() for row in rows], spec)
+    assert found["fixed"].tolist() == [[1], [2]]
+    assert found["sequence"].tolist() == [[-1, -1], [1.5, 2.5]]
+    assert found["ragged"].values.tolist() == [1, 2, 3]
+    assert [splits.tolist() for splits in found["ragged"].row_splits] == [[0, 2, 2], [0, 2, 3]]
+    assert {splits.dtype for splits in found["ragged"].row_splits} == {np.dtype(np.int64)}
+    assert found["sparse"].indices.tolist() == [[0, 1], [0, 3]] and found["sparse"].values.tolist() == [1.5, 0.5]
+    assert found["sparse"].dense_shape.tolist() == [2, 10]
+
+
+def test_schema() -> None:
+    schema = tfseek.Schema(SPEC)
+    assert tfseek.Schema.from_json(schema.to_json()) == schema == pickle.loads(pickle.dumps(schema))
+    assert schema.features == sorted(SPEC) and schema.feature_lists == [] and not schema.is_sequence
+    assert "tf.io.VarLenFeature(tf.int64)" in schema.to_tensorflow()
+    assert repr(schema).startswith("tfseek.Schema.from_json('{")
+    assert tfseek.parse_example(PAYLOADS, schema)["label"].tolist() == list(range(20))
+    with pytest.raises(TypeError, match="parse_example"):
+        tfseek.parse_sequence_example(PAYLOADS, schema)
+    both = tfseek.Schema(context_features={"id": "int"}, sequence_features={"x": tfseek.VarLenFeature("int64")})
+    assert both.is_sequence and both.feature_lists == ["x"]
+    assert tfseek.parse_single_sequence_example(b"", both)[1]["x"].dense_shape.tolist() == [0, 0]
+    with pytest.raises(TypeError):
+        tfseek.parse_example(PAYLOADS, both)
+    with pytest.raises(TypeError):
+        tfseek.parse_sequence_example([], both, {})
+    with pytest.raises(tfseek.SpecError, match="not JSON"):
+        tfseek.Schema.from_json("{")
+
+
+def test_infer_schema(ds: tfseek.Dataset) -> None:
+    schema = tfseek.infer_schema(ds)
+    assert schema == tfseek.Schema(SPEC) == tfseek.infer_schema(bytes(ex) for ex in ds)
+    with pytest.raises(tfseek.SpecError):
+        tfseek.infer_schema([b"no message at all"])
+
+
+def test_errors_name_the_lowest_row(ds: tfseek.Dataset) -> None:
+    spec = {"label": tfseek.FixedLenFeature([], "float32")}
+    with pytest.raises(tfseek.DataError) as e:
+        tfseek.parse_example(PAYLOADS, spec)
+    assert (e.value.row, e.value.feature, e.value.category) == (0, "label", "kind_mismatch")
+    assert "expected float, found int64" in str(e.value)
+    with pytest.raises(tfseek.DataError) as e:
+        tfseek.parse_example([*PAYLOADS[:5], b"\x0a", *PAYLOADS], SPEC)
+    assert (e.value.row, e.value.category) == (5, "malformed_proto")
+
+
+def test_columns_outlive_the_schema() -> None:
+    schema = tfseek.Schema(SPEC)
+    kept = [tfseek.parse_example(PAYLOADS, schema) for _ in range(10)]
+    del schema
+    gc.collect()
+    for found in kept:
+        assert found["label"].tolist() == list(range(20))
+
+
+def test_threads_share_a_schema() -> None:
+    schema = tfseek.Schema(SPEC)
+    wrong: list[Any] = []
+
+    def work(start: int) -> None:
+        for k in range(200):
+            part = PAYLOADS[(start + k) % 15 :]
+            found = tfseek.parse_example(part, schema)["label"].tolist()
+            if found != list(range((start + k) % 15, 20)):
+                wrong.append(found)
+
+    threads = [threading.Thread(target=work, args=(start,)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

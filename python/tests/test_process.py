@@ -1,0 +1,190 @@
+"""Signals, forks, threads, the end of the interpreter, memory: each in a process of its own, with a watchdog."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import tfseek
+
+START = """
+import os, signal, sys, threading, time
+import numpy as np
+import tfseek
+SPEC = {
+    "label": tfseek.FixedLenFeature([], "int64"), "emb": tfseek.FixedLenFeature([8], "float32"),
+    "name": tfseek.FixedLenFeature([], "string"),
+}
+ds = tfseek.open(sys.argv[1])
+def labels(loader):
+    return [label for batch in loader for label in batch["label"].tolist()]
+"""
+
+
+def run(code: str, *arguments: str, seconds: float = 20) -> str:
+    command = [sys.executable, "-X", "faulthandler", "-c", START + code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+    assert done.returncode == 0 and done.stderr == "", (done.returncode, done.stdout, done.stderr)
+    return done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_goes_on_where_its_parent_was(shards: str) -> None:
+    run(
+        """
+import warnings; warnings.simplefilter("ignore")
+loader = tfseek.Loader(ds, SPEC, batch_size=50, seed=4, threads=2)
+want = labels(loader)
+loader.set_epoch(0)
+seen = [label for _ in range(3) for label in next(loader)["label"].tolist()]
+tfseek.parse_example(ds[:10], SPEC)
+items = iter(ds); next(items)
+read, write = os.pipe()
+for _ in range(3):
+    if os.fork() == 0:
+        try:
+            ok = seen + labels(loader) == want
+            ok = ok and len(list(items)) == 999 and len(tfseek.parse_example(ds, SPEC)["label"]) == 1000
+            tfseek.build_index(ds.shards, index_dir=os.environ["TFSEEK_INDEX_DIR"])
+            ok = ok and len(tfseek.open(ds.shards, index="memory")) == 1000
+            del loader
+        except BaseException as e:
+            print(repr(e), flush=True)
+            ok = False
+        os.write(write, b"y" if ok else b"n")
+        sys.exit(0)
+assert seen + labels(loader) == want
+for _ in range(3):
+    os.wait()
+assert os.read(read, 10) == b"yyy"
+""",
+        shards,
+    )
+
+
+def test_interpreter_ends_with_live_iterators(shards: str) -> None:
+    for end in ("", "os.kill(os.getpid(), 0)", "sys.exit(0)", "import atexit; atexit.register(lambda: next(loader))"):
+        run(
+            f"""
+loader = tfseek.Loader(ds, SPEC, batch_size=10, seed=4, repeat=True)
+batch = next(loader)
+items = iter(ds); next(items)
+class Late:
+    def __init__(self): self.loader = tfseek.Loader(ds, SPEC, batch_size=10, repeat=True); next(self.loader)
+    def __del__(self): pass
+late = Late(); late.me = late
+writer = tfseek.Writer(sys.argv[1].replace("*", "unfinished"))
+{end}
+""",
+            shards,
+        )
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_ctrl_c_while_waiting(shards: str) -> None:
+    """A loader whose batches take long: every batch is all records, many times over."""
+    code = START + """
+loader = tfseek.Loader(ds, SPEC, batch_size=1 << 22, tail="pad", threads=1)
+print("ready", flush=True)
+try:
+    while True:
+        next(loader)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    os._exit(0)
+"""
+    child = subprocess.Popen([sys.executable, "-c", code, shards], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    time.sleep(0.3)
+    start = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    assert child.stdout.readline() == "interrupted\n"
+    took = time.monotonic() - start
+    child.wait(20)
+    assert took < 0.5, took
+
+
+def test_threads_go_on_while_a_loader_waits(shards: str) -> None:
+    out = run(
+        """
+counted, go = 0, True
+def count():
+    global counted
+    while go:
+        counted += 1
+        time.sleep(0)
+thread = threading.Thread(target=count); thread.start()
+loader = tfseek.Loader(ds, SPEC, batch_size=1 << 20, tail="pad", threads=1)
+before, start = counted, time.monotonic()
+next(loader)
+took, during = time.monotonic() - start, counted - before
+go = False; thread.join()
+print(took, during)
+assert during > 100 * took, (took, during)
+""",
+        shards,
+        seconds=60,
+    )
+    assert out
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="resident memory is read from /proc")
+def test_memory_stays_flat(shards: str) -> None:
+    run(
+        """
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+schema = tfseek.Schema(SPEC)
+payloads = [bytes(ex) for ex in ds[:8]]
+loader = tfseek.Loader(ds, schema, batch_size=8, seed=0, repeat=True, threads=1)
+def rounds(n):
+    for k in range(n):
+        ex = ds[k % 1000]; ex["emb"]; ex["name"]; ex.to_dict()
+        tfseek.parse_example(payloads, schema); next(loader)
+        try: ds[1000]
+        except IndexError: pass
+rounds(3000)
+before = resident()
+rounds(20_000)
+grown = resident() - before
+assert grown < 8 << 20, grown
+""",
+        shards,
+        seconds=100,
+    )
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_multiprocessing(shards: str, method: str) -> None:
+    import multiprocessing
+
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"there is no {method} here")
+    ds = tfseek.open(shards)
+    list(tfseek.Loader(ds, batch_size=100, threads=1))
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        found = pool.map_async(label_of, [(ds, i) for i in range(20)]).get(60)
+    assert found == [int(ds[i]["label"][0]) for i in range(20)]
+
+
+def label_of(item: tuple[tfseek.Dataset, int]) -> int:
+    ds, i = item
+    return int(ds[i]["label"][0])
+
+
+def test_the_command(shards: str) -> None:
+    code = "import sys; from tfseek._command import main; sys.exit(main())"
+    first = tfseek.open(shards).shards[0]
+    done = subprocess.run([sys.executable, "-c", code, "head", "-n", "1", first], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("record 0, ")
+    done = subprocess.run([sys.executable, "-c", code, "nonsense"], capture_output=True, text=True)
+    assert done.returncode == 2 and "nonsense" in done.stderr
+    done = subprocess.run([sys.executable, "-m", "tfseek", "--version"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("tfseek ")

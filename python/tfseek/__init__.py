@@ -1,0 +1,78 @@
+"""Random access, true shuffles and TensorFlow-exact batches for the TFRecord files you already have.
+
+>>> ds = tfseek.open("data/train-*.tfrecord")
+>>> ds[123_456]["label"]
+>>> for batch in tfseek.Loader(ds, spec, batch_size=256, seed=42): ...
+
+Arrays are read-only, always. What the bytes mean is TensorFlow's meaning, bit for bit, but for departures that lose no data.
+"""
+
+from collections.abc import Mapping as _Mapping
+from collections.abc import Sequence as _Sequence
+
+from ._arrays import Bytes, Ragged, Sparse
+from ._errors import DataError, Error, IoError, NotFoundError, OrderError, OutOfRangeError, SidecarError, SpecError
+from ._features import (
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    RaggedFeature,
+    RowLengths,
+    RowLimits,
+    RowSplits,
+    RowStarts,
+    SparseFeature,
+    UniformRowLength,
+    ValueRowIds,
+    VarLenFeature,
+)
+from ._loader import Loader
+from ._open import build_index, open
+from ._parse import parse_example, parse_sequence_example, parse_single_example, parse_single_sequence_example
+from ._tensor import parse_tensor, serialize_tensor
+from ._tfseek import Dataset, Example, FeatureLists, Schema, SequenceExample, Writer, __version__, infer_schema
+
+_Sequence.register(Dataset)
+_Mapping.register(Example)
+_Mapping.register(FeatureLists)
+
+__all__ = [
+    "Bytes",
+    "DataError",
+    "Dataset",
+    "Error",
+    "Example",
+    "FeatureLists",
+    "FixedLenFeature",
+    "FixedLenSequenceFeature",
+    "IoError",
+    "Loader",
+    "NotFoundError",
+    "OrderError",
+    "OutOfRangeError",
+    "Ragged",
+    "RaggedFeature",
+    "RowLengths",
+    "RowLimits",
+    "RowSplits",
+    "RowStarts",
+    "Schema",
+    "SequenceExample",
+    "SidecarError",
+    "Sparse",
+    "SparseFeature",
+    "SpecError",
+    "UniformRowLength",
+    "ValueRowIds",
+    "VarLenFeature",
+    "Writer",
+    "__version__",
+    "build_index",
+    "infer_schema",
+    "open",
+    "parse_example",
+    "parse_sequence_example",
+    "parse_single_example",
+    "parse_single_sequence_example",
+    "parse_tensor",
+    "serialize_tensor",
+]

@@ -1,0 +1,7 @@
+"""``python -m tfseek`` is the command ``tfseek``."""
+
+import sys
+
+from ._command import main
+
+sys.exit(main())

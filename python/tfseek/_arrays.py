@@ -1,0 +1,36 @@
+"""What columns are, other than arrays."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Sparse(NamedTuple):
+    """Values and where they stand, as ``tf.SparseTensor``: value ``k`` is at ``indices[k]``."""
+
+    #: int64, of shape ``[n, rank]``
+    indices: npt.NDArray[np.int64]
+    #: of shape ``[n]``
+    values: Any
+    #: int64, of shape ``[rank]``
+    dense_shape: npt.NDArray[np.int64]
+
+
+class Ragged(NamedTuple):
+    """Rows of different lengths, as ``tf.RaggedTensor``: row ``r`` of the outermost dimension is
+    ``row_splits[0][r]:row_splits[0][r + 1]`` of the next one, or of ``values``.
+    """
+
+    values: Any
+    #: one array for each ragged dimension, outermost first; int32 or int64 as the spec says
+    row_splits: tuple[npt.NDArray[Any], ...]
+
+
+class Bytes(NamedTuple):
+    """Byte strings one behind the other, row-major: string ``k`` is ``data[offsets[k]:offsets[k + 1]]``."""
+
+    data: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]

@@ -1,0 +1,61 @@
+"""Values of Python as features: what an ``Example`` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Optional
+
+import numpy as np
+
+#: ``(kind, values)``: numbers as little-endian bytes, byte strings as a list; ``(None, None)`` is a feature without a kind.
+Part = tuple[Optional[str], Any]
+
+
+def features(mapping: Mapping[str, Any]) -> list[tuple[str, Part]]:
+    """Each feature by name."""
+    return [(_name(name), _part(name, value)) for name, value in mapping.items()]
+
+
+def feature_lists(mapping: Mapping[str, Iterable[Any]]) -> list[tuple[str, list[Part]]]:
+    """Each feature list by name, a part for each step."""
+    return [(_name(name), [_part(name, step) for step in steps]) for name, steps in mapping.items()]
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"features are named by str, found {type(name).__name__}")
+    return name
+
+
+def _part(name: str, value: Any) -> Part:
+    if value is None:
+        return (None, None)
+    if isinstance(value, (str, bytes, bytearray, memoryview)):
+        return ("bytes", [_bytes(name, value)])
+    if isinstance(value, (list, tuple)):
+        if not value:
+            raise ValueError(f"feature {name!r}: an empty list has no kind; give an empty array with a dtype, or None")
+        if any(isinstance(item, (str, bytes, bytearray, memoryview)) for item in value):
+            return ("bytes", [_bytes(name, item) for item in value])
+    array = np.asarray(value)
+    if array.dtype.kind in "SU" or array.dtype == object:
+        return ("bytes", [_bytes(name, item) for item in array.ravel().tolist()])
+    if array.dtype.kind == "f":
+        # Beyond the range of float32 is infinity, as protobuf has it.
+        with np.errstate(over="ignore"):
+            return ("float", array.astype("<f4").tobytes())
+    if array.dtype.kind in "iub":
+        if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+            raise OverflowError(f"feature {name!r}: {array.max()} does not fit into an int64")
+        return ("int64", array.astype("<i8").tobytes())
+    raise TypeError(f"feature {name!r}: no feature is made of {array.dtype}")
+
+
+def _bytes(name: str, value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, int):
+        raise OverflowError(f"feature {name!r}: {value} does not fit into an int64")
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    raise TypeError(f"feature {name!r}: expected str or bytes, found {type(value).__name__}")

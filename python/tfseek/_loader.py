@@ -1,0 +1,189 @@
+"""``tfseek.Loader``: epochs in batches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Optional, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from ._features import Features, schema_of
+from ._tfseek import Dataset, LoaderCore
+
+
+class Loader:
+    """Batches of an epoch, in an order that seed and epoch decide, made by threads that never need the GIL.
+
+    An iterable that ends with each epoch and goes on with the next one when it is iterated over again. A batch is a dict of columns,
+    as :func:`tfseek.parse_example` makes it; for a schema of SequenceExamples ``(context, sequence, lengths)``; without a spec a
+    list of ``bytes``. Arrays are read-only, and their memory is used again when the last of them is gone.
+
+    ds: a :class:`tfseek.Dataset`, or a view of one whose record numbers ascend: ``ds[:1000]``, ``ds.filter("label == 3")``.
+    spec: a dict of feature specs, a :class:`tfseek.Schema`, or ``None`` for the records as they are.
+    batch_size, global_batch_size: samples of one rank's batch, or of all ranks' together: one of the two. With the latter, what is
+        trained on does not depend on the number of ranks.
+    shuffle: ``True`` or ``"global"`` for a permutation of all records, ``"block"`` for blocks of neighbours (disks that seek, networks),
+        ``False`` for none. By default a seed asks for a shuffle.
+    rank, world_size: this process of a distributed job, and how many there are.
+    drop_last, tail: what becomes of the last batch: ``drop_last=False`` loses nothing (a short batch on one rank, padding on
+        several, see ``mask``), ``True`` leaves it out; ``tail`` names all four: ``"short"``, ``"pad"``, ``"drop"``, ``"continuous"``.
+    threads: that make batches; one for each processor by default, 0 for none. Batches do not depend on it.
+    batches_ahead, memory, look_ahead: bounds of batches, of payload bytes under way, and of bytes that are asked for early.
+    verify: ``"payload"``, ``"header"``, ``"first_epoch"``; by default what the dataset says.
+    errors: ``"raise"`` at a record that is bad, or ``"skip"`` it: see ``skipped``.
+    repeat: whether one epoch follows the other without an end.
+    bytes_as: byte strings as object arrays of ``bytes`` (``"objects"``) or as :class:`tfseek.Bytes` (``"offsets"``).
+    ids, mask: names of columns to add: the numbers of the records (int64), and whether a row counts (bool; false for padding).
+
+    Raises :class:`tfseek.OrderError` and :class:`tfseek.SpecError`; while iterating, :class:`tfseek.DataError` at the place of the
+    record in the order, after which iteration may go on.
+
+    A forked child goes on where its parent was, with threads of its own.
+    """
+
+    def __init__(
+        self,
+        ds: Dataset,
+        spec: Optional[Features] = None,
+        *,
+        batch_size: Optional[int] = None,
+        global_batch_size: Optional[int] = None,
+        shuffle: Union[bool, str, None] = None,
+        seed: Optional[int] = None,
+        epoch: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+        drop_last: bool = False,
+        tail: Optional[str] = None,
+        threads: Optional[int] = None,
+        batches_ahead: Optional[int] = None,
+        memory: Optional[int] = None,
+        look_ahead: Optional[int] = None,
+        verify: Optional[str] = None,
+        errors: str = "raise",
+        repeat: bool = False,
+        bytes_as: str = "objects",
+        ids: Optional[str] = None,
+        mask: Optional[str] = None,
+    ) -> None:
+        if shuffle is None:
+            shuffle = seed is not None
+        if isinstance(shuffle, bool):
+            shuffle = "global" if shuffle else None
+        if drop_last and tail not in (None, "drop"):
+            raise ValueError(f"drop_last=True is tail='drop', found tail={tail!r}")
+        schema = None if spec is None else schema_of(spec)
+        for name in (ids, mask):
+            if name is not None and (schema is None or schema.is_sequence):
+                raise ValueError(f"the column {name!r} goes with batches of Examples: take loader.ids and loader.mask")
+            if name is not None and schema is not None and name in schema.features:
+                raise ValueError(f"the column {name!r} is there already")
+        self._names = (ids, mask)
+        self._core = LoaderCore(
+            ds,
+            schema,
+            bytes_as,
+            {
+                "batch_size": batch_size,
+                "global_batch_size": global_batch_size,
+                "shuffle": shuffle,
+                "seed": 0 if seed is None else seed,
+                "epoch": epoch,
+                "rank": rank,
+                "world_size": world_size,
+                "tail": "drop" if drop_last else tail,
+                "threads": threads,
+                "batches_ahead": batches_ahead,
+                "memory": memory,
+                "look_ahead": look_ahead,
+                "verify": verify,
+                "errors": errors,
+                "repeat": repeat,
+            },
+        )
+        self._last: tuple[Any, Any, list[tuple[int, str]]] = (np.empty(0, np.int64), np.empty(0, np.bool_), [])
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        step = self._core.step()
+        if step is None:
+            raise StopIteration
+        batch, ids, mask, skipped = step
+        self._last = (ids, mask, skipped)
+        for name, column in zip(self._names, (ids, mask)):
+            if name is not None:
+                batch[name] = column
+        return batch
+
+    def __len__(self) -> int:
+        """Steps of an epoch, the same on all ranks."""
+        return self._core.steps
+
+    @property
+    def steps_left(self) -> int:
+        """Steps that are left of the current epoch."""
+        return self._core.steps_left
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the next step."""
+        return self._core.epoch
+
+    @property
+    def ids(self) -> npt.NDArray[np.int64]:
+        """The numbers of the records in the last batch."""
+        ids: npt.NDArray[np.int64] = self._last[0]
+        return ids
+
+    @property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """Whether each row of the last batch counts: false for padding, which metrics must leave out."""
+        mask: npt.NDArray[np.bool_] = self._last[1]
+        return mask
+
+    @property
+    def skipped(self) -> list[tuple[int, str]]:
+        """Numbers and faults of the records that the last batch lacks, with ``errors="skip"``."""
+        return self._last[2]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Why this order will be slow here, if it will."""
+        return self._core.warnings
+
+    def describe(self) -> str:
+        """What the order is and what it costs, for people."""
+        return self._core.describe()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Goes to the start of an epoch, unless this is the one it is in already."""
+        self._core.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps: small, JSON-safe, and the same on all ranks. It counts the batches that were handed out."""
+        state: dict[str, Any] = json.loads(self._core.state())
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on where :meth:`state_dict` was taken, also with other ranks, threads and batch sizes.
+
+        Raises :class:`tfseek.OrderError` for the state of another dataset or another kind of order.
+        """
+        self._core.seek(json.dumps(state))
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self._core.close()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"tfseek.Loader({self.describe()})"
