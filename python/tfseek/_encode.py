@@ -7,6 +7,8 @@ from typing import Any, Optional
 
 import numpy as np
 
+_MOST = 2**63 - 1
+
 #: ``(kind, values)``: numbers as little-endian bytes, byte strings as a list; ``(None, None)`` is a feature without a kind.
 Part = tuple[Optional[str], Any]
 
@@ -45,7 +47,7 @@ def _part(name: str, value: Any) -> Part:
         with np.errstate(over="ignore"):
             return ("float", array.astype("<f4").tobytes())
     if array.dtype.kind in "iub":
-        if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+        if array.dtype.kind == "u" and array.size and int(array.max()) > _MOST:
             raise OverflowError(f"feature {name!r}: {array.max()} does not fit into an int64")
         return ("int64", array.astype("<i8").tobytes())
     raise TypeError(f"feature {name!r}: no feature is made of {array.dtype}")
