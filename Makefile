@@ -90,6 +90,9 @@ differential:
 		set -ex; \
 		$(CARGO) test --test differential -- --nocapture; \
 		$(CARGO) test --test tensor_differential -- --ignored --nocapture; \
+		$(TFSEEK_TF_PYTHON) -m pip install -q --upgrade --target target/python-tf pytest; \
+		$(TFSEEK_TF_PYTHON) -m pip install -q --upgrade --no-deps --target target/python-tf ./python; \
+		PYTHONPATH=target/python-tf $(TFSEEK_TF_PYTHON) -m pytest -q python/tests/test_tensorflow.py; \
 	fi
 
 # libFuzzer wants flags that stable keeps behind RUSTC_BOOTSTRAP.

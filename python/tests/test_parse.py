@@ -112,6 +112,12 @@ def test_defaults_to_the_bit(shape: Any, dtype: Any, default: Any) -> None:
         assert found.tobytes() == want.tobytes()
 
 
+def test_specs_that_are_equal_and_not_the_same() -> None:
+    for default in (0.0, -0.0):
+        found = tfseek.parse_single_example(b"", {"x": tfseek.FixedLenFeature([], "float32", default)})["x"]
+        assert found.tobytes() == np.float32(default).tobytes()
+
+
 def test_specs_that_are_refused() -> None:
     for spec, field in [
         (tfseek.FixedLenFeature([2], "int64", [1]), "2 values"),

@@ -142,31 +142,24 @@ def schema_of(features: Features) -> Schema:
     """The schema of some features; the same one for the same features, as it keeps what it learned."""
     if isinstance(features, Schema):
         return features
-    return _make(features, None, None)
+    return _kept(to_json(features, None, None))
 
 
 def sequence_schema_of(context: Optional[Features], sequence: Optional[Features]) -> Schema:
     """The schema of a context and feature lists; one Schema may hold both."""
-    for one, other in ((context, sequence), (sequence, context)):
-        if isinstance(one, Schema):
-            if other is not None and other is not one:
-                raise TypeError("a Schema holds context and sequence: give it alone")
-            return one
-    return _make(None, context or {}, sequence or {})
-
-
-def _make(*parts: Any) -> Schema:
-    try:
-        return _kept(*(None if part is None else tuple(part.items()) for part in parts))
-    except TypeError:
-        # Something in it has no hash: a default that is an array, say.
-        return Schema(parts[0], context_features=parts[1], sequence_features=parts[2])
+    if isinstance(context, Schema) or isinstance(sequence, Schema):
+        given = {id(part): part for part in (context, sequence) if part is not None}
+        (one, *others) = given.values()
+        if others or not isinstance(one, Schema):
+            raise TypeError("a Schema holds context and sequence: give it alone")
+        return one
+    return _kept(to_json(None, context or {}, sequence or {}))
 
 
 @functools.lru_cache(maxsize=64)
-def _kept(*parts: Any) -> Schema:
-    features, context, sequence = (None if part is None else dict(part) for part in parts)
-    return Schema(features, context_features=context, sequence_features=sequence)
+def _kept(text: str) -> Schema:
+    # By its text: specs that are equal for Python need not be the same to the bit, 0.0 and -0.0 say.
+    return Schema.from_json(text)
 
 
 def to_json(

@@ -1,0 +1,116 @@
+"""The same arrays as TensorFlow's, where it is installed: its own specs, random records, and what it wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfseek
+
+tf: Any = pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+
+
+def values(rng: np.random.Generator) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "fixed": rng.integers(-5, 5, 2),
+        "name": rng.bytes(int(rng.integers(0, 5))),
+        "words": [rng.bytes(2) for _ in range(int(rng.integers(1, 4)))],
+        "tags": [rng.bytes(2) for _ in range(int(rng.integers(1, 4)))],
+        "blocks": rng.normal(size=2 * int(rng.integers(0, 4))).astype(np.float32),
+        "lengths": np.array([1, 2], dtype=np.int64),
+        "parts": rng.integers(0, 2**62, 3),
+        "index": rng.permutation(10)[:3],
+        "at": rng.normal(size=3).astype(np.float32),
+    }
+    for key in ("name", "words", "tags", "blocks"):
+        if rng.random() < 0.2:
+            del row[key]
+    return row
+
+
+def specs() -> dict[str, Any]:
+    io = tf.io
+    return {
+        "fixed": io.FixedLenFeature([2], tf.int64),
+        "name": io.FixedLenFeature([], tf.string, default_value="none"),
+        "words": io.VarLenFeature(tf.string),
+        "blocks": io.FixedLenSequenceFeature([2], tf.float32, allow_missing=True, default_value=0.5),
+        "ragged": io.RaggedFeature(tf.int64, "parts", [io.RaggedFeature.RowLengths("lengths")]),
+        "plain": io.RaggedFeature(tf.string, "tags", row_splits_dtype=tf.int64),
+        "sparse": io.SparseFeature("index", "at", tf.float32, 10),
+    }
+
+
+def same(found: Any, theirs: Any) -> None:
+    if isinstance(found, tfseek.Sparse):
+        for ours, part in zip(found, (theirs.indices, theirs.values, theirs.dense_shape)):
+            same(ours, part)
+    elif isinstance(found, tfseek.Ragged):
+        same(found.values, theirs.flat_values)
+        assert len(found.row_splits) == len(theirs.nested_row_splits)
+        for ours, part in zip(found.row_splits, theirs.nested_row_splits):
+            same(ours, part)
+    else:
+        theirs = np.asarray(theirs.numpy())
+        assert found.shape == theirs.shape
+        if found.dtype == object:
+            assert found.tolist() == theirs.tolist()
+        else:
+            assert found.dtype == theirs.dtype and found.tobytes() == theirs.tobytes()
+
+
+def test_examples() -> None:
+    rng = np.random.default_rng(5)
+    for count in (0, 1, 2, 50):
+        payloads = [tfseek.Example(values(rng)).to_bytes() for _ in range(count)]
+        found = tfseek.parse_example(payloads, specs())
+        theirs = tf.io.parse_example(tf.constant(payloads, tf.string, [count]), specs())
+        assert list(found) == sorted(theirs)
+        for name, column in found.items():
+            same(column, theirs[name])
+        for payload in payloads[:10]:
+            single = tf.io.parse_single_example(payload, specs())
+            for name, column in tfseek.parse_single_example(payload, specs()).items():
+                if not isinstance(single[name], tf.RaggedTensor) or isinstance(column, tfseek.Ragged):
+                    same(column, single[name])
+
+
+def test_sequence_examples() -> None:
+    context = {"id": tf.io.FixedLenFeature([], tf.int64)}
+    sequence = {"a": tf.io.FixedLenSequenceFeature([2], tf.int64), "b": tf.io.VarLenFeature(tf.string)}
+    payloads = [
+        tfseek.SequenceExample(
+            {"id": i}, {"a": [[k, k + 1] for k in range(i)], "b": [["x"] * (k + 1) for k in range(i)]}
+        ).to_bytes()
+        for i in range(5)
+    ]
+    ours = tfseek.parse_sequence_example(payloads, context, sequence)
+    theirs = tf.io.parse_sequence_example(payloads, context, sequence)
+    for found, group in zip(ours, theirs):
+        for name, column in found.items():
+            same(column, group[name])
+    one, other = tfseek.parse_single_sequence_example(payloads[3], context, sequence), tf.io.parse_single_sequence_example(
+        payloads[3], context, sequence
+    )
+    for found, group in zip(one, other):
+        for name, column in found.items():
+            same(column, group[name])
+
+
+def test_bytes(tmp_path: Any) -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(50):
+        ours = tfseek.Example(values(rng)).to_bytes()
+        assert tf.train.Example.FromString(ours).SerializeToString(deterministic=True) == ours
+    for array in (np.arange(6, dtype=np.float32).reshape(2, 3), np.float16(1), np.array([b"a", b""], dtype=object)):
+        data = tf.io.serialize_tensor(tf.constant(array)).numpy()
+        assert tfseek.serialize_tensor(array) == data
+        dtype = tf.constant(array).dtype
+        assert tfseek.parse_tensor(data, dtype).tolist() == tf.io.parse_tensor(data, dtype).numpy().tolist()
+    with tf.io.TFRecordWriter(str(tmp_path / "a")) as theirs, tfseek.Writer(tmp_path / "b") as writer:
+        for k in range(20):
+            theirs.write(b"x" * k)
+            writer.write(b"x" * k)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
