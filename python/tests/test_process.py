@@ -93,7 +93,7 @@ loader = tfseek.Loader(ds, SPEC, batch_size=1 << 22, tail="pad", threads=1)
 print("ready", flush=True)
 try:
     while True:
-        next(loader)
+        next(loader, None)  # on through the epochs
 except KeyboardInterrupt:
     print("interrupted", flush=True)
     os._exit(0)
