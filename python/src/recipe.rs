@@ -22,6 +22,8 @@ pub(crate) struct Asked {
     epoch: u64,
     rank: u64,
     world_size: u64,
+    worker: u64,
+    workers: u64,
     tail: Option<LastBatch>,
     threads: Option<usize>,
     batches_ahead: Option<usize>,
@@ -43,6 +45,8 @@ impl Asked {
             epoch: asked(arguments, "epoch")?,
             rank: asked(arguments, "rank")?,
             world_size: asked(arguments, "world_size")?,
+            worker: asked(arguments, "worker")?,
+            workers: asked(arguments, "workers")?,
             tail: asked::<Option<Word<_>>>(arguments, "tail")?.map(|Word(tail)| tail),
             threads: asked(arguments, "threads")?,
             batches_ahead: asked(arguments, "batches_ahead")?,
@@ -100,6 +104,7 @@ impl Recipe {
             .seed(asked.seed)
             .epoch(asked.epoch)
             .rank(asked.rank, asked.world_size)
+            .worker(asked.worker, asked.workers)
             .repeat(asked.repeat)
             .errors(match asked.errors.as_str() {
                 "raise" => ErrorPolicy::Raise,

@@ -148,6 +148,19 @@ def test_ranks_share_a_batch(ds: tfseek.Dataset) -> None:
         assert {json.dumps(rank.state_dict()) for rank in ranks} == {json.dumps(ranks[0].state_dict())}
 
 
+def test_workers_take_turns(ds: tfseek.Dataset) -> None:
+    def made(worker: int = 0, workers: int = 1) -> Any:
+        return tfseek.Loader(ds, SPEC, batch_size=30, seed=2, worker=worker, workers=workers)
+
+    want = [batch["label"].tolist() for batch in made()]
+    three = [made(worker, 3) for worker in range(3)]
+    assert [len(worker) for worker in three] == [12, 11, 11]
+    found = [[batch["label"].tolist() for batch in worker] for worker in three]
+    assert [found[step % 3][step // 3] for step in range(len(want))] == want
+    with pytest.raises(tfseek.OrderError, match="worker 3 of 3"):
+        made(3, 3)
+
+
 def test_tails(ds: tfseek.Dataset) -> None:
     def lengths(**options: Any) -> list[int]:
         return [len(batch["label"]) for batch in tfseek.Loader(ds, SPEC, batch_size=300, seed=0, **options)]

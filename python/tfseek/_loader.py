@@ -27,6 +27,8 @@ class Loader:
     shuffle: ``True`` or ``"global"`` for a permutation of all records, ``"block"`` for blocks of neighbours (disks that seek, networks),
         ``False`` for none. By default a seed asks for a shuffle.
     rank, world_size: this process of a distributed job, and how many there are.
+    worker, workers: only the steps ``worker``, ``worker + workers``, .. of this rank: for processes that hand out their batches in
+        turn, as the workers of torch's ``DataLoader`` do. A worker's state is where its round ends, one step of each worker.
     drop_last, tail: what becomes of the last batch: ``drop_last=False`` loses nothing (a short batch on one rank, padding on
         several, see ``mask``), ``True`` leaves it out; ``tail`` names all four: ``"short"``, ``"pad"``, ``"drop"``, ``"continuous"``.
     threads: that make batches; one for each processor by default, 0 for none. Batches do not depend on it.
@@ -55,6 +57,8 @@ class Loader:
         epoch: int = 0,
         rank: int = 0,
         world_size: int = 1,
+        worker: int = 0,
+        workers: int = 1,
         drop_last: bool = False,
         tail: Optional[str] = None,
         threads: Optional[int] = None,
@@ -93,6 +97,8 @@ class Loader:
                 "epoch": epoch,
                 "rank": rank,
                 "world_size": world_size,
+                "worker": worker,
+                "workers": workers,
                 "tail": "drop" if drop_last else tail,
                 "threads": threads,
                 "batches_ahead": batches_ahead,
@@ -120,7 +126,7 @@ class Loader:
         return batch
 
     def __len__(self) -> int:
-        """Steps of an epoch, the same on all ranks."""
+        """Steps of an epoch, the same on all ranks; of one worker, if this is one of several."""
         return self._core.steps
 
     @property

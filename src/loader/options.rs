@@ -49,6 +49,7 @@ pub struct LoaderOptions {
     seed: u64,
     epoch: u64,
     rank: (u64, u64),
+    worker: (u64, u64),
     last: Option<LastBatch>,
     threads: Option<usize>,
     batches: Option<usize>,
@@ -95,6 +96,7 @@ impl LoaderOptions {
             seed: 0,
             epoch: 0,
             rank: (0, 1),
+            worker: (0, 1),
             last: None,
             threads: None,
             batches: None,
@@ -176,6 +178,15 @@ impl LoaderOptions {
     /// This rank, of so many. 0 of 1 by default.
     pub fn rank(self, rank: u64, ranks: u64) -> LoaderOptions {
         LoaderOptions { rank: (rank, ranks), ..self }
+    }
+
+    /// Only the steps `worker`, `worker + workers`, .. of this rank: for processes that hand out their batches in turn, as the
+    /// workers of torch's `DataLoader` do. Taken in turn they are the batches of one loader, in the same sequence. 0 of 1 by default.
+    ///
+    /// [`state`](Loader::state) is then where the worker's round ends, one step of each worker: a worker of as many goes on from
+    /// its own state exactly, and all of them from that of any, where all have delivered the same number of steps.
+    pub fn worker(self, worker: u64, workers: u64) -> LoaderOptions {
+        LoaderOptions { worker: (worker, workers), ..self }
     }
 
     /// What becomes of the last batch of an epoch. By default nothing is lost: it is short on one rank, and filled up with
@@ -287,8 +298,16 @@ impl LoaderOptions {
             }
             None => Vec::new(),
         };
-        let sharing =
-            Sharing { global_batch, rank, ranks, last: self.last.unwrap_or(LastBatch::default_for(ranks)) };
+        let last = self.last.unwrap_or(LastBatch::default_for(ranks));
+        let (worker, workers) = self.worker;
+        if worker >= workers || (workers > 1 && last == LastBatch::Continuous) {
+            let reason = match worker >= workers {
+                true => format!("worker {worker} of {workers}"),
+                false => format!("batches that go on across epochs, for {workers} workers"),
+            };
+            return Err(OrderError::Refused { reason: reason.into() }.into());
+        }
+        let sharing = Sharing { global_batch, rank, ranks, last, worker, workers };
         let cursor = Cursor { epoch: self.epoch, position: 0 };
         sharing.share(&order, cursor)?;
         let threads =

@@ -166,9 +166,10 @@ impl Loader {
         }
     }
 
-    /// Steps of the current epoch that are left, the same number on all ranks.
+    /// Steps of the current epoch that are left, the same number on all ranks; of one worker, if this is one of several.
     pub fn steps_left(&self) -> u64 {
-        self.settings.sharing.share(&self.order, self.next).map_or(0, |share| share.steps())
+        let sharing = &self.settings.sharing;
+        sharing.share(&self.order, self.next).map_or(0, |share| sharing.steps(&share))
     }
 
     /// The epoch of the next step.
@@ -298,12 +299,13 @@ impl Loader {
     /// `None`, and the next epoch begins.
     fn end_epoch<T>(&mut self) -> Option<T> {
         self.running = Running::No;
-        let share = self
+        let steps = self
             .order
             .at_epoch(self.next.epoch)
-            .and_then(|order| self.settings.sharing.share(&order, self.next));
+            .and_then(|order| self.settings.sharing.share(&order, self.next))
+            .map(|share| self.settings.sharing.steps(&share));
         // Where the last batch was dropped, positions are left; and an epoch may have had no steps at all.
-        if share.is_ok_and(|share| share.steps() == 0) {
+        if steps.is_ok_and(|steps| steps == 0) {
             self.next = Cursor { epoch: self.next.epoch + 1, position: 0 };
             self.delivered = self.next;
         }

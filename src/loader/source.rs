@@ -35,6 +35,9 @@ pub(super) struct Sharing {
     pub(super) rank: u64,
     pub(super) ranks: u64,
     pub(super) last: LastBatch,
+    /// Which of a rank's steps: those of one worker, of so many.
+    pub(super) worker: u64,
+    pub(super) workers: u64,
 }
 
 impl Sharing {
@@ -42,6 +45,11 @@ impl Sharing {
     pub(super) fn share(&self, order: &Order, cursor: Cursor) -> Result<RankShare> {
         let share = RankShare::new(order.len(), self.global_batch, self.rank, self.ranks, self.last)?;
         share.starting_at(cursor.position)
+    }
+
+    /// How many of these steps are this worker's.
+    pub(super) fn steps(&self, share: &RankShare) -> u64 {
+        share.steps().saturating_sub(self.worker).div_ceil(self.workers)
     }
 }
 
@@ -67,7 +75,8 @@ impl Source {
     ) -> Result<Source> {
         let order = order.at_epoch(cursor.epoch)?;
         let share = sharing.share(&order, cursor)?;
-        Ok(Source { dataset, order, sharing, share, epoch: cursor.epoch, step: 0, endless })
+        let step = sharing.worker;
+        Ok(Source { dataset, order, sharing, share, epoch: cursor.epoch, step, endless })
     }
 
     /// Where the epoch behind this one begins: at position 0, unless batches go on across the end.
@@ -81,7 +90,7 @@ impl Source {
 
     /// The next batch; `None` at the end of the epoch.
     pub(super) fn next(&mut self) -> Option<Result<Plan>> {
-        if self.step == self.share.steps() {
+        if self.step >= self.share.steps() {
             if !self.endless || self.order.is_empty() {
                 return None;
             }
@@ -89,12 +98,12 @@ impl Source {
                 self.endless = false;
                 return Some(Err(e));
             }
-            if self.share.steps() == 0 {
+            if self.step >= self.share.steps() {
                 return None;
             }
         }
         let step = self.step;
-        self.step += 1;
+        self.step = step.saturating_add(self.sharing.workers);
         self.plan(step).transpose()
     }
 
@@ -102,14 +111,21 @@ impl Source {
         let cursor = Source::next_epoch(&self.share, self.epoch, self.sharing.last);
         self.order = self.order.at_epoch(cursor.epoch)?;
         self.share = self.sharing.share(&self.order, cursor)?;
-        (self.epoch, self.step) = (cursor.epoch, 0);
+        (self.epoch, self.step) = (cursor.epoch, self.sharing.worker);
         Ok(())
     }
 
+    /// The last step of the round, one of each worker, that `step` is in: it may be the last of the epoch.
+    fn end_of_round(&self, step: u64) -> u64 {
+        match self.sharing.workers - 1 - self.sharing.worker {
+            0 => step,
+            others => step.saturating_add(others).min(self.share.steps() - 1),
+        }
+    }
+
     fn plan(&self, step: u64) -> Result<Option<Plan>> {
-        let (Some(runs), Some((epochs, position))) = (self.share.step(step), self.share.after(step)) else {
-            return Ok(None);
-        };
+        let Some(runs) = self.share.step(step) else { return Ok(None) };
+        let Some((epochs, position)) = self.share.after(self.end_of_round(step)) else { return Ok(None) };
         let mut ids = Vec::new();
         let mut placed = Vec::new();
         for run in runs {
@@ -128,6 +144,8 @@ impl Source {
         let cost = Cost { records: ids.len() as u64, bytes };
         let after = match self.sharing.last {
             LastBatch::Continuous => Cursor { epoch: self.epoch + epochs, position },
+            // Other workers may have steps to deliver still: the epoch is over when there is nothing behind its end.
+            _ if self.sharing.workers > 1 => Cursor { epoch: self.epoch, position },
             // An epoch that was delivered whole is over.
             _ if step + 1 == self.share.steps() => Cursor { epoch: self.epoch + 1, position: 0 },
             _ => Cursor { epoch: self.epoch, position },

@@ -10,12 +10,15 @@ mod faults;
 mod flow;
 mod pipeline;
 mod same;
+mod workers;
 
 use tfseek::frame::put_record;
 use tfseek::io::Region;
 use tfseek::loader::Shuffle;
 use tfseek::order::{OrderSpec, Subset};
-use tfseek::{DType, Dataset, ExampleBuilder, FeatureSpec, IndexMode, Mapped, Options, Schema, Step, Verify};
+use tfseek::{
+    DType, Dataset, ExampleBuilder, FeatureSpec, IndexMode, Loader, Mapped, Options, Schema, Step, Verify,
+};
 
 /// The payload of record `i`: its number, some floats, and a string whose length depends on it.
 fn payload(i: u64) -> Vec<u8> {
