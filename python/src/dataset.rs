@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
 use std::sync::{Arc, OnceLock};
+use tfseek::dataset::DatasetColumn;
 use tfseek::example::MessageKind;
 use tfseek::io::Region;
 use tfseek::{Mapped, Record};
@@ -31,6 +32,8 @@ pub(crate) struct Dataset {
 /// What all views of a dataset share.
 pub(crate) struct Shared {
     pub(crate) dataset: tfseek::Dataset,
+    /// Columns that were asked for when the dataset was opened.
+    pub(crate) columns: Vec<DatasetColumn>,
     mapped: Option<Mapped>,
     how: How,
     kind: OnceLock<MessageKind>,
@@ -40,14 +43,14 @@ pub(crate) struct Shared {
 const LOOK: (u64, usize) = (16, 1 << 20);
 
 impl Shared {
-    pub(crate) fn new(dataset: tfseek::Dataset, how: How) -> Shared {
+    pub(crate) fn new(dataset: tfseek::Dataset, columns: Vec<DatasetColumn>, how: How) -> Shared {
         let kind = match how.kind {
             KindChoice::Auto => OnceLock::new(),
             KindChoice::Example => OnceLock::from(MessageKind::Example),
             KindChoice::SequenceExample => OnceLock::from(MessageKind::SequenceExample),
             KindChoice::Bytes => OnceLock::from(MessageKind::Other),
         };
-        Shared { mapped: dataset.mapped(), dataset, how, kind }
+        Shared { mapped: dataset.mapped(), dataset, columns, how, kind }
     }
 
     /// What records are, by the first of them. Damage there is not what was asked for.
@@ -202,10 +205,24 @@ impl Dataset {
     fn filter(&self, py: Python<'_>, condition: &str) -> Result<Dataset> {
         let shared = &self.shared;
         let ids = py.detach(|| -> Result<Vec<u64>> {
-            let selection = shared.dataset.select(&tfseek::Filter::parse(condition)?)?;
+            let filter = tfseek::Filter::parse(condition)?;
+            let held = |feature: &&str| shared.columns.iter().any(|column| column.feature() == *feature);
+            let selection = match filter.features().iter().all(held) {
+                true => shared.dataset.select_from(&filter, &shared.columns)?,
+                false => shared.dataset.select(&filter)?,
+            };
             Ok(self.ids.iter().filter(|&i| selection.contains(i)).collect())
         })?;
         Ok(self.view(ids.into()))
+    }
+
+    /// One feature's value for each record, as :class:`tfseek.Column`: read from its column files, and built where there are
+    /// none, without a look at the records from then on. A feature has one value a record, or none; of a SequenceExample it is
+    /// one of the context.
+    ///
+    /// Raises :class:`tfseek.DataError` at a record with two values, or with one of another kind.
+    fn column<'py>(&self, py: Python<'py>, feature: &str) -> Result<Bound<'py, PyAny>> {
+        crate::column::arrays(py, &self.shared, &self.ids, feature)
     }
 
     /// What ``ds[i]`` is: ``"example"``, ``"sequence_example"`` or ``"bytes"``.

@@ -3,6 +3,7 @@
 //! Arrays are NumPy's, over memory that Rust owns ([`memory`]); errors are the classes of `tfseek/_errors.py` ([`failure`]).
 //! Nothing in Rust waits for anything while it holds the interpreter's lock, and no thread of ours touches a Python object.
 
+mod column;
 mod columns;
 mod command;
 mod dataset;
@@ -26,6 +27,12 @@ mod writer;
 
 use pyo3::prelude::*;
 
+/// A panic, for the test that one is an exception in Python and never the end of the process.
+#[pyfunction]
+fn _panic(py: Python<'_>, message: &str) {
+    py.detach(|| panic!("{message}"))
+}
+
 /// The native half of the package `tfseek`.
 #[pymodule(gil_used = false)]
 fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -46,5 +53,6 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tensor::serialize_numbers, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::serialize_strings, m)?)?;
     m.add_function(wrap_pyfunction!(command::run, m)?)?;
+    m.add_function(wrap_pyfunction!(_panic, m)?)?;
     Ok(())
 }

@@ -22,6 +22,7 @@ lookup! {
     sparse = "tfseek._arrays" "Sparse";
     ragged = "tfseek._arrays" "Ragged";
     bytes = "tfseek._arrays" "Bytes";
+    feature_column = "tfseek._arrays" "Column";
 }
 
 /// A read-only array of Python objects.

@@ -46,14 +46,20 @@ pub(crate) fn open(py: Python<'_>, arguments: Bound<'_, PyDict>) -> Result<Datas
     let Word::<Tail>(tail) = asked(&arguments, "tail")?;
     let allow_missing = asked(&arguments, "allow_missing")?;
     let jobs = asked(&arguments, "jobs")?;
+    let features: Vec<String> = asked(&arguments, "columns")?;
     let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
     let mut options =
         Options::new().index(index).verify(verify).tail(tail).allow_missing(allow_missing).jobs(jobs);
     if let Some(dir) = index_dir {
         options = options.index_dir(dir);
     }
-    let dataset = py.detach(|| through(&options, io, &paths))?;
-    Ok(Dataset::all(Shared::new(dataset, How { paths, kept: arguments.unbind(), kind })))
+    let (dataset, columns) = py.detach(|| -> tfseek::Result<_> {
+        let dataset = through(&options, io, &paths)?;
+        let features: Vec<&str> = features.iter().map(String::as_str).collect();
+        let columns = if features.is_empty() { Vec::new() } else { dataset.columns(&features)? };
+        Ok((dataset, columns))
+    })?;
+    Ok(Dataset::all(Shared::new(dataset, columns, How { paths, kept: arguments.unbind(), kind })))
 }
 
 #[allow(unsafe_code)]

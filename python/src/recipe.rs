@@ -9,15 +9,16 @@ use crate::words::{Word, asked};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use tfseek::Verify;
 use tfseek::loader::{ErrorPolicy, LoaderVerify, Shuffle};
 use tfseek::order::LastBatch;
-use tfseek::{OrderSpec, Verify};
 
 /// The arguments of `tfseek.Loader`.
 pub(crate) struct Asked {
     batch_size: Option<u64>,
     global_batch_size: Option<u64>,
     shuffle: Option<String>,
+    balance: Option<String>,
     seed: u64,
     epoch: u64,
     rank: u64,
@@ -41,6 +42,7 @@ impl Asked {
             batch_size: asked(arguments, "batch_size")?,
             global_batch_size: asked(arguments, "global_batch_size")?,
             shuffle: asked(arguments, "shuffle")?,
+            balance: asked(arguments, "balance")?,
             seed: asked(arguments, "seed")?,
             epoch: asked(arguments, "epoch")?,
             rank: asked(arguments, "rank")?,
@@ -56,6 +58,18 @@ impl Asked {
             errors: asked(arguments, "errors")?,
             repeat: asked(arguments, "repeat")?,
         })
+    }
+
+    fn order(&self) -> Result<Shuffle> {
+        match self.shuffle.as_deref() {
+            None => Ok(Shuffle::None),
+            Some("global") => Ok(Shuffle::Global),
+            Some("block") => Ok(Shuffle::Block),
+            Some(other) => {
+                let message = format!("shuffle: expected a bool, \"global\" or \"block\", found {other:?}");
+                Err(value_error(message))
+            }
+        }
     }
 }
 
@@ -99,8 +113,14 @@ impl Recipe {
             (None, Some(samples)) => options.global_batch_size(samples),
             _ => return Err(value_error("a loader takes batch_size or global_batch_size, one of them")),
         };
+        if let Some(ids) = &self.ids {
+            options = options.subset(ids.subset()?);
+        }
+        if let Some(feature) = &asked.balance {
+            options = options.balance(&self.dataset.column(feature)?.classes()?);
+        }
         options = options
-            .order(self.order()?)
+            .order(asked.order()?)
             .seed(asked.seed)
             .epoch(asked.epoch)
             .rank(asked.rank, asked.world_size)
@@ -144,30 +164,6 @@ impl Recipe {
             });
         }
         Ok(options.build()?)
-    }
-
-    /// The order, over the records of the view if it is one.
-    fn order(&self) -> Result<Shuffle> {
-        let plain = match self.asked.shuffle.as_deref() {
-            None => Shuffle::None,
-            Some("global") => Shuffle::Global,
-            Some("block") => Shuffle::Block,
-            Some(other) => {
-                let message = format!("shuffle: expected a bool, \"global\" or \"block\", found {other:?}");
-                return Err(value_error(message));
-            }
-        };
-        let Some(ids) = &self.ids else { return Ok(plain) };
-        let subset = ids.subset()?;
-        let spec = match plain {
-            Shuffle::Global => OrderSpec::Global,
-            Shuffle::Block => {
-                let samples = self.asked.batch_size.or(self.asked.global_batch_size).unwrap_or(1);
-                OrderSpec::block_for(self.dataset.len(), self.dataset.stored_bytes()?, samples)
-            }
-            _ => OrderSpec::Sequential,
-        };
-        Ok(Shuffle::Order(spec.filtered(subset)))
     }
 }
 

@@ -68,6 +68,38 @@ def test_filter_keeps_the_order(ds: tfseek.Dataset, labels: list[int]) -> None:
         ds.filter("label ==")
 
 
+def test_columns(tmp_path: pathlib.Path) -> None:
+    with tfseek.Writer(tmp_path / "a", shards=2) as writer:
+        for i in range(10):
+            row: dict[str, Any] = {"label": i, "name": f"n{i}", "x": i / 2}
+            if i == 4:
+                row = {"label": i}
+            writer.write(tfseek.Example(row))
+    path = tmp_path / "a-*.tfrecord"
+    order = [0, 2, 4, 6, 8, 1, 3, 5, 7, 9]
+    for columns in ((), "label", ["x", "name", "label"]):
+        for index in ("auto", "memory"):
+            ds = tfseek.open(path, columns=columns, index=index)
+            label, name, x = ds.column("label"), ds.column("name"), ds[::-1].column("x")
+            assert label.values.dtype == np.int64 and label.values.tolist() == order and label.present.all()
+            assert name.values.tolist() == [None if i == 4 else f"n{i}".encode() for i in order]
+            assert name.present.tolist() == [i != 4 for i in order] and name.present.dtype == bool
+            assert x.values.dtype == np.float32 and x.values.tolist() == [0 if i == 4 else i / 2 for i in order[::-1]]
+            assert not label.values.flags.writeable and not name.values.flags.writeable
+            assert [int(ex["label"][0]) for ex in ds.filter("label > 6 and present(x)")] == [8, 7, 9]
+            missing = ds.column("no such feature")
+            assert missing.values.tolist() == [0] * 10 and not missing.present.any()
+    with pytest.raises(tfseek.SpecError):
+        tfseek.open(path, columns="label").filter("label == 'a'")
+    with pytest.raises(tfseek.SidecarError):
+        tfseek.open(path, columns="unheard of", index="require")
+    with tfseek.Writer(tmp_path / "two") as writer:
+        writer.write(tfseek.Example({"label": [1, 2]}))
+    with pytest.raises(tfseek.DataError) as e:
+        tfseek.open(tmp_path / "two", columns=["label"])
+    assert (e.value.record, e.value.feature) == (0, "label")
+
+
 def test_pickle_opens_again_and_compares(ds: tfseek.Dataset, shards: str, tmp_path: pathlib.Path) -> None:
     for view in (ds, ds[10:20], ds[[3, 1]], ds[::-1][5:10]):
         again = pickle.loads(pickle.dumps(view))
@@ -172,6 +204,21 @@ def test_truncated_while_open(tmp_path: pathlib.Path) -> None:
     with pytest.raises(tfseek.Error) as e:
         ds[99]
     assert e.value.path == str(path)
+
+
+def test_a_stale_sidecar(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    for count in (5, 9):
+        with tfseek.Writer(path) as writer:
+            for i in range(count):
+                writer.write(tfseek.Example(features(i + count)))
+        if count == 5:
+            assert tfseek.build_index(path) == 5
+        else:
+            with pytest.raises(tfseek.SidecarError) as e:
+                tfseek.open(path, index="require")
+            assert e.value.path == str(path)
+    assert numbers(tfseek.open(path)) == list(range(9, 18))
 
 
 def test_required_index(shards: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,6 +161,25 @@ def test_workers_take_turns(ds: tfseek.Dataset) -> None:
         made(3, 3)
 
 
+def test_classes_in_balance(tmp_path: Any) -> None:
+    with tfseek.Writer(tmp_path / "a") as writer:
+        for i in range(100):
+            writer.write(tfseek.Example({"label": 0 if i < 90 else 1 + i % 2, "i": i}))
+    ds = tfseek.open(tmp_path / "a")
+    spec = {name: tfseek.FixedLenFeature([], "int64") for name in ("label", "i")}
+    for view, classes in ((ds, 3), (ds[:95], 3), (ds[:90], 1)):
+        loader = tfseek.Loader(view, spec, batch_size=6, balance="label", seed=1, drop_last=True)
+        seen = set()
+        for batch in loader:
+            assert np.bincount(batch["label"]).tolist() == [6 // classes] * classes
+            seen.update(batch["i"].tolist())
+        assert set(range(90, len(view))) <= seen <= set(range(len(view))), "the rare come again, and all of them"
+    with pytest.raises(tfseek.Error, match="floats"):
+        with tfseek.Writer(tmp_path / "b") as writer:
+            writer.write(tfseek.Example({"label": 0.5}))
+        tfseek.Loader(tfseek.open(tmp_path / "b"), batch_size=1, balance="label")
+
+
 def test_tails(ds: tfseek.Dataset) -> None:
     def lengths(**options: Any) -> list[int]:
         return [len(batch["label"]) for batch in tfseek.Loader(ds, SPEC, batch_size=300, seed=0, **options)]

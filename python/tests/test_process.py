@@ -87,27 +87,26 @@ writer = tfseek.Writer(sys.argv[1].replace("*", "unfinished"))
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_while_waiting(shards: str) -> None:
-    """A loader whose batches take long: every batch is all records, many times over."""
-    code = START + """
-loader = tfseek.Loader(ds, SPEC, batch_size=1 << 22, tail="pad", threads=1)
-print("ready", flush=True)
-try:
-    while True:
-        next(loader, None)  # on through the epochs
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-    os._exit(0)
-"""
-    child = subprocess.Popen([sys.executable, "-c", code, shards], stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    assert child.stdout.readline() == "ready\n"
-    time.sleep(0.3)
+    """A batch of all records, thousands of times over: a signal is heard long before the batch is there."""
+    run(
+        """
+def first():
+    loader = tfseek.Loader(ds, {"label": SPEC["label"]}, batch_size=4_000_000, tail="pad", threads=1)
     start = time.monotonic()
-    child.send_signal(signal.SIGINT)
-    assert child.stdout.readline() == "interrupted\n"
-    took = time.monotonic() - start
-    child.wait(20)
-    assert took < 0.5, took
+    try:
+        next(loader)
+    except KeyboardInterrupt:
+        return True, time.monotonic() - start
+    return False, time.monotonic() - start
+heard, whole = first()
+assert not heard
+timer = threading.Timer(whole / 10, os.kill, (os.getpid(), signal.SIGINT)); timer.start()
+heard, took = first()
+assert heard and took < whole / 2, (whole, took)
+""",
+        shards,
+        seconds=100,
+    )
 
 
 def test_threads_go_on_while_a_loader_waits(shards: str) -> None:
@@ -152,7 +151,7 @@ def rounds(n):
         except IndexError: pass
 rounds(3000)
 before = resident()
-rounds(20_000)
+rounds(100_000)
 grown = resident() - before
 assert grown < 8 << 20, grown
 """,
@@ -177,6 +176,25 @@ def test_multiprocessing(shards: str, method: str) -> None:
 def label_of(item: tuple[tfseek.Dataset, int]) -> int:
     ds, i = item
     return int(ds[i]["label"][0])
+
+
+def test_a_panic_is_an_exception(shards: str) -> None:
+    run(
+        """
+from tfseek import _tfseek
+sys.stderr.flush(); kept = os.dup(2); null = os.open(os.devnull, os.O_WRONLY); os.dup2(null, 2)
+for k in range(3):
+    try:
+        _tfseek._panic(f"panic {k}")
+    except BaseException as e:
+        assert type(e).__name__ == "PanicException" and str(e) == f"panic {k}", e
+    else:
+        raise AssertionError
+os.dup2(kept, 2)
+assert len(labels(tfseek.Loader(ds, SPEC, batch_size=100))) == 1000
+""",
+        shards,
+    )
 
 
 def test_the_command(shards: str) -> None:

@@ -29,6 +29,15 @@ class Ragged(NamedTuple):
     row_splits: tuple[npt.NDArray[Any], ...]
 
 
+class Column(NamedTuple):
+    """One feature's value for each record: :meth:`Dataset.column`."""
+
+    #: int64, float32 or, of byte strings, objects; where there is no value 0, or ``None`` among objects
+    values: npt.NDArray[Any]
+    #: bool: whether the record has a value
+    present: npt.NDArray[np.bool_]
+
+
 class Bytes(NamedTuple):
     """Byte strings one behind the other, row-major: string ``k`` is ``data[offsets[k]:offsets[k + 1]]``."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
@@ -173,11 +173,30 @@ def to_json(
     if features is None and context is None and sequence is None:
         raise TypeError("a schema needs features, or context_features and sequence_features")
     parts = {"features": features, "context": context, "sequence": sequence}
-    return json.dumps({name: _columns(part) for name, part in parts.items() if part is not None})
+    return _object((name, _columns(part)) for name, part in parts.items() if part is not None)
 
 
-def _columns(features: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _column(name, spec) for name, spec in features.items()}
+def _object(members: Iterable[tuple[str, str]]) -> str:
+    return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in members) + "}"
+
+
+def _columns(features: Mapping[str, Any]) -> str:
+    return _object((name, _text(name, spec)) for name, spec in features.items())
+
+
+def _text(name: str, spec: Any) -> str:
+    """The JSON form of a spec, which a spec that cannot change keeps: a schema is looked up for every batch."""
+    kept: Optional[str] = getattr(spec, "_text", None)
+    if kept is not None and isinstance(name, str):
+        return kept
+    text = json.dumps(_column(name, spec))
+    default = getattr(spec, "default_value", None)
+    if isinstance(spec, _OWN) and (default is None or isinstance(default, (int, float, str, bytes))):
+        object.__setattr__(spec, "_text", text)
+    return text
+
+
+_OWN = (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature)
 
 
 def _column(name: str, spec: Any) -> dict[str, Any]:

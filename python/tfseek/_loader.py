@@ -26,6 +26,8 @@ class Loader:
         trained on does not depend on the number of ranks.
     shuffle: ``True`` or ``"global"`` for a permutation of all records, ``"block"`` for blocks of neighbours (disks that seek, networks),
         ``False`` for none. By default a seed asks for a shuffle.
+    balance: a feature of ints or byte strings: as many samples of each of its values, each in a shuffle of its own, in place of
+        ``shuffle``. Builds a column of that feature when it is first used.
     rank, world_size: this process of a distributed job, and how many there are.
     worker, workers: only the steps ``worker``, ``worker + workers``, .. of this rank: for processes that hand out their batches in
         turn, as the workers of torch's ``DataLoader`` do. A worker's state is where its round ends, one step of each worker.
@@ -53,6 +55,7 @@ class Loader:
         batch_size: Optional[int] = None,
         global_batch_size: Optional[int] = None,
         shuffle: Union[bool, str, None] = None,
+        balance: Optional[str] = None,
         seed: Optional[int] = None,
         epoch: int = 0,
         rank: int = 0,
@@ -93,6 +96,7 @@ class Loader:
                 "batch_size": batch_size,
                 "global_batch_size": global_batch_size,
                 "shuffle": shuffle,
+                "balance": balance,
                 "seed": 0 if seed is None else seed,
                 "epoch": epoch,
                 "rank": rank,

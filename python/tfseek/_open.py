@@ -20,6 +20,7 @@ def open(
     index_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
     verify: str = "payload",
     io: str = "auto",
+    columns: Union[str, Iterable[str]] = (),
     kind: str = "auto",
     tail: str = "strict",
     allow_missing: bool = False,
@@ -38,6 +39,8 @@ def open(
     index_dir: a folder for index files that is searched and written first.
     verify: what is checked at each access: ``"payload"`` (as TensorFlow) or ``"header"``.
     io: ``"auto"`` maps, or reads where the process may not have so many maps; ``"mmap"``; ``"pread"``.
+    columns: features whose columns are found, or built in one scan, as indexes are, and kept at hand for ``ds.column(feature)`` and
+        ``ds.filter(condition)``. Both do that at their first use otherwise.
     kind: what ``ds[i]`` is: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"`` for what the first records are.
     tail: whether bytes after the last whole record are an error (``"strict"``) or the end (``"tolerate"``).
     allow_missing: whether a set may have gaps. Record numbers are then those of what is there.
@@ -53,6 +56,7 @@ def open(
             "index_dir": None if index_dir is None else os.fspath(index_dir),
             "verify": verify,
             "io": io,
+            "columns": [columns] if isinstance(columns, str) else list(columns),
             "kind": kind,
             "tail": tail,
             "allow_missing": allow_missing,

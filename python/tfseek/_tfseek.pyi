@@ -6,6 +6,8 @@ from typing import Any, Optional, Union, overload
 import numpy as np
 import numpy.typing as npt
 
+from ._arrays import Column
+
 __version__: str
 
 class Schema:
@@ -89,6 +91,7 @@ class Dataset:
     def __getitems__(self, ids: Union[Sequence[int], npt.NDArray[Any]]) -> list[Any]: ...
     def __iter__(self) -> DatasetIterator: ...
     def filter(self, condition: str) -> Dataset: ...
+    def column(self, feature: str) -> Column: ...
     @property
     def kind(self) -> str: ...
     @property

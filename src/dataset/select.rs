@@ -2,7 +2,7 @@
 
 use super::filter::{Filter, Node, Test};
 use super::{Dataset, DatasetColumn};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use std::fmt;
 
 /// Some records of a dataset: a bit for each.
@@ -30,11 +30,26 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// Those of [`columns`](Dataset::columns); [`ErrorKind::Filter`](crate::ErrorKind::Filter) where a value is compared with a
+    /// Those of [`columns`](Dataset::columns); [`ErrorKind::Filter`] where a value is compared with a
     /// value of another kind.
     pub fn select(&self, filter: &Filter) -> Result<Selection> {
-        let columns = self.columns(&filter.features())?;
-        filter.0.select(&columns, self.len())
+        filter.0.select(&self.columns(&filter.features())?, self.len())
+    }
+
+    /// As [`select`](Dataset::select), from columns that are at hand: nothing is looked for, read or built.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Filter`] as there; [`ErrorKind::Unsupported`] for a feature without a column here,
+    /// and for columns of another number of records.
+    pub fn select_from(&self, filter: &Filter, columns: &[DatasetColumn]) -> Result<Selection> {
+        let lacks = |feature: &&str| {
+            !columns.iter().any(|column| column.feature() == *feature && column.len() == self.len())
+        };
+        if let Some(feature) = filter.features().into_iter().find(lacks) {
+            let what = format!("a filter on \"{}\", of which no column was given", feature.escape_default());
+            return Err(ErrorKind::Unsupported(what.into()).into());
+        }
+        filter.0.select(columns, self.len())
     }
 }
 

@@ -155,7 +155,12 @@ impl LoaderOptions {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn select(self, selection: &Selection) -> LoaderOptions {
-        LoaderOptions { subset: Some(Subset::from_bits(selection.words())), ..self }
+        self.subset(Subset::from_bits(selection.words()))
+    }
+
+    /// As [`select`](LoaderOptions::select), by their numbers.
+    pub fn subset(self, subset: Subset) -> LoaderOptions {
+        LoaderOptions { subset: Some(subset), ..self }
     }
 
     /// As many samples of each class, in a shuffle of its own for each ([`OrderSpec::balanced`]): this takes the place of the
