@@ -45,6 +45,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<dataset::Dataset>()?;
     m.add_class::<iter::DatasetIterator>()?;
     m.add_class::<loader::Loader>()?;
+    m.add_class::<loader::Delivered>()?;
     m.add_class::<writer::Writer>()?;
     m.add_function(wrap_pyfunction!(open::open, m)?)?;
     m.add_function(wrap_pyfunction!(schema::infer_schema, m)?)?;

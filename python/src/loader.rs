@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 use tfseek::Step;
+use tfseek::batch::Buf;
 use tfseek::order::State;
 
 /// How long signals may wait.
@@ -100,7 +101,7 @@ impl Loader {
         })
     }
 
-    /// The next step: `(batch, ids, mask, skipped)`, or `None` at the end of an epoch.
+    /// The next step: `(batch, what else there is to say of it)`, or `None` at the end of an epoch.
     fn step<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
         let made = loop {
             if let Some(made) = self.with(py, |loader| loader.next_within(PATIENCE))? {
@@ -110,14 +111,9 @@ impl Loader {
         };
         let Some(step) = made.transpose()? else { return Ok(None) };
         let batch = self.batch(py, &step)?;
-        let ids: Vec<i64> = step.ids().iter().map(|&id| id as i64).collect();
-        let mask: Vec<u8> = step.samples().map(|sample| u8::from(!sample.padding)).collect();
-        let skipped = step.skipped().iter().map(|skipped| (skipped.record, skipped.error.to_string()));
-        let skipped = PyList::new(py, skipped)?;
-        let (ids, mask) = (Held::Int64(ids.into()).flat(py)?, Held::Bool(mask.into()).flat(py)?);
         // The rest of the step lets go of its memory without the interpreter's lock.
-        py.detach(|| drop(step));
-        Ok(Some((batch, ids, mask, skipped).into_pyobject(py)?.into_any()))
+        let delivered = py.detach(|| Delivered::of(step));
+        Ok(Some((batch, delivered).into_pyobject(py)?.into_any()))
     }
 
     /// Steps of an epoch, from its start.
@@ -169,6 +165,49 @@ impl Loader {
     fn __reduce__(&self) -> Result<()> {
         Err(PyTypeError::new_err("a loader cannot be pickled: pickle its dataset and its state_dict()")
             .into())
+    }
+}
+
+/// What a step says besides its batch: arrays of it are made for those who ask.
+#[pyclass(frozen, module = "tfseek._tfseek")]
+pub(crate) struct Delivered {
+    ids: Buf<i64>,
+    mask: Buf<u8>,
+    skipped: Vec<(u64, String)>,
+}
+
+impl Delivered {
+    fn of(step: Step) -> Delivered {
+        let skipped = step.skipped().iter().map(|skipped| (skipped.record, skipped.error.to_string()));
+        Delivered {
+            ids: step.ids().iter().map(|&id| id as i64).collect::<Vec<_>>().into(),
+            mask: step.samples().map(|sample| u8::from(!sample.padding)).collect::<Vec<_>>().into(),
+            skipped: skipped.collect(),
+        }
+    }
+}
+
+#[pymethods]
+impl Delivered {
+    /// Of no batch.
+    #[new]
+    fn nothing() -> Delivered {
+        Delivered { ids: Vec::new().into(), mask: Vec::new().into(), skipped: Vec::new() }
+    }
+
+    #[getter]
+    fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Held::Int64(self.ids.clone()).flat(py)
+    }
+
+    #[getter]
+    fn mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Held::Bool(self.mask.clone()).flat(py)
+    }
+
+    #[getter]
+    fn skipped(&self) -> Vec<(u64, String)> {
+        self.skipped.clone()
     }
 }
 

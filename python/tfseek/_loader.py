@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._features import Features, schema_of
-from ._tfseek import Dataset, LoaderCore
+from ._tfseek import Dataset, Delivered, LoaderCore
 
 
 class Loader:
@@ -113,7 +113,7 @@ class Loader:
                 "repeat": repeat,
             },
         )
-        self._last: tuple[Any, Any, list[tuple[int, str]]] = (np.empty(0, np.int64), np.empty(0, np.bool_), [])
+        self._last = Delivered()
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -122,11 +122,12 @@ class Loader:
         step = self._core.step()
         if step is None:
             raise StopIteration
-        batch, ids, mask, skipped = step
-        self._last = (ids, mask, skipped)
-        for name, column in zip(self._names, (ids, mask)):
-            if name is not None:
-                batch[name] = column
+        batch, self._last = step
+        ids, mask = self._names
+        if ids is not None:
+            batch[ids] = self.ids
+        if mask is not None:
+            batch[mask] = self.mask
         return batch
 
     def __len__(self) -> int:
@@ -146,19 +147,17 @@ class Loader:
     @property
     def ids(self) -> npt.NDArray[np.int64]:
         """The numbers of the records in the last batch."""
-        ids: npt.NDArray[np.int64] = self._last[0]
-        return ids
+        return self._last.ids
 
     @property
     def mask(self) -> npt.NDArray[np.bool_]:
         """Whether each row of the last batch counts: false for padding, which metrics must leave out."""
-        mask: npt.NDArray[np.bool_] = self._last[1]
-        return mask
+        return self._last.mask
 
     @property
     def skipped(self) -> list[tuple[int, str]]:
         """Numbers and faults of the records that the last batch lacks, with ``errors="skip"``."""
-        return self._last[2]
+        return self._last.skipped
 
     @property
     def warnings(self) -> list[str]:
