@@ -1,0 +1,57 @@
+"""The peers: what each can do, what it needs, and the settings it is tried with."""
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any, Callable, NamedTuple, Optional
+
+from corpora import CORPORA, FORMATS
+
+BATCH = 256
+CORES = len(os.sched_getaffinity(0))
+MAIN = CORPORA[:-1]
+
+
+class Peer(NamedTuple):
+    """A way to do a task. Those of a family are settings of the same thing: its best counts."""
+
+    task: str
+    family: str
+    setting: str
+    make: Callable[..., Any]
+    corpora: list[str]
+    form: str
+    imports: tuple[str, ...]
+    #: whether an epoch has each record once
+    whole: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.family}, {self.setting}" if self.setting else self.family
+
+    def missing(self) -> Optional[str]:
+        """Imports what it needs; why that is impossible."""
+        try:
+            for module in self.imports:
+                importlib.import_module(module)
+        except ImportError as e:
+            return str(e)
+        return None
+
+
+PEERS: dict[tuple[str, str], Peer] = {}
+
+
+def peer(tasks, family, setting="", *, corpora=MAIN, form="tfrecord", imports=(), whole=True, **arguments):
+    """Registers a function of a corpus, with these arguments, for a task or several."""
+
+    def add(make):
+        for task in [tasks] if isinstance(tasks, str) else tasks:
+            # The corpus of many shards is for the first batch alone.
+            where = [c for c in corpora if c in FORMATS[form] and (c in MAIN or task == "first_batch")]
+            found = Peer(task, family, setting, lambda corpus, **more: make(corpus, **arguments, **more), where, form,
+                         tuple(imports), whole)
+            PEERS[task, found.name] = found
+        return make
+
+    return add
