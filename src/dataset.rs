@@ -189,8 +189,8 @@ impl Dataset {
         self.0.shards.iter().try_fold(0u64, |sum, s| Ok(sum.saturating_add(s.index()?.data_size())))
     }
 
-    /// The same, if the shards need not be touched for it.
-    pub(crate) fn known_bytes(&self) -> Option<u64> {
+    /// The same, if the shards need not be touched for it: a pack does not say it.
+    pub fn known_bytes(&self) -> Option<u64> {
         self.0.shards.iter().try_fold(0u64, |sum, s| Some(sum.saturating_add(s.known_bytes()?)))
     }
 

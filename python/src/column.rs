@@ -6,7 +6,7 @@ use crate::ids::Ids;
 use crate::memory::Held;
 use crate::numpy;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyBytes;
 use tfseek::example::Kind;
 use tfseek::index::Value;
 
@@ -29,10 +29,10 @@ pub(crate) fn arrays<'py>(
     let values = match column.kind() {
         Some(Kind::Bytes) => {
             let objects = ids.iter().map(|i| match column.get(i) {
-                Some(Value::Bytes(value)) => PyBytes::new(py, value).into_any(),
-                _ => py.None().into_bound(py),
+                Some(Value::Bytes(value)) => PyBytes::new(py, value).into_any().unbind(),
+                _ => py.None(),
             });
-            numpy::objects(&PyList::new(py, objects.collect::<Vec<_>>())?, None)?
+            numpy::objects(py, objects.collect(), &[present.len()])?
         }
         Some(Kind::Float) => {
             let float = |i| if let Some(Value::Float(value)) = column.get(i) { value } else { 0.0 };

@@ -3,7 +3,7 @@
 use crate::memory::Held;
 use crate::numpy;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use tfseek::Column;
 use tfseek::batch::{Batch, BytesColumn, RowSplits, Values};
 
@@ -88,8 +88,8 @@ fn values<'py>(
         Values::Float32(values) => Held::Float32(values.clone()).shaped(py, shape),
         Values::Bytes(values) if bytes_as == BytesAs::Offsets => offsets(py, values),
         Values::Bytes(values) => {
-            let list = PyList::new(py, values.iter().map(|value| PyBytes::new(py, value)))?;
-            numpy::objects(&list, Some(shape))
+            let values = values.iter().map(|value| PyBytes::new(py, value).into_any().unbind());
+            numpy::objects(py, values.collect(), shape)
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::numpy;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyBytes;
 use tfseek::io::Region;
 use tfseek::{Feature, FeatureBuf};
 
@@ -28,8 +28,10 @@ pub(crate) fn array<'py>(
             }
         }
         Feature::Bytes(list) => {
-            let list = PyList::new(py, list.iter().map(|value| PyBytes::new(py, value)))?;
-            numpy::objects(&list, None)
+            let values: Vec<_> =
+                list.iter().map(|value| PyBytes::new(py, value).into_any().unbind()).collect();
+            let n = values.len();
+            numpy::objects(py, values, &[n])
         }
     }
 }

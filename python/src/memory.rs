@@ -1,10 +1,10 @@
-//! Memory of ours that NumPy looks at without a copy, and without a line of unsafe code here.
+//! Memory of ours that NumPy looks at without a copy.
 //!
-//! A [`Memory`] has the attribute `__array_interface__`, NumPy's own protocol: address, type, shape, read-only. The array that
-//! `numpy.asarray` makes of it refers to the `Memory`, which holds on to the map or the pooled buffer: so arrays outlive the
-//! dataset, the loader and the batch, and pooled memory goes back when the last array over it dies.
+//! An array over a [`Memory`] refers to it, and it holds on to the map or the pooled buffer: so arrays outlive the dataset, the
+//! loader and the batch, and pooled memory goes back when the last array over it dies.
 
 use crate::numpy;
+use ::numpy::{PyArrayDescr, dtype};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -42,6 +42,27 @@ impl Memory {
         interface.set_item(intern!(py, "data"), (address, true))?;
         interface.set_item(intern!(py, "version"), 3)?;
         Ok(interface)
+    }
+}
+
+impl Memory {
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Where the first value lies.
+    pub(crate) fn address(&self) -> usize {
+        self.held.parts().0
+    }
+
+    pub(crate) fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
+        match self.held {
+            Held::Int64(_) => dtype::<i64>(py),
+            Held::Int32(_) => dtype::<i32>(py),
+            Held::Float32(_) | Held::Floats(_) => dtype::<f32>(py),
+            Held::Bytes(_) | Held::Region(_) => dtype::<u8>(py),
+            Held::Bool(_) => dtype::<bool>(py),
+        }
     }
 }
 
@@ -84,7 +105,7 @@ impl Held {
             return Err(pyo3::exceptions::PyRuntimeError::new_err(message));
         }
         let memory = Memory { held: self, shape: shape.to_vec() };
-        numpy::asarray(py)?.call1((Bound::new(py, memory)?,))
+        numpy::lent(Bound::new(py, memory)?)
     }
 
     /// A read-only array of one dimension.

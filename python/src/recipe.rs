@@ -9,9 +9,9 @@ use crate::words::{Word, asked};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tfseek::Verify;
 use tfseek::loader::{ErrorPolicy, LoaderVerify, Shuffle};
 use tfseek::order::LastBatch;
+use tfseek::{BatchParser, Verify};
 
 /// The arguments of `tfseek.Loader`.
 pub(crate) struct Asked {
@@ -73,6 +73,9 @@ impl Asked {
     }
 }
 
+/// Bytes of a record that are copied twice without harm.
+const SMALL: u64 = 16 << 10;
+
 /// A loader to be, as often as need be.
 pub(crate) struct Recipe {
     dataset: tfseek::Dataset,
@@ -102,10 +105,19 @@ impl Recipe {
         self.bytes_as
     }
 
+    /// Whether byte strings are better copied together by the threads that parse, while records are in the cache, than looked for
+    /// in the records by the thread that makes objects of them.
+    fn has_small_records(&self) -> bool {
+        self.dataset.known_bytes().is_some_and(|bytes| bytes / self.dataset.len().max(1) < SMALL)
+    }
+
     pub(crate) fn build(&self) -> Result<tfseek::Loader> {
         let asked = &self.asked;
         let mut options = match &self.schema {
-            Some(schema) => self.dataset.loader(schema).parser(Schema::new_parser(schema, self.bytes_as)),
+            Some(schema) => {
+                let contiguous = self.bytes_as == BytesAs::Offsets || self.has_small_records();
+                self.dataset.loader(schema).parser(BatchParser::new(schema).contiguous_bytes(contiguous))
+            }
             None => self.dataset.record_loader(),
         };
         options = match (asked.batch_size, asked.global_batch_size) {

@@ -39,13 +39,9 @@ impl Schema {
     }
 
     /// Byte strings that leave as offsets are copied where they are parsed: by the thread that does it.
-    pub(crate) fn new_parser(schema: &tfseek::Schema, bytes_as: BytesAs) -> BatchParser {
-        BatchParser::new(schema).contiguous_bytes(bytes_as == BytesAs::Offsets)
-    }
-
     fn parser(&self, bytes_as: BytesAs) -> &BatchParser {
         let place = &self.parsers[usize::from(bytes_as == BytesAs::Offsets)];
-        place.get_or_init(|| Schema::new_parser(&self.schema, bytes_as))
+        place.get_or_init(|| BatchParser::new(&self.schema).contiguous_bytes(bytes_as == BytesAs::Offsets))
     }
 }
 

@@ -252,3 +252,32 @@ def test_threads_share_a_schema() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_arrays_are_what_numpy_makes_of_their_memory(ds: tfseek.Dataset) -> None:
+    """The quick way to an array, and the one by ``__array_interface__``."""
+    sequence = tfseek.SequenceExample({}, {"steps": [[1.5, 2.5]] * 3}).to_bytes()
+    steps = {"steps": tfseek.RaggedFeature("float32")}
+    parsed = tfseek.parse_example(ds[:10], {**SPEC, "tokens": tfseek.RaggedFeature("int64")}, bytes_as="offsets")
+    loader = tfseek.Loader(ds, SPEC, batch_size=7)
+    next(loader)
+    arrays = [
+        *(parsed["label"], parsed["emb"], *parsed["name"], parsed["tokens"].values, *parsed["tokens"].row_splits),
+        *tfseek.parse_sequence_example([sequence], {}, steps)[1]["steps"].row_splits,
+        *(loader.ids, loader.mask, ds[3]["emb"], ds[3]["label"], ds[3].raw),
+        *(parse_empty := tfseek.parse_example([], SPEC)["tokens"])[:2],
+        parse_empty.dense_shape,
+    ]
+    assert {str(array.dtype) for array in arrays} == {"int64", "int32", "float32", "uint8", "bool"}
+    for array in arrays:
+        twin = np.asarray(array.base)
+        assert twin.base is array.base and type(array.base).__name__ == "Memory"
+        assert twin.dtype == array.dtype and twin.shape == array.shape and twin.strides == array.strides
+        assert twin.ctypes.data == array.ctypes.data or array.size == 0
+        assert str(twin.flags) == str(array.flags) and not array.flags.writeable
+        with pytest.raises(ValueError):
+            array.setflags(write=True)
+        assert np.array_equal(twin, array)
+    objects = tfseek.parse_example(ds[:10], SPEC)["name"]
+    with pytest.raises(ValueError):
+        objects.setflags(write=True)
