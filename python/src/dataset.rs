@@ -126,6 +126,11 @@ impl Dataset {
         Dataset { ids: Ids::all(shared.dataset.len()), shared: Arc::new(shared) }
     }
 
+    /// The records of this view, unless they are all there are.
+    pub(crate) fn view_ids(&self) -> Option<Ids> {
+        (!self.ids.is_all(self.shared.dataset.len())).then(|| self.ids.clone())
+    }
+
     fn view(&self, ids: Ids) -> Dataset {
         Dataset { shared: Arc::clone(&self.shared), ids }
     }

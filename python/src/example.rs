@@ -22,11 +22,15 @@ impl Origin {
     /// The error with this place.
     #[cold]
     pub(crate) fn place(&self, e: Error) -> Error {
-        let Ok((s, record)) = self.dataset.shard_of(self.i) else { return e };
-        let Some(path) = self.dataset.shards().nth(s).map(|shard| shard.path) else { return e };
+        e.at(self.at())
+    }
+
+    pub(crate) fn at(&self) -> At<'_> {
+        let Ok((s, record)) = self.dataset.shard_of(self.i) else { return At::NOWHERE };
+        let Some(path) = self.dataset.shards().nth(s).map(|shard| shard.path) else { return At::NOWHERE };
         match self.dataset.index(s).and_then(|index| index.locate(record)) {
-            Ok(span) => e.at(At::new(path, record, span.offset)),
-            Err(_) => e.at(At { path: Some(path), record: Some(record), offset: None }),
+            Ok(span) => At::new(path, record, span.offset),
+            Err(_) => At { path: Some(path), record: Some(record), offset: None },
         }
     }
 }
@@ -54,6 +58,10 @@ impl Example {
 
     pub(crate) fn payload(&self) -> &Region {
         &self.payload
+    }
+
+    pub(crate) fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
     }
 
     fn view(&self) -> tfseek::Example<'_> {

@@ -17,6 +17,7 @@ mod loader;
 mod memory;
 mod numpy;
 mod open;
+mod order;
 mod payload;
 mod recipe;
 mod schema;
@@ -38,6 +39,7 @@ fn _panic(py: Python<'_>, message: &str) {
 fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<memory::Memory>()?;
+    m.add_class::<memory::Writable>()?;
     m.add_class::<schema::Schema>()?;
     m.add_class::<example::Example>()?;
     m.add_class::<sequence::SequenceExample>()?;
@@ -45,6 +47,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<dataset::Dataset>()?;
     m.add_class::<iter::DatasetIterator>()?;
     m.add_class::<loader::Loader>()?;
+    m.add_class::<order::Order>()?;
     m.add_class::<loader::Delivered>()?;
     m.add_class::<writer::Writer>()?;
     m.add_function(wrap_pyfunction!(open::open, m)?)?;

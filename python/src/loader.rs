@@ -122,6 +122,12 @@ impl Loader {
         self.steps
     }
 
+    /// Positions of an epoch: where it ends, in a state.
+    #[getter]
+    fn positions(&self, py: Python<'_>) -> Result<u64> {
+        self.with(py, |loader| loader.order().len())
+    }
+
     #[getter]
     fn steps_left(&self, py: Python<'_>) -> Result<u64> {
         self.with(py, |loader| loader.steps_left())

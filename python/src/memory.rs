@@ -35,11 +35,26 @@ pub(crate) struct Memory {
 impl Memory {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.interface(py, true)
+    }
+
+    /// The same memory for one who may write to it; `None` where it is part of a payload, which a map may lend.
+    #[getter]
+    fn writable(slf: Bound<'_, Memory>) -> Option<Writable> {
+        match slf.get().held {
+            Held::Region(_) | Held::Floats(_) => None,
+            _ => Some(Writable(slf.unbind())),
+        }
+    }
+}
+
+impl Memory {
+    fn interface<'py>(&self, py: Python<'py>, read_only: bool) -> PyResult<Bound<'py, PyDict>> {
         let (address, typestr) = self.held.parts();
         let interface = PyDict::new(py);
         interface.set_item(intern!(py, "shape"), PyTuple::new(py, &self.shape)?)?;
         interface.set_item(intern!(py, "typestr"), typestr)?;
-        interface.set_item(intern!(py, "data"), (address, true))?;
+        interface.set_item(intern!(py, "data"), (address, read_only))?;
         interface.set_item(intern!(py, "version"), 3)?;
         Ok(interface)
     }
@@ -63,6 +78,19 @@ impl Memory {
             Held::Bytes(_) | Held::Region(_) => dtype::<u8>(py),
             Held::Bool(_) => dtype::<bool>(py),
         }
+    }
+}
+
+/// The memory of a batch, for torch: its tensors can always be written to. Nothing of ours looks at values that were lent, and
+/// memory that comes back is filled before it is lent again.
+#[pyclass(frozen, module = "tfseek._tfseek")]
+pub(crate) struct Writable(Py<Memory>);
+
+#[pymethods]
+impl Writable {
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.0.get().interface(py, false)
     }
 }
 

@@ -41,8 +41,8 @@ pub(crate) fn lent<'py>(owner: Bound<'py, Memory>) -> PyResult<Bound<'py, PyAny>
     let (dims, data) = (shape.len().try_into()?, std::ptr::with_exposed_provenance_mut(address));
     // SAFETY: `shape` has `dims` entries, and NumPy copies them. At `address` lie as many values of `dtype` as the shape says, and
     // they are aligned: `Held::shaped`, the only maker of a `Memory`, has compared the two, and all but bytes lie in a `Vec` or a
-    // slice of their type. They live as long as `owner` does, which holds the map or the buffer and never changes; `owner` is the
-    // array's base, so NumPy lets go of it last. Nobody writes: the array is not writeable, and cannot be made so, because its
+    // slice of their type. They live as long as `owner` does, which holds the map or the buffer and never lets go of it; `owner` is
+    // the array's base, so NumPy drops it last. Nobody writes by this array: it is not writeable, and cannot be made so, because its
     // base has no writeable buffer. NumPy takes over the reference to `dtype`, and the one to `owner` also where it fails. The
     // array is a new reference, or null with an exception set.
     unsafe {

@@ -1,10 +1,11 @@
 //! Payloads that Python hands in: `bytes`, `bytearray`, or the records of a dataset.
 
-use crate::example::Example;
+use crate::example::{Example, Origin};
 use crate::failure::Result;
 use crate::sequence::SequenceExample;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use tfseek::At;
 use tfseek::batch::Row;
 use tfseek::io::Region;
 
@@ -12,17 +13,19 @@ use tfseek::io::Region;
 pub(crate) enum Payload {
     /// Python's own bytes, which are kept and not copied.
     Python(PyBackedBytes),
-    /// A record: its memory can be held on to.
-    Record(Region),
+    /// A record: its memory can be held on to, and where it came from may be known.
+    Record(Region, Option<Origin>),
 }
 
 impl Payload {
     pub(crate) fn from_python(from: &Bound<'_, PyAny>) -> Result<Payload> {
         if let Ok(example) = from.cast::<Example>() {
-            return Ok(Payload::Record(example.get().payload().clone()));
+            let example = example.get();
+            return Ok(Payload::Record(example.payload().clone(), example.origin().cloned()));
         }
         if let Ok(sequence) = from.cast::<SequenceExample>() {
-            return Ok(Payload::Record(sequence.get().payload().clone()));
+            let sequence = sequence.get();
+            return Ok(Payload::Record(sequence.payload().clone(), sequence.origin().cloned()));
         }
         Ok(Payload::Python(from.extract::<PyBackedBytes>()?))
     }
@@ -37,7 +40,7 @@ impl AsRef<[u8]> for Payload {
     fn as_ref(&self) -> &[u8] {
         match self {
             Payload::Python(bytes) => bytes,
-            Payload::Record(bytes) => bytes,
+            Payload::Record(bytes, _) => bytes,
         }
     }
 }
@@ -47,10 +50,17 @@ impl Row for Payload {
         self.as_ref()
     }
 
+    fn at(&self) -> At<'_> {
+        match self {
+            Payload::Record(_, Some(origin)) => origin.at(),
+            _ => At::NOWHERE,
+        }
+    }
+
     fn region(&self) -> Option<&Region> {
         match self {
             Payload::Python(_) => None,
-            Payload::Record(region) => Some(region),
+            Payload::Record(region, _) => Some(region),
         }
     }
 }

@@ -59,18 +59,6 @@ impl Asked {
             repeat: asked(arguments, "repeat")?,
         })
     }
-
-    fn order(&self) -> Result<Shuffle> {
-        match self.shuffle.as_deref() {
-            None => Ok(Shuffle::None),
-            Some("global") => Ok(Shuffle::Global),
-            Some("block") => Ok(Shuffle::Block),
-            Some(other) => {
-                let message = format!("shuffle: expected a bool, \"global\" or \"block\", found {other:?}");
-                Err(value_error(message))
-            }
-        }
-    }
 }
 
 /// Bytes of a record that are copied twice without harm.
@@ -87,10 +75,9 @@ pub(crate) struct Recipe {
 
 impl Recipe {
     pub(crate) fn new(dataset: &Dataset, schema: Option<&Schema>, bytes_as: BytesAs, asked: Asked) -> Recipe {
-        let whole = dataset.ids.is_all(dataset.shared.dataset.len());
         Recipe {
             dataset: dataset.shared.dataset.clone(),
-            ids: (!whole).then(|| dataset.ids.clone()),
+            ids: dataset.view_ids(),
             schema: schema.map(|schema| schema.schema().clone()),
             bytes_as,
             asked,
@@ -132,7 +119,7 @@ impl Recipe {
             options = options.balance(&self.dataset.column(feature)?.classes()?);
         }
         options = options
-            .order(asked.order()?)
+            .order(shuffle(asked.shuffle.as_deref())?)
             .seed(asked.seed)
             .epoch(asked.epoch)
             .rank(asked.rank, asked.world_size)
@@ -179,6 +166,19 @@ impl Recipe {
     }
 }
 
-fn value_error(message: impl Into<String>) -> Failure {
+/// The order that a word names.
+pub(crate) fn shuffle(word: Option<&str>) -> Result<Shuffle> {
+    match word {
+        None => Ok(Shuffle::None),
+        Some("global") => Ok(Shuffle::Global),
+        Some("block") => Ok(Shuffle::Block),
+        Some(other) => {
+            let message = format!("shuffle: expected a bool, \"global\" or \"block\", found {other:?}");
+            Err(value_error(message))
+        }
+    }
+}
+
+pub(crate) fn value_error(message: impl Into<String>) -> Failure {
     Failure::Python(PyValueError::new_err(message.into()))
 }

@@ -30,6 +30,10 @@ impl SequenceExample {
     pub(crate) fn payload(&self) -> &Region {
         &self.payload
     }
+
+    pub(crate) fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
+    }
 }
 
 #[pymethods]

@@ -12,19 +12,31 @@ import pytest
 import tfseek
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = ["docs/python.md", "README.md", "python/README.md"]
 
 
-@pytest.mark.parametrize("page", ["docs/python.md", "README.md", "python/README.md"])
-def test_page_runs(page: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def blocks(page: str) -> list[tuple[str, str]]:
+    """The blocks of Python on a page, each with the word behind ``python``: a module that it needs, or ``not-run``."""
+    found = re.findall(r"^```python(?: (\S+))?\n(.*?)^```$", (ROOT / page).read_text(), re.M | re.S)
+    return [(word, block) for word, block in found if word != "not-run"]
+
+
+@pytest.mark.parametrize(
+    "page, module", [(page, module) for page in PAGES for module in sorted({word for word, _ in blocks(page)} | {""})]
+)
+def test_page_runs(page: str, module: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What needs no other module, and with a module what needs that one as well."""
+    if module:
+        pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
     with tfseek.Writer("data/train", shards=4) as writer:
         for i in range(1000):
             tokens = np.arange(i % 7, dtype=np.int64)
             writer.write(tfseek.Example({"label": i % 10, "tokens": tokens, "image": bytes([i % 256]) * (i % 50)}))
-    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(), re.M | re.S)
-    assert blocks
+    run = [block for word, block in blocks(page) if word in ("", module)]
+    assert run
     names: dict[str, Any] = {}
-    for block in blocks:
+    for block in run:
         # The pages name records that only a large dataset has.
         exec(compile(block.replace("123_456", "640"), page, "exec"), names)

@@ -224,6 +224,12 @@ def test_errors_name_the_lowest_row(ds: tfseek.Dataset) -> None:
     with pytest.raises(tfseek.DataError) as e:
         tfseek.parse_example([*PAYLOADS[:5], b"\x0a", *PAYLOADS], SPEC)
     assert (e.value.row, e.value.category) == (5, "malformed_proto")
+    with pytest.raises(tfseek.DataError) as e:
+        tfseek.parse_example(ds[700:], spec)
+    assert (e.value.row, e.value.path, e.value.record) == (0, ds.shards[2], 700 - 334 - 333)
+    with pytest.raises(tfseek.DataError) as e:
+        tfseek.parse_single_example(ds[700], spec)
+    assert (e.value.path, e.value.record) == (ds.shards[2], 700 - 334 - 333)
 
 
 def test_columns_outlive_the_schema() -> None:

@@ -77,10 +77,6 @@ class Loader:
     ) -> None:
         if shuffle is None:
             shuffle = seed is not None
-        if isinstance(shuffle, bool):
-            shuffle = "global" if shuffle else None
-        if drop_last and tail not in (None, "drop"):
-            raise ValueError(f"drop_last=True is tail='drop', found tail={tail!r}")
         schema = None if spec is None else schema_of(spec)
         for name in (ids, mask):
             if name is not None and (schema is None or schema.is_sequence):
@@ -95,7 +91,7 @@ class Loader:
             {
                 "batch_size": batch_size,
                 "global_batch_size": global_batch_size,
-                "shuffle": shuffle,
+                "shuffle": shuffle_word(shuffle),
                 "balance": balance,
                 "seed": 0 if seed is None else seed,
                 "epoch": epoch,
@@ -103,7 +99,7 @@ class Loader:
                 "world_size": world_size,
                 "worker": worker,
                 "workers": workers,
-                "tail": "drop" if drop_last else tail,
+                "tail": tail_word(drop_last, tail),
                 "threads": threads,
                 "batches_ahead": batches_ahead,
                 "memory": memory,
@@ -196,3 +192,17 @@ class Loader:
 
     def __repr__(self) -> str:
         return f"tfseek.Loader({self.describe()})"
+
+
+def shuffle_word(shuffle: Union[bool, str]) -> Optional[str]:
+    """The name of an order."""
+    if isinstance(shuffle, bool):
+        return "global" if shuffle else None
+    return shuffle
+
+
+def tail_word(drop_last: bool, tail: Optional[str]) -> Optional[str]:
+    """The name of what becomes of the last batch; ``None`` for what the number of ranks says."""
+    if drop_last and tail not in (None, "drop"):
+        raise ValueError(f"drop_last=True is tail='drop', found tail={tail!r}")
+    return "drop" if drop_last else tail

@@ -56,6 +56,8 @@ pub struct Loader {
     /// Behind those and the ones that were errors: where it goes on.
     next: Cursor,
     running: Running,
+    /// The epoch whose steps are running.
+    begun: u64,
     fingerprint: OnceLock<String>,
     warnings: Vec<String>,
 }
@@ -161,6 +163,7 @@ impl Loader {
             delivered: cursor,
             next: cursor,
             running: Running::No,
+            begun: cursor.epoch,
             fingerprint: OnceLock::new(),
             warnings,
         }
@@ -234,10 +237,14 @@ impl Loader {
     /// # Errors
     /// Of a mixture whose positions up to that epoch are beyond 2^64.
     pub fn set_epoch(&mut self, epoch: u64) -> Result<()> {
-        match epoch == self.next.epoch {
-            true => Ok(()),
-            false => self.go_to(Cursor { epoch, position: 0 }),
+        if epoch != self.next.epoch {
+            return self.go_to(Cursor { epoch, position: 0 });
         }
+        // The last step of the epoch before was handed out, and its end was not: nobody asks for that any more.
+        if self.begun != epoch && !self.settings.repeat {
+            self.running = Running::No;
+        }
+        Ok(())
     }
 
     fn go_to(&mut self, cursor: Cursor) -> Result<()> {
@@ -249,6 +256,7 @@ impl Loader {
 
     fn start(&mut self) -> Result<()> {
         let dataset = self.shop.dataset.clone();
+        self.begun = self.next.epoch;
         let source =
             Source::new(dataset, &self.order, self.settings.sharing, self.next, self.settings.repeat)?;
         self.running = match self.settings.threads {

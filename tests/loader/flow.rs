@@ -40,6 +40,25 @@ fn epochs_follow_each_other_and_differ() {
 }
 
 #[test]
+fn an_epoch_that_was_left_behind_its_last_step_has_no_end_to_come() {
+    let ds = memory(40);
+    for threads in [0, 1] {
+        for last in [LastBatch::Short, LastBatch::Drop, LastBatch::Pad, LastBatch::Continuous] {
+            let made = || {
+                let options = ds.loader(&schema()).batch_size(12).shuffle(3).threads(threads);
+                options.last_batch(last).build().unwrap()
+            };
+            let (mut left, mut whole) = (made(), made());
+            let steps = left.steps_left() as usize;
+            ids(&mut left, steps);
+            left.set_epoch(1).unwrap();
+            ids(&mut whole, usize::MAX);
+            assert_eq!(ids(&mut left, usize::MAX), ids(&mut whole, usize::MAX), "{last:?}");
+        }
+    }
+}
+
+#[test]
 fn a_state_counts_what_was_handed_out_and_not_what_was_made() {
     let ds = memory(100);
     let mut a = loader(&ds, 4);
