@@ -4,8 +4,11 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 PYTHON ?= python3
 PYTHON_VENV := target/python
+FRAMEWORKS ?= torch torchdata grain jax
+FRAMEWORKS_TESTS := python/tests/test_torch.py python/tests/test_grain.py python/tests/test_docs.py
+FRAMEWORKS_VENV := target/frameworks$(if $(FRAMEWORKS_PYTHON),-seen)
 
-.PHONY: differential demo test python test-slow tsan bench bench-cold bench-peers fuzz
+.PHONY: differential demo test python test-frameworks test-slow tsan bench bench-cold bench-peers fuzz
 
 demo:
 	$(CARGO) run --release -- demo
@@ -28,23 +31,45 @@ test:
 	else echo "skipped: cargo-deny is not installed"; fi
 	@env -u PYO3_NO_PYTHON -u PYO3_BUILD_EXTENSION_MODULE $(MAKE) --no-print-directory python
 
-# The Python package, as `pip install ./python` builds it, in an environment of its own; its types and its tests.
-python:
-	@if ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then \
-		echo "skipped: $(PYTHON) is no Python of 3.9 or later, PYTHON=... names another"; \
-	elif ! { [ -x $(PYTHON_VENV)/bin/python ] || $(PYTHON) -m venv $(PYTHON_VENV); }; then \
-		echo "skipped: $(PYTHON) cannot make a virtual environment"; \
-	elif ! $(PYTHON_VENV)/bin/python -m pip install -q 'maturin>=1.9,<2' numpy pytest; then \
+# Opens the branch of a shell `if` in which the environment $(1), made with $(2), has the Python package and what it is built and
+# tested with; else what is missing is said aloud.
+define with_package
+	if ! $(2) -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then \
+		echo "skipped: $(2) is no Python of 3.9 or later"; \
+	elif ! { [ -x $(1)/bin/python ] || $(2) -m venv $(1); }; then \
+		echo "skipped: $(2) cannot make a virtual environment"; \
+	elif ! $(1)/bin/python -m pip install -q 'maturin>=1.9,<2' numpy pytest; then \
 		echo "skipped: pip cannot install what the Python package is built and tested with"; \
 	else \
 		set -ex; \
-		PATH="$$PWD/$(PYTHON_VENV)/bin:$$PATH" $(PYTHON_VENV)/bin/python -m pip install -q \
-			--no-build-isolation --no-deps --force-reinstall ./python; \
+		PATH="$$PWD/$(1)/bin:$$PATH:$$(dirname $$(command -v $(2)))" $(1)/bin/python -m pip install -q \
+			--no-build-isolation --no-deps --force-reinstall ./python;
+endef
+
+# The Python package, as `pip install ./python` builds it, in an environment of its own; its types and its tests. PYTHON names
+# another interpreter than python3.
+python:
+	@$(call with_package,$(PYTHON_VENV),$(PYTHON)) \
 		if $(PYTHON_VENV)/bin/python -m pip install -q mypy; then \
 			MYPYPATH=python $(PYTHON_VENV)/bin/python -m mypy --config-file python/pyproject.toml \
 				python/tfseek python/tests; \
 		else echo "skipped: pip cannot install mypy"; fi; \
 		$(PYTHON_VENV)/bin/python -m pytest -q python/tests; \
+	fi
+
+# The faces for PyTorch and JAX, and their recipes on the pages, where the frameworks are: gigabytes, and so no part of `make test`.
+# FRAMEWORKS_PYTHON names an interpreter that has them already; the environment then sees its packages.
+test-frameworks:
+	@if [ -n "$(FRAMEWORKS_PYTHON)" ] && $(FRAMEWORKS_PYTHON) -m venv $(FRAMEWORKS_VENV); then \
+		$(FRAMEWORKS_PYTHON) -c 'import site; print(*site.getsitepackages(), sep="\n")' > \
+			"$$($(FRAMEWORKS_VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])')/seen.pth"; \
+	fi
+	@$(call with_package,$(FRAMEWORKS_VENV),$(or $(FRAMEWORKS_PYTHON),$(PYTHON))) \
+		for framework in $(FRAMEWORKS); do \
+			$(FRAMEWORKS_VENV)/bin/python -m pip install -q $$framework \
+				|| echo "skipped: pip cannot install $$framework"; \
+		done; \
+		$(FRAMEWORKS_VENV)/bin/python -m pytest -q $(wildcard $(FRAMEWORKS_TESTS)); \
 	fi
 
 # What takes minutes: the quality of shuffles, and bijections of millions; and where TFSEEK_MEMORY_DIR names a folder with room

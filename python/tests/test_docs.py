@@ -12,7 +12,7 @@ import pytest
 import tfseek
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ["docs/python.md", "README.md", "python/README.md"]
+PAGES = ["docs/python.md", "README.md", "python/PACKAGE.md"]
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
