@@ -7,6 +7,7 @@ mod filter;
 mod options;
 mod select;
 mod slice;
+mod touch;
 
 pub use ahead::GetMany;
 pub use build_columns::ColumnOptions;
@@ -213,6 +214,12 @@ impl Dataset {
     #[inline]
     pub(crate) fn locate(&self, i: u64) -> Result<Located> {
         let (s, k) = self.shard_of(i)?;
+        self.locate_in(s, k)
+    }
+
+    /// Where record `k` of shard `s` lies.
+    #[inline]
+    fn locate_in(&self, s: usize, k: u64) -> Result<Located> {
         let span = self.0.shards[s].locate(k)?;
         Ok(Located { shard: s as u32, i: k, span })
     }

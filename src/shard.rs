@@ -198,6 +198,12 @@ impl Shard {
         Ok(opened)
     }
 
+    /// The byte with which record `i`'s entry in the index begins, if that is at hand: to be loaded early.
+    #[inline]
+    pub(crate) fn entry(&self, i: u64) -> Option<&u8> {
+        self.opened.get()?.index.entry(i)
+    }
+
     /// Where record `i` of this shard lies, by the index.
     #[inline]
     pub(crate) fn locate(&self, i: u64) -> Result<Span> {

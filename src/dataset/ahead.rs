@@ -73,10 +73,14 @@ impl<'a> GetMany<'a> {
     /// Fills `next`.
     fn look_up(&mut self) {
         let ids = self.ids.get(self.located..).unwrap_or_default();
-        for (to, &id) in self.next.iter_mut().zip(ids) {
-            *to = self.ds.locate(id).ok();
-        }
-        self.located += ids.len().min(WINDOW);
+        let ids = ids.get(..WINDOW).unwrap_or(ids);
+        let mut next = self.next.iter_mut();
+        self.ds.locate_all(ids, |found| {
+            if let Some(to) = next.next() {
+                *to = found.ok();
+            }
+        });
+        self.located += ids.len();
     }
 
     #[cold]
@@ -89,7 +93,7 @@ impl<'a> GetMany<'a> {
             self.next.iter().flatten().for_each(|at| self.ds.will_need(at));
         } else {
             let start = Instant::now();
-            self.now.iter().flatten().for_each(|at| self.ds.touch(at));
+            self.ds.touch_all(self.now.iter().flatten());
             if start.elapsed() > COLD * WINDOW as u32 {
                 self.advised = ADVISED;
             }

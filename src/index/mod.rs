@@ -117,6 +117,12 @@ impl Index {
         core.tables.get()?.span_near(&core.header, i)
     }
 
+    /// The byte with which the entry of record `i` begins, if it is in memory.
+    #[inline]
+    pub(crate) fn entry(&self, i: u64) -> Option<&u8> {
+        self.0.tables.get()?.offsets.entry(i)
+    }
+
     #[cold]
     fn look(&self, i: u64) -> Result<Span> {
         let core = &*self.0;

@@ -206,6 +206,13 @@ impl Table {
         Some((base.checked_add(both & 0xffff_ffff)?, base.checked_add(both >> 32)?))
     }
 
+    /// Where value `i` begins.
+    #[inline]
+    pub(crate) fn entry(&self, i: u64) -> Option<&u8> {
+        let (_, rel) = self.slices();
+        rel.get(usize::try_from(i).ok()?.checked_mul(usize::from(self.param()))?)
+    }
+
     /// Values `i` and `i + 1`.
     pub(crate) fn pair(&self, i: u64) -> Result<(u64, u64), BadBlock> {
         let (blocks, rel) = self.slices();

@@ -76,7 +76,7 @@ fn touch_all<'a>(dataset: &Dataset, mut records: impl Iterator<Item = &'a Locate
             return true;
         }
     }
-    records.for_each(|at| dataset.touch(at));
+    dataset.touch_all(records);
     false
 }
 

@@ -138,8 +138,8 @@ impl Source {
             placed.push((self.epoch + run.epoch, run));
         }
         let mut faults = Vec::new();
-        let mut locate = |&id| self.dataset.locate(id).map_err(|e| faults.push(e)).ok();
-        let located: Vec<Option<Located>> = ids.iter().map(&mut locate).collect();
+        let mut located: Vec<Option<Located>> = Vec::with_capacity(ids.len());
+        self.dataset.locate_all(&ids, |found| located.push(found.map_err(|e| faults.push(e)).ok()));
         let bytes = located.iter().flatten().fold(0u64, |sum, at| sum.saturating_add(at.payload_len()));
         let cost = Cost { records: ids.len() as u64, bytes };
         let after = match self.sharing.last {
