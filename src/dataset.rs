@@ -253,6 +253,7 @@ impl Dataset {
     pub(crate) fn append(&self, at: &Located, verify: Verify, buf: &mut Vec<u8>) -> Result<Range<usize>> {
         let Located { i, span, .. } = *at;
         let shard = self.shard_at(at);
+        shard.check_len(i, span)?;
         let start = buf.len();
         let end = end_of(span).ok_or(ErrorKind::TooLarge { len: span.payload_len, limit: u64::MAX })?;
         shard.append(span.offset, end, buf).map_err(|e| e.at(self.place(at)))?;
@@ -289,6 +290,7 @@ impl Dataset {
         if shard.is_bytes() {
             return shard.lend(i, span, self.0.verify);
         }
+        shard.check_len(i, span)?;
         let end = end_of(span).ok_or(ErrorKind::TooLarge { len: span.payload_len, limit: u64::MAX })?;
         shard.read(span.offset, end, buf).map_err(|e| e.at(At::new(shard.path(), i, span.offset)))?;
         shard.carve(i, span, span.offset, buf, self.0.verify)
@@ -358,6 +360,7 @@ impl Dataset {
         while let Some(first) = ids.next() {
             let first = first?;
             let shard = &self.0.shards[first.shard as usize];
+            shard.check_len(first.i, first.span)?;
             let start = first.span.offset;
             let mut end = end_of(first.span).unwrap_or(u64::MAX);
             run.clear();

@@ -121,6 +121,13 @@ pub enum ErrorKind {
         /// The limit.
         limit: u64,
     },
+    /// A record is longer than the option `max_record` allows.
+    RecordTooLarge {
+        /// Bytes of its payload, by its header or its index.
+        len: u64,
+        /// The limit.
+        max_record: u64,
+    },
     /// There is no record `i`.
     OutOfRange {
         /// The ordinal that was asked for.
@@ -216,6 +223,7 @@ impl Error {
                 | NotTfRecord { .. }
                 | Compression(_)
                 | TooLarge { .. }
+                | RecordTooLarge { .. }
         ) || matches!(
             self.kind(),
             Index(
@@ -242,7 +250,7 @@ impl Error {
                 FeatureError::SplitsRange { .. } => Category::TooLarge,
             },
             ErrorKind::Spec(_) => Category::BadSpec,
-            ErrorKind::TooLarge { .. } => Category::TooLarge,
+            ErrorKind::TooLarge { .. } | ErrorKind::RecordTooLarge { .. } => Category::TooLarge,
             _ => return None,
         })
     }
@@ -398,6 +406,9 @@ impl fmt::Display for ErrorKind {
                 write!(f, "the list has {expected} values, the buffer has room for {found}")
             }
             ErrorKind::TooLarge { len, limit } => write!(f, "{len} bytes, the limit is {limit}"),
+            ErrorKind::RecordTooLarge { len, max_record } => {
+                write!(f, "the record has {len} bytes of payload, max_record allows {max_record}")
+            }
             ErrorKind::OutOfRange { i, len } => write!(f, "no record {i}, there are {len}"),
             ErrorKind::NotTfRecord { looks_like, advice } => {
                 write!(f, "not a TFRecord file, it looks like {looks_like}: {advice}")

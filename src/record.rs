@@ -3,9 +3,13 @@
 use crate::error::At;
 use crate::example::{Example, SequenceExample};
 use crate::io::Region;
+use crate::wire::MAX_LEN;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+
+/// Payload bytes of a record, at most, by default: no message is longer, and a length that is a lie must not become memory.
+pub(crate) const MAX_RECORD: u64 = MAX_LEN;
 
 /// A record that borrows its bytes. `Copy`; the payload is never looked at unless asked.
 ///

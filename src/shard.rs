@@ -4,13 +4,12 @@ use crate::crc;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{self, FOOTER_LEN, HEADER_LEN, Header, OVERHEAD};
 use crate::index::{Index, Pack, Span, Stamp};
-use crate::io::{Map, Promise, ReadAt, Region};
+use crate::io::{Budget, FileId, KeptFile, Map, Promise, ReadAt, Region, file_id, grow, open_regular};
 use crate::record::{Home, Record};
 use std::fs::File;
 use std::hint::black_box;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
@@ -31,8 +30,8 @@ pub(crate) enum Door {
     Region(Region),
     /// Through a map.
     Map(Promise),
-    /// Through positional reads, on a descriptor that is kept while `descriptors` lasts.
-    Pread { descriptors: Arc<AtomicUsize> },
+    /// Through positional reads, on a descriptor that is kept while the budget lasts.
+    Pread(Arc<Budget>),
 }
 
 /// Where the index of a shard comes from.
@@ -53,6 +52,8 @@ const ADVICE: usize = 128 << 10;
 pub(crate) struct Shard {
     home: Home,
     len: u64,
+    /// Payload bytes of a record, at most; a longer one is an error.
+    max_record: u64,
     table: Table,
     door: Door,
     opened: OnceLock<Opened>,
@@ -72,12 +73,13 @@ struct Opened {
 struct State {
     size: u64,
     modified: Option<SystemTime>,
+    id: FileId,
 }
 
 impl State {
     fn of(file: &File) -> std::io::Result<State> {
         let meta = file.metadata()?;
-        Ok(State { size: meta.len(), modified: meta.modified().ok() })
+        Ok(State { size: meta.len(), modified: meta.modified().ok(), id: file_id(&meta) })
     }
 }
 
@@ -85,7 +87,7 @@ impl State {
 enum Bytes {
     Region(Region),
     Map(Arc<Map>),
-    Kept(File),
+    Kept(KeptFile),
     /// The descriptors ran out: the file is opened for each read, and must be what it was at first touch.
     Reopened(State),
 }
@@ -101,15 +103,11 @@ impl Bytes {
     }
 }
 
-fn stamp_of(file: &File) -> Option<Stamp> {
-    file.metadata().and_then(|meta| Stamp::of(&meta)).ok()
-}
-
 impl Shard {
-    /// A shard of `len` records. Opens nothing.
-    pub(crate) fn new(path: PathBuf, len: u64, table: Table, door: Door) -> Shard {
+    /// A shard of `len` records, none of which may have a payload of more than `max_record` bytes. Opens nothing.
+    pub(crate) fn new(path: PathBuf, len: u64, table: Table, door: Door, max_record: u64) -> Shard {
         let home = Home { path, region: OnceLock::new() };
-        Shard { home, len, table, door, opened: OnceLock::new() }
+        Shard { home, len, max_record, table, door, opened: OnceLock::new() }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -161,31 +159,33 @@ impl Shard {
 
     #[cold]
     fn first_touch(&self) -> Result<&Opened> {
-        let table = |file: Option<&File>| match (&self.table, file) {
-            (Table::Index(index), _) => Ok(index.clone()),
-            // By the descriptor that is read from afterwards, so that no replacement slips in between.
-            (Table::Pack { pack, slot }, Some(file)) => pack.index(*slot, file),
-            (Table::Pack { .. }, None) => Err(IndexError::Missing.into()),
+        // The index is compared with the descriptor that is read from afterwards, so that no replacement slips in between.
+        let open = || -> Result<(File, Index, Stamp)> {
+            let file = open_regular(&self.home.path)?;
+            let index = match &self.table {
+                Table::Index(index) => index.clone(),
+                Table::Pack { pack, slot } => pack.index(*slot, &file)?,
+            };
+            let stamp = index.check_beginning(&file)?;
+            Ok((file, index, stamp))
         };
         let opened = match &self.door {
             Door::Region(region) => {
-                Opened { index: table(None)?, bytes: Bytes::Region(region.clone()), stamp: None }
+                let Table::Index(index) = &self.table else { return Err(IndexError::Missing.into()) };
+                Opened { index: index.clone(), bytes: Bytes::Region(region.clone()), stamp: None }
             }
             Door::Map(promise) => {
-                let file = File::open(&self.home.path)?;
-                let index = table(Some(&file))?;
-                let stamp = stamp_of(&file);
-                Opened { index, bytes: Bytes::Map(Arc::new(Map::open(&file, *promise)?)), stamp }
+                let (file, index, stamp) = open()?;
+                let bytes = Bytes::Map(Arc::new(Map::open(&file, *promise)?));
+                Opened { index, bytes, stamp: Some(stamp) }
             }
-            Door::Pread { descriptors } => {
-                let file = File::open(&self.home.path)?;
-                let index = table(Some(&file))?;
-                let stamp = stamp_of(&file);
-                let keep = descriptors
-                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
-                    .is_ok();
-                let bytes = if keep { Bytes::Kept(file) } else { Bytes::Reopened(State::of(&file)?) };
-                Opened { index, bytes, stamp }
+            Door::Pread(budget) => {
+                let (file, index, stamp) = open()?;
+                let bytes = match budget.keep_shard(file) {
+                    Ok(kept) => Bytes::Kept(kept),
+                    Err(file) => Bytes::Reopened(State::of(&file)?),
+                };
+                Opened { index, bytes, stamp: Some(stamp) }
             }
         };
         // Two threads may come here at once: what is held on to is the map of the one that was first.
@@ -230,6 +230,9 @@ impl Shard {
     fn near(&self, i: u64, verify: Verify) -> Option<Record<'_>> {
         let opened = self.opened.get()?;
         let span = opened.index.near(i)?;
+        if span.payload_len > self.max_record {
+            return None;
+        }
         let payload = sound(opened.bytes.lent(), span, verify)?;
         Some(Record::of_shard(payload, &self.home, i, span.offset))
     }
@@ -249,6 +252,21 @@ impl Shard {
     #[inline]
     pub(crate) fn bytes(&self) -> Result<&[u8]> {
         Ok(self.opened()?.bytes.lent())
+    }
+
+    /// Refuses a record that is longer than the limit, before anything is read or allocated for it.
+    #[inline]
+    pub(crate) fn check_len(&self, i: u64, span: Span) -> Result<()> {
+        if span.payload_len > self.max_record {
+            return Err(self.too_large(i, span));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn too_large(&self, i: u64, span: Span) -> Error {
+        let kind = ErrorKind::RecordTooLarge { len: span.payload_len, max_record: self.max_record };
+        Error::from(kind).at(At::new(&self.home.path, i, span.offset))
     }
 
     /// Reads the bytes `from..to` into `buf`, which is left with just them.
@@ -281,7 +299,10 @@ impl Shard {
             }
             let len = usize::try_from(to - from)
                 .map_err(|_| ErrorKind::TooLarge { len: to - from, limit: usize::MAX as u64 })?;
-            buf.resize(held + len, 0);
+            let end = held
+                .checked_add(len)
+                .ok_or(ErrorKind::TooLarge { len: to - from, limit: usize::MAX as u64 })?;
+            grow(buf, end)?;
             Ok(file.read_exact_at(&mut buf[held..], from)?)
         };
         read().map_err(|e: Error| {
@@ -292,7 +313,7 @@ impl Shard {
 
     #[cold]
     fn reopen(&self, state: State) -> Result<File> {
-        let file = File::open(&self.home.path)?;
+        let file = open_regular(&self.home.path)?;
         if State::of(&file)? != state {
             let reason = "the file was changed or replaced after the dataset was opened".into();
             return Err(IndexError::Stale { reason }.into());
@@ -310,6 +331,7 @@ impl Shard {
         bytes: &'b [u8],
         verify: Verify,
     ) -> Result<Record<'b>> {
+        self.check_len(i, span)?;
         let here = Span { offset: span.offset.wrapping_sub(start), ..span };
         match sound(bytes, here, verify) {
             Some(payload) => Ok(Record::of_shard(payload, &self.home, i, span.offset)),
@@ -332,8 +354,12 @@ impl Shard {
         self.mapped(span).map_or(Ok(()), |(map, range)| map.populate(range))
     }
 
-    /// The map that a record lies in, and where. The end may be behind the map's.
+    /// The map that a record lies in, and where. The end may be behind the map's. None for a record that is too long to be
+    /// handed out.
     fn mapped(&self, span: Span) -> Option<(&Map, Range<usize>)> {
+        if span.payload_len > self.max_record {
+            return None;
+        }
         let Some(Opened { bytes: Bytes::Map(map), .. }) = self.opened.get() else { return None };
         let start = usize::try_from(span.offset).ok()?;
         let len = usize::try_from(span.payload_len.saturating_add(OVERHEAD as u64)).unwrap_or(usize::MAX);

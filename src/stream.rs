@@ -3,9 +3,10 @@
 use crate::error::{At, CompressionError, Error, ErrorKind, Result};
 use crate::frame::{self, HEADER_LEN, Header, OVERHEAD};
 use crate::index::Tail;
+use crate::io::grow_exact;
 use crate::io::inflate::{Compression, Inflate};
 use crate::io::sniff::{self, SNIFF_LEN};
-use crate::record::Record;
+use crate::record::{MAX_RECORD, Record};
 use crate::shard::Verify;
 use std::fmt;
 use std::fs::File;
@@ -13,11 +14,23 @@ use std::io::{self, Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 /// How a [`Stream`] is to be read.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct StreamOptions {
     compression: Option<Compression>,
     verify: Verify,
     tail: Tail,
+    max_record: u64,
+}
+
+impl Default for StreamOptions {
+    fn default() -> StreamOptions {
+        StreamOptions {
+            compression: None,
+            verify: Verify::default(),
+            tail: Tail::default(),
+            max_record: MAX_RECORD,
+        }
+    }
 }
 
 impl StreamOptions {
@@ -44,6 +57,14 @@ impl StreamOptions {
     #[must_use]
     pub fn tail(mut self, tail: Tail) -> StreamOptions {
         self.tail = tail;
+        self
+    }
+
+    /// Payload bytes of a record, at most; 2^31 - 1 by default, the longest message that protobuf parses. A longer record is
+    /// [`ErrorKind::RecordTooLarge`], before memory is allocated for it.
+    #[must_use]
+    pub fn max_record(mut self, bytes: u64) -> StreamOptions {
+        self.max_record = bytes;
         self
     }
 
@@ -222,6 +243,15 @@ impl Stream {
         let Some(header) = self.buf[self.start..].first_chunk() else { return Ok(None) };
         let header = Header::parse(header)?;
         let need = header.record_len().unwrap_or(u64::MAX);
+        let (len, max_record) = (header.payload_len, self.options.max_record);
+        if len > max_record {
+            // A stream that ends within the buffer is truncated, whatever its last header claims.
+            let near = usize::try_from(need).map_or(BUFFER, |need| need.min(BUFFER));
+            return match self.fill(near)? {
+                true => Err(ErrorKind::RecordTooLarge { len, max_record }.into()),
+                false => self.torn(need, (self.end - self.start) as u64),
+            };
+        }
         // A record that does not fit into memory does not fit into the file either, unless memory is very small.
         let whole = match usize::try_from(need) {
             Ok(need) if need <= isize::MAX as usize => self.fill(need)?,
@@ -273,10 +303,7 @@ impl Stream {
         (self.start, self.end) = (0, have);
         let len = (2 * have).clamp(BUFFER, need.max(BUFFER));
         if len > self.buf.len() {
-            let more = len - self.buf.len();
-            let limit = self.buf.len() as u64;
-            self.buf.try_reserve_exact(more).map_err(|_| ErrorKind::TooLarge { len: need as u64, limit })?;
-            self.buf.resize(len, 0);
+            grow_exact(&mut self.buf, len)?;
         }
         Ok(())
     }

@@ -5,14 +5,11 @@ use crate::error::{ErrorKind, PathsError, Result};
 use crate::index::{self, IndexMode, IndexOptions, Pack, Tail};
 use crate::io::{Map, Promise, Region};
 use crate::paths::{self, IntoPaths};
+use crate::record::MAX_RECORD;
 use crate::shard::{Door, Shard, Table, Verify};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-
-/// Descriptors a dataset keeps; further shards are opened for each read.
-const DESCRIPTORS: usize = 256;
 
 /// Who is told of bytes that were scanned.
 pub(super) type Told = Arc<dyn Fn(u64) + Send + Sync>;
@@ -24,14 +21,29 @@ pub(super) type Told = Arc<dyn Fn(u64) + Send + Sync>;
 /// let ds = Options::new().index(IndexMode::Require).verify(Verify::Header).open("train-*.tfrecord")?;
 /// # Ok::<(), tfseek::Error>(())
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Options {
     index: IndexOptions,
     verify: Verify,
+    max_record: u64,
     allow_missing: bool,
     check_shards: bool,
     base_dir: Option<PathBuf>,
     progress: Option<Told>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            index: IndexOptions::default(),
+            verify: Verify::default(),
+            max_record: MAX_RECORD,
+            allow_missing: false,
+            check_shards: false,
+            base_dir: None,
+            progress: None,
+        }
+    }
 }
 
 impl Options {
@@ -72,6 +84,14 @@ impl Options {
     #[must_use]
     pub fn verify(mut self, verify: Verify) -> Options {
         self.verify = verify;
+        self
+    }
+
+    /// Payload bytes of a record, at most; 2^31 - 1 by default, the longest message that protobuf parses. A longer record is
+    /// [`ErrorKind::RecordTooLarge`] when it is asked for, before memory is allocated for it; the others stay readable.
+    #[must_use]
+    pub fn max_record(mut self, bytes: u64) -> Options {
+        self.max_record = bytes;
         self
     }
 
@@ -160,7 +180,8 @@ impl Options {
         for (k, region) in regions.into_iter().enumerate() {
             let path = PathBuf::from(format!("<memory {k}>"));
             let index = index::of_bytes(&region, &self.index).map_err(|e| e.in_file(&path))?;
-            shards.push(Shard::new(path, index.len(), Table::Index(index), Door::Region(region)));
+            let (len, door) = (index.len(), Door::Region(region));
+            shards.push(Shard::new(path, len, Table::Index(index), door, self.max_record));
         }
         Ok(Mapped(Dataset::new(shards, self.verify, Vec::new(), self.building(&self.index))?))
     }
@@ -172,14 +193,14 @@ impl Options {
 
     fn build(&self, paths: impl IntoPaths, promise: Option<Promise>) -> Result<Dataset> {
         let paths = paths::resolve(paths, self.allow_missing)?;
-        let descriptors = Arc::new(AtomicUsize::new(DESCRIPTORS));
+        let options = self.index.with_own_budget();
+        let options = match promise {
+            Some(promise) => options.may_map(promise),
+            None => options,
+        };
         let door = || match promise {
             Some(promise) => Door::Map(promise),
-            None => Door::Pread { descriptors: Arc::clone(&descriptors) },
-        };
-        let options = match promise {
-            Some(promise) => self.index.clone().may_map(promise),
-            None => self.index.clone(),
+            None => Door::Pread(Arc::clone(&options.budget)),
         };
         if let [pack] = paths.as_slice()
             && paths::is_pack(pack)
@@ -200,7 +221,8 @@ impl Options {
         let progress = |bytes| self.progress.iter().for_each(|f| f(bytes));
         let found = index::open_shards(&paths, options, &progress)?;
         let shards = paths.into_iter().zip(found.indexes);
-        let shards = shards.map(|(path, index)| Shard::new(path, index.len(), Table::Index(index), door()));
+        let shards = shards
+            .map(|(path, index)| Shard::new(path, index.len(), Table::Index(index), door(), self.max_record));
         Dataset::new(shards.collect(), self.verify, found.warnings, self.building(options))
     }
 
@@ -228,7 +250,7 @@ impl Options {
         let pack = Arc::new(pack);
         let shards = pack.shards().enumerate().map(|(slot, (path, len))| {
             let table = Table::Pack { pack: Arc::clone(&pack), slot };
-            Shard::new(path, len, table, door())
+            Shard::new(path, len, table, door(), self.max_record)
         });
         Dataset::new(shards.collect(), self.verify, Vec::new(), self.building(options))
     }
@@ -246,10 +268,11 @@ fn check_budget(shards: usize, promise: Option<Promise>) -> Result<()> {
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Options { index, verify, allow_missing, check_shards, base_dir, progress: _ } = self;
+        let Options { index, verify, max_record, allow_missing, check_shards, base_dir, progress: _ } = self;
         let mut s = f.debug_struct("Options");
         s.field("index", index)
             .field("verify", verify)
+            .field("max_record", max_record)
             .field("allow_missing", allow_missing)
             .field("check_shards", check_shards)
             .field("base_dir", base_dir)

@@ -3,6 +3,7 @@
 use super::filter::{Filter, Node, Test};
 use super::{Dataset, DatasetColumn};
 use crate::error::{ErrorKind, Result};
+use crate::io::zeroed;
 use std::fmt;
 
 /// Some records of a dataset: a bit for each.
@@ -54,9 +55,8 @@ impl Dataset {
 }
 
 impl Selection {
-    fn none(len: u64) -> Selection {
-        // A bit a record, and each record has four bytes of index at least.
-        Selection { len, words: vec![0; len.div_ceil(64) as usize] }
+    fn none(len: u64) -> Result<Selection> {
+        Ok(Selection { len, words: zeroed(len.div_ceil(64))? })
     }
 
     /// Number of records in the dataset.
@@ -123,14 +123,14 @@ impl Node {
     fn select(&self, columns: &[DatasetColumn], len: u64) -> Result<Selection> {
         Ok(match self {
             Node::And(nodes) => {
-                fold(nodes, Selection::none(len).invert(), |node| node.select(columns, len), |a, b| a & b)?
+                fold(nodes, Selection::none(len)?.invert(), |node| node.select(columns, len), |a, b| a & b)?
             }
             Node::Or(nodes) => {
-                fold(nodes, Selection::none(len), |node| node.select(columns, len), |a, b| a | b)?
+                fold(nodes, Selection::none(len)?, |node| node.select(columns, len), |a, b| a | b)?
             }
             Node::Not(node) => node.select(columns, len)?.invert(),
             Node::Test(feature, test) => {
-                let mut found = Selection::none(len);
+                let mut found = Selection::none(len)?;
                 let column = columns.iter().find(|column| column.feature() == &**feature);
                 if let Some(column) = column {
                     column.kind().map_or(Ok(()), |kind| test.check(feature, kind))?;

@@ -7,21 +7,23 @@ use super::offsets::{self, BadBlock, Ends, Table};
 use super::sections::{self, LENGTHS, OFFSETS, Sections};
 use super::{Span, refused};
 use crate::error::{At, Error, IndexError, Result};
-use crate::io::{ReadAt, Region};
+use crate::io::{FileId, KeptFile, ReadAt, Region, zeroed};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// An index before it is shared.
 pub(crate) struct Core {
     pub(crate) header: Header,
     pub(super) tables: OnceLock<Tables>,
-    source: Option<Source>,
+    pub(super) source: Option<Source>,
     /// The index file, or the pack.
     pub(crate) file: Option<Box<Path>>,
     /// What this process's scan found at the end.
     pub(crate) torn: Option<Torn>,
+    /// The shard's file when it was scanned or compared.
+    pub(crate) shard_id: FileId,
 }
 
 pub(super) struct Tables {
@@ -30,12 +32,14 @@ pub(super) struct Tables {
 }
 
 /// Where tables come from that are read at their first use.
-struct Source {
+pub(super) struct Source {
     sections: Sections,
     from: Origin,
 }
 
 pub(super) enum Origin {
+    /// The index file itself, kept open until the tables are read: it may be deleted or replaced meanwhile.
+    Kept(Mutex<Option<KeptFile>>),
     /// Opened again then: thousands of shards must not hold a descriptor each. The header must be the same still.
     Path { path: Box<Path>, head: Box<[u8; layout::HEADER_LEN]> },
     /// A pack, which holds one descriptor for all, and where the sidecar lies in it.
@@ -46,22 +50,27 @@ impl Core {
     /// An index of this process's making.
     pub(crate) fn new(header: Header, offsets: Table, lengths: Option<Table>, torn: Option<Torn>) -> Core {
         let tables = OnceLock::from(Tables { offsets, lengths });
-        Core { header, tables, source: None, file: None, torn }
+        Core { tables, torn, ..Core::unplaced(header) }
+    }
+
+    fn unplaced(header: Header) -> Core {
+        Core { header, tables: OnceLock::new(), source: None, file: None, torn: None, shard_id: None }
     }
 
     /// A sidecar whose bytes are all there; `len` is the length that its header must give.
     pub(crate) fn from_bytes(bytes: Region, len: u64) -> Result<Core, layout::Refusal> {
+        bytes.populate(0..layout::MAX_PREFIX).map_err(|e| e.to_string())?;
         let (header, sections) = sections::decode(&bytes, len)?;
         let tables =
             Tables::open(&header, &sections, |s| slice(&bytes, s)).ok_or("the sections are cut off")?;
-        Ok(Core { header, tables: OnceLock::from(tables), source: None, file: None, torn: None })
+        Ok(Core { tables: OnceLock::from(tables), ..Core::unplaced(header) })
     }
 
     /// A sidecar whose tables are read at their first use; `prefix` is its start.
     pub(super) fn lazy(prefix: &[u8], len: u64, from: Origin) -> Result<Core, layout::Refusal> {
         let (header, sections) = sections::decode(prefix, len)?;
         let source = Some(Source { sections, from });
-        Ok(Core { header, tables: OnceLock::new(), source, file: None, torn: None })
+        Ok(Core { source, ..Core::unplaced(header) })
     }
 
     /// The tables, read in if they were not.
@@ -74,24 +83,19 @@ impl Core {
             let Some(Source { sections, from }) = &self.source else {
                 return Err(refused("no tables".into()));
             };
-            let (opened, at);
-            let file = match from {
-                Origin::File { file, at: start } => {
-                    at = *start;
-                    &**file
-                }
+            match from {
+                Origin::File { file, at } => Tables::read(&self.header, sections, file, *at),
                 Origin::Path { path, head } => {
-                    opened = find::reopen(path, head)?;
-                    at = 0;
-                    &opened
+                    Tables::read(&self.header, sections, &find::reopen(path, head)?, 0)
                 }
-            };
-            let section = |s: &Section| read_section(file, at, s);
-            let offsets = section(&sections.offsets)?;
-            let lengths = sections.lengths.as_ref().map(section).transpose()?;
-            let pick = |s: &Section| if s.kind == OFFSETS { Some(offsets.clone()) } else { lengths.clone() };
-            Tables::open(&self.header, sections, pick)
-                .ok_or_else(|| refused("the sections are cut off".into()))
+                Origin::Kept(kept) => {
+                    let mut kept = kept.lock().unwrap_or_else(|e| e.into_inner());
+                    let file = kept.as_deref().ok_or_else(|| refused("no tables".into()))?;
+                    let tables = Tables::read(&self.header, sections, file, 0)?;
+                    *kept = None;
+                    Ok(tables)
+                }
+            }
         };
         let tables = read().map_err(|e| match &self.file {
             Some(file) => e.in_file(file),
@@ -121,6 +125,7 @@ impl Core {
 
     pub(super) fn write_to(&self, w: &mut impl Write) -> Result<()> {
         let tables = self.load()?;
+        tables.populate()?;
         let (prefix, placed) = self.encode_head(tables);
         w.write_all(&prefix)?;
         let mut at = prefix.len() as u64;
@@ -159,6 +164,21 @@ impl Tables {
             None => None,
         };
         Some(Tables { offsets, lengths })
+    }
+
+    /// Reads the tables of a sidecar that begins at byte `at` of `file`.
+    fn read(header: &Header, sections: &Sections, file: &File, at: u64) -> Result<Tables> {
+        let section = |s: &Section| read_section(file, at, s);
+        let offsets = section(&sections.offsets)?;
+        let lengths = sections.lengths.as_ref().map(section).transpose()?;
+        let pick = |s: &Section| if s.kind == OFFSETS { Some(offsets.clone()) } else { lengths.clone() };
+        Tables::open(header, sections, pick).ok_or_else(|| refused("the sections are cut off".into()))
+    }
+
+    /// Makes mapped tables resident; see [`Region::populate`].
+    fn populate(&self) -> Result<()> {
+        let tables = [Some(&self.offsets), self.lengths.as_ref()];
+        Ok(tables.into_iter().flatten().try_for_each(Table::populate)?)
     }
 
     /// Record `i`, in the case that nearly all looks are; says yes or nothing.
@@ -201,12 +221,9 @@ pub(super) fn slice(bytes: &Region, s: &Section) -> Option<Region> {
     bytes.slice(start..start.checked_add(usize::try_from(s.len).ok()?)?)
 }
 
-/// The length was held against the file's when it was opened, and the memory may still not be there.
+/// Reads a section, whose length was compared with the file's when it was opened.
 pub(super) fn read_section(file: &File, at: u64, s: &Section) -> Result<Region> {
-    let len = usize::try_from(s.len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-    bytes.resize(len, 0);
+    let mut bytes = zeroed(s.len)?;
     file.read_exact_at(&mut bytes, at.saturating_add(s.offset))?;
     Ok(Region::from(bytes))
 }

@@ -5,19 +5,22 @@ use super::identity::{Stamp, Verdict, fingerprints, hex128, judge};
 use super::layout::{CHECKED, GAPS, HEADER_LEN, Header, MAX_PREFIX};
 use super::options::IndexOptions;
 use crate::error::{IndexError, Result};
-use crate::io::{Compression, Map, ReadAt, Region};
+use crate::io::{Compression, KeptFile, Map, ReadAt, Region, open_regular, zeroed};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// The hidden folder beside the data. Hidden, so that another job's `glob("train-*")` never catches an index.
 pub(crate) const BESIDE: &str = ".tfseek";
 /// The ending of a sidecar's name.
 pub(super) const TFRI: &str = ".tfri";
-/// Up to here an index file is read into memory: a process may hold 65,530 maps on Linux.
+/// Up to here an index file is always read into memory: a process may hold 65,530 maps on Linux.
 pub(crate) const SMALL: u64 = 64 << 10;
+/// Up to here it is read into memory while the [`Budget`](crate::io::Budget) lasts: whatever becomes of the file, nobody misses it.
+pub(crate) const READ_IN: u64 = 1 << 20;
 
 /// A shard, as the caller named it.
 #[derive(Clone, Copy, Debug)]
@@ -148,7 +151,7 @@ fn judge_core(core: Core, shard: Shard<'_>, now: Stamp, options: &IndexOptions) 
     if let Some(why) = unfit(header, shard.compression, options) {
         return Ok(Found::Nothing(Some(why)));
     }
-    let verdict = judge(header, now, |end| fingerprints(&File::open(shard.path)?, end))
+    let verdict = judge(header, now, |end| fingerprints(&open_regular(shard.path)?, end))
         .map_err(|e| crate::error::Error::from(e).in_file(shard.path))?;
     Ok(match verdict {
         Verdict::Accept => Found::Fresh(core),
@@ -183,8 +186,12 @@ pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Core>, 
             let len = bytes.len() as u64;
             Core::from_bytes(bytes, len)?
         }
-        Held::Start { bytes, len, head } => {
-            Core::lazy(&bytes, len, Origin::Path { path: path.into(), head })?
+        Held::Start { bytes, len, head, file } => {
+            let from = match file {
+                Some(file) => Origin::Kept(Mutex::new(Some(file))),
+                None => Origin::Path { path: path.into(), head },
+            };
+            Core::lazy(&bytes, len, from)?
         }
     };
     core.file = Some(path.into());
@@ -193,15 +200,15 @@ pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Core>, 
 
 /// An index file that was opened.
 pub(super) enum Held {
-    /// A small one, or a map.
+    /// All of it: read in, or mapped.
     Whole(Region),
-    /// Its header and section table; the rest is read at its first use.
-    Start { bytes: Vec<u8>, len: u64, head: Box<[u8; HEADER_LEN]> },
+    /// Its header and section table; the rest is read at its first use, from `file` if the budget had a descriptor for it.
+    Start { bytes: Vec<u8>, len: u64, head: Box<[u8; HEADER_LEN]>, file: Option<KeptFile> },
 }
 
 /// Opens the index file at `path`; `None` if there is none.
 pub(super) fn hold(path: &Path, options: &IndexOptions) -> Result<Option<Held>, String> {
-    let file = match File::open(path) {
+    let file = match open_regular(path) {
         Ok(file) => file,
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
@@ -209,35 +216,38 @@ pub(super) fn hold(path: &Path, options: &IndexOptions) -> Result<Option<Held>, 
         Err(e) => return Err(e.to_string()),
     };
     let io = |e: io::Error| e.to_string();
-    let meta = file.metadata().map_err(io)?;
-    if !meta.is_file() {
-        return Err("not a regular file".into());
-    }
-    let len = meta.len();
-    if len > SMALL
-        && let Some(promise) = options.may_map
-    {
+    let len = file.size().map_err(io)?;
+    let read_in = len <= SMALL || (len <= READ_IN && options.budget.reserve(len));
+    if !read_in && let Some(promise) = options.may_map {
         let map = Map::open(&file, promise).map_err(io)?;
         return Ok(Some(Held::Whole(map.into())));
     }
-    let want = if len > SMALL { MAX_PREFIX as u64 } else { len };
-    let mut bytes = vec![0; want as usize];
+    let mut bytes = zeroed(if read_in { len } else { MAX_PREFIX as u64 }).map_err(io)?;
     file.read_exact_at(&mut bytes, 0).map_err(io)?;
-    if len <= SMALL {
+    if read_in {
         return Ok(Some(Held::Whole(Region::from(bytes))));
     }
     let head = Box::new(*bytes.first_chunk().ok_or("shorter than a header")?);
-    Ok(Some(Held::Start { bytes, len, head }))
+    Ok(Some(Held::Start { bytes, len, head, file: options.budget.keep_index(file).ok() }))
 }
 
 /// Opens an index file again to read a section that was left: it must be the one that was opened.
+///
+/// # Errors
+/// [`IndexError::Stale`] for a file that is gone, or another one.
 pub(super) fn reopen(path: &Path, head: &[u8; HEADER_LEN]) -> Result<File> {
-    let file = File::open(path)?;
+    let stale = |what: &str| {
+        let reason = format!("the index file was {what} before it was read: open the dataset again").into();
+        IndexError::Stale { reason }
+    };
+    let file = match open_regular(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(stale("deleted").into()),
+        opened => opened?,
+    };
     let mut now = [0; HEADER_LEN];
-    file.read_exact_at(&mut now, 0)?;
-    if now != *head {
-        let reason = "the index file was replaced since it was opened".into();
-        return Err(IndexError::Stale { reason }.into());
+    match file.read_exact_at(&mut now, 0) {
+        Ok(()) if now == *head => Ok(file),
+        Err(e) if e.kind() != io::ErrorKind::UnexpectedEof => Err(e.into()),
+        _ => Err(stale("replaced").into()),
     }
-    Ok(file)
 }

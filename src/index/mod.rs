@@ -49,7 +49,7 @@ pub use text::{export_text, export_text_of, import_text};
 
 use self::core::Core;
 use crate::error::{Error, ErrorKind, IndexError, Result};
-use crate::io::{Compression, Region};
+use crate::io::{Compression, Region, file_id};
 use identity::Verdict;
 use layout::{CHECKED, GAPS, Header, TORN};
 use std::fmt;
@@ -208,6 +208,25 @@ impl Index {
         }
     }
 
+    /// As [`check_shard`](Index::check_shard), but a shard that has grown passes too: its indexed records are where they were.
+    /// Returns the file's size and time.
+    pub(crate) fn check_beginning(&self, file: &File) -> Result<Stamp> {
+        let (known, meta) = (&self.0.header, file.metadata()?);
+        let now = Stamp::of(&meta)?;
+        let fingerprints = |end| identity::fingerprints(file, end);
+        match identity::judge(known, now, fingerprints)? {
+            // Two files that were written within a tick of the clock have one time.
+            Verdict::Accept
+                if self.0.shard_id.is_some_and(|id| file_id(&meta) != Some(id))
+                    && fingerprints(known.indexed_end)? != self.fingerprints() =>
+            {
+                Err(stale(known, now, "the shard was replaced"))
+            }
+            Verdict::Accept | Verdict::Moved | Verdict::Extend => Ok(now),
+            Verdict::Rebuild(why) => Err(stale(known, now, why)),
+        }
+    }
+
     /// Checks every block now, instead of each at its first use, and every span.
     ///
     /// # Errors
@@ -333,39 +352,68 @@ mod tests {
         }
     }
 
+    /// A sidecar of `n` records at `path`, whose shard had the time `mtime_ns`.
+    fn write_sidecar(path: &Path, n: u64, mtime_ns: i64) {
+        let header = Header {
+            n_records: n,
+            data_size: n * 17,
+            indexed_end: n * 17,
+            stream_end: n * 17,
+            mtime_ns,
+            ..Header::default()
+        };
+        let mut offsets = TableBuilder::offsets();
+        (0..=n).for_each(|i| offsets.push(i * 17));
+        let mut bytes = Vec::new();
+        Core::new(header, offsets.finish(), None, None).write_to(&mut bytes).unwrap();
+        assert_eq!(crc32c(&bytes[..124]), u32::from_le_bytes(bytes[124..128].try_into().unwrap()));
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    fn last(index: &Index) -> Result<Span> {
+        index.locate(index.len() - 1)
+    }
+
+    /// Whether it was read in, kept open, or is opened again: an index file that is deleted is an error at most.
     #[test]
-    fn a_replaced_file_is_not_read_lazily() {
+    fn a_deleted_or_replaced_index_file_is_not_missed_while_the_budget_lasts() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.tfri");
-        let n = 20_000u64;
-        let core = |mtime_ns| {
-            let header = Header {
-                n_records: n,
-                data_size: n * 17,
-                indexed_end: n * 17,
-                stream_end: n * 17,
-                mtime_ns,
-                ..Header::default()
-            };
-            let mut offsets = TableBuilder::offsets();
-            (0..=n).for_each(|i| offsets.push(i * 17));
-            Core::new(header, offsets.finish(), None, None)
-        };
-        let write = |mtime_ns| {
-            let mut bytes = Vec::new();
-            core(mtime_ns).write_to(&mut bytes).unwrap();
-            assert_eq!(crc32c(&bytes[..124]), u32::from_le_bytes(bytes[124..128].try_into().unwrap()));
-            std::fs::write(&path, bytes).unwrap();
-        };
         let options = IndexOptions::new();
-        write(1);
-        let index: Index = find::read(&path, &options).unwrap().unwrap().into();
-        assert!(index.0.tables.get().is_none(), "above 64 KiB, so read at the first use");
-        assert_eq!(index.locate(n - 1).unwrap(), Span { offset: (n - 1) * 17, payload_len: 1 });
-        let index: Index = find::read(&path, &options).unwrap().unwrap().into();
-        write(2);
-        let e = index.locate(0).unwrap_err();
-        assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })), "{e}");
-        assert_eq!(e.place().path.as_deref(), Some(&*path));
+        let open = || Index::from(find::read(&path, &options).unwrap().unwrap());
+        for n in [20_000u64, 300_000] {
+            let want = Span { offset: (n - 1) * 17, payload_len: 1 };
+            for replaced in [true, false] {
+                write_sidecar(&path, n, 1);
+                let index = open();
+                assert_eq!(index.0.tables.get().is_some(), n < 100_000, "up to 1 MiB it is read in");
+                std::fs::remove_file(&path).unwrap();
+                if replaced {
+                    write_sidecar(&path, n, 2);
+                }
+                assert_eq!(last(&index).unwrap(), want);
+            }
+        }
+        // Beyond the limit on descriptors.
+        write_sidecar(&path, 300_000, 1);
+        let kept: Vec<Index> = (0..256).map(|_| open()).collect();
+        let (opened_again, replaced, deleted) = (open(), open(), open());
+        assert!(last(&opened_again).is_ok());
+        for (index, word) in [(replaced, "replaced"), (deleted, "deleted")] {
+            match word {
+                "replaced" => write_sidecar(&path, 300_000, 2),
+                _ => std::fs::remove_file(&path).unwrap(),
+            }
+            let e = last(&index).unwrap_err();
+            assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })), "{e}");
+            assert!(e.to_string().contains(word), "{e}");
+            assert_eq!(e.place().path.as_deref(), Some(&*path));
+        }
+        // A descriptor is given back when the tables were read.
+        assert!(kept.iter().all(|index| last(index).is_ok()));
+        write_sidecar(&path, 300_000, 1);
+        let again = open();
+        std::fs::remove_file(&path).unwrap();
+        assert!(last(&again).is_ok());
     }
 }

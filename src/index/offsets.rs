@@ -12,6 +12,8 @@
 
 use crate::crc::{crc32c, crc32c_append};
 use crate::io::Region;
+use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Values in a block; the last may be short.
@@ -206,9 +208,12 @@ impl Table {
         Some((base.checked_add(both & 0xffff_ffff)?, base.checked_add(both >> 32)?))
     }
 
-    /// Where value `i` begins.
+    /// Returns the first byte of value `i`, if its block was checked: a mapped block is resident from then on.
     #[inline]
     pub(crate) fn entry(&self, i: u64) -> Option<&u8> {
+        if !self.is_checked(i >> BLOCK_BITS) {
+            return None;
+        }
         let (_, rel) = self.slices();
         rel.get(usize::try_from(i).ok()?.checked_mul(usize::from(self.param()))?)
     }
@@ -264,6 +269,12 @@ impl Table {
         let width = usize::from(self.param());
         let start = (block as usize) << BLOCK_BITS;
         let end = (start + BLOCK as usize).min(self.m as usize);
+        if self.populate_block(block as usize, start * width..end * width).is_err() {
+            return Err(BadBlock {
+                block,
+                reason: "its bytes cannot be read; the index file was cut, or its disk fails",
+            });
+        }
         let (blocks, all) = self.slices();
         let entry = field::<BLOCK_ENTRY>(blocks, block as usize * BLOCK_ENTRY);
         let (Some(entry), Some(rel)) = (entry, all.get(start * width..end * width)) else {
@@ -285,6 +296,21 @@ impl Table {
             word.fetch_or(1 << (block & 63), Relaxed);
         }
         Ok(())
+    }
+
+    /// Makes a mapped block resident: its entry, and its values at `rel` of the rel entries.
+    fn populate_block(&self, block: usize, rel: Range<usize>) -> io::Result<()> {
+        let Bytes::Section { all, split } = &self.bytes else { return Ok(()) };
+        all.populate(block * BLOCK_ENTRY..(block + 1) * BLOCK_ENTRY)?;
+        all.populate(split + rel.start..split + rel.end)
+    }
+
+    /// Makes a mapped table resident; see [`Region::populate`].
+    pub(crate) fn populate(&self) -> io::Result<()> {
+        match &self.bytes {
+            Bytes::Own { .. } => Ok(()),
+            Bytes::Section { all, .. } => all.populate(0..all.len()),
+        }
     }
 
     /// Checks every block that was not looked at yet.

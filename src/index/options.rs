@@ -1,7 +1,8 @@
 //! How indexes are looked for, built and kept.
 
-use crate::io::Promise;
+use crate::io::{Budget, Promise};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What may be read, scanned and written to get at an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct IndexOptions {
     pub(crate) tail: Tail,
     pub(crate) jobs: usize,
     pub(crate) may_map: Option<Promise>,
+    /// Shared by all files that are opened with these options and their clones.
+    pub(crate) budget: Arc<Budget>,
 }
 
 impl Default for IndexOptions {
@@ -64,6 +67,7 @@ impl Default for IndexOptions {
             tail: Tail::Strict,
             jobs: 0,
             may_map: None,
+            budget: Arc::new(Budget::new()),
         }
     }
 }
@@ -157,6 +161,11 @@ impl IndexOptions {
 }
 
 impl IndexOptions {
+    /// The same options with a budget of their own, for one dataset.
+    pub(crate) fn with_own_budget(&self) -> IndexOptions {
+        IndexOptions { budget: Arc::new(Budget::new()), ..self.clone() }
+    }
+
     /// Whether index files are read at all.
     pub(crate) fn reads_indexes(&self) -> bool {
         matches!(self.mode, IndexMode::Auto | IndexMode::Require)

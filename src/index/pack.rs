@@ -2,7 +2,7 @@
 
 use super::builder::Progress;
 use super::core::{Core, Origin, slice};
-use super::find::{self, BESIDE, SMALL};
+use super::find::{self, BESIDE, READ_IN, SMALL};
 use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, MAX_PREFIX, PackHeader, TORN, u64_at};
 use super::options::{IndexOptions, Tail};
 use super::save::Save;
@@ -10,7 +10,7 @@ use super::sidecar::{Opened, WarningKind, open_all, torn_tail};
 use super::{Index, refused};
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::io::names::path_from_bytes;
-use crate::io::{AtomicFile, Compression, Map, ReadAt, Region};
+use crate::io::{AtomicFile, Compression, Map, ReadAt, Region, open_regular, zeroed};
 use crate::pool;
 use std::fmt;
 use std::fs::File;
@@ -54,13 +54,13 @@ impl Pack {
     }
 
     fn open_at(path: &Path, options: &IndexOptions) -> Result<Pack> {
-        let file = File::open(path)?;
+        let file = open_regular(path)?;
         let len = file.size()?;
         let source = match options.may_map {
-            Some(promise) if len > SMALL => Source::Bytes(Map::open(&file, promise)?.into()),
-            _ if len > SMALL => Source::File(Arc::new(file)),
+            Some(promise) if len > READ_IN => Source::Bytes(Map::open(&file, promise)?.into()),
+            _ if len > READ_IN => Source::File(Arc::new(file)),
             _ => {
-                let mut bytes = vec![0; len as usize];
+                let mut bytes = zeroed(len)?;
                 file.read_exact_at(&mut bytes, 0)?;
                 Source::Bytes(Region::from(bytes))
             }
@@ -175,7 +175,7 @@ impl Pack {
         let check = |s: usize| {
             let Some(entry) = self.entries.get(s) else { return Ok(()) };
             let path = self.base.join(&entry.path);
-            let file = File::open(&path).map_err(|e| Error::from(e).in_file(&path))?;
+            let file = open_regular(&path).map_err(|e| Error::from(e).in_file(&path))?;
             self.index(s, &file).map(drop)
         };
         pool::each(self.options.jobs, self.len(), true, check).map(drop)
@@ -188,7 +188,7 @@ impl Pack {
                 let from = Origin::File { file: Arc::clone(file), at: entry.offset };
                 Core::lazy(&prefix, entry.len, from).map_err(refused)?
             }
-            source => Core::from_bytes(source.read(entry.offset, entry.len)?, entry.len).map_err(refused)?,
+            source => Core::from_bytes(source.part(entry.offset, entry.len)?, entry.len).map_err(refused)?,
         };
         if core.header.n_records != entry.n_records {
             let (has, said) = (core.header.n_records, entry.n_records);
@@ -220,18 +220,22 @@ impl fmt::Debug for Pack {
 }
 
 impl Source {
-    /// `len` bytes that were found to lie inside the file.
+    /// Reads `len` bytes that were found to lie inside the file.
     fn read(&self, at: u64, len: u64) -> Result<Region> {
+        let part = self.part(at, len)?;
+        part.populate(0..part.len())?;
+        Ok(part)
+    }
+
+    /// The same, where mapped bytes need not be resident yet.
+    fn part(&self, at: u64, len: u64) -> Result<Region> {
         match self {
             Source::Bytes(all) => {
                 let section = layout::Section { kind: 0, mandatory: true, param: 0, offset: at, len, crc: 0 };
                 slice(all, &section).ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof).into())
             }
             Source::File(file) => {
-                let mut bytes = Vec::new();
-                let len = usize::try_from(len).map_err(io::Error::other)?;
-                bytes.try_reserve_exact(len).map_err(io::Error::other)?;
-                bytes.resize(len, 0);
+                let mut bytes = zeroed(len)?;
                 file.read_exact_at(&mut bytes, at)?;
                 Ok(Region::from(bytes))
             }

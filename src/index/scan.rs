@@ -9,8 +9,7 @@ use super::layout::{self, CHECKED, Header, TORN};
 use super::offsets::TableBuilder;
 use super::options::{IndexOptions, Tail};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
-use crate::io::{Compression, Inflate, Map, sniff};
-use std::fs::File;
+use crate::io::{Compression, Inflate, Map, file_id, open_regular, sniff};
 use std::path::Path;
 
 /// Scans a shard from the beginning, or from the end of what `old` knows.
@@ -21,8 +20,9 @@ pub(super) fn scan(
     options: &IndexOptions,
     progress: Progress<'_>,
 ) -> Result<Core> {
-    let file = File::open(shard.path)?;
-    let stamp = Stamp::of(&file.metadata()?)?;
+    let file = open_regular(shard.path)?;
+    let meta = file.metadata()?;
+    let stamp = Stamp::of(&meta)?;
     // The verdict on `old` was of another moment; a shard that changed since is scanned from its beginning. So is one
     // whose old table turns out to be damaged.
     let start = old.filter(|_| stamp == expected).and_then(|old| Some((old, known(old).ok()?)));
@@ -47,7 +47,7 @@ pub(super) fn scan(
             (scan, fingerprints(&file, stamp.size)?)
         }
     };
-    Ok(assemble(scan, shard.compression, stamp, fps, checked))
+    Ok(Core { shard_id: file_id(&meta), ..assemble(scan, shard.compression, stamp, fps, checked) })
 }
 
 /// What an index of the file's beginning knows.
@@ -110,7 +110,7 @@ pub(crate) fn from_offsets(
     end: u64,
     checked: bool,
 ) -> Result<Core> {
-    let file = File::open(path)?;
+    let file = open_regular(path)?;
     let stamp = Stamp::of(&file.metadata()?)?;
     if compression == Compression::None && end != stamp.size {
         return Err(IndexError::Stale {

@@ -12,12 +12,13 @@ use super::scan::{from_offsets, scan};
 use super::{Index, stale};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::HEADER_LEN;
-use crate::io::{Compression, ReadAt, atomic::TMP_PREFIX, sniff};
+use crate::io::{Compression, FileId, ReadAt, atomic::TMP_PREFIX, file_id, not_regular, open_regular, sniff};
 use crate::pool;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 /// The indexes of a set of shards, in its order.
@@ -151,6 +152,7 @@ pub fn remove_leftovers(dir: &Path) -> io::Result<usize> {
 /// Shards looked at, before anything is scanned.
 struct Look {
     stamp: Stamp,
+    id: FileId,
     found: Found,
     warnings: Vec<Warning>,
 }
@@ -170,6 +172,7 @@ pub(crate) fn open_all(
     progress: Progress<'_>,
 ) -> Result<Opened> {
     find::check_names(shards, options)?;
+    let options = &options.with_own_budget();
     // A look takes some 20 us, a pool of threads a hundred.
     let look_jobs = if shards.len() < 64 { 1 } else { options.jobs };
     let looks = pool::each(look_jobs, shards.len(), true, |s| look(shards[s], options))?;
@@ -186,7 +189,7 @@ pub(crate) fn open_all(
         missing += usize::from(scan.is_some());
         bytes = bytes.saturating_add(scan.unwrap_or(0));
         // Each look is taken once, by the thread that meets its shard.
-        todo.push(std::sync::Mutex::new(Some((look.stamp, look.found))));
+        todo.push(Mutex::new(Some(look)));
     }
     if options.mode == IndexMode::Auto && save == Save::Unasked && bytes > options.auto_limit {
         let command = command(shards).into();
@@ -198,8 +201,8 @@ pub(crate) fn open_all(
     let jobs = if bytes < 1 << 20 { 1 } else { options.jobs };
     let done = pool::each(jobs, shards.len(), true, |s| {
         let taken = todo[s].lock().unwrap_or_else(|e| e.into_inner()).take();
-        let (stamp, found) = taken.unwrap_or((Stamp { size: 0, mtime_ns: 0 }, Found::Nothing(None)));
-        finish(shards[s], stamp, found, options, save, progress).map_err(|e| explained(e, shards[s]))
+        let look = taken.ok_or(IndexError::Missing)?;
+        finish(shards[s], look, options, save, progress).map_err(|e| explained(e, shards[s]))
     })?;
     let mut not_saved: Option<Warning> = None;
     let mut indexes = Vec::with_capacity(done.len());
@@ -225,9 +228,8 @@ pub(crate) fn open_all(
 fn look(shard: Shard<'_>, options: &IndexOptions) -> Result<Look> {
     let here = |e: io::Error| Error::from(e).in_file(shard.path);
     let meta = fs::metadata(shard.path).map_err(here)?;
-    if !meta.is_file() {
-        let what = if meta.is_dir() { io::ErrorKind::IsADirectory } else { io::ErrorKind::Unsupported };
-        return Err(here(what.into()));
+    if let Some(e) = not_regular(&meta) {
+        return Err(here(e));
     }
     let stamp = Stamp::of(&meta).map_err(here)?;
     let mut warnings = Vec::new();
@@ -249,23 +251,22 @@ fn look(shard: Shard<'_>, options: &IndexOptions) -> Result<Look> {
             return Err(error.in_file(shard.path));
         }
     }
-    Ok(Look { stamp, found, warnings })
+    Ok(Look { stamp, id: file_id(&meta), found, warnings })
 }
 
 /// Scans what is left to scan, saves what is new, and holds the result against the options.
 fn finish(
     shard: Shard<'_>,
-    stamp: Stamp,
-    found: Found,
+    Look { stamp, id, found, .. }: Look,
     options: &IndexOptions,
     save: Save,
     progress: Progress<'_>,
 ) -> Result<Done> {
     let (mut core, fresh) = match found {
-        Found::Fresh(core) => (core, true),
+        Found::Fresh(core) => (Core { shard_id: id, ..core }, true),
         Found::Moved(mut core) => {
             core.header.mtime_ns = stamp.mtime_ns;
-            (core, false)
+            (Core { shard_id: id, ..core }, false)
         }
         Found::Partial(old) => (scan(shard, stamp, Some(&old), options, progress)?, false),
         Found::Nothing(_) => (scan(shard, stamp, None, options, progress)?, false),
@@ -304,7 +305,7 @@ fn explained(e: Error, shard: Shard<'_>) -> Error {
     let e = e.in_file(shard.path);
     let mut first = Vec::new();
     let read = |file: File| file.take(sniff::SNIFF_LEN as u64).read_to_end(&mut first);
-    match (shard.compression, File::open(shard.path).and_then(read)) {
+    match (shard.compression, open_regular(shard.path).and_then(read)) {
         (Compression::None, Ok(_)) => sniff::explain(e, &first),
         _ => e,
     }
@@ -342,7 +343,7 @@ pub(super) fn torn_tail(core: &Core, path: &Path) -> Result<Error> {
             let need = if have < HEADER_LEN as u64 {
                 HEADER_LEN as u64
             } else {
-                File::open(path)?.read_exact_at(&mut bytes, header.indexed_end)?;
+                open_regular(path)?.read_exact_at(&mut bytes, header.indexed_end)?;
                 crate::frame::Header::parse(&bytes).map_err(|e| e.at(place))?.record_len().unwrap_or(u64::MAX)
             };
             Torn { need, have }

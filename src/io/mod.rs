@@ -4,16 +4,18 @@
 
 pub mod atomic;
 pub mod inflate;
-mod limit;
 pub mod map;
+mod memory;
 pub(crate) mod names;
+mod open;
 pub mod pread;
 mod region;
 pub mod sniff;
 
 pub use atomic::AtomicFile;
 pub use inflate::{Compression, Inflate};
-pub(crate) use limit::memory_limit;
 pub use map::{Map, Promise};
+pub(crate) use memory::{grow, grow_exact, memory_limit, zeroed};
+pub(crate) use open::{Budget, FileId, KeptFile, file_id, not_regular, open_regular};
 pub use pread::ReadAt;
 pub use region::Region;

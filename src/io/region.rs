@@ -2,6 +2,7 @@
 
 use super::Map;
 use std::fmt;
+use std::io;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
@@ -34,6 +35,17 @@ impl Region {
         let end = self.range.start.checked_add(range.end)?;
         (start <= end && end <= self.range.end)
             .then(|| Region { owner: self.owner.clone(), range: start..end })
+    }
+
+    /// Makes these bytes resident where they are mapped, so that a file that was cut, or a disk that fails, is an error here
+    /// and no signal later. Bytes in memory need nothing.
+    ///
+    /// # Errors
+    /// Those of [`Map::populate`].
+    pub(crate) fn populate(&self, range: Range<usize>) -> io::Result<()> {
+        let Owner::Map(map) = &self.owner else { return Ok(()) };
+        let at = |k: usize| self.range.start.saturating_add(k).min(self.range.end);
+        map.populate(at(range.start)..at(range.end))
     }
 }
 

@@ -20,12 +20,12 @@ pub use value::Value;
 use self::layout::{Parts, Sections, name_of};
 use super::core::{read_section, slice};
 use super::find::{Held, reopen};
-use super::layout::{HEADER_LEN, Header, Refusal, Section};
+use super::layout::{HEADER_LEN, Header, MAX_PREFIX, Refusal, Section};
 use super::refused;
 use crate::crc::crc32c;
-use crate::error::{Error, IndexError, Result};
+use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::example::Kind;
-use crate::io::Region;
+use crate::io::{KeptFile, Region};
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
@@ -49,9 +49,11 @@ struct Inner {
 
 enum Source {
     Bytes(Region),
-    /// Sections are read at their first use, from a file that must still have this header.
+    /// Sections are read at their first use: from the descriptor if one was kept, else from a file that must still have this
+    /// header.
     File {
         head: Box<[u8; HEADER_LEN]>,
+        kept: Option<KeptFile>,
     },
 }
 
@@ -66,6 +68,7 @@ impl FeatureColumn {
 
     /// A file of which all bytes are there.
     fn whole(bytes: Region, file: Option<&Path>, feature: Option<&str>) -> Result<FeatureColumn, Refusal> {
+        bytes.populate(0..MAX_PREFIX).map_err(|e| e.to_string())?;
         let (header, sections) = layout::decode(&bytes, bytes.len() as u64)?;
         FeatureColumn::new(header, sections, Source::Bytes(bytes), file, feature)
     }
@@ -74,9 +77,9 @@ impl FeatureColumn {
     fn opened(held: Held, file: &Path, feature: &str) -> Result<FeatureColumn, Refusal> {
         match held {
             Held::Whole(bytes) => FeatureColumn::whole(bytes, Some(file), Some(feature)),
-            Held::Start { bytes, len, head } => {
+            Held::Start { bytes, len, head, file: kept } => {
                 let (header, sections) = layout::decode(&bytes, len)?;
-                FeatureColumn::new(header, sections, Source::File { head }, Some(file), Some(feature))
+                FeatureColumn::new(header, sections, Source::File { head, kept }, Some(file), Some(feature))
             }
         }
     }
@@ -184,7 +187,13 @@ impl FeatureColumn {
         match &self.0.sections.classes {
             None => Ok(ShardClasses::of(data)),
             Some(section) => {
-                let bytes = self.0.section(section)?;
+                // The lists say what the values say: a file that went away meanwhile is not missed.
+                let bytes = match self.0.section(section) {
+                    Err(e) if matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })) => {
+                        return Ok(ShardClasses::of(data));
+                    }
+                    bytes => bytes?,
+                };
                 ShardClasses::decode(&bytes, section.param, data).map_err(|why| self.0.corrupt(section, why))
             }
         }
@@ -243,9 +252,13 @@ impl Inner {
     fn section(&self, section: &Section) -> Result<Region> {
         let bytes = match (&self.source, &self.file) {
             (Source::Bytes(bytes), _) => {
-                slice(bytes, section).ok_or_else(|| refused("the sections are cut off".into()))?
+                let bytes =
+                    slice(bytes, section).ok_or_else(|| refused("the sections are cut off".into()))?;
+                bytes.populate(0..bytes.len())?;
+                bytes
             }
-            (Source::File { head }, Some(file)) => reopen(file, head)
+            (Source::File { kept: Some(kept), .. }, _) => read_section(kept, 0, section)?,
+            (Source::File { head, .. }, Some(file)) => reopen(file, head)
                 .and_then(|opened| read_section(&opened, 0, section))
                 .map_err(|e| e.in_file(file))?,
             (Source::File { .. }, None) => return Err(refused("a column without its file".into())),
