@@ -6,6 +6,7 @@ use crate::index::Tail;
 use crate::io::grow_exact;
 use crate::io::inflate::{Compression, Inflate};
 use crate::io::sniff::{self, SNIFF_LEN};
+use crate::paths;
 use crate::record::{MAX_RECORD, Record};
 use crate::shard::Verify;
 use std::fmt;
@@ -71,9 +72,11 @@ impl StreamOptions {
     /// The records of a file.
     ///
     /// # Errors
-    /// Those of the system; [`CompressionError::Mismatch`] if the bytes are not compressed as was said.
+    /// Those of the system; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for the address of a store;
+    /// [`CompressionError::Mismatch`] if the bytes are not compressed as was said.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Stream> {
         let path = path.as_ref();
+        paths::check_local(path)?;
         let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
         if file.metadata().is_ok_and(|m| m.is_dir()) {
             return Err(Error::from(io::Error::from(io::ErrorKind::IsADirectory)).in_file(path));
@@ -227,7 +230,12 @@ impl Stream {
             Err(e) => {
                 self.ended = true;
                 let e = e.at(At::new(&self.name, self.records, self.offset));
-                Err(if self.compression == Compression::None { sniff::explain(e, &self.first) } else { e })
+                // Of a compressed file what it holds is looked at.
+                let inflated = self.buf.get(self.start..self.end).unwrap_or_default();
+                Err(match self.compression {
+                    Compression::None => sniff::explain(e, &self.first),
+                    _ => sniff::explain(e, inflated.get(..SNIFF_LEN).unwrap_or(inflated)),
+                })
             }
         }
     }

@@ -44,7 +44,7 @@ impl Failure {
 
     /// An I/O error at a path the library does not know of.
     pub(crate) fn io(path: &Path, e: io::Error) -> Failure {
-        Failure::Message(IO, format!("{}: {e}", path.display()))
+        Failure::Error(Error::from(e).in_file(path))
     }
 
     /// The exit code that says so.
@@ -64,7 +64,7 @@ pub(crate) fn code_of(e: &Error) -> u8 {
             IO
         }
         ErrorKind::NotTfRecord { .. } => NOT_TFRECORD,
-        ErrorKind::Paths(PathsError::BadPattern { .. })
+        ErrorKind::Paths(PathsError::BadPattern { .. } | PathsError::NotLocal { .. })
         | ErrorKind::Index(
             IndexError::BuildLimit { .. }
             | IndexError::NameClash { .. }

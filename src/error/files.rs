@@ -137,6 +137,13 @@ pub enum PathsError {
         /// How many are missing in all.
         missing_count: u64,
     },
+    /// The address of a store or a server, and no path: only local files are read.
+    NotLocal {
+        /// The address, as given.
+        address: Box<str>,
+        /// Its scheme: `gs`, `s3`.
+        scheme: Box<str>,
+    },
     /// More shards than a process may map.
     TooManyMaps {
         /// Shards in the dataset.
@@ -210,6 +217,14 @@ impl fmt::Display for PathsError {
         match self {
             PathsError::NoMatch { pattern } => write!(f, "no file matches {pattern}"),
             PathsError::BadPattern { pattern, reason } => write!(f, "{pattern}: {reason}"),
+            PathsError::NotLocal { address, scheme } if scheme.eq_ignore_ascii_case("file") => {
+                write!(f, "{address}: tfseek takes paths: give it without the {scheme}://")
+            }
+            PathsError::NotLocal { address, scheme } => write!(
+                f,
+                "{address}: tfseek reads local files only, and a {scheme}:// address names none: \
+                 copy the files to a disk, or mount the store"
+            ),
             PathsError::MissingShards { set, total, missing, missing_count } => {
                 write!(f, "{set}: {missing_count} of {total} shards are missing:")?;
                 for path in missing.iter().take(8) {

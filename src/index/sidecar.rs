@@ -229,7 +229,11 @@ fn look(shard: Shard<'_>, options: &IndexOptions) -> Result<Look> {
     let here = |e: io::Error| Error::from(e).in_file(shard.path);
     let meta = fs::metadata(shard.path).map_err(here)?;
     if let Some(e) = not_regular(&meta) {
-        return Err(here(e));
+        if meta.is_dir() {
+            return Err(here(e));
+        }
+        let what = format!("{e}: its records can only be read in order, and not by number");
+        return Err(Error::from(ErrorKind::Unsupported(what.into())).in_file(shard.path));
     }
     let stamp = Stamp::of(&meta).map_err(here)?;
     let mut warnings = Vec::new();

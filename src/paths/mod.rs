@@ -19,6 +19,9 @@
 //!   `@` found some but which lacks others is an error that names them; a set whose members were all spelled by the
 //!   caller, one by one or in braces, is what the caller says it is. Members are looked for among all that was
 //!   resolved, so two patterns may share a set. Each folder has sets of its own.
+//! * **Addresses are refused.** What begins with a scheme and `://`, as `gs://bucket/x` does, is
+//!   [`NotLocal`](PathsError::NotLocal), `file://` too. A file in a folder whose name looks like a scheme is reached by
+//!   `./gs:/x`.
 //! * In braces `{a..b}` and `{a..b..step}` are ranges of decimal numbers, padded with zeros as in a shell: to the
 //!   longer end if one begins with a zero. Braces nest. They may spell at most [`MAX_NAMES`] names; nothing else
 //!   here takes room by a number that was typed: `x@999999999999` looks at what the folder holds.
@@ -97,7 +100,8 @@ list_of_paths!([] &[P], [] Vec<P>, [] &Vec<P>, [N] [P; N], [N] &[P; N]);
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Paths`](crate::ErrorKind::Paths) when a pattern matches nothing, cannot be understood or leaves gaps;
+/// [`ErrorKind::Paths`](crate::ErrorKind::Paths) when a pattern matches nothing, cannot be understood or leaves gaps, and when
+/// an address is given for a path;
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) when a file is not there or a folder cannot be read.
 pub fn resolve(paths: impl IntoPaths, allow_missing: bool) -> Result<Vec<PathBuf>> {
     let given = paths.into_paths();
@@ -135,13 +139,37 @@ struct Found {
 }
 
 fn resolve_one(path: PathBuf, allow_missing: bool) -> Result<Vec<Found>> {
+    check_local(&path)?;
     match existing(&path) {
         Ok(Some(found)) => Ok(found),
         // Whatever the system has against the name (too long, not a folder), a pattern is not a name.
         Ok(None) | Err(_) if pattern::is_pattern(&path) => pattern::resolve(&path, allow_missing),
-        Ok(None) => Err(Error::from(io::Error::from(io::ErrorKind::NotFound)).in_file(&path)),
+        Ok(None) => Err(Error::from(io::Error::new(io::ErrorKind::NotFound, "no such file")).in_file(&path)),
         Err(e) => Err(e),
     }
+}
+
+/// Refuses the address of a store or a server.
+///
+/// # Errors
+/// [`PathsError::NotLocal`].
+pub(crate) fn check_local(path: &Path) -> Result<()> {
+    let Some((scheme, slashes)) = path.to_str().and_then(scheme) else { return Ok(()) };
+    // With one slash, as `pathlib.Path` writes it, it may be a folder of that name.
+    if slashes < 2 && Path::new(&format!("{scheme}:")).exists() {
+        return Ok(());
+    }
+    Err(PathsError::NotLocal { address: path.display().to_string().into(), scheme: scheme.into() }.into())
+}
+
+/// The scheme that an address begins with (RFC 3986, 3.1), and how many slashes follow its colon, of two. A single letter is a
+/// drive of Windows.
+fn scheme(path: &str) -> Option<(&str, usize)> {
+    let (scheme, rest) = path.split_once(":/")?;
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+        && scheme.len() > 1;
+    is_scheme.then_some((scheme, if rest.starts_with('/') { 2 } else { 1 }))
 }
 
 /// The path itself, or the shards in it if it is a folder; `None` if it does not exist.

@@ -48,7 +48,7 @@ fn files_and_lists() {
         given(&dir, &["sub/c.tfrecord", "b.tfrecord", "b.tfrecord"], false),
         "sub/c.tfrecord b.tfrecord b.tfrecord"
     );
-    is_error(&one(&dir, "none.tfrecord"), "none.tfrecord: ");
+    is_error(&one(&dir, "none.tfrecord"), "none.tfrecord: no such file");
     is_error(&given(&dir, &["b.tfrecord", "none"], true), "none: ");
     assert!(resolve(dir.path().join("none"), false).unwrap_err().is_io());
     let e = resolve(Vec::<PathBuf>::new(), false).unwrap_err();
@@ -250,6 +250,49 @@ fn packs_pass() {
     assert_eq!(one(&dir, ".tfseek/train.tfrp"), ".tfseek/train.tfrp");
     assert!(is_pack(Path::new(".tfseek/train.tfrp")));
     assert!(!is_pack(Path::new("train.tfrecord")));
+}
+
+/// An address of a store is told from a name, before the system is asked for a file of that name.
+#[test]
+fn addresses_are_refused_by_their_scheme() {
+    for (address, scheme) in [
+        ("gs://bucket/train-00000-of-00010.tfrecord", "gs"),
+        ("gs://bucket/train-*", "gs"),
+        ("s3://bucket/train@10.tfrecord", "s3"),
+        ("hdfs://name:9000/x-{0..9}", "hdfs"),
+        ("http://example.org/x.tfrecord", "http"),
+        ("HTTPS://example.org/x.tfrecord", "HTTPS"),
+        ("abfs://container@account/x", "abfs"),
+        // As `pathlib` writes it.
+        ("gs:/bucket/train-*", "gs"),
+        ("s3:/bucket/x", "s3"),
+    ] {
+        let e = resolve(address, true).unwrap_err();
+        let text = e.to_string();
+        assert!(matches!(e.kind(), ErrorKind::Paths(_)), "{text}");
+        assert!(
+            text.starts_with(&format!("{address}: ")) && text.contains("local files only"),
+            "{address}: {text}"
+        );
+        assert!(text.contains(&format!(" {scheme}:// ")), "{address}: {text}");
+        let stream = crate::Stream::open(address).unwrap_err().to_string();
+        assert!(stream.contains("local files only"), "{stream}");
+    }
+    let text = resolve("file:///data/x.tfrecord", false).unwrap_err().to_string();
+    assert!(text.contains("without the file://"), "{text}");
+    // One letter is a drive, and what is no scheme is a name.
+    for name in ["c:/none", "c://none", "1a://none", "a b://none", "://none", "none:x", "no/gs://x"] {
+        let text = resolve(name, false).unwrap_err().to_string();
+        assert!(text.ends_with("no such file"), "{name}: {text}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_under_a_name_like_an_address_opens_with_a_dot_before_it() {
+    let dir = folder_with(&["gs:/bucket/a.tfrecord", "gs:/bucket/b.tfrecord"]);
+    assert_eq!(one(&dir, "./gs://bucket/a.tfrecord"), "gs://bucket/a.tfrecord");
+    assert_eq!(one(&dir, "./gs:/bucket/*.tfrecord"), "gs:/bucket/a.tfrecord gs:/bucket/b.tfrecord");
 }
 
 #[cfg(unix)]
