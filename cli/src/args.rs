@@ -23,7 +23,7 @@ pub(crate) struct Cli {
 const AFTER: &str = "\
 PATHS are files, folders, patterns in quotes ('train-*.tfrecord', 'x-{00000..00009}'), or sets ('train@10.tfrecord').
 `-` is standard input, for the verbs that read in order: head, tail, cat, schema, parse, digest, verify,
-info, unpack.
+info, unpack. Only local files are read, no gs:// or s3:// addresses.
 
 Exit status: 0 all well, 1 a problem in the data, 2 usage, 3 input and output, 4 not a TFRecord file.";
 
@@ -102,7 +102,8 @@ pub(crate) struct Paths {
 /// How records are printed.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Print {
-    /// For people, one JSON object a line, protobuf's JSON mapping, the payloads as they are, or records with their
+    /// For people, one JSON object a line (`index` is the number over all files, which `get` takes, or null where it is not known;
+    /// `record` the number in the file), protobuf's JSON mapping, the payloads as they are, or records with their
     /// framing (`tfseek sample -n 100 -f tfrecord x > small.tfrecord`)
     #[arg(short, long, value_name = "FORMAT", default_value = "human")]
     pub(crate) format: Format,

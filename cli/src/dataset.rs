@@ -7,7 +7,7 @@ use crate::kind;
 use crate::output::Item;
 use crate::progress;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
 use tfseek::{Dataset, Options};
 
@@ -42,9 +42,8 @@ impl Numbered {
             Some(kind) => kind,
             None => self.guess(i)?,
         };
-        let counted_over_many = self.dataset.shards().len() > 1;
         let record = self.dataset.read(i, &mut self.buf)?;
-        Ok(Item { record, index: i, kind, strict: self.choice != KindChoice::Auto, counted_over_many })
+        Ok(Item { record, index: Some(i), kind, strict: self.choice != KindChoice::Auto })
     }
 
     /// The kind of the shard that holds record `i`, from the shard's first records. Damage there is not what was asked for.
@@ -67,6 +66,29 @@ impl Numbered {
         let kind = MessageKind::guess_all(first.iter().map(Vec::as_slice));
         self.kinds.insert(s, kind);
         Ok(kind)
+    }
+}
+
+/// Which record of which file a number over all files is.
+pub(crate) struct Places<'a> {
+    dataset: &'a Dataset,
+    paths: Vec<&'a Path>,
+}
+
+impl Places<'_> {
+    pub(crate) fn of(dataset: &Dataset) -> Places<'_> {
+        Places { dataset, paths: dataset.shards().map(|shard| shard.path).collect() }
+    }
+
+    /// Whether there are several files.
+    pub(crate) fn many(&self) -> bool {
+        self.paths.len() > 1
+    }
+
+    /// The file of record `i`, and its number there.
+    pub(crate) fn place(&self, i: u64) -> tfseek::Result<(&Path, u64)> {
+        let (s, record) = self.dataset.shard_of(i)?;
+        Ok((self.paths.get(s).copied().unwrap_or(Path::new("")), record))
     }
 }
 

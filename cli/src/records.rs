@@ -7,6 +7,7 @@ use crate::output::Item;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
+use tfseek::index::{self, IndexMode, IndexOptions};
 use tfseek::stream::Stream;
 use tfseek::{At, Error, Record};
 
@@ -24,6 +25,10 @@ pub(crate) struct Records {
     error: Option<Error>,
     current: Option<(Vec<u8>, u64, u64)>,
     path: PathBuf,
+    /// Records in the files before this one, if that is known.
+    before: Option<u64>,
+    /// The file was read to its end, and is sound.
+    ended: bool,
     pub(crate) kind: MessageKind,
     pub(crate) strict: bool,
 }
@@ -42,6 +47,8 @@ impl Records {
             error: None,
             current: None,
             path: name(path),
+            before: None,
+            ended: false,
             kind: named.unwrap_or(MessageKind::Other),
             strict: named.is_some(),
         };
@@ -51,6 +58,11 @@ impl Records {
                 MessageKind::guess_all(records.ahead.iter().map(|(payload, ..)| payload.as_slice()));
         }
         Ok(records)
+    }
+
+    /// The same, with the number of records in the files before this one.
+    pub(crate) fn numbered(self, before: Option<u64>) -> Records {
+        Records { before, ..self }
     }
 
     fn look(&mut self) {
@@ -64,7 +76,10 @@ impl Records {
                     let place = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
                     self.ahead.push_back((record.payload().to_vec(), place.0, place.1));
                 }
-                Ok(None) => return,
+                Ok(None) => {
+                    self.ended = true;
+                    return;
+                }
                 Err(e) => {
                     self.error = Some(e);
                     return;
@@ -83,21 +98,76 @@ impl Records {
         self.stream.offset()
     }
 
+    /// The number of records, if the file was read to its end; not all of them need have been handed out.
+    pub(crate) fn total(&self) -> Option<u64> {
+        self.ended.then_some(self.stream.records_read())
+    }
+
     /// The next record; damage at its place, after the records before it.
     pub(crate) fn next(&mut self) -> tfseek::Result<Option<Item<'_>>> {
-        let (kind, strict) = (self.kind, self.strict);
-        let item = |record: Record<'_>| record.at().record.unwrap_or(0);
+        let (kind, strict, before) = (self.kind, self.strict, self.before);
+        let index = |i: u64| before.and_then(|before| before.checked_add(i));
         if let Some(first) = self.ahead.pop_front() {
             let (payload, i, offset) = self.current.insert(first);
             let record = Record::new(payload, At::new(&self.path, *i, *offset));
-            return Ok(Some(Item { record, index: *i, kind, strict, counted_over_many: false }));
+            return Ok(Some(Item { record, index: index(*i), kind, strict }));
         }
         if let Some(e) = self.error.take() {
             return Err(e);
         }
-        let record = self.stream.next()?;
-        Ok(record.map(|record| Item { record, index: item(record), kind, strict, counted_over_many: false }))
+        let Some(record) = self.stream.next()? else {
+            self.ended = true;
+            return Ok(None);
+        };
+        Ok(Some(Item { record, index: record.at().record.and_then(index), kind, strict }))
     }
+}
+
+/// How many records the files before have, for verbs that read file after file. Known after files that were read to their end, and
+/// after those with a fresh index; nothing is scanned for it. Standard input has no numbers, since `get` does not take it.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    before: Option<u64>,
+    /// The file before, unless its records were counted.
+    uncounted: Option<PathBuf>,
+}
+
+impl Numbers {
+    pub(crate) fn new() -> Numbers {
+        Numbers { before: Some(0), uncounted: None }
+    }
+
+    /// Begins a file; gives the number of records in the files before it.
+    pub(crate) fn begin(&mut self, path: &Path) -> Option<u64> {
+        if let (Some(before), Some(last)) = (self.before, self.uncounted.take()) {
+            self.before = indexed(&last).and_then(|n| before.checked_add(n));
+        }
+        if path == Path::new(STDIN) {
+            self.before = None;
+        }
+        self.uncounted = Some(path.into());
+        self.before
+    }
+
+    /// Ends the file that was begun; `total` is the number of its records, if they were counted.
+    pub(crate) fn end(&mut self, total: Option<u64>) {
+        if let Some(n) = total {
+            self.before = self.before.and_then(|before| before.checked_add(n));
+            self.uncounted = None;
+        }
+    }
+}
+
+/// The number of records by a fresh index; `None` if there is none, and for what has none.
+fn indexed(path: &Path) -> Option<u64> {
+    let options = IndexOptions::new().mode(IndexMode::Require).jobs(1);
+    let opened = index::open_shards(&[path.into()], &options, &|_| ()).ok()?;
+    opened.indexes.first().map(index::Index::len)
+}
+
+/// Whether a path is a file that can be opened again and read by number; a pipe is not.
+pub(crate) fn is_regular(path: &Path) -> bool {
+    path != Path::new(STDIN) && std::fs::metadata(path).is_ok_and(|meta| meta.is_file())
 }
 
 /// A path as messages name it.
@@ -113,4 +183,22 @@ pub(crate) fn resolve(paths: &crate::args::Paths) -> Outcome<Vec<PathBuf>> {
         1 if paths.paths.len() == 1 => Ok(paths.paths.clone()),
         _ => Err(Failure::usage("`-` stands alone")),
     }
+}
+
+/// The same, for a verb that reports each path: where they do not resolve together, what each gives by itself, or its error.
+pub(crate) fn resolve_each(paths: &crate::args::Paths) -> Outcome<Vec<Result<PathBuf, (PathBuf, Failure)>>> {
+    let failure = match resolve(paths) {
+        Ok(all) => return Ok(all.into_iter().map(Ok).collect()),
+        Err(failure @ Failure::Error(_)) => failure,
+        Err(failure) => return Err(failure),
+    };
+    let mut each = Vec::new();
+    for path in &paths.paths {
+        match tfseek::paths::resolve(path, paths.allow_missing) {
+            Ok(found) => each.extend(found.into_iter().map(Ok)),
+            Err(e) => each.push(Err((path.clone(), e.into()))),
+        }
+    }
+    // A set that lacks shards only when all are taken together.
+    if each.iter().all(Result::is_ok) { Err(failure) } else { Ok(each) }
 }

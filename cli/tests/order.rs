@@ -44,15 +44,16 @@ fn tables() {
     let ran = dir.run(&[&of_three[..], &["--order", "none", "--json", "--epoch", "5"]].concat());
     let lines: Vec<&str> = ran.out.lines().collect();
     // Positions 198 to 230 are in the last step, and 220 to 230 this rank's.
-    let first = r#"{"epoch":5,"padding":true,"position":20,"record":20,"step":6}"#;
+    let first =
+        r#"{"epoch":5,"file":"x-0.tfrecord","index":20,"padding":true,"position":20,"record":20,"step":6}"#;
     assert_eq!((lines.len(), lines[0]), (11, first));
     let of_two = ["order", "x-*", "-b", "2", "--world-size", "3", "--rank", "0", "--order", "none"];
     dir.run(&[&of_two[..], &["--step", "32", "--steps", "9"]].concat()).prints(
         "epoch  step  position  record
-    0    32       192     192
-    0    32       193     193
-    0    33       198     198
-    0    33       199     199
+    0    32       192     192  record 92 of x-1.tfrecord
+    0    32       193     193  record 93 of x-1.tfrecord
+    0    33       198     198  record 98 of x-1.tfrecord
+    0    33       199     199  record 99 of x-1.tfrecord
 ",
     );
     let rank_1 = ["order", "x-*", "-b", "2", "--world-size", "3", "--rank", "1", "--order", "none"];

@@ -58,9 +58,9 @@ record 2, 0 bytes
 ",
     );
     dir.run(&["head", "-n", "1", "-f", "json", "a.tfrecord"])
-        .prints("{\"index\":0,\"payload\":\"hello world\"}\n");
+        .prints("{\"index\":0,\"record\":0,\"payload\":\"hello world\"}\n");
     dir.run(&["head", "-n", "1", "-f", "json", "b.tfrecord"])
-        .prints("{\"index\":0,\"payload\":{\"base64\":\"CQAAAAAAAPA/Gg1icmFpbi5FdmVudDoy\"}}\n");
+        .prints("{\"index\":0,\"record\":0,\"payload\":{\"base64\":\"CQAAAAAAAPA/Gg1icmFpbi5FdmVudDoy\"}}\n");
     // The user may know better; then it has to be true.
     dir.run(&["head", "-n", "1", "--kind", "example", "b.tfrecord"]).prints("record 0, 24 bytes\n");
     let ran = dir.run(&["head", "--kind", "example", text.to_str().unwrap()]);
@@ -73,19 +73,19 @@ fn one_object_a_line() {
     dir.shard("a.tfrecord", [rich()]);
     dir.shard("s.tfrecord", [sequence()]);
     dir.run(&["head", "--format", "json", "a.tfrecord"]).prints(concat!(
-        r#"{"index":0,"features":{"floats":[0.1,1.0,"NaN","-Infinity",1e-45,1e+16],"#,
+        r#"{"index":0,"record":0,"features":{"floats":[0.1,1.0,"NaN","-Infinity",1e-45,1e+16],"#,
         r#""größe":["it's \"ü\"\n",{"base64":"/wABAgME"},"\u0007"],"#,
         r#""many":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19],"min":[-9223372036854775808],"#,
         r#""no values":[],"unset":null,"word":["goat"]}}"#,
         "\n"
     ));
     dir.run(&["head", "--format", "json", "s.tfrecord"]).prints(concat!(
-        r#"{"index":0,"context":{"id":[5]},"#,
+        r#"{"index":0,"record":0,"context":{"id":[5]},"#,
         r#""feature_lists":{"frames":[[0.5,2.0],[1.5,3.0]],"mixed":[[1],null],"nothing":[]}}"#,
         "\n"
     ));
     let ran = dir.run(&["head", "--format", "json", "a.tfrecord", "s.tfrecord"]);
-    assert!(ran.out.starts_with(r#"{"file":"a.tfrecord","index":0,"features""#), "{}", ran.out);
+    assert!(ran.out.starts_with(r#"{"file":"a.tfrecord","index":0,"record":0,"features""#), "{}", ran.out);
 }
 
 /// Printed by `MessageToJson` of protobuf 7.36.2, keys sorted.
@@ -175,7 +175,7 @@ record 1, 18 bytes
   label  int64  1
 
 ==> b.tfrecord.gz <==
-record 1, 18 bytes
+record 4, 18 bytes, record 1 of b.tfrecord.gz
   label  int64  11
 ",
     );
@@ -184,6 +184,68 @@ record 1, 18 bytes
     assert_eq!(dir.run(&["index", "-q", "a.tfrecord"]).code, 0);
     dir.run(&["tail", "-n", "1", "a.tfrecord"]).prints(last);
     dir.run(&["tail", "-n", "1", "b.tfrecord.gz"]).prints("record 2, 18 bytes\n  label  int64  12\n");
+}
+
+/// `index` counts over all files, and `get` takes it; `record` counts in the file. Nothing is scanned to know the first.
+#[test]
+fn two_numbers_of_a_record_under_two_names() {
+    let dir = Folder::new();
+    let names = ["x-0.tfrecord", "x-1.tfrecord", "x-2.tfrecord"];
+    for (name, start) in names.iter().zip([0, 100, 200]) {
+        dir.shard(name, labels(start..start + 100));
+    }
+    let pairs = |args: &[&str]| -> Vec<(Option<u64>, Option<u64>)> {
+        let ran = dir.run(args);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let line = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+        ran.out.lines().map(line).map(|line| (line["index"].as_u64(), line["record"].as_u64())).collect()
+    };
+    let known = |i: u64, record: u64| (Some(i), Some(record));
+    // Files that are read to their end are counted.
+    for args in [&["cat", "-f", "json", "x-*"][..], &["digest", "x-*"]] {
+        let want: Vec<_> = (0..300).map(|i| known(i, i % 100)).collect();
+        assert_eq!(pairs(args), want, "{args:?}");
+    }
+    assert_eq!(pairs(&["tail", "-n1", "-f", "json", "x-*"]), [known(99, 99), known(199, 99), known(299, 99)]);
+    // Files that are not are not, unless they have an index.
+    let head = ["head", "-n1", "--skip", "2", "-f", "json", "x-*"];
+    assert_eq!(pairs(&head), [known(2, 2), (None, Some(2)), (None, Some(2))]);
+    dir.run(&["head", "-n1", "x-1.tfrecord", "x-0.tfrecord"]).prints(
+        "==> x-1.tfrecord <==\nrecord 0, 18 bytes\n  label  int64  100\n
+==> x-0.tfrecord <==\nrecord 0 of x-0.tfrecord, 18 bytes\n  label  int64  0\n",
+    );
+    assert!(!dir.path("cache").exists() && !dir.path(".tfseek").exists(), "an index was written unasked");
+    assert_eq!(dir.run(&["index", "-q", "x-[01]*"]).code, 0);
+    assert_eq!(pairs(&head), [known(2, 2), known(102, 2), known(202, 2)]);
+    assert_eq!(pairs(&["tail", "-n1", "-f", "json", "x-*"]), [known(99, 99), known(199, 99), known(299, 99)]);
+    // By number, as before.
+    assert_eq!(pairs(&["get", "-f", "json", "x-*", "102", "7"]), [known(102, 2), known(7, 7)]);
+    assert!(
+        pairs(&["sample", "-n5", "-f", "json", "x-*"]).iter().all(|(i, j)| i.unwrap() % 100 == j.unwrap())
+    );
+    for (i, j) in pairs(&["order", "-b", "20", "--step", "3", "--json", "x-*"]) {
+        assert_eq!(i.unwrap() % 100, j.unwrap());
+    }
+    assert_eq!(pairs(&["order", "-b", "20", "--record", "102", "--json", "x-*"]), [known(102, 2)]);
+    // Standard input has no number that `get` takes.
+    let bytes = std::fs::read(dir.path("x-0.tfrecord")).unwrap();
+    let ran = dir.run_on(&bytes, &["head", "-n1", "-f", "json", "-"]);
+    assert!(ran.out.starts_with(r#"{"index":null,"record":0,"#), "{}", ran.out);
+    let ran = dir.run_on(&bytes, &["digest", "-"]);
+    assert!(ran.out.starts_with(r#"{"index":null,"record":0,"#), "{}", ran.out);
+    // Damage at a record: both numbers, and none over all files behind a file whose records cannot be counted.
+    damage(&dir.path("x-1.tfrecord"), 34 * 20);
+    let ran = dir.run(&["verify", "--json", "x-*"]);
+    let lines: Vec<serde_json::Value> = ran.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!((&lines[1]["index"], &lines[1]["record"]), (&120.into(), &20.into()));
+    assert_eq!(lines[1]["offset"], 34 * 20);
+    assert_eq!(
+        (&lines[0]["index"], &lines[0]["record"]),
+        (&serde_json::Value::Null, &serde_json::Value::Null)
+    );
+    let ran = dir.run(&["tail", "-n1", "-f", "json", "x-1.tfrecord", "x-2.tfrecord"]);
+    let last: serde_json::Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["index"], &last["record"]), (&serde_json::Value::Null, &99.into()));
 }
 
 #[test]

@@ -309,6 +309,16 @@ fn archives() {
     dir.run(&["parse", "a.tfrecord", "-s", "s.json", "-o", "no/folder.npz"]).fails(3, &["no/folder.npz"]);
 }
 
+/// Standard input cannot be read a second time when its records turn out to be SequenceExamples.
+#[test]
+fn sequence_examples_on_standard_input_have_the_schema_of_their_file() {
+    let dir = Folder::new();
+    let bytes = fs::read(dir.shard("b.tfrecord", sequences())).unwrap();
+    let of_file = dir.run(&["schema", "b.tfrecord"]);
+    assert!(of_file.out.starts_with("SequenceExample"), "{}", of_file.out);
+    dir.run_on(&bytes, &["schema", "-"]).prints(&of_file.out);
+}
+
 /// What one verb prints the other takes, and all records fit.
 #[test]
 fn an_inferred_schema_parses_what_it_was_inferred_from() {

@@ -22,7 +22,7 @@ fn digests_of_the_worked_example() {
     assert_ne!(lines[0]["sha256"], lines[2]["sha256"]);
     assert_eq!(
         ran.out.lines().nth(1).unwrap(),
-        "{\"index\":1,\"length\":0,\
+        "{\"index\":1,\"record\":1,\"length\":0,\
          \"sha256\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\",\
          \"digest\":\"6fa1fe1cd6debd64f7a9f93660a341684169fea401e63a3a11464b66d9de611a\"}"
     );
@@ -143,7 +143,10 @@ fn each_damaged_shard_is_named() {
     assert_eq!(dir.run(&["head", "-n", "50", "-f", "json", "x-1.tfrecord"]).code, 0);
     // The last there are.
     let ran = dir.run(&["tail", "-n", "1", "-f", "json", "x-1.tfrecord"]);
-    assert_eq!((ran.code, ran.out.as_str()), (1, "{\"index\":49,\"features\":{\"label\":[49]}}\n"));
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (1, "{\"index\":49,\"record\":49,\"features\":{\"label\":[49]}}\n")
+    );
     dir.run(&["get", "x-1.tfrecord", "0"]).fails(1, &[at]);
     let ran = dir.run(&["info", "--json", "x-1.tfrecord"]);
     assert!(ran.code == 1 && ran.out.contains("\"records\":50,"), "{}", ran.out);
@@ -177,7 +180,8 @@ fn unpacks_and_says_how() {
     dir.run(&["get", "a.tfrecord.gz", "3"]).fails(2, &["gzip", "tfseek unpack"]);
     let ran = dir.run(&["unpack", "a.tfrecord.gz"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    dir.run(&["get", "a.tfrecord", "3", "-f", "json"]).prints("{\"index\":3,\"features\":{\"label\":[3]}}\n");
+    dir.run(&["get", "a.tfrecord", "3", "-f", "json"])
+        .prints("{\"index\":3,\"record\":3,\"features\":{\"label\":[3]}}\n");
     dir.run(&["unpack", "a.tfrecord.gz"]).fails(2, &["--force"]);
     assert_eq!(dir.run(&["unpack", "--force", "a.tfrecord.gz"]).code, 0);
     dir.run(&["unpack", "b.tfrecord"]).fails(2, &["-o"]);
@@ -216,7 +220,12 @@ fn what_is_no_tfrecord() {
     fs::write(dir.path("lfs"), "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
         .unwrap();
     dir.run(&["head", "lfs"]).fails(4, &["lfs", "git-LFS pointer", "git lfs pull"]);
-    dir.run(&["head", "missing.tfrecord"]).fails(3, &["missing.tfrecord"]);
+    dir.run(&["head", "missing.tfrecord"]).fails(3, &["missing.tfrecord: no such file\n"]);
+    for args in [["parse", "a", "--schema", "none.json"], ["order", "-b1", "--step=0", "--resume=none.json"]]
+    {
+        let ran = dir.run(&args);
+        assert!(!ran.err.contains("entity"), "{}", ran.err);
+    }
     dir.run(&["head", "missing-*"]).fails(3, &["no file matches missing-*"]);
     dir.run(&["head"]).fails(2, &["PATHS"]);
     dir.run(&["head", "--kind", "nonsense", "x"]).fails(2, &["nonsense"]);

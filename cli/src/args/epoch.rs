@@ -126,7 +126,7 @@ pub(crate) struct Order {
     /// With --step: the records' numbers and nothing else, as `tfseek get` takes them
     #[arg(long, conflicts_with_all = ["json", "record", "describe"])]
     pub(crate) ids: bool,
-    /// One JSON object a line
+    /// One JSON object a line; `index` is the record's number over all files, `record` the one in its file
     #[arg(long, conflicts_with = "describe")]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -140,7 +140,7 @@ pub(crate) struct Question {
     /// The samples of this step, from 0
     #[arg(long, value_name = "K")]
     pub(crate) step: Option<u64>,
-    /// The steps and ranks that have this record; padding is not looked at
+    /// The steps and ranks that have this record, numbered over all files as `tfseek get` does; padding is not looked at
     #[arg(long, value_name = "I")]
     pub(crate) record: Option<u64>,
     /// What the order is, and what it costs

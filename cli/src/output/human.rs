@@ -1,11 +1,14 @@
 //! A record for people: a line for each feature, keys sorted, values shortened.
 //!
 //! ```text
-//! record 0, 73 bytes
+//! record 5, 73 bytes, record 0 of b.tfrecord
 //!   image     bytes       <png 28x28 312 bytes>
 //!   label     int64       4
 //!   pixels    float[784]  0.0 0.0 0.25 0.5 1.0 1.0 0.0 0.0 .. 776 more
 //! ```
+//!
+//! The first number counts over all files and is the one that `get` takes. The number in the file is shown where it differs; where
+//! only that one is known, the heading is `record 0 of b.tfrecord, 73 bytes`.
 
 use super::{Content, Item, Map};
 use crate::bytes::{Key, Shown, Size, Value};
@@ -23,17 +26,33 @@ pub(super) struct Limits {
     pub(super) one: Shown,
 }
 
-pub(super) fn print(console: &mut Console, item: Item<'_>, content: &Content<'_>, limits: Limits) -> Outcome {
+pub(super) fn print(
+    console: &mut Console,
+    item: Item<'_>,
+    content: &Content<'_>,
+    limits: Limits,
+    many: bool,
+) -> Outcome {
     let (bold, dim) = (console.style(BOLD), console.style(DIM));
     let payload = item.record.payload();
     let size = Size { bytes: payload.len() as u64, exact: limits.one.exact };
-    console.print(format_args!("{bold}record {}{bold:#}{dim}, {size}", item.index))?;
-    if let (true, Some(path), Some(i)) =
-        (item.counted_over_many, item.record.at().path, item.record.at().record)
-    {
-        console.print(format_args!(", record {i} of {}", path.display()))?;
+    let at = item.record.at();
+    let in_file = at.record.map(|i| match at.path {
+        Some(path) => format!("record {i} of {}", path.display()),
+        None => format!("record {i}"),
+    });
+    match (item.index, at.record, in_file) {
+        (Some(i), Some(j), Some(in_file)) if i != j => {
+            console.print(format_args!("{bold}record {i}{bold:#}{dim}, {size}, {in_file}{dim:#}\n"))?;
+        }
+        (None, _, Some(in_file)) if many => {
+            console.print(format_args!("{bold}{in_file}{bold:#}{dim}, {size}{dim:#}\n"))?;
+        }
+        (index, record, _) => {
+            let i = index.or(record).unwrap_or(0);
+            console.print(format_args!("{bold}record {i}{bold:#}{dim}, {size}{dim:#}\n"))?;
+        }
     }
-    console.print(format_args!("{dim:#}\n"))?;
     match content {
         Content::Raw => {
             // All there is to see of it, so more than of a value among many.

@@ -1,12 +1,13 @@
 //! A record as one line of JSON, flat enough for `jq`.
 //!
 //! ```text
-//! {"index":0,"features":{"image":[{"base64":"iVBORw=="}],"label":[4],"word":["goat"],"unset":null}}
-//! {"index":0,"context":{"id":[5]},"feature_lists":{"frames":[[0.5],[1.5]]}}
-//! {"index":0,"payload":"a payload that is no Example"}
+//! {"index":7,"record":2,"features":{"image":[{"base64":"iVBORw=="}],"label":[4],"word":["goat"],"unset":null}}
+//! {"index":7,"record":2,"context":{"id":[5]},"feature_lists":{"frames":[[0.5],[1.5]]}}
+//! {"index":7,"record":2,"payload":"a payload that is no Example"}
 //! ```
 //!
-//! With several files each line also has `"file"`. A byte string is a JSON string if it is UTF-8, else an object with
+//! `index` is the record's number over all files, which `get` takes, or null where it is not known; `record` is its number in its
+//! file, as in error messages. With several files each line also has `"file"`. A byte string is a JSON string if it is UTF-8, else an object with
 //! `base64`. Integers are exact; floats are the shortest that read back as the same 32 bits, or `"NaN"`, `"Infinity"`,
 //! `"-Infinity"`. A feature without a kind is `null`, which an empty list is not.
 
@@ -41,6 +42,7 @@ impl Serialize for Line<'_> {
             line.serialize_entry("file", &file.to_string_lossy())?;
         }
         line.serialize_entry("index", &self.item.index)?;
+        line.serialize_entry("record", &self.item.record.at().record)?;
         match self.content {
             Content::Example(features) => line.serialize_entry("features", &Features(features))?,
             Content::Sequence(context, lists) => {

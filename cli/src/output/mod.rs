@@ -16,16 +16,15 @@ use std::path::Path;
 use tfseek::example::MessageKind;
 use tfseek::{Feature, FeatureList, Record};
 
-/// A record's number as the user counts, and what its file is taken for.
+/// A record, which knows its number in its file; its number over all files, and what its file is taken for.
 #[derive(Clone, Copy)]
 pub(crate) struct Item<'a> {
     pub(crate) record: Record<'a>,
-    pub(crate) index: u64,
+    /// The number over all files, which `get` takes, if it is known.
+    pub(crate) index: Option<u64>,
     pub(crate) kind: MessageKind,
     /// The user named the kind: a payload of another one is then an error.
     pub(crate) strict: bool,
-    /// `index` counts over several files, so it does not tell where the record is.
-    pub(crate) counted_over_many: bool,
 }
 
 /// What a payload holds, keys sorted, each key once.
@@ -91,7 +90,7 @@ impl Printer {
         match self.format {
             Format::Raw => console.out().write_all(payload).map_err(Failure::Stdout)?,
             Format::Tfrecord => tfseek::frame::put_record(console.out(), payload).map_err(Failure::Stdout)?,
-            Format::Human => human::print(console, item, &item.content()?, self.shown())?,
+            Format::Human => human::print(console, item, &item.content()?, self.shown(), self.many)?,
             Format::Json => {
                 let file = item.record.at().path.filter(|_| self.many);
                 json::print(console.out(), item, &item.content()?, file).map_err(Failure::Stdout)?;

@@ -4,7 +4,7 @@ use crate::args::{self, Global, Print};
 use crate::console::Console;
 use crate::exit::Outcome;
 use crate::output::Printer;
-use crate::records::{self, Records};
+use crate::records::{self, Numbers, Records};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &args::Head, global: &Global, console: &mut Console) -> Outcome {
@@ -23,19 +23,29 @@ pub(crate) fn print(
     console: &mut Console,
 ) -> Outcome {
     let printer = Printer::new(print.format, print.full, global, paths.len() > 1);
+    let mut numbers = Numbers::new();
     for (k, path) in paths.iter().enumerate() {
         printer.file(console, &records::name(path), k == 0)?;
-        let outcome = file(path, skip, n, print, &printer, console);
+        let outcome = file(path, skip, n, print, &mut numbers, &printer, console);
         console.go_on(outcome)?;
     }
     Ok(())
 }
 
-fn file(path: &Path, skip: u64, n: u64, print: &Print, printer: &Printer, console: &mut Console) -> Outcome {
+fn file(
+    path: &Path,
+    skip: u64,
+    n: u64,
+    print: &Print,
+    numbers: &mut Numbers,
+    printer: &Printer,
+    console: &mut Console,
+) -> Outcome {
     if n == 0 {
         return Ok(());
     }
-    let mut records = Records::open(path, print.kind.kind)?;
+    let before = numbers.begin(path);
+    let mut records = Records::open(path, print.kind.kind)?.numbered(before);
     let mut seen = 0;
     while let Some(item) = records.next()? {
         seen += 1;
@@ -48,5 +58,6 @@ fn file(path: &Path, skip: u64, n: u64, print: &Print, printer: &Printer, consol
             break;
         }
     }
+    numbers.end(records.total());
     Ok(())
 }

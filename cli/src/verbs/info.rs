@@ -8,22 +8,28 @@ use crate::console::{BOLD, Console, DIM};
 use crate::exit::{Failure, Outcome};
 use crate::output::{Content, Map};
 use crate::progress;
-use crate::records::{self, Records, STDIN};
+use crate::records::{self, Records};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tfseek::index::{self, IndexMode, IndexOptions};
 use tfseek::{ErrorKind, Feature, FeatureList};
 
+/// What can be said of a file; what is not known is not there.
 struct Found {
     path: PathBuf,
-    /// Bytes on disk; standard input has none.
+    /// Bytes on disk; standard input and pipes have none.
     size: Option<u64>,
-    compression: &'static str,
+    compression: Option<&'static str>,
+    /// `unknown` if no record could be read.
     kind: &'static str,
+    /// What a file is that is no TFRecord file.
+    looks_like: Option<&'static str>,
     /// What the index files say, for a plain file.
     index: Option<String>,
-    records: u64,
+    /// Of a damaged file those before the damage.
+    records: Option<u64>,
     first: Option<Keys>,
+    error: Option<String>,
 }
 
 /// Keys of the first record and what is behind them.
@@ -33,54 +39,96 @@ struct Keys {
 }
 
 pub(crate) fn run(args: &args::Info, global: &Global, console: &mut Console) -> Outcome {
-    let paths = records::resolve(&args.paths)?;
-    let bar = progress::over(global, "reading", progress::bytes_of(&paths));
-    let mut all = Vec::new();
-    for path in &paths {
-        let (found, outcome) = look(path, args.kind.kind);
+    let paths = records::resolve_each(&args.paths)?;
+    let bytes = |path: &Result<PathBuf, _>| {
+        path.as_ref().map_or(0, |path| progress::bytes_of(std::slice::from_ref(path)))
+    };
+    let bar = progress::over(global, "reading", paths.iter().map(bytes).sum());
+    let (one, mut all) = (paths.len() == 1, Vec::new());
+    for path in paths {
+        let read = bytes(&path);
+        let (found, outcome) = match path {
+            Ok(path) => {
+                let (found, outcome) = look(&path, args.kind.kind);
+                (Some(found), outcome)
+            }
+            // Of one path that names no file there is nothing to show.
+            Err((_, failure)) if one && !args.json => (None, Err(failure)),
+            Err((path, failure)) => (Some(Found::failed(&path, &failure)), Err(failure)),
+        };
         if let Some(found) = found {
             match args.json {
                 true => console.print(format_args!("{}\n", as_json(&found)))?,
-                false if paths.len() == 1 => block(&found, global, console)?,
+                false if one => block(&found, global, console)?,
                 false => all.push(found),
             }
         }
         bar.suspend(|| console.go_on(outcome))?;
-        bar.inc(progress::bytes_of(std::slice::from_ref(path)));
+        bar.inc(read);
     }
     bar.finish_and_clear();
     if all.is_empty() { Ok(()) } else { table(&all, global, console) }
 }
 
+impl Found {
+    fn of(path: &Path) -> Found {
+        Found {
+            path: records::name(path),
+            size: std::fs::metadata(path).ok().filter(|_| records::is_regular(path)).map(|m| m.len()),
+            compression: None,
+            kind: "unknown",
+            looks_like: None,
+            index: None,
+            records: None,
+            first: None,
+            error: None,
+        }
+    }
+
+    fn failed(path: &Path, failure: &Failure) -> Found {
+        let error = match failure {
+            Failure::Error(e) => Some(e),
+            _ => None,
+        };
+        let looks_like = error.and_then(|e| match e.kind() {
+            ErrorKind::NotTfRecord { looks_like, .. } => Some(*looks_like),
+            _ => None,
+        });
+        Found { looks_like, error: Some(failure.to_string()), ..Found::of(path) }
+    }
+}
+
 /// What can be said of a file, and what stands in the way of more.
-fn look(path: &Path, choice: KindChoice) -> (Option<Found>, Outcome) {
-    let mut records = match Records::open(path, choice) {
-        Ok(records) => records,
-        Err(e) => return (None, Err(e.into())),
+fn look(path: &Path, choice: KindChoice) -> (Found, Outcome) {
+    let mut found = Found::of(path);
+    let read = Records::open(path, choice).and_then(|mut records| {
+        found.compression = Some(records.compression());
+        found.records = Some(0);
+        count(path, &mut records, &mut found)
+    });
+    let Err(e) = read else { return (found, Ok(())) };
+    let failure = Failure::Error(e);
+    let failed = Found::failed(path, &failure);
+    // Of what is no TFRecord file there are no records to count, not 0 of them.
+    let found = match failed.looks_like {
+        Some(_) => failed,
+        None => Found { error: failed.error, ..found },
     };
-    let mut found = Found {
-        path: records::name(path),
-        size: std::fs::metadata(path).ok().filter(|_| path != Path::new(STDIN)).map(|m| m.len()),
-        compression: records.compression(),
-        kind: records.kind.name(),
-        index: None,
-        records: 0,
-        first: None,
-    };
-    let outcome = count(path, &mut records, &mut found);
-    (Some(found), outcome.map_err(Failure::Error))
+    (found, Err(failure))
 }
 
 fn count(path: &Path, records: &mut Records, found: &mut Found) -> tfseek::Result<()> {
+    let plain = found.compression == Some("none") && records::is_regular(path);
+    let kind = records.kind.name();
     let Some(first) = records.next()? else {
-        found.kind = "none";
-        if found.compression == "none" && found.size.is_some() {
+        if plain {
             found.index = Some(indexed(path)?.0);
         }
         return Ok(());
     };
+    (found.kind, found.records) = (kind, Some(1));
     found.first = Some(Keys::of(&first.content()?));
-    if found.compression == "none" && found.size.is_some() {
+    if plain {
         let (state, index) = indexed(path)?;
         found.index = Some(state);
         let index = match index {
@@ -94,16 +142,17 @@ fn count(path: &Path, records: &mut Records, found: &mut Found) -> tfseek::Resul
                 }
             }
         };
-        found.records = index.len();
+        found.records = Some(index.len());
         return Ok(());
     }
     read_all(records, found)
 }
 
 fn read_all(records: &mut Records, found: &mut Found) -> tfseek::Result<()> {
-    found.records = 1;
+    let mut count = 1;
     while records.next()?.is_some() {
-        found.records += 1;
+        count += 1;
+        found.records = Some(count);
     }
     Ok(())
 }
@@ -162,11 +211,12 @@ fn block(found: &Found, global: &Global, console: &mut Console) -> Outcome {
     console.print(format_args!("{bold}{}{bold:#}\n", found.path.display()))?;
     let size = found.size.map(|bytes| Size { bytes, exact: global.bytes }.to_string());
     let rows = [
-        ("records", Some(found.records.to_string())),
+        ("looks like", found.looks_like.map(|what| format!("{what}, not a TFRecord file"))),
+        ("records", found.records.map(|n| n.to_string())),
         ("size", size),
-        ("compression", Some(found.compression.to_owned())),
+        ("compression", found.compression.map(str::to_owned)),
         ("index", found.index.clone()),
-        ("kind", Some(found.kind.to_owned())),
+        ("kind", found.records.map(|_| found.kind.to_owned())),
     ];
     for (name, value) in rows {
         if let Some(value) = value {
@@ -206,9 +256,15 @@ fn table(all: &[Found], global: &Global, console: &mut Console) -> Outcome {
     let mut rows = vec![["records", "size", "compression", "index", "kind", "file"].map(str::to_owned)];
     for f in all {
         let file = f.path.display().to_string();
-        rows.push([f.records.to_string(), size(f.size), f.compression.into(), state(f), f.kind.into(), file]);
+        let records = f.records.map_or("-".to_owned(), |n| n.to_string());
+        let compression = f.compression.unwrap_or("-").to_owned();
+        let kind = match f.looks_like {
+            Some(what) => format!("{what}, not TFRecord"),
+            None => f.kind.to_owned(),
+        };
+        rows.push([records, size(f.size), compression, state(f), kind, file]);
     }
-    let records: u64 = all.iter().map(|f| f.records).sum();
+    let records: u64 = all.iter().filter_map(|f| f.records).sum();
     let bytes = all.iter().map(|f| f.size.unwrap_or(0)).sum();
     let files = format!("{} files", all.len());
     rows.push([records.to_string(), size(Some(bytes)), String::new(), String::new(), String::new(), files]);
@@ -246,9 +302,12 @@ fn as_json(found: &Found) -> Value {
         "records": found.records,
         "size": found.size,
         "compression": found.compression,
-        "index": found.index,
+        // Not a record's number, which is `index` elsewhere.
+        "index_file": found.index,
         "kind": found.kind,
+        "looks_like": found.looks_like,
         "first": found.first.as_ref().map(|keys| object(&keys.context)),
         "first_lists": found.first.as_ref().filter(|keys| !keys.lists.is_empty()).map(|keys| object(&keys.lists)),
+        "error": found.error,
     })
 }

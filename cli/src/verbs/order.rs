@@ -2,15 +2,18 @@
 //!
 //! ```text
 //! epoch  step  position  record
-//!     3     7       448     817
+//!     3     7       448     817  record 317 of b.tfrecord
 //!     3     7       449      12  padding
 //! ```
+//!
+//! Numbers of records are those over all files, which `get` takes; the number in the file is shown where it differs. As JSON the first
+//! is `index`, the second `record`.
 
 use crate::args::{self, Global};
 use crate::console::{Console, DIM};
-use crate::dataset;
+use crate::dataset::{self, Places};
 use crate::exit::{Failure, Outcome};
-use serde_json::json;
+use serde_json::{Value, json};
 use tfseek::order::{Order, RankShare, Run};
 
 /// Samples that are looked up before they are printed.
@@ -20,10 +23,10 @@ pub(crate) fn run(args: &args::Order, global: &Global, console: &mut Console) ->
     let dataset = dataset::open(&args.paths, &args.access, global, console)?;
     let (order, share) = args.share.order(&dataset)?;
     if let Some(first) = args.question.step {
-        return steps(args, &order, &share, first, console);
+        return steps(args, &order, &share, first, &Places::of(&dataset), console);
     }
     if let Some(record) = args.question.record {
-        return spots(args, &order, &share, record, console);
+        return spots(args, &order, &share, record, &Places::of(&dataset), console);
     }
     let (batch, ranks) = (args.share.global_batch()?, args.share.world_size.get());
     let each = match ranks {
@@ -34,7 +37,14 @@ pub(crate) fn run(args: &args::Order, global: &Global, console: &mut Console) ->
     console.print(format_args!("{}\n{steps} steps of {batch} samples{each}\n", order.describe(batch)))
 }
 
-fn steps(args: &args::Order, order: &Order, share: &RankShare, first: u64, console: &mut Console) -> Outcome {
+fn steps(
+    args: &args::Order,
+    order: &Order,
+    share: &RankShare,
+    first: u64,
+    places: &Places<'_>,
+    console: &mut Console,
+) -> Outcome {
     if share.step(first).is_none() {
         return Err(Failure::usage(match share.steps() {
             0 => format!("no step {first}, there are none"),
@@ -59,11 +69,18 @@ fn steps(args: &args::Order, order: &Order, share: &RankShare, first: u64, conso
                 console.print(format_args!("{record}\n"))?;
             } else if args.json {
                 let padding = sample.padding;
-                let line = json!({"epoch": epoch, "step": step, "position": position, "record": record, "padding": padding});
-                console.print(format_args!("{line}\n"))?;
+                let line = json!({"epoch": epoch, "step": step, "position": position, "padding": padding});
+                console.print(format_args!("{}\n", places.with(record, line)?))?;
             } else {
-                let padding = if sample.padding { "  padding" } else { "" };
-                table.row([epoch, step, position, record], padding, console)?;
+                let (file, i) = places.place(record)?;
+                let mut remark = String::new();
+                if i != record {
+                    remark = format!("  record {i} of {}", file.display());
+                }
+                if sample.padding {
+                    remark += "  padding";
+                }
+                table.row([epoch, step, position, record], &remark, console)?;
             }
         }
     }
@@ -83,6 +100,7 @@ fn spots(
     order: &Order,
     share: &RankShare,
     record: u64,
+    places: &Places<'_>,
     console: &mut Console,
 ) -> Outcome {
     let spots = order.spots_of(record, share)?;
@@ -101,13 +119,28 @@ fn spots(
     for spot in spots {
         let (epoch, step, rank, place) = (order.epoch(), spot.step, spot.rank, spot.place);
         if args.json {
-            let line = json!({"record": record, "epoch": epoch, "step": step, "rank": rank, "place": place});
-            console.print(format_args!("{line}\n"))?;
+            let line = json!({"epoch": epoch, "step": step, "rank": rank, "place": place});
+            console.print(format_args!("{}\n", places.with(record, line)?))?;
         } else {
             table.row([epoch, step, rank, place], "", console)?;
         }
     }
     Ok(())
+}
+
+impl Places<'_> {
+    /// A line of JSON about record `index`, with the fields that say which it is.
+    fn with(&self, index: u64, mut line: Value) -> tfseek::Result<Value> {
+        let (file, record) = self.place(index)?;
+        if let Some(line) = line.as_object_mut() {
+            line.insert("index".into(), index.into());
+            line.insert("record".into(), record.into());
+            if self.many() {
+                line.insert("file".into(), file.to_string_lossy().into());
+            }
+        }
+        Ok(line)
+    }
 }
 
 /// Four columns of numbers, whose widths are known before the first row is printed.

@@ -1,6 +1,6 @@
 //! `tfseek schema`: what features records have, and a schema that takes them.
 
-use crate::args::{self, Global, KindChoice};
+use crate::args::{self, Global};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{DATA, Failure, Outcome};
@@ -14,12 +14,22 @@ use tfseek::schema::{Finding, Inference};
 
 pub(crate) fn run(args: &args::Schema, global: &Global, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
+    let mut held = None;
     let Look { seen, failed } = match args.kind.kind.named() {
         Some(MessageKind::Other) => return Err(Failure::usage("raw payloads have no features")),
-        Some(kind) => look(&paths, args, kind, global, console)?,
-        None => match look(&paths, args, MessageKind::Example, global, console) {
+        Some(kind) => look(&paths, args, kind, &mut held, global, console)?,
+        None => match look(&paths, args, MessageKind::Example, &mut held, global, console) {
             // What began as Examples turned out otherwise. Read as SequenceExamples, Examples are their contexts.
-            Err(Stop::Lists) => look(&paths, args, MessageKind::SequenceExample, global, console)?,
+            Err(Stop::Lists) => {
+                let read = held.as_ref().map_or(0, |(k, _)| *k);
+                if let Some(pipe) = paths.iter().take(read).find(|path| !records::is_regular(path)) {
+                    return Err(Failure::usage(format!(
+                        "{}: cannot be read again as SequenceExamples, which the next files hold: name --kind sequence",
+                        pipe.display()
+                    )));
+                }
+                look(&paths, args, MessageKind::SequenceExample, &mut held, global, console)?
+            }
             other => other?,
         },
     };
@@ -48,6 +58,10 @@ struct Look {
     failed: bool,
 }
 
+/// A file that was opened and turned out to hold SequenceExamples, and its place among the files: standard input and pipes cannot
+/// be opened again.
+type Held = (usize, Records);
+
 /// Why a look ended early.
 enum Stop {
     /// SequenceExamples among what was taken for Examples.
@@ -75,6 +89,7 @@ fn look(
     paths: &[PathBuf],
     args: &args::Schema,
     kind: MessageKind,
+    held: &mut Option<Held>,
     global: &Global,
     console: &mut Console,
 ) -> Result<Look, Stop> {
@@ -93,10 +108,17 @@ fn look(
         if seen.records() >= until {
             continue;
         }
-        let outcome = match file(path, until, args.kind.kind, &mut seen) {
-            Err(Stop::Lists) => return Err(Stop::Lists),
-            Err(Stop::Failed(failure)) => Err(failure),
-            Ok(()) => Ok(()),
+        let outcome = match held.take_if(|(of, _)| *of == k) {
+            Some((_, records)) => Ok(records),
+            None => Records::open(path, args.kind.kind).map_err(Failure::from),
+        };
+        let outcome = match outcome {
+            Ok(records) if records.kind == MessageKind::SequenceExample && !seen.is_sequence() => {
+                *held = Some((k, records));
+                return Err(Stop::Lists);
+            }
+            Ok(records) => file(path, until, records, &mut seen),
+            Err(failure) => Err(failure),
         };
         failed |= outcome.is_err();
         bar.suspend(|| console.go_on(outcome))?;
@@ -112,24 +134,19 @@ fn share(n: u64, k: usize, files: usize) -> u64 {
     u64::try_from(share).unwrap_or(n)
 }
 
-fn file(path: &Path, until: u64, choice: KindChoice, seen: &mut Inference) -> Result<(), Stop> {
-    let mut records = Records::open(path, choice).map_err(Failure::from)?;
-    match records.kind {
-        MessageKind::SequenceExample if !seen.is_sequence() => return Err(Stop::Lists),
-        MessageKind::Other => {
-            let name = records::name(path);
-            let message = format!(
-                "{}: records are neither Examples nor SequenceExamples (--kind says otherwise)",
-                name.display()
-            );
-            return Err(Failure::Message(DATA, message).into());
-        }
-        _ => {}
+fn file(path: &Path, until: u64, mut records: Records, seen: &mut Inference) -> Outcome {
+    if records.kind == MessageKind::Other {
+        let name = records::name(path);
+        let message = format!(
+            "{}: records are neither Examples nor SequenceExamples (--kind says otherwise)",
+            name.display()
+        );
+        return Err(Failure::Message(DATA, message));
     }
     while seen.records() < until {
-        let Some(item) = records.next().map_err(Failure::from)? else { break };
+        let Some(item) = records.next()? else { break };
         let at = item.record.at();
-        seen.add(item.record.payload()).map_err(|e| Failure::from(e.at(at)))?;
+        seen.add(item.record.payload()).map_err(|e| e.at(at))?;
     }
     Ok(())
 }

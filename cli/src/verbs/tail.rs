@@ -6,7 +6,7 @@ use crate::console::Console;
 use crate::dataset::Numbered;
 use crate::exit::Outcome;
 use crate::output::{Item, Printer};
-use crate::records::{self, Records, STDIN};
+use crate::records::{self, Numbers, Records, STDIN};
 use std::collections::VecDeque;
 use std::path::Path;
 use tfseek::{At, IndexMode, Options, Record};
@@ -14,15 +14,24 @@ use tfseek::{At, IndexMode, Options, Record};
 pub(crate) fn run(args: &args::Tail, global: &Global, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
     let printer = Printer::new(args.print.format, args.print.full, global, paths.len() > 1);
+    let mut numbers = Numbers::new();
     for (k, path) in paths.iter().enumerate() {
         printer.file(console, &records::name(path), k == 0)?;
-        let outcome = file(path, args, &printer, console);
+        let outcome = file(path, args, &mut numbers, &printer, console);
         console.go_on(outcome)?;
     }
     Ok(())
 }
 
-fn file(path: &Path, args: &args::Tail, printer: &Printer, console: &mut Console) -> Outcome {
+fn file(
+    path: &Path,
+    args: &args::Tail,
+    numbers: &mut Numbers,
+    printer: &Printer,
+    console: &mut Console,
+) -> Outcome {
+    let before = numbers.begin(path);
+    let index = |i: u64| before.and_then(|before| before.checked_add(i));
     // Nothing is built for a few records, and what stands against the index is for the reading to say.
     let indexed = Options::new().index(IndexMode::Require).jobs(1);
     if path != Path::new(STDIN)
@@ -30,7 +39,9 @@ fn file(path: &Path, args: &args::Tail, printer: &Printer, console: &mut Console
     {
         let len = dataset.len();
         let mut numbered = Numbered::new(dataset, args.print.kind.kind);
-        return (len.saturating_sub(args.n)..len).try_for_each(|i| printer.record(console, numbered.get(i)?));
+        numbers.end(Some(len));
+        return (len.saturating_sub(args.n)..len)
+            .try_for_each(|i| printer.record(console, Item { index: index(i), ..numbered.get(i)? }));
     }
     let mut records = Records::open(path, args.print.kind.kind)?;
     let mut last: VecDeque<(Vec<u8>, u64, u64)> = VecDeque::new();
@@ -44,16 +55,18 @@ fn file(path: &Path, args: &args::Tail, printer: &Printer, console: &mut Console
         };
         spare.clear();
         spare.extend_from_slice(item.record.payload());
-        last.push_back((std::mem::take(&mut spare), item.index, item.record.at().offset.unwrap_or(0)));
+        let at = item.record.at();
+        last.push_back((std::mem::take(&mut spare), at.record.unwrap_or(0), at.offset.unwrap_or(0)));
         if last.len() as u64 > args.n {
             spare = last.pop_front().map(|(payload, ..)| payload).unwrap_or_default();
         }
     };
+    numbers.end(records.total());
     let (kind, strict) = (records.kind, records.strict);
     let name = records::name(path);
-    for (payload, index, offset) in &last {
-        let record = Record::new(payload, At::new(&name, *index, *offset));
-        printer.record(console, Item { record, index: *index, kind, strict, counted_over_many: false })?;
+    for (payload, i, offset) in &last {
+        let record = Record::new(payload, At::new(&name, *i, *offset));
+        printer.record(console, Item { record, index: index(*i), kind, strict })?;
     }
     end
 }

@@ -4,7 +4,7 @@ use crate::args::{self, Global, KindChoice};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
-use crate::records::{self, Records};
+use crate::records::{self, Numbers, Records};
 use crate::{progress, threads};
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -27,6 +27,7 @@ pub(crate) fn run(args: &args::Verify, global: &Global, console: &mut Console) -
     let paths = records::resolve(&args.paths)?;
     let bar = progress::over(global, "verifying", progress::bytes_of(&paths));
     let (mut sound, mut records, mut bytes) = (0, 0, 0);
+    let mut numbers = Numbers::new();
     let outcome = threads::in_order(
         paths.len(),
         args.jobs.jobs,
@@ -35,7 +36,9 @@ pub(crate) fn run(args: &args::Verify, global: &Global, console: &mut Console) -
             records += found.records;
             bytes += found.bytes;
             sound += usize::from(found.damage.is_none() && found.malformed == 0);
-            bar.suspend(|| report(&paths[k], found, args, console))
+            let before = numbers.begin(&paths[k]);
+            numbers.end(found.damage.is_none().then_some(found.records));
+            bar.suspend(|| report(&paths[k], found, before, args, console))
         },
     );
     bar.finish_and_clear();
@@ -88,16 +91,29 @@ fn read(path: &Path, choice: KindChoice, found: &mut Found, bar: &ProgressBar) -
     Ok(())
 }
 
-fn report(path: &Path, found: Found, args: &args::Verify, console: &mut Console) -> Outcome {
+/// Reports a file; `before` is the number of records in the files before it, if it is known.
+fn report(
+    path: &Path,
+    found: Found,
+    before: Option<u64>,
+    args: &args::Verify,
+    console: &mut Console,
+) -> Outcome {
     if args.json {
-        let message = |e: &Error| e.to_string();
+        let error = found.damage.as_ref().or(found.first_malformed.as_ref());
+        let place = error.map(Error::place);
+        let record = place.and_then(|place| place.record);
         let line = json!({
             "file": records::name(path).to_string_lossy(),
             "ok": found.damage.is_none() && found.malformed == 0,
             "records": found.records,
             "payload_bytes": found.bytes,
             "malformed": found.malformed,
-            "error": found.damage.as_ref().or(found.first_malformed.as_ref()).map(message),
+            "error": error.map(Error::to_string),
+            // The record at fault: its number over all files, in this one, and where it begins.
+            "index": before.zip(record).and_then(|(before, i)| before.checked_add(i)),
+            "record": record,
+            "offset": place.and_then(|place| place.offset),
         });
         console.print(format_args!("{line}\n"))?;
     }
