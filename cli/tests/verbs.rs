@@ -291,6 +291,36 @@ fn the_demo_runs_and_cleans_up() {
     dir.run(&["demo", "--keep", "kept"]).fails(2, &["not empty"]);
 }
 
+/// The page a new user reads names the verbs that there are, and options that they have.
+#[test]
+fn the_readme_names_what_there_is() {
+    let Ok(readme) = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")) else {
+        eprintln!("SKIPPED: no README here");
+        return;
+    };
+    let section = readme.split_once("\n## The command\n").unwrap().1.split_once("\n## ").unwrap().0;
+    let quoted: Vec<&str> = section.split('`').skip(1).step_by(2).collect();
+    let dir = Folder::new();
+    let help = dir.run(&["--help"]).out;
+    let commands = help.split_once("Commands:\n").unwrap().1.split_once("\n\n").unwrap().0;
+    let verbs: Vec<&str> = commands.lines().filter_map(|l| l.strip_prefix("  ")?.split(' ').next()).collect();
+    let verbs: Vec<&str> = verbs.into_iter().filter(|&verb| !verb.is_empty() && verb != "help").collect();
+    assert!(verbs.len() > 10);
+    let mut options = String::new();
+    for verb in &verbs {
+        assert!(quoted.contains(verb), "the README says nothing of {verb}");
+        options += &dir.run(&[verb, "--help"]).out;
+    }
+    let rows = section.lines().filter_map(|row| row.strip_prefix("| `")?.split_once(" |"));
+    for name in rows.flat_map(|(names, _)| names.split(", ")).map(|name| name.trim_matches('`')) {
+        assert!(verbs.contains(&name), "there is no verb {name}");
+    }
+    let words = section.split(|c: char| c.is_whitespace() || "`();,.:".contains(c));
+    for option in words.filter(|word| word.starts_with("--") && word.len() > 3 && *word != "--path") {
+        assert!(options.contains(option), "there is no option {option}");
+    }
+}
+
 #[test]
 fn completions_and_help() {
     let dir = Folder::new();
