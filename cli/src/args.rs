@@ -220,7 +220,7 @@ pub(crate) struct Info {
     pub(crate) paths: Paths,
     #[command(flatten)]
     pub(crate) kind: KindArg,
-    /// One JSON object a file
+    /// One JSON object a file; `error` says what is wrong with it
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -358,7 +358,7 @@ pub(crate) struct Verify {
     pub(crate) decode: bool,
     #[command(flatten)]
     pub(crate) kind: KindArg,
-    /// One JSON object a file
+    /// One JSON object a file; `index` and `record` are the numbers of the record at fault, over all files and in this one
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -24,8 +24,9 @@ fn digests_of_real_files() {
         assert_eq!(ran.code == 0, golden["framing"] == "ok", "{}: {}", file.display(), ran.err);
         let table = golden["table"].as_array().unwrap();
         assert_eq!(ran.out.lines().count(), table.len(), "{}", file.display());
-        for (line, row) in ran.out.lines().zip(table) {
+        for (k, (line, row)) in ran.out.lines().zip(table).enumerate() {
             let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!((&line["index"], &line["record"]), (&k.into(), &k.into()), "{}", file.display());
             // Of a payload that is neither kind, whether it could be one is a matter of taste.
             let columns = if golden["kind"] == "other" { 2 } else { 3 };
             for (name, want) in

@@ -280,6 +280,9 @@ fn addresses_are_refused_by_their_scheme() {
     }
     let text = resolve("file:///data/x.tfrecord", false).unwrap_err().to_string();
     assert!(text.contains("without the file://"), "{text}");
+    if cfg!(windows) {
+        return;
+    }
     // One letter is a drive, and what is no scheme is a name.
     for name in ["c:/none", "c://none", "1a://none", "a b://none", "://none", "none:x", "no/gs://x"] {
         let text = resolve(name, false).unwrap_err().to_string();

@@ -37,18 +37,18 @@ pub(super) fn print(
     let payload = item.record.payload();
     let size = Size { bytes: payload.len() as u64, exact: limits.one.exact };
     let at = item.record.at();
-    let in_file = at.record.map(|i| match at.path {
+    let in_file = |i: u64| match at.path {
         Some(path) => format!("record {i} of {}", path.display()),
         None => format!("record {i}"),
-    });
-    match (item.index, at.record, in_file) {
-        (Some(i), Some(j), Some(in_file)) if i != j => {
-            console.print(format_args!("{bold}record {i}{bold:#}{dim}, {size}, {in_file}{dim:#}\n"))?;
+    };
+    match (item.index, at.record) {
+        (Some(i), Some(j)) if i != j => {
+            console.print(format_args!("{bold}record {i}{bold:#}{dim}, {size}, {}{dim:#}\n", in_file(j)))?;
         }
-        (None, _, Some(in_file)) if many => {
-            console.print(format_args!("{bold}{in_file}{bold:#}{dim}, {size}{dim:#}\n"))?;
+        (None, Some(j)) if many => {
+            console.print(format_args!("{bold}{}{bold:#}{dim}, {size}{dim:#}\n", in_file(j)))?;
         }
-        (index, record, _) => {
+        (index, record) => {
             let i = index.or(record).unwrap_or(0);
             console.print(format_args!("{bold}record {i}{bold:#}{dim}, {size}{dim:#}\n"))?;
         }
