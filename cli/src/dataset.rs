@@ -69,7 +69,7 @@ impl Numbered {
     }
 }
 
-/// Which record of which file a number over all files is.
+/// Maps record numbers over all files to a file and a number in it.
 pub(crate) struct Places<'a> {
     dataset: &'a Dataset,
     paths: Vec<&'a Path>,
@@ -80,12 +80,12 @@ impl Places<'_> {
         Places { dataset, paths: dataset.shards().map(|shard| shard.path).collect() }
     }
 
-    /// Whether there are several files.
+    /// Returns true if there are several files.
     pub(crate) fn many(&self) -> bool {
         self.paths.len() > 1
     }
 
-    /// The file of record `i`, and its number there.
+    /// Returns the file of record `i`, and its number there.
     pub(crate) fn place(&self, i: u64) -> tfseek::Result<(&Path, u64)> {
         let (s, record) = self.dataset.shard_of(i)?;
         Ok((self.paths.get(s).copied().unwrap_or(Path::new("")), record))

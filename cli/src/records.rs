@@ -60,7 +60,7 @@ impl Records {
         Ok(records)
     }
 
-    /// The same, with the number of records in the files before this one.
+    /// Sets the number of records in the files before this one.
     pub(crate) fn numbered(self, before: Option<u64>) -> Records {
         Records { before, ..self }
     }
@@ -98,7 +98,7 @@ impl Records {
         self.stream.offset()
     }
 
-    /// The number of records, if the file was read to its end; not all of them need have been handed out.
+    /// Returns the number of records, if the file was read to its end (by `next` or by the look ahead).
     pub(crate) fn total(&self) -> Option<u64> {
         self.ended.then_some(self.stream.records_read())
     }
@@ -123,12 +123,12 @@ impl Records {
     }
 }
 
-/// How many records the files before have, for verbs that read file after file. Known after files that were read to their end, and
-/// after those with a fresh index; nothing is scanned for it. Standard input has no numbers, since `get` does not take it.
+/// Counts the records of the files before the current one, for verbs that read file after file. The count is known after files that
+/// were read to their end or have a fresh index; nothing is scanned for it. It is unknown for standard input, which `get` does not take.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     before: Option<u64>,
-    /// The file before, unless its records were counted.
+    /// The last file that was begun, until its records are counted.
     uncounted: Option<PathBuf>,
 }
 
@@ -137,7 +137,7 @@ impl Numbers {
         Numbers { before: Some(0), uncounted: None }
     }
 
-    /// Begins a file; gives the number of records in the files before it.
+    /// Begins a file; returns the number of records in the files before it.
     pub(crate) fn begin(&mut self, path: &Path) -> Option<u64> {
         if let (Some(before), Some(last)) = (self.before, self.uncounted.take()) {
             self.before = indexed(&last).and_then(|n| before.checked_add(n));
@@ -158,14 +158,14 @@ impl Numbers {
     }
 }
 
-/// The number of records by a fresh index; `None` if there is none, and for what has none.
+/// Returns the number of records by a fresh index, if there is one.
 fn indexed(path: &Path) -> Option<u64> {
     let options = IndexOptions::new().mode(IndexMode::Require).jobs(1);
     let opened = index::open_shards(&[path.into()], &options, &|_| ()).ok()?;
     opened.indexes.first().map(index::Index::len)
 }
 
-/// Whether a path is a file that can be opened again and read by number; a pipe is not.
+/// Returns true for a regular file, which can be opened again and read by number; false for a pipe or a device.
 pub(crate) fn is_regular(path: &Path) -> bool {
     path != Path::new(STDIN) && std::fs::metadata(path).is_ok_and(|meta| meta.is_file())
 }
@@ -185,7 +185,7 @@ pub(crate) fn resolve(paths: &crate::args::Paths) -> Outcome<Vec<PathBuf>> {
     }
 }
 
-/// The same, for a verb that reports each path: where they do not resolve together, what each gives by itself, or its error.
+/// Resolves paths for a verb that reports on each: if they do not resolve together, each is resolved by itself, to files or an error.
 pub(crate) fn resolve_each(paths: &crate::args::Paths) -> Outcome<Vec<Result<PathBuf, (PathBuf, Failure)>>> {
     let failure = match resolve(paths) {
         Ok(all) => return Ok(all.into_iter().map(Ok).collect()),

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use tfseek::index::{self, IndexMode, IndexOptions};
 use tfseek::{ErrorKind, Feature, FeatureList};
 
-/// What can be said of a file; what is not known is not there.
+/// Facts about a file; `None` where unknown.
 struct Found {
     path: PathBuf,
     /// Bytes on disk; standard input and pipes have none.
@@ -22,11 +22,11 @@ struct Found {
     compression: Option<&'static str>,
     /// `unknown` if no record could be read.
     kind: &'static str,
-    /// What a file is that is no TFRecord file.
+    /// The format it looks like, if it is not a TFRecord file.
     looks_like: Option<&'static str>,
     /// What the index files say, for a plain file.
     index: Option<String>,
-    /// Of a damaged file those before the damage.
+    /// Number of records; in a damaged file, of those before the damage.
     records: Option<u64>,
     first: Option<Keys>,
     error: Option<String>,
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &args::Info, global: &Global, console: &mut Console) -> 
                 let (found, outcome) = look(&path, args.kind.kind);
                 (Some(found), outcome)
             }
-            // Of one path that names no file there is nothing to show.
+            // A single path that resolves to no file has only its error.
             Err((_, failure)) if one && !args.json => (None, Err(failure)),
             Err((path, failure)) => (Some(Found::failed(&path, &failure)), Err(failure)),
         };
@@ -98,7 +98,7 @@ impl Found {
     }
 }
 
-/// What can be said of a file, and what stands in the way of more.
+/// Reads a file as far as possible; returns the error that ended the reading beside the facts.
 fn look(path: &Path, choice: KindChoice) -> (Found, Outcome) {
     let mut found = Found::of(path);
     let read = Records::open(path, choice).and_then(|mut records| {
@@ -109,7 +109,7 @@ fn look(path: &Path, choice: KindChoice) -> (Found, Outcome) {
     let Err(e) = read else { return (found, Ok(())) };
     let failure = Failure::Error(e);
     let failed = Found::failed(path, &failure);
-    // Of what is no TFRecord file there are no records to count, not 0 of them.
+    // A file of another format has an unknown number of records, and not 0.
     let found = match failed.looks_like {
         Some(_) => failed,
         None => Found { error: failed.error, ..found },
@@ -302,7 +302,7 @@ fn as_json(found: &Found) -> Value {
         "records": found.records,
         "size": found.size,
         "compression": found.compression,
-        // Not a record's number, which is `index` elsewhere.
+        // `index` is a record's number in the JSON of other verbs.
         "index_file": found.index,
         "kind": found.kind,
         "looks_like": found.looks_like,

@@ -129,7 +129,7 @@ fn spots(
 }
 
 impl Places<'_> {
-    /// A line of JSON about record `index`, with the fields that say which it is.
+    /// Adds the fields that identify record `index` to a line of JSON.
     fn with(&self, index: u64, mut line: Value) -> tfseek::Result<Value> {
         let (file, record) = self.place(index)?;
         if let Some(line) = line.as_object_mut() {

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &args::Unpack, global: &Global, console: &mut Console) -
 fn file(path: &Path, into: Option<&Path>, force: bool, global: &Global, console: &mut Console) -> Outcome {
     let mut records = Records::open(path, KindChoice::Raw)?;
     if records.compression() == "none" {
-        // What is no TFRecord file at all is not "not compressed".
+        // A file of another format fails here, and does not pass as an uncompressed TFRecord file.
         records.next()?;
         console
             .note(format_args!("{}: is not compressed, and stays as it is", records::name(path).display()));
