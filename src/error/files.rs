@@ -222,7 +222,7 @@ impl fmt::Display for PathsError {
             }
             PathsError::NotLocal { address, scheme } => write!(
                 f,
-                "{address}: tfseek reads local files only, and a {scheme}:// address names none: \
+                "{address}: tfseek reads local files only, no {scheme}:// addresses: \
                  copy the files to a disk, or mount the store"
             ),
             PathsError::MissingShards { set, total, missing, missing_count } => {
