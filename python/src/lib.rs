@@ -37,9 +37,9 @@ fn _panic(py: Python<'_>, message: &str) {
 /// The native half of the package `tfseek`.
 #[pymodule(gil_used = false)]
 fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    numpy::prepare(m.py())?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<memory::Memory>()?;
-    m.add_class::<memory::Writable>()?;
     m.add_class::<schema::Schema>()?;
     m.add_class::<example::Example>()?;
     m.add_class::<sequence::SequenceExample>()?;

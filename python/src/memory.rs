@@ -24,10 +24,14 @@ pub(crate) enum Held {
     Floats(Region),
 }
 
-/// Read-only memory with a shape: `numpy.asarray` makes an array of it that copies nothing.
+/// Memory with a shape: `numpy.asarray` makes a read-only array of it that copies nothing.
+///
+/// Once it is made, what it holds is kept and not looked at again: [`Memory::writable`] relies on that.
 #[pyclass(frozen, module = "tfseek._tfseek")]
 pub(crate) struct Memory {
     held: Held,
+    /// Where the first value lies. The provenance is exposed.
+    address: usize,
     shape: Vec<usize>,
 }
 
@@ -35,28 +39,22 @@ pub(crate) struct Memory {
 impl Memory {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.interface(py, true)
-    }
-
-    /// The same memory for one who may write to it; `None` where it is part of a payload, which a map may lend.
-    #[getter]
-    fn writable(slf: Bound<'_, Memory>) -> Option<Writable> {
-        match slf.get().held {
-            Held::Region(_) | Held::Floats(_) => None,
-            _ => Some(Writable(slf.unbind())),
-        }
-    }
-}
-
-impl Memory {
-    fn interface<'py>(&self, py: Python<'py>, read_only: bool) -> PyResult<Bound<'py, PyDict>> {
-        let (address, typestr) = self.held.parts();
         let interface = PyDict::new(py);
         interface.set_item(intern!(py, "shape"), PyTuple::new(py, &self.shape)?)?;
-        interface.set_item(intern!(py, "typestr"), typestr)?;
-        interface.set_item(intern!(py, "data"), (address, read_only))?;
+        interface.set_item(intern!(py, "typestr"), self.held.typestr())?;
+        interface.set_item(intern!(py, "data"), (self.address, true))?;
         interface.set_item(intern!(py, "version"), 3)?;
         Ok(interface)
+    }
+
+    /// An array over the same memory that may be written to, for torch, which has no other tensors. `None` where the memory is part
+    /// of a payload, which a map may lend, and where something else holds it: a column that shares values, or a batch.
+    #[getter]
+    fn writable(slf: Bound<'_, Memory>) -> PyResult<Option<Bound<'_, PyAny>>> {
+        match slf.get().held.is_unique() {
+            true => numpy::lent_to_write(slf).map(Some),
+            false => Ok(None),
+        }
     }
 }
 
@@ -67,7 +65,7 @@ impl Memory {
 
     /// Where the first value lies.
     pub(crate) fn address(&self) -> usize {
-        self.held.parts().0
+        self.address
     }
 
     pub(crate) fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
@@ -79,35 +77,62 @@ impl Memory {
             Held::Bool(_) => dtype::<bool>(py),
         }
     }
-}
 
-/// The memory of a batch, for torch: its tensors can always be written to. Nothing of ours looks at values that were lent, and
-/// memory that comes back is filled before it is lent again.
-#[pyclass(frozen, module = "tfseek._tfseek")]
-pub(crate) struct Writable(Py<Memory>);
-
-#[pymethods]
-impl Writable {
-    #[getter]
-    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.0.get().interface(py, false)
+    /// Whether this is the only holder of pooled memory, and so whether anything but arrays over it can look at it from now on.
+    pub(crate) fn is_unique(&self) -> bool {
+        self.held.is_unique()
     }
 }
 
 impl Held {
-    fn parts(&self) -> (usize, &'static str) {
-        const BIG: bool = cfg!(target_endian = "big");
-        fn at<T>(values: &[T]) -> usize {
-            values.as_ptr().expose_provenance()
-        }
+    /// Where the first value lies. No slice is made of a buffer, for arrays may write to it.
+    fn address(&self) -> usize {
         match self {
-            Held::Int64(values) => (at(values), if BIG { ">i8" } else { "<i8" }),
-            Held::Int32(values) => (at(values), if BIG { ">i4" } else { "<i4" }),
-            Held::Float32(values) => (at(values), if BIG { ">f4" } else { "<f4" }),
-            Held::Bytes(values) => (at(values), "|u1"),
-            Held::Bool(values) => (at(values), "|b1"),
-            Held::Region(bytes) => (at(bytes), "|u1"),
-            Held::Floats(bytes) => (at(bytes), "<f4"),
+            Held::Int64(values) => values.exposed_addr(),
+            Held::Int32(values) => values.exposed_addr(),
+            Held::Float32(values) => values.exposed_addr(),
+            Held::Bytes(values) | Held::Bool(values) => values.exposed_addr(),
+            Held::Region(bytes) | Held::Floats(bytes) => bytes.as_ptr().expose_provenance(),
+        }
+    }
+
+    fn is_unique(&self) -> bool {
+        match self {
+            Held::Int64(values) => values.is_unique(),
+            Held::Int32(values) => values.is_unique(),
+            Held::Float32(values) => values.is_unique(),
+            Held::Bytes(values) | Held::Bool(values) => values.is_unique(),
+            Held::Region(_) | Held::Floats(_) => false,
+        }
+    }
+
+    fn typestr(&self) -> &'static str {
+        const BIG: bool = cfg!(target_endian = "big");
+        match self {
+            Held::Int64(_) => {
+                if BIG {
+                    ">i8"
+                } else {
+                    "<i8"
+                }
+            }
+            Held::Int32(_) => {
+                if BIG {
+                    ">i4"
+                } else {
+                    "<i4"
+                }
+            }
+            Held::Float32(_) => {
+                if BIG {
+                    ">f4"
+                } else {
+                    "<f4"
+                }
+            }
+            Held::Bytes(_) | Held::Region(_) => "|u1",
+            Held::Bool(_) => "|b1",
+            Held::Floats(_) => "<f4",
         }
     }
 
@@ -132,7 +157,7 @@ impl Held {
             let message = format!("{} values do not have the shape {shape:?}", self.len());
             return Err(pyo3::exceptions::PyRuntimeError::new_err(message));
         }
-        let memory = Memory { held: self, shape: shape.to_vec() };
+        let memory = Memory { address: self.address(), held: self, shape: shape.to_vec() };
         numpy::lent(Bound::new(py, memory)?)
     }
 

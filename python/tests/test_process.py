@@ -206,3 +206,44 @@ def test_the_command(shards: str) -> None:
     assert done.returncode == 2 and "nonsense" in done.stderr
     done = subprocess.run([sys.executable, "-m", "tfseek", "--version"], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith("tfseek ")
+
+
+def test_no_array_is_the_first_to_look_numpy_up(shards: str) -> None:
+    """A signal's handler that raises during the look-up made a panic of it."""
+    run(
+        """
+import numpy.lib
+def interrupted(version):
+    raise KeyboardInterrupt
+numpy.lib.NumpyVersion = interrupted
+assert len(tfseek.parse_example(ds[:3], SPEC)["label"]) == 3
+assert ds[0]["name"].dtype == object and ds.column("label").present.all()
+""",
+        shards,
+    )
+
+
+def test_ctrl_c_while_it_is_imported() -> None:
+    code = """
+import signal, sys
+import numpy.lib
+known = numpy.lib.NumpyVersion
+calls = []
+def interrupted(version):
+    calls.append(version)
+    signal.raise_signal(signal.SIGINT)
+    for _ in range(1000):
+        pass
+    return known(version)
+numpy.lib.NumpyVersion = interrupted
+try:
+    import tfseek
+except KeyboardInterrupt:
+    pass
+assert calls
+numpy.lib.NumpyVersion = known
+import tfseek
+assert tfseek.parse_single_example(b"", {"x": tfseek.FixedLenFeature([], "int64", 3)})["x"] == 3
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stderr == "", (done.returncode, done.stderr)

@@ -49,12 +49,12 @@ def _tensors(value: Any, seen: set[int]) -> Any:
 
 
 def _tensor(array: Any, seen: set[int]) -> torch.Tensor:
-    # torch has no read-only tensors, and warns of arrays that are. Of a batch's memory there is a writable view; where
-    # there is none, it is a file's.
-    memory = array.base.writable if isinstance(array.base, Memory) else None
-    if memory is None:
+    # torch has no read-only tensors, and warns of arrays that are. Of a batch's memory there is a writable array; where
+    # there is none, it is a file's, or another column's as well.
+    own = array.base.writable if isinstance(array.base, Memory) else None
+    if own is None:
         return torch.from_numpy(array.copy())
-    tensor = torch.from_numpy(np.asarray(memory))
+    tensor = torch.from_numpy(own)
     address = tensor.data_ptr()
     if address in seen:
         return tensor.clone()

@@ -3,6 +3,8 @@
 use crate::io::Region;
 use std::fmt;
 use std::ops::Deref;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Values that a batch owns: `'static`, `Send`, and cloned for the price of a counter. A slice.
@@ -11,13 +13,87 @@ use std::sync::{Arc, Mutex};
 /// free and fills it again; when the pool is gone, the last clone frees it.
 pub struct Buf<T> {
     /// `None` is an empty buffer that costs nothing.
-    data: Option<Arc<Vec<T>>>,
+    data: Option<Lease<T>>,
     len: usize,
+}
+
+/// Memory that buffers and the pool share. The pool reads nothing of it before it is the last holder.
+struct Shared<T> {
+    memory: Vec<T>,
+    /// Address of the first value, exposed from `Vec::as_mut_ptr`: a pointer made from it may write.
+    address: usize,
+    /// The [`Lease`]s there are. The pool's own reference is not one of them.
+    leases: AtomicUsize,
+}
+
+impl<T> Shared<T> {
+    fn new(memory: Vec<T>) -> Shared<T> {
+        let mut shared = Shared { memory: Vec::new(), address: 0, leases: AtomicUsize::new(0) };
+        shared.fill(memory);
+        shared
+    }
+
+    fn fill(&mut self, memory: Vec<T>) {
+        self.memory = memory;
+        self.address = self.memory.as_mut_ptr().expose_provenance();
+    }
+}
+
+/// A buffer's reference to its memory, counted apart from the pool's.
+struct Lease<T>(Arc<Shared<T>>);
+
+impl<T> Lease<T> {
+    fn new(shared: &Arc<Shared<T>>) -> Lease<T> {
+        shared.leases.fetch_add(1, Ordering::Relaxed);
+        Lease(Arc::clone(shared))
+    }
+}
+
+impl<T> Drop for Lease<T> {
+    fn drop(&mut self) {
+        // With the load in `Buf::is_unique`: who finds itself alone finds all reads of the others behind it.
+        self.0.leases.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl<T> Buf<T> {
+    /// Whether no other `Buf` holds this memory. The pool, which does not look at what is lent, does not count.
+    ///
+    /// Once this is true nothing but this `Buf` can make it false, by being cloned.
+    pub fn is_unique(&self) -> bool {
+        self.data.as_ref().is_none_or(|lease| lease.0.leases.load(Ordering::Acquire) == 1)
+    }
+
+    /// The address of the first value, whose provenance is exposed: a pointer that
+    /// [`with_exposed_provenance_mut`](std::ptr::with_exposed_provenance_mut) makes of it is one to memory that may be written, and
+    /// not one of a shared slice.
+    ///
+    /// Who writes by it makes sure that nobody has a slice of these values meanwhile: that this `Buf` [is the only
+    /// one](Buf::is_unique), that it is kept until the last write, and that it is neither cloned nor read.
+    pub fn exposed_addr(&self) -> usize {
+        match &self.data {
+            Some(lease) => lease.0.address,
+            None => ptr::dangling_mut::<T>().expose_provenance(),
+        }
+    }
+
+    /// Number of values; looks at none of them.
+    // A slice has one as well, for which there would have to be a slice.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no values; looks at none of them.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
 }
 
 impl<T> From<Vec<T>> for Buf<T> {
     fn from(values: Vec<T>) -> Buf<T> {
-        Buf { len: values.len(), data: Some(Arc::new(values)) }
+        Buf { len: values.len(), data: Some(Lease::new(&Arc::new(Shared::new(values)))) }
     }
 }
 
@@ -26,7 +102,7 @@ impl<T> Deref for Buf<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        self.data.as_ref().and_then(|data| data.get(..self.len)).unwrap_or_default()
+        self.data.as_ref().and_then(|lease| lease.0.memory.get(..self.len)).unwrap_or_default()
     }
 }
 
@@ -38,7 +114,7 @@ impl<T> AsRef<[T]> for Buf<T> {
 
 impl<T> Clone for Buf<T> {
     fn clone(&self) -> Buf<T> {
-        Buf { data: self.data.clone(), len: self.len }
+        Buf { data: self.data.as_ref().map(|lease| Lease::new(&lease.0)), len: self.len }
     }
 }
 
@@ -64,7 +140,7 @@ impl<T: fmt::Debug> fmt::Debug for Buf<T> {
 ///
 /// Not more than [`Ring::MOST`] are remembered. A buffer beyond that belongs to its holders alone.
 pub(super) struct Ring<T> {
-    lent: Vec<Buf<T>>,
+    lent: Vec<Arc<Shared<T>>>,
 }
 
 impl<T> Default for Ring<T> {
@@ -78,7 +154,7 @@ impl<T> Default for Ring<T> {
 /// The vector keeps the length that it had: what is written over need not be cleared first.
 pub(super) struct Draft<T> {
     pub(super) memory: Vec<T>,
-    counter: Option<Arc<Vec<T>>>,
+    counter: Option<Arc<Shared<T>>>,
 }
 
 impl<T> Default for Draft<T> {
@@ -93,9 +169,9 @@ impl<T> Ring<T> {
     /// Memory that nobody holds any more, or new memory.
     pub(super) fn draft(&mut self) -> Draft<T> {
         for k in 0..self.lent.len() {
-            if let Some(memory) = self.lent[k].data.as_mut().and_then(Arc::get_mut) {
-                let memory = std::mem::take(memory);
-                return Draft { memory, counter: self.lent.swap_remove(k).data };
+            if let Some(shared) = Arc::get_mut(&mut self.lent[k]) {
+                let memory = std::mem::take(&mut shared.memory);
+                return Draft { memory, counter: Some(self.lent.swap_remove(k)) };
             }
         }
         Draft { memory: Vec::new(), counter: None }
@@ -105,21 +181,21 @@ impl<T> Ring<T> {
     pub(super) fn lend(&mut self, draft: Draft<T>, len: usize) -> Buf<T> {
         let Draft { memory, counter } = draft;
         let len = len.min(memory.len());
-        let data = match counter {
+        let shared = match counter {
             Some(mut counter) => match Arc::get_mut(&mut counter) {
                 Some(place) => {
-                    *place = memory;
+                    place.fill(memory);
                     counter
                 }
-                None => Arc::new(memory),
+                None => Arc::new(Shared::new(memory)),
             },
-            None => Arc::new(memory),
+            None => Arc::new(Shared::new(memory)),
         };
-        let buf = Buf { data: Some(data), len };
+        let buf = Buf { data: Some(Lease::new(&shared)), len };
         if self.lent.len() == Ring::<T>::MOST {
             self.lent.swap_remove(0);
         }
-        self.lent.push(buf.clone());
+        self.lent.push(shared);
         buf
     }
 }
@@ -150,9 +226,9 @@ impl BytePool {
 impl<T> Ring<T> {
     /// Empties the memory that nobody holds, and forgets the rest: its last holder frees it, and what its values hold.
     pub(super) fn settle(&mut self) {
-        self.lent.retain_mut(|buf| match buf.data.as_mut().and_then(Arc::get_mut) {
-            Some(memory) => {
-                memory.clear();
+        self.lent.retain_mut(|shared| match Arc::get_mut(shared) {
+            Some(shared) => {
+                shared.memory.clear();
                 true
             }
             None => false,
@@ -184,6 +260,56 @@ impl<T: Clone> Draft<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_buffer_is_unique_while_no_other_holds_its_memory() {
+        let mut ring = Ring::default();
+        let mut draft = ring.draft();
+        draft.grow(3, 3, 7i64);
+        // The pool remembers it, and does not count.
+        let one = ring.lend(draft, 3);
+        assert!(one.is_unique());
+        let other = one.clone();
+        assert!(!one.is_unique() && !other.is_unique());
+        assert_eq!(one.exposed_addr(), other.exposed_addr());
+        std::thread::spawn(move || assert_eq!(&*other, [7; 3])).join().unwrap();
+        assert!(one.is_unique());
+        assert_eq!(one.exposed_addr(), one.as_ptr().addr());
+
+        // Memory that is filled again is another lease, at the address that it then has.
+        drop(one);
+        let mut draft = ring.draft();
+        draft.grow(1000, 1000, 8);
+        let again = ring.lend(draft, 1000);
+        assert!(again.is_unique());
+        assert_eq!(again.exposed_addr(), again.as_ptr().addr());
+        assert_eq!((again.len(), Buf::<i64>::default().len()), (1000, 0));
+        assert!(Buf::from(vec![1.5f32]).is_unique() && Buf::<i64>::default().is_unique());
+        assert_eq!(Buf::<i64>::default().exposed_addr() % align_of::<i64>(), 0);
+    }
+
+    /// What a foreign writer does: writes by the exposed address while the only `Buf` is kept and not looked at.
+    #[test]
+    #[allow(unsafe_code)]
+    fn who_holds_the_only_buffer_may_write_by_its_address() {
+        let mut ring = Ring::default();
+        for round in 0..3 {
+            let mut draft = ring.draft();
+            draft.grow(4, 4, 0i32);
+            draft.memory.fill(round);
+            let buf = ring.lend(draft, 4);
+            let clone = buf.clone();
+            assert_eq!(clone.iter().sum::<i32>(), 4 * round);
+            drop(clone);
+            assert!(buf.is_unique());
+            let first = ptr::with_exposed_provenance_mut::<i32>(buf.exposed_addr());
+            // SAFETY: the memory has 4 values, `buf` keeps it and is the only one; no slice of it is alive. The pointer was
+            // derived from `Vec::as_mut_ptr`.
+            unsafe { first.add(3).write(100) };
+            drop(buf);
+            assert_eq!(ring.draft().memory[3], 100);
+        }
+    }
 
     #[test]
     fn large_memory_grows_by_less_than_it_has() {
