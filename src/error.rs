@@ -1,15 +1,17 @@
 //! One error type: what went wrong ([`ErrorKind`]) and where ([`Place`]).
 
 mod files;
+mod io;
 mod order;
 mod payload;
+mod remedy;
 
-pub use files::{CompressionError, IndexError, PathsError};
+pub use files::{Build, CompressionError, IndexError, PathsError};
 pub use order::OrderError;
 pub use payload::{EncodeError, FeatureError, TensorError, WireError, WireErrorKind};
+pub use remedy::Remedy;
 
 use std::fmt;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,6 +25,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// ```text
 /// train-00002.tfrecord: record 17 at byte 90112: payload crc32c is 0x1b2f9a10, footer says 0x77c0e4d3
 /// ```
+///
+/// It names no option and no function: [`ErrorKind::remedy`] says what can be done.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -79,7 +83,7 @@ impl From<At<'_>> for Place {
 #[derive(Debug)]
 pub enum ErrorKind {
     /// The operating system said no.
-    Io(io::Error),
+    Io(std::io::Error),
     /// The bytes end before the record does: `need` bytes from the record's start, `have` are there.
     Truncated {
         /// Bytes the record needs, header and footer counted (saturating at `u64::MAX`).
@@ -312,9 +316,9 @@ impl From<ErrorKind> for Error {
     }
 }
 
-impl From<io::Error> for Error {
+impl From<std::io::Error> for Error {
     #[cold]
-    fn from(e: io::Error) -> Error {
+    fn from(e: std::io::Error) -> Error {
         // An error of ours that went through an `io::Read` or `io::Write` comes out as itself.
         match e.downcast::<Error>() {
             Ok(own) => own,
@@ -337,11 +341,11 @@ from_part!(WireError => Wire, FeatureError => Feature, TensorError => Tensor,
     CompressionError => Compression, IndexError => Index, PathsError => Paths, EncodeError => Encode,
     OrderError => Order);
 
-impl From<Error> for io::Error {
-    fn from(e: Error) -> io::Error {
+impl From<Error> for std::io::Error {
+    fn from(e: Error) -> std::io::Error {
         match *e.0 {
             Inner { kind: ErrorKind::Io(io), place } if place == Place::default() => io,
-            inner => io::Error::new(io::ErrorKind::InvalidData, Error(Box::new(inner))),
+            inner => std::io::Error::new(std::io::ErrorKind::InvalidData, Error(Box::new(inner))),
         }
     }
 }
@@ -389,7 +393,7 @@ impl fmt::Display for Error {
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ErrorKind::Io(e) => e.fmt(f),
+            ErrorKind::Io(e) => io::Words(e).fmt(f),
             ErrorKind::Truncated { need, have } => {
                 write!(f, "truncated: the record needs {need} bytes, the file has {have} more")
             }
@@ -417,7 +421,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Compressed { format } => write!(
                 f,
                 "the shard is {format}-compressed, so its records can only be read in order; \
-                 unpack it first (`tfseek unpack`) for random access"
+                 unpack it first for random access"
             ),
             ErrorKind::Index(e) => e.fmt(f),
             ErrorKind::Paths(e) => e.fmt(f),

@@ -6,9 +6,10 @@ use shards::*;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use tfseek::ErrorKind;
+use tfseek::error::{IndexError, Remedy};
 use tfseek::frame::Header;
 use tfseek::index::*;
-use tfseek::{ErrorKind, error::IndexError};
 
 const T: u64 = 1_600_000_000_000_000_000;
 
@@ -241,11 +242,12 @@ fn above_the_limit_nothing_is_scanned() {
     open(&paths[0], &options).unwrap();
     let e =
         open_shards(&paths, &options.clone().auto_limit(4 * 1700 - 1), &|_| panic!("scanned")).unwrap_err();
-    let ErrorKind::Index(IndexError::BuildLimit { shards, bytes, limit, command }) = e.kind() else {
+    let ErrorKind::Index(IndexError::BuildLimit { shards, bytes, limit, build }) = e.kind() else {
         panic!("{e}")
     };
     assert_eq!((*shards, *bytes, *limit), (4, 6800, 6799));
-    assert_eq!(**command, *format!("tfseek index '{}/train-0000*.tfrecord'", dir.path().display()));
+    assert_eq!(build.command(), format!("tfseek index '{}/train-0000*.tfrecord'", dir.path().display()));
+    assert_eq!(e.kind().remedy(), Some(Remedy::Build(build)));
     open_shards(&paths, &options.clone().auto_limit(6800), &|_| ()).unwrap();
     open_shards(&paths, &options.auto_limit(0), &|_| panic!("scanned")).unwrap();
 }

@@ -11,7 +11,7 @@
 
 use std::io;
 use std::path::Path;
-use tfseek::error::{IndexError, PathsError};
+use tfseek::error::{IndexError, PathsError, Remedy};
 use tfseek::{Error, ErrorKind};
 
 /// A problem in the data.
@@ -57,6 +57,20 @@ impl Failure {
     }
 }
 
+/// An error of the library, and what can be done about it, in the words of the command.
+pub(crate) fn message(e: &Error) -> String {
+    let words = match e.kind().remedy() {
+        Some(Remedy::AllowMissing) => "`--allow-missing` goes on without them".into(),
+        Some(Remedy::BuildIndex) => "`tfseek index` builds one".into(),
+        Some(Remedy::Build(build)) => format!("run `{}`", build.command()),
+        Some(Remedy::Rebuild) => "`tfseek index --rebuild` reads it anew".into(),
+        Some(Remedy::ReadWithoutMaps) => "`--io pread` reads without maps".into(),
+        Some(Remedy::Unpack) => "`tfseek unpack` does".into(),
+        _ => return e.to_string(),
+    };
+    format!("{e} ({words})")
+}
+
 /// The exit code for an error of the library.
 pub(crate) fn code_of(e: &Error) -> u8 {
     match e.kind() {
@@ -89,7 +103,7 @@ impl From<Error> for Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Failure::Error(e) => e.fmt(f),
+            Failure::Error(e) => f.write_str(&message(e)),
             Failure::Stdout(e) => write!(f, "standard output: {e}"),
             Failure::Message(_, message) => f.write_str(message),
         }

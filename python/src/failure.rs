@@ -2,8 +2,10 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 use pyo3::{CastError, intern};
-use tfseek::error::{Category, IndexError, PathsError};
+use std::ffi::OsStr;
+use tfseek::error::{Category, IndexError, PathsError, Remedy};
 use tfseek::{Error, ErrorKind};
 
 /// An error of the crate, or one of Python's own.
@@ -55,8 +57,8 @@ impl From<Failure> for PyErr {
 
 /// An exception with the fields that `tfseek.Error` documents.
 fn raised(py: Python<'_>, e: &Error) -> PyResult<PyErr> {
-    let class = py.import(intern!(py, "tfseek._errors"))?.getattr(class_of(e))?;
-    let raised = class.call1((e.to_string(),))?;
+    let class = class_of(e);
+    let raised = py.import(intern!(py, "tfseek._errors"))?.getattr(class)?.call1((message(e),))?;
     let place = e.place();
     raised.setattr(intern!(py, "path"), place.path.as_deref().map(|path| path.as_os_str()))?;
     raised.setattr(intern!(py, "record"), place.record)?;
@@ -65,11 +67,58 @@ fn raised(py: Python<'_>, e: &Error) -> PyResult<PyErr> {
     raised.setattr(intern!(py, "row"), place.row)?;
     raised.setattr(intern!(py, "step"), place.step)?;
     raised.setattr(intern!(py, "category"), e.category().map(name_of))?;
-    if let ErrorKind::Io(io) = e.kind() {
-        raised.setattr(intern!(py, "errno"), io.raw_os_error())?;
-        raised.setattr(intern!(py, "filename"), raised.getattr(intern!(py, "path"))?)?;
+    if matches!(class, "IoError" | "NotFoundError") {
+        let number = match e.kind() {
+            ErrorKind::Io(io) => io.raw_os_error(),
+            _ => None,
+        };
+        // What is not there has the number that Python's own FileNotFoundError has, whoever found it out.
+        let number = number.or((class == "NotFoundError").then_some(ENOENT));
+        let text = match (number, e.kind()) {
+            (Some(number), _) => {
+                py.import(intern!(py, "os"))?.getattr(intern!(py, "strerror"))?.call1((number,))?
+            }
+            (None, kind) => PyString::new(py, &kind.to_string()).into_any(),
+        };
+        raised.setattr(intern!(py, "errno"), number)?;
+        raised.setattr(intern!(py, "strerror"), text)?;
+        raised.setattr(
+            intern!(py, "filename"),
+            match e.kind() {
+                ErrorKind::Paths(PathsError::NoMatch { pattern }) => Some(OsStr::new(&**pattern)),
+                _ => place.path.as_deref().map(|path| path.as_os_str()),
+            },
+        )?;
     }
     Ok(PyErr::from_value(raised))
+}
+
+/// The number of "no such file or directory", on all systems that there are.
+const ENOENT: i32 = 2;
+
+/// The text of an error, and what can be done about it, in Python.
+pub(crate) fn message(e: &Error) -> String {
+    let words = match e.kind().remedy() {
+        Some(Remedy::AllowMissing) => "allow_missing=True goes on without them".into(),
+        Some(Remedy::BuildIndex) => format!("tfseek.build_index({}) builds one", path_of(e)),
+        Some(Remedy::Build(build)) if !build.features.is_empty() => {
+            format!("the command `{}` builds it", build.command())
+        }
+        Some(Remedy::Build(build)) => match build.paths.as_slice() {
+            [path] if build.more == 0 => format!("tfseek.build_index({path:?}) scans them"),
+            paths if build.more == 0 => format!("tfseek.build_index({paths:?}) scans them"),
+            _ => "tfseek.build_index(paths) scans them".into(),
+        },
+        Some(Remedy::Rebuild) => format!("tfseek.build_index({}, rebuild=True) reads it anew", path_of(e)),
+        Some(Remedy::ReadWithoutMaps) => "io=\"pread\" reads without maps".into(),
+        Some(Remedy::Unpack) => "the command `tfseek unpack` does".into(),
+        _ => return e.to_string(),
+    };
+    format!("{e} ({words})")
+}
+
+fn path_of(e: &Error) -> String {
+    e.place().path.as_ref().map_or_else(|| "path".into(), |path| format!("{:?}", path.display().to_string()))
 }
 
 fn class_of(e: &Error) -> &'static str {

@@ -2,7 +2,7 @@
 
 use crate::columns::{self, BytesAs};
 use crate::dataset::Dataset;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, message};
 use crate::memory::Held;
 use crate::recipe::{Asked, Recipe};
 use crate::schema::Schema;
@@ -184,7 +184,7 @@ pub(crate) struct Delivered {
 
 impl Delivered {
     fn of(step: Step) -> Delivered {
-        let skipped = step.skipped().iter().map(|skipped| (skipped.record, skipped.error.to_string()));
+        let skipped = step.skipped().iter().map(|skipped| (skipped.record, message(&skipped.error)));
         Delivered {
             ids: step.ids().iter().map(|&id| id as i64).collect::<Vec<_>>().into(),
             mask: step.samples().map(|sample| u8::from(!sample.padding)).collect::<Vec<_>>().into(),

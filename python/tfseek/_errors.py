@@ -26,7 +26,10 @@ class Error(ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         # OSError's own way forgets attributes.
-        return (type(self), self.args, dict(self.__dict__))
+        return (type(self), self.args, self._state())
+
+    def _state(self) -> dict[str, object]:
+        return dict(self.__dict__)
 
 
 class DataError(Error):
@@ -34,11 +37,20 @@ class DataError(Error):
 
 
 class IoError(Error, OSError):
-    """The operating system said no."""
+    """The operating system said no, or would have: ``errno`` is ``None`` where it was not asked. ``filename`` is the file, or the
+    pattern that matched none, and ``strerror`` the text without it.
+    """
+
+    def __str__(self) -> str:
+        # OSError's own text is made of number and name, and leaves out the place.
+        return Exception.__str__(self)
+
+    def _state(self) -> dict[str, object]:
+        return {**super()._state(), "errno": self.errno, "strerror": self.strerror, "filename": self.filename}
 
 
 class NotFoundError(IoError, FileNotFoundError):
-    """There is no such file, or a set of shards has gaps."""
+    """There is no such file, or a set of shards has gaps: ``errno`` is ``errno.ENOENT``."""
 
 
 class SpecError(Error):

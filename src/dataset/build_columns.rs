@@ -2,12 +2,11 @@
 
 use super::Dataset;
 use super::column::DatasetColumn;
-use crate::error::{Error, IndexError, Result};
+use crate::error::{Build, Error, IndexError, Result};
 use crate::frame::OVERHEAD;
 use crate::index::column::{Found, Scan, header_for, header_in_memory, save, search};
 use crate::index::{
-    FeatureColumn, Index, IndexMode, NamedShard, Save, Stamp, Warning, WarningKind, check_names, command,
-    quote,
+    FeatureColumn, Index, IndexMode, NamedShard, Save, Stamp, Warning, WarningKind, build_of, check_names,
 };
 use crate::io::Compression;
 use crate::pool;
@@ -137,19 +136,15 @@ impl Dataset {
             bytes = bytes.saturating_add(look.index.indexed_end());
         }
         let build = || {
-            let columns = wanted.features.iter().map(|feature| format!(" --column {}", quoted(feature)));
-            command(&named) + &columns.collect::<String>()
+            let features = wanted.features.iter().map(|&feature| feature.to_owned()).collect();
+            Box::new(Build { features, ..build_of(&named) })
         };
         if missing > 0 && options.mode == IndexMode::Require && wanted.save == Save::Unasked {
-            return Err(self.missing(wanted.features, &looks, build().into()));
+            return Err(self.missing(wanted.features, &looks, build()));
         }
         if options.mode == IndexMode::Auto && wanted.save == Save::Unasked && bytes > options.auto_limit {
-            let limit = IndexError::BuildLimit {
-                shards: missing,
-                bytes,
-                limit: options.auto_limit,
-                command: build().into(),
-            };
+            let limit =
+                IndexError::BuildLimit { shards: missing, bytes, limit: options.auto_limit, build: build() };
             return Err(limit.into());
         }
         // Likewise a scan of a MiB.
@@ -181,11 +176,11 @@ impl Dataset {
     }
 
     #[cold]
-    fn missing(&self, features: &[&str], looks: &[Look<'_>], command: Box<str>) -> Error {
+    fn missing(&self, features: &[&str], looks: &[Look<'_>], build: Box<Build>) -> Error {
         for (look, shard) in looks.iter().zip(&self.0.shards) {
             for (found, feature) in look.found.iter().zip(features) {
                 if let Found::Nothing(found) = found {
-                    let error = Error::from(IndexError::NoColumn { found: *found, command });
+                    let error = Error::from(IndexError::NoColumn { found: *found, build });
                     return error.in_file(shard.path()).feature(feature.as_bytes());
                 }
             }
@@ -287,13 +282,4 @@ fn warnings(shards: &[Shard], looks: Vec<Look<'_>>, done: &[Done]) -> Vec<Warnin
     }
     warnings.extend(not_saved);
     warnings
-}
-
-/// A feature's name as a word of a shell.
-fn quoted(feature: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:".contains(c);
-    match !feature.is_empty() && feature.chars().all(plain) {
-        true => feature.to_owned(),
-        false => quote(feature),
-    }
 }

@@ -35,6 +35,43 @@ pub enum CompressionError {
     },
 }
 
+/// The index files that are missing: of which shards, and of which features.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Build {
+    /// The paths of up to three shards, or one pattern that all match; of more shards without a pattern the first path.
+    pub paths: Vec<String>,
+    /// Shards that `paths` does not name.
+    pub more: usize,
+    /// The features whose columns are missing; none where indexes are.
+    pub features: Vec<String>,
+}
+
+impl Build {
+    /// The shell command that builds them: `tfseek index 'data/train-*.tfrecord' --column 'label'`.
+    pub fn command(&self) -> String {
+        let mut command = String::from("tfseek index");
+        for path in &self.paths {
+            command = command + " " + &quote(path);
+        }
+        if self.more > 0 {
+            command += &format!(" .. (all {} files)", self.paths.len() + self.more);
+        }
+        let plain = |name: &str| {
+            !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-./:".contains(&c))
+        };
+        for feature in &self.features {
+            command += " --column ";
+            command += &if plain(feature) { feature.clone() } else { quote(feature) };
+        }
+        command
+    }
+}
+
+/// A word of a shell, whatever is in it.
+fn quote(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// Why an index cannot be used.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,8 +110,8 @@ pub enum IndexError {
     NoColumn {
         /// Why the one that there is was not taken.
         found: Option<&'static str>,
-        /// The command that builds it.
-        command: Box<str>,
+        /// What would have to be built.
+        build: Box<Build>,
     },
     /// The record's header has another length than the index: the shard was changed in place.
     LengthMismatch {
@@ -91,8 +128,8 @@ pub enum IndexError {
         bytes: u64,
         /// The limit.
         limit: u64,
-        /// The command that builds it.
-        command: Box<str>,
+        /// What would have to be built.
+        build: Box<Build>,
     },
     /// An index in text form: a line that is wrong.
     Text {
@@ -171,9 +208,7 @@ impl fmt::Display for CompressionError {
 impl fmt::Display for IndexError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            IndexError::Missing => {
-                f.write_str("no usable index, and none may be built (`tfseek index` builds one)")
-            }
+            IndexError::Missing => f.write_str("no usable index, and none may be built"),
             IndexError::Stale { reason } => write!(f, "stale index: {reason}"),
             IndexError::Refused { reason } => write!(f, "index refused: {reason}"),
             IndexError::CorruptBlock { file, block, reason } => {
@@ -186,20 +221,18 @@ impl fmt::Display for IndexError {
                     file.display()
                 )
             }
-            IndexError::NoColumn { found, command } => {
+            IndexError::NoColumn { found, .. } => {
                 f.write_str("no usable column file, and none may be built")?;
-                found.map_or(Ok(()), |why| write!(f, " ({why})"))?;
-                write!(f, ": run `{command}`")
+                found.map_or(Ok(()), |why| write!(f, " ({why})"))
             }
             IndexError::LengthMismatch { indexed, stored } => write!(
                 f,
                 "the index says {indexed} bytes of payload, the header {stored}: the shard was changed \
-                 after it was indexed (`tfseek index --rebuild` reads it anew)"
+                 after it was indexed"
             ),
-            IndexError::BuildLimit { shards, bytes, limit, command } => write!(
+            IndexError::BuildLimit { shards, bytes, limit, .. } => write!(
                 f,
-                "{bytes} bytes of {shards} shards would be scanned, more than the {limit} that are scanned unasked: \
-                 run `{command}`"
+                "{bytes} bytes of {shards} shards would be scanned, more than the {limit} that are scanned unasked"
             ),
             IndexError::Text { line, reason } => write!(f, "index line {line}: {reason}"),
             IndexError::TornTail => {
@@ -233,13 +266,11 @@ impl fmt::Display for PathsError {
                 if *missing_count > missing.len().min(8) as u64 {
                     write!(f, " ..")?;
                 }
-                f.write_str(" (`--allow-missing` goes on without them)")
+                Ok(())
             }
-            PathsError::TooManyMaps { shards, budget } => write!(
-                f,
-                "{shards} shards, but this process may map {budget} files: \
-                 `Dataset::open` reads without maps"
-            ),
+            PathsError::TooManyMaps { shards, budget } => {
+                write!(f, "{shards} shards, but this process may map {budget} files")
+            }
         }
     }
 }

@@ -44,7 +44,7 @@ pub use pack::{Pack, write_pack};
 pub(crate) use save::Save;
 pub(crate) use scan::of_bytes;
 pub use sidecar::{Opened, Warning, WarningKind, build_beside, build_each, open_shards, remove_leftovers};
-pub(crate) use sidecar::{command, quote, sidecar_for_written};
+pub(crate) use sidecar::{build_of, sidecar_for_written};
 pub use text::{export_text, export_text_of, import_text};
 
 use self::core::Core;

@@ -10,7 +10,7 @@ use super::options::{IndexMode, IndexOptions, Tail};
 use super::save::{Save, save_somewhere, target_dir, write};
 use super::scan::{from_offsets, scan};
 use super::{Index, stale};
-use crate::error::{At, Error, ErrorKind, IndexError, Result};
+use crate::error::{At, Build, Error, ErrorKind, IndexError, Result};
 use crate::frame::HEADER_LEN;
 use crate::io::{Compression, FileId, ReadAt, atomic::TMP_PREFIX, file_id, not_regular, open_regular, sniff};
 use crate::pool;
@@ -192,9 +192,9 @@ pub(crate) fn open_all(
         todo.push(Mutex::new(Some(look)));
     }
     if options.mode == IndexMode::Auto && save == Save::Unasked && bytes > options.auto_limit {
-        let command = command(shards).into();
+        let build = Box::new(build_of(shards));
         return Err(
-            IndexError::BuildLimit { shards: missing, bytes, limit: options.auto_limit, command }.into()
+            IndexError::BuildLimit { shards: missing, bytes, limit: options.auto_limit, build }.into()
         );
     }
     // Likewise a scan of a MiB.
@@ -356,16 +356,11 @@ pub(super) fn torn_tail(core: &Core, path: &Path) -> Result<Error> {
     Ok(Error::from(ErrorKind::Truncated { need: torn.need, have: torn.have }).at(place))
 }
 
-/// A word of a shell, whatever is in it.
-pub(crate) fn quote(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// The command that indexes these shards: their paths, or the pattern that they have in common.
-pub(crate) fn command(shards: &[Shard<'_>]) -> String {
+/// The build of the indexes of these shards: their paths, or the pattern that they have in common.
+pub(crate) fn build_of(shards: &[Shard<'_>]) -> Build {
     let names: Vec<String> = shards.iter().map(|s| s.path.display().to_string()).collect();
     let (Some(first), true) = (names.first(), names.len() > 3) else {
-        return names.iter().fold("tfseek index".into(), |all, name| all + " " + &quote(name));
+        return Build { paths: names, ..Build::default() };
     };
     let (mut start, mut end) = (first.len(), first.len());
     for name in &names {
@@ -377,8 +372,8 @@ pub(crate) fn command(shards: &[Shard<'_>]) -> String {
         (Some(head), Some(tail))
             if names.iter().all(|n| n.get(start..).is_some_and(|n| !n.contains('/'))) =>
         {
-            format!("tfseek index {}", quote(&format!("{head}*{tail}")))
+            Build { paths: vec![format!("{head}*{tail}")], ..Build::default() }
         }
-        _ => format!("tfseek index {} .. (all {} files)", quote(first), names.len()),
+        _ => Build { paths: vec![first.clone()], more: names.len() - 1, ..Build::default() },
     }
 }

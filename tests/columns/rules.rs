@@ -132,11 +132,14 @@ fn modes_and_limits() {
     let len = fs::metadata(&case.path).unwrap().len();
     let limited = case.options().auto_limit(len - 1).progress(|_| panic!("scanned"));
     let e = limited.open(&case.path).unwrap().columns(&["label", "a b"]).unwrap_err();
-    let ErrorKind::Index(IndexError::BuildLimit { shards: 1, bytes, command, .. }) = e.kind() else {
+    let ErrorKind::Index(IndexError::BuildLimit { shards: 1, bytes, build, .. }) = e.kind() else {
         panic!("{e}")
     };
     assert_eq!(*bytes, len);
-    assert_eq!(**command, *format!("tfseek index '{}' --column label --column 'a b'", case.path.display()));
+    assert_eq!(
+        build.command(),
+        format!("tfseek index '{}' --column label --column 'a b'", case.path.display())
+    );
     assert!(case.built(case.options().auto_limit(len)) == len && case.file().exists());
     assert_eq!(case.built(case.options().index(IndexMode::Rebuild)), len);
 }
