@@ -245,7 +245,7 @@ fn each_field_is_looked_at() {
         (r#"{"type": "fixed", "dtype": "int64", "shape": 3}"#, "shape: expected a list, found 3"),
         (r#"{"type": "fixed", "dtype": "int64", "shape": [-1]}"#, "shape: -1 is out of range"),
         (r#"{"type": "fixed", "dtype": "int64", "shape": [null]}"#, "shape: expected an integer, found null"),
-        (r#"{"type": "fixed", "dtype": "int64", "shape": [18446744073709551615, 2]}"#, "too many elements"),
+        (r#"{"type": "fixed", "dtype": "int64", "shape": [4294967296, 4294967296]}"#, "too many elements"),
         (r#"{"type": "fixed_sequence", "dtype": "int64", "shape": []}"#, "allow_missing"),
         (r#"{"type": "fixed_sequence", "dtype": "int64", "shape": [], "allow_missing": 1}"#, "found 1"),
         (
@@ -285,6 +285,42 @@ fn each_field_is_looked_at() {
     ] {
         refused(of_one(spec), words);
     }
+}
+
+#[test]
+fn shapes_and_row_lengths_are_below_2_to_62() {
+    let most = (1u64 << 62) - 1;
+    for kind in ["fixed", "fixed_sequence"] {
+        let of_shape = |shape: &str| {
+            let missing = if kind == "fixed_sequence" { r#", "allow_missing": true"# } else { "" };
+            of_one(&format!(r#"{{"type": "{kind}", "dtype": "int64", "shape": {shape}{missing}}}"#))
+        };
+        of_shape(&format!("[{most}]")).unwrap();
+        for (shape, words) in [
+            ("[4611686018427387904]", "shape: expected dimensions below 2^62, found 4611686018427387904"),
+            ("[4611686018427387904, 0]", "shape: expected dimensions below 2^62"),
+            ("[18446744073709551615]", "shape: expected dimensions below 2^62"),
+            ("[2147483648, 2147483648]", "too many elements"),
+        ] {
+            refused(of_shape(shape), words);
+        }
+    }
+    let of_length = |length: u64| {
+        let partitions = format!(r#"[{{"kind": "uniform_row_length", "length": {length}}}]"#);
+        of_one(&format!(r#"{{"type": "ragged", "dtype": "int64", "partitions": {partitions}}}"#))
+    };
+    of_length(most).unwrap();
+    refused(
+        of_length(most + 1),
+        "uniform_row_length: expected a length below 2^62, found 4611686018427387904",
+    );
+    // Sparse sizes go to the end of their type, as TensorFlow's do.
+    let of_size = |size: u64| {
+        let size = format!(r#""index_key": "i", "value_key": "v", "size": {size}"#);
+        of_one(&format!(r#"{{"type": "sparse", "dtype": "int64", {size}}}"#))
+    };
+    of_size(i64::MAX as u64).unwrap();
+    refused(of_size(1 << 63), "does not fit into an int64");
 }
 
 #[test]

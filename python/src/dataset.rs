@@ -7,7 +7,7 @@ use crate::ids::{Ids, Kept};
 use crate::iter::DatasetIterator;
 use crate::open::How;
 use crate::sequence::SequenceExample;
-use crate::words::KindChoice;
+use crate::words::{KindChoice, Name};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -226,8 +226,8 @@ impl Dataset {
     /// one of the context.
     ///
     /// Raises :class:`tfseek.DataError` at a record with two values, or with one of another kind.
-    fn column<'py>(&self, py: Python<'py>, feature: &str) -> Result<Bound<'py, PyAny>> {
-        crate::column::arrays(py, &self.shared, &self.ids, feature)
+    fn column<'py>(&self, py: Python<'py>, feature: Name) -> Result<Bound<'py, PyAny>> {
+        crate::column::arrays(py, &self.shared, &self.ids, &feature)
     }
 
     /// What ``ds[i]`` is: ``"example"``, ``"sequence_example"`` or ``"bytes"``.

@@ -2,6 +2,7 @@
 
 use crate::failure::Result;
 use crate::memory::Held;
+use crate::words::Name;
 use crate::{feature, numpy};
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
@@ -105,8 +106,8 @@ impl Example {
         Example::of(Region::new(payload), None)
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, key: &str) -> Result<Bound<'py, PyAny>> {
-        self.find(py, key, false)?.ok_or_else(|| PyKeyError::new_err(key.to_owned()).into())
+    fn __getitem__<'py>(&self, py: Python<'py>, key: Name) -> Result<Bound<'py, PyAny>> {
+        self.find(py, &key, false)?.ok_or_else(|| PyKeyError::new_err(key.to_string()).into())
     }
 
     /// The feature's values, or ``default`` if it is absent. With ``copy=True`` an array that may be written to.
@@ -114,21 +115,21 @@ impl Example {
     fn get<'py>(
         &self,
         py: Python<'py>,
-        key: &str,
+        key: Name,
         default: Option<Bound<'py, PyAny>>,
         copy: bool,
     ) -> Result<Bound<'py, PyAny>> {
-        let found = self.find(py, key, copy)?;
+        let found = self.find(py, &key, copy)?;
         Ok(found.or(default).unwrap_or_else(|| py.None().into_bound(py)))
     }
 
     /// ``"int64"``, ``"float"`` or ``"bytes"``; ``None`` if the feature is absent or has no kind.
-    fn kind(&self, key: &str) -> Result<Option<&'static str>> {
-        Ok(feature::kind(self.view().get(key).map_err(|e| self.placed(e))?))
+    fn kind(&self, key: Name) -> Result<Option<&'static str>> {
+        Ok(feature::kind(self.view().get(&key).map_err(|e| self.placed(e))?))
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
-        match key.extract::<PyBackedKey>() {
+        match key.extract::<Name>() {
             Ok(key) => Ok(self.view().get(&key).map_err(|e| self.placed(e))?.is_some()),
             Err(_) => Ok(false),
         }
@@ -213,6 +214,3 @@ impl Example {
         }
     }
 }
-
-/// A name that was asked for.
-pub(crate) type PyBackedKey = pyo3::pybacked::PyBackedStr;

@@ -5,7 +5,7 @@ use crate::dataset::Dataset;
 use crate::failure::{Failure, Result};
 use crate::ids::Ids;
 use crate::schema::Schema;
-use crate::words::{Word, asked};
+use crate::words::{Name, Word, asked};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -18,7 +18,7 @@ pub(crate) struct Asked {
     batch_size: Option<u64>,
     global_batch_size: Option<u64>,
     shuffle: Option<String>,
-    balance: Option<String>,
+    balance: Option<Name>,
     seed: u64,
     epoch: u64,
     rank: u64,

@@ -97,6 +97,11 @@ impl Schema {
         self.schema.feature_lists().keys().map(String::as_str).collect()
     }
 
+    #[getter]
+    fn _is_empty(&self) -> bool {
+        self.schema.features().is_empty() && self.schema.feature_lists().is_empty()
+    }
+
     /// What the functions ``parse_...`` call.
     fn _parse<'py>(
         &self,

@@ -4,6 +4,7 @@ use crate::example::{Example, Origin};
 use crate::failure::Result;
 use crate::feature;
 use crate::memory::Held;
+use crate::words::Name;
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -152,8 +153,8 @@ impl FeatureLists {
 
 #[pymethods]
 impl FeatureLists {
-    fn __getitem__<'py>(&self, py: Python<'py>, key: &str) -> Result<Bound<'py, PyList>> {
-        self.find(py, key)?.ok_or_else(|| PyKeyError::new_err(key.to_owned()).into())
+    fn __getitem__<'py>(&self, py: Python<'py>, key: Name) -> Result<Bound<'py, PyList>> {
+        self.find(py, &key)?.ok_or_else(|| PyKeyError::new_err(key.to_string()).into())
     }
 
     /// The steps of a list, or ``default`` if it is absent.
@@ -161,15 +162,18 @@ impl FeatureLists {
     fn get<'py>(
         &self,
         py: Python<'py>,
-        key: &str,
+        key: Name,
         default: Option<Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyAny>> {
-        let found = self.find(py, key)?.map(Bound::into_any);
+        let found = self.find(py, &key)?.map(Bound::into_any);
         Ok(found.or(default).unwrap_or_else(|| py.None().into_bound(py)))
     }
 
-    fn __contains__(&self, key: &str) -> Result<bool> {
-        Ok(self.view().feature_list(key).map_err(|e| self.placed(e))?.is_some())
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
+        match key.extract::<Name>() {
+            Ok(key) => Ok(self.view().feature_list(&key).map_err(|e| self.placed(e))?.is_some()),
+            Err(_) => Ok(false),
+        }
     }
 
     fn __len__(&self) -> Result<usize> {

@@ -3,8 +3,10 @@
 use crate::columns::BytesAs;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyBytes, PyDict};
 use pyo3::{Borrowed, FromPyObject};
+use std::ops::Deref;
 use tfseek::index::Tail;
 use tfseek::order::LastBatch;
 use tfseek::{Compression, IndexMode, Verify};
@@ -28,6 +30,40 @@ macro_rules! words {
             }
         }
     )*};
+}
+
+/// The name of a feature: `str`, or `bytes` in UTF-8, which TensorFlow takes as well.
+pub(crate) struct Name(Spelling);
+
+enum Spelling {
+    Str(PyBackedStr),
+    Bytes(String),
+}
+
+impl Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match &self.0 {
+            Spelling::Str(name) => name,
+            Spelling::Bytes(name) => name,
+        }
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Name {
+    type Error = PyErr;
+
+    fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<Name> {
+        if let Ok(bytes) = from.cast::<PyBytes>() {
+            let name = std::str::from_utf8(bytes.as_bytes()).map_err(|_| {
+                let found = bytes.as_bytes().escape_ascii();
+                PyValueError::new_err(format!("features are named in UTF-8, found b\"{found}\""))
+            })?;
+            return Ok(Name(Spelling::Bytes(name.to_owned())));
+        }
+        Ok(Name(Spelling::Str(from.extract::<PyBackedStr>()?)))
+    }
 }
 
 /// What was asked for under this name: of a dict that has all of a function's arguments.

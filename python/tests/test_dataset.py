@@ -238,3 +238,41 @@ def test_required_index(shards: str, tmp_path: pathlib.Path, monkeypatch: pytest
 
     with pytest.raises(KeyError, match="mine"):
         tfseek.build_index(path, rebuild=True, progress=fails)
+
+
+def test_masks_are_not_dropped(ds: tfseek.Dataset) -> None:
+    ids = np.ma.masked_array([1, 2, 3], mask=[False, True, False])
+    picked = np.ma.masked_array(np.ones(len(ds), dtype=bool), mask=np.arange(len(ds)) == 2)
+    for call in (
+        lambda: ds[ids],
+        lambda: ds[picked],
+        lambda: ds.get_many(ids),
+        lambda: tfseek.Example({"x": ids}),
+        lambda: tfseek.Example({"x": [ids, ids]}),
+        lambda: tfseek.SequenceExample({}, {"x": [ids]}),
+    ):
+        with pytest.raises(ValueError, match="masked"):
+            call()
+    assert len(ds[np.ma.masked_array([1, 2])]) == 2
+
+
+def test_features_are_looked_up_by_bytes(ds: tfseek.Dataset) -> None:
+    ex = tfseek.Example({b"label": 3, "grüße".encode(): [1, 2]})
+    assert ex == tfseek.Example({"label": 3, "grüße": [1, 2]})
+    assert ex[b"label"].tolist() == [3] and ex.get("grüße".encode()).tolist() == [1, 2]
+    assert ex.kind(b"label") == "int64" and b"label" in ex and b"x" not in ex and 3 not in ex
+    assert ex.get(b"x", 7) == 7
+    with pytest.raises(KeyError):
+        ex[b"x"]
+    for call in (lambda: ex[b"\xff"], lambda: ex.get(b"\xff"), lambda: tfseek.Example({b"\xff": 1})):
+        with pytest.raises(ValueError, match="UTF-8"):
+            call()
+    with pytest.raises(ValueError, match="twice"):
+        tfseek.Example({b"a": 1, "a": 1})
+    assert b"\xff" not in ex
+    sequence = tfseek.SequenceExample({b"id": 1}, {b"steps": [[1], [2]]})
+    assert [step.tolist() for step in sequence.feature_lists[b"steps"]] == [[1], [2]]
+    assert b"steps" in sequence.feature_lists and sequence.feature_lists.get(b"x") is None
+    assert sequence.context[b"id"].tolist() == [1]
+    assert ds.column(b"label").values.tolist() == ds.column("label").values.tolist()
+    assert next(tfseek.Loader(ds, batch_size=4, balance=b"kind" if "kind" in ds[0] else b"label"))  # type: ignore[arg-type]

@@ -138,7 +138,194 @@ def test_specs_that_are_refused() -> None:
     with pytest.raises(TypeError):
         tfseek.Schema({}, context_features={})
     with pytest.raises(TypeError):
-        tfseek.Schema({3: "int64"})  # type: ignore[dict-item]
+        tfseek.Schema({3: "int64"})
+
+
+def test_empty_specs_are_refused(ds: tfseek.Dataset) -> None:
+    """As TensorFlow does: a forgotten spec must not be an epoch of nothing."""
+    empty = tfseek.Schema({})
+    steps = tfseek.Schema(context_features={}, sequence_features={})
+    for call in (
+        lambda: tfseek.parse_example(PAYLOADS, {}),
+        lambda: tfseek.parse_single_example(PAYLOADS[0], {}),
+        lambda: tfseek.parse_example(PAYLOADS, empty),
+        lambda: tfseek.parse_sequence_example([b""], {}, {}),
+        lambda: tfseek.parse_sequence_example([b""]),
+        lambda: tfseek.parse_single_sequence_example(b"", {}, {}),
+        lambda: tfseek.parse_single_sequence_example(b"", steps),
+        lambda: tfseek.Loader(ds, {}, batch_size=3),
+    ):
+        with pytest.raises(tfseek.SpecError, match="at least one feature") as e:
+            call()
+        assert isinstance(e.value, ValueError) and e.value.category == "bad_spec"
+    # One of both parts is enough.
+    found = tfseek.parse_sequence_example([b""], {"a": tfseek.VarLenFeature("int64")}, {})
+    assert list(found[0]) == ["a"] and found[1:] == ({}, {})
+    # A schema may be inferred from records that have nothing.
+    assert tfseek.infer_schema([b"\x0a\x00"]) == empty
+
+
+class Dimension:
+    """An integer by its method alone, as TensorFlow's are."""
+
+    def __index__(self) -> int:
+        return 2
+
+
+@pytest.mark.parametrize("wrong", [3.7, 3.0, "3", b"3", True, np.True_, np.float64(2), None, [2]])
+def test_numbers_in_specs_are_never_truncated(wrong: Any) -> None:
+    sequence: Any = tfseek.FixedLenSequenceFeature
+    specs: list[tuple[str, Any]] = [
+        ("shape", tfseek.FixedLenFeature([2, wrong], "int64")),
+        ("shape", sequence([wrong], "int64", allow_missing=True)),
+        ("size", tfseek.SparseFeature("i", "v", "int64", [wrong])),
+        ("uniform_row_length", tfseek.RaggedFeature("int64", partitions=[tfseek.UniformRowLength(wrong)])),
+    ]
+    if wrong != [2]:
+        specs.append(("shape", tfseek.FixedLenFeature(wrong, "int64")))
+        specs.append(("size", tfseek.SparseFeature("i", "v", "int64", wrong)))
+    for argument, spec in specs:
+        with pytest.raises(TypeError, match=f"feature 'x': {argument}: expected .*integer") as e:
+            tfseek.Schema({"x": spec})
+        assert repr(wrong) in str(e.value)
+
+
+def test_integers_of_specs_are_those_that_are_indexes() -> None:
+    def of(number: Any) -> tfseek.Schema:
+        return tfseek.Schema(
+            {
+                "a": tfseek.FixedLenFeature([number, number], "int64"),
+                "b": tfseek.SparseFeature(["i", "j"], "v", "int64", (number, number)),
+                "c": tfseek.RaggedFeature("int64", partitions=[tfseek.UniformRowLength(number)]),
+                "d": tfseek.RaggedFeature("int64", partitions=number),
+                "e": tfseek.FixedLenFeature(number, "int64"),
+            }
+        )
+
+    assert of(2) == of(np.int64(2)) == of(np.uint8(2))
+    assert tfseek.Schema({"a": tfseek.FixedLenFeature([Dimension()], "int64")}) == tfseek.Schema(
+        {"a": tfseek.FixedLenFeature(np.array([2]), "int64")}
+    )
+
+
+def test_shapes_and_row_lengths_are_below_2_to_62() -> None:
+    for number, word in ((2**62, "2.62"), (2**63, "2.62"), (2**64, "out of range"), (-1, "out of range"), (-(2**70), "out")):
+        for argument, spec in (
+            ("shape", tfseek.FixedLenFeature([number], "int64")),
+            ("shape", tfseek.FixedLenFeature([number, 0], "int64")),
+            ("shape", tfseek.FixedLenSequenceFeature([number], "int64", allow_missing=True)),
+            ("length", tfseek.RaggedFeature("int64", partitions=[tfseek.UniformRowLength(number)])),
+        ):
+            with pytest.raises(tfseek.SpecError, match=f"{argument}: .*{word}") as e:
+                tfseek.Schema({"x": spec})
+            assert e.value.feature == "x" and str(number) in str(e.value)
+    tfseek.Schema({"x": tfseek.FixedLenFeature([2**62 - 1], "int64")})
+    assert str(2**63 - 1) in tfseek.Schema({"x": tfseek.SparseFeature("i", "v", "int64", 2**63 - 1)}).to_json()
+    with pytest.raises(tfseek.SpecError, match="int64"):
+        tfseek.Schema({"x": tfseek.SparseFeature("i", "v", "int64", 2**63)})
+
+
+@pytest.mark.parametrize(
+    ("default", "want"),
+    [
+        (True, 1.0),
+        (np.True_, 1.0),
+        (2**64, 2.0**64),
+        (np.array([2**64], dtype=object), 2.0**64),
+        (2**200, float("inf")),
+        (-(2**200), float("-inf")),
+        (1e300, float("inf")),
+        (np.float16(0.1), float(np.float16(0.1))),
+        (np.uint64(2**64 - 1), 2.0**64),
+        ([[True]], 1.0),
+    ],
+)
+def test_defaults_of_floats_are_those_of_tensorflow(default: Any, want: float) -> None:
+    """Observed on TensorFlow 2.21: ``tf.io.parse_example`` of an empty Example."""
+    found = tfseek.parse_single_example(b"", {"x": tfseek.FixedLenFeature([], "float32", default)})["x"]
+    assert found.tobytes() == np.float32(want).tobytes()
+
+
+def test_defaults_that_do_not_fit_name_their_feature() -> None:
+    value: Any
+    for value in (2**63, -(2**63) - 1, 2**64, 2**200, np.uint64(2**64 - 1), [2**63], np.array([2**64], dtype=object)):
+        with pytest.raises(tfseek.SpecError, match='feature "x".*does not fit into an int64') as e:
+            tfseek.Schema({"x": tfseek.FixedLenFeature([], "int64", value)})
+        assert e.value.feature == "x"
+    for value in (10**400, 10**5000):
+        with pytest.raises(tfseek.SpecError, match='feature "x".*does not fit into a float'):
+            tfseek.Schema({"x": tfseek.FixedLenFeature([], "float32", value)})
+    for value in ("1", b"1", 1j, [1, "2"], None.__class__):
+        with pytest.raises(TypeError, match="'x'"):
+            tfseek.Schema({"x": tfseek.FixedLenFeature([], "float32", value)})
+    assert tfseek.parse_single_example(b"", {"x": tfseek.FixedLenFeature([], "int64", True)})["x"] == 1
+
+
+def test_names_of_features_may_be_bytes() -> None:
+    ours = {
+        "label": tfseek.FixedLenFeature([], "int64"),
+        "grüße": tfseek.RaggedFeature("int64", "v", [tfseek.RowSplits("k")]),
+        "s": tfseek.SparseFeature(["i"], "w", "int64", [3]),
+    }
+    theirs = {
+        b"label": tfseek.FixedLenFeature([], "int64"),
+        "grüße".encode(): tfseek.RaggedFeature("int64", b"v", [tfseek.RowSplits(b"k")]),  # type: ignore[arg-type]
+        b"s": tfseek.SparseFeature([b"i"], b"w", "int64", [3]),  # type: ignore[arg-type]
+    }
+    assert tfseek.Schema(theirs) == tfseek.Schema(ours)
+    assert tfseek.parse_example(PAYLOADS, {b"label": ours["label"]})["label"].tolist() == list(range(20))
+    with pytest.raises(ValueError, match="UTF-8"):
+        tfseek.Schema({b"\xff": ours["label"]})
+    with pytest.raises(tfseek.SpecError, match="twice") as e:
+        tfseek.Schema({b"label": ours["label"], "label": ours["label"]})
+    assert e.value.feature == "label"
+
+
+@pytest.mark.parametrize("dtype", ["half", "float16", "double", "float64", "bfloat16", types.SimpleNamespace(name="bfloat16")])
+def test_records_hold_no_floats_of_other_sizes(dtype: Any) -> None:
+    with pytest.raises(TypeError, match="feature 'x': dtype: expected int64, float32 or string, found"):
+        tfseek.Schema({"x": tfseek.VarLenFeature(dtype)})
+
+
+def test_masks_of_defaults_are_not_dropped() -> None:
+    masked = np.ma.masked_array([1, 2], mask=[False, True])
+    for dtype, value in (("int64", masked), ("float32", masked), ("string", np.ma.masked_array(["a", "b"], mask=[False, True]))):
+        with pytest.raises(ValueError, match="'x'.*masked"):
+            tfseek.Schema({"x": tfseek.FixedLenFeature([2], dtype, value)})
+        with pytest.raises(ValueError, match="'x'.*masked"):
+            tfseek.Schema({"x": tfseek.FixedLenFeature([1, 2], dtype, [value])})
+    whole = np.ma.masked_array([1, 2], mask=[False, False])
+    tfseek.Schema({"x": tfseek.FixedLenFeature([2], "int64", whole)})
+
+
+def test_memory_may_be_written_to_where_nothing_else_holds_it(ds: tfseek.Dataset) -> None:
+    """What torch is given: memory of a batch whose only holder is the array."""
+    spec = {"label": tfseek.FixedLenFeature([], "int64"), "emb": tfseek.FixedLenFeature([8], "float32")}
+    label = tfseek.parse_example(PAYLOADS, spec)["label"]
+    own = label.base.writable
+    assert own.flags.writeable and own.ctypes.data == label.ctypes.data and own.shape == label.shape
+    own += 1
+    assert label.tolist() == list(range(1, 21)) and not label.flags.writeable
+    # The memory stays theirs while an array over it lives.
+    del label
+    gc.collect()
+    again = tfseek.parse_example(PAYLOADS, spec)["label"]
+    assert own.tolist() == list(range(1, 21)) and again.tolist() == list(range(20))
+    # Two columns over one feature share its values.
+    shared = {name: tfseek.RaggedFeature("int64", "label") for name in ("a", "b")}
+    found = tfseek.parse_example(PAYLOADS, shared)
+    assert found["a"].values.base.writable is None and found["b"].values.base.writable is None
+    kept = found["a"].values
+    del found
+    gc.collect()
+    assert kept.base.writable is not None
+    # The loader has the numbers of the records as well.
+    loader = tfseek.Loader(ds, spec, batch_size=7, ids="id")
+    batch = next(loader)
+    assert batch["id"].base.writable is None
+    assert batch["emb"].base.writable.flags.writeable
+    # A file's bytes.
+    assert ds[3].raw.base.writable is None and ds[3]["label"].base.writable is not None
 
 
 def test_specs_of_tensorflow_are_taken_by_their_names() -> None:

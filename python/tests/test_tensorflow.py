@@ -187,6 +187,66 @@ def test_corpora(path: pathlib.Path) -> None:
     print(f"{path.name}: {compared} columns")
 
 
+def answer(call: Any) -> Any:
+    """Bytes, or that it was refused."""
+    try:
+        return call()
+    except (ValueError, TypeError, tf.errors.InvalidArgumentError):
+        return "refused"
+
+
+NUMBERS: list[Any] = [
+    *(0, 1, -1, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**64, True, False),
+    *(1.5, -0.0, float("nan"), float("inf"), 1e300, 3.4028235e38, 3.5e38, 1 + 2j),
+    *(np.int64(1), np.int8(1), np.uint64(2**64 - 1), np.float64(1.5), np.float16(1.5), np.bool_(True)),
+]
+
+
+def test_tensors_of_python() -> None:
+    """Numbers, and lists of two of them, have TensorFlow's dtypes, or are refused by both."""
+    lists = [[a, b] for a in NUMBERS for b in NUMBERS]
+    nested = [[], [[], []], [[1], [2]], [[1], [2.5]], [[1, 2], [3]], [1, [2]], ["a", b"b"], ["a", 1], range(3), range(0)]
+    others = [
+        value
+        for value in [*NUMBERS, *lists, *nested]
+        if answer(lambda: tfseek.serialize_tensor(value)) != answer(lambda: tf.io.serialize_tensor(value).numpy())
+    ]
+    # Ints that no float16 holds, which are infinity there.
+    assert all(isinstance(value[0], np.float16) and abs(value[1]) > 65504 for value in others), others
+
+
+def test_specs_of_python() -> None:
+    """Sizes and defaults are taken and refused as TensorFlow does it, but for what docs/python.md lists."""
+    payload = tf.train.Example().SerializeToString()
+    for package in (tf.io, tfseek):
+        for parse, arguments in (
+            (package.parse_example, ([payload], {})),
+            (package.parse_single_example, (payload, {})),
+            (package.parse_sequence_example, ([payload], {}, {})),
+            (package.parse_single_sequence_example, (payload, {}, {})),
+        ):
+            with pytest.raises(ValueError):
+                parse(*arguments)
+    defaults = {
+        tf.float32: [*NUMBERS, 2**200, -(2**200), 10**400, "1", b"1", [True], [[1]], [1, 2]],
+        tf.int64: [*(n for n in NUMBERS if not isinstance(n, np.generic)), 2**200, 1.0, "1", [True], [[1]], [1, 2]],
+        tf.string: ["x", b"x", 1, True, 1.5, np.array("x"), bytearray(b"x")],
+    }
+    for dtype, values in defaults.items():
+        for value in values:
+            spec = {"a": tf.io.FixedLenFeature([], dtype, value)}
+            theirs = answer(lambda spec=spec: tf.io.parse_single_example(payload, spec)["a"].numpy())
+            ours = answer(lambda spec=spec: tfseek.parse_single_example(payload, spec)["a"][()])
+            assert type(theirs) is type(ours) and np.array_equal([theirs], [ours], equal_nan=not isinstance(ours, (str, bytes))), value
+    for number in (3.7, 3.0, "3", b"3", True, np.float64(2), np.int64(2), 2, 0, -1, None):
+        for spec in (tf.io.FixedLenFeature([number], tf.int64, [1, 2]), tf.io.FixedLenFeature([number], tf.int64)):
+            if number in (2, 0) and spec.default_value is None:
+                continue  # both say that the feature is missing
+            theirs = answer(lambda spec=spec: tf.io.parse_single_example(payload, {"a": spec})["a"].numpy().tolist())
+            ours = answer(lambda spec=spec: tfseek.parse_single_example(payload, {"a": spec})["a"].tolist())
+            assert ours == theirs, (number, spec)
+
+
 def test_bytes(tmp_path: Any) -> None:
     rng = np.random.default_rng(6)
     for _ in range(50):

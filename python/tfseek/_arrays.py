@@ -8,6 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 
+def unmasked(value: Any, what: str) -> None:
+    """Refuses masked values, whose mask ``numpy.asarray`` drops without a word, in an array or in lists of them."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ValueError(f"{what}: masked values are not taken, found {int(np.ma.getmaskarray(value).sum())}: fill them or leave them out")
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            if isinstance(item, (list, tuple, np.ma.MaskedArray)):
+                unmasked(item, what)
+
+
 class Sparse(NamedTuple):
     """Values and where they stand, as ``tf.SparseTensor``: value ``k`` is at ``indices[k]``."""
 

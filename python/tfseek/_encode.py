@@ -7,31 +7,36 @@ from typing import Any, Optional
 
 import numpy as np
 
+from ._arrays import unmasked
+from ._names import name_of
+
 _MOST = 2**63 - 1
 
 #: ``(kind, values)``: numbers as little-endian bytes, byte strings as a list; ``(None, None)`` is a feature without a kind.
 Part = tuple[Optional[str], Any]
 
 
-def features(mapping: Mapping[str, Any]) -> list[tuple[str, Part]]:
+def features(mapping: Mapping[Any, Any]) -> list[tuple[str, Part]]:
     """Each feature by name."""
-    return [(_name(name), _part(name, value)) for name, value in mapping.items()]
+    return [(name, _part(name, value)) for name, value in _named(mapping)]
 
 
-def feature_lists(mapping: Mapping[str, Iterable[Any]]) -> list[tuple[str, list[Part]]]:
+def feature_lists(mapping: Mapping[Any, Iterable[Any]]) -> list[tuple[str, list[Part]]]:
     """Each feature list by name, a part for each step."""
-    return [(_name(name), [_part(name, step) for step in steps]) for name, steps in mapping.items()]
+    return [(name, [_part(name, step) for step in steps]) for name, steps in _named(mapping)]
 
 
-def _name(name: Any) -> str:
-    if not isinstance(name, str):
-        raise TypeError(f"features are named by str, found {type(name).__name__}")
-    return name
+def _named(mapping: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+    named = [(name_of(name), value) for name, value in mapping.items()]
+    if len(dict(named)) < len(named):
+        raise ValueError("a feature is given twice, by str and by bytes")
+    return named
 
 
 def _part(name: str, value: Any) -> Part:
     if value is None:
         return (None, None)
+    unmasked(value, f"feature {name!r}")
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         return ("bytes", [_bytes(name, value)])
     if isinstance(value, (list, tuple)):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 import numpy as np
 
+from ._arrays import unmasked
+from ._errors import SpecError
+from ._names import name_of
 from ._tfseek import Schema
 
 #: ``"int64"``, ``np.int64``, ``tf.int64``; ``"float32"``; ``"string"`` or ``"bytes"``; ``int``, ``float``, ``bytes``.
@@ -28,7 +32,7 @@ class FixedLenFeature:
     default_value: Any = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", _shape(self.shape))
+        object.__setattr__(self, "shape", _frozen(self.shape))
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class FixedLenSequenceFeature:
     default_value: Any = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", _shape(self.shape))
+        object.__setattr__(self, "shape", _frozen(self.shape))
 
 
 @dataclass(frozen=True)
@@ -113,9 +117,7 @@ class RaggedFeature:
     validate: bool = False
 
     def __post_init__(self) -> None:
-        partitions = self.partitions
-        one = hasattr(partitions, "key") or hasattr(partitions, "length") or isinstance(partitions, int)
-        object.__setattr__(self, "partitions", (partitions,) if one else tuple(partitions))
+        object.__setattr__(self, "partitions", _listed(self.partitions))
 
 
 @dataclass(frozen=True)
@@ -131,18 +133,19 @@ class SparseFeature:
     def __post_init__(self) -> None:
         for name in ("index_key", "size"):
             value = getattr(self, name)
-            if not isinstance(value, (str, int, np.integer)):
+            if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
                 object.__setattr__(self, name, tuple(value))
 
 
-Features = Union[Schema, Mapping[str, Any]]
+#: Names are ``str`` or ``bytes``.
+Features = Union[Schema, Mapping[Any, Any]]
 
 
 def schema_of(features: Features) -> Schema:
-    """The schema of some features; the same one for the same features, as it keeps what it learned."""
+    """The schema of some features, at least one; the same one for the same features, as it keeps what it learned."""
     if isinstance(features, Schema):
-        return features
-    return _kept(to_json(features, None, None))
+        return _named(features)
+    return _named(_kept(to_json(features, None, None)))
 
 
 def sequence_schema_of(context: Optional[Features], sequence: Optional[Features]) -> Schema:
@@ -152,8 +155,16 @@ def sequence_schema_of(context: Optional[Features], sequence: Optional[Features]
         (one, *others) = given.values()
         if others or not isinstance(one, Schema):
             raise TypeError("a Schema holds context and sequence: give it alone")
-        return one
-    return _kept(to_json(None, context or {}, sequence or {}))
+        return _named(one)
+    return _named(_kept(to_json(None, context or {}, sequence or {})))
+
+
+def _named(schema: Schema) -> Schema:
+    """The schema, unless it names no features: what is parsed by it would be nothing, which nobody asks for on purpose."""
+    if schema._is_empty:
+        what = "context_features and sequence_features are" if schema.is_sequence else "features is"
+        raise _refused(None, f"{what} empty: expected at least one feature")
+    return schema
 
 
 @functools.lru_cache(maxsize=64)
@@ -163,9 +174,9 @@ def _kept(text: str) -> Schema:
 
 
 def to_json(
-    features: Optional[Mapping[str, Any]],
-    context: Optional[Mapping[str, Any]],
-    sequence: Optional[Mapping[str, Any]],
+    features: Optional[Mapping[Any, Any]],
+    context: Optional[Mapping[Any, Any]],
+    sequence: Optional[Mapping[Any, Any]],
 ) -> str:
     """The JSON form of a schema, which Rust reads and checks."""
     if features is not None and (context is not None or sequence is not None):
@@ -180,14 +191,27 @@ def _object(members: Iterable[tuple[str, str]]) -> str:
     return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in members) + "}"
 
 
-def _columns(features: Mapping[str, Any]) -> str:
-    return _object((name, _text(name, spec)) for name, spec in features.items())
+def _columns(features: Mapping[Any, Any]) -> str:
+    named = [(name_of(name), spec) for name, spec in features.items()]
+    if len(dict(named)) < len(named):
+        # As str and as bytes.
+        names = [name for name, _ in named]
+        raise _refused(next(name for name in names if names.count(name) > 1), "the name is given twice")
+    return _object((name, _text(name, spec)) for name, spec in named)
+
+
+def _refused(name: Optional[str], reason: str) -> SpecError:
+    """As Rust raises it."""
+    place = "" if name is None else f'feature "{name}": '
+    error = SpecError(f"{place}schema refused: {reason}")
+    error.feature, error.category = name, "bad_spec"
+    return error
 
 
 def _text(name: str, spec: Any) -> str:
     """The JSON form of a spec, which a spec that cannot change keeps: a schema is looked up for every batch."""
     kept: Optional[str] = getattr(spec, "_text", None)
-    if kept is not None and isinstance(name, str):
+    if kept is not None:
         return kept
     text = json.dumps(_column(name, spec))
     default = getattr(spec, "default_value", None)
@@ -200,19 +224,17 @@ _OWN = (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, RaggedFeature, 
 
 
 def _column(name: str, spec: Any) -> dict[str, Any]:
-    if not isinstance(name, str):
-        raise TypeError(f"features are named by str, found {type(name).__name__}")
     # By name, so that TensorFlow's own specs, which have the same fields, are taken without importing it.
     kind = type(spec).__name__
     if kind == "FixedLenFeature":
-        return {"type": "fixed", **_typed(name, spec), "shape": _shape(spec.shape), "default": _default(name, spec)}
+        return {"type": "fixed", **_typed(name, spec), "shape": _shape(name, spec.shape), "default": _default(name, spec)}
     if kind == "VarLenFeature":
         return {"type": "varlen", **_typed(name, spec)}
     if kind == "FixedLenSequenceFeature":
         return {
             "type": "fixed_sequence",
             **_typed(name, spec),
-            "shape": _shape(spec.shape),
+            "shape": _shape(name, spec.shape),
             "allow_missing": bool(spec.allow_missing),
             "default": _default(name, spec),
         }
@@ -220,8 +242,8 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
         return {
             "type": "ragged",
             **_typed(name, spec),
-            "value_key": spec.value_key,
-            "partitions": [_partition(name, partition) for partition in spec.partitions],
+            "value_key": None if spec.value_key is None else name_of(spec.value_key),
+            "partitions": [_partition(name, partition) for partition in _listed(spec.partitions)],
             "row_splits_dtype": _splits_dtype(spec.row_splits_dtype),
             "validate": bool(spec.validate),
         }
@@ -229,9 +251,9 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
         return {
             "type": "sparse",
             **_typed(name, spec),
-            "index_key": _listed(spec.index_key),
-            "value_key": spec.value_key,
-            "size": _listed(spec.size),
+            "index_key": [name_of(key) for key in _listed(spec.index_key)],
+            "value_key": name_of(spec.value_key),
+            "size": [_integer(name, "size", size) for size in _listed(spec.size)],
             "already_sorted": bool(spec.already_sorted),
         }
     if isinstance(spec, Mapping):
@@ -273,17 +295,48 @@ def _splits_dtype(dtype: DTypeLike) -> str:
     return str(found)
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
-    """A number, a list, or a TensorShape."""
-    if isinstance(shape, (int, np.integer)):
-        return (int(shape),)
-    return tuple(int(dimension) for dimension in getattr(shape, "as_list", lambda: shape)())
+def _frozen(shape: Any) -> Any:
+    """A shape that is given as a number, a list or a TensorShape, as a tuple. What is none stays: there is no name to refuse it by."""
+    shape = getattr(shape, "as_list", lambda: shape)()
+    try:
+        shape = (operator.index(shape),) if not isinstance(shape, (bool, str, bytes)) else shape
+    except TypeError:
+        if isinstance(shape, Iterable):
+            shape = tuple(shape)
+    return shape
 
 
-def _listed(value: Any) -> Any:
-    if isinstance(value, (str, int, np.integer)):
-        return value if isinstance(value, str) else int(value)
-    return [item if isinstance(item, str) else int(item) for item in value]
+def _shape(name: str, shape: Any) -> list[int]:
+    shape = _frozen(shape)
+    if not isinstance(shape, tuple):
+        raise TypeError(f"feature {name!r}: shape: expected a list of integers, found {shape!r}")
+    return [_integer(name, "shape", dimension) for dimension in shape]
+
+
+def _integer(name: str, argument: str, value: Any) -> int:
+    """An integer that is one already: nothing is rounded, and a bool is none."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        found = operator.index(value)
+    except TypeError:
+        raise TypeError(f"feature {name!r}: {argument}: expected an integer, found {value!r}") from None
+    if not -(2**63) <= found < 2**64:
+        raise _refused(name, f"{argument}: {_shown(found)} is out of range")
+    return found
+
+
+def _shown(value: Any) -> str:
+    # Python refuses to print integers of thousands of digits.
+    if isinstance(value, int) and value.bit_length() > 1000:
+        return f"an integer of {value.bit_length()} bits"
+    return repr(value)
+
+
+def _listed(value: Any) -> tuple[Any, ...]:
+    """One or several. TensorFlow's partitions are tuples."""
+    one = isinstance(value, (str, bytes)) or hasattr(value, "key") or hasattr(value, "length")
+    return (value,) if one or not isinstance(value, Iterable) else tuple(value)
 
 
 _PARTITIONS = {
@@ -297,14 +350,16 @@ _PARTITIONS = {
 
 
 def _partition(name: str, partition: Any) -> dict[str, Any]:
-    if isinstance(partition, int):
-        return {"kind": "uniform_row_length", "length": partition}
     kind = _PARTITIONS.get(type(partition).__name__)
     if kind is None:
-        raise TypeError(f"feature {name!r}: partitions: found {partition!r}")
-    if kind == "uniform_row_length":
-        return {"kind": kind, "length": int(partition.length)}
-    return {"kind": kind, "key": partition.key}
+        if not isinstance(partition, (int, np.integer)):
+            raise TypeError(f"feature {name!r}: partitions: expected RowSplits, RowLengths, .., found {partition!r}")
+        kind, length = "uniform_row_length", partition
+    elif kind == "uniform_row_length":
+        length = partition.length
+    else:
+        return {"kind": kind, "key": name_of(partition.key)}
+    return {"kind": kind, "length": _integer(name, "uniform_row_length", length)}
 
 
 def _default(name: str, spec: Any) -> Optional[list[Any]]:
@@ -312,20 +367,43 @@ def _default(name: str, spec: Any) -> Optional[list[Any]]:
     value = spec.default_value
     if value is None:
         return None
+    unmasked(value, f"feature {name!r}: default_value")
     dtype = _dtype(name, spec.dtype)
     if dtype == "string":
         array = np.asarray(value, dtype=object).ravel()
         return [{"hex": _encoded(name, item).hex()} for item in array.tolist()]
-    array = np.asarray(value)
     if dtype == "int64":
-        if array.size and array.dtype.kind not in "iub":
-            raise TypeError(f"feature {name!r}: default_value: expected integers, found {value!r}")
-        return array.ravel().astype(object).tolist()
+        # As objects: NumPy would make floats of integers beyond 64 bits.
+        integers = value if isinstance(value, (np.ndarray, np.generic)) else np.asarray(value, dtype=object)
+        return [_int64(name, item) for item in integers.ravel().tolist()]
+    array = np.asarray(value)
+    if array.dtype == object:
+        array = np.array([_float(name, item) for item in array.ravel().tolist()], dtype=np.float64)
     if array.size and array.dtype.kind not in "iubf":
         raise TypeError(f"feature {name!r}: default_value: expected numbers, found {value!r}")
+    # Beyond the range of float32 is infinity, as TensorFlow has it.
     with np.errstate(over="ignore"):
         bits = array.astype(np.float32).ravel().view(np.uint32)
     return [{"f32": f"{int(word):08x}"} for word in bits]
+
+
+def _int64(name: str, value: Any) -> int:
+    # A bool is 0 or 1 for TensorFlow as well.
+    if not isinstance(value, (int, np.integer, np.bool_)):
+        raise TypeError(f"feature {name!r}: default_value: expected integers, found {value!r}")
+    found = int(value)
+    if not -(2**63) <= found < 2**63:
+        raise _refused(name, f"default_value: {_shown(found)} does not fit into an int64")
+    return found
+
+
+def _float(name: str, value: Any) -> float:
+    if not isinstance(value, (int, float, np.number, np.bool_)) or isinstance(value, np.complexfloating):
+        raise TypeError(f"feature {name!r}: default_value: expected numbers, found {value!r}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise _refused(name, f"default_value: {_shown(value)} does not fit into a float") from None
 
 
 def _encoded(name: str, value: Any) -> bytes:

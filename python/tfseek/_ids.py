@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from ._arrays import unmasked
+
 
 def positions(key: Any, length: int) -> bytes:
     """A list, an array or a mask of ``length`` as little-endian int64: what is negative counts from the end."""
     if isinstance(key, (str, bytes)):
         raise TypeError(f"records are numbered: no record {key!r}")
+    unmasked(key, "record numbers")
     try:
         array = np.asarray(key)
     except ValueError:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _tfseek
+from ._arrays import unmasked
 
 
 def serialize_tensor(tensor: npt.ArrayLike) -> bytes:
-    """The bytes that ``tf.io.serialize_tensor`` makes of an array: numbers, bools, or byte strings (``str`` as UTF-8)."""
-    array = np.asarray(tensor)
+    """The bytes that ``tf.io.serialize_tensor`` makes of an array, of a number, bool, ``str`` (as UTF-8) or ``bytes``, or of lists of
+    them.
+
+    An array keeps its dtype. Python's numbers get TensorFlow's: ints int32, or int64 where one does not fit, floats float32. In a
+    list the first value decides.
+
+    Raises :class:`ValueError` for numbers that fit no such dtype, lists of different lengths or kinds, and masked values.
+    """
+    unmasked(tensor, "tensor")
+    array = _of_python(tensor) if _is_python(tensor) else np.asarray(tensor)
     if array.dtype.kind in "SUO":
         values = [value.encode() if isinstance(value, str) else value for value in array.ravel().tolist()]
         for value in values:
@@ -24,13 +35,121 @@ def serialize_tensor(tensor: npt.ArrayLike) -> bytes:
     return _tfseek.serialize_numbers(name, list(array.shape), little.tobytes())
 
 
+def _is_python(value: Any) -> bool:
+    """Whether it is of Python's own types, without a dtype."""
+    if isinstance(value, np.generic) or hasattr(value, "__array__"):
+        return False
+    if isinstance(value, (bool, int, float, complex, str, bytes, list, tuple, range)):
+        return True
+    # Of the other sequences, such as `array.array`, some are buffers.
+    return isinstance(value, Sequence) and not isinstance(value, (bytearray, memoryview)) and not _is_buffer(value)
+
+
+def _is_buffer(value: Any) -> bool:
+    try:
+        memoryview(value).release()
+        return True
+    except TypeError:
+        return False
+
+
+def _of_python(value: Any) -> npt.NDArray[Any]:
+    shape: list[int] = []
+    leaves: list[Any] = []
+    _gather(value, 0, shape, leaves)
+    if not leaves:
+        return np.zeros(shape, dtype=np.int32 if isinstance(value, range) else np.float32)
+    first, kinds = _kind(leaves[0]), {_kind(leaf) for leaf in leaves}
+    if first == "int":
+        # Those before a float are read as ints first.
+        for leaf in itertools.takewhile(lambda leaf: _kind(leaf) != "float", leaves):
+            if _kind(leaf) == "int" and not -(2**63) <= leaf < 2**63:
+                raise ValueError("an integer does not fit into an int64")
+        first = "float" if "float" in kinds else "int"
+    if not kinds <= _TAKES[first]:
+        others = ", ".join(sorted(kinds - {first}))
+        raise ValueError(f"a list whose first value is {first} holds others: {others}")
+    dtype: Any
+    if first == "int":
+        leaves = [int(leaf) for leaf in leaves]
+        dtype = np.int32 if -(2**31) <= min(leaves) and max(leaves) < 2**31 else np.int64
+    elif first == "float":
+        dtype = type(leaves[0]) if isinstance(leaves[0], np.floating) else np.float32
+        leaves = [_checked(leaf, dtype) for leaf in leaves]
+    else:
+        dtype = {"str or bytes": object, "complex": np.complex128}.get(first, np.bool_)
+    array = np.empty(len(leaves), dtype=dtype)
+    array[:] = leaves
+    return array.reshape(shape)
+
+
+#: What may stand in a list behind a first value, as TensorFlow has it.
+_TAKES = {
+    "bool": {"bool", "numpy bool"},
+    "numpy bool": {"bool", "numpy bool"},
+    "int": {"int", "bool"},
+    "float": {"float", "int", "bool"},
+    "complex": {"complex", "float", "int", "bool"},
+    "str or bytes": {"str or bytes"},
+}
+
+
+def _kind(leaf: Any) -> str:
+    for types, name in (
+        (np.bool_, "numpy bool"),
+        (bool, "bool"),
+        ((int, np.integer), "int"),
+        ((float, np.floating), "float"),
+        ((complex, np.complexfloating), "complex"),
+        ((str, bytes), "str or bytes"),
+    ):
+        if isinstance(leaf, types):
+            return name
+    raise TypeError(f"expected numbers, bools, str or bytes, found {type(leaf).__name__}")
+
+
+def _checked(leaf: Any, dtype: Any) -> float:
+    try:
+        value = float(leaf)
+    except OverflowError:
+        raise ValueError("an integer does not fit into a float") from None
+    with np.errstate(over="ignore"):
+        if np.isinf(dtype(value)) and not np.isinf(value):
+            raise ValueError(f"{value!r} does not fit into a {np.dtype(dtype).name}")
+    return value
+
+
+def _gather(value: Any, depth: int, shape: list[int], leaves: list[Any]) -> None:
+    """The values of nested lists, row-major. The way to the first one gives the shape, which all others must have."""
+    if not isinstance(value, np.generic) and hasattr(value, "__array__"):
+        value = np.asarray(value)
+        value = value[()] if value.ndim == 0 else value
+    if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray)):
+        if depth != len(shape):
+            raise ValueError("a list holds both values and lists")
+        leaves.append(value)
+        return
+    if depth == len(shape):
+        if leaves:
+            raise ValueError("a list holds both values and lists")
+        shape.append(len(value))
+    if shape[depth] != len(value):
+        raise ValueError(f"lists of different lengths: expected {shape[depth]} values, found {len(value)}")
+    for item in value:
+        _gather(item, depth + 1, shape, leaves)
+
+
+#: TensorFlow's other names.
+_NAMES = {"half": "float16", "float": "float32", "double": "float64"}
+
+
 def parse_tensor(serialized: Union[bytes, bytearray], out_type: Any) -> npt.NDArray[Any]:
     """A read-only array of the bytes that ``tf.io.serialize_tensor`` made.
 
     ``out_type`` is a dtype of NumPy or TensorFlow or its name; ``"string"`` gives an object array of ``bytes``, ``"bfloat16"`` needs the
     package ``ml_dtypes``. Raises :class:`tfseek.DataError` for another dtype, and for what is no tensor.
     """
-    name = out_type if isinstance(out_type, str) else getattr(out_type, "name", None) or np.dtype(out_type).name
+    name = _name(out_type)
     if name in ("string", "bytes", "object", "str"):
         shape, strings = _tfseek.parse_tensor(serialized, "string")
         array = np.empty(len(strings), dtype=object)
@@ -41,6 +160,13 @@ def parse_tensor(serialized: Union[bytes, bytearray], out_type: Any) -> npt.NDAr
         array = np.frombuffer(data, dtype=_dtype(name)).reshape(shape)
     array.setflags(write=False)
     return array
+
+
+def _name(dtype: Any) -> str:
+    if isinstance(dtype, str):
+        return _NAMES.get(dtype, dtype)
+    # Python's float is TensorFlow's float32, and NumPy's float64.
+    return "float32" if dtype is float else getattr(dtype, "name", None) or np.dtype(dtype).name
 
 
 def _dtype(name: str) -> Any:

@@ -42,9 +42,20 @@ fn refused(reason: impl Into<Box<str>>) -> Error {
     ErrorKind::Spec(reason.into()).into()
 }
 
+/// Shapes and row lengths are below this. What they are multiplied with (bytes of a value, a sign) then leaves 64 bits to spare.
+const LIMIT: u64 = 1 << 62;
+
+fn is_below_limit(size: usize) -> bool {
+    u64::try_from(size).is_ok_and(|size| size < LIMIT)
+}
+
 /// Number of elements of a shape.
 pub(crate) fn elements(shape: &[usize]) -> Result<usize> {
+    if let Some(dim) = shape.iter().find(|&&dim| !is_below_limit(dim)) {
+        return Err(refused(format!("shape: expected dimensions below 2^62, found {dim}")));
+    }
     let product = shape.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim));
+    let product = product.filter(|&product| is_below_limit(product));
     product.ok_or_else(|| refused(format!("the shape {shape:?} has too many elements")))
 }
 
@@ -99,10 +110,13 @@ fn spec_of(part: Part, spec: &FeatureSpec) -> Result<()> {
             if value_key.as_deref() == Some("") {
                 return Err(refused("value_key is empty"));
             }
-            match partitions.iter().any(|p| matches!(p, Partition::UniformRowLength(0))) {
-                true => Err(refused("rows of the uniform length 0 hold no values")),
-                false => Ok(()),
-            }
+            partitions.iter().try_for_each(|partition| match partition {
+                Partition::UniformRowLength(0) => Err(refused("rows of the uniform length 0 hold no values")),
+                Partition::UniformRowLength(length) if !is_below_limit(*length) => {
+                    Err(refused(format!("uniform_row_length: expected a length below 2^62, found {length}")))
+                }
+                _ => Ok(()),
+            })
         }
         FeatureSpec::Sparse { index_keys, value_key, size, .. } => {
             if part != Part::Example {
