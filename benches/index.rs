@@ -5,7 +5,7 @@ mod common;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::Path;
-use tfseek::index::{Index, IndexMode, IndexOptions, open_shards};
+use tfseek::index::{Index, IndexMode, IndexOptions, no_progress, open_shards};
 use tfseek::io::Promise;
 
 /// What no scan can beat with one chain: it believes every length and keeps nothing.
@@ -19,7 +19,7 @@ fn bare_hop(bytes: &[u8]) -> u64 {
 }
 
 fn open(path: &Path, options: &IndexOptions) -> Index {
-    open_shards(&[path.to_path_buf()], options, &|_| ()).unwrap().indexes.remove(0)
+    open_shards(&[path.to_path_buf()], options, &no_progress).unwrap().indexes.remove(0)
 }
 
 fn bench(c: &mut Criterion) {

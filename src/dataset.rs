@@ -67,7 +67,7 @@ struct Inner {
 /// How columns are found and built: as the indexes were.
 struct Building {
     options: IndexOptions,
-    progress: Option<options::Told>,
+    progress: Option<options::Callback>,
 }
 
 /// A [`Dataset`] all of whose shards are bytes: maps, or memory. Records are lent for the dataset's life, and
@@ -118,7 +118,8 @@ impl Dataset {
     ///
     /// # Errors
     /// [`ErrorKind::Paths`] where nothing or not all of a set is found, [`ErrorKind::Compressed`], the place of the
-    /// first damage in a shard that had to be scanned, and I/O errors.
+    /// first damage in a shard that had to be scanned, [`ErrorKind::Cancelled`] where the callback of
+    /// [`Options::progress`] says so, and I/O errors.
     pub fn open(paths: impl IntoPaths) -> Result<Dataset> {
         Options::new().open(paths)
     }

@@ -167,6 +167,8 @@ pub enum ErrorKind {
     Filter(Box<str>),
     /// A request that cannot be met, in words.
     Unsupported(Box<str>),
+    /// The caller's progress callback ended the work.
+    Cancelled,
 }
 
 /// The kinds of fault that a parse by a schema can meet, as TensorFlow's users know them.
@@ -430,6 +432,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Order(e) => e.fmt(f),
             ErrorKind::Filter(reason) => write!(f, "filter refused: {reason}"),
             ErrorKind::Unsupported(what) => f.write_str(what),
+            ErrorKind::Cancelled => f.write_str("cancelled by the caller"),
         }
     }
 }

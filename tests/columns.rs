@@ -19,12 +19,13 @@ mod twin;
 
 use shards::{names, options, records, set_mtime, sidecar, write};
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tfseek::dataset::{ColumnOptions, DatasetColumn};
 use tfseek::error::FeatureError;
-use tfseek::index::{FeatureColumn, IndexMode, IndexOptions, Value};
+use tfseek::index::{FeatureColumn, IndexMode, IndexOptions, Value, no_progress};
 use tfseek::io::Region;
 use tfseek::{ErrorKind, ExampleBuilder, Filter, Kind, Mapped, Options};
 use twin::{Scalar, column_file, seal};
@@ -98,7 +99,7 @@ fn check(values: &[Option<Scalar>]) -> FeatureColumn {
     let column = ds.column("label").unwrap();
     same(&column, values);
     assert_eq!(bytes(&column.shards()[0]), from_twin(&ds, values, false));
-    let with = ds.write_columns(&["label"], ColumnOptions::new().classes(true)).unwrap().remove(0);
+    let with = ds.write_columns(&["label"], &ColumnOptions::new().classes(true)).unwrap().remove(0);
     assert_eq!(bytes(&with.shards()[0]), from_twin(&ds, values, true));
     let float = matches!(values.iter().flatten().next(), Some(Scalar::Float(_)));
     assert_eq!(with.shards()[0].has_classes(), !float);
@@ -119,4 +120,18 @@ fn index_options(dir: &Path) -> IndexOptions {
 
 fn at(dir: &tempfile::TempDir) -> Options {
     Options::new().index_options(index_options(dir.path()))
+}
+
+/// A progress callback that counts.
+fn counted(bytes: Arc<AtomicU64>) -> impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static {
+    move |n| {
+        bytes.fetch_add(n, Relaxed);
+        ControlFlow::Continue(())
+    }
+}
+
+/// A progress callback of calls that scan nothing.
+fn nothing_scanned(bytes: u64) -> ControlFlow<()> {
+    assert_eq!(bytes, 0, "scanned");
+    ControlFlow::Continue(())
 }

@@ -7,7 +7,7 @@ use shards::{equal, options, records, set_mtime, write};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tfseek::error::{IndexError, PathsError, Remedy};
-use tfseek::index::{Tail, write_pack};
+use tfseek::index::{Tail, no_progress, write_pack};
 use tfseek::io::Map;
 use tfseek::{Dataset, ErrorKind, IndexMode, Mapped, Options};
 
@@ -15,7 +15,7 @@ use tfseek::{Dataset, ErrorKind, IndexMode, Mapped, Options};
 fn packed(dir: &Path, n: usize) -> (Vec<PathBuf>, PathBuf) {
     let paths: Vec<_> =
         (0..n).map(|s| write(dir, &format!("x-{s}.tfrecord"), &equal(5, 10 + s % 7))).collect();
-    let (pack, _) = write_pack("x", &paths, &options(), &|_| ()).unwrap();
+    let (pack, _) = write_pack("x", &paths, &options(), &no_progress).unwrap();
     (paths, pack)
 }
 
@@ -97,7 +97,7 @@ fn a_torn_tail_in_a_pack_is_one() {
     let dir = tempfile::tempdir().unwrap();
     let bytes = records(&[b"one", b"two"]);
     let path = write(dir.path(), "x", &bytes[..bytes.len() - 1]);
-    let (pack, _) = write_pack("x", &[path], &options().tail(Tail::Tolerate), &|_| ()).unwrap();
+    let (pack, _) = write_pack("x", &[path], &options().tail(Tail::Tolerate), &no_progress).unwrap();
     let e = mapped(&pack, &Options::new()).unwrap().get(0).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Truncated { need: 19, have: 18 }), "{e}");
     assert_eq!(e.place().record, Some(1));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 use tfseek::error::IndexError;
-use tfseek::index::{IndexMode, IndexOptions, build_beside, open_shards, write_pack};
+use tfseek::index::{IndexMode, IndexOptions, build_beside, no_progress, open_shards, write_pack};
 use tfseek::io::Promise;
 use tfseek::{Dataset, ErrorKind, ExampleBuilder, Options};
 
@@ -99,7 +99,7 @@ fn a_shard_without_a_descriptor_is_told_from_its_replacement_of_equal_size_and_t
 fn large(dir: &Path) -> (PathBuf, IndexOptions, PathBuf) {
     let path = write(dir, "large", &equal(300_000, 1));
     let options = options().index_dir(dir.join("i"));
-    build_beside(std::slice::from_ref(&path), &options, &|_| ()).unwrap();
+    build_beside(std::slice::from_ref(&path), &options, &no_progress).unwrap();
     let file = dir.join("i/large.tfri");
     assert!(file.metadata().unwrap().len() > 1 << 20);
     (path, options.mode(IndexMode::Require), file)
@@ -112,7 +112,7 @@ fn a_dataset_outlives_its_index_files() {
     let payload = |i: i64| ExampleBuilder::new().int64("label", [i % 7]).encode().unwrap();
     let payloads: Vec<Vec<u8>> = (0..40_000).map(payload).collect();
     let small = write(dir.path(), "small", &records(&payloads.iter().map(|p| &p[..]).collect::<Vec<_>>()));
-    build_beside(std::slice::from_ref(&small), &index.clone().mode(IndexMode::Auto), &|_| ()).unwrap();
+    build_beside(std::slice::from_ref(&small), &index.clone().mode(IndexMode::Auto), &no_progress).unwrap();
     let small_file = dir.path().join("i/small.tfri");
     assert!(small_file.metadata().unwrap().len() > 64 << 10);
     for (path, file) in [(&large_path, &large_file), (&small, &small_file)] {
@@ -137,7 +137,7 @@ fn an_index_that_was_cut_in_place_is_an_error() {
         // SAFETY: the shard is written once; the index file is what this test is about.
         let mapped = index.clone().may_map(unsafe { Promise::new() });
         for options in [index.clone(), mapped] {
-            let opened = open_shards(std::slice::from_ref(&path), &options, &|_| ()).unwrap();
+            let opened = open_shards(std::slice::from_ref(&path), &options, &no_progress).unwrap();
             File::options().write(true).open(&file).unwrap().set_len(left).unwrap();
             let found = opened.indexes[0].locate(299_999);
             let e = found.unwrap_err();
@@ -149,7 +149,7 @@ fn an_index_that_was_cut_in_place_is_an_error() {
     }
     // Cut before it is opened, it counts as refused.
     File::options().write(true).open(&file).unwrap().set_len(5000).unwrap();
-    assert!(open_shards(&[path], &index, &|_| ()).is_err());
+    assert!(open_shards(&[path], &index, &no_progress).is_err());
 }
 
 /// Runs `f`, which must come to its end: a FIFO that is opened the wrong way waits for a writer for ever.
@@ -210,7 +210,7 @@ fn no_index_file_and_no_shard_by_number_is_a_fifo_a_device_or_a_folder() {
         assert!(warnings >= 2, "{kind}: index and column were refused, and nobody was told");
         // A pack, and a shard that a pack names.
         let named = write(own.path(), "named", &bytes);
-        let (pack, _) = write_pack("p", std::slice::from_ref(&named), &options(), &|_| ()).unwrap();
+        let (pack, _) = write_pack("p", std::slice::from_ref(&named), &options(), &no_progress).unwrap();
         odd(kind, &named).unwrap();
         let e = open(options(), pack.clone()).unwrap_err();
         assert_eq!(e.place().path.as_deref(), Some(&*named), "{kind}: {e}");

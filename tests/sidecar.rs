@@ -36,7 +36,7 @@ fn the_example_of_the_format_page() {
     let dir = tempfile::tempdir().unwrap();
     let path = write(dir.path(), "three", &three());
     set_mtime(&path, 1_700_000_000_123_456_789);
-    let built = build_beside(&[path], &options(), &|_| ()).unwrap();
+    let built = build_beside(&[path], &options(), &no_progress).unwrap();
     assert!(built.warnings.is_empty());
     assert_eq!(fs::read(dir.path().join(".tfseek/three.tfri")).unwrap(), golden());
 
@@ -136,16 +136,16 @@ fn damage_has_a_place_and_the_lowest_shard_is_named() {
         fs::write(&paths[s], &bad).unwrap();
     }
     for jobs in [1, 4] {
-        let e = open_shards(&paths, &options().mode(IndexMode::Memory).jobs(jobs), &|_| ()).unwrap_err();
+        let e = open_shards(&paths, &options().mode(IndexMode::Memory).jobs(jobs), &no_progress).unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::CorruptLength { .. }), "{e}");
         assert_eq!(e.place().path.as_deref(), Some(&*paths[12]));
         assert_eq!((e.place().record, e.place().offset), (Some(1), Some(16)));
     }
     paths.push(dir.path().join("missing"));
-    assert!(open_shards(&paths, &options(), &|_| ()).unwrap_err().is_io());
+    assert!(open_shards(&paths, &options(), &no_progress).unwrap_err().is_io());
     // The command indexes what it can.
     paths.pop();
-    build_beside(&paths, &options(), &|_| ()).unwrap_err();
+    build_beside(&paths, &options(), &no_progress).unwrap_err();
     assert_eq!(names(&dir.path().join(".tfseek")).len(), 37);
 }
 
@@ -228,7 +228,7 @@ fn files(dir: &std::path::Path, n: usize) -> Vec<PathBuf> {
 fn a_pack_opens_ten_thousand_shards_without_looking_at_them() {
     let dir = tempfile::tempdir().unwrap();
     let paths = files(dir.path(), 10_000);
-    let (file, written) = write_pack("all", &paths, &options(), &|_| ()).unwrap();
+    let (file, written) = write_pack("all", &paths, &options(), &no_progress).unwrap();
     assert_eq!(file, dir.path().join(".tfseek/all.tfrp"));
     assert_eq!(names(dir.path()), [".tfseek", "part-0", "part-1", "part-2"]);
     (0..3).for_each(|k| fs::remove_dir_all(dir.path().join(format!("part-{k}"))).unwrap());
@@ -243,7 +243,7 @@ fn a_pack_checks_a_shard_at_its_first_touch() {
     let dir = tempfile::tempdir().unwrap();
     let mut paths = files(dir.path(), 7);
     paths.push(write(dir.path(), "part-1/large", &equal(30_000, 1)));
-    let (file, written) = write_pack("all", &paths, &options(), &|_| ()).unwrap();
+    let (file, written) = write_pack("all", &paths, &options(), &no_progress).unwrap();
     let pack = Pack::open(&file, &options()).unwrap();
     for (s, path) in paths.iter().enumerate() {
         let index = pack.index(s, &File::open(path).unwrap()).unwrap();
@@ -265,7 +265,7 @@ fn a_pack_checks_a_shard_at_its_first_touch() {
 fn packs_that_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let paths = files(dir.path(), 4);
-    let (file, _) = write_pack("all", &paths, &options(), &|_| ()).unwrap();
+    let (file, _) = write_pack("all", &paths, &options(), &no_progress).unwrap();
     let good = fs::read(&file).unwrap();
     let open = |bytes: &[u8]| Pack::open(write(dir.path(), "p.tfrp", bytes), &options());
     let names_at = 128 + 4 * 32;
@@ -304,6 +304,6 @@ fn packs_that_are_refused() {
     for cut in 0..good.len() {
         assert!(open(&good[..cut]).is_err());
     }
-    assert!(write_pack("../all", &paths, &options(), &|_| ()).is_err());
-    assert!(write_pack("all", &[], &options(), &|_| ()).is_err());
+    assert!(write_pack("../all", &paths, &options(), &no_progress).is_err());
+    assert!(write_pack("all", &[], &options(), &no_progress).is_err());
 }

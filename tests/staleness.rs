@@ -69,7 +69,7 @@ fn a_copy_with_its_index_keeps_the_offsets() {
     let copy = there.path().join("x");
     fs::copy(&case.path, &copy).unwrap();
     set_mtime(&copy, T + 5);
-    build_beside(std::slice::from_ref(&case.path), &options(), &|_| ()).unwrap();
+    build_beside(std::slice::from_ref(&case.path), &options(), &no_progress).unwrap();
     fs::create_dir(there.path().join(".tfseek")).unwrap();
     fs::copy(case.dir.path().join(".tfseek/x.tfri"), there.path().join(".tfseek/x.tfri")).unwrap();
     let cache = there.path().join("cache");
@@ -223,14 +223,16 @@ fn the_order_of_the_search_and_of_the_places_to_write() {
     assert_eq!(saved_in(&rebuild(all(a.clone(), b.clone(), c.clone()))), (Some(a.clone()), 0));
     assert_eq!(names(dir.path()), ["a", "b", "c", "x"], "nothing beside the data");
     // Now the search: each place hides the next.
-    build_beside(std::slice::from_ref(&path), &options(), &|_| ()).unwrap();
+    build_beside(std::slice::from_ref(&path), &options(), &no_progress).unwrap();
     let every = all(a.clone(), b.clone(), c.clone());
     for found in [a, b, place(".tfseek"), c] {
         assert_eq!(saved_in(&every), (Some(found.clone()), 0));
         fs::remove_dir_all(found).unwrap();
     }
     // What was asked for and cannot be done is an error.
-    assert!(build_beside(std::slice::from_ref(&path), &options().index_dir(blocked("a")), &|_| ()).is_err());
+    assert!(
+        build_beside(std::slice::from_ref(&path), &options().index_dir(blocked("a")), &no_progress).is_err()
+    );
 }
 
 #[test]
@@ -248,7 +250,7 @@ fn above_the_limit_nothing_is_scanned() {
     assert_eq!((*shards, *bytes, *limit), (4, 6800, 6799));
     assert_eq!(build.command(), format!("tfseek index '{}/train-0000*.tfrecord'", dir.path().display()));
     assert_eq!(e.kind().remedy(), Some(Remedy::Build(build)));
-    open_shards(&paths, &options.clone().auto_limit(6800), &|_| ()).unwrap();
+    open_shards(&paths, &options.clone().auto_limit(6800), &no_progress).unwrap();
     open_shards(&paths, &options.auto_limit(0), &|_| panic!("scanned")).unwrap();
 }
 
@@ -260,12 +262,12 @@ fn one_name_in_one_folder_of_indexes() {
         write(&dir.path().join(sub), "x", &equal(3, 1))
     };
     let paths = [path("a"), path("b")];
-    let e = open_shards(&paths, &options().index_dir(dir.path().join("i")), &|_| ()).unwrap_err();
+    let e = open_shards(&paths, &options().index_dir(dir.path().join("i")), &no_progress).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Index(IndexError::NameClash { other }) if **other == *paths[0]));
     assert_eq!(e.place().path.as_deref(), Some(&*paths[1]));
     // By hash they are two.
     let cache = dir.path().join("c");
-    open_shards(&paths, &options().cache_dir(Some(cache.clone())), &|_| ()).unwrap();
+    open_shards(&paths, &options().cache_dir(Some(cache.clone())), &no_progress).unwrap();
     assert_eq!(names(&cache).len(), 2);
 }
 
@@ -281,7 +283,7 @@ fn what_killed_writers_left_goes_after_a_day() {
     {
         set_mtime(&write(&beside, name, b""), ns);
     }
-    build_beside(std::slice::from_ref(&case.path), &options(), &|_| ()).unwrap();
+    build_beside(std::slice::from_ref(&case.path), &options(), &no_progress).unwrap();
     assert_eq!(names(&beside), [".tmp-fedcba9876543210", ".tmp-x", "mine", "x.tfri"]);
 }
 

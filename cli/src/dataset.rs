@@ -6,10 +6,12 @@ use crate::exit::Outcome;
 use crate::kind;
 use crate::output::Item;
 use crate::progress;
+use indicatif::ProgressBar;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use tfseek::dataset::{ColumnOptions, DatasetColumn};
 use tfseek::example::MessageKind;
-use tfseek::{Dataset, Options};
+use tfseek::{Dataset, Filter, Options, Selection};
 
 /// A dataset, and the kinds of its shards as far as they were looked at.
 pub(crate) struct Numbered {
@@ -101,10 +103,7 @@ pub(crate) fn open(
 ) -> Outcome<Dataset> {
     let paths = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
     let bar = progress::over(global, "indexing", progress::bytes_of(&paths));
-    let mut options = Options::new().allow_missing(true).jobs(access.jobs).progress({
-        let bar = bar.clone();
-        move |bytes| bar.inc(bytes)
-    });
+    let mut options = Options::new().allow_missing(true).jobs(access.jobs).progress(progress::moves(&bar));
     if let Some(dir) = &access.index_dir {
         options = options.index_dir(dir);
     }
@@ -115,6 +114,30 @@ pub(crate) fn open(
         console.note(format_args!("tfseek: {warning}"));
     }
     Ok(dataset)
+}
+
+/// The records that meet a filter. Columns that are missing are built, with a bar if that takes long.
+pub(crate) fn select(dataset: &Dataset, filter: &Filter, global: &Global) -> Outcome<Selection> {
+    Ok(building(dataset, global, |columns| dataset.select_with(filter, columns))?)
+}
+
+/// The column of a feature, likewise.
+pub(crate) fn column(dataset: &Dataset, feature: &str, global: &Global) -> Outcome<DatasetColumn> {
+    Ok(building(dataset, global, |columns| dataset.column_with(feature, columns))?)
+}
+
+fn building<T>(
+    dataset: &Dataset,
+    global: &Global,
+    build: impl FnOnce(&ColumnOptions) -> tfseek::Result<T>,
+) -> tfseek::Result<T> {
+    let bar: ProgressBar = match dataset.known_bytes() {
+        Some(bytes) => progress::over(global, "columns", bytes),
+        None => progress::counting(global, "columns"),
+    };
+    let built = build(&ColumnOptions::new().progress(progress::moves(&bar)));
+    bar.finish_and_clear();
+    built
 }
 
 #[allow(unsafe_code)]

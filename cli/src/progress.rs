@@ -3,6 +3,7 @@
 use crate::args::Global;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 /// A bar over `bytes` bytes, or one that is never drawn.
@@ -42,6 +43,17 @@ pub(crate) fn counting(global: &Global, what: &'static str) -> ProgressBar {
         bar.set_style(style);
     }
     bar
+}
+
+/// The library's progress callback that moves a bar of bytes. It ends nothing: an interrupt ends the process.
+pub(crate) fn moves(bar: &ProgressBar) -> impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static {
+    let bar = bar.clone();
+    move |bytes| {
+        if bytes > 0 {
+            bar.inc(bytes);
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// What files have in bytes on disk; what cannot be asked counts as nothing.

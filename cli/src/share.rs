@@ -1,7 +1,8 @@
 //! An order and a rank's share of it, as they were asked for: the same for the verb that runs through it and the one that
 //! only tells.
 
-use crate::args;
+use crate::args::{self, Global};
+use crate::dataset;
 use crate::exit::{Failure, Outcome, USAGE};
 use tfseek::Dataset;
 use tfseek::loader::{Loader, LoaderOptions};
@@ -9,8 +10,13 @@ use tfseek::order::{LastBatch, Order, RankShare, State};
 
 impl args::Share {
     /// A loader at the place where it is to begin, and its share of the epoch from there on.
-    pub(crate) fn loader(&self, dataset: &Dataset, options: LoaderOptions) -> Outcome<(Loader, RankShare)> {
-        let mut loader = self.tell(dataset, options)?.build()?;
+    pub(crate) fn loader(
+        &self,
+        dataset: &Dataset,
+        options: LoaderOptions,
+        global: &Global,
+    ) -> Outcome<(Loader, RankShare)> {
+        let mut loader = self.tell(dataset, options, global)?.build()?;
         let state = self.state()?;
         if let Some(state) = &state {
             loader.seek(state)?;
@@ -20,8 +26,8 @@ impl args::Share {
     }
 
     /// The order and the share of that loader, without one that runs.
-    pub(crate) fn order(&self, dataset: &Dataset) -> Outcome<(Order, RankShare)> {
-        let order = self.tell(dataset, dataset.record_loader())?.to_order()?;
+    pub(crate) fn order(&self, dataset: &Dataset, global: &Global) -> Outcome<(Order, RankShare)> {
+        let order = self.tell(dataset, dataset.record_loader(), global)?.to_order()?;
         let state = self.state()?;
         let order = match &state {
             None => order,
@@ -31,7 +37,7 @@ impl args::Share {
         Ok((order, share))
     }
 
-    fn tell(&self, dataset: &Dataset, options: LoaderOptions) -> Outcome<LoaderOptions> {
+    fn tell(&self, dataset: &Dataset, options: LoaderOptions, global: &Global) -> Outcome<LoaderOptions> {
         let mut options = options
             .global_batch_size(self.global_batch()?)
             .order(self.shuffle.into())
@@ -40,10 +46,10 @@ impl args::Share {
             .rank(self.rank, self.world_size.get())
             .last_batch(self.last());
         if let Some(filter) = &self.filter {
-            options = options.select(&dataset.select(filter)?);
+            options = options.select(&dataset::select(dataset, filter, global)?);
         }
         if let Some(feature) = &self.balance {
-            options = options.balance(&dataset.column(feature)?.classes()?);
+            options = options.balance(&dataset::column(dataset, feature, global)?.classes()?);
         }
         Ok(options)
     }

@@ -5,8 +5,10 @@ use crate::failure::Result;
 use crate::ids::Ids;
 use crate::memory::Held;
 use crate::numpy;
+use crate::wait::{self, Progress, Turn};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use tfseek::dataset::{ColumnOptions, DatasetColumn};
 use tfseek::example::Kind;
 use tfseek::index::Value;
 
@@ -16,32 +18,72 @@ pub(crate) fn arrays<'py>(
     shared: &Shared,
     ids: &Ids,
     feature: &str,
+    progress: Option<Progress<'py>>,
 ) -> Result<Bound<'py, PyAny>> {
     let built;
     let column = match shared.columns.iter().find(|column| column.feature() == feature) {
         Some(column) => column,
         None => {
-            built = py.detach(|| shared.dataset.column(feature))?;
+            built = build(py, &shared.dataset, feature, progress)?;
             &built
         }
     };
-    let present = py.detach(|| ids.iter().map(|i| u8::from(column.get(i).is_some())).collect::<Vec<_>>());
+    let present = collect(py, ids, |i| u8::from(column.get(i).is_some()))?;
     let values = match column.kind() {
         Some(Kind::Bytes) => {
-            let objects = ids.iter().map(|i| match column.get(i) {
-                Some(Value::Bytes(value)) => PyBytes::new(py, value).into_any().unbind(),
-                _ => py.None(),
-            });
-            numpy::objects(py, objects.collect(), &[present.len()])?
+            let (mut turn, mut objects) = (Turn::new(), Vec::with_capacity(present.len()));
+            for i in ids.iter() {
+                turn.pause(py, Turn::VALUE)?;
+                objects.push(match column.get(i) {
+                    Some(Value::Bytes(value)) => PyBytes::new(py, value).into_any().unbind(),
+                    _ => py.None(),
+                });
+            }
+            numpy::objects(py, objects, &[present.len()])?
         }
         Some(Kind::Float) => {
             let float = |i| if let Some(Value::Float(value)) = column.get(i) { value } else { 0.0 };
-            Held::Float32(py.detach(|| ids.iter().map(float).collect::<Vec<_>>()).into()).flat(py)?
+            Held::Float32(collect(py, ids, float)?.into()).flat(py)?
         }
         Some(Kind::Int64) | None => {
             let int = |i| if let Some(Value::Int(value)) = column.get(i) { value } else { 0 };
-            Held::Int64(py.detach(|| ids.iter().map(int).collect::<Vec<_>>()).into()).flat(py)?
+            Held::Int64(collect(py, ids, int)?.into()).flat(py)?
         }
     };
     Ok(numpy::feature_column(py)?.call1((values, Held::Bool(present.into()).flat(py)?))?)
+}
+
+fn build(
+    py: Python<'_>,
+    dataset: &tfseek::Dataset,
+    feature: &str,
+    progress: Option<Progress<'_>>,
+) -> Result<DatasetColumn> {
+    let (dataset, feature) = (dataset.clone(), feature.to_owned());
+    wait::run(py, progress, move |meter| {
+        meter.expect(dataset.known_bytes());
+        Ok(dataset.column_with(&feature, &ColumnOptions::new().progress(meter.callback()))?)
+    })
+}
+
+/// A value for each record of a view, with a look at signals now and then.
+pub(crate) fn collect<T: Send>(
+    py: Python<'_>,
+    ids: &Ids,
+    value: impl Fn(u64) -> T + Send + Sync,
+) -> Result<Vec<T>> {
+    let len = ids.len();
+    let mut values = Vec::with_capacity(usize::try_from(len).unwrap_or_default());
+    wait::in_turns(py, None, len, |turn| {
+        let from = values.len() as u64;
+        let left = (from..len).map(|k| ids.at(k));
+        for id in left {
+            values.push(value(id));
+            if turn.is_over(Turn::VALUE) {
+                break;
+            }
+        }
+        Ok(values.len() as u64)
+    })?;
+    Ok(values)
 }

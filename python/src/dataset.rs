@@ -7,16 +7,17 @@ use crate::ids::{Ids, Kept};
 use crate::iter::DatasetIterator;
 use crate::open::How;
 use crate::sequence::SequenceExample;
+use crate::wait::{self, Progress, Turn, Unit};
 use crate::words::{KindChoice, Name};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
 use std::sync::{Arc, OnceLock};
-use tfseek::dataset::DatasetColumn;
+use tfseek::dataset::{ColumnOptions, DatasetColumn};
 use tfseek::example::MessageKind;
 use tfseek::io::Region;
-use tfseek::{Mapped, Record};
+use tfseek::{ErrorKind, Mapped, Record};
 
 /// Shards as one sequence of records: :func:`tfseek.open` makes it.
 ///
@@ -33,7 +34,7 @@ pub(crate) struct Dataset {
 pub(crate) struct Shared {
     pub(crate) dataset: tfseek::Dataset,
     /// Columns that were asked for when the dataset was opened.
-    pub(crate) columns: Vec<DatasetColumn>,
+    pub(crate) columns: Arc<[DatasetColumn]>,
     mapped: Option<Mapped>,
     how: How,
     kind: OnceLock<MessageKind>,
@@ -50,7 +51,7 @@ impl Shared {
             KindChoice::SequenceExample => OnceLock::from(MessageKind::SequenceExample),
             KindChoice::Bytes => OnceLock::from(MessageKind::Other),
         };
-        Shared { mapped: dataset.mapped(), dataset, columns, how, kind }
+        Shared { mapped: dataset.mapped(), dataset, columns: columns.into(), how, kind }
     }
 
     /// What records are, by the first of them. Damage there is not what was asked for.
@@ -84,20 +85,30 @@ impl Shared {
         }
     }
 
-    /// The payloads of these records, looking ahead; and the error at which it ended, if any.
-    pub(crate) fn payloads(&self, ids: &[u64]) -> (Vec<Region>, Option<tfseek::Error>) {
-        let mut found = Vec::with_capacity(ids.len());
-        let done = match &self.mapped {
-            Some(mapped) => mapped.get_many(ids).try_for_each(|record| {
-                found.push(lent(record?));
-                Ok(())
-            }),
-            None => self.dataset.read_many(ids, |record| {
-                found.push(Region::from(record.payload().to_vec()));
-                Ok(())
-            }),
+    /// The payloads of these records, looking ahead: as many as there is time for in this turn, at least one.
+    ///
+    /// # Errors
+    /// The error at which it ended, behind those that were found.
+    pub(crate) fn payloads(
+        &self,
+        ids: &[u64],
+        turn: &mut Turn,
+        found: &mut Vec<Region>,
+    ) -> tfseek::Result<()> {
+        let mut take = |payload: Region| {
+            let over = turn.is_over(Turn::RECORD + payload.len() as u64);
+            found.push(payload);
+            // Not an error: it ends the call.
+            if over { Err(ErrorKind::Cancelled.into()) } else { Ok(()) }
         };
-        (found, done.err())
+        let done = match &self.mapped {
+            Some(mapped) => mapped.get_many(ids).try_for_each(|record| take(lent(record?))),
+            None => self.dataset.read_many(ids, |record| take(Region::from(record.payload().to_vec()))),
+        };
+        match done {
+            Err(e) if matches!(e.kind(), ErrorKind::Cancelled) => Ok(()),
+            done => done,
+        }
     }
 
     /// A record as Python sees it.
@@ -182,23 +193,39 @@ impl Dataset {
     }
 
     /// Records by number, as a list in that order: faster than one by one, since it looks ahead.
-    fn get_many<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> Result<Bound<'py, PyList>> {
+    ///
+    /// ``progress`` is shown in records, as :func:`tfseek.open` says.
+    #[pyo3(signature = (ids, *, progress=None))]
+    fn get_many<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> Result<Bound<'py, PyList>> {
         let ids = self.numbers(py, ids)?;
         let shared = &self.shared;
-        let (found, failed) = py.detach(|| {
-            shared.kind();
-            shared.payloads(&ids)
-        });
-        if let Some(e) = failed {
-            return Err(e.into());
+        let progress = Progress::new(py, progress, "reading", Unit::Records)?;
+        let mut found = Vec::with_capacity(ids.len());
+        wait::shown(progress, |progress| {
+            wait::in_turns(py, progress, ids.len() as u64, |turn| {
+                shared.kind();
+                let left = ids.get(found.len()..).unwrap_or_default();
+                shared.payloads(left, turn, &mut found)?;
+                Ok(found.len() as u64)
+            })
+        })?;
+        let (mut turn, mut items) = (Turn::new(), Vec::with_capacity(ids.len()));
+        for (&i, payload) in ids.iter().zip(found) {
+            // A payload may have to be copied.
+            turn.pause(py, Turn::VALUE + payload.len() as u64)?;
+            items.push(shared.item(py, i, payload)?);
         }
-        let items = ids.iter().zip(found).map(|(&i, payload)| shared.item(py, i, payload));
-        Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?)
+        Ok(PyList::new(py, items)?)
     }
 
     /// As :meth:`get_many`: what PyTorch's ``DataLoader`` calls for a batch.
     fn __getitems__<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> Result<Bound<'py, PyList>> {
-        self.get_many(py, ids)
+        self.get_many(py, ids, None)
     }
 
     fn __iter__(&self) -> DatasetIterator {
@@ -207,16 +234,29 @@ impl Dataset {
 
     /// The records of this dataset whose features meet a condition such as ``"label in 3, 5..9 and present(name)"``, as a
     /// Dataset in the same order. Builds a column of each feature in it when it is first used.
-    fn filter(&self, py: Python<'_>, condition: &str) -> Result<Dataset> {
-        let shared = &self.shared;
-        let ids = py.detach(|| -> Result<Vec<u64>> {
-            let filter = tfseek::Filter::parse(condition)?;
-            let held = |feature: &&str| shared.columns.iter().any(|column| column.feature() == *feature);
+    ///
+    /// ``progress`` shows how far that is in bytes, as :func:`tfseek.open` says.
+    #[pyo3(signature = (condition, *, progress=None))]
+    fn filter(
+        &self,
+        py: Python<'_>,
+        condition: &str,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Dataset> {
+        let filter = tfseek::Filter::parse(condition)?;
+        let progress = Progress::new(py, progress, "columns", Unit::Bytes)?;
+        let (dataset, columns, ids) =
+            (self.shared.dataset.clone(), Arc::clone(&self.shared.columns), self.ids.clone());
+        let ids = wait::run(py, progress, move |meter| {
+            let held = |feature: &&str| columns.iter().any(|column| column.feature() == *feature);
             let selection = match filter.features().iter().all(held) {
-                true => shared.dataset.select_from(&filter, &shared.columns)?,
-                false => shared.dataset.select(&filter)?,
+                true => dataset.select_from(&filter, &columns)?,
+                false => {
+                    meter.expect(dataset.known_bytes());
+                    dataset.select_with(&filter, &ColumnOptions::new().progress(meter.callback()))?
+                }
             };
-            Ok(self.ids.iter().filter(|&i| selection.contains(i)).collect())
+            Ok(ids.iter().filter(|&i| selection.contains(i)).collect::<Vec<u64>>())
         })?;
         Ok(self.view(ids.into()))
     }
@@ -225,9 +265,18 @@ impl Dataset {
     /// none, without a look at the records from then on. A feature has one value a record, or none; of a SequenceExample it is
     /// one of the context.
     ///
+    /// ``progress`` shows how far that is in bytes, as :func:`tfseek.open` says.
+    ///
     /// Raises :class:`tfseek.DataError` at a record with two values, or with one of another kind.
-    fn column<'py>(&self, py: Python<'py>, feature: Name) -> Result<Bound<'py, PyAny>> {
-        crate::column::arrays(py, &self.shared, &self.ids, &feature)
+    #[pyo3(signature = (feature, *, progress=None))]
+    fn column<'py>(
+        &self,
+        py: Python<'py>,
+        feature: Name,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let progress = Progress::new(py, progress, "columns", Unit::Bytes)?;
+        crate::column::arrays(py, &self.shared, &self.ids, &feature, progress)
     }
 
     /// What ``ds[i]`` is: ``"example"``, ``"sequence_example"`` or ``"bytes"``.
@@ -249,14 +298,15 @@ impl Dataset {
     /// Numbers of this view's records in the whole dataset: a read-only array of int64.
     #[getter]
     fn ids<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        let ids: Vec<i64> = py.detach(|| self.ids.iter().map(|i| i as i64).collect());
+        let ids = crate::column::collect(py, &self.ids, |i| i as i64)?;
         Ok(crate::memory::Held::Int64(ids.into()).flat(py)?)
     }
 
     /// What identifies the records, independent of paths and times: 32 hex digits, the same for a copy of the files.
     #[getter]
     fn fingerprint(&self, py: Python<'_>) -> Result<String> {
-        Ok(py.detach(|| self.shared.dataset.fingerprint())?)
+        let dataset = self.shared.dataset.clone();
+        wait::run(py, None, move |_| Ok(dataset.fingerprint()?))
     }
 
     /// What was noticed while opening and is no error: an index that had to be ignored, say.
@@ -286,7 +336,7 @@ impl Dataset {
             let message = format!(
                 "the dataset has changed since it was pickled: its fingerprint was {fingerprint}, and is {found}"
             );
-            return Err(tfseek::ErrorKind::Unsupported(message.into()).into());
+            return Err(ErrorKind::Unsupported(message.into()).into());
         }
         let ids = ids.ids();
         if ids.iter().any(|i| i >= self.shared.dataset.len()) {

@@ -3,6 +3,7 @@
 use crate::dataset::Shared;
 use crate::failure::Result;
 use crate::ids::Ids;
+use crate::wait::Turn;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::collections::VecDeque;
@@ -49,10 +50,11 @@ impl DatasetIterator {
         }
         let end = (state.next + WINDOW).min(self.ids.len());
         let ids: Vec<u64> = (state.next..end).map(|k| self.ids.at(k)).collect();
-        let (found, failed) = self.shared.payloads(&ids);
-        state.next = end;
+        let mut found = Vec::with_capacity(ids.len());
+        state.failed = self.shared.payloads(&ids, &mut Turn::new(), &mut found).err();
+        // Where records are slow there are fewer: signals are looked for before the next ones.
+        state.next += found.len() as u64;
         state.ready.extend(ids.into_iter().zip(found));
-        state.failed = failed;
         match (state.ready.pop_front(), state.failed.take()) {
             (Some(item), failed) => {
                 state.failed = failed;
@@ -74,6 +76,7 @@ impl DatasetIterator {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
+        py.check_signals()?;
         let next = py.detach(|| {
             self.shared.kind();
             self.step()

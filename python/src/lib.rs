@@ -1,7 +1,8 @@
 //! The native half of the Python package `tfseek`: what the Rust crate offers, as Python objects. It adds no meaning of its own.
 //!
 //! Arrays are NumPy's, over memory that Rust owns ([`memory`]); errors are the classes of `tfseek/_errors.py` ([`failure`]).
-//! Nothing in Rust waits for anything while it holds the interpreter's lock, and no thread of ours touches a Python object.
+//! Nothing in Rust waits for anything while it holds the interpreter's lock, no thread of ours touches a Python object, and signals
+//! are heard ([`wait`]).
 
 mod column;
 mod columns;
@@ -23,6 +24,7 @@ mod recipe;
 mod schema;
 mod sequence;
 mod tensor;
+mod wait;
 mod words;
 mod writer;
 

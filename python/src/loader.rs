@@ -6,24 +6,21 @@ use crate::failure::{Failure, Result, message};
 use crate::memory::Held;
 use crate::recipe::{Asked, Recipe};
 use crate::schema::Schema;
+use crate::wait::{self, PATIENCE, Progress, Unit};
 use crate::words::Word;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use tfseek::Step;
 use tfseek::batch::Buf;
 use tfseek::order::State;
 
-/// How long signals may wait.
-const PATIENCE: Duration = Duration::from_millis(50);
-
 /// What `tfseek.Loader` stands on: it has the documentation.
 #[pyclass(frozen, module = "tfseek._tfseek", name = "LoaderCore")]
 pub(crate) struct Loader {
-    recipe: Recipe,
+    recipe: Arc<Recipe>,
     steps: u64,
     /// Threads do not come along into a forked child: there the loader is made again.
     pid: AtomicU32,
@@ -33,16 +30,21 @@ pub(crate) struct Loader {
 impl Loader {
     /// Calls `f` with the loader, made again if this is a child that the process forked.
     fn with<T: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut tfseek::Loader) -> T + Send) -> Result<T> {
+        let pid = std::process::id();
+        let forked = self.pid.load(Ordering::Relaxed) != pid;
+        let again = match forked && py.detach(|| Ok::<_, Failure>(self.lock()?.is_some()))? {
+            true => Some(build(py, &self.recipe, None)?),
+            false => None,
+        };
         py.detach(|| {
             let mut running = self.lock()?;
-            let pid = std::process::id();
+            // Another thread of this child may have been first.
             if self.pid.swap(pid, Ordering::Relaxed) != pid
-                && let Some(old) = running.take()
+                && let (Some(mut loader), Some(old)) = (again, running.take())
             {
                 let state = old.state();
                 // Its threads are not here, and its locks may be held by them: it is left as it is, and never joined.
                 std::mem::forget(old);
-                let mut loader = self.recipe.build()?;
                 loader.seek(&state?)?;
                 *running = Some(loader);
             }
@@ -69,6 +71,16 @@ impl Loader {
         }
     }
 
+    /// Opens the shards of a pack, all of which a state needs: that takes a while, and a signal is heard meanwhile.
+    fn touch(&self, py: Python<'_>) -> Result<()> {
+        let dataset = self.recipe.dataset();
+        if dataset.known_bytes().is_some() {
+            return Ok(());
+        }
+        let dataset = dataset.clone();
+        wait::run(py, None, move |_| Ok(dataset.fingerprint()?)).map(drop)
+    }
+
     fn batch<'py>(&self, py: Python<'py>, step: &Step) -> Result<Bound<'py, PyAny>> {
         if let Some(batch) = step.batch() {
             return Ok(columns::batch(py, batch, self.recipe.is_sequence(), false, self.recipe.bytes_as())?);
@@ -79,19 +91,29 @@ impl Loader {
     }
 }
 
+/// The loader of a recipe.
+fn build(py: Python<'_>, recipe: &Arc<Recipe>, progress: Option<Progress<'_>>) -> Result<tfseek::Loader> {
+    let recipe = Arc::clone(recipe);
+    wait::run(py, progress, move |meter| recipe.build(meter))
+}
+
 #[pymethods]
 impl Loader {
     #[new]
+    #[pyo3(signature = (dataset, schema, bytes_as, arguments, progress=None))]
     fn new(
         py: Python<'_>,
         dataset: &Bound<'_, Dataset>,
         schema: Option<&Bound<'_, Schema>>,
         bytes_as: Word<BytesAs>,
         arguments: &Bound<'_, PyDict>,
+        progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<Loader> {
         let asked = Asked::of(arguments)?;
         let recipe = Recipe::new(dataset.get(), schema.map(|schema| schema.get()), bytes_as.0, asked);
-        let (loader, recipe) = py.detach(|| Ok::<_, Failure>((recipe.build()?, recipe)))?;
+        let recipe = Arc::new(recipe);
+        let progress = Progress::new(py, progress, "columns", Unit::Bytes)?;
+        let loader = build(py, &recipe, progress)?;
         let steps = loader.steps_left();
         Ok(Loader {
             recipe,
@@ -148,11 +170,13 @@ impl Loader {
     }
 
     fn state(&self, py: Python<'_>) -> Result<String> {
+        self.touch(py)?;
         Ok(self.with(py, |loader| loader.state())??.to_json())
     }
 
     fn seek(&self, py: Python<'_>, state: &str) -> Result<()> {
         let state = State::from_json(state)?;
+        self.touch(py)?;
         Ok(self.with(py, |loader| loader.seek(&state))??)
     }
 

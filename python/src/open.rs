@@ -2,6 +2,7 @@
 
 use crate::dataset::{Dataset, Shared};
 use crate::failure::Result;
+use crate::wait::{self, Progress, Unit};
 use crate::words::{Door, KindChoice, Word, asked};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -9,6 +10,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use tfseek::error::PathsError;
 use tfseek::index::Tail;
+use tfseek::paths;
 use tfseek::{ErrorKind, IndexMode, Options, Verify};
 
 /// The arguments of `open`, kept for `pickle` and `repr`.
@@ -34,9 +36,15 @@ impl How {
     }
 }
 
-/// What `tfseek.open` calls, which has the documentation: with the dict of its arguments, all of them there.
+/// What `tfseek.open` calls, which has the documentation: with the dict of its arguments, all of them there but `progress`, which a
+/// copy does not have.
 #[pyfunction]
-pub(crate) fn open(py: Python<'_>, arguments: Bound<'_, PyDict>) -> Result<Dataset> {
+#[pyo3(signature = (arguments, progress=None))]
+pub(crate) fn open(
+    py: Python<'_>,
+    arguments: Bound<'_, PyDict>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> Result<Dataset> {
     let paths: Vec<OsString> = asked(&arguments, "paths")?;
     let Word::<IndexMode>(index) = asked(&arguments, "index")?;
     let index_dir: Option<PathBuf> = asked(&arguments, "index_dir")?;
@@ -53,13 +61,30 @@ pub(crate) fn open(py: Python<'_>, arguments: Bound<'_, PyDict>) -> Result<Datas
     if let Some(dir) = index_dir {
         options = options.index_dir(dir);
     }
-    let (dataset, columns) = py.detach(|| -> tfseek::Result<_> {
-        let dataset = through(&options, io, &paths)?;
+    let progress = Progress::new(py, progress, "opening", Unit::Bytes)?;
+    let (told, named) = (progress.is_some(), paths.clone());
+    let (dataset, columns) = wait::run(py, progress, move |meter| {
+        if told {
+            let shards = tfseek::paths::resolve(&named, allow_missing)?;
+            meter.expect(bytes_of(&shards).filter(|_| !shards.iter().any(|path| paths::is_pack(path))));
+        }
+        let dataset = through(&options.progress(meter.callback()), io, &named)?;
         let features: Vec<&str> = features.iter().map(String::as_str).collect();
-        let columns = if features.is_empty() { Vec::new() } else { dataset.columns(&features)? };
+        let columns = match features.is_empty() {
+            true => Vec::new(),
+            false => {
+                meter.expect(dataset.known_bytes());
+                dataset.columns(&features)?
+            }
+        };
         Ok((dataset, columns))
     })?;
     Ok(Dataset::all(Shared::new(dataset, columns, How { paths, kept: arguments.unbind(), kind })))
+}
+
+/// Bytes of all shards: what a scan of them reads. `None` if one cannot be asked.
+pub(crate) fn bytes_of(shards: &[PathBuf]) -> Option<u64> {
+    shards.iter().try_fold(0u64, |sum, path| Some(sum.saturating_add(std::fs::metadata(path).ok()?.len())))
 }
 
 #[allow(unsafe_code)]

@@ -4,6 +4,7 @@ use crate::dataset::Dataset;
 use crate::failure::Result;
 use crate::memory::Held;
 use crate::recipe::{self, value_error};
+use crate::wait;
 use crate::words::Word;
 use pyo3::prelude::*;
 use std::sync::{Arc, OnceLock};
@@ -23,11 +24,12 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    fn fingerprint(&self) -> Result<&str> {
+    fn fingerprint(&self, py: Python<'_>) -> Result<&str> {
         if let Some(known) = self.fingerprint.get() {
             return Ok(known);
         }
-        let fingerprint = self.dataset.fingerprint()?;
+        let dataset = self.dataset.clone();
+        let fingerprint = wait::run(py, None, move |_| Ok(dataset.fingerprint()?))?;
         Ok(self.fingerprint.get_or_init(|| fingerprint))
     }
 }
@@ -48,7 +50,7 @@ impl Order {
     ) -> Result<Order> {
         let ids = dataset.get().view_ids();
         let dataset = dataset.get().shared.dataset.clone();
-        py.detach(|| {
+        wait::run(py, None, move |_| {
             let global_batch = batch_size.checked_mul(world_size);
             let global_batch = global_batch.ok_or_else(|| value_error("a batch beyond 2^64 samples"))?;
             let mut options = dataset.record_loader().batch_size(batch_size).rank(rank, world_size);
@@ -104,14 +106,16 @@ impl Order {
 
     /// A saved state: the loader's.
     fn state(&self, py: Python<'_>, epoch: u64, position: u64) -> Result<String> {
-        py.detach(|| Ok(State::new(&self.order.at_epoch(epoch)?, position, self.fingerprint()?)?.to_json()))
+        let fingerprint = self.fingerprint(py)?;
+        py.detach(|| Ok(State::new(&self.order.at_epoch(epoch)?, position, fingerprint)?.to_json()))
     }
 
     /// The order to go on with after a saved state, the epoch and the position.
     fn resume(&self, py: Python<'_>, state: &str) -> Result<(Order, u64, u64)> {
+        let fingerprint = self.fingerprint(py)?;
         py.detach(|| {
             let state = State::from_json(state)?;
-            let order = state.resume(self.order.spec(), self.order.records(), self.fingerprint()?)?;
+            let order = state.resume(self.order.spec(), self.order.records(), fingerprint)?;
             Ok((Order { order, ..self.clone() }, state.epoch(), state.position()))
         })
     }

@@ -3,6 +3,7 @@
 use crate::example::{Example, Origin};
 use crate::failure::Result;
 use crate::sequence::SequenceExample;
+use crate::wait::Turn;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use tfseek::At;
@@ -32,7 +33,23 @@ impl Payload {
 
     /// Those of a list, a tuple, an array of objects, or anything else that gives them one by one.
     pub(crate) fn all(from: &Bound<'_, PyAny>) -> Result<Vec<Payload>> {
-        from.try_iter()?.map(|item| Payload::from_python(&item?)).collect()
+        Payload::all_told(from, |_| Ok(()))
+    }
+
+    /// The same; `tell` is called from time to time with their number so far.
+    pub(crate) fn all_told(
+        from: &Bound<'_, PyAny>,
+        tell: impl Fn(u64) -> PyResult<()>,
+    ) -> Result<Vec<Payload>> {
+        let (mut turn, mut all) = (Turn::new(), Vec::new());
+        for item in from.try_iter()? {
+            all.push(Payload::from_python(&item?)?);
+            // What makes the items may be slow.
+            if turn.pause(from.py(), Turn::RECORD)? {
+                tell(all.len() as u64)?;
+            }
+        }
+        Ok(all)
     }
 }
 

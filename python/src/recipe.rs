@@ -5,10 +5,13 @@ use crate::dataset::Dataset;
 use crate::failure::{Failure, Result};
 use crate::ids::Ids;
 use crate::schema::Schema;
+use crate::wait::Meter;
 use crate::words::{Name, Word, asked};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::sync::Arc;
+use tfseek::dataset::ColumnOptions;
 use tfseek::loader::{ErrorPolicy, LoaderVerify, Shuffle};
 use tfseek::order::LastBatch;
 use tfseek::{BatchParser, Verify};
@@ -98,7 +101,12 @@ impl Recipe {
         self.dataset.known_bytes().is_some_and(|bytes| bytes / self.dataset.len().max(1) < SMALL)
     }
 
-    pub(crate) fn build(&self) -> Result<tfseek::Loader> {
+    pub(crate) fn dataset(&self) -> &tfseek::Dataset {
+        &self.dataset
+    }
+
+    /// Takes long where a column has to be built.
+    pub(crate) fn build(&self, meter: &Arc<Meter>) -> Result<tfseek::Loader> {
         let asked = &self.asked;
         let mut options = match &self.schema {
             Some(schema) => {
@@ -116,7 +124,9 @@ impl Recipe {
             options = options.subset(ids.subset()?);
         }
         if let Some(feature) = &asked.balance {
-            options = options.balance(&self.dataset.column(feature)?.classes()?);
+            meter.expect(self.dataset.known_bytes());
+            let columns = ColumnOptions::new().progress(meter.callback());
+            options = options.balance(&self.dataset.column_with(feature, &columns)?.classes()?);
         }
         options = options
             .order(shuffle(asked.shuffle.as_deref())?)

@@ -3,11 +3,14 @@
 use crate::columns::{self, BytesAs};
 use crate::failure::{Failure, Result};
 use crate::payload::Payload;
+use crate::wait::{self, Progress, Turn, Unit};
 use crate::words::Word;
 use pyo3::intern;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
 use tfseek::BatchParser;
+use tfseek::example::MessageKind;
+use tfseek::schema::Inference;
 
 /// What columns to make of a record's features: checked once, used for all batches.
 ///
@@ -147,10 +150,45 @@ impl Schema {
 /// The schema that takes all these payloads and is as strict as that allows, as ``docs/parsing.md`` says.
 ///
 /// ``payloads`` is an iterable of ``bytes`` or of records of a dataset, such as ``ds[:1000]``. Raises
-/// :class:`tfseek.SpecError` where features were found with several kinds, or where the payloads are no Examples.
+/// :class:`tfseek.SpecError` where features were found with several kinds, or where the payloads are no Examples. ``progress`` is
+/// shown in records, as :func:`tfseek.open` says.
 #[pyfunction]
-pub(crate) fn infer_schema(py: Python<'_>, payloads: &Bound<'_, PyAny>) -> Result<Schema> {
-    let payloads = Payload::all(payloads)?;
-    let schema = py.detach(|| tfseek::Schema::infer(&payloads))?;
-    Ok(Schema::of(schema))
+#[pyo3(signature = (payloads, *, progress=None))]
+pub(crate) fn infer_schema(
+    py: Python<'_>,
+    payloads: &Bound<'_, PyAny>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> Result<Schema> {
+    let progress = Progress::new(py, progress, "schema", Unit::Records)?;
+    wait::shown(progress, |progress| {
+        // Records are collected, then their kind is told, then their features: a third of the way each.
+        let total = payloads.len().ok().map(|len| len as u64);
+        let collected = |count: u64| progress.map_or(Ok(()), |progress| progress.tell(count / 3, total));
+        collected(0)?;
+        let payloads = Payload::all_told(payloads, collected)?;
+        let total = payloads.len() as u64;
+        let (mut guessed, mut noted) = (payloads.iter(), payloads.iter());
+        let (mut kind, mut seen) = (None, None);
+        wait::in_turns(py, progress, total, |turn| {
+            let done = |guessed: usize, noted: usize| total - ((guessed + noted) as u64).div_ceil(3);
+            while let Some(payload) = guessed.next() {
+                kind = MessageKind::guess_next(kind, payload.as_ref());
+                if turn.is_over(Turn::VALUE + payload.as_ref().len() as u64) {
+                    return Ok(done(guessed.len(), noted.len()));
+                }
+            }
+            let seen = match &mut seen {
+                Some(seen) => seen,
+                None => seen.insert(Inference::of_kind(kind.unwrap_or(MessageKind::Example))?),
+            };
+            while let Some(payload) = noted.next() {
+                seen.add(payload.as_ref())?;
+                if turn.is_over(Turn::VALUE + payload.as_ref().len() as u64) {
+                    break;
+                }
+            }
+            Ok(done(guessed.len(), noted.len()))
+        })?;
+        Ok(Schema::of(seen.unwrap_or_else(Inference::example).schema()?))
+    })
 }

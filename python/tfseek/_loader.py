@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._features import Features, schema_of
+from ._progress import Progress
 from ._tfseek import Dataset, Delivered, LoaderCore
 
 
@@ -40,6 +41,7 @@ class Loader:
     repeat: whether one epoch follows the other without an end.
     bytes_as: byte strings as object arrays of ``bytes`` (``"objects"``) or as :class:`tfseek.Bytes` (``"offsets"``).
     ids, mask: names of columns to add: the numbers of the records (int64), and whether a row counts (bool; false for padding).
+    progress: shows how far the column for ``balance`` is, as :func:`tfseek.open` says.
 
     Raises :class:`tfseek.OrderError` and :class:`tfseek.SpecError`; while iterating, :class:`tfseek.DataError` at the place of the
     record in the order, after which iteration may go on.
@@ -74,6 +76,7 @@ class Loader:
         bytes_as: str = "objects",
         ids: Optional[str] = None,
         mask: Optional[str] = None,
+        progress: Progress = None,
     ) -> None:
         if shuffle is None:
             shuffle = seed is not None
@@ -108,6 +111,7 @@ class Loader:
                 "errors": errors,
                 "repeat": repeat,
             },
+            progress,
         )
         self._last = Delivered()
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable
-from typing import Any, Callable, Optional, Union
+from typing import Any, Optional, Union
 
 from . import _tfseek
+from ._progress import Progress
 from ._tfseek import Dataset
 
 Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
@@ -25,6 +25,7 @@ def open(
     tail: str = "strict",
     allow_missing: bool = False,
     jobs: int = 0,
+    progress: Progress = None,
 ) -> Dataset:
     """Opens shards as one sequence of records.
 
@@ -45,6 +46,11 @@ def open(
     tail: whether bytes after the last whole record are an error (``"strict"``) or the end (``"tolerate"``).
     allow_missing: whether a set may have gaps. Record numbers are then those of what is there.
     jobs: threads that scan shards without an index; 0 is one for each processor.
+    progress: shows how far indexes and columns are. ``True`` is a bar of ``tqdm``, or a line on standard error where that is not
+        installed; or a bar or class like those of ``tqdm``; or a callable ``f(done, total)``. The callable is called by the thread that
+        called ``open``, when it begins, about every 50 ms and at the end, with the bytes that were scanned and those of all shards, or
+        ``None`` where that is not known; shards that need no scan are not counted as done. An exception that it raises ends the
+        work. A pickled copy has no progress.
 
     Raises :class:`tfseek.NotFoundError`, :class:`tfseek.IoError`, :class:`tfseek.DataError` at the first damage of a shard that
     had to be scanned, and :class:`tfseek.SidecarError`.
@@ -61,7 +67,8 @@ def open(
             "tail": tail,
             "allow_missing": allow_missing,
             "jobs": jobs,
-        }
+        },
+        progress,
     )
 
 
@@ -74,7 +81,7 @@ def build_index(
     paths: Paths,
     *,
     jobs: int = 0,
-    progress: Union[bool, Callable[[int], object]] = False,
+    progress: Progress = None,
     index_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
     rebuild: bool = False,
     allow_missing: bool = False,
@@ -82,35 +89,19 @@ def build_index(
     """Builds the indexes of shards that have none, to ``.tfseek/`` beside them (or to ``index_dir``), and gives the number of
     records.
 
-    ``progress=True`` writes to standard error how far it is; a callable is called with the number of bytes that were scanned so
-    far, from any thread.
+    ``progress`` shows how far it is, in bytes, as :func:`tfseek.open` says.
 
-    Raises :class:`tfseek.DataError` at damage; the sound shards are indexed all the same.
+    Raises :class:`tfseek.DataError` at damage; the sound shards are indexed all the same. Where it is interrupted, the indexes that
+    were complete stay, and the next call goes on with the others.
     """
-    done = 0
-    tell: Optional[Callable[[int], object]] = _print if progress is True else (progress or None)
-
-    def add(count: int) -> None:
-        nonlocal done
-        done += count
-        if tell is not None:
-            tell(done)
-
-    records = _tfseek.build_index(
+    return _tfseek.build_index(
         _paths(paths),
         jobs,
         None if index_dir is None else os.fspath(index_dir),
         rebuild,
         allow_missing,
-        None if tell is None else add,
+        progress,
     )
-    if progress is True:
-        print(f"\r{done} bytes scanned, {records} records", file=sys.stderr)
-    return records
-
-
-def _print(done: int) -> None:
-    print(f"\r{done / 2**20:.0f} MiB scanned", end="", file=sys.stderr, flush=True)
 
 
 def _paths(paths: Paths) -> list[str]:

@@ -2,24 +2,31 @@
 
 use super::Dataset;
 use super::column::DatasetColumn;
+use super::options::{Callback, call};
 use crate::error::{Build, Error, IndexError, Result};
 use crate::frame::OVERHEAD;
 use crate::index::column::{Found, Scan, header_for, header_in_memory, save, search};
 use crate::index::{
-    FeatureColumn, Index, IndexMode, NamedShard, Save, Stamp, Warning, WarningKind, build_of, check_names,
+    FeatureColumn, Index, IndexMode, NamedShard, REPORT, Save, Stamp, Warning, WarningKind, Work, build_of,
+    check_names,
 };
 use crate::io::Compression;
 use crate::pool;
 use crate::record::Record;
 use crate::shard::{Shard, Verify};
+use std::fmt;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
-/// How [`Dataset::write_columns`] writes column files.
-#[derive(Clone, Copy, Debug, Default)]
+/// How columns are found and built: options of [`Dataset::column_with`], [`Dataset::columns_with`], [`Dataset::select_with`] and
+/// [`Dataset::write_columns`].
+#[derive(Clone, Default)]
 pub struct ColumnOptions {
     classes: bool,
     rebuild: bool,
+    progress: Option<Callback>,
 }
 
 impl ColumnOptions {
@@ -41,13 +48,21 @@ impl ColumnOptions {
         self.rebuild = yes;
         self
     }
+
+    /// Calls `f` in place of the callback that [`Options::progress`](super::Options::progress) named, as
+    /// [`Progress`](crate::index::Progress) says: with the bytes scanned since its last call, and `f` may end the work.
+    #[must_use]
+    pub fn progress(mut self, f: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) -> ColumnOptions {
+        self.progress = Some(Arc::new(f));
+        self
+    }
 }
 
 /// What is wanted.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     features: &'a [&'a str],
-    columns: ColumnOptions,
+    columns: &'a ColumnOptions,
     save: Save,
 }
 
@@ -98,9 +113,17 @@ impl Dataset {
     /// # Errors
     /// A record with two values or with a value of another kind than the one before it, and a payload that is damaged or does
     /// not parse: with the record; nothing is saved then. [`IndexError::BuildLimit`], [`IndexError::NoColumn`],
-    /// [`IndexError::CorruptSection`]; those of the system.
+    /// [`IndexError::CorruptSection`]; [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled); those of the system.
     pub fn column(&self, feature: &str) -> Result<DatasetColumn> {
-        let columns = self.columns(&[feature])?;
+        self.column_with(feature, &ColumnOptions::new())
+    }
+
+    /// As [`column`](Dataset::column), with options.
+    ///
+    /// # Errors
+    /// As [`column`](Dataset::column).
+    pub fn column_with(&self, feature: &str, columns: &ColumnOptions) -> Result<DatasetColumn> {
+        let columns = self.columns_with(&[feature], columns)?;
         columns.into_iter().next().ok_or_else(|| IndexError::Missing.into())
     }
 
@@ -109,7 +132,38 @@ impl Dataset {
     /// # Errors
     /// As [`column`](Dataset::column).
     pub fn columns(&self, features: &[&str]) -> Result<Vec<DatasetColumn>> {
-        self.find_or_build(Wanted { features, columns: ColumnOptions::new(), save: Save::Unasked })
+        self.columns_with(features, &ColumnOptions::new())
+    }
+
+    /// As [`columns`](Dataset::columns), with options.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("train.tfrecord");
+    /// # let mut writer = tfseek::Writer::create(&path)?;
+    /// # for i in 0..10 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i % 3]).encode()?)?; }
+    /// # writer.close()?;
+    /// # let ds = tfseek::Options::new().index(tfseek::IndexMode::Memory).open(&path)?;
+    /// use std::ops::ControlFlow;
+    /// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
+    /// use tfseek::dataset::ColumnOptions;
+    /// let scanned = Arc::new(AtomicU64::new(0));
+    /// let options = ColumnOptions::new().progress({
+    ///     let scanned = Arc::clone(&scanned);
+    ///     move |bytes| {
+    ///         scanned.fetch_add(bytes, Ordering::Relaxed);
+    ///         ControlFlow::Continue(())
+    ///     }
+    /// });
+    /// ds.columns_with(&["label"], &options)?;
+    /// assert_eq!(scanned.load(Ordering::Relaxed), std::fs::metadata(&path)?.len());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`column`](Dataset::column).
+    pub fn columns_with(&self, features: &[&str], columns: &ColumnOptions) -> Result<Vec<DatasetColumn>> {
+        self.find_or_build(Wanted { features, columns, save: Save::Unasked })
     }
 
     /// The command `tfseek index --column`: as [`columns`](Dataset::columns), without the limit, and each column is written to
@@ -117,11 +171,18 @@ impl Dataset {
     ///
     /// # Errors
     /// As [`column`](Dataset::column); also where a file cannot be written.
-    pub fn write_columns(&self, features: &[&str], columns: ColumnOptions) -> Result<Vec<DatasetColumn>> {
+    pub fn write_columns(&self, features: &[&str], columns: &ColumnOptions) -> Result<Vec<DatasetColumn>> {
         self.find_or_build(Wanted { features, columns, save: Save::Asked })
     }
 
     fn find_or_build(&self, wanted: Wanted<'_>) -> Result<Vec<DatasetColumn>> {
+        let callback = wanted.columns.progress.as_ref().or(self.0.building.progress.as_ref());
+        let progress = |bytes| call(callback, bytes);
+        let work = Work::new(&progress);
+        work.end(self.find_or_build_under(wanted, &work))
+    }
+
+    fn find_or_build_under(&self, wanted: Wanted<'_>, work: &Work<'_>) -> Result<Vec<DatasetColumn>> {
         let options = &self.0.building.options;
         let shards = &self.0.shards;
         let named: Vec<NamedShard<'_>> =
@@ -129,7 +190,10 @@ impl Dataset {
         check_names(&named, options)?;
         // A look takes some 30 us, a pool of threads a hundred.
         let look_jobs = if shards.len() < 64 { 1 } else { options.jobs };
-        let looks = pool::each(look_jobs, shards.len(), true, |s| self.look(&shards[s], wanted))?;
+        let looks = pool::each(look_jobs, shards.len(), true, |s| {
+            work.report(0)?;
+            self.look(&shards[s], wanted)
+        })?;
         let (mut missing, mut bytes) = (0, 0u64);
         for look in looks.iter().filter(|look| look.misses()) {
             missing += 1;
@@ -149,7 +213,7 @@ impl Dataset {
         }
         // Likewise a scan of a MiB.
         let jobs = if bytes < 1 << 20 { 1 } else { options.jobs };
-        let done = pool::each(jobs, shards.len(), true, |s| self.finish(s, &looks[s], wanted))?;
+        let done = pool::each(jobs, shards.len(), true, |s| self.finish(s, &looks[s], wanted, work))?;
         let warnings = warnings(shards, looks, &done);
         let of_feature = |k: usize| {
             let columns = done.iter().filter_map(|done| done.columns.get(k).cloned()).collect();
@@ -189,7 +253,8 @@ impl Dataset {
     }
 
     /// Scans a shard for the columns that it lacks, and saves what is new.
-    fn finish(&self, s: usize, look: &Look<'_>, wanted: Wanted<'_>) -> Result<Done> {
+    fn finish(&self, s: usize, look: &Look<'_>, wanted: Wanted<'_>, work: &Work<'_>) -> Result<Done> {
+        work.report(0)?;
         let options = &self.0.building.options;
         let shard = &self.0.shards[s];
         let lacks = |found: &Found| matches!(found, Found::Nothing(_));
@@ -199,7 +264,7 @@ impl Dataset {
         let (mut changed, mut built, mut saves) = (false, Vec::new().into_iter(), look.stamp.is_some());
         if !missing.is_empty() {
             let mut scan = Scan::new(missing);
-            self.scan(s, |record| scan.record(record))?;
+            self.scan(s, work, |record| scan.record(record))?;
             saves = saves && shard.stamp()? == look.stamp;
             let header = header_for(look.index, look.stamp).filter(|_| saves);
             saves = header.is_some();
@@ -239,16 +304,13 @@ impl Dataset {
     }
 
     /// The records of shard `s` in order, payloads checked whatever the dataset's readers check.
-    fn scan(&self, s: usize, mut f: impl FnMut(Record<'_>) -> Result<()>) -> Result<()> {
-        /// Bytes between two reports of progress.
-        const REPORT: u64 = 8 << 20;
+    fn scan(&self, s: usize, work: &Work<'_>, mut f: impl FnMut(Record<'_>) -> Result<()>) -> Result<()> {
         let (start, shard) = (self.0.starts[s], &self.0.shards[s]);
-        let tell = |bytes: u64| self.0.building.progress.iter().for_each(|told| told(bytes));
         let mut seen = 0;
         let mut each = |record: Record<'_>| {
             seen += (record.payload().len() + OVERHEAD) as u64;
-            if seen >= REPORT {
-                tell(std::mem::take(&mut seen));
+            if seen >= REPORT as u64 {
+                work.report(std::mem::take(&mut seen))?;
             }
             f(record)
         };
@@ -257,8 +319,15 @@ impl Dataset {
         } else {
             self.read_runs(start..start + shard.len(), Verify::Payload, &mut each)?;
         }
-        tell(seen);
-        Ok(())
+        work.report(seen)
+    }
+}
+
+impl fmt::Debug for ColumnOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ColumnOptions { classes, rebuild, progress: _ } = self;
+        let mut s = f.debug_struct("ColumnOptions");
+        s.field("classes", classes).field("rebuild", rebuild).finish_non_exhaustive()
     }
 }
 

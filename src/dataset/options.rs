@@ -2,17 +2,23 @@
 
 use super::{Building, Dataset, Mapped};
 use crate::error::{ErrorKind, PathsError, Result};
-use crate::index::{self, IndexMode, IndexOptions, Pack, Tail};
+use crate::index::{self, IndexMode, IndexOptions, Pack, Tail, Work};
 use crate::io::{Map, Promise, Region};
 use crate::paths::{self, IntoPaths};
 use crate::record::MAX_RECORD;
 use crate::shard::{Door, Shard, Table, Verify};
 use std::fmt;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Who is told of bytes that were scanned.
-pub(super) type Told = Arc<dyn Fn(u64) + Send + Sync>;
+/// A [`Progress`](index::Progress) that is kept.
+pub(super) type Callback = Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>;
+
+/// Calls it, if there is one.
+pub(super) fn call(progress: Option<&Callback>, bytes: u64) -> ControlFlow<()> {
+    progress.map_or(ControlFlow::Continue(()), |progress| progress(bytes))
+}
 
 /// Everything that can be said when a dataset is opened.
 ///
@@ -29,7 +35,7 @@ pub struct Options {
     allow_missing: bool,
     check_shards: bool,
     base_dir: Option<PathBuf>,
-    progress: Option<Told>,
+    progress: Option<Callback>,
 }
 
 impl Default for Options {
@@ -139,10 +145,22 @@ impl Options {
         self
     }
 
-    /// Calls `f` with the number of bytes scanned since its last call, from any thread: for indexes while the dataset is
-    /// opened, and for columns when they are asked for.
+    /// Calls `f` with the number of bytes scanned since its last call, from any thread, as [`Progress`](index::Progress) says:
+    /// for indexes while the dataset is opened, and for columns when they are asked for, unless
+    /// [`ColumnOptions::progress`](super::ColumnOptions::progress) names another callback for one call. `f` may end the work:
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("train.tfrecord");
+    /// # std::fs::write(&path, b"")?;
+    /// use std::ops::ControlFlow;
+    /// use tfseek::{ErrorKind, Options};
+    /// let e = Options::new().progress(|_bytes| ControlFlow::Break(())).open(&path).unwrap_err();
+    /// assert!(matches!(e.kind(), ErrorKind::Cancelled));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
-    pub fn progress(mut self, f: impl Fn(u64) + Send + Sync + 'static) -> Options {
+    pub fn progress(mut self, f: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) -> Options {
         self.progress = Some(Arc::new(f));
         self
     }
@@ -176,10 +194,13 @@ impl Options {
     /// # Errors
     /// The place of the first damage; its path is `<memory 0>` for the first region.
     pub fn open_regions(&self, regions: impl IntoIterator<Item = Region>) -> Result<Mapped> {
+        let progress = |bytes| call(self.progress.as_ref(), bytes);
+        let work = Work::new(&progress);
         let mut shards = Vec::new();
         for (k, region) in regions.into_iter().enumerate() {
             let path = PathBuf::from(format!("<memory {k}>"));
-            let index = index::of_bytes(&region, &self.index).map_err(|e| e.in_file(&path))?;
+            let index = index::of_bytes(&region, &self.index, &work);
+            let index = work.end(index.map_err(|e| e.in_file(&path)))?;
             let (len, door) = (index.len(), Door::Region(region));
             shards.push(Shard::new(path, len, Table::Index(index), door, self.max_record));
         }
@@ -218,7 +239,7 @@ impl Options {
         door: impl Fn() -> Door,
     ) -> Result<Dataset> {
         check_budget(paths.len(), promise)?;
-        let progress = |bytes| self.progress.iter().for_each(|f| f(bytes));
+        let progress = |bytes| call(self.progress.as_ref(), bytes);
         let found = index::open_shards(&paths, options, &progress)?;
         let shards = paths.into_iter().zip(found.indexes);
         let shards = shards

@@ -1,7 +1,7 @@
 //! The records that meet a condition.
 
 use super::filter::{Filter, Node, Test};
-use super::{Dataset, DatasetColumn};
+use super::{ColumnOptions, Dataset, DatasetColumn};
 use crate::error::{ErrorKind, Result};
 use crate::io::zeroed;
 use std::fmt;
@@ -34,7 +34,15 @@ impl Dataset {
     /// Those of [`columns`](Dataset::columns); [`ErrorKind::Filter`] where a value is compared with a
     /// value of another kind.
     pub fn select(&self, filter: &Filter) -> Result<Selection> {
-        filter.0.select(&self.columns(&filter.features())?, self.len())
+        self.select_with(filter, &ColumnOptions::new())
+    }
+
+    /// As [`select`](Dataset::select), with options for the columns.
+    ///
+    /// # Errors
+    /// As [`select`](Dataset::select).
+    pub fn select_with(&self, filter: &Filter, columns: &ColumnOptions) -> Result<Selection> {
+        filter.0.select(&self.columns_with(&filter.features(), columns)?, self.len())
     }
 
     /// As [`select`](Dataset::select), from columns that are at hand: nothing is looked for, read or built.

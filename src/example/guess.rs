@@ -54,18 +54,21 @@ impl MessageKind {
     /// Example too: one record with lists among the first makes all of them SequenceExamples. Empty payloads say nothing;
     /// where there are no others, they are Examples.
     pub fn guess_all<'a>(first: impl IntoIterator<Item = &'a [u8]>) -> MessageKind {
-        let mut kind = None;
-        for payload in first {
-            match (kind, MessageKind::guess(payload)) {
-                (_, None) => {}
-                (None | Some(MessageKind::Example), Some(MessageKind::SequenceExample)) => {
-                    kind = Some(MessageKind::SequenceExample);
-                }
-                (None, found) => kind = found,
-                _ => {}
-            }
+        first.into_iter().fold(None, MessageKind::guess_next).unwrap_or(MessageKind::Example)
+    }
+
+    /// The guess for a file from its payloads so far and one more: a step of [`guess_all`](MessageKind::guess_all). `None` while
+    /// all were empty.
+    pub fn guess_next(so_far: Option<MessageKind>, payload: &[u8]) -> Option<MessageKind> {
+        match so_far {
+            // Nothing changes these any more.
+            Some(MessageKind::SequenceExample | MessageKind::Other) => so_far,
+            Some(MessageKind::Example) => match MessageKind::guess(payload) {
+                Some(MessageKind::SequenceExample) => Some(MessageKind::SequenceExample),
+                _ => so_far,
+            },
+            None => MessageKind::guess(payload),
         }
-        kind.unwrap_or(MessageKind::Example)
     }
 }
 

@@ -6,17 +6,13 @@
 //! is reported; twelve bytes that are no header are damage.
 
 use super::offsets::TableBuilder;
+use super::progress::{REPORT, Work};
 use crate::crc::{self, LenCrc, WithLenCrc, crc32c_append, with_len_crc};
 use crate::error::{At, Error, ErrorKind, Result};
 use crate::frame::{FOOTER_LEN, HEADER_LEN, OVERHEAD, split};
 use crate::io::ReadAt;
 use std::io::Read;
 
-/// Called with the number of bytes that were scanned since the last call, every few MiB, from any thread.
-pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
-
-/// Bytes between two calls of a [`Progress`].
-const REPORT: usize = 8 << 20;
 /// Buffer of the scans without a map.
 const BUFFER: usize = 256 << 10;
 /// From this mean record length on the scan reads the twelve bytes of each header instead of everything: here both cost
@@ -64,6 +60,8 @@ enum Stop {
     Short,
     BadLength,
     BadPayload,
+    /// A payload to check of more than [`REPORT`] bytes.
+    Large,
 }
 
 /// The hop over a slice. Nothing in here allocates but the table.
@@ -95,6 +93,9 @@ impl<const PAYLOADS: bool> WithLenCrc for Hop<'_, PAYLOADS> {
             // It fits into the slice, so it fits into a usize.
             let len = len as usize;
             if PAYLOADS {
+                if len > REPORT {
+                    return (pos, Stop::Large);
+                }
                 let (payload, rest) = body.split_at(len);
                 if rest.first_chunk().is_none_or(|f| u32::from_le_bytes(*f) != crc::masked(payload)) {
                     return (pos, Stop::BadPayload);
@@ -108,7 +109,7 @@ impl<const PAYLOADS: bool> WithLenCrc for Hop<'_, PAYLOADS> {
 }
 
 /// Scans a shard that is a slice.
-pub(crate) fn scan_slice(bytes: &[u8], start: Start, payloads: bool, progress: Progress<'_>) -> Result<Scan> {
+pub(crate) fn scan_slice(bytes: &[u8], start: Start, payloads: bool, work: &Work<'_>) -> Result<Scan> {
     let Start { mut offsets, at } = start;
     let mut pos = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     loop {
@@ -118,8 +119,19 @@ pub(crate) fn scan_slice(bytes: &[u8], start: Start, payloads: bool, progress: P
         } else {
             with_len_crc(Hop::<false> { bytes, pos, until, offsets: &mut offsets })
         };
-        progress((end - pos) as u64);
+        work.report((end - pos) as u64)?;
         pos = end;
+        let stop = match stop {
+            Stop::Large => match large(bytes.get(pos..).unwrap_or_default(), work)? {
+                Some(len) => {
+                    offsets.push(pos as u64);
+                    pos += len;
+                    Stop::Boundary
+                }
+                None => Stop::BadPayload,
+            },
+            stop => stop,
+        };
         match stop {
             Stop::Boundary if pos >= bytes.len() => return Ok(Scan { offsets, end: pos as u64, torn: None }),
             Stop::Boundary => {}
@@ -129,6 +141,22 @@ pub(crate) fn scan_slice(bytes: &[u8], start: Start, payloads: bool, progress: P
             }
         }
     }
+}
+
+/// Checks the payload of the record at the start of `rest`, whose header is sound and which is there as a whole, in pieces; the
+/// bytes of the record, or `None` if the crc is another.
+fn large(rest: &[u8], work: &Work<'_>) -> Result<Option<usize>> {
+    let Some((header, body)) = rest.split_first_chunk::<HEADER_LEN>() else { return Ok(None) };
+    let len = usize::try_from(split(header).0).ok().filter(|len| *len <= body.len());
+    let Some((payload, footer)) = len.map(|len| body.split_at(len)) else { return Ok(None) };
+    let mut sum = 0;
+    for piece in payload.chunks(REPORT) {
+        sum = crc32c_append(sum, piece);
+        work.report(piece.len() as u64)?;
+    }
+    work.report(OVERHEAD as u64)?;
+    let sound = footer.first_chunk().is_some_and(|f| u32::from_le_bytes(*f) == crc::mask(sum));
+    Ok(sound.then_some(payload.len() + OVERHEAD))
 }
 
 /// The record at which a scan has stopped: torn, or damage.
@@ -161,11 +189,11 @@ pub(crate) fn scan_file(
     size: u64,
     start: Start,
     payloads: bool,
-    progress: Progress<'_>,
+    work: &Work<'_>,
 ) -> Result<Scan> {
     if payloads {
         let reader = FileReader { file, pos: start.at, end: size };
-        return scan_stream(reader, start, true, progress);
+        return scan_stream(reader, start, true, work);
     }
     let Start { mut offsets, at: mut pos } = start;
     let mut buf = vec![0; BUFFER];
@@ -174,7 +202,7 @@ pub(crate) fn scan_file(
     let (mut mean, mut reported) = (0, pos);
     loop {
         if pos - reported >= REPORT as u64 || pos >= size {
-            progress(pos - reported);
+            work.report(pos - reported)?;
             reported = pos;
         }
         let left = size.saturating_sub(pos);
@@ -235,25 +263,15 @@ impl<R: ReadAt + ?Sized> Read for FileReader<'_, R> {
 }
 
 /// Scans a record stream from where `stream` stands, which is `start.at`, to its end.
-pub(crate) fn scan_stream(
-    stream: impl Read,
-    start: Start,
-    payloads: bool,
-    progress: Progress<'_>,
-) -> Result<Scan> {
+pub(crate) fn scan_stream(stream: impl Read, start: Start, payloads: bool, work: &Work<'_>) -> Result<Scan> {
     let Start { mut offsets, at: mut pos } = start;
-    let mut stream = Buffered { inner: stream, buf: vec![0; BUFFER], start: 0, end: 0 };
-    let mut reported = pos;
+    let mut stream = Buffered { inner: stream, buf: vec![0; BUFFER], start: 0, end: 0, work, unreported: 0 };
     loop {
-        if pos - reported >= REPORT as u64 {
-            progress(pos - reported);
-            reported = pos;
-        }
         let i = offsets.len();
         let head = stream.at_least(HEADER_LEN).map_err(|e| Error::from(e).at(place(i, pos)))?;
         let Some(bytes) = head.first_chunk::<HEADER_LEN>() else {
             let have = head.len() as u64;
-            progress(pos - reported);
+            work.report(stream.unreported as u64)?;
             let torn = (have > 0).then_some(Torn { need: HEADER_LEN as u64, have });
             return Ok(Scan { offsets, end: pos, torn });
         };
@@ -264,7 +282,7 @@ pub(crate) fn scan_stream(
         let need = len.saturating_add(OVERHEAD as u64);
         let Some(&footer) = foot.first_chunk::<FOOTER_LEN>().filter(|_| skipped == len) else {
             let have = HEADER_LEN as u64 + skipped + foot.len() as u64;
-            progress(pos - reported);
+            work.report(stream.unreported as u64)?;
             return Ok(Scan { offsets, end: pos, torn: Some(Torn { need, have }) });
         };
         stream.consume(FOOTER_LEN);
@@ -278,14 +296,17 @@ pub(crate) fn scan_stream(
     }
 }
 
-struct Buffered<R> {
+struct Buffered<'a, R> {
     inner: R,
     buf: Vec<u8>,
     start: usize,
     end: usize,
+    work: &'a Work<'a>,
+    /// Bytes read since the last report.
+    unreported: usize,
 }
 
-impl<R: Read> Buffered<R> {
+impl<R: Read> Buffered<'_, R> {
     /// At least `n` bytes of what comes next, or all there are.
     fn at_least(&mut self, n: usize) -> std::io::Result<&[u8]> {
         if self.end - self.start < n {
@@ -301,7 +322,12 @@ impl<R: Read> Buffered<R> {
             match self.inner.read(&mut self.buf[self.end..]) {
                 Ok(n) => {
                     // A `Read` that claims more than it was given room for is not believed.
-                    self.end = self.buf.len().min(self.end + n);
+                    let n = n.min(self.buf.len() - self.end);
+                    self.end += n;
+                    self.unreported += n;
+                    if self.unreported >= REPORT {
+                        self.work.report(std::mem::take(&mut self.unreported) as u64)?;
+                    }
                     return Ok(n);
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
@@ -340,6 +366,8 @@ impl<R: Read> Buffered<R> {
 mod tests {
     use super::*;
     use crate::frame::put_record;
+    use crate::index::no_progress;
+    use std::ops::ControlFlow;
 
     fn shard(lens: impl IntoIterator<Item = usize>) -> Vec<u8> {
         let mut file = Vec::new();
@@ -362,7 +390,7 @@ mod tests {
             }
             Err(e) => Err((e.place().record, e.place().offset)),
         };
-        let nothing = &|_| ();
+        let nothing = &Work::new(&no_progress);
         let slice = values(scan_slice(bytes, Start::default(), payloads, nothing));
         let file = values(scan_file(bytes, bytes.len() as u64, Start::default(), payloads, nothing));
         let stream = values(scan_stream(OneByOne(bytes), Start::default(), payloads, nothing));
@@ -435,7 +463,10 @@ mod tests {
         let seen = std::sync::atomic::AtomicU64::new(0);
         let count = |n| {
             seen.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
+            assert!(n <= (REPORT + 20_000) as u64);
+            ControlFlow::Continue(())
         };
+        let count = Work::new(&count);
         scan_slice(&file, Start::default(), true, &count).unwrap();
         scan_file(file.as_slice(), end, Start::default(), false, &count).unwrap();
         scan_stream(file.as_slice(), Start::default(), false, &count).unwrap();
@@ -447,7 +478,7 @@ mod tests {
         let file = shard([3, 5, 9]);
         let mut offsets = TableBuilder::offsets();
         offsets.push(0);
-        let scan = scan_slice(&file, Start { offsets, at: 19 }, false, &|_| ()).unwrap();
+        let scan = scan_slice(&file, Start { offsets, at: 19 }, false, &Work::new(&no_progress)).unwrap();
         assert_eq!((scan.offsets.len(), scan.end), (3, file.len() as u64));
     }
 }

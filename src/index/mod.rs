@@ -5,14 +5,14 @@
 //! in one file; a [`FeatureColumn`] one feature's value for each record; [`import_text`] and [`export_text`] speak the form of `tfrecord2idx`.
 //!
 //! ```
-//! use tfseek::index::{open_shards, IndexMode, IndexOptions};
+//! use tfseek::index::{no_progress, open_shards, IndexMode, IndexOptions};
 //! # let dir = tempfile::tempdir()?;
 //! let path = dir.path().join("train-00000.tfrecord");
 //! # let mut file = Vec::new();
 //! # tfseek::frame::put_record(&mut file, b"one")?;
 //! # tfseek::frame::put_record(&mut file, b"three")?;
 //! # std::fs::write(&path, file)?;
-//! let opened = open_shards(&[path], &IndexOptions::new().mode(IndexMode::Memory), &|_bytes| ())?;
+//! let opened = open_shards(&[path], &IndexOptions::new().mode(IndexMode::Memory), &no_progress)?;
 //! let index = &opened.indexes[0];
 //! assert_eq!(index.len(), 2);
 //! assert_eq!((index.locate(1)?.offset, index.locate(1)?.payload_len), (19, 5));
@@ -28,19 +28,21 @@ mod layout;
 mod offsets;
 mod options;
 mod pack;
+mod progress;
 mod save;
 mod scan;
 mod sections;
 mod sidecar;
 mod text;
 
-pub use builder::Progress;
 pub use column::{FeatureColumn, Value};
 pub(crate) use find::{Shard as NamedShard, check_names};
 pub(crate) use identity::Stamp;
 pub(crate) use offsets::TableBuilder;
 pub use options::{IndexMode, IndexOptions, Tail};
 pub use pack::{Pack, write_pack};
+pub use progress::{Progress, no_progress};
+pub(crate) use progress::{REPORT, Work};
 pub(crate) use save::Save;
 pub(crate) use scan::of_bytes;
 pub use sidecar::{Opened, Warning, WarningKind, build_beside, build_each, open_shards, remove_leftovers};

@@ -1,10 +1,10 @@
 //! Packs: the sidecars of a dataset in one file, so that ten thousand shards open with one read.
 
-use super::builder::Progress;
 use super::core::{Core, Origin, slice};
 use super::find::{self, BESIDE, READ_IN, SMALL};
 use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, MAX_PREFIX, PackHeader, TORN, u64_at};
 use super::options::{IndexOptions, Tail};
+use super::progress::{Progress, Work};
 use super::save::Save;
 use super::sidecar::{Opened, WarningKind, open_all, torn_tail};
 use super::{Index, refused};
@@ -290,7 +290,8 @@ pub fn write_pack(
     let (base, names) = common_folder(paths)?;
     let shards: Vec<_> =
         paths.iter().map(|path| find::Shard { path, compression: Compression::None }).collect();
-    let opened = open_all(&shards, options, Save::Never, progress)?;
+    let work = Work::new(progress);
+    let opened = work.end(open_all(&shards, options, Save::Never, &work))?;
     if let Some(w) = opened.warnings.iter().find(|w| w.kind == WarningKind::Changed) {
         let reason = "it changed while it was scanned".into();
         return Err(Error::from(IndexError::Stale { reason }).in_file(&w.path));

@@ -1,13 +1,14 @@
 //! One shard, scanned from a file to an index.
 
 use super::Index;
-use super::builder::{Progress, Scan, Start, Torn, scan_file, scan_slice, scan_stream};
+use super::builder::{Scan, Start, Torn, scan_file, scan_slice, scan_stream};
 use super::core::Core;
 use super::find::Shard;
 use super::identity::{Stamp, fingerprints};
 use super::layout::{self, CHECKED, Header, TORN};
 use super::offsets::TableBuilder;
 use super::options::{IndexOptions, Tail};
+use super::progress::Work;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::io::{Compression, Inflate, Map, file_id, open_regular, sniff};
 use std::path::Path;
@@ -18,14 +19,15 @@ pub(super) fn scan(
     expected: Stamp,
     old: Option<&Core>,
     options: &IndexOptions,
-    progress: Progress<'_>,
+    work: &Work<'_>,
 ) -> Result<Core> {
+    work.report(0)?;
     let file = open_regular(shard.path)?;
     let meta = file.metadata()?;
     let stamp = Stamp::of(&meta)?;
     // The verdict on `old` was of another moment; a shard that changed since is scanned from its beginning. So is one
     // whose old table turns out to be damaged.
-    let start = old.filter(|_| stamp == expected).and_then(|old| Some((old, known(old).ok()?)));
+    let start = old.filter(|_| stamp == expected).and_then(|old| Some((old, known(old, work).ok()?)));
     let checked = options.check_payloads && start.as_ref().is_none_or(|(old, _)| old.header.has(CHECKED));
     let start = start.map(|(_, start)| start).unwrap_or_default();
     let payloads = options.check_payloads;
@@ -33,17 +35,17 @@ pub(super) fn scan(
         (Compression::None, Some(promise)) => {
             let map = Map::open(&file, promise)?;
             let bytes = usize::try_from(stamp.size).ok().and_then(|size| map.get(..size)).unwrap_or(&map);
-            let scan = scan_slice(bytes, start, payloads, progress)?;
+            let scan = scan_slice(bytes, start, payloads, work)?;
             let fps = fingerprints(bytes, scan.end)?;
             (scan, fps)
         }
         (Compression::None, None) => {
-            let scan = scan_file(&file, stamp.size, start, payloads, progress)?;
+            let scan = scan_file(&file, stamp.size, start, payloads, work)?;
             let fps = fingerprints(&file, scan.end)?;
             (scan, fps)
         }
         (compression, _) => {
-            let scan = scan_stream(Inflate::new(&file, compression), start, payloads, progress)?;
+            let scan = scan_stream(Inflate::new(&file, compression), start, payloads, work)?;
             (scan, fingerprints(&file, stamp.size)?)
         }
     };
@@ -51,9 +53,12 @@ pub(super) fn scan(
 }
 
 /// What an index of the file's beginning knows.
-fn known(old: &Core) -> Result<Start> {
+fn known(old: &Core, work: &Work<'_>) -> Result<Start> {
     let mut offsets = TableBuilder::offsets();
     for i in 0..old.header.n_records {
+        if i % (1 << 20) == 0 {
+            work.report(0)?;
+        }
         offsets.push(old.offset(i)?);
     }
     // The last entry is the new part's first; its block is checked with it.
@@ -85,9 +90,9 @@ fn assemble(
 }
 
 /// The index of a shard that is bytes in memory: scanned, and kept nowhere.
-pub(crate) fn of_bytes(bytes: &[u8], options: &IndexOptions) -> Result<Index> {
+pub(crate) fn of_bytes(bytes: &[u8], options: &IndexOptions, work: &Work<'_>) -> Result<Index> {
     let hint = |e: Error| sniff::explain(e, bytes.get(..sniff::SNIFF_LEN).unwrap_or(bytes));
-    let scan = scan_slice(bytes, Start::default(), options.check_payloads, &|_| ()).map_err(hint)?;
+    let scan = scan_slice(bytes, Start::default(), options.check_payloads, work).map_err(hint)?;
     let stamp = Stamp { size: bytes.len() as u64, mtime_ns: 0 };
     let fps = fingerprints(bytes, scan.end)?;
     let core = assemble(scan, Compression::None, stamp, fps, options.check_payloads);
@@ -125,6 +130,7 @@ pub(crate) fn from_offsets(
 #[cfg(test)]
 mod tests {
     use super::super::find;
+    use super::super::no_progress;
     use super::super::save::Save;
     use super::super::sidecar::{open_all, sidecar_for_written};
     use super::super::{Index, IndexMode, Tail};
@@ -158,7 +164,8 @@ mod tests {
 
     fn open(path: &Path, compression: Compression, options: &IndexOptions) -> Result<Index> {
         let shard = Shard { path, compression };
-        Ok(open_all(&[shard], options, Save::Unasked, &|_| ())?.indexes.remove(0))
+        let work = Work::new(&no_progress);
+        Ok(open_all(&[shard], options, Save::Unasked, &work)?.indexes.remove(0))
     }
 
     #[test]
@@ -171,7 +178,8 @@ mod tests {
             std::fs::write(&path, &packed).unwrap();
             let options =
                 IndexOptions::new().env_dir(None).index_dir(dir.path().join("i")).check_payloads(true);
-            let plain = scan_slice(&stream, Start::default(), false, &|_| ()).unwrap().offsets.finish();
+            let work = Work::new(&no_progress);
+            let plain = scan_slice(&stream, Start::default(), false, &work).unwrap().offsets.finish();
             for mode in [IndexMode::Auto, IndexMode::Require] {
                 let index = open(&path, compression, &options.clone().mode(mode)).unwrap();
                 assert_eq!((index.len(), index.stream_end()), (3000, stream.len() as u64));
@@ -219,7 +227,8 @@ mod tests {
         let path = dir.path().join("x");
         let bytes = records(2500);
         std::fs::write(&path, &bytes).unwrap();
-        let offsets = scan_slice(&bytes, Start::default(), false, &|_| ()).unwrap().offsets;
+        let work = Work::new(&no_progress);
+        let offsets = scan_slice(&bytes, Start::default(), false, &work).unwrap().offsets;
         let options = IndexOptions::new().env_dir(None).cache_dir(None);
         let end = bytes.len() as u64;
         let written = sidecar_for_written(&path, Compression::None, offsets, end, &options).unwrap();

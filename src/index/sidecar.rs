@@ -1,12 +1,13 @@
 //! From paths to indexes: search, limit, scan.
 
-use super::builder::{Progress, Torn};
+use super::builder::Torn;
 use super::core::Core;
 use super::find::{self, Found, Shard, named, search};
 use super::identity::Stamp;
 use super::layout::TORN;
 use super::offsets::TableBuilder;
 use super::options::{IndexMode, IndexOptions, Tail};
+use super::progress::{Progress, Work};
 use super::save::{Save, save_somewhere, target_dir, write};
 use super::scan::{from_offsets, scan};
 use super::{Index, stale};
@@ -81,9 +82,10 @@ impl fmt::Display for Warning {
 /// # Errors
 /// Damage, with path, record and offset; a torn tail, unless tolerated; [`IndexError::BuildLimit`] before anything is
 /// scanned; [`IndexError::Missing`] and [`IndexError::Stale`] where an index is required; [`IndexError::NameClash`];
-/// those of the system. Of several, that of the first shard.
+/// [`ErrorKind::Cancelled`] where `progress` says so; those of the system. Of several, that of the first shard.
 pub fn open_shards(paths: &[PathBuf], options: &IndexOptions, progress: Progress<'_>) -> Result<Opened> {
-    open_all(&plain(paths), options, Save::Unasked, progress)
+    let work = Work::new(progress);
+    work.end(open_all(&plain(paths), options, Save::Unasked, &work))
 }
 
 /// The command `tfseek index`: as [`open_shards`], without the limit, and each index is written to `.tfseek/` beside its
@@ -107,7 +109,7 @@ pub fn build_beside(paths: &[PathBuf], options: &IndexOptions, progress: Progres
 /// As [`build_beside`], and for each shard what became of it: its one index, or its error.
 ///
 /// # Errors
-/// What is wrong with the set and no one shard: [`IndexError::NameClash`].
+/// What is wrong with the set and no one shard: [`IndexError::NameClash`], and [`ErrorKind::Cancelled`].
 pub fn build_each(
     paths: &[PathBuf],
     options: &IndexOptions,
@@ -115,14 +117,14 @@ pub fn build_each(
 ) -> Result<Vec<Result<Opened>>> {
     let shards = plain(paths);
     find::check_names(&shards, options)?;
-    let one = options.clone().jobs(1);
-    let build = |s: usize| Ok(open_all(&shards[s..=s], &one, Save::Asked, progress));
+    let (one, work) = (options.clone().jobs(1), Work::new(progress));
+    let build = |s: usize| Ok(open_all(&shards[s..=s], &one, Save::Asked, &work));
     let built = pool::each(options.jobs, shards.len(), false, build);
     let mut folders: Vec<PathBuf> = paths.iter().map(|p| target_dir(p, options)).collect();
     folders.sort();
     folders.dedup();
     folders.iter().for_each(|dir| drop(remove_leftovers(dir)));
-    built
+    work.end(built)
 }
 
 fn plain(paths: &[PathBuf]) -> Vec<Shard<'_>> {
@@ -169,13 +171,16 @@ pub(crate) fn open_all(
     shards: &[Shard<'_>],
     options: &IndexOptions,
     save: Save,
-    progress: Progress<'_>,
+    work: &Work<'_>,
 ) -> Result<Opened> {
     find::check_names(shards, options)?;
     let options = &options.with_own_budget();
     // A look takes some 20 us, a pool of threads a hundred.
     let look_jobs = if shards.len() < 64 { 1 } else { options.jobs };
-    let looks = pool::each(look_jobs, shards.len(), true, |s| look(shards[s], options))?;
+    let looks = pool::each(look_jobs, shards.len(), true, |s| {
+        work.report(0)?;
+        look(shards[s], options)
+    })?;
     let mut warnings = Vec::new();
     let mut todo = Vec::new();
     let (mut missing, mut bytes) = (0, 0u64);
@@ -202,7 +207,7 @@ pub(crate) fn open_all(
     let done = pool::each(jobs, shards.len(), true, |s| {
         let taken = todo[s].lock().unwrap_or_else(|e| e.into_inner()).take();
         let look = taken.ok_or(IndexError::Missing)?;
-        finish(shards[s], look, options, save, progress).map_err(|e| explained(e, shards[s]))
+        finish(shards[s], look, options, save, work).map_err(|e| explained(e, shards[s]))
     })?;
     let mut not_saved: Option<Warning> = None;
     let mut indexes = Vec::with_capacity(done.len());
@@ -264,7 +269,7 @@ fn finish(
     Look { stamp, id, found, .. }: Look,
     options: &IndexOptions,
     save: Save,
-    progress: Progress<'_>,
+    work: &Work<'_>,
 ) -> Result<Done> {
     let (mut core, fresh) = match found {
         Found::Fresh(core) => (Core { shard_id: id, ..core }, true),
@@ -272,8 +277,8 @@ fn finish(
             core.header.mtime_ns = stamp.mtime_ns;
             (Core { shard_id: id, ..core }, false)
         }
-        Found::Partial(old) => (scan(shard, stamp, Some(&old), options, progress)?, false),
-        Found::Nothing(_) => (scan(shard, stamp, None, options, progress)?, false),
+        Found::Partial(old) => (scan(shard, stamp, Some(&old), options, work)?, false),
+        Found::Nothing(_) => (scan(shard, stamp, None, options, work)?, false),
     };
     let known = Stamp { size: core.header.data_size, mtime_ns: core.header.mtime_ns };
     // What was not scanned was looked at just now.

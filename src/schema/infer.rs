@@ -82,6 +82,20 @@ impl Inference {
         Inference::new(true)
     }
 
+    /// Of the records that were taken for this kind.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Spec`] if they are neither Examples nor SequenceExamples.
+    pub fn of_kind(kind: MessageKind) -> Result<Inference> {
+        match kind {
+            MessageKind::Example => Ok(Inference::example()),
+            MessageKind::SequenceExample => Ok(Inference::sequence_example()),
+            MessageKind::Other => {
+                Err(ErrorKind::Spec("the records are neither Examples nor SequenceExamples".into()).into())
+            }
+        }
+    }
+
     fn new(sequence: bool) -> Inference {
         let (features, feature_lists) = Default::default();
         Inference { sequence, records: 0, features, feature_lists, key_bytes: 0 }
@@ -206,15 +220,7 @@ impl Schema {
     /// Those of [`Inference::add`] and [`Inference::schema`]; [`ErrorKind::Spec`] if the records are neither Examples nor
     /// SequenceExamples.
     pub fn infer(payloads: &[impl AsRef<[u8]>]) -> Result<Schema> {
-        let mut seen = match MessageKind::guess_all(payloads.iter().map(AsRef::as_ref)) {
-            MessageKind::Example => Inference::example(),
-            MessageKind::SequenceExample => Inference::sequence_example(),
-            MessageKind::Other => {
-                return Err(
-                    ErrorKind::Spec("the records are neither Examples nor SequenceExamples".into()).into()
-                );
-            }
-        };
+        let mut seen = Inference::of_kind(MessageKind::guess_all(payloads.iter().map(AsRef::as_ref)))?;
         payloads.iter().try_for_each(|payload| seen.add(payload.as_ref()))?;
         seen.schema()
     }

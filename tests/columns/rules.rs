@@ -37,7 +37,7 @@ impl Case {
         drop(options.open(&self.path).unwrap());
         let bytes = Arc::new(AtomicU64::new(0));
         let told = Arc::clone(&bytes);
-        let ds = options.progress(move |n| _ = told.fetch_add(n, Relaxed)).open(&self.path).unwrap();
+        let ds = options.progress(counted(told)).open(&self.path).unwrap();
         let opening = bytes.load(Relaxed);
         let column = ds.column("label").unwrap();
         let mut buf = Vec::new();
@@ -130,7 +130,7 @@ fn modes_and_limits() {
     assert!(case.built(case.options().index(IndexMode::Memory)) > 0);
     assert!(!case.file().exists());
     let len = fs::metadata(&case.path).unwrap().len();
-    let limited = case.options().auto_limit(len - 1).progress(|_| panic!("scanned"));
+    let limited = case.options().auto_limit(len - 1).progress(nothing_scanned);
     let e = limited.open(&case.path).unwrap().columns(&["label", "a b"]).unwrap_err();
     let ErrorKind::Index(IndexError::BuildLimit { shards: 1, bytes, build, .. }) = e.kind() else {
         panic!("{e}")
@@ -168,7 +168,7 @@ fn where_columns_are_found_and_written() {
         names(&c)
     );
     let every = || open(a.clone(), b.clone(), c.clone());
-    every().write_columns(&["Label"], ColumnOptions::new()).unwrap();
+    every().write_columns(&["Label"], &ColumnOptions::new()).unwrap();
     assert!(a.join("x.%4Cabel.tfrc").exists(), "where it was asked to be");
     open_beside(&path);
     for found in [a.clone(), place(".tfseek"), c.clone()] {
@@ -177,13 +177,13 @@ fn where_columns_are_found_and_written() {
         fs::remove_file(found.join(name)).unwrap();
     }
     assert_eq!(saved(&every()), (Some(a), 0));
-    let e = open(blocked("a"), b, c).write_columns(&["Label"], ColumnOptions::new()).unwrap_err();
+    let e = open(blocked("a"), b, c).write_columns(&["Label"], &ColumnOptions::new()).unwrap_err();
     assert!(e.is_io(), "{e}");
 }
 
 fn open_beside(path: &Path) {
     let ds = Options::new().index_options(options()).index(IndexMode::Memory).open(path).unwrap();
-    ds.write_columns(&["Label"], ColumnOptions::new()).unwrap();
+    ds.write_columns(&["Label"], &ColumnOptions::new()).unwrap();
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn large_files_through_maps_and_reads() {
     let values: Vec<Option<Scalar>> =
         (0..20_000).map(|i| (i % 7 != 0).then_some(Scalar::Int(i / 3))).collect();
     let path = write(dir.path(), "x", &shard_of(&values));
-    at(&dir).open(&path).unwrap().write_columns(&["label"], ColumnOptions::new().classes(true)).unwrap();
+    at(&dir).open(&path).unwrap().write_columns(&["label"], &ColumnOptions::new().classes(true)).unwrap();
     let file = dir.path().join("i/x.label.tfrc");
     let on_disk = fs::read(&file).unwrap();
     assert!(on_disk.len() > 64 << 10, "so that the reader maps, or reads at the first use");
@@ -239,8 +239,8 @@ fn large_files_through_maps_and_reads() {
     fs::remove_file(&file).unwrap();
     at(&dir).open(&path).unwrap().column("label").unwrap();
     assert!(fs::read(&file).unwrap().len() < on_disk.len());
-    let quiet = at(&dir).progress(|_| panic!("scanned")).open(&path).unwrap();
-    quiet.write_columns(&["label"], ColumnOptions::new().classes(true)).unwrap();
+    let quiet = at(&dir).progress(nothing_scanned).open(&path).unwrap();
+    quiet.write_columns(&["label"], &ColumnOptions::new().classes(true)).unwrap();
     assert_eq!(fs::read(&file).unwrap(), on_disk);
 }
 

@@ -2,10 +2,11 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use std::fs::{self, File};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tfseek::frame::put_record;
-use tfseek::index::{Index, IndexOptions, Opened, open_shards};
+use tfseek::index::{Index, IndexOptions, Opened, no_progress, open_shards};
 
 pub(crate) fn records(payloads: &[&[u8]]) -> Vec<u8> {
     let mut file = Vec::new();
@@ -37,7 +38,7 @@ pub(crate) fn options() -> IndexOptions {
 }
 
 pub(crate) fn open(path: &Path, options: &IndexOptions) -> tfseek::Result<Opened> {
-    open_shards(&[path.to_path_buf()], options, &|_| ())
+    open_shards(&[path.to_path_buf()], options, &no_progress)
 }
 
 /// The index, and how many bytes were scanned for it.
@@ -45,6 +46,7 @@ pub(crate) fn scanned(path: &Path, options: &IndexOptions) -> (Index, u64) {
     let bytes = std::sync::atomic::AtomicU64::new(0);
     let count = |n| {
         bytes.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
+        ControlFlow::Continue(())
     };
     let mut opened = open_shards(&[path.to_path_buf()], options, &count).unwrap();
     (opened.indexes.remove(0), bytes.into_inner())

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) ->
     if args.skip_errors {
         options = options.errors(ErrorPolicy::Skip);
     }
-    let (mut loader, share) = args.share.loader(&dataset, options)?;
+    let (mut loader, share) = args.share.loader(&dataset, options, global)?;
     for warning in loader.warnings() {
         console.note(format_args!("tfseek: {warning}"));
     }

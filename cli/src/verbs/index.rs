@@ -31,10 +31,10 @@ pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) ->
     }
     let start = Instant::now();
     let done = match (&args.pack, args.format) {
-        (Some(name), _) => index::write_pack(name, &paths, &options, &progress_to(&bar))
+        (Some(name), _) => index::write_pack(name, &paths, &options, &progress::moves(&bar))
             .map(|(path, opened)| (Some(path), vec![Ok(opened)])),
         (None, IndexForm::Tfri) => {
-            index::build_each(&paths, &options, &progress_to(&bar)).map(|each| (None, each))
+            index::build_each(&paths, &options, &progress::moves(&bar)).map(|each| (None, each))
         }
         (None, IndexForm::Dali) => return dali(&paths, args, &options, &bar, console),
     };
@@ -74,10 +74,7 @@ pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) ->
 /// The columns of sound shards, all of a shard in one scan.
 fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &mut Console) -> Outcome {
     let bar = progress::over(global, "columns", progress::bytes_of(sources));
-    let mut options = Options::new().allow_missing(true).auto_limit(u64::MAX).progress({
-        let bar = bar.clone();
-        move |bytes| bar.inc(bytes)
-    });
+    let mut options = Options::new().allow_missing(true).auto_limit(u64::MAX).progress(progress::moves(&bar));
     if sources.len() > 1 {
         options = options.jobs(1);
     }
@@ -91,7 +88,7 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
     let done = threads::in_order(
         sources.len(),
         args.jobs.jobs,
-        |k| options.open(&sources[k])?.write_columns(&features, how),
+        |k| options.open(&sources[k])?.write_columns(&features, &how),
         |k, built: tfseek::Result<Vec<DatasetColumn>>| {
             let columns = match built {
                 Ok(columns) => columns,
@@ -123,10 +120,6 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
     Ok(())
 }
 
-fn progress_to(bar: &ProgressBar) -> impl Fn(u64) + Sync {
-    |bytes| bar.inc(bytes)
-}
-
 fn said(warnings: &[Warning], console: &mut Console) {
     for warning in warnings {
         console.note(format_args!("tfseek: {warning}"));
@@ -145,13 +138,18 @@ fn dali(
     let options = options.clone().jobs(1).auto_limit(u64::MAX);
     let options = if args.rebuild { options.mode(IndexMode::Memory) } else { options };
     let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
+    if filter.is_some() {
+        // A column is another scan.
+        bar.inc_length(bar.length().unwrap_or(0));
+    }
     let done = threads::in_order(
         paths.len(),
         args.jobs.jobs,
         |k| {
             let path = &paths[k];
-            let opened = index::open_shards(&paths[k..=k], &options, &progress_to(bar))?;
-            let selected = filter.as_ref().map(|filter| select(path, filter, args.rebuild)).transpose()?;
+            let opened = index::open_shards(&paths[k..=k], &options, &progress::moves(bar))?;
+            let selected =
+                filter.as_ref().map(|filter| select(path, filter, args.rebuild, bar)).transpose()?;
             let target = target(path, args.index_dir.as_deref())?;
             opened.indexes.iter().try_for_each(|index| write(index, selected.as_ref(), &target))?;
             Ok(target)
@@ -178,11 +176,12 @@ fn target(shard: &Path, dir: Option<&Path>) -> Outcome<PathBuf> {
 }
 
 /// The records of one shard that meet a filter.
-fn select(path: &Path, filter: &Filter, rebuild: bool) -> Outcome<Selection> {
+fn select(path: &Path, filter: &Filter, rebuild: bool, bar: &ProgressBar) -> Outcome<Selection> {
     let options = Options::new().allow_missing(true).auto_limit(u64::MAX).jobs(1);
     let options = if rebuild { options.index(IndexMode::Memory) } else { options };
+    let columns = ColumnOptions::new().progress(progress::moves(bar));
     // A shard's own kinds decide whether the filter fits it.
-    Ok(options.open(path)?.select(filter).map_err(|e| e.in_file(path))?)
+    Ok(options.open(path)?.select_with(filter, &columns).map_err(|e| e.in_file(path))?)
 }
 
 fn write(index: &Index, selected: Option<&Selection>, target: &Path) -> Outcome {

@@ -1,0 +1,73 @@
+"""How far a call is: ``progress=`` of everything that may take long."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from typing import Any, Callable, Optional, Union
+
+Told = Callable[[int, Optional[int]], object]
+Progress = Union[None, bool, Told, Any]
+
+SECONDS = 0.1
+
+
+def progress_of(progress: Progress, what: str, in_bytes: bool) -> tuple[Told, Callable[[], object]]:
+    """``(tell, close)`` for what ``progress`` asks for: ``tell(done, total)`` is called while the work goes on, ``close()`` at its end."""
+    if progress is True:
+        try:
+            progress = importlib.import_module("tqdm.auto").tqdm
+        except ImportError:
+            line = Line(what, in_bytes)
+            return line.tell, line.close
+    if isinstance(progress, type) and hasattr(progress, "update"):
+        unit = {"unit": "B", "unit_scale": True, "unit_divisor": 1024} if in_bytes else {"unit": " records"}
+        own: Any = progress(desc=what, **unit)
+        return Bar(own).tell, own.close
+    if hasattr(progress, "update"):
+        # Whoever made it ends it.
+        return Bar(progress).tell, lambda: None
+    if callable(progress):
+        return progress, lambda: None
+    raise TypeError(f"progress: expected a bool, a callable or a tqdm bar, found {type(progress).__name__}")
+
+
+class Bar:
+    """Moves a bar that has the methods of ``tqdm``'s."""
+
+    def __init__(self, bar: Any) -> None:
+        self.bar = bar
+        self.done = 0
+        # A total that its owner gave it stays.
+        self.open = getattr(bar, "total", None) is None
+
+    def tell(self, done: int, total: Optional[int]) -> None:
+        if self.open and total is not None:
+            self.bar.total = total
+        self.bar.update(done - self.done)
+        self.done = done
+
+
+class Line:
+    """A line on standard error, written over on a terminal, and written once elsewhere."""
+
+    def __init__(self, what: str, in_bytes: bool) -> None:
+        self.what, self.in_bytes = what, in_bytes
+        self.text = ""
+        self.next = 0.0
+
+    def tell(self, done: int, total: Optional[int]) -> None:
+        share = "" if not total else f" of {self.amount(total)}"
+        self.text = f"{self.what}: {self.amount(done)}{share}"
+        now = time.monotonic()
+        if now >= self.next and sys.stderr.isatty():
+            self.next = now + SECONDS
+            print(f"\r{self.text}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        start = "\r" if sys.stderr.isatty() else ""
+        print(f"{start}{self.text}", file=sys.stderr)
+
+    def amount(self, count: int) -> str:
+        return f"{count / 2**20:.0f} MiB" if self.in_bytes else f"{count} records"
