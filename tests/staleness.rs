@@ -235,6 +235,11 @@ fn the_order_of_the_search_and_of_the_places_to_write() {
     );
 }
 
+fn nothing_scanned(bytes: u64) -> std::ops::ControlFlow<()> {
+    assert_eq!(bytes, 0, "scanned");
+    std::ops::ControlFlow::Continue(())
+}
+
 #[test]
 fn above_the_limit_nothing_is_scanned() {
     let dir = tempfile::tempdir().unwrap();
@@ -242,8 +247,7 @@ fn above_the_limit_nothing_is_scanned() {
         (0..5).map(|s| write(dir.path(), &format!("train-{s:05}.tfrecord"), &equal(100, 1))).collect();
     let options = options().index_dir(dir.path().join("i"));
     open(&paths[0], &options).unwrap();
-    let e =
-        open_shards(&paths, &options.clone().auto_limit(4 * 1700 - 1), &|_| panic!("scanned")).unwrap_err();
+    let e = open_shards(&paths, &options.clone().auto_limit(4 * 1700 - 1), &nothing_scanned).unwrap_err();
     let ErrorKind::Index(IndexError::BuildLimit { shards, bytes, limit, build }) = e.kind() else {
         panic!("{e}")
     };
@@ -251,7 +255,7 @@ fn above_the_limit_nothing_is_scanned() {
     assert_eq!(build.command(), format!("tfseek index '{}/train-0000*.tfrecord'", dir.path().display()));
     assert_eq!(e.kind().remedy(), Some(Remedy::Build(build)));
     open_shards(&paths, &options.clone().auto_limit(6800), &no_progress).unwrap();
-    open_shards(&paths, &options.auto_limit(0), &|_| panic!("scanned")).unwrap();
+    open_shards(&paths, &options.auto_limit(0), &nothing_scanned).unwrap();
 }
 
 #[test]

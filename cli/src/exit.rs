@@ -8,6 +8,8 @@
 //! | 3 | input and output |
 //! | 4 | not a TFRecord file |
 //! | 130 | interrupted: the signal is left to the system, and a shell reports a death by SIGINT so |
+//!
+//! An interrupt leaves the file that was being written under its temporary name (`.tmp-` and 16 hex digits), as any kill does.
 
 use std::io;
 use std::path::Path;

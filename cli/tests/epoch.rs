@@ -235,3 +235,26 @@ fn a_bar_if_somebody_looks() {
     assert!(ran.err.contains("epoch ") && ran.err.contains("/13 steps"), "{}", ran.err);
     assert_eq!(dir.run(&["epoch", "x-*", "-b", "16", "-q", "--progress"]).err, "");
 }
+
+/// Every verb that may have to build a column shows that.
+#[test]
+fn a_bar_while_columns_are_built() {
+    for args in [
+        &["epoch", "-b", "16", "--filter", "label < 50"][..],
+        &["epoch", "-b", "16", "--balance", "label"],
+        &["order", "-b", "16", "--filter", "label < 50"],
+        &["order", "-b", "16", "--balance", "label"],
+        &["index", "--column", "label"],
+    ] {
+        for progress in ["--progress", "-q"] {
+            let (dir, _) = two_shards();
+            let ran = dir.run(&[args, &["x-*", progress]].concat());
+            assert_eq!(
+                (ran.code, ran.err.contains("columns ")),
+                (0, progress == "--progress"),
+                "{args:?}: {}",
+                ran.err
+            );
+        }
+    }
+}

@@ -74,7 +74,7 @@ pub(crate) fn collect<T: Send>(
 ) -> Result<Vec<T>> {
     let len = ids.len();
     let mut values = Vec::with_capacity(usize::try_from(len).unwrap_or_default());
-    wait::in_turns(py, None, len, |turn| {
+    wait::in_turns(py, None, 0, len, |turn| {
         let from = values.len() as u64;
         let left = (from..len).map(|k| ids.at(k));
         for id in left {

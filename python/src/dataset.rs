@@ -124,6 +124,17 @@ impl Shared {
     }
 }
 
+/// The fingerprint of a dataset. Of a pack that takes a while, since all shards are opened for it: a signal is heard meanwhile.
+pub(crate) fn fingerprint(py: Python<'_>, dataset: &tfseek::Dataset) -> Result<String> {
+    match dataset.known_bytes() {
+        Some(_) => Ok(py.detach(|| dataset.fingerprint())?),
+        None => {
+            let dataset = dataset.clone();
+            wait::run(py, None, move |_| Ok(dataset.fingerprint()?))
+        }
+    }
+}
+
 /// The payload of a record that is lent: a part of the region it lies in.
 fn lent(record: Record<'_>) -> Region {
     let payload = record.payload();
@@ -207,7 +218,7 @@ impl Dataset {
         let progress = Progress::new(py, progress, "reading", Unit::Records)?;
         let mut found = Vec::with_capacity(ids.len());
         wait::shown(progress, |progress| {
-            wait::in_turns(py, progress, ids.len() as u64, |turn| {
+            wait::in_turns(py, progress, 0, ids.len() as u64, |turn| {
                 shared.kind();
                 let left = ids.get(found.len()..).unwrap_or_default();
                 shared.payloads(left, turn, &mut found)?;
@@ -305,8 +316,7 @@ impl Dataset {
     /// What identifies the records, independent of paths and times: 32 hex digits, the same for a copy of the files.
     #[getter]
     fn fingerprint(&self, py: Python<'_>) -> Result<String> {
-        let dataset = self.shared.dataset.clone();
-        wait::run(py, None, move |_| Ok(dataset.fingerprint()?))
+        fingerprint(py, &self.shared.dataset)
     }
 
     /// What was noticed while opening and is no error: an index that had to be ignored, say.

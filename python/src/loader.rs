@@ -1,7 +1,7 @@
 //! `tfseek.Loader`: epochs in batches, made by threads of Rust.
 
 use crate::columns::{self, BytesAs};
-use crate::dataset::Dataset;
+use crate::dataset::{self, Dataset};
 use crate::failure::{Failure, Result, message};
 use crate::memory::Held;
 use crate::recipe::{Asked, Recipe};
@@ -71,14 +71,13 @@ impl Loader {
         }
     }
 
-    /// Opens the shards of a pack, all of which a state needs: that takes a while, and a signal is heard meanwhile.
+    /// Opens the shards of a pack, all of which a state needs: without the lock, and a signal is heard meanwhile.
     fn touch(&self, py: Python<'_>) -> Result<()> {
         let dataset = self.recipe.dataset();
-        if dataset.known_bytes().is_some() {
-            return Ok(());
+        match dataset.known_bytes() {
+            Some(_) => Ok(()),
+            None => dataset::fingerprint(py, dataset).map(drop),
         }
-        let dataset = dataset.clone();
-        wait::run(py, None, move |_| Ok(dataset.fingerprint()?)).map(drop)
     }
 
     fn batch<'py>(&self, py: Python<'py>, step: &Step) -> Result<Bound<'py, PyAny>> {

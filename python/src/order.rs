@@ -1,6 +1,6 @@
 //! What `tfseek.torch.Sampler` stands on: the order of a loader, without a loader.
 
-use crate::dataset::Dataset;
+use crate::dataset::{self, Dataset};
 use crate::failure::Result;
 use crate::memory::Held;
 use crate::recipe::{self, value_error};
@@ -28,8 +28,7 @@ impl Order {
         if let Some(known) = self.fingerprint.get() {
             return Ok(known);
         }
-        let dataset = self.dataset.clone();
-        let fingerprint = wait::run(py, None, move |_| Ok(dataset.fingerprint()?))?;
+        let fingerprint = dataset::fingerprint(py, &self.dataset)?;
         Ok(self.fingerprint.get_or_init(|| fingerprint))
     }
 }

@@ -169,7 +169,7 @@ pub(crate) fn infer_schema(
         let total = payloads.len() as u64;
         let (mut guessed, mut noted) = (payloads.iter(), payloads.iter());
         let (mut kind, mut seen) = (None, None);
-        wait::in_turns(py, progress, total, |turn| {
+        wait::in_turns(py, progress, total / 3, total, |turn| {
             let done = |guessed: usize, noted: usize| total - ((guessed + noted) as u64).div_ceil(3);
             while let Some(payload) = guessed.next() {
                 kind = MessageKind::guess_next(kind, payload.as_ref());
@@ -181,7 +181,7 @@ pub(crate) fn infer_schema(
                 Some(seen) => seen,
                 None => seen.insert(Inference::of_kind(kind.unwrap_or(MessageKind::Example))?),
             };
-            while let Some(payload) = noted.next() {
+            for payload in noted.by_ref() {
                 seen.add(payload.as_ref())?;
                 if turn.is_over(Turn::VALUE + payload.as_ref().len() as u64) {
                     break;

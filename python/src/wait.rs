@@ -194,15 +194,15 @@ impl Turn {
     }
 }
 
-/// Calls `work` without the interpreter's lock until `total` values are done, and looks for signals in between. It works until its
+/// Calls `work` without the interpreter's lock until `done` is `total`, and looks for signals in between. It works until its
 /// [`Turn`] is over, and says how many are done by then.
 pub(crate) fn in_turns(
     py: Python<'_>,
     progress: Option<&Progress<'_>>,
+    mut done: u64,
     total: u64,
     mut work: impl FnMut(&mut Turn) -> Result<u64> + Send,
 ) -> Result<()> {
-    let mut done = 0;
     while done < total {
         progress.map_or(Ok(()), |progress| progress.tell(done, Some(total)))?;
         done = py.detach(|| work(&mut Turn::new()))?;

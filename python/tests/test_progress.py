@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any, Optional
+import threading
+import time
+import types
+from typing import Any, Callable, Optional
 
 import pytest
+from conftest import RECORDS, features
 
 import tfseek
 
@@ -79,6 +83,216 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def names(folder: pathlib.Path) -> list[str]:
     return sorted(path.name for path in folder.glob("**/*") if path.is_file())
+
+
+Call = Callable[[str, Any], object]
+# What shows progress, and whether it counts bytes: each scans or reads the whole of a shard that has no index.
+CALLS: dict[str, tuple[Call, bool]] = {
+    "open": (lambda path, f: tfseek.open(path, index="memory", progress=f), True),
+    "columns": (lambda path, f: tfseek.open(path, index="memory", columns=["label"], progress=f), True),
+    "build_index": (lambda path, f: tfseek.build_index(path, rebuild=True, progress=f), True),
+    "column": (lambda path, f: tfseek.open(path, index="memory").column("label", progress=f), True),
+    "filter": (lambda path, f: tfseek.open(path, index="memory").filter("label < 9", progress=f), True),
+    "balance": (
+        lambda path, f: tfseek.Loader(tfseek.open(path, index="memory"), batch_size=1, balance="label", progress=f),
+        True,
+    ),
+    "infer_schema": (lambda path, f: tfseek.infer_schema(tfseek.open(path), progress=f), False),
+    "get_many": (lambda path, f: tfseek.open(path).get_many(range(RECORDS), progress=f), False),
+}
+
+
+@pytest.fixture
+def path(tmp_path: pathlib.Path) -> str:
+    """A shard of its own, with no index yet."""
+    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
+        for i in range(RECORDS):
+            writer.write(tfseek.Example(features(i)))
+    return str(tmp_path / "a.tfrecord")
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_callable_is_told_how_far_a_call_is(path: str, name: str) -> None:
+    call, in_bytes = CALLS[name]
+    told: list[tuple[int, Optional[int]]] = []
+    threads = set()
+
+    def tell(done: int, total: Optional[int]) -> None:
+        told.append((done, total))
+        threads.add(threading.get_ident())
+
+    call(path, tell)
+    assert threads == {threading.get_ident()}, "the calling thread, and no other"
+    all_of_it = os.path.getsize(path) if in_bytes else RECORDS
+    # Opening and a column are a scan each.
+    all_of_it *= 2 if name == "columns" else 1
+    assert told[0][0] == 0 and told[-1] == (all_of_it, all_of_it), told
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_a_callable_raises_ends_the_call(path: str, name: str) -> None:
+    call, _ = CALLS[name]
+    calls = []
+
+    def tell(done: int, total: Optional[int]) -> None:
+        calls.append(done)
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        call(path, tell)
+    assert calls == [0], "not called again"
+    assert names(pathlib.Path(path).parent) == ["a.tfrecord"], "nothing was made"
+    call(path, None)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_signal_in_a_callable_ends_the_call(path: str, name: str) -> None:
+    call, _ = CALLS[name]
+    with pytest.raises(KeyboardInterrupt):
+        call(path, lambda *_: signal.raise_signal(signal.SIGINT))
+    assert names(pathlib.Path(path).parent) == ["a.tfrecord"], "nothing was made"
+    call(path, False)
+
+
+@POSIX
+@pytest.mark.parametrize("end", [KeyboardInterrupt, KeyError])
+def test_a_call_ends_in_the_middle(large: str, end: type[BaseException]) -> None:
+    ds = tfseek.open(large, index="memory")
+    ids = range(len(ds))
+    calls: list[Callable[[Any], object]] = [
+        lambda f: ds.column("label", progress=f),
+        lambda f: ds.filter("label == 1", progress=f),
+        lambda f: ds.get_many(ids, progress=f),
+        lambda f: tfseek.infer_schema(ds, progress=f),
+    ]
+    for call in calls:
+        told: list[tuple[int, Optional[int]]] = []
+
+        def tell(done: int, total: Optional[int]) -> None:
+            told.append((done, total))
+            if done > 0 and end is KeyError:
+                raise KeyError("mine")
+            if done > 0:
+                signal.raise_signal(signal.SIGINT)
+
+        with pytest.raises(end):
+            call(tell)
+        done, total = told[-1]
+        assert total is not None and 0 < done < total // 2, told
+
+
+def test_records_that_come_slowly_are_counted() -> None:
+    class Slow:
+        def __len__(self) -> int:
+            return 60
+
+        def __iter__(self) -> Any:
+            for i in range(60):
+                time.sleep(0.004)
+                yield tfseek.Example(features(i))
+
+    told: list[tuple[int, Optional[int]]] = []
+    tfseek.infer_schema(Slow(), progress=lambda done, total: told.append((done, total)))
+    assert told == sorted(told) and told[0] == (0, 60) and told[-1] == (60, 60), told
+    assert len({done for done, _ in told}) > 3, told
+
+
+def test_a_copy_has_no_progress(path: str) -> None:
+    told: list[int] = []
+    ds = tfseek.open(path, progress=lambda done, _: told.append(done))
+    count = len(told)
+    copy = pickle.loads(pickle.dumps(ds))
+    assert len(copy) == RECORDS and len(copy.filter("label < 9")) == 9 and len(ds.filter("label < 9")) == 9
+    assert len(told) == count > 0
+
+
+class Tqdm:
+    """As far as ``tqdm`` is used."""
+
+    bars: list[Tqdm] = []
+
+    def __init__(self, desc: str = "", total: Optional[int] = None, unit: str = "it", **_: object) -> None:
+        self.desc, self.total, self.unit, self.n, self.closed = desc, total, unit, 0, False
+        Tqdm.bars.append(self)
+
+    def __bool__(self) -> bool:
+        # As tqdm's own is, before there is anything to do.
+        return False
+
+    def update(self, n: int) -> None:
+        self.n += n
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_bars_of_tqdm(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = os.path.getsize(path)
+    auto = types.ModuleType("tqdm.auto")
+    setattr(auto, "tqdm", Tqdm)
+    monkeypatch.setitem(sys.modules, "tqdm", types.ModuleType("tqdm"))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", auto)
+    ds = tfseek.open(path, index="memory")
+    for progress in (True, Tqdm):
+        Tqdm.bars.clear()
+        ds.column("label", progress=progress)
+        [bar] = Tqdm.bars
+        assert (bar.total, bar.n, bar.unit, bar.closed) == (size, size, "B", True)
+    ds.get_many([1, 2], progress=True)
+    assert (Tqdm.bars[-1].n, Tqdm.bars[-1].unit) == (2, " records")
+    own, counted = Tqdm(), Tqdm(total=7)
+    for bar in (own, counted):
+        ds.column("label", progress=bar)
+        ds.filter("label < 9", progress=bar)
+    assert (own.total, own.n, own.closed) == (size, 2 * size, False)
+    assert (counted.total, counted.n, counted.closed) == (7, 2 * size, False)
+
+    def fails(self: Tqdm, n: int) -> None:
+        raise KeyError("mine")
+
+    monkeypatch.setattr(Tqdm, "update", fails)
+    with pytest.raises(KeyError, match="mine"):
+        ds.column("label", progress=True)
+    assert Tqdm.bars[-1].closed
+
+
+def test_a_line_where_there_is_no_tqdm(
+    path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    ds = tfseek.open(path)
+    capsys.readouterr()
+    ds.get_many(range(RECORDS), progress=True)
+    assert capsys.readouterr() == ("", "reading: 1000 records of 1000 records\n")
+    ds.column("label", progress=True)
+    assert capsys.readouterr() == ("", "columns: 0 MiB of 0 MiB\n")
+    for nothing in (None, False):
+        ds.column("name", progress=nothing)
+    assert capsys.readouterr() == ("", "")
+    with pytest.raises(TypeError, match="progress: expected a bool, a callable or a tqdm bar, found str"):
+        ds.column("label", progress="yes")
+
+
+@POSIX
+def test_an_iterator_goes_on_after_ctrl_c(shards: str) -> None:
+    """No record is lost, and none comes twice."""
+    run(
+        """
+ds = tfseek.open(sys.argv[1], kind="bytes")
+ids = np.tile(np.arange(len(ds)), 300)
+items, seen = iter(ds[ids]), []
+timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)); timer.start()
+try:
+    seen.extend(items)
+    time.sleep(10)
+except KeyboardInterrupt:
+    pass
+seen.extend(items)
+assert seen == list(ds) * 300, len(seen)
+""",
+        shards,
+    )
 
 
 @POSIX
