@@ -86,6 +86,7 @@ pub use index::{Index, IndexMode, Tail};
 pub use io::Compression;
 pub use loader::{Loader, LoaderOptions, Step};
 pub use order::{Order, OrderSpec};
+pub use pool::{MAX_THREADS, threads};
 pub use record::Record;
 pub use schema::{DType, FeatureSpec, Schema};
 pub use shard::Verify;

@@ -1,9 +1,26 @@
 //! Threads for one call: a pool of our own, since rayon's global one hangs a forked child.
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use rayon::prelude::*;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// The most threads that a call, a loader or a command starts. Few machines have as many processors; a number above it is a
+/// mistake, and would be refused by the system after it has taken gigabytes of stacks.
+pub const MAX_THREADS: usize = 1024;
+
+/// Returns the number of threads that `jobs` asks for: itself, or one for each processor if it is 0.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] above [`MAX_THREADS`].
+pub fn threads(jobs: usize) -> Result<usize> {
+    match jobs {
+        0 => Ok(std::thread::available_parallelism().map_or(1, |n| n.get()).min(MAX_THREADS)),
+        1..=MAX_THREADS => Ok(jobs),
+        _ => Err(ErrorKind::Unsupported(format!("{jobs} threads, at most {MAX_THREADS} are started").into())
+            .into()),
+    }
+}
 
 /// `f(0)`, `f(1)`, .. `f(n - 1)` over `jobs` threads (0: one for each processor), and their results in order.
 ///
@@ -14,11 +31,8 @@ pub(crate) fn each<T: Send>(
     hurry: bool,
     f: impl Fn(usize) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    let jobs = match jobs {
-        0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
-        jobs => jobs,
-    };
-    if jobs.min(n) <= 1 {
+    let jobs = threads(jobs)?.min(n);
+    if jobs <= 1 {
         let all = (0..n).map(f);
         if hurry {
             return all.collect();
@@ -27,10 +41,10 @@ pub(crate) fn each<T: Send>(
         return all.into_iter().collect();
     }
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(jobs.min(n))
+        .num_threads(jobs)
         .thread_name(|k| format!("tfseek-{k}"))
         .build()
-        .map_err(io::Error::other)?;
+        .map_err(|e| io::Error::other(format!("{jobs} threads cannot be started: {e}")))?;
     let failed = AtomicUsize::new(usize::MAX);
     let run = |k: usize| {
         if hurry && failed.load(Relaxed) < k {
@@ -50,7 +64,16 @@ pub(crate) fn each<T: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
+
+    #[test]
+    fn more_threads_than_sensible_are_an_error() {
+        for jobs in [MAX_THREADS + 1, 1_000_000_000, usize::MAX] {
+            let e = each(jobs, 1, true, Ok).unwrap_err();
+            assert!(e.to_string().contains("at most 1024"), "{e}");
+        }
+        assert_eq!(threads(MAX_THREADS).unwrap(), MAX_THREADS);
+        assert!(threads(0).unwrap() >= 1);
+    }
 
     #[test]
     fn results_in_order_and_the_lowest_error() {

@@ -4,7 +4,7 @@ use crate::crc;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{self, FOOTER_LEN, HEADER_LEN, Header, OVERHEAD};
 use crate::index::{Index, Pack, Span, Stamp};
-use crate::io::{Budget, FileId, KeptFile, Map, Promise, ReadAt, Region, file_id, grow, open_regular};
+use crate::io::{Budget, FileId, KeptFile, Map, Promise, ReadAt, Region, grow, open_regular};
 use crate::record::{Home, Record};
 use std::fs::File;
 use std::hint::black_box;
@@ -73,13 +73,13 @@ struct Opened {
 struct State {
     size: u64,
     modified: Option<SystemTime>,
-    id: FileId,
+    id: Option<FileId>,
 }
 
 impl State {
     fn of(file: &File) -> std::io::Result<State> {
         let meta = file.metadata()?;
-        Ok(State { size: meta.len(), modified: meta.modified().ok(), id: file_id(&meta) })
+        Ok(State { size: meta.len(), modified: meta.modified().ok(), id: FileId::known(&meta) })
     }
 }
 

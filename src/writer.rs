@@ -3,7 +3,8 @@
 use crate::error::{EncodeError, Error, ErrorKind, Result};
 use crate::frame::{OVERHEAD, put_record};
 use crate::index::{self, IndexOptions, TableBuilder};
-use crate::io::{AtomicFile, Compression};
+use crate::io::process::Process;
+use crate::io::{Compression, NameNotSynced, Output};
 use flate2::write::{GzEncoder, ZlibEncoder};
 use flate2::{Compression as Level, GzBuilder};
 use std::fmt;
@@ -75,17 +76,26 @@ impl WriterOptions {
         self
     }
 
-    /// Creates a file, or replaces one.
+    /// Creates a file, or replaces one. Links are followed, and a FIFO or a device is written into: [`Output`] has the rules.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Those of the system; an index of what is no regular file.
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Writer> {
         let path = path.as_ref();
-        let target = match self.atomic {
-            true => AtomicFile::create(path).map(Target::Atomic),
-            false => File::create(path).map(Target::Direct),
+        let output = match self.atomic {
+            true => Output::create(path),
+            false => Output::in_place(path),
         };
-        let target = target.map_err(|e| Error::from(e).in_file(path))?;
+        let here = |e| Error::from(e).in_file(path);
+        let output = output.map_err(here)?;
+        if self.index.is_some()
+            && !output.is_whole()
+            && !output.file().and_then(File::metadata).map_err(here)?.is_file()
+        {
+            let what = "records that go to a device or a FIFO cannot be indexed on the way";
+            return Err(Error::from(ErrorKind::Unsupported(what.into())).in_file(path));
+        }
+        let target = Target { sink: TargetSink::File(output), process: Process::this() };
         let index = self.index.clone().map(|options| Noted {
             path: path.into(),
             offsets: TableBuilder::offsets(),
@@ -98,6 +108,7 @@ impl WriterOptions {
             end: 0,
             records: 0,
             index,
+            process: Process::this(),
         })
     }
 
@@ -144,6 +155,10 @@ const BUFFER: usize = 256 << 10;
 /// Buffered: nothing need be in the file before [`flush`](Writer::flush) or [`close`](Writer::close). By default the file
 /// is written under a temporary name and gets its own when it is closed; dropped before, it leaves nothing behind.
 ///
+/// The file belongs to the process that created the writer. In a forked child nothing reaches it: [`flush`](Writer::flush),
+/// [`sync`](Writer::sync) and [`close`](Writer::close) are errors, [`write`](Writer::write) is one when the buffer is full, and a
+/// drop neither writes nor removes anything.
+///
 /// ```
 /// # let dir = tempfile::tempdir()?;
 /// # let path = dir.path().join("a.tfrecord");
@@ -162,12 +177,20 @@ pub struct Writer {
     end: u64,
     records: u64,
     index: Option<Noted>,
+    process: Process,
 }
 
 /// A file whose bytes are all there, and its name is not.
 struct Finished {
     target: Target,
     compression: Compression,
+}
+
+/// A file that has its name, and no index yet.
+struct Named {
+    compression: Compression,
+    /// The name may be lost in a power failure.
+    unsynced: Option<io::Error>,
 }
 
 /// What is noted for the index.
@@ -183,9 +206,14 @@ enum Sink {
     Zlib(ZlibEncoder<BufWriter<Target>>),
 }
 
-enum Target {
-    Direct(File),
-    Atomic(AtomicFile),
+/// The bytes' destination. It takes them in the process that it was made in, and in no other.
+struct Target {
+    sink: TargetSink,
+    process: Process,
+}
+
+enum TargetSink {
+    File(Output),
     Other(Box<dyn Write + Send>),
 }
 
@@ -200,8 +228,10 @@ impl Writer {
 
     /// Writes into any sink. `options` about files do not matter here.
     pub fn new(sink: impl Write + Send + 'static, options: &WriterOptions) -> Writer {
-        let sink = options.sink(Target::Other(Box::new(sink)));
-        Writer { sink: Some(sink), failed: false, path: None, end: 0, records: 0, index: None }
+        let target = Target { sink: TargetSink::Other(Box::new(sink)), process: Process::this() };
+        let sink = options.sink(target);
+        let process = Process::this();
+        Writer { sink: Some(sink), failed: false, path: None, end: 0, records: 0, index: None, process }
     }
 
     /// Writes one record.
@@ -229,6 +259,7 @@ impl Writer {
     /// # Errors
     /// As [`write`](Writer::write).
     pub fn flush(&mut self) -> Result<()> {
+        self.check_process()?;
         let flushed = match &mut self.sink {
             Some(Sink::Plain(w)) => w.flush(),
             Some(Sink::Gzip(w)) => w.flush(),
@@ -257,10 +288,15 @@ impl Writer {
     /// Ends the file and gives it its name, then writes its index if one was asked for. Closing again does nothing.
     ///
     /// # Errors
-    /// Those of the sink; [`EncodeError::Failed`] after an earlier one. An atomic file that could not be ended is gone.
+    /// Those of the sink; [`EncodeError::Failed`] after an earlier one; [`EncodeError::Forked`]. An atomic file that could not be
+    /// ended is gone. It is there, whole and under its name, where the error is one of its index, or is
+    /// [`NameNotSynced`](crate::io::NameNotSynced).
     pub fn close(&mut self) -> Result<()> {
         match self.finish()? {
-            Some(finished) => self.commit(finished),
+            Some(finished) => {
+                let named = self.name(finished)?;
+                self.index(named)
+            }
             None => Ok(()),
         }
     }
@@ -270,11 +306,16 @@ impl Writer {
         if self.failed {
             return Err(self.placed(EncodeError::Failed.into()));
         }
+        if self.sink.is_some() {
+            self.check_process()?;
+        }
         let Some(sink) = self.sink.take() else { return Ok(None) };
         let compression = sink.compression();
         let target = sink.finish().and_then(|target| {
-            if let Target::Atomic(_) = target {
-                target.sync()?;
+            if let TargetSink::File(output) = &target.sink
+                && output.is_whole()
+            {
+                output.sync()?;
             }
             Ok(target)
         });
@@ -284,15 +325,34 @@ impl Writer {
         }
     }
 
-    fn commit(&mut self, Finished { target, compression }: Finished) -> Result<()> {
-        let committed = target.commit();
-        self.done(committed)?;
-        match self.index.take() {
+    fn name(&mut self, Finished { target, compression }: Finished) -> Result<Named> {
+        let unsynced = match target.commit() {
+            Err(e) if NameNotSynced::is(&e) => Some(e),
+            committed => {
+                self.done(committed)?;
+                None
+            }
+        };
+        Ok(Named { compression, unsynced })
+    }
+
+    fn index(&mut self, Named { compression, unsynced }: Named) -> Result<()> {
+        let indexed = match self.index.take() {
             Some(Noted { path, offsets, options }) => {
                 index::sidecar_for_written(&path, compression, offsets, self.end, &options).map(drop)
             }
             None => Ok(()),
+        };
+        match unsynced {
+            Some(e) => Err(self.placed(e.into())),
+            None => indexed,
         }
+    }
+
+    /// A forked child must not touch the sink: it would write the parent's bytes again, and another thread may have been at work
+    /// on it when the process was forked.
+    fn check_process(&self) -> Result<()> {
+        self.process.check().map_err(|e| self.placed(e.into()))
     }
 
     /// Records written so far.
@@ -312,10 +372,18 @@ impl Writer {
     /// After an error a record may be there in part, and nothing must follow it: the file is given up.
     fn done(&mut self, written: io::Result<()>) -> Result<()> {
         written.map_err(|e| {
-            self.sink = None;
+            self.give_up();
             self.failed = true;
             self.placed(e.into())
         })
+    }
+
+    /// Drops the sink. A forked child forgets it: compressors and buffers write on a drop.
+    fn give_up(&mut self) {
+        if self.sink.is_some() && !self.process.is_this() {
+            std::mem::forget((self.sink.take(), self.index.take()));
+        }
+        self.sink = None;
     }
 
     #[cold]
@@ -324,6 +392,12 @@ impl Writer {
             Some(path) => e.in_file(path),
             None => e,
         }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.give_up();
     }
 }
 
@@ -348,36 +422,35 @@ impl Sink {
 
 impl Target {
     fn sync(&self) -> io::Result<()> {
-        match self {
-            Target::Direct(file) => file.sync_all(),
-            Target::Atomic(file) => file.file()?.sync_all(),
-            Target::Other(_) => Ok(()),
+        match &self.sink {
+            TargetSink::File(output) => output.sync(),
+            TargetSink::Other(_) => self.process.check(),
         }
     }
 
     fn commit(self) -> io::Result<()> {
-        match self {
-            Target::Direct(_) => Ok(()),
-            Target::Atomic(file) => file.commit(),
-            Target::Other(mut sink) => sink.flush(),
+        self.process.check()?;
+        match self.sink {
+            TargetSink::File(output) => output.commit(),
+            TargetSink::Other(mut sink) => sink.flush(),
         }
     }
 }
 
 impl Write for Target {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        match self {
-            Target::Direct(w) => w.write(buf),
-            Target::Atomic(w) => w.write(buf),
-            Target::Other(w) => w.write(buf),
+        self.process.check()?;
+        match &mut self.sink {
+            TargetSink::File(w) => w.write(buf),
+            TargetSink::Other(w) => w.write(buf),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Target::Direct(w) => w.flush(),
-            Target::Atomic(w) => w.flush(),
-            Target::Other(w) => w.flush(),
+        self.process.check()?;
+        match &mut self.sink {
+            TargetSink::File(w) => w.flush(),
+            TargetSink::Other(w) => w.flush(),
         }
     }
 }
@@ -403,7 +476,7 @@ impl ShardedWriter {
     /// As [`Writer::write`].
     pub fn write(&mut self, payload: &[u8]) -> Result<()> {
         let shard = self.next;
-        self.next = (shard + 1) % self.shards.len();
+        self.next = (shard + 1) % self.shards.len().max(1);
         self.write_to(shard, payload)
     }
 
@@ -416,19 +489,22 @@ impl ShardedWriter {
         self.shards.get_mut(s).ok_or(ErrorKind::OutOfRange { i: s as u64, len })?.write(payload)
     }
 
-    /// Ends all shards, then gives them their names: a disk that is full leaves none of an atomic set. Closing again does
-    /// nothing.
+    /// Ends all shards, then gives them their names, then writes their indexes: a disk that is full leaves none of an atomic set.
+    /// Closing again does nothing.
     ///
     /// # Errors
-    /// The first shard's that fails. If that is a rename, the shards before it have their names already.
+    /// The first shard's that fails. If that is a rename, the shards before it have their names already; if it is an index, all
+    /// have.
     pub fn close(&mut self) -> Result<()> {
         let finished = self.shards.iter_mut().map(Writer::finish).collect::<Result<Vec<_>>>()?;
+        let mut named = Vec::with_capacity(finished.len());
         for (shard, finished) in self.shards.iter_mut().zip(finished) {
             if let Some(finished) = finished {
-                shard.commit(finished)?;
+                named.push((shard.name(finished)?, shard));
             }
         }
-        Ok(())
+        let indexed: Vec<Result<()>> = named.into_iter().map(|(named, shard)| shard.index(named)).collect();
+        indexed.into_iter().collect()
     }
 
     /// Number of shards.

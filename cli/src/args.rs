@@ -7,7 +7,7 @@ pub(crate) use epoch::{Epoch, Order, Share};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroUsize, ParseIntError};
 use std::path::PathBuf;
 
 /// Random access to the TFRecord files you already have.
@@ -149,8 +149,14 @@ pub(crate) struct Access {
     #[arg(long, value_name = "DIR")]
     pub(crate) index_dir: Option<PathBuf>,
     /// Threads that index what has no index yet; 0 is one for each processor
-    #[arg(short, long, value_name = "N", default_value_t = 0)]
+    #[arg(short, long, value_name = "N", default_value_t = 0, value_parser = threads)]
     pub(crate) jobs: usize,
+}
+
+/// A number of threads that the library starts.
+fn threads(text: &str) -> Result<usize, String> {
+    let n = text.parse().map_err(|e: ParseIntError| e.to_string())?;
+    tfseek::threads(n).map(|_| n).map_err(|e| e.to_string())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -162,7 +168,7 @@ pub(crate) enum Door {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Jobs {
     /// Threads; 0 is one for each processor
-    #[arg(short, long, value_name = "N", default_value_t = 0)]
+    #[arg(short, long, value_name = "N", default_value_t = 0, value_parser = threads)]
     pub(crate) jobs: usize,
 }
 

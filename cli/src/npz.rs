@@ -15,32 +15,37 @@
 
 use crate::exit::{Failure, Outcome};
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 use tfseek::batch::{Batch, Column, RowSplits, Values};
-use tfseek::io::AtomicFile;
+use tfseek::io::Output;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 /// An archive that is being written, and appears when it is whole.
+///
+/// A writer of archives seeks. One for a FIFO or a device is made in a temporary file, and copied when it is whole.
 pub(crate) struct Npz {
     zip: ZipWriter<BufWriter<File>>,
-    file: AtomicFile,
+    output: Output,
 }
 
 impl Npz {
     pub(crate) fn create(path: &Path) -> Outcome<Npz> {
         let create = || {
-            let file = AtomicFile::create(path)?;
-            let zip = ZipWriter::new(BufWriter::with_capacity(1 << 20, file.file()?.try_clone()?));
-            Ok(Npz { zip, file })
+            let output = Output::create(path)?;
+            let file = match output.is_whole() {
+                true => output.file()?.try_clone()?,
+                false => tempfile::tempfile()?,
+            };
+            Ok(Npz { zip: ZipWriter::new(BufWriter::with_capacity(1 << 20, file)), output })
         };
         create().map_err(|e| Failure::io(path, e))
     }
 
     /// The columns of batch `k`.
     pub(crate) fn batch(&mut self, k: u64, batch: &Batch, sequence: bool) -> Outcome {
-        self.columns(k, batch, sequence).map_err(|e| Failure::io(self.file.target(), e))
+        self.columns(k, batch, sequence).map_err(|e| Failure::io(self.output.path(), e))
     }
 
     fn columns(&mut self, k: u64, batch: &Batch, sequence: bool) -> io::Result<()> {
@@ -136,11 +141,15 @@ impl Npz {
 
     /// Brings the archive to the disk and gives it its name.
     pub(crate) fn finish(self) -> Outcome<PathBuf> {
-        let path = self.file.target().to_path_buf();
-        let Npz { zip, file } = self;
+        let path = self.output.path().to_path_buf();
+        let Npz { zip, mut output } = self;
         let finish = || {
-            zip.finish()?.into_inner()?;
-            file.commit()
+            let mut file = zip.finish()?.into_inner()?;
+            if !output.is_whole() {
+                file.rewind()?;
+                io::copy(&mut file, &mut output)?;
+            }
+            output.commit()
         };
         finish().map_err(|e: io::Error| Failure::io(&path, e))?;
         Ok(path)

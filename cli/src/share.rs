@@ -3,7 +3,8 @@
 
 use crate::args::{self, Global};
 use crate::dataset;
-use crate::exit::{Failure, Outcome, USAGE};
+use crate::exit::{Failure, Outcome};
+use crate::text;
 use tfseek::Dataset;
 use tfseek::loader::{Loader, LoaderOptions};
 use tfseek::order::{LastBatch, Order, RankShare, State};
@@ -79,9 +80,6 @@ impl args::Share {
 
     fn state(&self) -> Outcome<Option<State>> {
         let Some(path) = &self.resume else { return Ok(None) };
-        let text = std::fs::read_to_string(path).map_err(|e| Failure::io(path, e))?;
-        // What is wrong in it is no problem of the data.
-        let state = State::from_json(&text);
-        state.map(Some).map_err(|e| Failure::Message(USAGE, e.in_file(path).to_string()))
+        text::parsed(path, "a saved state", State::from_json).map(Some)
     }
 }

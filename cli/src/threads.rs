@@ -1,36 +1,45 @@
 //! Work on many files at once, results in order.
 
-use crate::exit::Outcome;
+use crate::exit::{Failure, IO, Outcome};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// Calls `work(k)` for `k` below `n` on `jobs` threads (0: one for each processor) and `done(k, result)` here, in order. When
-/// `done` fails no further work is begun.
-pub(crate) fn in_order<T: Send>(
-    n: usize,
+/// Calls `work` for each item on `jobs` threads (0: one for each processor) and `done(item, result)` here, in order. When `done` fails
+/// no further work is begun.
+///
+/// # Errors
+/// Those of `done`; threads that cannot be started.
+pub(crate) fn in_order<I: Copy + Sync, T: Send>(
+    items: impl IntoIterator<Item = I>,
     jobs: usize,
-    work: impl Fn(usize) -> T + Sync,
-    mut done: impl FnMut(usize, T) -> Outcome,
+    work: impl Fn(I) -> T + Sync,
+    mut done: impl FnMut(I, T) -> Outcome,
 ) -> Outcome {
-    let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let jobs = if jobs == 0 { processors } else { jobs }.min(n);
+    let items: Vec<I> = items.into_iter().collect();
+    let jobs = tfseek::threads(jobs)?.min(items.len());
     if jobs <= 1 {
-        return (0..n).try_for_each(|k| done(k, work(k)));
+        return items.iter().try_for_each(|&item| done(item, work(item)));
     }
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         let (send, receive) = mpsc::channel();
-        for _ in 0..jobs {
-            let (send, next, work) = (send.clone(), &next, &work);
-            scope.spawn(move || {
+        for k in 0..jobs {
+            let (send, next, items, work) = (send.clone(), &next, &items, &work);
+            let run = move || {
                 loop {
                     let k = next.fetch_add(1, Ordering::Relaxed);
-                    if k >= n || send.send((k, work(k))).is_err() {
+                    let Some(&item) = items.get(k) else { return };
+                    if send.send((k, work(item))).is_err() {
                         return;
                     }
                 }
-            });
+            };
+            let started = std::thread::Builder::new().name(format!("tfseek-{k}")).spawn_scoped(scope, run);
+            if let Err(e) = started {
+                next.store(items.len(), Ordering::Relaxed);
+                return Err(Failure::Message(IO, format!("thread {k} of {jobs} cannot be started: {e}")));
+            }
         }
         drop(send);
         // Results that came before their turn.
@@ -38,9 +47,9 @@ pub(crate) fn in_order<T: Send>(
         let mut turn = 0;
         for (k, result) in receive {
             early.insert(k, result);
-            while let Some(result) = early.remove(&turn) {
-                if let Err(e) = done(turn, result) {
-                    next.store(n, Ordering::Relaxed);
+            while let (Some(&item), Some(result)) = (items.get(turn), early.remove(&turn)) {
+                if let Err(e) = done(item, result) {
+                    next.store(items.len(), Ordering::Relaxed);
                     return Err(e);
                 }
                 turn += 1;

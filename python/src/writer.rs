@@ -14,11 +14,15 @@ use tfseek::{Compression, ShardedWriter};
 /// ``Writer("out.tfrecord")`` writes one file; ``Writer("out/train", shards=10)`` writes ``out/train-00000-of-00010.tfrecord`` and
 /// so on, records in turn. ``compression`` is ``None``, ``"gzip"`` or ``"zlib"``; ``index=True`` writes the index on the way, to
 /// ``.tfseek/`` beside the files. Files are written under temporary names and get their own at :meth:`close`: used in a ``with``
-/// block, an exception leaves nothing behind. ``atomic=False`` writes in place.
+/// block, an exception leaves nothing behind. ``atomic=False`` writes in place. A link is followed and stays; a FIFO or a device is
+/// written into. The files belong to the process that created the writer: in a forked child every method is an error, and nothing
+/// is written or removed.
 #[pyclass(frozen, module = "tfseek")]
 pub(crate) struct Writer {
     sink: Mutex<Option<Sink>>,
     path: PathBuf,
+    /// The process that the files belong to.
+    pid: u32,
 }
 
 enum Sink {
@@ -36,8 +40,17 @@ impl Sink {
 }
 
 impl Writer {
+    /// Calls `f` with the writer. In a forked child that is an error before the lock is looked at: a thread that held it at the fork
+    /// is not there to let go of it.
     fn with<T>(&self, f: impl FnOnce(&mut Option<Sink>) -> tfseek::Result<T>) -> tfseek::Result<T> {
+        if self.is_forked() {
+            return Err(tfseek::error::EncodeError::Forked.into());
+        }
         f(&mut self.sink.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
+    fn is_forked(&self) -> bool {
+        self.pid != std::process::id()
     }
 }
 
@@ -51,6 +64,7 @@ impl Writer {
     #[pyo3(signature = (path, *, compression=None, level=None, shards=None, suffix=".tfrecord", index=false, index_dir=None, atomic=true))]
     #[allow(clippy::too_many_arguments)]
     fn new(
+        py: Python<'_>,
         path: PathBuf,
         compression: Option<Word<Compression>>,
         level: Option<u32>,
@@ -70,11 +84,12 @@ impl Writer {
         if let Some(dir) = index_dir {
             options = options.index_dir(dir);
         }
-        let sink = match shards {
-            None => Sink::One(Box::new(options.create(&path)?)),
-            Some(shards) => Sink::Set(options.create_shards(&path, suffix, shards)?),
-        };
-        Ok(Writer { sink: Mutex::new(Some(sink)), path })
+        // A FIFO is open when its reader is.
+        let sink = py.detach(|| match shards {
+            None => options.create(&path).map(|writer| Sink::One(Box::new(writer))),
+            Some(shards) => options.create_shards(&path, suffix, shards).map(Sink::Set),
+        })?;
+        Ok(Writer { sink: Mutex::new(Some(sink)), path, pid: std::process::id() })
     }
 
     /// Writes a record: ``bytes``, or an :class:`Example` or :class:`SequenceExample`.
@@ -102,15 +117,15 @@ impl Writer {
 
     /// Records written so far.
     #[getter]
-    fn records_written(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.with(|sink| Ok(sink.as_ref().map_or(0, Sink::records)))).unwrap_or(0)
+    fn records_written(&self, py: Python<'_>) -> Result<u64> {
+        Ok(py.detach(|| self.with(|sink| Ok(sink.as_ref().map_or(0, Sink::records))))?)
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
 
-    /// Closes; after an exception the files are given up.
+    /// Closes; after an exception the files are given up, or in a forked child left to the parent.
     #[pyo3(signature = (kind=None, _value=None, _traceback=None))]
     fn __exit__(
         &self,
@@ -121,6 +136,7 @@ impl Writer {
     ) -> Result<()> {
         match kind {
             None => self.close(py),
+            Some(_) if self.is_forked() => Ok(()),
             Some(_) => Ok(py.detach(|| {
                 self.with(|sink| {
                     *sink = None;

@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 import tfseek
 
 START = """
-import os, signal, sys, threading, time
+import glob, gzip, os, signal, struct, sys, threading, time, zlib
 import numpy as np
 import tfseek
 SPEC = {
@@ -23,6 +24,15 @@ SPEC = {
 ds = tfseek.open(sys.argv[1])
 def labels(loader):
     return [label for batch in loader for label in batch["label"].tolist()]
+def payloads(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    data = gzip.decompress(data) if data[:2] == b"\\x1f\\x8b" else zlib.decompress(data) if data[:1] == b"\\x78" else data
+    at = 0
+    while at < len(data):
+        (length,) = struct.unpack_from("<Q", data, at)
+        yield data[at + 12 : at + 12 + length]
+        at += 16 + length
 """
 
 
@@ -247,3 +257,101 @@ assert tfseek.parse_single_example(b"", {"x": tfseek.FixedLenFeature([], "int64"
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and done.stderr == "", (done.returncode, done.stderr)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize("end", ["os._exit(0)", "sys.exit(0)", "del writer; sys.exit(0)", "close", "write", "with", "raise"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "{}", "{'atomic': False}", "{'compression': 'gzip'}", "{'compression': 'zlib', 'atomic': False}",
+        "{'shards': 2}", "{'shards': 2, 'compression': 'gzip', 'atomic': False}",
+    ],
+)
+def test_a_forked_child_neither_writes_nor_removes_its_parents_file(
+    shards: str, tmp_path: Path, end: str, options: str
+) -> None:
+    run(
+        f"""
+import warnings; warnings.simplefilter("ignore")
+end, options = {end!r}, {options}
+writer = tfseek.Writer(sys.argv[2], **options)
+def refused(call):
+    try:
+        call()
+    except tfseek.Error as e:
+        return "fork" in str(e)
+    return False
+for i in range(100):
+    writer.write(b"%d" % i)
+child = os.fork()
+if child == 0:
+    ok = True
+    if end == "close":
+        ok = refused(writer.close) and refused(lambda: writer.records_written)
+    elif end == "write":
+        ok = refused(lambda: writer.write(b"child")) and refused(writer.close)
+    elif end == "with":
+        def leave():
+            with writer:
+                pass
+        ok = refused(leave)
+    elif end == "raise":
+        try:
+            with writer:
+                raise KeyError
+        except KeyError:
+            pass
+        else:
+            ok = False
+    else:
+        exec(end)
+    del writer
+    sys.exit(0 if ok else 1)
+assert os.waitpid(child, 0)[1] == 0
+for i in range(100, 200):
+    writer.write(b"%d" % i)
+writer.close()
+assert writer.records_written == 200
+written = [record for path in sorted(glob.glob(sys.argv[2] + "*")) for record in payloads(path)]
+assert sorted(written, key=int) == [b"%d" % i for i in range(200)], len(written)
+""",
+        shards,
+        str(tmp_path / "out"),
+    )
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".tmp-")]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_child_forked_while_a_thread_writes_does_not_hang(shards: str, tmp_path: Path) -> None:
+    """The threads hold the writer's lock most of the time, compressing; one that held it at the fork is not in the child."""
+    run(
+        """
+import warnings; warnings.simplefilter("ignore")
+writer = tfseek.Writer(sys.argv[2], compression="gzip", level=9)
+payload, written, go = np.random.default_rng(0).bytes(1 << 20), 0, True
+def write():
+    global written
+    while go:
+        writer.write(payload); written += 1
+thread = threading.Thread(target=write); thread.start()
+while not written:
+    time.sleep(0.001)
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        try:
+            writer.close()
+        except tfseek.Error:
+            del writer
+            sys.exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+go = False; thread.join()
+writer.close()
+assert sum(1 for _ in payloads(sys.argv[2])) == written
+""",
+        shards,
+        str(tmp_path / "out"),
+        seconds=100,
+    )

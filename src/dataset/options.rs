@@ -5,6 +5,7 @@ use crate::error::{ErrorKind, PathsError, Result};
 use crate::index::{self, IndexMode, IndexOptions, Pack, Tail, Work};
 use crate::io::{Map, Promise, Region};
 use crate::paths::{self, IntoPaths};
+use crate::pool;
 use crate::record::MAX_RECORD;
 use crate::shard::{Door, Shard, Table, Verify};
 use std::fmt;
@@ -123,7 +124,8 @@ impl Options {
         self
     }
 
-    /// Threads that scan shards; 0, the default, is one for each processor.
+    /// Threads that scan shards; 0, the default, is one for each processor. At most [`MAX_THREADS`](crate::MAX_THREADS): more are an
+    /// error when the dataset is opened.
     #[must_use]
     pub fn jobs(mut self, jobs: usize) -> Options {
         self.index = self.index.jobs(jobs);
@@ -213,6 +215,7 @@ impl Options {
     }
 
     fn build(&self, paths: impl IntoPaths, promise: Option<Promise>) -> Result<Dataset> {
+        pool::threads(self.index.jobs)?;
         let paths = paths::resolve(paths, self.allow_missing)?;
         let options = self.index.with_own_budget();
         let options = match promise {

@@ -189,6 +189,8 @@ pub enum EncodeError {
     Closed,
     /// An earlier write failed, so what follows cannot be trusted.
     Failed,
+    /// The process was forked: the file belongs to the parent, and the child has a copy of its buffers.
+    Forked,
 }
 
 impl fmt::Display for WireError {
@@ -293,6 +295,9 @@ impl fmt::Display for EncodeError {
             EncodeError::Int64Range { value } => write!(f, "{value} does not fit into an int64"),
             EncodeError::Closed => f.write_str("the writer is closed"),
             EncodeError::Failed => f.write_str("an earlier write failed, the file is given up"),
+            EncodeError::Forked => f.write_str(
+                "this process was forked from the one that writes the file, and cannot write to it",
+            ),
         }
     }
 }

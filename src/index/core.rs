@@ -23,7 +23,7 @@ pub(crate) struct Core {
     /// What this process's scan found at the end.
     pub(crate) torn: Option<Torn>,
     /// The shard's file when it was scanned or compared.
-    pub(crate) shard_id: FileId,
+    pub(crate) shard_id: Option<FileId>,
 }
 
 pub(super) struct Tables {

@@ -51,7 +51,7 @@ pub use text::{export_text, export_text_of, import_text};
 
 use self::core::Core;
 use crate::error::{Error, ErrorKind, IndexError, Result};
-use crate::io::{Compression, Region, file_id};
+use crate::io::{Compression, FileId, Region};
 use identity::Verdict;
 use layout::{CHECKED, GAPS, Header, TORN};
 use std::fmt;
@@ -219,7 +219,7 @@ impl Index {
         match identity::judge(known, now, fingerprints)? {
             // Two files that were written within a tick of the clock have one time.
             Verdict::Accept
-                if self.0.shard_id.is_some_and(|id| file_id(&meta) != Some(id))
+                if self.0.shard_id.is_some_and(|id| FileId::known(&meta) != Some(id))
                     && fingerprints(known.indexed_end)? != self.fingerprints() =>
             {
                 Err(stale(known, now, "the shard was replaced"))

@@ -143,7 +143,8 @@ impl IndexOptions {
         self
     }
 
-    /// Threads; 0 for as many as the machine has.
+    /// Threads; 0 for as many as the machine has. At most [`MAX_THREADS`](crate::MAX_THREADS): more are an error when the options
+    /// are used.
     #[must_use]
     pub fn jobs(mut self, jobs: usize) -> IndexOptions {
         self.jobs = jobs;

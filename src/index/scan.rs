@@ -10,7 +10,7 @@ use super::offsets::TableBuilder;
 use super::options::{IndexOptions, Tail};
 use super::progress::Work;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
-use crate::io::{Compression, Inflate, Map, file_id, open_regular, sniff};
+use crate::io::{Compression, FileId, Inflate, Map, open_regular, sniff};
 use std::path::Path;
 
 /// Scans a shard from the beginning, or from the end of what `old` knows.
@@ -49,7 +49,7 @@ pub(super) fn scan(
             (scan, fingerprints(&file, stamp.size)?)
         }
     };
-    Ok(Core { shard_id: file_id(&meta), ..assemble(scan, shard.compression, stamp, fps, checked) })
+    Ok(Core { shard_id: FileId::known(&meta), ..assemble(scan, shard.compression, stamp, fps, checked) })
 }
 
 /// What an index of the file's beginning knows.

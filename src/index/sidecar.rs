@@ -13,7 +13,7 @@ use super::scan::{from_offsets, scan};
 use super::{Index, stale};
 use crate::error::{At, Build, Error, ErrorKind, IndexError, Result};
 use crate::frame::HEADER_LEN;
-use crate::io::{Compression, FileId, ReadAt, atomic::TMP_PREFIX, file_id, not_regular, open_regular, sniff};
+use crate::io::{Compression, FileId, ReadAt, atomic::TMP_PREFIX, not_regular, open_regular, sniff};
 use crate::pool;
 use std::fmt;
 use std::fs::{self, File};
@@ -154,7 +154,7 @@ pub fn remove_leftovers(dir: &Path) -> io::Result<usize> {
 /// Shards looked at, before anything is scanned.
 struct Look {
     stamp: Stamp,
-    id: FileId,
+    id: Option<FileId>,
     found: Found,
     warnings: Vec<Warning>,
 }
@@ -174,6 +174,7 @@ pub(crate) fn open_all(
     work: &Work<'_>,
 ) -> Result<Opened> {
     find::check_names(shards, options)?;
+    pool::threads(options.jobs)?;
     let options = &options.with_own_budget();
     // A look takes some 20 us, a pool of threads a hundred.
     let look_jobs = if shards.len() < 64 { 1 } else { options.jobs };
@@ -260,7 +261,7 @@ fn look(shard: Shard<'_>, options: &IndexOptions) -> Result<Look> {
             return Err(error.in_file(shard.path));
         }
     }
-    Ok(Look { stamp, id: file_id(&meta), found, warnings })
+    Ok(Look { stamp, id: FileId::known(&meta), found, warnings })
 }
 
 /// Scans what is left to scan, saves what is new, and holds the result against the options.

@@ -1,7 +1,10 @@
 //! Files that appear whole or not at all.
 
+use super::place::{self, FileId};
+use super::process::Process;
 use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
@@ -13,30 +16,63 @@ pub const TMP_PREFIX: &str = ".tmp-";
 /// A file that is written under a temporary name beside its target and renamed onto it by
 /// [`commit`](AtomicFile::commit): a reader sees the old file or the whole new one.
 ///
-/// A kill leaves at most the temporary file; dropping without a commit removes it.
+/// A link is replaced, and the file that it names stays: one that somebody laid into a shared folder cannot lead an index
+/// elsewhere. Folders, devices, FIFOs and sockets are refused. [`Output`](super::Output) is for paths that a user names: it follows
+/// links and writes into devices.
+///
+/// A kill leaves at most the temporary file; dropping without a commit removes it. The file belongs to the process that created
+/// it: in a forked child every call is an error, and dropping it leaves the temporary file to the parent.
 #[derive(Debug)]
 pub struct AtomicFile {
     file: Option<File>,
     tmp: PathBuf,
+    /// The path as given, for messages.
     target: PathBuf,
+    /// The path that is renamed to.
+    resolved: PathBuf,
+    process: Process,
 }
 
 impl AtomicFile {
     /// Opens a new temporary file in the folder of `target`.
     ///
     /// # Errors
-    /// Those of the system, among them a folder that is missing or read-only.
+    /// Those of the system, among them a folder that is missing or read-only; a target that is a folder, a device, a FIFO or a
+    /// socket.
     pub fn create(target: impl AsRef<Path>) -> io::Result<AtomicFile> {
-        let target = target.as_ref().to_path_buf();
+        let target = target.as_ref();
         if target.file_name().is_none() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the target has no file name"));
         }
+        match target.symlink_metadata() {
+            Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(found) if !found.is_file() && !found.is_symlink() => {
+                let what = "there is a device, a FIFO or a socket of this name";
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+            }
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        AtomicFile::beside(target, target.into())
+    }
+
+    /// Opens a new temporary file beside `resolved`, which takes the place of `target`.
+    pub(super) fn beside(target: &Path, resolved: PathBuf) -> io::Result<AtomicFile> {
         loop {
             let mut name = OsString::from(TMP_PREFIX);
             name.push(format!("{:016x}", RandomState::new().build_hasher().finish()));
-            let tmp = target.with_file_name(name);
+            let tmp = resolved.with_file_name(name);
             match OpenOptions::new().write(true).create_new(true).open(&tmp) {
-                Ok(file) => return Ok(AtomicFile { file: Some(file), tmp, target }),
+                Ok(file) => {
+                    let process = Process::this();
+                    return Ok(AtomicFile {
+                        file: Some(file),
+                        tmp,
+                        target: target.into(),
+                        resolved,
+                        process,
+                    });
+                }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(e),
             }
@@ -44,8 +80,12 @@ impl AtomicFile {
     }
 
     /// The file that is being written.
+    ///
+    /// # Errors
+    /// In a forked child.
     pub fn file(&self) -> io::Result<&File> {
-        self.file.as_ref().ok_or_else(|| io::Error::other("the file was committed"))
+        self.process.check()?;
+        self.file.as_ref().ok_or_else(committed)
     }
 
     /// Where it will be.
@@ -56,20 +96,22 @@ impl AtomicFile {
     /// Brings the bytes to the disk, then gives the file its name.
     ///
     /// # Errors
-    /// Those of the system; the target is then as it was.
+    /// Those of the system; the target is then as it was. [`NameNotSynced`] is the exception: then the whole file has its name.
     pub fn commit(mut self) -> io::Result<()> {
-        let Some(file) = self.file.take() else { return Err(io::Error::other("the file was committed")) };
-        let written = file.sync_all().and_then(|()| {
-            let len = file.metadata()?.len();
-            drop(file);
-            rename(&self.tmp, &self.target, len)
-        });
-        if written.is_err() {
+        self.process.check()?;
+        let file = self.file.take().ok_or_else(committed)?;
+        let renamed = file.sync_all().and_then(|()| rename(&self.tmp, &self.resolved, &file));
+        if renamed.is_err() {
             let _ = fs::remove_file(&self.tmp);
-            return written;
+            return renamed;
         }
-        sync_folder(&self.target)
+        drop(file);
+        sync_folder(&self.resolved).map_err(|e| io::Error::new(e.kind(), NameNotSynced(e)))
     }
+}
+
+fn committed() -> io::Error {
+    io::Error::other("the file was committed")
 }
 
 impl Write for AtomicFile {
@@ -84,32 +126,75 @@ impl Write for AtomicFile {
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        if self.file.take().is_some() {
+        if self.file.take().is_some() && self.process.is_this() {
             let _ = fs::remove_file(&self.tmp);
         }
     }
 }
 
-/// A network file system may answer a rename that succeeded with "not found", when its reply was lost and the
-/// call repeated: then the target is there, as long as what was written.
-fn rename(from: &Path, to: &Path, len: u64) -> io::Result<()> {
-    match fs::rename(from, to) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound && fs::metadata(to).is_ok_and(|m| m.len() == len) => {
-            Ok(())
-        }
-        done => done,
+/// The error of a file that is whole and has its name, while its folder could not be synced: a power failure may take the name
+/// away again. Comes inside an [`io::Error`].
+#[derive(Debug)]
+pub struct NameNotSynced(io::Error);
+
+impl NameNotSynced {
+    /// Whether this error is one.
+    pub fn is(e: &io::Error) -> bool {
+        e.get_ref().is_some_and(|inner| inner.is::<NameNotSynced>())
     }
 }
 
-/// A rename is only on the disk when its folder is.
+impl fmt::Display for NameNotSynced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the new file is there, whole and under its name, but its folder cannot be synced, so a power failure may undo \
+             that: {}",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for NameNotSynced {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+/// Gives `file`, whose name is `from`, the name `to`.
+///
+/// A network file system may answer a rename that succeeded with "not found", when its reply was lost and the call repeated:
+/// then `to` names `file` itself. On systems without file numbers in `std` such an answer is an error.
+fn rename(from: &Path, to: &Path, file: &File) -> io::Result<()> {
+    loop {
+        match fs::rename(from, to) {
+            // A signal on a network file system. If the first call has succeeded, the second one finds nothing.
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                let id = |found: io::Result<Option<FileId>>| found.ok().flatten();
+                return match (id(FileId::of_file(file)), id(FileId::of(to))) {
+                    (Some(written), Some(there)) if written == there => Ok(()),
+                    _ if from.symlink_metadata().is_err() => Err(io::Error::new(
+                        io::ErrorKind::NotFound,
+                        format!("the temporary file {} is gone: it was not renamed", from.display()),
+                    )),
+                    _ => Err(e),
+                };
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Brings the name of `file` to the disk: a rename is there only when its folder is.
 fn sync_folder(file: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
-        let folder = match file.parent() {
-            Some(p) if !p.as_os_str().is_empty() => p,
-            _ => Path::new("."),
-        };
-        File::open(folder)?.sync_all()
+        match File::open(place::folder(file))?.sync_all() {
+            // fsync(2): the file system does not sync folders.
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            done => done,
+        }
     }
     #[cfg(not(unix))]
     {
@@ -148,8 +233,89 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("folder");
         fs::create_dir(&target).unwrap();
-        let f = AtomicFile::create(&target).unwrap();
+        assert!(AtomicFile::create(&target).is_err());
+        let f = AtomicFile::create(dir.path().join("a")).unwrap();
+        fs::create_dir(dir.path().join("a")).unwrap();
         assert!(f.commit().is_err());
-        assert_eq!(names(dir.path()), ["folder"]);
+        let mut names = names(dir.path());
+        names.sort();
+        assert_eq!(names, ["a", "folder"]);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_is_replaced_and_a_socket_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let (link, file) = (dir.path().join("link"), dir.path().join("file"));
+        fs::write(&file, "file").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        AtomicFile::create(&link).unwrap().commit().unwrap();
+        assert!(link.symlink_metadata().unwrap().is_file());
+        assert_eq!(fs::read(&file).unwrap(), b"file");
+
+        let socket = dir.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        assert!(AtomicFile::create(&socket).is_err());
+    }
+
+    #[test]
+    fn a_lost_temporary_file_is_an_error_whatever_is_under_the_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("a");
+        fs::write(&target, "old").unwrap();
+        let mut f = AtomicFile::create(&target).unwrap();
+        f.write_all(b"new").unwrap();
+        fs::remove_file(&f.tmp).unwrap();
+        let e = f.commit().unwrap_err();
+        assert!(e.to_string().contains("is gone"), "{e}");
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+
+        let mut f = AtomicFile::create(dir.path().join("b")).unwrap();
+        f.write_all(b"new").unwrap();
+        fs::remove_file(&f.tmp).unwrap();
+        f.commit().unwrap_err();
+        assert_eq!(names(dir.path()), ["a"]);
+    }
+
+    /// As after a reply of a network file system that was lost.
+    #[test]
+    #[cfg(unix)]
+    fn a_rename_that_succeeded_and_says_that_nothing_was_found_is_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("a");
+        let mut f = AtomicFile::create(&target).unwrap();
+        f.write_all(b"new").unwrap();
+        fs::rename(&f.tmp, &target).unwrap();
+        f.commit().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+        assert_eq!(names(dir.path()), ["a"]);
+    }
+
+    #[test]
+    fn in_another_process_it_is_an_error_and_removes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("a");
+        for commits in [false, true] {
+            let mut f = AtomicFile::create(&target).unwrap();
+            f.write_all(b"parent").unwrap();
+            let tmp = f.tmp.clone();
+            f.process = Process::other();
+            assert!(f.write(b"child").is_err() && f.flush().is_err() && f.file().is_err());
+            match commits {
+                true => drop(f.commit().unwrap_err()),
+                false => drop(f),
+            }
+            assert_eq!(fs::read(&tmp).unwrap(), b"parent");
+            assert!(!target.exists());
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_name_that_could_not_be_synced_is_there() {
+        let e = sync_folder(Path::new("/nowhere/at/all")).unwrap_err();
+        let e = io::Error::new(e.kind(), NameNotSynced(e));
+        assert!(NameNotSynced::is(&e) && e.to_string().contains("is there"), "{e}");
+        assert!(!NameNotSynced::is(&io::Error::other("x")));
     }
 }

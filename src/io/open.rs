@@ -56,22 +56,6 @@ fn type_name(_: &Metadata) -> &'static str {
     "a special file"
 }
 
-/// Device and inode of a file, on systems that have them: two descriptors with the same pair are of one file.
-pub(crate) type FileId = Option<(u64, u64)>;
-
-/// Returns the [`FileId`] in a file's metadata.
-#[cfg(unix)]
-pub(crate) fn file_id(meta: &Metadata) -> FileId {
-    use std::os::unix::fs::MetadataExt;
-    Some((meta.dev(), meta.ino()))
-}
-
-/// Returns `None`: the standard library does not tell here.
-#[cfg(not(unix))]
-pub(crate) fn file_id(_: &Metadata) -> FileId {
-    None
-}
-
 /// Limits on what the files of one dataset may hold: descriptors of shards, descriptors of index files, and memory of index
 /// files that are read in.
 #[derive(Debug)]

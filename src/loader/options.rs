@@ -9,6 +9,7 @@ use crate::dataset::{Classes, Dataset, Selection};
 use crate::error::{ErrorKind, OrderError, Result};
 use crate::io::memory_limit;
 use crate::order::{LastBatch, Order, OrderSpec, Subset, check_memory};
+use crate::pool;
 use crate::schema::Schema;
 use crate::shard::Verify;
 use std::fmt;
@@ -201,7 +202,7 @@ impl LoaderOptions {
     }
 
     /// Threads that make batches; one for each processor by default. 0: batches are made by the caller's thread, when they are
-    /// asked for. What comes out does not depend on it.
+    /// asked for. At most [`MAX_THREADS`](crate::MAX_THREADS). What comes out does not depend on it.
     pub fn threads(self, threads: usize) -> LoaderOptions {
         LoaderOptions { threads: Some(threads), ..self }
     }
@@ -286,7 +287,7 @@ impl LoaderOptions {
     ///
     /// # Errors
     /// [`ErrorKind::Order`]: a rank that there is not, a batch that the ranks cannot share or of more than 2^24 samples, an order that does not go with the
-    /// dataset; [`ErrorKind::Unsupported`] without a batch size.
+    /// dataset; [`ErrorKind::Unsupported`] without a batch size, and for more than [`MAX_THREADS`](crate::MAX_THREADS) threads.
     pub fn build(self) -> Result<Loader> {
         let (rank, ranks) = self.rank;
         let global_batch = self.global_batch()?;
@@ -315,8 +316,9 @@ impl LoaderOptions {
         let sharing = Sharing { global_batch, rank, ranks, last, worker, workers };
         let cursor = Cursor { epoch: self.epoch, position: 0 };
         sharing.share(&order, cursor)?;
-        let threads =
-            self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+        let threads = self
+            .threads
+            .map_or_else(|| pool::threads(0), |n| if n == 0 { Ok(0) } else { pool::threads(n) })?;
         let limits = Limits {
             batches: self.batches.unwrap_or(2 * threads).max(1),
             memory: self.memory.unwrap_or(MEMORY.min(memory / 8)),

@@ -8,6 +8,7 @@ use super::work::Workshop;
 use crate::error::{Error, ErrorKind, Result};
 use crate::order::{Order, State};
 use std::fmt;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -102,7 +103,9 @@ impl Threads {
         let pipe = Arc::new(Pipe::new(limits));
         let mut all = Threads { pipe: Arc::clone(&pipe), handles: Vec::with_capacity(threads + 1) };
         let spawn = |name: String, run: Box<dyn FnOnce() + Send>| {
-            std::thread::Builder::new().name(name).spawn(run).map_err(Error::from)
+            let failed = format!("thread {name} of {threads} of the loader cannot be started");
+            let spawned = std::thread::Builder::new().name(name).spawn(run);
+            spawned.map_err(|e| Error::from(io::Error::new(e.kind(), format!("{failed}: {e}"))))
         };
         for k in 0..threads {
             let (pipe, shop) = (Arc::clone(&pipe), Arc::clone(shop));

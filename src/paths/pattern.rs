@@ -1,10 +1,11 @@
 //! Patterns: braces first, then `@` or wildcards.
 
-use super::set::At;
+use super::set::{At, padded_to};
 use super::{Found, MAX_NAMES, existing};
 use crate::error::{Error, PathsError, Result};
 use glob::{MatchOptions, Pattern};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 /// Text that braces may spell, all names together: a million names of a few hundred bytes.
@@ -114,12 +115,12 @@ fn expand(pattern: &str, depth: usize) -> Result<Vec<String>, String> {
     let mut words = vec![String::new()];
     let mut text = 0; // where text that is not written yet begins
     let mut at = 0;
-    while at < bytes.len() {
-        let Some(end) = partner[at] else {
+    while let Some(end) = partner.get(at) {
+        let &Some(end) = end else {
             at += 1;
             continue;
         };
-        let body = &pattern[at + 1..end];
+        let body = cut(pattern, at + 1..end);
         let choices = match (commas(body), range(body)?) {
             (parts, None) if parts.len() == 1 => {
                 expand(body, depth + 1)?.into_iter().map(|w| format!("{{{w}}}")).collect()
@@ -136,12 +137,17 @@ fn expand(pattern: &str, depth: usize) -> Result<Vec<String>, String> {
                 choices
             }
         };
-        words = product(&words, &[pattern[text..at].to_string()])?;
+        words = product(&words, &[cut(pattern, text..at).to_owned()])?;
         words = product(&words, &choices)?;
         at = end + 1;
         text = at;
     }
-    product(&words, &[pattern[text..].to_string()])
+    product(&words, &[cut(pattern, text..pattern.len()).to_owned()])
+}
+
+/// A part of a pattern between braces, which are characters of one byte.
+fn cut(pattern: &str, range: Range<usize>) -> &str {
+    pattern.get(range).unwrap_or_default()
 }
 
 /// For each `{` that has one, where its `}` is.
@@ -152,8 +158,8 @@ fn partners(bytes: &[u8]) -> Vec<Option<usize>> {
         match c {
             b'{' => open.push(i),
             b'}' => {
-                if let Some(start) = open.pop() {
-                    partner[start] = Some(i);
+                if let Some(partner) = open.pop().and_then(|start: usize| partner.get_mut(start)) {
+                    *partner = Some(i);
                 }
             }
             _ => {}
@@ -179,20 +185,24 @@ fn commas(body: &str) -> Vec<&str> {
 /// The numbers of `a..b` or `a..b..step`, padded as in a shell; `None` if it is something else.
 fn range(body: &str) -> Result<Option<Vec<String>>, String> {
     let parts = body.split("..").collect::<Vec<_>>();
-    let is_number = |s: &&str| !s.is_empty() && s.bytes().all(|c| c.is_ascii_digit());
-    if !matches!(parts.len(), 2 | 3) || !parts.iter().all(is_number) {
+    let (from, to, step) = match *parts.as_slice() {
+        [from, to] => (from, to, "1"),
+        [from, to, step] => (from, to, step),
+        _ => return Ok(None),
+    };
+    let is_number = |s: &str| !s.is_empty() && s.bytes().all(|c| c.is_ascii_digit());
+    if ![from, to, step].into_iter().all(is_number) {
         return Ok(None);
     }
     let number = |s: &str| s.parse::<u64>().map_err(|_| format!("{s} is too large a number"));
-    let (a, b) = (number(parts[0])?, number(parts[1])?);
-    let step = parts.get(2).map_or(Ok(1), |s| number(s))?.max(1);
-    let padded = parts[..2].iter().any(|s| s.len() > 1 && s.starts_with('0'));
-    let width = if padded { parts[0].len().max(parts[1].len()) } else { 0 };
+    let (a, b, step) = (number(from)?, number(to)?, number(step)?.max(1));
+    let padded = [from, to].iter().any(|s| s.len() > 1 && s.starts_with('0'));
+    let width = if padded { from.len().max(to.len()) } else { 0 };
     let steps = a.abs_diff(b) / step;
     let count = usize::try_from(steps).unwrap_or(usize::MAX).saturating_add(1);
     fits(count, count.saturating_mul(width))?;
     let nth = |i: u64| if a <= b { a + i * step } else { a - i * step };
-    Ok(Some((0..=steps).map(|i| format!("{:0width$}", nth(i))).collect()))
+    Ok(Some((0..=steps).map(|i| padded_to(width, nth(i))).collect()))
 }
 
 /// Each of `heads` with each of `tails` after it.
@@ -250,6 +260,20 @@ mod tests {
             ("é{ö,ü}", "éö éü"),
         ] {
             assert_eq!(expand(pattern, 0).unwrap().join(" "), want, "{pattern}");
+        }
+    }
+
+    /// A format's width is a number of 16 bits, and panics above.
+    #[test]
+    fn numbers_of_any_width() {
+        for zeros in [65_534, 65_535, 65_536, 100_000] {
+            let zeros = "0".repeat(zeros);
+            let names = expand(&format!("a-{{{zeros}8..10}}"), 0).unwrap();
+            assert_eq!(names, [format!("a-{zeros}8"), format!("a-{zeros}9"), format!("a-{}10", &zeros[1..])]);
+        }
+        let long = "0".repeat(70_000);
+        for name in [format!("a@{long}"), format!("a@{long}1"), format!("a-{long}-of-{long}1")] {
+            assert!(crate::paths::resolve(name, false).is_err());
         }
     }
 

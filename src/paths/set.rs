@@ -23,10 +23,10 @@ impl<'a> Member<'a> {
     pub(super) fn parse(name: &'a str) -> Option<Member<'a>> {
         // The last one counts: a stem may have looked like a set before.
         name.rmatch_indices("-of-").find_map(|(at, of)| {
-            let (left, right) = (&name[..at], &name[at + of.len()..]);
+            let (left, right) = (name.get(..at)?, name.get(at + of.len()..)?);
             let stem = left.trim_end_matches(|c: char| c.is_ascii_digit());
             let suffix = right.trim_start_matches(|c: char| c.is_ascii_digit());
-            let (index, total) = (&left[stem.len()..], &right[..right.len() - suffix.len()]);
+            let (index, total) = (left.strip_prefix(stem)?, right.strip_suffix(suffix)?);
             let stem = stem.strip_suffix('-')?;
             (!index.is_empty() && !total.is_empty()).then_some(Member { stem, index, total, suffix })
         })
@@ -74,7 +74,7 @@ pub(super) fn check_complete(found: &[Found]) -> Result<()> {
         let name = |index: &str| dir.join(format!("{stem}-{index}-of-{total_text}{suffix}"));
         let missing = gaps(&set.indices, set.total)
             .take(MAX_LISTED)
-            .map(|i| name(&format!("{i:0width$}")))
+            .map(|i| name(&padded_to(width, i)))
             .collect::<Vec<PathBuf>>();
         let set_name = name("?").display().to_string().into();
         return Err(
@@ -82,6 +82,13 @@ pub(super) fn check_complete(found: &[Found]) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// A number with zeros before it up to this width, which may be larger than the widths of `format!`.
+pub(super) fn padded_to(width: usize, number: u64) -> String {
+    let digits = number.to_string();
+    let zeros = width.saturating_sub(digits.len());
+    "0".repeat(zeros) + &digits
 }
 
 /// The numbers below `total` that the ascending `there` lacks. Steps over what is there: a total of 2^60 costs nothing.
@@ -104,7 +111,7 @@ impl<'a> At<'a> {
             Some(suffix) => suffix,
             None => rest.trim_start_matches(|c: char| c.is_ascii_digit()),
         };
-        let total = &rest[..rest.len() - suffix.len()];
+        let total = rest.strip_suffix(suffix)?;
         let ends_well = suffix.is_empty() || suffix.starts_with('.');
         (!stem.is_empty() && !total.is_empty() && ends_well).then_some(At { stem, total, suffix })
     }
@@ -158,8 +165,8 @@ impl<'a> At<'a> {
             return Err(bad(format!("several sets are there, `-of-{}`", totals.join("` and `-of-"))));
         }
         indices.sort_unstable();
-        if let Some(twice) = indices.windows(2).find(|w| w[0] == w[1]) {
-            return Err(bad(format!("shard {} is there twice", twice[0])));
+        if let Some((twice, _)) = indices.iter().zip(indices.iter().skip(1)).find(|(a, b)| a == b) {
+            return Err(bad(format!("shard {twice} is there twice")));
         }
         Ok(found)
     }

@@ -91,7 +91,7 @@ pub(crate) struct Epoch {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
     /// Threads that make batches, 0: the loop makes them itself; one for each processor, unless told otherwise
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::threads)]
     pub(crate) threads: Option<usize>,
     /// The checksums that are looked at; `first-epoch` is payloads in epoch 0, and headers in the others
     #[arg(long, value_name = "WHAT", default_value = "payload")]

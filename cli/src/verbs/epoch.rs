@@ -7,16 +7,21 @@ use crate::dataset;
 use crate::epoch::Ran;
 use crate::exit::{Failure, Outcome};
 use crate::output::epoch::{self, Report};
-use crate::progress;
+use crate::{outputs, progress};
 use std::io::Write;
 use std::num::NonZeroU64;
 use std::path::Path;
-use tfseek::io::AtomicFile;
+use tfseek::io::Output;
 use tfseek::loader::{ErrorPolicy, Loader};
 
 pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) -> Outcome {
     let schema = args.schema.as_deref().map(parse::schema).transpose()?;
     let dataset = dataset::open(&args.paths, &args.access, global, console)?;
+    if let Some(out) = args.state_out.as_deref() {
+        // The state that the run goes on from may be replaced: it has been read when the new one is written.
+        let shards = dataset.shards().map(|shard| shard.path);
+        outputs::keep_apart([(out, out)], shards.chain(args.schema.as_deref()))?;
+    }
     let mut options = match &schema {
         Some(schema) => dataset.loader(schema),
         None => dataset.record_loader(),
@@ -41,8 +46,10 @@ pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) ->
     ran.skipped.tell(console);
     // Where it came to an error, it goes on behind the batches before it.
     let saved = args.state_out.as_deref().map_or(Ok(()), |path| save(&loader, path));
+    if let Err(failure) = saved {
+        console.report(&failure);
+    }
     outcome?;
-    saved?;
     let report = Report {
         describe: order.describe(args.share.global_batch()?),
         epoch: order.epoch(),
@@ -61,7 +68,7 @@ pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) ->
 fn save(loader: &Loader, path: &Path) -> Outcome {
     let state = loader.state()?.to_json();
     let io = |e| Failure::io(path, e);
-    let mut file = AtomicFile::create(path).map_err(io)?;
+    let mut file = Output::create(path).map_err(io)?;
     file.write_all(state.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(io)?;
     file.commit().map_err(io)
 }

@@ -4,7 +4,7 @@ use crate::args::{self, Global, IndexForm};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
-use crate::{progress, threads};
+use crate::{outputs, progress, threads};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tfseek::dataset::{ColumnOptions, DatasetColumn};
 use tfseek::index::{self, Index, IndexMode, IndexOptions, Warning};
-use tfseek::io::AtomicFile;
+use tfseek::io::Output;
 use tfseek::{Filter, Kind, Options, Selection};
 
 pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) -> Outcome {
@@ -86,10 +86,10 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
     // Of each feature: its kind, the records that have it, and all.
     let mut found: Vec<(Option<Kind>, u64, u64)> = vec![(None, 0, 0); features.len()];
     let done = threads::in_order(
-        sources.len(),
+        sources,
         args.jobs.jobs,
-        |k| options.open(&sources[k])?.write_columns(&features, &how),
-        |k, built: tfseek::Result<Vec<DatasetColumn>>| {
+        |source| options.open(source)?.write_columns(&features, &how),
+        |source, built: tfseek::Result<Vec<DatasetColumn>>| {
             let columns = match built {
                 Ok(columns) => columns,
                 Err(e) => return console.go_on(Err(e.into())),
@@ -98,7 +98,7 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
             for ((kind, count, len), column) in found.iter_mut().zip(&columns) {
                 match (*kind, column.kind()) {
                     (Some(kind), Some(other)) if kind != other => {
-                        let (path, feature) = (sources[k].display(), column.feature());
+                        let (path, feature) = (source.display(), column.feature());
                         let what =
                             format!("{path}: {feature:?} is of {other}, in the shards before of {kind}");
                         console.report(&Failure::Message(DATA, what));
@@ -142,19 +142,23 @@ fn dali(
         // A column is another scan.
         bar.inc_length(bar.length().unwrap_or(0));
     }
+    let targets: Vec<_> = paths.iter().map(|path| target(path, args.index_dir.as_deref())).collect();
+    let outputs = targets.iter().zip(paths).map(|(target, path)| (target.as_path(), path.as_path()));
+    outputs::keep_apart(outputs, paths.iter().map(PathBuf::as_path))?;
+    if let Some(dir) = &args.index_dir {
+        std::fs::create_dir_all(dir).map_err(|e| Failure::io(dir, e))?;
+    }
     let done = threads::in_order(
-        paths.len(),
+        paths.iter().zip(&targets),
         args.jobs.jobs,
-        |k| {
-            let path = &paths[k];
-            let opened = index::open_shards(&paths[k..=k], &options, &progress::moves(bar))?;
+        |(path, target)| {
+            let opened = index::open_shards(std::slice::from_ref(path), &options, &progress::moves(bar))?;
             let selected =
                 filter.as_ref().map(|filter| select(path, filter, args.rebuild, bar)).transpose()?;
-            let target = target(path, args.index_dir.as_deref())?;
-            opened.indexes.iter().try_for_each(|index| write(index, selected.as_ref(), &target))?;
+            opened.indexes.iter().try_for_each(|index| write(index, selected.as_ref(), target))?;
             Ok(target)
         },
-        |_, outcome: Outcome<PathBuf>| match outcome {
+        |_, outcome: Outcome<&PathBuf>| match outcome {
             Ok(target) => console.print(format_args!("{}\n", target.display())),
             Err(failure) => console.go_on(Err(failure)),
         },
@@ -163,15 +167,12 @@ fn dali(
     done
 }
 
-fn target(shard: &Path, dir: Option<&Path>) -> Outcome<PathBuf> {
+fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
     let mut name = OsString::from(shard.file_name().unwrap_or_default());
     name.push(".idx");
     match dir {
-        None => Ok(shard.with_file_name(name)),
-        Some(dir) => {
-            std::fs::create_dir_all(dir).map_err(|e| Failure::io(dir, e))?;
-            Ok(dir.join(name))
-        }
+        None => shard.with_file_name(name),
+        Some(dir) => dir.join(name),
     }
 }
 
@@ -186,7 +187,7 @@ fn select(path: &Path, filter: &Filter, rebuild: bool, bar: &ProgressBar) -> Out
 
 fn write(index: &Index, selected: Option<&Selection>, target: &Path) -> Outcome {
     let io = |e| Failure::io(target, e);
-    let mut file = BufWriter::new(AtomicFile::create(target).map_err(io)?);
+    let mut file = BufWriter::new(Output::create(target).map_err(io)?);
     match selected {
         Some(selected) => index::export_text_of(index, selected.iter(), &mut file)?,
         None => index::export_text(index, &mut file)?,

@@ -5,11 +5,11 @@
 
 use crate::args::{self, Global};
 use crate::console::Console;
-use crate::exit::{Failure, Outcome, USAGE};
+use crate::exit::{Failure, Outcome};
 use crate::npz::Npz;
 use crate::output::arrays;
-use crate::progress;
 use crate::records::{self, STDIN, STDIN_NAME};
+use crate::{outputs, progress, text};
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
 use tfseek::batch::{Batch, BatchParser, Row};
@@ -19,10 +19,12 @@ pub(crate) fn run(args: &args::Parse, global: &Global, console: &mut Console) ->
     let paths = records::resolve(&args.paths)?;
     let schema = schema(&args.schema)?;
     let mut sink = match &args.out {
-        Some(out) if out.exists() && !args.force => {
-            return Err(Failure::usage(format!("{}: is there already (--force replaces it)", out.display())));
+        Some(out) => {
+            let inputs = paths.iter().chain([&args.schema]).map(PathBuf::as_path);
+            outputs::keep_apart([(out.as_path(), out.as_path())], inputs)?;
+            outputs::may_replace(out, args.force)?;
+            Sink::Npz(Box::new(Npz::create(out)?))
         }
-        Some(out) => Sink::Npz(Box::new(Npz::create(out)?)),
         None => Sink::Stdout(console),
     };
     let bar = progress::over(global, "parsing", progress::bytes_of(&paths));
@@ -40,9 +42,7 @@ pub(crate) fn run(args: &args::Parse, global: &Global, console: &mut Console) ->
 
 /// The schema in a file.
 pub(super) fn schema(path: &Path) -> Outcome<Schema> {
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::io(path, e))?;
-    // What is wrong in it is no problem of the data.
-    Schema::from_json(&text).map_err(|e| Failure::Message(USAGE, e.in_file(path).to_string()))
+    text::parsed(path, "a schema", Schema::from_json)
 }
 
 /// Where batches go.

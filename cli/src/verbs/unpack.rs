@@ -6,28 +6,40 @@ use crate::args::{self, Global, KindChoice};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
-use crate::progress;
 use crate::records::{self, Records, STDIN};
+use crate::{outputs, progress};
 use std::path::{Path, PathBuf};
-use tfseek::Writer;
+use tfseek::{Compression, Stream, Writer};
 
 pub(crate) fn run(args: &args::Unpack, global: &Global, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
     let into = match &args.output {
-        Some(dir) if paths.len() > 1 => {
-            std::fs::create_dir_all(dir).map_err(|e| Failure::io(dir, e))?;
-            Some(dir)
-        }
-        other => other.as_ref(),
+        None => Into::Beside,
+        Some(dir) if paths.len() > 1 || dir.is_dir() => Into::Folder(dir),
+        Some(file) => Into::File(file),
     };
+    let compressed = paths.iter().filter(|path| is_compressed(path));
+    let targets: Vec<_> =
+        compressed.filter_map(|path| Some((into.target(path).ok()?, path.as_path()))).collect();
+    let inputs = paths.iter().map(PathBuf::as_path).filter(|&path| path != Path::new(STDIN));
+    outputs::keep_apart(targets.iter().map(|(target, path)| (target.as_path(), *path)), inputs)?;
+    if let Into::Folder(dir) = into {
+        std::fs::create_dir_all(dir).map_err(|e| Failure::io(dir, e))?;
+    }
     for path in &paths {
-        let outcome = file(path, into.map(PathBuf::as_path), args.force, global, console);
+        let outcome = file(path, into, args.force, global, console);
         console.go_on(outcome)?;
     }
     Ok(())
 }
 
-fn file(path: &Path, into: Option<&Path>, force: bool, global: &Global, console: &mut Console) -> Outcome {
+/// Whether a file will be unpacked, as far as that can be known without reading a pipe: its bytes come only once.
+fn is_compressed(path: &Path) -> bool {
+    let plain = || Stream::open(path).is_ok_and(|stream| stream.compression() == Compression::None);
+    !(path.is_file() && plain())
+}
+
+fn file(path: &Path, into: Into<'_>, force: bool, global: &Global, console: &mut Console) -> Outcome {
     let mut records = Records::open(path, KindChoice::Raw)?;
     if records.compression() == "none" {
         // A file of another format fails here, and does not pass as an uncompressed TFRecord file.
@@ -36,10 +48,8 @@ fn file(path: &Path, into: Option<&Path>, force: bool, global: &Global, console:
             .note(format_args!("{}: is not compressed, and stays as it is", records::name(path).display()));
         return Ok(());
     }
-    let target = target(path, into)?;
-    if target.exists() && !force {
-        return Err(Failure::usage(format!("{}: is there already (--force replaces it)", target.display())));
-    }
+    let target = into.target(path)?;
+    outputs::may_replace(&target, force)?;
     let bar = progress::counting(global, "unpacking");
     let mut writer = Writer::create(&target)?;
     let mut count = 0u64;
@@ -55,27 +65,37 @@ fn file(path: &Path, into: Option<&Path>, force: bool, global: &Global, console:
     Ok(())
 }
 
-/// Where the plain file goes: `OUT`, or a name without the suffix of compression.
-fn target(path: &Path, into: Option<&Path>) -> Outcome<PathBuf> {
-    if let Some(out) = into
-        && !out.is_dir()
-    {
-        return Ok(out.to_path_buf());
-    }
-    let name = path.file_name().and_then(|name| name.to_str()).filter(|_| path != Path::new(STDIN));
-    let plain = name
-        .and_then(|name| [".gz", ".gzip", ".zz", ".zlib", ".z"].iter().find_map(|s| name.strip_suffix(s)));
-    match (into, plain, name) {
-        (None, Some(plain), _) if !plain.is_empty() => Ok(path.with_file_name(plain)),
-        (Some(dir), Some(plain), _) if !plain.is_empty() => Ok(dir.join(plain)),
-        // Another folder, so the name can stay.
-        (Some(dir), _, Some(name)) => Ok(dir.join(name)),
-        _ => {
-            let name = records::name(path);
-            Err(Failure::usage(format!(
-                "{}: has no suffix to take off, so name the new file: -o FILE",
-                name.display()
-            )))
+/// Where plain files go.
+#[derive(Clone, Copy)]
+enum Into<'a> {
+    Beside,
+    Folder(&'a Path),
+    File(&'a Path),
+}
+
+impl Into<'_> {
+    /// The path of the plain file: as given, or a name without the suffix of compression.
+    fn target(self, path: &Path) -> Outcome<PathBuf> {
+        if let Into::File(out) = self {
+            return Ok(out.to_path_buf());
+        }
+        let name = path.file_name().and_then(|name| name.to_str()).filter(|_| path != Path::new(STDIN));
+        let plain = name.and_then(|name| {
+            let plain = [".gz", ".gzip", ".zz", ".zlib", ".z"].iter().find_map(|s| name.strip_suffix(s));
+            plain.filter(|plain| !plain.is_empty())
+        });
+        match (self, plain, name) {
+            (Into::Beside, Some(plain), _) => Ok(path.with_file_name(plain)),
+            (Into::Folder(dir), Some(plain), _) => Ok(dir.join(plain)),
+            // Another folder, so the name can stay.
+            (Into::Folder(dir), None, Some(name)) => Ok(dir.join(name)),
+            _ => {
+                let name = records::name(path);
+                Err(Failure::usage(format!(
+                    "{}: has no suffix to take off, so name the new file: -o FILE",
+                    name.display()
+                )))
+            }
         }
     }
 }

@@ -29,16 +29,16 @@ pub(crate) fn run(args: &args::Verify, global: &Global, console: &mut Console) -
     let (mut sound, mut records, mut bytes) = (0, 0, 0);
     let mut numbers = Numbers::new();
     let outcome = threads::in_order(
-        paths.len(),
+        &paths,
         args.jobs.jobs,
-        |k| file(&paths[k], args, &bar),
-        |k, found| {
+        |path| file(path, args, &bar),
+        |path, found| {
             records += found.records;
             bytes += found.bytes;
             sound += usize::from(found.damage.is_none() && found.malformed == 0);
-            let before = numbers.begin(&paths[k]);
+            let before = numbers.begin(path);
             numbers.end(found.damage.is_none().then_some(found.records));
-            bar.suspend(|| report(&paths[k], found, before, args, console))
+            bar.suspend(|| report(path, found, before, args, console))
         },
     );
     bar.finish_and_clear();

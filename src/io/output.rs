@@ -1,0 +1,244 @@
+//! Files that are written, whatever their paths name.
+
+use super::AtomicFile;
+use super::place::{self, FileId, Place};
+use super::process::Process;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A file that is written: whole or not at all, wherever that is possible.
+///
+/// | the path names | |
+/// | --- | --- |
+/// | nothing, or a regular file | an [`AtomicFile`]: the file appears, or is replaced, when it is [committed](Output::commit) |
+/// | a link | the same, for the file that it names; the link stays |
+/// | a FIFO, a device, a socket | is written into as bytes come, and never replaced |
+/// | `/dev/stdout`, `/dev/fd/3` | likewise; bytes are appended if it is redirected to a file |
+///
+/// The file belongs to the process that created it: in a forked child every call is an error.
+#[derive(Debug)]
+pub struct Output {
+    sink: Sink,
+    path: PathBuf,
+    process: Process,
+}
+
+#[derive(Debug)]
+enum Sink {
+    Whole(AtomicFile),
+    Direct(File),
+}
+
+impl Output {
+    /// Opens `path` by the rules above. To open a FIFO waits for its reader.
+    ///
+    /// # Errors
+    /// Those of the system; a folder.
+    pub fn create(path: impl AsRef<Path>) -> io::Result<Output> {
+        let path = path.as_ref();
+        let sink = match place::of(path)? {
+            Place::File(resolved) => Sink::Whole(AtomicFile::beside(path, resolved)?),
+            Place::Special(path) => Sink::Direct(OpenOptions::new().write(true).open(path)?),
+            Place::Descriptor(path) => Sink::Direct(OpenOptions::new().append(true).open(path)?),
+        };
+        Ok(Output { sink, path: path.into(), process: Process::this() })
+    }
+
+    /// Creates or empties the file at `path`, which is then written in place, as other writers do.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn in_place(path: impl AsRef<Path>) -> io::Result<Output> {
+        let path = path.as_ref();
+        Ok(Output { sink: Sink::Direct(File::create(path)?), path: path.into(), process: Process::this() })
+    }
+
+    /// Whether [`create`](Output::create) and [`commit`](Output::commit) would replace a file.
+    pub fn replaces(path: impl AsRef<Path>) -> bool {
+        let path = path.as_ref();
+        fs::metadata(path).is_ok_and(|found| found.is_file())
+            && !matches!(place::of(path), Ok(Place::Special(_) | Place::Descriptor(_)))
+    }
+
+    /// Whether the file appears whole or not at all.
+    pub fn is_whole(&self) -> bool {
+        matches!(self.sink, Sink::Whole(_))
+    }
+
+    /// The file that is being written.
+    ///
+    /// # Errors
+    /// In a forked child.
+    pub fn file(&self) -> io::Result<&File> {
+        self.process.check()?;
+        match &self.sink {
+            Sink::Whole(file) => file.file(),
+            Sink::Direct(file) => Ok(file),
+        }
+    }
+
+    /// The path, as given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits until all bytes are on the disk, if it is a disk they go to.
+    ///
+    /// # Errors
+    /// Those of the system; in a forked child.
+    pub fn sync(&self) -> io::Result<()> {
+        let file = self.file()?;
+        match file.metadata()?.is_file() {
+            true => file.sync_all(),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives a whole file its name: [`AtomicFile::commit`]. Nothing is left to do for others.
+    ///
+    /// # Errors
+    /// As [`AtomicFile::commit`].
+    pub fn commit(self) -> io::Result<()> {
+        match self.sink {
+            Sink::Whole(file) => file.commit(),
+            Sink::Direct(_) => self.process.check(),
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.file()?.write(buf)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file()?.flush()
+    }
+}
+
+/// A file by its identity, if it is there, and by its name if it is not: two paths that an [`Output`] would write to the same
+/// file have the same key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OutputKey(Key);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Key {
+    There(FileId),
+    Named(PathBuf, OsString),
+}
+
+impl OutputKey {
+    /// Returns the key of `path`, which need not exist.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn of(path: impl AsRef<Path>) -> io::Result<OutputKey> {
+        let path = path.as_ref();
+        if let Ok(Some(id)) = FileId::of(path) {
+            return Ok(OutputKey(Key::There(id)));
+        }
+        let path = match place::of(path)? {
+            Place::File(path) | Place::Special(path) | Place::Descriptor(path) => path,
+        };
+        let folder = place::folder(&path);
+        let folder = folder.canonicalize().or_else(|_| std::path::absolute(folder))?;
+        Ok(OutputKey(Key::Named(folder, path.file_name().unwrap_or_default().into())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_when_it_is_committed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        assert!(!Output::replaces(&path));
+        for text in ["one", "two"] {
+            let mut out = Output::create(&path).unwrap();
+            assert!(out.is_whole());
+            out.write_all(text.as_bytes()).unwrap();
+            out.sync().unwrap();
+            assert_ne!(fs::read_to_string(&path).ok().as_deref(), Some(text));
+            out.commit().unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            assert!(Output::replaces(&path));
+        }
+        assert!(Output::create(dir.path()).is_err() && !Output::replaces(dir.path()));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_stays_and_its_file_is_replaced() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at("there")).unwrap();
+        fs::write(at("there/file"), "old").unwrap();
+        symlink("there/file", at("link")).unwrap();
+        symlink("link", at("second")).unwrap();
+        symlink("there/none", at("dangling")).unwrap();
+        symlink("loop", at("loop")).unwrap();
+        for (link, file) in [("link", "there/file"), ("second", "there/file"), ("dangling", "there/none")] {
+            let mut out = Output::create(at(link)).unwrap();
+            out.write_all(link.as_bytes()).unwrap();
+            out.commit().unwrap();
+            assert_eq!(fs::read_to_string(at(file)).unwrap(), link);
+            assert!(at(link).symlink_metadata().unwrap().is_symlink());
+        }
+        assert!(Output::create(at("loop")).is_err());
+        assert_eq!(fs::read_dir(at("there")).unwrap().count(), 2);
+        let key = |name: &str| OutputKey::of(at(name)).unwrap();
+        assert_eq!(key("link"), key("there/../there/file"));
+        symlink("new", at("to_new")).unwrap();
+        assert_eq!(key("to_new"), key("there/../new"));
+        assert_ne!(key("new"), key("newer"));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_device_is_written_into() {
+        let before = FileId::of(Path::new("/dev/null")).unwrap();
+        let mut out = Output::create("/dev/null").unwrap();
+        assert!(!out.is_whole() && !Output::replaces("/dev/null"));
+        out.write_all(b"nothing").unwrap();
+        out.sync().unwrap();
+        out.commit().unwrap();
+        assert_eq!(FileId::of(Path::new("/dev/null")).unwrap(), before);
+        assert!(AtomicFile::create("/dev/null").is_err());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_descriptor_is_appended_to() {
+        use std::os::fd::AsRawFd;
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"before ").unwrap();
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        assert!(!Output::replaces(&path));
+        let mut out = Output::create(&path).unwrap();
+        out.write_all(b"after").unwrap();
+        out.commit().unwrap();
+        let mut text = String::new();
+        io::Seek::rewind(&mut file).unwrap();
+        io::Read::read_to_string(&mut file, &mut text).unwrap();
+        assert_eq!(text, "before after");
+    }
+
+    #[test]
+    fn in_another_process_every_call_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        for in_place in [false, true] {
+            let out = if in_place { Output::in_place(&path) } else { Output::create(&path) };
+            let mut out = out.unwrap();
+            out.process = Process::other();
+            assert!(out.write(b"x").is_err() && out.flush().is_err() && out.sync().is_err());
+            assert!(out.is_whole() || out.commit().is_err());
+        }
+        assert_eq!(fs::metadata(&path).unwrap().len(), 0);
+    }
+}
