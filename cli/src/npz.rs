@@ -15,7 +15,7 @@
 
 use crate::exit::{Failure, Outcome};
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tfseek::batch::{Batch, Column, RowSplits, Values};
 use tfseek::io::Output;
@@ -26,7 +26,7 @@ use zip::write::SimpleFileOptions;
 ///
 /// A writer of archives seeks. One for a FIFO or a device is made in a temporary file, and copied when it is whole.
 pub(crate) struct Npz {
-    zip: ZipWriter<BufWriter<File>>,
+    zip: ZipWriter<Sink>,
     output: Output,
 }
 
@@ -38,7 +38,7 @@ impl Npz {
                 true => output.file()?.try_clone()?,
                 false => tempfile::tempfile()?,
             };
-            Ok(Npz { zip: ZipWriter::new(BufWriter::with_capacity(1 << 20, file)), output })
+            Ok(Npz { zip: ZipWriter::new(Sink::new(file)), output })
         };
         create().map_err(|e| Failure::io(path, e))
     }
@@ -144,7 +144,7 @@ impl Npz {
         let path = self.output.path().to_path_buf();
         let Npz { zip, mut output } = self;
         let finish = || {
-            let mut file = zip.finish()?.into_inner()?;
+            let mut file = zip.finish()?.file.into_inner()?;
             if !output.is_whole() {
                 file.rewind()?;
                 io::copy(&mut file, &mut output)?;
@@ -153,6 +153,61 @@ impl Npz {
         };
         finish().map_err(|e: io::Error| Failure::io(&path, e))?;
         Ok(path)
+    }
+}
+
+/// A file that takes what comes after an error without a word, and writes none of it.
+///
+/// A writer of archives that is dropped ends its archive. After an error, which has been returned, that would write more errors to
+/// standard error, or panic over a position that does not fit.
+struct Sink {
+    file: BufWriter<File>,
+    at: u64,
+    /// The highest position so far.
+    end: u64,
+    failed: bool,
+}
+
+impl Sink {
+    fn new(file: File) -> Sink {
+        Sink { file: BufWriter::with_capacity(1 << 20, file), at: 0, end: 0, failed: false }
+    }
+
+    fn note<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        self.failed |= done.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::Interrupted);
+        done
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        if self.failed {
+            return Ok(buf.len());
+        }
+        let done = self.file.write(buf);
+        let written = self.note(done)?;
+        self.at += written as u64;
+        self.end = self.end.max(self.at);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.failed {
+            return Ok(());
+        }
+        let done = self.file.flush();
+        self.note(done)
+    }
+}
+
+impl Seek for Sink {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        if self.failed {
+            return Ok(self.end);
+        }
+        let done = self.file.seek(to);
+        self.at = self.note(done)?;
+        Ok(self.at)
     }
 }
 

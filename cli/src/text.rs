@@ -1,6 +1,6 @@
 //! Small files of JSON that arguments name: schemas and saved states.
 
-use crate::exit::{Failure, Outcome, USAGE};
+use crate::exit::{Failure, IO, Outcome, USAGE};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -15,13 +15,13 @@ pub(crate) fn parsed<T>(
     what: &str,
     parse: impl FnOnce(&str) -> tfseek::Result<T>,
 ) -> Outcome<T> {
-    let usage = |reason: String| Failure::Message(USAGE, format!("{}: {reason}", path.display()));
     let file = File::open(path).map_err(|e| Failure::io(path, e))?;
     let mut bytes = Vec::new();
     file.take(LIMIT + 1).read_to_end(&mut bytes).map_err(|e| Failure::io(path, e))?;
     if bytes.len() as u64 > LIMIT {
-        return Err(usage(format!("more than {LIMIT} bytes: not {what}")));
+        return Err(Failure::usage(format!("{}: more than {LIMIT} bytes: not {what}", path.display())));
     }
-    let text = String::from_utf8(bytes).map_err(|_| usage(format!("not UTF-8, and so not {what}")))?;
+    let not_text = || Failure::Message(IO, format!("{}: not UTF-8, and so not {what}", path.display()));
+    let text = String::from_utf8(bytes).map_err(|_| not_text())?;
     parse(&text).map_err(|e| Failure::Message(USAGE, e.in_file(path).to_string()))
 }

@@ -1,0 +1,220 @@
+//! Verbs that write while the system says no: each call of `write`, `fsync`, `rename`, `open` and `close` fails once, and runs are
+//! killed at random moments. The target is what it was, or whole and new.
+
+#![cfg(target_os = "linux")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use common::*;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const EINTR: i32 = 4;
+const EIO: i32 = 5;
+const EAGAIN: i32 = 11;
+const EMFILE: i32 = 24;
+const ENOSPC: i32 = 28;
+
+/// What a target holds before a run.
+const OLD: &[u8] = b"old";
+
+/// Compiles the library that makes calls fail. `None`, said aloud, where there is no C compiler or it is not loaded.
+fn shim(name: &str) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/shim.c");
+    let shim = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.so"));
+    let compiled = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .args([&shim, &source])
+        .arg("-ldl")
+        .output();
+    match compiled {
+        Ok(done) if done.status.success() => {}
+        Ok(done) => panic!("{}", String::from_utf8_lossy(&done.stderr)),
+        Err(e) => {
+            println!("skipped: there is no cc: {e}");
+            return None;
+        }
+    }
+    let dir = Folder::new();
+    dir.shard("a.gz", labels(0..3));
+    let fails = failing(&dir, &shim, &["unpack", "a.gz"], "open", 1, EIO);
+    if fails.is_none() {
+        println!("skipped: the command does not take part in LD_PRELOAD");
+    }
+    fails.map(|_| shim)
+}
+
+/// Runs with the n-th `call` failing; `None` if there is no such call.
+fn failing(dir: &Folder, shim: &Path, args: &[&str], call: &str, n: usize, errno: i32) -> Option<Ran> {
+    let fired = dir.path("fired");
+    let _ = fs::remove_file(&fired);
+    let mut command = dir.command(args);
+    command
+        .env("LD_PRELOAD", shim)
+        .env("TFSEEK_FIRED", &fired)
+        .env("TFSEEK_FAIL", format!("{call}:{n}:{errno}"));
+    let ran = Ran::of(command.output().unwrap());
+    fired.exists().then_some(ran)
+}
+
+fn temporary_files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(temporary_files(&entry.path()));
+        } else if entry.file_name().to_str().unwrap().starts_with(".tmp-") {
+            found.push(entry.path());
+        }
+    }
+    found
+}
+
+/// A verb and what it writes.
+struct Case {
+    args: &'static [&'static str],
+    target: &'static str,
+}
+
+const CASES: [Case; 7] = [
+    Case { args: &["index", "--rebuild", "a"], target: ".tfseek/a.tfri" },
+    Case { args: &["index", "--rebuild", "--column", "label", "a"], target: ".tfseek/COLUMN" },
+    Case { args: &["index", "--pack", "p", "a", "b"], target: ".tfseek/p.tfrp" },
+    Case { args: &["index", "--format", "dali", "a"], target: "a.idx" },
+    Case { args: &["unpack", "--force", "u.gz"], target: "u" },
+    Case { args: &["parse", "--force", "-s", "schema", "-o", "out.npz", "a"], target: "out.npz" },
+    Case {
+        args: &["epoch", "-b", "64", "--threads", "0", "--json", "--state-out", "state", "a"],
+        target: "state",
+    },
+];
+
+impl Case {
+    /// A folder in which the verb can run, the target's path, and what a run writes there.
+    fn prepare(&self) -> (Folder, PathBuf, Vec<u8>) {
+        let dir = Folder::new();
+        dir.shard("a", labels(0..300));
+        dir.shard("b", labels(0..10));
+        dir.shard("u.gz", labels(0..300));
+        fs::write(dir.path("schema"), dir.run(&["schema", "--json", "a"]).out).unwrap();
+        let ran = dir.run(self.args);
+        assert_eq!(ran.code, 0, "{:?}: {}", self.args, ran.err);
+        let mut target = dir.path(self.target);
+        if self.target.ends_with("COLUMN") {
+            let mut files = fs::read_dir(dir.path(".tfseek")).unwrap().map(|e| e.unwrap().path());
+            target = files.find(|path| path.extension().is_some_and(|e| e != "tfri")).unwrap();
+        }
+        let want = fs::read(&target).unwrap();
+        (dir, target, want)
+    }
+}
+
+fn no_call_that_fails_leaves_half_a_file(shim: &Path, case: &Case) {
+    let (dir, target, want) = case.prepare();
+    let calls = [
+        ("write", ENOSPC),
+        ("write", EINTR),
+        ("fsync", EIO),
+        ("fsync", EINTR),
+        ("rename", EIO),
+        ("rename", EINTR),
+        ("open", EMFILE),
+        ("open", EINTR),
+        ("close", EIO),
+        ("ftruncate", EIO),
+    ];
+    for (call, errno) in calls {
+        let mut n = 0;
+        loop {
+            n += 1;
+            fs::write(&target, OLD).unwrap();
+            let Some(ran) = failing(&dir, shim, case.args, call, n, errno) else { break };
+            let what = format!("{:?}, call {n} of {call} with {errno}: {} {}", case.args, ran.code, ran.err);
+            let there = fs::read(&target).unwrap();
+            if ran.code == 0 {
+                assert!(there == want, "well, and another file: {what}");
+            } else {
+                assert!((1..=4).contains(&ran.code) && ran.err.contains("tfseek: "), "{what}");
+                assert!(!ran.err.contains("panicked"), "{what}");
+                // A run that came to an error saves where it stands.
+                let state =
+                    case.target == "state" && serde_json::from_slice::<serde_json::Value>(&there).is_ok();
+                assert!(state || there == OLD || there == want, "neither old nor new: {what}");
+                assert!(errno != EINTR && call != "close", "a signal or a late error ends the run: {what}");
+                // What was written and renamed is said to be there.
+                let says = ran.err.contains("is there, whole and under its name");
+                assert!(says || state || there == OLD, "new, and nobody says so: {what}");
+            }
+            assert!(temporary_files(&dir.path("")).is_empty(), "a temporary file is left: {what}");
+        }
+        assert!(n > 1 || call == "ftruncate", "{:?} calls no {call}", case.args);
+    }
+}
+
+#[test]
+fn a_target_is_old_or_whole_whatever_call_fails() {
+    let Some(shim) = shim("calls") else { return };
+    std::thread::scope(|scope| {
+        let (first, second) = CASES.split_at(3);
+        for cases in [first, second] {
+            let shim = &shim;
+            scope.spawn(move || {
+                cases.iter().for_each(|case| no_call_that_fails_leaves_half_a_file(shim, case))
+            });
+        }
+    });
+}
+
+#[test]
+fn a_thread_that_cannot_be_started_is_an_error() {
+    let Some(shim) = shim("threads") else { return };
+    let dir = Folder::new();
+    let names = ["x-0", "x-1", "x-2", "x-3"];
+    names.iter().for_each(|name| drop(dir.shard(name, labels(0..50))));
+    for (threads, args) in [
+        (4, &["epoch", "x-?", "-b", "10", "--threads", "3"][..]),
+        (4, &["verify", "x-?", "-j", "4"]),
+        (4, &["index", "x-?", "-j", "4"]),
+        (4, &["index", "x-?", "-j", "4", "--format", "dali"]),
+    ] {
+        for n in 1..=threads {
+            let ran = failing(&dir, &shim, args, "thread", n, EAGAIN);
+            let ran = ran.unwrap_or_else(|| panic!("{args:?} starts less than {n} threads"));
+            assert_eq!(ran.code, 3, "{args:?} {n}: {}", ran.err);
+            assert!(ran.err.contains("cannot be started: "), "{args:?} {n}: {}", ran.err);
+        }
+    }
+}
+
+#[test]
+fn a_killed_run_leaves_its_target_old_or_whole() {
+    let mut random = 1u64;
+    for case in [&CASES[0], &CASES[4]] {
+        let (dir, target, _) = case.prepare();
+        // Longer than a start takes.
+        dir.shard("a", (0..20_000).map(label));
+        dir.shard("u.gz", (0..20_000).map(label));
+        let start = Instant::now();
+        assert_eq!(dir.run(case.args).code, 0);
+        let (took, want) = (start.elapsed(), fs::read(&target).unwrap());
+        let mut seen = [0; 2];
+        for _ in 0..30 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            fs::write(&target, OLD).unwrap();
+            let mut run = dir.command(case.args).stderr(Stdio::null()).spawn().unwrap();
+            std::thread::sleep(
+                took.mul_f64((random >> 40) as f64 / (1u64 << 24) as f64) + Duration::from_micros(100),
+            );
+            run.kill().unwrap();
+            run.wait().unwrap();
+            let there = fs::read(&target).unwrap();
+            assert!(there == OLD || there == want, "{:?}: {} bytes", case.args, there.len());
+            seen[usize::from(there == want)] += 1;
+            // What a kill leaves is a hidden file, which says what it is.
+            temporary_files(&dir.path("")).iter().for_each(|path| fs::remove_file(path).unwrap());
+        }
+        println!("{:?}: {seen:?} old and new", case.args);
+    }
+}

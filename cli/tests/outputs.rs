@@ -1,0 +1,286 @@
+//! What verbs write: which paths are replaced, followed, written into or refused; and arguments beyond all measure.
+
+mod common;
+
+use common::*;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A folder with `a.tfrecord`, the same as `a.gz`, and a schema.
+fn folder() -> Folder {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..100));
+    dir.shard("a.gz", labels(0..100));
+    fs::write(dir.path("schema.json"), dir.run(&["schema", "--json", "a.tfrecord"]).out).unwrap();
+    dir
+}
+
+/// The verbs that write what `-o` or its like names, with that name.
+fn writers(out: &str) -> [Vec<&str>; 3] {
+    [
+        vec!["unpack", "a.gz", "-o", out],
+        vec!["parse", "-s", "schema.json", "a.tfrecord", "-o", out],
+        vec!["epoch", "a.tfrecord", "-b", "10", "--json", "--state-out", out],
+    ]
+}
+
+/// What the same verb writes to a regular file.
+fn wanted(dir: &Folder, args: &[&str]) -> Vec<u8> {
+    let args: Vec<_> = args.iter().map(|&arg| if arg == "OUT" { "wanted" } else { arg }).collect();
+    let ran = dir.run(&args);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let bytes = fs::read(dir.path("wanted")).unwrap();
+    fs::remove_file(dir.path("wanted")).unwrap();
+    assert!(!bytes.is_empty());
+    bytes
+}
+
+fn temporary_files(dir: &Path) -> Vec<String> {
+    let names = fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with(".tmp-")).collect()
+}
+
+#[cfg(unix)]
+fn is_fifo(path: &Path) -> bool {
+    std::os::unix::fs::FileTypeExt::is_fifo(&path.symlink_metadata().unwrap().file_type())
+}
+
+#[test]
+#[cfg(unix)]
+fn a_fifo_gets_the_bytes_and_stays_one() {
+    let dir = folder();
+    assert!(Command::new("mkfifo").arg(dir.path("fifo")).status().unwrap().success());
+    for verb in 0..3 {
+        let want = wanted(&dir, &writers("OUT")[verb]);
+        for force in [false, verb < 2] {
+            let mut args = writers("fifo")[verb].clone();
+            args.extend(force.then_some("--force"));
+            let mut reader =
+                Command::new("cat").arg(dir.path("fifo")).stdout(Stdio::piped()).spawn().unwrap();
+            let ran = dir.run(&args);
+            assert_eq!(ran.code, 0, "{args:?}: {}", ran.err);
+            assert!(is_fifo(&dir.path("fifo")), "{args:?}");
+            let mut got = Vec::new();
+            reader.stdout.take().unwrap().read_to_end(&mut got).unwrap();
+            reader.wait().unwrap();
+            assert!(got == want, "{args:?}: {} of {} bytes", got.len(), want.len());
+        }
+    }
+    assert!(temporary_files(&dir.path("")).is_empty());
+}
+
+/// Beside a real `/dev/null`, which a test that fails would remove for all, stands a link to it.
+#[test]
+#[cfg(target_os = "linux")]
+fn devices_and_descriptors_are_written_into() {
+    use std::os::unix::fs::{FileTypeExt, symlink};
+    let dir = folder();
+    symlink("/dev/null", dir.path("null")).unwrap();
+    symlink("/dev/full", dir.path("full")).unwrap();
+    for verb in 0..3 {
+        let ran = dir.run(&writers("null")[verb]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let link = dir.path("null");
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert!(link.metadata().unwrap().file_type().is_char_device());
+
+        let ran = dir.run(&writers("full")[verb]);
+        assert_eq!(ran.code, 3, "{}", ran.err);
+        assert!(ran.err.contains("full: No space left"), "{}", ran.err);
+
+        // A pipe, and a file that is appended to.
+        let want = wanted(&dir, &writers("OUT")[verb]);
+        let args = &writers("/dev/stdout")[verb];
+        let out = dir.command(args).output().unwrap();
+        assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        assert!(out.stdout.starts_with(&want), "{args:?}");
+        let mut file = fs::File::create(dir.path("redirected")).unwrap();
+        file.write_all(b"before").unwrap();
+        let status = dir.command(args).stdout(file).stderr(Stdio::null()).status().unwrap();
+        assert!(status.success(), "{args:?}");
+        let got = fs::read(dir.path("redirected")).unwrap();
+        // What `epoch` prints goes where the descriptor stands.
+        assert!(verb == 2 || got == [b"before", &want[..]].concat(), "{args:?}: {} bytes", got.len());
+    }
+    assert!(temporary_files(&dir.path("")).is_empty());
+}
+
+#[test]
+#[cfg(unix)]
+fn a_link_stays_and_its_file_is_replaced() {
+    use std::os::unix::fs::symlink;
+    for verb in 0..3 {
+        let dir = folder();
+        let want = wanted(&dir, &writers("OUT")[verb]);
+        fs::create_dir(dir.path("there")).unwrap();
+        symlink("there/file", dir.path("link")).unwrap();
+        for old in [None, Some("old")] {
+            if let Some(old) = old {
+                fs::write(dir.path("there/file"), old).unwrap();
+            }
+            let mut args = writers("link")[verb].clone();
+            if old.is_some() && verb < 2 {
+                dir.run(&args).fails(2, &["link: is there already"]);
+                args.push("--force");
+            }
+            let ran = dir.run(&args);
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            assert!(dir.path("link").symlink_metadata().unwrap().is_symlink());
+            assert!(fs::read(dir.path("there/file")).unwrap() == want);
+        }
+        assert!(temporary_files(&dir.path("there")).is_empty());
+    }
+}
+
+#[test]
+fn outputs_that_are_one_file_are_refused_before_anything_is_written() {
+    let dir = Folder::new();
+    for folder in ["x", "y"] {
+        fs::create_dir(dir.path(folder)).unwrap();
+        dir.shard(&format!("{folder}/s.gz"), [folder]);
+        dir.shard(&format!("{folder}/s"), [folder]);
+    }
+    let both = ["x/s.gz", "y/s.gz", "would both be written"];
+    dir.run(&["unpack", "x/s.gz", "y/s.gz", "-o", "o"]).fails(2, &both);
+    dir.run(&["unpack", "--force", "x/s.gz", "y/s.gz", "-o", "o"]).fails(2, &both);
+    assert!(!dir.path("o").exists());
+    fs::create_dir(dir.path("o")).unwrap();
+    dir.run(&["unpack", "x/s.gz", "y/s.gz", "-o", "o"]).fails(2, &both);
+    dir.run(&["unpack", "x/s.gz", "./x/s.gz", "-o", "o"]).fails(2, &["both"]);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("x", dir.path("link")).unwrap();
+        fs::remove_file(dir.path("x/s")).unwrap();
+        dir.run(&["unpack", "x/s.gz", "link/s.gz"]).fails(2, &["both"]);
+        assert!(!dir.path("x/s").exists());
+    }
+    assert_eq!(fs::read_dir(dir.path("o")).unwrap().count(), 0);
+    // A plain file stays as it is, and is written nowhere.
+    let ran = dir.run(&["unpack", "x/s.gz", "y/s", "-o", "o"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(dir.path("o/s").exists());
+
+    dir.shard("x/s", ["x"]);
+    let dali = ["index", "--format", "dali", "--index-dir", "i", "x/s", "y/s"];
+    dir.run(&dali).fails(2, &["x/s", "y/s", "would both be written"]);
+    assert!(!dir.path("i").exists());
+}
+
+#[test]
+fn an_output_is_no_input() {
+    let dir = folder();
+    let before = fs::read(dir.path("a.tfrecord")).unwrap();
+    let gz = fs::read(dir.path("a.gz")).unwrap();
+    fs::copy(dir.path("a.gz"), dir.path("a.tfrecord.gz")).unwrap();
+    let parse = ["parse", "-s", "schema.json", "a.tfrecord", "--force", "-o"];
+    let epoch = ["epoch", "a.tfrecord", "-b", "10", "-s", "schema.json", "--state-out"];
+    dir.run(&[&parse[..], &["a.tfrecord"]].concat()).fails(2, &["a.tfrecord: is read"]);
+    dir.run(&[&parse[..], &["./schema.json"]].concat()).fails(2, &["is the file schema.json"]);
+    dir.run(&[&epoch[..], &["a.tfrecord"]].concat()).fails(2, &["a.tfrecord: is read"]);
+    dir.run(&[&epoch[..], &["schema.json"]].concat()).fails(2, &["schema.json: is read"]);
+    dir.run(&["unpack", "--force", "a.gz", "-o", "a.gz"]).fails(2, &["a.gz: is read"]);
+    dir.run(&["unpack", "--force", "a.tfrecord.gz", "a.tfrecord"]).fails(2, &["a.tfrecord: is read"]);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("a.tfrecord", dir.path("link")).unwrap();
+        dir.run(&[&parse[..], &["link"]].concat()).fails(2, &["link: is the file a.tfrecord"]);
+        fs::copy(dir.path("a.tfrecord"), dir.path("a.tfrecord.idx")).unwrap();
+        dir.run(&["index", "--format", "dali", "a.tfrecord", "a.tfrecord.idx"]).fails(2, &["is read"]);
+    }
+    assert!(fs::read(dir.path("a.tfrecord")).unwrap() == before && fs::read(dir.path("a.gz")).unwrap() == gz);
+    // The state that a run goes on from may be replaced by its next one.
+    for _ in 0..2 {
+        let resume: &[&str] = if dir.path("state").exists() { &["--resume", "state"] } else { &[] };
+        let args = ["epoch", "a.tfrecord", "-b", "10", "--steps", "2", "--json", "--state-out", "state"];
+        let ran = dir.run(&[&args, resume].concat());
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    }
+    assert!(fs::read_to_string(dir.path("state")).unwrap().contains("40"));
+}
+
+#[test]
+#[cfg(unix)]
+fn files_with_names_of_our_own_replace_links_and_no_fifos() {
+    let dir = folder();
+    fs::create_dir(dir.path(".tfseek")).unwrap();
+    fs::write(dir.path("precious"), "precious").unwrap();
+    std::os::unix::fs::symlink("../precious", dir.path(".tfseek/a.tfrecord.tfri")).unwrap();
+    std::os::unix::fs::symlink("../precious", dir.path(".tfseek/p.tfrp")).unwrap();
+    assert_eq!(dir.run(&["index", "--rebuild", "a.tfrecord"]).code, 0);
+    assert_eq!(dir.run(&["index", "--pack", "p", "a.tfrecord"]).code, 0);
+    for name in [".tfseek/a.tfrecord.tfri", ".tfseek/p.tfrp"] {
+        assert!(dir.path(name).symlink_metadata().unwrap().is_file());
+        fs::remove_file(dir.path(name)).unwrap();
+        assert!(Command::new("mkfifo").arg(dir.path(name)).status().unwrap().success());
+    }
+    assert_eq!(fs::read(dir.path("precious")).unwrap(), b"precious");
+    dir.run(&["index", "--rebuild", "a.tfrecord"]).fails(3, &["a device, a FIFO or a socket"]);
+    dir.run(&["index", "--pack", "p", "--rebuild", "a.tfrecord"]).fails(3, &["a device, a FIFO or a socket"]);
+    assert!(is_fifo(&dir.path(".tfseek/a.tfrecord.tfri")) && is_fifo(&dir.path(".tfseek/p.tfrp")));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn texts_come_through_pipes_and_have_an_end() {
+    let dir = folder();
+    let state =
+        dir.run(&["epoch", "a.tfrecord", "-b", "10", "--steps", "3", "--state-out", "/dev/stderr", "--json"]);
+    let schema = fs::read(dir.path("schema.json")).unwrap();
+    let parse = ["parse", "a.tfrecord", "-n", "1", "--schema"];
+    let order = ["order", "a.tfrecord", "-b", "10", "--describe", "--resume"];
+    fn with<'a>(args: &[&'a str], path: &'a str) -> Vec<&'a str> {
+        [args, &[path]].concat()
+    }
+    let ran = dir.run_on(&schema, &with(&parse, "/dev/stdin"));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let ran = dir.run_on(state.err.as_bytes(), &with(&order, "/dev/stdin"));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    for (args, what) in [(&parse[..], "not a schema"), (&order, "not a saved state")] {
+        // In 200 MB of address space: read without a limit, it would not fit.
+        let bounded = |path: &str| {
+            let mut command = Command::new("sh");
+            command.arg("-c").arg("ulimit -v 400000; exec \"$@\"").arg("sh");
+            command.arg(env!("CARGO_BIN_EXE_tfseek")).args(with(args, path)).current_dir(dir.path(""));
+            command.env("XDG_CACHE_HOME", dir.path("cache"));
+            Ran::of(command.output().unwrap())
+        };
+        bounded("/dev/zero").fails(2, &["/dev/zero: more than 67108864 bytes", what]);
+        dir.run_on(b"\xff{}", &with(args, "/dev/stdin")).fails(3, &["/dev/stdin: not UTF-8", what]);
+        dir.run(&with(args, ".")).fails(3, &[".: Is a directory"]);
+        dir.run(&with(args, "/dev/null")).fails(2, &["/dev/null: "]);
+    }
+}
+
+/// A format's width is a number of 16 bits, and panics above.
+#[test]
+fn patterns_of_any_width() {
+    let dir = folder();
+    let zeros = "0".repeat(70_000);
+    for pattern in [format!("a-{{{zeros}0..9}}"), format!("a-{{0..{zeros}}}"), format!("a@{zeros}5")] {
+        let ran = dir.run(&["head", &pattern]);
+        assert_eq!(ran.code, 3, "{}", &ran.err[..ran.err.len().min(200)]);
+        assert!(!ran.err.contains("panicked"));
+    }
+}
+
+#[test]
+fn more_threads_than_sensible_are_refused() {
+    let dir = folder();
+    for n in ["1025", "1000000000", "9223372036854775808", "18446744073709551615"] {
+        for args in [
+            &["epoch", "a.tfrecord", "-b", "10", "--threads", n][..],
+            &["epoch", "a.tfrecord", "-b", "10", "-j", n],
+            &["index", "a.tfrecord", "-j", n],
+            &["index", "a.tfrecord", "--format", "dali", "-j", n],
+            &["verify", "a.tfrecord", "--jobs", n],
+            &["get", "a.tfrecord", "1", "-j", n],
+        ] {
+            dir.run(args).fails(2, &[n, "threads, at most 1024"]);
+        }
+    }
+    dir.run(&["verify", "a.tfrecord", "-j", "18446744073709551616"]).fails(2, &["too large"]);
+    let ran = dir.run(&["epoch", "a.tfrecord", "-b", "1", "--threads", "300"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+}
