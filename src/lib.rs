@@ -53,6 +53,9 @@
 //! Opening a dataset may write an index: to a folder you name, to `TFSEEK_INDEX_DIR`, or to the user's cache folder, and never
 //! beside the data unless you ask ([`index`]).
 
+// Nothing that a user gives ends in a panic.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 pub mod batch;
 #[cfg(doctest)]
 mod compile_fail;

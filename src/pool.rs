@@ -1,5 +1,7 @@
 //! Threads for one call: a pool of our own, since rayon's global one hangs a forked child.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
+
 use crate::error::{ErrorKind, Result};
 use rayon::prelude::*;
 use std::io;

@@ -1,5 +1,7 @@
 //! Records out: one file, or a set of shards; an index on the way.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
+
 use crate::error::{EncodeError, Error, ErrorKind, Result};
 use crate::frame::{OVERHEAD, put_record};
 use crate::index::{self, IndexOptions, TableBuilder};

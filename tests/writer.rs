@@ -111,6 +111,54 @@ fn written_in_place_when_asked() {
     writer.close().unwrap();
 }
 
+/// A FIFO or a device takes the bytes and stays what it is; a link stays, and its file is replaced.
+#[test]
+#[cfg(unix)]
+fn links_and_devices_stay() {
+    use std::os::unix::fs::{FileTypeExt, symlink};
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("file"), "old").unwrap();
+    symlink("file", at("link")).unwrap();
+    symlink("/dev/null", at("null")).unwrap();
+    symlink("/dev/full", at("full")).unwrap();
+    let write = |name: &str, options: WriterOptions| {
+        let mut writer = options.create(at(name))?;
+        writer.write(b"payload")?;
+        writer.sync()?;
+        writer.close()
+    };
+    for options in [WriterOptions::new(), WriterOptions::new().atomic(false)] {
+        write("link", options.clone()).unwrap();
+        assert_eq!(records(&at("file")), [b"payload"]);
+        write("null", options.clone()).unwrap();
+        if cfg!(target_os = "linux") {
+            assert!(write("full", options.clone()).unwrap_err().is_io());
+        }
+        let e = write("null", options.index(true)).unwrap_err();
+        assert!(e.to_string().contains("cannot be indexed"), "{e}");
+        for link in ["link", "null", "full"] {
+            assert!(at(link).symlink_metadata().unwrap().is_symlink(), "{link}");
+        }
+        assert!(at("null").metadata().unwrap().file_type().is_char_device());
+        fs::write(at("file"), "old").unwrap();
+    }
+    assert_eq!(names(dir.path()), ["file", "full", "link", "null"]);
+}
+
+/// Their files are whole and have their names, so that an index that cannot be written is all that is missing.
+#[test]
+fn all_shards_of_a_set_have_their_names_before_an_index_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("no folder"), "").unwrap();
+    let options = WriterOptions::new().index_dir(dir.path().join("no folder"));
+    let mut shards = options.create_shards(dir.path().join("x"), "", 3).unwrap();
+    (0..6u8).for_each(|i| shards.write(&[i]).unwrap());
+    shards.close().unwrap_err();
+    assert_eq!(names(dir.path()).len(), 4);
+    assert_eq!(records(&dir.path().join("x-00002-of-00003")), [[2], [5]]);
+}
+
 #[test]
 fn a_closed_writer_is_closed() {
     let dir = tempfile::tempdir().unwrap();

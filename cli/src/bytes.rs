@@ -19,13 +19,14 @@ impl Display for Size {
                 _ => write!(f, "{bytes} bytes"),
             };
         }
-        let (mut value, mut unit) = (bytes as f64 / 1e3, 0);
-        // 999.95 kB would round to 1000.0 kB.
-        while value >= 999.5 && unit < 5 {
-            value /= 1e3;
-            unit += 1;
+        let (mut value, mut name) = (bytes as f64 / 1e3, "kB");
+        for larger in ["MB", "GB", "TB", "PB", "EB"] {
+            // 999.95 kB would round to 1000.0 kB.
+            if value < 999.5 {
+                break;
+            }
+            (value, name) = (value / 1e3, larger);
         }
-        let name = ["kB", "MB", "GB", "TB", "PB", "EB"][unit];
         if value < 9.95 { write!(f, "{value:.1} {name}") } else { write!(f, "{value:.0} {name}") }
     }
 }
@@ -105,7 +106,7 @@ impl Display for Value<'_> {
         if let Some(text) = as_text(bytes) {
             return match text.char_indices().nth(shown.text) {
                 None => Quoted(text).fmt(f),
-                Some((end, _)) => write!(f, "{}.. ({size})", Quoted(&text[..end])),
+                Some((end, _)) => write!(f, "{}.. ({size})", Quoted(text.get(..end).unwrap_or(text))),
             };
         }
         if let Some((name, width, height)) = image(bytes) {

@@ -1,5 +1,18 @@
 //! The `tfseek` command, as a library: [`run`].
 
+// Nothing that a user gives ends in a panic.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing,
+        clippy::string_slice
+    )
+)]
+
 mod args;
 mod bytes;
 mod console;

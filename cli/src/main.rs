@@ -1,5 +1,18 @@
 //! The `tfseek` command.
 
+// Nothing that a user gives ends in a panic.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing,
+        clippy::string_slice
+    )
+)]
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

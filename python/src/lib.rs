@@ -4,6 +4,19 @@
 //! Nothing in Rust waits for anything while it holds the interpreter's lock, no thread of ours touches a Python object, and signals
 //! are heard ([`wait`]).
 
+// Nothing that a user gives ends in a panic.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing,
+        clippy::string_slice
+    )
+)]
+
 mod column;
 mod columns;
 mod command;
@@ -32,6 +45,7 @@ use pyo3::prelude::*;
 
 /// A panic, for the test that one is an exception in Python and never the end of the process.
 #[pyfunction]
+#[allow(clippy::panic, reason = "it is what the test asks for")]
 fn _panic(py: Python<'_>, message: &str) {
     py.detach(|| panic!("{message}"))
 }

@@ -92,7 +92,7 @@ impl Order {
             for run in (first..first.saturating_add(steps)).map_while(|step| share.step(step)).flatten() {
                 let from = ids.len();
                 ids.resize(from + run.len as usize, 0);
-                order.fill(run.start, &mut ids[from..])?;
+                order.fill(run.start, ids.get_mut(from..).unwrap_or_default())?;
             }
             let OrderSpec::Filtered { subset, .. } = self.order.spec() else {
                 return Ok(ids.into_iter().map(|id| id as i64).collect());

@@ -22,8 +22,8 @@ use tfseek::schema::Inference;
 #[pyclass(frozen, module = "tfseek", eq)]
 pub(crate) struct Schema {
     schema: tfseek::Schema,
-    /// One for each way in which byte strings may leave, made when it is first used.
-    parsers: [OnceLock<BatchParser>; 2],
+    /// One for each way in which byte strings may leave, as objects and as offsets, made when it is first used.
+    parsers: (OnceLock<BatchParser>, OnceLock<BatchParser>),
 }
 
 impl PartialEq for Schema {
@@ -43,8 +43,9 @@ impl Schema {
 
     /// Byte strings that leave as offsets are copied where they are parsed: by the thread that does it.
     fn parser(&self, bytes_as: BytesAs) -> &BatchParser {
-        let place = &self.parsers[usize::from(bytes_as == BytesAs::Offsets)];
-        place.get_or_init(|| BatchParser::new(&self.schema).contiguous_bytes(bytes_as == BytesAs::Offsets))
+        let contiguous = bytes_as == BytesAs::Offsets;
+        let place = if contiguous { &self.parsers.1 } else { &self.parsers.0 };
+        place.get_or_init(|| BatchParser::new(&self.schema).contiguous_bytes(contiguous))
     }
 }
 

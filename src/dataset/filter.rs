@@ -1,5 +1,7 @@
 //! Conditions on features, and the text in which they are written.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::Kind;
 use crate::index::Value;

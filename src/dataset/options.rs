@@ -1,5 +1,7 @@
 //! How a dataset is to be opened.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
+
 use super::{Building, Dataset, Mapped};
 use crate::error::{ErrorKind, PathsError, Result};
 use crate::index::{self, IndexMode, IndexOptions, Pack, Tail, Work};

@@ -1,5 +1,7 @@
 //! How indexes are looked for, built and kept.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
+
 use crate::io::{Budget, Promise};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! The index form of `tfrecord2idx`: a line a record, `offset SP size LF`, size = payload + 16.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
+
 use super::Index;
 use super::find::folder;
 use super::offsets::TableBuilder;

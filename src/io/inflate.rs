@@ -166,7 +166,8 @@ impl State {
     /// One call of the decoder. What it gave before it failed is handed out first.
     fn inflate(&mut self, buf: &mut [u8]) -> usize {
         let (before_in, before_out) = (self.stream.total_in(), self.stream.total_out());
-        let done = self.stream.decompress(&self.input[self.start..self.end], buf, FlushDecompress::None);
+        let input = self.input.get(self.start..self.end).unwrap_or_default();
+        let done = self.stream.decompress(input, buf, FlushDecompress::None);
         let taken = (self.stream.total_in() - before_in) as usize;
         let produced = (self.stream.total_out() - before_out) as usize;
         self.start = (self.start + taken).min(self.end);

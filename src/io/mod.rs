@@ -2,6 +2,8 @@
 //!
 //! Unix, Windows and macOS differ only in this folder.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
+
 pub mod atomic;
 pub mod inflate;
 pub mod map;

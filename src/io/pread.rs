@@ -26,7 +26,8 @@ pub trait ReadAt {
             match self.read_at(buf, offset) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(n) => {
-                    buf = &mut buf[n..];
+                    let more = || io::Error::other("more bytes were read than there is room for");
+                    buf = buf.get_mut(n..).ok_or_else(more)?;
                     offset += n as u64;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -62,7 +63,9 @@ impl ReadAt for [u8] {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let rest = usize::try_from(offset).ok().and_then(|o| self.get(o..)).unwrap_or_default();
         let n = rest.len().min(buf.len());
-        buf[..n].copy_from_slice(&rest[..n]);
+        if let (Some(to), Some(from)) = (buf.get_mut(..n), rest.get(..n)) {
+            to.copy_from_slice(from);
+        }
         Ok(n)
     }
 }

@@ -121,7 +121,9 @@ fn text(first: &[u8]) -> Option<LooksLike> {
 fn is_text(first: &[u8]) -> bool {
     let whole = match std::str::from_utf8(first) {
         Ok(text) => text,
-        Err(e) if e.error_len().is_none() => std::str::from_utf8(&first[..e.valid_up_to()]).unwrap_or("\0"),
+        Err(e) if e.error_len().is_none() => {
+            first.get(..e.valid_up_to()).and_then(|valid| std::str::from_utf8(valid).ok()).unwrap_or("\0")
+        }
         Err(_) => return false,
     };
     !whole.is_empty() && !whole.chars().any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x0c'))

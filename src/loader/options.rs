@@ -1,5 +1,7 @@
 //! What can be said of a loader.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
+
 use super::gate::Limits;
 use super::run::{Loader, Settings};
 use super::source::{Cursor, Sharing};
@@ -389,6 +391,27 @@ impl fmt::Debug for LoaderOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_beyond_all_measure_are_refused_or_do_no_harm() {
+        let mut bytes = Vec::new();
+        (0..64).for_each(|_| crate::frame::put_record(&mut bytes, &[7; 100]).unwrap());
+        let dataset = crate::Mapped::from_bytes(bytes).unwrap();
+        let loader = || dataset.record_loader().batch_size(8);
+        for threads in [pool::MAX_THREADS + 1, 1 << 63, usize::MAX] {
+            let e = loader().threads(threads).build().unwrap_err();
+            assert!(e.to_string().contains("at most 1024"), "{e}");
+        }
+        let most = loader().threads(2).batches_ahead(usize::MAX).memory(u64::MAX).look_ahead(u64::MAX);
+        assert_eq!(most.build().unwrap().map(|step| step.unwrap().len()).sum::<usize>(), 64);
+        let least = loader().threads(2).batches_ahead(0).memory(0).look_ahead(0);
+        assert_eq!(least.build().unwrap().map(|step| step.unwrap().len()).sum::<usize>(), 64);
+        for jobs in [pool::MAX_THREADS + 1, usize::MAX] {
+            assert!(dataset.par_for_each(jobs, |_, _| Ok(())).is_err());
+            let e = crate::Options::new().jobs(jobs).open("nowhere").unwrap_err();
+            assert!(e.to_string().contains("at most 1024"), "{e}");
+        }
+    }
 
     #[test]
     fn a_global_order_over_small_records_in_a_large_set_is_warned_of() {

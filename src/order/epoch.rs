@@ -3,7 +3,7 @@
 use super::mixture::{self, Mixture};
 use super::part::{Key, Part};
 use super::spec::{Component, OrderSpec};
-use crate::error::{ErrorKind, OrderError, Result};
+use crate::error::{Error, ErrorKind, OrderError, Result};
 use std::fmt;
 use std::sync::Arc;
 
@@ -144,7 +144,7 @@ impl Order {
                 let part = &parts[c];
                 part.get(&self.key(part, c, index), index % part.len)
             }
-            _ => unreachable!("made together"),
+            _ => return Err(made_apart()),
         })
     }
 
@@ -159,7 +159,7 @@ impl Order {
             (Parts::Mixed { mixture, parts }, Source::Mixed(first)) => {
                 self.fill_mixed(mixture, parts, first + start, out);
             }
-            _ => unreachable!("made together"),
+            _ => return Err(made_apart()),
         }
         Ok(())
     }
@@ -228,7 +228,7 @@ impl Order {
                 }
                 positions.sort_unstable();
             }
-            _ => unreachable!("made together"),
+            _ => return Err(made_apart()),
         }
         Ok(positions)
     }
@@ -320,4 +320,9 @@ impl fmt::Debug for Order {
             .field("epoch", &self.epoch)
             .finish_non_exhaustive()
     }
+}
+/// Parts and source are made together, so that this is no error of a caller.
+#[cold]
+fn made_apart() -> Error {
+    OrderError::Refused { reason: "its parts and its source are of two orders".into() }.into()
 }

@@ -1,5 +1,7 @@
 //! What kind of order: said once, for all epochs.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
+
 use super::block::{default_block, default_window};
 use super::subset::Subset;
 use super::weighted::Weights;

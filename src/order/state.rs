@@ -14,6 +14,8 @@
 //!        and the weights' digest, high half and low half; 0 for what it does not have
 //! ```
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
+
 use super::digest::{digest, hex};
 use super::epoch::Order;
 use super::part::{Kind, Part};

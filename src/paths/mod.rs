@@ -26,6 +26,8 @@
 //!   longer end if one begins with a zero. Braces nest. They may spell at most [`MAX_NAMES`] names; nothing else
 //!   here takes room by a number that was typed: `x@999999999999` looks at what the folder holds.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
+
 mod natural;
 mod pattern;
 mod set;

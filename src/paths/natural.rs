@@ -35,17 +35,17 @@ pub(super) fn by_tokens(mut a: &[u8], mut b: &[u8]) -> Ordering {
         if order.is_ne() {
             return order;
         }
-        a = &a[x.len().max(1)..];
-        b = &b[y.len().max(1)..];
+        a = a.get(x.len().max(1)..).unwrap_or_default();
+        b = b.get(y.len().max(1)..).unwrap_or_default();
     }
 }
 
 fn digits(s: &[u8]) -> &[u8] {
     let end = s.iter().position(|c| !c.is_ascii_digit()).unwrap_or(s.len());
-    &s[..end]
+    s.get(..end).unwrap_or_default()
 }
 
 fn without_zeros(digits: &[u8]) -> &[u8] {
     let zeros = digits.iter().take_while(|&&c| c == b'0').count();
-    &digits[zeros..]
+    digits.get(zeros..).unwrap_or_default()
 }

@@ -21,6 +21,8 @@
 //! # Ok::<(), tfseek::Error>(())
 //! ```
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
+
 mod check;
 mod code;
 mod infer;

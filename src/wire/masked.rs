@@ -123,7 +123,7 @@ fn decode<const PEXT: bool>(chunk: &[u8], out: &mut [i64]) -> usize {
     while let Some(window) = rest.first_chunk::<WINDOW>()
         && let Some(to) = out[done..].first_chunk_mut::<BLOCK>()
     {
-        let ends = !continuations(window.first_chunk().unwrap());
+        let ends = !continuations(block_of(window));
         if !block::<PEXT>(window, ends, to) {
             return done + decode_scalar(rest, &mut out[done..]);
         }
@@ -139,7 +139,7 @@ fn decode<const PEXT: bool>(chunk: &[u8], out: &mut [i64]) -> usize {
             &copy
         });
         let behind = if rest.len() < BLOCK { u64::MAX << rest.len() } else { 0 };
-        let ends = !continuations(window.first_chunk().unwrap()) & !behind;
+        let ends = !continuations(block_of(window)) & !behind;
         if !block::<PEXT>(window, ends, &mut to) {
             return done + decode_scalar(rest, &mut out[done..]);
         }
@@ -185,12 +185,24 @@ fn block<const PEXT: bool>(window: &[u8; WINDOW], ends: u64, out: &mut [i64; BLO
     true
 }
 
+/// The first block of a window, which is longer: the compiler sees that there is one.
+#[inline]
+fn block_of(window: &[u8; WINDOW]) -> &[u8; BLOCK] {
+    window.first_chunk().unwrap_or(&[0; BLOCK])
+}
+
+/// Eight bytes of a window. All callers stay below its end by a remainder, so the compiler leaves the other branch out.
+#[inline]
+fn eight(window: &[u8; WINDOW], at: usize) -> u64 {
+    window.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
 /// The word at a byte of the block.
 #[inline]
 fn word(window: &[u8; WINDOW], at: u32) -> u64 {
     // No start is 64 or more but that behind a block's last value.
     let at = at as usize % BLOCK;
-    u64::from_le_bytes(*window[at..].first_chunk().unwrap())
+    eight(window, at)
 }
 
 /// Values of up to four bytes, four at a time. What is written behind the last is of no meaning.
@@ -240,7 +252,7 @@ fn long<const PEXT: bool, const TEN: bool>(window: &[u8; WINDOW], ends: u64, out
             let mut value = gather::<PEXT>(word(window, start), LOW[len]);
             if TEN {
                 let at = start as usize % BLOCK + 8;
-                let high = u64::from_le_bytes(*window[at..].first_chunk().unwrap());
+                let high = eight(window, at);
                 value |= gather::<PEXT>(high, HIGH[len]) << 56;
             }
             *to = value as i64;

@@ -61,8 +61,10 @@ pub(crate) fn run(args: &args::Demo, global: &Global, console: &mut Console) -> 
     title(console, format_args!("$ tfseek index '{pattern}'"))?;
     console.print(format_args!("  {records} records in {}, {index_size} of index\n", short(took)))?;
 
-    title(console, format_args!("$ tfseek head -n 2 {}", paths[0].display()))?;
-    super::head::print(&paths[..1], 0, 2, &print(), global, console)?;
+    if let Some(first) = paths.first() {
+        title(console, format_args!("$ tfseek head -n 2 {}", first.display()))?;
+        super::head::print(std::slice::from_ref(first), 0, 2, &print(), global, console)?;
+    }
 
     let start = Instant::now();
     let named = Paths { paths: paths.clone(), allow_missing: false };
@@ -136,7 +138,7 @@ fn observation(random: &mut Random) -> tfseek::Result<Vec<u8>> {
     ExampleBuilder::new()
         .int64("feature0", [i64::from(boolean)])
         .int64("feature1", [integer as i64])
-        .bytes("feature2", [WORDS[integer as usize]])
+        .bytes("feature2", WORDS.iter().skip(integer as usize).take(1))
         .float("feature3", [random.normal() as f32])
         .encode()
 }

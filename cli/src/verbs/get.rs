@@ -12,15 +12,16 @@ use tfseek::ErrorKind;
 pub(crate) fn run(args: &args::Get, global: &Global, console: &mut Console) -> Outcome {
     // Paths first, numbers last: the last word that is no number is a path, and so are all before it.
     let picks: Vec<Option<Pick>> = args.words.iter().map(|w| w.to_str().and_then(Pick::parse)).collect();
-    let paths = picks.iter().rposition(Option::is_none).map_or(0, |last| last + 1);
-    if paths == 0 {
+    let numbers = picks.iter().rev().take_while(|pick| pick.is_some()).count();
+    let (paths, _) = args.words.split_at_checked(args.words.len() - numbers).unwrap_or_default();
+    if paths.is_empty() {
         return Err(Failure::usage("only numbers, and no path; a file whose name is a number is `./7`"));
     }
-    let picks: Vec<Pick> = picks[paths..].iter().flatten().copied().collect();
+    let picks: Vec<Pick> = picks.into_iter().skip(paths.len()).flatten().collect();
     if picks.is_empty() {
         return Err(Failure::usage("which records? `7`, `-1` for the last, `10..20`, `10..`, `..10`"));
     }
-    let paths = args.words[..paths].iter().map(PathBuf::from).collect();
+    let paths = paths.iter().map(PathBuf::from).collect();
     let paths = Paths { paths, allow_missing: args.allow_missing };
     let mut records = Numbered::open(&paths, &args.access, args.print.kind.kind, global, console)?;
     let len = records.dataset.len();

@@ -206,12 +206,12 @@ fn describe(spec: &FeatureSpec) -> String {
 }
 
 fn print(titles: [&str; 5], rows: &[[String; 5]], dim: anstyle::Style, console: &mut Console) -> Outcome {
-    let width = |k: usize| {
-        let cells = rows.iter().map(|row| if k == 0 { Key(&row[0]).width().min(40) } else { row[k].len() });
-        cells.chain([titles[k].len()]).max().unwrap_or(0)
-    };
-    let [a, b, c, d] = [0, 1, 2, 3].map(width);
     let [name, kind, values, present, spec] = titles;
+    let (mut a, mut b, mut c, mut d) = (name.len(), kind.len(), values.len(), present.len());
+    for [name, kind, values, present, _] in rows {
+        a = a.max(Key(name).width().min(40));
+        (b, c, d) = (b.max(kind.len()), c.max(values.len()), d.max(present.len()));
+    }
     console.print(format_args!("  {dim}{name:a$}  {kind:b$}  {values:c$}  {present:d$}  {spec}{dim:#}\n"))?;
     for [name, kind, values, present, spec] in rows {
         let key = Key(name);

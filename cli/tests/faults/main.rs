@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+const ENOENT: i32 = 2;
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
 const EAGAIN: i32 = 11;
@@ -165,6 +166,21 @@ fn a_target_is_old_or_whole_whatever_call_fails() {
             });
         }
     });
+}
+
+/// A target that happens to be as long as the new file is not taken for it.
+#[test]
+fn a_lost_rename_is_no_success() {
+    let Some(shim) = shim("lost") else { return };
+    for case in &CASES {
+        let (dir, target, want) = case.prepare();
+        let old = vec![b'x'; want.len()];
+        fs::write(&target, &old).unwrap();
+        let ran = failing(&dir, &shim, case.args, "rename", 1, ENOENT).unwrap();
+        assert_eq!(ran.code, 3, "{:?}: {}", case.args, ran.err);
+        assert!(ran.err.contains("is gone: it was not renamed"), "{:?}: {}", case.args, ran.err);
+        assert!(fs::read(&target).unwrap() == old, "{:?}", case.args);
+    }
 }
 
 #[test]

@@ -65,11 +65,11 @@ impl<'t> Lexer<'t> {
             '.' if rest.starts_with("..") => (Token::Range(Op::Lt), 2),
             '0'..='9' | '+' | '-' => {
                 let len = number(rest);
-                (Token::Number(&rest[..len]), len)
+                (Token::Number(rest.get(..len).unwrap_or_default()), len)
             }
             c if c.is_alphabetic() || c == '_' => {
                 let len = word(rest);
-                (Token::Word(&rest[..len]), len)
+                (Token::Word(rest.get(..len).unwrap_or_default()), len)
             }
             _ => return Err(self.wrong("a character that stands for nothing")),
         };
@@ -127,7 +127,7 @@ impl<'t> Lexer<'t> {
 /// Length of a number: sign, digits, a fraction that is not the start of `..`, an exponent; or a sign and letters.
 fn number(text: &str) -> usize {
     let bytes = text.as_bytes();
-    let run = |from: usize, f: fn(&u8) -> bool| from + bytes[from..].iter().take_while(|b| f(b)).count();
+    let run = |from: usize, f: fn(&u8) -> bool| from + bytes.iter().skip(from).take_while(|b| f(b)).count();
     let mut len = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
     if bytes.get(len).is_some_and(u8::is_ascii_alphabetic) {
         return run(len, u8::is_ascii_alphabetic);
@@ -150,7 +150,7 @@ fn word(text: &str) -> usize {
     let goes_on = |(at, c): &(usize, char)| {
         c.is_alphanumeric()
             || matches!(c, '_' | '/' | '-' | ':')
-            || (*c == '.' && !text[*at..].starts_with(".."))
+            || (*c == '.' && !text.get(*at..).is_some_and(|rest| rest.starts_with("..")))
     };
     text.char_indices().find(|next| !goes_on(next)).map_or(text.len(), |(at, _)| at)
 }

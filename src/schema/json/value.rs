@@ -29,7 +29,7 @@ impl fmt::Display for Json {
             Json::Float(value) => write!(f, "{value:?}"),
             Json::Text(text) => match text.char_indices().nth(40) {
                 None => write!(f, "{text:?}"),
-                Some((end, _)) => write!(f, "{:?}..", &text[..end]),
+                Some((end, _)) => write!(f, "{:?}..", text.get(..end).unwrap_or(text)),
             },
             Json::List(_) => f.write_str("a list"),
             Json::Object(_) => f.write_str("an object"),

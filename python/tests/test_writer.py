@@ -1,0 +1,70 @@
+"""What a writer does with paths that are no regular files, and with numbers beyond all measure."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfseek
+
+posix = pytest.mark.skipif(os.name != "posix", reason="links and devices of POSIX")
+
+
+def write(path: Path, **options: Any) -> None:
+    with tfseek.Writer(path, **options) as writer:
+        writer.write(b"payload")
+
+
+@posix
+@pytest.mark.parametrize("atomic", [True, False])
+def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path, atomic: bool) -> None:
+    link, file = tmp_path / "link", tmp_path / "file"
+    link.symlink_to("file")
+    for _ in range(2):
+        write(link, atomic=atomic)
+        assert link.is_symlink()
+        assert len(file.read_bytes()) == 16 + 7
+        file.write_bytes(b"old")
+    assert sorted(os.listdir(tmp_path)) == ["file", "link"]
+
+
+@posix
+@pytest.mark.parametrize("atomic", [True, False])
+def test_a_device_is_written_into(tmp_path: Path, atomic: bool) -> None:
+    null = tmp_path / "null"
+    null.symlink_to(os.devnull)
+    write(null, atomic=atomic)
+    assert null.is_symlink() and stat.S_ISCHR(os.stat(null).st_mode)
+    with pytest.raises(tfseek.Error, match="cannot be indexed"):
+        write(null, atomic=atomic, index=True)
+
+
+@posix
+def test_a_fifo_gets_the_bytes_and_stays_one(tmp_path: Path) -> None:
+    """It is open when its reader is, which here is a thread of the same process."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(fifo.read_bytes()))
+    reader.start()
+    write(fifo)
+    reader.join(60)
+    write(tmp_path / "file")
+    assert got == [(tmp_path / "file").read_bytes()]
+    assert stat.S_ISFIFO(os.stat(fifo).st_mode)
+
+
+@pytest.mark.parametrize("threads", [1025, 10**9, sys.maxsize, 2 * sys.maxsize + 1])
+def test_more_threads_than_sensible_are_refused(shards: str, threads: int) -> None:
+    with pytest.raises(tfseek.Error, match="at most 1024"):
+        tfseek.Loader(tfseek.open(shards), batch_size=10, threads=threads)
+    with pytest.raises(tfseek.Error, match="at most 1024"):
+        tfseek.open(shards, jobs=threads)
+    with pytest.raises(tfseek.Error, match="at most 1024"):
+        tfseek.build_index(shards, jobs=threads)
