@@ -250,6 +250,11 @@ impl Dataset {
         self.shard_at(at).lend(at.i, at.span, verify)
     }
 
+    /// A record that [`lend_as`](Dataset::lend_as) lent before, unchecked.
+    pub(crate) fn lent_before(&self, at: &Located) -> Record<'_> {
+        self.shard_at(at).lent_before(at.i, at.span)
+    }
+
     /// Reads a record that was found behind what `buf` holds, and says where its payload is now.
     pub(crate) fn append(&self, at: &Located, verify: Verify, buf: &mut Vec<u8>) -> Result<Range<usize>> {
         let Located { i, span, .. } = *at;

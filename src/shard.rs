@@ -248,6 +248,17 @@ impl Shard {
         self.carve(i, span, 0, self.bytes()?, verify)
     }
 
+    /// Record `i` at `span`, which was lent before, unchecked.
+    pub(crate) fn lent_before(&self, i: u64, span: Span) -> Record<'_> {
+        let payload = || {
+            let start = usize::try_from(span.offset).ok()?.checked_add(frame::HEADER_LEN)?;
+            let end = start.checked_add(usize::try_from(span.payload_len).ok()?)?;
+            self.bytes().ok()?.get(start..end)
+        };
+        // Never empty for want of bytes: a map is as long as it was, and a region too, unless its owner broke its promise.
+        Record::of_shard(payload().unwrap_or_default(), &self.home, i, span.offset)
+    }
+
     /// The bytes that are there; none for a shard that is read.
     #[inline]
     pub(crate) fn bytes(&self) -> Result<&[u8]> {

@@ -1,6 +1,8 @@
 //! An error comes where its record would have come, and nothing else is lost.
 
 use super::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tfseek::loader::{ErrorPolicy, LoaderVerify};
 use tfseek::{Error, LoaderOptions};
 
@@ -193,5 +195,38 @@ fn a_shard_that_is_gone_is_an_error_in_each_of_its_batches() {
                 }
             }
         }
+    }
+}
+
+/// Bytes that are others once `changed` is set: what a file does that is written to while it is mapped.
+struct Changing {
+    before: Vec<u8>,
+    after: Vec<u8>,
+    changed: Arc<AtomicBool>,
+}
+
+impl AsRef<[u8]> for Changing {
+    fn as_ref(&self) -> &[u8] {
+        if self.changed.load(Ordering::Relaxed) { &self.after } else { &self.before }
+    }
+}
+
+#[test]
+fn a_step_has_all_its_records_also_when_their_bytes_changed_since() {
+    let (before, changed) = (one_shard(), Arc::new(AtomicBool::new(false)));
+    let mut after = before.clone();
+    // The header of a record that was checked.
+    after[at(BAD) - 12] ^= 1;
+    let bytes = Changing { before, after, changed: Arc::clone(&changed) };
+    let ds = options().open_regions([Region::new(bytes)]).unwrap();
+    let steps: Vec<Step> =
+        ds.record_loader().batch_size(10).threads(0).build().unwrap().map(Result::unwrap).collect();
+    changed.store(true, Ordering::Relaxed);
+    for step in &steps {
+        let records = step.records().unwrap();
+        let payloads: Vec<_> = records.iter().map(|record| record.payload().to_vec()).collect();
+        assert_eq!(payloads, step.ids().iter().map(|&i| payload(i)).collect::<Vec<_>>());
+        assert!((0..step.len()).all(|k| records.get(k).is_some_and(|record| record.region().is_some())));
+        assert!(records.get(step.len()).is_none());
     }
 }
