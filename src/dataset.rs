@@ -4,6 +4,7 @@ mod ahead;
 mod build_columns;
 mod column;
 mod filter;
+mod known;
 mod options;
 mod select;
 mod slice;

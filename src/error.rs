@@ -109,6 +109,15 @@ pub enum ErrorKind {
     Wire(WireError),
     /// A feature is not what the caller asked for.
     Feature(FeatureError),
+    /// No record has a feature of this name.
+    UnknownFeature {
+        /// The feature that was probably meant, if one has a similar name.
+        nearest: Option<Box<str>>,
+        /// Whether it is a feature list, and no feature of the context.
+        list: bool,
+        /// Some of the features that the first records have, ascending.
+        keys: Box<[Box<str>]>,
+    },
     /// A message is no tensor, or not the one that was asked for; or a tensor cannot be written as asked.
     Tensor(TensorError),
     /// A buffer does not have the length of the list that is to be copied into it.
@@ -255,6 +264,7 @@ impl Error {
                 }
                 FeatureError::SplitsRange { .. } => Category::TooLarge,
             },
+            ErrorKind::UnknownFeature { .. } => Category::MissingFeature,
             ErrorKind::Spec(_) => Category::BadSpec,
             ErrorKind::TooLarge { .. } | ErrorKind::RecordTooLarge { .. } => Category::TooLarge,
             _ => return None,
@@ -407,6 +417,21 @@ impl fmt::Display for ErrorKind {
             }
             ErrorKind::Wire(e) => e.fmt(f),
             ErrorKind::Feature(e) => e.fmt(f),
+            ErrorKind::UnknownFeature { list: true, .. } => f.write_str(
+                "no record has this feature in its context: it is a feature list, of which there are no columns",
+            ),
+            ErrorKind::UnknownFeature { nearest: Some(nearest), .. } => {
+                write!(f, "no record has this feature; the nearest is \"{}\"", nearest.escape_debug())
+            }
+            ErrorKind::UnknownFeature { keys, .. } if keys.is_empty() => {
+                f.write_str("no record has this feature, nor have the first ones any other")
+            }
+            ErrorKind::UnknownFeature { keys, .. } => {
+                f.write_str("no record has this feature; the first ones have")?;
+                keys.iter().enumerate().try_for_each(|(k, key)| {
+                    write!(f, "{} \"{}\"", if k > 0 { "," } else { "" }, key.escape_debug())
+                })
+            }
             ErrorKind::Tensor(e) => e.fmt(f),
             ErrorKind::WrongLen { expected, found } => {
                 write!(f, "the list has {expected} values, the buffer has room for {found}")

@@ -16,6 +16,8 @@ mod rules;
 mod shards;
 #[path = "columns/twin.rs"]
 mod twin;
+#[path = "columns/unknown.rs"]
+mod unknown;
 
 use shards::{names, options, records, set_mtime, sidecar, write};
 use std::fs;
@@ -32,7 +34,7 @@ use twin::{Scalar, column_file, seal};
 
 fn of(value: &Option<Scalar>) -> Vec<u8> {
     let mut builder = ExampleBuilder::new();
-    builder.int64("other", [1, 2, 3]);
+    builder.int64("other", [1, 2, 3]).int64("nothing", [0i64; 0]).int64("blank", [0i64; 0]);
     match value {
         None => {}
         Some(Scalar::Int(v)) => _ = builder.int64("label", [*v]),
@@ -96,10 +98,11 @@ fn bytes(column: &FeatureColumn) -> Vec<u8> {
 /// Builds in memory with and without classes; both are what the twin writes.
 fn check(values: &[Option<Scalar>]) -> FeatureColumn {
     let ds = memory(&shard_of(values));
-    let column = ds.column("label").unwrap();
+    let options = ColumnOptions::new().unknown(true);
+    let column = ds.write_columns(&["label"], &options).unwrap().remove(0);
     same(&column, values);
     assert_eq!(bytes(&column.shards()[0]), from_twin(&ds, values, false));
-    let with = ds.write_columns(&["label"], &ColumnOptions::new().classes(true)).unwrap().remove(0);
+    let with = ds.write_columns(&["label"], &options.classes(true)).unwrap().remove(0);
     assert_eq!(bytes(&with.shards()[0]), from_twin(&ds, values, true));
     let float = matches!(values.iter().flatten().next(), Some(Scalar::Float(_)));
     assert_eq!(with.shards()[0].has_classes(), !float);

@@ -88,6 +88,7 @@ pub(crate) fn code_of(e: &Error) -> u8 {
             | IndexError::NoColumn { .. },
         )
         | ErrorKind::Filter(_)
+        | ErrorKind::UnknownFeature { .. }
         | ErrorKind::Order(_)
         | ErrorKind::OutOfRange { .. }
         | ErrorKind::Compressed { .. }

@@ -98,12 +98,14 @@ fn columns_beside_the_data() {
     for s in 0..2 {
         dir.shard(&format!("x-{s}.tfrecord"), labels(0..100));
     }
+    let other = tfseek::ExampleBuilder::new().int64("label", [7]).int64("other", [7]).encode().unwrap();
+    dir.shard("x-2.tfrecord", [other]);
     let ran = dir.run(&["index", "x-*", "--column", "label", "--column", "other", "--classes"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);
-    assert!(ran.err.contains("column label: int64 values in 200 of 200 records"), "{}", ran.err);
-    assert!(ran.err.contains("column other: no values in 0 of 200 records"), "{}", ran.err);
-    assert!(dir.path(".tfseek/x-0.tfrecord.label.tfrc").exists());
-    assert_eq!(fs::read_dir(dir.path(".tfseek")).unwrap().count(), 2 * 3);
+    assert!(ran.err.contains("column label: int64 values in 201 of 201 records"), "{}", ran.err);
+    assert!(ran.err.contains("column other: int64 values in 1 of 201 records"), "{}", ran.err);
+    assert!(dir.path(".tfseek/x-0.tfrecord.other.tfrc").exists(), "of a shard that lacks it, too");
+    assert_eq!(fs::read_dir(dir.path(".tfseek")).unwrap().count(), 3 * 3);
 
     dir.run(&["index", "--format", "dali", "--filter", "label in 2..4, 99", "x-1.tfrecord"])
         .prints("x-1.tfrecord.idx\n");
@@ -115,7 +117,59 @@ fn columns_beside_the_data() {
 
     dir.shard("y.tfrecord", [tfseek::ExampleBuilder::new().int64("label", [1, 2]).encode().unwrap()]);
     let ran = dir.run(&["index", "[xy]*.tfrecord", "--column", "label", "--rebuild"]);
-    ran.fails(1, &["y.tfrecord: record 0", "\"label\"", "expected 1 values, found 2", "200 of 200 records"]);
+    ran.fails(1, &["y.tfrecord: record 0", "\"label\"", "expected 1 values, found 2", "201 of 201 records"]);
+}
+
+#[test]
+fn a_misspelt_feature_is_no_column_of_nothing() {
+    let dir = Folder::new();
+    for s in 0..2 {
+        dir.shard(&format!("x-{s}.tfrecord"), labels(0..100));
+    }
+    let words = ["feature \"labels\": no record has this feature; the nearest is \"label\""];
+    for _ in 0..2 {
+        let ran = dir.run(&["index", "x-*", "--column", "label", "--column", "labels"]);
+        ran.fails(2, &words);
+        assert!(ran.err.contains("column label: int64 values in 200 of 200 records"), "{}", ran.err);
+        assert!(!ran.err.contains("column labels"), "{}", ran.err);
+        assert!(!dir.path(".tfseek/x-0.tfrecord.labels.tfrc").exists());
+    }
+    for verb in [&["epoch", "-b", "8"][..], &["order", "-b", "8", "--describe"]] {
+        dir.run(&[verb, &["x-*", "--filter", "labels in 3"]].concat()).fails(2, &words);
+        dir.run(&[verb, &["x-*", "--filter", "absent(labels)"]].concat()).fails(2, &words);
+        dir.run(&[verb, &["x-*", "--balance", "labels"]].concat()).fails(2, &words);
+        dir.run(&[verb, &["x-*", "--balance", "label", "--filter", "label > 100"]].concat())
+            .fails(2, &["\"label\"", "no classes to balance: none of the chosen records has a value"]);
+    }
+    dir.run(&["index", "--format", "dali", "--filter", "labels == 2", "x-1.tfrecord"]).fails(2, &words);
+}
+
+#[test]
+fn seeds_may_be_negative() {
+    let dir = Folder::new();
+    dir.shard("x.tfrecord", labels(0..100));
+    for verb in [&["order", "-b", "8", "--step", "0", "--ids"][..], &["sample", "-n", "5"]] {
+        let out = |seed: &str| {
+            let ran = dir.run(&[verb, &["x.tfrecord", "--seed", seed]].concat());
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            ran.out
+        };
+        assert_eq!(out("-1"), out("18446744073709551615"), "the number with the same bits");
+        assert_eq!(out("-9223372036854775808"), out("9223372036854775808"));
+        assert_ne!(out("-1"), out("1"));
+    }
+    for verb in [&["order", "x.tfrecord", "-b", "8", "--step", "0"][..], &["sample", "x.tfrecord"], &["demo"]]
+    {
+        for seed in ["-9223372036854775809", "18446744073709551616", "1.5", "x"] {
+            dir.run(&[verb, &["--seed", seed]].concat())
+                .fails(2, &["a seed is a number from -2^63 to 2^64 - 1"]);
+        }
+    }
+    let epoch = |seed| {
+        dir.run(&["epoch", "x.tfrecord", "-b", "8", "--seed", seed, "--state-out", "s", "--steps", "1"]).code
+    };
+    assert_eq!(epoch("-2"), 0);
+    assert!(fs::read_to_string(dir.path("s")).unwrap().contains("\"seed\":18446744073709551614"));
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn class_of(e: &Error) -> &'static str {
         ErrorKind::Io(_) => "IoError",
         ErrorKind::Paths(PathsError::NoMatch { .. } | PathsError::MissingShards { .. }) => "NotFoundError",
         ErrorKind::OutOfRange { .. } => "OutOfRangeError",
-        ErrorKind::Spec(_) | ErrorKind::Filter(_) => "SpecError",
+        ErrorKind::Spec(_) | ErrorKind::Filter(_) | ErrorKind::UnknownFeature { .. } => "SpecError",
         ErrorKind::Order(_) => "OrderError",
         _ if e.is_data() => "DataError",
         ErrorKind::Index(IndexError::NameClash { .. }) => "Error",

@@ -2,6 +2,7 @@
 
 use super::Dataset;
 use super::column::DatasetColumn;
+use super::known::Known;
 use super::options::{Callback, call};
 use crate::error::{Build, Error, IndexError, Result};
 use crate::frame::OVERHEAD;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 pub struct ColumnOptions {
     classes: bool,
     rebuild: bool,
+    unknown: bool,
     progress: Option<Callback>,
 }
 
@@ -46,6 +48,14 @@ impl ColumnOptions {
     #[must_use]
     pub fn rebuild(mut self, yes: bool) -> ColumnOptions {
         self.rebuild = yes;
+        self
+    }
+
+    /// Whether a feature that no record has makes a column without values, and no error: for shards that are opened one by one,
+    /// others of which have it.
+    #[must_use]
+    pub fn unknown(mut self, yes: bool) -> ColumnOptions {
+        self.unknown = yes;
         self
     }
 
@@ -83,6 +93,8 @@ impl Look<'_> {
 /// A shard's columns, and what happened on the way.
 struct Done {
     columns: Vec<FeatureColumn>,
+    /// Columns that are yet to be saved, by their places.
+    unsaved: Vec<usize>,
     changed: bool,
     not_saved: Option<io::Error>,
 }
@@ -111,6 +123,9 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
+    /// [`ErrorKind::UnknownFeature`](crate::ErrorKind::UnknownFeature) where no record has a value of the feature, nor one of the
+    /// first records of each shard its key: the name is misspelt, say. Nothing is saved then.
+    ///
     /// A record with two values or with a value of another kind than the one before it, and a payload that is damaged or does
     /// not parse: with the record; nothing is saved then. [`IndexError::BuildLimit`], [`IndexError::NoColumn`],
     /// [`IndexError::CorruptSection`]; [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled); those of the system.
@@ -213,7 +228,17 @@ impl Dataset {
         }
         // Likewise a scan of a MiB.
         let jobs = if bytes < 1 << 20 { 1 } else { options.jobs };
-        let done = pool::each(jobs, shards.len(), true, |s| self.finish(s, &looks[s], wanted, work))?;
+        let known = Known::new(wanted.features.len(), wanted.columns.unknown);
+        if missing > 0 {
+            known.note_first(self, wanted.features);
+        }
+        let mut done =
+            pool::each(jobs, shards.len(), true, |s| self.finish(s, &looks[s], wanted, &known, work))?;
+        known.check(self, wanted.features)?;
+        for (done, shard) in done.iter_mut().zip(shards) {
+            work.report(0)?;
+            self.save(done, shard, wanted)?;
+        }
         let warnings = warnings(shards, looks, &done);
         let of_feature = |k: usize| {
             let columns = done.iter().filter_map(|done| done.columns.get(k).cloned()).collect();
@@ -253,7 +278,14 @@ impl Dataset {
     }
 
     /// Scans a shard for the columns that it lacks, and saves what is new.
-    fn finish(&self, s: usize, look: &Look<'_>, wanted: Wanted<'_>, work: &Work<'_>) -> Result<Done> {
+    fn finish(
+        &self,
+        s: usize,
+        look: &Look<'_>,
+        wanted: Wanted<'_>,
+        known: &Known,
+        work: &Work<'_>,
+    ) -> Result<Done> {
         work.report(0)?;
         let options = &self.0.building.options;
         let shard = &self.0.shards[s];
@@ -274,8 +306,8 @@ impl Dataset {
         }
         let asked = wanted.save == Save::Asked;
         let writes = saves && (asked || matches!(options.mode, IndexMode::Auto | IndexMode::Rebuild));
-        let (mut columns, mut not_saved) = (Vec::with_capacity(look.found.len()), None);
-        for found in &look.found {
+        let (mut columns, mut unsaved) = (Vec::with_capacity(look.found.len()), Vec::new());
+        for (k, found) in look.found.iter().enumerate() {
             let (column, new) = match found {
                 Found::Column(column) if wanted.columns.classes => {
                     let with = column.with_classes()?;
@@ -285,22 +317,32 @@ impl Dataset {
                 Found::Column(column) => (column.clone(), false),
                 Found::Nothing(_) => (built.next().ok_or(IndexError::Missing)?, true),
             };
-            match (new || asked) && writes {
-                true => match save(&column, shard.path(), options, wanted.save)? {
-                    Ok(column) => columns.push(column),
-                    Err(e) => {
-                        not_saved = Some(e);
-                        columns.push(column);
-                    }
-                },
-                false => columns.push(column),
+            if (new || asked) && writes {
+                unsaved.push(k);
+            }
+            columns.push(column);
+        }
+        let mut done = Done { columns, unsaved, changed, not_saved: None };
+        if !known.all() {
+            load(&done.columns, shard, wanted)?;
+            known.note(&done.columns);
+        }
+        if known.all() {
+            self.save(&mut done, shard, wanted)?;
+        }
+        Ok(done)
+    }
+
+    /// Saves those of a shard's columns that are new and not saved yet.
+    fn save(&self, done: &mut Done, shard: &Shard, wanted: Wanted<'_>) -> Result<()> {
+        for k in std::mem::take(&mut done.unsaved) {
+            let Some(column) = done.columns.get_mut(k) else { continue };
+            match save(column, shard.path(), &self.0.building.options, wanted.save)? {
+                Ok(saved) => *column = saved,
+                Err(e) => done.not_saved = Some(e),
             }
         }
-        for (column, feature) in columns.iter().zip(wanted.features) {
-            // Every look at a value is sound from here on.
-            column.data().map_err(|e| e.in_file(shard.path()).feature(feature.as_bytes()))?;
-        }
-        Ok(Done { columns, changed, not_saved })
+        load(&done.columns, shard, wanted)
     }
 
     /// The records of shard `s` in order, payloads checked whatever the dataset's readers check.
@@ -325,10 +367,20 @@ impl Dataset {
 
 impl fmt::Debug for ColumnOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ColumnOptions { classes, rebuild, progress: _ } = self;
+        let ColumnOptions { classes, rebuild, unknown, progress: _ } = self;
         let mut s = f.debug_struct("ColumnOptions");
-        s.field("classes", classes).field("rebuild", rebuild).finish_non_exhaustive()
+        s.field("classes", classes)
+            .field("rebuild", rebuild)
+            .field("unknown", unknown)
+            .finish_non_exhaustive()
     }
+}
+
+/// Checks a shard's columns: every look at a value is sound from here on.
+fn load(columns: &[FeatureColumn], shard: &Shard, wanted: Wanted<'_>) -> Result<()> {
+    columns.iter().zip(wanted.features).try_for_each(|(column, feature)| {
+        column.data().map_err(|e| e.in_file(shard.path()).feature(feature.as_bytes())).map(drop)
+    })
 }
 
 /// What was noticed, for people: once what could not be saved.

@@ -52,7 +52,7 @@ impl DatasetColumn {
         &self.feature
     }
 
-    /// The kind of its values; `None` if no record has one.
+    /// The kind of its values; `None` if no record has one: where all of them have the feature without a value, or there are no records.
     pub fn kind(&self) -> Option<Kind> {
         self.kind
     }
@@ -116,7 +116,8 @@ impl DatasetColumn {
         }
         // Stable: of one value, shards stay in their order, and so do record numbers.
         parts.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
-        let mut all = Classes { values: Vec::new(), ends: Vec::new(), records: Vec::new() };
+        let mut all =
+            Classes { feature: &self.feature, values: Vec::new(), ends: Vec::new(), records: Vec::new() };
         for (value, start, list) in parts {
             all.records.extend(list.iter().map(|i| start + i));
             match all.ends.last_mut().filter(|_| all.values.last() == Some(&value)) {
@@ -141,12 +142,18 @@ impl DatasetColumn {
 /// without a value are in none.
 #[derive(Clone, PartialEq)]
 pub struct Classes<'a> {
+    feature: &'a str,
     values: Vec<Value<'a>>,
     ends: Vec<usize>,
     records: Vec<u64>,
 }
 
 impl<'a> Classes<'a> {
+    /// The feature.
+    pub fn feature(&self) -> &'a str {
+        self.feature
+    }
+
     /// How many distinct values there are.
     pub fn len(&self) -> usize {
         self.values.len()

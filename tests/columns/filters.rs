@@ -30,8 +30,8 @@ fn filters_say_what_a_loop_says() {
         ("label in 7..3", &|_| false),
         ("present(label)", &|v| v.is_some()),
         ("absent ( label )", &|v| v.is_none()),
-        ("absent(nowhere) and (label == 1 or label == 2)", &|v| v == Some(1) || v == Some(2)),
-        ("not not label == 1 and not absent(label) or nowhere == 'x'", &|v| v == Some(1)),
+        ("absent(nothing) and (label == 1 or label == 2)", &|v| v == Some(1) || v == Some(2)),
+        ("not not label == 1 and not absent(label) or nothing == 'x'", &|v| v == Some(1)),
     ];
     for (text, f) in cases {
         let found = ids(text);

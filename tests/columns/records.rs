@@ -18,7 +18,7 @@ fn each_kind_and_each_count() {
         check(&vec![None; n]);
     }
     assert_eq!(check(&[None, None]).kind(), Kind::Int64, "a shard without a value");
-    assert_eq!(memory(&shard_of(&[None, None])).column("label").unwrap().kind(), None);
+    assert_eq!(memory(&shard_of(&[None, None])).column("nothing").unwrap().kind(), None);
 }
 
 #[test]
@@ -37,7 +37,6 @@ fn absent_without_a_kind_and_empty_are_none() {
     let ds = memory(&records(&payloads));
     let column = ds.column("label").unwrap();
     assert_eq!(column.iter().collect::<Vec<_>>(), [None, None, None, None, Some(Value::Int(7)), None]);
-    assert_eq!(ds.column("nowhere").unwrap().count(), 0);
 }
 
 #[test]
@@ -54,7 +53,6 @@ fn contexts_of_sequences() {
         ds.column("id").unwrap().iter().collect::<Vec<_>>(),
         [Some(Value::Int(5)), Some(Value::Int(-5))]
     );
-    assert_eq!(ds.column("frames").unwrap().count(), 0);
 }
 
 #[test]
@@ -132,7 +130,13 @@ fn shards_are_joined_by_value() {
 fn several_features_in_one_scan() {
     let dir = tempfile::tempdir().unwrap();
     let payload = |i: i64| {
-        ExampleBuilder::new().int64("a", [i]).float("b", [i as f32]).bytes("c", [[i as u8]]).encode().unwrap()
+        ExampleBuilder::new()
+            .int64("a", [i])
+            .float("b", [i as f32])
+            .bytes("c", [[i as u8]])
+            .int64("d", [0i64; 0])
+            .encode()
+            .unwrap()
     };
     let payloads: Vec<Vec<u8>> = (0..100).map(payload).collect();
     let path = write(dir.path(), "x", &records(&payloads.iter().map(Vec::as_slice).collect::<Vec<_>>()));

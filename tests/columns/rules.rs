@@ -147,7 +147,8 @@ fn modes_and_limits() {
 #[test]
 fn where_columns_are_found_and_written() {
     let dir = tempfile::tempdir().unwrap();
-    let path = write(dir.path(), "x", &shard_of(&ints(0..10)));
+    let payload = ExampleBuilder::new().int64("Label", [1]).encode().unwrap();
+    let path = write(dir.path(), "x", &records(&[&payload[..]; 10]));
     let place = |name: &str| dir.path().join(name);
     let blocked = |name: &str| path.join(name);
     let open = |a: PathBuf, b: PathBuf, c: PathBuf| {
@@ -190,11 +191,11 @@ fn open_beside(path: &Path) {
 fn a_column_of_another_feature_is_refused() {
     let case = case();
     let good = fs::read(case.file()).unwrap();
-    for other in ["i/x.babel.tfrc", "i/x.labels.tfrc"] {
+    for other in ["i/x.blank.tfrc", "i/x.nothing.tfrc"] {
         fs::write(case.dir.path().join(other), &good).unwrap();
     }
     let ds = case.options().open(&case.path).unwrap();
-    for feature in ["babel", "labels"] {
+    for feature in ["blank", "nothing"] {
         let column = ds.column(feature).unwrap();
         assert_eq!(column.count(), 0);
         let [warning] = column.warnings() else { panic!("{:?}", column.warnings()) };

@@ -107,3 +107,25 @@ fn selected_records_and_classes_in_balance() {
     let ids = all(ds.record_loader().balance(&classes).select(&some));
     assert!(!ids.is_empty() && ids.iter().all(|&id| some.contains(id)));
 }
+
+#[test]
+fn a_balance_without_classes_names_its_feature() {
+    let mut bytes = Vec::new();
+    for i in 0..20 {
+        let mut example = ExampleBuilder::new();
+        example.int64("label", (i < 10).then_some(i % 2)).int64("i", [i]);
+        put_record(&mut bytes, &example.encode().unwrap()).unwrap();
+    }
+    let ds = open(vec![bytes]);
+    let column = ds.column("label").unwrap();
+    let classes = column.classes().unwrap();
+    let options = || ds.record_loader().batch_size(2).balance(&classes);
+    let of = |filter: &str| options().select(&ds.select(&filter.parse().unwrap()).unwrap()).build();
+    of("i < 11").unwrap();
+    let e = of("i >= 10").unwrap_err();
+    assert_eq!(
+        e.to_string(),
+        "feature \"label\": order refused: there are no classes to balance: none of the chosen records has a value"
+    );
+    assert_eq!(e.place().feature.as_deref(), Some("label"));
+}

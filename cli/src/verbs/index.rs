@@ -82,7 +82,9 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
         options = options.index_dir(dir);
     }
     let features: Vec<&str> = args.column.iter().map(String::as_str).collect();
-    let how = ColumnOptions::new().classes(args.classes).rebuild(args.rebuild);
+    // A shard may lack a feature that others have: of all of them it is asked below.
+    let how = ColumnOptions::new().classes(args.classes).rebuild(args.rebuild).unknown(true);
+    let (mut written, mut files) = (Vec::new(), vec![Vec::new(); features.len()]);
     // Of each feature: its kind, the records that have it, and all.
     let mut found: Vec<(Option<Kind>, u64, u64)> = vec![(None, 0, 0); features.len()];
     let done = threads::in_order(
@@ -95,6 +97,10 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
                 Err(e) => return console.go_on(Err(e.into())),
             };
             said(columns.first().map_or(&[], DatasetColumn::warnings), console);
+            written.push(source.clone());
+            for (files, column) in files.iter_mut().zip(&columns) {
+                files.extend(column.shards().iter().filter_map(|shard| shard.file().map(Path::to_path_buf)));
+            }
             for ((kind, count, len), column) in found.iter_mut().zip(&columns) {
                 match (*kind, column.kind()) {
                     (Some(kind), Some(other)) if kind != other => {
@@ -113,7 +119,20 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
     );
     bar.finish_and_clear();
     done?;
-    for (feature, (kind, count, len)) in features.iter().zip(found) {
+    if written.is_empty() {
+        return Ok(());
+    }
+    for ((feature, (kind, count, len)), files) in features.iter().zip(found).zip(files) {
+        // A column without values in any shard is an error, and not kept.
+        if count == 0
+            && let Err(e) = options.open(&written)?.column(feature)
+        {
+            for file in files {
+                std::fs::remove_file(&file).map_err(|e| Failure::io(&file, e))?;
+            }
+            console.go_on(Err(e.into()))?;
+            continue;
+        }
         let kind = kind.map_or("no", Kind::name);
         console.note(format_args!("column {feature}: {kind} values in {count} of {len} records"));
     }

@@ -1,0 +1,115 @@
+//! Features that no record has: an error that names the one that was meant, and not a column of nothing.
+
+use super::*;
+use tfseek::{Dataset, Error, SequenceExampleBuilder};
+
+fn of_keys(keys: &[&str], i: i64) -> Vec<u8> {
+    let mut builder = ExampleBuilder::new();
+    keys.iter().for_each(|key| _ = builder.int64(*key, [i]));
+    builder.encode().unwrap()
+}
+
+fn shard(keys: &[&str], n: i64) -> Vec<u8> {
+    let payloads: Vec<Vec<u8>> = (0..n).map(|i| of_keys(keys, i)).collect();
+    records(&payloads.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+#[track_caller]
+fn refused<T>(result: tfseek::Result<T>, feature: &str, want: Option<&str>) -> Error {
+    let Err(e) = result else { panic!("no error for {feature}") };
+    let ErrorKind::UnknownFeature { nearest, .. } = e.kind() else { panic!("{e}") };
+    assert_eq!((e.place().feature.as_deref(), nearest.as_deref()), (Some(feature), want), "{e}");
+    e
+}
+
+#[test]
+fn a_misspelt_feature_is_an_error_wherever_it_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths =
+        ["s0", "s1"].map(|name| write(dir.path(), name, &shard(&["image/class/label", "other"], 100)));
+    let index = dir.path().join("i");
+    let open = || Options::new().index_options(options().index_dir(&index)).open(&paths).unwrap();
+    let ds = open();
+    let saved = || names(&index).iter().filter(|name| name.ends_with(".tfrc")).count();
+    for feature in ["label", "image/class/lable", "Image/Class/Label"] {
+        refused(ds.column(feature), feature, Some("image/class/label"));
+        refused(ds.columns(&["other", feature]), feature, Some("image/class/label"));
+        refused(ds.write_columns(&[feature], &ColumnOptions::new()), feature, Some("image/class/label"));
+    }
+    for filter in [
+        "label in 3",
+        "present(label)",
+        "absent(label)",
+        "not label == 3",
+        "other == 1 and label == 3",
+        "other == 1 or absent(label)",
+    ] {
+        let e = refused(ds.select(&filter.parse().unwrap()), "label", Some("image/class/label"));
+        assert_eq!(
+            e.to_string(),
+            "feature \"label\": no record has this feature; the nearest is \"image/class/label\"",
+            "{filter}"
+        );
+    }
+    assert_eq!(saved(), 0, "not even of features that are there, beside one that is not");
+    let e = refused(ds.column("nope"), "nope", None);
+    assert!(e.to_string().ends_with("the first ones have \"image/class/label\", \"other\""), "{e}");
+
+    // Column files without a value, of a version that wrote them.
+    ds.write_columns(&["label"], &ColumnOptions::new().unknown(true)).unwrap();
+    assert_eq!(saved(), 2);
+    let scanned = Options::new().index_options(options().index_dir(&index)).progress(|_| panic!("scanned"));
+    refused(scanned.open(&paths).unwrap().column("label"), "label", Some("image/class/label"));
+    ds.columns(&["image/class/label", "other"]).unwrap();
+    assert_eq!(saved(), 6);
+}
+
+#[test]
+fn a_feature_that_is_there_without_values_is_a_column_of_nothing() {
+    let empty = ExampleBuilder::new().int64("label", [0i64; 0]).encode().unwrap();
+    let without_kind = b"\x0a\x09\x0a\x07\x0a\x05label";
+    for payload in [&empty[..], without_kind] {
+        let ds = memory(&records(&[b"", payload, b""]));
+        assert_eq!((ds.column("label").unwrap().count(), ds.column("label").unwrap().kind()), (0, None));
+        assert_eq!(ds.select(&"absent(label)".parse().unwrap()).unwrap().count(), 3);
+    }
+    // Of no records nothing can be said.
+    assert!(memory(b"").column("label").unwrap().is_empty());
+    let e = refused(memory(&records(&[b"", b""])).column("label"), "label", None);
+    assert!(e.to_string().contains("nor have the first ones any other"), "{e}");
+}
+
+#[test]
+fn a_shard_may_lack_what_others_have() {
+    let dir = tempfile::tempdir().unwrap();
+    // Behind the records whose keys are looked at, and in the last shard only.
+    let late = [shard(&["other"], 5000), shard(&["other", "label"], 1)].concat();
+    let paths = [
+        write(dir.path(), "s0", &shard(&["other"], 10)),
+        write(dir.path(), "s1", b""),
+        write(dir.path(), "s2", &late),
+    ];
+    let index = dir.path().join("i");
+    let ds = Options::new().index_options(options().index_dir(&index)).open(&paths).unwrap();
+    let columns = ds.columns(&["label", "other"]).unwrap();
+    assert_eq!((columns[0].count(), columns[0].get(5010)), (1, Some(Value::Int(0))));
+    assert_eq!(columns[1].count(), 5011);
+    assert_eq!(names(&index).iter().filter(|name| name.ends_with(".tfrc")).count(), 6, "saved");
+    assert!(columns.iter().all(|column| column.shards().iter().all(|shard| shard.file().is_some())));
+    // Alone it lacks it.
+    let alone: Dataset = Options::new().index_options(options().index_dir(&index)).open(&paths[0]).unwrap();
+    refused(alone.column("label"), "label", None);
+}
+
+#[test]
+fn a_feature_list_is_no_feature_of_the_context() {
+    let payload = SequenceExampleBuilder::new()
+        .int64("id", [5])
+        .feature_list("frames", [tfseek::FeatureBuf::Float(vec![0.5])])
+        .encode()
+        .unwrap();
+    let ds = memory(&records(&[&payload, &payload]));
+    let e = refused(ds.column("frames"), "frames", None);
+    assert!(e.to_string().contains("it is a feature list"), "{e}");
+    refused(ds.column("ids"), "ids", Some("id"));
+}
