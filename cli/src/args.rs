@@ -178,7 +178,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "DIR")]
     pub(crate) keep: Option<PathBuf>,
     /// Seed of the observations
-    #[arg(long, value_name = "S", default_value_t = 0)]
+    #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: u64,
 }
 
@@ -289,7 +289,7 @@ pub(crate) struct Sample {
     #[arg(short, value_name = "N", default_value_t = 10)]
     pub(crate) n: u64,
     /// The same seed draws the same records
-    #[arg(long, value_name = "S", default_value_t = 0)]
+    #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) print: Print,
@@ -386,4 +386,11 @@ pub(crate) struct Unpack {
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
     pub(crate) shell: Shell,
+}
+
+/// A seed, negative ones too.
+fn seed(text: &str) -> Result<u64, String> {
+    let outside = || format!("a seed is a number from -2^63 to 2^64 - 1, found {text}");
+    let number = text.parse().map_err(|_| outside())?;
+    tfseek::order::seed_of(number).map_err(|_| outside())
 }

@@ -159,6 +159,16 @@ fn stopped_and_gone_on_with() {
     let next = report(&dir, &args);
     assert_eq!((&next["epoch"], &next["steps"]), (&3.into(), &1.into()));
 
+    // So it is where --steps were all that was left.
+    let args = ["--state-out", "all.json", "-b", "50", "--steps", "4"];
+    assert_eq!(report(&dir, &args)["steps"], 4);
+    let next = report(&dir, &["--resume", "all.json", "-b", "50"]);
+    assert_eq!((&next["epoch"], &next["steps"]), (&1.into(), &4.into()));
+    // Behind the last epoch there is none.
+    let last = ["--epoch", "18446744073709551615", "--state-out", "all.json", "-b", "50"];
+    assert_eq!(report(&dir, &last)["steps"], 4);
+    assert_eq!(report(&dir, &["--resume", "all.json", "-b", "50"])["steps"], 0);
+
     let refused = |args: &[&str], code: i32, words: &[&str]| {
         dir.run(&[&["epoch", "-b", "16", "--resume"], args].concat()).fails(code, words);
     };

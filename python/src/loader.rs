@@ -11,7 +11,8 @@ use crate::words::Word;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use tfseek::Step;
 use tfseek::batch::Buf;
@@ -24,6 +25,8 @@ pub(crate) struct Loader {
     steps: u64,
     /// Threads do not come along into a forked child: there the loader is made again.
     pid: AtomicU32,
+    /// Number of the newest iteration: those before it have ended. Changed under the lock.
+    turn: AtomicU64,
     running: Mutex<Option<tfseek::Loader>>,
 }
 
@@ -42,10 +45,9 @@ impl Loader {
             if self.pid.swap(pid, Ordering::Relaxed) != pid
                 && let (Some(mut loader), Some(old)) = (again, running.take())
             {
-                let state = old.state();
                 // Its threads are not here, and its locks may be held by them: it is left as it is, and never joined.
-                std::mem::forget(old);
-                loader.seek(&state?)?;
+                let old = ManuallyDrop::new(old);
+                loader.go_on_from(&old)?;
                 *running = Some(loader);
             }
             match &mut *running {
@@ -53,6 +55,19 @@ impl Loader {
                 None => Err(Failure::Python(PyRuntimeError::new_err("the loader is closed"))),
             }
         })
+    }
+
+    /// As [`with`](Loader::with), for what moves the loader to another place: iterations that were begun before have ended.
+    fn moved<T: Send>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&mut tfseek::Loader) -> tfseek::Result<T> + Send,
+    ) -> Result<T> {
+        Ok(self.with(py, |loader| {
+            let moved = f(loader)?;
+            self.turn.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, tfseek::Error>(moved)
+        })??)
     }
 
     /// Another thread that waits for a batch holds this for a moment only, as it looks up now and then; but one that held it when
@@ -118,14 +133,33 @@ impl Loader {
             recipe,
             steps,
             pid: AtomicU32::new(std::process::id()),
+            turn: AtomicU64::new(0),
             running: Mutex::new(Some(loader)),
         })
     }
 
-    /// The next step: `(batch, what else there is to say of it)`, or `None` at the end of an epoch.
-    fn step<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
+    /// Begins an iteration, and returns its number.
+    fn begin(&self, py: Python<'_>) -> Result<u64> {
+        self.moved(py, |loader| loader.begin())?;
+        Ok(self.turn.load(Ordering::Relaxed))
+    }
+
+    /// The next step of iteration `turn`, the newest one by default: `(batch, what else there is to say of it)`, or `None` at the end
+    /// of an epoch.
+    #[pyo3(signature = (turn=None))]
+    fn step<'py>(&self, py: Python<'py>, turn: Option<u64>) -> Result<Option<Bound<'py, PyAny>>> {
         let made = loop {
-            if let Some(made) = self.with(py, |loader| loader.next_within(PATIENCE))? {
+            let made = self.with(py, |loader| {
+                if turn.is_some_and(|turn| turn != self.turn.load(Ordering::Relaxed)) {
+                    return Err(over());
+                }
+                let made = loader.next_within(PATIENCE);
+                if let Some(None) = made {
+                    self.turn.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(made)
+            });
+            if let Some(made) = made?? {
                 break made;
             }
             py.check_signals()?;
@@ -173,14 +207,29 @@ impl Loader {
         Ok(self.with(py, |loader| loader.state())??.to_json())
     }
 
+    /// The state at which the next iteration begins.
+    fn upcoming(&self, py: Python<'_>) -> Result<String> {
+        Ok(self.with(py, |loader| loader.upcoming_state())??.to_json())
+    }
+
+    /// Whether the place is one at which an iteration begins, and none of its batches was asked for.
+    #[getter]
+    fn fresh(&self, py: Python<'_>) -> Result<bool> {
+        self.with(py, |loader| loader.is_fresh())
+    }
+
     fn seek(&self, py: Python<'_>, state: &str) -> Result<()> {
         let state = State::from_json(state)?;
         self.touch(py)?;
-        Ok(self.with(py, |loader| loader.seek(&state))??)
+        self.moved(py, |loader| loader.seek(&state))
     }
 
     fn set_epoch(&self, py: Python<'_>, epoch: u64) -> Result<()> {
-        Ok(self.with(py, |loader| loader.set_epoch(epoch))??)
+        self.moved(py, |loader| loader.set_epoch(epoch))
+    }
+
+    fn reset(&self, py: Python<'_>) -> Result<()> {
+        self.moved(py, |loader| loader.reset())
     }
 
     /// Ends the threads. Closing again does nothing.
@@ -195,6 +244,15 @@ impl Loader {
         Err(PyTypeError::new_err("a loader cannot be pickled: pickle its dataset and its state_dict()")
             .into())
     }
+}
+
+/// For an iterator that was asked again after its iteration ended.
+#[cold]
+fn over() -> Failure {
+    Failure::Python(PyRuntimeError::new_err(
+        "this iterator has ended: since it was made the loader began another iteration (iter, set_epoch, reset, load_state_dict) or \
+         next(loader) gave the end of the epoch",
+    ))
 }
 
 /// What a step says besides its batch: arrays of it are made for those who ask.

@@ -5,7 +5,7 @@ use crate::failure::Result;
 use crate::memory::Held;
 use crate::recipe::{self, value_error};
 use crate::wait;
-use crate::words::Word;
+use crate::words::{Seed, Word};
 use pyo3::prelude::*;
 use std::sync::{Arc, OnceLock};
 use tfseek::OrderSpec;
@@ -41,7 +41,7 @@ impl Order {
         py: Python<'_>,
         dataset: &Bound<'_, Dataset>,
         shuffle: Option<String>,
-        seed: u64,
+        seed: Seed,
         batch_size: u64,
         rank: u64,
         world_size: u64,
@@ -56,7 +56,7 @@ impl Order {
             if let Some(ids) = ids {
                 options = options.subset(ids.subset()?);
             }
-            let order = options.order(recipe::shuffle(shuffle.as_deref())?).seed(seed).to_order()?;
+            let order = options.order(recipe::shuffle(shuffle.as_deref())?).seed(seed.0).to_order()?;
             let last = tail.map_or(LastBatch::default_for(world_size), |Word(last)| last);
             let share = RankShare::new(order.len(), global_batch, rank, world_size, last)?;
             Ok(Order { dataset, order, share, fingerprint: Arc::default() })

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result};
 use crate::ids::Ids;
 use crate::schema::Schema;
 use crate::wait::Meter;
-use crate::words::{Name, Word, asked};
+use crate::words::{Name, Seed, Word, asked};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -46,7 +46,7 @@ impl Asked {
             global_batch_size: asked(arguments, "global_batch_size")?,
             shuffle: asked(arguments, "shuffle")?,
             balance: asked(arguments, "balance")?,
-            seed: asked(arguments, "seed")?,
+            seed: asked::<Seed>(arguments, "seed")?.0,
             epoch: asked(arguments, "epoch")?,
             rank: asked(arguments, "rank")?,
             world_size: asked(arguments, "world_size")?,

@@ -1,15 +1,17 @@
 //! Options that are words in Python: `verify="header"`.
 
 use crate::columns::BytesAs;
-use pyo3::exceptions::PyValueError;
+use crate::failure::Failure;
+use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3::{Borrowed, FromPyObject};
 use std::ops::Deref;
+use tfseek::error::OrderError;
 use tfseek::index::Tail;
-use tfseek::order::LastBatch;
-use tfseek::{Compression, IndexMode, Verify};
+use tfseek::order::{LastBatch, seed_of};
+use tfseek::{Compression, Error, IndexMode, Verify};
 
 /// A value that Python spells as one of some words.
 pub(crate) struct Word<T>(pub(crate) T);
@@ -63,6 +65,28 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Name {
             return Ok(Name(Spelling::Bytes(name.to_owned())));
         }
         Ok(Name(Spelling::Str(from.extract::<PyBackedStr>()?)))
+    }
+}
+
+/// A seed: any integer of 64 bits, signed or not, Python's or NumPy's.
+#[derive(Clone, Copy)]
+pub(crate) struct Seed(pub(crate) u64);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Seed {
+    type Error = PyErr;
+
+    fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<Seed> {
+        if let Ok(seed) = from.extract::<u64>() {
+            return Ok(Seed(seed));
+        }
+        match from.extract::<i64>() {
+            Ok(seed) => Ok(Seed(seed_of(seed.into()).map_err(Failure::from)?)),
+            Err(e) if e.is_instance_of::<PyOverflowError>(from.py()) => {
+                let reason = format!("a seed is a number from -2^63 to 2^64 - 1, found {}", from.str()?);
+                Err(Failure::from(Error::from(OrderError::Refused { reason: reason.into() })).into())
+            }
+            Err(e) => Err(e),
+        }
     }
 }
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import json
+import os
+import subprocess
+import sys
 from typing import Any, Optional
 
 import numpy as np
@@ -19,7 +22,7 @@ def epoch(loader: Any) -> list[int]:
 
 def test_an_epoch_is_every_record(ds: tfseek.Dataset, labels: list[int]) -> None:
     loader = tfseek.Loader(ds, SPEC, batch_size=64)
-    assert len(loader) == 16 and iter(loader) is loader
+    assert len(loader) == 16
     assert epoch(loader) == labels
     assert epoch(loader) == labels and loader.epoch == 2
     loader = tfseek.Loader(ds, SPEC, batch_size=64, seed=1)
@@ -126,11 +129,172 @@ def test_set_epoch(ds: tfseek.Dataset) -> None:
     first, second = epoch(loader), epoch(loader)
     loader.set_epoch(0)
     next(loader)
-    # Again the one that it is in: nothing changes.
+    # Also the one that it is in.
     loader.set_epoch(0)
-    assert loader.steps_left == 20 and epoch(loader) == first[48:]
+    assert loader.steps_left == 21 and epoch(loader) == first
     loader.set_epoch(1)
     assert epoch(loader) == second and len(loader) == 21
+    loader.set_epoch(1)
+    next(loader)
+    loader.reset()
+    assert loader.epoch == 1 and epoch(loader) == second
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_a_look_at_the_first_batch_costs_nothing(ds: tfseek.Dataset, threads: int) -> None:
+    def made(**options: Any) -> tfseek.Loader:
+        return tfseek.Loader(ds, SPEC, batch_size=48, seed=9, threads=threads, **options)
+
+    loader = made()
+    epochs = [epoch(loader) for _ in range(3)]
+    loader = made()
+    for k, want in enumerate(epochs):
+        for _ in range(2):
+            assert next(iter(loader))["label"].tolist() == want[:48] and loader.epoch == k
+        assert epoch(loader) == want
+    # Left early, and left behind its last batch.
+    loader = made()
+    for batch, _ in zip(loader, range(5)):
+        pass
+    assert epoch(loader) == epochs[0]
+    for _ in range(2):
+        loader.set_epoch(1)
+        assert [label for _, batch in zip(range(21), loader) for label in batch["label"].tolist()] == epochs[1]
+        assert epoch(loader) == epochs[2]
+    # A stream of epochs begins the one again that it is in; next goes on.
+    loader = made(repeat=True)
+    assert next(iter(loader))["label"].tolist() == epochs[0][:48]
+    assert sum((batch["label"].tolist() for batch, _ in zip(loader, range(21))), []) == epochs[0]
+    assert next(loader)["label"].tolist() == epochs[1][48:96], "zip asked for one more"
+    assert next(iter(loader))["label"].tolist() == epochs[1][:48]
+
+
+def test_a_state_is_gone_on_from_once(ds: tfseek.Dataset) -> None:
+    loader = tfseek.Loader(ds, SPEC, batch_size=50, seed=9)
+    assert loader.state_dict()["pos"] == 0
+    first, second = epoch(loader), epoch(loader)
+    loader.set_epoch(0)
+    for _ in range(3):
+        next(loader)
+    state = loader.state_dict()
+    assert (state["epoch"], state["pos"]) == (0, 150)
+    other = tfseek.Loader(ds, SPEC, batch_size=50, shuffle=True)
+    other.load_state_dict(state)
+    assert other.state_dict() == state
+    iter(other)
+    # A loop that sets each epoch goes on, too.
+    other.set_epoch(0)
+    assert other.state_dict() == state
+    assert epoch(other) == first[150:] and epoch(other) == second
+    other.load_state_dict(state)
+    assert next(iter(other))["label"].tolist() == first[150:200]
+    assert epoch(other) == first
+    other.load_state_dict(state)
+    other.reset()
+    assert epoch(other) == first
+    # All was handed out; its end was not, and then was.
+    loader.set_epoch(0)
+    batches = iter(loader)
+    for _ in range(20):
+        next(batches)
+    end = loader.state_dict()
+    assert (end["epoch"], end["pos"], loader.epoch, loader.steps_left) == (1, 0, 0, 0)
+    assert next(batches, None) is None and loader.state_dict() == end and loader.epoch == 1
+    other.load_state_dict(end)
+    assert epoch(other) == second
+
+
+def test_one_iterator_at_a_time(ds: tfseek.Dataset) -> None:
+    loader = tfseek.Loader(ds, SPEC, batch_size=500, seed=9)
+    first = next(loader)["label"].tolist()
+    moves: list[Any] = [
+        lambda: iter(loader),
+        lambda: loader.set_epoch(0),
+        loader.reset,
+        lambda: loader.load_state_dict(loader.state_dict()),
+    ]
+    for move in moves:
+        loader.reset()
+        older = iter(loader)
+        assert next(older)["label"].tolist() == first
+        move()
+        with pytest.raises(RuntimeError, match="this iterator has ended"):
+            next(older)
+    loader.reset()
+    batches = iter(loader)
+    next(batches)
+    second = next(loader)["label"].tolist()
+    assert sorted(first + second) == list(range(RECORDS)), "next(loader) continues it"
+    assert next(batches, None) is None and next(batches, None) is None
+    assert next(loader)["label"].tolist() != first, "the next epoch"
+    assert next(batches, None) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_begins_what_its_parent_does(shards: str) -> None:
+    code = """
+import os, signal, sys, tfseek
+loader = tfseek.Loader(tfseek.open(sys.argv[1]), {"label": tfseek.FixedLenFeature([], "int64")}, batch_size=100, seed=3)
+def epoch(batches): return [label for batch in batches for label in batch["label"].tolist()]
+first, second = epoch(loader), epoch(loader)
+for taken in (3, 10):
+    loader.set_epoch(0)
+    running = iter(loader)
+    for _ in range(taken): next(running)
+    for goes_on in (True, False):
+        pid = os.fork()
+        if not pid:
+            signal.alarm(20)
+            found = epoch(running) if goes_on else epoch(loader)
+            want = first[taken * 100:] if goes_on else first if taken < 10 else second
+            os._exit(found != want)
+        assert os.waitpid(pid, 0)[1] == 0, (taken, goes_on)
+"""
+    assert subprocess.run([sys.executable, "-c", code, shards], timeout=100).returncode == 0
+
+
+def test_no_epoch_follows_the_last(ds: tfseek.Dataset) -> None:
+    for repeat in (False, True):
+        loader = tfseek.Loader(ds, SPEC, batch_size=500, seed=1, epoch=2**64 - 1, repeat=repeat)
+        batches = iter(loader)
+        assert len([next(batches), next(batches)]) == 2
+        if repeat:
+            with pytest.raises(tfseek.OrderError, match="2\\^64"):
+                next(batches)
+        assert next(batches, None) is None
+        with pytest.raises(tfseek.OrderError, match="2\\^64"):
+            iter(loader)
+
+
+def test_seeds_are_any_64_bits(ds: tfseek.Dataset) -> None:
+    def first(seed: Any) -> list[int]:
+        batch: list[int] = next(tfseek.Loader(ds, SPEC, batch_size=50, seed=seed))["label"].tolist()
+        return batch
+
+    assert first(-1) == first(2**64 - 1) == first(np.int8(-1)) == first(np.int64(-1)) == first(np.uint64(2**64 - 1))
+    assert first(-(2**63)) == first(2**63) and first(-1) != first(1) == first(np.uint16(1)) == first(np.int32(1))
+    assert tfseek.Loader(ds, SPEC, batch_size=50, seed=-1).state_dict()["seed"] == 2**64 - 1
+    for seed in (-(2**63) - 1, 2**64, 2**200):
+        with pytest.raises(tfseek.OrderError, match="a seed is a number from -2\\^63 to 2\\^64 - 1, found"):
+            first(seed)
+    for seed in (1.5, "1"):
+        with pytest.raises(TypeError):
+            first(seed)
+
+
+def test_a_misspelt_feature_names_the_nearest(ds: tfseek.Dataset) -> None:
+    calls: list[Any] = [
+        lambda: ds.column("lable"),
+        lambda: ds.filter("lable in 3"),
+        lambda: ds.filter("absent(lable)"),
+        lambda: tfseek.Loader(ds, SPEC, batch_size=1, balance="lable"),
+    ]
+    for call in calls:
+        with pytest.raises(tfseek.SpecError, match='nearest is "label"') as raised:
+            call()
+        assert raised.value.feature == "lable"
+    with pytest.raises(tfseek.OrderError, match="no classes to balance"):
+        tfseek.Loader(ds.filter("label < 0"), SPEC, batch_size=1, balance="label")
 
 
 def test_ranks_share_a_batch(ds: tfseek.Dataset) -> None:

@@ -17,9 +17,13 @@ from ._tfseek import Dataset, Delivered, LoaderCore
 class Loader:
     """Batches of an epoch, in an order that seed and epoch decide, made by threads that never need the GIL.
 
-    An iterable that ends with each epoch and goes on with the next one when it is iterated over again. A batch is a dict of columns,
-    as :func:`tfseek.parse_example` makes it; for a schema of SequenceExamples ``(context, sequence, lengths)``; without a spec a
-    list of ``bytes``. Arrays are read-only, and their memory is used again when the last of them is gone.
+    Each iteration is an epoch. ``iter(loader)`` begins the next epoch if the last one was gone through, and the same one again, from its
+    start, if it was left early (``next(iter(loader))`` costs nothing); after :meth:`load_state_dict` it goes on at the state, once.
+    ``next(loader)`` continues the newest iterator. ``docs/shuffling.md``, "Epochs and iterators", has all the rules.
+
+    A batch is a dict of columns, as :func:`tfseek.parse_example` makes it; for a schema of SequenceExamples
+    ``(context, sequence, lengths)``; without a spec a list of ``bytes``. Arrays are read-only, and their memory is used again when the
+    last of them is gone.
 
     ds: a :class:`tfseek.Dataset`, or a view of one whose record numbers ascend: ``ds[:1000]``, ``ds.filter("label == 3")``.
     spec: a dict of feature specs, a :class:`tfseek.Schema`, or ``None`` for the records as they are.
@@ -38,13 +42,13 @@ class Loader:
     batches_ahead, memory, look_ahead: bounds of batches, of payload bytes under way, and of bytes that are asked for early.
     verify: ``"payload"``, ``"header"``, ``"first_epoch"``; by default what the dataset says.
     errors: ``"raise"`` at a record that is bad, or ``"skip"`` it: see ``skipped``.
-    repeat: whether one epoch follows the other without an end.
+    repeat: whether one epoch follows the other without an end: then to go on, keep the iterator or call ``next(loader)``.
     bytes_as: byte strings as object arrays of ``bytes`` (``"objects"``) or as :class:`tfseek.Bytes` (``"offsets"``).
     ids, mask: names of columns to add: the numbers of the records (int64), and whether a row counts (bool; false for padding).
     progress: shows how far the column for ``balance`` is, as :func:`tfseek.open` says.
 
     Raises :class:`tfseek.OrderError` and :class:`tfseek.SpecError`; while iterating, :class:`tfseek.DataError` at the place of the
-    record in the order, after which iteration may go on.
+    record in the order, after which the same iterator may go on.
 
     A forked child goes on where its parent was, with threads of its own.
     """
@@ -116,10 +120,15 @@ class Loader:
         self._last = Delivered()
 
     def __iter__(self) -> Iterator[Any]:
-        return self
+        """Begins an iteration: of the next epoch, or of the same one again if that was left early. Ends the iterators before it."""
+        return _Iteration(self, self._core.begin())
 
     def __next__(self) -> Any:
-        step = self._core.step()
+        """The next batch of the newest iterator; of a new one if there is none, or it has ended."""
+        return self._step(None)
+
+    def _step(self, turn: Optional[int]) -> Any:
+        step = self._core.step(turn)
         if step is None:
             raise StopIteration
         batch, self._last = step
@@ -141,7 +150,7 @@ class Loader:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the next step."""
+        """The epoch that is iterated over, or that the next iteration begins."""
         return self._core.epoch
 
     @property
@@ -169,16 +178,27 @@ class Loader:
         return self._core.describe()
 
     def set_epoch(self, epoch: int) -> None:
-        """Goes to the start of an epoch, unless this is the one it is in already."""
+        """The next iteration begins this epoch at its start, also if it is the epoch that the loader is in. Where that epoch is about
+        to begin already, nothing changes: a state of it that was loaded stays (:meth:`reset` drops it)."""
         self._core.set_epoch(epoch)
 
+    def reset(self) -> None:
+        """The next iteration begins the epoch that the loader is in, at its start."""
+        self._core.reset()
+
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps: small, JSON-safe, and the same on all ranks. It counts the batches that were handed out."""
+        """What a checkpoint keeps: small, JSON-safe, and the same on all ranks. The place of the newest iterator: it counts the batches
+        that were handed out. After the last one of an epoch it is where the next epoch begins."""
         state: dict[str, Any] = json.loads(self._core.state())
         return state
 
+    def _upcoming(self) -> dict[str, Any]:
+        """The state at which the next iteration begins."""
+        state: dict[str, Any] = json.loads(self._core.upcoming())
+        return state
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where :meth:`state_dict` was taken, also with other ranks, threads and batch sizes.
+        """The next iteration goes on where :meth:`state_dict` was taken, also with other ranks, threads and batch sizes.
 
         Raises :class:`tfseek.OrderError` for the state of another dataset or another kind of order.
         """
@@ -196,6 +216,22 @@ class Loader:
 
     def __repr__(self) -> str:
         return f"tfseek.Loader({self.describe()})"
+
+
+class _Iteration(Iterator[Any]):
+    """One iteration over a loader."""
+
+    def __init__(self, loader: Loader, turn: int) -> None:
+        self._loader, self._turn, self._ended = loader, turn, False
+
+    def __next__(self) -> Any:
+        if self._ended:
+            raise StopIteration
+        try:
+            return self._loader._step(self._turn)
+        except StopIteration:
+            self._ended = True
+            raise
 
 
 def shuffle_word(shuffle: Union[bool, str]) -> Optional[str]:

@@ -156,10 +156,10 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     ``transform`` in Python: worker ``w`` of ``W`` then makes the steps ``w``, ``w + W``, .., so that the batches and their sequence
     stay the same.
 
-    An iteration ends with the epoch, and the next one goes on with the next epoch. One that was left early is gone on with; by
-    workers that stay (``persistent_workers=True``) the next epoch is begun. A ``DataLoader`` that starts workers anew for each epoch
-    (the default) starts them from this object in the parent, which has not moved: call :meth:`set_epoch` before each epoch, as with
-    torch's ``DistributedSampler``.
+    Iterations begin as those of the :class:`tfseek.Loader` do (``docs/shuffling.md``, "Epochs and iterators"): with the next epoch, or
+    with the same one again if it was left early; with workers that stay (``persistent_workers=True``) always with the next one. A
+    ``DataLoader`` that starts workers anew for each epoch (the default) starts them from this object in the parent, which has not
+    moved: call :meth:`set_epoch` before each epoch, as with torch's ``DistributedSampler``.
 
     ds, spec: as for :class:`tfseek.Loader`, and so are the ``options``: ``batch_size`` or ``global_batch_size``, ``shuffle``, ``seed``,
         ``drop_last``, ``tail``, ``errors``, ``ids``, ``mask`` and the others.
@@ -202,43 +202,39 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             self._ds, self._schema, threads=threads, worker=worker, workers=workers, **self._options
         )
         self._turn = turn
-        # Whether a worker has begun an epoch before.
-        self._begun = False
-        self._settle(state)
-
-    def _settle(self, state: Optional[dict[str, Any]]) -> None:
-        """Goes to this place: there, no epoch has ended yet."""
+        #: The epoch of a worker's iteration.
+        self._epoch: Optional[int] = None
+        #: Where the next iteration begins, in a copy of what was iterated over.
+        self._begins: Optional[dict[str, Any]] = None
         if state is not None:
             self._loader.load_state_dict(state)
-        # The epoch that is iterated over. The loader's is the next one when the last batch was handed out, before the end was.
-        self._epoch = self._loader.epoch
-        self._ended = False
 
     def __iter__(self) -> Iterator[Any]:
         info = torch.utils.data.get_worker_info()
         turn = None if info is None else (info.id, info.num_workers)
+        self._land()
         if turn != self._turn:
-            self._enter(turn, self.state_dict())
+            # A copy begins what the original would.
+            self._enter(turn, self._loader._upcoming())
         count, told = self._told.tolist()
-        if turn is None:
-            if self._loader.epoch != self._epoch:
-                # The last batch was handed out. Whether the end was or not, the next epoch begins.
-                self._settle(self._loader.state_dict())
-        elif self._begun:
+        if turn is not None and self._epoch is not None:
             # All workers begin the same epoch, however far each of them came in the last one.
-            epoch = told if count != self._heard else self._epoch + 1
-            self._settle({**self._loader.state_dict(), "epoch": epoch, "pos": 0})
-        self._begun, self._heard = True, count
-        return self
+            if count != self._heard:
+                self._loader.set_epoch(told)
+            elif not self._loader._core.fresh:
+                self._loader.set_epoch(self._epoch + 1)
+        self._heard = count
+        batches = iter(self._loader)
+        self._epoch = self._loader.epoch
+        return map(self._made, batches)
 
-    def __next__(self) -> Any:
-        if self._ended:
-            self._settle(None)
-        try:
-            batch = next(self._loader)
-        except StopIteration:
-            self._ended = True
-            raise
+    def _land(self) -> None:
+        """In a copy, goes to where the next iteration begins."""
+        if self._begins is not None:
+            self._loader.load_state_dict(self._begins)
+            self._begins = None
+
+    def _made(self, batch: Any) -> Any:
         batch = as_tensors(batch)
         return batch if self._transform is None else self._transform(batch)
 
@@ -248,17 +244,22 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     @property
     def epoch(self) -> int:
-        """The epoch that is iterated over, or the next one when that has ended."""
-        return self._loader.epoch if self._ended or self._options.get("repeat") else self._epoch
+        """The epoch that is iterated over, or that the next iteration begins."""
+        return self._loader.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Goes to the start of an epoch, unless this is the one it is in already. Workers go there with their next epoch."""
-        if epoch != self.epoch:
-            state = self._loader.state_dict()
-            self._settle(state if state["epoch"] == epoch else {**state, "epoch": epoch, "pos": 0})
-        elif self._loader.epoch != epoch:
-            # All of it was handed out: so there is nothing left.
-            self._settle(self.state_dict())
+        """The next iteration begins this epoch at its start, in workers too, also if it is the epoch that is iterated over. Where it is
+        about to begin already, nothing changes: a state of it that was loaded stays (:meth:`reset` drops it)."""
+        self._land()
+        self._loader.set_epoch(epoch)
+        self._tell(epoch)
+
+    def reset(self) -> None:
+        """The next iteration begins the epoch that this process is in, at its start."""
+        self._loader.reset()
+        self._tell(self._loader.epoch)
+
+    def _tell(self, epoch: int) -> None:
         self._heard += 1
         self._told.copy_(torch.tensor([self._heard, epoch]))
 
@@ -270,25 +271,29 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         """
         state = self._loader.state_dict()
         endless = self._options.get("repeat") or self._options.get("tail") == "continuous"
-        if state["epoch"] != self._epoch and not self._ended and not endless:
-            state.update(epoch=self._epoch, pos=self._loader._core.positions)
+        if state["epoch"] != self._loader.epoch and not endless:
+            state.update(epoch=self._loader.epoch, pos=self._loader._core.positions)
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where :meth:`state_dict` was taken, also with other ranks, threads and batch sizes.
+        """The next iteration goes on where :meth:`state_dict` was taken, also with other ranks, threads and batch sizes.
 
         Raises :class:`tfseek.OrderError` for the state of another dataset or another kind of order.
         """
-        self._settle(state)
+        self._loader.load_state_dict(state)
+        self._begins = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_loader": None, "_state": self.state_dict()}
+        # A copy has no iterator: its first one begins where the original's next one would.
+        begins = self._begins if self._loader._core.fresh else self._loader._upcoming()
+        return {**self.__dict__, "_loader": None, "_begins": None, "_kept": (self.state_dict(), begins)}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        state = kept.pop("_state")
+        state, begins = kept.pop("_kept")
         self.__dict__.update(kept)
         self._told.share_memory_()
         self._enter(None, state)
+        self._begins = begins
 
     def __repr__(self) -> str:
         return f"tfseek.torch.IterableDataset({self._loader.describe()})"
@@ -297,8 +302,9 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 class Sampler(torch.utils.data.Sampler[int]):
     """Record numbers of a rank, in the order of the :class:`tfseek.Loader` (and of ``tfseek order``): for a map-style :class:`Dataset`.
 
-    An order is computed, not kept: memory does not grow with the dataset. Each iteration is an epoch, and the next one is the next
-    epoch, unless :meth:`set_epoch` says which.
+    An order is computed, not kept: memory does not grow with the dataset. Iterations begin as those of the :class:`tfseek.Loader` do
+    (``docs/shuffling.md``, "Epochs and iterators"): with the next epoch, or with the same one again if it was left early. An iteration
+    begins with its first number; one that began before goes on by itself, and the state is that of the newest.
 
     ds: the :class:`tfseek.Dataset` that is sampled from (numbers are ``ds``'s), or a view of one whose record numbers ascend.
     shuffle: ``True`` or ``"global"``, ``"block"`` for blocks of neighbours, ``False``.
@@ -331,7 +337,7 @@ class Sampler(torch.utils.data.Sampler[int]):
         self._arguments = (ds, shuffle_word(shuffle), seed, batch_size, *share, tail_word(drop_last, tail))
         self._order = OrderCore(*self._arguments)
         self._batch_size = batch_size
-        #: Epoch and position at which the next iteration begins.
+        #: Epoch and position at which the next iteration begins, unless one has begun.
         self._next = (0, 0)
         #: Whether that is so even at the epoch's end.
         self._told = False
@@ -344,16 +350,20 @@ class Sampler(torch.utils.data.Sampler[int]):
         """Samples of an epoch, for this rank."""
         return self._order.samples(0)
 
-    def _begin(self, numbers: _Numbers) -> tuple[int, int]:
-        """Where an iteration begins, at its first number: a ``DataLoader`` makes more of them than it uses."""
+    def _upcoming(self) -> tuple[int, int]:
+        """Where the next iteration begins."""
+        if self._current is not None:
+            return self._current.epoch + self._current.is_over, 0
         epoch, start = self._next
         if start and not self._told and self._order.samples(start) == 0:
-            epoch, start = epoch + 1, 0
-        self._enter(numbers, epoch)
+            return epoch + 1, 0
         return epoch, start
 
-    def _enter(self, numbers: _Numbers, epoch: int) -> None:
-        self._current, self._next, self._told = numbers, (epoch + 1, 0), False
+    def _begin(self, numbers: _Numbers) -> tuple[int, int]:
+        """Where an iteration begins, at its first number: a ``DataLoader`` makes more of them than it uses."""
+        begins = self._upcoming()
+        self._current, self._told = numbers, False
+        return begins
 
     @property
     def epoch(self) -> int:
@@ -363,10 +373,12 @@ class Sampler(torch.utils.data.Sampler[int]):
     def set_epoch(self, epoch: int) -> None:
         """The next iteration begins at the start of this epoch, or where :meth:`load_state_dict` said if that is in it."""
         if self._current is not None or epoch != self._next[0]:
-            self._next = (epoch, 0)
-        if self._current is not None and (self._current.is_over or self._current.epoch != epoch):
-            self._current = None
+            self._next, self._current = (epoch, 0), None
         self._told = True
+
+    def reset(self) -> None:
+        """The next iteration begins the epoch that the sampler is in, at its start."""
+        self._next, self._told, self._current = (self.epoch, 0), True, None
 
     def _place(self) -> tuple[int, int]:
         return self._next if self._current is None else self._current.place()
@@ -392,12 +404,14 @@ class Sampler(torch.utils.data.Sampler[int]):
         self._next, self._told, self._current = (epoch, position), False, None
 
     def __getstate__(self) -> dict[str, Any]:
+        # A copy has no iterator: it stands where the next one would begin.
+        begins = self._upcoming()
         return {
             **self.__dict__,
             "_order": None,
             "_current": None,
-            "_next": self._place(),
-            "_saved": self._order.state(*self._place()),
+            "_next": begins,
+            "_saved": self._order.state(*begins),
         }
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
@@ -416,11 +430,12 @@ class _Numbers(Iterator[int]):
         self._sampler = sampler
         self._steps = max(1, self._AHEAD // sampler._batch_size)
         self._begun = False
-        self.is_over = False
         self._go(0, 0)
 
     def _go(self, epoch: int, start: int) -> None:
         self.epoch, self._start = epoch, start
+        #: Numbers of the epoch that were not given yet.
+        self._left = self._sampler._order.samples(start)
         self._numbers: list[int] = []
         self._given = 0
         #: Steps before those of the numbers, and with them.
@@ -433,13 +448,18 @@ class _Numbers(Iterator[int]):
         if self._given == len(self._numbers):
             numbers = self._sampler._order.records(self.epoch, self._start, self._until, self._steps).tolist()
             if not numbers:
-                self.is_over = True
                 raise StopIteration
             self._numbers, self._given = numbers, 0
             self._before, self._until = self._until, self._until + self._steps
         number = self._numbers[self._given]
         self._given += 1
+        self._left -= 1
         return number
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all numbers of the epoch were given."""
+        return self._left == 0
 
     def place(self) -> tuple[int, int]:
         """The epoch, and the position that all ranks have come to."""
@@ -464,7 +484,7 @@ class _Numbers(Iterator[int]):
         self._sampler.load_state_dict(state)
         self._begun = True
         self._go(*self._sampler._next)
-        self._sampler._enter(self, self.epoch)
+        self._sampler._current = self
 
 
 def _rank_of(rank: Optional[int], world_size: Optional[int]) -> tuple[int, int]:

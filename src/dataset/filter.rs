@@ -19,7 +19,7 @@ use lex::{Lexer, Token};
 /// | `label == 3`, `!=`, `<`, `<=`, `>`, `>=` | a value compared with a number or a string |
 /// | `label in 1, 2, 5..9` | one of several; a range leaves out its end, `5..=9` takes it in, `5..` and `..9` are open |
 /// | `name == "cat"`, `name == 'cat'` | strings, with `\n`, `\t`, `\\`, `\"`, `\'` and `\x41`; they compare as bytes |
-/// | `present(label)`, `absent(label)` | whether there is a value |
+/// | `present(label)`, `absent(label)` | whether there is a value; a feature that no record has is an error here, too |
 /// | `not`, `and`, `or`, `( )` | the tighter first |
 ///
 /// A feature's name stands bare if it begins with a letter or `_` and goes on with those, digits and `/ . - :`; any other name,

@@ -48,7 +48,8 @@ pub struct LoaderOptions {
     batch: Option<(u64, bool)>,
     shuffle: Shuffle,
     subset: Option<Subset>,
-    classes: Option<Vec<Vec<u64>>>,
+    /// The feature, and the records of each class.
+    classes: Option<(Box<str>, Vec<Vec<u64>>)>,
     seed: u64,
     epoch: u64,
     rank: (u64, u64),
@@ -170,10 +171,11 @@ impl LoaderOptions {
     /// order that is chosen. With [`select`](LoaderOptions::select), of the selected records; a class of which none is selected
     /// is left out. Takes eight bytes a record.
     pub fn balance(self, classes: &Classes<'_>) -> LoaderOptions {
-        LoaderOptions { classes: Some(classes.iter().map(|(_, ids)| ids.to_vec()).collect()), ..self }
+        let records = classes.iter().map(|(_, ids)| ids.to_vec()).collect();
+        LoaderOptions { classes: Some((classes.feature().into(), records)), ..self }
     }
 
-    /// The seed of the order. 0 by default.
+    /// The seed of the order. 0 by default. [`seed_of`](crate::order::seed_of) makes one of a negative number.
     pub fn seed(self, seed: u64) -> LoaderOptions {
         LoaderOptions { seed, ..self }
     }
@@ -265,7 +267,9 @@ impl LoaderOptions {
             Shuffle::Block => OrderSpec::block_for(n, self.dataset.stored_bytes()?, self.global_batch()?),
         };
         let spec = match (&self.classes, &self.subset) {
-            (Some(classes), subset) => balanced(classes, subset.as_ref())?,
+            (Some((feature, classes)), subset) => {
+                balanced(classes, subset.as_ref()).map_err(|e| e.feature(feature.as_bytes()))?
+            }
             (None, Some(subset)) => spec.filtered(subset.clone()),
             (None, None) => spec,
         };
@@ -371,8 +375,13 @@ fn balanced(classes: &[Vec<u64>], subset: Option<&Subset>) -> Result<OrderSpec> 
         Some(subset) => ids.iter().copied().filter(|&id| subset.rank(id).is_some()).collect(),
         None => ids.clone(),
     };
-    let classes = classes.iter().map(of_subset).filter(|ids| !ids.is_empty());
-    Ok(OrderSpec::balanced(classes.map(Subset::from_ids).collect::<Result<Vec<_>>>()?))
+    let classes: Vec<Vec<u64>> = classes.iter().map(of_subset).filter(|ids| !ids.is_empty()).collect();
+    if classes.is_empty() {
+        let of = if subset.is_some() { "none of the chosen records" } else { "no record" };
+        let reason = format!("there are no classes to balance: {of} has a value");
+        return Err(OrderError::Refused { reason: reason.into() }.into());
+    }
+    Ok(OrderSpec::balanced(classes.into_iter().map(Subset::from_ids).collect::<Result<Vec<_>>>()?))
 }
 
 impl fmt::Debug for LoaderOptions {

@@ -2,10 +2,10 @@
 
 use super::gate::{Answer, Limits};
 use super::pipe::Pipe;
-use super::source::{Cursor, Planned, Sharing, Source};
+use super::source::{Cursor, Planned, Sharing, Source, epochs_behind};
 use super::step::Step;
 use super::work::Workshop;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, OrderError, Result};
 use crate::order::{Order, State};
 use std::fmt;
 use std::io;
@@ -19,9 +19,14 @@ type Made = Result<Step>;
 
 /// Batches of an epoch, in order: an iterator. Made by [`Dataset::loader`](crate::Dataset::loader).
 ///
-/// Threads start when the first batch is asked for, and end with the loader. At the end of an epoch the iterator gives `None`;
-/// asked again, it goes on with the next epoch. What comes out depends on the seed, the epoch and the batch size, and on nothing
-/// else.
+/// Threads start when the first batch is asked for, and end with the loader. What comes out depends on the seed, the epoch and the
+/// batch size, and on nothing else.
+///
+/// The loader is one iterator over all epochs: at the end of an epoch it gives `None`, and asked again it goes on with the next
+/// epoch. [`begin`](Loader::begin) starts an iteration as `iter(loader)` does in Python: an epoch that was left early begins again
+/// at position 0, one that was handed out whole is followed by the next, and a place that [`seek`](Loader::seek) or
+/// [`set_epoch`](Loader::set_epoch) chose is kept. `docs/shuffling.md` ("Epochs and iterators") defines all of it. Epoch 2^64 - 1
+/// is the last one: asked for more, with [`repeat`](super::LoaderOptions::repeat) too, the loader gives one error and then `None`.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -57,8 +62,14 @@ pub struct Loader {
     /// Behind those and the ones that were errors: where it goes on.
     next: Cursor,
     running: Running,
-    /// The epoch whose steps are running.
+    /// The epoch that is iterated over, once a batch of it was asked for.
     begun: u64,
+    /// Where that epoch begins again if it is left early.
+    start: Cursor,
+    /// No batch was asked for since the loader came to its place.
+    fresh: bool,
+    /// Behind the end of the last epoch that there is.
+    exhausted: bool,
     fingerprint: OnceLock<String>,
     warnings: Vec<String>,
 }
@@ -78,6 +89,8 @@ pub(super) struct Settings {
 enum Running {
     /// Not yet.
     No,
+    /// Not at all: there is no further epoch, and the error that says so was handed out.
+    Over,
     /// By the caller's thread.
     Here(Box<Source>),
     By(Threads),
@@ -167,6 +180,9 @@ impl Loader {
             next: cursor,
             running: Running::No,
             begun: cursor.epoch,
+            start: cursor,
+            fresh: true,
+            exhausted: false,
             fingerprint: OnceLock::new(),
             warnings,
         }
@@ -174,13 +190,24 @@ impl Loader {
 
     /// Steps of the current epoch that are left, the same number on all ranks; of one worker, if this is one of several.
     pub fn steps_left(&self) -> u64 {
-        let sharing = &self.settings.sharing;
-        sharing.share(&self.order, self.next).map_or(0, |share| sharing.steps(&share))
+        if self.epoch() == self.next.epoch { self.steps_from(self.next) } else { 0 }
     }
 
-    /// The epoch of the next step.
+    /// The epoch of the next step; after the last step of an epoch still that epoch, until its end was handed out.
     pub fn epoch(&self) -> u64 {
-        self.next.epoch
+        if self.fresh { self.next.epoch } else { self.begun }
+    }
+
+    /// Whether no batch was asked for at this place: the next iteration begins here.
+    pub fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
+    /// Steps of the cursor's epoch that are left there.
+    fn steps_from(&self, cursor: Cursor) -> u64 {
+        let sharing = &self.settings.sharing;
+        let order = self.order.at_epoch(cursor.epoch);
+        order.and_then(|order| sharing.share(&order, cursor)).map_or(0, |share| sharing.steps(&share))
     }
 
     /// The order, for questions such as which record comes where.
@@ -207,12 +234,17 @@ impl Loader {
     }
 
     /// What a checkpoint keeps: the same on all ranks, and less than 1 KiB as JSON. It counts the batches that were handed out,
-    /// not those that were made ahead; a batch that was an error counts once a later one was handed out.
+    /// not those that were made ahead; a batch that was an error counts once a later one was handed out. After the last batch of
+    /// an epoch it is where the next epoch begins; of one of several workers, the epoch's end, until that was handed out.
     ///
     /// # Errors
     /// For a dataset opened from a pack, those of each shard's first touch.
     pub fn state(&self) -> Result<State> {
-        State::new(&self.order.at_epoch(self.delivered.epoch)?, self.delivered.position, self.fingerprint()?)
+        self.state_at(self.delivered)
+    }
+
+    fn state_at(&self, cursor: Cursor) -> Result<State> {
+        State::new(&self.order.at_epoch(cursor.epoch)?, cursor.position, self.fingerprint()?)
     }
 
     fn fingerprint(&self) -> Result<&str> {
@@ -224,6 +256,7 @@ impl Loader {
     }
 
     /// Goes on where a run was saved: with its seed, epoch and position. O(1). Batch size, ranks and threads are this loader's.
+    /// If that iteration is left early, the next one begins the epoch at its position 0.
     ///
     /// # Errors
     /// [`ErrorKind::Order`]: another dataset, another kind of order, another algorithm. The loader stays where it was.
@@ -232,36 +265,132 @@ impl Loader {
         let cursor = Cursor { epoch: state.epoch(), position: state.position() };
         self.settings.sharing.share(&order, cursor)?;
         self.order = order;
-        self.go_to(cursor)
+        self.go_to(cursor, Cursor { epoch: cursor.epoch, position: 0 })
     }
 
-    /// Goes to the start of an epoch, unless this is the one it is in already.
+    /// Goes to the start of an epoch, also of the one that it is in. One that is about to begin stays as it is, if it is this one:
+    /// at the position that [`seek`](Loader::seek) chose, or behind what the epoch before took of it
+    /// ([`LastBatch::Continuous`](crate::order::LastBatch)); [`reset`](Loader::reset) goes to its position 0.
     ///
     /// # Errors
     /// Of a mixture whose positions up to that epoch are beyond 2^64.
     pub fn set_epoch(&mut self, epoch: u64) -> Result<()> {
-        if epoch != self.next.epoch {
-            return self.go_to(Cursor { epoch, position: 0 });
+        match self.upcoming() {
+            Ok((place, start)) if place.epoch == epoch && (self.fresh || self.is_over()) => {
+                self.go_to(place, start)
+            }
+            _ => self.go_to_start(epoch),
         }
-        // The last step of the epoch before was handed out, and its end was not: nobody asks for that any more.
-        if self.begun != epoch && !self.settings.repeat {
-            self.running = Running::No;
+    }
+
+    /// Goes to position 0 of the epoch that it is in.
+    ///
+    /// # Errors
+    /// As [`set_epoch`](Loader::set_epoch).
+    pub fn reset(&mut self) -> Result<()> {
+        self.go_to_start(self.epoch())
+    }
+
+    /// Begins an iteration: with the epoch that it is in, from its start, if that was left early; with the next one, if all
+    /// of it was handed out. A place that was chosen, and of which no batch was asked for yet, stays.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("train.tfrecord");
+    /// # let mut writer = tfseek::Writer::create(&path)?;
+    /// # for _ in 0..1000 { writer.write(b"")?; }
+    /// # writer.close()?;
+    /// # let ds = tfseek::Options::new().index(tfseek::IndexMode::Memory).open(&path)?;
+    /// let mut loader = ds.record_loader().batch_size(64).shuffle(42).build()?;
+    /// let first = loader.next().unwrap()?.ids().to_vec(); // a look at the first batch
+    /// loader.begin()?;
+    /// assert_eq!(loader.next().unwrap()?.ids(), first); // costs the epoch nothing
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Order`] behind the last epoch that there is.
+    pub fn begin(&mut self) -> Result<()> {
+        let (place, start) = self.upcoming()?;
+        self.go_to(place, start)
+    }
+
+    /// The state in which [`begin`](Loader::begin) would leave the loader.
+    ///
+    /// # Errors
+    /// As [`begin`](Loader::begin) and [`state`](Loader::state).
+    pub fn upcoming_state(&self) -> Result<State> {
+        self.state_at(self.upcoming()?.0)
+    }
+
+    /// Stands where `other` stands, a loader of the same dataset and order: for a child process, in which the threads of
+    /// `other` are not.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Order`] for another number of positions, or a place that this loader cannot share.
+    pub fn go_on_from(&mut self, other: &Loader) -> Result<()> {
+        if other.order.len() != self.order.len() || other.order.records() != self.order.records() {
+            let reason = "the other loader has another order".into();
+            return Err(OrderError::Refused { reason }.into());
         }
+        self.settings.sharing.share(&other.order, other.next)?;
+        self.order = other.order.clone();
+        self.running = Running::No;
+        (self.delivered, self.next, self.start) = (other.delivered, other.next, other.start);
+        (self.begun, self.fresh, self.exhausted) = (other.begun, other.fresh, other.exhausted);
         Ok(())
     }
 
-    fn go_to(&mut self, cursor: Cursor) -> Result<()> {
-        self.order = self.order.at_epoch(cursor.epoch)?;
+    /// Where the next iteration begins, and where it begins again if it is left early.
+    fn upcoming(&self) -> Result<(Cursor, Cursor)> {
+        if self.exhausted || self.is_over() {
+            let next = self.following()?;
+            return Ok((next, next));
+        }
+        Ok((if self.fresh { self.next } else { self.start }, self.start))
+    }
+
+    /// Whether all of the epoch was handed out, its end aside.
+    fn is_over(&self) -> bool {
+        let left = || self.begun == self.next.epoch && self.steps_from(self.next) > 0;
+        !self.fresh && !left()
+    }
+
+    /// Where the epoch behind this one begins.
+    fn following(&self) -> Result<Cursor> {
+        // All of the epoch was handed out.
+        if !self.fresh && self.begun != self.next.epoch {
+            return Ok(self.next);
+        }
+        let epoch = epochs_behind(self.next.epoch, 1)?;
+        self.order.at_epoch(epoch)?;
+        Ok(Cursor { epoch, position: 0 })
+    }
+
+    fn go_to_start(&mut self, epoch: u64) -> Result<()> {
+        let start = Cursor { epoch, position: 0 };
+        self.go_to(start, start)
+    }
+
+    fn go_to(&mut self, place: Cursor, start: Cursor) -> Result<()> {
+        self.order = self.order.at_epoch(place.epoch)?;
         self.running = Running::No;
-        (self.delivered, self.next) = (cursor, cursor);
+        (self.delivered, self.next, self.start) = (place, place, start);
+        (self.fresh, self.exhausted) = (true, false);
         Ok(())
     }
 
     fn start(&mut self) -> Result<()> {
+        if self.exhausted {
+            self.running = Running::Over;
+            self.following()?;
+        }
         let dataset = self.shop.dataset.clone();
-        self.begun = self.next.epoch;
         let source =
             Source::new(dataset, &self.order, self.settings.sharing, self.next, self.settings.repeat)?;
+        if self.fresh {
+            (self.begun, self.fresh) = (self.next.epoch, false);
+        }
         self.running = match self.settings.threads {
             0 => Running::Here(Box::new(source)),
             threads => Running::By(Threads::start(&self.shop, source, self.settings.limits, threads)?),
@@ -277,13 +406,20 @@ impl Loader {
     }
 
     fn advance(&mut self, patience: Option<Duration>) -> Option<Option<Made>> {
+        // All of an epoch was handed out, but its end was not.
+        if matches!(self.running, Running::No) && !self.fresh && self.begun != self.next.epoch {
+            return Some(self.end_epoch());
+        }
         if let Running::No = self.running
             && let Err(e) = self.start()
         {
             return Some(Some(Err(e)));
         }
         let (after, made) = match &mut self.running {
-            Running::No => return Some(None),
+            Running::No | Running::Over => {
+                self.running = Running::No;
+                return Some(None);
+            }
             Running::Here(source) => match source.next() {
                 None => return Some(self.end_epoch()),
                 Some(Err(e)) => (None, Err(e)),
@@ -300,6 +436,10 @@ impl Loader {
         };
         if let Some(after) = after {
             self.next = after;
+            // Where epochs are joined, an iteration goes on in the next one.
+            if self.settings.repeat && after.epoch != self.begun {
+                (self.begun, self.start) = (after.epoch, after);
+            }
             if made.is_ok() {
                 self.delivered = after;
             }
@@ -310,15 +450,16 @@ impl Loader {
     /// `None`, and the next epoch begins.
     fn end_epoch<T>(&mut self) -> Option<T> {
         self.running = Running::No;
-        let steps = self
-            .order
-            .at_epoch(self.next.epoch)
-            .and_then(|order| self.settings.sharing.share(&order, self.next))
-            .map(|share| self.settings.sharing.steps(&share));
-        // Where the last batch was dropped, positions are left; and an epoch may have had no steps at all.
-        if steps.is_ok_and(|steps| steps == 0) {
-            self.next = Cursor { epoch: self.next.epoch + 1, position: 0 };
+        // Where the last batch was dropped, positions are left; and an epoch may have had no steps at all. There are steps left where
+        // the plans ended with an error.
+        if self.begun != self.next.epoch || self.steps_from(self.next) == 0 {
+            match self.following() {
+                Ok(next) => (self.next, self.start) = (next, next),
+                // At the end of the last epoch that there is.
+                Err(_) => self.exhausted = true,
+            }
             self.delivered = self.next;
+            self.fresh = true;
         }
         None
     }

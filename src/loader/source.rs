@@ -2,7 +2,7 @@
 
 use super::gate::Cost;
 use crate::dataset::{Dataset, Located};
-use crate::error::{Error, Result};
+use crate::error::{Error, OrderError, Result};
 use crate::order::{LastBatch, Order, RankShare, Run};
 
 /// A place in a run: so many positions of that epoch were delivered, over all ranks.
@@ -10,6 +10,14 @@ use crate::order::{LastBatch, Order, RankShare, Run};
 pub(super) struct Cursor {
     pub(super) epoch: u64,
     pub(super) position: u64,
+}
+
+/// The epoch that comes `ahead` epochs behind this one: 2^64 - 1 is the last.
+pub(super) fn epochs_behind(epoch: u64, ahead: u64) -> Result<u64> {
+    epoch.checked_add(ahead).ok_or_else(|| {
+        let reason = format!("there is no epoch {ahead} behind {epoch}: the last one is 2^64 - 1");
+        OrderError::Refused { reason: reason.into() }.into()
+    })
 }
 
 /// One batch of one rank, before anything was read.
@@ -63,6 +71,8 @@ pub(super) struct Source {
     step: u64,
     /// Whether one epoch follows the other.
     endless: bool,
+    /// Whether there was an error, which is the last that comes.
+    failed: bool,
 }
 
 impl Source {
@@ -76,39 +86,40 @@ impl Source {
         let order = order.at_epoch(cursor.epoch)?;
         let share = sharing.share(&order, cursor)?;
         let step = sharing.worker;
-        Ok(Source { dataset, order, sharing, share, epoch: cursor.epoch, step, endless })
+        Ok(Source { dataset, order, sharing, share, epoch: cursor.epoch, step, endless, failed: false })
     }
 
     /// Where the epoch behind this one begins: at position 0, unless batches go on across the end.
-    pub(super) fn next_epoch(share: &RankShare, epoch: u64, last: LastBatch) -> Cursor {
+    pub(super) fn next_epoch(share: &RankShare, epoch: u64, last: LastBatch) -> Result<Cursor> {
         let end = share.steps().checked_sub(1).and_then(|step| share.after(step));
-        match (last, end) {
-            (LastBatch::Continuous, Some((epochs, position))) => Cursor { epoch: epoch + epochs, position },
-            _ => Cursor { epoch: epoch + 1, position: 0 },
-        }
+        let (epochs, position) = end.filter(|_| last == LastBatch::Continuous).unwrap_or((1, 0));
+        Ok(Cursor { epoch: epochs_behind(epoch, epochs)?, position })
     }
 
-    /// The next batch; `None` at the end of the epoch.
+    /// The next batch; `None` at the end of the epoch, and behind an error.
     pub(super) fn next(&mut self) -> Option<Result<Plan>> {
+        let next = if self.failed { None } else { self.next_plan().transpose() };
+        self.failed |= matches!(next, Some(Err(_)));
+        next
+    }
+
+    fn next_plan(&mut self) -> Result<Option<Plan>> {
         if self.step >= self.share.steps() {
             if !self.endless || self.order.is_empty() {
-                return None;
+                return Ok(None);
             }
-            if let Err(e) = self.turn_over() {
-                self.endless = false;
-                return Some(Err(e));
-            }
+            self.turn_over()?;
             if self.step >= self.share.steps() {
-                return None;
+                return Ok(None);
             }
         }
         let step = self.step;
         self.step = step.saturating_add(self.sharing.workers);
-        self.plan(step).transpose()
+        self.plan(step)
     }
 
     fn turn_over(&mut self) -> Result<()> {
-        let cursor = Source::next_epoch(&self.share, self.epoch, self.sharing.last);
+        let cursor = Source::next_epoch(&self.share, self.epoch, self.sharing.last)?;
         self.order = self.order.at_epoch(cursor.epoch)?;
         self.share = self.sharing.share(&self.order, cursor)?;
         (self.epoch, self.step) = (cursor.epoch, self.sharing.worker);
@@ -131,11 +142,12 @@ impl Source {
         for run in runs {
             let from = ids.len();
             ids.resize(from + run.len as usize, 0);
+            let epoch = epochs_behind(self.epoch, run.epoch)?;
             match run.epoch {
                 0 => self.order.fill(run.start, &mut ids[from..])?,
-                ahead => self.order.at_epoch(self.epoch + ahead)?.fill(run.start, &mut ids[from..])?,
+                _ => self.order.at_epoch(epoch)?.fill(run.start, &mut ids[from..])?,
             }
-            placed.push((self.epoch + run.epoch, run));
+            placed.push((epoch, run));
         }
         let mut faults = Vec::new();
         let mut located: Vec<Option<Located>> = Vec::with_capacity(ids.len());
@@ -143,12 +155,16 @@ impl Source {
         let bytes = located.iter().flatten().fold(0u64, |sum, at| sum.saturating_add(at.payload_len()));
         let cost = Cost { records: ids.len() as u64, bytes };
         let after = match self.sharing.last {
-            LastBatch::Continuous => Cursor { epoch: self.epoch + epochs, position },
+            LastBatch::Continuous => Cursor { epoch: epochs_behind(self.epoch, epochs)?, position },
             // Other workers may have steps to deliver still: the epoch is over when there is nothing behind its end.
-            _ if self.sharing.workers > 1 => Cursor { epoch: self.epoch, position },
-            // An epoch that was delivered whole is over.
-            _ if step + 1 == self.share.steps() => Cursor { epoch: self.epoch + 1, position: 0 },
-            _ => Cursor { epoch: self.epoch, position },
+            _ if self.sharing.workers > 1 || step + 1 < self.share.steps() => {
+                Cursor { epoch: self.epoch, position }
+            }
+            // An epoch that was delivered whole is over; behind the last one there is none.
+            _ => match epochs_behind(self.epoch, 1).and_then(|epoch| self.order.at_epoch(epoch)) {
+                Ok(next) => Cursor { epoch: next.epoch(), position: 0 },
+                Err(_) => Cursor { epoch: self.epoch, position: self.order.len() },
+            },
         };
         Ok(Some(Plan { runs: placed, ids, located, faults, after, cost, advised: false }))
     }

@@ -66,6 +66,26 @@ pub use state::State;
 pub use subset::Subset;
 pub use weighted::{Draws, Weights};
 
+use crate::error::{OrderError, Result};
+
+/// The seed that a number of 64 bits names, signed or not: a negative one is the number with the same bits.
+///
+/// ```
+/// assert_eq!(tfseek::order::seed_of(-1)?, u64::MAX);
+/// assert!(tfseek::order::seed_of(1 << 64).is_err());
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+///
+/// # Errors
+/// [`OrderError::Refused`](crate::error::OrderError::Refused) below -2^63 and above 2^64 - 1.
+pub fn seed_of(number: i128) -> Result<u64> {
+    let negative = || i64::try_from(number).ok().map(i64::cast_unsigned);
+    u64::try_from(number).ok().or_else(negative).ok_or_else(|| {
+        let reason = format!("a seed is a number from -2^63 to 2^64 - 1, found {number}");
+        OrderError::Refused { reason: reason.into() }.into()
+    })
+}
+
 /// The seed for the augmentation of the sample at a position: the same whatever rank, worker or thread makes it, and after
 /// every resume.
 ///

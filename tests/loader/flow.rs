@@ -28,9 +28,9 @@ fn epochs_follow_each_other_and_differ() {
             assert_eq!(ids(&mut b, usize::MAX), *want);
             a.set_epoch(epoch as u64).unwrap();
             assert_eq!(ids(&mut a, 2), want[..2]);
-            // Where it is already, this changes nothing.
+            // Also of the one that it is in.
             a.set_epoch(epoch as u64).unwrap();
-            assert_eq!(ids(&mut a, usize::MAX), want[2..]);
+            assert_eq!(ids(&mut a, usize::MAX), *want);
         }
         // Without an end between them.
         let mut c =
@@ -69,8 +69,10 @@ fn a_state_counts_what_was_handed_out_and_not_what_was_made() {
     }
     // The epoch is over as soon as all of it was handed out.
     assert_eq!((a.state().unwrap().epoch(), a.state().unwrap().position()), (1, 0));
+    assert_eq!((a.epoch(), a.steps_left()), (0, 0));
     assert!(a.next().is_none());
     assert_eq!((a.state().unwrap().epoch(), a.state().unwrap().position()), (1, 0));
+    assert_eq!((a.epoch(), a.steps_left()), (1, 10));
 }
 
 #[test]

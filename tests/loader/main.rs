@@ -8,6 +8,7 @@ mod rng;
 mod elastic;
 mod faults;
 mod flow;
+mod iterations;
 mod pipeline;
 mod same;
 mod workers;

@@ -29,7 +29,7 @@ pub(crate) struct Share {
     #[arg(long, value_name = "FEATURE", conflicts_with = "shuffle")]
     pub(crate) balance: Option<String>,
     /// Seed of the order
-    #[arg(long, value_name = "S", default_value_t = 0)]
+    #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = super::seed)]
     pub(crate) seed: u64,
     /// The epoch
     #[arg(long, value_name = "E", default_value_t = 0)]

@@ -54,7 +54,12 @@ fn steps(
     let end = first.saturating_add(args.steps.get());
     let table = Table::new(
         ["epoch", "step", "position", "record"],
-        &[order.epoch(), end.min(share.steps().max(first + 1)) - 1, order.len(), order.records()],
+        &[
+            order.epoch(),
+            end.min(share.steps().max(first.saturating_add(1))) - 1,
+            order.len(),
+            order.records(),
+        ],
     );
     if !args.json && !args.ids {
         table.head(console)?;

@@ -1,0 +1,209 @@
+//! Where an iteration begins, and how epochs end: `docs/shuffling.md`, "Epochs and iterators".
+
+use super::*;
+use tfseek::ErrorKind;
+use tfseek::order::{LastBatch, State};
+
+const LAST: [LastBatch; 4] = [LastBatch::Short, LastBatch::Drop, LastBatch::Pad, LastBatch::Continuous];
+
+fn made(ds: &Dataset, threads: usize, last: LastBatch, repeat: bool) -> Loader {
+    let options = ds.loader(&schema()).batch_size(12).shuffle(3).threads(threads);
+    options.last_batch(last).repeat(repeat).build().unwrap()
+}
+
+fn ids(loader: &mut Loader, steps: usize) -> Vec<Vec<u64>> {
+    loader.by_ref().take(steps).map(|step| step.unwrap().ids().to_vec()).collect()
+}
+
+fn place(loader: &Loader) -> (u64, u64) {
+    let state = loader.state().unwrap();
+    (state.epoch(), state.position())
+}
+
+#[test]
+fn setting_the_epoch_begins_it_also_where_it_is_the_same() {
+    let ds = memory(40);
+    for threads in [0, 2] {
+        let want = ids(&mut made(&ds, threads, LastBatch::Short, false), usize::MAX);
+        for steps in 0..=want.len() {
+            let mut a = made(&ds, threads, LastBatch::Short, false);
+            assert_eq!(ids(&mut a, steps), want[..steps]);
+            a.set_epoch(0).unwrap();
+            assert_eq!((place(&a), a.epoch(), a.steps_left()), ((0, 0), 0, 4));
+            assert_eq!(ids(&mut a, usize::MAX), want, "after {steps} steps");
+        }
+    }
+}
+
+#[test]
+fn an_iteration_begins_an_epoch_that_was_left_early_again_and_goes_on_behind_one_that_was_not() {
+    let ds = memory(40);
+    for threads in [0, 2] {
+        for last in LAST {
+            let mut whole = made(&ds, threads, last, false);
+            let epochs: Vec<_> = (0..3).map(|_| ids(&mut whole, usize::MAX)).collect();
+            let mut a = made(&ds, threads, last, false);
+            for want in &epochs {
+                for peeked in 0..want.len() {
+                    a.begin().unwrap();
+                    assert_eq!(ids(&mut a, peeked), want[..peeked], "{last:?}");
+                }
+                // Asked again and again before a batch was asked for: nothing happens.
+                (0..3).for_each(|_| a.begin().unwrap());
+                let begins = a.upcoming_state().unwrap();
+                assert_eq!((begins.epoch(), begins.position()), place(&a));
+                assert_eq!(ids(&mut a, usize::MAX), *want, "{last:?}");
+            }
+            // All of it was handed out, its end was not: the next epoch.
+            let mut a = made(&ds, threads, last, false);
+            for want in &epochs {
+                a.begin().unwrap();
+                assert_eq!(ids(&mut a, want.len()), *want, "{last:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_state_is_gone_on_from_once() {
+    let ds = memory(40);
+    let want = ids(&mut made(&ds, 1, LastBatch::Short, false), usize::MAX);
+    let mut a = made(&ds, 1, LastBatch::Short, false);
+    ids(&mut a, 2);
+    let state = a.state().unwrap();
+    let mut b = made(&ds, 2, LastBatch::Short, false);
+    b.seek(&state).unwrap();
+    // Its own epoch is set already: a loop that sets each epoch goes on where the state says.
+    b.set_epoch(0).unwrap();
+    b.begin().unwrap();
+    assert_eq!((place(&b), b.state().unwrap()), ((0, 24), state.clone()));
+    assert_eq!(ids(&mut b, 1), want[2..3]);
+    // The next iteration is an ordinary one.
+    b.begin().unwrap();
+    assert_eq!(ids(&mut b, usize::MAX), want);
+    b.seek(&state).unwrap();
+    b.reset().unwrap();
+    assert_eq!(ids(&mut b, usize::MAX), want);
+    b.seek(&state).unwrap();
+    b.set_epoch(1).unwrap();
+    assert_eq!((b.epoch(), place(&b)), (1, (1, 0)));
+}
+
+#[test]
+fn a_state_of_an_epochs_end_leaves_nothing_of_it() {
+    let ds = memory(40);
+    for last in LAST {
+        let mut whole = made(&ds, 1, last, false);
+        let epochs: Vec<_> = (0..2).map(|_| ids(&mut whole, usize::MAX)).collect();
+        let mut a = made(&ds, 1, last, false);
+        ids(&mut a, epochs[0].len());
+        let state = State::from_json(&a.state().unwrap().to_json()).unwrap();
+        let mut b = made(&ds, 0, last, false);
+        b.seek(&state).unwrap();
+        assert_eq!((state.epoch(), b.epoch()), (1, 1));
+        b.set_epoch(1).unwrap();
+        assert_eq!(ids(&mut b, usize::MAX), epochs[1], "{last:?}");
+        // The end itself, as workers and torch's samplers save it.
+        b.seek(&State::new(&a.order().at_epoch(0).unwrap(), 40, state.fingerprint()).unwrap()).unwrap();
+        b.set_epoch(0).unwrap();
+        assert_eq!(ids(&mut b, usize::MAX), Vec::<Vec<u64>>::new());
+        b.set_epoch(1).unwrap();
+        b.reset().unwrap();
+        assert_eq!(b.next().unwrap().unwrap().samples().next().map(|sample| sample.position), Some(0));
+    }
+}
+
+#[test]
+fn joined_epochs_begin_again_where_the_iteration_is() {
+    let ds = memory(40);
+    for threads in [0, 2] {
+        for last in LAST {
+            let mut whole = made(&ds, threads, last, false);
+            let epochs: Vec<_> = (0..2).map(|_| ids(&mut whole, usize::MAX)).collect();
+            let mut a = made(&ds, threads, last, true);
+            let steps = epochs[0].len();
+            assert_eq!(ids(&mut a, 1), epochs[0][..1]);
+            a.begin().unwrap();
+            assert_eq!(ids(&mut a, steps), epochs[0], "{last:?}");
+            a.begin().unwrap();
+            assert_eq!(ids(&mut a, 2), epochs[1][..2], "{last:?}");
+            assert_eq!(a.epoch(), 1);
+            a.begin().unwrap();
+            assert_eq!(ids(&mut a, 2), epochs[1][..2], "{last:?}");
+            a.set_epoch(0).unwrap();
+            assert_eq!(ids(&mut a, steps + 2), [&epochs[0][..], &epochs[1][..2]].concat(), "{last:?}");
+        }
+    }
+}
+
+#[test]
+fn a_loader_goes_on_where_another_stands() {
+    let ds = memory(40);
+    for last in LAST {
+        for steps in 0..5 {
+            let mut a = made(&ds, 2, last, false);
+            ids(&mut a, steps);
+            let twin = || {
+                let mut b = made(&ds, 0, last, false);
+                b.go_on_from(&a).unwrap();
+                b
+            };
+            let (mut goes_on, mut begins) = (twin(), twin());
+            assert_eq!((place(&goes_on), goes_on.epoch()), (place(&a), a.epoch()));
+            begins.begin().unwrap();
+            assert_eq!(ids(&mut goes_on, usize::MAX), ids(&mut a, usize::MAX), "{last:?}");
+            let mut c = made(&ds, 0, last, false);
+            ids(&mut c, steps);
+            c.begin().unwrap();
+            assert_eq!(ids(&mut begins, usize::MAX), ids(&mut c, usize::MAX), "{last:?}");
+        }
+    }
+    assert!(
+        made(&ds, 0, LastBatch::Pad, false).go_on_from(&made(&memory(41), 0, LastBatch::Pad, false)).is_err()
+    );
+}
+
+/// Epochs are counted in 64 bits, and do not begin with 0 again behind the last.
+#[test]
+fn no_epoch_follows_the_last() {
+    let ds = memory(40);
+    let refused = |made: Option<tfseek::Result<Step>>| match made.unwrap().unwrap_err().into_kind() {
+        ErrorKind::Order(e) => assert!(e.to_string().contains("2^64"), "{e}"),
+        other => panic!("{other:?}"),
+    };
+    for threads in [0, 2] {
+        for last in LAST {
+            for repeat in [false, true] {
+                let options = ds.loader(&schema()).batch_size(12).shuffle(3).threads(threads);
+                let mut a = options.epoch(u64::MAX).last_batch(last).repeat(repeat).build().unwrap();
+                let steps = a.steps_left() as usize;
+                let whole = if last == LastBatch::Continuous { steps - 1 } else { steps };
+                let seen = ids(&mut a, whole);
+                assert_eq!(seen.len(), whole);
+                if last == LastBatch::Continuous || repeat {
+                    refused(a.next());
+                }
+                assert!(a.next().is_none(), "{last:?} {repeat}");
+                if last != LastBatch::Continuous {
+                    assert_eq!(place(&a), (u64::MAX, 40));
+                    assert!(a.begin().is_err());
+                    refused(a.next());
+                    assert!(a.next().is_none());
+                }
+                a.reset().unwrap();
+                assert_eq!(ids(&mut a, whole), seen);
+            }
+        }
+    }
+    // A mixture ends where its positions do.
+    let component =
+        |records| tfseek::order::Component { weight: 1, records: Some(records), order: OrderSpec::Global };
+    let spec = OrderSpec::Mixture(vec![component(0..20), component(20..40)]);
+    let end = u64::MAX / 40 - 1;
+    let options = ds.loader(&schema()).batch_size(40).order(Shuffle::Order(spec)).epoch(end);
+    let mut a = options.repeat(true).build().unwrap();
+    assert_eq!(ids(&mut a, 1).len(), 1);
+    assert_eq!(place(&a), (end, 40));
+    refused(a.next());
+    assert!(a.next().is_none());
+}
