@@ -252,8 +252,8 @@ fn a_bar_while_columns_are_built() {
     for args in [
         &["epoch", "-b", "16", "--filter", "label < 50"][..],
         &["epoch", "-b", "16", "--balance", "label"],
-        &["order", "-b", "16", "--filter", "label < 50"],
-        &["order", "-b", "16", "--balance", "label"],
+        &["order", "-b", "16", "--step", "0", "--filter", "label < 50"],
+        &["order", "-b", "16", "--step", "0", "--balance", "label"],
         &["index", "--column", "label"],
     ] {
         for progress in ["--progress", "-q"] {
