@@ -108,12 +108,13 @@ fn a_column_ends_where_its_callback_says() {
                 let dir = tempfile::tempdir().unwrap();
                 let paths = shards_of(dir.path(), 3);
                 let options = Options::new().index_options(in_dir(dir.path())).jobs(jobs);
-                // SAFETY: files of this test, which nobody writes to.
-                #[allow(unsafe_code)]
-                let ds = match mapped {
-                    true => (*unsafe { options.open_mapped(&paths) }.unwrap()).clone(),
-                    false => options.open(&paths).unwrap(),
-                };
+                let mut ds = options.open(&paths).unwrap();
+                if mapped {
+                    // SAFETY: files of this test, which nobody writes to.
+                    #[allow(unsafe_code)]
+                    let mapped = unsafe { options.open_mapped(&paths) }.unwrap();
+                    ds = (*mapped).clone();
+                }
                 let (calls, progress) = ends(at);
                 let done = ds.columns_with(&["label"], &ColumnOptions::new().progress(progress));
                 if calls.load(Relaxed) <= at {
