@@ -292,7 +292,7 @@ impl Writer {
     /// # Errors
     /// Those of the sink; [`EncodeError::Failed`] after an earlier one; [`EncodeError::Forked`]. An atomic file that could not be
     /// ended is gone. It is there, whole and under its name, where the error is one of its index, or is
-    /// [`NameNotSynced`](crate::io::NameNotSynced).
+    /// [`NameNotSynced`].
     pub fn close(&mut self) -> Result<()> {
         match self.finish()? {
             Some(finished) => {
