@@ -438,7 +438,7 @@ impl fmt::Display for ErrorKind {
             }
             ErrorKind::TooLarge { len, limit } => write!(f, "{len} bytes, the limit is {limit}"),
             ErrorKind::RecordTooLarge { len, max_record } => {
-                write!(f, "the record has {len} bytes of payload, max_record allows {max_record}")
+                write!(f, "the record has {len} bytes of payload, more than max_record, {max_record}")
             }
             ErrorKind::OutOfRange { i, len } => write!(f, "no record {i}, there are {len}"),
             ErrorKind::NotTfRecord { looks_like, advice } => {

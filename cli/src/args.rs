@@ -9,6 +9,8 @@ use clap_complete::Shell;
 use std::ffi::OsString;
 use std::num::{NonZeroUsize, ParseIntError};
 use std::path::PathBuf;
+use tfseek::Options;
+use tfseek::stream::StreamOptions;
 
 /// Random access to the TFRecord files you already have.
 #[derive(Debug, Parser)]
@@ -114,12 +116,37 @@ pub(crate) struct Print {
     pub(crate) full: bool,
 }
 
-/// What payloads are.
-#[derive(Clone, Debug, Args)]
+/// The kind of payloads, and a limit on their length.
+#[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct KindArg {
     /// What payloads are; `auto` looks at the first records of each file
     #[arg(long, value_name = "KIND", default_value = "auto")]
     pub(crate) kind: KindChoice,
+    #[command(flatten)]
+    pub(crate) limit: Limit,
+}
+
+/// A limit on the length of records, for every verb that reads them.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct Limit {
+    /// Payload bytes of a record, at most: a longer one is an error before memory is allocated for it [default: 2147483647]
+    #[arg(long, value_name = "BYTES")]
+    max_record: Option<u64>,
+}
+
+impl Limit {
+    /// Options of a stream with this limit.
+    pub(crate) fn stream(self) -> StreamOptions {
+        self.max_record.map_or(StreamOptions::new(), |bytes| StreamOptions::new().max_record(bytes))
+    }
+
+    /// The same options of a dataset with this limit.
+    pub(crate) fn dataset(self, options: Options) -> Options {
+        match self.max_record {
+            Some(bytes) => options.max_record(bytes),
+            None => options,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -210,6 +237,8 @@ pub(crate) struct Index {
     /// Write here instead of beside the data
     #[arg(long, value_name = "DIR")]
     pub(crate) index_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) limit: Limit,
     #[command(flatten)]
     pub(crate) jobs: Jobs,
 }
@@ -324,6 +353,8 @@ pub(crate) struct Schema {
 pub(crate) struct Parse {
     #[command(flatten)]
     pub(crate) paths: Paths,
+    #[command(flatten)]
+    pub(crate) limit: Limit,
     /// The schema, as `tfseek schema --json` prints one
     #[arg(short, long, value_name = "FILE")]
     pub(crate) schema: PathBuf,
@@ -375,6 +406,8 @@ pub(crate) struct Verify {
 pub(crate) struct Unpack {
     #[command(flatten)]
     pub(crate) paths: Paths,
+    #[command(flatten)]
+    pub(crate) limit: Limit,
     /// The file to write, or a folder for several; else beside each, without its .gz or .zz
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,

@@ -1,6 +1,6 @@
 //! Shards that are read by number, and what kind their records are.
 
-use crate::args::{Access, Door, Global, KindChoice, Paths};
+use crate::args::{Access, Door, Global, KindArg, KindChoice, Limit, Paths};
 use crate::console::Console;
 use crate::exit::Outcome;
 use crate::kind;
@@ -26,12 +26,12 @@ impl Numbered {
     pub(crate) fn open(
         paths: &Paths,
         access: &Access,
-        choice: KindChoice,
+        payloads: KindArg,
         global: &Global,
         console: &mut Console,
     ) -> Outcome<Numbered> {
-        let dataset = open(paths, access, global, console)?;
-        Ok(Numbered::new(dataset, choice))
+        let dataset = open(paths, access, payloads.limit, global, console)?;
+        Ok(Numbered::new(dataset, payloads.kind))
     }
 
     pub(crate) fn new(dataset: Dataset, choice: KindChoice) -> Numbered {
@@ -98,12 +98,14 @@ impl Places<'_> {
 pub(crate) fn open(
     paths: &Paths,
     access: &Access,
+    limit: Limit,
     global: &Global,
     console: &mut Console,
 ) -> Outcome<Dataset> {
     let paths = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
     let bar = progress::over(global, "indexing", progress::bytes_of(&paths));
-    let mut options = Options::new().allow_missing(true).jobs(access.jobs).progress(progress::moves(&bar));
+    let mut options =
+        limit.dataset(Options::new()).allow_missing(true).jobs(access.jobs).progress(progress::moves(&bar));
     if let Some(dir) = &access.index_dir {
         options = options.index_dir(dir);
     }

@@ -67,6 +67,7 @@ pub(crate) fn message(e: &Error) -> String {
         Some(Remedy::Build(build)) => format!("run `{}`", build.command()),
         Some(Remedy::Rebuild) => "`tfseek index --rebuild` reads it anew".into(),
         Some(Remedy::ReadWithoutMaps) => "`--io pread` reads without maps".into(),
+        Some(Remedy::MaxRecord(len)) => format!("`--max-record {len}` reads it"),
         Some(Remedy::Unpack) => "`tfseek unpack` does".into(),
         _ => return e.to_string(),
     };

@@ -1,6 +1,6 @@
 //! The records of one file in order, and what kind they are.
 
-use crate::args::KindChoice;
+use crate::args::{KindArg, Limit};
 use crate::exit::{Failure, Outcome};
 use crate::kind;
 use crate::output::Item;
@@ -35,12 +35,9 @@ pub(crate) struct Records {
 
 impl Records {
     /// Opens a file, or standard input, and looks at its first records if the kind is to be guessed.
-    pub(crate) fn open(path: &Path, choice: KindChoice) -> tfseek::Result<Records> {
-        let stream = match path == Path::new(STDIN) {
-            true => Stream::new(std::io::stdin(), STDIN_NAME)?,
-            false => Stream::open(path)?,
-        };
-        let named = choice.named();
+    pub(crate) fn open(path: &Path, payloads: KindArg) -> tfseek::Result<Records> {
+        let stream = stream(path, payloads.limit)?;
+        let named = payloads.kind.named();
         let mut records = Records {
             stream,
             ahead: VecDeque::new(),
@@ -168,6 +165,14 @@ fn indexed(path: &Path) -> Option<u64> {
 /// Returns true for a regular file, which can be opened again and read by number; false for a pipe or a device.
 pub(crate) fn is_regular(path: &Path) -> bool {
     path != Path::new(STDIN) && std::fs::metadata(path).is_ok_and(|meta| meta.is_file())
+}
+
+/// Opens a file, or standard input.
+pub(crate) fn stream(path: &Path, limit: Limit) -> tfseek::Result<Stream> {
+    match path == Path::new(STDIN) {
+        true => limit.stream().read(std::io::stdin(), STDIN_NAME),
+        false => limit.stream().open(path),
+    }
 }
 
 /// A path as messages name it.

@@ -6,6 +6,7 @@ use crate::feature;
 use crate::ids::{Ids, Kept};
 use crate::iter::DatasetIterator;
 use crate::open::How;
+use crate::payload;
 use crate::sequence::SequenceExample;
 use crate::wait::{self, Progress, Turn, Unit};
 use crate::words::{KindChoice, Name};
@@ -73,7 +74,7 @@ impl Shared {
     /// The payload of record `i`: part of the map, or read into memory of its own.
     pub(crate) fn payload(&self, i: u64) -> tfseek::Result<Region> {
         match &self.mapped {
-            Some(mapped) => Ok(lent(mapped.get(i)?)),
+            Some(mapped) => lent(mapped.get(i)?),
             None => {
                 let mut buf = Vec::new();
                 let payload = self.dataset.read(i, &mut buf)?.payload();
@@ -102,8 +103,8 @@ impl Shared {
             if over { Err(ErrorKind::Cancelled.into()) } else { Ok(()) }
         };
         let done = match &self.mapped {
-            Some(mapped) => mapped.get_many(ids).try_for_each(|record| take(lent(record?))),
-            None => self.dataset.read_many(ids, |record| take(Region::from(record.payload().to_vec()))),
+            Some(mapped) => mapped.get_many(ids).try_for_each(|record| take(lent(record?)?)),
+            None => self.dataset.read_many(ids, |record| take(payload::copied(record.payload())?)),
         };
         match done {
             Err(e) if matches!(e.kind(), ErrorKind::Cancelled) => Ok(()),
@@ -119,7 +120,7 @@ impl Shared {
             MessageKind::SequenceExample => {
                 Bound::new(py, SequenceExample::of(payload, origin()))?.into_any()
             }
-            MessageKind::Other => PyBytes::new(py, &payload).into_any(),
+            MessageKind::Other => payload::bytes(py, &payload)?.into_any(),
         })
     }
 }
@@ -136,11 +137,11 @@ pub(crate) fn fingerprint(py: Python<'_>, dataset: &tfseek::Dataset) -> Result<S
 }
 
 /// The payload of a record that is lent: a part of the region it lies in.
-fn lent(record: Record<'_>) -> Region {
+fn lent(record: Record<'_>) -> tfseek::Result<Region> {
     let payload = record.payload();
     let part =
         record.region().and_then(|region| feature::part(region, payload.as_ptr().addr(), payload.len()));
-    part.unwrap_or_else(|| Region::from(payload.to_vec()))
+    part.map_or_else(|| payload::copied(payload), Ok)
 }
 
 impl Dataset {
@@ -164,7 +165,7 @@ impl Dataset {
             None => py.detach(|| shared.kind()),
         };
         if let (MessageKind::Other, Some(mapped)) = (kind, &shared.mapped) {
-            return Ok(PyBytes::new(py, mapped.get(i)?.payload()).into_any());
+            return Ok(payload::bytes(py, mapped.get(i)?.payload())?.into_any());
         }
         let payload = match shared.mapped {
             Some(_) => shared.payload(i)?,

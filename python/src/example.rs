@@ -2,6 +2,7 @@
 
 use crate::failure::Result;
 use crate::memory::Held;
+use crate::payload;
 use crate::words::Name;
 use crate::{feature, numpy};
 use pyo3::exceptions::PyKeyError;
@@ -176,11 +177,11 @@ impl Example {
     }
 
     /// The payload, as it is in the file.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.payload)
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        payload::bytes(py, &self.payload)
     }
 
-    fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+    fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         self.to_bytes(py)
     }
 
@@ -195,7 +196,7 @@ impl Example {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let from_bytes = py.get_type::<Example>().getattr(intern!(py, "from_bytes"))?;
-        Ok((from_bytes, (self.to_bytes(py),)))
+        Ok((from_bytes, (self.to_bytes(py)?,)))
     }
 
     fn __repr__(&self) -> String {

@@ -111,6 +111,7 @@ pub(crate) fn message(e: &Error) -> String {
         },
         Some(Remedy::Rebuild) => format!("tfseek.build_index({}, rebuild=True) reads it anew", path_of(e)),
         Some(Remedy::ReadWithoutMaps) => "io=\"pread\" reads without maps".into(),
+        Some(Remedy::MaxRecord(len)) => format!("tfseek.open(.., max_record={len}) reads it"),
         Some(Remedy::Unpack) => "the command `tfseek unpack` does".into(),
         _ => return e.to_string(),
     };

@@ -4,13 +4,14 @@ use crate::columns::{self, BytesAs};
 use crate::dataset::{self, Dataset};
 use crate::failure::{Failure, Result, message};
 use crate::memory::Held;
+use crate::payload;
 use crate::recipe::{Asked, Recipe};
 use crate::schema::Schema;
 use crate::wait::{self, PATIENCE, Progress, Unit};
 use crate::words::Word;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyDict, PyList};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -100,8 +101,9 @@ impl Loader {
             return Ok(columns::batch(py, batch, self.recipe.is_sequence(), false, self.recipe.bytes_as())?);
         }
         let payloads = step.records().into_iter().flat_map(|records| records.iter());
-        let payloads: Vec<_> = payloads.map(|record| PyBytes::new(py, record.payload())).collect();
-        Ok(PyList::new(py, payloads)?.into_any())
+        let payloads: PyResult<Vec<_>> =
+            payloads.map(|record| payload::bytes(py, record.payload())).collect();
+        Ok(PyList::new(py, payloads?)?.into_any())
     }
 }
 

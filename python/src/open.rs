@@ -54,12 +54,16 @@ pub(crate) fn open(
     let Word::<Tail>(tail) = asked(&arguments, "tail")?;
     let allow_missing = asked(&arguments, "allow_missing")?;
     let jobs = asked(&arguments, "jobs")?;
+    let max_record: Option<u64> = asked(&arguments, "max_record")?;
     let features: Vec<String> = asked(&arguments, "columns")?;
     let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
     let mut options =
         Options::new().index(index).verify(verify).tail(tail).allow_missing(allow_missing).jobs(jobs);
     if let Some(dir) = index_dir {
         options = options.index_dir(dir);
+    }
+    if let Some(bytes) = max_record {
+        options = options.max_record(bytes);
     }
     let progress = Progress::new(py, progress, "opening", Unit::Bytes)?;
     let (told, named) = (progress.is_some(), paths.clone());

@@ -6,6 +6,8 @@ use crate::sequence::SequenceExample;
 use crate::wait::Turn;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+use std::io;
 use tfseek::At;
 use tfseek::batch::Row;
 use tfseek::io::Region;
@@ -51,6 +53,35 @@ impl Payload {
         }
         Ok(all)
     }
+}
+
+/// Above this length a payload's memory may not be there.
+const LARGE: usize = 1 << 20;
+
+/// Returns a payload as Python's bytes.
+///
+/// # Errors
+/// `MemoryError`.
+pub(crate) fn bytes<'py>(py: Python<'py>, payload: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    if payload.len() <= LARGE {
+        return Ok(PyBytes::new(py, payload));
+    }
+    // Fills the memory twice, and is the way that does not panic where there is none.
+    PyBytes::new_with(py, payload.len(), |bytes| {
+        bytes.copy_from_slice(payload);
+        Ok(())
+    })
+}
+
+/// Returns a copy of a payload.
+///
+/// # Errors
+/// Memory that there is not.
+pub(crate) fn copied(payload: &[u8]) -> tfseek::Result<Region> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(payload.len()).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    copy.extend_from_slice(payload);
+    Ok(Region::from(copy))
 }
 
 impl AsRef<[u8]> for Payload {

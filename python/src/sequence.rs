@@ -4,6 +4,7 @@ use crate::example::{Example, Origin};
 use crate::failure::Result;
 use crate::feature;
 use crate::memory::Held;
+use crate::payload;
 use crate::words::Name;
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
@@ -88,11 +89,11 @@ impl SequenceExample {
     }
 
     /// The payload, as it is in the file.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.payload)
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        payload::bytes(py, &self.payload)
     }
 
-    fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+    fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         self.to_bytes(py)
     }
 
@@ -106,7 +107,7 @@ impl SequenceExample {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let from_bytes = py.get_type::<SequenceExample>().getattr(intern!(py, "from_bytes"))?;
-        Ok((from_bytes, (self.to_bytes(py),)))
+        Ok((from_bytes, (self.to_bytes(py)?,)))
     }
 
     fn __repr__(&self) -> String {

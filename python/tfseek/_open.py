@@ -24,6 +24,7 @@ def open(
     kind: str = "auto",
     tail: str = "strict",
     allow_missing: bool = False,
+    max_record: Optional[int] = None,
     jobs: int = 0,
     progress: Progress = None,
 ) -> Dataset:
@@ -45,6 +46,8 @@ def open(
     kind: what ``ds[i]`` is: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"`` for what the first records are.
     tail: whether bytes after the last whole record are an error (``"strict"``) or the end (``"tolerate"``).
     allow_missing: whether a set may have gaps. Record numbers are then those of what is there.
+    max_record: payload bytes of a record, at most; 2**31 - 1 by default, the longest message that protobuf parses. A longer record is a
+        :class:`tfseek.DataError` when it is asked for, before memory is allocated for it; the others stay readable.
     jobs: threads that scan shards without an index; 0 is one for each processor.
     progress: shows how far indexes and columns are. ``True`` is a bar of ``tqdm``, or a line on standard error where that is not
         installed; or a bar or class like those of ``tqdm``; or a callable ``f(done, total)``. The callable is called by the thread that
@@ -66,6 +69,7 @@ def open(
             "kind": kind,
             "tail": tail,
             "allow_missing": allow_missing,
+            "max_record": max_record,
             "jobs": jobs,
         },
         progress,

@@ -20,6 +20,8 @@ pub enum Remedy<'a> {
     ReadWithoutMaps,
     /// Unpacking the file: the command `tfseek unpack`.
     Unpack,
+    /// Reading records of so many bytes: [`Options::max_record`](crate::Options::max_record).
+    MaxRecord(u64),
 }
 
 impl ErrorKind {
@@ -34,6 +36,7 @@ impl ErrorKind {
             }
             ErrorKind::Index(IndexError::LengthMismatch { .. }) => Remedy::Rebuild,
             ErrorKind::Compressed { .. } => Remedy::Unpack,
+            ErrorKind::RecordTooLarge { len, .. } => Remedy::MaxRecord(*len),
             _ => return None,
         })
     }

@@ -1,6 +1,6 @@
 //! What can be said of an order, and of a loader that runs through it.
 
-use super::{Access, Paths};
+use super::{Access, Limit, Paths};
 use clap::{Args, ValueEnum};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -17,6 +17,8 @@ it does not depend on the order, and those of the ranks, or of the parts of an e
 /// Which order, and whose share of it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Share {
+    #[command(flatten)]
+    pub(crate) limit: Limit,
     #[command(flatten)]
     pub(crate) batch: BatchSize,
     /// How records are shuffled

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &args::Demo, global: &Global, console: &mut Console) -> 
     let start = Instant::now();
     let named = Paths { paths: paths.clone(), allow_missing: false };
     let access = Access { io: Door::Map, index_dir: None, jobs: 0 };
-    let mut numbered = Numbered::open(&named, &access, KindChoice::Auto, global, console)?;
+    let mut numbered = Numbered::open(&named, &access, payloads(), global, console)?;
     let opened = start.elapsed();
     let mut random = Random::new(args.seed);
     let picks: Vec<u64> = random.draw(3, RECORDS).collect();
@@ -108,8 +108,12 @@ pub(crate) fn run(args: &args::Demo, global: &Global, console: &mut Console) -> 
     ))
 }
 
+fn payloads() -> args::KindArg {
+    args::KindArg { kind: KindChoice::Auto, limit: args::Limit::default() }
+}
+
 fn print() -> args::Print {
-    args::Print { format: Format::Human, kind: args::KindArg { kind: KindChoice::Auto }, full: false }
+    args::Print { format: Format::Human, kind: payloads(), full: false }
 }
 
 fn title(console: &mut Console, text: impl Display) -> Outcome {

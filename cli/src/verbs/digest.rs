@@ -30,7 +30,7 @@ fn file(
     console: &mut Console,
 ) -> Outcome {
     let before = numbers.begin(path);
-    let mut records = Records::open(path, args.kind.kind)?.numbered(before);
+    let mut records = Records::open(path, args.kind)?.numbered(before);
     let file = match many {
         true => format!("\"file\":{},", Value::from(records::name(path).to_string_lossy())),
         false => String::new(),

@@ -16,7 +16,7 @@ use tfseek::loader::{ErrorPolicy, Loader};
 
 pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) -> Outcome {
     let schema = args.schema.as_deref().map(parse::schema).transpose()?;
-    let dataset = dataset::open(&args.paths, &args.access, global, console)?;
+    let dataset = dataset::open(&args.paths, &args.access, args.share.limit, global, console)?;
     if let Some(out) = args.state_out.as_deref() {
         // The state that the run goes on from may be replaced: it has been read when the new one is written.
         let shards = dataset.shards().map(|shard| shard.path);

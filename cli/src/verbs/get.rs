@@ -23,7 +23,7 @@ pub(crate) fn run(args: &args::Get, global: &Global, console: &mut Console) -> O
     }
     let paths = paths.iter().map(PathBuf::from).collect();
     let paths = Paths { paths, allow_missing: args.allow_missing };
-    let mut records = Numbered::open(&paths, &args.access, args.print.kind.kind, global, console)?;
+    let mut records = Numbered::open(&paths, &args.access, args.print.kind, global, console)?;
     let len = records.dataset.len();
     let many = records.dataset.shards().len() > 1;
     let printer = Printer::new(args.print.format, args.print.full, global, many);

@@ -45,7 +45,7 @@ fn file(
         return Ok(());
     }
     let before = numbers.begin(path);
-    let mut records = Records::open(path, print.kind.kind)?.numbered(before);
+    let mut records = Records::open(path, print.kind)?.numbered(before);
     let mut seen = 0;
     while let Some(item) = records.next()? {
         seen += 1;

@@ -74,7 +74,8 @@ pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) ->
 /// The columns of sound shards, all of a shard in one scan.
 fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &mut Console) -> Outcome {
     let bar = progress::over(global, "columns", progress::bytes_of(sources));
-    let mut options = Options::new().allow_missing(true).auto_limit(u64::MAX).progress(progress::moves(&bar));
+    let options = args.limit.dataset(Options::new()).allow_missing(true).auto_limit(u64::MAX);
+    let mut options = options.progress(progress::moves(&bar));
     if sources.len() > 1 {
         options = options.jobs(1);
     }
@@ -172,8 +173,7 @@ fn dali(
         args.jobs.jobs,
         |(path, target)| {
             let opened = index::open_shards(std::slice::from_ref(path), &options, &progress::moves(bar))?;
-            let selected =
-                filter.as_ref().map(|filter| select(path, filter, args.rebuild, bar)).transpose()?;
+            let selected = filter.as_ref().map(|filter| select(path, filter, args, bar)).transpose()?;
             opened.indexes.iter().try_for_each(|index| write(index, selected.as_ref(), target))?;
             Ok(target)
         },
@@ -196,9 +196,9 @@ fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
 }
 
 /// The records of one shard that meet a filter.
-fn select(path: &Path, filter: &Filter, rebuild: bool, bar: &ProgressBar) -> Outcome<Selection> {
-    let options = Options::new().allow_missing(true).auto_limit(u64::MAX).jobs(1);
-    let options = if rebuild { options.index(IndexMode::Memory) } else { options };
+fn select(path: &Path, filter: &Filter, args: &args::Index, bar: &ProgressBar) -> Outcome<Selection> {
+    let options = args.limit.dataset(Options::new()).allow_missing(true).auto_limit(u64::MAX).jobs(1);
+    let options = if args.rebuild { options.index(IndexMode::Memory) } else { options };
     let columns = ColumnOptions::new().progress(progress::moves(bar));
     // A shard's own kinds decide whether the filter fits it.
     Ok(options.open(path)?.select_with(filter, &columns).map_err(|e| e.in_file(path))?)

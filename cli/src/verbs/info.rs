@@ -2,7 +2,7 @@
 //!
 //! A plain file is counted from its index, or by hopping from header to header; a compressed one, or standard input, by reading it.
 
-use crate::args::{self, Global, KindChoice};
+use crate::args::{self, Global, KindArg};
 use crate::bytes::{Key, Size};
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{Failure, Outcome};
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &args::Info, global: &Global, console: &mut Console) -> 
         let read = bytes(&path);
         let (found, outcome) = match path {
             Ok(path) => {
-                let (found, outcome) = look(&path, args.kind.kind);
+                let (found, outcome) = look(&path, args.kind);
                 (Some(found), outcome)
             }
             // A single path that resolves to no file has only its error.
@@ -99,9 +99,9 @@ impl Found {
 }
 
 /// Reads a file as far as possible; returns the error that ended the reading beside the facts.
-fn look(path: &Path, choice: KindChoice) -> (Found, Outcome) {
+fn look(path: &Path, payloads: KindArg) -> (Found, Outcome) {
     let mut found = Found::of(path);
-    let read = Records::open(path, choice).and_then(|mut records| {
+    let read = Records::open(path, payloads).and_then(|mut records| {
         found.compression = Some(records.compression());
         found.records = Some(0);
         count(path, &mut records, &mut found)

@@ -20,7 +20,7 @@ use tfseek::order::{Order, RankShare, Run};
 const CHUNK: u64 = 1024;
 
 pub(crate) fn run(args: &args::Order, global: &Global, console: &mut Console) -> Outcome {
-    let dataset = dataset::open(&args.paths, &args.access, global, console)?;
+    let dataset = dataset::open(&args.paths, &args.access, args.share.limit, global, console)?;
     let (order, share) = args.share.order(&dataset, global)?;
     if let Some(first) = args.question.step {
         return steps(args, &order, &share, first, &Places::of(&dataset), console);

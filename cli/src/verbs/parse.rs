@@ -8,12 +8,12 @@ use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::npz::Npz;
 use crate::output::arrays;
-use crate::records::{self, STDIN, STDIN_NAME};
+use crate::records;
 use crate::{outputs, progress, text};
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
 use tfseek::batch::{Batch, BatchParser, Row};
-use tfseek::{At, Schema, Stream};
+use tfseek::{At, Schema};
 
 pub(crate) fn run(args: &args::Parse, global: &Global, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
@@ -111,7 +111,7 @@ fn batches(
         if taken >= most {
             break;
         }
-        let mut stream = open(path)?;
+        let mut stream = records::stream(path, args.limit)?;
         while taken < most
             && let Some(record) = stream.next()?
         {
@@ -140,11 +140,4 @@ fn batches(
     }
     flush(rows.get(..waiting).unwrap_or_default())?;
     Ok((taken, done))
-}
-
-fn open(path: &Path) -> tfseek::Result<Stream> {
-    match path == Path::new(STDIN) {
-        true => Stream::new(std::io::stdin(), STDIN_NAME),
-        false => Stream::open(path),
-    }
 }

@@ -8,7 +8,7 @@ use crate::output::Printer;
 use crate::random::Random;
 
 pub(crate) fn run(args: &args::Sample, global: &Global, console: &mut Console) -> Outcome {
-    let mut records = Numbered::open(&args.paths, &args.access, args.print.kind.kind, global, console)?;
+    let mut records = Numbered::open(&args.paths, &args.access, args.print.kind, global, console)?;
     let many = records.dataset.shards().len() > 1;
     let printer = Printer::new(args.print.format, args.print.full, global, many);
     let mut random = Random::new(args.seed);

@@ -110,7 +110,7 @@ fn look(
         }
         let outcome = match held.take_if(|(of, _)| *of == k) {
             Some((_, records)) => Ok(records),
-            None => Records::open(path, args.kind.kind).map_err(Failure::from),
+            None => Records::open(path, args.kind).map_err(Failure::from),
         };
         let outcome = match outcome {
             Ok(records) if records.kind == MessageKind::SequenceExample && !seen.is_sequence() => {

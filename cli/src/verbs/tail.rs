@@ -33,7 +33,7 @@ fn file(
     let before = numbers.begin(path);
     let index = |i: u64| before.and_then(|before| before.checked_add(i));
     // Nothing is built for a few records, and what stands against the index is for the reading to say.
-    let indexed = Options::new().index(IndexMode::Require).jobs(1);
+    let indexed = args.print.kind.limit.dataset(Options::new()).index(IndexMode::Require).jobs(1);
     if path != Path::new(STDIN)
         && let Ok(dataset) = indexed.open([path])
     {
@@ -43,7 +43,7 @@ fn file(
         return (len.saturating_sub(args.n)..len)
             .try_for_each(|i| printer.record(console, Item { index: index(i), ..numbered.get(i)? }));
     }
-    let mut records = Records::open(path, args.print.kind.kind)?;
+    let mut records = Records::open(path, args.print.kind)?;
     let mut last: VecDeque<(Vec<u8>, u64, u64)> = VecDeque::new();
     let mut spare = Vec::new();
     let end = loop {

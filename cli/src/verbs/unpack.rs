@@ -2,7 +2,7 @@
 //!
 //! Records are checked on the way, and the new file appears when it is whole: damage leaves nothing behind.
 
-use crate::args::{self, Global, KindChoice};
+use crate::args::{self, Global, KindArg, KindChoice};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &args::Unpack, global: &Global, console: &mut Console) -
         std::fs::create_dir_all(dir).map_err(|e| Failure::io(dir, e))?;
     }
     for path in &paths {
-        let outcome = file(path, into, args.force, global, console);
+        let outcome = file(path, into, args, global, console);
         console.go_on(outcome)?;
     }
     Ok(())
@@ -39,8 +39,8 @@ fn is_compressed(path: &Path) -> bool {
     !(path.is_file() && plain())
 }
 
-fn file(path: &Path, into: Into<'_>, force: bool, global: &Global, console: &mut Console) -> Outcome {
-    let mut records = Records::open(path, KindChoice::Raw)?;
+fn file(path: &Path, into: Into<'_>, args: &args::Unpack, global: &Global, console: &mut Console) -> Outcome {
+    let mut records = Records::open(path, KindArg { kind: KindChoice::Raw, limit: args.limit })?;
     if records.compression() == "none" {
         // A file of another format fails here, and does not pass as an uncompressed TFRecord file.
         records.next()?;
@@ -49,7 +49,7 @@ fn file(path: &Path, into: Into<'_>, force: bool, global: &Global, console: &mut
         return Ok(());
     }
     let target = into.target(path)?;
-    outputs::may_replace(&target, force)?;
+    outputs::may_replace(&target, args.force)?;
     let bar = progress::counting(global, "unpacking");
     let mut writer = Writer::create(&target)?;
     let mut count = 0u64;

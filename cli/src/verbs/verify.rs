@@ -1,6 +1,6 @@
 //! `tfseek verify`: every checksum of every file, several files at once.
 
-use crate::args::{self, Global, KindChoice};
+use crate::args::{self, Global, KindArg, KindChoice};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
@@ -58,13 +58,13 @@ pub(crate) fn run(args: &args::Verify, global: &Global, console: &mut Console) -
 fn file(path: &Path, args: &args::Verify, bar: &ProgressBar) -> Found {
     let mut found = Found { records: 0, bytes: 0, malformed: 0, first_malformed: None, damage: None };
     // Without decoding there is nothing to guess, and no record to keep for it.
-    let choice = if args.decode { args.kind.kind } else { KindChoice::Raw };
-    found.damage = read(path, choice, &mut found, bar).err();
+    let kind = if args.decode { args.kind.kind } else { KindChoice::Raw };
+    found.damage = read(path, KindArg { kind, ..args.kind }, &mut found, bar).err();
     found
 }
 
-fn read(path: &Path, choice: KindChoice, found: &mut Found, bar: &ProgressBar) -> tfseek::Result<()> {
-    let mut records = Records::open(path, choice)?;
+fn read(path: &Path, payloads: KindArg, found: &mut Found, bar: &ProgressBar) -> tfseek::Result<()> {
+    let mut records = Records::open(path, payloads)?;
     let plain = records.compression() == "none";
     let mut told = 0;
     while let Some(item) = records.next()? {
