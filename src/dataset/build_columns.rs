@@ -236,7 +236,9 @@ impl Dataset {
             pool::each(jobs, shards.len(), true, |s| self.finish(s, &looks[s], wanted, &known, work))?;
         known.check(self, wanted.features)?;
         for (done, shard) in done.iter_mut().zip(shards) {
-            work.report(0)?;
+            if !done.unsaved.is_empty() {
+                work.report(0)?;
+            }
             self.save(done, shard, wanted)?;
         }
         let warnings = warnings(shards, looks, &done);
