@@ -242,8 +242,9 @@ fn true_column(values: impl Iterator<Item = Option<Value<'static>>>) -> Vec<u8> 
         }
         put_record(&mut file, &builder.encode().unwrap()).unwrap();
     }
-    let columns =
-        Mapped::from_bytes(file).unwrap().write_columns(&["x"], &ColumnOptions::new().classes(true));
+    let columns = Mapped::from_bytes(file)
+        .unwrap()
+        .write_columns(&["x"], &ColumnOptions::new().classes(true).unknown(true));
     let mut bytes = Vec::new();
     columns.unwrap()[0].shards()[0].write_to(&mut bytes).unwrap();
     bytes
