@@ -39,7 +39,7 @@ def test_io_errors_have_their_text(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders")
 def test_io_errors_without_a_number_have_their_text(tmp_path: pathlib.Path) -> None:
-    pipe = tmp_path / "pipe.tfrecord"
+    pipe = tmp_path / "pipe.tfrp"
     os.mkfifo(pipe)
     with pytest.raises(tfseek.IoError) as found:
         tfseek.open(pipe, io="pread")
@@ -81,7 +81,7 @@ def test_errors_name_the_options_of_python(tmp_path: pathlib.Path) -> None:
         for word in words:
             assert word in str(e.value)
 
-    ds = tfseek.open(first, index="memory")
+    ds = tfseek.open(first, index="memory", io="pread")
     raised(tfseek.SidecarError, lambda: tfseek.open(first, index="require"), f'tfseek.build_index("{first}")')
     # The command is what builds columns of any size.
     raised(
@@ -101,7 +101,7 @@ def test_errors_name_the_options_of_python(tmp_path: pathlib.Path) -> None:
     raised(tfseek.Error, lambda: tfseek.open(tmp_path / "z.tfrecord.gz"), "`tfseek unpack`")
     # A record that was changed in place, behind its index.
     payload = first.read_bytes()
-    assert len(ds) == 1 and payload
+    assert len(ds) == 1 and payload and ds[0]
     with tfseek.Writer(tmp_path / "other") as writer:
         writer.write(payload)
     with open(first, "r+b") as file:

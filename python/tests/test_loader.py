@@ -274,6 +274,7 @@ def test_seeds_are_any_64_bits(ds: tfseek.Dataset) -> None:
     assert first(-1) == first(2**64 - 1) == first(np.int8(-1)) == first(np.int64(-1)) == first(np.uint64(2**64 - 1))
     assert first(-(2**63)) == first(2**63) and first(-1) != first(1) == first(np.uint16(1)) == first(np.int32(1))
     assert tfseek.Loader(ds, SPEC, batch_size=50, seed=-1).state_dict()["seed"] == 2**64 - 1
+    seed: Any
     for seed in (-(2**63) - 1, 2**64, 2**200):
         with pytest.raises(tfseek.OrderError, match="a seed is a number from -2\\^63 to 2\\^64 - 1, found"):
             first(seed)

@@ -51,14 +51,15 @@ import warnings; warnings.simplefilter("ignore")
 loader = tfseek.Loader(ds, SPEC, batch_size=50, seed=4, threads=2)
 want = labels(loader)
 loader.set_epoch(0)
-seen = [label for _ in range(3) for label in next(loader)["label"].tolist()]
+batches = iter(loader)
+seen = [label for _ in range(3) for label in next(batches)["label"].tolist()]
 tfseek.parse_example(ds[:10], SPEC)
 items = iter(ds); next(items)
 read, write = os.pipe()
 for _ in range(3):
     if os.fork() == 0:
         try:
-            ok = seen + labels(loader) == want
+            ok = seen + labels(batches) == want
             ok = ok and len(list(items)) == 999 and len(tfseek.parse_example(ds, SPEC)["label"]) == 1000
             tfseek.build_index(ds.shards, index_dir=os.environ["TFSEEK_INDEX_DIR"])
             ok = ok and len(tfseek.open(ds.shards, index="memory")) == 1000
@@ -68,7 +69,7 @@ for _ in range(3):
             ok = False
         os.write(write, b"y" if ok else b"n")
         sys.exit(0)
-assert seen + labels(loader) == want
+assert seen + labels(batches) == want
 for _ in range(3):
     os.wait()
 assert os.read(read, 10) == b"yyy"
