@@ -421,13 +421,13 @@ impl fmt::Display for ErrorKind {
                 "no record has this feature in its context: it is a feature list, of which there are no columns",
             ),
             ErrorKind::UnknownFeature { nearest: Some(nearest), .. } => {
-                write!(f, "no record has this feature; the nearest is \"{}\"", nearest.escape_debug())
+                write!(f, "no record has a value of this feature; the nearest is \"{}\"", nearest.escape_debug())
             }
             ErrorKind::UnknownFeature { keys, .. } if keys.is_empty() => {
-                f.write_str("no record has this feature, nor have the first ones any other")
+                f.write_str("no record has a value of this feature, nor have the first ones any other")
             }
             ErrorKind::UnknownFeature { keys, .. } => {
-                f.write_str("no record has this feature; the first ones have")?;
+                f.write_str("no record has a value of this feature; the first ones have")?;
                 keys.iter().enumerate().try_for_each(|(k, key)| {
                     write!(f, "{} \"{}\"", if k > 0 { "," } else { "" }, key.escape_debug())
                 })

@@ -126,7 +126,7 @@ fn a_misspelt_feature_is_no_column_of_nothing() {
     for s in 0..2 {
         dir.shard(&format!("x-{s}.tfrecord"), labels(0..100));
     }
-    let words = ["feature \"labels\": no record has this feature; the nearest is \"label\""];
+    let words = ["feature \"labels\": no record has a value of this feature; the nearest is \"label\""];
     for _ in 0..2 {
         let ran = dir.run(&["index", "x-*", "--column", "label", "--column", "labels"]);
         ran.fails(2, &words);

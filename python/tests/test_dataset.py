@@ -87,7 +87,7 @@ def test_columns(tmp_path: pathlib.Path) -> None:
             assert x.values.dtype == np.float32 and x.values.tolist() == [0 if i == 4 else i / 2 for i in order[::-1]]
             assert not label.values.flags.writeable and not name.values.flags.writeable
             assert [int(ex["label"][0]) for ex in ds.filter("label > 6 and present(x)")] == [8, 7, 9]
-            with pytest.raises(tfseek.SpecError, match="no record has this feature"):
+            with pytest.raises(tfseek.SpecError, match="no record has a value of this feature"):
                 ds.column("no such feature")
     with pytest.raises(tfseek.SpecError):
         tfseek.open(path, columns="label").filter("label == 'a'")

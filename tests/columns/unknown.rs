@@ -47,7 +47,7 @@ fn a_misspelt_feature_is_an_error_wherever_it_is_named() {
         let e = refused(ds.select(&filter.parse().unwrap()), "label", Some("image/class/label"));
         assert_eq!(
             e.to_string(),
-            "feature \"label\": no record has this feature; the nearest is \"image/class/label\"",
+            "feature \"label\": no record has a value of this feature; the nearest is \"image/class/label\"",
             "{filter}"
         );
     }
