@@ -39,7 +39,7 @@ pub(super) struct Source {
 
 pub(super) enum Origin {
     /// The index file itself, kept open until the tables are read: it may be deleted or replaced meanwhile.
-    Kept(Mutex<Option<KeptFile>>),
+    Kept(Mutex<Option<Arc<KeptFile>>>),
     /// Opened again then: thousands of shards must not hold a descriptor each. The header must be the same still.
     Path { path: Box<Path>, head: Box<[u8; layout::HEADER_LEN]> },
     /// A pack, which holds one descriptor for all, and where the sidecar lies in it.
@@ -79,29 +79,32 @@ impl Core {
         if let Some(tables) = self.tables.get() {
             return Ok(tables);
         }
-        let read = || -> Result<Tables> {
+        let read = || -> Result<&Tables> {
             let Some(Source { sections, from }) = &self.source else {
                 return Err(refused("no tables".into()));
             };
+            let read = |file: &File, at| Tables::read(&self.header, sections, file, at);
+            // Threads may come here together: each reads, and the tables of the first are kept.
+            let init = |tables| self.tables.get_or_init(|| tables);
             match from {
-                Origin::File { file, at } => Tables::read(&self.header, sections, file, *at),
-                Origin::Path { path, head } => {
-                    Tables::read(&self.header, sections, &find::reopen(path, head)?, 0)
-                }
+                Origin::File { file, at } => Ok(init(read(file, *at)?)),
+                Origin::Path { path, head } => Ok(init(read(&find::reopen(path, head)?, 0)?)),
                 Origin::Kept(kept) => {
-                    let mut kept = kept.lock().unwrap_or_else(|e| e.into_inner());
-                    let file = kept.as_deref().ok_or_else(|| refused("no tables".into()))?;
-                    let tables = Tables::read(&self.header, sections, file, 0)?;
-                    *kept = None;
+                    // Not locked while it is read: a child that is forked meanwhile would wait for ever.
+                    let lock = || kept.lock().unwrap_or_else(|e| e.into_inner());
+                    let Some(file) = lock().clone() else {
+                        return self.tables.get().ok_or_else(|| refused("no tables".into()));
+                    };
+                    let tables = init(read(&file, 0)?);
+                    *lock() = None;
                     Ok(tables)
                 }
             }
         };
-        let tables = read().map_err(|e| match &self.file {
+        read().map_err(|e| match &self.file {
             Some(file) => e.in_file(file),
             None => e,
-        })?;
-        Ok(self.tables.get_or_init(|| tables))
+        })
     }
 
     pub(crate) fn offset(&self, i: u64) -> Result<u64> {

@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// The hidden folder beside the data. Hidden, so that another job's `glob("train-*")` never catches an index.
 pub(crate) const BESIDE: &str = ".tfseek";
@@ -188,7 +188,7 @@ pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Core>, 
         }
         Held::Start { bytes, len, head, file } => {
             let from = match file {
-                Some(file) => Origin::Kept(Mutex::new(Some(file))),
+                Some(file) => Origin::Kept(Mutex::new(Some(Arc::new(file)))),
                 None => Origin::Path { path: path.into(), head },
             };
             Core::lazy(&bytes, len, from)?

@@ -418,4 +418,20 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert!(last(&again).is_ok());
     }
+
+    #[test]
+    fn threads_that_need_a_table_at_once_all_get_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.tfri");
+        write_sidecar(&path, 300_000, 1);
+        let options = IndexOptions::new();
+        for _ in 0..20 {
+            let index = Index::from(find::read(&path, &options).unwrap().unwrap());
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| assert!(last(&index).is_ok()));
+                }
+            });
+        }
+    }
 }
