@@ -77,7 +77,7 @@ use crate::error::{OrderError, Result};
 /// ```
 ///
 /// # Errors
-/// [`OrderError::Refused`](crate::error::OrderError::Refused) below -2^63 and above 2^64 - 1.
+/// [`OrderError::Refused`] below -2^63 and above 2^64 - 1.
 pub fn seed_of(number: i128) -> Result<u64> {
     let negative = || i64::try_from(number).ok().map(i64::cast_unsigned);
     u64::try_from(number).ok().or_else(negative).ok_or_else(|| {
