@@ -162,11 +162,11 @@ impl Shard {
         // The index is compared with the descriptor that is read from afterwards, so that no replacement slips in between.
         let open = || -> Result<(File, Index, Stamp)> {
             let file = open_regular(&self.home.path)?;
-            let index = match &self.table {
-                Table::Index(index) => index.clone(),
-                Table::Pack { pack, slot } => pack.index(*slot, &file)?,
+            let (index, stamp) = match &self.table {
+                Table::Index(index) => (index.clone(), index.check_beginning(&file)?),
+                // A pack has compared its index by itself.
+                Table::Pack { pack, slot } => (pack.index(*slot, &file)?, Stamp::of(&file.metadata()?)?),
             };
-            let stamp = index.check_beginning(&file)?;
             Ok((file, index, stamp))
         };
         let opened = match &self.door {

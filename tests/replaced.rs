@@ -152,6 +152,29 @@ fn an_index_that_was_cut_in_place_is_an_error() {
     assert!(open_shards(&[path], &index, &no_progress).is_err());
 }
 
+/// A process may hold 1024 descriptors; two datasets with columns must fit.
+#[cfg(target_os = "linux")]
+#[test]
+fn descriptors_and_memory_of_index_files_are_given_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let payload = ExampleBuilder::new().int64("label", [1]).encode().unwrap();
+    let bytes = records(&vec![&payload[..]; 150_000]);
+    let paths: Vec<PathBuf> = (0..12).map(|s| write(dir.path(), &format!("{s:02}"), &bytes)).collect();
+    let index = options().index_dir(dir.path().join("i"));
+    let open = || with(index.clone()).open(&paths).unwrap();
+    let written = open().write_columns(&["label"], &Default::default()).unwrap();
+    assert!(written[0].shards()[0].file().unwrap().metadata().unwrap().len() > 1 << 20);
+    drop(written);
+    let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
+    let ds = open();
+    ds.column("label").unwrap();
+    let before = descriptors();
+    let held: Vec<_> = (0..5).map(|_| ds.column("label").unwrap()).collect();
+    // Other tests of this process open some meanwhile.
+    assert!(descriptors() < before + 5 * 12 / 2, "columns that were read keep their files open");
+    drop(held);
+}
+
 /// Runs `f`, which must come to its end: a FIFO that is opened the wrong way waits for a writer for ever.
 #[track_caller]
 fn in_time<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {

@@ -19,7 +19,7 @@ use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// How columns are found and built: options of [`Dataset::column_with`], [`Dataset::columns_with`], [`Dataset::select_with`] and
 /// [`Dataset::write_columns`].
@@ -232,15 +232,27 @@ impl Dataset {
         if missing > 0 {
             known.note_first(self, wanted.features);
         }
-        let mut done =
-            pool::each(jobs, shards.len(), true, |s| self.finish(s, &looks[s], wanted, &known, work))?;
-        known.check(self, wanted.features)?;
-        for (done, shard) in done.iter_mut().zip(shards) {
-            if !done.unsaved.is_empty() {
-                work.report(0)?;
-            }
-            self.save(done, shard, wanted)?;
+        let finished: Vec<Mutex<Option<Done>>> = shards.iter().map(|_| Mutex::new(None)).collect();
+        let scanned = pool::each(jobs, shards.len(), true, |s| {
+            let done = self.finish(s, &looks[s], wanted, &known, work)?;
+            *finished[s].lock().unwrap_or_else(|e| e.into_inner()) = Some(done);
+            Ok(())
+        });
+        let finished = finished.into_iter().map(|done| done.into_inner().unwrap_or_else(|e| e.into_inner()));
+        let mut done: Vec<(Done, &Shard)> =
+            finished.zip(shards).filter_map(|(done, shard)| Some((done?, shard))).collect();
+        // Where a shard failed, the scans of the others are not lost.
+        if scanned.is_ok() {
+            known.check(self, wanted.features)?;
         }
+        if known.all() {
+            for (done, shard) in done.iter_mut().filter(|(done, _)| !done.unsaved.is_empty()) {
+                work.report(0)?;
+                self.save(done, shard, wanted)?;
+            }
+        }
+        scanned?;
+        let done: Vec<Done> = done.into_iter().map(|(done, _)| done).collect();
         let warnings = warnings(shards, looks, &done);
         let of_feature = |k: usize| {
             let columns = done.iter().filter_map(|done| done.columns.get(k).cloned()).collect();

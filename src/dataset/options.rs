@@ -219,14 +219,14 @@ impl Options {
     fn build(&self, paths: impl IntoPaths, promise: Option<Promise>) -> Result<Dataset> {
         pool::threads(self.index.jobs)?;
         let paths = paths::resolve(paths, self.allow_missing)?;
-        let options = self.index.with_own_budget();
+        let options = self.index.budgeted();
         let options = match promise {
             Some(promise) => options.may_map(promise),
             None => options,
         };
         let door = || match promise {
             Some(promise) => Door::Map(promise),
-            None => Door::Pread(Arc::clone(&options.budget)),
+            None => Door::Pread(options.budget()),
         };
         if let [pack] = paths.as_slice()
             && paths::is_pack(pack)

@@ -7,7 +7,7 @@ use super::offsets::{self, BadBlock, Ends, Table};
 use super::sections::{self, LENGTHS, OFFSETS, Sections};
 use super::{Span, refused};
 use crate::error::{At, Error, IndexError, Result};
-use crate::io::{FileId, KeptFile, ReadAt, Region, zeroed};
+use crate::io::{FileId, KeptFile, ReadAt, Region, Reserved, zeroed};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -24,6 +24,8 @@ pub(crate) struct Core {
     pub(crate) torn: Option<Torn>,
     /// The shard's file when it was scanned or compared.
     pub(crate) shard_id: Option<FileId>,
+    /// The memory of an index file that was read in.
+    pub(super) _reserved: Option<Reserved>,
 }
 
 pub(super) struct Tables {
@@ -54,7 +56,15 @@ impl Core {
     }
 
     fn unplaced(header: Header) -> Core {
-        Core { header, tables: OnceLock::new(), source: None, file: None, torn: None, shard_id: None }
+        Core {
+            header,
+            tables: OnceLock::new(),
+            source: None,
+            file: None,
+            torn: None,
+            shard_id: None,
+            _reserved: None,
+        }
     }
 
     /// A sidecar whose bytes are all there; `len` is the length that its header must give.

@@ -5,7 +5,7 @@ use super::identity::{Stamp, Verdict, fingerprints, hex128, judge};
 use super::layout::{CHECKED, GAPS, HEADER_LEN, Header, MAX_PREFIX};
 use super::options::IndexOptions;
 use crate::error::{IndexError, Result};
-use crate::io::{Compression, KeptFile, Map, ReadAt, Region, open_regular, zeroed};
+use crate::io::{Compression, KeptFile, Map, ReadAt, Region, Reserved, open_regular, zeroed};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -182,9 +182,9 @@ impl Found {
 pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Core>, String> {
     let Some(held) = hold(path, options)? else { return Ok(None) };
     let mut core = match held {
-        Held::Whole(bytes) => {
+        Held::Whole(bytes, reserved) => {
             let len = bytes.len() as u64;
-            Core::from_bytes(bytes, len)?
+            Core { _reserved: reserved, ..Core::from_bytes(bytes, len)? }
         }
         Held::Start { bytes, len, head, file } => {
             let from = match file {
@@ -201,7 +201,7 @@ pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Core>, 
 /// An index file that was opened.
 pub(super) enum Held {
     /// All of it: read in, or mapped.
-    Whole(Region),
+    Whole(Region, Option<Reserved>),
     /// Its header and section table; the rest is read at its first use, from `file` if the budget had a descriptor for it.
     Start { bytes: Vec<u8>, len: u64, head: Box<[u8; HEADER_LEN]>, file: Option<KeptFile> },
 }
@@ -217,18 +217,20 @@ pub(super) fn hold(path: &Path, options: &IndexOptions) -> Result<Option<Held>, 
     };
     let io = |e: io::Error| e.to_string();
     let len = file.size().map_err(io)?;
-    let read_in = len <= SMALL || (len <= READ_IN && options.budget.reserve(len));
+    let budget = options.budget();
+    let reserved = (SMALL < len && len <= READ_IN).then(|| budget.reserve(len)).flatten();
+    let read_in = len <= SMALL || reserved.is_some();
     if !read_in && let Some(promise) = options.may_map {
         let map = Map::open(&file, promise).map_err(io)?;
-        return Ok(Some(Held::Whole(map.into())));
+        return Ok(Some(Held::Whole(map.into(), None)));
     }
     let mut bytes = zeroed(if read_in { len } else { MAX_PREFIX as u64 }).map_err(io)?;
     file.read_exact_at(&mut bytes, 0).map_err(io)?;
     if read_in {
-        return Ok(Some(Held::Whole(Region::from(bytes))));
+        return Ok(Some(Held::Whole(Region::from(bytes), reserved)));
     }
     let head = Box::new(*bytes.first_chunk().ok_or("shorter than a header")?);
-    Ok(Some(Held::Start { bytes, len, head, file: options.budget.keep_index(file).ok() }))
+    Ok(Some(Held::Start { bytes, len, head, file: budget.keep_index(file).ok() }))
 }
 
 /// Opens an index file again to read a section that was left: it must be the one that was opened.

@@ -381,7 +381,7 @@ mod tests {
     fn a_deleted_or_replaced_index_file_is_not_missed_while_the_budget_lasts() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.tfri");
-        let options = IndexOptions::new();
+        let options = IndexOptions::new().budgeted();
         let open = || Index::from(find::read(&path, &options).unwrap().unwrap());
         for n in [20_000u64, 300_000] {
             let want = Span { offset: (n - 1) * 17, payload_len: 1 };
@@ -398,7 +398,7 @@ mod tests {
         }
         // Beyond the limit on descriptors.
         write_sidecar(&path, 300_000, 1);
-        let kept: Vec<Index> = (0..256).map(|_| open()).collect();
+        let kept: Vec<Index> = (0..128).map(|_| open()).collect();
         let (opened_again, replaced, deleted) = (open(), open(), open());
         assert!(last(&opened_again).is_ok());
         for (index, word) in [(replaced, "replaced"), (deleted, "deleted")] {

@@ -51,8 +51,8 @@ pub struct IndexOptions {
     pub(crate) tail: Tail,
     pub(crate) jobs: usize,
     pub(crate) may_map: Option<Promise>,
-    /// Shared by all files that are opened with these options and their clones.
-    pub(crate) budget: Arc<Budget>,
+    /// Shared by all files of one dataset; `None` for one that is made for each call.
+    budget: Option<Arc<Budget>>,
 }
 
 impl Default for IndexOptions {
@@ -69,7 +69,7 @@ impl Default for IndexOptions {
             tail: Tail::Strict,
             jobs: 0,
             may_map: None,
-            budget: Arc::new(Budget::new()),
+            budget: None,
         }
     }
 }
@@ -164,9 +164,14 @@ impl IndexOptions {
 }
 
 impl IndexOptions {
-    /// The same options with a budget of their own, for one dataset.
-    pub(crate) fn with_own_budget(&self) -> IndexOptions {
-        IndexOptions { budget: Arc::new(Budget::new()), ..self.clone() }
+    /// The same options with a budget: the one they have, or a new one.
+    pub(crate) fn budgeted(&self) -> IndexOptions {
+        IndexOptions { budget: Some(self.budget()), ..self.clone() }
+    }
+
+    /// The budget of these options, or a new one.
+    pub(crate) fn budget(&self) -> Arc<Budget> {
+        self.budget.clone().unwrap_or_else(|| Arc::new(Budget::new()))
     }
 
     /// Whether index files are read at all.

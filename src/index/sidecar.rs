@@ -175,7 +175,7 @@ pub(crate) fn open_all(
 ) -> Result<Opened> {
     find::check_names(shards, options)?;
     pool::threads(options.jobs)?;
-    let options = &options.with_own_budget();
+    let options = &options.budgeted();
     // A look takes some 20 us, a pool of threads a hundred.
     let look_jobs = if shards.len() < 64 { 1 } else { options.jobs };
     let looks = pool::each(look_jobs, shards.len(), true, |s| {

@@ -21,7 +21,7 @@ pub use atomic::{AtomicFile, NameNotSynced};
 pub use inflate::{Compression, Inflate};
 pub use map::{Map, Promise};
 pub(crate) use memory::{grow, grow_exact, memory_limit, zeroed};
-pub(crate) use open::{Budget, KeptFile, not_regular, open_regular};
+pub(crate) use open::{Budget, KeptFile, Reserved, not_regular, open_regular};
 pub use output::{Output, OutputKey};
 pub use place::FileId;
 pub use pread::ReadAt;

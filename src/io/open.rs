@@ -22,7 +22,13 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
         // POSIX open(2): with O_NONBLOCK, opening a FIFO for reading returns without delay. Regular files ignore the flag.
         options.custom_flags(libc::O_NONBLOCK);
     }
-    let file = options.open(path)?;
+    let file = match options.open(path) {
+        // A write lease (fcntl(2), F_SETLEASE) on a regular file: without the flag, opening waits until it is given back.
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock && std::fs::metadata(path)?.is_file() => {
+            File::open(path)?
+        }
+        opened => opened?,
+    };
     match not_regular(&file.metadata()?) {
         Some(e) => Err(e),
         None => Ok(file),
@@ -62,18 +68,23 @@ fn type_name(_: &Metadata) -> &'static str {
 pub(crate) struct Budget {
     shards: Arc<AtomicUsize>,
     indexes: Arc<AtomicUsize>,
-    memory: AtomicU64,
+    memory: Arc<AtomicU64>,
 }
 
 impl Budget {
-    /// Descriptors of each sort; a process has 1024 unless its limit was raised.
-    const DESCRIPTORS: usize = 256;
+    /// Descriptors of shards; a process has 1024 unless its limit was raised.
+    const SHARDS: usize = 256;
+    /// Descriptors of index files that are not read yet.
+    const INDEXES: usize = 128;
     /// Bytes of index files that are read in.
     const MEMORY: u64 = 256 << 20;
 
     pub(crate) fn new() -> Budget {
-        let descriptors = || Arc::new(AtomicUsize::new(Budget::DESCRIPTORS));
-        Budget { shards: descriptors(), indexes: descriptors(), memory: AtomicU64::new(Budget::MEMORY) }
+        Budget {
+            shards: Arc::new(AtomicUsize::new(Budget::SHARDS)),
+            indexes: Arc::new(AtomicUsize::new(Budget::INDEXES)),
+            memory: Arc::new(AtomicU64::new(Budget::MEMORY)),
+        }
     }
 
     /// Keeps a shard's descriptor, or gives it back where the limit is reached.
@@ -86,9 +97,23 @@ impl Budget {
         KeptFile::new(file, &self.indexes)
     }
 
-    /// Reserves memory for an index file that is read in. It is not given back.
-    pub(crate) fn reserve(&self, bytes: u64) -> bool {
-        self.memory.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    /// Reserves memory for an index file that is read in, if there is so much left.
+    pub(crate) fn reserve(&self, bytes: u64) -> Option<Reserved> {
+        self.memory.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).ok()?;
+        Some(Reserved { left: Arc::clone(&self.memory), bytes })
+    }
+}
+
+/// Memory that counts against a [`Budget`] until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    left: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.left.fetch_add(self.bytes, Relaxed);
     }
 }
 
@@ -130,12 +155,15 @@ mod tests {
     fn a_budget_gives_back_what_does_not_fit() {
         let budget = Budget::new();
         let open = || tempfile::tempfile().unwrap();
-        let mut kept: Vec<_> = (0..Budget::DESCRIPTORS).map(|_| budget.keep_shard(open()).unwrap()).collect();
+        let mut kept: Vec<_> = (0..Budget::SHARDS).map(|_| budget.keep_shard(open()).unwrap()).collect();
         assert!(budget.keep_shard(open()).is_err());
         assert!(budget.keep_index(open()).is_ok(), "index files have a limit of their own");
         kept.pop();
         assert!(budget.keep_shard(open()).is_ok());
-        assert!(budget.reserve(Budget::MEMORY) && !budget.reserve(1) && budget.reserve(0));
+        let all = budget.reserve(Budget::MEMORY);
+        assert!(all.is_some() && budget.reserve(1).is_none() && budget.reserve(0).is_some());
+        drop(all);
+        assert!(budget.reserve(1).is_some());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::source::{Cursor, Planned, Sharing, Source, epochs_behind};
 use super::step::Step;
 use super::work::Workshop;
 use crate::error::{Error, ErrorKind, OrderError, Result};
-use crate::order::{Order, State};
+use crate::order::{LastBatch, Order, State};
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -438,7 +438,10 @@ impl Loader {
             self.next = after;
             // Where epochs are joined, an iteration goes on in the next one.
             if self.settings.repeat && after.epoch != self.begun {
-                (self.begun, self.start) = (after.epoch, after);
+                // One of several workers learns of it with its first batch there.
+                let start = Cursor { epoch: after.epoch, position: 0 };
+                let joined = self.settings.sharing.last == LastBatch::Continuous;
+                (self.begun, self.start) = (after.epoch, if joined { after } else { start });
             }
             if made.is_ok() {
                 self.delivered = after;

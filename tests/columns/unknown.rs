@@ -116,3 +116,24 @@ fn a_feature_list_is_no_feature_of_the_context() {
     assert!(e.to_string().contains("it is a feature list"), "{e}");
     refused(ds.column("ids"), "ids", Some("id"));
 }
+
+#[test]
+fn what_was_scanned_is_kept_where_another_shard_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    let example = |key: &str| ExampleBuilder::new().int64(key, [1]).encode().unwrap();
+    let (other, label) = (example("other"), example("label"));
+    // The feature is behind the records that are looked at first.
+    let rare = [vec![&other[..]; 30], vec![&label[..]; 3]].concat();
+    let mut paths: Vec<PathBuf> =
+        (0..4).map(|s| write(dir.path(), &format!("{s}"), &records(&[&other]))).collect();
+    paths.push(write(dir.path(), "4", &records(&rare)));
+    let mut damaged = records(&[&label]);
+    let last = damaged.len() - 6;
+    damaged[last] ^= 1;
+    paths.push(write(dir.path(), "5", &damaged));
+    let index = options().index_dir(dir.path().join("i"));
+    let ds = Options::new().index_options(index.jobs(1)).open(&paths).unwrap();
+    assert!(matches!(ds.column("label").unwrap_err().kind(), ErrorKind::CorruptData { .. }));
+    let saved = names(&dir.path().join("i")).into_iter().filter(|name| name.ends_with(".tfrc")).count();
+    assert_eq!(saved, 5);
+}

@@ -25,11 +25,11 @@ use super::refused;
 use crate::crc::crc32c;
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::example::Kind;
-use crate::io::{KeptFile, Region};
+use crate::io::{KeptFile, Region, Reserved};
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// One feature's value for each record of one shard: what a column file holds. Cheap to clone; any thread may ask.
 ///
@@ -45,15 +45,17 @@ struct Inner {
     source: Source,
     file: Option<Box<Path>>,
     data: OnceLock<Data>,
+    /// The memory of a file that was read in.
+    _reserved: Option<Reserved>,
 }
 
 enum Source {
     Bytes(Region),
-    /// Sections are read at their first use: from the descriptor if one was kept, else from a file that must still have this
+    /// Sections are read at their first use: from the descriptor while one is kept, else from a file that must still have this
     /// header.
     File {
         head: Box<[u8; HEADER_LEN]>,
-        kept: Option<KeptFile>,
+        kept: Mutex<Option<Arc<KeptFile>>>,
     },
 }
 
@@ -76,10 +78,12 @@ impl FeatureColumn {
     /// A file that was opened at `file`; it must be of `feature`.
     fn opened(held: Held, file: &Path, feature: &str) -> Result<FeatureColumn, Refusal> {
         match held {
-            Held::Whole(bytes) => FeatureColumn::whole(bytes, Some(file), Some(feature)),
+            Held::Whole(bytes, reserved) => FeatureColumn::whole(bytes, Some(file), Some(feature))
+                .map(|column| column.reserving(reserved)),
             Held::Start { bytes, len, head, file: kept } => {
                 let (header, sections) = layout::decode(&bytes, len)?;
-                FeatureColumn::new(header, sections, Source::File { head, kept }, Some(file), Some(feature))
+                let source = Source::File { head, kept: Mutex::new(kept.map(Arc::new)) };
+                FeatureColumn::new(header, sections, source, Some(file), Some(feature))
             }
         }
     }
@@ -96,7 +100,8 @@ impl FeatureColumn {
             return Err("the column is of another feature".into());
         }
         let file = file.map(Box::from);
-        let mut inner = Inner { header, name: Box::from(""), sections, source, file, data: OnceLock::new() };
+        let (name, data) = (Box::from(""), OnceLock::new());
+        let mut inner = Inner { header, name, sections, source, file, data, _reserved: None };
         let name = inner.section(&inner.sections.name).map_err(|e| e.to_string())?;
         let name = std::str::from_utf8(&name).map_err(|_| "the feature's name is not UTF-8")?;
         if feature.is_some_and(|feature| feature != name) {
@@ -104,6 +109,14 @@ impl FeatureColumn {
         }
         inner.name = name.into();
         Ok(FeatureColumn(Arc::new(inner)))
+    }
+
+    /// The same column, which alone holds the memory that was reserved for it.
+    fn reserving(self, reserved: Option<Reserved>) -> FeatureColumn {
+        match Arc::try_unwrap(self.0) {
+            Ok(inner) => FeatureColumn(Arc::new(Inner { _reserved: reserved, ..inner })),
+            Err(shared) => FeatureColumn(shared),
+        }
     }
 
     /// The feature.
@@ -223,6 +236,7 @@ impl FeatureColumn {
                 source: Source::Bytes(bytes.clone()),
                 file: Some(file.into()),
                 data: OnceLock::new(),
+                _reserved: None,
             })),
             Source::File { .. } => self.clone(),
         }
@@ -245,7 +259,11 @@ impl Inner {
         let (n, at) = (self.header.n_records, dict.as_ref().unwrap_or(values));
         let data = Data::new(*encoding, n, self.section(values)?, self.section(present)?, dictionary)
             .map_err(|why| self.corrupt(at, why))?;
-        Ok(self.data.get_or_init(|| data))
+        let data = self.data.get_or_init(|| data);
+        if let Source::File { kept, .. } = &self.source {
+            *kept.lock().unwrap_or_else(|e| e.into_inner()) = None;
+        }
+        Ok(data)
     }
 
     /// The bytes of a section, whose crc holds.
@@ -257,10 +275,14 @@ impl Inner {
                 bytes.populate(0..bytes.len())?;
                 bytes
             }
-            (Source::File { kept: Some(kept), .. }, _) => read_section(kept, 0, section)?,
-            (Source::File { head, .. }, Some(file)) => reopen(file, head)
-                .and_then(|opened| read_section(&opened, 0, section))
-                .map_err(|e| e.in_file(file))?,
+            (Source::File { head, kept }, Some(file)) => {
+                let kept = kept.lock().unwrap_or_else(|e| e.into_inner()).clone();
+                let read = match kept {
+                    Some(kept) => read_section(&kept, 0, section),
+                    None => reopen(file, head).and_then(|opened| read_section(&opened, 0, section)),
+                };
+                read.map_err(|e| e.in_file(file))?
+            }
             (Source::File { .. }, None) => return Err(refused("a column without its file".into())),
         };
         if crc32c(&bytes) != section.crc {
