@@ -384,3 +384,29 @@ fn completions_and_help() {
     assert!(dir.run(&["--help"]).out.contains("Exit status"));
     dir.run(&["--version"]).prints(concat!("tfseek ", env!("CARGO_PKG_VERSION"), "\n"));
 }
+
+/// A feature that some shards lack is no misspelling, and a shard that is damaged says nothing of the others.
+#[test]
+fn a_shard_may_lack_a_feature_that_others_have() {
+    let folder = Folder::new();
+    let a = folder.shard("a.tfrecord", labels(0..5));
+    let other = tfseek::ExampleBuilder::new().int64("other", [1]).encode().unwrap();
+    folder.shard("b.tfrecord", [other]);
+    let dali = |filter: &str| {
+        folder.run(&["index", "--format", "dali", "--filter", filter, "a.tfrecord", "b.tfrecord"])
+    };
+    assert_eq!(dali("label == 1").code, 0);
+    let lines = |name: &str| std::fs::read_to_string(folder.path(name)).unwrap().lines().count();
+    assert_eq!((lines("a.tfrecord.idx"), lines("b.tfrecord.idx")), (1, 0));
+    dali("labels == 1").fails(2, &["feature \"labels\"", "the nearest is \"label\""]);
+    assert!(!folder.path("a.tfrecord.idx").exists() && !folder.path("b.tfrecord.idx").exists());
+
+    let columns = || folder.run(&["index", "--column", "label", "a.tfrecord", "b.tfrecord"]);
+    assert_eq!(columns().code, 0);
+    let kept = folder.path(".tfseek/b.tfrecord.label.tfrc");
+    assert!(kept.exists());
+    common::damage(&a, 20);
+    let ran = columns();
+    assert!(ran.code == 1 && !ran.err.contains("no record has"), "{ran:?}");
+    assert!(kept.exists());
+}

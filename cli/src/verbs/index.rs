@@ -9,11 +9,12 @@ use indicatif::ProgressBar;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tfseek::dataset::{ColumnOptions, DatasetColumn};
 use tfseek::index::{self, Index, IndexMode, IndexOptions, Warning};
 use tfseek::io::Output;
-use tfseek::{Filter, Kind, Options, Selection};
+use tfseek::{ErrorKind, Filter, Kind, Options, Selection};
 
 pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) -> Outcome {
     if args.filter.is_some() && args.format != IndexForm::Dali {
@@ -124,9 +125,11 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
         return Ok(());
     }
     for ((feature, (kind, count, len)), files) in features.iter().zip(found).zip(files) {
-        // A column without values in any shard is an error, and not kept.
+        // A column without values in any shard is an error, and not kept. Of a shard that failed nobody knows.
         if count == 0
+            && written.len() == sources.len()
             && let Err(e) = options.open(&written)?.column(feature)
+            && matches!(e.kind(), ErrorKind::UnknownFeature { .. })
         {
             for file in files {
                 std::fs::remove_file(&file).map_err(|e| Failure::io(&file, e))?;
@@ -168,22 +171,49 @@ fn dali(
     if let Some(dir) = &args.index_dir {
         std::fs::create_dir_all(dir).map_err(|e| Failure::io(dir, e))?;
     }
+    let (count, mut written) = (AtomicU64::new(0), Vec::new());
     let done = threads::in_order(
         paths.iter().zip(&targets),
         args.jobs.jobs,
         |(path, target)| {
             let opened = index::open_shards(std::slice::from_ref(path), &options, &progress::moves(bar))?;
             let selected = filter.as_ref().map(|filter| select(path, filter, args, bar)).transpose()?;
+            count.fetch_add(selected.as_ref().map_or(0, Selection::count), Ordering::Relaxed);
             opened.indexes.iter().try_for_each(|index| write(index, selected.as_ref(), target))?;
             Ok(target)
         },
         |_, outcome: Outcome<&PathBuf>| match outcome {
-            Ok(target) => console.print(format_args!("{}\n", target.display())),
+            Ok(target) => {
+                written.push(target);
+                Ok(())
+            }
             Err(failure) => console.go_on(Err(failure)),
         },
     );
     bar.finish_and_clear();
-    done
+    done?;
+    if let Some(filter) = filter
+        && count.into_inner() == 0
+    {
+        known(paths, &written, &filter, args)?;
+    }
+    written.iter().try_for_each(|target| console.print(format_args!("{}\n", target.display())))
+}
+
+/// Refuses a filter on a feature that no record of any shard has, and removes what was written by it.
+fn known(paths: &[PathBuf], written: &[&PathBuf], filter: &Filter, args: &args::Index) -> Outcome {
+    let options = args.limit.dataset(Options::new()).allow_missing(true).auto_limit(u64::MAX);
+    // Shards that failed have had their errors.
+    let Ok(dataset) = options.open(paths) else { return Ok(()) };
+    match dataset.columns(&filter.features()) {
+        Err(e) if matches!(e.kind(), ErrorKind::UnknownFeature { .. }) => {
+            for target in written.iter().filter(|target| target.is_file()) {
+                std::fs::remove_file(target).map_err(|e| Failure::io(target, e))?;
+            }
+            Err(e.into())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
@@ -199,7 +229,8 @@ fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
 fn select(path: &Path, filter: &Filter, args: &args::Index, bar: &ProgressBar) -> Outcome<Selection> {
     let options = args.limit.dataset(Options::new()).allow_missing(true).auto_limit(u64::MAX).jobs(1);
     let options = if args.rebuild { options.index(IndexMode::Memory) } else { options };
-    let columns = ColumnOptions::new().progress(progress::moves(bar));
+    // A shard may lack a feature that others have: all of them are asked in `known`.
+    let columns = ColumnOptions::new().unknown(true).progress(progress::moves(bar));
     // A shard's own kinds decide whether the filter fits it.
     Ok(options.open(path)?.select_with(filter, &columns).map_err(|e| e.in_file(path))?)
 }
