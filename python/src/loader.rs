@@ -64,10 +64,18 @@ impl Loader {
         py: Python<'_>,
         f: impl FnOnce(&mut tfseek::Loader) -> tfseek::Result<T> + Send,
     ) -> Result<T> {
+        self.turned(py, f).map(|(moved, _)| moved)
+    }
+
+    /// The same, with the number of the iteration that may follow: of two threads each gets its own.
+    fn turned<T: Send>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&mut tfseek::Loader) -> tfseek::Result<T> + Send,
+    ) -> Result<(T, u64)> {
         Ok(self.with(py, |loader| {
             let moved = f(loader)?;
-            self.turn.fetch_add(1, Ordering::Relaxed);
-            Ok::<_, tfseek::Error>(moved)
+            Ok::<_, tfseek::Error>((moved, self.turn.fetch_add(1, Ordering::Relaxed) + 1))
         })??)
     }
 
@@ -142,8 +150,7 @@ impl Loader {
 
     /// Begins an iteration, and returns its number.
     fn begin(&self, py: Python<'_>) -> Result<u64> {
-        self.moved(py, |loader| loader.begin())?;
-        Ok(self.turn.load(Ordering::Relaxed))
+        self.turned(py, |loader| loader.begin()).map(|(_, turn)| turn)
     }
 
     /// The next step of iteration `turn`, the newest one by default: `(batch, what else there is to say of it)`, or `None` at the end

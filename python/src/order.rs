@@ -63,6 +63,12 @@ impl Order {
         })
     }
 
+    /// Positions of an epoch.
+    #[getter]
+    fn positions(&self) -> u64 {
+        self.order.len()
+    }
+
     /// Samples of this rank in an epoch that is gone on with at a position.
     fn samples(&self, position: u64) -> Result<u64> {
         Ok(self.share.clone().starting_at(position)?.samples())

@@ -177,3 +177,16 @@ def test_writer(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError) as e:
         tfseek.Writer(tmp_path / "no folder" / "x.tfrecord")
     assert isinstance(e.value, tfseek.IoError) and e.value.errno == 2 and e.value.path is not None
+
+
+def test_lists_of_integers_stay_integers() -> None:
+    for value in ([np.int64(3), np.uint64(4)], [np.uint64(5), -1], [3, np.int8(4)], np.array([1, 2], dtype=object), [[1], [np.uint64(2)]]):
+        ex = tfseek.Example({"x": value})
+        assert ex.kind("x") == "int64" and ex["x"].tolist() == [int(item) for item in np.asarray(value, dtype=object).ravel()]
+    assert tfseek.Example({"x": [1, 0.5]}).kind("x") == "float"
+    for value in ([2**63, -1], [1, 2**64]):
+        with pytest.raises(OverflowError, match=str(max(value))):
+            tfseek.Example({"x": value})
+    for value in ([1, "a"], [b"a", 1]):
+        with pytest.raises(TypeError, match="found int"):
+            tfseek.Example({"x": value})

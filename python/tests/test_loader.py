@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from typing import Any, Optional
 
 import numpy as np
@@ -430,3 +431,38 @@ def test_memory_is_used_again(ds: tfseek.Dataset) -> None:
     assert len(places) < 20
     assert np.array_equal(held["emb"], before)
     assert features(0)["emb"].dtype == held["emb"].dtype
+
+
+def test_workers_of_joined_epochs_begin_one_again_at_its_start(ds: tfseek.Dataset) -> None:
+    for worker, want in ((0, 0), (1, 100)):
+        loader = tfseek.Loader(ds, SPEC, batch_size=100, ids="id", repeat=True, worker=worker, workers=2)
+        batches = iter(loader)
+        # Five of the ten batches of an epoch, and one of the next.
+        first = [int(next(batches)["id"][0]) for _ in range(6)]
+        assert first == [want + 200 * k for k in range(5)] + [want]
+        for _ in range(3):
+            assert int(next(iter(loader))["id"][0]) == want and loader.epoch == 1
+
+
+def test_iterators_of_threads_that_begin_at_once_are_two(ds: tfseek.Dataset) -> None:
+    loader = tfseek.Loader(ds, SPEC, batch_size=100)
+    for _ in range(100):
+        barrier, turns = threading.Barrier(2), []
+
+        def begin(barrier: threading.Barrier = barrier, turns: list[int] = turns) -> None:
+            barrier.wait()
+            turns.append(iter(loader)._turn)  # type: ignore[attr-defined]
+
+        threads = [threading.Thread(target=begin) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(turns)) == 2
+
+
+def test_names_of_added_columns(ds: tfseek.Dataset) -> None:
+    with pytest.raises(ValueError, match="both are named"):
+        tfseek.Loader(ds, SPEC, batch_size=1, ids="a", mask="a")
+    with pytest.raises(TypeError, match="names of columns, found 3"):
+        tfseek.Loader(ds, SPEC, batch_size=1, ids=3)  # type: ignore[arg-type]

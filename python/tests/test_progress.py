@@ -356,3 +356,10 @@ def test_ctrl_c_ends_the_command(large: str) -> None:
         assert command.wait(20) == -signal.SIGINT
         assert command.stderr is not None and command.stderr.read() == b""
         command.stderr.close()
+
+
+def test_what_is_no_bar(shards: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TypeError, match="expected a bool, a callable or a tqdm bar, found dict"):
+        tfseek.open(shards, index="memory", progress={})
+    monkeypatch.setattr("sys.stderr", None)
+    assert len(tfseek.open(shards, index="memory", progress=True)) > 0

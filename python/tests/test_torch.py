@@ -696,3 +696,32 @@ print(json.dumps(seen))
     seen = json.loads(run(code, shards, str(tmp_path / "kept")))
     loader = tfseek.Loader(tfseek.open(shards), {"label": SPEC["label"]}, batch_size=20, seed=5)
     assert seen == [label for batch in loader for label in batch["label"].tolist()]
+
+
+def test_the_last_epochs_there_are(shards: str) -> None:
+    ds = tfseek.open(shards)
+    train = tft.IterableDataset(ds, DENSE, batch_size=500)
+    for epoch in (2**63, 2**64 - 1):
+        train.set_epoch(epoch)
+        assert train.epoch == epoch and len(list(train)) == 2
+        train.set_epoch(epoch)
+        train.reset()
+        assert train.epoch == epoch
+    sampler = tft.Sampler(ds)
+    sampler.set_epoch(2**64 - 1)
+    assert len(list(sampler)) == len(ds)
+    assert sampler.state_dict()["epoch"] == 2**64 - 1 and pickle.loads(pickle.dumps(sampler)).epoch == 2**64 - 1
+    with pytest.raises(tfseek.OrderError, match="no epoch follows"):
+        list(sampler)
+
+
+def test_a_copy_is_reset(shards: str) -> None:
+    train = tft.IterableDataset(tfseek.open(shards), DENSE, batch_size=100, seed=1)
+    batches = iter(train)
+    for _ in range(10):
+        next(batches)
+    copy = pickle.loads(pickle.dumps(train))
+    for dataset in (train, copy):
+        dataset.reset()
+        next(iter(dataset))
+        assert dataset.epoch == 0

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Optional
 
 import numpy as np
+import numpy.typing as npt
 
 from ._arrays import unmasked
 from ._names import name_of
@@ -45,6 +46,8 @@ def _part(name: str, value: Any) -> Part:
         if any(isinstance(item, (str, bytes, bytearray, memoryview)) for item in value):
             return ("bytes", [_bytes(name, item) for item in value])
     array = np.asarray(value)
+    if array.dtype == object or (array.dtype.kind == "f" and isinstance(_first(value), (int, np.integer))):
+        array = _integers(name, value, array)
     if array.dtype.kind in "SU" or array.dtype == object:
         return ("bytes", [_bytes(name, item) for item in array.ravel().tolist()])
     if array.dtype.kind == "f":
@@ -58,11 +61,26 @@ def _part(name: str, value: Any) -> Part:
     raise TypeError(f"feature {name!r}: no feature is made of {array.dtype}")
 
 
+def _first(value: Any) -> Any:
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return value
+
+
+def _integers(name: str, value: Any, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Integers that NumPy has no common type for, as int64; ``array`` where there are others among them."""
+    leaves = np.asarray(value, dtype=object).ravel().tolist()
+    if not leaves or not all(isinstance(leaf, (int, np.integer, np.bool_)) for leaf in leaves):
+        return array
+    for leaf in leaves:
+        if not -_MOST - 1 <= int(leaf) <= _MOST:
+            raise OverflowError(f"feature {name!r}: {leaf} does not fit into an int64")
+    return np.array([int(leaf) for leaf in leaves], dtype=np.int64)
+
+
 def _bytes(name: str, value: Any) -> bytes:
     if isinstance(value, str):
         return value.encode()
-    if isinstance(value, int):
-        raise OverflowError(f"feature {name!r}: {value} does not fit into an int64")
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     raise TypeError(f"feature {name!r}: expected str or bytes, found {type(value).__name__}")

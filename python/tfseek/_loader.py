@@ -86,10 +86,14 @@ class Loader:
             shuffle = seed is not None
         schema = None if spec is None else schema_of(spec)
         for name in (ids, mask):
+            if name is not None and not isinstance(name, str):
+                raise TypeError(f"ids and mask are names of columns, found {name!r}")
             if name is not None and (schema is None or schema.is_sequence):
                 raise ValueError(f"the column {name!r} goes with batches of Examples: take loader.ids and loader.mask")
             if name is not None and schema is not None and name in schema.features:
                 raise ValueError(f"the column {name!r} is there already")
+        if ids is not None and ids == mask:
+            raise ValueError(f"ids and mask are columns of their own, and both are named {ids!r}")
         self._names = (ids, mask)
         self._core = LoaderCore(
             ds,
@@ -131,12 +135,14 @@ class Loader:
         step = self._core.step(turn)
         if step is None:
             raise StopIteration
-        batch, self._last = step
+        # Another thread may be at its own batch.
+        batch, last = step
+        self._last = last
         ids, mask = self._names
         if ids is not None:
-            batch[ids] = self.ids
+            batch[ids] = last.ids
         if mask is not None:
-            batch[mask] = self.mask
+            batch[mask] = last.mask
         return batch
 
     def __len__(self) -> int:

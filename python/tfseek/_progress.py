@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any, Callable, Optional, Union
 
 Told = Callable[[int, Optional[int]], object]
@@ -15,6 +16,9 @@ SECONDS = 0.1
 
 def progress_of(progress: Progress, what: str, in_bytes: bool) -> tuple[Told, Callable[[], object]]:
     """``(tell, close)`` for what ``progress`` asks for: ``tell(done, total)`` is called while the work goes on, ``close()`` at its end."""
+    if progress is True and sys.stderr is None:
+        # A process without a console.
+        return (lambda done, total: None), lambda: None
     if progress is True:
         try:
             progress = importlib.import_module("tqdm.auto").tqdm
@@ -25,12 +29,17 @@ def progress_of(progress: Progress, what: str, in_bytes: bool) -> tuple[Told, Ca
         unit = {"unit": "B", "unit_scale": True, "unit_divisor": 1024} if in_bytes else {"unit": " records"}
         own: Any = progress(desc=what, **unit)
         return Bar(own).tell, own.close
-    if hasattr(progress, "update"):
+    if callable(getattr(progress, "update", None)) and not isinstance(progress, Mapping):
         # Whoever made it ends it.
         return Bar(progress).tell, lambda: None
     if callable(progress):
         return progress, lambda: None
     raise TypeError(f"progress: expected a bool, a callable or a tqdm bar, found {type(progress).__name__}")
+
+
+def on_terminal() -> bool:
+    """Whether standard error is a terminal."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 class Bar:
@@ -61,12 +70,12 @@ class Line:
         share = "" if not total else f" of {self.amount(total)}"
         self.text = f"{self.what}: {self.amount(done)}{share}"
         now = time.monotonic()
-        if now >= self.next and sys.stderr.isatty():
+        if now >= self.next and on_terminal():
             self.next = now + SECONDS
             print(f"\r{self.text}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        start = "\r" if sys.stderr.isatty() else ""
+        start = "\r" if on_terminal() else ""
         print(f"{start}{self.text}", file=sys.stderr)
 
     def amount(self, count: int) -> str:

@@ -17,6 +17,7 @@ import torch
 import torch.distributed
 import torch.utils.data
 
+from ._errors import OrderError
 from ._features import Features, schema_of
 from ._loader import Loader, shuffle_word, tail_word
 from ._tfseek import Dataset as Records
@@ -217,6 +218,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             # A copy begins what the original would.
             self._enter(turn, self._loader._upcoming())
         count, told = self._told.tolist()
+        told %= 2**64
         if turn is not None and self._epoch is not None:
             # All workers begin the same epoch, however far each of them came in the last one.
             if count != self._heard:
@@ -256,12 +258,14 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def reset(self) -> None:
         """The next iteration begins the epoch that this process is in, at its start."""
+        self._begins = None
         self._loader.reset()
         self._tell(self._loader.epoch)
 
     def _tell(self, epoch: int) -> None:
         self._heard += 1
-        self._told.copy_(torch.tensor([self._heard, epoch]))
+        # A tensor's integers have a sign.
+        self._told.copy_(torch.tensor([self._heard, epoch - 2**64 if epoch >= 2**63 else epoch]))
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps: small, JSON-safe, and the same on all ranks. It counts the batches that were handed out.
@@ -353,15 +357,21 @@ class Sampler(torch.utils.data.Sampler[int]):
     def _upcoming(self) -> tuple[int, int]:
         """Where the next iteration begins."""
         if self._current is not None:
-            return self._current.epoch + self._current.is_over, 0
+            return self._behind(self._current.epoch) if self._current.is_over else (self._current.epoch, 0)
         epoch, start = self._next
         if start and not self._told and self._order.samples(start) == 0:
-            return epoch + 1, 0
+            return self._behind(epoch)
         return epoch, start
+
+    def _behind(self, epoch: int) -> tuple[int, int]:
+        """The start of the next epoch; the end of the last one that there is."""
+        return (epoch + 1, 0) if epoch < 2**64 - 1 else (epoch, self._order.positions)
 
     def _begin(self, numbers: _Numbers) -> tuple[int, int]:
         """Where an iteration begins, at its first number: a ``DataLoader`` makes more of them than it uses."""
         begins = self._upcoming()
+        if begins == (2**64 - 1, self._order.positions):
+            raise OrderError("no epoch follows 2^64 - 1")
         self._current, self._told = numbers, False
         return begins
 
