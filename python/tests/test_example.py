@@ -180,6 +180,7 @@ def test_writer(tmp_path: pathlib.Path) -> None:
 
 
 def test_lists_of_integers_stay_integers() -> None:
+    value: Any
     for value in ([np.int64(3), np.uint64(4)], [np.uint64(5), -1], [3, np.int8(4)], np.array([1, 2], dtype=object), [[1], [np.uint64(2)]]):
         ex = tfseek.Example({"x": value})
         assert ex.kind("x") == "int64" and ex["x"].tolist() == [int(item) for item in np.asarray(value, dtype=object).ravel()]

@@ -447,7 +447,8 @@ def test_workers_of_joined_epochs_begin_one_again_at_its_start(ds: tfseek.Datase
 def test_iterators_of_threads_that_begin_at_once_are_two(ds: tfseek.Dataset) -> None:
     loader = tfseek.Loader(ds, SPEC, batch_size=100)
     for _ in range(100):
-        barrier, turns = threading.Barrier(2), []
+        barrier = threading.Barrier(2)
+        turns: list[int] = []
 
         def begin(barrier: threading.Barrier = barrier, turns: list[int] = turns) -> None:
             barrier.wait()
