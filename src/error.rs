@@ -113,7 +113,7 @@ pub enum ErrorKind {
     UnknownFeature {
         /// The feature that was probably meant, if one has a similar name.
         nearest: Option<Box<str>>,
-        /// Whether it is a feature list, and no feature of the context.
+        /// True for the name of a feature list, which is no feature of the context.
         list: bool,
         /// Some of the features that the first records have, ascending.
         keys: Box<[Box<str>]>,

@@ -26,7 +26,7 @@ fn writers(out: &str) -> [Vec<&str>; 3] {
     ]
 }
 
-/// What the same verb writes to a regular file.
+/// Output of the same verb to a regular file.
 fn wanted(dir: &Folder, args: &[&str]) -> Vec<u8> {
     let args: Vec<_> = args.iter().map(|&arg| if arg == "OUT" { "wanted" } else { arg }).collect();
     let ran = dir.run(&args);

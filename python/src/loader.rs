@@ -221,7 +221,7 @@ impl Loader {
         Ok(self.with(py, |loader| loader.upcoming_state())??.to_json())
     }
 
-    /// Whether the place is one at which an iteration begins, and none of its batches was asked for.
+    /// True at a place where an iteration begins and none of its batches was asked for.
     #[getter]
     fn fresh(&self, py: Python<'_>) -> Result<bool> {
         self.with(py, |loader| loader.is_fresh())

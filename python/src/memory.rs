@@ -30,7 +30,7 @@ pub(crate) enum Held {
 #[pyclass(frozen, module = "tfseek._tfseek")]
 pub(crate) struct Memory {
     held: Held,
-    /// Where the first value lies. The provenance is exposed.
+    /// Address of the first value, whose provenance is exposed.
     address: usize,
     shape: Vec<usize>,
 }
@@ -78,14 +78,14 @@ impl Memory {
         }
     }
 
-    /// Whether this is the only holder of pooled memory, and so whether anything but arrays over it can look at it from now on.
+    /// Returns true for the only holder of pooled memory: nothing but arrays over it can read it from now on.
     pub(crate) fn is_unique(&self) -> bool {
         self.held.is_unique()
     }
 }
 
 impl Held {
-    /// Where the first value lies. No slice is made of a buffer, for arrays may write to it.
+    /// Address of the first value. No slice is made of a buffer, for arrays may write to it.
     fn address(&self) -> usize {
         match self {
             Held::Int64(values) => values.exposed_addr(),

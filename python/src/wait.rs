@@ -21,13 +21,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 /// How long work that was ended may take to clean up behind itself before its call returns. It goes on to do so.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// What the argument `progress` asks for: a callable of the package `tfseek._progress`, called with what was done and all there is.
+/// The callable that the argument `progress` asks for: of the package `tfseek._progress`, called with the amount done and the total.
 pub(crate) struct Progress<'py> {
     tell: Bound<'py, PyAny>,
     close: Bound<'py, PyAny>,
 }
 
-/// What is counted.
+/// Unit of a count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     Bytes,
@@ -68,10 +68,10 @@ pub(crate) fn shown<'py, T>(
     Ok(outcome)
 }
 
-/// What work in a thread of its own shares with the thread that waits for it.
+/// State shared by a thread that works and the thread that waits for it.
 pub(crate) struct Meter {
     done: AtomicU64,
-    /// `u64::MAX`: nobody knows.
+    /// `u64::MAX` where it is not known.
     total: AtomicU64,
     cancelled: AtomicBool,
 }
@@ -162,16 +162,16 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// What a record costs beside its bytes: where it lies on a disk, it takes milliseconds.
+    /// Cost of a record beside its bytes: on a disk it takes milliseconds.
     pub(crate) const RECORD: u64 = 128 << 10;
-    /// What it costs to make or to look at a value that is in memory.
+    /// Cost of making or reading a value that is in memory.
     pub(crate) const VALUE: u64 = 256;
 
     pub(crate) fn new() -> Turn {
         Turn { start: Instant::now(), cost: 0 }
     }
 
-    /// Whether it is over, after work that cost so many bytes. Looks at the clock after each MiB.
+    /// Returns true when it is over, after work that cost `cost` bytes. Reads the clock after each MiB.
     #[inline]
     pub(crate) fn is_over(&mut self, cost: u64) -> bool {
         self.cost = self.cost.saturating_add(cost);

@@ -1,4 +1,4 @@
-"""What errors say, and how they are told apart."""
+"""Messages of errors, and their classes."""
 
 from __future__ import annotations
 

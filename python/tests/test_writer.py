@@ -1,4 +1,4 @@
-"""What a writer does with paths that are no regular files, and with numbers beyond all measure."""
+"""Writers on paths that are no regular files, and with numbers out of range."""
 
 from __future__ import annotations
 

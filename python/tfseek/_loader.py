@@ -193,7 +193,7 @@ class Loader:
         self._core.reset()
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps: small, JSON-safe, and the same on all ranks. The place of the newest iterator: it counts the batches
+        """State for a checkpoint: small, JSON-safe, and the same on all ranks. The place of the newest iterator: it counts the batches
         that were handed out. After the last one of an epoch it is where the next epoch begins."""
         state: dict[str, Any] = json.loads(self._core.state())
         return state

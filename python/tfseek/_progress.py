@@ -38,7 +38,7 @@ def progress_of(progress: Progress, what: str, in_bytes: bool) -> tuple[Told, Ca
 
 
 def on_terminal() -> bool:
-    """Whether standard error is a terminal."""
+    """Returns true if standard error is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 

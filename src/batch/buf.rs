@@ -57,7 +57,7 @@ impl<T> Drop for Lease<T> {
 }
 
 impl<T> Buf<T> {
-    /// Whether no other `Buf` holds this memory. The pool, which does not look at what is lent, does not count.
+    /// Returns true if no other `Buf` holds this memory. The pool, which does not read lent memory, does not count.
     ///
     /// Once this is true nothing but this `Buf` can make it false, by being cloned.
     pub fn is_unique(&self) -> bool {
@@ -68,7 +68,7 @@ impl<T> Buf<T> {
     /// [`with_exposed_provenance_mut`](std::ptr::with_exposed_provenance_mut) makes of it is one to memory that may be written, and
     /// not one of a shared slice.
     ///
-    /// Who writes by it makes sure that nobody has a slice of these values meanwhile: that this `Buf` [is the only
+    /// A writer makes sure that no slice of these values exists meanwhile: that this `Buf` [is the only
     /// one](Buf::is_unique), that it is kept until the last write, and that it is neither cloned nor read.
     pub fn exposed_addr(&self) -> usize {
         match &self.data {
@@ -77,14 +77,14 @@ impl<T> Buf<T> {
         }
     }
 
-    /// Number of values; looks at none of them.
+    /// Number of values; reads none of them.
     // A slice has one as well, for which there would have to be a slice.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no values; looks at none of them.
+    /// Returns true if there are no values; reads none of them.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0

@@ -51,8 +51,8 @@ impl ColumnOptions {
         self
     }
 
-    /// Whether a feature that no record has makes a column without values, and no error: for shards that are opened one by one,
-    /// others of which have it.
+    /// Accepts a feature that no record has, as a column without values: for shards that are opened one by one, others of which
+    /// have it. By default that is an error.
     #[must_use]
     pub fn unknown(mut self, yes: bool) -> ColumnOptions {
         self.unknown = yes;

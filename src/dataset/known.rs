@@ -17,7 +17,7 @@ const KEYS: usize = 4096;
 /// Keys that an error lists.
 const LISTED: usize = 8;
 
-/// What was found out of the features of some columns, while shards are scanned in any order.
+/// The features of a scan that are known to exist, while shards are scanned in any order.
 pub(super) struct Known(Vec<AtomicBool>);
 
 /// Keys of the first records.
@@ -33,7 +33,7 @@ impl Known {
         Known((0..features).map(|_| AtomicBool::new(all)).collect())
     }
 
-    /// Whether all features are known, so that their columns can be saved.
+    /// Returns true if all features are known, so that their columns can be saved.
     pub(super) fn all(&self) -> bool {
         self.0.iter().all(|known| known.load(Relaxed))
     }
@@ -103,7 +103,7 @@ impl Keys {
             let size = dataset.locate(i)?.payload_len();
             let Some(left) = bytes.checked_sub(size) else { continue };
             *bytes = left;
-            // What is damaged is an error of the scan, and of no consequence for a column that was built before.
+            // A damaged record is an error of the scan, and of no consequence for a column that was built before.
             let record = match dataset.read(i, &mut buffer) {
                 Err(e) if !e.is_data() => return Err(e),
                 Err(_) => continue,

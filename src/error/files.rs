@@ -110,7 +110,7 @@ pub enum IndexError {
     NoColumn {
         /// Why the one that there is was not taken.
         found: Option<&'static str>,
-        /// What would have to be built.
+        /// The indexes or columns that would have to be built.
         build: Box<Build>,
     },
     /// The record's header has another length than the index: the shard was changed in place.
@@ -128,7 +128,7 @@ pub enum IndexError {
         bytes: u64,
         /// The limit.
         limit: u64,
-        /// What would have to be built.
+        /// The indexes or columns that would have to be built.
         build: Box<Build>,
     },
     /// An index in text form: a line that is wrong.

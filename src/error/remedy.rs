@@ -1,8 +1,8 @@
-//! What can be done about an error, for customers that spell it in the words of their users.
+//! Remedies of errors, for front ends that spell them in the words of their users.
 
 use super::{Build, ErrorKind, IndexError, PathsError};
 
-/// What can be done about an error. Messages of [`Error`](super::Error) name no option and no function, since a command, a Python
+/// A remedy of an error. Messages of [`Error`](super::Error) name no option and no function, since a command, a Python
 /// package and a crate have different ones for the same thing; each of them adds its own words for this.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Remedy<'a> {
 }
 
 impl ErrorKind {
-    /// What can be done about it, if it is one thing that helps for sure.
+    /// Returns the remedy, if there is one that helps for sure.
     pub fn remedy(&self) -> Option<Remedy<'_>> {
         Some(match self {
             ErrorKind::Paths(PathsError::MissingShards { .. }) => Remedy::AllowMissing,

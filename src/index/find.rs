@@ -19,7 +19,7 @@ pub(crate) const BESIDE: &str = ".tfseek";
 pub(super) const TFRI: &str = ".tfri";
 /// Up to here an index file is always read into memory: a process may hold 65,530 maps on Linux.
 pub(crate) const SMALL: u64 = 64 << 10;
-/// Up to here it is read into memory while the [`Budget`](crate::io::Budget) lasts: whatever becomes of the file, nobody misses it.
+/// Up to here it is read into memory while the [`Budget`](crate::io::Budget) lasts: it may be deleted or cut from then on.
 pub(crate) const READ_IN: u64 = 1 << 20;
 
 /// A shard, as the caller named it.

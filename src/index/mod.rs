@@ -376,7 +376,7 @@ mod tests {
         index.locate(index.len() - 1)
     }
 
-    /// Whether it was read in, kept open, or is opened again: an index file that is deleted is an error at most.
+    /// Read in, kept open, or opened again: an index file that is deleted is an error at most.
     #[test]
     fn a_deleted_or_replaced_index_file_is_not_missed_while_the_budget_lasts() {
         let dir = tempfile::tempdir().unwrap();

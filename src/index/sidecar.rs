@@ -109,7 +109,7 @@ pub fn build_beside(paths: &[PathBuf], options: &IndexOptions, progress: Progres
 /// As [`build_beside`], and for each shard what became of it: its one index, or its error.
 ///
 /// # Errors
-/// What is wrong with the set and no one shard: [`IndexError::NameClash`], and [`ErrorKind::Cancelled`].
+/// Errors of the set as a whole: [`IndexError::NameClash`], and [`ErrorKind::Cancelled`].
 pub fn build_each(
     paths: &[PathBuf],
     options: &IndexOptions,

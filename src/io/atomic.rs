@@ -138,7 +138,7 @@ impl Drop for AtomicFile {
 pub struct NameNotSynced(io::Error);
 
 impl NameNotSynced {
-    /// Whether this error is one.
+    /// Returns true if `e` is such an error.
     pub fn is(e: &io::Error) -> bool {
         e.get_ref().is_some_and(|inner| inner.is::<NameNotSynced>())
     }

@@ -55,14 +55,14 @@ impl Output {
         Ok(Output { sink: Sink::Direct(File::create(path)?), path: path.into(), process: Process::this() })
     }
 
-    /// Whether [`create`](Output::create) and [`commit`](Output::commit) would replace a file.
+    /// Returns true if [`create`](Output::create) and [`commit`](Output::commit) would replace a file.
     pub fn replaces(path: impl AsRef<Path>) -> bool {
         let path = path.as_ref();
         fs::metadata(path).is_ok_and(|found| found.is_file())
             && !matches!(place::of(path), Ok(Place::Special(_) | Place::Descriptor(_)))
     }
 
-    /// Whether the file appears whole or not at all.
+    /// Returns true for a file that appears whole or not at all.
     pub fn is_whole(&self) -> bool {
         matches!(self.sink, Sink::Whole(_))
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Links in a row, as Linux allows them.
 const MAX_LINKS: usize = 40;
 
-/// What an output of some path is.
+/// The kind of file behind an output's path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// A regular file, or none yet, under this path, which is no link.

@@ -14,7 +14,7 @@ impl Process {
         Process(std::process::id())
     }
 
-    /// Whether the calling one is the same. A system call.
+    /// Returns true if the calling process is the same. A system call.
     pub(crate) fn is_this(self) -> bool {
         self == Process::this()
     }

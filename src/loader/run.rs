@@ -64,7 +64,7 @@ pub struct Loader {
     running: Running,
     /// The epoch that is iterated over, once a batch of it was asked for.
     begun: u64,
-    /// Where that epoch begins again if it is left early.
+    /// The place at which that epoch begins again if it is left early.
     start: Cursor,
     /// No batch was asked for since the loader came to its place.
     fresh: bool,
@@ -198,7 +198,7 @@ impl Loader {
         if self.fresh { self.next.epoch } else { self.begun }
     }
 
-    /// Whether no batch was asked for at this place: the next iteration begins here.
+    /// True if no batch was asked for at this place: the next iteration begins here.
     pub fn is_fresh(&self) -> bool {
         self.fresh
     }

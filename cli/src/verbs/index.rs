@@ -125,7 +125,7 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
         return Ok(());
     }
     for ((feature, (kind, count, len)), files) in features.iter().zip(found).zip(files) {
-        // A column without values in any shard is an error, and not kept. Of a shard that failed nobody knows.
+        // A column without values in any shard is an error, and not kept. A shard that failed says nothing.
         if count == 0
             && written.len() == sources.len()
             && let Err(e) = options.open(&written)?.column(feature)

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &args::Unpack, global: &Global, console: &mut Console) -
     Ok(())
 }
 
-/// Whether a file will be unpacked, as far as that can be known without reading a pipe: its bytes come only once.
+/// Returns true for a file that will be unpacked. A pipe counts as one: its bytes can be read only once.
 fn is_compressed(path: &Path) -> bool {
     let plain = || Stream::open(path).is_ok_and(|stream| stream.compression() == Compression::None);
     !(path.is_file() && plain())
@@ -65,7 +65,7 @@ fn file(path: &Path, into: Into<'_>, args: &args::Unpack, global: &Global, conso
     Ok(())
 }
 
-/// Where plain files go.
+/// Destination of plain files.
 #[derive(Clone, Copy)]
 enum Into<'a> {
     Beside,

@@ -19,7 +19,7 @@ const EAGAIN: i32 = 11;
 const EMFILE: i32 = 24;
 const ENOSPC: i32 = 28;
 
-/// What a target holds before a run.
+/// Content of a target before a run.
 const OLD: &[u8] = b"old";
 
 /// Compiles the library that makes calls fail. `None`, said aloud, where there is no C compiler or it is not loaded.
