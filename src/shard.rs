@@ -11,7 +11,6 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
 
 /// What is checked each time a record is handed out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -71,15 +70,14 @@ struct Opened {
 /// What tells a file from another that has taken its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State {
-    size: u64,
-    modified: Option<SystemTime>,
+    stamp: Stamp,
     id: Option<FileId>,
 }
 
 impl State {
     fn of(file: &File) -> std::io::Result<State> {
         let meta = file.metadata()?;
-        Ok(State { size: meta.len(), modified: meta.modified().ok(), id: FileId::known(&meta) })
+        Ok(State { stamp: Stamp::of(&meta)?, id: FileId::known(&meta) })
     }
 }
 

@@ -5,7 +5,7 @@ use super::identity::{Stamp, Verdict, fingerprints, hex128, judge};
 use super::layout::{CHECKED, GAPS, HEADER_LEN, Header, MAX_PREFIX};
 use super::options::IndexOptions;
 use crate::error::{IndexError, Result};
-use crate::io::{Compression, KeptFile, Map, ReadAt, Region, Reserved, open_regular, zeroed};
+use crate::io::{Compression, KeptFile, Map, ReadAt, Region, Reserved, folder, open_regular, zeroed};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -27,11 +27,6 @@ pub(crate) const READ_IN: u64 = 1 << 20;
 pub(crate) struct Shard<'a> {
     pub(crate) path: &'a Path,
     pub(crate) compression: Compression,
-}
-
-/// The shard's folder as its path was given: a link is not followed.
-pub(crate) fn folder(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::sidecar::{Opened, WarningKind, open_all, torn_tail};
 use super::{Index, refused};
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::io::names::path_from_bytes;
-use crate::io::{AtomicFile, Compression, Map, ReadAt, Region, open_regular, zeroed};
+use crate::io::{AtomicFile, Compression, Map, ReadAt, Region, folder, open_regular, zeroed};
 use crate::pool;
 use std::fmt;
 use std::fs::File;
@@ -260,9 +260,9 @@ fn check_name(name: &[u8]) -> Result<(), &'static str> {
 
 /// The folder that holds the `.tfseek/` of a pack; for a pack elsewhere, its own.
 fn base_of(pack: &Path) -> PathBuf {
-    let own = find::folder(pack);
+    let own = folder(pack);
     match own.file_name() {
-        Some(name) if name == BESIDE => find::folder(own).to_path_buf(),
+        Some(name) if name == BESIDE => folder(own).to_path_buf(),
         // `x.tfrp` opened from inside `.tfseek/`.
         None if own == Path::new(".") => match std::env::current_dir() {
             Ok(dir) if dir.ends_with(BESIDE) => PathBuf::from(".."),
@@ -324,7 +324,7 @@ fn write(target: &Path, names: &[Vec<u8>], indexes: &[Index]) -> Result<()> {
         names_len: names_len as u64,
         fingerprint: super::identity::of_dataset(indexes.iter().map(|i| &i.0.header)),
     };
-    std::fs::create_dir_all(find::folder(target))?;
+    std::fs::create_dir_all(folder(target))?;
     let mut file = AtomicFile::create(target)?;
     let mut w = io::BufWriter::new(&mut file);
     w.write_all(&layout::encode_pack(&header, &tables, end))?;
@@ -347,7 +347,7 @@ fn common_folder(paths: &[PathBuf]) -> Result<(PathBuf, Vec<Vec<u8>>)> {
     let Some(first) = absolute.first() else {
         return Err(ErrorKind::Unsupported("a pack of no shards".into()).into());
     };
-    let mut base = find::folder(first).to_path_buf();
+    let mut base = folder(first).to_path_buf();
     for path in &absolute {
         while !path.starts_with(&base) {
             if !base.pop() {
@@ -371,7 +371,7 @@ fn full(path: &Path) -> io::Result<PathBuf> {
     if !path.components().any(|c| c == Component::ParentDir) {
         return std::path::absolute(path);
     }
-    let folder = find::folder(path).canonicalize()?;
+    let folder = folder(path).canonicalize()?;
     match path.file_name() {
         Some(name) => Ok(folder.join(name)),
         None => path.canonicalize(),

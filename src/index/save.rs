@@ -3,7 +3,7 @@
 use super::find::{self, hashed_with, named_with};
 use super::options::IndexOptions;
 use crate::error::{Error, Result};
-use crate::io::AtomicFile;
+use crate::io::{AtomicFile, folder};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ pub(crate) enum Save {
 
 /// The folder of index files that were asked for.
 pub(super) fn target_dir(path: &Path, options: &IndexOptions) -> PathBuf {
-    options.index_dir.clone().unwrap_or_else(|| find::folder(path).join(find::BESIDE))
+    options.index_dir.clone().unwrap_or_else(|| folder(path).join(find::BESIDE))
 }
 
 /// Writes an index file whole: in the target folder, made if missing.
 pub(super) fn write(target: &Path, bytes: impl FnOnce(&mut AtomicFile) -> Result<()>) -> Result<()> {
-    fs::create_dir_all(find::folder(target))?;
+    fs::create_dir_all(folder(target))?;
     let mut file = AtomicFile::create(target)?;
     bytes(&mut file)?;
     file.commit()?;

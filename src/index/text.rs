@@ -3,12 +3,12 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
 use super::Index;
-use super::find::folder;
 use super::offsets::TableBuilder;
 use super::scan::from_offsets;
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::frame::OVERHEAD;
 use crate::io::Compression;
+use crate::io::folder;
 use std::io::{BufRead, Read, Write};
 use std::path::Path;
 

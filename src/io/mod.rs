@@ -24,5 +24,6 @@ pub(crate) use memory::{grow, grow_exact, memory_limit, zeroed};
 pub(crate) use open::{Budget, KeptFile, Reserved, not_regular, open_regular};
 pub use output::{Output, OutputKey};
 pub use place::FileId;
+pub(crate) use place::folder;
 pub use pread::ReadAt;
 pub use region::Region;

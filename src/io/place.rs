@@ -54,8 +54,8 @@ fn names_a_descriptor(path: &Path) -> bool {
         && folder(path).canonicalize().is_ok_and(|dir| dir.starts_with("/proc") && dir.ends_with("fd"))
 }
 
-/// The folder that a path lies in.
-pub(super) fn folder(path: &Path) -> &Path {
+/// The folder that a path lies in, as the path was given: a link is not followed.
+pub(crate) fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
         _ => Path::new("."),
