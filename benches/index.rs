@@ -5,7 +5,8 @@ mod common;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::Path;
-use tfseek::index::{Index, IndexMode, IndexOptions, no_progress, open_shards};
+use tfseek::IndexMode;
+use tfseek::index::{Index, IndexOptions, no_progress, open_shards};
 use tfseek::io::Promise;
 
 /// What no scan can beat with one chain: it believes every length and keeps nothing.

@@ -57,6 +57,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 pub mod batch;
+pub mod column;
 #[cfg(doctest)]
 mod compile_fail;
 pub mod crc;
@@ -69,30 +70,29 @@ pub mod io;
 pub mod loader;
 pub mod order;
 pub mod paths;
-mod pool;
+pub mod policy;
 mod record;
 pub mod schema;
-mod shard;
 pub mod stream;
 pub mod tensor;
 mod wire;
 pub mod writer;
 
 pub use batch::{Batch, BatchParser, Column};
-pub use dataset::{Dataset, Filter, Mapped, Options, Selection};
+pub use column::{Filter, Selection};
+pub use dataset::{Dataset, Mapped, Options};
 pub use error::{At, Error, ErrorKind, Place, Result};
 pub use example::{
     BytesList, Example, ExampleBuf, ExampleBuilder, Feature, FeatureBuf, FeatureList, FloatList, Int64List,
     KeyOrder, Kind, SequenceExample, SequenceExampleBuf, SequenceExampleBuilder,
 };
-pub use index::{Index, IndexMode, Tail};
-pub use io::Compression;
+pub use index::Index;
+pub use io::{Compression, MAX_THREADS, threads};
 pub use loader::{Loader, LoaderOptions, Step};
 pub use order::{Order, OrderSpec};
-pub use pool::{MAX_THREADS, threads};
+pub use policy::{IndexMode, Tail, Verify};
 pub use record::Record;
 pub use schema::{DType, FeatureSpec, Schema};
-pub use shard::Verify;
 pub use stream::Stream;
 pub use tensor::{Tensor, TensorDType, parse_tensor, serialize_tensor};
 pub use writer::{ShardedWriter, Writer};

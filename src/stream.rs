@@ -2,13 +2,13 @@
 
 use crate::error::{At, CompressionError, Error, ErrorKind, Result};
 use crate::frame::{self, HEADER_LEN, Header, OVERHEAD};
-use crate::index::Tail;
 use crate::io::grow_exact;
 use crate::io::inflate::{Compression, Inflate};
 use crate::io::sniff::{self, SNIFF_LEN};
 use crate::paths;
+use crate::policy::Tail;
+use crate::policy::Verify;
 use crate::record::{MAX_RECORD, Record};
-use crate::shard::Verify;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Chain, Cursor, Read};

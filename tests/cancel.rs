@@ -7,10 +7,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use tfseek::dataset::ColumnOptions;
-use tfseek::index::{IndexMode, IndexOptions, Progress, build_each, open_shards, write_pack};
+use tfseek::column::ColumnOptions;
+use tfseek::index::{IndexOptions, Progress, build_each, open_shards, write_pack};
 use tfseek::io::{Promise, Region};
-use tfseek::{Dataset, Error, ErrorKind, ExampleBuilder, Filter, Options};
+use tfseek::{Dataset, Error, ErrorKind, ExampleBuilder, Filter, IndexMode, Options};
 
 /// Bytes between two reports, at most, and a record.
 const REPORT: u64 = 1 << 20;

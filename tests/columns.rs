@@ -25,11 +25,12 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use tfseek::dataset::{ColumnOptions, DatasetColumn};
+use tfseek::column::{ColumnOptions, DatasetColumn};
+use tfseek::column::{FeatureColumn, Value};
 use tfseek::error::FeatureError;
-use tfseek::index::{FeatureColumn, IndexMode, IndexOptions, Value, no_progress};
+use tfseek::index::{IndexOptions, no_progress};
 use tfseek::io::Region;
-use tfseek::{ErrorKind, ExampleBuilder, Filter, Kind, Mapped, Options};
+use tfseek::{ErrorKind, ExampleBuilder, Filter, IndexMode, Kind, Mapped, Options};
 use twin::{Scalar, column_file, seal};
 
 fn of(value: &Option<Scalar>) -> Vec<u8> {

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use tfseek::IndexMode;
 use tfseek::index::*;
 
 /// What a child is to do; the test binary runs itself with this set.

@@ -11,10 +11,11 @@ use std::fs::File;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use tfseek::frame::put_header;
-use tfseek::index::IndexMode;
 use tfseek::loader::{ErrorPolicy, Shuffle};
 use tfseek::stream::StreamOptions;
-use tfseek::{Dataset, ErrorKind, ExampleBuilder, Filter, Loader, Mapped, Options, Schema, Stream};
+use tfseek::{
+    Dataset, ErrorKind, ExampleBuilder, Filter, IndexMode, Loader, Mapped, Options, Schema, Stream,
+};
 
 const GIB: u64 = 1 << 30;
 /// No single request of memory is larger.

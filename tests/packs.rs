@@ -7,9 +7,9 @@ use shards::{equal, options, records, set_mtime, write};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tfseek::error::{IndexError, PathsError, Remedy};
-use tfseek::index::{Tail, no_progress, write_pack};
+use tfseek::index::{no_progress, write_pack};
 use tfseek::io::Map;
-use tfseek::{Dataset, ErrorKind, IndexMode, Mapped, Options};
+use tfseek::{Dataset, ErrorKind, IndexMode, Mapped, Options, Tail};
 
 /// Shards of 5 records each, and their pack.
 fn packed(dir: &Path, n: usize) -> (Vec<PathBuf>, PathBuf) {

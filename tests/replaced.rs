@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 use tfseek::error::IndexError;
-use tfseek::index::{IndexMode, IndexOptions, build_beside, no_progress, open_shards, write_pack};
+use tfseek::index::{IndexOptions, build_beside, no_progress, open_shards, write_pack};
 use tfseek::io::Promise;
-use tfseek::{Dataset, ErrorKind, ExampleBuilder, Options};
+use tfseek::{Dataset, ErrorKind, ExampleBuilder, IndexMode, Options};
 
 fn with(index: IndexOptions) -> Options {
     Options::new().index_options(index)

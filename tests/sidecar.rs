@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{Cursor, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use tfseek::ErrorKind;
+use tfseek::IndexMode;
 use tfseek::error::IndexError;
 use tfseek::index::*;
 use tfseek::io::{Promise, Region};

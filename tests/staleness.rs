@@ -10,6 +10,7 @@ use tfseek::ErrorKind;
 use tfseek::error::{IndexError, Remedy};
 use tfseek::frame::Header;
 use tfseek::index::*;
+use tfseek::{IndexMode, Tail};
 
 const T: u64 = 1_600_000_000_000_000_000;
 

@@ -8,9 +8,9 @@ use crate::numpy;
 use crate::wait::{self, Progress, Turn};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use tfseek::dataset::{ColumnOptions, DatasetColumn};
+use tfseek::column::Value;
+use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::example::Kind;
-use tfseek::index::Value;
 
 /// The values of these records, and which of them have one: 0, or `None` among byte strings, stands for those that have not.
 pub(crate) fn arrays<'py>(

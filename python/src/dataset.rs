@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
 use std::sync::{Arc, OnceLock};
-use tfseek::dataset::{ColumnOptions, DatasetColumn};
+use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::example::MessageKind;
 use tfseek::io::Region;
 use tfseek::{ErrorKind, Mapped, Record};

@@ -9,9 +9,7 @@ use pyo3::types::PyDict;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use tfseek::error::PathsError;
-use tfseek::index::Tail;
-use tfseek::paths;
-use tfseek::{ErrorKind, IndexMode, Options, Verify};
+use tfseek::{ErrorKind, IndexMode, Options, Tail, Verify, paths};
 
 /// The arguments of `open`, kept for `pickle` and `repr`.
 pub(crate) struct How {

@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
-use tfseek::dataset::ColumnOptions;
+use tfseek::column::ColumnOptions;
 use tfseek::loader::{ErrorPolicy, LoaderVerify, Shuffle};
 use tfseek::order::LastBatch;
 use tfseek::{BatchParser, Verify};

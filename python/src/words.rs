@@ -9,9 +9,8 @@ use pyo3::types::{PyBytes, PyDict};
 use pyo3::{Borrowed, FromPyObject};
 use std::ops::Deref;
 use tfseek::error::OrderError;
-use tfseek::index::Tail;
 use tfseek::order::{LastBatch, seed_of};
-use tfseek::{Compression, Error, IndexMode, Verify};
+use tfseek::{Compression, Error, IndexMode, Tail, Verify};
 
 /// A value that Python spells as one of some words.
 pub(crate) struct Word<T>(pub(crate) T);

@@ -1,6 +1,6 @@
 //! The columns of a batch, in the shapes that TensorFlow gives them.
 
-use super::buf::Buf;
+use super::pool::Buf;
 use crate::io::Region;
 use crate::schema::DType;
 use std::fmt;

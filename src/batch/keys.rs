@@ -1,6 +1,6 @@
 //! Which slot a key belongs to: by the order in which keys came before, or else by its hash.
 
-use super::plan::Slot;
+use super::compile::Slot;
 use crate::example::head;
 use crate::wire::same;
 
@@ -273,7 +273,7 @@ fn mix(hash: u64, low: u64, high: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::plan::Need;
+    use crate::batch::compile::Need;
     use crate::schema::DType;
 
     fn keys(names: &[&str]) -> Keys {

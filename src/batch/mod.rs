@@ -8,25 +8,25 @@
 //! The result for a payload is what TensorFlow makes of the same message written by protobuf: the last entry of a key counts,
 //! chunks and members are merged, nothing is lost that is legal. `docs/parsing.md` has the table of departures.
 
-mod buf;
+mod assemble;
+mod bytes;
 mod column;
-mod fill;
-mod finish;
+mod compile;
+mod decode;
 mod keys;
 mod locate;
 mod output;
 mod parser;
-mod plan;
+mod pool;
 mod ragged;
 mod row;
-mod seal;
 mod sparse;
 
-pub use buf::Buf;
-pub(crate) use buf::BytePool;
 pub use column::{BytesColumn, Column, Dense, Ragged, RowSplits, Sparse, Strings, Values};
 pub use output::Batch;
 pub use parser::{
     BatchParser, parse_example, parse_sequence_example, parse_single_example, parse_single_sequence_example,
 };
+pub use pool::Buf;
+pub(crate) use pool::BytePool;
 pub use row::Row;

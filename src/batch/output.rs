@@ -1,8 +1,8 @@
 //! What a parser gives: columns by name.
 
-use super::buf::{Buf, Ring};
 use super::column::{Column, RowSplits, Values};
-use super::plan::{Part, Plan};
+use super::compile::{Part, Plan};
+use super::pool::{Buf, Ring};
 use crate::io::Region;
 use std::fmt;
 use std::sync::{Arc, Mutex};

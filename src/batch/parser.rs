@@ -1,19 +1,19 @@
 //! `BatchParser`: a schema, ready to be used on any number of batches.
 
-use super::buf::Ring;
+use super::assemble::{Ends, Extra, Misfit, Scraps};
+use super::bytes::{Origins, Owners, Rings};
 use super::column::{Column, Values};
-use super::fill::{Bad, Filled, Tile};
-use super::finish::{Ends, Extra, Misfit, Scraps};
+use super::compile::{Need, Part, Plan};
+use super::decode::{Bad, Filled, Tile};
 use super::keys::Keys;
 use super::locate::{Holds, Scrutiny, TILE, Table, locate};
 use super::output::{Batch, Home};
-use super::plan::{Need, Part, Plan};
+use super::pool::Ring;
 use super::row::Row;
-use super::seal::{Origins, Owners, Rings};
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::Rules;
 use crate::io::Region;
-use crate::pool;
+use crate::io::threads;
 use crate::schema::Schema;
 use crate::wire::MAX_LEN;
 use std::fmt;
@@ -177,7 +177,7 @@ impl BatchParser {
         jobs: usize,
     ) -> Result<Vec<Batch>> {
         let batches = rows.len().div_ceil(batch_size);
-        pool::each(jobs, batches, true, |k| {
+        threads::each(jobs, batches, true, |k| {
             let rows = &rows[k * batch_size..];
             self.parse(&rows[..batch_size.min(rows.len())])
         })

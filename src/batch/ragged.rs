@@ -1,9 +1,9 @@
 //! Ragged columns: row splits out of counts, and out of the features that describe partitions.
 
-use super::buf::Draft;
+use super::assemble::{Ends, Misfit, put_dense};
 use super::column::{Column, Ragged, RowSplits};
-use super::finish::{Ends, Misfit, put_dense};
-use super::plan::{Division, Make};
+use super::compile::{Division, Make};
+use super::pool::Draft;
 use super::row::Row;
 use crate::error::{Error, ErrorKind, FeatureError, Result};
 use crate::schema::SplitsDType;

@@ -1,8 +1,8 @@
 //! Sparse columns of values and indices that are features of their own.
 
+use super::assemble::{Ends, Misfit, put_sparse};
 use super::column::{Column, Values};
-use super::finish::{Ends, Misfit, put_sparse};
-use super::plan::Make;
+use super::compile::Make;
 use super::row::Row;
 use crate::error::FeatureError;
 

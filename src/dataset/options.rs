@@ -2,24 +2,26 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
+use super::shard::{Door, Shard, Table};
 use super::{Building, Dataset, Mapped};
 use crate::error::{ErrorKind, PathsError, Result};
-use crate::index::{self, IndexMode, IndexOptions, Pack, Tail, Work};
+use crate::index::{self, IndexOptions, Pack, Work};
+use crate::io::threads;
 use crate::io::{Map, Promise, Region};
 use crate::paths::{self, IntoPaths};
-use crate::pool;
+use crate::policy::Verify;
+use crate::policy::{IndexMode, Tail};
 use crate::record::MAX_RECORD;
-use crate::shard::{Door, Shard, Table, Verify};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A [`Progress`](index::Progress) that is kept.
-pub(super) type Callback = Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>;
+pub(crate) type Callback = Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>;
 
 /// Calls it, if there is one.
-pub(super) fn call(progress: Option<&Callback>, bytes: u64) -> ControlFlow<()> {
+pub(crate) fn call(progress: Option<&Callback>, bytes: u64) -> ControlFlow<()> {
     progress.map_or(ControlFlow::Continue(()), |progress| progress(bytes))
 }
 
@@ -151,7 +153,7 @@ impl Options {
 
     /// Calls `f` with the number of bytes scanned since its last call, from any thread, as [`Progress`](index::Progress) says:
     /// for indexes while the dataset is opened, and for columns when they are asked for, unless
-    /// [`ColumnOptions::progress`](super::ColumnOptions::progress) names another callback for one call. `f` may end the work:
+    /// [`ColumnOptions::progress`](crate::column::ColumnOptions::progress) names another callback for one call. `f` may end the work:
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -217,7 +219,7 @@ impl Options {
     }
 
     fn build(&self, paths: impl IntoPaths, promise: Option<Promise>) -> Result<Dataset> {
-        pool::threads(self.index.jobs)?;
+        threads::threads(self.index.jobs)?;
         let paths = paths::resolve(paths, self.allow_missing)?;
         let options = self.index.budgeted();
         let options = match promise {

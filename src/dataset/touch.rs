@@ -84,8 +84,8 @@ impl Dataset {
 mod tests {
     use crate::dataset::Options;
     use crate::frame::put_record;
-    use crate::index::IndexMode;
     use crate::io::Region;
+    use crate::policy::IndexMode;
 
     #[test]
     fn the_same_as_one_by_one() {

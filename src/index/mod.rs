@@ -2,10 +2,11 @@
 //!
 //! An index is a cache: deletable, rebuildable, never trusted for content. [`open_shards`] finds, extends or builds the
 //! indexes of a set of shards; [`build_beside`] is the command `tfseek index`; a [`Pack`] holds those of a whole dataset
-//! in one file; a [`FeatureColumn`] one feature's value for each record; [`import_text`] and [`export_text`] speak the form of `tfrecord2idx`.
+//! in one file; [`import_text`] and [`export_text`] speak the form of `tfrecord2idx`.
 //!
 //! ```
-//! use tfseek::index::{no_progress, open_shards, IndexMode, IndexOptions};
+//! use tfseek::index::{no_progress, open_shards, IndexOptions};
+//! use tfseek::IndexMode;
 //! # let dir = tempfile::tempdir()?;
 //! let path = dir.path().join("train-00000.tfrecord");
 //! # let mut file = Vec::new();
@@ -19,41 +20,41 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod builder;
-pub(crate) mod column;
-mod core;
-mod find;
+mod build;
+mod dali;
+mod file;
 mod identity;
-mod layout;
-mod offsets;
+pub(crate) mod layout;
+mod open;
 mod options;
 mod pack;
 mod progress;
-mod save;
 mod scan;
-mod sections;
 mod sidecar;
-mod text;
+mod store;
+mod table;
 
-pub use column::{FeatureColumn, Value};
-pub(crate) use find::{Shard as NamedShard, check_names};
-pub(crate) use identity::Stamp;
-pub(crate) use offsets::TableBuilder;
-pub use options::{IndexMode, IndexOptions, Tail};
+pub(crate) use build::of_bytes;
+pub use dali::{export_text, export_text_of, import_text};
+pub(crate) use file::{Held, hold, read_section, reopen, slice};
+pub(crate) use identity::{Stamp, hex128};
+pub(crate) use layout::{CHECKED, HEADER_LEN, Header, MAX_PREFIX, Refusal, Section};
+pub use open::{Opened, Warning, WarningKind, build_beside, build_each, open_shards, remove_leftovers};
+pub(crate) use open::{build_of, sidecar_for_written};
+pub use options::IndexOptions;
 pub use pack::{Pack, write_pack};
 pub use progress::{Progress, no_progress};
 pub(crate) use progress::{REPORT, Work};
-pub(crate) use save::Save;
-pub(crate) use scan::of_bytes;
-pub use sidecar::{Opened, Warning, WarningKind, build_beside, build_each, open_shards, remove_leftovers};
-pub(crate) use sidecar::{build_of, sidecar_for_written};
-pub use text::{export_text, export_text_of, import_text};
+pub(crate) use store::{
+    Save, Shard as NamedShard, check_names, named_with, places, save_somewhere, target_dir, write,
+};
+pub(crate) use table::TableBuilder;
 
-use self::core::Core;
+use self::sidecar::Core;
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::io::{Compression, FileId, Region};
 use identity::Verdict;
-use layout::{CHECKED, GAPS, Header, TORN};
+use layout::{GAPS, TORN};
 use std::fmt;
 use std::fs::File;
 use std::io::Write;
@@ -82,6 +83,11 @@ impl Index {
         let len = bytes.len() as u64;
         let core = Core::from_bytes(bytes, len).map_err(refused)?;
         Ok(core.into())
+    }
+
+    /// The header, as a sidecar of this index has it.
+    pub(crate) fn header(&self) -> &layout::Header {
+        &self.0.header
     }
 
     /// How many records there are.
@@ -275,7 +281,7 @@ fn out_of_range(i: u64, len: u64) -> Error {
 }
 
 #[cold]
-fn refused(reason: String) -> Error {
+pub(crate) fn refused(reason: String) -> Error {
     IndexError::Refused { reason: reason.into() }.into()
 }
 
@@ -292,7 +298,7 @@ fn stale(known: &Header, now: Stamp, why: &str) -> Error {
 mod tests {
     use super::*;
     use crate::crc::crc32c;
-    use offsets::{Table, TableBuilder};
+    use table::{Table, TableBuilder};
 
     fn table(mut builder: TableBuilder, values: &[u64]) -> Table {
         values.iter().for_each(|&v| builder.push(v));
@@ -382,7 +388,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.tfri");
         let options = IndexOptions::new().budgeted();
-        let open = || Index::from(find::read(&path, &options).unwrap().unwrap());
+        let open = || Index::from(store::read(&path, &options).unwrap().unwrap());
         for n in [20_000u64, 300_000] {
             let want = Span { offset: (n - 1) * 17, payload_len: 1 };
             for replaced in [true, false] {
@@ -426,7 +432,7 @@ mod tests {
         write_sidecar(&path, 300_000, 1);
         let options = IndexOptions::new();
         for _ in 0..20 {
-            let index = Index::from(find::read(&path, &options).unwrap().unwrap());
+            let index = Index::from(store::read(&path, &options).unwrap().unwrap());
             std::thread::scope(|scope| {
                 for _ in 0..4 {
                     scope.spawn(|| assert!(last(&index).is_ok()));

@@ -3,38 +3,15 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
 use crate::io::{Budget, Promise};
+use crate::policy::{IndexMode, Tail};
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// What may be read, scanned and written to get at an index.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum IndexMode {
-    /// Search; extend or build what is missing, while that leaves at most
-    /// [`auto_limit`](IndexOptions::auto_limit) bytes to scan.
-    #[default]
-    Auto,
-    /// Search; an index that is missing, stale or refused is an error. Nothing is scanned or written.
-    Require,
-    /// No index file is read or written; scan, without the limit.
-    Memory,
-    /// No index file is read; scan, without the limit; write as `Auto` does.
-    Rebuild,
-}
-
-/// What bytes after the last whole record mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tail {
-    /// An error: the file was cut, or is still being written.
-    #[default]
-    Strict,
-    /// The end, as TensorFlow has it; [`Index::has_torn_tail`](super::Index::has_torn_tail) tells.
-    Tolerate,
-}
 
 /// Options of [`open_shards`](super::open_shards) and its kin.
 ///
 /// ```
-/// use tfseek::index::{IndexMode, IndexOptions, Tail};
+/// use tfseek::index::IndexOptions;
+/// use tfseek::{IndexMode, Tail};
 /// let options = IndexOptions::new().mode(IndexMode::Memory).tail(Tail::Tolerate);
 /// # let _ = options;
 /// ```

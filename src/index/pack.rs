@@ -1,17 +1,18 @@
 //! Packs: the sidecars of a dataset in one file, so that ten thousand shards open with one read.
 
-use super::core::{Core, Origin, slice};
-use super::find::{self, BESIDE, READ_IN, SMALL};
+use super::file::{READ_IN, SMALL, slice};
 use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, MAX_PREFIX, PackHeader, TORN, u64_at};
-use super::options::{IndexOptions, Tail};
+use super::open::{Opened, WarningKind, open_all, torn_tail};
+use super::options::IndexOptions;
 use super::progress::{Progress, Work};
-use super::save::Save;
-use super::sidecar::{Opened, WarningKind, open_all, torn_tail};
+use super::sidecar::{Core, Origin};
+use super::store::{self, BESIDE, Save};
 use super::{Index, refused};
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::io::names::path_from_bytes;
+use crate::io::threads;
 use crate::io::{AtomicFile, Compression, Map, ReadAt, Region, folder, open_regular, zeroed};
-use crate::pool;
+use crate::policy::Tail;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
@@ -156,7 +157,7 @@ impl Pack {
         let mut core = self.embedded(entry).map_err(|e| e.in_file(&self.path))?;
         core.file = Some(self.path.clone().into());
         let path = self.base.join(&entry.path);
-        if let Some(why) = find::unfit(&core.header, Compression::None, &self.options) {
+        if let Some(why) = store::unfit(&core.header, Compression::None, &self.options) {
             return Err(self.explain(IndexError::Stale { reason: why.into() }.into()).in_file(&path));
         }
         if core.header.has(TORN) && self.options.tail == Tail::Strict {
@@ -178,7 +179,7 @@ impl Pack {
             let file = open_regular(&path).map_err(|e| Error::from(e).in_file(&path))?;
             self.index(s, &file).map(drop)
         };
-        pool::each(self.options.jobs, self.len(), true, check).map(drop)
+        threads::each(self.options.jobs, self.len(), true, check).map(drop)
     }
 
     fn embedded(&self, entry: &Entry) -> Result<Core> {
@@ -289,7 +290,7 @@ pub fn write_pack(
     }
     let (base, names) = common_folder(paths)?;
     let shards: Vec<_> =
-        paths.iter().map(|path| find::Shard { path, compression: Compression::None }).collect();
+        paths.iter().map(|path| store::Shard { path, compression: Compression::None }).collect();
     let work = Work::new(progress);
     let opened = work.end(open_all(&shards, options, Save::Never, &work))?;
     if let Some(w) = opened.warnings.iter().find(|w| w.kind == WarningKind::Changed) {

@@ -1,385 +1,345 @@
-//! From paths to indexes: search, limit, scan.
+//! A sidecar in memory: its header and its tables, which may still be on disk; and its sections, which `docs/index.md`,
+//! section 5, defines.
 
-use super::builder::Torn;
-use super::core::Core;
-use super::find::{self, Found, Shard, named, search};
-use super::identity::Stamp;
-use super::layout::TORN;
-use super::offsets::TableBuilder;
-use super::options::{IndexMode, IndexOptions, Tail};
-use super::progress::{Progress, Work};
-use super::save::{Save, save_somewhere, target_dir, write};
-use super::scan::{from_offsets, scan};
-use super::{Index, stale};
-use crate::error::{At, Build, Error, ErrorKind, IndexError, Result};
-use crate::frame::HEADER_LEN;
-use crate::io::{Compression, FileId, ReadAt, atomic::TMP_PREFIX, not_regular, open_regular, sniff};
-use crate::pool;
-use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::time::{Duration, SystemTime};
+use super::file::{read_section, reopen, slice};
+use super::layout::{self, GAPS, Header, Refusal, Section, TFRI, decode_file, encode_file, unknown};
+use super::scan::Torn;
+use super::table::{self, BLOCK, BLOCK_ENTRY, BadBlock, Ends, Table};
+use super::{Span, refused};
+use crate::error::{At, Error, IndexError, Result};
+use crate::io::{FileId, KeptFile, Region, Reserved};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
 
-/// The indexes of a set of shards, in its order.
-#[derive(Debug)]
-pub struct Opened {
-    /// One a shard.
-    pub indexes: Vec<Index>,
-    /// What was not as it should be, and stood in nobody's way.
-    pub warnings: Vec<Warning>,
+/// An index before it is shared.
+pub(crate) struct Core {
+    pub(crate) header: Header,
+    pub(super) tables: OnceLock<Tables>,
+    pub(super) source: Option<Source>,
+    /// The index file, or the pack.
+    pub(crate) file: Option<Box<Path>>,
+    /// What this process's scan found at the end.
+    pub(crate) torn: Option<Torn>,
+    /// The shard's file when it was scanned or compared.
+    pub(crate) shard_id: Option<FileId>,
+    /// The memory of an index file that was read in.
+    pub(super) _reserved: Option<Reserved>,
 }
 
-/// Something that a user should hear of, and that is no error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
-    /// The file it is about.
-    pub path: PathBuf,
-    /// What it is.
-    pub kind: WarningKind,
+pub(super) struct Tables {
+    pub(super) offsets: Table,
+    pub(super) lengths: Option<Table>,
 }
 
-/// The kinds of warnings.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WarningKind {
-    /// An index file is damaged or of a later version; it counts as missing.
-    Refused {
-        /// What is wrong with it.
-        reason: Box<str>,
-    },
-    /// Indexes, or columns, could be saved nowhere, and will be built again next time. Said once; the path is the first shard's.
-    NotSaved {
-        /// How many.
-        shards: usize,
-        /// What the last folder that was tried said.
-        reason: Box<str>,
-    },
-    /// The shard changed while it was scanned, so its index, or column, was not saved.
-    Changed,
+/// Where tables come from that are read at their first use.
+pub(super) struct Source {
+    sections: Sections,
+    from: Origin,
 }
 
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.path.display())?;
-        match &self.kind {
-            WarningKind::Refused { reason } => write!(f, "index file is not used: {reason}"),
-            WarningKind::NotSaved { shards, reason } => {
-                write!(
-                    f,
-                    "what was built of {shards} shards stays in memory and is built again next time: {reason}"
-                )
-            }
-            WarningKind::Changed => f.write_str("changed while it was scanned, what was found is not saved"),
+pub(super) enum Origin {
+    /// The index file itself, kept open until the tables are read: it may be deleted or replaced meanwhile.
+    Kept(Mutex<Option<Arc<KeptFile>>>),
+    /// Opened again then: thousands of shards must not hold a descriptor each. The header must be the same still.
+    Path { path: Box<Path>, head: Box<[u8; layout::HEADER_LEN]> },
+    /// A pack, which holds one descriptor for all, and where the sidecar lies in it.
+    File { file: Arc<File>, at: u64 },
+}
+
+impl Core {
+    /// An index of this process's making.
+    pub(crate) fn new(header: Header, offsets: Table, lengths: Option<Table>, torn: Option<Torn>) -> Core {
+        let tables = OnceLock::from(Tables { offsets, lengths });
+        Core { tables, torn, ..Core::unplaced(header) }
+    }
+
+    fn unplaced(header: Header) -> Core {
+        Core {
+            header,
+            tables: OnceLock::new(),
+            source: None,
+            file: None,
+            torn: None,
+            shard_id: None,
+            _reserved: None,
         }
     }
-}
 
-/// Finds, extends or builds the indexes of uncompressed shards, several at once, as
-/// [`mode`](IndexOptions::mode) says. Nothing is written beside the data.
-///
-/// # Errors
-/// Damage, with path, record and offset; a torn tail, unless tolerated; [`IndexError::BuildLimit`] before anything is
-/// scanned; [`IndexError::Missing`] and [`IndexError::Stale`] where an index is required; [`IndexError::NameClash`];
-/// [`ErrorKind::Cancelled`] where `progress` says so; those of the system. Of several, that of the first shard.
-pub fn open_shards(paths: &[PathBuf], options: &IndexOptions, progress: Progress<'_>) -> Result<Opened> {
-    let work = Work::new(progress);
-    work.end(open_all(&plain(paths), options, Save::Unasked, &work))
-}
-
-/// The command `tfseek index`: as [`open_shards`], without the limit, and each index is written to `.tfseek/` beside its
-/// shard, or to [`index_dir`](IndexOptions::index_dir). Removes what killed writers left there a day ago or earlier.
-///
-/// With [`IndexMode::Rebuild`] nothing is searched for; the other modes mean the same here. A shard that fails does not
-/// keep the others from being indexed; [`build_each`] tells which ones did.
-///
-/// # Errors
-/// As [`open_shards`]; also where an index cannot be written.
-pub fn build_beside(paths: &[PathBuf], options: &IndexOptions, progress: Progress<'_>) -> Result<Opened> {
-    let mut all = Opened { indexes: Vec::with_capacity(paths.len()), warnings: Vec::new() };
-    for built in build_each(paths, options, progress)? {
-        let built = built?;
-        all.indexes.extend(built.indexes);
-        all.warnings.extend(built.warnings);
+    /// A sidecar whose bytes are all there; `len` is the length that its header must give.
+    pub(crate) fn from_bytes(bytes: Region, len: u64) -> Result<Core, Refusal> {
+        bytes.populate(0..layout::MAX_PREFIX).map_err(|e| e.to_string())?;
+        let (header, sections) = decode(&bytes, len)?;
+        let tables =
+            Tables::open(&header, &sections, |s| slice(&bytes, s)).ok_or("the sections are cut off")?;
+        Ok(Core { tables: OnceLock::from(tables), ..Core::unplaced(header) })
     }
-    Ok(all)
-}
 
-/// As [`build_beside`], and for each shard what became of it: its one index, or its error.
-///
-/// # Errors
-/// Errors of the set as a whole: [`IndexError::NameClash`], and [`ErrorKind::Cancelled`].
-pub fn build_each(
-    paths: &[PathBuf],
-    options: &IndexOptions,
-    progress: Progress<'_>,
-) -> Result<Vec<Result<Opened>>> {
-    let shards = plain(paths);
-    find::check_names(&shards, options)?;
-    let (one, work) = (options.clone().jobs(1), Work::new(progress));
-    let build = |s: usize| Ok(open_all(&shards[s..=s], &one, Save::Asked, &work));
-    let built = pool::each(options.jobs, shards.len(), false, build);
-    let mut folders: Vec<PathBuf> = paths.iter().map(|p| target_dir(p, options)).collect();
-    folders.sort();
-    folders.dedup();
-    folders.iter().for_each(|dir| drop(remove_leftovers(dir)));
-    work.end(built)
-}
+    /// A sidecar whose tables are read at their first use; `prefix` is its start.
+    pub(super) fn lazy(prefix: &[u8], len: u64, from: Origin) -> Result<Core, Refusal> {
+        let (header, sections) = decode(prefix, len)?;
+        let source = Some(Source { sections, from });
+        Ok(Core { source, ..Core::unplaced(header) })
+    }
 
-fn plain(paths: &[PathBuf]) -> Vec<Shard<'_>> {
-    paths.iter().map(|path| Shard { path, compression: Compression::None }).collect()
-}
-
-/// Removes the temporary files in `dir` that are a day old: what is left when a writer is killed. How many.
-///
-/// # Errors
-/// Those of reading the folder; a file that cannot be removed stays.
-pub fn remove_leftovers(dir: &Path) -> io::Result<usize> {
-    let day_ago = SystemTime::now() - Duration::from_secs(24 * 60 * 60);
-    let mut removed = 0;
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let hex = name.to_str().and_then(|n| n.strip_prefix(TMP_PREFIX));
-        let ours = hex.is_some_and(|h| h.len() == 16 && h.bytes().all(|b| b.is_ascii_hexdigit()));
-        let old = || entry.metadata().and_then(|m| m.modified()).is_ok_and(|t| t < day_ago);
-        if ours && old() && fs::remove_file(entry.path()).is_ok() {
-            removed += 1;
+    /// The tables, read in if they were not.
+    #[cold]
+    pub(super) fn load(&self) -> Result<&Tables> {
+        if let Some(tables) = self.tables.get() {
+            return Ok(tables);
         }
-    }
-    Ok(removed)
-}
-
-/// Shards looked at, before anything is scanned.
-struct Look {
-    stamp: Stamp,
-    id: Option<FileId>,
-    found: Found,
-    warnings: Vec<Warning>,
-}
-
-/// A shard's index, and what happened on the way.
-struct Done {
-    core: Core,
-    changed: bool,
-    not_saved: Option<io::Error>,
-}
-
-/// All doors lead here.
-pub(crate) fn open_all(
-    shards: &[Shard<'_>],
-    options: &IndexOptions,
-    save: Save,
-    work: &Work<'_>,
-) -> Result<Opened> {
-    find::check_names(shards, options)?;
-    pool::threads(options.jobs)?;
-    let options = &options.budgeted();
-    // A look takes some 20 us, a pool of threads a hundred.
-    let look_jobs = if shards.len() < 64 { 1 } else { options.jobs };
-    let looks = pool::each(look_jobs, shards.len(), true, |s| {
-        work.report(0)?;
-        look(shards[s], options)
-    })?;
-    let mut warnings = Vec::new();
-    let mut todo = Vec::new();
-    let (mut missing, mut bytes) = (0, 0u64);
-    for mut look in looks {
-        warnings.append(&mut look.warnings);
-        let scan = match &look.found {
-            Found::Fresh(_) | Found::Moved(_) => None,
-            Found::Partial(core) => Some(look.stamp.size - core.header.indexed_end),
-            Found::Nothing(_) => Some(look.stamp.size),
-        };
-        missing += usize::from(scan.is_some());
-        bytes = bytes.saturating_add(scan.unwrap_or(0));
-        // Each look is taken once, by the thread that meets its shard.
-        todo.push(Mutex::new(Some(look)));
-    }
-    if options.mode == IndexMode::Auto && save == Save::Unasked && bytes > options.auto_limit {
-        let build = Box::new(build_of(shards));
-        return Err(
-            IndexError::BuildLimit { shards: missing, bytes, limit: options.auto_limit, build }.into()
-        );
-    }
-    // Likewise a scan of a MiB.
-    let jobs = if bytes < 1 << 20 { 1 } else { options.jobs };
-    let done = pool::each(jobs, shards.len(), true, |s| {
-        let taken = todo[s].lock().unwrap_or_else(|e| e.into_inner()).take();
-        let look = taken.ok_or(IndexError::Missing)?;
-        finish(shards[s], look, options, save, work).map_err(|e| explained(e, shards[s]))
-    })?;
-    let mut not_saved: Option<Warning> = None;
-    let mut indexes = Vec::with_capacity(done.len());
-    for (shard, done) in shards.iter().zip(done) {
-        if done.changed {
-            warnings.push(Warning { path: shard.path.into(), kind: WarningKind::Changed });
-        }
-        if let Some(e) = done.not_saved {
-            let first = not_saved.get_or_insert_with(|| Warning {
-                path: shard.path.into(),
-                kind: WarningKind::NotSaved { shards: 0, reason: e.to_string().into() },
-            });
-            if let WarningKind::NotSaved { shards, .. } = &mut first.kind {
-                *shards += 1;
-            }
-        }
-        indexes.push(done.core.into());
-    }
-    warnings.extend(not_saved);
-    Ok(Opened { indexes, warnings })
-}
-
-fn look(shard: Shard<'_>, options: &IndexOptions) -> Result<Look> {
-    let here = |e: io::Error| Error::from(e).in_file(shard.path);
-    let meta = fs::metadata(shard.path).map_err(here)?;
-    if let Some(e) = not_regular(&meta) {
-        if meta.is_dir() {
-            return Err(here(e));
-        }
-        let what = format!("{e}: its records can only be read in order, and not by number");
-        return Err(Error::from(ErrorKind::Unsupported(what.into())).in_file(shard.path));
-    }
-    let stamp = Stamp::of(&meta).map_err(here)?;
-    let mut warnings = Vec::new();
-    let found = match options.mode {
-        IndexMode::Memory | IndexMode::Rebuild => Found::Nothing(None),
-        IndexMode::Auto | IndexMode::Require => search(shard, stamp, options, |file, reason| {
-            let kind = WarningKind::Refused { reason: reason.into() };
-            warnings.push(Warning { path: file.into(), kind });
-        })?,
-    };
-    if options.mode == IndexMode::Require {
-        let error = match &found {
-            Found::Fresh(_) | Found::Moved(_) => None,
-            Found::Partial(core) => Some(stale(&core.header, stamp, "the shard has grown")),
-            Found::Nothing(None) => Some(IndexError::Missing.into()),
-            Found::Nothing(Some(why)) => Some(IndexError::Stale { reason: (*why).into() }.into()),
-        };
-        if let Some(error) = error {
-            return Err(error.in_file(shard.path));
-        }
-    }
-    Ok(Look { stamp, id: FileId::known(&meta), found, warnings })
-}
-
-/// Scans what is left to scan, saves what is new, and holds the result against the options.
-fn finish(
-    shard: Shard<'_>,
-    Look { stamp, id, found, .. }: Look,
-    options: &IndexOptions,
-    save: Save,
-    work: &Work<'_>,
-) -> Result<Done> {
-    let (mut core, fresh) = match found {
-        Found::Fresh(core) => (Core { shard_id: id, ..core }, true),
-        Found::Moved(mut core) => {
-            core.header.mtime_ns = stamp.mtime_ns;
-            (Core { shard_id: id, ..core }, false)
-        }
-        Found::Partial(old) => (scan(shard, stamp, Some(&old), options, work)?, false),
-        Found::Nothing(_) => (scan(shard, stamp, None, options, work)?, false),
-    };
-    let known = Stamp { size: core.header.data_size, mtime_ns: core.header.mtime_ns };
-    // What was not scanned was looked at just now.
-    let changed = !fresh && Stamp::of(&fs::metadata(shard.path)?)? != known;
-    let mut not_saved = None;
-    if !changed {
-        match save {
-            Save::Asked => {
-                let target = named(&target_dir(shard.path, options), shard.path);
-                if !fresh || core.file.as_deref() != Some(&target) {
-                    write(&target, |w| core.write_to(w)).map_err(|e| e.in_file(&target))?;
-                    core.file = Some(target.into());
-                }
-            }
-            Save::Unasked if !fresh && matches!(options.mode, IndexMode::Auto | IndexMode::Rebuild) => {
-                match save_somewhere(shard.path, find::TFRI, options, |w| core.write_to(w)) {
-                    Ok(target) => core.file = Some(target.into()),
-                    Err(e) => not_saved = Some(e),
-                }
-            }
-            _ => {}
-        }
-    }
-    if core.header.has(TORN) && options.tail == Tail::Strict {
-        return Err(torn_tail(&core, shard.path)?);
-    }
-    Ok(Done { core, changed, not_saved })
-}
-
-/// Names the shard, and what it is if its very first record is none.
-#[cold]
-fn explained(e: Error, shard: Shard<'_>) -> Error {
-    let e = e.in_file(shard.path);
-    let mut first = Vec::new();
-    let read = |file: File| file.take(sniff::SNIFF_LEN as u64).read_to_end(&mut first);
-    match (shard.compression, open_regular(shard.path).and_then(read)) {
-        (Compression::None, Ok(_)) => sniff::explain(e, &first),
-        _ => e,
-    }
-}
-
-/// Writes the sidecar of a file that a Writer has just closed, from the offsets it noted: to `.tfseek/` beside it, or to
-/// the `index_dir` of `options`.
-#[allow(dead_code, reason = "the writer's door")]
-pub(crate) fn sidecar_for_written(
-    path: &Path,
-    compression: Compression,
-    offsets: TableBuilder,
-    end: u64,
-    options: &IndexOptions,
-) -> Result<Index> {
-    let mut core = from_offsets(path, compression, offsets, end, true).map_err(|e| e.in_file(path))?;
-    let target = named(&target_dir(path, options), path);
-    write(&target, |w| core.write_to(w)).map_err(|e| e.in_file(&target))?;
-    core.file = Some(target.into());
-    Ok(core.into())
-}
-
-/// A torn tail as an error: with what this process's scan found, or twelve bytes read where an older one stopped.
-pub(super) fn torn_tail(core: &Core, path: &Path) -> Result<Error> {
-    let header = &core.header;
-    let place = At::new(path, header.n_records, header.stream_end);
-    let torn = match core.torn {
-        Some(torn) => torn,
-        None if header.compression() != Compression::None => {
-            return Ok(Error::from(IndexError::TornTail).at(place));
-        }
-        None => {
-            let have = header.data_size - header.indexed_end;
-            let mut bytes = [0; HEADER_LEN];
-            let need = if have < HEADER_LEN as u64 {
-                HEADER_LEN as u64
-            } else {
-                open_regular(path)?.read_exact_at(&mut bytes, header.indexed_end)?;
-                crate::frame::Header::parse(&bytes).map_err(|e| e.at(place))?.record_len().unwrap_or(u64::MAX)
+        let read = || -> Result<&Tables> {
+            let Some(Source { sections, from }) = &self.source else {
+                return Err(refused("no tables".into()));
             };
-            Torn { need, have }
+            let read = |file: &File, at| Tables::read(&self.header, sections, file, at);
+            // Threads may come here together: each reads, and the tables of the first are kept.
+            let init = |tables| self.tables.get_or_init(|| tables);
+            match from {
+                Origin::File { file, at } => Ok(init(read(file, *at)?)),
+                Origin::Path { path, head } => Ok(init(read(&reopen(path, head)?, 0)?)),
+                Origin::Kept(kept) => {
+                    // Not locked while it is read: a child that is forked meanwhile would wait for ever.
+                    let lock = || kept.lock().unwrap_or_else(|e| e.into_inner());
+                    let Some(file) = lock().clone() else {
+                        return self.tables.get().ok_or_else(|| refused("no tables".into()));
+                    };
+                    let tables = init(read(&file, 0)?);
+                    *lock() = None;
+                    Ok(tables)
+                }
+            }
+        };
+        read().map_err(|e| match &self.file {
+            Some(file) => e.in_file(file),
+            None => e,
+        })
+    }
+
+    pub(crate) fn offset(&self, i: u64) -> Result<u64> {
+        self.load()?.offsets.get(i).map_err(|bad| self.corrupt(bad, Some(i)))
+    }
+
+    /// The header and section table, and where the sections go.
+    fn encode_head(&self, tables: &Tables) -> (Vec<u8>, Vec<Section>) {
+        let mut sections = vec![(OFFSETS, tables.offsets.param(), tables.offsets.section_len())];
+        if let Some(lengths) = &tables.lengths {
+            sections.push((LENGTHS, lengths.param(), lengths.section_len()));
         }
-    };
-    Ok(Error::from(ErrorKind::Truncated { need: torn.need, have: torn.have }).at(place))
+        encode(&self.header, &sections)
+    }
+
+    /// Bytes of the sidecar.
+    pub(super) fn file_len(&self) -> Result<u64> {
+        let (_, placed) = self.encode_head(self.load()?);
+        Ok(placed.last().map_or(0, |s| s.offset + s.len))
+    }
+
+    pub(super) fn write_to(&self, w: &mut impl Write) -> Result<()> {
+        let tables = self.load()?;
+        tables.populate()?;
+        let (prefix, placed) = self.encode_head(tables);
+        w.write_all(&prefix)?;
+        let mut at = prefix.len() as u64;
+        let tables = [Some(&tables.offsets), tables.lengths.as_ref()];
+        for (table, section) in tables.into_iter().flatten().zip(placed) {
+            // Less than 64 bytes.
+            w.write_all(&[0; layout::ALIGN as usize][..(section.offset - at) as usize])?;
+            for part in table.parts() {
+                w.write_all(part)?;
+            }
+            at = section.offset + section.len;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    pub(super) fn corrupt(&self, bad: BadBlock, record: Option<u64>) -> Error {
+        let file = self.file.clone().unwrap_or_else(|| Path::new("(index in memory)").into());
+        let kind = IndexError::CorruptBlock { file, block: bad.block, reason: bad.reason };
+        Error::from(kind).at(At { path: None, record, offset: None })
+    }
 }
 
-/// The build of the indexes of these shards: their paths, or the pattern that they have in common.
-pub(crate) fn build_of(shards: &[Shard<'_>]) -> Build {
-    let names: Vec<String> = shards.iter().map(|s| s.path.display().to_string()).collect();
-    let (Some(first), true) = (names.first(), names.len() > 3) else {
-        return Build { paths: names, ..Build::default() };
-    };
-    let (mut start, mut end) = (first.len(), first.len());
-    for name in &names {
-        start = start.min(first.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count());
-        end = end.min(first.bytes().rev().zip(name.bytes().rev()).take_while(|(a, b)| a == b).count());
+impl Tables {
+    fn open(
+        header: &Header,
+        sections: &Sections,
+        bytes: impl Fn(&Section) -> Option<Region>,
+    ) -> Option<Tables> {
+        let first = (!header.has(GAPS)).then_some(0);
+        let ends = Ends { first, last: Some(header.stream_end) };
+        let s = &sections.offsets;
+        let offsets = Table::open(&bytes(s)?, header.n_records.checked_add(1)?, s.param, ends)?;
+        let lengths = match &sections.lengths {
+            Some(s) => Some(Table::open(&bytes(s)?, header.n_records, s.param, Ends::default())?),
+            None => None,
+        };
+        Some(Tables { offsets, lengths })
     }
-    let tail = first.len() - end.min(first.len() - start);
-    match (first.get(..start), first.get(tail..)) {
-        (Some(head), Some(tail))
-            if names.iter().all(|n| n.get(start..).is_some_and(|n| !n.contains('/'))) =>
-        {
-            Build { paths: vec![format!("{head}*{tail}")], ..Build::default() }
+
+    /// Reads the tables of a sidecar that begins at byte `at` of `file`.
+    fn read(header: &Header, sections: &Sections, file: &File, at: u64) -> Result<Tables> {
+        let section = |s: &Section| read_section(file, at, s);
+        let offsets = section(&sections.offsets)?;
+        let lengths = sections.lengths.as_ref().map(section).transpose()?;
+        let pick = |s: &Section| if s.kind == OFFSETS { Some(offsets.clone()) } else { lengths.clone() };
+        Tables::open(header, sections, pick).ok_or_else(|| refused("the sections are cut off".into()))
+    }
+
+    /// Makes mapped tables resident; see [`Region::populate`].
+    fn populate(&self) -> Result<()> {
+        let tables = [Some(&self.offsets), self.lengths.as_ref()];
+        Ok(tables.into_iter().flatten().try_for_each(Table::populate)?)
+    }
+
+    /// Record `i`, in the case that nearly all looks are; says yes or nothing.
+    #[inline(always)]
+    pub(super) fn span_near(&self, header: &Header, i: u64) -> Option<Span> {
+        if self.lengths.is_some() {
+            return None;
         }
-        _ => Build { paths: vec![first.clone()], more: names.len() - 1, ..Build::default() },
+        let (offset, next) = self.offsets.pair_near(i)?;
+        let payload_len = next.checked_sub(offset)?.checked_sub(crate::frame::OVERHEAD as u64)?;
+        (next <= header.stream_end).then_some(Span { offset, payload_len })
+    }
+
+    /// Record `i`, or why not.
+    pub(super) fn span(&self, header: &Header, i: u64) -> Result<Span, BadBlock> {
+        const OVERHEAD: u64 = crate::frame::OVERHEAD as u64;
+        let (offset, next) = self.offsets.pair(i)?;
+        let room = next.checked_sub(offset).and_then(|room| room.checked_sub(OVERHEAD));
+        let (Some(room), true) = (room, next <= header.stream_end) else {
+            return Err(BadBlock { block: i / table::BLOCK, reason: "an entry is not below the next" });
+        };
+        let payload_len = match &self.lengths {
+            None => room,
+            Some(lengths) => match lengths.get(i)? {
+                len if len <= room => len,
+                _ => {
+                    return Err(BadBlock {
+                        block: i / table::BLOCK,
+                        reason: "a record reaches into the next",
+                    });
+                }
+            },
+        };
+        Ok(Span { offset, payload_len })
+    }
+}
+
+/// Where the records start; always there.
+pub(crate) const OFFSETS: u32 = 1;
+/// The payload lengths; there if and only if damage was skipped.
+pub(crate) const LENGTHS: u32 = 2;
+
+/// The sections of a sidecar that this version knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sections {
+    pub(crate) offsets: Section,
+    pub(crate) lengths: Option<Section>,
+}
+
+/// Lays out the sections of a sidecar, given as (type, param, length), all mandatory: the header and the table, and where the
+/// sections go.
+pub(crate) fn encode(header: &Header, sections: &[(u32, u16, u64)]) -> (Vec<u8>, Vec<Section>) {
+    let section = |&(kind, param, len)| Section { kind, mandatory: true, param, offset: 0, len, crc: 0 };
+    encode_file(&TFRI, header, sections.iter().map(section).collect())
+}
+
+/// Reads the header and the section table of a sidecar of `file_len` bytes, of which `prefix` is the start
+/// (all of it, or [`MAX_PREFIX`]). Looks at nothing else, so the cost does not grow with the records.
+pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, Sections), Refusal> {
+    let (header, all) = decode_file(prefix, file_len, &TFRI)?;
+    let (mut offsets, mut lengths) = (None, None);
+    for section in all {
+        match section.kind {
+            OFFSETS => offsets = Some(section),
+            LENGTHS => lengths = Some(section),
+            _ => unknown(&section)?,
+        }
+    }
+    let offsets = offsets.ok_or("the section of offsets is missing")?;
+    if lengths.is_some() != header.has(GAPS) {
+        return Err("the section of lengths does not fit the gaps' flag".into());
+    }
+    // n_records is at most stream_end / 16, so + 1 stays a u64.
+    check_blocked(&offsets, header.n_records + 1)?;
+    if let Some(lengths) = &lengths {
+        check_blocked(lengths, header.n_records)?;
+    }
+    Ok((header, Sections { offsets, lengths }))
+}
+
+/// A blocked table of `m` values has one length and no other.
+fn check_blocked(section: &Section, m: u64) -> Result<(), Refusal> {
+    let width = match section.param {
+        4 | 8 => u64::from(section.param),
+        other => return Err(format!("entries of {other} bytes")),
+    };
+    let want = m
+        .div_ceil(BLOCK)
+        .checked_mul(BLOCK_ENTRY as u64)
+        .and_then(|blocks| m.checked_mul(width)?.checked_add(blocks));
+    if want != Some(section.len) {
+        return Err(format!("section {} has {} bytes, which is not {m} entries", section.kind, section.len));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::{ENTRY_LEN, HEADER_LEN, MAJOR_AT, MINOR_AT, seal};
+    use super::*;
+    use crate::crc::crc32c;
+
+    fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+        let crc = crc32c(&bytes[HEADER_LEN..]);
+        seal(&mut bytes, crc);
+        bytes
+    }
+
+    fn header() -> Header {
+        Header { data_size: 16, indexed_end: 16, stream_end: 16, n_records: 1, ..Header::default() }
+    }
+
+    #[test]
+    fn a_header_comes_back() {
+        let (bytes, placed) = encode(&header(), &[(OFFSETS, 4, 24)]);
+        let (got, sections) = decode(&bytes, 192 + 24).unwrap();
+        assert_eq!(got, header());
+        assert_eq!(sections, Sections { offsets: placed[0], lengths: None });
+    }
+
+    #[test]
+    fn versions() {
+        let (bytes, _) = encode(&header(), &[(OFFSETS, 4, 24)]);
+        let mut minor = bytes.clone();
+        minor[MINOR_AT] = 7;
+        assert!(decode(&sealed(minor), 216).is_ok());
+        let mut major = bytes;
+        major[MAJOR_AT] = 2;
+        assert!(decode(&sealed(major), 216).unwrap_err().contains("version 2"));
+    }
+
+    #[test]
+    fn unknown_sections_are_skipped_unless_mandatory() {
+        let (bytes, placed) = encode(&header(), &[(OFFSETS, 4, 24), (77, 9, 5)]);
+        let file_len = placed[1].offset + 5;
+        assert!(decode(&bytes, file_len).unwrap_err().contains("mandatory section 77"));
+        let mut optional = bytes;
+        optional[HEADER_LEN + ENTRY_LEN + 4] = 0;
+        assert!(decode(&sealed(optional), file_len).is_ok());
+    }
+
+    #[test]
+    fn lengths_exactly_with_gaps() {
+        let h = header();
+        let gaps = Header { flags: GAPS, ..h };
+        let (bytes, _) = encode(&gaps, &[(OFFSETS, 4, 24)]);
+        assert!(decode(&bytes, 216).is_err());
+        let (bytes, placed) = encode(&h, &[(OFFSETS, 4, 24), (LENGTHS, 4, 20)]);
+        assert!(decode(&bytes, placed[1].offset + 20).is_err());
     }
 }

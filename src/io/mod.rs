@@ -16,6 +16,7 @@ pub mod pread;
 pub(crate) mod process;
 mod region;
 pub mod sniff;
+pub(crate) mod threads;
 
 pub use atomic::{AtomicFile, NameNotSynced};
 pub use inflate::{Compression, Inflate};
@@ -27,3 +28,4 @@ pub use place::FileId;
 pub(crate) use place::folder;
 pub use pread::ReadAt;
 pub use region::Region;
+pub use threads::{MAX_THREADS, threads};

@@ -6,7 +6,7 @@
 //! The touch of a record that nobody asked for is dear where the system reads ahead: it waits for all of that, megabytes on some
 //! machines. Hence one slow touch is enough of a reason to look closer, and a probe asks for its own page before it touches it.
 
-use super::source::Plan;
+use super::plan::Plan;
 use crate::dataset::{COLD, Dataset, Located};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
@@ -90,8 +90,8 @@ fn is_cold(dataset: &Dataset, at: &Located) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gate::Cost;
-    use super::super::source::Cursor;
+    use super::super::plan::Cursor;
+    use super::super::queue::Cost;
     use super::*;
     use crate::Mapped;
     use crate::frame::put_record;

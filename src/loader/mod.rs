@@ -9,15 +9,16 @@
 //! ahead is bounded in batches and in bytes.
 
 mod advise;
-mod gate;
+#[expect(clippy::module_inception, reason = "the file of the type `Loader`")]
+mod loader;
 mod options;
 mod pipe;
-mod run;
-mod source;
+mod plan;
+mod queue;
 mod step;
-mod work;
+mod worker;
 
+pub use loader::Loader;
 pub use options::{LoaderOptions, LoaderVerify, Shuffle};
-pub use run::Loader;
 pub use step::{Records, Skipped, Step};
-pub use work::ErrorPolicy;
+pub use worker::ErrorPolicy;

@@ -2,18 +2,19 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
-use super::gate::Limits;
-use super::run::{Loader, Settings};
-use super::source::{Cursor, Sharing};
-use super::work::{ErrorPolicy, Workshop};
+use super::loader::{Loader, Settings};
+use super::plan::{Cursor, Sharing};
+use super::queue::Limits;
+use super::worker::{ErrorPolicy, Workshop};
 use crate::batch::{BatchParser, BytePool};
-use crate::dataset::{Classes, Dataset, Selection};
+use crate::column::{Classes, Selection};
+use crate::dataset::Dataset;
 use crate::error::{ErrorKind, OrderError, Result};
 use crate::io::memory_limit;
+use crate::io::threads;
 use crate::order::{LastBatch, Order, OrderSpec, Subset, check_memory};
-use crate::pool;
+use crate::policy::Verify;
 use crate::schema::Schema;
-use crate::shard::Verify;
 use std::fmt;
 
 /// How records are shuffled.
@@ -62,7 +63,7 @@ pub struct LoaderOptions {
     policy: ErrorPolicy,
     verify: Option<LoaderVerify>,
     repeat: bool,
-    hook: Option<super::work::Hook>,
+    hook: Option<super::worker::Hook>,
 }
 
 /// Records that are planned ahead of the workers, at most and at least.
@@ -324,7 +325,7 @@ impl LoaderOptions {
         sharing.share(&order, cursor)?;
         let threads = self
             .threads
-            .map_or_else(|| pool::threads(0), |n| if n == 0 { Ok(0) } else { pool::threads(n) })?;
+            .map_or_else(|| threads::threads(0), |n| if n == 0 { Ok(0) } else { threads::threads(n) })?;
         let limits = Limits {
             batches: self.batches.unwrap_or(2 * threads).max(1),
             memory: self.memory.unwrap_or(MEMORY.min(memory / 8)),
@@ -407,7 +408,7 @@ mod tests {
         (0..64).for_each(|_| crate::frame::put_record(&mut bytes, &[7; 100]).unwrap());
         let dataset = crate::Mapped::from_bytes(bytes).unwrap();
         let loader = || dataset.record_loader().batch_size(8);
-        for threads in [pool::MAX_THREADS + 1, 1 << 63, usize::MAX] {
+        for threads in [threads::MAX_THREADS + 1, 1 << 63, usize::MAX] {
             let e = loader().threads(threads).build().unwrap_err();
             assert!(e.to_string().contains("at most 1024"), "{e}");
         }
@@ -415,7 +416,7 @@ mod tests {
         assert_eq!(most.build().unwrap().map(|step| step.unwrap().len()).sum::<usize>(), 64);
         let least = loader().threads(2).batches_ahead(0).memory(0).look_ahead(0);
         assert_eq!(least.build().unwrap().map(|step| step.unwrap().len()).sum::<usize>(), 64);
-        for jobs in [pool::MAX_THREADS + 1, usize::MAX] {
+        for jobs in [threads::MAX_THREADS + 1, usize::MAX] {
             assert!(dataset.par_for_each(jobs, |_, _| Ok(())).is_err());
             let e = crate::Options::new().jobs(jobs).open("nowhere").unwrap_err();
             assert!(e.to_string().contains("at most 1024"), "{e}");

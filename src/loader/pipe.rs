@@ -1,6 +1,6 @@
 //! A [`Gate`] with a lock, and threads that wait for it.
 
-use super::gate::{Answer, Cost, Gate, Limits};
+use super::queue::{Answer, Cost, Gate, Limits};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 

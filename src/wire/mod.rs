@@ -5,12 +5,11 @@
 //! `docs/format.md` lists them (W1 to W13); a `Fault` says which one was broken, and where.
 
 #[cfg(target_arch = "x86_64")]
-mod masked;
-mod one;
-mod packed;
+mod varint;
 
-pub(crate) use one::{few_varints, one_varint};
-pub(crate) use packed::{count_doubles, count_floats, count_varints, decode_varints};
+pub(crate) use varint::{
+    count_doubles, count_floats, count_varints, decode_varints, few_varints, one_varint,
+};
 
 use crate::error::{WireError, WireErrorKind};
 

@@ -4,8 +4,9 @@ use super::twin::{self, Bad, Frame, Key, Rules};
 use std::collections::BTreeMap;
 use tfseek::error::FeatureError;
 use tfseek::frame::{self, Frames};
-use tfseek::{BytesList, Error, ErrorKind, Example, Feature, FeatureList, FloatList, Int64List};
-use tfseek::{Result, SequenceExample};
+use tfseek::{
+    BytesList, Error, ErrorKind, Example, Feature, FeatureList, FloatList, Int64List, Result, SequenceExample,
+};
 
 /// Keys to ask for besides those that are there.
 const ABSENT: &[&str] = &["", "a", "no such key"];

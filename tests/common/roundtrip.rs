@@ -3,8 +3,10 @@
 use super::agree;
 use super::twin::{self, Rules};
 use std::collections::BTreeMap;
-use tfseek::{Example, ExampleBuf, ExampleBuilder, KeyOrder, Result};
-use tfseek::{SequenceExample, SequenceExampleBuf, SequenceExampleBuilder};
+use tfseek::{
+    Example, ExampleBuf, ExampleBuilder, KeyOrder, Result, SequenceExample, SequenceExampleBuf,
+    SequenceExampleBuilder,
+};
 
 const ORDERS: [KeyOrder; 2] = [KeyOrder::Python, KeyOrder::Bytes];
 

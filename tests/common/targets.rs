@@ -3,10 +3,11 @@
 
 use super::{agree, agree_parse, roundtrip::roundtrip, tensor_twin, tensors};
 use std::sync::OnceLock;
-use tfseek::dataset::ColumnOptions;
+use tfseek::column::ColumnOptions;
+use tfseek::column::{FeatureColumn, Value};
 use tfseek::error::IndexError;
 use tfseek::frame::{OVERHEAD, put_record};
-use tfseek::index::{FeatureColumn, Index, Span, Value};
+use tfseek::index::{Index, Span};
 use tfseek::io::Region;
 use tfseek::tensor::{TensorDType, parse_tensor, serialize_strings, serialize_tensor};
 use tfseek::{ErrorKind, ExampleBuilder, Mapped};

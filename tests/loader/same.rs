@@ -94,7 +94,7 @@ fn selected_records_and_classes_in_balance() {
     // The first value of `x` has as many classes as there are records; the strings have fewer.
     let column = ds.column("s").unwrap();
     let classes = column.classes().unwrap();
-    let empty = classes.of(tfseek::index::Value::Bytes(b"")).to_vec();
+    let empty = classes.of(tfseek::column::Value::Bytes(b"")).to_vec();
     assert!(empty.len() > 10 && classes.len() > 80);
     let all = |options: tfseek::LoaderOptions| {
         let loader = options.batch_size(classes.len() as u64).seed(2).threads(1).build().unwrap();

@@ -1,0 +1,247 @@
+//! `tfseek index`: the small files that make shards random-access.
+
+use crate::args::{self, Global, IndexForm};
+use crate::bytes::Size;
+use crate::console::Console;
+use crate::exit::{DATA, Failure, Outcome};
+use crate::{outputs, progress, threads};
+use indicatif::ProgressBar;
+use std::ffi::OsString;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use tfseek::column::{ColumnOptions, DatasetColumn};
+use tfseek::index::{self, Index, IndexOptions, Warning};
+use tfseek::io::Output;
+use tfseek::{ErrorKind, Filter, IndexMode, Kind, Options, Selection};
+
+pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) -> Outcome {
+    if args.filter.is_some() && args.format != IndexForm::Dali {
+        return Err(Failure::usage("--filter goes with --format dali: an index of tfseek has all records"));
+    }
+    let paths = tfseek::paths::resolve(&args.paths.paths, args.paths.allow_missing)?;
+    let bytes = progress::bytes_of(&paths);
+    let bar = progress::over(global, "indexing", bytes);
+    let mut options = IndexOptions::new().check_payloads(args.check).jobs(args.jobs.jobs);
+    if args.rebuild {
+        options = options.mode(IndexMode::Rebuild);
+    }
+    if let (Some(dir), IndexForm::Tfri) = (&args.index_dir, args.format) {
+        options = options.index_dir(dir);
+    }
+    let start = Instant::now();
+    let done = match (&args.pack, args.format) {
+        (Some(name), _) => index::write_pack(name, &paths, &options, &progress::moves(&bar))
+            .map(|(path, opened)| (Some(path), vec![Ok(opened)])),
+        (None, IndexForm::Tfri) => {
+            index::build_each(&paths, &options, &progress::moves(&bar)).map(|each| (None, each))
+        }
+        (None, IndexForm::Dali) => return dali(&paths, args, &options, &bar, console),
+    };
+    bar.finish_and_clear();
+    let (pack, built) = done?;
+    let (mut records, mut failed, mut sound) = (0, 0, Vec::new());
+    for (k, shard) in built.into_iter().enumerate() {
+        match shard {
+            Ok(opened) => {
+                said(&opened.warnings, console);
+                sound.extend(paths.get(k).cloned());
+                records += opened.indexes.iter().map(Index::len).sum::<u64>();
+            }
+            // The sound ones were indexed all the same.
+            Err(e) => {
+                failed += 1;
+                console.go_on(Err(e.into()))?;
+            }
+        }
+    }
+    let shards = match (paths.len(), failed) {
+        (1, 0) => "1 shard".to_owned(),
+        (n, 0) => format!("{n} shards"),
+        (n, failed) => format!("{} of {n} shards", n - failed),
+    };
+    let size = Size { bytes, exact: global.bytes };
+    let into = pack.as_ref().map_or(String::new(), |path| format!(" -> {}", path.display()));
+    console.note(format_args!("{shards}, {records} records, {size} in {:.2?}{into}", start.elapsed()));
+    match (args.column.is_empty(), pack) {
+        (true, _) => Ok(()),
+        // What is in a pack is not beside the shards.
+        (false, Some(pack)) => columns(&[pack], args, global, console),
+        (false, None) => columns(&sound, args, global, console),
+    }
+}
+
+/// The columns of sound shards, all of a shard in one scan.
+fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &mut Console) -> Outcome {
+    let bar = progress::over(global, "columns", progress::bytes_of(sources));
+    let options = args.limit.dataset(Options::new()).allow_missing(true).auto_limit(u64::MAX);
+    let mut options = options.progress(progress::moves(&bar));
+    if sources.len() > 1 {
+        options = options.jobs(1);
+    }
+    if let Some(dir) = &args.index_dir {
+        options = options.index_dir(dir);
+    }
+    let features: Vec<&str> = args.column.iter().map(String::as_str).collect();
+    // A shard may lack a feature that others have: of all of them it is asked below.
+    let how = ColumnOptions::new().classes(args.classes).rebuild(args.rebuild).unknown(true);
+    let (mut written, mut files) = (Vec::new(), vec![Vec::new(); features.len()]);
+    // Of each feature: its kind, the records that have it, and all.
+    let mut found: Vec<(Option<Kind>, u64, u64)> = vec![(None, 0, 0); features.len()];
+    let done = threads::in_order(
+        sources,
+        args.jobs.jobs,
+        |source| options.open(source)?.write_columns(&features, &how),
+        |source, built: tfseek::Result<Vec<DatasetColumn>>| {
+            let columns = match built {
+                Ok(columns) => columns,
+                Err(e) => return console.go_on(Err(e.into())),
+            };
+            said(columns.first().map_or(&[], DatasetColumn::warnings), console);
+            written.push(source.clone());
+            for (files, column) in files.iter_mut().zip(&columns) {
+                files.extend(column.shards().iter().filter_map(|shard| shard.file().map(Path::to_path_buf)));
+            }
+            for ((kind, count, len), column) in found.iter_mut().zip(&columns) {
+                match (*kind, column.kind()) {
+                    (Some(kind), Some(other)) if kind != other => {
+                        let (path, feature) = (source.display(), column.feature());
+                        let what =
+                            format!("{path}: {feature:?} is of {other}, in the shards before of {kind}");
+                        console.report(&Failure::Message(DATA, what));
+                    }
+                    (before, here) => *kind = before.or(here),
+                }
+                *count += column.count();
+                *len += column.len();
+            }
+            Ok(())
+        },
+    );
+    bar.finish_and_clear();
+    done?;
+    if written.is_empty() {
+        return Ok(());
+    }
+    for ((feature, (kind, count, len)), files) in features.iter().zip(found).zip(files) {
+        // A column without values in any shard is an error, and not kept. A shard that failed says nothing.
+        if count == 0
+            && written.len() == sources.len()
+            && let Err(e) = options.open(&written)?.column(feature)
+            && matches!(e.kind(), ErrorKind::UnknownFeature { .. })
+        {
+            for file in files {
+                std::fs::remove_file(&file).map_err(|e| Failure::io(&file, e))?;
+            }
+            console.go_on(Err(e.into()))?;
+            continue;
+        }
+        let kind = kind.map_or("no", Kind::name);
+        console.note(format_args!("column {feature}: {kind} values in {count} of {len} records"));
+    }
+    Ok(())
+}
+
+fn said(warnings: &[Warning], console: &mut Console) {
+    for warning in warnings {
+        console.note(format_args!("tfseek: {warning}"));
+    }
+}
+
+/// The text form: `SHARD.idx`, one line a record.
+fn dali(
+    paths: &[PathBuf],
+    args: &args::Index,
+    options: &IndexOptions,
+    bar: &ProgressBar,
+    console: &mut Console,
+) -> Outcome {
+    // Asked for, so without the limit of what is scanned unasked.
+    let options = options.clone().jobs(1).auto_limit(u64::MAX);
+    let options = if args.rebuild { options.mode(IndexMode::Memory) } else { options };
+    let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
+    if filter.is_some() {
+        // A column is another scan.
+        bar.inc_length(bar.length().unwrap_or(0));
+    }
+    let targets: Vec<_> = paths.iter().map(|path| target(path, args.index_dir.as_deref())).collect();
+    let outputs = targets.iter().zip(paths).map(|(target, path)| (target.as_path(), path.as_path()));
+    outputs::keep_apart(outputs, paths.iter().map(PathBuf::as_path))?;
+    if let Some(dir) = &args.index_dir {
+        std::fs::create_dir_all(dir).map_err(|e| Failure::io(dir, e))?;
+    }
+    let (count, mut written) = (AtomicU64::new(0), Vec::new());
+    let done = threads::in_order(
+        paths.iter().zip(&targets),
+        args.jobs.jobs,
+        |(path, target)| {
+            let opened = index::open_shards(std::slice::from_ref(path), &options, &progress::moves(bar))?;
+            let selected = filter.as_ref().map(|filter| select(path, filter, args, bar)).transpose()?;
+            count.fetch_add(selected.as_ref().map_or(0, Selection::count), Ordering::Relaxed);
+            opened.indexes.iter().try_for_each(|index| write(index, selected.as_ref(), target))?;
+            Ok(target)
+        },
+        |_, outcome: Outcome<&PathBuf>| match outcome {
+            Ok(target) => {
+                written.push(target);
+                Ok(())
+            }
+            Err(failure) => console.go_on(Err(failure)),
+        },
+    );
+    bar.finish_and_clear();
+    done?;
+    if let Some(filter) = filter
+        && count.into_inner() == 0
+    {
+        known(paths, &written, &filter, args)?;
+    }
+    written.iter().try_for_each(|target| console.print(format_args!("{}\n", target.display())))
+}
+
+/// Refuses a filter on a feature that no record of any shard has, and removes what was written by it.
+fn known(paths: &[PathBuf], written: &[&PathBuf], filter: &Filter, args: &args::Index) -> Outcome {
+    let options = args.limit.dataset(Options::new()).allow_missing(true).auto_limit(u64::MAX);
+    // Shards that failed have had their errors.
+    let Ok(dataset) = options.open(paths) else { return Ok(()) };
+    match dataset.columns(&filter.features()) {
+        Err(e) if matches!(e.kind(), ErrorKind::UnknownFeature { .. }) => {
+            for target in written.iter().filter(|target| target.is_file()) {
+                std::fs::remove_file(target).map_err(|e| Failure::io(target, e))?;
+            }
+            Err(e.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
+    let mut name = OsString::from(shard.file_name().unwrap_or_default());
+    name.push(".idx");
+    match dir {
+        None => shard.with_file_name(name),
+        Some(dir) => dir.join(name),
+    }
+}
+
+/// The records of one shard that meet a filter.
+fn select(path: &Path, filter: &Filter, args: &args::Index, bar: &ProgressBar) -> Outcome<Selection> {
+    let options = args.limit.dataset(Options::new()).allow_missing(true).auto_limit(u64::MAX).jobs(1);
+    let options = if args.rebuild { options.index(IndexMode::Memory) } else { options };
+    // A shard may lack a feature that others have: all of them are asked in `known`.
+    let columns = ColumnOptions::new().unknown(true).progress(progress::moves(bar));
+    // A shard's own kinds decide whether the filter fits it.
+    Ok(options.open(path)?.select_with(filter, &columns).map_err(|e| e.in_file(path))?)
+}
+
+fn write(index: &Index, selected: Option<&Selection>, target: &Path) -> Outcome {
+    let io = |e| Failure::io(target, e);
+    let mut file = BufWriter::new(Output::create(target).map_err(io)?);
+    match selected {
+        Some(selected) => index::export_text_of(index, selected.iter(), &mut file)?,
+        None => index::export_text(index, &mut file)?,
+    }
+    file.flush().map_err(io)?;
+    file.into_inner().map_err(|e| io(e.into_error()))?.commit().map_err(io)
+}

@@ -1,0 +1,42 @@
+//! Files that other projects' tools wrote, if they are there.
+
+mod common;
+
+use common::Folder;
+use std::fs;
+use std::path::Path;
+
+/// Every digest as the golden file has it, without a word about kind or compression.
+#[test]
+fn digests_of_real_files() {
+    let real = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/real");
+    let Ok(golden) = fs::read_dir(real.join("golden")) else {
+        eprintln!("SKIPPED: no real files at {}", real.display());
+        return;
+    };
+    let dir = Folder::new();
+    let (mut files, mut records) = (0, 0);
+    for entry in golden {
+        let golden: serde_json::Value =
+            serde_json::from_slice(&fs::read(entry.unwrap().path()).unwrap()).unwrap();
+        let file = real.join(golden["file"].as_str().unwrap());
+        let ran = dir.run(&["digest", file.to_str().unwrap()]);
+        assert_eq!(ran.code == 0, golden["framing"] == "ok", "{}: {}", file.display(), ran.err);
+        let table = golden["table"].as_array().unwrap();
+        assert_eq!(ran.out.lines().count(), table.len(), "{}", file.display());
+        for (k, (line, row)) in ran.out.lines().zip(table).enumerate() {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!((&line["index"], &line["record"]), (&k.into(), &k.into()), "{}", file.display());
+            // Of a payload that is neither kind, whether it could be one is a matter of taste.
+            let columns = if golden["kind"] == "other" { 2 } else { 3 };
+            for (name, want) in
+                ["length", "sha256", "digest"].iter().zip(row.as_array().unwrap()).take(columns)
+            {
+                assert_eq!(&line[name], want, "{} of {} record {}", name, file.display(), line["index"]);
+            }
+            records += 1;
+        }
+        files += 1;
+    }
+    assert!(files > 0 && records > 0);
+}

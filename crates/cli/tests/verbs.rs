@@ -1,0 +1,412 @@
+//! What each verb does, and the exit status it ends with.
+
+mod common;
+
+use common::*;
+use std::fs;
+use std::io::Read;
+use std::process::Stdio;
+
+#[test]
+fn digests_of_the_worked_example() {
+    let dir = Folder::new();
+    let a_is_1 = tfseek::ExampleBuilder::new().int64("a", [1]).encode().unwrap();
+    // The same again, not packed.
+    let unpacked = b"\x0a\x0b\x0a\x09\x0a\x01a\x12\x04\x1a\x02\x08\x01".to_vec();
+    dir.shard("a.tfrecord", [a_is_1, Vec::new(), unpacked]);
+    let ran = dir.run(&["digest", "a.tfrecord"]);
+    let lines: Vec<serde_json::Value> = ran.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let digest = "60e1a574cc928ed433b4a991d949237210c60eafffbbb5d7b9ed3bf48e6b4f3a";
+    assert_eq!(lines[0]["digest"], digest);
+    assert_eq!(lines[2]["digest"], digest);
+    assert_ne!(lines[0]["sha256"], lines[2]["sha256"]);
+    assert_eq!(
+        ran.out.lines().nth(1).unwrap(),
+        "{\"index\":1,\"record\":1,\"length\":0,\
+         \"sha256\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\",\
+         \"digest\":\"6fa1fe1cd6debd64f7a9f93660a341684169fea401e63a3a11464b66d9de611a\"}"
+    );
+    dir.shard("text.tfrecord", ["plain"]);
+    assert!(dir.run(&["digest", "text.tfrecord"]).out.ends_with("\"digest\":null}\n"));
+}
+
+#[test]
+fn by_number() {
+    let dir = Folder::new();
+    dir.shard("x-00000-of-00002.tfrecord", labels(0..5));
+    dir.shard("x-00001-of-00002.tfrecord", labels(5..10));
+    let json = |args: &[&str]| {
+        let ran = dir.run(&[&["get", "x@2.tfrecord", "-f", "json"], args].concat());
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let label = |line: &str| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["features"]["label"][0].clone()
+        };
+        ran.out.lines().map(|line| label(line).as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(json(&["7", "-1", "3..6"]), [7, 9, 3, 4, 5]);
+    assert_eq!(json(&["--io", "pread", "8..", "..2"]), [8, 9, 0, 1]);
+    dir.run(&["get", "x-*", "6"])
+        .prints("record 6, 18 bytes, record 1 of x-00001-of-00002.tfrecord\n  label  int64  6\n");
+    dir.run(&["get", "x@2.tfrecord", "10"]).fails(2, &["10"]);
+    dir.run(&["get", "x@2.tfrecord", "other"]).fails(2, &["which records?"]);
+    dir.run(&["get", "1", "2"]).fails(2, &["./7"]);
+}
+
+#[test]
+fn samples_are_distinct_and_repeat() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..100));
+    let sample = |args: &[&str]| dir.run(&[&["sample", "-f", "json", "a.tfrecord"], args].concat()).out;
+    let first = sample(&["-n", "50", "--seed", "1"]);
+    assert_eq!(first, sample(&["-n", "50", "--seed", "1"]));
+    assert_ne!(first, sample(&["-n", "50", "--seed", "2"]));
+    let mut lines: Vec<_> = first.lines().collect();
+    lines.sort_unstable();
+    lines.dedup();
+    assert_eq!(lines.len(), 50);
+    assert_eq!(sample(&["-n", "500"]).lines().count(), 100);
+}
+
+#[test]
+fn indexes_beside_the_data() {
+    let dir = Folder::new();
+    for s in 0..3 {
+        dir.shard(&format!("x-0000{s}-of-00003.tfrecord"), labels(0..100));
+    }
+    let ran = dir.run(&["index", "x-*"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);
+    assert!(ran.err.starts_with("3 shards, 300 records, "), "{}", ran.err);
+    assert_eq!(fs::read_dir(dir.path(".tfseek")).unwrap().count(), 3);
+    let info = dir.run(&["info", "x@3.tfrecord"]);
+    assert_eq!(info.out.matches("fresh").count(), 3, "{}", info.out);
+    assert!(info.out.ends_with("3 files\n") && info.out.contains("\n    300 "), "{}", info.out);
+
+    dir.run(&["index", "--format", "dali", "x-00000-of-00003.tfrecord"])
+        .prints("x-00000-of-00003.tfrecord.idx\n");
+    let text = fs::read_to_string(dir.path("x-00000-of-00003.tfrecord.idx")).unwrap();
+    assert!(text.starts_with("0 34\n34 34\n") && text.lines().count() == 100);
+
+    let ran = dir.run(&["index", "--pack", "train", "x@3.tfrecord"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    dir.run(&["get", ".tfseek/train.tfrp", "250"])
+        .prints("record 250, 18 bytes, record 50 of ./x-00002-of-00003.tfrecord\n  label  int64  50\n");
+}
+
+#[test]
+fn columns_beside_the_data() {
+    let dir = Folder::new();
+    for s in 0..2 {
+        dir.shard(&format!("x-{s}.tfrecord"), labels(0..100));
+    }
+    let other = tfseek::ExampleBuilder::new().int64("label", [7]).int64("other", [7]).encode().unwrap();
+    dir.shard("x-2.tfrecord", [other]);
+    let ran = dir.run(&["index", "x-*", "--column", "label", "--column", "other", "--classes"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);
+    assert!(ran.err.contains("column label: int64 values in 201 of 201 records"), "{}", ran.err);
+    assert!(ran.err.contains("column other: int64 values in 1 of 201 records"), "{}", ran.err);
+    assert!(dir.path(".tfseek/x-0.tfrecord.other.tfrc").exists(), "of a shard that lacks it, too");
+    assert_eq!(fs::read_dir(dir.path(".tfseek")).unwrap().count(), 3 * 3);
+
+    dir.run(&["index", "--format", "dali", "--filter", "label in 2..4, 99", "x-1.tfrecord"])
+        .prints("x-1.tfrecord.idx\n");
+    assert_eq!(fs::read_to_string(dir.path("x-1.tfrecord.idx")).unwrap(), "68 34\n102 34\n3366 34\n");
+    dir.run(&["index", "--format", "dali", "--filter", "label = 2", "x-1.tfrecord"]).fails(2, &["`==` does"]);
+    dir.run(&["index", "--format", "dali", "--filter", "label == 'x'", "x-1.tfrecord"])
+        .fails(2, &["x-1.tfrecord: filter refused", "an integer"]);
+    dir.run(&["index", "--filter", "label == 2", "--format", "tfri", "x-1.tfrecord"]).fails(2, &["dali"]);
+
+    dir.shard("y.tfrecord", [tfseek::ExampleBuilder::new().int64("label", [1, 2]).encode().unwrap()]);
+    let ran = dir.run(&["index", "[xy]*.tfrecord", "--column", "label", "--rebuild"]);
+    ran.fails(1, &["y.tfrecord: record 0", "\"label\"", "expected 1 values, found 2", "201 of 201 records"]);
+}
+
+#[test]
+fn a_misspelt_feature_is_no_column_of_nothing() {
+    let dir = Folder::new();
+    for s in 0..2 {
+        dir.shard(&format!("x-{s}.tfrecord"), labels(0..100));
+    }
+    let words = ["feature \"labels\": no record has a value of this feature; the nearest is \"label\""];
+    for _ in 0..2 {
+        let ran = dir.run(&["index", "x-*", "--column", "label", "--column", "labels"]);
+        ran.fails(2, &words);
+        assert!(ran.err.contains("column label: int64 values in 200 of 200 records"), "{}", ran.err);
+        assert!(!ran.err.contains("column labels"), "{}", ran.err);
+        assert!(!dir.path(".tfseek/x-0.tfrecord.labels.tfrc").exists());
+    }
+    for verb in [&["epoch", "-b", "8"][..], &["order", "-b", "8", "--describe"]] {
+        dir.run(&[verb, &["x-*", "--filter", "labels in 3"]].concat()).fails(2, &words);
+        dir.run(&[verb, &["x-*", "--filter", "absent(labels)"]].concat()).fails(2, &words);
+        dir.run(&[verb, &["x-*", "--balance", "labels"]].concat()).fails(2, &words);
+        dir.run(&[verb, &["x-*", "--balance", "label", "--filter", "label > 100"]].concat())
+            .fails(2, &["\"label\"", "no classes to balance: none of the chosen records has a value"]);
+    }
+    dir.run(&["index", "--format", "dali", "--filter", "labels == 2", "x-1.tfrecord"]).fails(2, &words);
+}
+
+#[test]
+fn seeds_may_be_negative() {
+    let dir = Folder::new();
+    dir.shard("x.tfrecord", labels(0..100));
+    for verb in [&["order", "-b", "8", "--step", "0", "--ids"][..], &["sample", "-n", "5"]] {
+        let out = |seed: &str| {
+            let ran = dir.run(&[verb, &["x.tfrecord", "--seed", seed]].concat());
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            ran.out
+        };
+        assert_eq!(out("-1"), out("18446744073709551615"), "the number with the same bits");
+        assert_eq!(out("-9223372036854775808"), out("9223372036854775808"));
+        assert_ne!(out("-1"), out("1"));
+    }
+    for verb in [&["order", "x.tfrecord", "-b", "8", "--step", "0"][..], &["sample", "x.tfrecord"], &["demo"]]
+    {
+        for seed in ["-9223372036854775809", "18446744073709551616", "1.5", "x"] {
+            dir.run(&[verb, &["--seed", seed]].concat())
+                .fails(2, &["a seed is a number from -2^63 to 2^64 - 1"]);
+        }
+    }
+    let epoch = |seed| {
+        dir.run(&["epoch", "x.tfrecord", "-b", "8", "--seed", seed, "--state-out", "s", "--steps", "1"]).code
+    };
+    assert_eq!(epoch("-2"), 0);
+    assert!(fs::read_to_string(dir.path("s")).unwrap().contains("\"seed\":18446744073709551614"));
+}
+
+#[test]
+fn each_damaged_shard_is_named() {
+    let dir = Folder::new();
+    for s in 0..4 {
+        let path = dir.shard(&format!("x-{s}.tfrecord"), labels(0..100));
+        if s % 2 == 1 {
+            // The length of record 50.
+            damage(&path, 34 * 50);
+        }
+    }
+    let at = "record 50 at byte 1700";
+    let ran = dir.run(&["index", "x-*"]);
+    ran.fails(1, &[&format!("x-1.tfrecord: {at}"), &format!("x-3.tfrecord: {at}"), "2 of 4 shards, "]);
+    let ran = dir.run(&["verify", "x-*"]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, "2 of 4 files sound: 300 records, 5.4 kB of payload\n"));
+    assert!(
+        ran.err.contains(&format!("x-1.tfrecord: {at}")) && ran.err.contains(&format!("x-3.tfrecord: {at}"))
+    );
+    // The records before the damage, then the error.
+    let ran = dir.run(&["cat", "-f", "json", "x-1.tfrecord"]);
+    assert_eq!((ran.code, ran.out.lines().count()), (1, 50));
+    assert!(ran.err.contains(at));
+    assert_eq!(dir.run(&["head", "-n", "50", "-f", "json", "x-1.tfrecord"]).code, 0);
+    // The last there are.
+    let ran = dir.run(&["tail", "-n", "1", "-f", "json", "x-1.tfrecord"]);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (1, "{\"index\":49,\"record\":49,\"features\":{\"label\":[49]}}\n")
+    );
+    dir.run(&["get", "x-1.tfrecord", "0"]).fails(1, &[at]);
+    let ran = dir.run(&["info", "--json", "x-1.tfrecord"]);
+    assert!(ran.code == 1 && ran.out.contains("\"records\":50,"), "{}", ran.out);
+}
+
+#[test]
+fn a_payload_is_damaged_or_does_not_decode() {
+    let dir = Folder::new();
+    let path = dir.shard("a.tfrecord", labels(0..10));
+    damage(&path, 34 * 4 + 20);
+    assert_eq!(dir.run(&["index", "-q", "a.tfrecord"]).code, 0);
+    dir.run(&["index", "--rebuild", "--check", "a.tfrecord"])
+        .fails(1, &["record 4 at byte 136: payload crc32c"]);
+    let mut payloads = labels(0..3);
+    payloads.push(b"\x0a\x05\x0a\x03".to_vec());
+    dir.shard("b.tfrecord", payloads);
+    assert_eq!(dir.run(&["verify", "b.tfrecord"]).code, 0);
+    let ran = dir.run(&["verify", "--decode", "--json", "b.tfrecord"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("b.tfrecord: record 3 at byte 102: "), "{}", ran.err);
+    let line: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&line["ok"], &line["records"], &line["malformed"]), (&false.into(), &4.into(), &1.into()));
+}
+
+#[test]
+fn unpacks_and_says_how() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord.gz", labels(0..10));
+    let gz = dir.shard("zipped.gz", labels(0..10));
+    fs::rename(gz, dir.path("b.tfrecord")).unwrap();
+    dir.run(&["get", "a.tfrecord.gz", "3"]).fails(2, &["gzip", "tfseek unpack"]);
+    let ran = dir.run(&["unpack", "a.tfrecord.gz"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    dir.run(&["get", "a.tfrecord", "3", "-f", "json"])
+        .prints("{\"index\":3,\"record\":3,\"features\":{\"label\":[3]}}\n");
+    dir.run(&["unpack", "a.tfrecord.gz"]).fails(2, &["--force"]);
+    assert_eq!(dir.run(&["unpack", "--force", "a.tfrecord.gz"]).code, 0);
+    dir.run(&["unpack", "b.tfrecord"]).fails(2, &["-o"]);
+    assert_eq!(dir.run(&["unpack", "-o", "c.tfrecord", "b.tfrecord"]).code, 0);
+    assert_eq!(fs::read(dir.path("a.tfrecord")).unwrap(), fs::read(dir.path("c.tfrecord")).unwrap());
+    // Nothing of a damaged one.
+    let path = dir.shard("d.tfrecord.gz", labels(0..10));
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    assert_eq!(dir.run(&["unpack", "d.tfrecord.gz"]).code, 1);
+    assert!(!dir.path("d.tfrecord").exists());
+}
+
+#[test]
+fn standard_input() {
+    let dir = Folder::new();
+    for name in ["a.tfrecord", "a.tfrecord.gz", "a.tfrecord.zz"] {
+        let bytes = fs::read(dir.shard(name, labels(0..30))).unwrap();
+        let head = dir.run_on(&bytes, &["head", "-n", "1", "-"]);
+        head.prints("record 0, 18 bytes\n  label  int64  0\n");
+        assert_eq!(dir.run_on(&bytes, &["cat", "-f", "json", "-"]).out.lines().count(), 30);
+        assert_eq!(dir.run_on(&bytes, &["digest", "-"]).out.lines().count(), 30);
+        assert_eq!(
+            dir.run_on(&bytes, &["verify", "-"]).out,
+            "1 of 1 file sound: 30 records, 540 bytes of payload\n"
+        );
+        assert!(dir.run_on(&bytes, &["info", "-"]).out.contains("records      30\n"));
+    }
+    dir.run_on(b"", &["cat", "-"]).prints("");
+    dir.run_on(b"{\"no\": \"tfrecord\"}", &["head", "-"]).fails(4, &["<stdin>", "JSON"]);
+}
+
+#[test]
+fn what_is_no_tfrecord() {
+    let dir = Folder::new();
+    fs::write(dir.path("lfs"), "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+        .unwrap();
+    dir.run(&["head", "lfs"]).fails(4, &["lfs", "git-LFS pointer", "git lfs pull"]);
+    dir.run(&["head", "missing.tfrecord"]).fails(3, &["missing.tfrecord: no such file\n"]);
+    for args in [["parse", "a", "--schema", "none.json"], ["order", "-b1", "--step=0", "--resume=none.json"]]
+    {
+        let ran = dir.run(&args);
+        assert!(!ran.err.contains("entity"), "{}", ran.err);
+    }
+    dir.run(&["head", "missing-*"]).fails(3, &["no file matches missing-*"]);
+    dir.run(&["head"]).fails(2, &["PATHS"]);
+    dir.run(&["head", "--kind", "nonsense", "x"]).fails(2, &["nonsense"]);
+}
+
+#[test]
+fn missing_shards() {
+    let dir = Folder::new();
+    dir.shard("x-00000-of-00003.tfrecord", labels(0..1));
+    dir.shard("x-00002-of-00003.tfrecord", labels(2..3));
+    for verb in ["head", "index", "verify", "digest", "info", "sample"] {
+        dir.run(&[verb, "x-*"]).fails(1, &["x-00001-of-00003.tfrecord", "--allow-missing"]);
+        assert_eq!(dir.run(&[verb, "x-*", "--allow-missing"]).code, 0, "{verb}");
+    }
+}
+
+/// The reader of our output leaves after one line.
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..50_000));
+    for args in [["cat", "a.tfrecord"], ["digest", "a.tfrecord"]] {
+        let mut command = dir.command(&args);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_exact(&mut [0; 10]).unwrap();
+        drop(stdout);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()));
+    }
+}
+
+#[test]
+fn bars_only_when_somebody_looks() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..1000));
+    assert_eq!(dir.run(&["verify", "a.tfrecord"]).err, "");
+    assert_eq!(dir.run(&["verify", "-q", "--progress", "a.tfrecord"]).err, "");
+    let ran = dir.run(&["verify", "--progress", "a.tfrecord"]);
+    assert!(ran.err.contains("verifying"), "{}", ran.err);
+}
+
+#[test]
+fn the_demo_runs_and_cleans_up() {
+    let dir = Folder::new();
+    fs::create_dir(dir.path("tmp")).unwrap();
+    let output = dir.command(&["demo"]).env("TMPDIR", dir.path("tmp")).output().unwrap();
+    let ran = Ran::of(output);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    for words in [
+        "10000 observations in 4 shards",
+        "feature2  bytes",
+        "tfseek order",
+        "a shuffled epoch",
+        "records/s",
+        "Next",
+    ] {
+        assert!(ran.out.contains(words), "no {words:?} in {}", ran.out);
+    }
+    assert_eq!(fs::read_dir(dir.path("tmp")).unwrap().count(), 0);
+    assert_eq!(dir.run(&["demo", "--keep", "kept"]).code, 0);
+    assert!(dir.run(&["info", "kept"]).out.contains("10000"));
+    dir.run(&["demo", "--keep", "kept"]).fails(2, &["not empty"]);
+}
+
+/// The page a new user reads names the verbs that there are, and options that they have.
+#[test]
+fn the_readme_names_what_there_is() {
+    let Ok(readme) = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")) else {
+        eprintln!("SKIPPED: no README here");
+        return;
+    };
+    let section = readme.split_once("\n## The command\n").unwrap().1.split_once("\n## ").unwrap().0;
+    let quoted: Vec<&str> = section.split('`').skip(1).step_by(2).collect();
+    let dir = Folder::new();
+    let help = dir.run(&["--help"]).out;
+    let commands = help.split_once("Commands:\n").unwrap().1.split_once("\n\n").unwrap().0;
+    let verbs: Vec<&str> = commands.lines().filter_map(|l| l.strip_prefix("  ")?.split(' ').next()).collect();
+    let verbs: Vec<&str> = verbs.into_iter().filter(|&verb| !verb.is_empty() && verb != "help").collect();
+    assert!(verbs.len() > 10);
+    let mut options = String::new();
+    for verb in &verbs {
+        assert!(quoted.contains(verb), "the README says nothing of {verb}");
+        options += &dir.run(&[verb, "--help"]).out;
+    }
+    let rows = section.lines().filter_map(|row| row.strip_prefix("| `")?.split_once(" |"));
+    for name in rows.flat_map(|(names, _)| names.split(", ")).map(|name| name.trim_matches('`')) {
+        assert!(verbs.contains(&name), "there is no verb {name}");
+    }
+    let words = section.split(|c: char| c.is_whitespace() || "`();,.:".contains(c));
+    for option in words.filter(|word| word.starts_with("--") && word.len() > 3 && *word != "--path") {
+        assert!(options.contains(option), "there is no option {option}");
+    }
+}
+
+#[test]
+fn completions_and_help() {
+    let dir = Folder::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(dir.run(&["completions", shell]).out.contains("tfseek"), "{shell}");
+    }
+    assert!(dir.run(&["--help"]).out.contains("Exit status"));
+    dir.run(&["--version"]).prints(concat!("tfseek ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+/// A feature that some shards lack is no misspelling, and a shard that is damaged says nothing of the others.
+#[test]
+fn a_shard_may_lack_a_feature_that_others_have() {
+    let folder = Folder::new();
+    let a = folder.shard("a.tfrecord", labels(0..5));
+    let other = tfseek::ExampleBuilder::new().int64("other", [1]).encode().unwrap();
+    folder.shard("b.tfrecord", [other]);
+    let dali = |filter: &str| {
+        folder.run(&["index", "--format", "dali", "--filter", filter, "a.tfrecord", "b.tfrecord"])
+    };
+    assert_eq!(dali("label == 1").code, 0);
+    let lines = |name: &str| std::fs::read_to_string(folder.path(name)).unwrap().lines().count();
+    assert_eq!((lines("a.tfrecord.idx"), lines("b.tfrecord.idx")), (1, 0));
+    dali("labels == 1").fails(2, &["feature \"labels\"", "the nearest is \"label\""]);
+    assert!(!folder.path("a.tfrecord.idx").exists() && !folder.path("b.tfrecord.idx").exists());
+
+    let columns = || folder.run(&["index", "--column", "label", "a.tfrecord", "b.tfrecord"]);
+    assert_eq!(columns().code, 0);
+    let kept = folder.path(".tfseek/b.tfrecord.label.tfrc");
+    assert!(kept.exists());
+    common::damage(&a, 20);
+    let ran = columns();
+    assert!(ran.code == 1 && !ran.err.contains("no record has"), "{ran:?}");
+    assert!(kept.exists());
+}

@@ -1,0 +1,170 @@
+//! The records that meet a condition.
+
+use super::dataset::DatasetColumn;
+use super::filter::{Filter, Node, Test};
+use super::obtain::ColumnOptions;
+use crate::dataset::Dataset;
+use crate::error::{ErrorKind, Result};
+use crate::io::zeroed;
+use std::fmt;
+
+/// Some records of a dataset: a bit for each.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Selection {
+    len: u64,
+    words: Vec<u64>,
+}
+
+impl Dataset {
+    /// The records that meet `filter`, from columns that are found or built as [`columns`](Dataset::columns) says: all that are
+    /// missing in one scan.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("train.tfrecord");
+    /// # let mut writer = tfseek::Writer::create(&path)?;
+    /// # for i in 0..10 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i]).encode()?)?; }
+    /// # writer.close()?;
+    /// # let options = tfseek::Options::new().index(tfseek::IndexMode::Memory);
+    /// let ds = options.open(&path)?;
+    /// let some = ds.select(&"label in 2..5 or label == 9".parse()?)?;
+    /// assert_eq!(some.ids(), [2, 3, 4, 9]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`columns`](Dataset::columns); [`ErrorKind::Filter`] where a value is compared with a
+    /// value of another kind.
+    pub fn select(&self, filter: &Filter) -> Result<Selection> {
+        self.select_with(filter, &ColumnOptions::new())
+    }
+
+    /// As [`select`](Dataset::select), with options for the columns.
+    ///
+    /// # Errors
+    /// As [`select`](Dataset::select).
+    pub fn select_with(&self, filter: &Filter, columns: &ColumnOptions) -> Result<Selection> {
+        filter.0.select(&self.columns_with(&filter.features(), columns)?, self.len())
+    }
+
+    /// As [`select`](Dataset::select), from columns that are at hand: nothing is looked for, read or built.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Filter`] as there; [`ErrorKind::Unsupported`] for a feature without a column here,
+    /// and for columns of another number of records.
+    pub fn select_from(&self, filter: &Filter, columns: &[DatasetColumn]) -> Result<Selection> {
+        let lacks = |feature: &&str| {
+            !columns.iter().any(|column| column.feature() == *feature && column.len() == self.len())
+        };
+        if let Some(feature) = filter.features().into_iter().find(lacks) {
+            let what = format!("a filter on \"{}\", of which no column was given", feature.escape_default());
+            return Err(ErrorKind::Unsupported(what.into()).into());
+        }
+        filter.0.select(columns, self.len())
+    }
+}
+
+impl Selection {
+    fn none(len: u64) -> Result<Selection> {
+        Ok(Selection { len, words: zeroed(len.div_ceil(64))? })
+    }
+
+    /// Number of records in the dataset.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether no record was selected.
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
+    }
+
+    /// How many records were selected.
+    pub fn count(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Whether record `i` was.
+    pub fn contains(&self, i: u64) -> bool {
+        self.words.get((i / 64) as usize).is_some_and(|word| word >> (i % 64) & 1 == 1)
+    }
+
+    /// The selected records, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u64> {
+        self.words.iter().zip(0u64..).flat_map(|(&word, k)| {
+            let next = |left: &u64| Some(left & (left - 1)).filter(|left| *left != 0);
+            let ones = std::iter::successors(Some(word).filter(|word| *word != 0), next);
+            ones.map(move |left| k * 64 + u64::from(left.trailing_zeros()))
+        })
+    }
+
+    /// The same as a list.
+    pub fn ids(&self) -> Vec<u64> {
+        self.iter().collect()
+    }
+
+    /// Bit k of word w is record 64 w + k.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    fn insert(&mut self, i: u64) {
+        if let Some(word) = self.words.get_mut((i / 64) as usize) {
+            *word |= 1 << (i % 64);
+        }
+    }
+
+    fn zip(mut self, other: &Selection, f: impl Fn(u64, u64) -> u64) -> Selection {
+        self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a = f(*a, *b));
+        self
+    }
+
+    fn invert(mut self) -> Selection {
+        self.words.iter_mut().for_each(|word| *word = !*word);
+        if let Some(last) = self.words.last_mut().filter(|_| !self.len.is_multiple_of(64)) {
+            *last &= (1 << (self.len % 64)) - 1;
+        }
+        self
+    }
+}
+
+impl Node {
+    /// The records of `len` that meet it; `columns` has those of its features.
+    fn select(&self, columns: &[DatasetColumn], len: u64) -> Result<Selection> {
+        Ok(match self {
+            Node::And(nodes) => {
+                fold(nodes, Selection::none(len)?.invert(), |node| node.select(columns, len), |a, b| a & b)?
+            }
+            Node::Or(nodes) => {
+                fold(nodes, Selection::none(len)?, |node| node.select(columns, len), |a, b| a | b)?
+            }
+            Node::Not(node) => node.select(columns, len)?.invert(),
+            Node::Test(feature, test) => {
+                let mut found = Selection::none(len)?;
+                let column = columns.iter().find(|column| column.feature() == &**feature);
+                if let Some(column) = column {
+                    column.kind().map_or(Ok(()), |kind| test.check(feature, kind))?;
+                    for (start, data) in column.loaded() {
+                        data.matching(|value| test.meets(value), |i| found.insert(start + i));
+                    }
+                }
+                if matches!(test, Test::Absent) { found.invert() } else { found }
+            }
+        })
+    }
+}
+
+fn fold(
+    nodes: &[Node],
+    start: Selection,
+    select: impl Fn(&Node) -> Result<Selection>,
+    f: impl Fn(u64, u64) -> u64,
+) -> Result<Selection> {
+    nodes.iter().try_fold(start, |all, node| Ok(all.zip(&select(node)?, &f)))
+}
+
+impl fmt::Debug for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Selection({} of {} records)", self.count(), self.len)
+    }
+}

@@ -1,0 +1,247 @@
+//! One shard, scanned from a file to an index.
+
+use super::Index;
+use super::identity::{Stamp, fingerprints};
+use super::layout::{self, CHECKED, Header, TORN};
+use super::options::IndexOptions;
+use super::progress::Work;
+use super::scan::{Scan, Start, Torn, scan_file, scan_slice, scan_stream};
+use super::sidecar::Core;
+use super::store::Shard;
+use super::table::TableBuilder;
+use crate::error::{At, Error, ErrorKind, IndexError, Result};
+use crate::io::{Compression, FileId, Inflate, Map, open_regular, sniff};
+use crate::policy::Tail;
+use std::path::Path;
+
+/// Scans a shard from the beginning, or from the end of what `old` knows.
+pub(super) fn scan(
+    shard: Shard<'_>,
+    expected: Stamp,
+    old: Option<&Core>,
+    options: &IndexOptions,
+    work: &Work<'_>,
+) -> Result<Core> {
+    work.report(0)?;
+    let file = open_regular(shard.path)?;
+    let meta = file.metadata()?;
+    let stamp = Stamp::of(&meta)?;
+    // The verdict on `old` was of another moment; a shard that changed since is scanned from its beginning. So is one
+    // whose old table turns out to be damaged.
+    let start = old.filter(|_| stamp == expected).and_then(|old| Some((old, known(old, work).ok()?)));
+    let checked = options.check_payloads && start.as_ref().is_none_or(|(old, _)| old.header.has(CHECKED));
+    let start = start.map(|(_, start)| start).unwrap_or_default();
+    let payloads = options.check_payloads;
+    let (scan, fps) = match (shard.compression, options.may_map) {
+        (Compression::None, Some(promise)) => {
+            let map = Map::open(&file, promise)?;
+            let bytes = usize::try_from(stamp.size).ok().and_then(|size| map.get(..size)).unwrap_or(&map);
+            let scan = scan_slice(bytes, start, payloads, work)?;
+            let fps = fingerprints(bytes, scan.end)?;
+            (scan, fps)
+        }
+        (Compression::None, None) => {
+            let scan = scan_file(&file, stamp.size, start, payloads, work)?;
+            let fps = fingerprints(&file, scan.end)?;
+            (scan, fps)
+        }
+        (compression, _) => {
+            let scan = scan_stream(Inflate::new(&file, compression), start, payloads, work)?;
+            (scan, fingerprints(&file, stamp.size)?)
+        }
+    };
+    Ok(Core { shard_id: FileId::known(&meta), ..assemble(scan, shard.compression, stamp, fps, checked) })
+}
+
+/// What an index of the file's beginning knows.
+fn known(old: &Core, work: &Work<'_>) -> Result<Start> {
+    let mut offsets = TableBuilder::offsets();
+    for i in 0..old.header.n_records {
+        if i % (1 << 20) == 0 {
+            work.report(0)?;
+        }
+        offsets.push(old.offset(i)?);
+    }
+    // The last entry is the new part's first; its block is checked with it.
+    old.offset(old.header.n_records)?;
+    Ok(Start { offsets, at: old.header.indexed_end })
+}
+
+fn assemble(
+    scan: Scan,
+    compression: Compression,
+    stamp: Stamp,
+    (fp_head, fp_tail): (u64, u64),
+    checked: bool,
+) -> Core {
+    let Scan { mut offsets, end, torn } = scan;
+    let flag = |on: bool, flag: u32| if on { flag } else { 0 };
+    let header = Header {
+        n_records: offsets.len(),
+        data_size: stamp.size,
+        indexed_end: if compression == Compression::None { end } else { stamp.size },
+        mtime_ns: stamp.mtime_ns,
+        fp_head,
+        fp_tail,
+        stream_end: end,
+        flags: layout::compression_flags(compression) | flag(torn.is_some(), TORN) | flag(checked, CHECKED),
+    };
+    offsets.push(end);
+    Core::new(header, offsets.finish(), None, torn)
+}
+
+/// The index of a shard that is bytes in memory: scanned, and kept nowhere.
+pub(crate) fn of_bytes(bytes: &[u8], options: &IndexOptions, work: &Work<'_>) -> Result<Index> {
+    let hint = |e: Error| sniff::explain(e, bytes.get(..sniff::SNIFF_LEN).unwrap_or(bytes));
+    let scan = scan_slice(bytes, Start::default(), options.check_payloads, work).map_err(hint)?;
+    let stamp = Stamp { size: bytes.len() as u64, mtime_ns: 0 };
+    let fps = fingerprints(bytes, scan.end)?;
+    let core = assemble(scan, Compression::None, stamp, fps, options.check_payloads);
+    match core.torn {
+        Some(Torn { need, have }) if options.tail == Tail::Strict => {
+            let at =
+                At { path: None, record: Some(core.header.n_records), offset: Some(core.header.stream_end) };
+            Err(hint(Error::from(ErrorKind::Truncated { need, have }).at(at)))
+        }
+        _ => Ok(core.into()),
+    }
+}
+
+/// The index of a shard from offsets that a writer, or another tool's index, has given: `end` is where the last record
+/// ends in the record stream. Nothing is scanned.
+pub(crate) fn from_offsets(
+    path: &Path,
+    compression: Compression,
+    offsets: TableBuilder,
+    end: u64,
+    checked: bool,
+) -> Result<Core> {
+    let file = open_regular(path)?;
+    let stamp = Stamp::of(&file.metadata()?)?;
+    if compression == Compression::None && end != stamp.size {
+        return Err(IndexError::Stale {
+            reason: format!("the records end at {end}, the file has {} bytes", stamp.size).into(),
+        }
+        .into());
+    }
+    let fps = fingerprints(&file, stamp.size)?;
+    Ok(assemble(Scan { offsets, end, torn: None }, compression, stamp, fps, checked))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Index;
+    use super::super::no_progress;
+    use super::super::open::{open_all, sidecar_for_written};
+    use super::super::store;
+    use super::super::store::Save;
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::frame::put_record;
+    use crate::policy::{IndexMode, Tail};
+    use flate2::{Compression as Level, write::GzEncoder, write::ZlibEncoder};
+    use std::io::Write;
+
+    fn records(n: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        (0..n).for_each(|i| put_record(&mut bytes, &vec![i as u8; i % 50]).unwrap());
+        bytes
+    }
+
+    fn pack(stream: &[u8], compression: Compression) -> Vec<u8> {
+        if compression == Compression::Zlib {
+            let mut w = ZlibEncoder::new(Vec::new(), Level::fast());
+            w.write_all(stream).unwrap();
+            return w.finish().unwrap();
+        }
+        // Two members, split inside a record.
+        let (a, b) = stream.split_at(stream.len() / 2 + 3);
+        let member = |part: &[u8]| {
+            let mut w = GzEncoder::new(Vec::new(), Level::fast());
+            w.write_all(part).unwrap();
+            w.finish().unwrap()
+        };
+        [member(a), member(b)].concat()
+    }
+
+    fn open(path: &Path, compression: Compression, options: &IndexOptions) -> Result<Index> {
+        let shard = Shard { path, compression };
+        let work = Work::new(&no_progress);
+        Ok(open_all(&[shard], options, Save::Unasked, &work)?.indexes.remove(0))
+    }
+
+    #[test]
+    fn compressed_shards() {
+        let stream = records(3000);
+        for compression in [Compression::Gzip, Compression::Zlib] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("x");
+            let packed = pack(&stream, compression);
+            std::fs::write(&path, &packed).unwrap();
+            let options =
+                IndexOptions::new().env_dir(None).index_dir(dir.path().join("i")).check_payloads(true);
+            let work = Work::new(&no_progress);
+            let plain = scan_slice(&stream, Start::default(), false, &work).unwrap().offsets.finish();
+            for mode in [IndexMode::Auto, IndexMode::Require] {
+                let index = open(&path, compression, &options.clone().mode(mode)).unwrap();
+                assert_eq!((index.len(), index.stream_end()), (3000, stream.len() as u64));
+                assert_eq!(
+                    (index.data_size(), index.indexed_end()),
+                    (packed.len() as u64, packed.len() as u64)
+                );
+                assert_eq!(
+                    (index.is_gzip(), index.is_zlib()),
+                    (compression == Compression::Gzip, compression == Compression::Zlib)
+                );
+                assert!((0..3000).all(|i| index.locate(i).unwrap().offset == plain.get(i).unwrap()));
+                assert_eq!(
+                    index.fingerprints(),
+                    fingerprints(packed.as_slice(), packed.len() as u64).unwrap()
+                );
+            }
+            // For another compression it counts as not found.
+            let e = open(&path, Compression::None, &options.clone().mode(IndexMode::Require)).unwrap_err();
+            assert!(matches!(e.kind(), ErrorKind::Index(_)), "{e}");
+            // A stream that ends inside a record: at the scan with its bytes, later by the flag alone.
+            std::fs::write(&path, pack(&stream[..stream.len() - 5], compression)).unwrap();
+            let e = open(&path, compression, &options).unwrap_err();
+            assert!(matches!(e.kind(), ErrorKind::Truncated { .. }), "{e}");
+            let e = open(&path, compression, &options).unwrap_err();
+            assert!(matches!(e.kind(), ErrorKind::Index(IndexError::TornTail)) && e.is_data(), "{e}");
+            let index = open(&path, compression, &options.clone().tail(Tail::Tolerate)).unwrap();
+            assert_eq!((index.len(), index.torn_tail_bytes()), (2999, None));
+            // Damage to the compressed bytes.
+            let mut bad = packed.clone();
+            bad[packed.len() / 3] ^= 0x55;
+            std::fs::write(&path, bad).unwrap();
+            assert_eq!(open(&path, compression, &options).unwrap_err().place().path.as_deref(), Some(&*path));
+            // Nothing at all in a stream.
+            std::fs::write(&path, pack(b"", Compression::Zlib)).unwrap();
+            let empty = open(&path, Compression::Zlib, &options).unwrap();
+            assert_eq!((empty.len(), empty.stream_end()), (0, 0));
+            assert!(open(&path, Compression::Zlib, &options.clone().mode(IndexMode::Require)).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_writer_leaves_the_index_that_a_checked_scan_makes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let bytes = records(2500);
+        std::fs::write(&path, &bytes).unwrap();
+        let work = Work::new(&no_progress);
+        let offsets = scan_slice(&bytes, Start::default(), false, &work).unwrap().offsets;
+        let options = IndexOptions::new().env_dir(None).cache_dir(None);
+        let end = bytes.len() as u64;
+        let written = sidecar_for_written(&path, Compression::None, offsets, end, &options).unwrap();
+        assert_eq!(written.file(), Some(&*store::beside(&path)));
+        let scanned =
+            open(&path, Compression::None, &options.check_payloads(true).mode(IndexMode::Memory)).unwrap();
+        let mut want = Vec::new();
+        scanned.write_to(&mut want).unwrap();
+        assert_eq!(std::fs::read(store::beside(&path)).unwrap(), want);
+        let e =
+            sidecar_for_written(&path, Compression::None, TableBuilder::offsets(), 0, &IndexOptions::new());
+        assert!(e.is_err(), "the offsets are of another file");
+    }
+}

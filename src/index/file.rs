@@ -1,0 +1,82 @@
+//! Index and column files, opened: read in, mapped, or held open until a section is needed.
+
+use super::layout::{HEADER_LEN, MAX_PREFIX, Section};
+use super::options::IndexOptions;
+use crate::error::{IndexError, Result};
+use crate::io::{KeptFile, Map, ReadAt, Region, Reserved, open_regular, zeroed};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// Up to here an index file is always read into memory: a process may hold 65,530 maps on Linux.
+pub(crate) const SMALL: u64 = 64 << 10;
+/// Up to here it is read into memory while the [`Budget`](crate::io::Budget) lasts: it may be deleted or cut from then on.
+pub(crate) const READ_IN: u64 = 1 << 20;
+
+/// An index file that was opened.
+pub(crate) enum Held {
+    /// All of it: read in, or mapped.
+    Whole(Region, Option<Reserved>),
+    /// Its header and section table; the rest is read at its first use, from `file` if the budget had a descriptor for it.
+    Start { bytes: Vec<u8>, len: u64, head: Box<[u8; HEADER_LEN]>, file: Option<KeptFile> },
+}
+
+/// Opens the index file at `path`; `None` if there is none.
+pub(crate) fn hold(path: &Path, options: &IndexOptions) -> Result<Option<Held>, String> {
+    let file = match open_regular(path) {
+        Ok(file) => file,
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(e) => return Err(e.to_string()),
+    };
+    let io = |e: io::Error| e.to_string();
+    let len = file.size().map_err(io)?;
+    let budget = options.budget();
+    let reserved = (SMALL < len && len <= READ_IN).then(|| budget.reserve(len)).flatten();
+    let read_in = len <= SMALL || reserved.is_some();
+    if !read_in && let Some(promise) = options.may_map {
+        let map = Map::open(&file, promise).map_err(io)?;
+        return Ok(Some(Held::Whole(map.into(), None)));
+    }
+    let mut bytes = zeroed(if read_in { len } else { MAX_PREFIX as u64 }).map_err(io)?;
+    file.read_exact_at(&mut bytes, 0).map_err(io)?;
+    if read_in {
+        return Ok(Some(Held::Whole(Region::from(bytes), reserved)));
+    }
+    let head = Box::new(*bytes.first_chunk().ok_or("shorter than a header")?);
+    Ok(Some(Held::Start { bytes, len, head, file: budget.keep_index(file).ok() }))
+}
+
+/// Opens an index file again to read a section that was left: it must be the one that was opened.
+///
+/// # Errors
+/// [`IndexError::Stale`] for a file that is gone, or another one.
+pub(crate) fn reopen(path: &Path, head: &[u8; HEADER_LEN]) -> Result<File> {
+    let stale = |what: &str| {
+        let reason = format!("the index file was {what} before it was read: open the dataset again").into();
+        IndexError::Stale { reason }
+    };
+    let file = match open_regular(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(stale("deleted").into()),
+        opened => opened?,
+    };
+    let mut now = [0; HEADER_LEN];
+    match file.read_exact_at(&mut now, 0) {
+        Ok(()) if now == *head => Ok(file),
+        Err(e) if e.kind() != io::ErrorKind::UnexpectedEof => Err(e.into()),
+        _ => Err(stale("replaced").into()),
+    }
+}
+
+pub(crate) fn slice(bytes: &Region, s: &Section) -> Option<Region> {
+    let start = usize::try_from(s.offset).ok()?;
+    bytes.slice(start..start.checked_add(usize::try_from(s.len).ok()?)?)
+}
+
+/// Reads a section, whose length was compared with the file's when it was opened.
+pub(crate) fn read_section(file: &File, at: u64, s: &Section) -> Result<Region> {
+    let mut bytes = zeroed(s.len)?;
+    file.read_exact_at(&mut bytes, at.saturating_add(s.offset))?;
+    Ok(Region::from(bytes))
+}
