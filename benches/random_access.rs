@@ -12,7 +12,7 @@ use std::fs::File;
 use std::hint::black_box;
 use std::time::Duration;
 use tfseek::io::{Map, Promise, Region};
-use tfseek::{IndexMode, Options, Verify, crc};
+use tfseek::{DatasetOptions, IndexMode, Verify, crc};
 
 /// Larger than the last level of cache.
 const TOTAL: u64 = 1 << 30;
@@ -26,7 +26,7 @@ fn sum(bytes: &[u8]) -> u64 {
 }
 
 fn random_access(c: &mut Criterion) {
-    let options = Options::new().index(IndexMode::Memory);
+    let options = DatasetOptions::new().index(IndexMode::Memory);
     for (name, mean) in [("90B", 90), ("4KB", 4 << 10), ("100KB", 100 << 10)] {
         let path = common::shard(TOTAL, mean);
         // SAFETY: files of this bench, which nobody else writes to.

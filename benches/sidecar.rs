@@ -9,13 +9,13 @@ use std::path::Path;
 use std::time::Duration;
 use tfseek::frame::put_record;
 use tfseek::index::{IndexOptions, no_progress, write_pack};
-use tfseek::{IndexMode, Options, Verify};
+use tfseek::{DatasetOptions, IndexMode, Verify};
 
 fn one_large(c: &mut Criterion) {
     // Empty records: 16 bytes each, so that the shard is small and its index is not.
     let n = 100_000_000u64;
     let path = common::file("1e8.tfrecord", |w| (0..n).for_each(|_| put_record(w, b"").unwrap()));
-    let options = Options::new().index_dir(path.with_extension("index")).verify(Verify::Header);
+    let options = DatasetOptions::new().index_dir(path.with_extension("index")).verify(Verify::Header);
     // SAFETY: files of this bench, which nobody else writes to.
     let open = |mode| unsafe { options.clone().index(mode).open_mapped(&path) }.unwrap();
     assert_eq!(open(IndexMode::Auto).len(), n);
@@ -42,8 +42,8 @@ fn many_small(c: &mut Criterion) {
         write_pack("train", &paths, &IndexOptions::new(), &no_progress).unwrap();
     }
     // SAFETY: as above.
-    let mapped = || unsafe { Options::new().open_mapped(&pack) }.unwrap();
-    let read = || Options::new().open(&pack).unwrap();
+    let mapped = || unsafe { DatasetOptions::new().open_mapped(&pack) }.unwrap();
+    let read = || DatasetOptions::new().open(&pack).unwrap();
     assert_eq!((mapped().len(), read().len()), (100_000, 100_000));
     assert_eq!(mapped().get(54_321).unwrap().payload(), [1; 100]);
 

@@ -11,7 +11,7 @@
 use tfseek::loader::{Loader, Shuffle};
 use tfseek::order::State;
 use tfseek::writer::WriterOptions;
-use tfseek::{DType, Dataset, ExampleBuilder, FeatureSpec, Options, Schema};
+use tfseek::{DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, Schema};
 
 const RECORDS: u64 = 20_000;
 const DIM: usize = 8;
@@ -22,7 +22,7 @@ const SEED: u64 = 42;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     write(&dir.path().join("train"))?;
-    let options = Options::new().index_dir(dir.path().join("index"));
+    let options = DatasetOptions::new().index_dir(dir.path().join("index"));
     let ds = options.open(dir.path().join("train-*.tfrecord"))?;
 
     // Without a stop.

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
-//! use tfseek::{ExampleBuilder, Mapped, Options};
+//! use tfseek::{ExampleBuilder, Mapped, DatasetOptions};
 //!
 //! // Shards that somebody has written: train-00000-of-00002.tfrecord, ..
 //! let mut writer = tfseek::writer::WriterOptions::new().create_shards(dir.path().join("train"), ".tfrecord", 2)?;
@@ -17,7 +17,7 @@
 //! writer.close()?;
 //!
 //! // As an array of records.
-//! # let options = Options::new().index_dir(dir.path().join("index"));
+//! # let options = DatasetOptions::new().index_dir(dir.path().join("index"));
 //! # let path = |name: &str| dir.path().join(name);
 //! // SAFETY: these shards are written once.
 //! let ds: Mapped = unsafe { options.open_mapped(path("train-*.tfrecord")) }?;
@@ -80,11 +80,11 @@ pub mod writer;
 
 pub use batch::{Batch, BatchParser, Column};
 pub use column::{Filter, Selection};
-pub use dataset::{Dataset, Mapped, Options};
+pub use dataset::{Dataset, DatasetOptions, Mapped};
 pub use error::{At, Error, ErrorKind, Place, Result};
 pub use example::{
-    BytesList, Example, ExampleBuf, ExampleBuilder, Feature, FeatureBuf, FeatureList, FloatList, Int64List,
-    KeyOrder, Kind, SequenceExample, SequenceExampleBuf, SequenceExampleBuilder,
+    BytesList, Example, ExampleBuf, ExampleBuilder, Feature, FeatureBuf, FeatureKind, FeatureList, FloatList,
+    Int64List, KeyOrder, SequenceExample, SequenceExampleBuf, SequenceExampleBuilder,
 };
 pub use index::Index;
 pub use io::{Compression, MAX_THREADS, threads};

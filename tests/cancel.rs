@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use tfseek::column::ColumnOptions;
 use tfseek::index::{IndexOptions, Progress, build_each, open_shards, write_pack};
 use tfseek::io::{Promise, Region};
-use tfseek::{Dataset, Error, ErrorKind, ExampleBuilder, Filter, IndexMode, Options};
+use tfseek::{Dataset, DatasetOptions, Error, ErrorKind, ExampleBuilder, Filter, IndexMode};
 
 /// Bytes between two reports, at most, and a record.
 const REPORT: u64 = 1 << 20;
@@ -56,7 +56,7 @@ fn whole(dir: &Path, paths: &[PathBuf], ending: &str) {
     assert!(made.iter().all(|name| name.ends_with(ending)), "{made:?}");
     for path in paths {
         let file = format!("{}.tfri", path.file_name().unwrap().to_str().unwrap());
-        let found = Options::new().index_options(in_dir(dir)).index(IndexMode::Require).open(path);
+        let found = DatasetOptions::new().index_options(in_dir(dir)).index(IndexMode::Require).open(path);
         assert_eq!(found.is_ok(), made.contains(&file), "{made:?}");
     }
 }
@@ -107,7 +107,7 @@ fn a_column_ends_where_its_callback_says() {
             for at in 0.. {
                 let dir = tempfile::tempdir().unwrap();
                 let paths = shards_of(dir.path(), 3);
-                let options = Options::new().index_options(in_dir(dir.path())).jobs(jobs);
+                let options = DatasetOptions::new().index_options(in_dir(dir.path())).jobs(jobs);
                 let mut ds = options.open(&paths).unwrap();
                 if mapped {
                     // SAFETY: files of this test, which nobody writes to.
@@ -138,7 +138,7 @@ fn a_column_ends_where_its_callback_says() {
 fn a_filter_ends_where_its_callback_says() {
     let dir = tempfile::tempdir().unwrap();
     let paths = shards_of(dir.path(), 2);
-    let ds = Options::new().index_options(in_dir(dir.path())).open(&paths).unwrap();
+    let ds = DatasetOptions::new().index_options(in_dir(dir.path())).open(&paths).unwrap();
     let filter = Filter::parse("label == 1").unwrap();
     let (_, progress) = ends(5);
     check(&ds.select_with(&filter, &ColumnOptions::new().progress(progress)).unwrap_err());
@@ -151,7 +151,7 @@ fn a_callback_of_one_call_stands_in_for_the_dataset_s() {
     let paths = shards_of(dir.path(), 2);
     let stop = Arc::new(AtomicUsize::new(0));
     let of_dataset = Arc::clone(&stop);
-    let ds = Options::new()
+    let ds = DatasetOptions::new()
         .index_options(in_dir(dir.path()))
         .progress(move |_| match of_dataset.load(Relaxed) {
             0 => ControlFlow::Continue(()),
@@ -171,7 +171,7 @@ fn opening_ends_where_its_callback_says() {
     let dir = tempfile::tempdir().unwrap();
     let paths = shards_of(dir.path(), 1);
     for at in [0, 1, 3] {
-        let options = Options::new().index(IndexMode::Memory);
+        let options = DatasetOptions::new().index(IndexMode::Memory);
         check(&options.clone().progress(ends(at).1).open(&paths).unwrap_err());
         let bytes = std::fs::read(&paths[0]).unwrap();
         let regions = [Region::from(bytes.clone()), Region::from(bytes)];
@@ -236,7 +236,7 @@ fn a_report_for_each_mib() {
 fn a_report_for_each_mib_of_a_column() {
     let dir = tempfile::tempdir().unwrap();
     let paths = shards_of(dir.path(), 1);
-    let ds: Dataset = Options::new().index(IndexMode::Memory).open(&paths).unwrap();
+    let ds: Dataset = DatasetOptions::new().index(IndexMode::Memory).open(&paths).unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&seen);
     let progress = move |bytes| {

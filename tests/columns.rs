@@ -30,7 +30,7 @@ use tfseek::column::{FeatureColumn, Value};
 use tfseek::error::FeatureError;
 use tfseek::index::{IndexOptions, no_progress};
 use tfseek::io::Region;
-use tfseek::{ErrorKind, ExampleBuilder, Filter, IndexMode, Kind, Mapped, Options};
+use tfseek::{DatasetOptions, ErrorKind, ExampleBuilder, FeatureKind, Filter, IndexMode, Mapped};
 use twin::{Scalar, column_file, seal};
 
 fn of(value: &Option<Scalar>) -> Vec<u8> {
@@ -122,8 +122,8 @@ fn index_options(dir: &Path) -> IndexOptions {
     options().index_dir(dir.join("i"))
 }
 
-fn at(dir: &tempfile::TempDir) -> Options {
-    Options::new().index_options(index_options(dir.path()))
+fn at(dir: &tempfile::TempDir) -> DatasetOptions {
+    DatasetOptions::new().index_options(index_options(dir.path()))
 }
 
 /// A progress callback that counts.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use tfseek::error::{IndexError, PathsError, Remedy};
 use tfseek::frame::{put_footer, put_header, put_record};
-use tfseek::{Dataset, ErrorKind, IndexMode, Mapped, Options, Verify};
+use tfseek::{Dataset, DatasetOptions, ErrorKind, IndexMode, Mapped, Verify};
 
 /// Record `i` of shard `s`: lengths from 0 to 300, never two neighbours alike.
 fn payload(s: usize, i: usize) -> Vec<u8> {
@@ -29,11 +29,11 @@ fn all(counts: &[usize]) -> Vec<Vec<u8>> {
     counts.iter().enumerate().flat_map(|(s, &n)| (0..n).map(move |i| payload(s, i))).collect()
 }
 
-fn memory() -> Options {
-    Options::new().index(IndexMode::Memory)
+fn memory() -> DatasetOptions {
+    DatasetOptions::new().index(IndexMode::Memory)
 }
 
-fn mapped(paths: &[PathBuf], options: &Options) -> Mapped {
+fn mapped(paths: &[PathBuf], options: &DatasetOptions) -> Mapped {
     // SAFETY: the tests write their shards before they open them, and replace them by rename only.
     unsafe { options.open_mapped(paths) }.unwrap()
 }

@@ -8,7 +8,9 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tfseek::batch::{BatchParser, Column, Values};
-use tfseek::{DType, Dataset, ExampleBuilder, FeatureSpec, IndexMode, Options, Schema, Verify, Writer};
+use tfseek::{
+    DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Schema, Verify, Writer,
+};
 
 const THREADS: u64 = 2;
 const SHARDS: u64 = 5;
@@ -111,7 +113,7 @@ fn an_epoch_stays_under_its_bound() {
         writer.close().unwrap();
     }
     let paths = dir.path().join("*.tfrecord");
-    let options = Options::new().index(IndexMode::Memory).verify(Verify::Payload);
+    let options = DatasetOptions::new().index(IndexMode::Memory).verify(Verify::Payload);
     let schema =
         Schema::example().feature("image", FeatureSpec::fixed_len(&[], DType::Bytes)).build().unwrap();
     println!("MB: the bound, the most under way, the most of RssAnon and VmPTE above what there was");

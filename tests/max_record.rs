@@ -14,7 +14,7 @@ use tfseek::frame::put_header;
 use tfseek::loader::{ErrorPolicy, Shuffle};
 use tfseek::stream::StreamOptions;
 use tfseek::{
-    Dataset, ErrorKind, ExampleBuilder, Filter, IndexMode, Loader, Mapped, Options, Schema, Stream,
+    Dataset, DatasetOptions, ErrorKind, ExampleBuilder, Filter, IndexMode, Loader, Mapped, Schema, Stream,
 };
 
 const GIB: u64 = 1 << 30;
@@ -41,8 +41,8 @@ fn sparse(dir: &Path) -> PathBuf {
     path
 }
 
-fn in_memory() -> Options {
-    Options::new().index_options(options().mode(IndexMode::Memory))
+fn in_memory() -> DatasetOptions {
+    DatasetOptions::new().index_options(options().mode(IndexMode::Memory))
 }
 
 #[track_caller]
@@ -112,7 +112,7 @@ fn stream(mut stream: Stream, len: u64, limit: u64) {
 fn a_record_of_60_gib_is_refused_before_memory_is_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     let path = sparse(dir.path());
-    let mapped = |options: Options| -> Mapped {
+    let mapped = |options: DatasetOptions| -> Mapped {
         // SAFETY: written once, above.
         unsafe { options.open_mapped(&path) }.unwrap()
     };
@@ -168,7 +168,7 @@ fn the_limit_is_an_option_and_counts_payload_bytes() {
     let (len, limit) = (long.len() as u64, long.len() as u64 - 1);
     let with = |limit| in_memory().max_record(limit);
     // SAFETY: written once, above.
-    let mapped = |options: Options| unsafe { options.open_mapped(&path) }.unwrap();
+    let mapped = |options: DatasetOptions| unsafe { options.open_mapped(&path) }.unwrap();
     for ds in [with(limit).open(&path).unwrap(), (*mapped(with(limit))).clone()] {
         all_ways(&ds, len, limit);
     }

@@ -12,7 +12,7 @@ use tfseek::batch::{Batch, BatchParser, Row};
 use tfseek::example::Features;
 use tfseek::io::Region;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
-use tfseek::{Example, Feature, Mapped, Options, SequenceExample, Verify};
+use tfseek::{DatasetOptions, Example, Feature, Mapped, SequenceExample, Verify};
 
 /// Every way to the values of a feature.
 fn read(feature: Feature<'_>, ints: &mut [i64], floats: &mut [f32]) {
@@ -151,7 +151,7 @@ fn from_a_record_to_its_values() {
     };
     let (mut ints, mut floats) = (vec![0; 4096], vec![0.0; 4096]);
     for verify in [Verify::Payload, Verify::Header] {
-        let options = Options::new().verify(verify);
+        let options = DatasetOptions::new().verify(verify);
         let in_memory =
             options.open_regions([0..200, 200..201, 201..500].map(shard).map(Region::new)).unwrap();
         let dir = tempfile::tempdir().unwrap();

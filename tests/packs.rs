@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tfseek::error::{IndexError, PathsError, Remedy};
 use tfseek::index::{no_progress, write_pack};
 use tfseek::io::Map;
-use tfseek::{Dataset, ErrorKind, IndexMode, Mapped, Options, Tail};
+use tfseek::{Dataset, DatasetOptions, ErrorKind, IndexMode, Mapped, Tail};
 
 /// Shards of 5 records each, and their pack.
 fn packed(dir: &Path, n: usize) -> (Vec<PathBuf>, PathBuf) {
@@ -19,7 +19,7 @@ fn packed(dir: &Path, n: usize) -> (Vec<PathBuf>, PathBuf) {
     (paths, pack)
 }
 
-fn mapped(pack: &Path, options: &Options) -> tfseek::Result<Mapped> {
+fn mapped(pack: &Path, options: &DatasetOptions) -> tfseek::Result<Mapped> {
     // SAFETY: the tests write their shards before they open them, and replace them by rename only.
     unsafe { options.open_mapped(pack) }
 }
@@ -37,10 +37,10 @@ fn payloads(ds: &Dataset) -> tfseek::Result<Vec<Vec<u8>>> {
 fn a_pack_opens_the_set_by_either_door() {
     let dir = tempfile::tempdir().unwrap();
     let (paths, pack) = packed(dir.path(), 300);
-    let want = payloads(&Options::new().index(IndexMode::Memory).open(&paths).unwrap()).unwrap();
+    let want = payloads(&DatasetOptions::new().index(IndexMode::Memory).open(&paths).unwrap()).unwrap();
     // 300 shards: more than the reading door keeps descriptors for.
-    let ds = Options::new().open(&pack).unwrap();
-    let map = mapped(&pack, &Options::new()).unwrap();
+    let ds = DatasetOptions::new().open(&pack).unwrap();
+    let map = mapped(&pack, &DatasetOptions::new()).unwrap();
     for ds in [&ds, &*map] {
         assert_eq!(ds.len(), 1500);
         assert_eq!(payloads(ds).unwrap(), want);
@@ -55,7 +55,7 @@ fn a_pack_opens_the_set_by_either_door() {
 fn a_shard_that_changed_is_an_error_at_its_first_touch() {
     let dir = tempfile::tempdir().unwrap();
     let (paths, pack) = packed(dir.path(), 3);
-    let ds = mapped(&pack, &Options::new()).unwrap();
+    let ds = mapped(&pack, &DatasetOptions::new()).unwrap();
     fs::write(&paths[1], equal(7, 40)).unwrap();
     fs::remove_file(&paths[2]).unwrap();
     assert!(ds.get(4).is_ok());
@@ -74,7 +74,7 @@ fn a_shard_that_changed_is_an_error_at_its_first_touch() {
 fn shards_may_be_checked_while_opening() {
     let dir = tempfile::tempdir().unwrap();
     let (paths, pack) = packed(dir.path(), 3);
-    let checked = Options::new().check_shards(true).index_dir(dir.path().join("index"));
+    let checked = DatasetOptions::new().check_shards(true).index_dir(dir.path().join("index"));
     assert_eq!(mapped(&pack, &checked).unwrap().len(), 15);
     fs::write(&paths[1], equal(7, 40)).unwrap();
     // What is stale is built again, which only this moment allows.
@@ -89,7 +89,7 @@ fn an_index_that_is_not_believed_is_not_believed_in_a_pack() {
     let dir = tempfile::tempdir().unwrap();
     let (paths, pack) = packed(dir.path(), 3);
     fs::write(&paths[1], equal(7, 40)).unwrap();
-    assert_eq!(mapped(&pack, &Options::new().index(IndexMode::Memory)).unwrap().len(), 17);
+    assert_eq!(mapped(&pack, &DatasetOptions::new().index(IndexMode::Memory)).unwrap().len(), 17);
 }
 
 #[test]
@@ -98,10 +98,10 @@ fn a_torn_tail_in_a_pack_is_one() {
     let bytes = records(&[b"one", b"two"]);
     let path = write(dir.path(), "x", &bytes[..bytes.len() - 1]);
     let (pack, _) = write_pack("x", &[path], &options().tail(Tail::Tolerate), &no_progress).unwrap();
-    let e = mapped(&pack, &Options::new()).unwrap().get(0).unwrap_err();
+    let e = mapped(&pack, &DatasetOptions::new()).unwrap().get(0).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Truncated { need: 19, have: 18 }), "{e}");
     assert_eq!(e.place().record, Some(1));
-    let ds = mapped(&pack, &Options::new().tail(Tail::Tolerate)).unwrap();
+    let ds = mapped(&pack, &DatasetOptions::new().tail(Tail::Tolerate)).unwrap();
     assert_eq!((ds.len(), ds.get(0).unwrap().payload()), (1, &b"one"[..]));
 }
 
@@ -115,7 +115,7 @@ fn names_in_a_pack_may_count_from_elsewhere() {
         set_mtime(&copy, 1_700_000_000_000_000_000);
     }
     fs::remove_file(&paths[0]).unwrap();
-    let ds = mapped(&pack, &Options::new().base_dir(b.path())).unwrap();
+    let ds = mapped(&pack, &DatasetOptions::new().base_dir(b.path())).unwrap();
     assert_eq!(payloads(&ds).unwrap().len(), 10);
 }
 
@@ -123,7 +123,7 @@ fn names_in_a_pack_may_count_from_elsewhere() {
 fn a_shard_that_is_opened_for_each_read_must_stay_itself() {
     let dir = tempfile::tempdir().unwrap();
     let (paths, _) = packed(dir.path(), 300);
-    let ds = Options::new().index(IndexMode::Memory).open(&paths).unwrap();
+    let ds = DatasetOptions::new().index(IndexMode::Memory).open(&paths).unwrap();
     payloads(&ds).unwrap();
     let other = write(dir.path(), "other", &equal(6, 10));
     fs::rename(&other, &paths[299]).unwrap();

@@ -10,7 +10,7 @@ use tfseek::batch::BatchParser;
 use tfseek::error::Category;
 use tfseek::example::FeatureBuf;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
-use tfseek::{Error, ExampleBuf, Options, Result};
+use tfseek::{DatasetOptions, Error, ExampleBuf, Result};
 
 const ROWS: usize = 1000;
 
@@ -27,7 +27,7 @@ fn parse(case: &Case, bad_rows: &[usize]) -> (Error, PathBuf) {
     }
     // SAFETY: nobody else knows the folder.
     #[allow(unsafe_code)]
-    let set = unsafe { Options::new().open_mapped(dir.path()) }.unwrap();
+    let set = unsafe { DatasetOptions::new().open_mapped(dir.path()) }.unwrap();
     let records: Vec<_> = set.iter().map(Result::unwrap).collect();
     let parser = BatchParser::new(&case.schema).limit(1 << 20);
     if bad_rows.is_empty() {

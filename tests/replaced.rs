@@ -12,14 +12,14 @@ use std::time::Duration;
 use tfseek::error::IndexError;
 use tfseek::index::{IndexOptions, build_beside, no_progress, open_shards, write_pack};
 use tfseek::io::Promise;
-use tfseek::{Dataset, ErrorKind, ExampleBuilder, IndexMode, Options};
+use tfseek::{Dataset, DatasetOptions, ErrorKind, ExampleBuilder, IndexMode};
 
-fn with(index: IndexOptions) -> Options {
-    Options::new().index_options(index)
+fn with(index: IndexOptions) -> DatasetOptions {
+    DatasetOptions::new().index_options(index)
 }
 
 /// By positional reads, and by maps.
-fn both(options: &Options, path: &Path) -> [Dataset; 2] {
+fn both(options: &DatasetOptions, path: &Path) -> [Dataset; 2] {
     // SAFETY: these tests replace shards by rename.
     let mapped = unsafe { options.open_mapped(path) }.unwrap();
     [options.open(path).unwrap(), (*mapped).clone()]

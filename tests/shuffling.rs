@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use tfseek::loader::Shuffle;
 use tfseek::order::{Component, LastBatch, RankShare, State, augmentation_seed, deff};
 use tfseek::{
-    Batch, DType, Dataset, ExampleBuilder, FeatureSpec, IndexMode, Options, Order, OrderSpec, Schema,
+    Batch, DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Order, OrderSpec, Schema,
 };
 
 /// What is compared, measured once.
@@ -101,7 +101,7 @@ fn data() -> Result<(tempfile::TempDir, Dataset, Schema)> {
         writer.write(&ExampleBuilder::new().int64("label", [i / 100]).encode()?)?;
     }
     writer.close()?;
-    let ds = Options::new().index(IndexMode::Memory).open(&path)?;
+    let ds = DatasetOptions::new().index(IndexMode::Memory).open(&path)?;
     let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64)).build()?;
     Ok((dir, ds, schema))
 }

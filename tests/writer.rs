@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tfseek::error::EncodeError;
 use tfseek::writer::WriterOptions;
-use tfseek::{Compression, Dataset, ErrorKind, IndexMode, Options, Stream, Writer};
+use tfseek::{Compression, Dataset, DatasetOptions, ErrorKind, IndexMode, Stream, Writer};
 
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<_> =
@@ -205,7 +205,7 @@ fn a_set_of_shards_appears_whole_and_reads_back_in_turn() {
     assert_eq!(names(dir.path()), want);
     assert_eq!(records(&dir.path().join(&want[2])), [&[2][..], &[5], &[8], b"extra"]);
     assert_eq!(shards.records_written(), 11);
-    let ds = Options::new().index(IndexMode::Memory).open(dir.path()).unwrap();
+    let ds = DatasetOptions::new().index(IndexMode::Memory).open(dir.path()).unwrap();
     assert_eq!(ds.len(), 11);
 }
 
@@ -218,8 +218,8 @@ fn an_index_on_the_way_is_the_one_that_a_scan_builds() {
     writer.close().unwrap();
     assert_eq!(names(&dir.path().join(".tfseek")), ["a.tfrecord.tfri"]);
 
-    let ds: Dataset = Options::new().index(IndexMode::Require).open(&path).unwrap();
-    let scanned = Options::new().index(IndexMode::Memory).open(&path).unwrap();
+    let ds: Dataset = DatasetOptions::new().index(IndexMode::Require).open(&path).unwrap();
+    let scanned = DatasetOptions::new().index(IndexMode::Memory).open(&path).unwrap();
     assert_eq!(ds.len(), 3000);
     assert!(ds.index(0).unwrap().is_checked());
     for i in 0..3000 {

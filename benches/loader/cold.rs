@@ -11,7 +11,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tfseek::loader::Shuffle;
-use tfseek::{Dataset, IndexMode, Mapped, Options, Order, OrderSpec, Verify};
+use tfseek::{Dataset, DatasetOptions, IndexMode, Mapped, Order, OrderSpec, Verify};
 
 const SEED: u64 = 42;
 const BATCH: u64 = 64;
@@ -86,8 +86,8 @@ fn drop_caches() -> std::io::Result<()> {
 }
 
 /// With the index beside the file: a scan would warm it.
-fn options() -> Options {
-    Options::new().index(IndexMode::Auto).verify(Verify::Header)
+fn options() -> DatasetOptions {
+    DatasetOptions::new().index(IndexMode::Auto).verify(Verify::Header)
 }
 
 fn mapped(path: &Path) -> Mapped {

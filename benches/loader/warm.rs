@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use tfseek::batch::{Batch, BatchParser};
 use tfseek::frame::put_record;
-use tfseek::{IndexMode, Loader, Mapped, Options, Order, OrderSpec, Record, Result, Schema, Verify};
+use tfseek::{DatasetOptions, IndexMode, Loader, Mapped, Order, OrderSpec, Record, Result, Schema, Verify};
 
 const SEED: u64 = 42;
 
@@ -38,7 +38,7 @@ fn sets() -> Vec<Set> {
         let path = file(&shape, batches * BATCH);
         let schema = shape.schema();
         [(Verify::Header, "header"), (Verify::Payload, "payload")].map(|(verify, mode)| {
-            let options = Options::new().index(IndexMode::Memory).verify(verify);
+            let options = DatasetOptions::new().index(IndexMode::Memory).verify(verify);
             // SAFETY: a file of this bench, which nobody else writes to.
             let dataset = unsafe { options.open_mapped(&path) }.unwrap();
             Set { name: format!("{name}/{mode}"), dataset, schema: schema.clone(), contiguous }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tfseek::column::Value;
 use tfseek::column::{ColumnOptions, DatasetColumn};
-use tfseek::example::Kind;
+use tfseek::example::FeatureKind;
 
 /// The values of these records, and which of them have one: 0, or `None` among byte strings, stands for those that have not.
 pub(crate) fn arrays<'py>(
@@ -30,7 +30,7 @@ pub(crate) fn arrays<'py>(
     };
     let present = collect(py, ids, |i| u8::from(column.get(i).is_some()))?;
     let values = match column.kind() {
-        Some(Kind::Bytes) => {
+        Some(FeatureKind::Bytes) => {
             let (mut turn, mut objects) = (Turn::new(), Vec::with_capacity(present.len()));
             for i in ids.iter() {
                 turn.pause(py, Turn::VALUE)?;
@@ -41,11 +41,11 @@ pub(crate) fn arrays<'py>(
             }
             numpy::objects(py, objects, &[present.len()])?
         }
-        Some(Kind::Float) => {
+        Some(FeatureKind::Float) => {
             let float = |i| if let Some(Value::Float(value)) = column.get(i) { value } else { 0.0 };
             Held::Float32(collect(py, ids, float)?.into()).flat(py)?
         }
-        Some(Kind::Int64) | None => {
+        Some(FeatureKind::Int64) | None => {
             let int = |i| if let Some(Value::Int(value)) = column.get(i) { value } else { 0 };
             Held::Int64(collect(py, ids, int)?.into()).flat(py)?
         }

@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use tfseek::error::PathsError;
-use tfseek::{ErrorKind, IndexMode, Options, Tail, Verify, paths};
+use tfseek::{DatasetOptions, ErrorKind, IndexMode, Tail, Verify, paths};
 
 /// The arguments of `open`, kept for `pickle` and `repr`.
 pub(crate) struct How {
@@ -56,7 +56,7 @@ pub(crate) fn open(
     let features: Vec<String> = asked(&arguments, "columns")?;
     let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
     let mut options =
-        Options::new().index(index).verify(verify).tail(tail).allow_missing(allow_missing).jobs(jobs);
+        DatasetOptions::new().index(index).verify(verify).tail(tail).allow_missing(allow_missing).jobs(jobs);
     if let Some(dir) = index_dir {
         options = options.index_dir(dir);
     }
@@ -90,7 +90,7 @@ pub(crate) fn bytes_of(shards: &[PathBuf]) -> Option<u64> {
 }
 
 #[allow(unsafe_code)]
-fn through(options: &Options, door: Door, paths: &[PathBuf]) -> tfseek::Result<tfseek::Dataset> {
+fn through(options: &DatasetOptions, door: Door, paths: &[PathBuf]) -> tfseek::Result<tfseek::Dataset> {
     if door == Door::Pread {
         return options.open(paths);
     }

@@ -7,7 +7,9 @@ use super::locate::{Found, Table};
 use super::pool::Draft;
 use super::row::Row;
 use crate::error::{Error, FeatureError};
-use crate::example::{Feature, FeatureList, FloatList, Int64List, Kind, Source, VALUE_DEPTH, packed, string};
+use crate::example::{
+    Feature, FeatureKind, FeatureList, FloatList, Int64List, Source, VALUE_DEPTH, packed, string,
+};
 use crate::schema::DType;
 use crate::wire::{Fault, Value, count_floats, count_varints, decode_varints, few_varints, one_varint};
 
@@ -93,7 +95,7 @@ pub(super) struct Tile<'a, R> {
 
 /// A type of values: how a list of it is found, counted and decoded.
 trait Item: Copy {
-    const KIND: Kind;
+    const KIND: FeatureKind;
     type List<'a>: Copy;
 
     fn list<'a>(feature: Feature<'a>) -> Result<Self::List<'a>, FeatureError>;
@@ -127,7 +129,7 @@ struct RowOf<'a> {
 const SHORT: usize = 16;
 
 impl Item for i64 {
-    const KIND: Kind = Kind::Int64;
+    const KIND: FeatureKind = FeatureKind::Int64;
     const BLANK: i64 = 0;
     type List<'a> = Int64List<'a>;
 
@@ -146,12 +148,12 @@ impl Item for i64 {
 
     #[inline]
     fn one(message: &[u8], row: &RowOf<'_>) -> Option<i64> {
-        one_varint(packed(message, Kind::Int64)?, row.payload).map(|value| value as i64)
+        one_varint(packed(message, FeatureKind::Int64)?, row.payload).map(|value| value as i64)
     }
 
     #[inline]
     fn fixed(message: &[u8], row: &RowOf<'_>, to: &mut [i64]) -> Option<()> {
-        let chunk = packed(message, Kind::Int64)?;
+        let chunk = packed(message, FeatureKind::Int64)?;
         if to.len() > SHORT {
             let count = count_varints(chunk).ok()?;
             return (count == to.len() && decode_varints(chunk, to) == count).then_some(());
@@ -161,7 +163,7 @@ impl Item for i64 {
 
     #[inline]
     fn append(message: &[u8], _: &RowOf<'_>, draft: &mut Draft<i64>, used: usize) -> Option<usize> {
-        let chunk = packed(message, Kind::Int64)?;
+        let chunk = packed(message, FeatureKind::Int64)?;
         let count = count_varints(chunk).ok()?;
         draft.grow(used + count, usize::MAX, 0);
         let to = draft.memory.get_mut(used..used + count)?;
@@ -175,7 +177,7 @@ impl Item for i64 {
 }
 
 impl Item for f32 {
-    const KIND: Kind = Kind::Float;
+    const KIND: FeatureKind = FeatureKind::Float;
     const BLANK: f32 = 0.0;
     type List<'a> = FloatList<'a>;
 
@@ -193,19 +195,19 @@ impl Item for f32 {
 
     #[inline]
     fn one(message: &[u8], _: &RowOf<'_>) -> Option<f32> {
-        let value = packed(message, Kind::Float)?;
+        let value = packed(message, FeatureKind::Float)?;
         Some(f32::from_le_bytes(value.try_into().ok()?))
     }
 
     #[inline]
     fn fixed(message: &[u8], _: &RowOf<'_>, to: &mut [f32]) -> Option<()> {
-        let chunk = packed(message, Kind::Float)?;
+        let chunk = packed(message, FeatureKind::Float)?;
         copy_floats(chunk, to)
     }
 
     #[inline]
     fn append(message: &[u8], _: &RowOf<'_>, draft: &mut Draft<f32>, used: usize) -> Option<usize> {
-        let chunk = packed(message, Kind::Float)?;
+        let chunk = packed(message, FeatureKind::Float)?;
         let count = count_floats(chunk).ok()?;
         draft.grow(used + count, usize::MAX, 0.0);
         copy_floats(chunk, draft.memory.get_mut(used..used + count)?)?;
@@ -252,7 +254,7 @@ impl Span {
 }
 
 impl Item for Span {
-    const KIND: Kind = Kind::Bytes;
+    const KIND: FeatureKind = FeatureKind::Bytes;
     const BLANK: Span = Span { start: 0, len: 0, region: 0 };
     type List<'a> = crate::example::BytesList<'a>;
 

@@ -2,7 +2,7 @@
 
 use super::layout::{Encoding, Parts};
 use crate::error::{ErrorKind, FeatureError};
-use crate::example::{Feature, Kind};
+use crate::example::{Feature, FeatureKind};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -34,12 +34,12 @@ enum Raw {
 }
 
 impl Raw {
-    fn kind(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<FeatureKind> {
         match self {
             Raw::None => None,
-            Raw::Int(_) => Some(Kind::Int64),
-            Raw::Float(_) => Some(Kind::Float),
-            Raw::Code { .. } => Some(Kind::Bytes),
+            Raw::Int(_) => Some(FeatureKind::Int64),
+            Raw::Float(_) => Some(FeatureKind::Float),
+            Raw::Code { .. } => Some(FeatureKind::Bytes),
         }
     }
 }
@@ -92,9 +92,9 @@ impl ColumnBuilder {
             // One entry each, and there are no more records than bytes of the shard / 16.
             let n = self.n as usize;
             self.raw = match kind {
-                Kind::Int64 => Raw::Int(vec![0; n]),
-                Kind::Float => Raw::Float(vec![0; n]),
-                Kind::Bytes => Raw::Code { codes: vec![0; n], known: HashMap::new(), bytes: 0 },
+                FeatureKind::Int64 => Raw::Int(vec![0; n]),
+                FeatureKind::Float => Raw::Float(vec![0; n]),
+                FeatureKind::Bytes => Raw::Code { codes: vec![0; n], known: HashMap::new(), bytes: 0 },
             };
         }
         match (&mut self.raw, feature) {
@@ -106,7 +106,7 @@ impl ColumnBuilder {
                 codes.push(code(known, bytes, list.first().unwrap_or_default())?);
             }
             (raw, feature) => {
-                let name = |kind: Option<Kind>| kind.map_or("no kind", Kind::name);
+                let name = |kind: Option<FeatureKind>| kind.map_or("no kind", FeatureKind::name);
                 let (expected, found) = (name(raw.kind()), name(feature.kind()));
                 return Err(ErrorKind::Feature(FeatureError::WrongKind { expected, found }));
             }

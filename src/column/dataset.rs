@@ -5,7 +5,7 @@ use super::feature::FeatureColumn;
 use super::value::Value;
 use crate::dataset::Dataset;
 use crate::error::{Error, ErrorKind, FeatureError, Result};
-use crate::example::Kind;
+use crate::example::FeatureKind;
 use crate::index::Warning;
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub struct DatasetColumn {
     /// Keeps the promise under which files were mapped.
     dataset: Dataset,
     feature: Box<str>,
-    kind: Option<Kind>,
+    kind: Option<FeatureKind>,
     /// One a shard, loaded.
     shards: Vec<FeatureColumn>,
     warnings: Vec<Warning>,
@@ -34,7 +34,8 @@ impl DatasetColumn {
         let mut kind = None;
         for (column, shard) in shards.iter().zip(dataset.shards()) {
             // A column without any value says int64 and means nothing by it.
-            let means = column.kind() != Kind::Int64 || column.loaded().is_some_and(|data| data.count() > 0);
+            let means =
+                column.kind() != FeatureKind::Int64 || column.loaded().is_some_and(|data| data.count() > 0);
             match (kind, column.kind()) {
                 _ if !means => {}
                 (None, found) => kind = Some(found),
@@ -55,7 +56,7 @@ impl DatasetColumn {
     }
 
     /// The kind of its values; `None` if no record has one: where all of them have the feature without a value, or there are no records.
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<FeatureKind> {
         self.kind
     }
 
@@ -105,7 +106,7 @@ impl DatasetColumn {
     /// # Errors
     /// [`ErrorKind::Unsupported`] for floats; [`IndexError::CorruptSection`](crate::error::IndexError::CorruptSection).
     pub fn classes(&self) -> Result<Classes<'_>> {
-        if self.kind == Some(Kind::Float) {
+        if self.kind == Some(FeatureKind::Float) {
             let what =
                 format!("feature \"{}\" is of floats, which make no classes", self.feature.escape_default());
             return Err(ErrorKind::Unsupported(what.into()).into());
@@ -186,7 +187,7 @@ impl<'a> Classes<'a> {
 
 impl fmt::Debug for DatasetColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = self.kind.map_or("no", Kind::name);
+        let kind = self.kind.map_or("no", FeatureKind::name);
         write!(f, "DatasetColumn({:?}, {kind} values, {} records)", self.feature, self.len())
     }
 }

@@ -6,7 +6,7 @@ use super::layout::{self, Parts, Sections, name_of};
 use super::value::Value;
 use crate::crc::crc32c;
 use crate::error::{Error, ErrorKind, IndexError, Result};
-use crate::example::Kind;
+use crate::example::FeatureKind;
 use crate::index::{
     HEADER_LEN, Header, Held, MAX_PREFIX, Refusal, Section, read_section, refused, reopen, slice,
 };
@@ -125,7 +125,7 @@ impl FeatureColumn {
     }
 
     /// The kind of the feature. A column without any value is stored as one of int64.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FeatureKind {
         self.0.sections.encoding.kind()
     }
 
@@ -209,7 +209,7 @@ impl FeatureColumn {
 
     /// The same column with the lists of its classes, in memory if it had none. Floats have none.
     pub(crate) fn with_classes(&self) -> Result<FeatureColumn> {
-        match self.has_classes() || self.kind() == Kind::Float {
+        match self.has_classes() || self.kind() == FeatureKind::Float {
             true => Ok(self.clone()),
             false => FeatureColumn::from_bytes(Region::from(self.encode(true)?)),
         }

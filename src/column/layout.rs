@@ -11,7 +11,7 @@
 //! Each section has one crc, in the section table.
 
 use crate::crc::crc32c;
-use crate::example::Kind;
+use crate::example::FeatureKind;
 use crate::index::layout::{self, CHECKED, Header, Refusal, Section, TFRC};
 
 pub(super) const NAME: u32 = 16;
@@ -75,11 +75,11 @@ impl Encoding {
         }
     }
 
-    pub(super) fn kind(self) -> Kind {
+    pub(super) fn kind(self) -> FeatureKind {
         match self {
-            Encoding::Int64 => Kind::Int64,
-            Encoding::Float => Kind::Float,
-            _ => Kind::Bytes,
+            Encoding::Int64 => FeatureKind::Int64,
+            Encoding::Float => FeatureKind::Float,
+            _ => FeatureKind::Bytes,
         }
     }
 }
@@ -124,7 +124,7 @@ pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, Sections),
     let n = header.n_records;
     exactly(&values, n.checked_mul(encoding.width() as u64))?;
     exactly(&present, Some(n.div_ceil(8)))?;
-    if dict.is_some() != (encoding.kind() == Kind::Bytes) {
+    if dict.is_some() != (encoding.kind() == FeatureKind::Bytes) {
         return Err("the dictionary does not fit the type of the values".into());
     }
     if dict.is_some_and(|dict| dict.len < 8) {

@@ -60,7 +60,7 @@ impl ColumnOptions {
         self
     }
 
-    /// Calls `f` in place of the callback that [`Options::progress`](crate::Options::progress) named, as
+    /// Calls `f` in place of the callback that [`DatasetOptions::progress`](crate::DatasetOptions::progress) named, as
     /// [`Progress`](crate::index::Progress) says: with the bytes scanned since its last call, and `f` may end the work.
     #[must_use]
     pub fn progress(mut self, f: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) -> ColumnOptions {
@@ -102,7 +102,7 @@ struct Done {
 
 impl Dataset {
     /// One feature's value for each record: read from column files, and built where there are none, by the same rules as
-    /// indexes are (those of the [`Options`](crate::Options) that the dataset was opened with). Nothing is written beside the
+    /// indexes are (those of the [`DatasetOptions`](crate::DatasetOptions) that the dataset was opened with). Nothing is written beside the
     /// data.
     ///
     /// A feature has one value a record, or none: absent, without a kind, and without values are the same. Of a
@@ -114,7 +114,7 @@ impl Dataset {
     /// # let mut writer = tfseek::Writer::create(&path)?;
     /// # for i in 0..10 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i % 3]).encode()?)?; }
     /// # writer.close()?;
-    /// # let options = tfseek::Options::new().index(tfseek::IndexMode::Memory);
+    /// # let options = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory);
     /// use tfseek::column::Value;
     /// let ds = options.open(&path)?;
     /// let label = ds.column("label")?;
@@ -159,7 +159,7 @@ impl Dataset {
     /// # let mut writer = tfseek::Writer::create(&path)?;
     /// # for i in 0..10 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i % 3]).encode()?)?; }
     /// # writer.close()?;
-    /// # let ds = tfseek::Options::new().index(tfseek::IndexMode::Memory).open(&path)?;
+    /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
     /// use std::ops::ControlFlow;
     /// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
     /// use tfseek::column::ColumnOptions;

@@ -25,7 +25,7 @@ impl Dataset {
     /// # let mut writer = tfseek::Writer::create(&path)?;
     /// # for i in 0..10 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i]).encode()?)?; }
     /// # writer.close()?;
-    /// # let options = tfseek::Options::new().index(tfseek::IndexMode::Memory);
+    /// # let options = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory);
     /// let ds = options.open(&path)?;
     /// let some = ds.select(&"label in 2..5 or label == 9".parse()?)?;
     /// assert_eq!(some.ids(), [2, 3, 4, 9]);

@@ -1,6 +1,6 @@
 //! One value of a column.
 
-use crate::example::Kind;
+use crate::example::FeatureKind;
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -17,11 +17,11 @@ pub enum Value<'a> {
 
 impl Value<'_> {
     /// The kind of feature that it is of.
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> FeatureKind {
         match self {
-            Value::Int(_) => Kind::Int64,
-            Value::Float(_) => Kind::Float,
-            Value::Bytes(_) => Kind::Bytes,
+            Value::Int(_) => FeatureKind::Int64,
+            Value::Float(_) => FeatureKind::Float,
+            Value::Bytes(_) => FeatureKind::Bytes,
         }
     }
 

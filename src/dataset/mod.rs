@@ -7,7 +7,7 @@ mod slice;
 mod touch;
 
 pub use ahead::GetMany;
-pub use options::Options;
+pub use options::DatasetOptions;
 pub(crate) use options::{Callback, call};
 pub use slice::{Slice, SliceIter};
 
@@ -38,7 +38,7 @@ use std::sync::Arc;
 /// # let mut writer = tfseek::Writer::create(&path)?;
 /// # for i in 0..10 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i]).encode()?)?; }
 /// # writer.close()?;
-/// let ds = tfseek::Options::new().index(tfseek::IndexMode::Memory).open(&path)?;
+/// let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
 /// assert_eq!(ds.len(), 10);
 /// let mut buf = Vec::new();
 /// assert_eq!(ds.read(7, &mut buf)?.example().int64("label")?.first(), Some(7));
@@ -76,7 +76,7 @@ pub(crate) struct Building {
 /// # let mut writer = tfseek::Writer::create(&path)?;
 /// # for i in 0..10 { writer.write(&tfseek::ExampleBuilder::new().float("emb", [i as f32; 4]).encode()?)?; }
 /// # writer.close()?;
-/// # let options = tfseek::Options::new().index(tfseek::IndexMode::Memory);
+/// # let options = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory);
 /// // SAFETY: the shards are written once, and by then closed.
 /// let ds = unsafe { options.open_mapped(&path) }?;
 /// let emb = ds.get(3)?.example().float("emb")?;
@@ -109,14 +109,14 @@ pub struct ShardInfo<'a> {
 
 impl Dataset {
     /// Opens shards for positional reads: a path, a pattern, or a list of them (`docs/paths.md` has the forms). Finds
-    /// their indexes, and builds what is missing; see [`Options`] for everything that can be said.
+    /// their indexes, and builds what is missing; see [`DatasetOptions`] for everything that can be said.
     ///
     /// # Errors
     /// [`ErrorKind::Paths`] where nothing or not all of a set is found, [`ErrorKind::Compressed`], the place of the
     /// first damage in a shard that had to be scanned, [`ErrorKind::Cancelled`] where the callback of
-    /// [`Options::progress`] says so, and I/O errors.
+    /// [`DatasetOptions::progress`] says so, and I/O errors.
     pub fn open(paths: impl IntoPaths) -> Result<Dataset> {
-        Options::new().open(paths)
+        DatasetOptions::new().open(paths)
     }
 
     fn new(
@@ -423,7 +423,7 @@ impl Mapped {
     #[allow(unsafe_code)]
     pub unsafe fn open(paths: impl IntoPaths) -> Result<Mapped> {
         // SAFETY: the caller's promise is the one that is asked for.
-        unsafe { Options::new().open_mapped(paths) }
+        unsafe { DatasetOptions::new().open_mapped(paths) }
     }
 
     /// One shard that is bytes already; scanned at once, and never written to disk.
@@ -431,7 +431,7 @@ impl Mapped {
     /// # Errors
     /// The place of the first damage.
     pub fn from_bytes(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Result<Mapped> {
-        Options::new().open_regions([Region::new(bytes)])
+        DatasetOptions::new().open_regions([Region::new(bytes)])
     }
 
     /// Record `i`, lent for the dataset's life.

@@ -28,12 +28,12 @@ pub(crate) fn call(progress: Option<&Callback>, bytes: u64) -> ControlFlow<()> {
 /// Everything that can be said when a dataset is opened.
 ///
 /// ```no_run
-/// use tfseek::{IndexMode, Options, Verify};
-/// let ds = Options::new().index(IndexMode::Require).verify(Verify::Header).open("train-*.tfrecord")?;
+/// use tfseek::{IndexMode, DatasetOptions, Verify};
+/// let ds = DatasetOptions::new().index(IndexMode::Require).verify(Verify::Header).open("train-*.tfrecord")?;
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Options {
+pub struct DatasetOptions {
     index: IndexOptions,
     verify: Verify,
     max_record: u64,
@@ -43,9 +43,9 @@ pub struct Options {
     progress: Option<Callback>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for DatasetOptions {
+    fn default() -> DatasetOptions {
+        DatasetOptions {
             index: IndexOptions::default(),
             verify: Verify::default(),
             max_record: MAX_RECORD,
@@ -57,43 +57,43 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl DatasetOptions {
     /// The defaults: indexes are found or built, payloads verified, a torn tail or a missing shard is an error.
-    pub fn new() -> Options {
-        Options::default()
+    pub fn new() -> DatasetOptions {
+        DatasetOptions::default()
     }
 
     /// Where indexes come from, and whether they may be built.
     #[must_use]
-    pub fn index(mut self, mode: IndexMode) -> Options {
+    pub fn index(mut self, mode: IndexMode) -> DatasetOptions {
         self.index = self.index.mode(mode);
         self
     }
 
     /// All about index files at once, in place of what was said before.
     #[must_use]
-    pub fn index_options(mut self, options: IndexOptions) -> Options {
+    pub fn index_options(mut self, options: IndexOptions) -> DatasetOptions {
         self.index = options;
         self
     }
 
     /// A folder for index files that is searched and written first.
     #[must_use]
-    pub fn index_dir(mut self, dir: impl Into<PathBuf>) -> Options {
+    pub fn index_dir(mut self, dir: impl Into<PathBuf>) -> DatasetOptions {
         self.index = self.index.index_dir(dir);
         self
     }
 
     /// Bytes that may be scanned unasked, over all shards; 64 GiB by default.
     #[must_use]
-    pub fn auto_limit(mut self, bytes: u64) -> Options {
+    pub fn auto_limit(mut self, bytes: u64) -> DatasetOptions {
         self.index = self.index.auto_limit(bytes);
         self
     }
 
     /// What is checked each time a record is handed out.
     #[must_use]
-    pub fn verify(mut self, verify: Verify) -> Options {
+    pub fn verify(mut self, verify: Verify) -> DatasetOptions {
         self.verify = verify;
         self
     }
@@ -101,14 +101,14 @@ impl Options {
     /// Payload bytes of a record, at most; 2^31 - 1 by default, the longest message that protobuf parses. A longer record is
     /// [`ErrorKind::RecordTooLarge`] when it is asked for, before memory is allocated for it; the others stay readable.
     #[must_use]
-    pub fn max_record(mut self, bytes: u64) -> Options {
+    pub fn max_record(mut self, bytes: u64) -> DatasetOptions {
         self.max_record = bytes;
         self
     }
 
     /// Whether bytes after the last whole record are an error.
     #[must_use]
-    pub fn tail(mut self, tail: Tail) -> Options {
+    pub fn tail(mut self, tail: Tail) -> DatasetOptions {
         self.index = self.index.tail(tail);
         self
     }
@@ -116,14 +116,14 @@ impl Options {
     /// Takes columns that were built when a shard had another size or time;
     /// [`IndexOptions::trust_columns`](crate::index::IndexOptions::trust_columns) says when that is right.
     #[must_use]
-    pub fn trust_columns(mut self, trust: bool) -> Options {
+    pub fn trust_columns(mut self, trust: bool) -> DatasetOptions {
         self.index = self.index.trust_columns(trust);
         self
     }
 
     /// Goes on where shards of a set `-NNNNN-of-NNNNN` are missing. Record numbers are then those of what is there.
     #[must_use]
-    pub fn allow_missing(mut self, allow: bool) -> Options {
+    pub fn allow_missing(mut self, allow: bool) -> DatasetOptions {
         self.allow_missing = allow;
         self
     }
@@ -131,7 +131,7 @@ impl Options {
     /// Threads that scan shards; 0, the default, is one for each processor. At most [`MAX_THREADS`](crate::MAX_THREADS): more are an
     /// error when the dataset is opened.
     #[must_use]
-    pub fn jobs(mut self, jobs: usize) -> Options {
+    pub fn jobs(mut self, jobs: usize) -> DatasetOptions {
         self.index = self.index.jobs(jobs);
         self
     }
@@ -139,14 +139,14 @@ impl Options {
     /// For a dataset opened from a pack: compares every shard with its index now, and not at its first touch.
     /// What is stale may then be built again, as [`IndexMode`] says; later it is an error, since record numbers are out.
     #[must_use]
-    pub fn check_shards(mut self, check: bool) -> Options {
+    pub fn check_shards(mut self, check: bool) -> DatasetOptions {
         self.check_shards = check;
         self
     }
 
     /// For a dataset opened from a pack: the folder its names count from, in place of the one that holds `.tfseek/`.
     #[must_use]
-    pub fn base_dir(mut self, dir: impl Into<PathBuf>) -> Options {
+    pub fn base_dir(mut self, dir: impl Into<PathBuf>) -> DatasetOptions {
         self.base_dir = Some(dir.into());
         self
     }
@@ -160,13 +160,13 @@ impl Options {
     /// # let path = dir.path().join("train.tfrecord");
     /// # std::fs::write(&path, b"")?;
     /// use std::ops::ControlFlow;
-    /// use tfseek::{ErrorKind, Options};
-    /// let e = Options::new().progress(|_bytes| ControlFlow::Break(())).open(&path).unwrap_err();
+    /// use tfseek::{ErrorKind, DatasetOptions};
+    /// let e = DatasetOptions::new().progress(|_bytes| ControlFlow::Break(())).open(&path).unwrap_err();
     /// assert!(matches!(e.kind(), ErrorKind::Cancelled));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn progress(mut self, f: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) -> Options {
+    pub fn progress(mut self, f: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) -> DatasetOptions {
         self.progress = Some(Arc::new(f));
         self
     }
@@ -294,10 +294,11 @@ fn check_budget(shards: usize, promise: Option<Promise>) -> Result<()> {
     }
 }
 
-impl fmt::Debug for Options {
+impl fmt::Debug for DatasetOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Options { index, verify, max_record, allow_missing, check_shards, base_dir, progress: _ } = self;
-        let mut s = f.debug_struct("Options");
+        let DatasetOptions { index, verify, max_record, allow_missing, check_shards, base_dir, progress: _ } =
+            self;
+        let mut s = f.debug_struct("DatasetOptions");
         s.field("index", index)
             .field("verify", verify)
             .field("max_record", max_record)

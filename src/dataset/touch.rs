@@ -82,7 +82,7 @@ impl Dataset {
 
 #[cfg(test)]
 mod tests {
-    use crate::dataset::Options;
+    use crate::dataset::DatasetOptions;
     use crate::frame::put_record;
     use crate::io::Region;
     use crate::policy::IndexMode;
@@ -95,7 +95,7 @@ mod tests {
             Region::from(bytes)
         };
         let shards = [0, 300, 1, 2000].map(shard);
-        let ds = Options::new().index(IndexMode::Memory).open_regions(shards).unwrap();
+        let ds = DatasetOptions::new().index(IndexMode::Memory).open_regions(shards).unwrap();
         let ids: Vec<u64> = (0..2301).map(|k| k * 7 % 2301).chain([2301, u64::MAX]).collect();
         for len in [0, 1, 63, 64, 65, ids.len()] {
             let ids = &ids[ids.len() - len..];

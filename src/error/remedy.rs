@@ -7,7 +7,7 @@ use super::{Build, ErrorKind, IndexError, PathsError};
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy<'a> {
-    /// Going on without the shards that are missing: [`Options::allow_missing`](crate::Options::allow_missing).
+    /// Going on without the shards that are missing: [`DatasetOptions::allow_missing`](crate::DatasetOptions::allow_missing).
     AllowMissing,
     /// Building the index of the file: [`build_beside`](crate::index::build_beside).
     BuildIndex,
@@ -20,7 +20,7 @@ pub enum Remedy<'a> {
     ReadWithoutMaps,
     /// Unpacking the file: the command `tfseek unpack`.
     Unpack,
-    /// Reading records of so many bytes: [`Options::max_record`](crate::Options::max_record).
+    /// Reading records of so many bytes: [`DatasetOptions::max_record`](crate::DatasetOptions::max_record).
     MaxRecord(u64),
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 
 /// The kinds of list a feature can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum FeatureKind {
     /// Byte strings.
     Bytes,
     /// 32-bit floats.
@@ -18,28 +18,28 @@ pub enum Kind {
     Int64,
 }
 
-impl Kind {
+impl FeatureKind {
     /// `bytes`, `float` or `int64`.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Bytes => "bytes",
-            Kind::Float => "float",
-            Kind::Int64 => "int64",
+            FeatureKind::Bytes => "bytes",
+            FeatureKind::Float => "float",
+            FeatureKind::Int64 => "int64",
         }
     }
 
     #[inline]
-    fn of_field(number: u32) -> Option<Kind> {
+    fn of_field(number: u32) -> Option<FeatureKind> {
         match number {
-            1 => Some(Kind::Bytes),
-            2 => Some(Kind::Float),
-            3 => Some(Kind::Int64),
+            1 => Some(FeatureKind::Bytes),
+            2 => Some(FeatureKind::Float),
+            3 => Some(FeatureKind::Int64),
             _ => None,
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FeatureKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -63,12 +63,12 @@ pub enum Feature<'a> {
 
 impl<'a> Feature<'a> {
     /// The kind, if one is set.
-    pub fn kind(self) -> Option<Kind> {
+    pub fn kind(self) -> Option<FeatureKind> {
         match self {
             Feature::None => None,
-            Feature::Bytes(_) => Some(Kind::Bytes),
-            Feature::Float(_) => Some(Kind::Float),
-            Feature::Int64(_) => Some(Kind::Int64),
+            Feature::Bytes(_) => Some(FeatureKind::Bytes),
+            Feature::Float(_) => Some(FeatureKind::Float),
+            Feature::Int64(_) => Some(FeatureKind::Int64),
         }
     }
 
@@ -95,7 +95,7 @@ impl<'a> Feature<'a> {
     pub fn bytes(self) -> Result<BytesList<'a>, FeatureError> {
         match self {
             Feature::Bytes(list) => Ok(list),
-            other => Err(other.unlike(Kind::Bytes)),
+            other => Err(other.unlike(FeatureKind::Bytes)),
         }
     }
 
@@ -107,7 +107,7 @@ impl<'a> Feature<'a> {
     pub fn float(self) -> Result<FloatList<'a>, FeatureError> {
         match self {
             Feature::Float(list) => Ok(list),
-            other => Err(other.unlike(Kind::Float)),
+            other => Err(other.unlike(FeatureKind::Float)),
         }
     }
 
@@ -119,7 +119,7 @@ impl<'a> Feature<'a> {
     pub fn int64(self) -> Result<Int64List<'a>, FeatureError> {
         match self {
             Feature::Int64(list) => Ok(list),
-            other => Err(other.unlike(Kind::Int64)),
+            other => Err(other.unlike(FeatureKind::Int64)),
         }
     }
 
@@ -134,7 +134,7 @@ impl<'a> Feature<'a> {
     }
 
     #[cold]
-    fn unlike(self, expected: Kind) -> FeatureError {
+    fn unlike(self, expected: FeatureKind) -> FeatureError {
         let expected = expected.name();
         match self.kind() {
             None => FeatureError::NoKind { expected },
@@ -159,10 +159,10 @@ impl<'a> Feature<'a> {
     /// A list of numbers in the shape that every encoder writes.
     #[inline]
     fn canonical(message: &'a [u8]) -> Result<Option<Feature<'a>>, Fault> {
-        if let Some(chunk) = packed(message, Kind::Int64) {
+        if let Some(chunk) = packed(message, FeatureKind::Int64) {
             return Ok(Some(Feature::Int64(Int64List::chunk(chunk, count_varints(chunk)?))));
         }
-        if let Some(chunk) = packed(message, Kind::Float) {
+        if let Some(chunk) = packed(message, FeatureKind::Float) {
             return Ok(Some(Feature::Float(FloatList::chunk(chunk, count_floats(chunk)?))));
         }
         Ok(None)
@@ -176,7 +176,9 @@ impl<'a> Feature<'a> {
         let mut found = Found::default();
         for mut feature in source.messages(depth) {
             while let Some((number, value)) = feature.next()? {
-                let (Some(member), Value::Len(list)) = (Kind::of_field(number), value) else { continue };
+                let (Some(member), Value::Len(list)) = (FeatureKind::of_field(number), value) else {
+                    continue;
+                };
                 if kind != Some(member) {
                     (kind, skip, found) = (Some(member), members, Found::default());
                 }
@@ -190,12 +192,12 @@ impl<'a> Feature<'a> {
         let chunk = found.is_chunk().then_some(found.chunk);
         Ok(match kind {
             None => Feature::None,
-            Some(Kind::Bytes) => {
+            Some(FeatureKind::Bytes) => {
                 let one = (found.lists == 1).then_some(found.list);
                 Feature::Bytes(BytesList::checked(one, walk, found.count))
             }
-            Some(Kind::Float) => Feature::Float(FloatList::checked(chunk, walk, found.count)),
-            Some(Kind::Int64) => Feature::Int64(Int64List::checked(chunk, walk, found.count)),
+            Some(FeatureKind::Float) => Feature::Float(FloatList::checked(chunk, walk, found.count)),
+            Some(FeatureKind::Int64) => Feature::Int64(Int64List::checked(chunk, walk, found.count)),
         })
     }
 }
@@ -203,11 +205,11 @@ impl<'a> Feature<'a> {
 /// The values of a feature of numbers in the shape that every encoder writes: one list of this kind, and in it one chunk (or
 /// nothing). The chunk is not checked.
 #[inline]
-pub(crate) fn packed(message: &[u8], kind: Kind) -> Option<&[u8]> {
+pub(crate) fn packed(message: &[u8], kind: FeatureKind) -> Option<&[u8]> {
     let tag = match kind {
-        Kind::Bytes => return None,
-        Kind::Float => 0x12,
-        Kind::Int64 => 0x1a,
+        FeatureKind::Bytes => return None,
+        FeatureKind::Float => 0x12,
+        FeatureKind::Int64 => 0x1a,
     };
     match message {
         [first, ..] if *first == tag => only(message, tag).or_else(|| packed_long(message)),
@@ -270,17 +272,17 @@ impl<'a> Found<'a> {
         self.chunks <= 1 && self.unpacked == 0
     }
 
-    fn read(&mut self, kind: Kind, mut list: Reader<'a>) -> Result<(), Fault> {
+    fn read(&mut self, kind: FeatureKind, mut list: Reader<'a>) -> Result<(), Fault> {
         while let Some((number, value)) = list.next()? {
             if number != 1 {
                 continue;
             }
             // A field of another wire type is an unknown one, and skipped (W5).
             match (kind, value) {
-                (Kind::Bytes, Value::Len(_)) => self.count += 1,
-                (Kind::Int64, Value::Len(chunk)) => self.chunk(chunk, count_varints(chunk)?),
-                (Kind::Float, Value::Len(chunk)) => self.chunk(chunk, count_floats(chunk)?),
-                (Kind::Int64, Value::Varint(_)) | (Kind::Float, Value::Fixed32(_)) => {
+                (FeatureKind::Bytes, Value::Len(_)) => self.count += 1,
+                (FeatureKind::Int64, Value::Len(chunk)) => self.chunk(chunk, count_varints(chunk)?),
+                (FeatureKind::Float, Value::Len(chunk)) => self.chunk(chunk, count_floats(chunk)?),
+                (FeatureKind::Int64, Value::Varint(_)) | (FeatureKind::Float, Value::Fixed32(_)) => {
                     self.count += 1;
                     self.unpacked += 1;
                 }

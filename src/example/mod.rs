@@ -29,7 +29,7 @@ mod source;
 mod view;
 
 pub use build::{ExampleBuilder, IntoBytes, KeyOrder, SequenceExampleBuilder, ToFloat, ToInt64};
-pub use feature::{Feature, Kind};
+pub use feature::{Feature, FeatureKind};
 pub use guess::MessageKind;
 pub use list::{BytesIter, BytesList, FloatIter, FloatList, Int64Iter, Int64List};
 pub use owned::{ExampleBuf, FeatureBuf, SequenceExampleBuf};

@@ -2,7 +2,7 @@
 
 use super::build::{self, KeyOrder};
 use super::build::{IntoBytes, ToFloat, ToInt64};
-use super::feature::Kind;
+use super::feature::FeatureKind;
 use crate::error::{EncodeError, Result};
 use std::collections::BTreeMap;
 
@@ -43,12 +43,12 @@ impl FeatureBuf {
     }
 
     /// The kind, if there is one.
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<FeatureKind> {
         match self {
             FeatureBuf::None => None,
-            FeatureBuf::Bytes(_) => Some(Kind::Bytes),
-            FeatureBuf::Float(_) => Some(Kind::Float),
-            FeatureBuf::Int64(_) => Some(Kind::Int64),
+            FeatureBuf::Bytes(_) => Some(FeatureKind::Bytes),
+            FeatureBuf::Float(_) => Some(FeatureKind::Float),
+            FeatureBuf::Int64(_) => Some(FeatureKind::Int64),
         }
     }
 

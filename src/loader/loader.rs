@@ -35,7 +35,7 @@ type Made = Result<Step>;
 /// # for i in 0..1000 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i]).encode()?)?; }
 /// # writer.close()?;
 /// use tfseek::{DType, FeatureSpec, Schema};
-/// # let ds = tfseek::Options::new().index(tfseek::IndexMode::Memory).open(&path)?;
+/// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
 /// let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64)).build()?;
 /// let mut loader = ds.loader(&schema).batch_size(64).shuffle(42).build()?;
 /// let mut seen = 0;
@@ -300,7 +300,7 @@ impl Loader {
     /// # let mut writer = tfseek::Writer::create(&path)?;
     /// # for _ in 0..1000 { writer.write(b"")?; }
     /// # writer.close()?;
-    /// # let ds = tfseek::Options::new().index(tfseek::IndexMode::Memory).open(&path)?;
+    /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
     /// let mut loader = ds.record_loader().batch_size(64).shuffle(42).build()?;
     /// let first = loader.next().unwrap()?.ids().to_vec(); // a look at the first batch
     /// loader.begin()?;

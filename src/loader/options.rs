@@ -147,7 +147,7 @@ impl LoaderOptions {
     /// # let mut writer = tfseek::Writer::create(&path)?;
     /// # for i in 0..1000 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i % 10]).encode()?)?; }
     /// # writer.close()?;
-    /// # let ds = tfseek::Options::new().index(tfseek::IndexMode::Memory).open(&path)?;
+    /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
     /// let threes = ds.select(&"label == 3".parse()?)?;
     /// let loader = ds.record_loader().batch_size(10).shuffle(42).select(&threes).build()?;
     /// assert_eq!(loader.steps_left(), 10);
@@ -418,7 +418,7 @@ mod tests {
         assert_eq!(least.build().unwrap().map(|step| step.unwrap().len()).sum::<usize>(), 64);
         for jobs in [threads::MAX_THREADS + 1, usize::MAX] {
             assert!(dataset.par_for_each(jobs, |_, _| Ok(())).is_err());
-            let e = crate::Options::new().jobs(jobs).open("nowhere").unwrap_err();
+            let e = crate::DatasetOptions::new().jobs(jobs).open("nowhere").unwrap_err();
             assert!(e.to_string().contains("at most 1024"), "{e}");
         }
     }

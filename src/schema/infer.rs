@@ -2,7 +2,7 @@
 
 use super::{DType, FeatureSpec, Schema};
 use crate::error::{Error, ErrorKind, Result};
-use crate::example::{Example, Feature, FeatureList, Kind, MessageKind, SequenceExample};
+use crate::example::{Example, Feature, FeatureKind, FeatureList, MessageKind, SequenceExample};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -39,7 +39,7 @@ struct Seen {
     /// Records that have it.
     records: u64,
     /// Features of each kind: one of a record, or one of each step.
-    kinds: BTreeMap<Kind, u64>,
+    kinds: BTreeMap<FeatureKind, u64>,
     /// Fewest and most values of a feature with a kind.
     counts: Option<(usize, usize)>,
     /// Steps without a kind.
@@ -247,7 +247,7 @@ impl<'a> Finding<'a> {
     }
 
     /// The kinds, and how many features (steps, in a feature list) have each. None at all for lists without steps.
-    pub fn kinds(&self) -> impl Iterator<Item = (Kind, u64)> + use<'a> {
+    pub fn kinds(&self) -> impl Iterator<Item = (FeatureKind, u64)> + use<'a> {
         self.seen.kinds.iter().map(|(&kind, &count)| (kind, count))
     }
 

@@ -33,7 +33,7 @@ pub(crate) use check::elements;
 pub use infer::{Finding, Inference};
 
 use crate::error::Result;
-use crate::example::{FeatureBuf, Kind};
+use crate::example::{FeatureBuf, FeatureKind};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -59,21 +59,21 @@ impl DType {
     }
 
     /// The kind of list that holds such values.
-    pub const fn kind(self) -> Kind {
+    pub const fn kind(self) -> FeatureKind {
         match self {
-            DType::Float32 => Kind::Float,
-            DType::Int64 => Kind::Int64,
-            DType::Bytes => Kind::Bytes,
+            DType::Float32 => FeatureKind::Float,
+            DType::Int64 => FeatureKind::Int64,
+            DType::Bytes => FeatureKind::Bytes,
         }
     }
 }
 
-impl From<Kind> for DType {
-    fn from(kind: Kind) -> DType {
+impl From<FeatureKind> for DType {
+    fn from(kind: FeatureKind) -> DType {
         match kind {
-            Kind::Float => DType::Float32,
-            Kind::Int64 => DType::Int64,
-            Kind::Bytes => DType::Bytes,
+            FeatureKind::Float => DType::Float32,
+            FeatureKind::Int64 => DType::Int64,
+            FeatureKind::Bytes => DType::Bytes,
         }
     }
 }

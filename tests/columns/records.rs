@@ -17,7 +17,7 @@ fn each_kind_and_each_count() {
         check(&all(&|i| Scalar::Str([&b""[..], b"\xff\0", b"cat", b"dog"][i % 4].to_vec())));
         check(&vec![None; n]);
     }
-    assert_eq!(check(&[None, None]).kind(), Kind::Int64, "a shard without a value");
+    assert_eq!(check(&[None, None]).kind(), FeatureKind::Int64, "a shard without a value");
     assert_eq!(memory(&shard_of(&[None, None])).column("nothing").unwrap().kind(), None);
 }
 
@@ -103,7 +103,7 @@ fn shards_are_joined_by_value() {
         let ds = open.open(&paths).unwrap();
         let column = ds.column("label").unwrap();
         same(&column, &shards.concat());
-        assert_eq!(column.kind(), Some(Kind::Bytes));
+        assert_eq!(column.kind(), Some(FeatureKind::Bytes));
         let classes = column.classes().unwrap();
         let all: Vec<_> = classes.iter().map(|(value, list)| (value.to_string(), list.to_vec())).collect();
         let want = [("\"ant\"", vec![5]), ("\"cat\"", vec![1, 2, 6]), ("\"dog\"", vec![0, 7])];

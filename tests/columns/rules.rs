@@ -27,12 +27,12 @@ fn case() -> Case {
 }
 
 impl Case {
-    fn options(&self) -> Options {
+    fn options(&self) -> DatasetOptions {
         at(&self.dir)
     }
 
     /// Bytes that are scanned for the column; what it says is what the records say.
-    fn built(&self, options: Options) -> u64 {
+    fn built(&self, options: DatasetOptions) -> u64 {
         // The index, and whatever it costs.
         drop(options.open(&self.path).unwrap());
         let bytes = Arc::new(AtomicU64::new(0));
@@ -152,7 +152,7 @@ fn where_columns_are_found_and_written() {
     let blocked = |name: &str| path.join(name);
     let open = |a: PathBuf, b: PathBuf, c: PathBuf| {
         let options = options().index_dir(a).env_dir(Some(b)).cache_dir(Some(c));
-        Options::new().index_options(options).open(&path).unwrap()
+        DatasetOptions::new().index_options(options).open(&path).unwrap()
     };
     let saved = |ds: &Dataset| {
         let column = ds.column("Label").unwrap();
@@ -182,7 +182,7 @@ fn where_columns_are_found_and_written() {
 }
 
 fn open_beside(path: &Path) {
-    let ds = Options::new().index_options(options()).index(IndexMode::Memory).open(path).unwrap();
+    let ds = DatasetOptions::new().index_options(options()).index(IndexMode::Memory).open(path).unwrap();
     ds.write_columns(&["Label"], &ColumnOptions::new()).unwrap();
 }
 
@@ -255,7 +255,7 @@ fn as_a_child() {
         std::thread::yield_now();
     }
     let paths = [dir.join("s0"), dir.join("s1")];
-    let ds = Options::new().index_options(index_options(&dir)).open(&paths).unwrap();
+    let ds = DatasetOptions::new().index_options(index_options(&dir)).open(&paths).unwrap();
     let columns = ds.columns(&[&format!("f{k}"), "shared"]).unwrap();
     assert!(columns[0].warnings().is_empty());
     for i in 0..ds.len() {
@@ -291,7 +291,7 @@ fn sixteen_processes_build_different_columns() {
     }
     let found = names(&dir.path().join("i"));
     assert_eq!(found.len(), 2 * (1 + 16 + 1), "{found:?}");
-    let options = Options::new().index_options(index_options(dir.path())).index(IndexMode::Require);
+    let options = DatasetOptions::new().index_options(index_options(dir.path())).index(IndexMode::Require);
     let ds = options.open([dir.path().join("s0"), dir.path().join("s1")]).unwrap();
     let features: Vec<String> = (0..16).map(|k| format!("f{k}")).collect();
     let features: Vec<&str> = features.iter().map(String::as_str).collect();

@@ -178,7 +178,7 @@ fn a_shard_that_is_gone_is_an_error_in_each_of_its_batches() {
     let paths: Vec<_> = (0..3).map(|k| dir.path().join(format!("{k}.tfrecord"))).collect();
     let (pack, _) =
         tfseek::index::write_pack("x", &paths, &Default::default(), &tfseek::index::no_progress).unwrap();
-    let ds = Options::new().open(&pack).unwrap();
+    let ds = DatasetOptions::new().open(&pack).unwrap();
     std::fs::remove_file(&paths[1]).unwrap();
     for policy in [ErrorPolicy::Raise, ErrorPolicy::Skip] {
         for threads in [0, 2] {

@@ -18,7 +18,8 @@ use tfseek::io::Region;
 use tfseek::loader::Shuffle;
 use tfseek::order::{OrderSpec, Subset};
 use tfseek::{
-    DType, Dataset, ExampleBuilder, FeatureSpec, IndexMode, Loader, Mapped, Options, Schema, Step, Verify,
+    DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Loader, Mapped, Schema, Step,
+    Verify,
 };
 
 /// The payload of record `i`: its number, some floats, and a string whose length depends on it.
@@ -40,8 +41,8 @@ fn shards(sizes: &[u64]) -> Vec<Vec<u8>> {
     sizes.iter().map(shard).collect()
 }
 
-fn options() -> Options {
-    Options::new().index(IndexMode::Memory).verify(Verify::Payload)
+fn options() -> DatasetOptions {
+    DatasetOptions::new().index(IndexMode::Memory).verify(Verify::Payload)
 }
 
 /// `n` records in three shards, one of them empty.

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::example::MessageKind;
-use tfseek::{Dataset, Filter, Options, Selection};
+use tfseek::{Dataset, DatasetOptions, Filter, Selection};
 
 /// A dataset, and the kinds of its shards as far as they were looked at.
 pub(crate) struct Numbered {
@@ -104,8 +104,11 @@ pub(crate) fn open(
 ) -> Outcome<Dataset> {
     let paths = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
     let bar = progress::over(global, "indexing", progress::bytes_of(&paths));
-    let mut options =
-        limit.dataset(Options::new()).allow_missing(true).jobs(access.jobs).progress(progress::moves(&bar));
+    let mut options = limit
+        .dataset(DatasetOptions::new())
+        .allow_missing(true)
+        .jobs(access.jobs)
+        .progress(progress::moves(&bar));
     if let Some(dir) = &access.index_dir {
         options = options.index_dir(dir);
     }
@@ -143,7 +146,7 @@ fn building<T>(
 }
 
 #[allow(unsafe_code)]
-fn through(options: &Options, door: Door, paths: &[PathBuf]) -> tfseek::Result<Dataset> {
+fn through(options: &DatasetOptions, door: Door, paths: &[PathBuf]) -> tfseek::Result<Dataset> {
     match door {
         Door::Pread => options.open(paths),
         // SAFETY: whoever runs the command promises that nobody writes to or truncates the files meanwhile; its help and

@@ -6,7 +6,7 @@ use common::*;
 use std::fs;
 use tfseek::loader::Shuffle;
 use tfseek::order::{LastBatch, State};
-use tfseek::{Dataset, IndexMode, Options};
+use tfseek::{Dataset, DatasetOptions, IndexMode};
 
 /// Two shards of 100 records each, indexed.
 fn two_shards() -> Folder {
@@ -18,7 +18,7 @@ fn two_shards() -> Folder {
 }
 
 fn dataset(dir: &Folder) -> Dataset {
-    Options::new().index(IndexMode::Require).open(dir.path("x-*")).unwrap()
+    DatasetOptions::new().index(IndexMode::Require).open(dir.path("x-*")).unwrap()
 }
 
 #[track_caller]

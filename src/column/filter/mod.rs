@@ -4,7 +4,7 @@
 
 use super::value::Value;
 use crate::error::{Error, ErrorKind, Result};
-use crate::example::Kind;
+use crate::example::FeatureKind;
 use std::cmp::Ordering;
 use std::str::FromStr;
 
@@ -118,7 +118,7 @@ impl Node {
 
 impl Test {
     /// Whether values of this kind can be compared as is asked.
-    pub(super) fn check(&self, feature: &str, kind: Kind) -> Result<()> {
+    pub(super) fn check(&self, feature: &str, kind: FeatureKind) -> Result<()> {
         let literals: Vec<&Literal> = match self {
             Test::Present | Test::Absent => return Ok(()),
             Test::Compare(_, literal) => vec![literal],
@@ -126,11 +126,11 @@ impl Test {
         };
         for literal in literals {
             let (fits, wants) = match kind {
-                Kind::Int64 => {
+                FeatureKind::Int64 => {
                     (matches!(literal, Literal::Number { int: Some(_), .. }), "an integer of 64 bits")
                 }
-                Kind::Float => (matches!(literal, Literal::Number { .. }), "a number"),
-                Kind::Bytes => (matches!(literal, Literal::Str(_)), "a string in quotes"),
+                FeatureKind::Float => (matches!(literal, Literal::Number { .. }), "a number"),
+                FeatureKind::Bytes => (matches!(literal, Literal::Str(_)), "a string in quotes"),
             };
             if !fits {
                 let found = match literal {

@@ -22,7 +22,7 @@ use sum::Sum;
 use tfseek::batch::BatchParser;
 use tfseek::frame::put_record;
 use tfseek::io::Region;
-use tfseek::{IndexMode, Options, Record, Verify};
+use tfseek::{IndexMode, DatasetOptions, Record, Verify};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -54,7 +54,7 @@ fn make(dir: &Path) -> Result<(), Failure> {
 }
 
 fn run(path: &Path, shape: &Shape, layout: &str, time: Duration) -> Result<(), Failure> {
-    let options = Options::new().index(IndexMode::Memory).verify(Verify::Header);
+    let options = DatasetOptions::new().index(IndexMode::Memory).verify(Verify::Header);
     let dataset = options.open_regions([Region::from(fs::read(path)?)])?;
     let records = dataset.iter().collect::<tfseek::Result<Vec<Record<'_>>>>()?;
     if layout == "copy" {

@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use std::ffi::OsString;
 use std::num::{NonZeroUsize, ParseIntError};
 use std::path::PathBuf;
-use tfseek::Options;
+use tfseek::DatasetOptions;
 use tfseek::stream::StreamOptions;
 
 /// Random access to the TFRecord files you already have.
@@ -141,7 +141,7 @@ impl Limit {
     }
 
     /// The same options of a dataset with this limit.
-    pub(crate) fn dataset(self, options: Options) -> Options {
+    pub(crate) fn dataset(self, options: DatasetOptions) -> DatasetOptions {
         match self.max_record {
             Some(bytes) => options.max_record(bytes),
             None => options,

@@ -14,7 +14,7 @@ use std::time::Instant;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::index::{self, Index, IndexOptions, Warning};
 use tfseek::io::Output;
-use tfseek::{ErrorKind, Filter, IndexMode, Kind, Options, Selection};
+use tfseek::{DatasetOptions, ErrorKind, FeatureKind, Filter, IndexMode, Selection};
 
 pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) -> Outcome {
     if args.filter.is_some() && args.format != IndexForm::Dali {
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) ->
 /// The columns of sound shards, all of a shard in one scan.
 fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &mut Console) -> Outcome {
     let bar = progress::over(global, "columns", progress::bytes_of(sources));
-    let options = args.limit.dataset(Options::new()).allow_missing(true).auto_limit(u64::MAX);
+    let options = args.limit.dataset(DatasetOptions::new()).allow_missing(true).auto_limit(u64::MAX);
     let mut options = options.progress(progress::moves(&bar));
     if sources.len() > 1 {
         options = options.jobs(1);
@@ -88,7 +88,7 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
     let how = ColumnOptions::new().classes(args.classes).rebuild(args.rebuild).unknown(true);
     let (mut written, mut files) = (Vec::new(), vec![Vec::new(); features.len()]);
     // Of each feature: its kind, the records that have it, and all.
-    let mut found: Vec<(Option<Kind>, u64, u64)> = vec![(None, 0, 0); features.len()];
+    let mut found: Vec<(Option<FeatureKind>, u64, u64)> = vec![(None, 0, 0); features.len()];
     let done = threads::in_order(
         sources,
         args.jobs.jobs,
@@ -137,7 +137,7 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
             console.go_on(Err(e.into()))?;
             continue;
         }
-        let kind = kind.map_or("no", Kind::name);
+        let kind = kind.map_or("no", FeatureKind::name);
         console.note(format_args!("column {feature}: {kind} values in {count} of {len} records"));
     }
     Ok(())
@@ -202,7 +202,7 @@ fn dali(
 
 /// Refuses a filter on a feature that no record of any shard has, and removes what was written by it.
 fn known(paths: &[PathBuf], written: &[&PathBuf], filter: &Filter, args: &args::Index) -> Outcome {
-    let options = args.limit.dataset(Options::new()).allow_missing(true).auto_limit(u64::MAX);
+    let options = args.limit.dataset(DatasetOptions::new()).allow_missing(true).auto_limit(u64::MAX);
     // Shards that failed have had their errors.
     let Ok(dataset) = options.open(paths) else { return Ok(()) };
     match dataset.columns(&filter.features()) {
@@ -227,7 +227,7 @@ fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
 
 /// The records of one shard that meet a filter.
 fn select(path: &Path, filter: &Filter, args: &args::Index, bar: &ProgressBar) -> Outcome<Selection> {
-    let options = args.limit.dataset(Options::new()).allow_missing(true).auto_limit(u64::MAX).jobs(1);
+    let options = args.limit.dataset(DatasetOptions::new()).allow_missing(true).auto_limit(u64::MAX).jobs(1);
     let options = if args.rebuild { options.index(IndexMode::Memory) } else { options };
     // A shard may lack a feature that others have: all of them are asked in `known`.
     let columns = ColumnOptions::new().unknown(true).progress(progress::moves(bar));
