@@ -75,7 +75,7 @@ test-frameworks:
 # What takes minutes: the quality of shuffles, and bijections of millions; and where TFSEEK_MEMORY_DIR names a folder with room
 # for 2 GB, the memory of an epoch.
 test-slow:
-	$(CARGO) test --release --test order --test order_quality --test loader_memory -- --ignored --nocapture
+	$(CARGO) test --release --test order --test loader -- --ignored --nocapture
 
 # The loader's threads under ThreadSanitizer, which needs the standard library's source.
 tsan:
@@ -113,8 +113,7 @@ differential:
 		echo "skipped: TFSEEK_TF_PYTHON does not name a Python with TensorFlow"; \
 	else \
 		set -ex; \
-		$(CARGO) test --test differential -- --nocapture; \
-		$(CARGO) test --test tensor_differential -- --ignored --nocapture; \
+		$(CARGO) test --test differential -- --include-ignored --nocapture; \
 		$(TFSEEK_TF_PYTHON) -m pip install -q --upgrade --target target/python-tf pytest; \
 		$(TFSEEK_TF_PYTHON) -m pip install -q --upgrade --no-deps --target target/python-tf ./python; \
 		PYTHONPATH=target/python-tf $(TFSEEK_TF_PYTHON) -m pytest -q python/tests/test_tensorflow.py; \

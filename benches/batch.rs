@@ -3,16 +3,15 @@
 //! `batch/SHAPE/ORDER/WHO`: `spans` leaves byte strings where they lie, `contiguous` copies them, `/2` takes two threads,
 //! `copy` is a plain copy of the largest feature's values. What others take is in `benches/peers`.
 
-mod common;
-
-use common::copy;
-use common::shapes::{BATCH, Order, Shape};
-use common::sum::Sum;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use tfseek::batch::BatchParser;
 use tfseek::frame::put_record;
 use tfseek::{Mapped, Record};
+use tfseek_testkit::bench;
+use tfseek_testkit::bench::copy;
+use tfseek_testkit::bench::shapes::{BATCH, Order, Shape};
+use tfseek_testkit::bench::sum::Sum;
 
 fn batch(c: &mut Criterion) {
     for shape in Shape::all() {
@@ -66,5 +65,5 @@ fn batch(c: &mut Criterion) {
     }
 }
 
-criterion_group! { name = benches; config = common::short(); targets = batch }
+criterion_group! { name = benches; config = bench::short(); targets = batch }
 criterion_main!(benches);

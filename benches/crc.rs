@@ -1,10 +1,10 @@
 //! The two checksums of a record: eight bytes inline, and a payload.
 
-mod common;
-
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use tfseek::crc;
+use tfseek_testkit::bench;
+use tfseek_testkit::rng::Rng;
 
 /// One byte at a time from a table: what a page of C does.
 struct Table([u32; 256]);
@@ -23,8 +23,8 @@ impl Table {
 }
 
 fn header(c: &mut Criterion) {
-    let mut rng = common::Rng(1);
-    let lens: Vec<u64> = (0..4096).map(|_| rng.next() >> 40).collect();
+    let mut rng = Rng::new(1);
+    let lens: Vec<u64> = (0..4096).map(|_| rng.u64() >> 40).collect();
     let table = Table::new();
     for &len in &lens {
         assert_eq!(crc::masked_len(len), table.masked(&len.to_le_bytes()));
@@ -50,8 +50,8 @@ fn header(c: &mut Criterion) {
 }
 
 fn payload(c: &mut Criterion) {
-    let mut rng = common::Rng(2);
-    let bytes: Vec<u8> = (0..100_000).map(|_| rng.next() as u8).collect();
+    let mut rng = Rng::new(2);
+    let bytes: Vec<u8> = (0..100_000).map(|_| rng.u64() as u8).collect();
     let mut group = c.benchmark_group("crc/payload");
     for (name, len) in [("100B", 100), ("4KB", 4096), ("100KB", 100_000)] {
         let bytes = &bytes[..len];
@@ -62,5 +62,5 @@ fn payload(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group! { name = benches; config = common::short(); targets = header, payload }
+criterion_group! { name = benches; config = bench::short(); targets = header, payload }
 criterion_main!(benches);

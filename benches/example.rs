@@ -1,11 +1,11 @@
 //! One key of a record, and all of them, against a walk over raw slices.
 
-mod common;
-
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use quick_protobuf::BytesReader;
 use std::hint::black_box;
 use tfseek::{Example, Feature};
+use tfseek_testkit::bench;
+use tfseek_testkit::rng::Rng;
 
 /// Records that take turns, so that no branch is learned by heart.
 const RECORDS: usize = 64;
@@ -136,10 +136,10 @@ fn quick(payload: &[u8], key: &[u8]) -> quick_protobuf::Result<Option<i64>> {
 
 fn one_key(c: &mut Criterion) {
     for n in [4, 20, 200] {
-        let mut rng = common::Rng(n as u64);
-        let payloads: Vec<_> = (0..RECORDS).map(|_| common::example(&mut rng, n)).collect();
+        let mut rng = Rng::new(n as u64);
+        let payloads: Vec<_> = (0..RECORDS).map(|_| bench::example(&mut rng, n)).collect();
         // The int64 feature in the middle; every walk goes to the end.
-        let key = common::key((n / 2) / 3 * 3 + 2);
+        let key = bench::key((n / 2) / 3 * 3 + 2);
         let ours = |payload: &[u8]| Example::new(payload).int64(&key).unwrap().first();
         for payload in &payloads {
             assert!(ours(payload).is_some());
@@ -160,8 +160,8 @@ fn one_key(c: &mut Criterion) {
 
 fn all_features(c: &mut Criterion) {
     for n in [4, 20, 200] {
-        let mut rng = common::Rng(n as u64);
-        let payloads: Vec<_> = (0..RECORDS).map(|_| common::example(&mut rng, n)).collect();
+        let mut rng = Rng::new(n as u64);
+        let payloads: Vec<_> = (0..RECORDS).map(|_| bench::example(&mut rng, n)).collect();
         let values = |feature: Feature<'_>| match feature {
             Feature::Int64(list) => list.iter().sum::<i64>() as usize,
             Feature::Float(list) => list.iter().sum::<f32>() as usize,
@@ -191,5 +191,5 @@ fn all_features(c: &mut Criterion) {
     }
 }
 
-criterion_group! { name = benches; config = common::short(); targets = one_key, all_features }
+criterion_group! { name = benches; config = bench::short(); targets = one_key, all_features }
 criterion_main!(benches);

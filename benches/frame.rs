@@ -1,10 +1,9 @@
 //! Walking a stream with both crcs checked, from memory that no cache holds.
 
-mod common;
-
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use tfseek::frame::Frames;
+use tfseek_testkit::bench;
 
 /// The walk that one would write: each crc by a call.
 fn bare(bytes: &[u8]) -> u64 {
@@ -23,7 +22,7 @@ fn bare(bytes: &[u8]) -> u64 {
 
 fn walk(c: &mut Criterion) {
     for (name, mean) in [("90B", 90), ("4KB", 4 << 10), ("100KB", 100 << 10)] {
-        let bytes = common::records(64 << 20, mean);
+        let bytes = bench::records(64 << 20, mean);
         let bytes = bytes.as_slice();
         let records = Frames::new(bytes).count() as u64;
         let frames = |bytes: &[u8]| Frames::new(bytes).map(|f| f.unwrap().payload.len() as u64).sum::<u64>();
@@ -43,5 +42,5 @@ fn walk(c: &mut Criterion) {
     }
 }
 
-criterion_group! { name = benches; config = common::short(); targets = walk }
+criterion_group! { name = benches; config = bench::short(); targets = walk }
 criterion_main!(benches);

@@ -1,13 +1,12 @@
 //! The scan against a bare hop from header to header, and a look into the index.
 
-mod common;
-
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::Path;
 use tfseek::IndexMode;
 use tfseek::index::{Index, IndexOptions, no_progress, open_shards};
 use tfseek::io::Promise;
+use tfseek_testkit::bench;
 
 /// What no scan can beat with one chain: it believes every length and keeps nothing.
 fn bare_hop(bytes: &[u8]) -> u64 {
@@ -30,7 +29,7 @@ fn bench(c: &mut Criterion) {
     for (shape, mean, total) in
         [("90B", 90, 256 << 20), ("4KB", 4096, 512 << 20), ("100KB", 100 << 10, 1 << 30)]
     {
-        let path = common::shard(total, mean);
+        let path = bench::shard(total, mean);
         let n = bare_hop(&std::fs::read(&path).unwrap());
         let memory = IndexOptions::new().mode(IndexMode::Memory);
         // SAFETY: a file of this bench, which nobody else writes to.
@@ -56,7 +55,7 @@ fn bench(c: &mut Criterion) {
     }
     group.finish();
 
-    let path = common::shard(256 << 20, 90);
+    let path = bench::shard(256 << 20, 90);
     let saved = IndexOptions::new().env_dir(None).index_dir(dir.path().join("i"));
     // SAFETY: as above.
     #[allow(unsafe_code)]

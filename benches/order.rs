@@ -1,23 +1,22 @@
 //! What a position costs: in order, far apart, and from nothing; in all kinds of order.
 
-mod common;
-
-use common::Rng;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tfseek::order::{Component, LastBatch, Permutation, RankShare, State, Subset, Weights};
 use tfseek::{Order, OrderSpec};
+use tfseek_testkit::bench;
+use tfseek_testkit::rng::Rng;
 
 /// Positions a run.
 const RUN: u64 = 4096;
 
 /// Fisher and Yates: the table that a shuffle would be otherwise.
 fn drawn(n: u64) -> Vec<u64> {
-    let mut rng = Rng(1);
+    let mut rng = Rng::new(1);
     let mut table: Vec<u64> = (0..n).collect();
     for i in (1..table.len()).rev() {
-        table.swap(i, rng.below(i as u64 + 1) as usize);
+        table.swap(i, rng.below_u64(i as u64 + 1) as usize);
     }
     table
 }
@@ -102,13 +101,13 @@ fn orders(c: &mut Criterion) {
         order.fill(5, &mut out).unwrap();
         assert!((5..).zip(&out).take(100).all(|(t, record)| order.get(t).unwrap() == *record));
         group.throughput(Throughput::Elements(RUN));
-        let mut rng = Rng(3);
+        let mut rng = Rng::new(3);
         group.bench_function(BenchmarkId::new("fill", name), |b| {
-            b.iter(|| order.fill(rng.below(order.len() - RUN), black_box(&mut out)).unwrap())
+            b.iter(|| order.fill(rng.below_u64(order.len() - RUN), black_box(&mut out)).unwrap())
         });
         group.throughput(Throughput::Elements(1));
         group.bench_function(BenchmarkId::new("get", name), |b| {
-            b.iter(|| order.get(rng.below(order.len())).unwrap())
+            b.iter(|| order.get(rng.below_u64(order.len())).unwrap())
         });
     }
     group.finish();
@@ -123,7 +122,7 @@ fn seek(c: &mut Criterion) {
     for (name, spec) in
         [("global", OrderSpec::Global), ("block", OrderSpec::Block { block: 256, window: 1024 })]
     {
-        let mut rng = Rng(7);
+        let mut rng = Rng::new(7);
         let order = |seed| Order::new(black_box(&spec), n, seed, 5).unwrap();
         let share = RankShare::new(n, 2048, 3, 8, LastBatch::Pad).unwrap();
         let step = |order: &Order, start: u64, out: &mut [u64; 256]| {
@@ -132,7 +131,7 @@ fn seek(c: &mut Criterion) {
             }
         };
         let saved = |rng: &mut Rng| {
-            State::new(&order(rng.next()), rng.below(n - 4096), fingerprint).unwrap().to_json()
+            State::new(&order(rng.u64()), rng.below_u64(n - 4096), fingerprint).unwrap().to_json()
         };
         let resume = |saved: &str, out: &mut [u64; 256]| {
             let state = State::from_json(saved).unwrap();
@@ -155,13 +154,13 @@ fn seek(c: &mut Criterion) {
         assert!(slowest < Duration::from_millis(1));
 
         group.bench_function(BenchmarkId::new("record", name), |b| {
-            b.iter(|| order(rng.next()).get(rng.below(n)).unwrap())
+            b.iter(|| order(rng.u64()).get(rng.below_u64(n)).unwrap())
         });
         group.bench_function(BenchmarkId::new("position-of", name), |b| {
-            b.iter(|| order(rng.next()).position_of(rng.below(n)).unwrap())
+            b.iter(|| order(rng.u64()).position_of(rng.below_u64(n)).unwrap())
         });
         group.bench_function(BenchmarkId::new("step-of-256", name), |b| {
-            b.iter(|| step(&order(rng.next()), rng.below(n - 4096), &mut out))
+            b.iter(|| step(&order(rng.u64()), rng.below_u64(n - 4096), &mut out))
         });
         let states: Vec<String> = (0..64).map(|_| saved(&mut rng)).collect();
         let mut states = states.iter().cycle();
@@ -172,5 +171,5 @@ fn seek(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group! { name = benches; config = common::short(); targets = permutation, table, orders, seek }
+criterion_group! { name = benches; config = bench::short(); targets = permutation, table, orders, seek }
 criterion_main!(benches);

@@ -4,15 +4,14 @@
 //! does what `get/header` does, without an API: a table of u32 and a base for each 1024, and the header's crc and length.
 #![allow(unsafe_code)]
 
-mod common;
-
-use common::Rng;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::fs::File;
 use std::hint::black_box;
 use std::time::Duration;
 use tfseek::io::{Map, Promise, Region};
 use tfseek::{DatasetOptions, IndexMode, Verify, crc};
+use tfseek_testkit::bench;
+use tfseek_testkit::rng::Rng;
 
 /// Larger than the last level of cache.
 const TOTAL: u64 = 1 << 30;
@@ -28,7 +27,7 @@ fn sum(bytes: &[u8]) -> u64 {
 fn random_access(c: &mut Criterion) {
     let options = DatasetOptions::new().index(IndexMode::Memory);
     for (name, mean) in [("90B", 90), ("4KB", 4 << 10), ("100KB", 100 << 10)] {
-        let path = common::shard(TOTAL, mean);
+        let path = bench::shard(TOTAL, mean);
         // SAFETY: files of this bench, which nobody else writes to.
         let promise = unsafe { Promise::new() };
         let map = Map::open(&File::open(&path).unwrap(), promise).unwrap();
@@ -42,8 +41,8 @@ fn random_access(c: &mut Criterion) {
         let mut ends: Vec<u64> = (0..header.len()).map(|i| index.locate(i).unwrap().offset).collect();
         ends.push(index.stream_end());
 
-        let mut rng = Rng(7);
-        let ids: Vec<u64> = (0..(1 << 20)).map(|_| rng.below(header.len())).collect();
+        let mut rng = Rng::new(7);
+        let ids: Vec<u64> = (0..(1 << 20)).map(|_| rng.below_u64(header.len())).collect();
         let bytes: &[u8] = &map;
         let bare = |i: u64| sum(&bytes[ends[i as usize] as usize + 12..ends[i as usize + 1] as usize - 4]);
         let bases: Vec<u64> = ends.iter().step_by(1024).copied().collect();

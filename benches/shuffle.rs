@@ -3,10 +3,7 @@
 //!
 //! Nothing is timed: the numbers come from seeds, and are the same on every machine.
 
-#[path = "../tests/common/shuffles/mod.rs"]
-mod shuffles;
-
-use shuffles::*;
+use tfseek_testkit::shuffles::*;
 
 fn main() {
     println!(

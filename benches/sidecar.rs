@@ -1,8 +1,6 @@
 //! Opening an index does not grow with the number of records: a sidecar of 10^8, and a pack of 10,000 shards.
 #![allow(unsafe_code)]
 
-mod common;
-
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::fs;
 use std::path::Path;
@@ -10,11 +8,12 @@ use std::time::Duration;
 use tfseek::frame::put_record;
 use tfseek::index::{IndexOptions, no_progress, write_pack};
 use tfseek::{DatasetOptions, IndexMode, Verify};
+use tfseek_testkit::bench;
 
 fn one_large(c: &mut Criterion) {
     // Empty records: 16 bytes each, so that the shard is small and its index is not.
     let n = 100_000_000u64;
-    let path = common::file("1e8.tfrecord", |w| (0..n).for_each(|_| put_record(w, b"").unwrap()));
+    let path = bench::file("1e8.tfrecord", |w| (0..n).for_each(|_| put_record(w, b"").unwrap()));
     let options = DatasetOptions::new().index_dir(path.with_extension("index")).verify(Verify::Header);
     // SAFETY: files of this bench, which nobody else writes to.
     let open = |mode| unsafe { options.clone().index(mode).open_mapped(&path) }.unwrap();

@@ -1,31 +1,31 @@
 //! Packed int64 lists: the decode by masks, one value after the other, and quick-protobuf's reader.
 
-mod common;
-
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use quick_protobuf::BytesReader;
 use std::hint::black_box;
 use tfseek::{Example, ExampleBuilder, FeatureBuf};
+use tfseek_testkit::bench;
+use tfseek_testkit::rng::Rng;
 
 /// Values of a long list: bytes and values together stay in L2.
 const VALUES: usize = 20_000;
 /// Short lists that take turns, so that no branch is learned by heart.
 const LISTS: usize = 256;
 
-type Value = fn(&mut common::Rng) -> i64;
+type Value = fn(&mut Rng) -> i64;
 
 /// How the values are spread: by their bytes.
 const SHAPES: [(&str, Value); 6] = [
-    ("one_byte", |rng| rng.below(128) as i64),
-    ("ids_50k", |rng| rng.below(50_000) as i64),
+    ("one_byte", |rng| rng.below_u64(128) as i64),
+    ("ids_50k", |rng| rng.below_u64(50_000) as i64),
     // As words by their rank in a text: one to three bytes, mostly one or two.
-    ("ids_log_uniform", |rng| (50_000f64.powf(rng.below(1 << 32) as f64 / 4_294_967_296.0)) as i64),
-    ("five_bytes", |rng| ((1 << 28) + rng.below((1 << 35) - (1 << 28))) as i64),
-    ("negative", |rng| -1 - rng.below(50_000) as i64),
-    ("one_to_ten_bytes", |rng| match rng.below(10) {
-        0 => rng.below(128) as i64,
-        9 => rng.next() as i64 | i64::MIN,
-        k => (1 << (7 * k)) | rng.below(1 << (7 * k)) as i64,
+    ("ids_log_uniform", |rng| (50_000f64.powf(rng.below_u64(1 << 32) as f64 / 4_294_967_296.0)) as i64),
+    ("five_bytes", |rng| ((1 << 28) + rng.below_u64((1 << 35) - (1 << 28))) as i64),
+    ("negative", |rng| -1 - rng.below_u64(50_000) as i64),
+    ("one_to_ten_bytes", |rng| match rng.below_u64(10) {
+        0 => rng.below_u64(128) as i64,
+        9 => rng.u64() as i64 | i64::MIN,
+        k => (1 << (7 * k)) | rng.below_u64(1 << (7 * k)) as i64,
     }),
 ];
 
@@ -132,7 +132,7 @@ fn rows(c: &mut Criterion, name: String, lists: &[Vec<i64>]) {
 
 fn decode(c: &mut Criterion) {
     for (k, (shape, value)) in SHAPES.into_iter().enumerate() {
-        let mut rng = common::Rng(k as u64);
+        let mut rng = Rng::new(k as u64);
         let list = (0..VALUES).map(|_| value(&mut rng)).collect();
         rows(c, format!("varint/decode/{shape}"), &[list]);
     }
@@ -141,7 +141,7 @@ fn decode(c: &mut Criterion) {
 fn short_lists(c: &mut Criterion) {
     let (_, value) = SHAPES[2];
     for len in [1, 4, 8, 16, 32, 64] {
-        let mut rng = common::Rng(len as u64);
+        let mut rng = Rng::new(len as u64);
         let lists: Vec<Vec<_>> = (0..LISTS).map(|_| (0..len).map(|_| value(&mut rng)).collect()).collect();
         rows(c, format!("varint/decode_short/{len}"), &lists);
     }
@@ -152,7 +152,7 @@ fn count(c: &mut Criterion) {
     let mut group = c.benchmark_group("varint/count");
     for (shape, value) in SHAPES {
         for (suffix, len) in [("", VALUES), ("_short", 32)] {
-            let mut rng = common::Rng(len as u64);
+            let mut rng = Rng::new(len as u64);
             let values: Vec<_> = (0..len).map(|_| value(&mut rng)).collect();
             let payload = payload(&values);
             let count = |payload: &[u8]| Example::new(payload).int64("k").unwrap().len();
@@ -164,5 +164,5 @@ fn count(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group! { name = benches; config = common::short(); targets = decode, short_lists, count }
+criterion_group! { name = benches; config = bench::short(); targets = decode, short_lists, count }
 criterion_main!(benches);

@@ -4,7 +4,6 @@
 //! so large, and its runs so short, that later records seldom profit. The loader's are long, for at its end it has asked for
 //! another thousand records. Headers are checked by all who read records.
 
-use super::common;
 use super::turns;
 use std::fs::{self, File};
 use std::io::Read;
@@ -12,6 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tfseek::loader::Shuffle;
 use tfseek::{Dataset, DatasetOptions, IndexMode, Mapped, Order, OrderSpec, Verify};
+use tfseek_testkit::bench;
 
 const SEED: u64 = 42;
 const BATCH: u64 = 64;
@@ -174,7 +174,7 @@ pub(crate) fn run(dir: &Path, rounds: usize) {
     let global: [(&str, u64, u64, u64); 2] =
         [("4KB", 4 << 10, 20_000, 128), ("100KB", 100 << 10, 12_800, 128)];
     for (name, mean, many, few) in global {
-        let path = common::shard_in(dir, SIZE, mean);
+        let path = bench::shard_in(dir, SIZE, mean);
         drop(options().open(&path).unwrap());
         let ways: [Way; 4] = [
             ("plain map", plain_map, few),

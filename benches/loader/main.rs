@@ -6,10 +6,10 @@
 #![allow(unsafe_code)]
 
 mod cold;
-#[path = "../common/mod.rs"]
-mod common;
 mod turns;
 mod warm;
+
+use tfseek_testkit::bench;
 
 fn main() {
     let rounds = std::env::var("TFSEEK_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
@@ -18,7 +18,7 @@ fn main() {
         None => match rounds {
             Some(rounds) => warm::in_turn(rounds),
             None => {
-                let mut criterion = common::short();
+                let mut criterion = bench::short();
                 warm::bench(&mut criterion);
                 criterion.final_summary();
             }

@@ -4,15 +4,16 @@
 //! caller's thread. The consumer reads every value, but for `unread`: there the consumer only counts rows, which shows how
 //! threads that make batches share two cores with nobody.
 
-use super::{common, turns};
-use common::shapes::{BATCH, Order as Keys, Shape};
-use common::sum::Sum;
+use super::turns;
 use criterion::{Criterion, Throughput};
 use std::path::PathBuf;
 use std::time::Instant;
 use tfseek::batch::{Batch, BatchParser};
 use tfseek::frame::put_record;
 use tfseek::{DatasetOptions, IndexMode, Loader, Mapped, Order, OrderSpec, Record, Result, Schema, Verify};
+use tfseek_testkit::bench;
+use tfseek_testkit::bench::shapes::{BATCH, Order as Keys, Shape};
+use tfseek_testkit::bench::sum::Sum;
 
 const SEED: u64 = 42;
 
@@ -48,7 +49,7 @@ fn sets() -> Vec<Set> {
 }
 
 fn file(shape: &Shape, records: usize) -> PathBuf {
-    common::file(&format!("loader-{}-{records}.tfrecord", shape.name), |w| {
+    bench::file(&format!("loader-{}-{records}.tfrecord", shape.name), |w| {
         shape.payloads(Keys::Same, records).iter().for_each(|payload| put_record(w, payload).unwrap());
     })
 }

@@ -1,9 +1,6 @@
-//! What the targets run. It lives with the tests, which run it over the corpora.
+//! The bodies of the fuzz targets. They are in `tfseek-testkit`, since a test runs them over the corpora.
 
-#[path = "../../tests/common/mod.rs"]
-mod common;
-
-pub use common::agree::{example, sequence};
-pub use common::agree_parse::parse;
-pub use common::roundtrip::roundtrip;
-pub use common::targets::{column, frames, index, tensor};
+pub use tfseek_testkit::agree::{example, sequence};
+pub use tfseek_testkit::agree_parse::parse;
+pub use tfseek_testkit::roundtrip::roundtrip;
+pub use tfseek_testkit::targets::{column, frames, index, tensor};

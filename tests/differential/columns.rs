@@ -1,8 +1,8 @@
 //! Our columns in the form in which the worker hands out TensorFlow's.
 
-use crate::common::hex::hex;
 use serde_json::{Map, Value, json};
 use tfseek::batch::{Batch, Column, RowSplits, Values};
+use tfseek_testkit::hex::hex;
 
 /// All columns, and the lengths where there are rows to have them.
 pub(crate) fn columns(batch: &Batch, single: bool) -> Map<String, Value> {

@@ -1,8 +1,6 @@
 //! What protobuf makes of the payloads, before anything is parsed.
 
 use crate::columns::columns;
-use crate::common::hex::hex;
-use crate::common::twin::{self, Rules};
 use crate::departures::{Case, Columns, explain};
 use crate::round::{Accepted, Round};
 use std::collections::BTreeMap;
@@ -10,6 +8,8 @@ use tfseek::error::WireErrorKind;
 use tfseek::example::FeatureBuf;
 use tfseek::schema::{FeatureSpec, Partition};
 use tfseek::{Error, ErrorKind, Example, ExampleBuf, SequenceExample, SequenceExampleBuf};
+use tfseek_testkit::hex::hex;
+use tfseek_testkit::twin::{self, Rules};
 
 /// TensorFlow allocates as many rows as this number says. Ours are not asked for more either.
 const MOST_ROWS: i64 = 1 << 16;

@@ -3,7 +3,6 @@
 //! What is permitted is in docs/format.md. A departure counts only if the payloads themselves show what TensorFlow
 //! overlooked; anything else is a disagreement.
 
-use crate::common::hex::unhex;
 use crate::worker::Answer;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -11,6 +10,7 @@ use tfseek::error::{Category, FeatureError};
 use tfseek::example::FeatureBuf;
 use tfseek::schema::{FeatureSpec, Partition, Schema};
 use tfseek::{Error, ErrorKind, Example, SequenceExample};
+use tfseek_testkit::hex::unhex;
 
 pub(crate) type Columns = Map<String, Value>;
 type Features = BTreeMap<String, FeatureBuf>;

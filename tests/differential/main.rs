@@ -4,9 +4,6 @@
 //! payloads than the 2,000, `TFSEEK_TF_SEED` for others; `TFSEEK_TF_CORPORA` names folders (with `:` between them) of
 //! `KIND.tfrecord` beside `KIND.spec.json`. docs/differential.md says what is compared and how it went.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod columns;
 mod decoding;
 mod departures;
@@ -15,16 +12,17 @@ mod refusals;
 mod round;
 mod schemas;
 mod tally;
+mod tensor;
 mod worker;
 
-use common::rng::Rng;
-use common::spelled;
 use round::Round;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tally::Tally;
 use tfseek::schema::Schema;
 use tfseek::stream::Stream;
+use tfseek_testkit::rng::Rng;
+use tfseek_testkit::spelled;
 use worker::Worker;
 
 /// Payloads that share a schema.

@@ -1,10 +1,10 @@
 //! Messages that a schema is made for, most of them without fault.
 
-use crate::common::rng::Rng;
 use std::collections::BTreeMap;
 use tfseek::example::FeatureBuf;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema};
 use tfseek::{ExampleBuf, SequenceExampleBuf};
+use tfseek_testkit::rng::Rng;
 
 type Features = BTreeMap<String, FeatureBuf>;
 

@@ -1,10 +1,10 @@
 //! Careless schemas: what TensorFlow refuses is refused here, and the other way round.
 
-use crate::common::rng::Rng;
 use crate::tally::Tally;
 use crate::worker::Worker;
 use serde_json::{Map, Value, json};
 use tfseek::schema::Schema;
+use tfseek_testkit::rng::Rng;
 
 /// Few names, so that columns want the same features in other roles.
 const KEYS: &[&str] = &["a", "b", "c", "d"];

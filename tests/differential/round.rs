@@ -1,8 +1,6 @@
 //! One schema and many payloads: decoded and parsed here and by TensorFlow, and compared.
 
 use crate::columns::columns;
-use crate::common::hex::hex;
-use crate::common::rng::Rng;
 use crate::departures::{Case, Columns, explain};
 use crate::tally::Tally;
 use crate::worker::Worker;
@@ -11,6 +9,8 @@ use tfseek::batch::{Batch, BatchParser};
 use tfseek::error::Category;
 use tfseek::schema::Schema;
 use tfseek::{Error, ErrorKind};
+use tfseek_testkit::hex::hex;
+use tfseek_testkit::rng::Rng;
 
 pub(crate) struct Round<'a> {
     pub(crate) worker: &'a mut Worker,

@@ -1,8 +1,8 @@
 //! Schemas from a seed: all types of features, their keys sometimes shared as TensorFlow lets them be.
 
-use crate::common::rng::Rng;
 use tfseek::example::FeatureBuf;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
+use tfseek_testkit::rng::Rng;
 
 /// Keys that are hard on sorting and comparing, and plain ones behind them.
 const KEYS: &[&str] =

@@ -1,9 +1,9 @@
 //! TensorFlow in a process of its own: `tf_worker.py`, which says what is asked and answered.
 
-use crate::common::hex::{hex, unhex};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use tfseek_testkit::hex::{hex, unhex};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/differential/tf_worker.py");
 

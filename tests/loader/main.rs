@@ -1,14 +1,11 @@
 //! What a loader hands out: the order, whatever the threads, the ranks and the kind of dataset; from any point on; and what
 //! becomes of faults.
 
-#[path = "../common/rng.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod rng;
-
 mod elastic;
 mod faults;
 mod flow;
 mod iterations;
+mod loader_memory;
 mod pipeline;
 mod same;
 mod workers;

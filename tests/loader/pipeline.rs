@@ -1,10 +1,10 @@
 //! Threads: delays change nothing, bounds hold, and a loader that is dropped leaves no thread behind.
 
-use super::rng::Rng;
 use super::*;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
+use tfseek_testkit::rng::Rng;
 
 #[test]
 fn delays_change_nothing() {

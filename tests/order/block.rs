@@ -1,11 +1,11 @@
 //! The block order: a permutation of any shape, two windows in memory, and the quality that it says.
 
-use crate::common::order_twin as twin;
 use crate::permutation::size;
 use crate::{all, is_permutation, refused};
 use proptest::prelude::*;
 use tfseek::error::OrderError;
 use tfseek::order::*;
+use tfseek_testkit::order_twin as twin;
 
 #[test]
 fn blocks_over_a_grid_of_shapes() {

@@ -1,13 +1,14 @@
 //! The order of an epoch: its vectors, that nothing is lost or doubled, and that it is what docs/order.md says.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod block;
 mod lookup;
 mod mixture;
+mod order_quality;
+mod order_share;
+mod order_state;
 mod permutation;
 mod python;
+mod shuffling;
 mod subset;
 mod whole;
 

@@ -1,11 +1,11 @@
 //! Mixtures: exact counts in each cycle, each component a permutation in each of its epochs, and classes in balance.
 
-use crate::common::order_twin as twin;
-use crate::common::rng::Rng;
 use crate::{all, refused};
 use proptest::prelude::*;
 use tfseek::error::OrderError;
 use tfseek::order::*;
+use tfseek_testkit::order_twin as twin;
+use tfseek_testkit::rng::Rng;
 
 #[test]
 fn mixtures_against_their_table() {

@@ -1,9 +1,9 @@
 //! PRP1: its vectors, nothing lost at any size, and back again.
 
-use crate::common::order_twin as twin;
 use crate::{is_permutation, permuted};
 use proptest::prelude::*;
 use tfseek::order::{Order, OrderSpec, Permutation};
+use tfseek_testkit::order_twin as twin;
 
 #[test]
 fn vectors_of_the_permutation() {

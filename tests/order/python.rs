@@ -1,9 +1,9 @@
 //! The library against a second implementation in another language.
 
-use crate::common::rng::Rng;
 use std::io::Write;
 use std::process::{Command, Stdio};
 use tfseek::order::*;
+use tfseek_testkit::rng::Rng;
 
 /// A second implementation in another language, from the page and not from the code.
 #[test]

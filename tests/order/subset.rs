@@ -1,10 +1,10 @@
 //! Some of the records, and records by weight.
 
-use crate::common::order_twin as twin;
-use crate::common::rng::Rng;
 use crate::{all, permuted, refused};
 use tfseek::error::OrderError;
 use tfseek::order::*;
+use tfseek_testkit::order_twin as twin;
+use tfseek_testkit::rng::Rng;
 
 #[test]
 fn filters_in_both_forms() {

@@ -1,11 +1,9 @@
 //! Records to columns, beside a protobuf library and a loop that fills columns: the shapes of the library's own bench of that
 //! name, on one core and on two (`/2`).
 
-#[path = "../../common/mod.rs"]
-mod common;
-
-use common::shapes::{BATCH, Order, Shape};
-use common::sum::Sum;
+use tfseek_testkit::bench;
+use tfseek_testkit::bench::shapes::{BATCH, Order, Shape};
+use tfseek_testkit::bench::sum::Sum;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::thread;
@@ -17,7 +15,7 @@ use tfseek_peers::quick::Quick;
 use tfseek_peers::{Column, Peer, Values};
 
 fn columns(shape: &Shape) -> Vec<Column> {
-    let column = |feature: &common::shapes::Feature| Column {
+    let column = |feature: &bench::shapes::Feature| Column {
         key: feature.key.clone(),
         len: feature.len.unwrap_or(1),
         values: match feature.dtype() {
@@ -123,5 +121,5 @@ fn batch(c: &mut Criterion) {
     }
 }
 
-criterion_group! { name = benches; config = common::short(); targets = batch }
+criterion_group! { name = benches; config = bench::short(); targets = batch }
 criterion_main!(benches);

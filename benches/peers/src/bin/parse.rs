@@ -4,21 +4,13 @@
 //! parses such a file from memory, batch by batch, and prints what one example takes, as JSON. LAYOUT is `spans`,
 //! `contiguous`, or `copy`: a plain copy of the largest feature's values, with nothing parsed.
 
-#[path = "../../../common/copy.rs"]
-mod copy;
-#[path = "../../../common/rng.rs"]
-mod rng;
-#[path = "../../../common/shapes.rs"]
-mod shapes;
-#[path = "../../../common/sum.rs"]
-mod sum;
 
-use shapes::{BATCH, Order, Shape};
+use tfseek_testkit::bench::shapes::{BATCH, Order, Shape};
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use sum::Sum;
+use tfseek_testkit::bench::{copy, sum::Sum};
 use tfseek::batch::BatchParser;
 use tfseek::frame::put_record;
 use tfseek::io::Region;

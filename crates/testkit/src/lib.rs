@@ -1,0 +1,34 @@
+//! Shared code of the tests, benches and fuzz targets of tfseek: random numbers from a seed, generators of odd messages, naive
+//! reference implementations ("twins"), the properties that compare views with twins, a counting allocator, and data for benches.
+
+#![allow(missing_docs, reason = "not published; read with the tests that use it")]
+#![allow(clippy::len_without_is_empty, reason = "no caller needs it")]
+
+pub mod agree;
+pub mod agree_parse;
+pub mod alloc;
+pub mod arrays;
+pub mod bench;
+pub mod hex;
+pub mod oracle;
+pub mod order_twin;
+pub mod payloads;
+pub mod rng;
+pub mod roundtrip;
+pub mod shaped;
+pub mod shards;
+pub mod shuffles;
+pub mod spelled;
+pub mod targets;
+pub mod tensor_twin;
+pub mod tensors;
+pub mod twin;
+pub mod twin_parse;
+
+/// Returns the name that the test harness gives to `test` in the module `module_path!()`, for a test that starts itself again.
+pub fn test_name(module_path: &str, test: &str) -> String {
+    match module_path.split_once("::") {
+        Some((_, module)) => format!("{module}::{test}"),
+        None => test.to_owned(),
+    }
+}

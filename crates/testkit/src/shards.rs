@@ -1,0 +1,69 @@
+//! Small shards, and options that never look outside a test's own folder.
+
+use std::fs::{self, File};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use tfseek::frame::put_record;
+use tfseek::index::{Index, IndexOptions, Opened, no_progress, open_shards};
+
+pub fn records(payloads: &[&[u8]]) -> Vec<u8> {
+    let mut file = Vec::new();
+    payloads.iter().for_each(|p| put_record(&mut file, p).unwrap());
+    file
+}
+
+/// `n` records of `len` bytes.
+pub fn equal(n: usize, len: usize) -> Vec<u8> {
+    let mut file = Vec::new();
+    (0..n).for_each(|i| put_record(&mut file, &vec![i as u8; len]).unwrap());
+    file
+}
+
+pub fn write(dir: &Path, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = dir.join(name);
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+pub fn set_mtime(path: &Path, ns: u64) {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(ns);
+    File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+/// No folder but the ones a test names.
+pub fn options() -> IndexOptions {
+    IndexOptions::new().env_dir(None).cache_dir(None)
+}
+
+pub fn open(path: &Path, options: &IndexOptions) -> tfseek::Result<Opened> {
+    open_shards(&[path.to_path_buf()], options, &no_progress)
+}
+
+/// The index, and how many bytes were scanned for it.
+pub fn scanned(path: &Path, options: &IndexOptions) -> (Index, u64) {
+    let bytes = std::sync::atomic::AtomicU64::new(0);
+    let count = |n| {
+        bytes.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
+        ControlFlow::Continue(())
+    };
+    let mut opened = open_shards(&[path.to_path_buf()], options, &count).unwrap();
+    (opened.indexes.remove(0), bytes.into_inner())
+}
+
+pub fn spans(index: &Index) -> Vec<(u64, u64)> {
+    (0..index.len()).map(|i| index.locate(i).map(|s| (s.offset, s.payload_len)).unwrap()).collect()
+}
+
+pub fn sidecar(index: &Index) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    index.write_to(&mut bytes).unwrap();
+    bytes
+}
+
+pub fn names(dir: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,142 @@
+//! Shuffle buffers beside orders, on data that is sorted by class: what `benches/shuffle.rs` prints, `docs/shuffling.md` shows
+//! and `tests/order/shuffling.rs` holds to be so. Nothing is timed and every number comes from a seed, so it is the same everywhere.
+
+mod buffer;
+mod cost;
+mod mixing;
+
+pub use cost::{Cost, cost};
+pub use mixing::{Mixing, measure};
+
+use super::rng::Rng;
+use buffer::{Buffer, in_file_order, interleaved};
+use tfseek::{Order, OrderSpec};
+
+/// A data set as many have it: 1,000 classes one after the other, in 1,000 shards. 100 KiB are a picture.
+pub const RECORDS: u64 = 1_000_000;
+pub const CLASSES: u64 = 1_000;
+pub const SHARDS: u64 = 1_000;
+pub const RECORD_BYTES: u64 = 100 << 10;
+pub const BATCH: u64 = 256;
+/// Shards that are read in turn, where they are.
+pub const AT_ONCE: usize = 16;
+const SEED: u64 = 42;
+const EPOCHS: u64 = 4;
+
+/// A way to shuffle.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Way {
+    /// A buffer of so many records, fed with the shards as they lie.
+    Buffer(usize),
+    /// The same, fed from 16 shards in turn; their order is drawn anew for each epoch.
+    Interleaved(usize),
+    Order(OrderSpec),
+}
+
+/// The block order that tfseek takes for this data where nobody says.
+pub fn block() -> OrderSpec {
+    OrderSpec::block_for(RECORDS, RECORDS * RECORD_BYTES, BATCH)
+}
+
+/// A buffer of as many records as the block order's two windows.
+const AS_BLOCK: usize = 20_480;
+
+/// What is compared, in the order of the tables. The buffer that holds everything is a drawn permutation: the reference.
+pub fn ways() -> Vec<Way> {
+    let sizes = [1_000, 10_000, AS_BLOCK, 100_000];
+    let mut ways = vec![Way::Order(OrderSpec::Sequential)];
+    ways.extend(sizes.map(Way::Buffer));
+    ways.extend(sizes.map(Way::Interleaved));
+    ways.extend([Way::Buffer(RECORDS as usize), Way::Order(block()), Way::Order(OrderSpec::Global)]);
+    ways
+}
+
+impl Way {
+    pub fn name(&self) -> String {
+        match self {
+            Way::Buffer(size) if *size as u64 == RECORDS => "buffer of everything".to_owned(),
+            Way::Buffer(size) => format!("buffer of {}", grouped(*size as u64)),
+            Way::Interleaved(size) => format!("buffer of {}, 16 drawn shards in turn", grouped(*size as u64)),
+            Way::Order(OrderSpec::Sequential) => "none, as the records lie".to_owned(),
+            Way::Order(OrderSpec::Block { .. }) => "**tfseek, block**".to_owned(),
+            Way::Order(_) => "**tfseek, global**".to_owned(),
+        }
+    }
+
+    /// The records of an epoch, in its order.
+    fn epoch(&self, epoch: u64) -> Vec<u64> {
+        match self {
+            Way::Order(_) => {
+                let mut records = vec![0; RECORDS as usize];
+                self.order(epoch).fill(0, &mut records).unwrap();
+                records
+            }
+            _ => self.buffer(epoch).collect(),
+        }
+    }
+
+    /// The buffer, at the start of an epoch.
+    fn buffer(&self, epoch: u64) -> Buffer<Box<dyn Iterator<Item = u64>>> {
+        let mut rng = Rng::new(SEED ^ epoch << 32);
+        match self {
+            Way::Buffer(size) => Buffer::new(Box::new(in_file_order(RECORDS)), *size, rng),
+            Way::Interleaved(size) => {
+                let source = interleaved(RECORDS, SHARDS, AT_ONCE, &mut rng);
+                Buffer::new(Box::new(source), *size, rng)
+            }
+            Way::Order(_) => panic!("an order has no buffer"),
+        }
+    }
+
+    fn order(&self, epoch: u64) -> Order {
+        match self {
+            Way::Order(spec) => Order::new(spec, RECORDS, SEED, epoch).unwrap(),
+            _ => panic!("a buffer has no order"),
+        }
+    }
+
+    pub fn mixing(&self) -> Mixing {
+        measure((0..EPOCHS).map(|epoch| self.epoch(epoch)), |record| record * CLASSES / RECORDS, CLASSES)
+    }
+}
+
+/// What the columns of [`quality`] are.
+pub const QUALITY: &str = "\
+| Shuffle | deff | classes in a batch | met again | moved |
+| --- | --- | --- | --- | --- |";
+
+/// A row of the first table.
+pub fn quality(way: &Way, mixing: &Mixing) -> String {
+    format!(
+        "| {} | {:.2} | {:.0} | {:.2} | {:.2} |",
+        way.name(),
+        mixing.deff,
+        mixing.classes,
+        mixing.met_again,
+        mixing.moved
+    )
+}
+
+/// What the columns of [`price`] are.
+pub const PRICE: &str = "\
+| Shuffle | records held | of 100 KiB | read before the first batch | and after a resume |
+| --- | --- | --- | --- | --- |";
+
+/// A row of the second table; none for a way that costs what the one before it does.
+pub fn price(way: &Way) -> Option<String> {
+    let cost = cost(way)?;
+    let held = match cost.held {
+        0 => "none".to_owned(),
+        held => format!("{:.1} GB", (held * RECORD_BYTES) as f64 / 1e9),
+    };
+    let [records, first, resumed] = [cost.held, cost.first, cost.resumed].map(grouped);
+    Some(format!("| {} | {records} | {held} | {first} | {resumed} |", way.name()))
+}
+
+/// 1234567 as 1,234,567.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).unwrap()).collect();
+    groups.join(",")
+}

@@ -1,0 +1,97 @@
+//! The views mean what a naive decoder says, value by value, on payloads of every shape, whole and damaged; and they
+//! accept what it accepts. `TFSEEK_CASES` asks for more of them than the 200,000.
+
+use tfseek::{ErrorKind, Example, Feature};
+use tfseek_testkit::rng::Rng;
+use tfseek_testkit::twin::Rules;
+use tfseek_testkit::{agree, payloads, twin};
+
+fn cases() -> u64 {
+    std::env::var("TFSEEK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(200_000)
+}
+
+/// Runs `check`, and names the payload that it does not like.
+fn named(seed: u64, payload: &[u8], check: fn(&[u8])) {
+    let checked = std::panic::catch_unwind(|| check(payload));
+    assert!(
+        checked.is_ok(),
+        "seed {seed}: {}",
+        payload.iter().map(|b| format!("{b:02x}")).collect::<String>()
+    );
+}
+
+/// Half of the cases in each of two tests, so that they run side by side.
+fn run(sequence: bool) {
+    let check = if sequence { agree::sequence } else { agree::example };
+    let (mut accepted, mut lenient) = (0, 0);
+    let cases = cases() / 2;
+    for seed in 0..cases {
+        let payload = payloads::mutated(&mut Rng::new(seed << 1 | u64::from(sequence)), sequence);
+        named(seed, &payload, check);
+        let takes = |lenient| twin::sequence(&payload, Rules { lenient, only: None }).is_ok();
+        accepted += u64::from(takes(false));
+        lenient += u64::from(takes(true) && !takes(false));
+    }
+    // The mixture is worth its time only if both answers are common.
+    assert!(accepted > cases / 5 && accepted < cases / 5 * 4, "{accepted} of {cases} accepted");
+    assert!(lenient > cases / 1000, "{lenient} of {cases} hang on the rule for map entries");
+}
+
+#[test]
+fn mutated_examples() {
+    run(false);
+}
+
+#[test]
+fn mutated_sequences() {
+    run(true);
+}
+
+/// The generator keeps its promise: what it calls well-formed is accepted, but for entries with unknown fields.
+#[test]
+fn odd_payloads_are_well_formed() {
+    for seed in 0..5_000 {
+        let mut rng = Rng::new(seed);
+        let lenient = Rules { lenient: true, only: None };
+        for odd in [payloads::odd_example(&mut rng), payloads::odd_sequence(&mut rng)] {
+            // An unknown group at the limit of levels may be beyond it.
+            if twin::sequence(&odd, lenient).is_err() {
+                assert!(odd.iter().filter(|&&b| b & 7 == 3).count() > 90, "seed {seed}");
+            }
+        }
+        for canonical in [payloads::canonical_example(&mut rng), payloads::canonical_sequence(&mut rng)] {
+            twin::sequence(&canonical, Rules::default()).unwrap();
+            agree::sequence(&canonical);
+        }
+    }
+}
+
+/// On what encoders write, a float list is always one chunk, and a slice whenever it is aligned.
+#[test]
+fn canonical_float_lists_are_slices() {
+    let (mut aligned, mut unaligned) = (0, 0);
+    for seed in 0..2_000 {
+        let payload = payloads::canonical_example(&mut Rng::new(seed));
+        for (key, feature) in &Example::new(&payload).features().unwrap() {
+            let Feature::Float(list) = feature else { continue };
+            let bytes = list.as_unaligned().unwrap().as_flattened();
+            let is_aligned = bytes.is_empty() || bytes.as_ptr().addr() % align_of::<f32>() == 0;
+            assert_eq!(list.as_slice().is_some(), is_aligned, "seed {seed}, {key}");
+            *if is_aligned { &mut aligned } else { &mut unaligned } += 1;
+        }
+    }
+    assert!(aligned > 100 && unaligned > 100);
+}
+
+/// W13. The memory is never touched, so this costs address space only.
+#[test]
+fn a_payload_beyond_two_gibibytes_is_refused_unread() {
+    let payload = vec![0; 1 << 31];
+    let example = Example::new(&payload);
+    for result in [example.get("a").map(drop), example.validate(), example.features().map(drop)] {
+        assert!(matches!(
+            result.unwrap_err().kind(),
+            ErrorKind::TooLarge { len: 0x8000_0000, limit: 0x7fff_ffff }
+        ));
+    }
+}

@@ -1,0 +1,248 @@
+//! Progress, and its callback that ends a call: at whatever call it does, nothing is left half-made and all goes on.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use tfseek::column::ColumnOptions;
+use tfseek::index::{IndexOptions, Progress, build_each, open_shards, write_pack};
+use tfseek::io::{Promise, Region};
+use tfseek::{Dataset, DatasetOptions, Error, ErrorKind, ExampleBuilder, Filter, IndexMode};
+use tfseek_testkit::shards::{names, options, records, write};
+
+/// Bytes between two reports, at most, and a record.
+const REPORT: u64 = 1 << 20;
+
+/// Shards of 30 records, 2.3 MB each.
+fn shards_of(dir: &Path, n: usize) -> Vec<PathBuf> {
+    let payload = |i: i64| {
+        ExampleBuilder::new()
+            .int64("label", [i % 3])
+            .bytes("image", [vec![i as u8; 77_777]])
+            .encode()
+            .unwrap()
+    };
+    let payloads: Vec<Vec<u8>> = (0..30).map(payload).collect();
+    let payloads: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
+    (0..n).map(|s| write(dir, &format!("s{s}"), &records(&payloads))).collect()
+}
+
+fn in_dir(dir: &Path) -> IndexOptions {
+    options().index_dir(dir.join("i"))
+}
+
+/// A callback that ends the work at its `at`th call, counting from 0, and its calls.
+fn ends(at: usize) -> (Arc<AtomicUsize>, impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&calls);
+    let callback = move |_| match count.fetch_add(1, Relaxed) == at {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    (calls, callback)
+}
+
+fn check(e: &Error) {
+    assert!(matches!(e.kind(), ErrorKind::Cancelled), "{e}");
+    assert!(!e.is_data() && !e.is_io() && e.category().is_none());
+    assert_eq!(e.to_string(), "cancelled by the caller");
+}
+
+/// What is left of a call that was ended: whole files, and no temporary ones.
+fn whole(dir: &Path, paths: &[PathBuf], ending: &str) {
+    let made = names(&dir.join("i"));
+    assert!(made.iter().all(|name| name.ends_with(ending)), "{made:?}");
+    for path in paths {
+        let file = format!("{}.tfri", path.file_name().unwrap().to_str().unwrap());
+        let found = DatasetOptions::new().index_options(in_dir(dir)).index(IndexMode::Require).open(path);
+        assert_eq!(found.is_ok(), made.contains(&file), "{made:?}");
+    }
+}
+
+type Call = dyn Fn(&[PathBuf], &IndexOptions, Progress<'_>) -> tfseek::Result<()>;
+
+#[test]
+fn a_scan_ends_where_its_callback_says() {
+    let calls: [(&str, &Call); 3] = [
+        ("open", &|paths, options, progress| open_shards(paths, options, progress).map(drop)),
+        ("build", &|paths, options, progress| {
+            let each = build_each(paths, options, progress)?;
+            each.into_iter().try_for_each(|shard| shard.map(drop))
+        }),
+        ("pack", &|paths, options, progress| write_pack("all", paths, options, progress).map(drop)),
+    ];
+    for (name, call) in calls {
+        for (jobs, payloads) in [(1, false), (1, true), (3, false), (3, true)] {
+            for at in 0.. {
+                let dir = tempfile::tempdir().unwrap();
+                std::fs::create_dir(dir.path().join("i")).unwrap();
+                let paths = shards_of(dir.path(), 3);
+                let (calls, progress) = ends(at);
+                let options = in_dir(dir.path()).jobs(jobs).check_payloads(payloads);
+                let done = call(&paths, &options, &progress);
+                if calls.load(Relaxed) <= at {
+                    // Looked at, begun, three reports in each shard.
+                    assert!(at > 3 * 4, "{name}: {at} calls");
+                    done.unwrap();
+                    break;
+                }
+                check(&done.unwrap_err());
+                assert!(jobs > 1 || calls.load(Relaxed) == at + 1, "called again");
+                assert!(calls.load(Relaxed) <= at + jobs);
+                whole(dir.path(), &paths, ".tfri");
+                assert!(!dir.path().join(".tfseek").exists());
+                // All goes on.
+                call(&paths, &options, &tfseek::index::no_progress).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_column_ends_where_its_callback_says() {
+    for jobs in [1, 3] {
+        for mapped in [true, false] {
+            for at in 0.. {
+                let dir = tempfile::tempdir().unwrap();
+                let paths = shards_of(dir.path(), 3);
+                let options = DatasetOptions::new().index_options(in_dir(dir.path())).jobs(jobs);
+                let mut ds = options.open(&paths).unwrap();
+                if mapped {
+                    // SAFETY: files of this test, which nobody writes to.
+                    #[allow(unsafe_code)]
+                    let mapped = unsafe { options.open_mapped(&paths) }.unwrap();
+                    ds = (*mapped).clone();
+                }
+                let (calls, progress) = ends(at);
+                let done = ds.columns_with(&["label"], &ColumnOptions::new().progress(progress));
+                if calls.load(Relaxed) <= at {
+                    assert!(at > 3 * 4, "{at} calls");
+                    done.unwrap();
+                    break;
+                }
+                check(&done.unwrap_err());
+                assert!(calls.load(Relaxed) <= at + jobs);
+                let made = names(&dir.path().join("i"));
+                let ours = |name: &String| name.ends_with(".tfri") || name.ends_with(".label.tfrc");
+                assert!(made.iter().all(ours), "{made:?}");
+                assert!(made.iter().filter(|name| name.ends_with(".tfrc")).count() < 3);
+                assert_eq!(ds.column("label").unwrap().count(), 90);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_filter_ends_where_its_callback_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = shards_of(dir.path(), 2);
+    let ds = DatasetOptions::new().index_options(in_dir(dir.path())).open(&paths).unwrap();
+    let filter = Filter::parse("label == 1").unwrap();
+    let (_, progress) = ends(5);
+    check(&ds.select_with(&filter, &ColumnOptions::new().progress(progress)).unwrap_err());
+    assert_eq!(ds.select(&filter).unwrap().count(), 20);
+}
+
+#[test]
+fn a_callback_of_one_call_stands_in_for_the_dataset_s() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = shards_of(dir.path(), 2);
+    let stop = Arc::new(AtomicUsize::new(0));
+    let of_dataset = Arc::clone(&stop);
+    let ds = DatasetOptions::new()
+        .index_options(in_dir(dir.path()))
+        .progress(move |_| match of_dataset.load(Relaxed) {
+            0 => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        })
+        .open(&paths)
+        .unwrap();
+    stop.store(1, Relaxed);
+    check(&ds.column("label").unwrap_err());
+    let (calls, progress) = ends(usize::MAX);
+    assert_eq!(ds.column_with("label", &ColumnOptions::new().progress(progress)).unwrap().count(), 60);
+    assert!(calls.load(Relaxed) > 0);
+}
+
+#[test]
+fn opening_ends_where_its_callback_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = shards_of(dir.path(), 1);
+    for at in [0, 1, 3] {
+        let options = DatasetOptions::new().index(IndexMode::Memory);
+        check(&options.clone().progress(ends(at).1).open(&paths).unwrap_err());
+        let bytes = std::fs::read(&paths[0]).unwrap();
+        let regions = [Region::from(bytes.clone()), Region::from(bytes)];
+        check(&options.progress(ends(at).1).open_regions(regions).unwrap_err());
+    }
+}
+
+/// The caller hears that it ended the work, and not what a thread came upon by then.
+#[test]
+fn the_end_is_no_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = shards_of(dir.path(), 1);
+    let mut bytes = std::fs::read(&paths[0]).unwrap();
+    let last = bytes.len() - 100;
+    bytes[last] ^= 1;
+    std::fs::write(&paths[0], &bytes).unwrap();
+    let options = in_dir(dir.path()).check_payloads(true);
+    for at in 0..3 {
+        check(&open_shards(&paths, &options, &ends(at).1).unwrap_err());
+    }
+    assert!(open_shards(&paths, &options, &ends(99).1).unwrap_err().is_data());
+}
+
+/// All bytes are reported, none of them late: in records of any size, however they are read.
+#[test]
+fn a_report_for_each_mib() {
+    let dir = tempfile::tempdir().unwrap();
+    let sizes = [100, 5 << 20, 0, 3 << 20, 1, (1 << 20) + 1, 70_000, 70_000];
+    let payloads: Vec<Vec<u8>> = sizes.iter().map(|n| vec![7; *n]).collect();
+    let small = vec![vec![7; 50]; 100_000];
+    for (payloads, largest) in [(payloads, 5 << 20), (small, 50)] {
+        let payloads: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
+        let path = write(dir.path(), "x", &records(&payloads));
+        let size = std::fs::metadata(&path).unwrap().len();
+        // SAFETY: a file of this test, which nobody writes to.
+        #[allow(unsafe_code)]
+        let map = unsafe { Promise::new() };
+        let memory = options().mode(IndexMode::Memory);
+        for (options, checked) in [
+            (memory.clone(), false),
+            (memory.clone().may_map(map), false),
+            (memory.clone().check_payloads(true), true),
+            (memory.clone().may_map(map).check_payloads(true), true),
+        ] {
+            let (all, most) = (AtomicU64::new(0), Mutex::new(0));
+            let progress = |bytes| {
+                all.fetch_add(bytes, Relaxed);
+                let mut most = most.lock().unwrap();
+                *most = bytes.max(*most);
+                ControlFlow::Continue(())
+            };
+            open_shards(std::slice::from_ref(&path), &options, &progress).unwrap();
+            assert_eq!(all.into_inner(), size);
+            // A record that is not read is passed over at once.
+            let late = if checked { REPORT / 4 } else { largest + 16 };
+            assert!(most.into_inner().unwrap() <= REPORT + late);
+        }
+    }
+}
+
+#[test]
+fn a_report_for_each_mib_of_a_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = shards_of(dir.path(), 1);
+    let ds: Dataset = DatasetOptions::new().index(IndexMode::Memory).open(&paths).unwrap();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&seen);
+    let progress = move |bytes| {
+        told.lock().unwrap().push(bytes);
+        ControlFlow::Continue(())
+    };
+    ds.column_with("label", &ColumnOptions::new().progress(progress)).unwrap();
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.iter().sum::<u64>(), std::fs::metadata(&paths[0]).unwrap().len());
+    assert!(seen.iter().all(|bytes| *bytes < REPORT + 80_000), "{seen:?}");
+}

@@ -1,0 +1,5 @@
+//! Datasets: opening, reading, shards that are replaced, and calls that are cancelled.
+
+mod cancel;
+mod dataset;
+mod replaced;

@@ -1,0 +1,248 @@
+//! Files that are replaced, cut, deleted, or no files at all, while a dataset is open or before.
+
+#![allow(unsafe_code)] // `Mapped` has one unsafe door.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+use tfseek::error::IndexError;
+use tfseek::index::{IndexOptions, build_beside, no_progress, open_shards, write_pack};
+use tfseek::io::Promise;
+use tfseek::{Dataset, DatasetOptions, ErrorKind, ExampleBuilder, IndexMode};
+use tfseek_testkit::shards::{equal, options, records, set_mtime, write};
+
+fn with(index: IndexOptions) -> DatasetOptions {
+    DatasetOptions::new().index_options(index)
+}
+
+/// By positional reads, and by maps.
+fn both(options: &DatasetOptions, path: &Path) -> [Dataset; 2] {
+    // SAFETY: these tests replace shards by rename.
+    let mapped = unsafe { options.open_mapped(path) }.unwrap();
+    [options.open(path).unwrap(), (*mapped).clone()]
+}
+
+/// Puts other bytes under the name of `path`, by rename.
+fn replace(path: &Path, bytes: &[u8]) {
+    let new = path.with_extension("new");
+    fs::write(&new, bytes).unwrap();
+    fs::rename(&new, path).unwrap();
+}
+
+#[track_caller]
+fn is_stale<T>(found: tfseek::Result<T>, path: &Path) {
+    let e = found.err().expect("the file is another");
+    assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })), "{e}");
+    assert_eq!(e.place().path.as_deref(), Some(path));
+}
+
+#[test]
+fn a_shard_that_was_replaced_before_its_first_touch_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(dir.path(), "x", &equal(100, 40));
+    for mode in [IndexMode::Memory, IndexMode::Auto] {
+        for touch in 0..4 {
+            fs::write(&path, equal(100, 40)).unwrap();
+            for ds in both(&with(options().mode(mode).index_dir(dir.path().join("i"))), &path) {
+                // The same lengths, so every header is where the index says.
+                replace(&path, &records(&vec![&[0xaa; 40][..]; 100]));
+                match touch {
+                    0 => is_stale(ds.read(7, &mut Vec::new()), &path),
+                    1 => is_stale(ds.fingerprint(), &path),
+                    2 => is_stale(ds.column("label"), &path),
+                    _ => is_stale(ds.read_range(0..100, |_| Ok(())), &path),
+                }
+                fs::write(&path, equal(100, 40)).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_shard_that_was_replaced_by_its_copy_or_has_grown_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(dir.path(), "x", &equal(100, 40));
+    let longer = equal(120, 40);
+    for bytes in [&longer[..100 * 56], &longer] {
+        for ds in both(&with(options().mode(IndexMode::Memory)), &path) {
+            replace(&path, bytes);
+            assert_eq!(ds.read(99, &mut Vec::new()).unwrap().payload(), [99; 40]);
+            assert_eq!(ds.len(), 100);
+            replace(&path, &longer[..100 * 56]);
+        }
+    }
+}
+
+/// Beyond the number of descriptors that a dataset keeps, each read opens the file again.
+#[cfg(unix)]
+#[test]
+fn a_shard_without_a_descriptor_is_told_from_its_replacement_of_equal_size_and_time() {
+    const T: u64 = 1_600_000_000_000_000_000;
+    let dir = tempfile::tempdir().unwrap();
+    let paths: Vec<PathBuf> =
+        (0..257).map(|s| write(dir.path(), &format!("{s:03}"), &equal(3, 40))).collect();
+    let last = &paths[256];
+    set_mtime(last, T);
+    let ds = with(options().mode(IndexMode::Memory)).open(&paths).unwrap();
+    let mut buf = Vec::new();
+    (0..ds.len()).for_each(|i| _ = ds.read(i, &mut buf).unwrap());
+    let new = write(dir.path(), "new", &records(&[&[0xaa; 40][..]; 3]));
+    set_mtime(&new, T);
+    fs::rename(&new, last).unwrap();
+    is_stale(ds.read(256 * 3, &mut buf), last);
+}
+
+/// More than 1 MiB of index: 300,000 records.
+fn large(dir: &Path) -> (PathBuf, IndexOptions, PathBuf) {
+    let path = write(dir, "large", &equal(300_000, 1));
+    let options = options().index_dir(dir.join("i"));
+    build_beside(std::slice::from_ref(&path), &options, &no_progress).unwrap();
+    let file = dir.join("i/large.tfri");
+    assert!(file.metadata().unwrap().len() > 1 << 20);
+    (path, options.mode(IndexMode::Require), file)
+}
+
+#[test]
+fn a_dataset_outlives_its_index_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let (large_path, index, large_file) = large(dir.path());
+    let payload = |i: i64| ExampleBuilder::new().int64("label", [i % 7]).encode().unwrap();
+    let payloads: Vec<Vec<u8>> = (0..40_000).map(payload).collect();
+    let small = write(dir.path(), "small", &records(&payloads.iter().map(|p| &p[..]).collect::<Vec<_>>()));
+    build_beside(std::slice::from_ref(&small), &index.clone().mode(IndexMode::Auto), &no_progress).unwrap();
+    let small_file = dir.path().join("i/small.tfri");
+    assert!(small_file.metadata().unwrap().len() > 64 << 10);
+    for (path, file) in [(&large_path, &large_file), (&small, &small_file)] {
+        let kept = fs::read(file).unwrap();
+        for ds in both(&with(index.clone()), path) {
+            fs::remove_file(file).unwrap();
+            assert!(ds.read(0, &mut Vec::new()).is_ok());
+            assert!(ds.read(ds.len() - 1, &mut Vec::new()).is_ok());
+            fs::write(file, &kept).unwrap();
+        }
+    }
+}
+
+/// A process that maps an index must not die when somebody cuts the file in place.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_index_that_was_cut_in_place_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, index, file) = large(dir.path());
+    let kept = fs::read(&file).unwrap();
+    for left in [0, 100, 5000, 600_000] {
+        // SAFETY: the shard is written once; the index file is what this test is about.
+        let mapped = index.clone().may_map(unsafe { Promise::new() });
+        for options in [index.clone(), mapped] {
+            let opened = open_shards(std::slice::from_ref(&path), &options, &no_progress).unwrap();
+            File::options().write(true).open(&file).unwrap().set_len(left).unwrap();
+            let found = opened.indexes[0].locate(299_999);
+            let e = found.unwrap_err();
+            assert!(e.to_string().contains("large.tfri"), "{e}");
+            assert!(opened.indexes[0].verify().is_err());
+            assert!(opened.indexes[0].write_to(&mut Vec::new()).is_err());
+            fs::write(&file, &kept).unwrap();
+        }
+    }
+    // Cut before it is opened, it counts as refused.
+    File::options().write(true).open(&file).unwrap().set_len(5000).unwrap();
+    assert!(open_shards(&[path], &index, &no_progress).is_err());
+}
+
+/// A process may hold 1024 descriptors; two datasets with columns must fit.
+#[cfg(target_os = "linux")]
+#[test]
+fn descriptors_and_memory_of_index_files_are_given_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let payload = ExampleBuilder::new().int64("label", [1]).encode().unwrap();
+    let bytes = records(&vec![&payload[..]; 150_000]);
+    let paths: Vec<PathBuf> = (0..12).map(|s| write(dir.path(), &format!("{s:02}"), &bytes)).collect();
+    let index = options().index_dir(dir.path().join("i"));
+    let open = || with(index.clone()).open(&paths).unwrap();
+    let written = open().write_columns(&["label"], &Default::default()).unwrap();
+    assert!(written[0].shards()[0].file().unwrap().metadata().unwrap().len() > 1 << 20);
+    drop(written);
+    let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
+    let ds = open();
+    ds.column("label").unwrap();
+    let before = descriptors();
+    let held: Vec<_> = (0..5).map(|_| ds.column("label").unwrap()).collect();
+    // Other tests of this process open some meanwhile.
+    assert!(descriptors() < before + 5 * 12 / 2, "columns that were read keep their files open");
+    drop(held);
+}
+
+/// Runs `f`, which must come to its end: a FIFO that is opened the wrong way waits for a writer for ever.
+#[track_caller]
+fn in_time<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || send.send(f()));
+    receive.recv_timeout(Duration::from_secs(60)).expect("it blocks, or panicked")
+}
+
+/// Puts something that is no regular file under the name `path`. `None` if this system cannot make one.
+#[cfg(unix)]
+fn odd(kind: &str, path: &Path) -> Option<()> {
+    let _ = fs::remove_file(path);
+    let _ = fs::remove_dir(path);
+    match kind {
+        "folder" => fs::create_dir(path).ok(),
+        "device" => std::os::unix::fs::symlink("/dev/zero", path).ok(),
+        "socket" => std::os::unix::net::UnixListener::bind(path).map(drop).ok(),
+        _ => {
+            let made = std::process::Command::new("mkfifo").arg(path).status();
+            made.is_ok_and(|status| status.success()).then_some(())
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn no_index_file_and_no_shard_by_number_is_a_fifo_a_device_or_a_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let payloads: Vec<Vec<u8>> =
+        (0..100).map(|i| ExampleBuilder::new().int64("label", [i]).encode().unwrap()).collect();
+    let bytes = records(&payloads.iter().map(|p| &p[..]).collect::<Vec<_>>());
+    for kind in ["fifo", "device", "socket", "folder"] {
+        // Socket names are short.
+        let own = tempfile::tempdir_in(dir.path()).unwrap();
+        let path = write(own.path(), "x", &bytes);
+        let index = options().index_dir(own.path());
+        let open = |index: IndexOptions, path: PathBuf| {
+            in_time(move || {
+                let ds = with(index).open(&path)?;
+                let mut buf = Vec::new();
+                ds.read(ds.len() - 1, &mut buf)?;
+                let label = ds.column("label")?;
+                let warnings = [ds.warnings(), label.warnings()].concat();
+                Ok::<_, tfseek::Error>((label.count(), warnings.len()))
+            })
+        };
+        if odd(kind, &own.path().join("x.tfri")).is_none() {
+            println!("skipped: a {kind} cannot be made here");
+            continue;
+        }
+        let required = open(index.clone().mode(IndexMode::Require), path.clone()).unwrap_err();
+        assert!(required.to_string().contains("index"), "{kind}: {required}");
+        odd(kind, &own.path().join("x.label.tfrc")).unwrap();
+        let (count, warnings) = open(index.clone(), path.clone()).unwrap();
+        assert_eq!(count, 100, "{kind}");
+        assert!(warnings >= 2, "{kind}: index and column were refused, and nobody was told");
+        // A pack, and a shard that a pack names.
+        let named = write(own.path(), "named", &bytes);
+        let (pack, _) = write_pack("p", std::slice::from_ref(&named), &options(), &no_progress).unwrap();
+        odd(kind, &named).unwrap();
+        let e = open(options(), pack.clone()).unwrap_err();
+        assert_eq!(e.place().path.as_deref(), Some(&*named), "{kind}: {e}");
+        odd(kind, &pack).unwrap();
+        assert!(open(options(), pack).is_err(), "{kind}");
+        // A shard.
+        odd(kind, &path).unwrap();
+        for mode in [IndexMode::Auto, IndexMode::Memory, IndexMode::Require] {
+            let e = open(index.clone().mode(mode), path.clone()).unwrap_err();
+            let refused = e.to_string().contains("not a regular file");
+            assert!(e.is_io() || refused || kind == "folder", "{kind}: {e}");
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The repository itself: which module may use which.
+
+mod layering;

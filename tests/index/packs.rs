@@ -1,0 +1,144 @@
+//! A dataset opened from its pack, and datasets of more shards than a process wants to hold.
+#![allow(unsafe_code)] // `Mapped` has one unsafe door.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use tfseek::error::{IndexError, PathsError, Remedy};
+use tfseek::index::{no_progress, write_pack};
+use tfseek::io::Map;
+use tfseek::{Dataset, DatasetOptions, ErrorKind, IndexMode, Mapped, Tail};
+use tfseek_testkit::shards::{equal, options, records, set_mtime, write};
+
+/// Shards of 5 records each, and their pack.
+fn packed(dir: &Path, n: usize) -> (Vec<PathBuf>, PathBuf) {
+    let paths: Vec<_> =
+        (0..n).map(|s| write(dir, &format!("x-{s}.tfrecord"), &equal(5, 10 + s % 7))).collect();
+    let (pack, _) = write_pack("x", &paths, &options(), &no_progress).unwrap();
+    (paths, pack)
+}
+
+fn mapped(pack: &Path, options: &DatasetOptions) -> tfseek::Result<Mapped> {
+    // SAFETY: the tests write their shards before they open them, and replace them by rename only.
+    unsafe { options.open_mapped(pack) }
+}
+
+fn payloads(ds: &Dataset) -> tfseek::Result<Vec<Vec<u8>>> {
+    let mut all = Vec::new();
+    ds.read_range(0..ds.len(), |r| {
+        all.push(r.payload().to_vec());
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+#[test]
+fn a_pack_opens_the_set_by_either_door() {
+    let dir = tempfile::tempdir().unwrap();
+    let (paths, pack) = packed(dir.path(), 300);
+    let want = payloads(&DatasetOptions::new().index(IndexMode::Memory).open(&paths).unwrap()).unwrap();
+    // 300 shards: more than the reading door keeps descriptors for.
+    let ds = DatasetOptions::new().open(&pack).unwrap();
+    let map = mapped(&pack, &DatasetOptions::new()).unwrap();
+    for ds in [&ds, &*map] {
+        assert_eq!(ds.len(), 1500);
+        assert_eq!(payloads(ds).unwrap(), want);
+        // A second time, from descriptors that were kept and files that are opened again.
+        assert_eq!(payloads(ds).unwrap(), want);
+        assert!(ds.shards().map(|s| s.path.to_path_buf()).eq(paths.iter().cloned()));
+    }
+    assert_eq!(ds.fingerprint().unwrap(), map.fingerprint().unwrap());
+}
+
+#[test]
+fn a_shard_that_changed_is_an_error_at_its_first_touch() {
+    let dir = tempfile::tempdir().unwrap();
+    let (paths, pack) = packed(dir.path(), 3);
+    let ds = mapped(&pack, &DatasetOptions::new()).unwrap();
+    fs::write(&paths[1], equal(7, 40)).unwrap();
+    fs::remove_file(&paths[2]).unwrap();
+    assert!(ds.get(4).is_ok());
+    let e = ds.get(5).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })), "{e}");
+    let text = e.to_string();
+    assert!(
+        text.contains("x-1.tfrecord") && text.contains("x.tfrp") && text.contains("tfseek index --pack"),
+        "{text}"
+    );
+    let e = ds.get(10).unwrap_err();
+    assert!(e.is_io() && e.to_string().contains("x-2.tfrecord"), "{e}");
+}
+
+#[test]
+fn shards_may_be_checked_while_opening() {
+    let dir = tempfile::tempdir().unwrap();
+    let (paths, pack) = packed(dir.path(), 3);
+    let checked = DatasetOptions::new().check_shards(true).index_dir(dir.path().join("index"));
+    assert_eq!(mapped(&pack, &checked).unwrap().len(), 15);
+    fs::write(&paths[1], equal(7, 40)).unwrap();
+    // What is stale is built again, which only this moment allows.
+    assert_eq!(mapped(&pack, &checked).unwrap().len(), 17);
+    let e = mapped(&pack, &checked.clone().index(IndexMode::Require).index_dir(dir.path().join("no")))
+        .unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Index(_)), "{e}");
+}
+
+#[test]
+fn an_index_that_is_not_believed_is_not_believed_in_a_pack() {
+    let dir = tempfile::tempdir().unwrap();
+    let (paths, pack) = packed(dir.path(), 3);
+    fs::write(&paths[1], equal(7, 40)).unwrap();
+    assert_eq!(mapped(&pack, &DatasetOptions::new().index(IndexMode::Memory)).unwrap().len(), 17);
+}
+
+#[test]
+fn a_torn_tail_in_a_pack_is_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes = records(&[b"one", b"two"]);
+    let path = write(dir.path(), "x", &bytes[..bytes.len() - 1]);
+    let (pack, _) = write_pack("x", &[path], &options().tail(Tail::Tolerate), &no_progress).unwrap();
+    let e = mapped(&pack, &DatasetOptions::new()).unwrap().get(0).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Truncated { need: 19, have: 18 }), "{e}");
+    assert_eq!(e.place().record, Some(1));
+    let ds = mapped(&pack, &DatasetOptions::new().tail(Tail::Tolerate)).unwrap();
+    assert_eq!((ds.len(), ds.get(0).unwrap().payload()), (1, &b"one"[..]));
+}
+
+#[test]
+fn names_in_a_pack_may_count_from_elsewhere() {
+    let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (paths, pack) = packed(a.path(), 2);
+    for path in &paths {
+        let copy = b.path().join(path.file_name().unwrap());
+        fs::copy(path, &copy).unwrap();
+        set_mtime(&copy, 1_700_000_000_000_000_000);
+    }
+    fs::remove_file(&paths[0]).unwrap();
+    let ds = mapped(&pack, &DatasetOptions::new().base_dir(b.path())).unwrap();
+    assert_eq!(payloads(&ds).unwrap().len(), 10);
+}
+
+#[test]
+fn a_shard_that_is_opened_for_each_read_must_stay_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let (paths, _) = packed(dir.path(), 300);
+    let ds = DatasetOptions::new().index(IndexMode::Memory).open(&paths).unwrap();
+    payloads(&ds).unwrap();
+    let other = write(dir.path(), "other", &equal(6, 10));
+    fs::rename(&other, &paths[299]).unwrap();
+    let mut buf = Vec::new();
+    assert!(ds.read(0, &mut buf).is_ok());
+    let e = ds.read(1499, &mut buf).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })), "{e}");
+    assert!(e.to_string().contains("x-299.tfrecord"), "{e}");
+}
+
+#[test]
+fn more_shards_than_maps_are_sent_to_the_other_door() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(dir.path(), "x", b"");
+    let many = vec![path; Map::budget() + 1];
+    // SAFETY: as above.
+    let e = unsafe { Mapped::open(&many) }.unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Paths(PathsError::TooManyMaps { .. })), "{e}");
+    assert_eq!(e.kind().remedy(), Some(Remedy::ReadWithoutMaps));
+}

@@ -1,0 +1,298 @@
+//! What becomes of an index when its shard changes.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tfseek::ErrorKind;
+use tfseek::error::{IndexError, Remedy};
+use tfseek::frame::Header;
+use tfseek::index::*;
+use tfseek::{IndexMode, Tail};
+use tfseek_testkit::shards::*;
+
+const T: u64 = 1_600_000_000_000_000_000;
+
+struct Case {
+    dir: tempfile::TempDir,
+    path: PathBuf,
+    options: IndexOptions,
+}
+
+/// A shard of 3000 records of 17 bytes with a saved index.
+fn case() -> Case {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(dir.path(), "x", &equal(3000, 1));
+    set_mtime(&path, T);
+    let options = options().index_dir(dir.path().join("i"));
+    assert_eq!(scanned(&path, &options).1, 51_000);
+    assert_eq!(scanned(&path, &options).1, 0, "accepted");
+    Case { dir, path, options }
+}
+
+impl Case {
+    fn append(&self, bytes: &[u8]) {
+        File::options().append(true).open(&self.path).unwrap().write_all(bytes).unwrap();
+    }
+
+    /// After any change: the index in use and the saved one are what a scan from nothing gives.
+    fn reopen(&self) -> u64 {
+        let fresh = scanned(&self.path, &self.options.clone().mode(IndexMode::Memory)).0;
+        let (index, bytes) = scanned(&self.path, &self.options);
+        assert_eq!(sidecar(&index), sidecar(&fresh));
+        assert_eq!(fs::read(self.dir.path().join("i/x.tfri")).unwrap(), sidecar(&fresh));
+        assert_eq!(scanned(&self.path, &self.options).1, 0, "and then it is accepted");
+        bytes
+    }
+
+    fn require(&self) -> tfseek::Result<Opened> {
+        open(&self.path, &self.options.clone().mode(IndexMode::Require))
+    }
+}
+
+fn is_stale(found: tfseek::Result<Opened>) -> bool {
+    matches!(found.unwrap_err().kind(), ErrorKind::Index(IndexError::Stale { .. }))
+}
+
+#[test]
+fn a_touch_keeps_the_offsets_and_saves_the_time() {
+    let case = case();
+    set_mtime(&case.path, T + 1);
+    assert!(case.require().is_ok());
+    assert_eq!(case.reopen(), 0);
+}
+
+#[test]
+fn a_copy_with_its_index_keeps_the_offsets() {
+    let case = case();
+    let there = tempfile::tempdir().unwrap();
+    let copy = there.path().join("x");
+    fs::copy(&case.path, &copy).unwrap();
+    set_mtime(&copy, T + 5);
+    build_beside(std::slice::from_ref(&case.path), &options(), &no_progress).unwrap();
+    fs::create_dir(there.path().join(".tfseek")).unwrap();
+    fs::copy(case.dir.path().join(".tfseek/x.tfri"), there.path().join(".tfseek/x.tfri")).unwrap();
+    let cache = there.path().join("cache");
+    let options = options().cache_dir(Some(cache.clone()));
+    let beside = fs::read(there.path().join(".tfseek/x.tfri")).unwrap();
+    assert_eq!(scanned(&copy, &options).1, 0);
+    assert_eq!(
+        fs::read(there.path().join(".tfseek/x.tfri")).unwrap(),
+        beside,
+        "nothing beside the data unasked"
+    );
+    assert_eq!(names(&cache).len(), 1);
+    // The one with the right time is found, although it comes later in the search.
+    assert_eq!(open(&copy, &options).unwrap().indexes[0].file().unwrap().parent(), Some(&*cache));
+}
+
+#[test]
+fn whole_records_appended_are_scanned_alone() {
+    let case = case();
+    case.append(&equal(200, 4));
+    assert!(is_stale(case.require()));
+    assert_eq!(case.reopen(), 4000);
+}
+
+#[test]
+fn an_extension_keeps_the_payload_flag_only_if_it_checked() {
+    let case = case();
+    let checked = case.options.clone().check_payloads(true);
+    assert!(scanned(&case.path, &checked).0.is_checked());
+    case.append(&equal(10, 4));
+    let (index, bytes) = scanned(&case.path, &checked);
+    assert_eq!((index.is_checked(), bytes), (true, 200));
+    case.append(&equal(10, 4));
+    let (index, bytes) = scanned(&case.path, &case.options);
+    assert_eq!((index.is_checked(), bytes), (false, 200));
+    assert_eq!(scanned(&case.path, &checked).1, 51_400, "so it does not fit");
+}
+
+#[test]
+fn a_record_in_part_is_an_error_until_it_is_whole() {
+    let case = case();
+    let more = records(&[b"tail"]);
+    for part in [1, 11, 12, 19] {
+        fs::write(&case.path, equal(3000, 1)).unwrap();
+        case.append(&more[..part]);
+        for scans in [true, false] {
+            let e = open(&case.path, &case.options).unwrap_err();
+            let need = if part < 12 { 12 } else { 20 };
+            assert!(
+                matches!(e.kind(), ErrorKind::Truncated { need: n, have } if (*n, *have) == (need, part as u64)),
+                "{e} {scans}"
+            );
+            assert_eq!((e.place().record, e.place().offset), (Some(3000), Some(51_000)));
+        }
+        let tolerant = case.options.clone().tail(Tail::Tolerate);
+        let (index, bytes) = scanned(&case.path, &tolerant);
+        assert_eq!((index.len(), index.torn_tail_bytes(), bytes), (3000, Some(part as u64), 0));
+        case.append(&more[part..]);
+        assert_eq!(case.reopen(), 20);
+    }
+}
+
+#[test]
+fn a_truncated_shard_is_scanned_again() {
+    let case = case();
+    File::options().write(true).open(&case.path).unwrap().set_len(17 * 1000).unwrap();
+    assert!(is_stale(case.require()));
+    assert_eq!(case.reopen(), 17_000);
+}
+
+#[test]
+fn a_rewrite_is_scanned_again() {
+    let case = case();
+    fs::write(&case.path, equal(1500, 18)).unwrap();
+    assert_eq!(case.reopen(), 51_000, "the same size, other fingerprints");
+}
+
+#[test]
+fn a_replaced_file_is_another() {
+    let case = case();
+    let open = File::open(&case.path).unwrap();
+    let index = scanned(&case.path, &case.options).0;
+    let new = write(case.dir.path(), "new", &equal(500, 3));
+    fs::rename(new, &case.path).unwrap();
+    index.check_shard(&open).unwrap();
+    let e = index.check_shard(&File::open(&case.path).unwrap()).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })));
+    assert_eq!(case.reopen(), 19 * 500);
+}
+
+/// The limit that the format page names: size, time, head and tail as they were.
+#[test]
+fn an_edit_that_nothing_tells_is_caught_by_the_headers() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = equal(20_000, 1);
+    let path = write(dir.path(), "x", &old);
+    set_mtime(&path, T);
+    let options = options().index_dir(dir.path().join("i"));
+    scanned(&path, &options);
+    // Two records of 1 byte become one of 18 in the middle.
+    let mut new = old;
+    let at = 10_000 * 17;
+    new[at..at + 34].copy_from_slice(&records(&[&[7; 18]]));
+    fs::write(&path, &new).unwrap();
+    set_mtime(&path, T);
+    let (index, bytes) = scanned(&path, &options);
+    assert_eq!(bytes, 0, "size and time are the old ones");
+    let header = |i| {
+        let span = index.locate(i).unwrap();
+        let start = span.offset as usize;
+        (
+            Header::parse(new[start..start + 12].try_into().unwrap()).ok().map(|h| h.payload_len),
+            span.payload_len,
+        )
+    };
+    assert_eq!(header(9_999), (Some(1), 1));
+    assert_eq!(header(10_000), (Some(18), 1), "another length than the index has");
+    assert_eq!(header(10_001), (None, 1), "no header at all");
+    assert_eq!(scanned(&path, &options.mode(IndexMode::Rebuild)).0.len(), 19_999);
+}
+
+#[test]
+fn missing_is_an_error_where_an_index_is_required() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(dir.path(), "x", &equal(3, 1));
+    let e = open(&path, &options().mode(IndexMode::Require)).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Missing)));
+    assert_eq!(e.place().path.as_deref(), Some(&*path));
+    assert_eq!(names(dir.path()), ["x"]);
+}
+
+#[test]
+fn the_order_of_the_search_and_of_the_places_to_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(dir.path(), "x", &equal(3, 1));
+    let place = |name: &str| dir.path().join(name);
+    // A folder below a file cannot be made, not even by root.
+    let blocked = |name: &str| path.join(name);
+    let saved_in = |options: &IndexOptions| {
+        let opened = open(&path, options).unwrap();
+        let file = opened.indexes[0].file().map(|f| f.parent().unwrap().to_path_buf());
+        (file, opened.warnings.len())
+    };
+    let all = |a: PathBuf, b: PathBuf, c: PathBuf| options().index_dir(a).env_dir(Some(b)).cache_dir(Some(c));
+    let (a, b, c) = (place("a"), place("b"), place("c"));
+    let none = saved_in(&all(blocked("a"), blocked("b"), blocked("c")));
+    assert_eq!(none, (None, 1), "memory, with one warning");
+    assert_eq!(saved_in(&all(blocked("a"), blocked("b"), c.clone())), (Some(c.clone()), 0));
+    let rebuild = |o: IndexOptions| o.mode(IndexMode::Rebuild);
+    assert_eq!(saved_in(&rebuild(all(blocked("a"), b.clone(), c.clone()))), (Some(b.clone()), 0));
+    assert_eq!(saved_in(&rebuild(all(a.clone(), b.clone(), c.clone()))), (Some(a.clone()), 0));
+    assert_eq!(names(dir.path()), ["a", "b", "c", "x"], "nothing beside the data");
+    // Now the search: each place hides the next.
+    build_beside(std::slice::from_ref(&path), &options(), &no_progress).unwrap();
+    let every = all(a.clone(), b.clone(), c.clone());
+    for found in [a, b, place(".tfseek"), c] {
+        assert_eq!(saved_in(&every), (Some(found.clone()), 0));
+        fs::remove_dir_all(found).unwrap();
+    }
+    // What was asked for and cannot be done is an error.
+    assert!(
+        build_beside(std::slice::from_ref(&path), &options().index_dir(blocked("a")), &no_progress).is_err()
+    );
+}
+
+fn nothing_scanned(bytes: u64) -> std::ops::ControlFlow<()> {
+    assert_eq!(bytes, 0, "scanned");
+    std::ops::ControlFlow::Continue(())
+}
+
+#[test]
+fn above_the_limit_nothing_is_scanned() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths: Vec<PathBuf> =
+        (0..5).map(|s| write(dir.path(), &format!("train-{s:05}.tfrecord"), &equal(100, 1))).collect();
+    let options = options().index_dir(dir.path().join("i"));
+    open(&paths[0], &options).unwrap();
+    let e = open_shards(&paths, &options.clone().auto_limit(4 * 1700 - 1), &nothing_scanned).unwrap_err();
+    let ErrorKind::Index(IndexError::BuildLimit { shards, bytes, limit, build }) = e.kind() else {
+        panic!("{e}")
+    };
+    assert_eq!((*shards, *bytes, *limit), (4, 6800, 6799));
+    assert_eq!(build.command(), format!("tfseek index '{}/train-0000*.tfrecord'", dir.path().display()));
+    assert_eq!(e.kind().remedy(), Some(Remedy::Build(build)));
+    open_shards(&paths, &options.clone().auto_limit(6800), &no_progress).unwrap();
+    open_shards(&paths, &options.auto_limit(0), &nothing_scanned).unwrap();
+}
+
+#[test]
+fn one_name_in_one_folder_of_indexes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |sub: &str| {
+        fs::create_dir(dir.path().join(sub)).unwrap();
+        write(&dir.path().join(sub), "x", &equal(3, 1))
+    };
+    let paths = [path("a"), path("b")];
+    let e = open_shards(&paths, &options().index_dir(dir.path().join("i")), &no_progress).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Index(IndexError::NameClash { other }) if **other == *paths[0]));
+    assert_eq!(e.place().path.as_deref(), Some(&*paths[1]));
+    // By hash they are two.
+    let cache = dir.path().join("c");
+    open_shards(&paths, &options().cache_dir(Some(cache.clone())), &no_progress).unwrap();
+    assert_eq!(names(&cache).len(), 2);
+}
+
+#[test]
+fn what_killed_writers_left_goes_after_a_day() {
+    let case = case();
+    let beside = case.dir.path().join(".tfseek");
+    fs::create_dir(&beside).unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    let old = now - 25 * 3600 * 1_000_000_000;
+    for (name, ns) in
+        [(".tmp-0123456789abcdef", old), (".tmp-fedcba9876543210", now), (".tmp-x", old), ("mine", old)]
+    {
+        set_mtime(&write(&beside, name, b""), ns);
+    }
+    build_beside(std::slice::from_ref(&case.path), &options(), &no_progress).unwrap();
+    assert_eq!(names(&beside), [".tmp-fedcba9876543210", ".tmp-x", "mine", "x.tfri"]);
+}
+
+#[test]
+fn a_folder_is_no_shard() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = open(Path::new(dir.path()), &options()).unwrap_err();
+    assert!(e.is_io() && e.place().path.is_some(), "{e}");
+}

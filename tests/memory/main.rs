@@ -1,0 +1,9 @@
+//! Memory: which calls allocate nothing, and the most that any input can make a call allocate.
+
+mod hostile_index;
+mod max_record;
+mod no_alloc;
+mod parse_bounds;
+
+#[global_allocator]
+static ALLOCATOR: tfseek_testkit::alloc::Counting = tfseek_testkit::alloc::Counting;

@@ -1,0 +1,187 @@
+//! A record's length sizes no memory beyond `max_record`, whichever way the record is read.
+
+#![allow(unsafe_code)] // `Mapped` has one unsafe door.
+
+use std::fs::File;
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+use tfseek::frame::put_header;
+use tfseek::loader::{ErrorPolicy, Shuffle};
+use tfseek::stream::StreamOptions;
+use tfseek::{
+    Dataset, DatasetOptions, ErrorKind, ExampleBuilder, Filter, IndexMode, Loader, Mapped, Schema, Stream,
+};
+use tfseek_testkit::alloc;
+use tfseek_testkit::shards::{options, records};
+
+const GIB: u64 = 1 << 30;
+/// No single request of memory is larger.
+const CAP: usize = 16 << 20;
+const DEFAULT: u64 = i32::MAX as u64;
+
+fn example(label: i64) -> Vec<u8> {
+    ExampleBuilder::new().int64("label", [label]).encode().unwrap()
+}
+
+/// Three records, of which the middle one is a hole of 60 GiB behind a sound header.
+fn sparse(dir: &Path) -> PathBuf {
+    let path = dir.join("sparse.tfrecord");
+    let mut file = File::create(&path).unwrap();
+    let mut bytes = records(&[&example(0)]);
+    put_header(&mut bytes, 60 * GIB).unwrap();
+    file.write_all(&bytes).unwrap();
+    let end = bytes.len() as u64 + 60 * GIB + 4;
+    file.set_len(end).unwrap();
+    use std::io::Seek;
+    file.seek(std::io::SeekFrom::Start(end)).unwrap();
+    file.write_all(&records(&[&example(2)])).unwrap();
+    path
+}
+
+fn in_memory() -> DatasetOptions {
+    DatasetOptions::new().index_options(options().mode(IndexMode::Memory))
+}
+
+#[track_caller]
+fn is_refused<T>(found: tfseek::Result<T>, len: u64, limit: u64) {
+    let e = found.err().expect("the record is longer than max_record");
+    match e.kind() {
+        ErrorKind::RecordTooLarge { len: l, max_record: m } => assert_eq!((*l, *m), (len, limit)),
+        other => panic!("{other:?}"),
+    }
+    assert!(e.is_data());
+    assert!(e.to_string().contains("max_record"), "{e}");
+    let place = e.place();
+    assert!(place.path.is_some() && place.record == Some(1) && place.offset.is_some(), "{place:?}");
+}
+
+/// Every public way to a record of a dataset. Record 1 has `len` bytes, more than `limit`; 0 and 2 are Examples.
+fn all_ways(ds: &Dataset, len: u64, limit: u64) {
+    let refused = |found: tfseek::Result<()>| is_refused(found, len, limit);
+    let mut buf = Vec::new();
+    for i in [0, 2] {
+        let label = ds.read(i, &mut buf).unwrap().example().int64("label").unwrap().first();
+        assert_eq!(label, Some(i as i64), "the others stay readable");
+    }
+    refused(ds.read(1, &mut buf).map(drop));
+    let mut seen = 0;
+    let mut count = |_: tfseek::Record<'_>| {
+        seen += 1;
+        Ok(())
+    };
+    refused(ds.read_many(&[0, 2, 1], &mut count));
+    refused(ds.read_range(0..3, &mut count));
+    assert_eq!(seen, 3, "the records before it were handed out");
+    refused(ds.par_for_each(1, |_, _| Ok(())));
+    if let Some(mapped) = ds.mapped() {
+        refused(mapped.get(1).map(drop));
+        refused(mapped.get_many(&[1]).next().unwrap().map(drop));
+        refused(mapped.iter().nth(1).unwrap().map(drop));
+        refused(mapped.slice(1..2).unwrap().get(0).map(drop));
+    }
+    refused(ds.column("label").map(drop));
+    refused(ds.select(&Filter::parse("label == 2").unwrap()).map(drop));
+
+    let schema =
+        Schema::from_json(r#"{"features": {"label": {"type": "fixed", "dtype": "int64", "shape": []}}}"#);
+    let schema = schema.unwrap();
+    let loader = |parsed: bool, policy: ErrorPolicy| -> Loader {
+        let options = if parsed { ds.loader(&schema) } else { ds.record_loader() };
+        // In this thread, whose memory is counted.
+        options.batch_size(3).order(Shuffle::None).threads(0).errors(policy).build().unwrap()
+    };
+    for parsed in [true, false] {
+        refused(loader(parsed, ErrorPolicy::Raise).next().unwrap().map(drop));
+        let step = loader(parsed, ErrorPolicy::Skip).next().unwrap().unwrap();
+        assert_eq!(step.ids(), [0, 2]);
+        assert_eq!(step.skipped().len(), 1);
+        assert!(matches!(step.skipped()[0].error.kind(), ErrorKind::RecordTooLarge { .. }));
+    }
+}
+
+fn stream(mut stream: Stream, len: u64, limit: u64) {
+    assert!(stream.next().unwrap().is_some());
+    is_refused(stream.next().map(drop), len, limit);
+    assert!(stream.next().unwrap().is_none(), "a stream ends with its error");
+}
+
+#[test]
+fn a_record_of_60_gib_is_refused_before_memory_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = sparse(dir.path());
+    let mapped = |options: DatasetOptions| -> Mapped {
+        // SAFETY: written once, above.
+        unsafe { options.open_mapped(&path) }.unwrap()
+    };
+    let (_, held) = alloc::most_held(CAP, || {
+        all_ways(&in_memory().open(&path).unwrap(), 60 * GIB, DEFAULT);
+        all_ways(&mapped(in_memory()), 60 * GIB, DEFAULT);
+        stream(Stream::open(&path).unwrap(), 60 * GIB, DEFAULT);
+        let file = File::open(&path).unwrap();
+        stream(Stream::new(file, path.clone()).unwrap(), 60 * GIB, DEFAULT);
+    });
+    assert!(held < 64 << 20, "{held} bytes were held");
+}
+
+/// Where the limit allows it and the memory is not there, that is an error too, and no abort.
+#[test]
+fn memory_that_there_is_not_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = sparse(dir.path());
+    let ds = in_memory().max_record(u64::MAX).open(&path).unwrap();
+    let mut buf = Vec::new();
+    let mut failed = |limit: u64| {
+        let ds = in_memory().max_record(limit).open(&path).unwrap();
+        let e = ds.read(1, &mut buf).err().unwrap();
+        assert_eq!(e.place().record, Some(1));
+        e
+    };
+    // The allocator of this test ends the process at requests beyond the cap that cannot fail.
+    let e = alloc::most_held(CAP, || failed(u64::MAX)).0;
+    assert!(matches!(e.kind(), ErrorKind::Io(e) if e.kind() == std::io::ErrorKind::OutOfMemory), "{e}");
+    let schema =
+        Schema::from_json(r#"{"features": {"label": {"type": "varlen", "dtype": "int64"}}}"#).unwrap();
+    let (e, _) = alloc::most_held(CAP, || {
+        ds.loader(&schema).batch_size(3).threads(0).build().unwrap().next().unwrap().err().unwrap()
+    });
+    assert!(e.is_io(), "{e}");
+    let (e, _) = alloc::most_held(CAP, || ds.column("label").err().unwrap());
+    assert!(e.is_io(), "{e}");
+    let (e, _) = alloc::most_held(CAP, || {
+        let mut stream = StreamOptions::new().max_record(u64::MAX).open(&path).unwrap();
+        stream.next().unwrap();
+        stream.next().map(drop).unwrap_err()
+    });
+    assert!(e.is_io(), "{e}");
+}
+
+#[test]
+fn the_limit_is_an_option_and_counts_payload_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.tfrecord");
+    let long = ExampleBuilder::new().int64("label", [1]).bytes("b", [vec![7; 900]]).encode().unwrap();
+    let bytes = records(&[&example(0), &long, &example(2)]);
+    std::fs::write(&path, &bytes).unwrap();
+    let (len, limit) = (long.len() as u64, long.len() as u64 - 1);
+    let with = |limit| in_memory().max_record(limit);
+    // SAFETY: written once, above.
+    let mapped = |options: DatasetOptions| unsafe { options.open_mapped(&path) }.unwrap();
+    for ds in [with(limit).open(&path).unwrap(), (*mapped(with(limit))).clone()] {
+        all_ways(&ds, len, limit);
+    }
+    let region = tfseek::io::Region::new(bytes.clone());
+    all_ways(&with(limit).open_regions([region]).unwrap(), len, limit);
+    for ds in [with(len).open(&path).unwrap(), (*mapped(with(len))).clone()] {
+        assert_eq!(ds.read(1, &mut Vec::new()).unwrap().payload(), long);
+        assert_eq!(ds.column("label").unwrap().count(), 3);
+    }
+    let plain = || StreamOptions::new().max_record(limit);
+    stream(plain().open(&path).unwrap(), len, limit);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&bytes).unwrap();
+    stream(plain().read(Cursor::new(gzip.finish().unwrap()), "gzip").unwrap(), len, limit);
+    let mut all = StreamOptions::new().max_record(len).open(&path).unwrap();
+    for _ in 0..3 {
+        assert!(all.next().unwrap().is_some());
+    }
+}

@@ -1,0 +1,347 @@
+//! Promise 1: from a payload to its values nothing is allocated, however oddly it is encoded; nor from payloads to
+//! columns, once a parser is warm.
+
+use std::hint::black_box;
+use tfseek::batch::{Batch, BatchParser, Row};
+use tfseek::example::Features;
+use tfseek::io::Region;
+use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
+use tfseek::{DatasetOptions, Example, Feature, Mapped, SequenceExample, Verify};
+use tfseek_testkit::alloc;
+use tfseek_testkit::rng::Rng;
+use tfseek_testkit::{payloads, shaped};
+
+/// Every way to the values of a feature.
+fn read(feature: Feature<'_>, ints: &mut [i64], floats: &mut [f32]) {
+    match feature {
+        Feature::None => {}
+        Feature::Int64(list) => {
+            black_box((list.first(), list.get(1), list.iter().fold(0, i64::wrapping_add)));
+            list.decode_into(&mut ints[..list.len()]).unwrap();
+        }
+        Feature::Float(list) => {
+            black_box((list.first(), list.get(1), list.iter().sum::<f32>()));
+            black_box((list.as_slice(), list.as_unaligned()));
+            list.copy_to(&mut floats[..list.len()]).unwrap();
+        }
+        Feature::Bytes(list) => {
+            black_box((list.first(), list.get(1), list.iter().map(<[u8]>::len).sum::<usize>()));
+            let mut strings = [&b""[..]; 1024];
+            list.copy_to(&mut strings[..list.len()]).unwrap();
+        }
+    }
+}
+
+fn look_up(example: Example<'_>, keys: &[String], ints: &mut [i64], floats: &mut [f32]) {
+    for key in keys {
+        let Some(feature) = example.get(key).unwrap() else { continue };
+        read(feature, ints, floats);
+        // The typed way; that of another kind would be an error, which is a box.
+        match feature {
+            Feature::None => {}
+            Feature::Int64(_) => drop(black_box(example.int64(key).unwrap())),
+            Feature::Float(_) => drop(black_box(example.float(key).unwrap())),
+            Feature::Bytes(_) => drop(black_box(example.bytes(key).unwrap())),
+        }
+    }
+    example.validate().unwrap();
+    for entry in example.entries() {
+        read(entry.unwrap().1, ints, floats);
+    }
+    if example.entries().count() <= Features::ON_STACK {
+        let features = example.features().unwrap();
+        for &(key, feature) in &features {
+            black_box(features.get(key));
+            read(feature, ints, floats);
+        }
+    }
+}
+
+fn keys(example: Example<'_>) -> Vec<String> {
+    example.entries().map(|entry| entry.unwrap().0.to_owned()).chain(["no such key".to_owned()]).collect()
+}
+
+fn examples(make: fn(&mut Rng) -> Vec<u8>) {
+    let (mut ints, mut floats) = (vec![0; 4096], vec![0.0; 4096]);
+    let mut values = 0;
+    for seed in 0..3_000 {
+        let payload = make(&mut Rng::new(seed));
+        let example = Example::new(&payload).with_lenient_map_entries(true);
+        if example.validate().is_err() {
+            continue;
+        }
+        let keys = keys(example);
+        values += example.features().unwrap().iter().map(|(_, feature)| feature.len()).sum::<usize>();
+        alloc::none(|| look_up(example, &keys, &mut ints, &mut floats));
+    }
+    assert!(values > 10_000);
+}
+
+#[test]
+fn canonical_examples() {
+    examples(payloads::canonical_example);
+}
+
+#[test]
+fn odd_examples() {
+    examples(payloads::odd_example);
+}
+
+fn sequences(make: fn(&mut Rng) -> Vec<u8>) {
+    let (mut ints, mut floats) = (vec![0; 4096], vec![0.0; 4096]);
+    let mut steps = 0;
+    for seed in 0..3_000 {
+        let payload = make(&mut Rng::new(seed));
+        let sequence = SequenceExample::new(&payload).with_lenient_map_entries(true);
+        if sequence.validate().is_err() {
+            continue;
+        }
+        let context = keys(sequence.context());
+        let lists: Vec<_> = sequence.feature_lists().map(|entry| entry.unwrap().0.to_owned()).collect();
+        alloc::none(|| {
+            sequence.validate().unwrap();
+            look_up(sequence.context(), &context, &mut ints, &mut floats);
+            for entry in sequence.feature_lists() {
+                black_box(entry.unwrap());
+            }
+            for key in &lists {
+                let list = sequence.feature_list(key).unwrap().unwrap();
+                black_box((list.first(), list.get(1)));
+                for step in list {
+                    read(step, &mut ints, &mut floats);
+                    steps += 1;
+                }
+            }
+        });
+    }
+    assert!(steps > 1_000);
+}
+
+#[test]
+fn canonical_sequences() {
+    sequences(payloads::canonical_sequence);
+}
+
+#[test]
+fn odd_sequences() {
+    sequences(payloads::odd_sequence);
+}
+
+/// The whole way: from `get(i)` on a mapped dataset of several shards to decoded values.
+#[test]
+fn from_a_record_to_its_values() {
+    let shard = |seeds: std::ops::Range<u64>| {
+        let mut file = Vec::new();
+        for seed in seeds {
+            let payload = payloads::canonical_example(&mut Rng::new(seed));
+            tfseek::frame::put_record(&mut file, &payload).unwrap();
+        }
+        file
+    };
+    let read_all = |set: &Mapped, keys: &[Vec<String>], ints: &mut [i64], floats: &mut [f32]| {
+        for i in (0..set.len()).rev() {
+            look_up(set.get(i).unwrap().example(), &keys[i as usize], ints, floats);
+        }
+        for (record, keys) in set.iter().zip(keys) {
+            look_up(record.unwrap().example(), keys, ints, floats);
+        }
+    };
+    let (mut ints, mut floats) = (vec![0; 4096], vec![0.0; 4096]);
+    for verify in [Verify::Payload, Verify::Header] {
+        let options = DatasetOptions::new().verify(verify);
+        let in_memory =
+            options.open_regions([0..200, 200..201, 201..500].map(shard).map(Region::new)).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        for (name, seeds) in [("a.tfr", 0..200), ("b.tfr", 200..201), ("c.tfr", 201..500)] {
+            std::fs::write(dir.path().join(name), shard(seeds)).unwrap();
+        }
+        let options = options.index_dir(dir.path().join("index"));
+        // SAFETY: nobody else knows the folder.
+        #[allow(unsafe_code)]
+        let mapped = unsafe { options.open_mapped(dir.path()) }.unwrap();
+        for set in [in_memory, mapped] {
+            assert_eq!(set.len(), 500);
+            let keys: Vec<_> = set.iter().map(|record| keys(record.unwrap().example())).collect();
+            // Each shard has been touched by now: the first touch of a file maps it, which does allocate.
+            alloc::none(|| read_all(&set, &keys, &mut ints, &mut floats));
+        }
+    }
+}
+
+/// Orders are filled in place, whatever their kind.
+#[test]
+fn positions_to_records() {
+    use tfseek::order::{Component, LastBatch, Order, OrderSpec, RankShare, Subset, Weights};
+    let odd = OrderSpec::Global.filtered(Subset::from_fn(5000, |i| i % 2 == 1));
+    let weights = Weights::new((0..5000).collect::<Vec<u32>>()).unwrap();
+    let block = OrderSpec::Block { block: 16, window: 4 };
+    let components = [odd.clone(), block.clone(), OrderSpec::Weighted(weights.clone()), OrderSpec::Global];
+    let mixture =
+        OrderSpec::Mixture((1..).zip(components).map(|(q, spec)| Component::new(q, spec)).collect());
+    for spec in [OrderSpec::Sequential, OrderSpec::Global, odd, block, OrderSpec::Weighted(weights), mixture]
+    {
+        let order = Order::new(&spec, 5000, 1, 2).unwrap();
+        let share = RankShare::new(order.len(), 512, 1, 2, LastBatch::Pad).unwrap();
+        let mut records = [0; 256];
+        alloc::none(|| {
+            for run in (0..share.steps()).flat_map(|k| share.step(k).unwrap()) {
+                order.fill(run.start, &mut records[..run.len as usize]).unwrap();
+                black_box((order.get(run.start).unwrap(), order.position_of(records[0]).unwrap()));
+            }
+        });
+    }
+}
+
+/// An order of a billion records, a step of it, its saved state and the resume: they ask for what those of a thousand ask for.
+#[test]
+fn orders_do_not_grow_with_the_records() {
+    use tfseek::order::{Component, LastBatch, Order, OrderSpec, RankShare, State};
+    let fingerprint = "99aa06d3014798d86001c324468d497f";
+    fn mixture(n: u64) -> OrderSpec {
+        let component = |weight, records| Component::new(weight, OrderSpec::Global).over(records);
+        OrderSpec::Mixture(vec![component(5, 0..n / 2), component(3, n / 2..n)])
+    }
+    let run = |spec: &OrderSpec, n: u64, at: u64| {
+        let order = Order::new(spec, n, 1, 2).unwrap();
+        let saved = State::new(&order, at, fingerprint).unwrap().to_json();
+        let state = State::from_json(&saved).unwrap();
+        let again = state.resume(spec, n, fingerprint).unwrap();
+        let share =
+            RankShare::new(n, 64, 3, 4, LastBatch::Pad).unwrap().starting_at(state.position()).unwrap();
+        let samples = again.samples(share.step(0).unwrap()).unwrap();
+        assert_eq!(samples[0].record, order.get(at + 48).unwrap());
+        assert!(order.spots_of(samples[0].record, &share).unwrap().iter().any(|spot| spot.place == 0));
+    };
+    for spec in [
+        |_| OrderSpec::Sequential,
+        |_| OrderSpec::Global,
+        |_| OrderSpec::Block { block: 16, window: 8 },
+        mixture,
+    ] as [fn(u64) -> OrderSpec; 4]
+    {
+        let held = |n: u64, at: u64| alloc::most_held(usize::MAX, || run(&spec(n), n, at)).1;
+        let (few, many) = (held(1_000, 500), held(1_000_000_000, 500_000_000));
+        // Longer numbers in the JSON, and nothing else.
+        assert!(many < 16_384 && many <= few + 512, "{many} bytes, and {few} for a thousand");
+    }
+}
+
+/// The counter counts: else all of the above would hold of anything.
+#[test]
+fn the_counter_counts() {
+    let (text, asked) = alloc::during(|| "x".repeat(100));
+    assert_eq!((text.len(), asked.times, asked.bytes), (100, 1, 100));
+    assert!(std::panic::catch_unwind(|| alloc::none(|| vec![0u8; 3])).is_err());
+}
+
+/// Every kind of column of every type.
+fn columns(sequence: bool) -> Schema {
+    let mut builder = if sequence { Schema::sequence_example() } else { Schema::example() };
+    for dtype in shaped::DTYPES {
+        let ragged = |values: String, partitions: Vec<Partition>| FeatureSpec::Ragged {
+            dtype,
+            value_key: Some(values),
+            partitions,
+            row_splits_dtype: if dtype == DType::Int64 { SplitsDType::Int64 } else { SplitsDType::Int32 },
+            validate: false,
+        };
+        let key = |what: &str| format!("{dtype} {what}");
+        let partitions = || {
+            let (outer, inner) = (Partition::RowSplits(key("splits")), Partition::RowLengths(key("lengths")));
+            vec![outer, inner, Partition::UniformRowLength(2)]
+        };
+        builder = builder
+            .feature(key("fixed"), FeatureSpec::fixed_len(&[2, 2], dtype))
+            .feature(key("varlen"), FeatureSpec::var_len(dtype))
+            .feature(key("ragged"), ragged(key("ragged"), vec![]))
+            .feature(key("partitions"), ragged(key("values"), partitions()))
+            .feature(key("row ids"), ragged(key("more"), vec![Partition::ValueRowIds(key("ids"))]));
+        if sequence {
+            builder = builder
+                .feature_list(key("steps"), FeatureSpec::fixed_len_sequence(&[2], dtype))
+                .feature_list(key("varlen"), FeatureSpec::var_len(dtype))
+                .feature_list(key("ragged"), ragged(key("ragged"), vec![]))
+                .feature_list(key("partitions"), ragged(key("values"), partitions()));
+        } else {
+            let sparse = FeatureSpec::Sparse {
+                index_keys: vec![key("i"), key("j")],
+                value_key: key("entries"),
+                dtype,
+                size: vec![100, 3],
+                already_sorted: false,
+            };
+            builder = builder
+                .feature(key("sequence"), FeatureSpec::fixed_len_sequence(&[3], dtype))
+                .feature(key("sparse"), sparse);
+        }
+    }
+    builder.build().unwrap()
+}
+
+/// How many parses of a session go into warming up, and how many are counted.
+const WARM: usize = 150;
+const COUNTED: usize = 48;
+
+/// Batches in turn, with the last `kept` of them alive.
+fn steady<R: Row>(parser: &BatchParser, batches: &[Vec<R>], kept: usize, what: &str) {
+    let mut ring: std::collections::VecDeque<Batch> = std::collections::VecDeque::with_capacity(kept + 1);
+    let mut parse = |k: usize| {
+        if ring.len() > kept.saturating_sub(1) {
+            ring.pop_front();
+        }
+        let batch = parser.parse(&batches[k % batches.len()]).unwrap();
+        if kept > 0 {
+            ring.push_back(batch);
+        }
+    };
+    (0..WARM).for_each(&mut parse);
+    for k in WARM..WARM + COUNTED {
+        let ((), asked) = alloc::during(|| parse(k));
+        assert_eq!((asked.times, asked.bytes), (0, 0), "{what}, {kept} kept, parse {k}");
+    }
+}
+
+/// The parse by a schema: after a warm-up, batches are made of memory that earlier ones gave back.
+#[test]
+fn batches() {
+    for sequence in [false, true] {
+        let schema = columns(sequence);
+        for (odd, own_order) in [(0, false), (0, true), (20, true)] {
+            let mut rng = Rng::new(7);
+            let style = shaped::Style { odd, own_order, ..Default::default() };
+            let payloads: Vec<Vec<Vec<u8>>> = [64, 10, 65, 130, 1]
+                .map(|n| {
+                    let payload = |_| loop {
+                        let payload = shaped::payload(&mut rng, &schema, style);
+                        // Unknown fields in map entries are refused, and groups that are too deep.
+                        if BatchParser::new(&schema).validate_full(true).parse(&[&payload[..]]).is_ok() {
+                            return payload;
+                        }
+                    };
+                    (0..n).map(payload).collect()
+                })
+                .into();
+            let regions: Vec<Vec<Region>> = payloads
+                .iter()
+                .map(|batch| {
+                    let region = Region::new(batch.concat());
+                    let mut at = 0;
+                    let rows = batch.iter().map(|payload| {
+                        at += payload.len();
+                        region.slice(at - payload.len()..at).unwrap()
+                    });
+                    rows.collect()
+                })
+                .collect();
+            let what = format!("sequence {sequence}, odd {odd}, an order of its own {own_order}");
+            for kept in [0, 4] {
+                let parser = BatchParser::new(&schema);
+                steady(&parser, &regions, kept, &format!("{what}, spans"));
+                let parser = BatchParser::new(&schema).validate_full(true);
+                steady(&parser, &payloads, kept, &format!("{what}, slices, in full"));
+                let parser = BatchParser::new(&schema).contiguous_bytes(true);
+                steady(&parser, &regions, kept, &format!("{what}, contiguous"));
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! docs/shuffling.md: its tables are what is measured, and what theory says; its snippets are those of this file, and run.
+
+use std::sync::LazyLock;
+use tfseek::loader::Shuffle;
+use tfseek::order::{Component, LastBatch, RankShare, State, augmentation_seed, deff};
+use tfseek::{
+    Batch, DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Order, OrderSpec, Schema,
+};
+use tfseek_testkit::shuffles::*;
+
+/// What is compared, measured once.
+static MEASURED: LazyLock<Vec<(Way, Mixing)>> =
+    LazyLock::new(|| ways().into_iter().map(|way| (way.clone(), way.mixing())).collect());
+
+const PAGE: &str = include_str!("../../docs/shuffling.md");
+
+type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
+
+#[test]
+fn the_tables_are_what_is_measured() {
+    let rows = MEASURED.iter().map(|(way, mixing)| quality(way, mixing));
+    for (head, rows) in [
+        (QUALITY, rows.collect::<Vec<_>>()),
+        (PRICE, MEASURED.iter().filter_map(|(way, _)| price(way)).collect()),
+    ] {
+        let table = format!("{head}\n{}\n\n", rows.join("\n"));
+        assert!(PAGE.contains(&table), "not in docs/shuffling.md:\n{table}");
+    }
+
+    // And they say what the page says.
+    let of = |way: &Way| MEASURED.iter().find(|(other, _)| other == way).unwrap().1;
+    let (global, block) = (of(&Way::Order(OrderSpec::Global)), of(&Way::Order(block())));
+    let drawn = of(&Way::Buffer(RECORDS as usize));
+    assert!((global.deff - drawn.deff).abs() < 0.01 && (global.classes - drawn.classes).abs() < 0.5);
+    assert!((global.met_again - 1.0).abs() < 0.02 && (global.moved - 1.0).abs() < 0.01);
+    for size in [1_000, 10_000, 20_480, 100_000] {
+        let (plain, mixed) = (of(&Way::Buffer(size)), of(&Way::Interleaved(size)));
+        assert!(plain.deff > mixed.deff && mixed.deff > 1.5 * block.deff && block.deff > global.deff);
+        assert!(plain.classes < mixed.classes && mixed.classes < block.classes);
+        assert!(plain.met_again > mixed.met_again && plain.moved < 0.3);
+    }
+}
+
+/// How often two records of a batch are of one class, in the middle of an epoch: a record stays in a buffer of K for as long as a
+/// lamp lasts, K outputs on average, so those of a batch come from places whose distance is d with density e^(-d/K)/K; and
+/// `turns` classes of L records each lie in turn there.
+fn of_one_class(size: usize, turns: u64) -> f64 {
+    let a = (turns * RECORDS / CLASSES) as f64 / size as f64;
+    (1.0 - (1.0 - (-a).exp()) / a) / turns as f64
+}
+
+#[test]
+fn design_effects_are_what_theory_says() {
+    let chance = 1.0 / CLASSES as f64;
+    for (way, mixing) in MEASURED.iter() {
+        let (want, tolerance) = match way {
+            Way::Buffer(size) if *size as u64 == RECORDS => (1.0, 0.01),
+            Way::Buffer(size) => {
+                (1.0 + (BATCH - 1) as f64 * (of_one_class(*size, 1) - chance) / (1.0 - chance), 0.05)
+            }
+            Way::Interleaved(size) => {
+                let alike = of_one_class(*size, AT_ONCE as u64);
+                (1.0 + (BATCH - 1) as f64 * (alike - chance) / (1.0 - chance), 0.05)
+            }
+            // One record of a block is as good as all: two of a window have W b - 1 to meet, and b - 1 of them are of their block.
+            Way::Order(OrderSpec::Block { block, window }) => {
+                assert!(mixing.deff < deff(1.0, BATCH, *window));
+                (1.0 + ((BATCH - 1) * (block - 1)) as f64 / (window * block - 1) as f64, 0.01)
+            }
+            Way::Order(OrderSpec::Global) => (deff(0.0, BATCH, 1), 0.01),
+            Way::Order(_) => continue,
+        };
+        let found = mixing.deff;
+        println!("{}: deff {found:.3}, by theory {want:.3}", way.name());
+        assert!((found / want - 1.0).abs() < tolerance, "{}: {found} and {want}", way.name());
+    }
+}
+
+#[test]
+fn the_snippets_are_these() {
+    let lines = |text: &'static str| text.lines().map(str::trim).collect::<Vec<_>>();
+    let here = lines(include_str!("shuffling.rs"));
+    let snippets: Vec<&str> =
+        PAGE.split("```rust\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(snippets.len() >= 8);
+    for snippet in snippets {
+        let snippet_lines = lines(snippet);
+        assert!(here.windows(snippet_lines.len()).any(|some| some == snippet_lines), "not run:\n{snippet}");
+    }
+}
+
+/// 1,000 records of ten classes.
+fn data() -> Result<(tempfile::TempDir, Dataset, Schema)> {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("train.tfrecord");
+    let mut writer = tfseek::Writer::create(&path)?;
+    for i in 0..1000 {
+        writer.write(&ExampleBuilder::new().int64("label", [i / 100]).encode()?)?;
+    }
+    writer.close()?;
+    let ds = DatasetOptions::new().index(IndexMode::Memory).open(&path)?;
+    let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64)).build()?;
+    Ok((dir, ds, schema))
+}
+
+fn labels(batch: &Batch) -> &[i64] {
+    batch.get("label").unwrap().values().int64().unwrap()
+}
+
+#[test]
+fn an_epoch_and_a_resume() -> Result {
+    let (_dir, ds, schema) = data()?;
+    let mut seen = Vec::new();
+    let mut train = |batch: &Batch| seen.extend_from_slice(labels(batch));
+
+    let mut loader = ds.loader(&schema).batch_size(256).shuffle(42).build()?;
+    for epoch in 0..3 {
+        for step in loader.by_ref() {
+            train(step?.batch().unwrap());
+        }
+        println!("epoch {epoch} is over");
+    }
+
+    assert_eq!(seen.len(), 3000);
+    loader.next().unwrap()?;
+
+    let saved = loader.state()?.to_json(); // into the checkpoint, beside the weights
+
+    assert!(saved.len() < 1024 && saved.contains(r#""algo":"prp1""#));
+    let next = loader.next().unwrap()?.ids().to_vec();
+
+    let mut loader = ds.loader(&schema).batch_size(256).shuffle(42).build()?;
+    loader.seek(&State::from_json(&saved)?)?;
+
+    assert_eq!(loader.next().unwrap()?.ids(), next);
+
+    // Another number of ranks goes on from the same line.
+    let mut found = Vec::new();
+    for ranks in [4, 8] {
+        found.clear();
+        for rank in 0..ranks {
+            let mut loader = ds
+                .loader(&schema)
+                .global_batch_size(256)
+                .rank(rank, ranks) // 5 of 8 yesterday, 3 of 4 today
+                .shuffle(42)
+                .build()?;
+            loader.seek(&State::from_json(&saved)?)?;
+
+            found.extend_from_slice(loader.next().unwrap()?.ids());
+        }
+        assert_eq!(found, next, "{ranks}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_end_of_an_epoch() -> Result {
+    let (_dir, ds, schema) = data()?;
+    let (rank, ranks) = (3, 4);
+    let mut counted = 0;
+    let mut count = |_: &Batch, real: &[bool]| counted += real.iter().filter(|real| **real).count();
+
+    let options = ds.loader(&schema).global_batch_size(256).rank(rank, ranks).shuffle(42);
+    for step in options.last_batch(LastBatch::Pad).build()? {
+        let step = step?;
+        let real: Vec<bool> = step.samples().map(|sample| !sample.padding).collect();
+        count(step.batch().unwrap(), &real);
+    }
+
+    // 1,000 are 3 steps of 256 and 232: the last rank has 40 of the last one's.
+    assert_eq!(counted, 3 * 64 + 40);
+    Ok(())
+}
+
+#[test]
+fn some_of_the_records() -> Result {
+    let (_dir, ds, schema) = data()?;
+
+    let some = ds.select(&"label in 3, 5..7".parse()?)?;
+    let loader = ds.loader(&schema).batch_size(100).shuffle(42).select(&some).build()?;
+
+    let mut found = Vec::new();
+    for step in loader {
+        found.extend_from_slice(labels(step?.batch().unwrap()));
+    }
+    assert!(found.len() == 300 && found.iter().all(|label| [3, 5, 6].contains(label)));
+
+    let label = ds.column("label")?;
+    let loader = ds.loader(&schema).batch_size(20).seed(42).balance(&label.classes()?).build()?;
+
+    for step in loader.take(10) {
+        let step = step?;
+        let labels = labels(step.batch().unwrap());
+        assert!((0..10).all(|class| labels.iter().filter(|label| **label == class).count() == 2));
+    }
+
+    let web = 900;
+
+    let spec = OrderSpec::Mixture(vec![
+        Component::new(3, OrderSpec::Global).over(0..web), // three samples of four
+        Component::new(1, OrderSpec::Global).over(web..ds.len()),
+    ]);
+    let loader = ds.loader(&schema).batch_size(256).order(Shuffle::Order(spec)).seed(42).build()?;
+
+    for step in loader.take(3) {
+        assert_eq!(step?.ids().iter().filter(|id| **id < web).count(), 192);
+    }
+    Ok(())
+}
+
+#[test]
+fn seeds_of_samples() -> Result {
+    let (_dir, ds, schema) = data()?;
+    let mut loader = ds.loader(&schema).batch_size(256).shuffle(42).build()?;
+    let step = loader.next().unwrap()?;
+    let mut seeds = Vec::new();
+    let mut augment = |_: &Batch, row: usize, seed: u64| seeds.push((row, seed));
+
+    for (row, sample) in step.samples().enumerate() {
+        let seed = augmentation_seed(42, sample.epoch, sample.position);
+        augment(step.batch().unwrap(), row, seed);
+    }
+
+    assert_eq!(seeds[9], (9, augmentation_seed(42, 0, 9)));
+    Ok(())
+}
+
+#[test]
+fn a_block_order_says_what_it_costs() -> Result {
+    let (_dir, ds, schema) = data()?;
+
+    let loader = ds.loader(&schema).batch_size(256).order(Shuffle::Block).seed(42).build()?;
+    println!("{}", loader.describe());
+    loader.warnings().iter().for_each(|warning| eprintln!("{warning}"));
+
+    // One window would hold all of it, so it is a global one.
+    assert!(loader.describe().contains("global") && loader.warnings().is_empty());
+    let described = Order::new(&block(), RECORDS, 42, 0)?.describe(BATCH);
+    assert!(PAGE.contains(&described), "{described}");
+    Ok(())
+}
+
+#[test]
+fn a_batch_looked_at_again() -> Result {
+    let ds_len = 100_000_000;
+
+    let order = Order::new(&OrderSpec::Global, ds_len, 42, 3)?; // epoch 3 of a run with seed 42
+    let share = RankShare::new(order.len(), 256, 5, 8, LastBatch::Pad)?;
+    let samples = order.samples(share.step(18_234).unwrap())?; // what rank 5 of 8 had in step 18,234
+    let spots = order.spots_of(123_456, &share)?; // in which step record 123,456 comes, and on which rank
+
+    assert_eq!((samples.len(), spots.len()), (32, 1));
+    assert_eq!(samples[0].position, 18_234 * 256 + 5 * 32);
+    Ok(())
+}
