@@ -1,3 +1,5 @@
-//! The repository itself: which module may use which.
+//! The repository itself: which module may use which, and where unsafe code stands.
 
+mod circles;
 mod layering;
+mod source;

@@ -1,0 +1,277 @@
+//! No circle between the files of a folder: what two files share stands in a third, below both.
+//!
+//! The nodes of a folder are its files and its subfolders, each with all that it holds. A file names another by a path from
+//! `crate`, `super` or `self`, and in `mod.rs` (`lib.rs`, `main.rs`) by the module's name. Names that `mod.rs` only imports or
+//! re-exports stand for the files they come from; a type that it defines is its own.
+
+use crate::source::{CRATES, circles, code, files, paths, root};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+/// Circles between sibling files that are still there. The test fails when one of them is gone, so that the list ends.
+const KNOWN: &[&str] = &[
+    "benches/peers/python: corpora proto",
+    "python/src: column dataset iter open",
+    "python/src: example payload sequence",
+    "python/src: memory numpy",
+    "src/batch: bytes decode",
+    "src/example: build feature owned",
+    "src/tensor: build parse value",
+];
+
+/// Folders in which `mod.rs` defines what its files use, and uses them itself. No other folder may begin to.
+const OVER_MOD: &[&str] = &[
+    "crates/cli/src/args",
+    "crates/cli/src/output",
+    "crates/testkit/src/shaped",
+    "crates/testkit/src/shuffles",
+    "crates/testkit/src/twin_parse",
+    "src/column/filter",
+    "src/crc",
+    "src/dataset",
+    "src/example",
+    "src/index",
+    "src/paths",
+    "src/schema",
+    "src/schema/json",
+    "src/tensor",
+    "src/wire",
+    "src/wire/varint",
+];
+
+type Graph = BTreeMap<String, BTreeSet<String>>;
+
+/// The folder of a module path, e.g. `["batch"]` for `batch/mod.rs` and `batch/keys.rs`, and the file's name in it.
+fn folder_of(file: &str) -> (Vec<String>, String) {
+    let mut parts: Vec<String> = file.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
+    let name = parts.pop().unwrap();
+    (parts, if ["lib", "main"].contains(&name.as_str()) { "mod".to_owned() } else { name })
+}
+
+/// The names that a `mod.rs` takes from its own modules, and the module of each.
+fn imports(code: &str, modules: &BTreeSet<String>) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for item in code.split(';') {
+        let Some((_, path)) = item.split_once("use ") else { continue };
+        let path = path.trim_start().trim_start_matches("self::");
+        for module in modules.iter().filter(|module| path.starts_with(&format!("{module}::"))) {
+            for names in paths(path, module) {
+                if let Some(name) = names.last() {
+                    found.insert(name.clone(), module.clone());
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The code of a `mod.rs` without the re-exports.
+fn without_exports(code: &str) -> String {
+    let exports = |item: &str| {
+        let item = item.trim_start();
+        item.starts_with("pub use ") || item.starts_with("pub(") && item.contains(") use ")
+    };
+    code.split(';')
+        .filter(|item| !exports(item.rsplit('}').next().unwrap_or(item)))
+        .collect::<Vec<_>>()
+        .join(";")
+}
+
+/// Who names whom in each folder of a crate.
+fn graphs(sources: &[(String, String)]) -> BTreeMap<String, Graph> {
+    let sources: Vec<_> = sources.iter().map(|(file, source)| (folder_of(file), code(source))).collect();
+    let mut modules: BTreeMap<Vec<String>, BTreeSet<String>> = BTreeMap::new();
+    for ((folder, name), _) in &sources {
+        for depth in 0..folder.len() {
+            modules.entry(folder[..depth].to_vec()).or_default().insert(folder[depth].clone());
+        }
+        if name != "mod" {
+            modules.entry(folder.clone()).or_default().insert(name.clone());
+        }
+    }
+    let mut taken = BTreeMap::new();
+    for ((folder, name), code) in &sources {
+        if name == "mod" {
+            let inner = modules.get(folder).cloned().unwrap_or_default();
+            taken.entry(folder.clone()).or_insert_with(BTreeMap::new).extend(imports(code, &inner));
+        }
+    }
+
+    let mut graphs: BTreeMap<String, Graph> = BTreeMap::new();
+    for ((folder, name), code) in &sources {
+        let mut module = folder.clone();
+        if name != "mod" {
+            module.push(name.clone());
+        }
+        let code = if name == "mod" { without_exports(code) } else { code.clone() };
+        for path in absolute(&code, &module, modules.get(folder).filter(|_| name == "mod")) {
+            // At each folder above the file: does the path lead to a sibling there?
+            for depth in 0..=folder.len() {
+                let here = &folder[..depth];
+                if path.len() < depth || path[..depth] != *here {
+                    break;
+                }
+                let own = folder.get(depth).unwrap_or(name);
+                let Some(next) = path.get(depth) else { continue };
+                let other = if modules[here].contains(next) {
+                    next.clone()
+                } else {
+                    match taken.get(here).and_then(|taken| taken.get(next)) {
+                        Some(module) => module.clone(),
+                        None => "mod".to_owned(),
+                    }
+                };
+                let named = graphs.entry(here.join("/")).or_default().entry(own.clone()).or_default();
+                if *own != other {
+                    named.insert(other);
+                }
+            }
+        }
+    }
+    graphs
+}
+
+/// The paths of a file from the crate's root; `inner` are the modules of a `mod.rs`, which it may name without `self::`.
+fn absolute(code: &str, module: &[String], inner: Option<&BTreeSet<String>>) -> Vec<Vec<String>> {
+    let mut all = paths(code, "crate");
+    for up in 1..=module.len() {
+        let head = vec!["super"; up].join("::");
+        for path in paths(code, &head).into_iter().filter(|path| path[0] != "super") {
+            all.push([&module[..module.len() - up], &path].concat());
+        }
+    }
+    for path in paths(code, "self") {
+        all.push([module, &path].concat());
+    }
+    for name in inner.into_iter().flatten() {
+        for path in paths(code, name) {
+            all.push([module, &[name.clone()], &path].concat());
+        }
+    }
+    all
+}
+
+/// Who imports whom among the Python files of a folder; imports that only a type checker sees do not count.
+fn python(folder: &str) -> Graph {
+    let sources = files(&root().join(folder), ".py");
+    let names: BTreeSet<String> =
+        sources.iter().map(|(file, _)| file.trim_end_matches(".py").to_owned()).collect();
+    let mut graph = Graph::new();
+    for (file, source) in &sources {
+        let own = file.trim_end_matches(".py");
+        let mut typing = false;
+        for line in source.lines() {
+            if !line.starts_with(' ') && !line.is_empty() {
+                typing = line.starts_with("if TYPE_CHECKING");
+            }
+            let mut words = line.split_whitespace();
+            let modules: Vec<&str> = match (words.next(), words.next()) {
+                _ if typing => continue,
+                (Some("from"), Some(".")) | (Some("import"), _) => line
+                    .split_once("import ")
+                    .map_or("", |(_, list)| list)
+                    .split(',')
+                    .filter_map(|item| item.trim_matches(|c| "( )".contains(c)).split(" as ").next())
+                    .collect(),
+                (Some("from"), Some(module)) => vec![module.trim_start_matches('.')],
+                _ => continue,
+            };
+            let named = graph.entry(own.to_owned()).or_default();
+            named.extend(modules.into_iter().filter(|m| names.contains(*m) && *m != own).map(str::to_owned));
+        }
+    }
+    graph
+}
+
+/// The same graph without `mod.rs`.
+fn siblings(graph: &Graph) -> Graph {
+    let named = |names: &BTreeSet<String>| names.iter().filter(|name| *name != "mod").cloned().collect();
+    graph
+        .iter()
+        .filter(|(name, _)| *name != "mod")
+        .map(|(name, names)| (name.clone(), named(names)))
+        .collect()
+}
+
+/// Fails for circles that are new, and for known ones that are gone.
+fn compare(what: &str, found: &BTreeSet<String>, known: &[&str]) {
+    let known: BTreeSet<String> = known.iter().map(|&circle| circle.to_owned()).collect();
+    let new: Vec<_> = found.difference(&known).collect();
+    assert!(new.is_empty(), "new {what}: {new:#?}");
+    let is_here = |circle: &&String| root().join(circle.split(':').next().unwrap()).exists();
+    let gone: Vec<_> = known.difference(found).filter(is_here).collect();
+    assert!(gone.is_empty(), "no longer there, take them off the list of {what}: {gone:#?}");
+}
+
+#[test]
+fn no_files_of_a_folder_name_each_other_in_a_circle() {
+    let (mut found, mut over_mod) = (BTreeSet::new(), BTreeSet::new());
+    for folder in CRATES {
+        let dir = root().join(folder);
+        if !dir.exists() {
+            eprintln!("SKIPPED: no {folder} here");
+            continue;
+        }
+        for (inner, graph) in graphs(&files(&dir, ".rs")) {
+            let place = if inner.is_empty() { folder.to_owned() } else { format!("{folder}/{inner}") };
+            let between = circles(&siblings(&graph));
+            found.extend(between.into_iter().map(|circle| format!("{place}: {}", circle.join(" "))));
+            if circles(&graph).iter().any(|circle| circle.iter().any(|name| name == "mod")) {
+                over_mod.insert(place);
+            }
+        }
+    }
+    for folder in ["python/tfseek", "benches/peers/python"] {
+        if fs::exists(root().join(folder)).unwrap() {
+            let circles = circles(&python(folder));
+            found.extend(circles.into_iter().map(|circle| format!("{folder}: {}", circle.join(" "))));
+        }
+    }
+    compare("circles between files", &found, KNOWN);
+    compare("folders with a circle over mod.rs", &over_mod, OVER_MOD);
+}
+
+#[test]
+fn a_circle_is_found() {
+    let found = |sources: &[(&str, &str)]| -> Vec<String> {
+        let sources: Vec<_> =
+            sources.iter().map(|(file, code)| ((*file).to_owned(), (*code).to_owned())).collect();
+        let graphs = graphs(&sources);
+        graphs
+            .iter()
+            .flat_map(|(at, graph)| circles(graph).into_iter().map(move |c| format!("{at}: {}", c.join(" "))))
+            .collect()
+    };
+    let b_names_a = ("x/b.rs", "use super::a::A;");
+    for (a, m) in [
+        ("use super::b::B;", ""),
+        ("use super::{c::C, b};", ""),
+        ("use crate::x::{b::{B, D}};", ""),
+        ("fn f() { super::b::g() }", ""),
+        // By a name that the folder re-exports.
+        ("use super::B;", "mod a;\nmod b;\npub use b::{B, C};"),
+        ("use crate::x::B;", "mod a;\npub(crate) use self::b::B;"),
+    ] {
+        assert_eq!(found(&[("x/a.rs", a), b_names_a, ("x/mod.rs", m)]), ["x: a b"], "{a} {m}");
+    }
+    // Over the folder's own file, and over a third one.
+    let m = "mod a;\nuse a::f;\npub(crate) struct X;";
+    assert_eq!(found(&[("x/a.rs", "use super::X;"), ("x/mod.rs", m)]), ["x: a mod"]);
+    assert_eq!(
+        found(&[
+            ("a.rs", "use crate::b;"),
+            ("b/mod.rs", "mod i;"),
+            ("b/i.rs", "use super::super::c::C;"),
+            ("c.rs", "use super::a;")
+        ]),
+        [": a b c"]
+    );
+    for (a, m) in [
+        ("use crate::b::x;\n// use super::b;", ""),
+        ("use super::C;", "pub use c::C;\npub use a::A;\npub use b::B;"),
+        ("use super::X;", "pub use a::A;\npub struct X;"),
+        ("#[cfg(test)]\nmod tests {\n    use super::super::b;\n}", ""),
+    ] {
+        assert_eq!(found(&[("x/a.rs", a), b_names_a, ("x/c.rs", ""), ("x/mod.rs", m)]), [""; 0], "{a} {m}");
+    }
+}
