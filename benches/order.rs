@@ -3,8 +3,9 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
+use tfseek::Order;
+use tfseek::order::Spec;
 use tfseek::order::{Component, LastBatch, Permutation, RankShare, State, Subset, Weights};
-use tfseek::{Order, OrderSpec};
 use tfseek_testkit::bench;
 use tfseek_testkit::rng::Rng;
 
@@ -72,24 +73,24 @@ fn table(c: &mut Criterion) {
     group.finish();
 }
 
-fn kinds() -> Vec<(&'static str, OrderSpec)> {
+fn kinds() -> Vec<(&'static str, Spec)> {
     let n = 1_000_000;
     let tenth = Subset::from_fn(n, |i| i % 10 == 3);
-    let component = |weight, begin| Component::new(weight, OrderSpec::Global).over(begin..begin + n / 4);
+    let component = |weight, begin| Component::new(weight, Spec::Global).over(begin..begin + n / 4);
     let mixed = |weights: [u64; 4]| {
-        OrderSpec::Mixture((0..).zip(weights).map(|(k, weight)| component(weight, k * n / 4)).collect())
+        Spec::Mixture((0..).zip(weights).map(|(k, weight)| component(weight, k * n / 4)).collect())
     };
     let class = |of, c| Subset::from_fn(n, move |i| i % of == c);
     let weights: Vec<u32> = (0..n as u32).map(|i| i % 1000).collect();
     vec![
-        ("global", OrderSpec::Global),
-        ("block-256x1024", OrderSpec::Block { block: 256, window: 1024 }),
-        ("filter", OrderSpec::Global.filtered(tenth)),
-        ("weighted", OrderSpec::Weighted(Weights::new(weights).unwrap())),
+        ("global", Spec::Global),
+        ("block-256x1024", Spec::Block { block: 256, window: 1024 }),
+        ("filter", Spec::Global.filtered(tenth)),
+        ("weighted", Spec::Weighted(Weights::new(weights).unwrap())),
         ("mixture-4096", mixed([2048, 1024, 512, 512])),
         ("mixture-10", mixed([5, 2, 2, 1])),
-        ("balanced-2", OrderSpec::balanced((0..2).map(|c| class(2, c)))),
-        ("balanced-1000", OrderSpec::balanced((0..1000).map(|c| class(1000, c)))),
+        ("balanced-2", Spec::balanced((0..2).map(|c| class(2, c)))),
+        ("balanced-1000", Spec::balanced((0..1000).map(|c| class(1000, c)))),
     ]
 }
 
@@ -119,9 +120,7 @@ fn seek(c: &mut Criterion) {
     let n = 1_000_000_000;
     let fingerprint = "99aa06d3014798d86001c324468d497f";
     let mut group = c.benchmark_group("order/seek/1e9");
-    for (name, spec) in
-        [("global", OrderSpec::Global), ("block", OrderSpec::Block { block: 256, window: 1024 })]
-    {
+    for (name, spec) in [("global", Spec::Global), ("block", Spec::Block { block: 256, window: 1024 })] {
         let mut rng = Rng::new(7);
         let order = |seed| Order::new(black_box(&spec), n, seed, 5).unwrap();
         let share = RankShare::new(n, 2048, 3, 8, LastBatch::Pad).unwrap();

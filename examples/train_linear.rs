@@ -102,7 +102,7 @@ struct Model {
 
 impl Model {
     /// One step of descent on a global batch, which comes in the shares of its ranks.
-    fn train(&mut self, shares: &[tfseek::Step]) -> tfseek::Result<()> {
+    fn train(&mut self, shares: &[tfseek::loader::Step]) -> tfseek::Result<()> {
         let mut gradient = [0.0f32; DIM];
         for share in shares {
             let Some((x, y)) = columns(share) else { continue };
@@ -135,7 +135,7 @@ impl Model {
     }
 }
 
-fn columns(step: &tfseek::Step) -> Option<(&[f32], &[f32])> {
+fn columns(step: &tfseek::loader::Step) -> Option<(&[f32], &[f32])> {
     let batch = step.batch()?;
     Some((batch.get("x")?.values().float32()?, batch.get("y")?.values().float32()?))
 }

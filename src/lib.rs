@@ -88,8 +88,8 @@ pub use example::{
 };
 pub use index::Index;
 pub use io::{Compression, MAX_THREADS, threads};
-pub use loader::{Loader, LoaderOptions, Step};
-pub use order::{Order, OrderSpec};
+pub use loader::{Loader, LoaderOptions};
+pub use order::Order;
 pub use policy::{IndexMode, Tail, Verify};
 pub use record::Record;
 pub use schema::{DType, FeatureSpec, Schema};

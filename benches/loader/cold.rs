@@ -10,7 +10,8 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tfseek::loader::Shuffle;
-use tfseek::{Dataset, DatasetOptions, IndexMode, Mapped, Order, OrderSpec, Verify};
+use tfseek::order::Spec;
+use tfseek::{Dataset, DatasetOptions, IndexMode, Mapped, Order, Verify};
 use tfseek_testkit::bench;
 
 const SEED: u64 = 42;
@@ -113,7 +114,7 @@ fn plain_read(path: &Path, records: u64, common: u64) -> Run {
 
 /// In the loader's order.
 fn one_by_one(dataset: &Dataset, records: u64, common: u64, mut each: impl FnMut(u64, &mut Tally)) -> Run {
-    let order = Order::new(&OrderSpec::Global, dataset.len(), SEED, 0).unwrap();
+    let order = Order::new(&Spec::Global, dataset.len(), SEED, 0).unwrap();
     let mut ids = vec![0; BATCH as usize];
     let mut tally = Tally::start(common);
     for start in (0..records).step_by(BATCH as usize) {

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 use tfseek::batch::{Batch, BatchParser};
 use tfseek::frame::put_record;
-use tfseek::{DatasetOptions, IndexMode, Loader, Mapped, Order, OrderSpec, Record, Result, Schema, Verify};
+use tfseek::order::Spec;
+use tfseek::{DatasetOptions, IndexMode, Loader, Mapped, Order, Record, Result, Schema, Verify};
 use tfseek_testkit::bench;
 use tfseek_testkit::bench::shapes::{BATCH, Order as Keys, Shape};
 use tfseek_testkit::bench::sum::Sum;
@@ -99,7 +100,7 @@ impl Way<'_> {
         match self {
             Way::Loop { dataset, parser, epoch } => {
                 let (n, batch) = (dataset.len(), BATCH as u64);
-                let order = Order::new(&OrderSpec::Global, n, SEED, *epoch).unwrap();
+                let order = Order::new(&Spec::Global, n, SEED, *epoch).unwrap();
                 let mut ids = vec![0; BATCH];
                 for step in 0..n / batch {
                     order.fill(step * batch, &mut ids).unwrap();

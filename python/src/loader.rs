@@ -15,8 +15,8 @@ use pyo3::types::{PyDict, PyList};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
-use tfseek::Step;
 use tfseek::batch::Buf;
+use tfseek::loader::Step;
 use tfseek::order::State;
 
 /// What `tfseek.Loader` stands on: it has the documentation.

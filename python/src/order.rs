@@ -8,7 +8,7 @@ use crate::wait;
 use crate::words::{Seed, Word};
 use pyo3::prelude::*;
 use std::sync::{Arc, OnceLock};
-use tfseek::OrderSpec;
+use tfseek::order::Spec;
 use tfseek::order::{self, LastBatch, RankShare, State};
 
 /// One rank's share of the order that a `tfseek.Loader` with the same arguments has. A value: asking changes nothing.
@@ -100,7 +100,7 @@ impl Order {
                 ids.resize(from + run.len as usize, 0);
                 order.fill(run.start, ids.get_mut(from..).unwrap_or_default())?;
             }
-            let OrderSpec::Filtered { subset, .. } = self.order.spec() else {
+            let Spec::Filtered { subset, .. } = self.order.spec() else {
                 return Ok(ids.into_iter().map(|id| id as i64).collect());
             };
             // Every one of them is a survivor.

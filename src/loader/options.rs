@@ -12,7 +12,7 @@ use crate::dataset::Dataset;
 use crate::error::{ErrorKind, OrderError, Result};
 use crate::io::memory_limit;
 use crate::io::threads;
-use crate::order::{LastBatch, Order, OrderSpec, Subset, check_memory};
+use crate::order::{LastBatch, Order, Spec, Subset, check_memory};
 use crate::policy::Verify;
 use crate::schema::Schema;
 use std::fmt;
@@ -28,7 +28,7 @@ pub enum Shuffle {
     /// Blocks of about 1 MiB of neighbours, and the records of some blocks at a time: for disks that seek, and networks.
     Block,
     /// Any other order: a block order of given sizes, a filter, a mixture, classes in balance, weights.
-    Order(OrderSpec),
+    Order(Spec),
 }
 
 /// What is checked of each record that is read.
@@ -168,7 +168,7 @@ impl LoaderOptions {
         LoaderOptions { subset: Some(subset), ..self }
     }
 
-    /// As many samples of each class, in a shuffle of its own for each ([`OrderSpec::balanced`]): this takes the place of the
+    /// As many samples of each class, in a shuffle of its own for each ([`Spec::balanced`]): this takes the place of the
     /// order that is chosen. With [`select`](LoaderOptions::select), of the selected records; a class of which none is selected
     /// is left out. Takes eight bytes a record.
     pub fn balance(self, classes: &Classes<'_>) -> LoaderOptions {
@@ -262,10 +262,10 @@ impl LoaderOptions {
     pub fn to_order(&self) -> Result<Order> {
         let n = self.dataset.len();
         let spec = match &self.shuffle {
-            Shuffle::None => OrderSpec::Sequential,
-            Shuffle::Global => OrderSpec::Global,
+            Shuffle::None => Spec::Sequential,
+            Shuffle::Global => Spec::Global,
             Shuffle::Order(spec) => spec.clone(),
-            Shuffle::Block => OrderSpec::block_for(n, self.dataset.stored_bytes()?, self.global_batch()?),
+            Shuffle::Block => Spec::block_for(n, self.dataset.stored_bytes()?, self.global_batch()?),
         };
         let spec = match (&self.classes, &self.subset) {
             (Some((feature, classes)), subset) => {
@@ -304,7 +304,7 @@ impl LoaderOptions {
         let warnings = match dataset.known_bytes() {
             Some(bytes) => {
                 let n = dataset.len();
-                if let OrderSpec::Block { block, window } = *plain(order.spec()) {
+                if let Spec::Block { block, window } = *plain(order.spec()) {
                     check_memory(n, bytes, block, window, memory)?;
                 }
                 scattered(order.spec(), n, bytes, memory).into_iter().collect()
@@ -352,9 +352,9 @@ impl LoaderOptions {
 }
 
 /// Why this order will be slow here, if it will. Said once, to those who ask: the order is not changed.
-fn scattered(spec: &OrderSpec, n: u64, bytes: u64, memory: u64) -> Option<String> {
+fn scattered(spec: &Spec, n: u64, bytes: u64, memory: u64) -> Option<String> {
     let mean = bytes / n.max(1);
-    (*spec == OrderSpec::Global && bytes > memory && mean < SMALL).then(|| {
+    (*spec == Spec::Global && bytes > memory && mean < SMALL).then(|| {
         format!(
             "a global order over records of {mean} bytes, in a set of {bytes} bytes with {memory} bytes of memory: each record \
              is a read of its own, again in every epoch; a block order reads neighbours together"
@@ -363,15 +363,15 @@ fn scattered(spec: &OrderSpec, n: u64, bytes: u64, memory: u64) -> Option<String
 }
 
 /// The order without its subset.
-fn plain(spec: &OrderSpec) -> &OrderSpec {
+fn plain(spec: &Spec) -> &Spec {
     match spec {
-        OrderSpec::Filtered { order, .. } => order,
+        Spec::Filtered { order, .. } => order,
         spec => spec,
     }
 }
 
 /// As many of each class, of the records of a subset.
-fn balanced(classes: &[Vec<u64>], subset: Option<&Subset>) -> Result<OrderSpec> {
+fn balanced(classes: &[Vec<u64>], subset: Option<&Subset>) -> Result<Spec> {
     let of_subset = |ids: &Vec<u64>| match subset {
         Some(subset) => ids.iter().copied().filter(|&id| subset.rank(id).is_some()).collect(),
         None => ids.clone(),
@@ -382,7 +382,7 @@ fn balanced(classes: &[Vec<u64>], subset: Option<&Subset>) -> Result<OrderSpec> 
         let reason = format!("there are no classes to balance: {of} has a value");
         return Err(OrderError::Refused { reason: reason.into() }.into());
     }
-    Ok(OrderSpec::balanced(classes.into_iter().map(Subset::from_ids).collect::<Result<Vec<_>>>()?))
+    Ok(Spec::balanced(classes.into_iter().map(Subset::from_ids).collect::<Result<Vec<_>>>()?))
 }
 
 impl fmt::Debug for LoaderOptions {
@@ -426,10 +426,10 @@ mod tests {
     #[test]
     fn a_global_order_over_small_records_in_a_large_set_is_warned_of() {
         let warned = |spec, n, bytes| scattered(&spec, n, bytes, 1 << 30);
-        let text = warned(OrderSpec::Global, 1 << 20, 2 << 30).unwrap();
+        let text = warned(Spec::Global, 1 << 20, 2 << 30).unwrap();
         assert!(text.contains("records of 2048 bytes") && text.contains("block order"), "{text}");
-        assert_eq!(warned(OrderSpec::Global, 1 << 20, 1 << 29), None);
-        assert_eq!(warned(OrderSpec::Global, 1 << 10, 2 << 30), None);
-        assert_eq!(warned(OrderSpec::block_for(1 << 20, 2 << 30, 64), 1 << 20, 2 << 30), None);
+        assert_eq!(warned(Spec::Global, 1 << 20, 1 << 29), None);
+        assert_eq!(warned(Spec::Global, 1 << 10, 2 << 30), None);
+        assert_eq!(warned(Spec::block_for(1 << 20, 2 << 30, 64), 1 << 20, 2 << 30), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::mixture::{self, Mixture};
 use super::part::{Key, Part};
-use super::spec::{Component, OrderSpec};
+use super::spec::{Component, Spec};
 use crate::error::{Error, ErrorKind, OrderError, Result};
 use std::fmt;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ const AT_HAND: usize = 16;
 /// comes from.
 ///
 /// ```
-/// use tfseek::order::{Subset, Order, OrderSpec};
-/// let order = Order::new(&OrderSpec::Global, 1000, 42, 7)?;
+/// use tfseek::order::{Subset, Order, Spec};
+/// let order = Order::new(&Spec::Global, 1000, 42, 7)?;
 /// let mut batch = [0; 4];
 /// order.fill(0, &mut batch)?;
 /// assert_eq!(batch, [34, 319, 461, 155]);
@@ -26,7 +26,7 @@ const AT_HAND: usize = 16;
 /// assert!(order.get(1000).is_err());
 ///
 /// // The records 0, 10, 20, .. only.
-/// let tens = OrderSpec::Global.filtered(Subset::from_fn(1000, |i| i % 10 == 0));
+/// let tens = Spec::Global.filtered(Subset::from_fn(1000, |i| i % 10 == 0));
 /// let order = Order::new(&tens, 1000, 42, 7)?;
 /// assert_eq!((order.len(), order.get(5)? % 10), (100, 0));
 /// # Ok::<(), tfseek::Error>(())
@@ -40,7 +40,7 @@ pub struct Order {
 
 /// What all epochs share.
 struct Plan {
-    spec: OrderSpec,
+    spec: Spec,
     n: u64,
     len: u64,
     seed: u64,
@@ -67,9 +67,9 @@ impl Order {
     /// [`ErrorKind::Order`](crate::ErrorKind::Order): a spec that does not go with `n` records (a filter or weights of other
     /// records, an empty component), that is nested where it may not be, that has sizes of 0 or too many windows, or a
     /// mixture whose positions up to this epoch are beyond u64.
-    pub fn new(spec: &OrderSpec, n: u64, seed: u64, epoch: u64) -> Result<Order> {
+    pub fn new(spec: &Spec, n: u64, seed: u64, epoch: u64) -> Result<Order> {
         let (parts, len) = match spec {
-            OrderSpec::Mixture(components) => mixed(components, n, seed)?,
+            Spec::Mixture(components) => mixed(components, n, seed)?,
             spec => {
                 let part = Part::new(spec, 0..n)?;
                 let len = part.len;
@@ -127,7 +127,7 @@ impl Order {
     }
 
     /// What it was made from.
-    pub fn spec(&self) -> &OrderSpec {
+    pub fn spec(&self) -> &Spec {
         &self.plan.spec
     }
 
@@ -243,8 +243,8 @@ impl Order {
     /// What the order is and what it costs, for people; `global_batch` is what quality is measured by.
     ///
     /// ```
-    /// use tfseek::order::{Order, OrderSpec};
-    /// let order = Order::new(&OrderSpec::Block { block: 256, window: 256 }, 1 << 20, 0, 0)?;
+    /// use tfseek::order::{Order, Spec};
+    /// let order = Order::new(&Spec::Block { block: 256, window: 256 }, 1 << 20, 0, 0)?;
     /// assert_eq!(
     ///     order.describe(256),
     ///     "1048576 records in block order: 4096 blocks of 256, 16 windows of 256 blocks, at most 131072 records in \

@@ -24,8 +24,8 @@ impl Order {
     /// The samples of a step, or of any other positions: what rank r saw in step k, without a run.
     ///
     /// ```
-    /// use tfseek::order::{LastBatch, Order, OrderSpec, RankShare};
-    /// let order = Order::new(&OrderSpec::Global, 1_000_000_000, 42, 3)?;
+    /// use tfseek::order::{LastBatch, Order, Spec, RankShare};
+    /// let order = Order::new(&Spec::Global, 1_000_000_000, 42, 3)?;
     /// let share = RankShare::new(order.len(), 256, 3, 8, LastBatch::Pad)?;
     /// // What rank 3 of 8 saw in step 18234; and back, from one of the records.
     /// let samples = order.samples(share.step(18_234).into_iter().flatten())?;

@@ -6,10 +6,10 @@
 //! second implementation, and says why it may be trusted.
 //!
 //! ```
-//! use tfseek::order::{LastBatch, Order, OrderSpec, RankShare};
+//! use tfseek::order::{LastBatch, Order, Spec, RankShare};
 //!
 //! // Epoch 3 of a billion records.
-//! let order = Order::new(&OrderSpec::Global, 1_000_000_000, 42, 3)?;
+//! let order = Order::new(&Spec::Global, 1_000_000_000, 42, 3)?;
 //! assert_eq!(order.get(0)?, 36_767_572);
 //! assert_eq!(order.position_of(36_767_572)?, Some(0));
 //!
@@ -27,13 +27,13 @@
 //!
 //! | | |
 //! | --- | --- |
-//! | records as they lie | [`OrderSpec::Sequential`] |
-//! | a true shuffle | [`OrderSpec::Global`]: as good as any, every position reads somewhere else |
-//! | a shuffle from disks that seek, or over a network | [`OrderSpec::Block`]: reads blocks of neighbours; [`deff`] says what it costs |
-//! | some of the records | [`OrderSpec::Filtered`], over a [`Subset`] |
-//! | several sources in fixed proportions | [`OrderSpec::Mixture`] of [`Component`]s |
-//! | as many samples of each class | [`OrderSpec::balanced`] |
-//! | records by weight, with replacement | [`OrderSpec::Weighted`], by [`Weights`] |
+//! | records as they lie | [`Spec::Sequential`] |
+//! | a true shuffle | [`Spec::Global`]: as good as any, every position reads somewhere else |
+//! | a shuffle from disks that seek, or over a network | [`Spec::Block`]: reads blocks of neighbours; [`deff`] says what it costs |
+//! | some of the records | [`Spec::Filtered`], over a [`Subset`] |
+//! | several sources in fixed proportions | [`Spec::Mixture`] of [`Component`]s |
+//! | as many samples of each class | [`Spec::balanced`] |
+//! | records by weight, with replacement | [`Spec::Weighted`], by [`Weights`] |
 //!
 //! An [`Order`] is one of these, made for a number of records, a seed and an epoch. [`RankShare`] cuts its positions into steps
 //! and ranks, [`State`] is what a checkpoint keeps. What a step had is [`Order::samples`], where a record was
@@ -61,7 +61,7 @@ pub use lookup::Sample;
 pub use mixture::{Mixture, mixture_weights};
 pub use prp::Permutation;
 pub use share::{LastBatch, RankShare, Run, Runs, Spot};
-pub use spec::{Component, OrderSpec};
+pub use spec::{Component, Spec};
 pub use state::State;
 pub use subset::Subset;
 pub use weighted::{Draws, Weights};

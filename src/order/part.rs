@@ -2,7 +2,7 @@
 
 use super::block::{self, BlockOrder};
 use super::prp::Permutation;
-use super::spec::OrderSpec;
+use super::spec::Spec;
 use super::subset::Subset;
 use super::weighted::Weights;
 use crate::error::{OrderError, Result};
@@ -43,10 +43,10 @@ pub(super) enum Key {
 
 impl Part {
     /// The source that a spec describes over `records`.
-    pub(super) fn new(spec: &OrderSpec, records: Range<u64>) -> Result<Part> {
+    pub(super) fn new(spec: &Spec, records: Range<u64>) -> Result<Part> {
         let n = records.end - records.start;
         let (filter, spec) = match spec {
-            OrderSpec::Filtered { subset, order } => (Some(subset.clone()), &**order),
+            Spec::Filtered { subset, order } => (Some(subset.clone()), &**order),
             spec => (None, spec),
         };
         if let Some(filter) = filter.as_ref().filter(|filter| filter.end() > n) {
@@ -55,18 +55,18 @@ impl Part {
         }
         let len = filter.as_ref().map_or(n, Subset::len);
         let kind = match spec {
-            OrderSpec::Sequential => Kind::Sequential,
-            OrderSpec::Global => Kind::Global,
-            &OrderSpec::Block { block, window } => {
+            Spec::Sequential => Kind::Sequential,
+            Spec::Global => Kind::Global,
+            &Spec::Block { block, window } => {
                 block::check(len, block, window)?;
                 Kind::Block { block, window }
             }
-            OrderSpec::Weighted(weights) if weights.len() == len => Kind::Weighted(weights.clone()),
-            OrderSpec::Weighted(weights) => {
+            Spec::Weighted(weights) if weights.len() == len => Kind::Weighted(weights.clone()),
+            Spec::Weighted(weights) => {
                 let reason = format!("{} weights for {len} records", weights.len());
                 return Err(OrderError::Refused { reason: reason.into() }.into());
             }
-            OrderSpec::Filtered { .. } | OrderSpec::Mixture(_) => {
+            Spec::Filtered { .. } | Spec::Mixture(_) => {
                 let reason = "a filter or a component holds a plain order: no mixture, no second filter";
                 return Err(OrderError::Refused { reason: reason.into() }.into());
             }

@@ -10,7 +10,7 @@ use std::ops::Range;
 /// Which kind of order, without a seed and an epoch. [`Order::new`](super::Order::new) makes an order of it.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OrderSpec {
+pub enum Spec {
     /// As the records lie: position t is record t.
     Sequential,
     /// A [`Permutation`](super::Permutation) of all records.
@@ -29,7 +29,7 @@ pub enum OrderSpec {
         /// The records.
         subset: Subset,
         /// The order of the survivors, as if they were all there is; no mixture, and not filtered again.
-        order: Box<OrderSpec>,
+        order: Box<Spec>,
     },
     /// Several sources in fixed proportions. An epoch is as many positions as the components have records in all; where the
     /// proportions are others, some are seen more than once in it and some not at all, and the next epoch goes on where this
@@ -45,45 +45,45 @@ pub struct Component {
     /// Its records, of all; `None` for all of them.
     pub records: Option<Range<u64>>,
     /// Their order, as if they were all there is: a filter's numbers count from the first of them. No mixture.
-    pub order: OrderSpec,
+    pub order: Spec,
 }
 
-impl OrderSpec {
+impl Spec {
     /// The block order that is taken where nobody says: blocks of about 1 MiB, four blocks in a window for each sample of a
     /// global batch. `stored_bytes` are the bytes of all `n` records.
-    pub fn block_for(n: u64, stored_bytes: u64, global_batch: u64) -> OrderSpec {
-        OrderSpec::Block { block: default_block(n, stored_bytes), window: default_window(global_batch) }
+    pub fn block_for(n: u64, stored_bytes: u64, global_batch: u64) -> Spec {
+        Spec::Block { block: default_block(n, stored_bytes), window: default_window(global_batch) }
     }
 
     /// The records of a subset in this order.
     #[must_use]
-    pub fn filtered(self, subset: Subset) -> OrderSpec {
-        OrderSpec::Filtered { subset, order: Box::new(self) }
+    pub fn filtered(self, subset: Subset) -> Spec {
+        Spec::Filtered { subset, order: Box::new(self) }
     }
 
     /// Class balance: as many positions have as many samples of each class, whatever their sizes. A mixture with one sample of
     /// each class in every cycle, and no record of a class twice before all of it were seen.
     ///
     /// ```
-    /// use tfseek::order::{Subset, Order, OrderSpec};
+    /// use tfseek::order::{Subset, Order, Spec};
     /// let labels = [0, 0, 0, 0, 0, 1, 0, 0];
     /// let class = |c| Subset::from_fn(8, |i| labels[i as usize] == c);
-    /// let order = Order::new(&OrderSpec::balanced([class(0), class(1)]), 8, 0, 0)?;
+    /// let order = Order::new(&Spec::balanced([class(0), class(1)]), 8, 0, 0)?;
     /// let ones = (0..8).filter(|t| order.get(*t).unwrap() == 5).count();
     /// assert_eq!(ones, 4);
     /// # Ok::<(), tfseek::Error>(())
     /// ```
     ///
     /// With few classes a cycle is short, and a position takes microseconds ([`Mixture`](super::Mixture) says why).
-    pub fn balanced(classes: impl IntoIterator<Item = Subset>) -> OrderSpec {
-        let class = |filter| Component::new(1, OrderSpec::Global.filtered(filter));
-        OrderSpec::Mixture(classes.into_iter().map(class).collect())
+    pub fn balanced(classes: impl IntoIterator<Item = Subset>) -> Spec {
+        let class = |filter| Component::new(1, Spec::Global.filtered(filter));
+        Spec::Mixture(classes.into_iter().map(class).collect())
     }
 }
 
 impl Component {
     /// All records, in this order.
-    pub fn new(weight: u64, order: OrderSpec) -> Component {
+    pub fn new(weight: u64, order: Spec) -> Component {
         Component { weight, records: None, order }
     }
 

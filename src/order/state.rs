@@ -19,7 +19,7 @@
 use super::digest::{digest, hex};
 use super::epoch::Order;
 use super::part::{Kind, Part};
-use super::spec::OrderSpec;
+use super::spec::Spec;
 use crate::error::{Error, OrderError, Result};
 use serde_json::{Map, Value};
 
@@ -34,15 +34,15 @@ const LISTED: usize = 16;
 /// to fill. It is refused where it does not belong: other records, another kind of order, another algorithm.
 ///
 /// ```
-/// use tfseek::order::{Order, OrderSpec, State};
+/// use tfseek::order::{Order, Spec, State};
 /// # let fingerprint = "99aa06d3014798d86001c324468d497f";
-/// let order = Order::new(&OrderSpec::Global, 1000, 42, 3)?;
+/// let order = Order::new(&Spec::Global, 1000, 42, 3)?;
 /// let saved = State::new(&order, 640, fingerprint)?.to_json();
 ///
 /// let state = State::from_json(&saved)?;
-/// let again = state.resume(&OrderSpec::Global, 1000, fingerprint)?;
+/// let again = state.resume(&Spec::Global, 1000, fingerprint)?;
 /// assert_eq!(again.get(state.position())?, order.get(640)?);
-/// let refused = state.resume(&OrderSpec::Global, 1001, fingerprint).unwrap_err();
+/// let refused = state.resume(&Spec::Global, 1001, fingerprint).unwrap_err();
 /// assert_eq!(refused.to_string(), "saved state refused: n: expected 1001, found 1000");
 /// # Ok::<(), tfseek::Error>(())
 /// ```
@@ -85,7 +85,7 @@ impl State {
     ///
     /// # Errors
     /// [`OrderError::State`] names what the state has other than this run; and those of [`Order::new`].
-    pub fn resume(&self, spec: &OrderSpec, n: u64, fingerprint: &str) -> Result<Order> {
+    pub fn resume(&self, spec: &Spec, n: u64, fingerprint: &str) -> Result<Order> {
         if self.n != n {
             return Err(refused("n", n, self.n));
         }
@@ -110,11 +110,11 @@ impl State {
     }
 
     /// The same spec with the saved sizes of blocks and windows.
-    fn with_sizes(&self, spec: &OrderSpec) -> OrderSpec {
+    fn with_sizes(&self, spec: &Spec) -> Spec {
         let saved = |field: &str| self.order.get(field).and_then(Value::as_u64);
         match (spec, saved("b"), saved("W")) {
-            (OrderSpec::Block { .. }, Some(block), Some(window)) => OrderSpec::Block { block, window },
-            (OrderSpec::Filtered { subset, order }, ..) => self.with_sizes(order).filtered(subset.clone()),
+            (Spec::Block { .. }, Some(block), Some(window)) => Spec::Block { block, window },
+            (Spec::Filtered { subset, order }, ..) => self.with_sizes(order).filtered(subset.clone()),
             (spec, ..) => spec.clone(),
         }
     }
@@ -246,11 +246,11 @@ fn is_digest(text: &str) -> bool {
 }
 
 /// What stands in a state for a spec over `n` records.
-fn summary(spec: &OrderSpec, n: u64) -> Result<Map<String, Value>> {
+fn summary(spec: &Spec, n: u64) -> Result<Map<String, Value>> {
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
     put("algo", ALGORITHM.into());
-    if let OrderSpec::Mixture(components) = spec {
+    if let Spec::Mixture(components) = spec {
         put("kind", "mixture".into());
         put("weights", listed(components.iter().map(|component| component.weight)));
         let mut words = Vec::with_capacity(9 * components.len());

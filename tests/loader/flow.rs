@@ -115,7 +115,7 @@ fn what_cannot_be_is_refused_when_the_loader_is_built() {
         base().batch_size(4).worker(0, 2).last_batch(LastBatch::Continuous),
         base().global_batch_size(10).rank(0, 3),
         base().batch_size(u64::MAX).rank(0, 3),
-        base().batch_size(1).order(Shuffle::Order(OrderSpec::Block { block: 0, window: 1 })),
+        base().batch_size(1).order(Shuffle::Order(Spec::Block { block: 0, window: 1 })),
     ] {
         let e = options.build().unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::Order(_) | ErrorKind::Unsupported(_)), "{e}");

@@ -197,8 +197,8 @@ fn no_epoch_follows_the_last() {
     }
     // A mixture ends where its positions do.
     let component =
-        |records| tfseek::order::Component { weight: 1, records: Some(records), order: OrderSpec::Global };
-    let spec = OrderSpec::Mixture(vec![component(0..20), component(20..40)]);
+        |records| tfseek::order::Component { weight: 1, records: Some(records), order: Spec::Global };
+    let spec = Spec::Mixture(vec![component(0..20), component(20..40)]);
     let end = u64::MAX / 40 - 1;
     let options = ds.loader(&schema()).batch_size(40).order(Shuffle::Order(spec)).epoch(end);
     let mut a = options.repeat(true).build().unwrap();

@@ -12,11 +12,10 @@ mod workers;
 
 use tfseek::frame::put_record;
 use tfseek::io::Region;
-use tfseek::loader::Shuffle;
-use tfseek::order::{OrderSpec, Subset};
+use tfseek::loader::{Shuffle, Step};
+use tfseek::order::{Spec, Subset};
 use tfseek::{
-    DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Loader, Mapped, Schema, Step,
-    Verify,
+    DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Loader, Mapped, Schema, Verify,
 };
 
 /// The payload of record `i`: its number, some floats, and a string whose length depends on it.
@@ -76,9 +75,9 @@ fn orders(n: u64) -> Vec<Shuffle> {
         Shuffle::None,
         Shuffle::Global,
         Shuffle::Block,
-        Shuffle::Order(OrderSpec::Block { block: 4, window: 3 }),
-        Shuffle::Order(OrderSpec::Global.filtered(odd)),
-        Shuffle::Order(OrderSpec::balanced(classes)),
+        Shuffle::Order(Spec::Block { block: 4, window: 3 }),
+        Shuffle::Order(Spec::Global.filtered(odd)),
+        Shuffle::Order(Spec::balanced(classes)),
     ]
 }
 

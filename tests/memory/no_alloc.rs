@@ -171,15 +171,13 @@ fn from_a_record_to_its_values() {
 /// Orders are filled in place, whatever their kind.
 #[test]
 fn positions_to_records() {
-    use tfseek::order::{Component, LastBatch, Order, OrderSpec, RankShare, Subset, Weights};
-    let odd = OrderSpec::Global.filtered(Subset::from_fn(5000, |i| i % 2 == 1));
+    use tfseek::order::{Component, LastBatch, Order, RankShare, Spec, Subset, Weights};
+    let odd = Spec::Global.filtered(Subset::from_fn(5000, |i| i % 2 == 1));
     let weights = Weights::new((0..5000).collect::<Vec<u32>>()).unwrap();
-    let block = OrderSpec::Block { block: 16, window: 4 };
-    let components = [odd.clone(), block.clone(), OrderSpec::Weighted(weights.clone()), OrderSpec::Global];
-    let mixture =
-        OrderSpec::Mixture((1..).zip(components).map(|(q, spec)| Component::new(q, spec)).collect());
-    for spec in [OrderSpec::Sequential, OrderSpec::Global, odd, block, OrderSpec::Weighted(weights), mixture]
-    {
+    let block = Spec::Block { block: 16, window: 4 };
+    let components = [odd.clone(), block.clone(), Spec::Weighted(weights.clone()), Spec::Global];
+    let mixture = Spec::Mixture((1..).zip(components).map(|(q, spec)| Component::new(q, spec)).collect());
+    for spec in [Spec::Sequential, Spec::Global, odd, block, Spec::Weighted(weights), mixture] {
         let order = Order::new(&spec, 5000, 1, 2).unwrap();
         let share = RankShare::new(order.len(), 512, 1, 2, LastBatch::Pad).unwrap();
         let mut records = [0; 256];
@@ -195,13 +193,13 @@ fn positions_to_records() {
 /// An order of a billion records, a step of it, its saved state and the resume: they ask for what those of a thousand ask for.
 #[test]
 fn orders_do_not_grow_with_the_records() {
-    use tfseek::order::{Component, LastBatch, Order, OrderSpec, RankShare, State};
+    use tfseek::order::{Component, LastBatch, Order, RankShare, Spec, State};
     let fingerprint = "99aa06d3014798d86001c324468d497f";
-    fn mixture(n: u64) -> OrderSpec {
-        let component = |weight, records| Component::new(weight, OrderSpec::Global).over(records);
-        OrderSpec::Mixture(vec![component(5, 0..n / 2), component(3, n / 2..n)])
+    fn mixture(n: u64) -> Spec {
+        let component = |weight, records| Component::new(weight, Spec::Global).over(records);
+        Spec::Mixture(vec![component(5, 0..n / 2), component(3, n / 2..n)])
     }
-    let run = |spec: &OrderSpec, n: u64, at: u64| {
+    let run = |spec: &Spec, n: u64, at: u64| {
         let order = Order::new(spec, n, 1, 2).unwrap();
         let saved = State::new(&order, at, fingerprint).unwrap().to_json();
         let state = State::from_json(&saved).unwrap();
@@ -212,12 +210,8 @@ fn orders_do_not_grow_with_the_records() {
         assert_eq!(samples[0].record, order.get(at + 48).unwrap());
         assert!(order.spots_of(samples[0].record, &share).unwrap().iter().any(|spot| spot.place == 0));
     };
-    for spec in [
-        |_| OrderSpec::Sequential,
-        |_| OrderSpec::Global,
-        |_| OrderSpec::Block { block: 16, window: 8 },
-        mixture,
-    ] as [fn(u64) -> OrderSpec; 4]
+    for spec in [|_| Spec::Sequential, |_| Spec::Global, |_| Spec::Block { block: 16, window: 8 }, mixture]
+        as [fn(u64) -> Spec; 4]
     {
         let held = |n: u64, at: u64| alloc::most_held(usize::MAX, || run(&spec(n), n, at)).1;
         let (few, many) = (held(1_000, 500), held(1_000_000_000, 500_000_000));

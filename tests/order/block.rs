@@ -28,7 +28,7 @@ fn blocks_over_a_grid_of_shapes() {
     for (n, b, w) in shapes {
         for epoch in 0..3 {
             let block = BlockOrder::new(n, b, w, 5, epoch).unwrap();
-            let order = all(&Order::new(&OrderSpec::Block { block: b, window: w }, n, 5, epoch).unwrap());
+            let order = all(&Order::new(&Spec::Block { block: b, window: w }, n, 5, epoch).unwrap());
             assert_eq!(order, twin::block_order(n, b, w, 5, epoch, 0), "{n} {b} {w}");
             assert!(is_permutation(&order));
             for (t, record) in order.iter().enumerate() {
@@ -90,7 +90,7 @@ fn two_windows_are_enough() {
 }
 
 /// Class-sorted data: the variance of a batch's mean, over that of a batch drawn at random.
-fn measured_deff(spec: &OrderSpec, n: u64, batch: u64, epochs: u64) -> f64 {
+fn measured_deff(spec: &Spec, n: u64, batch: u64, epochs: u64) -> f64 {
     let classes = 64;
     let value = |record: u64| (record * classes / n) as f64;
     let mean = (classes - 1) as f64 / 2.0;
@@ -110,14 +110,14 @@ fn measured_deff(spec: &OrderSpec, n: u64, batch: u64, epochs: u64) -> f64 {
 fn deff_is_what_describe_says_or_less() {
     let (n, block, batch) = (1 << 17, 64, 64);
     for (window, at_least) in [(16, 0.9), (64, 0.85), (256, 0.7)] {
-        let spec = OrderSpec::Block { block, window };
+        let spec = Spec::Block { block, window };
         let (measured, formula) = (measured_deff(&spec, n, batch, 8), deff(1.0, batch, window));
         println!("W = {window}: deff {measured:.3} measured, {formula:.3} by formula");
         assert!(measured < 1.1 * formula && measured > at_least * formula, "{window}: {measured} {formula}");
         let text = Order::new(&spec, n, 0, 0).unwrap().describe(batch);
         assert!(text.contains(&format!("deff(rho=1) = {formula:.2} for batches of 64")), "{text}");
     }
-    let global = measured_deff(&OrderSpec::Global, n, batch, 8);
+    let global = measured_deff(&Spec::Global, n, batch, 8);
     println!("global: deff {global:.3} measured");
     assert!((0.9..1.1).contains(&global), "{global}");
 }
@@ -126,7 +126,7 @@ fn deff_is_what_describe_says_or_less() {
 fn defaults_and_limits_of_blocks() {
     // 1,281,167 records in 144 GB: about 112 KB each.
     let (n, stored) = (1_281_167, 144_000_000_000);
-    assert_eq!(OrderSpec::block_for(n, stored, 256), OrderSpec::Block { block: 9, window: 1024 });
+    assert_eq!(Spec::block_for(n, stored, 256), Spec::Block { block: 9, window: 1024 });
     assert_eq!((default_window(1), default_window(u64::MAX)), (64, u64::MAX));
     assert_eq!((default_block(10, 0), default_block(10, u64::MAX), default_block(0, 0)), (10 << 20, 1, 1));
     assert_eq!(block_of(4 << 20, n, stored), 37);

@@ -7,26 +7,26 @@ use tfseek::error::OrderError;
 use tfseek::order::*;
 
 /// Every kind over 200 records, as it is and mixed with others.
-fn specs() -> Vec<OrderSpec> {
-    let block = OrderSpec::Block { block: 7, window: 3 };
+fn specs() -> Vec<Spec> {
+    let block = Spec::Block { block: 7, window: 3 };
     let thirds = || Subset::from_fn(200, |i| i % 3 == 1);
-    let weights = |n| OrderSpec::Weighted(Weights::new((0..n).collect::<Vec<u32>>()).unwrap());
+    let weights = |n| Spec::Weighted(Weights::new((0..n).collect::<Vec<u32>>()).unwrap());
     vec![
-        OrderSpec::Sequential,
-        OrderSpec::Global,
+        Spec::Sequential,
+        Spec::Global,
         block.clone(),
-        OrderSpec::Global.filtered(thirds()),
+        Spec::Global.filtered(thirds()),
         block.filtered(thirds()),
         weights(200),
         weights(67).filtered(thirds()),
         three_sources().0,
         // Cycles as long as no epoch, and one component far behind another.
-        OrderSpec::Mixture(vec![
+        Spec::Mixture(vec![
             Component::new(1, weights(10)).over(190..200),
-            Component::new(300, OrderSpec::Global).over(0..9),
-            Component::new(2, OrderSpec::Global).over(5..100),
+            Component::new(300, Spec::Global).over(0..9),
+            Component::new(2, Spec::Global).over(5..100),
         ]),
-        OrderSpec::balanced([thirds(), Subset::from_fn(200, |i| i == 199)]),
+        Spec::balanced([thirds(), Subset::from_fn(200, |i| i == 199)]),
     ]
 }
 
@@ -129,7 +129,7 @@ fn what_is_not_there_is_not_found() {
         }
         assert!(order.samples([]).unwrap().is_empty());
     }
-    let last = Order::new(&OrderSpec::Global, 200, 3, u64::MAX).unwrap();
+    let last = Order::new(&Spec::Global, 200, 3, u64::MAX).unwrap();
     let run = Run { epoch: 1, start: 0, len: 1, padding: false };
     assert!(last.samples([run]).unwrap_err().to_string().contains("beyond 2^64"));
 }
@@ -138,11 +138,11 @@ fn what_is_not_there_is_not_found() {
 #[test]
 fn a_billion_is_no_more() {
     let n = 1_000_000_000;
-    let component = |weight, records| Component::new(weight, OrderSpec::Global).over(records);
+    let component = |weight, records| Component::new(weight, Spec::Global).over(records);
     for spec in [
-        OrderSpec::Global,
-        OrderSpec::Block { block: 256, window: 1024 },
-        OrderSpec::Mixture(vec![component(900, 0..n / 2), component(3196, n / 2..n)]),
+        Spec::Global,
+        Spec::Block { block: 256, window: 1024 },
+        Spec::Mixture(vec![component(900, 0..n / 2), component(3196, n / 2..n)]),
     ] {
         let order = Order::new(&spec, n, 42, 3).unwrap();
         for rank in 0..8 {

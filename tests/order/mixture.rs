@@ -28,12 +28,12 @@ fn mixtures_against_their_table() {
     }
 }
 
-pub(crate) fn three_sources() -> (OrderSpec, u64) {
-    let spec = OrderSpec::Mixture(vec![
-        Component::new(5, OrderSpec::Global).over(0..100),
-        Component::new(2, OrderSpec::Block { block: 4, window: 3 }).over(100..157),
-        Component::new(1, OrderSpec::Global.filtered(Subset::from_fn(43, |i| i % 3 == 0))).over(157..200),
-        Component::new(1, OrderSpec::Sequential).over(10..13),
+pub(crate) fn three_sources() -> (Spec, u64) {
+    let spec = Spec::Mixture(vec![
+        Component::new(5, Spec::Global).over(0..100),
+        Component::new(2, Spec::Block { block: 4, window: 3 }).over(100..157),
+        Component::new(1, Spec::Global.filtered(Subset::from_fn(43, |i| i % 3 == 0))).over(157..200),
+        Component::new(1, Spec::Sequential).over(10..13),
     ]);
     (spec, 200)
 }
@@ -94,8 +94,8 @@ fn mixtures_seek_and_fill_alike() {
     }
     assert_eq!(order.position_of(5).unwrap(), None);
     // More components than keys are kept for.
-    let many = (0..40).map(|c| Component::new(c % 3 + 1, OrderSpec::Global).over(5 * c..5 * c + 5)).collect();
-    let order = Order::new(&OrderSpec::Mixture(many), n, 9, 4).unwrap();
+    let many = (0..40).map(|c| Component::new(c % 3 + 1, Spec::Global).over(5 * c..5 * c + 5)).collect();
+    let order = Order::new(&Spec::Mixture(many), n, 9, 4).unwrap();
     let records = all(&order);
     assert!((0..n).all(|t| order.get(t).unwrap() == records[t as usize]));
 }
@@ -105,7 +105,7 @@ fn classes_are_balanced() {
     let mut rng = Rng::new(1);
     let labels: Vec<usize> = (0..3000).map(|_| [0, 0, 0, 0, 0, 0, 1, 1, 2, 3][rng.below(10)]).collect();
     let class = |c| Subset::from_fn(3000, |i| labels[i as usize] == c);
-    let order = Order::new(&OrderSpec::balanced((0..4).map(class)), 3000, 5, 0).unwrap();
+    let order = Order::new(&Spec::balanced((0..4).map(class)), 3000, 5, 0).unwrap();
     assert_eq!(order.len(), 3000);
     let records = all(&order);
     for four in records.chunks_exact(4) {
@@ -123,7 +123,7 @@ fn classes_are_balanced() {
             assert!(pass.windows(2).all(|pair| pair[0] < pair[1]));
         }
     }
-    let empty = OrderSpec::balanced([class(0), class(7)]);
+    let empty = Spec::balanced([class(0), class(7)]);
     let e = Order::new(&empty, 3000, 5, 0).unwrap_err();
     assert_eq!(e.to_string(), "order refused: component 1: it has no records");
 }

@@ -1,7 +1,7 @@
 //! Steps and ranks: global batches do not depend on how many ranks there are, and nothing is lost on the way.
 
 use tfseek::error::OrderError;
-use tfseek::order::{LastBatch, OrderSpec, RankShare, Run, Spot, State};
+use tfseek::order::{LastBatch, RankShare, Run, Spec, Spot, State};
 use tfseek::{ErrorKind, Order};
 
 use LastBatch::{Continuous, Drop, Pad, Short};
@@ -133,7 +133,7 @@ fn positions_forwards_and_backwards() {
 fn runs_go_on_with_other_ranks_and_batches() {
     let (n, batch) = (1003, 24);
     let fingerprint = "99aa06d3014798d86001c324468d497f";
-    let spec = OrderSpec::Block { block: 16, window: 4 };
+    let spec = Spec::Block { block: 16, window: 4 };
     let order = Order::new(&spec, n, 9, 5).unwrap();
     let records = |order: &Order, runs: Vec<Sample>| -> Vec<u64> {
         runs.iter().filter(|s| !s.2).map(|s| order.get(s.1).unwrap()).collect()

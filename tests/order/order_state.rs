@@ -1,8 +1,8 @@
 //! Saved states: small, the same everywhere, and refused where they do not belong.
 
 use tfseek::error::OrderError;
-use tfseek::order::{Component, State, Subset, Weights};
-use tfseek::{ErrorKind, Order, OrderSpec};
+use tfseek::order::{Component, Spec, State, Subset, Weights};
+use tfseek::{ErrorKind, Order};
 
 const FP: &str = "99aa06d3014798d86001c324468d497f";
 
@@ -19,37 +19,37 @@ fn every_third(n: u64) -> Subset {
 }
 
 /// All kinds, over 1000 records, with the largest numbers that fit.
-fn specs() -> Vec<OrderSpec> {
+fn specs() -> Vec<Spec> {
     let large = |count: u64| {
         let component = |c| {
-            let order = OrderSpec::Block { block: c + 1, window: u64::MAX }.filtered(every_third(900));
+            let order = Spec::Block { block: c + 1, window: u64::MAX }.filtered(every_third(900));
             Component::new(u64::MAX / 17 - c, order).over(c..1000)
         };
-        OrderSpec::Mixture((0..count).map(component).collect())
+        Spec::Mixture((0..count).map(component).collect())
     };
     let weights =
-        |n: u32| OrderSpec::Weighted(Weights::new((0..n).map(|i| u32::MAX - i).collect::<Vec<_>>()).unwrap());
+        |n: u32| Spec::Weighted(Weights::new((0..n).map(|i| u32::MAX - i).collect::<Vec<_>>()).unwrap());
     vec![
-        OrderSpec::Sequential,
-        OrderSpec::Global,
-        OrderSpec::Block { block: u64::MAX, window: u64::MAX },
+        Spec::Sequential,
+        Spec::Global,
+        Spec::Block { block: u64::MAX, window: u64::MAX },
         weights(1000),
-        OrderSpec::Sequential.filtered(every_third(1000)),
-        OrderSpec::Global.filtered(every_third(1000)),
-        OrderSpec::Block { block: 256, window: 4 }.filtered(every_third(1000)),
+        Spec::Sequential.filtered(every_third(1000)),
+        Spec::Global.filtered(every_third(1000)),
+        Spec::Block { block: 256, window: 4 }.filtered(every_third(1000)),
         weights(16).filtered(Subset::from_fn(16, |_| true)),
         weights(17).filtered(Subset::from_fn(17, |_| true)),
         large(3),
         large(16),
         large(17),
-        OrderSpec::balanced((0..100).map(|c| Subset::from_fn(1000, |i| i % 100 == c))),
+        Spec::balanced((0..100).map(|c| Subset::from_fn(1000, |i| i % 100 == c))),
     ]
 }
 
 #[test]
 fn states_are_small_and_come_back() {
     for (at, spec) in specs().into_iter().enumerate() {
-        let epoch = if matches!(spec, OrderSpec::Mixture(_)) { 1 << 40 } else { u64::MAX };
+        let epoch = if matches!(spec, Spec::Mixture(_)) { 1 << 40 } else { u64::MAX };
         let order = Order::new(&spec, 1000, u64::MAX, epoch).unwrap();
         let position = order.len();
         let state = State::new(&order, position, FP).unwrap();
@@ -74,32 +74,32 @@ fn states_are_small_and_come_back() {
 /// The bytes that stand in checkpoints. When this fails, the version has to change.
 #[test]
 fn the_form_of_a_state() {
-    let saved = |spec: &OrderSpec, n, seed, epoch, position| {
+    let saved = |spec: &Spec, n, seed, epoch, position| {
         State::new(&Order::new(spec, n, seed, epoch).unwrap(), position, FP).unwrap().to_json()
     };
-    let block = OrderSpec::Block { block: 256, window: 1024 };
+    let block = Spec::Block { block: 256, window: 1024 };
     assert_eq!(
         saved(&block, 1_281_167, 42, 3, 182_340),
         r#"{"epoch":3,"fp":"99aa06d3014798d86001c324468d497f","n":1281167,"order":{"W":1024,"algo":"prp1","b":256,"#
             .to_owned()
             + r#""kind":"block"},"pos":182340,"seed":42,"v":1}"#
     );
-    let order = |spec: &OrderSpec| {
+    let order = |spec: &Spec| {
         let json = saved(spec, 10, 0, 0, 0);
         json[json.find("\"order\":").unwrap() + 8..json.find(",\"pos\"").unwrap()].to_owned()
     };
     let ids = Subset::from_ids([1, 2, 7]).unwrap();
-    let mixture = OrderSpec::Mixture(vec![
-        Component::new(5, OrderSpec::Global).over(0..4),
-        Component::new(2, OrderSpec::Block { block: 2, window: 1 }).over(4..10),
-        Component::new(1, OrderSpec::Weighted(Weights::new([1, 2, 3]).unwrap()).filtered(ids.clone())),
+    let mixture = Spec::Mixture(vec![
+        Component::new(5, Spec::Global).over(0..4),
+        Component::new(2, Spec::Block { block: 2, window: 1 }).over(4..10),
+        Component::new(1, Spec::Weighted(Weights::new([1, 2, 3]).unwrap()).filtered(ids.clone())),
     ]);
     for (spec, want) in [
-        (OrderSpec::Sequential, r#"{"algo":"prp1","kind":"none"}"#),
-        (OrderSpec::Global, r#"{"algo":"prp1","kind":"global"}"#),
-        (OrderSpec::Global.filtered(ids), r#"{"algo":"prp1","ids":"IDS","kind":"global"}"#),
+        (Spec::Sequential, r#"{"algo":"prp1","kind":"none"}"#),
+        (Spec::Global, r#"{"algo":"prp1","kind":"global"}"#),
+        (Spec::Global.filtered(ids), r#"{"algo":"prp1","ids":"IDS","kind":"global"}"#),
         (
-            OrderSpec::Weighted(Weights::new([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]).unwrap()),
+            Spec::Weighted(Weights::new([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]).unwrap()),
             r#"{"algo":"prp1","kind":"weighted","weights":[0,1,2,3,4,5,6,7,8,9]}"#,
         ),
         (mixture, r#"{"algo":"prp1","kind":"mixture","parts":"PARTS","weights":[5,2,1]}"#),
@@ -123,39 +123,39 @@ fn the_form_of_a_state() {
 
 #[test]
 fn block_sizes_are_the_states() {
-    let saved = Order::new(&OrderSpec::Block { block: 16, window: 4 }, 1003, 9, 0).unwrap();
+    let saved = Order::new(&Spec::Block { block: 16, window: 4 }, 1003, 9, 0).unwrap();
     let state = State::new(&saved, 100, FP).unwrap();
     // The batch is another now, and so is the window that would be chosen.
-    let order = state.resume(&OrderSpec::Block { block: 16, window: 8 }, 1003, FP).unwrap();
-    assert_eq!(order.spec(), &OrderSpec::Block { block: 16, window: 4 });
+    let order = state.resume(&Spec::Block { block: 16, window: 8 }, 1003, FP).unwrap();
+    assert_eq!(order.spec(), &Spec::Block { block: 16, window: 4 });
     assert_eq!(order.get(100).unwrap(), saved.get(100).unwrap());
     let filter = Subset::from_fn(1003, |i| i != 5);
     let saved =
-        Order::new(&OrderSpec::Block { block: 16, window: 4 }.filtered(filter.clone()), 1003, 9, 0).unwrap();
+        Order::new(&Spec::Block { block: 16, window: 4 }.filtered(filter.clone()), 1003, 9, 0).unwrap();
     let state = State::new(&saved, 100, FP).unwrap();
-    let order = state.resume(&OrderSpec::Block { block: 1, window: 8 }.filtered(filter), 1003, FP).unwrap();
+    let order = state.resume(&Spec::Block { block: 1, window: 8 }.filtered(filter), 1003, FP).unwrap();
     assert_eq!(order.get(100).unwrap(), saved.get(100).unwrap());
 }
 
 #[test]
 fn states_that_do_not_belong_here() {
-    let order = Order::new(&OrderSpec::Global, 1000, 42, 3).unwrap();
+    let order = Order::new(&Spec::Global, 1000, 42, 3).unwrap();
     let state = State::new(&order, 640, FP).unwrap();
     let why = |e: tfseek::Error| e.to_string();
     assert_eq!(
-        why(state.resume(&OrderSpec::Global, 1001, FP).unwrap_err()),
+        why(state.resume(&Spec::Global, 1001, FP).unwrap_err()),
         "saved state refused: n: expected 1001, found 1000"
     );
     let other = "00aa06d3014798d86001c324468d497f";
     assert_eq!(
-        why(state.resume(&OrderSpec::Global, 1000, other).unwrap_err()),
+        why(state.resume(&Spec::Global, 1000, other).unwrap_err()),
         format!("saved state refused: fp: expected {other}, found {FP}")
     );
     assert_eq!(
-        why(state.resume(&OrderSpec::Sequential, 1000, FP).unwrap_err()),
+        why(state.resume(&Spec::Sequential, 1000, FP).unwrap_err()),
         r#"saved state refused: kind: expected "none", found "global""#
     );
-    let filtered = OrderSpec::Global.filtered(every_third(1000));
+    let filtered = Spec::Global.filtered(every_third(1000));
     assert_eq!(refused(state.resume(&filtered, 1000, FP).unwrap_err()), "ids");
     assert!(State::new(&order, 1001, FP).is_err());
     assert_eq!(refused(State::new(&order, 0, "no digest").unwrap_err()), "fp");
@@ -192,8 +192,5 @@ fn states_that_do_not_belong_here() {
     }
     // Beyond the end: a state that was written by hand.
     let far = State::from_json(&good.replace("\"pos\":640", "\"pos\":1001")).unwrap();
-    assert_eq!(
-        why(far.resume(&OrderSpec::Global, 1000, FP).unwrap_err()),
-        "no position 1001, the epoch has 1000"
-    );
+    assert_eq!(why(far.resume(&Spec::Global, 1000, FP).unwrap_err()), "no position 1001, the epoch has 1000");
 }

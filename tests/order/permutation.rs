@@ -2,7 +2,7 @@
 
 use crate::{is_permutation, permuted};
 use proptest::prelude::*;
-use tfseek::order::{Order, OrderSpec, Permutation};
+use tfseek::order::{Order, Permutation, Spec};
 use tfseek_testkit::order_twin as twin;
 
 #[test]
@@ -20,7 +20,7 @@ fn vectors_of_the_permutation() {
     ];
     for (n, seed, epoch, want) in vectors {
         let shuffle = Permutation::new(*n, *seed, *epoch, 0);
-        let order = Order::new(&OrderSpec::Global, *n, *seed, *epoch).unwrap();
+        let order = Order::new(&Spec::Global, *n, *seed, *epoch).unwrap();
         let mut filled = vec![0; want.len()];
         shuffle.fill(0, &mut filled);
         assert_eq!(filled, *want, "n = {n}");

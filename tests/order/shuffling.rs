@@ -2,10 +2,8 @@
 
 use std::sync::LazyLock;
 use tfseek::loader::Shuffle;
-use tfseek::order::{Component, LastBatch, RankShare, State, augmentation_seed, deff};
-use tfseek::{
-    Batch, DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Order, OrderSpec, Schema,
-};
+use tfseek::order::{Component, LastBatch, RankShare, Spec, State, augmentation_seed, deff};
+use tfseek::{Batch, DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Order, Schema};
 use tfseek_testkit::shuffles::*;
 
 /// What is compared, measured once.
@@ -29,7 +27,7 @@ fn the_tables_are_what_is_measured() {
 
     // And they say what the page says.
     let of = |way: &Way| MEASURED.iter().find(|(other, _)| other == way).unwrap().1;
-    let (global, block) = (of(&Way::Order(OrderSpec::Global)), of(&Way::Order(block())));
+    let (global, block) = (of(&Way::Order(Spec::Global)), of(&Way::Order(block())));
     let drawn = of(&Way::Buffer(RECORDS as usize));
     assert!((global.deff - drawn.deff).abs() < 0.01 && (global.classes - drawn.classes).abs() < 0.5);
     assert!((global.met_again - 1.0).abs() < 0.02 && (global.moved - 1.0).abs() < 0.01);
@@ -63,11 +61,11 @@ fn design_effects_are_what_theory_says() {
                 (1.0 + (BATCH - 1) as f64 * (alike - chance) / (1.0 - chance), 0.05)
             }
             // One record of a block is as good as all: two of a window have W b - 1 to meet, and b - 1 of them are of their block.
-            Way::Order(OrderSpec::Block { block, window }) => {
+            Way::Order(Spec::Block { block, window }) => {
                 assert!(mixing.deff < deff(1.0, BATCH, *window));
                 (1.0 + ((BATCH - 1) * (block - 1)) as f64 / (window * block - 1) as f64, 0.01)
             }
-            Way::Order(OrderSpec::Global) => (deff(0.0, BATCH, 1), 0.01),
+            Way::Order(Spec::Global) => (deff(0.0, BATCH, 1), 0.01),
             Way::Order(_) => continue,
         };
         let found = mixing.deff;
@@ -197,9 +195,9 @@ fn some_of_the_records() -> Result {
 
     let web = 900;
 
-    let spec = OrderSpec::Mixture(vec![
-        Component::new(3, OrderSpec::Global).over(0..web), // three samples of four
-        Component::new(1, OrderSpec::Global).over(web..ds.len()),
+    let spec = Spec::Mixture(vec![
+        Component::new(3, Spec::Global).over(0..web), // three samples of four
+        Component::new(1, Spec::Global).over(web..ds.len()),
     ]);
     let loader = ds.loader(&schema).batch_size(256).order(Shuffle::Order(spec)).seed(42).build()?;
 
@@ -245,7 +243,7 @@ fn a_block_order_says_what_it_costs() -> Result {
 fn a_batch_looked_at_again() -> Result {
     let ds_len = 100_000_000;
 
-    let order = Order::new(&OrderSpec::Global, ds_len, 42, 3)?; // epoch 3 of a run with seed 42
+    let order = Order::new(&Spec::Global, ds_len, 42, 3)?; // epoch 3 of a run with seed 42
     let share = RankShare::new(order.len(), 256, 5, 8, LastBatch::Pad)?;
     let samples = order.samples(share.step(18_234).unwrap())?; // what rank 5 of 8 had in step 18,234
     let spots = order.spots_of(123_456, &share)?; // in which step record 123,456 comes, and on which rank

@@ -27,7 +27,7 @@ fn filters_in_both_forms() {
         }
         assert_eq!((bits.rank(n as u64), list.rank(u64::MAX)), (None, None));
         // The order of the survivors is the permutation of as many numbers.
-        let order = Order::new(&OrderSpec::Global.filtered(bits), n as u64, 3, 1).unwrap();
+        let order = Order::new(&Spec::Global.filtered(bits), n as u64, 3, 1).unwrap();
         let want = permuted(ids.len() as u64, 3, 1);
         let got = all(&order);
         assert!(got.iter().eq(want.iter().map(|k| &ids[*k as usize])));
@@ -66,7 +66,7 @@ fn weights_are_what_is_drawn() {
             let (mean, sigma) = (p * total as f64, (p * (1.0 - p) * total as f64).sqrt());
             assert!((f64::from(count) - mean).abs() <= 5.0 * sigma + 3.0 * f64::from(u8::from(p > 0.0)));
         }
-        let order = Order::new(&OrderSpec::Weighted(Weights::new(weights).unwrap()), n as u64, 6, 2).unwrap();
+        let order = Order::new(&Spec::Weighted(Weights::new(weights).unwrap()), n as u64, 6, 2).unwrap();
         assert!((0..n as u64).all(|t| order.get(t).unwrap() == draws.get(t)));
         assert_eq!(all(&order), (0..n as u64).map(|t| draws.get(t)).collect::<Vec<_>>());
     }

@@ -26,24 +26,21 @@ fn vectors_of_the_other_orders() {
 #[test]
 fn specs_that_make_no_sense() {
     let ids = |ids: &[u64]| Subset::from_ids(ids).unwrap();
-    let mixture = || OrderSpec::Mixture(vec![Component::new(1, OrderSpec::Global)]);
-    let component = |component| OrderSpec::Mixture(vec![component]);
+    let mixture = || Spec::Mixture(vec![Component::new(1, Spec::Global)]);
+    let component = |component| Spec::Mixture(vec![component]);
     for (spec, why) in [
-        (OrderSpec::Global.filtered(ids(&[10])), "a filter with record 10, of 10 records"),
-        (OrderSpec::Weighted(Weights::new([1, 2]).unwrap()), "2 weights for 10 records"),
+        (Spec::Global.filtered(ids(&[10])), "a filter with record 10, of 10 records"),
+        (Spec::Weighted(Weights::new([1, 2]).unwrap()), "2 weights for 10 records"),
         (mixture().filtered(ids(&[1])), "no mixture"),
-        (OrderSpec::Global.filtered(ids(&[1])).filtered(ids(&[0])), "no second filter"),
-        (OrderSpec::Block { block: 0, window: 1 }, "blocks and windows of 0"),
-        (OrderSpec::Mixture(vec![]), "has 0"),
-        (component(Component::new(0, OrderSpec::Global)), "weight 0 is 0"),
+        (Spec::Global.filtered(ids(&[1])).filtered(ids(&[0])), "no second filter"),
+        (Spec::Block { block: 0, window: 1 }, "blocks and windows of 0"),
+        (Spec::Mixture(vec![]), "has 0"),
+        (component(Component::new(0, Spec::Global)), "weight 0 is 0"),
         (component(Component::new(1, mixture())), "component 0: a filter or a component holds a plain order"),
-        (component(Component::new(1, OrderSpec::Global).over(0..11)), "records 0..11 of 10"),
-        (component(Component::new(1, OrderSpec::Global).over(3..3)), "no records"),
+        (component(Component::new(1, Spec::Global).over(0..11)), "records 0..11 of 10"),
+        (component(Component::new(1, Spec::Global).over(3..3)), "no records"),
         (
-            OrderSpec::Mixture(vec![
-                Component::new(u64::MAX, OrderSpec::Global),
-                Component::new(1, OrderSpec::Global),
-            ]),
+            Spec::Mixture(vec![Component::new(u64::MAX, Spec::Global), Component::new(1, Spec::Global)]),
             "weight 1 makes the sum exceed",
         ),
     ] {
@@ -57,7 +54,7 @@ fn specs_that_make_no_sense() {
 
 #[test]
 fn positions_that_are_not_there() {
-    for spec in [OrderSpec::Sequential, OrderSpec::Global, OrderSpec::Block { block: 3, window: 2 }] {
+    for spec in [Spec::Sequential, Spec::Global, Spec::Block { block: 3, window: 2 }] {
         let order = Order::new(&spec, 10, 0, 0).unwrap();
         let gone = |position| OrderError::Position { position, len: 10 };
         assert_eq!(refused(order.get(10).unwrap_err()), gone(10));
@@ -72,7 +69,7 @@ fn positions_that_are_not_there() {
         assert!(nothing.is_empty() && nothing.get(0).is_err() && nothing.fill(0, &mut []).is_ok());
         assert!(!nothing.describe(256).is_empty());
     }
-    let order = Order::new(&OrderSpec::Sequential, 10, 1, 2).unwrap();
+    let order = Order::new(&Spec::Sequential, 10, 1, 2).unwrap();
     assert_eq!((order.get(7).unwrap(), order.position_of(7).unwrap()), (7, Some(7)));
 }
 
@@ -89,6 +86,6 @@ fn orders_describe_themselves() {
     ] {
         assert!(text.contains(part), "{text}");
     }
-    let one = Order::new(&OrderSpec::Block { block: 4, window: 64 }, 100, 0, 0).unwrap().describe(32);
+    let one = Order::new(&Spec::Block { block: 4, window: 64 }, 100, 0, 0).unwrap().describe(32);
     assert!(one.contains("25 blocks of 4 in one window, which `global` shuffles as well"), "{one}");
 }

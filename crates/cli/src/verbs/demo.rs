@@ -16,8 +16,9 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tfseek::index::{self, IndexOptions};
+use tfseek::order::Spec;
 use tfseek::stream::Stream;
-use tfseek::{DType, ExampleBuilder, FeatureSpec, Order, OrderSpec, Schema, Writer};
+use tfseek::{DType, ExampleBuilder, FeatureSpec, Order, Schema, Writer};
 
 const RECORDS: u64 = 10_000;
 const SHARDS: u64 = 4;
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &args::Demo, global: &Global, console: &mut Console) -> 
         printer.record(console, numbered.get(i)?)?;
     }
 
-    let order = Order::new(&OrderSpec::Global, RECORDS, args.seed, 0)?;
+    let order = Order::new(&Spec::Global, RECORDS, args.seed, 0)?;
     let shuffled = (0..8).map(|t| Ok(order.get(t)?.to_string())).collect::<tfseek::Result<Vec<_>>>()?;
     title(console, format_args!("$ tfseek order '{pattern}' -b 8 --seed {} --step 0 --ids", args.seed))?;
     console.print(format_args!("  {}\n", shuffled.join(" ")))?;

@@ -2,7 +2,7 @@
 
 use super::{BATCH, RECORDS, Way};
 use std::collections::BTreeSet;
-use tfseek::OrderSpec;
+use tfseek::order::Spec;
 use tfseek::order::State;
 
 /// Records.
@@ -22,7 +22,7 @@ const STOP: u64 = RECORDS / BATCH / 2;
 /// What a way costs. How a buffer is fed does not change it, so it is asked once.
 pub fn cost(way: &Way) -> Option<Cost> {
     match way {
-        Way::Interleaved(_) | Way::Order(OrderSpec::Sequential) => None,
+        Way::Interleaved(_) | Way::Order(Spec::Sequential) => None,
         Way::Buffer(size) => {
             // A buffer's content comes of all that went through it, so a run that goes on has to read that again.
             let read = |outputs: u64| {
@@ -45,7 +45,7 @@ pub fn cost(way: &Way) -> Option<Cost> {
             order.fill(state.position(), &mut next).unwrap();
             assert!(whole.ends_with(&next), "not the batch of the run that was not stopped");
             let (block, held) = match *spec {
-                OrderSpec::Block { block, window } => (block, 2 * block * window),
+                Spec::Block { block, window } => (block, 2 * block * window),
                 _ => (1, 0),
             };
             let read = |batch: &[u64]| {

@@ -10,7 +10,8 @@ pub use mixing::{Mixing, measure};
 
 use super::rng::Rng;
 use buffer::{Buffer, in_file_order, interleaved};
-use tfseek::{Order, OrderSpec};
+use tfseek::Order;
+use tfseek::order::Spec;
 
 /// A data set as many have it: 1,000 classes one after the other, in 1,000 shards. 100 KiB are a picture.
 pub const RECORDS: u64 = 1_000_000;
@@ -30,12 +31,12 @@ pub enum Way {
     Buffer(usize),
     /// The same, fed from 16 shards in turn; their order is drawn anew for each epoch.
     Interleaved(usize),
-    Order(OrderSpec),
+    Order(Spec),
 }
 
 /// The block order that tfseek takes for this data where nobody says.
-pub fn block() -> OrderSpec {
-    OrderSpec::block_for(RECORDS, RECORDS * RECORD_BYTES, BATCH)
+pub fn block() -> Spec {
+    Spec::block_for(RECORDS, RECORDS * RECORD_BYTES, BATCH)
 }
 
 /// A buffer of as many records as the block order's two windows.
@@ -44,10 +45,10 @@ const AS_BLOCK: usize = 20_480;
 /// What is compared, in the order of the tables. The buffer that holds everything is a drawn permutation: the reference.
 pub fn ways() -> Vec<Way> {
     let sizes = [1_000, 10_000, AS_BLOCK, 100_000];
-    let mut ways = vec![Way::Order(OrderSpec::Sequential)];
+    let mut ways = vec![Way::Order(Spec::Sequential)];
     ways.extend(sizes.map(Way::Buffer));
     ways.extend(sizes.map(Way::Interleaved));
-    ways.extend([Way::Buffer(RECORDS as usize), Way::Order(block()), Way::Order(OrderSpec::Global)]);
+    ways.extend([Way::Buffer(RECORDS as usize), Way::Order(block()), Way::Order(Spec::Global)]);
     ways
 }
 
@@ -57,8 +58,8 @@ impl Way {
             Way::Buffer(size) if *size as u64 == RECORDS => "buffer of everything".to_owned(),
             Way::Buffer(size) => format!("buffer of {}", grouped(*size as u64)),
             Way::Interleaved(size) => format!("buffer of {}, 16 drawn shards in turn", grouped(*size as u64)),
-            Way::Order(OrderSpec::Sequential) => "none, as the records lie".to_owned(),
-            Way::Order(OrderSpec::Block { .. }) => "**tfseek, block**".to_owned(),
+            Way::Order(Spec::Sequential) => "none, as the records lie".to_owned(),
+            Way::Order(Spec::Block { .. }) => "**tfseek, block**".to_owned(),
             Way::Order(_) => "**tfseek, global**".to_owned(),
         }
     }
