@@ -1,7 +1,7 @@
 //! Records in file order, without an index: plain, gzip and zlib files, standard input, any reader.
 
-use crate::error::{At, CompressionError, Error, ErrorKind, Result};
-use crate::frame::{self, HEADER_LEN, Header, OVERHEAD};
+use crate::error::{At, CompressionError, Error, Result};
+use crate::frame::{self, Event, HEADER_LEN, OVERHEAD, Parser, Torn};
 use crate::io::grow_exact;
 use crate::io::inflate::{Compression, Inflate};
 use crate::io::sniff::{self, SNIFF_LEN};
@@ -62,7 +62,7 @@ impl StreamOptions {
     }
 
     /// Payload bytes of a record, at most; 2^31 - 1 by default, the longest message that protobuf parses. A longer record is
-    /// [`ErrorKind::RecordTooLarge`], before memory is allocated for it.
+    /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge), before memory is allocated for it.
     #[must_use]
     pub fn max_record(mut self, bytes: u64) -> StreamOptions {
         self.max_record = bytes;
@@ -102,7 +102,20 @@ impl StreamOptions {
             None => found,
         };
         let source = Inflate::new(Cursor::new(first.clone()).chain(reader), compression);
-        Ok(Stream { source, first, name, options: *self, compression, ..Stream::empty() })
+        Ok(Stream {
+            source,
+            first,
+            name,
+            options: *self,
+            compression,
+            buf: Vec::new(),
+            start: 0,
+            end: 0,
+            parser: Parser::whole(self.verify == Verify::Payload, self.max_record),
+            more: true,
+            ended: false,
+            torn: 0,
+        })
     }
 }
 
@@ -162,9 +175,10 @@ pub struct Stream {
     buf: Vec<u8>,
     start: usize,
     end: usize,
-    /// Where `buf[start]` lies in the record stream.
-    offset: u64,
-    records: u64,
+    /// Stands at `buf[start]`.
+    parser: Parser,
+    /// The reader has not ended yet.
+    more: bool,
     ended: bool,
     torn: u64,
 }
@@ -186,42 +200,22 @@ impl Stream {
         StreamOptions::new().read(reader, name)
     }
 
-    fn empty() -> Stream {
-        let nothing: Box<dyn Read + Send> = Box::new(io::empty());
-        Stream {
-            source: Inflate::new(Cursor::new(Vec::new()).chain(nothing), Compression::None),
-            first: Vec::new(),
-            name: PathBuf::new(),
-            options: StreamOptions::new(),
-            compression: Compression::None,
-            buf: Vec::new(),
-            start: 0,
-            end: 0,
-            offset: 0,
-            records: 0,
-            ended: false,
-            torn: 0,
-        }
-    }
-
     /// The next record, which lives until the next call; `None` at the end, and ever after an error.
     ///
     /// # Errors
-    /// Damage, with path, record and the offset of its header in the record stream; [`ErrorKind::NotTfRecord`] where
+    /// Damage, with path, record and the offset of its header in the record stream; [`ErrorKind::NotTfRecord`](crate::ErrorKind::NotTfRecord) where
     /// the first bytes are those of something else; those of the reader.
     #[allow(clippy::should_implement_trait, reason = "it lends")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         if self.ended {
             return Ok(None);
         }
+        let (i, offset) = (self.parser.records(), self.parser.offset());
         match self.step() {
             Ok(Some(len)) => {
-                let at = At::new(&self.name, self.records, self.offset);
                 let body = self.start + HEADER_LEN;
                 self.start += len + OVERHEAD;
-                self.offset += (len + OVERHEAD) as u64;
-                self.records += 1;
-                Ok(Some(Record::new(&self.buf[body..body + len], at)))
+                Ok(Some(Record::new(&self.buf[body..body + len], At::new(&self.name, i, offset))))
             }
             Ok(None) => {
                 self.ended = true;
@@ -229,7 +223,7 @@ impl Stream {
             }
             Err(e) => {
                 self.ended = true;
-                let e = e.at(At::new(&self.name, self.records, self.offset));
+                let e = e.at(At::new(&self.name, i, offset));
                 // Of a compressed file what it holds is looked at.
                 let inflated = self.buf.get(self.start..self.end).unwrap_or_default();
                 Err(match self.compression {
@@ -242,49 +236,22 @@ impl Stream {
 
     /// Brings a whole record to `buf[start..]` and checks it; its payload's length.
     fn step(&mut self) -> Result<Option<usize>> {
-        if !self.fill(HEADER_LEN)? {
-            return match self.end - self.start {
-                0 => Ok(None),
-                have => self.torn(HEADER_LEN as u64, have as u64),
-            };
-        }
-        let Some(header) = self.buf[self.start..].first_chunk() else { return Ok(None) };
-        let header = Header::parse(header)?;
-        let need = header.record_len().unwrap_or(u64::MAX);
-        let (len, max_record) = (header.payload_len, self.options.max_record);
-        if len > max_record {
-            // A stream that ends within the buffer is truncated, whatever its last header claims.
-            let near = usize::try_from(need).map_or(BUFFER, |need| need.min(BUFFER));
-            return match self.fill(near)? {
-                true => Err(ErrorKind::RecordTooLarge { len, max_record }.into()),
-                false => self.torn(need, (self.end - self.start) as u64),
-            };
-        }
-        // A record that does not fit into memory does not fit into the file either, unless memory is very small.
-        let whole = match usize::try_from(need) {
-            Ok(need) if need <= isize::MAX as usize => self.fill(need)?,
-            _ => self.fill(usize::MAX)?,
-        };
-        if !whole {
-            return self.torn(need, (self.end - self.start) as u64);
-        }
-        let body = &self.buf[self.start + HEADER_LEN..self.start + need as usize];
-        let Some((payload, &footer)) = body.split_last_chunk() else {
-            return Err(frame::truncated(need, (self.end - self.start) as u64));
-        };
-        if self.options.verify == Verify::Payload {
-            frame::check_payload(payload, footer)?;
-        }
-        Ok(Some(payload.len()))
-    }
-
-    fn torn(&mut self, need: u64, have: u64) -> Result<Option<usize>> {
-        match self.options.tail {
-            Tail::Tolerate => {
-                self.torn = have;
-                Ok(None)
+        loop {
+            let bytes = self.buf.get(self.start..self.end).unwrap_or_default();
+            match self.parser.step(bytes, self.more)? {
+                Event::Record(taken) => return Ok(Some(taken - OVERHEAD)),
+                // A record that does not fit into memory does not fit into the file either, unless memory is very small.
+                Event::Need(need) => self.more = self.fill(usize::try_from(need).unwrap_or(usize::MAX))?,
+                Event::Torn(Torn { need, have }) if self.options.tail == Tail::Strict => {
+                    return Err(frame::truncated(need, have));
+                }
+                Event::Torn(Torn { have, .. }) => {
+                    self.torn = have;
+                    return Ok(None);
+                }
+                // Only where records are passed.
+                Event::End | Event::Taken(_) | Event::Skip(_) => return Ok(None),
             }
-            Tail::Strict => Err(frame::truncated(need, have)),
         }
     }
 
@@ -318,12 +285,12 @@ impl Stream {
 
     /// Records handed out so far.
     pub fn records_read(&self) -> u64 {
-        self.records
+        self.parser.records()
     }
 
     /// Where the next record begins in the record stream, or the damaged one.
     pub fn offset(&self) -> u64 {
-        self.offset
+        self.parser.offset()
     }
 
     /// How the file is compressed.
@@ -344,7 +311,8 @@ impl Stream {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stream { name, compression, records, offset, .. } = self;
-        write!(f, "Stream({}, {compression}, record {records} at byte {offset})", name.display())
+        let Stream { name, compression, parser, .. } = self;
+        let (record, offset) = (parser.records(), parser.offset());
+        write!(f, "Stream({}, {compression}, record {record} at byte {offset})", name.display())
     }
 }

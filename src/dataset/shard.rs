@@ -1,14 +1,12 @@
 //! One file of a dataset: its index and its bytes, opened at first touch and lent for the dataset's life.
 
-use crate::crc;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
-use crate::frame::{self, FOOTER_LEN, HEADER_LEN, Header, OVERHEAD};
+use crate::frame::{self, OVERHEAD};
 use crate::index::{Index, Pack, Span, Stamp};
 use crate::io::{Budget, FileId, KeptFile, Map, Promise, ReadAt, Region, grow, open_regular};
 use crate::policy::Verify;
 use crate::record::{Home, Record};
 use std::fs::File;
-use std::hint::black_box;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -222,7 +220,8 @@ impl Shard {
         if span.payload_len > self.max_record {
             return None;
         }
-        let payload = sound(opened.bytes.lent(), span, verify)?;
+        let (offset, check) = (span.offset, verify == Verify::Payload);
+        let payload = frame::known(opened.bytes.lent(), offset, span.payload_len, check)?;
         Some(Record::of_shard(payload, &self.home, i, span.offset))
     }
 
@@ -332,10 +331,10 @@ impl Shard {
         verify: Verify,
     ) -> Result<Record<'b>> {
         self.check_len(i, span)?;
-        let here = Span { offset: span.offset.wrapping_sub(start), ..span };
-        match sound(bytes, here, verify) {
+        let (here, len) = (span.offset.wrapping_sub(start), span.payload_len);
+        match frame::known(bytes, here, len, verify == Verify::Payload) {
             Some(payload) => Ok(Record::of_shard(payload, &self.home, i, span.offset)),
-            None => Err(fault(bytes, here).at(At::new(&self.home.path, i, span.offset))),
+            None => Err(frame::known_fault(bytes, here, len).at(At::new(&self.home.path, i, span.offset))),
         }
     }
 
@@ -364,51 +363,5 @@ impl Shard {
         let start = usize::try_from(span.offset).ok()?;
         let len = usize::try_from(span.payload_len.saturating_add(OVERHEAD as u64)).unwrap_or(usize::MAX);
         Some((map, start..start.saturating_add(len).min(map.len())))
-    }
-}
-
-/// The payload at `span`, if it is there, its header is one and says what the index says, and the footer holds where that
-/// is asked for. Says yes or nothing; [`fault`] finds out why.
-#[inline(always)]
-fn sound(bytes: &[u8], span: Span, verify: Verify) -> Option<&[u8]> {
-    let (header, payload, footer) = parts(bytes, span)?;
-    let (len, stored) = frame::split(header);
-    // Compared with a copy: from an equality the compiler would learn that it may take the payload's length from the header,
-    // and what is done with the payload would then wait for its bytes.
-    if crc::masked_len(len) != stored || len != black_box(span.payload_len) {
-        return None;
-    }
-    if verify == Verify::Payload && crc::masked(payload) != u32::from_le_bytes(*footer) {
-        return None;
-    }
-    Some(payload)
-}
-
-/// Header, payload and footer of a record, if they are there.
-#[inline(always)]
-fn parts(bytes: &[u8], span: Span) -> Option<(&[u8; HEADER_LEN], &[u8], &[u8; FOOTER_LEN])> {
-    let start = usize::try_from(span.offset).ok()?;
-    let len = usize::try_from(span.payload_len).ok()?.checked_add(OVERHEAD)?;
-    let (header, rest) = bytes.get(start..start.checked_add(len)?)?.split_first_chunk()?;
-    let (payload, footer) = rest.split_last_chunk()?;
-    Some((header, payload, footer))
-}
-
-/// Why a record is not [`sound`]: what is missing, what its header says, or else its footer.
-#[cold]
-fn fault(bytes: &[u8], span: Span) -> Error {
-    let Some((header, payload, footer)) = parts(bytes, span) else {
-        let have = (bytes.len() as u64).saturating_sub(span.offset);
-        return frame::truncated(span.payload_len.saturating_add(OVERHEAD as u64), have);
-    };
-    match Header::parse(header) {
-        Err(e) => e,
-        Ok(Header { payload_len }) if payload_len != span.payload_len => {
-            IndexError::LengthMismatch { indexed: span.payload_len, stored: payload_len }.into()
-        }
-        Ok(_) => {
-            let (computed, stored) = (crc::masked(payload), u32::from_le_bytes(*footer));
-            ErrorKind::CorruptData { computed, stored }.into()
-        }
     }
 }

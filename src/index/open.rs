@@ -5,14 +5,13 @@ use super::identity::Stamp;
 use super::layout::TORN;
 use super::options::IndexOptions;
 use super::progress::{Progress, Work};
-use super::scan::Torn;
 use super::sidecar::Core;
 use super::store::{self, Found, Shard, named, search};
 use super::store::{Save, save_somewhere, target_dir, write};
 use super::table::TableBuilder;
 use super::{Index, stale};
 use crate::error::{At, Build, Error, ErrorKind, IndexError, Result};
-use crate::frame::HEADER_LEN;
+use crate::frame::{HEADER_LEN, Torn};
 use crate::io::threads;
 use crate::io::{Compression, FileId, ReadAt, atomic::TMP_PREFIX, not_regular, open_regular, sniff};
 use crate::policy::{IndexMode, Tail};
@@ -355,7 +354,7 @@ pub(super) fn torn_tail(core: &Core, path: &Path) -> Result<Error> {
                 HEADER_LEN as u64
             } else {
                 open_regular(path)?.read_exact_at(&mut bytes, header.indexed_end)?;
-                crate::frame::Header::parse(&bytes).map_err(|e| e.at(place))?.record_len().unwrap_or(u64::MAX)
+                crate::frame::Header::parse(&bytes).map_err(|e| e.at(place))?.record_len()
             };
             Torn { need, have }
         }

@@ -3,10 +3,10 @@
 
 use super::file::{read_section, reopen, slice};
 use super::layout::{self, GAPS, Header, Refusal, Section, TFRI, decode_file, encode_file, unknown};
-use super::scan::Torn;
 use super::table::{self, BLOCK, BLOCK_ENTRY, BadBlock, Ends, Table};
 use super::{Span, refused};
 use crate::error::{At, Error, IndexError, Result};
+use crate::frame::Torn;
 use crate::io::{FileId, KeptFile, Region, Reserved};
 use std::fs::File;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Record framing over a slice.
+//! The record framing: pure checks of a header and a footer, and the records of a slice.
 //!
 //! A TFRecord file is records, one after the other, and nothing else. One record, all little-endian:
 //!
@@ -11,9 +11,14 @@
 //!
 //! Nothing here allocates, and no length is believed before it is compared with the bytes that are there.
 
+mod parser;
+
+pub(crate) use parser::{Event, Parser, Torn};
+
 use crate::crc;
-use crate::error::{At, Error, ErrorKind, Result};
+use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use byteorder::{LE, WriteBytesExt};
+use std::hint::black_box;
 use std::io::Write;
 
 /// Bytes before a payload: the length and its crc.
@@ -45,10 +50,10 @@ impl Header {
         Ok(Header { payload_len: len })
     }
 
-    /// Bytes of the whole record, or `None` above `u64::MAX`.
+    /// Bytes of the whole record; `u64::MAX`, which no file has, where they are more than that.
     #[inline]
-    pub fn record_len(self) -> Option<u64> {
-        self.payload_len.checked_add(OVERHEAD as u64)
+    pub(crate) fn record_len(self) -> u64 {
+        self.payload_len.saturating_add(OVERHEAD as u64)
     }
 }
 
@@ -66,8 +71,14 @@ pub(crate) fn split(header: &[u8; HEADER_LEN]) -> (u64, u32) {
 /// # Errors
 /// [`ErrorKind::CorruptData`].
 #[inline]
-pub fn check_payload(payload: &[u8], footer: [u8; FOOTER_LEN]) -> Result<()> {
-    let (computed, stored) = (crc::masked(payload), u32::from_le_bytes(footer));
+fn check_payload(payload: &[u8], footer: [u8; FOOTER_LEN]) -> Result<()> {
+    check_footer(crc::crc32c(payload), footer)
+}
+
+/// Checks the footer of a payload whose CRC32C, unmasked, is `crc`.
+#[inline]
+fn check_footer(crc: u32, footer: [u8; FOOTER_LEN]) -> Result<()> {
+    let (computed, stored) = (crc::mask(crc), u32::from_le_bytes(footer));
     if computed != stored {
         return Err(ErrorKind::CorruptData { computed, stored }.into());
     }
@@ -86,14 +97,6 @@ pub fn put_header(w: &mut impl Write, payload_len: u64) -> std::io::Result<()> {
     w.write_all(&header)
 }
 
-/// Writes the 4 bytes that stand after `payload`.
-///
-/// # Errors
-/// Those of `w`.
-pub fn put_footer(w: &mut impl Write, payload: &[u8]) -> std::io::Result<()> {
-    w.write_u32::<LE>(crc::masked(payload))
-}
-
 /// Writes one whole record.
 ///
 /// # Errors
@@ -101,7 +104,7 @@ pub fn put_footer(w: &mut impl Write, payload: &[u8]) -> std::io::Result<()> {
 pub fn put_record(w: &mut impl Write, payload: &[u8]) -> std::io::Result<()> {
     put_header(w, payload.len() as u64)?;
     w.write_all(payload)?;
-    put_footer(w, payload)
+    w.write_u32::<LE>(crc::masked(payload))
 }
 
 /// One record in a slice: where it starts, and its payload.
@@ -150,11 +153,16 @@ impl<'a> Frames<'a> {
 
     fn step(&mut self) -> Result<Frame<'a>> {
         let rest = self.bytes.get(self.pos..).unwrap_or_default();
-        let (payload, len) = record_at(rest)?;
-        let frame = Frame { i: self.i, offset: self.pos as u64, payload };
-        self.pos += len;
-        self.i += 1;
-        Ok(frame)
+        match front(rest, true, u64::MAX)? {
+            Front::Whole(payload) => {
+                let frame = Frame { i: self.i, offset: self.pos as u64, payload };
+                self.pos += payload.len() + OVERHEAD;
+                self.i += 1;
+                Ok(frame)
+            }
+            Front::Part(header) => Err(truncated(need(header), rest.len() as u64)),
+            Front::TooLong(header) => Err(truncated(header.record_len(), rest.len() as u64)),
+        }
     }
 }
 
@@ -174,30 +182,97 @@ impl<'a> Iterator for Frames<'a> {
 
 impl std::iter::FusedIterator for Frames<'_> {}
 
-/// The record at the start of `rest`, all of it checked: its payload, and its length with header and footer.
+/// The start of a slice, taken for a record.
+pub(crate) enum Front<'a> {
+    /// A whole record: its payload, which lies between a header and a footer.
+    Whole(&'a [u8]),
+    /// The beginning of a record. `None` if not even its header is all there.
+    Part(Option<Header>),
+    /// A payload above the limit, present or not.
+    TooLong(Header),
+}
+
+/// Bytes of a record as far as they are known: at least a header.
+pub(crate) fn need(header: Option<Header>) -> u64 {
+    header.map_or(HEADER_LEN as u64, Header::record_len)
+}
+
+/// Takes the start of `bytes` for a record, whose payload is checked if `check` says so.
 ///
 /// # Errors
-/// [`ErrorKind::Truncated`], [`ErrorKind::CorruptLength`], [`ErrorKind::CorruptData`], looked for in the order
-/// header crc, presence of the body, payload crc.
-pub fn record_at(rest: &[u8]) -> Result<(&[u8], usize)> {
-    let have = rest.len() as u64;
-    let Some((header, rest)) = rest.split_first_chunk::<HEADER_LEN>() else {
-        return Err(truncated(HEADER_LEN as u64, have));
-    };
+/// [`ErrorKind::CorruptLength`], [`ErrorKind::CorruptData`]. The order of the checks: header crc, limit, presence of the body,
+/// payload crc.
+#[inline(always)]
+pub(crate) fn front(bytes: &[u8], check: bool, max_payload: u64) -> Result<Front<'_>> {
+    let Some((header, body)) = bytes.split_first_chunk::<HEADER_LEN>() else { return Ok(Front::Part(None)) };
     // The length's crc is checked before the payload is looked for: a flipped bit in the length is then a
     // corrupt length, and not a file that seems to end too early.
     let header = Header::parse(header)?;
-    let need = header.record_len().unwrap_or(u64::MAX);
-    if need > have {
-        return Err(truncated(need, have));
+    if header.payload_len > max_payload {
+        return Ok(Front::TooLong(header));
+    }
+    if body.len() < FOOTER_LEN || header.payload_len > (body.len() - FOOTER_LEN) as u64 {
+        return Ok(Front::Part(Some(header)));
     }
     // It fits into the slice, so it fits into a usize.
-    let (payload, rest) = rest.split_at(header.payload_len as usize);
-    let Some(&footer) = rest.first_chunk::<FOOTER_LEN>() else {
-        return Err(truncated(need, have));
+    let (payload, rest) = body.split_at(header.payload_len as usize);
+    let Some(&footer) = rest.first_chunk::<FOOTER_LEN>() else { return Ok(Front::Part(Some(header))) };
+    if check {
+        check_payload(payload, footer)?;
+    }
+    Ok(Front::Whole(payload))
+}
+
+/// Returns the payload of the record that an index puts at byte `offset` of `bytes`, if it is all there, its header is valid and
+/// gives `payload_len`, and, where `check` says so, its footer is that of the payload. `None` says only that the record is not as
+/// expected; [`known_fault`] tells why.
+#[inline(always)]
+pub(crate) fn known(bytes: &[u8], offset: u64, payload_len: u64, check: bool) -> Option<&[u8]> {
+    let (header, payload, footer) = known_parts(bytes, offset, payload_len)?;
+    let (len, stored) = split(header);
+    // Compared with a copy: from an equality the compiler would learn that it may take the payload's length from the header,
+    // and what is done with the payload would then wait for its bytes.
+    if crc::masked_len(len) != stored || len != black_box(payload_len) {
+        return None;
+    }
+    if check && crc::masked(payload) != u32::from_le_bytes(*footer) {
+        return None;
+    }
+    Some(payload)
+}
+
+/// Header, payload and footer of a record, if they are there.
+#[inline(always)]
+fn known_parts(
+    bytes: &[u8],
+    offset: u64,
+    payload_len: u64,
+) -> Option<(&[u8; HEADER_LEN], &[u8], &[u8; FOOTER_LEN])> {
+    let start = usize::try_from(offset).ok()?;
+    let len = usize::try_from(payload_len).ok()?.checked_add(OVERHEAD)?;
+    let (header, rest) = bytes.get(start..start.checked_add(len)?)?.split_first_chunk()?;
+    let (payload, footer) = rest.split_last_chunk()?;
+    Some((header, payload, footer))
+}
+
+/// Returns the reason why [`known`] gives no payload: bytes that are missing, a header that is invalid or gives another length, or else
+/// the footer.
+#[cold]
+pub(crate) fn known_fault(bytes: &[u8], offset: u64, payload_len: u64) -> Error {
+    let Some((header, payload, footer)) = known_parts(bytes, offset, payload_len) else {
+        let have = (bytes.len() as u64).saturating_sub(offset);
+        return truncated(Header { payload_len }.record_len(), have);
     };
-    check_payload(payload, footer)?;
-    Ok((payload, need as usize))
+    match Header::parse(header) {
+        Err(e) => e,
+        Ok(Header { payload_len: stored }) if stored != payload_len => {
+            IndexError::LengthMismatch { indexed: payload_len, stored }.into()
+        }
+        Ok(_) => {
+            let (computed, stored) = (crc::masked(payload), u32::from_le_bytes(*footer));
+            ErrorKind::CorruptData { computed, stored }.into()
+        }
+    }
 }
 
 #[cold]
