@@ -2,7 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
-use crate::error::{EncodeError, Error, ErrorKind, Result};
+use crate::error::{EncodeError, Error, ErrorKind, IndexError, OptionsError, Result};
 use crate::frame::{OVERHEAD, put_record};
 use crate::index::{self, IndexOptions, TableBuilder};
 use crate::io::process::Process;
@@ -94,8 +94,8 @@ impl WriterOptions {
             && !output.is_whole()
             && !output.file().and_then(File::metadata).map_err(here)?.is_file()
         {
-            let what = "records that go to a device or a FIFO cannot be indexed on the way";
-            return Err(Error::from(ErrorKind::Unsupported(what.into())).in_file(path));
+            let found = "a device or a FIFO".into();
+            return Err(Error::from(IndexError::NotRegular { found }).in_file(path));
         }
         let target = Target { sink: TargetSink::File(output), process: Process::this() };
         let index = self.index.clone().map(|options| Noted {
@@ -128,7 +128,7 @@ impl WriterOptions {
         count: usize,
     ) -> Result<ShardedWriter> {
         if count == 0 {
-            return Err(ErrorKind::Unsupported("a set of no shards".into()).into());
+            return Err(OptionsError::NoShards.into());
         }
         let shard = |s: usize| {
             let mut name = prefix.as_ref().as_os_str().to_owned();
@@ -488,7 +488,10 @@ impl ShardedWriter {
     /// [`ErrorKind::OutOfRange`]; as [`Writer::write`].
     pub fn write_to(&mut self, s: usize, payload: &[u8]) -> Result<()> {
         let len = self.shards.len() as u64;
-        self.shards.get_mut(s).ok_or(ErrorKind::OutOfRange { i: s as u64, len })?.write(payload)
+        self.shards
+            .get_mut(s)
+            .ok_or(ErrorKind::OutOfRange { what: "shard", i: s as i128, len })?
+            .write(payload)
     }
 
     /// Ends all shards, then gives them their names, then writes their indexes: a disk that is full leaves none of an atomic set.

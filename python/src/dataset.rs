@@ -347,7 +347,7 @@ impl Dataset {
             let message = format!(
                 "the dataset has changed since it was pickled: its fingerprint was {fingerprint}, and is {found}"
             );
-            return Err(ErrorKind::Unsupported(message.into()).into());
+            return Err(Failure::error(py, message));
         }
         let ids = ids.ids();
         if ids.iter().any(|i| i >= self.shared.dataset.len()) {

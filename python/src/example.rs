@@ -32,7 +32,11 @@ impl Origin {
         let Some(path) = self.dataset.shards().nth(s).map(|shard| shard.path) else { return At::NOWHERE };
         match self.dataset.index(s).and_then(|index| index.locate(record)) {
             Ok(span) => At::new(path, record, span.offset),
-            Err(_) => At { path: Some(path), record: Some(record), offset: None },
+            Err(_) => {
+                let mut at = At::NOWHERE;
+                (at.path, at.record) = (Some(path), Some(record));
+                at
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What goes wrong in Rust, as the exceptions of `tfseek/_errors.py`.
+//! Errors of Rust, as the exceptions of `tfseek/_errors.py`.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -41,6 +41,14 @@ impl From<CastError<'_, '_>> for Failure {
 }
 
 impl Failure {
+    /// Returns a `tfseek.Error` that the crate does not have.
+    pub(crate) fn error(py: Python<'_>, message: String) -> Failure {
+        let raised = py
+            .import(intern!(py, "tfseek._errors"))
+            .and_then(|errors| errors.getattr("Error")?.call1((message,)));
+        Failure::Python(raised.map_or_else(|e| e, PyErr::from_value))
+    }
+
     pub(crate) fn type_error(message: impl Into<String>) -> Failure {
         Failure::Python(PyTypeError::new_err(message.into()))
     }
@@ -96,13 +104,13 @@ fn raised(py: Python<'_>, e: &Error) -> PyResult<PyErr> {
 /// The number of "no such file or directory", on all systems that there are.
 const ENOENT: i32 = 2;
 
-/// The text of an error, and what can be done about it, in Python.
+/// Returns the message of an error, with its remedy in the words of Python.
 pub(crate) fn message(e: &Error) -> String {
     let words = match e.kind().remedy() {
         Some(Remedy::AllowMissing) => "allow_missing=True goes on without them".into(),
         Some(Remedy::BuildIndex) => format!("tfseek.build_index({}) builds one", path_of(e)),
         Some(Remedy::Build(build)) if !build.features.is_empty() => {
-            format!("the command `{}` builds it", build.command())
+            format!("the command `{}` builds it", tfseek_cli::index_command(build))
         }
         Some(Remedy::Build(build)) => match build.paths.as_slice() {
             [path] if build.more == 0 => format!("tfseek.build_index({path:?}) scans them"),
@@ -112,7 +120,25 @@ pub(crate) fn message(e: &Error) -> String {
         Some(Remedy::Rebuild) => format!("tfseek.build_index({}, rebuild=True) reads it anew", path_of(e)),
         Some(Remedy::ReadWithoutMaps) => "io=\"pread\" reads without maps".into(),
         Some(Remedy::MaxRecord(len)) => format!("tfseek.open(.., max_record={len}) reads it"),
-        Some(Remedy::Unpack) => "the command `tfseek unpack` does".into(),
+        Some(Remedy::Unpack) => "the command `tfseek unpack` unpacks it for random access".into(),
+        Some(Remedy::WritePack(pack)) => {
+            let name = pack.file_stem().unwrap_or_default().display();
+            format!("the command `tfseek index --pack {name}` on its shards writes it again")
+        }
+        Some(Remedy::Delete(_)) => "delete the file, and it is built again".into(),
+        Some(Remedy::FewerRecords) => {
+            "where keys are data, no schema describes the records; infer from fewer of them, or write the spec by hand"
+                .into()
+        }
+        Some(Remedy::Convert) => "convert it, or read it with a library for that format".into(),
+        Some(Remedy::Extract) => "unpack it first".into(),
+        Some(Remedy::ExtractOr(tool)) => format!("unpack it first, or read it with {tool}"),
+        Some(Remedy::ReadWith(tool)) => format!("read it with {tool}"),
+        Some(Remedy::FetchAgain) => "the download or the copy went wrong; fetch the file again".into(),
+        Some(Remedy::FetchLfs) => "fetch the file itself with `git lfs pull`".into(),
+        Some(Remedy::OpenShard) => "open the shard it belongs to".into(),
+        Some(Remedy::OpenPack) => "open it by a name that ends in .tfrp".into(),
+        Some(Remedy::Compression) => "it is compressed; name no other compression".into(),
         _ => return e.to_string(),
     };
     format!("{e} ({words})")

@@ -39,7 +39,7 @@ impl Ids {
         let position = if k < 0 { len.checked_add_signed(k) } else { Some(k.unsigned_abs()) };
         match position {
             Some(position) if position < len => Ok(self.at(position)),
-            _ => Err(ErrorKind::OutOfRange { i: k.unsigned_abs(), len }.into()),
+            _ => Err(ErrorKind::OutOfRange { what: "record", i: k.into(), len }.into()),
         }
     }
 

@@ -353,8 +353,8 @@ fn spread<T: Copy>(
     limit: u64,
     fill: T,
 ) -> Result<()> {
-    let bytes = (total as u64).saturating_mul(size_of::<T>() as u64);
-    if bytes > limit {
+    let bytes = total as u128 * size_of::<T>() as u128;
+    if bytes > u128::from(limit) {
         return Err(ErrorKind::TooLarge { len: bytes, limit }.into());
     }
     draft.grow(total, total, fill);

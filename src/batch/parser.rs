@@ -283,7 +283,7 @@ impl BatchParser {
         for (k, row) in rows[first..first + len].iter().enumerate() {
             let payload = row.payload();
             let found = match payload.len() as u64 > MAX_LEN {
-                true => Err(ErrorKind::TooLarge { len: payload.len() as u64, limit: MAX_LEN }.into()),
+                true => Err(ErrorKind::TooLarge { len: payload.len() as u128, limit: MAX_LEN }.into()),
                 false => locate(payload, holds, scrutiny, &mut bench.keys, table, k)
                     .map_err(|fault| fault.in_payload(payload).into()),
             };

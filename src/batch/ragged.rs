@@ -203,7 +203,7 @@ impl Limits<'_> {
     #[inline]
     fn push(&mut self, split: i64) -> Result<()> {
         if self.len as u64 >= self.limit {
-            let (len, limit) = ((self.len as u64 + 1).saturating_mul(8), self.limit.saturating_mul(8));
+            let (len, limit) = ((self.len as u128 + 1) * 8, self.limit.saturating_mul(8));
             return Err(ErrorKind::TooLarge { len, limit }.into());
         }
         self.draft.grow(self.len + 1, usize::MAX, 0);
@@ -301,7 +301,9 @@ fn divide(division: &Division, numbers: &[i64], items: i64, base: i64, made: &mu
                     return Err(rule("value_rowids must ascend from 0", row, id));
                 }
                 if id >= i64::from(u32::MAX) {
-                    return Err(ErrorKind::TooLarge { len: id as u64, limit: u64::from(u32::MAX) }.into());
+                    // Each row takes a split of 8 bytes.
+                    let (len, limit) = ((id as u128 + 1) * 8, u64::from(u32::MAX) * 8);
+                    return Err(ErrorKind::TooLarge { len, limit }.into());
                 }
                 while row < id {
                     made.push(base + k as i64)?;

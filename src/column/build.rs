@@ -147,7 +147,7 @@ fn code(known: &mut HashMap<Box<[u8]>, u32>, bytes: &mut u64, string: &[u8]) -> 
     }
     let len = *bytes + string.len() as u64;
     let next = u32::try_from(known.len()).ok().filter(|_| len <= MAX_DICT);
-    let next = next.ok_or(ErrorKind::TooLarge { len, limit: MAX_DICT })?;
+    let next = next.ok_or(ErrorKind::TooLarge { len: len.into(), limit: MAX_DICT })?;
     *bytes = len;
     match known.entry(string.into()) {
         Entry::Occupied(known) => Ok(*known.get()),

@@ -4,7 +4,7 @@ use super::data::Data;
 use super::feature::FeatureColumn;
 use super::value::Value;
 use crate::dataset::Dataset;
-use crate::error::{Error, ErrorKind, FeatureError, Result};
+use crate::error::{Error, FeatureError, OptionsError, Result};
 use crate::example::FeatureKind;
 use crate::index::Warning;
 use std::fmt;
@@ -104,12 +104,10 @@ impl DatasetColumn {
     /// the column files do not list them, which takes a sort of them.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] for floats; [`IndexError::CorruptSection`](crate::error::IndexError::CorruptSection).
+    /// [`OptionsError::FloatClasses`]; [`IndexError::CorruptSection`](crate::error::IndexError::CorruptSection).
     pub fn classes(&self) -> Result<Classes<'_>> {
         if self.kind == Some(FeatureKind::Float) {
-            let what =
-                format!("feature \"{}\" is of floats, which make no classes", self.feature.escape_default());
-            return Err(ErrorKind::Unsupported(what.into()).into());
+            return Err(Error::from(OptionsError::FloatClasses).feature(self.feature.as_bytes()));
         }
         let shards = self.shards.iter().map(FeatureColumn::classes).collect::<Result<Vec<_>>>()?;
         let mut parts = Vec::new();

@@ -4,7 +4,7 @@ use super::dataset::DatasetColumn;
 use super::filter::{Filter, Node, Test};
 use super::obtain::ColumnOptions;
 use crate::dataset::Dataset;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, OptionsError, Result};
 use crate::io::zeroed;
 use std::fmt;
 
@@ -33,7 +33,7 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// Those of [`columns`](Dataset::columns); [`ErrorKind::Filter`] where a value is compared with a
+    /// Those of [`columns`](Dataset::columns); [`ErrorKind::Filter`](crate::ErrorKind::Filter) where a value is compared with a
     /// value of another kind.
     pub fn select(&self, filter: &Filter) -> Result<Selection> {
         self.select_with(filter, &ColumnOptions::new())
@@ -50,15 +50,14 @@ impl Dataset {
     /// As [`select`](Dataset::select), from columns that are at hand: nothing is looked for, read or built.
     ///
     /// # Errors
-    /// [`ErrorKind::Filter`] as there; [`ErrorKind::Unsupported`] for a feature without a column here,
-    /// and for columns of another number of records.
+    /// [`ErrorKind::Filter`](crate::ErrorKind::Filter) as there; [`OptionsError::ColumnNotGiven`] for a feature without a column here,
+    /// or with one of another number of records.
     pub fn select_from(&self, filter: &Filter, columns: &[DatasetColumn]) -> Result<Selection> {
         let lacks = |feature: &&str| {
             !columns.iter().any(|column| column.feature() == *feature && column.len() == self.len())
         };
         if let Some(feature) = filter.features().into_iter().find(lacks) {
-            let what = format!("a filter on \"{}\", of which no column was given", feature.escape_default());
-            return Err(ErrorKind::Unsupported(what.into()).into());
+            return Err(Error::from(OptionsError::ColumnNotGiven).feature(feature.as_bytes()));
         }
         filter.0.select(columns, self.len())
     }

@@ -129,9 +129,12 @@ impl Dataset {
         let mut total = 0u64;
         starts.push(0);
         for shard in &shards {
-            total = total
-                .checked_add(shard.len())
-                .ok_or(ErrorKind::TooLarge { len: u64::MAX, limit: u64::MAX })?;
+            let found = u128::from(total) + u128::from(shard.len());
+            total = u64::try_from(found).map_err(|_| ErrorKind::TooMany {
+                what: "records",
+                found,
+                limit: u64::MAX,
+            })?;
             starts.push(total);
         }
         let lends = shards.iter().all(Shard::is_bytes);
@@ -176,7 +179,7 @@ impl Dataset {
     /// [`ErrorKind::OutOfRange`]; for a dataset opened from a pack, those of the shard's first touch.
     pub fn index(&self, s: usize) -> Result<&Index> {
         let len = self.0.shards.len() as u64;
-        self.0.shards.get(s).ok_or(ErrorKind::OutOfRange { i: s as u64, len })?.index()
+        self.0.shards.get(s).ok_or(ErrorKind::OutOfRange { what: "shard", i: s as i128, len })?.index()
     }
 
     /// What was noticed while opening and is no error, for people: an index that had to be ignored, say.
@@ -214,7 +217,7 @@ impl Dataset {
     pub fn shard_of(&self, i: u64) -> Result<(usize, u64)> {
         let starts = &self.0.starts;
         if i >= self.len() {
-            return Err(ErrorKind::OutOfRange { i, len: self.len() }.into());
+            return Err(ErrorKind::OutOfRange { what: "record", i: i.into(), len: self.len() }.into());
         }
         // Shards without records share their start with the next: the last one that starts at or before `i`.
         let s = starts.partition_point(|&start| start <= i) - 1;
@@ -271,7 +274,7 @@ impl Dataset {
         let shard = self.shard_at(at);
         shard.check_len(i, span)?;
         let start = buf.len();
-        let end = end_of(span).ok_or(ErrorKind::TooLarge { len: span.payload_len, limit: u64::MAX })?;
+        let end = end_of(span)?;
         shard.append(span.offset, end, buf).map_err(|e| e.at(self.place(at)))?;
         let payload = shard.carve(i, span, span.offset, &buf[start..], verify)?.payload();
         let from = start + HEADER_LEN;
@@ -307,7 +310,7 @@ impl Dataset {
             return shard.lend(i, span, self.0.verify);
         }
         shard.check_len(i, span)?;
-        let end = end_of(span).ok_or(ErrorKind::TooLarge { len: span.payload_len, limit: u64::MAX })?;
+        let end = end_of(span)?;
         shard.read(span.offset, end, buf).map_err(|e| e.at(At::new(shard.path(), i, span.offset)))?;
         shard.carve(i, span, span.offset, buf, self.0.verify)
     }
@@ -351,7 +354,11 @@ impl Dataset {
         const CHUNK: u64 = 1024;
         let chunks = self.len().div_ceil(CHUNK);
         let limit = usize::MAX as u64;
-        let chunks = usize::try_from(chunks).map_err(|_| ErrorKind::TooLarge { len: chunks, limit })?;
+        let chunks = usize::try_from(chunks).map_err(|_| ErrorKind::TooMany {
+            what: "groups of 1024 records",
+            found: chunks.into(),
+            limit,
+        })?;
         let run = |chunk: usize| {
             let from = chunk as u64 * CHUNK;
             let mut i = from;
@@ -405,9 +412,10 @@ impl Dataset {
     }
 }
 
-/// The byte behind a record's footer.
-fn end_of(span: Span) -> Option<u64> {
-    span.offset.checked_add(span.payload_len)?.checked_add(crate::frame::OVERHEAD as u64)
+/// Returns the byte behind a record's footer.
+fn end_of(span: Span) -> Result<u64, ErrorKind> {
+    let end = u128::from(span.offset) + u128::from(span.payload_len) + crate::frame::OVERHEAD as u128;
+    u64::try_from(end).map_err(|_| ErrorKind::TooLarge { len: end, limit: u64::MAX })
 }
 
 impl Mapped {

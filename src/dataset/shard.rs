@@ -277,16 +277,16 @@ impl Shard {
     /// Reads the bytes `from..to` behind what `buf` holds; of a read that fails nothing stays.
     pub(crate) fn append(&self, from: u64, to: u64, buf: &mut Vec<u8>) -> Result<()> {
         let reopened;
-        let file = match &self.opened()?.bytes {
+        let bytes = &self.opened()?.bytes;
+        let file = match bytes {
             Bytes::Kept(file) => file,
             Bytes::Reopened(state) => {
                 reopened = self.reopen(*state).map_err(|e| e.in_file(&self.home.path))?;
                 &reopened
             }
+            // Bytes in memory are lent to whoever asks for records; here they are copied.
             Bytes::Region(_) | Bytes::Map(_) => {
-                return Err(
-                    ErrorKind::Unsupported("records of a mapped shard are lent, not read".into()).into()
-                );
+                return copy(bytes.lent(), from, to, buf).map_err(|e| e.in_file(&self.home.path));
             }
         };
         let held = buf.len();
@@ -297,10 +297,10 @@ impl Shard {
                 return Err(frame::truncated(to.saturating_sub(from), size.saturating_sub(from)));
             }
             let len = usize::try_from(to - from)
-                .map_err(|_| ErrorKind::TooLarge { len: to - from, limit: usize::MAX as u64 })?;
+                .map_err(|_| ErrorKind::TooLarge { len: (to - from).into(), limit: usize::MAX as u64 })?;
             let end = held
                 .checked_add(len)
-                .ok_or(ErrorKind::TooLarge { len: to - from, limit: usize::MAX as u64 })?;
+                .ok_or(ErrorKind::TooLarge { len: held as u128 + len as u128, limit: usize::MAX as u64 })?;
             grow(buf, end)?;
             Ok(file.read_exact_at(&mut buf[held..], from)?)
         };
@@ -364,4 +364,17 @@ impl Shard {
         let len = usize::try_from(span.payload_len.saturating_add(OVERHEAD as u64)).unwrap_or(usize::MAX);
         Some((map, start..start.saturating_add(len).min(map.len())))
     }
+}
+
+/// Copies the bytes `from..to` behind what `buf` holds.
+#[cold]
+fn copy(bytes: &[u8], from: u64, to: u64, buf: &mut Vec<u8>) -> Result<()> {
+    let range = usize::try_from(from).ok().zip(usize::try_from(to).ok());
+    let Some(part) = range.and_then(|(from, to)| bytes.get(from..to)) else {
+        return Err(frame::truncated(to.saturating_sub(from), (bytes.len() as u64).saturating_sub(from)));
+    };
+    let start = buf.len();
+    grow(buf, start + part.len())?;
+    buf[start..].copy_from_slice(part);
+    Ok(())
 }

@@ -16,7 +16,9 @@ pub struct Slice<'a> {
 
 pub(super) fn check(range: &Range<u64>, len: u64) -> Result<()> {
     if range.start > range.end || range.end > len {
-        return Err(ErrorKind::OutOfRange { i: range.end.max(range.start), len }.into());
+        return Err(
+            ErrorKind::OutOfRange { what: "record", i: range.end.max(range.start).into(), len }.into()
+        );
     }
     Ok(())
 }
@@ -47,7 +49,7 @@ impl<'a> Slice<'a> {
     /// Those of [`Mapped::get`].
     pub fn get(self, i: u64) -> Result<Record<'a>> {
         if i >= self.len() {
-            return Err(ErrorKind::OutOfRange { i, len: self.len() }.into());
+            return Err(ErrorKind::OutOfRange { what: "record", i: i.into(), len: self.len() }.into());
         }
         self.ds.get(self.start + i)
     }

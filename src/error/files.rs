@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What is wrong with a compressed record stream.
+/// The fault of a compressed record stream.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompressionError {
@@ -35,51 +35,38 @@ pub enum CompressionError {
     },
 }
 
-/// The index files that are missing: of which shards, and of which features.
+/// The index or column files that are missing, and would have to be built.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Build {
     /// The paths of up to three shards, or one pattern that all match; of more shards without a pattern the first path.
     pub paths: Vec<String>,
     /// Shards that `paths` does not name.
     pub more: usize,
-    /// The features whose columns are missing; none where indexes are.
+    /// The features whose columns are missing; empty if indexes are.
     pub features: Vec<String>,
 }
 
-impl Build {
-    /// The shell command that builds them: `tfseek index 'data/train-*.tfrecord' --column 'label'`.
-    pub fn command(&self) -> String {
-        let mut command = String::from("tfseek index");
-        for path in &self.paths {
-            command = command + " " + &quote(path);
-        }
-        if self.more > 0 {
-            command += &format!(" .. (all {} files)", self.paths.len() + self.more);
-        }
-        let plain = |name: &str| {
-            !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-./:".contains(&c))
-        };
-        for feature in &self.features {
-            command += " --column ";
-            command += &if plain(feature) { feature.clone() } else { quote(feature) };
-        }
-        command
-    }
-}
-
-/// A word of a shell, whatever is in it.
-fn quote(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// Why an index cannot be used.
+/// The reason why an index or a column file cannot be used.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexError {
     /// There is none, and none may be built.
     Missing,
+    /// Not a regular file: its records can only be read in order.
+    NotRegular {
+        /// What it is: `a FIFO`.
+        found: Box<str>,
+    },
     /// There is one, of an earlier state of the shard.
     Stale {
+        /// What differs: expected and found.
+        reason: Box<str>,
+    },
+    /// A shard changed after the pack that holds its index was written.
+    StalePack {
+        /// The pack.
+        pack: Box<Path>,
         /// What differs: expected and found.
         reason: Box<str>,
     },
@@ -120,7 +107,7 @@ pub enum IndexError {
         /// The payload length by the header.
         stored: u64,
     },
-    /// More bytes would have to be scanned than a build nobody asked for may read.
+    /// More bytes would have to be scanned than is allowed without an explicit request.
     BuildLimit {
         /// Shards without a usable index.
         shards: usize,
@@ -147,7 +134,7 @@ pub enum IndexError {
     },
 }
 
-/// Why paths do not name a dataset.
+/// The reason why paths do not name a dataset.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathsError {
@@ -210,16 +197,18 @@ impl fmt::Display for IndexError {
         match self {
             IndexError::Missing => f.write_str("no usable index, and none may be built"),
             IndexError::Stale { reason } => write!(f, "stale index: {reason}"),
+            IndexError::StalePack { pack, reason } => {
+                write!(f, "stale index: {reason}; the pack {} is older", pack.display())
+            }
+            IndexError::NotRegular { found } => {
+                write!(f, "{found}: records that can only be read in order cannot be indexed")
+            }
             IndexError::Refused { reason } => write!(f, "index refused: {reason}"),
             IndexError::CorruptBlock { file, block, reason } => {
                 write!(f, "index {}, block {block}: {reason}", file.display())
             }
             IndexError::CorruptSection { file, section, reason } => {
-                write!(
-                    f,
-                    "column {}, section {section}: {reason}; delete the file, and it is built again",
-                    file.display()
-                )
+                write!(f, "column {}, section {section}: {reason}", file.display())
             }
             IndexError::NoColumn { found, .. } => {
                 f.write_str("no usable column file, and none may be built")?;

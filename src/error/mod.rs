@@ -2,13 +2,20 @@
 
 mod files;
 mod io;
+mod kind;
+mod options;
 mod order;
 mod payload;
+mod place;
 mod remedy;
 
 pub use files::{Build, CompressionError, IndexError, PathsError};
+pub use kind::ErrorKind;
+pub(crate) use kind::{BYTES_OF_KEYS, DIFFERENT_KEYS};
+pub use options::OptionsError;
 pub use order::OrderError;
 pub use payload::{EncodeError, FeatureError, TensorError, WireError, WireErrorKind};
+pub use place::{At, Place};
 pub use remedy::Remedy;
 
 use std::fmt;
@@ -18,7 +25,7 @@ use std::sync::Arc;
 /// `Result` with tfseek's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong and where: one word on the stack, the rest behind a box.
+/// An error: what went wrong ([`kind`](Error::kind)) and where ([`place`](Error::place)). One word on the stack.
 ///
 /// The message reads place first, then what was expected and what was found:
 ///
@@ -26,158 +33,15 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// train-00002.tfrecord: record 17 at byte 90112: payload crc32c is 0x1b2f9a10, footer says 0x77c0e4d3
 /// ```
 ///
-/// It names no option and no function: [`ErrorKind::remedy`] says what can be done.
+/// It names no option, no function and no command: [`ErrorKind::remedy`] says what can be done.
+///
+/// As an [`io::Error`](std::io::Error) it keeps its kind (a file that is not there is `NotFound`, a truncated one
+/// `UnexpectedEof`, damage `InvalidData`), and `Error::from` gives it back as it was.
 pub struct Error(Box<Inner>);
 
 struct Inner {
     kind: ErrorKind,
     place: Place,
-}
-
-/// Where an error happened; each part is there if the layer that met the error knew it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The file, as the caller named it.
-    pub path: Option<Arc<Path>>,
-    /// The record's ordinal in that file (its *shard*), counted from 0.
-    pub record: Option<u64>,
-    /// The byte offset of the record's header, in the record stream (inflated, if the file is compressed).
-    pub offset: Option<u64>,
-    /// The feature's key (or the column's name), escaped where it is not printable.
-    pub feature: Option<Box<str>>,
-    /// The row of a batch that was being parsed, counted from 0.
-    pub row: Option<usize>,
-    /// The step of a feature list, counted from 0.
-    pub step: Option<usize>,
-}
-
-/// A place that borrows: what a [`Record`](crate::Record) and the views made from it carry along. `Copy`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct At<'a> {
-    /// The file, as the caller named it.
-    pub path: Option<&'a Path>,
-    /// The record's ordinal in its shard.
-    pub record: Option<u64>,
-    /// The byte offset of the record's header in the record stream.
-    pub offset: Option<u64>,
-}
-
-impl<'a> At<'a> {
-    /// No place at all: a payload that came from a slice.
-    pub const NOWHERE: At<'static> = At { path: None, record: None, offset: None };
-
-    /// The place of record `record`, whose header is at byte `offset` of `path`.
-    pub fn new(path: &'a Path, record: u64, offset: u64) -> At<'a> {
-        At { path: Some(path), record: Some(record), offset: Some(offset) }
-    }
-}
-
-impl From<At<'_>> for Place {
-    fn from(at: At<'_>) -> Place {
-        Place { path: at.path.map(Arc::from), record: at.record, offset: at.offset, ..Place::default() }
-    }
-}
-
-/// What went wrong.
-#[non_exhaustive]
-#[derive(Debug)]
-pub enum ErrorKind {
-    /// The operating system said no.
-    Io(std::io::Error),
-    /// The bytes end before the record does: `need` bytes from the record's start, `have` are there.
-    Truncated {
-        /// Bytes the record needs, header and footer counted (saturating at `u64::MAX`).
-        need: u64,
-        /// Bytes there are.
-        have: u64,
-    },
-    /// The header's crc does not belong to the header's length. Both masked, as stored.
-    CorruptLength {
-        /// Masked CRC32C of the eight length bytes.
-        computed: u32,
-        /// What the header says.
-        stored: u32,
-    },
-    /// The footer does not belong to the payload. Both masked, as stored.
-    CorruptData {
-        /// Masked CRC32C of the payload.
-        computed: u32,
-        /// What the footer says.
-        stored: u32,
-    },
-    /// The payload is not a well-formed message.
-    Wire(WireError),
-    /// A feature is not what the caller asked for.
-    Feature(FeatureError),
-    /// No record has a feature of this name.
-    UnknownFeature {
-        /// The feature that was probably meant, if one has a similar name.
-        nearest: Option<Box<str>>,
-        /// True for the name of a feature list, which is no feature of the context.
-        list: bool,
-        /// Some of the features that the first records have, ascending.
-        keys: Box<[Box<str>]>,
-    },
-    /// A message is no tensor, or not the one that was asked for; or a tensor cannot be written as asked.
-    Tensor(TensorError),
-    /// A buffer does not have the length of the list that is to be copied into it.
-    WrongLen {
-        /// Values in the list.
-        expected: usize,
-        /// Elements of the caller's buffer.
-        found: usize,
-    },
-    /// Larger than a message can be, or than a limit the caller set.
-    TooLarge {
-        /// Bytes there are, or were asked for.
-        len: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// A record is longer than the option `max_record` allows.
-    RecordTooLarge {
-        /// Bytes of its payload, by its header or its index.
-        len: u64,
-        /// The limit.
-        max_record: u64,
-    },
-    /// There is no record `i`.
-    OutOfRange {
-        /// The ordinal that was asked for.
-        i: u64,
-        /// How many there are.
-        len: u64,
-    },
-    /// The file is something else than a TFRecord file.
-    NotTfRecord {
-        /// What it looks like.
-        looks_like: &'static str,
-        /// What to do about it.
-        advice: &'static str,
-    },
-    /// The compressed stream around the records is damaged.
-    Compression(CompressionError),
-    /// The shard is compressed, so its records cannot be reached at random.
-    Compressed {
-        /// `gzip` or `zlib`.
-        format: &'static str,
-    },
-    /// A sidecar, a pack or an index in text form cannot be used.
-    Index(IndexError),
-    /// The paths do not name a dataset.
-    Paths(PathsError),
-    /// A message or a file cannot be written as asked.
-    Encode(EncodeError),
-    /// A schema that is refused, in words.
-    Spec(Box<str>),
-    /// An order, a share of it, or a saved state is refused.
-    Order(OrderError),
-    /// A filter that cannot be read, or compares what cannot be compared, in words.
-    Filter(Box<str>),
-    /// A request that cannot be met, in words.
-    Unsupported(Box<str>),
-    /// The caller's progress callback ended the work.
-    Cancelled,
 }
 
 /// The kinds of fault that a parse by a schema can meet, as TensorFlow's users know them.
@@ -203,28 +67,28 @@ pub enum Category {
 }
 
 impl Error {
-    /// An error without a place.
+    /// Returns an error without a place.
     #[cold]
-    pub fn new(kind: ErrorKind) -> Error {
+    pub(crate) fn new(kind: ErrorKind) -> Error {
         Error(Box::new(Inner { kind, place: Place::default() }))
     }
 
-    /// What went wrong.
+    /// Returns what went wrong.
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
     }
 
-    /// The kind alone, without the place.
+    /// Returns what went wrong, without the place.
     pub fn into_kind(self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Where it went wrong.
+    /// Returns where it went wrong.
     pub fn place(&self) -> &Place {
         &self.0.place
     }
 
-    /// Whether the data are damaged, malformed or not what was asked for, as opposed to a failed call.
+    /// Returns true if the data are damaged, malformed or not what was asked for, as opposed to a failed call.
     pub fn is_data(&self) -> bool {
         use ErrorKind::*;
         matches!(
@@ -250,7 +114,7 @@ impl Error {
         )
     }
 
-    /// What kind of fault it is, if it is one that a parse by a schema can meet.
+    /// Returns the kind of fault, if it is one that a parse by a schema can meet.
     pub fn category(&self) -> Option<Category> {
         Some(match self.kind() {
             ErrorKind::Wire(_) => Category::MalformedProto,
@@ -271,12 +135,7 @@ impl Error {
         })
     }
 
-    /// Whether the operating system said no.
-    pub fn is_io(&self) -> bool {
-        matches!(self.kind(), ErrorKind::Io(_))
-    }
-
-    /// The same error with the parts of `at` that it did not have yet.
+    /// Adds the parts of `at` that are not known yet.
     #[cold]
     #[must_use]
     pub fn at(mut self, at: At<'_>) -> Error {
@@ -289,33 +148,33 @@ impl Error {
         self
     }
 
-    /// The same error with the path of the file, unless it has one.
+    /// Adds the path of the file, unless one is known.
     #[cold]
     #[must_use]
     pub fn in_file(self, path: &Path) -> Error {
-        self.at(At { path: Some(path), record: None, offset: None })
+        self.at(At { path: Some(path), ..At::NOWHERE })
     }
 
-    /// The same error with the feature's key, unless it has one.
+    /// Adds the feature's key, unless one is known.
     #[cold]
     #[must_use]
-    pub fn feature(mut self, key: &[u8]) -> Error {
+    pub(crate) fn feature(mut self, key: &[u8]) -> Error {
         self.0.place.feature.get_or_insert_with(|| key.escape_ascii().to_string().into_boxed_str());
         self
     }
 
-    /// The same error with the row of the batch, unless it has one.
+    /// Adds the row of the batch, unless one is known.
     #[cold]
     #[must_use]
-    pub fn row(mut self, row: usize) -> Error {
+    pub(crate) fn row(mut self, row: usize) -> Error {
         self.0.place.row.get_or_insert(row);
         self
     }
 
-    /// The same error with the step of the feature list, unless it has one.
+    /// Adds the step of the feature list, unless one is known.
     #[cold]
     #[must_use]
-    pub fn step(mut self, step: usize) -> Error {
+    pub(crate) fn step(mut self, step: usize) -> Error {
         self.0.place.step.get_or_insert(step);
         self
     }
@@ -351,13 +210,14 @@ macro_rules! from_part {
 }
 from_part!(WireError => Wire, FeatureError => Feature, TensorError => Tensor,
     CompressionError => Compression, IndexError => Index, PathsError => Paths, EncodeError => Encode,
-    OrderError => Order);
+    OrderError => Order, OptionsError => Options);
 
 impl From<Error> for std::io::Error {
+    #[cold]
     fn from(e: Error) -> std::io::Error {
         match *e.0 {
             Inner { kind: ErrorKind::Io(io), place } if place == Place::default() => io,
-            inner => std::io::Error::new(std::io::ErrorKind::InvalidData, Error(Box::new(inner))),
+            inner => std::io::Error::new(inner.kind.io_kind(), Error(Box::new(inner))),
         }
     }
 }
@@ -365,7 +225,8 @@ impl From<Error> for std::io::Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self.kind() {
-            ErrorKind::Io(e) => Some(e),
+            // Its own text is in ours already.
+            ErrorKind::Io(e) => e.source(),
             _ => None,
         }
     }
@@ -402,62 +263,97 @@ impl fmt::Display for Error {
     }
 }
 
-impl fmt::Display for ErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ErrorKind::Io(e) => io::Words(e).fmt(f),
-            ErrorKind::Truncated { need, have } => {
-                write!(f, "truncated: the record needs {need} bytes, the file has {have} more")
-            }
-            ErrorKind::CorruptLength { computed, stored } => {
-                write!(f, "length crc32c is {computed:#010x}, header says {stored:#010x}")
-            }
-            ErrorKind::CorruptData { computed, stored } => {
-                write!(f, "payload crc32c is {computed:#010x}, footer says {stored:#010x}")
-            }
-            ErrorKind::Wire(e) => e.fmt(f),
-            ErrorKind::Feature(e) => e.fmt(f),
-            ErrorKind::UnknownFeature { list: true, .. } => f.write_str(
-                "no record has this feature in its context: it is a feature list, of which there are no columns",
-            ),
-            ErrorKind::UnknownFeature { nearest: Some(nearest), .. } => {
-                write!(f, "no record has a value of this feature; the nearest is \"{}\"", nearest.escape_debug())
-            }
-            ErrorKind::UnknownFeature { keys, .. } if keys.is_empty() => {
-                f.write_str("no record has a value of this feature, nor have the first ones any other")
-            }
-            ErrorKind::UnknownFeature { keys, .. } => {
-                f.write_str("no record has a value of this feature; the first ones have")?;
-                keys.iter().enumerate().try_for_each(|(k, key)| {
-                    write!(f, "{} \"{}\"", if k > 0 { "," } else { "" }, key.escape_debug())
-                })
-            }
-            ErrorKind::Tensor(e) => e.fmt(f),
-            ErrorKind::WrongLen { expected, found } => {
-                write!(f, "the list has {expected} values, the buffer has room for {found}")
-            }
-            ErrorKind::TooLarge { len, limit } => write!(f, "{len} bytes, the limit is {limit}"),
-            ErrorKind::RecordTooLarge { len, max_record } => {
-                write!(f, "the record has {len} bytes of payload, more than max_record, {max_record}")
-            }
-            ErrorKind::OutOfRange { i, len } => write!(f, "no record {i}, there are {len}"),
-            ErrorKind::NotTfRecord { looks_like, advice } => {
-                write!(f, "not a TFRecord file, it looks like {looks_like}: {advice}")
-            }
-            ErrorKind::Compression(e) => e.fmt(f),
-            ErrorKind::Compressed { format } => write!(
-                f,
-                "the shard is {format}-compressed, so its records can only be read in order; \
-                 unpack it first for random access"
-            ),
-            ErrorKind::Index(e) => e.fmt(f),
-            ErrorKind::Paths(e) => e.fmt(f),
-            ErrorKind::Encode(e) => e.fmt(f),
-            ErrorKind::Spec(reason) => write!(f, "schema refused: {reason}"),
-            ErrorKind::Order(e) => e.fmt(f),
-            ErrorKind::Filter(reason) => write!(f, "filter refused: {reason}"),
-            ErrorKind::Unsupported(what) => f.write_str(what),
-            ErrorKind::Cancelled => f.write_str("cancelled by the caller"),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+    use std::io;
+
+    fn kind_as_io(kind: impl Into<Error>) -> io::ErrorKind {
+        io::Error::from(kind.into().in_file(Path::new("a/b"))).kind()
+    }
+
+    #[test]
+    fn an_io_error_keeps_the_kind_and_gives_the_error_back() {
+        assert_eq!(kind_as_io(io::Error::from(io::ErrorKind::NotFound)), io::ErrorKind::NotFound);
+        assert_eq!(
+            kind_as_io(io::Error::from(io::ErrorKind::PermissionDenied)),
+            io::ErrorKind::PermissionDenied
+        );
+        assert_eq!(kind_as_io(PathsError::NoMatch { pattern: "x*".into() }), io::ErrorKind::NotFound);
+        assert_eq!(kind_as_io(ErrorKind::Truncated { need: 20, have: 3 }), io::ErrorKind::UnexpectedEof);
+        assert_eq!(kind_as_io(CompressionError::Cut { format: "gzip" }), io::ErrorKind::UnexpectedEof);
+        assert_eq!(kind_as_io(ErrorKind::CorruptData { computed: 1, stored: 2 }), io::ErrorKind::InvalidData);
+        assert_eq!(kind_as_io(OptionsError::NoBatchSize), io::ErrorKind::InvalidInput);
+        // Callers of `read` and `write` try again after `Interrupted`.
+        assert_eq!(kind_as_io(ErrorKind::Cancelled), io::ErrorKind::Other);
+
+        let io = io::Error::from(Error::new(ErrorKind::Truncated { need: 20, have: 3 }).at(At::new(
+            Path::new("a/b"),
+            7,
+            90,
+        )));
+        assert_eq!(
+            io.to_string(),
+            "a/b: record 7 at byte 90: truncated: the record needs 20 bytes, the file has 3 more"
+        );
+        let own = io.downcast::<Error>().unwrap();
+        assert_eq!((own.place().record, own.place().offset), (Some(7), Some(90)));
+        let again = Error::from(io::Error::from(own));
+        assert!(matches!(again.kind(), ErrorKind::Truncated { need: 20, have: 3 }));
+    }
+
+    #[test]
+    fn sources_repeat_nothing() {
+        let missing = || std::fs::File::open("/no/such/folder/at all").unwrap_err();
+        let e = Error::from(missing()).in_file(Path::new("a/b"));
+        assert_eq!(said(&e), [format!("a/b: {}", missing())]);
+        assert_eq!(said(&io::Error::from(e)), [format!("a/b: {}", missing())]);
+        // What an error of another's stands on is not in its text.
+        let wrapped = io::Error::other(Wrapped(missing()));
+        assert_eq!(
+            said(&Error::from(wrapped).in_file(Path::new("c"))),
+            ["c: outer".to_owned(), missing().to_string()]
+        );
+        assert!(Error::from(CompressionError::Cut { format: "gzip" }).source().is_none());
+    }
+
+    fn said(e: &dyn std::error::Error) -> Vec<String> {
+        let (mut said, mut next) = (Vec::new(), Some(e));
+        while let Some(e) = next {
+            said.push(e.to_string());
+            next = e.source();
         }
+        said
+    }
+
+    #[derive(Debug)]
+    struct Wrapped(io::Error);
+
+    impl fmt::Display for Wrapped {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("outer")
+        }
+    }
+
+    impl std::error::Error for Wrapped {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn messages_name_the_thing_and_the_number() {
+        let text = |kind: ErrorKind| kind.to_string();
+        assert_eq!(text(ErrorKind::OutOfRange { what: "shard", i: 7, len: 3 }), "no shard 7, there are 3");
+        assert_eq!(
+            text(ErrorKind::OutOfRange { what: "record", i: -11, len: 10 }),
+            "no record -11, there are 10"
+        );
+        let len = u128::from(u64::MAX) + 16;
+        assert_eq!(
+            text(ErrorKind::TooLarge { len, limit: u64::MAX }),
+            "18446744073709551631 bytes, the limit is 18446744073709551615"
+        );
     }
 }

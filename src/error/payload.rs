@@ -3,6 +3,7 @@
 use std::fmt;
 
 /// Why bytes are not a well-formed message, and where in the payload.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireError {
     /// What is wrong.

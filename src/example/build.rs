@@ -485,7 +485,7 @@ fn put_message(
     put: impl FnOnce(&mut Writer<&mut Vec<u8>>) -> Put,
 ) -> Result<()> {
     if len > MAX_LEN {
-        return Err(ErrorKind::TooLarge { len, limit: MAX_LEN }.into());
+        return Err(ErrorKind::TooLarge { len: len.into(), limit: MAX_LEN }.into());
     }
     let start = out.len();
     out.reserve(len as usize);

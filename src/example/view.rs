@@ -159,7 +159,7 @@ impl<'a> Example<'a> {
     #[inline]
     pub(super) fn open(self, field: u32, utf8: bool) -> Result<MapEntries<'a>> {
         if self.payload.len() as u64 > MAX_LEN {
-            return Err(Error::new(ErrorKind::TooLarge { len: self.payload.len() as u64, limit: MAX_LEN })
+            return Err(Error::new(ErrorKind::TooLarge { len: self.payload.len() as u128, limit: MAX_LEN })
                 .at(self.at));
         }
         Ok(MapEntries::new(self.payload, field, Rules { lenient: self.lenient, utf8 }))

@@ -277,7 +277,7 @@ impl From<Core> for Index {
 
 #[cold]
 fn out_of_range(i: u64, len: u64) -> Error {
-    ErrorKind::OutOfRange { i, len }.into()
+    ErrorKind::OutOfRange { what: "record", i: i.into(), len }.into()
 }
 
 #[cold]

@@ -238,8 +238,8 @@ fn look(shard: Shard<'_>, options: &IndexOptions) -> Result<Look> {
         if meta.is_dir() {
             return Err(here(e));
         }
-        let what = format!("{e}: its records can only be read in order, and not by number");
-        return Err(Error::from(ErrorKind::Unsupported(what.into())).in_file(shard.path));
+        let found = e.to_string().into();
+        return Err(Error::from(IndexError::NotRegular { found }).in_file(shard.path));
     }
     let stamp = Stamp::of(&meta).map_err(here)?;
     let mut warnings = Vec::new();

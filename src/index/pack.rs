@@ -8,7 +8,7 @@ use super::progress::{Progress, Work};
 use super::sidecar::{Core, Origin};
 use super::store::{self, BESIDE, Save};
 use super::{Index, refused};
-use crate::error::{Error, ErrorKind, IndexError, Result};
+use crate::error::{Error, ErrorKind, IndexError, OptionsError, Result};
 use crate::io::names::path_from_bytes;
 use crate::io::threads;
 use crate::io::{AtomicFile, Compression, Map, ReadAt, Region, folder, open_regular, zeroed};
@@ -149,10 +149,10 @@ impl Pack {
     /// The index of shard `s`, held against `file`, the descriptor from which that shard will be read.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`] for the embedded sidecar; [`IndexError::Stale`], with the pack
-    /// and what to do, if the shard is another now; those of the system.
+    /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`] for the embedded sidecar; [`IndexError::StalePack`] if
+    /// the shard is another now; those of the system.
     pub fn index(&self, s: usize, file: &File) -> Result<Index> {
-        let out = || ErrorKind::OutOfRange { i: s as u64, len: self.len() as u64 };
+        let out = || ErrorKind::OutOfRange { what: "shard", i: s as i128, len: self.len() as u64 };
         let entry = self.entries.get(s).ok_or_else(out)?;
         let mut core = self.embedded(entry).map_err(|e| e.in_file(&self.path))?;
         core.file = Some(self.path.clone().into());
@@ -202,15 +202,10 @@ impl Pack {
 
     fn explain(&self, e: Error) -> Error {
         let reason = match e.kind() {
-            ErrorKind::Index(IndexError::Stale { reason }) => reason,
+            ErrorKind::Index(IndexError::Stale { reason }) => reason.clone(),
             _ => return e,
         };
-        let name = self.path.file_stem().unwrap_or_default().display();
-        let reason = format!(
-            "{reason}; the pack {} is older: run `tfseek index --pack {name}` on its shards again",
-            self.path.display()
-        );
-        IndexError::Stale { reason: reason.into() }.into()
+        IndexError::StalePack { pack: self.path.as_path().into(), reason }.into()
     }
 }
 
@@ -285,9 +280,11 @@ pub fn write_pack(
     options: &IndexOptions,
     progress: Progress<'_>,
 ) -> Result<(PathBuf, Opened)> {
-    if check_name(name.as_bytes()).is_err() || name.contains(['/', '\\']) {
-        return Err(ErrorKind::Unsupported(format!("\"{name}\" is no name for a pack").into()).into());
-    }
+    let checked = match name.contains(['/', '\\']) {
+        true => Err("a slash or a backslash"),
+        false => check_name(name.as_bytes()),
+    };
+    checked.map_err(|reason| OptionsError::Name { what: "pack", name: name.into(), reason })?;
     let (base, names) = common_folder(paths)?;
     let shards: Vec<_> =
         paths.iter().map(|path| store::Shard { path, compression: Compression::None }).collect();
@@ -346,13 +343,13 @@ fn common_folder(paths: &[PathBuf]) -> Result<(PathBuf, Vec<Vec<u8>>)> {
     let absolute = paths.iter().map(|path| full(path).map_err(|e| Error::from(e).in_file(path)));
     let absolute: Vec<PathBuf> = absolute.collect::<Result<_>>()?;
     let Some(first) = absolute.first() else {
-        return Err(ErrorKind::Unsupported("a pack of no shards".into()).into());
+        return Err(OptionsError::NoShards.into());
     };
     let mut base = folder(first).to_path_buf();
     for path in &absolute {
         while !path.starts_with(&base) {
             if !base.pop() {
-                return Err(ErrorKind::Unsupported("the shards have no folder in common".into()).into());
+                return Err(OptionsError::NoCommonFolder.into());
             }
         }
     }
@@ -360,7 +357,10 @@ fn common_folder(paths: &[PathBuf]) -> Result<(PathBuf, Vec<Vec<u8>>)> {
         let rest = path.strip_prefix(&base).unwrap_or(path);
         let parts: Vec<&[u8]> = rest.components().map(|c| c.as_os_str().as_encoded_bytes()).collect();
         let name = parts.join(&b'/');
-        check_name(&name).map_err(|why| Error::new(ErrorKind::Unsupported(why.into())).in_file(path))?;
+        check_name(&name).map_err(|reason| {
+            let name = String::from_utf8_lossy(&name).into();
+            Error::from(OptionsError::Name { what: "shard of a pack", name, reason }).in_file(path)
+        })?;
         Ok(name)
     };
     let names = absolute.iter().map(name).collect::<Result<_>>()?;

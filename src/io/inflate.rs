@@ -1,6 +1,6 @@
 //! The record stream inside a compressed file.
 
-use crate::error::{CompressionError, Error, ErrorKind};
+use crate::error::{CompressionError, Error, OptionsError};
 use flate2::{Decompress, FlushDecompress, Status};
 use std::fmt;
 use std::io::{self, Read};
@@ -46,9 +46,8 @@ impl FromStr for Compression {
             "gzip" => Ok(Compression::Gzip),
             "zlib" => Ok(Compression::Zlib),
             _ => {
-                let what =
-                    format!("unknown compression \"{}\": none, gzip and zlib are known", name.escape_debug());
-                Err(ErrorKind::Unsupported(what.into()).into())
+                let reason = "none, gzip and zlib are known";
+                Err(OptionsError::Name { what: "compression", name: name.into(), reason }.into())
             }
         }
     }

@@ -15,7 +15,7 @@ mod place;
 pub mod pread;
 pub(crate) mod process;
 mod region;
-pub mod sniff;
+pub(crate) mod sniff;
 pub(crate) mod threads;
 
 pub use atomic::{AtomicFile, NameNotSynced};

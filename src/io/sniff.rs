@@ -1,23 +1,22 @@
 //! What a file is, by its first bytes: a suffix says nothing reliable.
 
 use super::inflate::{Compression, is_zlib_of_records};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Remedy};
 use crate::frame::Header;
 
 /// First bytes that are enough for every answer here.
-pub const SNIFF_LEN: usize = 512;
+pub(crate) const SNIFF_LEN: usize = 512;
 
-/// What a file looks like that is no TFRecord file, and what to do about it.
+/// The likely format of a file that is no TFRecord file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LooksLike {
-    /// What it is: `a git-LFS pointer`.
-    pub what: &'static str,
-    /// What to do: `fetch the file itself with git lfs pull`.
-    pub advice: &'static str,
+pub(crate) struct LooksLike {
+    /// Its name: `a git-LFS pointer`.
+    pub(crate) what: &'static str,
+    pub(crate) remedy: Remedy<'static>,
 }
 
-/// Whether and how the file that begins with `first` is compressed. A valid record header wins over everything.
-pub fn compression(first: &[u8]) -> Compression {
+/// Returns the compression of the file that begins with `first`. A valid record header wins over everything.
+pub(crate) fn compression(first: &[u8]) -> Compression {
     match first {
         _ if starts_with_record(first) => Compression::None,
         [0x1f, 0x8b, 0x08, ..] => Compression::Gzip,
@@ -38,66 +37,57 @@ fn starts_with_record(first: &[u8]) -> bool {
     first.first_chunk().is_some_and(|header| Header::parse(header).is_ok())
 }
 
-/// (where, magic, what, advice)
-type Row = (usize, &'static [u8], &'static str, &'static str);
-
-const CONVERT: &str = "convert it, or read it with a tool for that format";
-const UNPACK: &str = "unpack it first";
-const DOWNLOAD: &str = "the download went wrong; fetch the file again";
+/// (offset, magic, name, remedy)
+type Row = (usize, &'static [u8], &'static str, Remedy<'static>);
 
 const MAGICS: &[Row] = &[
-    (
-        0,
-        b"version https://git-lfs.github.com/spec",
-        "a git-LFS pointer",
-        "fetch the file itself with `git lfs pull`",
-    ),
-    (0, b"\x1f\x8b", "gzip", "it is compressed; name no other compression"),
-    (0, b"PAR1", "Parquet", CONVERT),
-    (0, b"PK\x03\x04", "a zip archive", UNPACK),
-    (0, b"PK\x05\x06", "an empty zip archive", UNPACK),
-    (257, b"ustar", "a tar archive", "unpack it first; if it is a WebDataset, read it with webdataset"),
-    (0, b"\x93NUMPY", "a NumPy array", "load it with numpy.load"),
+    (0, b"version https://git-lfs.github.com/spec", "a git-LFS pointer", Remedy::FetchLfs),
+    (0, b"\x1f\x8b", "gzip", Remedy::Compression),
+    (0, b"PAR1", "Parquet", Remedy::Convert),
+    (0, b"PK\x03\x04", "a zip archive", Remedy::Extract),
+    (0, b"PK\x05\x06", "an empty zip archive", Remedy::Extract),
+    (257, b"ustar", "a tar archive", Remedy::ExtractOr("webdataset")),
+    (0, b"\x93NUMPY", "a NumPy array", Remedy::ReadWith("numpy.load")),
     (
         0,
         b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f",
         "ArrayRecord or Riegeli",
-        "read it with array_record or riegeli",
+        Remedy::ReadWith("array_record or riegeli"),
     ),
-    (0, b"ARROW1", "an Arrow or Feather file", CONVERT),
-    (0, b"\xff\xff\xff\xff", "an Arrow stream", CONVERT),
-    (0, b"ORC", "ORC", CONVERT),
-    (0, b"Obj\x01", "Avro", CONVERT),
-    (0, b"\x89HDF\r\n\x1a\n", "HDF5", CONVERT),
-    (0, b"SQLite format 3\0", "an SQLite database", CONVERT),
-    (0, b"SEQ", "a Hadoop sequence file", CONVERT),
-    (0, b"BZh", "bzip2", UNPACK),
-    (0, b"\xfd7zXZ\0", "xz", UNPACK),
-    (0, b"\x28\xb5\x2f\xfd", "Zstandard", UNPACK),
-    (0, b"\x04\x22\x4d\x18", "LZ4", UNPACK),
-    (0, b"\xff\x06\0\0sNaPpY", "Snappy", UNPACK),
-    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", UNPACK),
-    (0, b"\x89PNG\r\n\x1a\n", "a PNG image", "records hold images, files of records are another thing"),
-    (0, b"\xff\xd8\xff", "a JPEG image", "records hold images, files of records are another thing"),
-    (0, b"%PDF-", "a PDF", CONVERT),
-    (0, b"\x89TFRI", "a tfseek index", "name the shard it belongs to"),
-    (0, b"\x89TFRC", "a tfseek column file", "name the shard it belongs to"),
-    (0, b"\x89TFRP", "a tfseek pack", "name it with its ending .tfrp to open the set"),
-    (0, b"\x7fELF", "a program", CONVERT),
+    (0, b"ARROW1", "an Arrow or Feather file", Remedy::Convert),
+    (0, b"\xff\xff\xff\xff", "an Arrow stream", Remedy::Convert),
+    (0, b"ORC", "ORC", Remedy::Convert),
+    (0, b"Obj\x01", "Avro", Remedy::Convert),
+    (0, b"\x89HDF\r\n\x1a\n", "HDF5", Remedy::Convert),
+    (0, b"SQLite format 3\0", "an SQLite database", Remedy::Convert),
+    (0, b"SEQ", "a Hadoop sequence file", Remedy::Convert),
+    (0, b"BZh", "bzip2", Remedy::Extract),
+    (0, b"\xfd7zXZ\0", "xz", Remedy::Extract),
+    (0, b"\x28\xb5\x2f\xfd", "Zstandard", Remedy::Extract),
+    (0, b"\x04\x22\x4d\x18", "LZ4", Remedy::Extract),
+    (0, b"\xff\x06\0\0sNaPpY", "Snappy", Remedy::Extract),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", Remedy::Extract),
+    (0, b"\x89PNG\r\n\x1a\n", "a PNG image", Remedy::Convert),
+    (0, b"\xff\xd8\xff", "a JPEG image", Remedy::Convert),
+    (0, b"%PDF-", "a PDF", Remedy::Convert),
+    (0, b"\x89TFRI", "a tfseek index", Remedy::OpenShard),
+    (0, b"\x89TFRC", "a tfseek column file", Remedy::OpenShard),
+    (0, b"\x89TFRP", "a tfseek pack", Remedy::OpenPack),
+    (0, b"\x7fELF", "a program", Remedy::Convert),
 ];
 
-/// What the file that begins with `first` looks like, if it is known and no TFRecord file.
-pub fn looks_like(first: &[u8]) -> Option<LooksLike> {
+/// Returns the format of the file that begins with `first`, if it is known and not TFRecord.
+pub(crate) fn looks_like(first: &[u8]) -> Option<LooksLike> {
     if first.is_empty() || starts_with_record(first) {
         return None;
     }
     let magic = MAGICS.iter().find(|(at, magic, ..)| first.get(*at..).is_some_and(|b| b.starts_with(magic)));
-    if let Some(&(.., what, advice)) = magic {
-        return Some(LooksLike { what, advice });
+    if let Some(&(.., what, remedy)) = magic {
+        return Some(LooksLike { what, remedy });
     }
     if first.len() >= 12 && first.iter().all(|&b| b == 0) {
-        let advice = "it was never written, or a sparse copy lost its content; fetch it again";
-        return Some(LooksLike { what: "zeros", advice });
+        // Never written, or a sparse copy that lost its content.
+        return Some(LooksLike { what: "zeros", remedy: Remedy::FetchAgain });
     }
     text(first)
 }
@@ -107,14 +97,14 @@ fn text(first: &[u8]) -> Option<LooksLike> {
     let shown = first.trim_ascii_start();
     let starts =
         |word: &str| shown.get(..word.len()).is_some_and(|w| w.eq_ignore_ascii_case(word.as_bytes()));
-    let (what, advice) = match shown {
-        _ if starts("<!doctype html") || starts("<html") => ("an HTML page", DOWNLOAD),
-        _ if starts("<?xml") => ("XML", DOWNLOAD),
-        [b'{' | b'[', ..] if is_text(first) => ("JSON", CONVERT),
-        _ if is_text(first) && first.len() >= 4 => ("text", CONVERT),
+    let (what, remedy) = match shown {
+        _ if starts("<!doctype html") || starts("<html") => ("an HTML page", Remedy::FetchAgain),
+        _ if starts("<?xml") => ("XML", Remedy::FetchAgain),
+        [b'{' | b'[', ..] if is_text(first) => ("JSON", Remedy::Convert),
+        _ if is_text(first) && first.len() >= 4 => ("text", Remedy::Convert),
         _ => return None,
     };
-    Some(LooksLike { what, advice })
+    Some(LooksLike { what, remedy })
 }
 
 /// UTF-8 without control characters; what is cut at the end does not count.
@@ -140,8 +130,8 @@ pub(crate) fn explain(e: Error, first: &[u8]) -> Error {
     }
     let kind = match (compression(first), looks_like(first)) {
         (Compression::None, None) => return e,
-        (Compression::None, Some(LooksLike { what, advice })) => {
-            ErrorKind::NotTfRecord { looks_like: what, advice }
+        (Compression::None, Some(LooksLike { what, remedy })) => {
+            ErrorKind::NotTfRecord { looks_like: what, remedy }
         }
         (compressed, _) => ErrorKind::Compressed { format: compressed.name() },
     };

@@ -2,7 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
-use crate::error::{ErrorKind, Result};
+use crate::error::{OptionsError, Result};
 use rayon::prelude::*;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -14,13 +14,12 @@ pub const MAX_THREADS: usize = 1024;
 /// Returns the number of threads that `jobs` asks for: itself, or one for each processor if it is 0.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] above [`MAX_THREADS`].
+/// [`OptionsError::Threads`] above [`MAX_THREADS`].
 pub fn threads(jobs: usize) -> Result<usize> {
     match jobs {
         0 => Ok(std::thread::available_parallelism().map_or(1, |n| n.get()).min(MAX_THREADS)),
         1..=MAX_THREADS => Ok(jobs),
-        _ => Err(ErrorKind::Unsupported(format!("{jobs} threads, at most {MAX_THREADS} are started").into())
-            .into()),
+        _ => Err(OptionsError::Threads { found: jobs, limit: MAX_THREADS }.into()),
     }
 }
 
@@ -66,6 +65,7 @@ pub(crate) fn each<T: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     #[test]
     fn more_threads_than_sensible_are_an_error() {
@@ -85,7 +85,11 @@ mod tests {
                 (0..100).map(|k| k * 2).collect::<Vec<_>>()
             );
             let fails = |k: usize| {
-                if k % 30 == 29 { Err(ErrorKind::OutOfRange { i: k as u64, len: 0 }.into()) } else { Ok(()) }
+                if k % 30 == 29 {
+                    Err(ErrorKind::OutOfRange { what: "call", i: k as i128, len: 0 }.into())
+                } else {
+                    Ok(())
+                }
             };
             for hurry in [true, false] {
                 let e = each(jobs, 100, hurry, fails).unwrap_err();

@@ -160,7 +160,7 @@ fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(ErrorKind::Unsupported(format!("a thread of the loader panicked: {text}").into()).into())
+        Err(ErrorKind::Panicked { message: text.into() }.into())
     })
 }
 

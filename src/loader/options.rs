@@ -9,7 +9,7 @@ use super::worker::{ErrorPolicy, Workshop};
 use crate::batch::{BatchParser, BytePool};
 use crate::column::{Classes, Selection};
 use crate::dataset::Dataset;
-use crate::error::{ErrorKind, OrderError, Result};
+use crate::error::{OptionsError, OrderError, Result};
 use crate::io::memory_limit;
 use crate::io::threads;
 use crate::order::{LastBatch, Order, Spec, Subset, check_memory};
@@ -280,7 +280,7 @@ impl LoaderOptions {
     /// Samples of a batch over all ranks.
     fn global_batch(&self) -> Result<u64> {
         let Some((batch, global)) = self.batch else {
-            return Err(ErrorKind::Unsupported("a loader needs a batch size".into()).into());
+            return Err(OptionsError::NoBatchSize.into());
         };
         let ranks = self.rank.1;
         let of_all = if global { Some(batch) } else { batch.checked_mul(ranks) };
@@ -293,8 +293,8 @@ impl LoaderOptions {
     /// Checks what was said. Nothing is read, and no thread is started, before the first batch is asked for.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`]: a rank that there is not, a batch that the ranks cannot share or of more than 2^24 samples, an order that does not go with the
-    /// dataset; [`ErrorKind::Unsupported`] without a batch size, and for more than [`MAX_THREADS`](crate::MAX_THREADS) threads.
+    /// [`OrderError`]: a rank that there is not, a batch that the ranks cannot share or of more than 2^24 samples, an order that does not go with the
+    /// dataset; [`OptionsError`] without a batch size, and for more than [`MAX_THREADS`](crate::MAX_THREADS) threads.
     pub fn build(self) -> Result<Loader> {
         let (rank, ranks) = self.rank;
         let global_batch = self.global_batch()?;

@@ -235,7 +235,7 @@ impl Order {
 
     fn check_record(&self, record: u64) -> Result<()> {
         if record >= self.plan.n {
-            return Err(ErrorKind::OutOfRange { i: record, len: self.plan.n }.into());
+            return Err(ErrorKind::OutOfRange { what: "record", i: record.into(), len: self.plan.n }.into());
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! A schema proposed from records: what each feature was found to be, and the strictest spec that takes all of it.
 
 use super::{DType, FeatureSpec, Schema};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{BYTES_OF_KEYS, DIFFERENT_KEYS, Error, ErrorKind, Result};
 use crate::example::{Example, Feature, FeatureKind, FeatureList, MessageKind, SequenceExample};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -105,7 +105,7 @@ impl Inference {
     ///
     /// # Errors
     /// All that [`Example::validate`] or [`SequenceExample::validate`] finds; the record is then not counted. And
-    /// [`ErrorKind::Unsupported`] for too many different keys, which is the end.
+    /// [`ErrorKind::TooMany`] for too many different keys, which is the end.
     pub fn add(&mut self, payload: &[u8]) -> Result<()> {
         let features = Example::new(payload).features()?;
         let lists: BTreeMap<&str, FeatureList<'_>> = match self.sequence {
@@ -138,8 +138,12 @@ impl Inference {
             return Ok(());
         }
         self.key_bytes = self.key_bytes.saturating_add(key.len());
-        if keys >= Inference::MAX_KEYS || self.key_bytes > Inference::MAX_KEY_BYTES {
-            return Err(too_many(keys));
+        // Where keys are data, no schema describes the records.
+        if keys >= Inference::MAX_KEYS {
+            return Err(too_many(DIFFERENT_KEYS, keys + 1, Inference::MAX_KEYS));
+        }
+        if self.key_bytes > Inference::MAX_KEY_BYTES {
+            return Err(too_many(BYTES_OF_KEYS, self.key_bytes, Inference::MAX_KEY_BYTES));
         }
         add(map.entry(key.to_owned()).or_default());
         Ok(())
@@ -204,12 +208,8 @@ impl Inference {
 }
 
 #[cold]
-fn too_many(keys: usize) -> Error {
-    let what = format!(
-        "more than {keys} different keys: where keys are data, no schema describes the records; infer from fewer of them, \
-         or write the schema by hand"
-    );
-    ErrorKind::Unsupported(what.into()).into()
+fn too_many(what: &'static str, found: usize, limit: usize) -> Error {
+    ErrorKind::TooMany { what, found: found as u128, limit: limit as u64 }.into()
 }
 
 impl Schema {

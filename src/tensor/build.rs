@@ -105,8 +105,8 @@ pub(super) fn put_strings<'s>(
     let n = elements(shape)?;
     check_count(n, values.len())?;
     // A filled tensor may have more strings than anyone should count: each takes two bytes at least.
-    let least = n.saturating_mul(2);
-    if least > MAX_LEN {
+    let least = u128::from(n) * 2;
+    if least > u128::from(MAX_LEN) {
         return Err(ErrorKind::TooLarge { len: least, limit: MAX_LEN }.into());
     }
     let len = values.clone().map(|value| field_len(value.len() as u64)).fold(0, u64::saturating_add);
@@ -128,7 +128,7 @@ fn header(dtype: TensorDType, shape: &[u64], values: u64) -> Result<Vec<u8>> {
     let shape_len = shape.iter().map(|&dim| field_len(dim_len(dim))).sum();
     let len = (2 + field_len(shape_len)).saturating_add(values);
     if len > MAX_LEN {
-        return Err(ErrorKind::TooLarge { len, limit: MAX_LEN }.into());
+        return Err(ErrorKind::TooLarge { len: len.into(), limit: MAX_LEN }.into());
     }
     let mut out = Vec::with_capacity(len as usize);
     out.push(DTYPE);

@@ -32,7 +32,7 @@ struct Shape {
 
 pub(super) fn parse(bytes: &[u8], dtype: TensorDType, limit: u64) -> Result<Tensor<'_>> {
     if bytes.len() as u64 > MAX_LEN {
-        return Err(ErrorKind::TooLarge { len: bytes.len() as u64, limit: MAX_LEN }.into());
+        return Err(ErrorKind::TooLarge { len: bytes.len() as u128, limit: MAX_LEN }.into());
     }
     let wire = |fault: Fault| fault.in_payload(bytes);
     let typed = proto::typed_field(dtype);
@@ -285,7 +285,7 @@ fn varint32(rest: &mut &[u8]) -> Option<u32> {
 fn within(len: u128, limit: u64) -> Result<()> {
     match len <= u128::from(limit) {
         true => Ok(()),
-        false => Err(ErrorKind::TooLarge { len: u64::try_from(len).unwrap_or(u64::MAX), limit }.into()),
+        false => Err(ErrorKind::TooLarge { len, limit }.into()),
     }
 }
 

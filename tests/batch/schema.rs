@@ -462,7 +462,9 @@ fn keys_that_are_data() {
         seen.add(&row.encode().unwrap()).unwrap();
     }
     let one_more = ExampleBuilder::new().int64("one more", [1]).encode().unwrap();
-    assert!(seen.add(&one_more).unwrap_err().to_string().contains("100000 different keys"));
+    let e = seen.add(&one_more).unwrap_err();
+    assert_eq!(e.to_string(), "100001 different keys, the limit is 100000");
+    assert_eq!(e.kind().remedy(), Some(tfseek::error::Remedy::FewerRecords));
 }
 
 /// What is inferred from any records is a schema that JSON holds.

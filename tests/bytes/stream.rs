@@ -371,7 +371,7 @@ fn files_and_folders() {
     let mut stream = Stream::open(&path).unwrap();
     assert_eq!(stream.compression(), Compression::Gzip);
     assert_eq!(stream.next().unwrap().unwrap().payload(), b"");
-    assert!(Stream::open(dir.path()).unwrap_err().is_io());
+    assert!(matches!(Stream::open(dir.path()).unwrap_err().kind(), ErrorKind::Io(_)));
     let e = Stream::open(dir.path().join("none")).unwrap_err();
-    assert!(e.is_io() && e.to_string().contains("none"));
+    assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)) && e.to_string().contains("none"));
 }

@@ -298,7 +298,7 @@ fn hostile_fills() {
     for &dtype in TensorDType::ALL {
         for dim in [1 << 27, 1 << 40, i64::MAX] {
             let cost = dtype.size().unwrap_or(16) as u128;
-            let len = u64::try_from(dim as u128 * cost).unwrap_or(u64::MAX);
+            let len = dim as u128 * cost;
             let bytes = [tensors::dtype_field(dtype).to_vec(), shape(&[dim])].concat();
             let e = parse_tensor(&bytes, dtype).unwrap_err();
             assert!(
@@ -323,7 +323,7 @@ fn hostile_fills() {
     // Leave to do what no machine can.
     let bytes = [hex("0804"), shape(&[i64::MAX])].concat();
     let e = options.parse(&bytes, TensorDType::UInt8).unwrap_err();
-    assert!(e.is_io(), "{e}");
+    assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)), "{e}");
 }
 
 #[test]

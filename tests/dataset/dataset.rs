@@ -218,6 +218,7 @@ fn what_is_no_tfrecord_says_what_it_looks_like() {
     let e = memory().open(&path).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::NotTfRecord { .. }), "{e}");
     assert!(e.to_string().to_lowercase().contains("lfs"), "{e}");
+    assert_eq!(e.kind().remedy(), Some(Remedy::FetchLfs));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::{Cursor, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use tfseek::ErrorKind;
 use tfseek::IndexMode;
-use tfseek::error::IndexError;
+use tfseek::error::{IndexError, Remedy};
 use tfseek::index::*;
 use tfseek::io::{Promise, Region};
 use tfseek_testkit::shards::*;
@@ -141,7 +141,10 @@ fn damage_has_a_place_and_the_lowest_shard_is_named() {
         assert_eq!((e.place().record, e.place().offset), (Some(1), Some(16)));
     }
     paths.push(dir.path().join("missing"));
-    assert!(open_shards(&paths, &options(), &no_progress).unwrap_err().is_io());
+    assert!(matches!(
+        open_shards(&paths, &options(), &no_progress).unwrap_err().kind(),
+        tfseek::ErrorKind::Io(_)
+    ));
     // The command indexes what it can.
     paths.pop();
     build_beside(&paths, &options(), &no_progress).unwrap_err();
@@ -248,12 +251,13 @@ fn a_pack_checks_a_shard_at_its_first_touch() {
         let index = pack.index(s, &File::open(path).unwrap()).unwrap();
         assert_eq!(spans(&index), spans(&written.indexes[s]));
     }
-    let mut file = File::options().append(true).open(&paths[2]).unwrap();
-    file.write_all(&records(&[b"more"])).unwrap();
+    let mut shard = File::options().append(true).open(&paths[2]).unwrap();
+    shard.write_all(&records(&[b"more"])).unwrap();
     let e = pack.index(2, &File::open(&paths[2]).unwrap()).unwrap_err();
-    assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })));
+    assert!(matches!(e.kind(), ErrorKind::Index(IndexError::StalePack { .. })));
+    assert_eq!(e.kind().remedy(), Some(Remedy::WritePack(&file)));
     let text = e.to_string();
-    for part in ["train-00002", "all.tfrp", "tfseek index --pack all", "34 bytes", "54 bytes"] {
+    for part in ["train-00002", "all.tfrp", "34 bytes", "54 bytes"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     set_mtime(&paths[3], 5);

@@ -118,7 +118,7 @@ fn what_cannot_be_is_refused_when_the_loader_is_built() {
         base().batch_size(1).order(Shuffle::Order(Spec::Block { block: 0, window: 1 })),
     ] {
         let e = options.build().unwrap_err();
-        assert!(matches!(e.kind(), ErrorKind::Order(_) | ErrorKind::Unsupported(_)), "{e}");
+        assert!(matches!(e.kind(), ErrorKind::Order(_) | ErrorKind::Options(_)), "{e}");
     }
 }
 

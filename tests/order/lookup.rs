@@ -118,7 +118,9 @@ fn steps_forwards_and_backwards() {
 fn what_is_not_there_is_not_found() {
     for spec in specs() {
         let order = Order::new(&spec, 200, 3, 0).unwrap();
-        let gone = |e: tfseek::Error| matches!(e.into_kind(), ErrorKind::OutOfRange { i: 200, len: 200 });
+        let gone = |e: tfseek::Error| {
+            matches!(e.into_kind(), ErrorKind::OutOfRange { what: "record", i: 200, len: 200 })
+        };
         assert!(gone(order.positions_of(200).unwrap_err()) && gone(order.position_of(200).unwrap_err()));
         assert!(gone(order.spots_of(200, &share(&order, 0, LastBatch::Pad)).unwrap_err()));
         // A share of more positions, however many.

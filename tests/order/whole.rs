@@ -63,7 +63,7 @@ fn positions_that_are_not_there() {
         assert!(order.fill(10, &mut []).is_ok());
         assert!(matches!(
             order.position_of(10).unwrap_err().into_kind(),
-            ErrorKind::OutOfRange { i: 10, len: 10 }
+            ErrorKind::OutOfRange { what: "record", i: 10, len: 10 }
         ));
         let nothing = Order::new(&spec, 0, 0, 0).unwrap();
         assert!(nothing.is_empty() && nothing.get(0).is_err() && nothing.fill(0, &mut []).is_ok());

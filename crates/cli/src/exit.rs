@@ -1,4 +1,4 @@
-//! What a run ends with: messages on stderr, and one number for scripts.
+//! The end of a run: messages on stderr, and an exit code.
 //!
 //! | code | meaning |
 //! | --- | --- |
@@ -13,19 +13,19 @@
 
 use std::io;
 use std::path::Path;
-use tfseek::error::{IndexError, PathsError, Remedy};
+use tfseek::error::{Build, IndexError, PathsError, Remedy};
 use tfseek::{Error, ErrorKind};
 
-/// A problem in the data.
+/// The exit code for a problem in the data.
 pub(crate) const DATA: u8 = 1;
-/// Something that cannot be done as asked.
+/// The exit code for something that cannot be done as asked.
 pub(crate) const USAGE: u8 = 2;
-/// Input and output.
+/// The exit code for failed input and output.
 pub(crate) const IO: u8 = 3;
-/// Not a TFRecord file.
+/// The exit code for a file that is not a TFRecord file.
 pub(crate) const NOT_TFRECORD: u8 = 4;
 
-/// Why a verb stopped.
+/// The reason why a verb stopped.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// An error of the library, which knows its place.
@@ -44,12 +44,12 @@ impl Failure {
         Failure::Message(USAGE, message.into())
     }
 
-    /// An I/O error at a path the library does not know of.
+    /// Returns an I/O error with its path.
     pub(crate) fn io(path: &Path, e: io::Error) -> Failure {
         Failure::Error(Error::from(e).in_file(path))
     }
 
-    /// The exit code that says so.
+    /// Returns the exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Error(e) => code_of(e),
@@ -59,22 +59,65 @@ impl Failure {
     }
 }
 
-/// An error of the library, and what can be done about it, in the words of the command.
+/// Returns the message of an error, with its remedy in the words of the command.
 pub(crate) fn message(e: &Error) -> String {
     let words = match e.kind().remedy() {
         Some(Remedy::AllowMissing) => "`--allow-missing` goes on without them".into(),
         Some(Remedy::BuildIndex) => "`tfseek index` builds one".into(),
-        Some(Remedy::Build(build)) => format!("run `{}`", build.command()),
+        Some(Remedy::Build(build)) => format!("run `{}`", index_command(build)),
+        Some(Remedy::WritePack(pack)) => {
+            let name = pack.file_stem().unwrap_or_default().display();
+            format!("run `tfseek index --pack {name}` on its shards again")
+        }
+        Some(Remedy::Delete(_)) => "delete the file, and it is built again".into(),
         Some(Remedy::Rebuild) => "`tfseek index --rebuild` reads it anew".into(),
         Some(Remedy::ReadWithoutMaps) => "`--io pread` reads without maps".into(),
         Some(Remedy::MaxRecord(len)) => format!("`--max-record {len}` reads it"),
-        Some(Remedy::Unpack) => "`tfseek unpack` does".into(),
+        Some(Remedy::Unpack) => "unpack it with `tfseek unpack` for random access".into(),
+        Some(Remedy::FewerRecords) => {
+            "where keys are data, no schema describes the records; infer from fewer of them with `-n`, or write the \
+             schema by hand"
+                .into()
+        }
+        Some(Remedy::Convert) => "convert it, or read it with a tool for that format".into(),
+        Some(Remedy::Extract) => "unpack it first".into(),
+        Some(Remedy::ExtractOr(tool)) => format!("unpack it first, or read it with {tool}"),
+        Some(Remedy::ReadWith(tool)) => format!("read it with {tool}"),
+        Some(Remedy::FetchAgain) => "the download or the copy went wrong; fetch the file again".into(),
+        Some(Remedy::FetchLfs) => "fetch the file itself with `git lfs pull`".into(),
+        Some(Remedy::OpenShard) => "name the shard it belongs to".into(),
+        Some(Remedy::OpenPack) => "name it with its ending .tfrp to open the set".into(),
+        Some(Remedy::Compression) => "it is compressed; name no other compression".into(),
         _ => return e.to_string(),
     };
     format!("{e} ({words})")
 }
 
-/// The exit code for an error of the library.
+/// Returns the shell command that builds index or column files: `tfseek index 'data/train-*.tfrecord' --column 'label'`.
+pub fn index_command(build: &Build) -> String {
+    let mut command = String::from("tfseek index");
+    for path in &build.paths {
+        command = command + " " + &quote(path);
+    }
+    if build.more > 0 {
+        command += &format!(" .. (all {} files)", build.paths.len() + build.more);
+    }
+    let plain = |name: &str| {
+        !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-./:".contains(&c))
+    };
+    for feature in &build.features {
+        command += " --column ";
+        command += &if plain(feature) { feature.clone() } else { quote(feature) };
+    }
+    command
+}
+
+/// Quotes a word for a shell.
+fn quote(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Returns the exit code for an error of the library.
 pub(crate) fn code_of(e: &Error) -> u8 {
     match e.kind() {
         ErrorKind::Io(_) | ErrorKind::Paths(PathsError::NoMatch { .. } | PathsError::TooManyMaps { .. }) => {
@@ -86,6 +129,7 @@ pub(crate) fn code_of(e: &Error) -> u8 {
             IndexError::BuildLimit { .. }
             | IndexError::NameClash { .. }
             | IndexError::Missing
+            | IndexError::NotRegular { .. }
             | IndexError::NoColumn { .. },
         )
         | ErrorKind::Filter(_)
@@ -93,7 +137,9 @@ pub(crate) fn code_of(e: &Error) -> u8 {
         | ErrorKind::Order(_)
         | ErrorKind::OutOfRange { .. }
         | ErrorKind::Compressed { .. }
-        | ErrorKind::Unsupported(_) => USAGE,
+        | ErrorKind::TooMany { .. }
+        | ErrorKind::Panicked { .. }
+        | ErrorKind::Options(_) => USAGE,
         _ => DATA,
     }
 }
@@ -111,5 +157,23 @@ impl std::fmt::Display for Failure {
             Failure::Stdout(e) => write!(f, "standard output: {e}"),
             Failure::Message(_, message) => f.write_str(message),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_can_be_pasted_into_a_shell() {
+        let mut build = Build::default();
+        build.paths = vec!["it's/train-*.tfrecord".into()];
+        assert_eq!(index_command(&build), r"tfseek index 'it'\''s/train-*.tfrecord'");
+        build.features = vec!["label".into(), "a b".into()];
+        build.more = 3;
+        assert_eq!(
+            index_command(&build),
+            r"tfseek index 'it'\''s/train-*.tfrecord' .. (all 4 files) --column label --column 'a b'"
+        );
     }
 }

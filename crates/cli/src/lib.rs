@@ -35,6 +35,8 @@ mod times;
 mod touch;
 mod verbs;
 
+pub use exit::index_command;
+
 use args::{Cli, Verb};
 use clap::Parser;
 use clap::error::ErrorKind;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::column::{FeatureColumn, Value};
-use tfseek::error::FeatureError;
+use tfseek::error::{FeatureError, OptionsError};
 use tfseek::index::{IndexOptions, no_progress};
 use tfseek::io::Region;
 use tfseek::{DatasetOptions, ErrorKind, ExampleBuilder, FeatureKind, Filter, IndexMode, Mapped};
@@ -97,7 +97,7 @@ fn check(values: &[Option<Scalar>]) -> FeatureColumn {
     assert_eq!(with.shards()[0].has_classes(), !float);
     match with.classes() {
         Ok(listed) => assert!(listed == column.classes().unwrap()),
-        Err(e) => assert!(float && matches!(e.kind(), ErrorKind::Unsupported(_)), "{e}"),
+        Err(e) => assert!(float && matches!(e.kind(), ErrorKind::Options(OptionsError::FloatClasses)), "{e}"),
     }
     let read = FeatureColumn::from_bytes(Region::new(bytes(&with.shards()[0]))).unwrap();
     read.verify().unwrap();

@@ -58,7 +58,8 @@ impl Pick {
 
     fn range(self, len: u64) -> tfseek::Result<Range<u64>> {
         let from_end = |i: i64| if i < 0 { len.checked_sub(i.unsigned_abs()) } else { Some(i as u64) };
-        let outside = |i: i64| -> tfseek::Error { ErrorKind::OutOfRange { i: i.unsigned_abs(), len }.into() };
+        let outside =
+            |i: i64| -> tfseek::Error { ErrorKind::OutOfRange { what: "record", i: i.into(), len }.into() };
         match self {
             Pick::One(i) => {
                 let i = from_end(i).filter(|&i| i < len).ok_or_else(|| outside(i))?;
