@@ -2,6 +2,7 @@
 
 use crate::error::At;
 use crate::example::{Example, SequenceExample};
+use crate::frame::HEADER_LEN;
 use crate::io::Region;
 use crate::wire::MAX_LEN;
 use std::fmt;
@@ -75,12 +76,12 @@ impl<'a> Record<'a> {
         At { path, record: known(self.record), offset: known(self.offset) }
     }
 
-    /// The memory that the payload is part of, if it was lent by a map or a region: a clone of it outlives the record, and the
-    /// dataset.
-    pub fn region(self) -> Option<&'a Region> {
+    /// The memory that the payload is part of, if it was lent by a map or a region, and the offset at which the payload starts
+    /// in it. A clone of the region outlives the record, and the dataset.
+    pub fn region(self) -> Option<(&'a Region, usize)> {
         match self.origin {
             Origin::Path(_) => None,
-            Origin::Home(home) => home.region.get(),
+            Origin::Home(home) => Some((home.region.get()?, (self.offset as usize).wrapping_add(HEADER_LEN))),
         }
     }
 

@@ -2,7 +2,6 @@
 
 use crate::example::{Example, Origin};
 use crate::failure::{Failure, Result};
-use crate::feature;
 use crate::ids::{Ids, Kept};
 use crate::iter::DatasetIterator;
 use crate::open::How;
@@ -140,7 +139,7 @@ pub(crate) fn fingerprint(py: Python<'_>, dataset: &tfseek::Dataset) -> Result<S
 fn lent(record: Record<'_>) -> tfseek::Result<Region> {
     let payload = record.payload();
     let part =
-        record.region().and_then(|region| feature::part(region, payload.as_ptr().addr(), payload.len()));
+        record.region().and_then(|(region, start)| region.slice(start..start.checked_add(payload.len())?));
     part.map_or_else(|| payload::copied(payload), Ok)
 }
 

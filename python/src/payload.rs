@@ -105,10 +105,10 @@ impl Row for Payload {
         }
     }
 
-    fn region(&self) -> Option<&Region> {
+    fn region(&self) -> Option<(&Region, usize)> {
         match self {
             Payload::Python(_) => None,
-            Payload::Record(region, _) => Some(region),
+            Payload::Record(region, _) => Some((region, 0)),
         }
     }
 }

@@ -1,351 +1,246 @@
-//! Slots that were filled become columns.
+//! From decoded slots to columns.
 
-use super::bytes::{Owners, Rings};
-use super::column::{Column, Dense, RowSplits, Span, Sparse, Values};
-use super::compile::{Default, Make, Need, Part};
-use super::decode::{Filled, Memory, default_spans};
-use super::pool::{Draft, Ring};
+use super::bytes::{SpanBytes, ValueMemory, ValuePools};
+use super::column::{Column, RegionSpan, Values};
+use super::compile::{ColumnForm, DefaultValues, Need};
+use super::decode::{SlotValues, default_spans};
+use super::pool::{Buf, BufMut};
 use super::row::Row;
-use crate::error::{Error, ErrorKind, FeatureError, Result};
-use crate::schema::SplitsDType;
+use super::slots::{AssemblyScratch, ColumnPools, DecodedSlots, RowError};
+use super::{ragged, sparse};
+use crate::error::{ErrorKind, Result};
 
-/// Memory of one column, beside that of its slots.
-#[derive(Default)]
-pub(super) struct Extra {
-    /// Indices, or row splits.
-    pub(super) int64: Ring<i64>,
-    pub(super) int32: Ring<i32>,
-    pub(super) values: Rings,
-    pub(super) lengths: Ring<i64>,
-}
-
-/// Vectors that are used again and again.
-#[derive(Default)]
-pub(super) struct Scraps {
-    pub(super) items: Vec<u32>,
-    pub(super) order: Vec<u32>,
-}
-
-/// All that a column is made from.
-pub(super) struct Ends<'a, R> {
-    pub(super) owners: Owners<'a, R>,
-    pub(super) filled: &'a mut [Filled],
-    pub(super) rings: &'a mut [Rings],
-    pub(super) sealed: &'a mut Vec<Option<Values>>,
-    pub(super) extras: &'a mut [Extra],
-    pub(super) scraps: &'a mut Scraps,
-    /// Rows that are good.
+/// The slots of one part of a plan, decoded, and all that their columns are assembled with.
+pub(super) struct Assembly<'a, R> {
+    pub(super) bytes: SpanBytes<'a, R>,
+    pub(super) slots: &'a mut [SlotValues],
+    pub(super) slot_pools: &'a mut [ValuePools],
+    pub(super) column_pools: &'a mut [ColumnPools],
+    /// The values of the slots once they are lent.
+    pub(super) values: &'a mut Vec<Values>,
+    pub(super) scratch: &'a mut AssemblyScratch,
+    /// Rows that were decoded.
     pub(super) rows: usize,
     /// Without the dimension of the rows.
     pub(super) single: bool,
-    /// Feature lists: the counts are those of steps.
+    /// Slots of feature lists: the counts are those of steps.
     pub(super) lists: bool,
     /// Most bytes of a column that its values do not pay for.
     pub(super) limit: u64,
-    /// Whether sparse indices may lie outside of their dimension.
+    /// Sparse indices may lie outside of their dimension.
     pub(super) lenient: bool,
 }
 
-/// A row that does not go into its column.
-pub(super) struct Misfit {
-    pub(super) row: usize,
-    pub(super) step: Option<usize>,
-    pub(super) column: usize,
-    pub(super) error: Error,
-}
-
-/// Puts an array into a column, whose memory it uses again.
-pub(super) fn put_dense(column: &mut Column, values: Values, shape: impl IntoIterator<Item = usize>) {
-    match column {
-        Column::Dense(dense) => {
-            dense.values = values;
-            dense.shape.clear();
-            dense.shape.extend(shape);
-        }
-        _ => *column = Column::Dense(Dense { values, shape: shape.into_iter().collect() }),
-    }
-}
-
-/// Puts a sparse tensor into a column.
-pub(super) fn put_sparse(
-    column: &mut Column,
-    indices: super::Buf<i64>,
-    values: Values,
-    dense_shape: impl IntoIterator<Item = u64>,
-) {
-    match column {
-        Column::Sparse(sparse) => {
-            (sparse.indices, sparse.values) = (indices, values);
-            sparse.dense_shape.clear();
-            sparse.dense_shape.extend(dense_shape);
-        }
-        _ => {
-            let dense_shape = dense_shape.into_iter().collect();
-            *column = Column::Sparse(Sparse { indices, values, dense_shape });
-        }
-    }
-}
-
-impl Extra {
-    /// Lends row splits: `len` of them, as 64 bits, in the type that is asked for.
-    pub(super) fn splits(&mut self, draft: Draft<i64>, len: usize, dtype: SplitsDType) -> Result<RowSplits> {
-        if dtype == SplitsDType::Int64 {
-            return Ok(RowSplits::Int64(self.int64.lend(draft, len)));
-        }
-        let from = draft.memory.get(..len).unwrap_or_default();
-        // They ascend.
-        let last = from.last().copied().unwrap_or_default();
-        if i32::try_from(last).is_err() {
-            return Err(FeatureError::SplitsRange { found: last as usize }.into());
-        }
-        let mut narrow = self.int32.draft();
-        narrow.grow(len, len, 0);
-        for (to, &split) in narrow.memory.iter_mut().zip(from) {
-            *to = split as i32;
-        }
-        self.int64.lend(draft, 0);
-        Ok(RowSplits::Int32(self.int32.lend(narrow, len)))
-    }
-}
-
-impl<R: Row> Ends<'_, R> {
-    fn part(&self) -> &Part {
-        self.owners.part
-    }
-
-    /// Steps of all rows, or the rows themselves.
-    pub(super) fn cells(&self, at: usize) -> usize {
-        match self.lists {
-            true => self.filled[at].steps[..self.rows].iter().map(|&steps| steps as usize).sum(),
-            false => self.rows,
-        }
-    }
-
-    /// The columns; the error is that of the lowest row that does not fit.
-    pub(super) fn columns(&mut self, columns: &mut Vec<Column>) -> Result<(), Misfit> {
-        let part = self.owners.part;
-        columns.resize_with(part.columns.len(), || {
-            let values = Values::Int64(super::Buf::default());
-            Column::Dense(Dense { values, shape: Vec::new() })
-        });
-        for (at, planned) in part.columns.iter().enumerate() {
-            if let Make::Padded { slot, of, fill, .. } = &planned.make {
+impl<R: Row> Assembly<'_, R> {
+    /// Makes the columns. The error is that of the lowest row that is refused.
+    pub(super) fn columns(&mut self, columns: &mut Vec<Column>) -> Result<(), RowError> {
+        let part = self.bytes.part;
+        columns.resize_with(part.columns.len(), Column::empty);
+        for planned in &part.columns {
+            if let ColumnForm::Padded { slot, of, fill, .. } = &planned.form {
                 let padded = self.pad(*slot, *of, fill);
-                padded.map_err(|error| Misfit { row: 0, step: None, column: at, error })?;
+                padded.map_err(|error| RowError { row: 0, error: error.feature(planned.name.as_bytes()) })?;
             }
         }
-        self.seal();
-        let mut worst: Option<Misfit> = None;
+        self.lend_values();
+        let mut lowest = None;
         for (at, column) in columns.iter_mut().enumerate() {
-            if let Err(misfit) = self.column(at, column)
-                && worst.as_ref().is_none_or(|worst| misfit.row < worst.row)
-            {
-                worst = Some(misfit);
-            }
+            RowError::keep_lowest(&mut lowest, self.column(at, column));
         }
-        worst.map_or(Ok(()), Err)
+        lowest.map_or(Ok(()), Err)
     }
 
-    /// Only what can still go wrong: columns of several features.
-    pub(super) fn misfit(&mut self) -> Result<(), Misfit> {
-        let part = self.owners.part;
-        self.seal();
-        let mut worst: Option<Misfit> = None;
-        for (at, planned) in part.columns.iter().enumerate() {
-            let composite = match &planned.make {
-                Make::Ragged { partitions, .. } => !partitions.is_empty(),
-                Make::Sparse { .. } => true,
+    /// Checks what only columns of several features can refuse. The error is that of the lowest row.
+    pub(super) fn check(&mut self) -> Result<(), RowError> {
+        self.lend_values();
+        let mut lowest = None;
+        for (at, planned) in self.bytes.part.columns.iter().enumerate() {
+            let composite = match &planned.form {
+                ColumnForm::Ragged { partitions, .. } => !partitions.is_empty(),
+                ColumnForm::Sparse { .. } => true,
                 _ => false,
             };
-            let values = Values::Int64(super::Buf::default());
-            let mut column = Column::Dense(Dense { values, shape: Vec::new() });
-            if composite
-                && let Err(misfit) = self.column(at, &mut column)
-                && worst.as_ref().is_none_or(|worst| misfit.row < worst.row)
-            {
-                worst = Some(misfit);
+            if composite {
+                RowError::keep_lowest(&mut lowest, self.column(at, &mut Column::empty()));
             }
         }
-        worst.map_or(Ok(()), Err)
+        lowest.map_or(Ok(()), Err)
     }
 
     /// Lends the values of all slots.
-    fn seal(&mut self) {
-        self.sealed.clear();
-        for (at, slot) in self.owners.part.slots.iter().enumerate() {
-            let filled = &mut self.filled[at];
+    fn lend_values(&mut self) {
+        self.values.clear();
+        for (at, slot) in self.bytes.part.slots.iter().enumerate() {
+            let filled = &mut self.slots[at];
             let len = match slot.need {
                 Need::Fixed { count, .. } => self.rows.saturating_mul(count).min(filled.used),
                 _ => filled.used,
             };
-            let values = filled.seal(&mut self.rings[at], len, &self.owners);
-            self.sealed.push(Some(values));
+            self.values.push(filled.lend(&mut self.slot_pools[at], len, &self.bytes));
         }
     }
 
-    /// The values of a slot.
-    pub(super) fn values(&self, at: usize) -> Values {
-        self.sealed.get(at).and_then(Option::clone).unwrap_or(Values::Int64(super::Buf::default()))
-    }
-
-    fn column(&mut self, at: usize, column: &mut Column) -> Result<(), Misfit> {
-        match &self.part().columns[at].make {
-            Make::Dense { slot, .. } | Make::Padded { slot, .. } => {
-                self.dense(at, *slot, column);
-                Ok(())
-            }
-            Make::VarLen { slot } => {
-                self.var_len(at, *slot, column);
-                Ok(())
-            }
-            Make::Ragged { .. } => self.lowest(at, column),
-            Make::Sparse { .. } => self.sparse(at, column),
-        }
-    }
-
-    /// A ragged column; the error is that of the lowest row. Partitions are taken one after the other over all rows, so
-    /// a row before the one that did not fit may not fit a partition that was not reached.
-    fn lowest(&mut self, at: usize, column: &mut Column) -> Result<(), Misfit> {
-        let mut made = self.ragged(at, column);
-        let rows = self.rows;
-        while let Err(Misfit { row: before @ 1.., .. }) = made {
-            self.rows = before;
-            let Err(earlier) = self.ragged(at, column) else { break };
-            made = Err(earlier);
-        }
-        self.rows = rows;
-        made
-    }
-
-    fn dense(&mut self, at: usize, slot: usize, column: &mut Column) {
-        let values = self.values(slot);
-        let (block, of) = match &self.owners.part.columns[at].make {
-            Make::Padded { shape, of, .. } => (shape, Some(*of)),
-            Make::Dense { shape, .. } => (shape, None),
-            _ => return,
+    fn column(&mut self, at: usize, column: &mut Column) -> Result<(), RowError> {
+        let slots = DecodedSlots {
+            slots: self.slots,
+            values: self.values,
+            rows: self.rows,
+            single: self.single,
+            lists: self.lists,
+            limit: self.limit,
+            lenient: self.lenient,
         };
-        // Padded to the longest, so that one row tells the number of blocks in each.
-        let blocks = of.map(|of| self.longest(slot, of) / of);
-        let rows = (!self.single).then_some(self.rows);
-        put_dense(column, values, rows.into_iter().chain(blocks).chain(block.iter().copied()));
-    }
-
-    /// Values of row `row`.
-    fn row_len(&self, slot: usize, of: usize, row: usize) -> usize {
-        let filled = &self.filled[slot];
-        match self.lists {
-            true => filled.steps[row] as usize * of,
-            false => filled.counts[row] as usize,
-        }
-    }
-
-    fn longest(&self, slot: usize, of: usize) -> usize {
-        (0..self.rows).map(|row| self.row_len(slot, of, row)).max().unwrap_or(0)
+        let planned = &self.bytes.part.columns[at];
+        let pools = &mut self.column_pools[at];
+        let made = match &planned.form {
+            ColumnForm::Dense { slot, shape } => {
+                dense(slots, *slot, None, shape, column);
+                Ok(())
+            }
+            ColumnForm::Padded { slot, shape, of, .. } => {
+                dense(slots, *slot, Some(*of), shape, column);
+                Ok(())
+            }
+            ColumnForm::VarLen { slot } => {
+                var_len(slots, *slot, pools, column);
+                Ok(())
+            }
+            ColumnForm::Ragged { slot, partitions, splits } => {
+                let form = ragged::RaggedForm { slot: *slot, partitions, splits: *splits };
+                ragged::column(slots, form, pools, &mut self.scratch.items, column)
+            }
+            ColumnForm::Sparse { values, indices, size, already_sorted } => {
+                let form = sparse::SparseForm { values: *values, indices, size, sorted: *already_sorted };
+                sparse::column(slots, form, pools, &mut self.scratch.order, column)
+            }
+        };
+        made.map_err(|RowError { row, error }| RowError {
+            row,
+            error: error.feature(planned.name.as_bytes()),
+        })
     }
 
     /// Makes all rows as long as the longest.
-    fn pad(&mut self, slot: usize, of: usize, fill: &Default) -> Result<()> {
-        let longest = self.longest(slot, of);
+    fn pad(&mut self, slot: usize, of: usize, fill: &DefaultValues) -> Result<()> {
+        let longest = longest_row(&self.slots[slot], self.lists, of, self.rows);
         let rows = self.rows;
-        let used = self.filled[slot].used;
+        let used = self.slots[slot].used;
         let total = rows.saturating_mul(longest);
         if total == used {
             return Ok(());
         }
-        let filled = std::mem::take(&mut self.filled[slot].memory);
-        let mut lens = (0..rows).rev().map(|row| self.row_len(slot, of, row));
-        let padded = match filled {
-            Memory::Int64(mut draft) => {
-                let fill = if let Default::Int64(fill) = fill { fill.first().copied() } else { None };
-                spread(&mut draft, &mut lens, used, longest, total, self.limit, fill.unwrap_or_default())
-                    .map(|()| Memory::Int64(draft))
+        let memory = std::mem::take(&mut self.slots[slot].memory);
+        let filled = &self.slots[slot];
+        let mut lens = (0..rows).rev().map(|row| row_len(filled, self.lists, of, row));
+        let padded = match memory {
+            ValueMemory::Int64(mut buf) => {
+                let fill = if let DefaultValues::Int64(fill) = fill { fill.first().copied() } else { None };
+                spread(&mut buf, &mut lens, used, longest, total, self.limit, fill.unwrap_or_default())
+                    .map(|()| ValueMemory::Int64(buf))
             }
-            Memory::Float32(mut draft) => {
-                let fill = if let Default::Float32(fill) = fill { fill.first().copied() } else { None };
-                spread(&mut draft, &mut lens, used, longest, total, self.limit, fill.unwrap_or_default())
-                    .map(|()| Memory::Float32(draft))
+            ValueMemory::Float32(mut buf) => {
+                let fill = if let DefaultValues::Float32(fill) = fill { fill.first().copied() } else { None };
+                spread(&mut buf, &mut lens, used, longest, total, self.limit, fill.unwrap_or_default())
+                    .map(|()| ValueMemory::Float32(buf))
             }
-            Memory::Bytes(mut draft) => {
-                let mut span = [Span::default()];
+            ValueMemory::Bytes(mut buf) => {
+                let mut span = [RegionSpan::default()];
                 // Without bytes of its own it lies anywhere.
-                if let Default::Bytes(ends) = fill
-                    && self.part().slots[slot].fallback.is_some()
+                if let DefaultValues::Bytes(ends) = fill
+                    && self.bytes.part.slots[slot].fallback.is_some()
                 {
-                    default_spans(ends, self.owners.rows.len() + slot, &mut span);
+                    default_spans(ends, self.bytes.rows.len() + slot, &mut span);
                 }
-                spread(&mut draft, &mut lens, used, longest, total, self.limit, span[0])
-                    .map(|()| Memory::Bytes(draft))
+                spread(&mut buf, &mut lens, used, longest, total, self.limit, span[0])
+                    .map(|()| ValueMemory::Bytes(buf))
             }
         };
-        self.filled[slot].memory = padded?;
-        self.filled[slot].used = total;
+        self.slots[slot].memory = padded?;
+        self.slots[slot].used = total;
         Ok(())
     }
 
-    fn var_len(&mut self, at: usize, slot: usize, column: &mut Column) {
-        let values = self.values(slot);
-        let filled = &self.filled[slot];
-        let ring = &mut self.extras[at].int64;
-        let mut draft = ring.draft();
-        let longest = |counts: &[u32]| counts.iter().max().copied().unwrap_or(0).into();
-        if !self.lists {
-            let counts = &filled.counts[..self.rows];
-            let rank = if self.single { 1 } else { 2 };
-            draft.grow(filled.used * rank, filled.used * rank, 0);
-            match self.single {
-                true => {
-                    for (k, to) in draft.memory.iter_mut().take(filled.used).enumerate() {
-                        *to = k as i64;
-                    }
-                }
-                false => {
-                    let mut to = draft.memory.chunks_exact_mut(2);
-                    for (row, &count) in counts.iter().enumerate() {
-                        for (k, to) in to.by_ref().take(count as usize).enumerate() {
-                            to.copy_from_slice(&[row as i64, k as i64]);
-                        }
-                    }
-                }
-            }
-            let indices = ring.lend(draft, filled.used * rank);
-            let rows = (!self.single).then_some(self.rows as u64);
-            return put_sparse(column, indices, values, rows.into_iter().chain([longest(counts)]));
-        }
-        let rank = if self.single { 2 } else { 3 };
-        draft.grow(filled.used * rank, filled.used * rank, 0);
-        let mut to = draft.memory.chunks_exact_mut(rank);
-        let mut counts = filled.counts.iter();
-        for (row, &steps) in filled.steps[..self.rows].iter().enumerate() {
-            for (step, &count) in counts.by_ref().take(steps as usize).enumerate() {
-                for (k, to) in to.by_ref().take(count as usize).enumerate() {
-                    let index = [row as i64, step as i64, k as i64];
-                    to.copy_from_slice(&index[3 - rank..]);
-                }
-            }
-        }
-        let indices = ring.lend(draft, filled.used * rank);
-        let rows = (!self.single).then_some(self.rows as u64);
-        let shape = [longest(&filled.steps[..self.rows]), longest(&filled.counts)];
-        put_sparse(column, indices, values, rows.into_iter().chain(shape));
-    }
-
     /// The number of steps in each row of a dense feature list.
-    pub(super) fn lengths(&mut self, at: usize) -> Option<super::Buf<i64>> {
-        let Make::Padded { slot, .. } = &self.owners.part.columns[at].make else { return None };
-        let ring = &mut self.extras[at].lengths;
-        let mut draft = ring.draft();
-        draft.grow(self.rows, self.rows, 0);
-        for (to, &steps) in draft.memory.iter_mut().zip(&self.filled[*slot].steps[..self.rows]) {
+    pub(super) fn lengths(&mut self, at: usize) -> Option<Buf<i64>> {
+        let ColumnForm::Padded { slot, .. } = &self.bytes.part.columns[at].form else { return None };
+        let pool = &mut self.column_pools[at].lengths;
+        let mut buf = pool.take();
+        buf.grow(self.rows, self.rows, 0);
+        for (to, &steps) in buf.values.iter_mut().zip(&self.slots[*slot].steps[..self.rows]) {
             *to = steps.into();
         }
-        Some(ring.lend(draft, self.rows))
+        Some(pool.lend(buf, self.rows))
     }
 }
 
-/// Spreads rows that lie one behind the other to places of `longest` values each; `lens` are theirs, from the last to the
+/// Number of values of a row.
+fn row_len(filled: &SlotValues, lists: bool, of: usize, row: usize) -> usize {
+    match lists {
+        true => filled.steps[row] as usize * of,
+        false => filled.counts[row] as usize,
+    }
+}
+
+fn longest_row(filled: &SlotValues, lists: bool, of: usize, rows: usize) -> usize {
+    (0..rows).map(|row| row_len(filled, lists, of, row)).max().unwrap_or(0)
+}
+
+/// A dense column; if rows were padded, in blocks of `of` values.
+fn dense(slots: DecodedSlots<'_>, slot: usize, of: Option<usize>, shape: &[usize], column: &mut Column) {
+    // All rows are as long as the longest.
+    let blocks = of.map(|of| longest_row(&slots.slots[slot], slots.lists, of, slots.rows) / of);
+    let shape = slots.rows_dimension().into_iter().chain(blocks).chain(shape.iter().copied());
+    column.set_dense(slots.values(slot), shape);
+}
+
+/// A sparse column of all values of a slot.
+fn var_len(slots: DecodedSlots<'_>, slot: usize, pools: &mut ColumnPools, column: &mut Column) {
+    let values = slots.values(slot);
+    let pool = &mut pools.int64;
+    let mut buf = pool.take();
+    let (used, counts) = (values.len(), slots.counts(slot));
+    let longest = |counts: &[u32]| u64::from(counts.iter().max().copied().unwrap_or(0));
+    let rows = slots.rows_dimension().map(|rows| rows as u64);
+    let rank = 1 + usize::from(slots.lists) + usize::from(!slots.single);
+    buf.grow(used * rank, used * rank, 0);
+    if !slots.lists {
+        match slots.single {
+            true => {
+                for (k, to) in buf.values.iter_mut().take(used).enumerate() {
+                    *to = k as i64;
+                }
+            }
+            false => {
+                let mut to = buf.values.chunks_exact_mut(2);
+                for (row, &count) in counts.iter().enumerate() {
+                    for (k, to) in to.by_ref().take(count as usize).enumerate() {
+                        to.copy_from_slice(&[row as i64, k as i64]);
+                    }
+                }
+            }
+        }
+        let indices = pool.lend(buf, used * rank);
+        return column.set_sparse(indices, values, rows.into_iter().chain([longest(counts)]));
+    }
+    let steps = slots.steps(slot);
+    let mut to = buf.values.chunks_exact_mut(rank);
+    let mut left = counts.iter();
+    for (row, &steps) in steps.iter().enumerate() {
+        for (step, &count) in left.by_ref().take(steps as usize).enumerate() {
+            for (k, to) in to.by_ref().take(count as usize).enumerate() {
+                let index = [row as i64, step as i64, k as i64];
+                to.copy_from_slice(&index[3 - rank..]);
+            }
+        }
+    }
+    let indices = pool.lend(buf, used * rank);
+    column.set_sparse(indices, values, rows.into_iter().chain([longest(steps), longest(counts)]));
+}
+
+/// Moves rows that lie one behind the other apart, to `longest` values each; `lens` are theirs, from the last to the
 /// first.
 fn spread<T: Copy>(
-    draft: &mut Draft<T>,
+    buf: &mut BufMut<T>,
     lens: &mut dyn Iterator<Item = usize>,
     used: usize,
     longest: usize,
@@ -357,14 +252,14 @@ fn spread<T: Copy>(
     if bytes > u128::from(limit) {
         return Err(ErrorKind::TooLarge { len: bytes, limit }.into());
     }
-    draft.grow(total, total, fill);
+    buf.grow(total, total, fill);
     let (mut from, mut to) = (used, total);
     for len in lens {
         // From the end on, for a row's new place is never before its old one.
         from -= len;
         to -= longest;
-        draft.memory.copy_within(from..from + len, to);
-        draft.memory[to + len..to + longest].fill(fill);
+        buf.values.copy_within(from..from + len, to);
+        buf.values[to + len..to + longest].fill(fill);
     }
     Ok(())
 }

@@ -1,114 +1,129 @@
-//! Memory that was filled becomes values that can be lent.
+//! Byte strings become values: the spans of rows turn into spans of regions, or the bytes are copied.
 
-use super::column::{BytesColumn, Repr, Span, Values};
-use super::compile::Part;
-use super::decode::{Filled, Memory};
-use super::pool::{Buf, Draft, Ring};
+use super::column::{BytesColumn, BytesRepr, RegionSpan, Values};
+use super::compile::PlanPart;
+use super::pool::{Buf, BufMut, BufPool};
 use super::row::Row;
 use crate::io::Region;
 use crate::schema::DType;
 
-/// The memory of one slot, or of one column that needs its own.
-#[derive(Default)]
-pub(super) struct Rings {
-    int64: Ring<i64>,
-    float32: Ring<f32>,
-    spans: Ring<Span>,
-    data: Ring<u8>,
-    offsets: Ring<i64>,
+/// The memory of one slot's values while they are filled in.
+pub(super) enum ValueMemory {
+    Int64(BufMut<i64>),
+    Float32(BufMut<f32>),
+    /// Spans into the payloads of the batch: `region` is the row, or the number of rows and behind it the number of a slot
+    /// whose default it is.
+    Bytes(BufMut<RegionSpan>),
 }
 
-impl Rings {
+impl Default for ValueMemory {
+    fn default() -> ValueMemory {
+        ValueMemory::Int64(BufMut::default())
+    }
+}
+
+/// The pools of one slot, or of one column that needs memory of its own.
+#[derive(Default)]
+pub(super) struct ValuePools {
+    int64: BufPool<i64>,
+    float32: BufPool<f32>,
+    spans: BufPool<RegionSpan>,
+    data: BufPool<u8>,
+    offsets: BufPool<i64>,
+}
+
+impl ValuePools {
     /// Memory for values of this type.
-    pub(super) fn memory(&mut self, dtype: DType) -> Memory {
+    pub(super) fn memory(&mut self, dtype: DType) -> ValueMemory {
         match dtype {
-            DType::Int64 => Memory::Int64(self.int64.draft()),
-            DType::Float32 => Memory::Float32(self.float32.draft()),
-            DType::Bytes => Memory::Bytes(self.spans.draft()),
+            DType::Int64 => ValueMemory::Int64(self.int64.take()),
+            DType::Float32 => ValueMemory::Float32(self.float32.take()),
+            DType::Bytes => ValueMemory::Bytes(self.spans.take()),
         }
     }
 
     /// Lends the first `len` values.
-    pub(super) fn seal<R: Row>(
+    pub(super) fn lend<R: Row>(
         &mut self,
-        memory: Memory,
-        strings: Option<Strings>,
+        memory: ValueMemory,
+        strings: Option<CopiedStrings>,
         len: usize,
-        owners: &Owners<'_, R>,
+        bytes: &SpanBytes<'_, R>,
     ) -> Values {
         match memory {
-            Memory::Int64(draft) => Values::Int64(self.int64.lend(draft, len)),
-            Memory::Float32(draft) => Values::Float32(self.float32.lend(draft, len)),
-            Memory::Bytes(mut draft) => Values::Bytes(match owners.origins {
-                Some(origins) => {
-                    for span in draft.memory.iter_mut().take(len) {
-                        let origin = origins.of.get(span.region as usize).copied().unwrap_or_default();
-                        span.start += origin.base;
-                        span.region = origin.region;
+            ValueMemory::Int64(buf) => Values::Int64(self.int64.lend(buf, len)),
+            ValueMemory::Float32(buf) => Values::Float32(self.float32.lend(buf, len)),
+            ValueMemory::Bytes(mut buf) => Values::Bytes(match bytes.regions {
+                Some(regions) => {
+                    for span in buf.values.iter_mut().take(len) {
+                        let row = regions.rows.get(span.region as usize).copied().unwrap_or_default();
+                        span.start += row.start;
+                        span.region = row.region;
                     }
-                    let spans = self.spans.lend(draft, len);
-                    BytesColumn { repr: Repr::Spans { spans, regions: origins.regions.clone() } }
+                    let spans = self.spans.lend(buf, len);
+                    BytesColumn { repr: BytesRepr::Spans { spans, regions: regions.regions.clone() } }
                 }
                 None => {
                     let mut strings = strings.unwrap_or_else(|| self.strings());
-                    let rest = draft.memory.get(strings.len..len).unwrap_or_default();
-                    strings.append(rest, |span| owners.bytes(span));
-                    self.spans.lend(draft, 0);
-                    self.lend(strings)
+                    let rest = buf.values.get(strings.len..len).unwrap_or_default();
+                    strings.append(rest, |span| bytes.get(span));
+                    self.spans.lend(buf, 0);
+                    self.lend_strings(strings)
                 }
             }),
         }
     }
 
     /// Memory for strings that are copied one behind the other.
-    pub(super) fn strings(&mut self) -> Strings {
-        Strings { data: self.data.draft(), offsets: self.offsets.draft(), len: 0, end: 0 }
+    pub(super) fn strings(&mut self) -> CopiedStrings {
+        CopiedStrings { data: self.data.take(), offsets: self.offsets.take(), len: 0, end: 0 }
     }
 
-    fn lend(&mut self, mut strings: Strings) -> BytesColumn {
+    fn lend_strings(&mut self, mut strings: CopiedStrings) -> BytesColumn {
         strings.append(&[], |_| &[]);
-        let Strings { data, offsets, len, end } = strings;
+        let CopiedStrings { data, offsets, len, end } = strings;
         BytesColumn::contiguous(self.data.lend(data, end), self.offsets.lend(offsets, len + 1))
     }
 
     /// The values in another order: value `order[k]` becomes value `k`.
     pub(super) fn permute(&mut self, values: &Values, order: &[u32]) -> Values {
         fn gather<T: Copy>(
-            mut draft: Draft<T>,
-            ring: &mut Ring<T>,
+            mut buf: BufMut<T>,
+            pool: &mut BufPool<T>,
             from: &[T],
             order: &[u32],
             blank: T,
         ) -> Buf<T> {
-            draft.grow(order.len(), order.len(), blank);
-            for (to, &k) in draft.memory.iter_mut().zip(order) {
+            buf.grow(order.len(), order.len(), blank);
+            for (to, &k) in buf.values.iter_mut().zip(order) {
                 *to = from[k as usize];
             }
-            ring.lend(draft, order.len())
+            pool.lend(buf, order.len())
         }
         match values {
-            Values::Int64(from) => Values::Int64(gather(self.int64.draft(), &mut self.int64, from, order, 0)),
+            Values::Int64(from) => Values::Int64(gather(self.int64.take(), &mut self.int64, from, order, 0)),
             Values::Float32(from) => {
-                Values::Float32(gather(self.float32.draft(), &mut self.float32, from, order, 0.0))
+                Values::Float32(gather(self.float32.take(), &mut self.float32, from, order, 0.0))
             }
             Values::Bytes(from) => Values::Bytes(match &from.repr {
-                Repr::Spans { spans, regions } => {
-                    let spans = gather(self.spans.draft(), &mut self.spans, spans, order, Span::default());
-                    BytesColumn { repr: Repr::Spans { spans, regions: regions.clone() } }
+                BytesRepr::Spans { spans, regions } => {
+                    let spans =
+                        gather(self.spans.take(), &mut self.spans, spans, order, RegionSpan::default());
+                    BytesColumn { repr: BytesRepr::Spans { spans, regions: regions.clone() } }
                 }
-                Repr::Contiguous { .. } => {
-                    let mut spans = self.spans.draft();
-                    spans.grow(order.len(), order.len(), Span::default());
-                    for (to, &k) in spans.memory.iter_mut().zip(order) {
+                BytesRepr::Contiguous { .. } => {
+                    let mut spans = self.spans.take();
+                    spans.grow(order.len(), order.len(), RegionSpan::default());
+                    for (to, &k) in spans.values.iter_mut().zip(order) {
                         let len = from.get(k as usize).unwrap_or_default().len() as u32;
-                        *to = Span { start: k as usize, len, region: 0 };
+                        *to = RegionSpan { start: k as usize, len, region: 0 };
                     }
                     let mut strings = self.strings();
-                    strings.append(&spans.memory[..order.len()], |span| {
+                    strings.append(&spans.values[..order.len()], |span| {
                         from.get(span.start).unwrap_or_default()
                     });
                     self.spans.lend(spans, 0);
-                    self.lend(strings)
+                    self.lend_strings(strings)
                 }
             }),
         }
@@ -117,24 +132,29 @@ impl Rings {
 
 /// Strings that were copied one behind the other.
 #[derive(Default)]
-pub(super) struct Strings {
-    data: Draft<u8>,
-    offsets: Draft<i64>,
+pub(super) struct CopiedStrings {
+    data: BufMut<u8>,
+    offsets: BufMut<i64>,
     /// How many, and the bytes of all.
     len: usize,
     end: usize,
 }
 
-impl Strings {
-    fn append<'a>(&mut self, spans: &[Span], bytes: impl Fn(Span) -> &'a [u8]) {
-        let Strings { data, offsets, len, end } = self;
+impl CopiedStrings {
+    /// Number of strings.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn append<'a>(&mut self, spans: &[RegionSpan], bytes: impl Fn(RegionSpan) -> &'a [u8]) {
+        let CopiedStrings { data, offsets, len, end } = self;
         let total: usize = spans.iter().map(|span| span.len as usize).sum();
         data.grow(*end + total, usize::MAX, 0);
         offsets.grow(*len + spans.len() + 1, usize::MAX, 0);
-        offsets.memory[*len] = *end as i64;
-        for (span, offset) in spans.iter().zip(&mut offsets.memory[*len + 1..]) {
+        offsets.values[*len] = *end as i64;
+        for (span, offset) in spans.iter().zip(&mut offsets.values[*len + 1..]) {
             let value = bytes(*span);
-            if let Some(to) = data.memory.get_mut(*end..*end + value.len()) {
+            if let Some(to) = data.values.get_mut(*end..*end + value.len()) {
                 copy(value, to);
                 *end += value.len();
             }
@@ -161,16 +181,16 @@ fn copy(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Where the bytes of spans are while a batch is made.
-pub(super) struct Owners<'a, R> {
+/// The bytes of spans while a batch is made.
+pub(super) struct SpanBytes<'a, R> {
     pub(super) rows: &'a [R],
-    pub(super) part: &'a Part,
-    /// Set if the batch is to refer to the memory of its rows.
-    pub(super) origins: Option<&'a Origins>,
+    pub(super) part: &'a PlanPart,
+    /// Set if the batch refers to the memory of its rows.
+    pub(super) regions: Option<&'a RowRegions>,
 }
 
-impl<'a, R: Row> Owners<'a, R> {
-    fn bytes(&self, span: Span) -> &'a [u8] {
+impl<'a, R: Row> SpanBytes<'a, R> {
+    pub(super) fn get(&self, span: RegionSpan) -> &'a [u8] {
         let bytes = match self.rows.get(span.region as usize) {
             Some(row) => row.payload(),
             None => {
@@ -182,96 +202,73 @@ impl<'a, R: Row> Owners<'a, R> {
     }
 }
 
-impl Part {
-    fn has_bytes(&self) -> bool {
-        self.slots.iter().any(|slot| slot.dtype == DType::Bytes)
-    }
-}
-
-/// Which region each row lies in, and from where on; behind the rows the defaults of the slots.
+/// The region of each row, and behind the rows those of the slots' defaults.
 #[derive(Default)]
-pub(super) struct Origins {
-    of: Vec<Origin>,
+pub(super) struct RowRegions {
+    rows: Vec<RowRegion>,
     regions: Buf<Region>,
 }
 
+/// The region of one row, and where in it the payload starts.
 #[derive(Clone, Copy, Default)]
-struct Origin {
-    base: usize,
+struct RowRegion {
+    start: usize,
     region: u32,
 }
 
-/// Regions that were met last, by where they are: rows of a shuffled batch come from a few shards in turn.
+/// Number of regions that are remembered: rows of a shuffled batch come from a few shards in turn.
 const RECENT: usize = 16;
 
-impl Origins {
-    /// Finds the region of each row; false if one has none, or if nobody wants bytes.
-    pub(super) fn find<R: Row>(&mut self, rows: &[R], part: &Part, ring: &mut Ring<Region>) -> bool {
+impl RowRegions {
+    /// Finds the region of each row. Returns false if one has none, or if no slot wants byte strings.
+    pub(super) fn find<R: Row>(&mut self, rows: &[R], part: &PlanPart, pool: &mut BufPool<Region>) -> bool {
         self.release();
-        if rows.is_empty() || !part.has_bytes() {
+        if rows.is_empty() || !part.slots.iter().any(|slot| slot.dtype == DType::Bytes) {
             return false;
         }
-        let mut regions = ring.draft();
-        regions.memory.clear();
+        let mut regions = pool.take();
+        regions.values.clear();
         let mut recent = [(0, 0); RECENT];
         for row in rows {
-            let Some(region) = row.region() else { break };
-            let payload = row.payload();
-            let base = payload.as_ptr().addr().wrapping_sub(region.as_ptr().addr());
+            let Some((region, start)) = row.region() else { break };
             // The payload must be the region's own bytes; an empty one may be anywhere.
-            if base > region.len() || region.len() - base < payload.len() {
-                match payload.is_empty() {
-                    true => {}
-                    false => break,
-                }
+            let payload = row.payload();
+            let own = region.get(start..).and_then(|bytes| bytes.get(..payload.len()));
+            if !payload.is_empty() && own.is_none_or(|own| !std::ptr::eq(own, payload)) {
+                break;
             }
+            // The address is the region's identity, and nothing more.
             let addr = std::ptr::from_ref(region).addr();
             let (known, id) = &mut recent[addr / 8 % RECENT];
             if *known != addr {
-                (*known, *id) = (addr, regions.memory.len() as u32);
-                regions.memory.push(region.clone());
+                (*known, *id) = (addr, regions.values.len() as u32);
+                regions.values.push(region.clone());
             }
-            self.of.push(Origin { base, region: *id });
+            self.rows.push(RowRegion { start, region: *id });
         }
-        let found = self.of.len() == rows.len();
+        let found = self.rows.len() == rows.len();
         if found {
             for slot in &part.slots {
                 let id = match &slot.fallback {
                     Some(region) => {
-                        regions.memory.push(region.clone());
-                        regions.memory.len() - 1
+                        regions.values.push(region.clone());
+                        regions.values.len() - 1
                     }
                     None => 0,
                 };
-                self.of.push(Origin { base: 0, region: id as u32 });
+                self.rows.push(RowRegion { start: 0, region: id as u32 });
             }
         } else {
-            regions.memory.clear();
+            regions.values.clear();
         }
-        let len = regions.memory.len();
-        self.regions = ring.lend(regions, len);
+        let len = regions.values.len();
+        self.regions = pool.lend(regions, len);
         found
     }
 
     /// Lets go of the regions.
     pub(super) fn release(&mut self) {
-        self.of.clear();
+        self.rows.clear();
         self.regions = Buf::default();
-    }
-}
-
-impl Filled {
-    /// Copies the strings that were filled in since the last call, while they are still in the cache.
-    pub(super) fn copy_strings<R: Row>(&mut self, rings: &mut Rings, owners: &Owners<'_, R>) {
-        let Memory::Bytes(spans) = &self.memory else { return };
-        let strings = self.strings.get_or_insert_with(|| rings.strings());
-        let new = spans.memory.get(strings.len..self.used).unwrap_or_default();
-        strings.append(new, |span| owners.bytes(span));
-    }
-
-    /// Lends what was filled in: `len` values.
-    pub(super) fn seal<R: Row>(&mut self, rings: &mut Rings, len: usize, owners: &Owners<'_, R>) -> Values {
-        let strings = self.strings.take();
-        rings.seal(std::mem::take(&mut self.memory), strings, len, owners)
     }
 }

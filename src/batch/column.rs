@@ -176,24 +176,76 @@ impl Column {
     }
 }
 
+impl Column {
+    /// A column without values.
+    pub(super) fn empty() -> Column {
+        Column::Dense(Dense { values: Values::Int64(Buf::default()), shape: Vec::new() })
+    }
+
+    /// Makes it an array, in the vectors that it has.
+    pub(super) fn set_dense(&mut self, values: Values, shape: impl IntoIterator<Item = usize>) {
+        match self {
+            Column::Dense(dense) => {
+                dense.values = values;
+                dense.shape.clear();
+                dense.shape.extend(shape);
+            }
+            _ => *self = Column::Dense(Dense { values, shape: shape.into_iter().collect() }),
+        }
+    }
+
+    /// Makes it a sparse tensor, in the vectors that it has.
+    pub(super) fn set_sparse(
+        &mut self,
+        indices: Buf<i64>,
+        values: Values,
+        dense_shape: impl IntoIterator<Item = u64>,
+    ) {
+        match self {
+            Column::Sparse(sparse) => {
+                (sparse.indices, sparse.values) = (indices, values);
+                sparse.dense_shape.clear();
+                sparse.dense_shape.extend(dense_shape);
+            }
+            _ => {
+                let dense_shape = dense_shape.into_iter().collect();
+                *self = Column::Sparse(Sparse { indices, values, dense_shape });
+            }
+        }
+    }
+
+    /// Lets go of all memory, and keeps the vectors around it.
+    pub(super) fn release(&mut self) {
+        let none = Values::Int64(Buf::default());
+        match self {
+            Column::Dense(column) => column.values = none,
+            Column::Sparse(column) => (column.values, column.indices) = (none, Buf::default()),
+            Column::Ragged(column) => {
+                column.values = none;
+                column.row_splits.iter_mut().for_each(|splits| *splits = RowSplits::Int64(Buf::default()));
+            }
+        }
+    }
+}
+
 /// Byte strings: where they lie in the records' own memory, or one after the other in memory of their own.
 ///
 /// Spans copy nothing and keep the records' memory (a map, a buffer) alive. They are what a parser makes where every
 /// row of the batch has a [`Region`]; elsewhere, and on request, the bytes are copied.
 #[derive(Clone)]
 pub struct BytesColumn {
-    pub(super) repr: Repr,
+    pub(super) repr: BytesRepr,
 }
 
 #[derive(Clone)]
-pub(super) enum Repr {
-    Spans { spans: Buf<Span>, regions: Buf<Region> },
+pub(super) enum BytesRepr {
+    Spans { spans: Buf<RegionSpan>, regions: Buf<Region> },
     Contiguous { data: Buf<u8>, offsets: Buf<i64> },
 }
 
 /// One string: `len` bytes from `start` on, of region `region`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Span {
+pub(super) struct RegionSpan {
     pub(super) start: usize,
     pub(super) len: u32,
     pub(super) region: u32,
@@ -201,14 +253,14 @@ pub(super) struct Span {
 
 impl BytesColumn {
     pub(super) fn contiguous(data: Buf<u8>, offsets: Buf<i64>) -> BytesColumn {
-        BytesColumn { repr: Repr::Contiguous { data, offsets } }
+        BytesColumn { repr: BytesRepr::Contiguous { data, offsets } }
     }
 
     /// How many strings there are.
     pub fn len(&self) -> usize {
         match &self.repr {
-            Repr::Spans { spans, .. } => spans.len(),
-            Repr::Contiguous { offsets, .. } => offsets.len().saturating_sub(1),
+            BytesRepr::Spans { spans, .. } => spans.len(),
+            BytesRepr::Contiguous { offsets, .. } => offsets.len().saturating_sub(1),
         }
     }
 
@@ -221,11 +273,11 @@ impl BytesColumn {
     #[inline]
     pub fn get(&self, k: usize) -> Option<&[u8]> {
         match &self.repr {
-            Repr::Spans { spans, regions } => {
-                let Span { start, len, region } = *spans.get(k)?;
+            BytesRepr::Spans { spans, regions } => {
+                let RegionSpan { start, len, region } = *spans.get(k)?;
                 regions.get(region as usize)?.get(start..start.checked_add(len as usize)?)
             }
-            Repr::Contiguous { data, offsets } => {
+            BytesRepr::Contiguous { data, offsets } => {
                 let [from, to] = *offsets.get(k..)?.first_chunk()?;
                 data.get(usize::try_from(from).ok()?..usize::try_from(to).ok()?)
             }
@@ -237,23 +289,25 @@ impl BytesColumn {
     pub fn iter(&self) -> Strings<'_> {
         Strings {
             from: match &self.repr {
-                Repr::Spans { spans, regions } => {
+                BytesRepr::Spans { spans, regions } => {
                     Source::Spans { spans: spans.iter(), regions, number: 0, region: bytes_of(regions, 0) }
                 }
-                Repr::Contiguous { data, offsets } => Source::Contiguous { data, ends: offsets.windows(2) },
+                BytesRepr::Contiguous { data, offsets } => {
+                    Source::Contiguous { data, ends: offsets.windows(2) }
+                }
             },
         }
     }
 
     /// Whether the strings lie in the records' own memory.
     pub fn is_borrowed(&self) -> bool {
-        matches!(self.repr, Repr::Spans { .. })
+        matches!(self.repr, BytesRepr::Spans { .. })
     }
 
     /// The strings one after the other, and `len + 1` offsets: string `k` is `data[offsets[k]..offsets[k + 1]]`. Copies the
     /// bytes unless they lie so already.
     pub fn to_contiguous(&self) -> (Buf<u8>, Buf<i64>) {
-        if let Repr::Contiguous { data, offsets } = &self.repr {
+        if let BytesRepr::Contiguous { data, offsets } = &self.repr {
             return (data.clone(), offsets.clone());
         }
         let total = self.iter().map(<[u8]>::len).sum();
@@ -278,7 +332,7 @@ pub struct Strings<'a> {
 enum Source<'a> {
     /// A region is looked up where the next string is not in that of the last one: many lie in the same.
     Spans {
-        spans: slice::Iter<'a, Span>,
+        spans: slice::Iter<'a, RegionSpan>,
         regions: &'a [Region],
         number: u32,
         region: &'a [u8],

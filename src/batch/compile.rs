@@ -5,26 +5,26 @@ use crate::io::Region;
 use crate::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType, elements};
 use std::collections::BTreeMap;
 
-/// What a parser does.
+/// A compiled schema.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct BatchPlan {
     pub(super) sequence: bool,
-    pub(super) features: Part,
-    pub(super) lists: Part,
+    pub(super) features: PlanPart,
+    pub(super) lists: PlanPart,
 }
 
 /// The features of an Example or a context, or the feature lists.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct PlanPart {
     /// Sorted by key.
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Vec<PlanSlot>,
     /// Sorted by name.
-    pub(super) columns: Vec<Planned>,
+    pub(super) columns: Vec<ColumnPlan>,
 }
 
-/// A feature to look for. Columns that want the same share it.
+/// A feature to locate. Columns of the same feature share it.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct PlanSlot {
     pub(super) key: Box<str>,
     pub(super) dtype: DType,
     pub(super) need: Need,
@@ -35,32 +35,32 @@ pub(super) struct Slot {
 /// How many values a feature may have, and what it is when it is absent.
 #[derive(Debug)]
 pub(super) enum Need {
-    /// So many, or the default.
-    Fixed { count: usize, default: Option<Default> },
-    /// Any number of blocks of so many. A step of a feature list is one block.
+    /// `count` values, or the default.
+    Fixed { count: usize, default: Option<DefaultValues> },
+    /// Any number of blocks of `of` values. A step of a feature list is one block.
     Blocks { of: usize, required: bool },
     /// Any number.
     Any,
 }
 
-/// Values for where a record has none.
+/// Values of a slot in records that have none.
 #[derive(Debug)]
-pub(super) enum Default {
+pub(super) enum DefaultValues {
     Int64(Vec<i64>),
     Float32(Vec<f32>),
-    /// Where each of the strings of the slot's fallback ends.
+    /// The end of each string in the slot's fallback.
     Bytes(Vec<usize>),
 }
 
-/// A column and the slots it is made of.
+/// A column to assemble.
 #[derive(Debug)]
-pub(super) struct Planned {
+pub(super) struct ColumnPlan {
     pub(super) name: Box<str>,
-    pub(super) make: Make,
+    pub(super) form: ColumnForm,
 }
 
 #[derive(Debug)]
-pub(super) enum Make {
+pub(super) enum ColumnForm {
     Dense {
         slot: usize,
         shape: Vec<usize>,
@@ -70,14 +70,14 @@ pub(super) enum Make {
         slot: usize,
         shape: Vec<usize>,
         of: usize,
-        fill: Default,
+        fill: DefaultValues,
     },
     VarLen {
         slot: usize,
     },
     Ragged {
         slot: usize,
-        partitions: Vec<Division>,
+        partitions: Vec<PartitionPlan>,
         splits: SplitsDType,
     },
     Sparse {
@@ -88,9 +88,9 @@ pub(super) enum Make {
     },
 }
 
-/// A partition, its key found.
+/// A partition, its key resolved to a slot.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Division {
+pub(super) enum PartitionPlan {
     RowSplits(usize),
     RowLengths(usize),
     RowStarts(usize),
@@ -99,25 +99,25 @@ pub(super) enum Division {
     Uniform(usize),
 }
 
-impl Default {
-    fn new(values: &FeatureBuf) -> Default {
+impl DefaultValues {
+    fn new(values: &FeatureBuf) -> DefaultValues {
         match values {
-            FeatureBuf::Int64(values) => Default::Int64(values.clone()),
-            FeatureBuf::Float(values) => Default::Float32(values.clone()),
+            FeatureBuf::Int64(values) => DefaultValues::Int64(values.clone()),
+            FeatureBuf::Float(values) => DefaultValues::Float32(values.clone()),
             FeatureBuf::Bytes(values) => {
                 let ends = values.iter().scan(0, |end, value| {
                     *end += value.len();
                     Some(*end)
                 });
-                Default::Bytes(ends.collect())
+                DefaultValues::Bytes(ends.collect())
             }
-            FeatureBuf::None => Default::Int64(Vec::new()),
+            FeatureBuf::None => DefaultValues::Int64(Vec::new()),
         }
     }
 
     /// TensorFlow's padding: 0, 0.0 or `""`.
-    fn zero(dtype: DType) -> Default {
-        Default::new(&match dtype {
+    fn zero(dtype: DType) -> DefaultValues {
+        DefaultValues::new(&match dtype {
             DType::Int64 => FeatureBuf::Int64(vec![0]),
             DType::Float32 => FeatureBuf::Float(vec![0.0]),
             DType::Bytes => FeatureBuf::Bytes(vec![Vec::new()]),
@@ -125,19 +125,19 @@ impl Default {
     }
 }
 
-impl Plan {
-    pub(super) fn new(schema: &Schema) -> Plan {
-        Plan {
+impl BatchPlan {
+    pub(super) fn new(schema: &Schema) -> BatchPlan {
+        BatchPlan {
             sequence: schema.is_sequence(),
-            features: Part::new(schema.features()),
-            lists: Part::new(schema.feature_lists()),
+            features: PlanPart::new(schema.features()),
+            lists: PlanPart::new(schema.feature_lists()),
         }
     }
 }
 
-impl Part {
+impl PlanPart {
     /// The schema was checked when it was built: keys have one role each, shapes have a size.
-    fn new(specs: &BTreeMap<String, FeatureSpec>) -> Part {
+    fn new(specs: &BTreeMap<String, FeatureSpec>) -> PlanPart {
         let mut wanted: BTreeMap<&str, (DType, Need)> = BTreeMap::new();
         let mut fallbacks: BTreeMap<&str, Region> = BTreeMap::new();
         for (name, spec) in specs {
@@ -148,7 +148,7 @@ impl Part {
             }
             match spec {
                 FeatureSpec::FixedLen { shape, dtype, default } => {
-                    let default = default.as_ref().map(Default::new);
+                    let default = default.as_ref().map(DefaultValues::new);
                     let count = elements(shape).unwrap_or(usize::MAX);
                     wanted.insert(name, (*dtype, Need::Fixed { count, default }));
                 }
@@ -170,18 +170,18 @@ impl Part {
                 }
             }
         }
-        let slots = wanted.into_iter().map(|(key, (dtype, need))| Slot {
+        let slots = wanted.into_iter().map(|(key, (dtype, need))| PlanSlot {
             key: key.into(),
             dtype,
             need,
             fallback: fallbacks.remove(key),
         });
-        let slots: Vec<Slot> = slots.collect();
-        let columns = specs.iter().map(|(name, spec)| Planned {
+        let slots: Vec<PlanSlot> = slots.collect();
+        let columns = specs.iter().map(|(name, spec)| ColumnPlan {
             name: name.as_str().into(),
-            make: Make::new(name, spec, |key| slots.partition_point(|slot| &*slot.key < key)),
+            form: ColumnForm::new(name, spec, |key| slots.partition_point(|slot| &*slot.key < key)),
         });
-        Part { columns: columns.collect(), slots }
+        PlanPart { columns: columns.collect(), slots }
     }
 
     /// The column of this name.
@@ -190,23 +190,25 @@ impl Part {
     }
 }
 
-impl Make {
-    fn new(name: &str, spec: &FeatureSpec, slot: impl Fn(&str) -> usize) -> Make {
+impl ColumnForm {
+    fn new(name: &str, spec: &FeatureSpec, slot: impl Fn(&str) -> usize) -> ColumnForm {
         match spec {
-            FeatureSpec::FixedLen { shape, .. } => Make::Dense { slot: slot(name), shape: shape.clone() },
-            FeatureSpec::FixedLenSequence { shape, dtype, default, .. } => Make::Padded {
+            FeatureSpec::FixedLen { shape, .. } => {
+                ColumnForm::Dense { slot: slot(name), shape: shape.clone() }
+            }
+            FeatureSpec::FixedLenSequence { shape, dtype, default, .. } => ColumnForm::Padded {
                 slot: slot(name),
                 shape: shape.clone(),
                 of: elements(shape).unwrap_or(usize::MAX),
-                fill: default.as_ref().map_or_else(|| Default::zero(*dtype), Default::new),
+                fill: default.as_ref().map_or_else(|| DefaultValues::zero(*dtype), DefaultValues::new),
             },
-            FeatureSpec::VarLen { .. } => Make::VarLen { slot: slot(name) },
-            FeatureSpec::Ragged { value_key, partitions, row_splits_dtype, .. } => Make::Ragged {
+            FeatureSpec::VarLen { .. } => ColumnForm::VarLen { slot: slot(name) },
+            FeatureSpec::Ragged { value_key, partitions, row_splits_dtype, .. } => ColumnForm::Ragged {
                 slot: slot(value_key.as_deref().unwrap_or(name)),
-                partitions: partitions.iter().map(|partition| Division::new(partition, &slot)).collect(),
+                partitions: partitions.iter().map(|partition| PartitionPlan::new(partition, &slot)).collect(),
                 splits: *row_splits_dtype,
             },
-            FeatureSpec::Sparse { index_keys, value_key, size, already_sorted, .. } => Make::Sparse {
+            FeatureSpec::Sparse { index_keys, value_key, size, already_sorted, .. } => ColumnForm::Sparse {
                 values: slot(value_key),
                 indices: index_keys.iter().map(|key| slot(key)).collect(),
                 size: size.clone(),
@@ -216,27 +218,27 @@ impl Make {
     }
 }
 
-impl Division {
+impl PartitionPlan {
     /// The slot of the feature that describes it.
     pub(super) fn key(self) -> Option<usize> {
         match self {
-            Division::RowSplits(key)
-            | Division::RowLengths(key)
-            | Division::RowStarts(key)
-            | Division::RowLimits(key)
-            | Division::ValueRowIds(key) => Some(key),
-            Division::Uniform(_) => None,
+            PartitionPlan::RowSplits(key)
+            | PartitionPlan::RowLengths(key)
+            | PartitionPlan::RowStarts(key)
+            | PartitionPlan::RowLimits(key)
+            | PartitionPlan::ValueRowIds(key) => Some(key),
+            PartitionPlan::Uniform(_) => None,
         }
     }
 
-    fn new(partition: &Partition, slot: impl Fn(&str) -> usize) -> Division {
+    fn new(partition: &Partition, slot: impl Fn(&str) -> usize) -> PartitionPlan {
         match partition {
-            Partition::RowSplits(key) => Division::RowSplits(slot(key)),
-            Partition::RowLengths(key) => Division::RowLengths(slot(key)),
-            Partition::RowStarts(key) => Division::RowStarts(slot(key)),
-            Partition::RowLimits(key) => Division::RowLimits(slot(key)),
-            Partition::ValueRowIds(key) => Division::ValueRowIds(slot(key)),
-            Partition::UniformRowLength(len) => Division::Uniform(*len),
+            Partition::RowSplits(key) => PartitionPlan::RowSplits(slot(key)),
+            Partition::RowLengths(key) => PartitionPlan::RowLengths(slot(key)),
+            Partition::RowStarts(key) => PartitionPlan::RowStarts(slot(key)),
+            Partition::RowLimits(key) => PartitionPlan::RowLimits(slot(key)),
+            Partition::ValueRowIds(key) => PartitionPlan::ValueRowIds(slot(key)),
+            Partition::UniformRowLength(len) => PartitionPlan::Uniform(*len),
         }
     }
 }

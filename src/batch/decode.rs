@@ -1,134 +1,149 @@
-//! Values out of the places that were found: one slot after the other, each over the rows of a tile.
+//! From spans to values: one slot after the other, each over the rows of a block.
 
-use super::bytes::Strings;
-use super::column::Span;
-use super::compile::{Default, Need, Slot};
-use super::locate::{Found, Table};
-use super::pool::Draft;
+use super::bytes::{CopiedStrings, SpanBytes, ValueMemory, ValuePools};
+use super::column::{RegionSpan, Values};
+use super::compile::{DefaultValues, Need, PlanSlot};
+use super::locate::{SpanTable, ValueSpan};
+use super::pool::BufMut;
 use super::row::Row;
 use crate::error::{Error, FeatureError};
 use crate::example::{
-    Feature, FeatureKind, FeatureList, FloatList, Int64List, Source, VALUE_DEPTH, packed, string,
+    Feature, FeatureKind, FeatureList, FloatList, Int64List, VALUE_DEPTH, ValueMessage, packed, string,
 };
 use crate::schema::DType;
-use crate::wire::{Fault, Value, count_floats, count_varints, decode_varints, few_varints, one_varint};
+use crate::wire::{Fault, Value, count_floats, varint};
 
 /// The values of one slot, over all rows so far.
 #[derive(Default)]
-pub(super) struct Filled {
-    pub(super) memory: Memory,
+pub(super) struct SlotValues {
+    pub(super) memory: ValueMemory,
     /// Values in the memory.
     pub(super) used: usize,
     /// Strings among them that were copied already.
-    pub(super) strings: Option<Strings>,
-    /// Values of each row, or of each step of each row. Not kept where all have the same number.
+    strings: Option<CopiedStrings>,
+    /// Values of each row, or of each step of each row. Empty where all have the same number.
     pub(super) counts: Vec<u32>,
     /// Steps of each row of a feature list.
     pub(super) steps: Vec<u32>,
 }
 
-pub(super) enum Memory {
-    Int64(Draft<i64>),
-    Float32(Draft<f32>),
-    /// Spans into the payloads of the batch: `region` is the row, or the number of rows and behind it the number of a slot
-    /// whose default it is.
-    Bytes(Draft<Span>),
-}
-
-impl std::default::Default for Memory {
-    fn default() -> Memory {
-        Memory::Int64(Draft::default())
-    }
-}
-
-/// Why a row cannot be taken.
+/// Why a row is refused.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Fail {
+pub(super) enum RowFault {
     Wire(Fault),
     Feature(FeatureError),
 }
 
-impl Fail {
-    /// The error for those who know the row and the slot.
+impl RowFault {
+    /// The error, of the slot with this key.
     #[cold]
-    pub(super) fn error(self, payload: &[u8], key: &str) -> Error {
+    pub(super) fn error(self, key: &str) -> Error {
         match self {
-            Fail::Wire(fault) => Error::from(fault.in_payload(payload)),
-            Fail::Feature(e) => Error::from(e),
+            RowFault::Wire(fault) => Error::from(fault),
+            RowFault::Feature(e) => Error::from(e),
         }
         .feature(key.as_bytes())
     }
 }
 
-impl From<Fault> for Fail {
+impl From<Fault> for RowFault {
     #[cold]
-    fn from(fault: Fault) -> Fail {
-        Fail::Wire(fault)
+    fn from(fault: Fault) -> RowFault {
+        RowFault::Wire(fault)
     }
 }
 
-impl From<FeatureError> for Fail {
+impl From<FeatureError> for RowFault {
     #[cold]
-    fn from(e: FeatureError) -> Fail {
-        Fail::Feature(e)
+    fn from(e: FeatureError) -> RowFault {
+        RowFault::Feature(e)
     }
 }
 
-/// The first row of a tile that cannot be taken, counted from the tile's start, its step if it is one of a list, and why.
-pub(super) struct Bad {
+/// The first row of a block that is refused, counted from the block's start, its step if it is one of a list, and why.
+pub(super) struct BadRow {
     pub(super) row: usize,
     pub(super) step: Option<usize>,
-    pub(super) fail: Fail,
+    pub(super) fault: RowFault,
 }
 
 /// Rows of a batch that are filled together.
-pub(super) struct Tile<'a, R> {
+pub(super) struct RowBlock<'a, R> {
     /// The rows before the first bad one.
     pub(super) rows: &'a [R],
     /// The number of the first row, and of all rows of the batch.
     pub(super) first: usize,
     pub(super) total: usize,
-    pub(super) table: &'a Table,
+    pub(super) spans: &'a SpanTable,
     /// In a context, a feature without a kind is there, with no values; elsewhere it is absent.
     pub(super) context: bool,
 }
 
-/// A type of values: how a list of it is found, counted and decoded.
-trait Item: Copy {
+/// A type of values: how a list of them is found, counted and decoded. Functions with the suffix `_fast` take the form that every
+/// encoder writes, and return `None` for all others.
+trait ValueType: Copy {
     const KIND: FeatureKind;
     type List<'a>: Copy;
 
     fn list<'a>(feature: Feature<'a>) -> Result<Self::List<'a>, FeatureError>;
     fn len(list: Self::List<'_>) -> usize;
     /// Copies all values of a list of as many values as `to` has room for.
-    fn take(list: Self::List<'_>, row: &RowOf<'_>, to: &mut [Self]);
+    fn take(list: Self::List<'_>, row: &RowBytes<'_>, to: &mut [Self]);
     /// Something to fill memory with.
     const BLANK: Self;
 
-    /// The value, if the message is a list of one in the shape that every encoder writes.
-    fn one(message: &[u8], row: &RowOf<'_>) -> Option<Self>;
+    /// The value of a list of one.
+    fn one_fast(row: &RowBytes<'_>, message: Message<'_>) -> Option<Self>;
 
-    /// If the message is a list in that shape: fills `to` with its values, if it has as many.
-    /// `None` leaves it to the general way, which also finds out what is wrong.
-    fn fixed(message: &[u8], row: &RowOf<'_>, to: &mut [Self]) -> Option<()>;
+    /// Fills `to` with the values of a list that has as many.
+    fn fixed_fast(row: &RowBytes<'_>, message: Message<'_>, to: &mut [Self]) -> Option<()>;
 
-    /// If the message is a list in that shape: puts its values behind the first `used`, and says how many.
-    fn append(message: &[u8], row: &RowOf<'_>, draft: &mut Draft<Self>, used: usize) -> Option<usize>;
+    /// Puts the values of a list behind the first `used`. Returns how many there are.
+    fn append_fast(
+        row: &RowBytes<'_>,
+        message: Message<'_>,
+        memory: &mut BufMut<Self>,
+        used: usize,
+    ) -> Option<usize>;
 
-    /// Whether so many values can be in so many bytes of a message: memory is made for no others.
+    /// Returns true if `count` values can be in so many bytes of a message: memory is made for no others.
     fn fits(count: usize, bytes: usize) -> bool;
 }
 
 /// A row and its number.
-struct RowOf<'a> {
+struct RowBytes<'a> {
     number: usize,
     payload: &'a [u8],
 }
 
-/// Lists so short are decoded one value after the other.
+/// The message of a feature in one slice, and the offset of its end in the payload: values that it ends with are found from
+/// there.
+#[derive(Clone, Copy)]
+struct Message<'a> {
+    bytes: &'a [u8],
+    end: usize,
+}
+
+impl<'a> Message<'a> {
+    /// The packed chunk of a list of numbers, and its offset in the payload.
+    #[inline(always)]
+    fn packed(self, kind: FeatureKind) -> Option<(&'a [u8], usize)> {
+        let chunk = packed(self.bytes, kind)?;
+        Some((chunk, self.end - chunk.len()))
+    }
+
+    /// The only string of a list, and its offset in the payload.
+    #[inline(always)]
+    fn string(self) -> Option<(&'a [u8], usize)> {
+        let value = string(self.bytes)?;
+        Some((value, self.end - value.len()))
+    }
+}
+
+/// Lists of up to this many values are decoded one value after the other.
 const SHORT: usize = 16;
 
-impl Item for i64 {
+impl ValueType for i64 {
     const KIND: FeatureKind = FeatureKind::Int64;
     const BLANK: i64 = 0;
     type List<'a> = Int64List<'a>;
@@ -141,33 +156,39 @@ impl Item for i64 {
         list.len()
     }
 
-    fn take(list: Int64List<'_>, _: &RowOf<'_>, to: &mut [i64]) {
+    fn take(list: Int64List<'_>, _: &RowBytes<'_>, to: &mut [i64]) {
         // The lengths agree; values that have changed since they were counted end the list early.
         let _ = list.decode_into(to);
     }
 
     #[inline]
-    fn one(message: &[u8], row: &RowOf<'_>) -> Option<i64> {
-        one_varint(packed(message, FeatureKind::Int64)?, row.payload).map(|value| value as i64)
+    fn one_fast(row: &RowBytes<'_>, message: Message<'_>) -> Option<i64> {
+        let (chunk, start) = message.packed(FeatureKind::Int64)?;
+        varint::decode_one(row.payload, start, chunk.len()).map(|value| value as i64)
     }
 
     #[inline]
-    fn fixed(message: &[u8], row: &RowOf<'_>, to: &mut [i64]) -> Option<()> {
-        let chunk = packed(message, FeatureKind::Int64)?;
+    fn fixed_fast(row: &RowBytes<'_>, message: Message<'_>, to: &mut [i64]) -> Option<()> {
+        let (chunk, start) = message.packed(FeatureKind::Int64)?;
         if to.len() > SHORT {
-            let count = count_varints(chunk).ok()?;
-            return (count == to.len() && decode_varints(chunk, to) == count).then_some(());
+            let count = varint::count(chunk).ok()?;
+            return (count == to.len() && varint::decode(chunk, to) == count).then_some(());
         }
-        few_varints(chunk, row.payload, to)
+        varint::decode_few(row.payload, start, chunk.len(), to)
     }
 
     #[inline]
-    fn append(message: &[u8], _: &RowOf<'_>, draft: &mut Draft<i64>, used: usize) -> Option<usize> {
-        let chunk = packed(message, FeatureKind::Int64)?;
-        let count = count_varints(chunk).ok()?;
-        draft.grow(used + count, usize::MAX, 0);
-        let to = draft.memory.get_mut(used..used + count)?;
-        (decode_varints(chunk, to) == count).then_some(count)
+    fn append_fast(
+        _: &RowBytes<'_>,
+        message: Message<'_>,
+        memory: &mut BufMut<i64>,
+        used: usize,
+    ) -> Option<usize> {
+        let (chunk, _) = message.packed(FeatureKind::Int64)?;
+        let count = varint::count(chunk).ok()?;
+        memory.grow(used + count, usize::MAX, 0);
+        let to = memory.values.get_mut(used..used + count)?;
+        (varint::decode(chunk, to) == count).then_some(count)
     }
 
     #[inline]
@@ -176,7 +197,7 @@ impl Item for i64 {
     }
 }
 
-impl Item for f32 {
+impl ValueType for f32 {
     const KIND: FeatureKind = FeatureKind::Float;
     const BLANK: f32 = 0.0;
     type List<'a> = FloatList<'a>;
@@ -189,28 +210,33 @@ impl Item for f32 {
         list.len()
     }
 
-    fn take(list: FloatList<'_>, _: &RowOf<'_>, to: &mut [f32]) {
+    fn take(list: FloatList<'_>, _: &RowBytes<'_>, to: &mut [f32]) {
         let _ = list.copy_to(to);
     }
 
     #[inline]
-    fn one(message: &[u8], _: &RowOf<'_>) -> Option<f32> {
-        let value = packed(message, FeatureKind::Float)?;
+    fn one_fast(_: &RowBytes<'_>, message: Message<'_>) -> Option<f32> {
+        let (value, _) = message.packed(FeatureKind::Float)?;
         Some(f32::from_le_bytes(value.try_into().ok()?))
     }
 
     #[inline]
-    fn fixed(message: &[u8], _: &RowOf<'_>, to: &mut [f32]) -> Option<()> {
-        let chunk = packed(message, FeatureKind::Float)?;
+    fn fixed_fast(_: &RowBytes<'_>, message: Message<'_>, to: &mut [f32]) -> Option<()> {
+        let (chunk, _) = message.packed(FeatureKind::Float)?;
         copy_floats(chunk, to)
     }
 
     #[inline]
-    fn append(message: &[u8], _: &RowOf<'_>, draft: &mut Draft<f32>, used: usize) -> Option<usize> {
-        let chunk = packed(message, FeatureKind::Float)?;
+    fn append_fast(
+        _: &RowBytes<'_>,
+        message: Message<'_>,
+        memory: &mut BufMut<f32>,
+        used: usize,
+    ) -> Option<usize> {
+        let (chunk, _) = message.packed(FeatureKind::Float)?;
         let count = count_floats(chunk).ok()?;
-        draft.grow(used + count, usize::MAX, 0.0);
-        copy_floats(chunk, draft.memory.get_mut(used..used + count)?)?;
+        memory.grow(used + count, usize::MAX, 0.0);
+        copy_floats(chunk, memory.values.get_mut(used..used + count)?)?;
         Some(count)
     }
 
@@ -241,21 +267,17 @@ fn copy_floats(chunk: &[u8], to: &mut [f32]) -> Option<()> {
     Some(())
 }
 
-impl Span {
+impl RowBytes<'_> {
+    /// The span of a string that starts at `start` in the payload.
     #[inline]
-    fn new(value: &[u8], row: &RowOf<'_>) -> Span {
-        let start = match value.is_empty() {
-            // It may be nowhere.
-            true => 0,
-            false => value.as_ptr().addr().wrapping_sub(row.payload.as_ptr().addr()),
-        };
-        Span { start, len: value.len() as u32, region: row.number as u32 }
+    fn span(&self, value: &[u8], start: usize) -> RegionSpan {
+        RegionSpan { start, len: value.len() as u32, region: self.number as u32 }
     }
 }
 
-impl Item for Span {
+impl ValueType for RegionSpan {
     const KIND: FeatureKind = FeatureKind::Bytes;
-    const BLANK: Span = Span { start: 0, len: 0, region: 0 };
+    const BLANK: RegionSpan = RegionSpan { start: 0, len: 0, region: 0 };
     type List<'a> = crate::example::BytesList<'a>;
 
     fn list<'a>(feature: Feature<'a>) -> Result<Self::List<'a>, FeatureError> {
@@ -266,27 +288,35 @@ impl Item for Span {
         list.len()
     }
 
-    fn take(list: Self::List<'_>, row: &RowOf<'_>, to: &mut [Span]) {
-        for (to, value) in to.iter_mut().zip(list) {
-            *to = Span::new(value, row);
+    fn take(list: Self::List<'_>, row: &RowBytes<'_>, to: &mut [RegionSpan]) {
+        let mut strings = list.iter();
+        for to in to {
+            let Some((value, start)) = strings.next_with_start() else { break };
+            *to = row.span(value, start);
         }
     }
 
     #[inline]
-    fn one(message: &[u8], row: &RowOf<'_>) -> Option<Span> {
-        Some(Span::new(string(message)?, row))
+    fn one_fast(row: &RowBytes<'_>, message: Message<'_>) -> Option<RegionSpan> {
+        let (value, start) = message.string()?;
+        Some(row.span(value, start))
     }
 
     #[inline]
-    fn fixed(_: &[u8], _: &RowOf<'_>, _: &mut [Span]) -> Option<()> {
+    fn fixed_fast(_: &RowBytes<'_>, _: Message<'_>, _: &mut [RegionSpan]) -> Option<()> {
         None
     }
 
     #[inline]
-    fn append(message: &[u8], row: &RowOf<'_>, draft: &mut Draft<Span>, used: usize) -> Option<usize> {
-        let value = string(message)?;
-        draft.grow(used + 1, usize::MAX, Span::BLANK);
-        *draft.memory.get_mut(used)? = Span::new(value, row);
+    fn append_fast(
+        row: &RowBytes<'_>,
+        message: Message<'_>,
+        memory: &mut BufMut<RegionSpan>,
+        used: usize,
+    ) -> Option<usize> {
+        let (value, start) = message.string()?;
+        memory.grow(used + 1, usize::MAX, RegionSpan::BLANK);
+        *memory.values.get_mut(used)? = row.span(value, start);
         Some(1)
     }
 
@@ -296,9 +326,9 @@ impl Item for Span {
     }
 }
 
-impl Filled {
-    /// Nothing filled yet, into this memory.
-    pub(super) fn start(&mut self, memory: Memory) {
+impl SlotValues {
+    /// Begins a batch, with nothing filled into this memory.
+    pub(super) fn start(&mut self, memory: ValueMemory) {
         self.memory = memory;
         self.used = 0;
         self.strings = None;
@@ -306,19 +336,24 @@ impl Filled {
         self.steps.clear();
     }
 
-    /// Fills in the features of a tile. Where a row is bad, the rows before it are there, and more may be.
+    /// Fills in the features of a block. Where a row is refused, the rows before it are filled in, and more may be.
     #[inline]
-    pub(super) fn features<R: Row>(&mut self, at: usize, slot: &Slot, tile: &Tile<'_, R>) -> Result<(), Bad> {
-        let Filled { memory, used, counts, .. } = self;
+    pub(super) fn features<R: Row>(
+        &mut self,
+        at: usize,
+        slot: &PlanSlot,
+        block: &RowBlock<'_, R>,
+    ) -> Result<(), BadRow> {
+        let SlotValues { memory, used, counts, .. } = self;
         macro_rules! by_need {
-            ($draft:expr, $default:expr) => {
+            ($memory:expr, $default:expr) => {
                 match &slot.need {
                     Need::Fixed { count, .. } => {
-                        *used = (tile.first + tile.rows.len()).saturating_mul(*count);
-                        fixed($draft, at, *count, slot, $default, tile)
+                        *used = (block.first + block.rows.len()).saturating_mul(*count);
+                        fixed($memory, at, *count, slot, $default, block)
                     }
-                    Need::Blocks { of, .. } => any($draft, used, counts, at, *of, tile),
-                    Need::Any => any($draft, used, counts, at, 1, tile),
+                    Need::Blocks { of, .. } => any($memory, used, counts, at, *of, block),
+                    Need::Any => any($memory, used, counts, at, 1, block),
                 }
             };
         }
@@ -327,116 +362,148 @@ impl Filled {
             _ => None,
         };
         match memory {
-            Memory::Int64(draft) => by_need!(draft, |to: &mut [i64]| {
-                if let Some(Default::Int64(values)) = default {
+            ValueMemory::Int64(memory) => by_need!(memory, |to: &mut [i64]| {
+                if let Some(DefaultValues::Int64(values)) = default {
                     to.copy_from_slice(values);
                 }
             }),
-            Memory::Float32(draft) => by_need!(draft, |to: &mut [f32]| {
-                if let Some(Default::Float32(values)) = default {
+            ValueMemory::Float32(memory) => by_need!(memory, |to: &mut [f32]| {
+                if let Some(DefaultValues::Float32(values)) = default {
                     to.copy_from_slice(values);
                 }
             }),
-            Memory::Bytes(draft) => by_need!(draft, |to: &mut [Span]| {
-                if let Some(Default::Bytes(ends)) = default {
-                    default_spans(ends, tile.total + at, to);
+            ValueMemory::Bytes(memory) => by_need!(memory, |to: &mut [RegionSpan]| {
+                if let Some(DefaultValues::Bytes(ends)) = default {
+                    default_spans(ends, block.total + at, to);
                 }
             }),
         }
     }
 
-    /// Fills in the feature lists of a tile, as [`features`](Filled::features) does.
-    pub(super) fn lists<R: Row>(&mut self, at: usize, slot: &Slot, tile: &Tile<'_, R>) -> Result<(), Bad> {
-        let Filled { memory, used, counts, steps, .. } = self;
+    /// Fills in the feature lists of a block, as [`features`](SlotValues::features) does.
+    pub(super) fn lists<R: Row>(
+        &mut self,
+        at: usize,
+        slot: &PlanSlot,
+        block: &RowBlock<'_, R>,
+    ) -> Result<(), BadRow> {
+        let SlotValues { memory, used, counts, steps, .. } = self;
         match memory {
-            Memory::Int64(draft) => lists(draft, used, counts, steps, at, slot, tile),
-            Memory::Float32(draft) => lists(draft, used, counts, steps, at, slot, tile),
-            Memory::Bytes(draft) => lists(draft, used, counts, steps, at, slot, tile),
+            ValueMemory::Int64(memory) => lists(memory, used, counts, steps, at, slot, block),
+            ValueMemory::Float32(memory) => lists(memory, used, counts, steps, at, slot, block),
+            ValueMemory::Bytes(memory) => lists(memory, used, counts, steps, at, slot, block),
         }
     }
 }
 
-/// The spans of a default: of the strings that end there, in region `region`.
-pub(super) fn default_spans(ends: &[usize], region: usize, to: &mut [Span]) {
+impl SlotValues {
+    /// Copies the strings that were filled in since the last call, while they are still in the cache.
+    pub(super) fn copy_strings<R: Row>(&mut self, pools: &mut ValuePools, bytes: &SpanBytes<'_, R>) {
+        let ValueMemory::Bytes(spans) = &self.memory else { return };
+        let strings = self.strings.get_or_insert_with(|| pools.strings());
+        let new = spans.values.get(strings.len()..self.used).unwrap_or_default();
+        strings.append(new, |span| bytes.get(span));
+    }
+
+    /// Lends the first `len` values.
+    pub(super) fn lend<R: Row>(
+        &mut self,
+        pools: &mut ValuePools,
+        len: usize,
+        bytes: &SpanBytes<'_, R>,
+    ) -> Values {
+        let strings = self.strings.take();
+        pools.lend(std::mem::take(&mut self.memory), strings, len, bytes)
+    }
+}
+
+/// Fills in the spans of default values: strings that end at `ends` in region `region`.
+pub(super) fn default_spans(ends: &[usize], region: usize, to: &mut [RegionSpan]) {
     let mut start = 0;
     for (to, &end) in to.iter_mut().zip(ends) {
-        *to = Span { start, len: (end - start) as u32, region: region as u32 };
+        *to = RegionSpan { start, len: (end - start) as u32, region: region as u32 };
         start = end;
     }
 }
 
 /// A fixed number of values in each row, so that their places are known.
 #[inline]
-fn fixed<T: Item, R: Row>(
-    draft: &mut Draft<T>,
+fn fixed<T: ValueType, R: Row>(
+    memory: &mut BufMut<T>,
     at: usize,
     count: usize,
-    slot: &Slot,
+    slot: &PlanSlot,
     default: impl Fn(&mut [T]),
-    tile: &Tile<'_, R>,
-) -> Result<(), Bad> {
-    let most = tile.total.saturating_mul(count);
+    block: &RowBlock<'_, R>,
+) -> Result<(), BadRow> {
+    let most = block.total.saturating_mul(count);
     if count == 1 {
-        draft.grow(tile.first + tile.rows.len(), most, T::BLANK);
+        memory.grow(block.first + block.rows.len(), most, T::BLANK);
     }
-    for (k, row) in tile.rows.iter().enumerate() {
-        let found = tile.table.get(k, at);
-        let row = RowOf { number: tile.first + k, payload: row.payload() };
-        if let Some(message) = found.one(row.payload) {
+    for (k, row) in block.rows.iter().enumerate() {
+        let span = block.spans.get(k, at);
+        let row = RowBytes { number: block.first + k, payload: row.payload() };
+        if let Some(bytes) = span.one(row.payload) {
+            let message = Message { bytes, end: span.start_of_tail(&[]) };
             if count == 1 {
-                if let Some(value) = T::one(message, &row)
-                    && let Some(to) = draft.memory.get_mut(row.number)
+                if let Some(value) = T::one_fast(&row, message)
+                    && let Some(to) = memory.values.get_mut(row.number)
                 {
                     *to = value;
                     continue;
                 }
-            } else if T::fits(count, message.len()) {
-                let to = place(draft, &row, count, most);
-                if T::fixed(message, &row, to).is_some() {
+            } else if T::fits(count, bytes.len()) {
+                let to = row_values(memory, &row, count, most);
+                if T::fixed_fast(&row, message, to).is_some() {
                     continue;
                 }
             }
         }
-        fixed_general(draft, found, &row, count, slot, &default, tile).map_err(|fail| Bad {
+        fixed_slow(memory, span, &row, count, slot, &default, block).map_err(|fault| BadRow {
             row: k,
             step: None,
-            fail,
+            fault,
         })?;
     }
     Ok(())
 }
 
-/// Where the values of a row go. They are either in its bytes or in the default, so the product is one of sizes that there are.
+/// The memory of a row's values. They are either in its bytes or in the default, so the product is one of sizes that there are.
 #[inline]
-fn place<'d, T: Item>(draft: &'d mut Draft<T>, row: &RowOf<'_>, count: usize, most: usize) -> &'d mut [T] {
+fn row_values<'d, T: ValueType>(
+    memory: &'d mut BufMut<T>,
+    row: &RowBytes<'_>,
+    count: usize,
+    most: usize,
+) -> &'d mut [T] {
     let start = row.number.saturating_mul(count);
-    draft.grow(start + count, most, T::BLANK);
-    &mut draft.memory[start..start + count]
+    memory.grow(start + count, most, T::BLANK);
+    &mut memory.values[start..start + count]
 }
 
 /// One row, in any encoding, or absent.
 #[inline(never)]
-fn fixed_general<T: Item, R: Row>(
-    draft: &mut Draft<T>,
-    found: Found,
-    row: &RowOf<'_>,
+fn fixed_slow<T: ValueType, R: Row>(
+    memory: &mut BufMut<T>,
+    span: ValueSpan,
+    row: &RowBytes<'_>,
     count: usize,
-    slot: &Slot,
+    slot: &PlanSlot,
     default: impl Fn(&mut [T]),
-    tile: &Tile<'_, R>,
-) -> Result<(), Fail> {
+    block: &RowBlock<'_, R>,
+) -> Result<(), RowFault> {
     let has_default = matches!(slot.need, Need::Fixed { default: Some(_), .. });
-    let most = tile.total.saturating_mul(count);
-    match general::<T>(found, row.payload)? {
-        Some(list) if T::len(list) == count => T::take(list, row, place(draft, row, count, most)),
+    let most = block.total.saturating_mul(count);
+    match list_slow::<T>(span, row.payload)? {
+        Some(list) if T::len(list) == count => T::take(list, row, row_values(memory, row, count, most)),
         Some(list) => return Err(FeatureError::Count { expected: count, found: T::len(list) }.into()),
         // Without a kind, but there: a context takes it for a list of no values.
-        None if tile.context && found.source(row.payload).is_some() => {
+        None if block.context && span.message(row.payload).is_some() => {
             if count > 0 {
                 return Err(FeatureError::Count { expected: count, found: 0 }.into());
             }
         }
-        None if has_default => default(place(draft, row, count, most)),
+        None if has_default => default(row_values(memory, row, count, most)),
         None => return Err(FeatureError::Missing { expected: DType::from(T::KIND).name() }.into()),
     }
     Ok(())
@@ -444,9 +511,9 @@ fn fixed_general<T: Item, R: Row>(
 
 /// A list in any encoding; `None` for one that is absent or has no kind.
 #[inline(never)]
-fn general<T: Item>(found: Found, payload: &[u8]) -> Result<Option<T::List<'_>>, Fail> {
-    let Some(source) = found.source(payload) else { return Ok(None) };
-    match Feature::check(source, VALUE_DEPTH)? {
+fn list_slow<T: ValueType>(span: ValueSpan, payload: &[u8]) -> Result<Option<T::List<'_>>, RowFault> {
+    let Some(value) = span.message(payload) else { return Ok(None) };
+    match Feature::check(value, VALUE_DEPTH)? {
         Feature::None => Ok(None),
         feature => Ok(Some(T::list(feature)?)),
     }
@@ -454,57 +521,58 @@ fn general<T: Item>(found: Found, payload: &[u8]) -> Result<Option<T::List<'_>>,
 
 /// Puts the values of one message behind the others. No values if there is no kind.
 #[inline]
-fn append<T: Item>(
-    draft: &mut Draft<T>,
+fn append<T: ValueType>(
+    memory: &mut BufMut<T>,
     used: &mut usize,
-    source: Source<'_>,
+    value: ValueMessage<'_>,
     depth: u8,
-    row: &RowOf<'_>,
-) -> Result<usize, Fail> {
-    if let Source::One(message) = source
-        && let Some(count) = T::append(message, row, draft, *used)
+    row: &RowBytes<'_>,
+) -> Result<usize, RowFault> {
+    if let Some(bytes) = value.as_one()
+        && let message = (Message { bytes, end: value.start_of_tail(&[]) })
+        && let Some(count) = T::append_fast(row, message, memory, *used)
     {
         *used += count;
         return Ok(count);
     }
-    append_general(draft, used, source, depth, row)
+    append_slow(memory, used, value, depth, row)
 }
 
 #[inline(never)]
-fn append_general<T: Item>(
-    draft: &mut Draft<T>,
+fn append_slow<T: ValueType>(
+    memory: &mut BufMut<T>,
     used: &mut usize,
-    source: Source<'_>,
+    value: ValueMessage<'_>,
     depth: u8,
-    row: &RowOf<'_>,
-) -> Result<usize, Fail> {
-    let list = match Feature::check(source, depth)? {
+    row: &RowBytes<'_>,
+) -> Result<usize, RowFault> {
+    let list = match Feature::check(value, depth)? {
         Feature::None => return Ok(0),
         feature => T::list(feature)?,
     };
     let count = T::len(list);
-    draft.grow(*used + count, usize::MAX, T::BLANK);
-    T::take(list, row, &mut draft.memory[*used..*used + count]);
+    memory.grow(*used + count, usize::MAX, T::BLANK);
+    T::take(list, row, &mut memory.values[*used..*used + count]);
     *used += count;
     Ok(count)
 }
 
 /// Any number of values in each row, in blocks of `of`.
 #[inline]
-fn any<T: Item, R: Row>(
-    draft: &mut Draft<T>,
+fn any<T: ValueType, R: Row>(
+    memory: &mut BufMut<T>,
     used: &mut usize,
     counts: &mut Vec<u32>,
     at: usize,
     of: usize,
-    tile: &Tile<'_, R>,
-) -> Result<(), Bad> {
-    for (k, row) in tile.rows.iter().enumerate() {
-        let row = RowOf { number: tile.first + k, payload: row.payload() };
-        let bad = |fail| Bad { row: k, step: None, fail };
-        let count = match tile.table.get(k, at).source(row.payload) {
+    block: &RowBlock<'_, R>,
+) -> Result<(), BadRow> {
+    for (k, row) in block.rows.iter().enumerate() {
+        let row = RowBytes { number: block.first + k, payload: row.payload() };
+        let bad = |fault| BadRow { row: k, step: None, fault };
+        let count = match block.spans.get(k, at).message(row.payload) {
             None => 0,
-            Some(source) => append(draft, used, source, VALUE_DEPTH, &row).map_err(bad)?,
+            Some(value) => append(memory, used, value, VALUE_DEPTH, &row).map_err(bad)?,
         };
         if of > 1 && !count.is_multiple_of(of) {
             return Err(bad(FeatureError::Blocks { of, found: count }.into()));
@@ -515,36 +583,36 @@ fn any<T: Item, R: Row>(
 }
 
 /// The steps of each row.
-fn lists<T: Item, R: Row>(
-    draft: &mut Draft<T>,
+fn lists<T: ValueType, R: Row>(
+    memory: &mut BufMut<T>,
     used: &mut usize,
     counts: &mut Vec<u32>,
     steps: &mut Vec<u32>,
     at: usize,
-    slot: &Slot,
-    tile: &Tile<'_, R>,
-) -> Result<(), Bad> {
-    for (k, row) in tile.rows.iter().enumerate() {
-        let row = RowOf { number: tile.first + k, payload: row.payload() };
+    slot: &PlanSlot,
+    block: &RowBlock<'_, R>,
+) -> Result<(), BadRow> {
+    for (k, row) in block.rows.iter().enumerate() {
+        let row = RowBytes { number: block.first + k, payload: row.payload() };
         let (exactly, required) = match slot.need {
             Need::Blocks { of, required } => (Some(of), required),
             _ => (None, false),
         };
-        let Some(source) = tile.table.get(k, at).source(row.payload) else {
+        let Some(value) = block.spans.get(k, at).message(row.payload) else {
             if required {
-                let fail = FeatureError::Missing { expected: slot.dtype.name() }.into();
-                return Err(Bad { row: k, step: None, fail });
+                let fault = FeatureError::Missing { expected: slot.dtype.name() }.into();
+                return Err(BadRow { row: k, step: None, fault });
             }
             steps.push(0);
             continue;
         };
         let mut step = 0;
-        for mut list in source.messages(VALUE_DEPTH) {
-            while let Some(field) = list.next().map_err(|e| Bad { row: k, step: None, fail: e.into() })? {
+        for mut list in value.messages(VALUE_DEPTH) {
+            while let Some(field) = list.next().map_err(|e| BadRow { row: k, step: None, fault: e.into() })? {
                 let (1, Value::Len(message)) = field else { continue };
-                let bad = |fail| Bad { row: k, step: Some(step), fail };
-                let count =
-                    append(draft, used, Source::One(message), FeatureList::STEP_DEPTH, &row).map_err(bad)?;
+                let step_value = ValueMessage::one(message, list.start_of(message));
+                let bad = |fault| BadRow { row: k, step: Some(step), fault };
+                let count = append(memory, used, step_value, FeatureList::STEP_DEPTH, &row).map_err(bad)?;
                 if let Some(expected) = exactly.filter(|&expected| expected != count) {
                     return Err(bad(FeatureError::Count { expected, found: count }.into()));
                 }

@@ -1,10 +1,10 @@
-//! Which slot a key belongs to: by the order in which keys came before, or else by its hash.
+//! From the keys of a record to the slots of a plan: predicted by the order of the last record, or else looked up by hash.
 
-use super::compile::Slot;
-use crate::example::head;
+use super::compile::PlanSlot;
+use crate::example::entry_head;
 use crate::wire::same;
 
-/// No such slot.
+/// The slot of a key that the schema does not name.
 pub(super) const UNWANTED: usize = usize::MAX;
 
 /// The keys of a schema, and those of other features that were met often enough to be skipped quickly.
@@ -14,28 +14,28 @@ pub(super) const UNWANTED: usize = usize::MAX;
 /// right again.
 ///
 /// Key numbers: 0 is the start of a record, 1 to `slots` are the schema's, those above were learned.
-pub(super) struct Keys {
-    known: Vec<Known>,
-    numbers: Numbers,
+pub(super) struct KeyPredictor {
+    known: Vec<KnownKey>,
+    numbers: KeyTable,
     slots: usize,
-    /// The number of the last key, and of the one that is expected.
+    /// The number of the last key, and of the one predicted to follow.
     last: u32,
     guess: u32,
-    /// Above 0, the expected one is asked first.
+    /// While above 0, the predicted key is compared first.
     trust: u32,
-    /// Nobody watches the order in this record.
+    /// In this record keys are neither predicted nor watched.
     blind: bool,
     records: u32,
 }
 
-struct Known {
-    /// What an entry of this key begins with. Empty for number 0.
+struct KnownKey {
+    /// The [`entry_head`] of this key. Empty for number 0.
     head: Box<[u8]>,
     /// The number of the key that followed; 0 if none did.
     next: u32,
 }
 
-impl Known {
+impl KnownKey {
     #[inline(always)]
     fn is(&self, key: &[u8]) -> bool {
         matches!(&*self.head, [_, _, own @ .., _] if same(own, key))
@@ -49,19 +49,19 @@ impl Known {
 /// Learned keys: a file whose keys are data must not fill the memory.
 const MOST_LEARNED: usize = 1024;
 const LONGEST_LEARNED: usize = 127;
-/// Slots that may lie before one for a learned key: a file whose keys are made to collide must not cost more than others.
+/// The longest probe for a learned key: a file whose keys are made to collide must not cost more than others.
 const LONGEST_WAY: usize = 8;
 const MOST_TRUST: u32 = 32;
-/// Without trust, one record of so many is watched for an order that has come back.
+/// While prediction is off, every 32nd record is checked for a stable key order.
 const WATCHED: u32 = 32;
-/// A miss costs about as much as this many hits save.
+/// Hits whose gain one miss costs.
 const MISS: u32 = 4;
 
-impl Keys {
-    pub(super) fn new(slots: &[Slot]) -> Keys {
-        let mut keys = Keys {
-            known: vec![Known { head: Box::default(), next: 0 }],
-            numbers: Numbers::default(),
+impl KeyPredictor {
+    pub(super) fn new(slots: &[PlanSlot]) -> KeyPredictor {
+        let mut keys = KeyPredictor {
+            known: vec![KnownKey { head: Box::default(), next: 0 }],
+            numbers: KeyTable::default(),
             slots: slots.len(),
             last: 0,
             guess: 0,
@@ -76,16 +76,16 @@ impl Keys {
     }
 
     fn add(&mut self, key: &[u8]) -> u32 {
-        self.known.push(Known { head: head(key), next: 0 });
+        self.known.push(KnownKey { head: entry_head(key), next: 0 });
         if self.known.len() * 4 > self.numbers.slots.len() {
-            self.numbers = Numbers::new(&self.known);
+            self.numbers = KeyTable::new(&self.known);
         } else {
             self.numbers.insert(key, self.known.len() as u32 - 1);
         }
         self.known.len() as u32 - 1
     }
 
-    /// A new record begins.
+    /// Begins a new record.
     #[inline]
     pub(super) fn start(&mut self) {
         self.records = self.records.wrapping_add(1);
@@ -93,7 +93,7 @@ impl Keys {
         self.came(0);
     }
 
-    /// What the next entry begins with if keys come in the order in which they came before.
+    /// The first bytes of the next entry, if keys come in the order of the last record.
     #[inline(always)]
     pub(super) fn expected(&self) -> Option<&[u8]> {
         let head = &*self.known.get(self.guess as usize)?.head;
@@ -108,7 +108,7 @@ impl Keys {
         self.slot_of(self.last)
     }
 
-    /// Whether nothing is expected in this record, so that [`by_hash`](Keys::by_hash) is the way to take.
+    /// Returns true if nothing is predicted in this record: its keys are looked up with [`by_hash`](KeyPredictor::by_hash).
     #[inline(always)]
     pub(super) fn is_blind(&self) -> bool {
         self.blind
@@ -121,7 +121,7 @@ impl Keys {
         self.slot_of(number)
     }
 
-    /// The slot of the next key of a record whose order nobody watches, or [`UNWANTED`].
+    /// The slot of the next key of a record without prediction, or [`UNWANTED`].
     #[inline(always)]
     pub(super) fn by_hash(&mut self, key: &[u8]) -> usize {
         let number = self.numbers.find(key, &self.known).unwrap_or_else(|| self.watched(key));
@@ -150,7 +150,7 @@ impl Keys {
                 self.came(self.guess);
                 return self.last;
             }
-            // One that is missing in this record.
+            // The predicted key may be missing in this record.
             let second = guess.next;
             if self.guess != 0 && self.known[second as usize].is(key) {
                 self.came(second);
@@ -165,7 +165,7 @@ impl Keys {
         let number = match self.numbers.find(key, &self.known) {
             Some(number) => number,
             None if self.learns(key) => self.add(key),
-            // Not to be remembered: the order goes on behind it as if it were not there.
+            // Not remembered: the prediction stays as if the key were not there.
             None => return 0,
         };
         self.trust = match self.guess == number {
@@ -177,7 +177,7 @@ impl Keys {
         number
     }
 
-    /// Whether a key that no slot has is to be remembered. An expected key is not checked again, so it has to be UTF-8 now.
+    /// Returns true if a key that no slot has is to be remembered. A predicted key is not checked again, so it has to be UTF-8.
     fn learns(&self, key: &[u8]) -> bool {
         self.known.len() <= self.slots + MOST_LEARNED
             && key.len() <= LONGEST_LEARNED
@@ -189,17 +189,17 @@ impl Keys {
 /// Numbers by key: open addressing, a quarter full at most. A map of the standard library takes three times as long, which
 /// is felt where each record has an order of its own.
 #[derive(Default)]
-struct Numbers {
+struct KeyTable {
     /// A power of two of them; 0 is free. A number stands in its key's slot, or in one of the next.
     slots: Vec<u32>,
     /// The most slots that lie before a number's.
     longest: usize,
 }
 
-impl Numbers {
-    /// Of all keys but number 0.
-    fn new(known: &[Known]) -> Numbers {
-        let mut numbers = Numbers { slots: vec![0; (known.len() * 8).next_power_of_two()], longest: 0 };
+impl KeyTable {
+    /// A table of all keys but number 0.
+    fn new(known: &[KnownKey]) -> KeyTable {
+        let mut numbers = KeyTable { slots: vec![0; (known.len() * 8).next_power_of_two()], longest: 0 };
         for (number, known) in known.iter().enumerate().skip(1) {
             numbers.insert(known.key(), number as u32);
         }
@@ -207,15 +207,15 @@ impl Numbers {
     }
 
     #[inline(always)]
-    fn home(&self, key: &[u8]) -> usize {
+    fn first_slot(&self, key: &[u8]) -> usize {
         hash(key) as usize & self.slots.len().wrapping_sub(1)
     }
 
     #[inline(always)]
-    fn find(&self, key: &[u8], known: &[Known]) -> Option<u32> {
-        let (home, mask) = (self.home(key), self.slots.len().wrapping_sub(1));
+    fn find(&self, key: &[u8], known: &[KnownKey]) -> Option<u32> {
+        let (first, mask) = (self.first_slot(key), self.slots.len().wrapping_sub(1));
         for way in 0..=self.longest {
-            let number = *self.slots.get((home + way) & mask)?;
+            let number = *self.slots.get((first + way) & mask)?;
             if number == 0 {
                 return None;
             }
@@ -226,22 +226,22 @@ impl Numbers {
         None
     }
 
-    /// Slots that are taken before one that is free for this key.
+    /// Number of taken slots before the first free one for this key.
     fn way(&self, key: &[u8]) -> usize {
-        let (home, mask) = (self.home(key), self.slots.len().wrapping_sub(1));
-        (0..self.slots.len()).find(|way| self.slots[(home + way) & mask] == 0).unwrap_or(usize::MAX)
+        let (first, mask) = (self.first_slot(key), self.slots.len().wrapping_sub(1));
+        (0..self.slots.len()).find(|way| self.slots[(first + way) & mask] == 0).unwrap_or(usize::MAX)
     }
 
     fn insert(&mut self, key: &[u8], number: u32) {
-        let (home, mask, way) = (self.home(key), self.slots.len().wrapping_sub(1), self.way(key));
+        let (first, mask, way) = (self.first_slot(key), self.slots.len().wrapping_sub(1), self.way(key));
         self.longest = self.longest.max(way);
-        if let Some(slot) = self.slots.get_mut(home.wrapping_add(way) & mask) {
+        if let Some(slot) = self.slots.get_mut(first.wrapping_add(way) & mask) {
             *slot = number;
         }
     }
 }
 
-/// Two words at a time, the last ones again; no loop for the lengths that keys have.
+/// Hashes two words, the first and the last of the key; no loop for common lengths.
 #[inline(always)]
 fn hash(key: &[u8]) -> u64 {
     let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
@@ -251,12 +251,12 @@ fn hash(key: &[u8]) -> u64 {
         ([first, second, ..], Some(last)) if key.len() <= 24 => {
             mix(len, word(first) ^ word(second).rotate_left(32), word(last))
         }
-        _ => hash_other(key),
+        _ => hash_slow(key),
     }
 }
 
 #[inline(never)]
-fn hash_other(key: &[u8]) -> u64 {
+fn hash_slow(key: &[u8]) -> u64 {
     key.chunks(8).fold(key.len() as u64, |hash, bytes| {
         mix(hash, bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)), 0)
     })
@@ -276,10 +276,10 @@ mod tests {
     use crate::batch::compile::Need;
     use crate::schema::DType;
 
-    fn keys(names: &[&str]) -> Keys {
+    fn keys(names: &[&str]) -> KeyPredictor {
         let slot =
-            |&key: &&str| Slot { key: key.into(), dtype: DType::Int64, need: Need::Any, fallback: None };
-        Keys::new(&names.iter().map(slot).collect::<Vec<_>>())
+            |&key: &&str| PlanSlot { key: key.into(), dtype: DType::Int64, need: Need::Any, fallback: None };
+        KeyPredictor::new(&names.iter().map(slot).collect::<Vec<_>>())
     }
 
     #[test]

@@ -1,38 +1,29 @@
-//! One walk over a record: where each feature that the schema wants lies in its payload.
+//! One walk over a record: the spans of the features that the schema names.
 
-use super::keys::Keys;
-use crate::example::{Feature, FeatureList, MapEntries, Rules, Source, VALUE_DEPTH};
+use super::keys::KeyPredictor;
+use crate::example::{EntryRules, Feature, FeatureList, MapEntries, MapEntry, VALUE_DEPTH, ValueMessage};
 use crate::wire::Fault;
 
 /// Rows that are walked before any of their values is read: enough that each column is filled in a run, few enough that
 /// their payloads are still in the cache by then.
-pub(super) const TILE: usize = 64;
+pub(super) const BLOCK_ROWS: usize = 64;
 
-/// The value of a map entry, by its place in the payload (which is shorter than 2^31).
+/// The span of a map entry's value in its payload, which is shorter than 2^31.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct ValueSpan {
     start: u32,
     len: u32,
 }
 
-/// Set in `len`: the place is that of a whole entry, which holds its value more than once.
+/// Set in `len`: the span is that of a whole entry, which map its value more than once.
 const ENTRY: u32 = 1 << 31;
-const ABSENT: Found = Found { start: u32::MAX, len: 0 };
+const ABSENT: ValueSpan = ValueSpan { start: u32::MAX, len: 0 };
 
-impl Found {
-    fn of(payload: &[u8], source: Source<'_>) -> Found {
-        match source {
-            Source::One(value) => Found::new(payload, value, 0),
-            Source::Entry(entry) => Found::new(payload, entry, ENTRY),
-        }
-    }
-
+impl ValueSpan {
     #[inline]
-    fn new(payload: &[u8], bytes: &[u8], flag: u32) -> Found {
-        // An empty value may be one that is nowhere.
-        let start = bytes.as_ptr().addr().wrapping_sub(payload.as_ptr().addr());
-        let start = if bytes.is_empty() { 0 } else { start as u32 };
-        Found { start, len: bytes.len() as u32 | flag }
+    fn new(value: ValueMessage<'_>) -> ValueSpan {
+        let flag = if value.as_one().is_some() { 0 } else { ENTRY };
+        ValueSpan { start: value.start() as u32, len: value.len() as u32 | flag }
     }
 
     /// The value's bytes, if they are in one piece; `None` where they are not, and where there is no value.
@@ -43,134 +34,143 @@ impl Found {
 
     /// The value, if there is one.
     #[inline]
-    pub(super) fn source(self, payload: &[u8]) -> Option<Source<'_>> {
+    pub(super) fn message(self, payload: &[u8]) -> Option<ValueMessage<'_>> {
         if self == ABSENT {
             return None;
         }
-        let len = (self.len & !ENTRY) as usize;
-        let bytes = payload.get(self.start as usize..self.start as usize + len).unwrap_or_default();
-        Some(if self.len & ENTRY == 0 { Source::One(bytes) } else { Source::Entry(bytes) })
+        let (start, len) = (self.start as usize, (self.len & !ENTRY) as usize);
+        let bytes = payload.get(start..start + len).unwrap_or_default();
+        Some(match self.len & ENTRY {
+            0 => ValueMessage::one(bytes, start),
+            _ => ValueMessage::entry(bytes, start),
+        })
+    }
+
+    /// Offset in the payload of bytes that the value, which is in one piece, ends with.
+    #[inline]
+    pub(super) fn start_of_tail(self, tail: &[u8]) -> usize {
+        self.start as usize + self.len as usize - tail.len()
     }
 }
 
-/// What was found in the rows of a tile: one line for each row, one place for each slot.
+/// The value spans of a block of rows: one line for each row, one span for each slot.
 #[derive(Default)]
-pub(super) struct Table {
-    found: Vec<Found>,
+pub(super) struct SpanTable {
+    spans: Vec<ValueSpan>,
     slots: usize,
     stride: usize,
 }
 
-impl Table {
+impl SpanTable {
     /// Room for `rows` rows of `slots` slots.
     pub(super) fn reset(&mut self, rows: usize, slots: usize) {
         self.slots = slots;
-        // An odd number of cache lines, so that the places of one slot do not fall into the same few sets of the cache.
+        // An odd number of cache lines, so that the spans of one slot do not fall into the same few sets of the cache.
         self.stride = (slots.div_ceil(8) | 1) * 8;
-        self.found.resize(rows * self.stride, ABSENT);
+        self.spans.resize(rows * self.stride, ABSENT);
     }
 
     #[inline]
-    pub(super) fn get(&self, row: usize, slot: usize) -> Found {
-        self.found.get(row * self.stride + slot).copied().unwrap_or(ABSENT)
+    pub(super) fn get(&self, row: usize, slot: usize) -> ValueSpan {
+        self.spans.get(row * self.stride + slot).copied().unwrap_or(ABSENT)
     }
 
     #[inline]
-    fn row(&mut self, row: usize) -> &mut [Found] {
-        &mut self.found[row * self.stride..][..self.slots]
+    fn row(&mut self, row: usize) -> &mut [ValueSpan] {
+        &mut self.spans[row * self.stride..][..self.slots]
     }
 }
 
-/// What is in the map that is walked.
+/// The two maps of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holds {
+pub(super) enum MapField {
     Features,
     FeatureLists,
 }
 
-impl Holds {
+impl MapField {
     /// Checks all of a value.
-    fn check(self, source: Source<'_>) -> Result<(), Fault> {
+    fn check(self, value: ValueMessage<'_>) -> Result<(), Fault> {
         match self {
-            Holds::Features => Feature::check(source, VALUE_DEPTH).map(drop),
-            Holds::FeatureLists => FeatureList::check(source).map(drop),
+            MapField::Features => Feature::check(value, VALUE_DEPTH).map(drop),
+            MapField::FeatureLists => FeatureList::check(value).map(drop),
         }
     }
 }
 
-/// What is checked of the features that nobody asked for.
+/// The checks of features that the schema does not name.
 #[derive(Clone, Copy)]
-pub(super) struct Scrutiny {
-    pub(super) rules: Rules,
-    /// Their values, too.
+pub(super) struct Validation {
+    pub(super) rules: EntryRules,
+    /// Their values are checked, too.
     pub(super) full: bool,
 }
 
-/// Fills line `row` of the table with what the map `field` of the payload holds.
+/// Fills line `row` of the table with the spans of one map of the payload.
 #[inline]
 pub(super) fn locate(
     payload: &[u8],
-    holds: Holds,
-    scrutiny: Scrutiny,
-    keys: &mut Keys,
-    table: &mut Table,
+    map: MapField,
+    validation: Validation,
+    keys: &mut KeyPredictor,
+    table: &mut SpanTable,
     row: usize,
 ) -> Result<(), Fault> {
     let line = table.row(row);
     line.fill(ABSENT);
-    let field = match holds {
-        Holds::Features => 1,
-        Holds::FeatureLists => 2,
+    let field = match map {
+        MapField::Features => 1,
+        MapField::FeatureLists => 2,
     };
-    let mut entries = MapEntries::new(payload, field, scrutiny.rules);
-    let put = |place: Option<&mut Found>, value| match place {
-        Some(place) if *place == ABSENT => {
-            *place = Found::new(payload, value, 0);
+    let mut entries = MapEntries::new(payload, field, validation.rules);
+    let put = |span: Option<&mut ValueSpan>, value| match span {
+        Some(span) if *span == ABSENT => {
+            *span = ValueSpan::new(value);
             Ok(())
         }
-        None if !scrutiny.full => Ok(()),
-        place => beside(place, payload, holds, scrutiny, Source::One(value)),
+        None if !validation.full => Ok(()),
+        span => put_slow(span, payload, map, validation, value),
     };
     keys.start();
-    // The shape of every encoder has loops of its own, which know no errors: half of the time is spent here.
+    // The form of every encoder has loops of its own, without error values: half of the time is spent here.
     loop {
         if keys.is_blind() {
-            while let Some((key, value)) = entries.canonical() {
+            while let Some(MapEntry { key, value }) = entries.next_fast() {
                 put(line.get_mut(keys.by_hash(key)), value)?;
             }
         } else {
             loop {
-                let (slot, value) = match keys.expected().and_then(|head| entries.value_behind(head)) {
+                let (slot, value) = match keys.expected().and_then(|head| entries.next_expected(head)) {
                     Some(value) => (keys.slot_of_expected(), value),
-                    None => match entries.canonical() {
-                        Some((key, value)) => (keys.slot(key), value),
+                    None => match entries.next_fast() {
+                        Some(MapEntry { key, value }) => (keys.slot(key), value),
                         None => break,
                     },
                 };
                 put(line.get_mut(slot), value)?;
             }
         }
-        let Some(entry) = entries.next()? else { return Ok(()) };
-        beside(line.get_mut(keys.slot(entry.key)), payload, holds, scrutiny, entry.value)?;
+        let Some(MapEntry { key, value }) = entries.next()? else { return Ok(()) };
+        put_slow(line.get_mut(keys.slot(key)), payload, map, validation, value)?;
     }
 }
 
-/// A value that is not the first of its key, or not wanted, or in an uncommon shape.
+/// Puts a value that is not the first of its key, or not wanted, or in an uncommon form.
 #[inline(never)]
-fn beside(
-    place: Option<&mut Found>,
+fn put_slow(
+    span: Option<&mut ValueSpan>,
     payload: &[u8],
-    holds: Holds,
-    scrutiny: Scrutiny,
-    value: Source<'_>,
+    map: MapField,
+    validation: Validation,
+    value: ValueMessage<'_>,
 ) -> Result<(), Fault> {
-    match place {
-        Some(place) => {
-            let before = std::mem::replace(place, Found::of(payload, value));
-            // The last one counts, but the earlier one must be sound.
-            before.source(payload).map_or(Ok(()), |source| holds.check(source))
+    match span {
+        Some(span) => {
+            let before = std::mem::replace(span, ValueSpan::new(value));
+            // The last one counts, but the earlier one must be well-formed, too.
+            before.message(payload).map_or(Ok(()), |before| map.check(before))
         }
-        None if scrutiny.full => holds.check(value),
+        None if validation.full => map.check(value),
         None => Ok(()),
     }
 }

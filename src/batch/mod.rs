@@ -20,6 +20,7 @@ mod parser;
 mod pool;
 mod ragged;
 mod row;
+mod slots;
 mod sparse;
 
 pub use column::{BytesColumn, Column, Dense, Ragged, RowSplits, Sparse, Strings, Values};

@@ -1,8 +1,8 @@
-//! What a parser gives: columns by name.
+//! The columns of a batch, by name.
 
-use super::column::{Column, RowSplits, Values};
-use super::compile::{Part, Plan};
-use super::pool::{Buf, Ring};
+use super::column::Column;
+use super::compile::{BatchPlan, PlanPart};
+use super::pool::{Buf, BufPool};
 use crate::io::Region;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -10,39 +10,39 @@ use std::sync::{Arc, Mutex};
 /// The columns of some records: `'static`, `Send`, made of memory that goes back to its parser when the batch and all that
 /// was cloned from it are dropped.
 pub struct Batch {
-    body: Body,
-    plan: Arc<Plan>,
-    home: Arc<Home>,
+    body: BatchBody,
+    plan: Arc<BatchPlan>,
+    bodies: Arc<BodyPool>,
 }
 
 /// The parts of a batch, which are used again.
 #[derive(Default)]
-pub(super) struct Body {
+pub(super) struct BatchBody {
     pub(super) rows: usize,
     pub(super) features: Vec<Column>,
     pub(super) lists: Vec<Column>,
     pub(super) lengths: Vec<Option<Buf<i64>>>,
     /// Memory that byte strings refer to.
-    pub(super) regions: Ring<Region>,
-    pub(super) list_regions: Ring<Region>,
+    pub(super) regions: BufPool<Region>,
+    pub(super) list_regions: BufPool<Region>,
 }
 
-/// Where bodies wait for the next batch.
+/// Bodies that wait for the next batch.
 #[derive(Default)]
-pub(super) struct Home(Mutex<Vec<Body>>);
+pub(super) struct BodyPool(Mutex<Vec<BatchBody>>);
 
-impl Home {
+impl BodyPool {
     /// Bodies kept; one more is simply freed.
     const MOST: usize = 64;
 
-    pub(super) fn body(&self) -> Body {
+    pub(super) fn take(&self) -> BatchBody {
         self.0.lock().ok().and_then(|mut bodies| bodies.pop()).unwrap_or_default()
     }
 }
 
 impl Batch {
-    pub(super) fn new(body: Body, plan: &Arc<Plan>, home: &Arc<Home>) -> Batch {
-        Batch { body, plan: Arc::clone(plan), home: Arc::clone(home) }
+    pub(super) fn new(body: BatchBody, plan: &Arc<BatchPlan>, bodies: &Arc<BodyPool>) -> Batch {
+        Batch { body, plan: Arc::clone(plan), bodies: Arc::clone(bodies) }
     }
 
     /// Number of records; 1 where a single one was parsed.
@@ -77,23 +77,11 @@ impl Batch {
     }
 }
 
-fn named<'a>(part: &'a Part, columns: &'a [Column]) -> impl ExactSizeIterator<Item = (&'a str, &'a Column)> {
+fn named<'a>(
+    part: &'a PlanPart,
+    columns: &'a [Column],
+) -> impl ExactSizeIterator<Item = (&'a str, &'a Column)> {
     part.columns.iter().zip(columns).map(|(planned, column)| (&*planned.name, column))
-}
-
-impl Column {
-    /// Lets go of all memory, and keeps the vectors around it.
-    fn release(&mut self) {
-        let none = Values::Int64(Buf::default());
-        match self {
-            Column::Dense(column) => column.values = none,
-            Column::Sparse(column) => (column.values, column.indices) = (none, Buf::default()),
-            Column::Ragged(column) => {
-                column.values = none;
-                column.row_splits.iter_mut().for_each(|splits| *splits = RowSplits::Int64(Buf::default()));
-            }
-        }
-    }
 }
 
 impl Drop for Batch {
@@ -104,8 +92,8 @@ impl Drop for Batch {
         // Maps and buffers are not held until the next batch.
         body.regions.settle();
         body.list_regions.settle();
-        if let Ok(mut bodies) = self.home.0.lock()
-            && bodies.len() < Home::MOST
+        if let Ok(mut bodies) = self.bodies.0.lock()
+            && bodies.len() < BodyPool::MOST
         {
             bodies.push(body);
         }

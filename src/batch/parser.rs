@@ -1,17 +1,18 @@
-//! `BatchParser`: a schema, ready to be used on any number of batches.
+//! `BatchParser`: a compiled schema and the memory to parse with, for any number of batches.
 
-use super::assemble::{Ends, Extra, Misfit, Scraps};
-use super::bytes::{Origins, Owners, Rings};
+use super::assemble::Assembly;
+use super::bytes::{RowRegions, SpanBytes, ValuePools};
 use super::column::{Column, Values};
-use super::compile::{Need, Part, Plan};
-use super::decode::{Bad, Filled, Tile};
-use super::keys::Keys;
-use super::locate::{Holds, Scrutiny, TILE, Table, locate};
-use super::output::{Batch, Home};
-use super::pool::Ring;
+use super::compile::{BatchPlan, Need, PlanPart};
+use super::decode::{BadRow, RowBlock, SlotValues};
+use super::keys::KeyPredictor;
+use super::locate::{BLOCK_ROWS, MapField, SpanTable, Validation, locate};
+use super::output::{Batch, BatchBody, BodyPool};
+use super::pool::BufPool;
 use super::row::Row;
+use super::slots::{AssemblyScratch, ColumnPools, RowError};
 use crate::error::{Error, ErrorKind, Result};
-use crate::example::Rules;
+use crate::example::EntryRules;
 use crate::io::Region;
 use crate::io::threads;
 use crate::schema::Schema;
@@ -51,52 +52,90 @@ use std::sync::{Arc, Mutex};
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 pub struct BatchParser {
-    plan: Arc<Plan>,
-    home: Arc<Home>,
-    benches: Mutex<Vec<Bench>>,
+    plan: Arc<BatchPlan>,
+    bodies: Arc<BodyPool>,
+    scratch: Mutex<Vec<ParserScratch>>,
     full: bool,
     contiguous: bool,
     lenient: bool,
     limit: u64,
 }
 
-/// All that one parse at a time works with.
-struct Bench {
-    table: Table,
-    features: PartBench,
-    lists: PartBench,
-    scraps: Scraps,
+/// The memory of one parse at a time.
+struct ParserScratch {
+    spans: SpanTable,
+    features: PartScratch,
+    lists: PartScratch,
+    assembly: AssemblyScratch,
 }
 
-struct PartBench {
-    keys: Keys,
-    filled: Vec<Filled>,
-    rings: Vec<Rings>,
-    extras: Vec<Extra>,
-    sealed: Vec<Option<Values>>,
-    origins: Origins,
-    /// Byte strings stay where they are.
+/// The memory of one part of the plan.
+struct PartScratch {
+    keys: KeyPredictor,
+    slots: Vec<SlotValues>,
+    slot_pools: Vec<ValuePools>,
+    column_pools: Vec<ColumnPools>,
+    values: Vec<Values>,
+    regions: RowRegions,
+    /// Byte strings stay in the regions of their rows.
     borrows: bool,
 }
 
-impl PartBench {
-    fn new(part: &Part) -> PartBench {
-        PartBench {
-            keys: Keys::new(&part.slots),
-            filled: part.slots.iter().map(|_| Filled::default()).collect(),
-            rings: part.slots.iter().map(|_| Rings::default()).collect(),
-            extras: part.columns.iter().map(|_| Extra::default()).collect(),
-            sealed: Vec::new(),
-            origins: Origins::default(),
+impl PartScratch {
+    fn new(part: &PlanPart) -> PartScratch {
+        PartScratch {
+            keys: KeyPredictor::new(&part.slots),
+            slots: part.slots.iter().map(|_| SlotValues::default()).collect(),
+            slot_pools: part.slots.iter().map(|_| ValuePools::default()).collect(),
+            column_pools: part.columns.iter().map(|_| ColumnPools::default()).collect(),
+            values: Vec::new(),
+            regions: RowRegions::default(),
             borrows: false,
         }
     }
+
+    /// Begins a batch of these rows.
+    fn start<R: Row>(&mut self, rows: &[R], part: &PlanPart, contiguous: bool, pool: &mut BufPool<Region>) {
+        for ((slot, pools), planned) in self.slots.iter_mut().zip(&mut self.slot_pools).zip(&part.slots) {
+            slot.start(pools.memory(planned.dtype));
+        }
+        self.borrows = !contiguous && self.regions.find(rows, part, pool);
+    }
+
+    /// Lets go of what the batch has now.
+    fn end(&mut self) {
+        self.values.clear();
+        self.regions.release();
+    }
 }
 
-/// The first row that is bad, and why.
-struct Failure {
-    row: usize,
-    error: Error,
+/// The rows of one parse.
+struct Rows<'a, R> {
+    rows: &'a [R],
+    /// The number of the first row in messages.
+    first: usize,
+    /// Without the dimension of the rows.
+    single: bool,
+}
+
+impl<R> Clone for Rows<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for Rows<'_, R> {}
+
+impl<R: Row> Rows<'_, R> {
+    /// The error with the row's place.
+    #[cold]
+    fn named(self, RowError { row, error }: RowError) -> Error {
+        let error = match self.rows.get(row) {
+            Some(at) => error.at(at.at()),
+            None => error,
+        };
+        if self.single { error } else { error.row(self.first + row) }
+    }
 }
 
 impl BatchParser {
@@ -107,9 +146,9 @@ impl BatchParser {
     /// indices outside of their dimension.
     pub fn new(schema: &Schema) -> BatchParser {
         BatchParser {
-            plan: Arc::new(Plan::new(schema)),
-            home: Arc::default(),
-            benches: Mutex::default(),
+            plan: Arc::new(BatchPlan::new(schema)),
+            bodies: Arc::default(),
+            scratch: Mutex::default(),
             full: false,
             contiguous: false,
             lenient: false,
@@ -150,7 +189,7 @@ impl BatchParser {
     /// the row, the feature, the step of a feature list, and the record's place where the row knows it.
     /// [`Error::category`] sorts them.
     pub fn parse<R: Row>(&self, rows: &[R]) -> Result<Batch> {
-        self.run(rows, false)
+        self.run(Rows { rows, first: 0, single: false })
     }
 
     /// One record, without the dimension of the rows: as `tf.io.parse_single_example` and
@@ -159,7 +198,7 @@ impl BatchParser {
     /// # Errors
     /// As [`parse`](BatchParser::parse).
     pub fn parse_single<R: Row + ?Sized>(&self, row: &R) -> Result<Batch> {
-        self.run(&[row], true)
+        self.run(Rows { rows: &[row], first: 0, single: true })
     }
 
     /// The records in batches of `batch_size` rows, the last one shorter, parsed by `jobs` threads (0: one for each
@@ -183,156 +222,215 @@ impl BatchParser {
         })
     }
 
-    fn run<R: Row>(&self, rows: &[R], single: bool) -> Result<Batch> {
-        let bench = self.benches.lock().ok().and_then(|mut benches| benches.pop());
-        let mut bench = bench.unwrap_or_else(|| Bench {
-            table: Table::default(),
-            features: PartBench::new(&self.plan.features),
-            lists: PartBench::new(&self.plan.lists),
-            scraps: Scraps::default(),
-        });
-        let parsed = self.run_on(&mut bench, rows, single);
-        if let Ok(mut benches) = self.benches.lock() {
-            benches.push(bench);
+    /// The records as one batch, without those that are refused: `skip` is called with the number of each and its error, in
+    /// the order in which [`parse`](BatchParser::parse) would refuse them if each were left out and the rest parsed again. Row
+    /// numbers in errors are counted accordingly, without the rows that were skipped before.
+    ///
+    /// A row is visited four times at most, however many are refused: by the first parse, twice while the refused ones are
+    /// found, and by the last parse. Only a batch that is too large as a whole is parsed again for each row that is left out.
+    ///
+    /// # Errors
+    /// Those of `skip`, and errors that no row can be blamed for.
+    pub(crate) fn parse_skipping<R: Row>(
+        &self,
+        rows: &[R],
+        mut skip: impl FnMut(usize, Error) -> Result<()>,
+    ) -> Result<Batch> {
+        let mut error = match self.parse(rows) {
+            Ok(batch) => return Ok(batch),
+            Err(error) => error,
+        };
+        let mut kept: Vec<&R> = rows.iter().collect();
+        let mut numbers: Vec<usize> = (0..rows.len()).collect();
+        loop {
+            let Some(first) = error.place().row.filter(|&row| row < kept.len()) else { return Err(error) };
+            let mut refused = vec![first];
+            skip(numbers[first], error)?;
+            // A row that can be parsed alone was refused for the size of the whole batch, which may fit without it.
+            if self.run(Rows { rows: &kept[first..=first], first: 0, single: false }).is_err() {
+                self.find_refused(&kept, first + 1, |row, error| {
+                    refused.push(row);
+                    skip(numbers[row], error)
+                })?;
+            }
+            let keep = |row: &usize| refused.binary_search(row).is_err();
+            kept = (0..kept.len()).filter(keep).map(|row| kept[row]).collect();
+            numbers = (0..numbers.len()).filter(keep).map(|row| numbers[row]).collect();
+            error = match self.parse(&kept) {
+                Ok(batch) => return Ok(batch),
+                Err(error) => error,
+            };
         }
-        parsed
     }
 
-    fn run_on<R: Row>(&self, bench: &mut Bench, rows: &[R], single: bool) -> Result<Batch> {
-        let mut body = self.home.body();
-        body.rows = rows.len();
-        let Bench { table, features, lists, scraps } = bench;
-        let (lists_too, plan) = (self.plan.sequence, &*self.plan);
-        features.start(&plan.features);
-        lists.start(&plan.lists);
-        let borrow = |bench: &mut PartBench, part, regions: &mut Ring<Region>| {
-            bench.borrows = !self.contiguous && bench.origins.find(rows, part, regions);
-        };
-        borrow(features, &plan.features, &mut body.regions);
-        borrow(lists, &plan.lists, &mut body.list_regions);
-        // A failure stops the rows behind it, not those before: the lowest row is the one to be named.
-        let mut end = rows.len();
-        let mut failure: Option<Error> = None;
+    /// Calls `found` with each row from `from` on that is refused, whatever the other rows are; one row before `from` is.
+    fn find_refused<R: Row>(
+        &self,
+        rows: &[R],
+        from: usize,
+        mut found: impl FnMut(usize, Error) -> Result<()>,
+    ) -> Result<()> {
+        let mut skipped = 1;
+        let mut start = from;
+        while start < rows.len() {
+            let end = rows.len().min(start + BLOCK_ROWS);
+            let parsed = self.run(Rows { rows: &rows[start..end], first: 0, single: false });
+            let first = match parsed {
+                Ok(_) => end,
+                Err(error) => error.place().row.map_or(start, |row| start + row),
+            };
+            // Those before it were taken. The others one by one: of two that are refused, a parse names one.
+            for row in first..end {
+                let alone = Rows { rows: &rows[row..=row], first: row - skipped, single: false };
+                if let Err(error) = self.run(alone) {
+                    found(row, error)?;
+                    skipped += 1;
+                }
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn run<R: Row>(&self, rows: Rows<'_, R>) -> Result<Batch> {
+        let scratch = self.scratch.lock().ok().and_then(|mut all| all.pop());
+        let mut scratch = scratch.unwrap_or_else(|| ParserScratch {
+            spans: SpanTable::default(),
+            features: PartScratch::new(&self.plan.features),
+            lists: PartScratch::new(&self.plan.lists),
+            assembly: AssemblyScratch::default(),
+        });
+        let mut body = self.bodies.take();
+        let parsed = self.run_with(&mut scratch, &mut body, rows);
+        if let Ok(mut all) = self.scratch.lock() {
+            all.push(scratch);
+        }
+        // Where a row is refused, the body goes back to its pool.
+        let batch = Batch::new(body, &self.plan, &self.bodies);
+        parsed.map(|()| batch).map_err(|error| rows.named(error))
+    }
+
+    /// Takes the rows through all stages: locate and decode, block by block, then assemble.
+    fn run_with<R: Row>(
+        &self,
+        scratch: &mut ParserScratch,
+        body: &mut BatchBody,
+        rows: Rows<'_, R>,
+    ) -> Result<(), RowError> {
+        let ParserScratch { spans, features, lists, assembly } = scratch;
+        body.rows = rows.rows.len();
+        features.start(rows.rows, &self.plan.features, self.contiguous, &mut body.regions);
+        lists.start(rows.rows, &self.plan.lists, self.contiguous, &mut body.list_regions);
+        // A refused row stops the rows behind it, not those before: the lowest row is the one to be named.
+        let mut end = rows.rows.len();
+        let mut refused: Option<RowError> = None;
         let mut first = 0;
         while first < end {
-            let tile = &rows[first..end.min(first + TILE)];
-            let mut tile_of = |holds, bench: &mut PartBench, part| {
-                let fails = self.tile(holds, part, bench, table, rows, tile.len().min(end - first), first);
-                if let Err(Failure { row, error }) = fails {
-                    (end, failure) = (row, Some(error));
-                }
-            };
-            tile_of(Holds::Features, features, &plan.features);
-            if lists_too {
-                tile_of(Holds::FeatureLists, lists, &plan.lists);
+            let block = first..end.min(first + BLOCK_ROWS);
+            let done = self.decode(MapField::Features, features, spans, rows.rows, first, block.len());
+            if let Err(error) = done {
+                end = error.row;
+                refused = Some(error);
             }
-            first += tile.len();
-        }
-        let mut misfit: Option<(usize, Error)> = None;
-        let parts = [
-            (features, &plan.features, &mut body.features, false),
-            (lists, &plan.lists, &mut body.lists, true),
-        ];
-        for (bench, part, columns, is_lists) in parts {
-            let mut worst = |e: Misfit| {
-                if misfit.as_ref().is_none_or(|(row, _)| e.row < *row) {
-                    let column = part.columns.get(e.column).map_or("", |column| &column.name);
-                    let error = e.error.feature(column.as_bytes());
-                    let error = e.step.into_iter().fold(error, Error::step);
-                    misfit = Some((e.row, error));
-                }
-            };
-            let mut ends = self.ends(bench, part, rows, scraps, end, single, is_lists);
-            if failure.is_some() {
-                ends.misfit().unwrap_or_else(&mut worst);
-            } else {
-                ends.columns(columns).unwrap_or_else(&mut worst);
-                if is_lists && !single {
-                    body.lengths.clear();
-                    body.lengths.extend((0..part.columns.len()).map(|at| ends.lengths(at)));
+            if self.plan.sequence {
+                let len = block.len().min(end - first);
+                if let Err(error) = self.decode(MapField::FeatureLists, lists, spans, rows.rows, first, len) {
+                    end = error.row;
+                    refused = Some(error);
                 }
             }
-            bench.end();
+            first = block.end;
         }
-        let error = match (misfit, failure) {
-            (Some((row, error)), _) => named(error, row, rows, single),
-            (None, Some(error)) => named(error, end, rows, single),
-            (None, None) => return Ok(Batch::new(body, &self.plan, &self.home)),
-        };
-        // The body goes home.
-        drop(Batch::new(body, &self.plan, &self.home));
-        Err(error)
+        // Columns of several features may refuse a row that is lower still.
+        let mut lowest = None;
+        let parts = [(features, &mut body.features, false), (lists, &mut body.lists, true)];
+        for (part, columns, is_lists) in parts {
+            let mut assembled = self.assembly(part, assembly, rows, end, is_lists);
+            let done = if refused.is_some() { assembled.check() } else { assembled.columns(columns) };
+            if is_lists && refused.is_none() && done.is_ok() && !rows.single {
+                body.lengths.clear();
+                body.lengths.extend((0..self.plan.lists.columns.len()).map(|at| assembled.lengths(at)));
+            }
+            RowError::keep_lowest(&mut lowest, done);
+            part.end();
+        }
+        lowest.or(refused).map_or(Ok(()), Err)
     }
 
-    /// One tile of one part: finds the features of its rows, then fills slot after slot.
-    #[allow(clippy::too_many_arguments)]
-    fn tile<R: Row>(
+    fn part(&self, map: MapField) -> &PlanPart {
+        match map {
+            MapField::Features => &self.plan.features,
+            MapField::FeatureLists => &self.plan.lists,
+        }
+    }
+
+    /// One block of rows, one part of the plan: locates the features of its rows, then decodes slot after slot.
+    fn decode<R: Row>(
         &self,
-        holds: Holds,
-        part: &Part,
-        bench: &mut PartBench,
-        table: &mut Table,
+        map: MapField,
+        scratch: &mut PartScratch,
+        spans: &mut SpanTable,
         rows: &[R],
-        len: usize,
         first: usize,
-    ) -> Result<(), Failure> {
-        let scrutiny = Scrutiny { rules: Rules { lenient: false, utf8: self.full }, full: self.full };
-        table.reset(len, part.slots.len());
-        let mut failure = None;
+        len: usize,
+    ) -> Result<(), RowError> {
+        let part = self.part(map);
+        let validation =
+            Validation { rules: EntryRules { lenient: false, utf8: self.full }, full: self.full };
+        spans.reset(len, part.slots.len());
+        let mut refused = None;
         let mut good = len;
         for (k, row) in rows[first..first + len].iter().enumerate() {
             let payload = row.payload();
-            let found = match payload.len() as u64 > MAX_LEN {
+            let located = match payload.len() as u64 > MAX_LEN {
                 true => Err(ErrorKind::TooLarge { len: payload.len() as u128, limit: MAX_LEN }.into()),
-                false => locate(payload, holds, scrutiny, &mut bench.keys, table, k)
-                    .map_err(|fault| fault.in_payload(payload).into()),
+                false => locate(payload, map, validation, &mut scratch.keys, spans, k).map_err(Error::from),
             };
-            if let Err(error) = found {
-                (good, failure) = (k, Some(Failure { row: first + k, error }));
+            if let Err(error) = located {
+                (good, refused) = (k, Some(RowError { row: first + k, error }));
                 break;
             }
         }
         let context = self.plan.sequence;
-        let owners = Owners { rows, part, origins: None };
-        let slots = part.slots.iter().zip(&mut bench.filled).zip(&mut bench.rings);
-        for (at, ((slot, filled), rings)) in slots.enumerate() {
-            let tile = Tile { rows: &rows[first..first + good], first, total: rows.len(), table, context };
-            let done = match holds {
-                Holds::Features => filled.features(at, slot, &tile),
-                Holds::FeatureLists => filled.lists(at, slot, &tile),
+        let bytes = SpanBytes { rows, part, regions: None };
+        let slots = part.slots.iter().zip(&mut scratch.slots).zip(&mut scratch.slot_pools);
+        for (at, ((slot, values), pools)) in slots.enumerate() {
+            let block =
+                RowBlock { rows: &rows[first..first + good], first, total: rows.len(), spans, context };
+            let done = match map {
+                MapField::Features => values.features(at, slot, &block),
+                MapField::FeatureLists => values.lists(at, slot, &block),
             };
-            if let Err(Bad { row, step, fail }) = done {
-                let error = fail.error(rows[first + row].payload(), &slot.key);
-                let error = step.into_iter().fold(error, Error::step);
-                (good, failure) = (row, Some(Failure { row: first + row, error }));
-            } else if !bench.borrows && !matches!(slot.need, Need::Blocks { .. }) {
+            if let Err(BadRow { row, step, fault }) = done {
+                let error = step.into_iter().fold(fault.error(&slot.key), Error::step);
+                (good, refused) = (row, Some(RowError { row: first + row, error }));
+            } else if !scratch.borrows && !matches!(slot.need, Need::Blocks { .. }) {
                 // Blocks move when they are padded.
-                filled.copy_strings(rings, &owners);
+                values.copy_strings(pools, &bytes);
             }
         }
-        failure.map_or(Ok(()), Err)
+        refused.map_or(Ok(()), Err)
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn ends<'a, R: Row>(
+    fn assembly<'a, R: Row>(
         &'a self,
-        bench: &'a mut PartBench,
-        part: &'a Part,
-        rows: &'a [R],
-        scraps: &'a mut Scraps,
+        part: &'a mut PartScratch,
+        scratch: &'a mut AssemblyScratch,
+        rows: Rows<'a, R>,
         good: usize,
-        single: bool,
         lists: bool,
-    ) -> Ends<'a, R> {
-        Ends {
-            owners: Owners { rows, part, origins: bench.borrows.then_some(&bench.origins) },
-            filled: &mut bench.filled,
-            rings: &mut bench.rings,
-            sealed: &mut bench.sealed,
-            extras: &mut bench.extras,
-            scraps,
+    ) -> Assembly<'a, R> {
+        let plan = self.part(if lists { MapField::FeatureLists } else { MapField::Features });
+        let regions = part.borrows.then_some(&part.regions);
+        Assembly {
+            bytes: SpanBytes { rows: rows.rows, part: plan, regions },
+            slots: &mut part.slots,
+            slot_pools: &mut part.slot_pools,
+            column_pools: &mut part.column_pools,
+            values: &mut part.values,
+            scratch,
             rows: good,
-            single,
+            single: rows.single,
             lists,
             limit: self.limit,
             lenient: self.lenient,
@@ -340,34 +438,10 @@ impl BatchParser {
     }
 }
 
-impl PartBench {
-    fn start(&mut self, part: &Part) {
-        for ((filled, rings), slot) in self.filled.iter_mut().zip(&mut self.rings).zip(&part.slots) {
-            filled.start(rings.memory(slot.dtype));
-        }
-    }
-
-    /// Lets go of what the batch has now.
-    fn end(&mut self) {
-        self.sealed.clear();
-        self.origins.release();
-    }
-}
-
-/// The error with the row's place.
-#[cold]
-fn named<R: Row>(error: Error, row: usize, rows: &[R], single: bool) -> Error {
-    let error = match rows.get(row) {
-        Some(at) => error.at(at.at()),
-        None => error,
-    };
-    if single { error } else { error.row(row) }
-}
-
 impl fmt::Debug for BatchParser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns =
-            |part: &Part| part.columns.iter().map(|column| column.name.to_string()).collect::<Vec<_>>();
+            |part: &PlanPart| part.columns.iter().map(|column| column.name.to_string()).collect::<Vec<_>>();
         f.debug_struct("BatchParser")
             .field("features", &columns(&self.plan.features))
             .field("feature_lists", &columns(&self.plan.lists))
@@ -421,3 +495,138 @@ const _: () = {
     send_sync_static::<Batch>();
     send_sync_static::<Column>();
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::{ExampleBuilder, FeatureBuf};
+    use crate::schema::{DType, FeatureSpec, Partition, SplitsDType};
+    use std::cell::Cell;
+
+    /// A row that counts how often its payload is asked for.
+    struct Counted<'a>(Vec<u8>, &'a Cell<usize>);
+
+    impl Row for Counted<'_> {
+        fn payload(&self) -> &[u8] {
+            self.1.set(self.1.get() + 1);
+            &self.0
+        }
+    }
+
+    fn schema() -> Schema {
+        let ragged = FeatureSpec::Ragged {
+            dtype: DType::Int64,
+            value_key: Some("values".into()),
+            partitions: vec![Partition::RowLengths("lengths".into())],
+            row_splits_dtype: SplitsDType::Int64,
+            validate: false,
+        };
+        let built = Schema::example()
+            .feature("label", FeatureSpec::fixed_len(&[], DType::Int64))
+            .feature("ragged", ragged)
+            .build();
+        built.unwrap()
+    }
+
+    /// Good rows, and those that each stage refuses: a malformed one, one of another kind, one whose partition does not fit.
+    fn payload(fault: u32) -> Vec<u8> {
+        let mut builder = ExampleBuilder::new();
+        match fault {
+            1 => return b"\x0a\x05\x0a".to_vec(),
+            2 => builder.feature("label", FeatureBuf::Float(vec![1.0])),
+            _ => builder.int64("label", [7]),
+        };
+        builder.int64("values", [1, 2, 3]).int64("lengths", [1, if fault == 3 { 1 } else { 2 }]);
+        builder.encode().unwrap()
+    }
+
+    /// Leaves out the lowest refused row and parses the rest again, until none is refused.
+    fn one_by_one(parser: &BatchParser, mut rows: Vec<Vec<u8>>) -> (Batch, Vec<(usize, String)>) {
+        let mut numbers: Vec<usize> = (0..rows.len()).collect();
+        let mut skipped = Vec::new();
+        loop {
+            match parser.parse(&rows) {
+                Ok(batch) => return (batch, skipped),
+                Err(e) => {
+                    let row = e.place().row.unwrap();
+                    skipped.push((numbers.remove(row), e.to_string()));
+                    rows.remove(row);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn skipped_rows_are_those_that_would_be_refused_one_by_one() {
+        let parser = BatchParser::new(&schema());
+        let patterns: [fn(usize) -> u32; 7] = [
+            |_| 0,
+            |_| 1,
+            |k| (k % 4) as u32,
+            |k| u32::from(k % 50 == 49) * 3,
+            |k| if k > 150 { 3 } else { 0 },
+            |k| [0, 0, 2, 3, 0, 1, 0][k * k % 7],
+            |k| if k == 0 { 2 } else { 0 },
+        ];
+        for (number, pattern) in patterns.iter().enumerate() {
+            let rows: Vec<Vec<u8>> = (0..200).map(|k| payload(pattern(k))).collect();
+            let (want, refused) = one_by_one(&parser, rows.clone());
+            let mut skipped = Vec::new();
+            let batch = parser.parse_skipping(&rows, |row, e| {
+                skipped.push((row, e.to_string()));
+                Ok(())
+            });
+            assert_eq!(skipped, refused, "pattern {number}");
+            assert_eq!(format!("{:?}", batch.unwrap()), format!("{want:?}"), "pattern {number}");
+        }
+    }
+
+    /// A row is visited a few times, whether one or all rows of its batch are refused.
+    #[test]
+    fn many_refused_rows_are_found_in_a_few_visits() {
+        let parser = BatchParser::new(&schema());
+        let visits = |pattern: fn(usize) -> u32| {
+            let count = Cell::new(0);
+            let rows: Vec<Counted<'_>> = (0..1000).map(|k| Counted(payload(pattern(k)), &count)).collect();
+            let mut skipped = 0;
+            let batch = parser.parse_skipping(&rows, |_, _| {
+                skipped += 1;
+                Ok(())
+            });
+            assert_eq!(batch.unwrap().rows() + skipped, 1000);
+            count.get()
+        };
+        let once = visits(|_| 0);
+        for pattern in [|_| 3, |_| 2, |k| (k % 2) as u32 * 3, |k| (k % 4) as u32] as [fn(usize) -> u32; 4] {
+            let many = visits(pattern);
+            assert!(many <= 4 * once + 64, "{many} visits, {once} where no row is refused");
+        }
+    }
+
+    /// A batch that is too large as a whole loses its first rows, as if they were left out one by one.
+    #[test]
+    fn a_limit_of_the_whole_batch_leaves_out_one_row_at_a_time() {
+        let spec = FeatureSpec::FixedLenSequence {
+            shape: vec![],
+            dtype: DType::Int64,
+            default: None,
+            allow_missing: true,
+        };
+        let schema = Schema::example().feature("x", spec).build().unwrap();
+        let parser = BatchParser::new(&schema).limit(100 * 8);
+        let row = |n: i64| ExampleBuilder::new().int64("x", 0..n).encode().unwrap();
+        let rows: Vec<Vec<u8>> = [1, 50, 2, 3, 4].map(row).into();
+        let (want, refused) = one_by_one(&parser, rows.clone());
+        assert_eq!(refused.iter().map(|(row, _)| *row).collect::<Vec<_>>(), [0, 1]);
+        let mut skipped = Vec::new();
+        let batch = parser.parse_skipping(&rows, |row, e| {
+            skipped.push((row, e.to_string()));
+            Ok(())
+        });
+        assert_eq!(skipped, refused);
+        assert_eq!(format!("{:?}", batch.unwrap()), format!("{want:?}"));
+        // What `skip` refuses is the error.
+        let e = parser.parse_skipping(&rows, |_, e| Err(e)).unwrap_err();
+        assert!(matches!(e.kind(), ErrorKind::TooLarge { .. }));
+    }
+}

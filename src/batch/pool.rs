@@ -13,22 +13,22 @@ use std::sync::{Arc, Mutex};
 /// free and fills it again; when the pool is gone, the last clone frees it.
 pub struct Buf<T> {
     /// `None` is an empty buffer that costs nothing.
-    data: Option<Lease<T>>,
+    data: Option<MemoryLease<T>>,
     len: usize,
 }
 
 /// Memory that buffers and the pool share. The pool reads nothing of it before it is the last holder.
-struct Shared<T> {
+struct PooledMemory<T> {
     memory: Vec<T>,
     /// Address of the first value, exposed from `Vec::as_mut_ptr`: a pointer made from it may write.
     address: usize,
-    /// The [`Lease`]s there are. The pool's own reference is not one of them.
+    /// The [`MemoryLease`]s there are. The pool's own reference is not one of them.
     leases: AtomicUsize,
 }
 
-impl<T> Shared<T> {
-    fn new(memory: Vec<T>) -> Shared<T> {
-        let mut shared = Shared { memory: Vec::new(), address: 0, leases: AtomicUsize::new(0) };
+impl<T> PooledMemory<T> {
+    fn new(memory: Vec<T>) -> PooledMemory<T> {
+        let mut shared = PooledMemory { memory: Vec::new(), address: 0, leases: AtomicUsize::new(0) };
         shared.fill(memory);
         shared
     }
@@ -40,16 +40,16 @@ impl<T> Shared<T> {
 }
 
 /// A buffer's reference to its memory, counted apart from the pool's.
-struct Lease<T>(Arc<Shared<T>>);
+struct MemoryLease<T>(Arc<PooledMemory<T>>);
 
-impl<T> Lease<T> {
-    fn new(shared: &Arc<Shared<T>>) -> Lease<T> {
+impl<T> MemoryLease<T> {
+    fn new(shared: &Arc<PooledMemory<T>>) -> MemoryLease<T> {
         shared.leases.fetch_add(1, Ordering::Relaxed);
-        Lease(Arc::clone(shared))
+        MemoryLease(Arc::clone(shared))
     }
 }
 
-impl<T> Drop for Lease<T> {
+impl<T> Drop for MemoryLease<T> {
     fn drop(&mut self) {
         // With the load in `Buf::is_unique`: who finds itself alone finds all reads of the others behind it.
         self.0.leases.fetch_sub(1, Ordering::Release);
@@ -93,7 +93,7 @@ impl<T> Buf<T> {
 
 impl<T> From<Vec<T>> for Buf<T> {
     fn from(values: Vec<T>) -> Buf<T> {
-        Buf { len: values.len(), data: Some(Lease::new(&Arc::new(Shared::new(values)))) }
+        Buf { len: values.len(), data: Some(MemoryLease::new(&Arc::new(PooledMemory::new(values)))) }
     }
 }
 
@@ -114,7 +114,7 @@ impl<T> AsRef<[T]> for Buf<T> {
 
 impl<T> Clone for Buf<T> {
     fn clone(&self) -> Buf<T> {
-        Buf { data: self.data.as_ref().map(|lease| Lease::new(&lease.0)), len: self.len }
+        Buf { data: self.data.as_ref().map(|lease| MemoryLease::new(&lease.0)), len: self.len }
     }
 }
 
@@ -138,48 +138,48 @@ impl<T: fmt::Debug> fmt::Debug for Buf<T> {
 
 /// Buffers of one purpose that were handed out: those whose other holders are gone are filled again.
 ///
-/// Not more than [`Ring::MOST`] are remembered. A buffer beyond that belongs to its holders alone.
-pub(super) struct Ring<T> {
-    lent: Vec<Arc<Shared<T>>>,
+/// Not more than [`BufPool::MOST`] are remembered. A buffer beyond that belongs to its holders alone.
+pub(super) struct BufPool<T> {
+    lent: Vec<Arc<PooledMemory<T>>>,
 }
 
-impl<T> Default for Ring<T> {
-    fn default() -> Ring<T> {
-        Ring { lent: Vec::new() }
+impl<T> Default for BufPool<T> {
+    fn default() -> BufPool<T> {
+        BufPool { lent: Vec::new() }
     }
 }
 
 /// Memory to be filled, with the counter that it is going to be lent under.
 ///
 /// The vector keeps the length that it had: what is written over need not be cleared first.
-pub(super) struct Draft<T> {
-    pub(super) memory: Vec<T>,
-    counter: Option<Arc<Shared<T>>>,
+pub(super) struct BufMut<T> {
+    pub(super) values: Vec<T>,
+    counter: Option<Arc<PooledMemory<T>>>,
 }
 
-impl<T> Default for Draft<T> {
-    fn default() -> Draft<T> {
-        Draft { memory: Vec::new(), counter: None }
+impl<T> Default for BufMut<T> {
+    fn default() -> BufMut<T> {
+        BufMut { values: Vec::new(), counter: None }
     }
 }
 
-impl<T> Ring<T> {
+impl<T> BufPool<T> {
     const MOST: usize = 64;
 
     /// Memory that nobody holds any more, or new memory.
-    pub(super) fn draft(&mut self) -> Draft<T> {
+    pub(super) fn take(&mut self) -> BufMut<T> {
         for k in 0..self.lent.len() {
             if let Some(shared) = Arc::get_mut(&mut self.lent[k]) {
                 let memory = std::mem::take(&mut shared.memory);
-                return Draft { memory, counter: Some(self.lent.swap_remove(k)) };
+                return BufMut { values: memory, counter: Some(self.lent.swap_remove(k)) };
             }
         }
-        Draft { memory: Vec::new(), counter: None }
+        BufMut { values: Vec::new(), counter: None }
     }
 
     /// Lends the first `len` values.
-    pub(super) fn lend(&mut self, draft: Draft<T>, len: usize) -> Buf<T> {
-        let Draft { memory, counter } = draft;
+    pub(super) fn lend(&mut self, buf: BufMut<T>, len: usize) -> Buf<T> {
+        let BufMut { values: memory, counter } = buf;
         let len = len.min(memory.len());
         let shared = match counter {
             Some(mut counter) => match Arc::get_mut(&mut counter) {
@@ -187,12 +187,12 @@ impl<T> Ring<T> {
                     place.fill(memory);
                     counter
                 }
-                None => Arc::new(Shared::new(memory)),
+                None => Arc::new(PooledMemory::new(memory)),
             },
-            None => Arc::new(Shared::new(memory)),
+            None => Arc::new(PooledMemory::new(memory)),
         };
-        let buf = Buf { data: Some(Lease::new(&shared)), len };
-        if self.lent.len() == Ring::<T>::MOST {
+        let buf = Buf { data: Some(MemoryLease::new(&shared)), len };
+        if self.lent.len() == BufPool::<T>::MOST {
             self.lent.swap_remove(0);
         }
         self.lent.push(shared);
@@ -202,12 +202,12 @@ impl<T> Ring<T> {
 
 /// Buffers that records are read into, and that come back when nothing refers to them any more.
 #[derive(Default)]
-pub(crate) struct BytePool(Mutex<Ring<u8>>);
+pub(crate) struct BytePool(Mutex<BufPool<u8>>);
 
 impl BytePool {
     /// An empty vector, with the memory of a buffer that came back.
-    pub(crate) fn draft(&self) -> Vec<u8> {
-        let mut memory = self.0.lock().map(|mut ring| ring.draft().memory).unwrap_or_default();
+    pub(crate) fn take(&self) -> Vec<u8> {
+        let mut memory = self.0.lock().map(|mut pool| pool.take().values).unwrap_or_default();
         memory.clear();
         memory
     }
@@ -215,15 +215,15 @@ impl BytePool {
     /// Lends what was read.
     pub(crate) fn lend(&self, bytes: Vec<u8>) -> Region {
         let len = bytes.len();
-        let draft = Draft { memory: bytes, counter: None };
+        let buf = BufMut { values: bytes, counter: None };
         match self.0.lock() {
-            Ok(mut ring) => Region::new(ring.lend(draft, len)),
-            Err(_) => Region::from(draft.memory),
+            Ok(mut pool) => Region::new(pool.lend(buf, len)),
+            Err(_) => Region::from(buf.values),
         }
     }
 }
 
-impl<T> Ring<T> {
+impl<T> BufPool<T> {
     /// Empties the memory that nobody holds, and forgets the rest: its last holder frees it, and what its values hold.
     pub(super) fn settle(&mut self) {
         self.lent.retain_mut(|shared| match Arc::get_mut(shared) {
@@ -236,24 +236,24 @@ impl<T> Ring<T> {
     }
 }
 
-impl<T: Clone> Draft<T> {
+impl<T: Clone> BufMut<T> {
     /// Makes the memory at least `len` long. It grows by doubling, from a MiB on by eighths (all of it is filled, so all of it
     /// is paid for), yet not beyond `most`, which is at least `len`.
     #[inline]
     pub(super) fn grow(&mut self, len: usize, most: usize, fill: T) {
-        if self.memory.len() < len {
-            self.grow_slowly(len, most, fill);
+        if self.values.len() < len {
+            self.grow_slow(len, most, fill);
         }
     }
 
     #[cold]
-    fn grow_slowly(&mut self, len: usize, most: usize, fill: T) {
+    fn grow_slow(&mut self, len: usize, most: usize, fill: T) {
         const GENTLE: usize = 1 << 20;
-        let now = self.memory.len();
+        let now = self.values.len();
         let more = if now.saturating_mul(size_of::<T>()) < GENTLE { now } else { now / 8 };
         let to = now.saturating_add(more).max(64).min(most).max(len);
-        self.memory.reserve_exact(to - self.memory.len());
-        self.memory.resize(to, fill);
+        self.values.reserve_exact(to - self.values.len());
+        self.values.resize(to, fill);
     }
 }
 
@@ -263,11 +263,11 @@ mod tests {
 
     #[test]
     fn a_buffer_is_unique_while_no_other_holds_its_memory() {
-        let mut ring = Ring::default();
-        let mut draft = ring.draft();
-        draft.grow(3, 3, 7i64);
+        let mut pool = BufPool::default();
+        let mut buf = pool.take();
+        buf.grow(3, 3, 7i64);
         // The pool remembers it, and does not count.
-        let one = ring.lend(draft, 3);
+        let one = pool.lend(buf, 3);
         assert!(one.is_unique());
         let other = one.clone();
         assert!(!one.is_unique() && !other.is_unique());
@@ -278,9 +278,9 @@ mod tests {
 
         // Memory that is filled again is another lease, at the address that it then has.
         drop(one);
-        let mut draft = ring.draft();
-        draft.grow(1000, 1000, 8);
-        let again = ring.lend(draft, 1000);
+        let mut buf = pool.take();
+        buf.grow(1000, 1000, 8);
+        let again = pool.lend(buf, 1000);
         assert!(again.is_unique());
         assert_eq!(again.exposed_addr(), again.as_ptr().addr());
         assert_eq!((again.len(), Buf::<i64>::default().len()), (1000, 0));
@@ -292,12 +292,12 @@ mod tests {
     #[test]
     #[allow(unsafe_code)]
     fn who_holds_the_only_buffer_may_write_by_its_address() {
-        let mut ring = Ring::default();
+        let mut pool = BufPool::default();
         for round in 0..3 {
-            let mut draft = ring.draft();
-            draft.grow(4, 4, 0i32);
-            draft.memory.fill(round);
-            let buf = ring.lend(draft, 4);
+            let mut buf = pool.take();
+            buf.grow(4, 4, 0i32);
+            buf.values.fill(round);
+            let buf = pool.lend(buf, 4);
             let clone = buf.clone();
             assert_eq!(clone.iter().sum::<i32>(), 4 * round);
             drop(clone);
@@ -307,16 +307,16 @@ mod tests {
             // derived from `Vec::as_mut_ptr`.
             unsafe { first.add(3).write(100) };
             drop(buf);
-            assert_eq!(ring.draft().memory[3], 100);
+            assert_eq!(pool.take().values[3], 100);
         }
     }
 
     #[test]
     fn large_memory_grows_by_less_than_it_has() {
-        let mut draft = Draft::default();
+        let mut buf = BufMut::default();
         for len in 1..=16 << 10 {
-            draft.grow(len << 10, usize::MAX, 0u8);
-            assert!(draft.memory.len() <= (len << 10) + (1 << 20).max(len << 7), "{len} KiB");
+            buf.grow(len << 10, usize::MAX, 0u8);
+            assert!(buf.values.len() <= (len << 10) + (1 << 20).max(len << 7), "{len} KiB");
         }
     }
 }

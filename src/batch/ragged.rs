@@ -1,25 +1,55 @@
 //! Ragged columns: row splits out of counts, and out of the features that describe partitions.
 
-use super::assemble::{Ends, Misfit, put_dense};
 use super::column::{Column, Ragged, RowSplits};
-use super::compile::{Division, Make};
-use super::pool::Draft;
-use super::row::Row;
+use super::compile::PartitionPlan;
+use super::pool::BufMut;
+use super::slots::{ColumnPools, DecodedSlots, RowError};
 use crate::error::{Error, ErrorKind, FeatureError, Result};
 use crate::schema::SplitsDType;
 
-impl<R: Row> Ends<'_, R> {
-    /// A *cell* is a row, or a step of a feature list: what one list of values was read from. Partitions divide the values
-    /// of each cell by themselves; the last division is the one into cells.
-    pub(super) fn ragged(&mut self, at: usize, column: &mut Column) -> Result<(), Misfit> {
-        let Make::Ragged { slot, partitions, splits } = &self.owners.part.columns[at].make else {
-            return Ok(());
-        };
-        let values = self.values(*slot);
-        let cells = self.cells(*slot);
-        let mut items = std::mem::take(&mut self.scraps.items);
-        items.clear();
-        items.extend_from_slice(&self.filled[*slot].counts[..cells]);
+/// The slots of a ragged column.
+#[derive(Clone, Copy)]
+pub(super) struct RaggedForm<'a> {
+    pub(super) slot: usize,
+    /// Outermost first.
+    pub(super) partitions: &'a [PartitionPlan],
+    pub(super) splits: SplitsDType,
+}
+
+/// Assembles a ragged column; the error is that of the lowest row. Partitions are taken one after the other over all rows, so
+/// a row before the refused one may be refused by a partition that was not reached.
+pub(super) fn column(
+    slots: DecodedSlots<'_>,
+    form: RaggedForm<'_>,
+    pools: &mut ColumnPools,
+    items: &mut Vec<u32>,
+    column: &mut Column,
+) -> Result<(), RowError> {
+    let mut made = RaggedAssembly { slots, form, pools, items }.column(column);
+    while let Err(RowError { row: rows @ 1.., .. }) = made {
+        let slots = DecodedSlots { rows, ..slots };
+        let Err(earlier) = (RaggedAssembly { slots, form, pools, items }).column(column) else { break };
+        made = Err(earlier);
+    }
+    made
+}
+
+/// One ragged column while it is assembled. Partitions divide the values of each cell by themselves; the last division is the
+/// one into cells.
+struct RaggedAssembly<'a, 'm> {
+    slots: DecodedSlots<'a>,
+    form: RaggedForm<'a>,
+    pools: &'m mut ColumnPools,
+    /// The number of items of each cell: values, then rows of the innermost partition, and so on outwards.
+    items: &'m mut Vec<u32>,
+}
+
+impl RaggedAssembly<'_, '_> {
+    fn column(&mut self, column: &mut Column) -> Result<(), RowError> {
+        let RaggedForm { slot, partitions, .. } = self.form;
+        let values = self.slots.values(slot);
+        self.items.clear();
+        self.items.extend_from_slice(self.slots.counts(slot));
         // The vectors are used again.
         let (mut shape, mut row_splits) = match column {
             Column::Ragged(old) => (std::mem::take(&mut old.shape), std::mem::take(&mut old.row_splits)),
@@ -29,43 +59,33 @@ impl<R: Row> Ends<'_, R> {
         shape.clear();
         row_splits.clear();
         // Innermost first.
-        let mut made = Ok(());
         for division in partitions.iter().rev() {
-            made = made.and_then(|()| match *division {
-                Division::Uniform(len) if row_splits.is_empty() => {
+            match *division {
+                PartitionPlan::Uniform(len) if row_splits.is_empty() => {
                     // Nothing ragged inside: the values get another dimension.
                     shape.push(len);
-                    self.uniform(at, *slot, &mut items, len)
+                    self.divide_uniform(len)?;
                 }
-                Division::Uniform(len) => {
-                    self.uniform(at, *slot, &mut items, len)?;
-                    row_splits.push(self.steady(at, &items, len, *splits)?);
-                    Ok(())
+                PartitionPlan::Uniform(len) => {
+                    self.divide_uniform(len)?;
+                    row_splits.push(self.uniform_splits(len)?);
                 }
-                _ => {
-                    row_splits.push(self.divided(at, *slot, division, &mut items, *splits)?);
-                    Ok(())
-                }
-            });
+                _ => row_splits.push(self.divide(division)?),
+            }
         }
-        let made = made.and_then(|()| {
-            if self.lists {
-                row_splits.push(self.outer(at, &items, *splits)?);
-                items.clear();
-                items.extend_from_slice(&self.filled[*slot].steps[..self.rows]);
-            }
-            if !self.single {
-                row_splits.push(self.outer(at, &items, *splits)?);
-            }
-            Ok(())
-        });
-        self.scraps.items = items;
-        made?;
+        if self.slots.lists {
+            row_splits.push(self.cell_splits()?);
+            self.items.clear();
+            self.items.extend_from_slice(self.slots.steps(slot));
+        }
+        if !self.slots.single {
+            row_splits.push(self.cell_splits()?);
+        }
         row_splits.reverse();
         shape.push(values.len() / shape.iter().product::<usize>().max(1));
         shape.reverse();
         if row_splits.is_empty() {
-            put_dense(column, values, shape);
+            column.set_dense(values, shape);
         } else {
             *column = Column::Ragged(Ragged { values, shape, row_splits });
         }
@@ -73,141 +93,121 @@ impl<R: Row> Ends<'_, R> {
     }
 
     /// The splits of cells into items.
-    fn outer(&mut self, at: usize, items: &[u32], splits: SplitsDType) -> Result<RowSplits, Misfit> {
-        let mut draft = self.extras[at].int64.draft();
-        let len = items.len() + 1;
-        draft.grow(len, len, 0);
+    fn cell_splits(&mut self) -> Result<RowSplits, RowError> {
+        let mut buf = self.pools.int64.take();
+        let len = self.items.len() + 1;
+        buf.grow(len, len, 0);
         let mut end = 0;
-        draft.memory[0] = 0;
-        for (to, &items) in draft.memory[1..].iter_mut().zip(items) {
+        buf.values[0] = 0;
+        for (to, &items) in buf.values[1..].iter_mut().zip(&*self.items) {
             end += i64::from(items);
             *to = end;
         }
-        self.lend(at, draft, len, splits)
+        self.lend(buf, len)
     }
 
-    /// The splits of as many rows as there are, all of one length.
-    fn steady(
-        &mut self,
-        at: usize,
-        rows: &[u32],
-        len: usize,
-        splits: SplitsDType,
-    ) -> Result<RowSplits, Misfit> {
-        let count = rows.iter().map(|&rows| rows as usize).sum::<usize>() + 1;
-        let mut draft = self.extras[at].int64.draft();
-        draft.grow(count, count, 0);
-        for (k, to) in draft.memory.iter_mut().take(count).enumerate() {
+    /// The splits of all items into rows of one length.
+    fn uniform_splits(&mut self, len: usize) -> Result<RowSplits, RowError> {
+        let count = self.items.iter().map(|&rows| rows as usize).sum::<usize>() + 1;
+        let mut buf = self.pools.int64.take();
+        buf.grow(count, count, 0);
+        for (k, to) in buf.values.iter_mut().take(count).enumerate() {
             *to = (k * len) as i64;
         }
-        self.lend(at, draft, count, splits)
+        self.lend(buf, count)
     }
 
-    fn lend(
-        &mut self,
-        at: usize,
-        draft: Draft<i64>,
-        len: usize,
-        splits: SplitsDType,
-    ) -> Result<RowSplits, Misfit> {
-        let lent = self.extras[at].splits(draft, len, splits);
-        lent.map_err(|error| Misfit { row: 0, step: None, column: at, error })
+    fn lend(&mut self, buf: BufMut<i64>, len: usize) -> Result<RowSplits, RowError> {
+        let lent = self.pools.lend_splits(buf, len, self.form.splits);
+        lent.map_err(|error| RowError { row: 0, error })
     }
 
     /// Rows of one length: items become rows.
-    fn uniform(&self, at: usize, slot: usize, items: &mut [u32], len: usize) -> Result<(), Misfit> {
-        for (cell, items) in items.iter_mut().enumerate() {
-            let found = *items as usize;
+    fn divide_uniform(&mut self, len: usize) -> Result<(), RowError> {
+        for cell in 0..self.items.len() {
+            let found = self.items[cell] as usize;
             if !found.is_multiple_of(len) {
                 let error =
                     rule("uniform_row_length must divide the number of values", len as i64, found as i64);
-                return Err(self.misfit_of(at, slot, cell, error));
+                return Err(self.cell_error(cell, error));
             }
-            *items = (found / len) as u32;
+            self.items[cell] = (found / len) as u32;
         }
         Ok(())
     }
 
     /// The splits that another feature describes: items become rows.
-    fn divided(
-        &mut self,
-        at: usize,
-        slot: usize,
-        division: &Division,
-        items: &mut [u32],
-        splits: SplitsDType,
-    ) -> Result<RowSplits, Misfit> {
-        let key = division.key().unwrap_or(slot);
-        if self.lists {
-            self.aligned(at, slot, key)?;
+    fn divide(&mut self, division: &PartitionPlan) -> Result<RowSplits, RowError> {
+        let key = division.key().unwrap_or(self.form.slot);
+        if self.slots.lists {
+            self.check_steps(key)?;
         }
-        let mut draft = self.extras[at].int64.draft();
-        let mut made = Limits { draft: &mut draft, len: 0, limit: self.limit / 8 };
-        let first = made.push(0).map_err(|error| Misfit { row: 0, step: None, column: at, error });
-        first?;
-        let numbers = self.values(key);
-        let mut numbers = numbers.int64().unwrap_or_default();
+        let mut buf = self.pools.int64.take();
+        let mut splits = SplitsWriter { buf: &mut buf, len: 0, limit: self.slots.limit / 8 };
+        splits.push(0).map_err(|error| RowError { row: 0, error })?;
+        let mut numbers = self.slots.int64(key);
         let mut base = 0;
-        for (cell, (&count, items)) in self.filled[key].counts.iter().zip(items).enumerate() {
+        for cell in 0..self.items.len() {
+            let items = i64::from(self.items[cell]);
+            let Some(&count) = self.slots.slots[key].counts.get(cell) else { break };
             let (own, rest) = numbers.split_at(count as usize);
             numbers = rest;
-            let rows = divide(division, own, i64::from(*items), base, &mut made)
-                .map_err(|error| self.misfit_of(at, slot, cell, error))?;
-            base += i64::from(*items);
-            *items = rows;
+            let rows = divide_cell(division, own, items, base, &mut splits)
+                .map_err(|error| self.cell_error(cell, error))?;
+            base += items;
+            self.items[cell] = rows;
         }
-        let len = made.len;
-        self.lend(at, draft, len, splits)
+        let len = splits.len;
+        self.lend(buf, len)
     }
 
-    /// Step by step, values and partition must go together.
-    fn aligned(&self, at: usize, slot: usize, key: usize) -> Result<(), Misfit> {
-        let (values, partition) = (&self.filled[slot].steps, &self.filled[key].steps);
-        let rows = values.iter().zip(partition).take(self.rows).enumerate();
-        for (row, (&expected, &found)) in rows {
+    /// Refuses the first row whose partition has other steps than its values.
+    fn check_steps(&self, key: usize) -> Result<(), RowError> {
+        let (values, partition) = (self.slots.steps(self.form.slot), &self.slots.slots[key].steps);
+        for (row, (&expected, &found)) in values.iter().zip(partition).enumerate() {
             if expected != found {
                 let rule = "the partition must have as many steps as the values";
                 let (expected, found) = (expected.into(), found.into());
-                let error = FeatureError::Partition { rule, expected, found }.into();
-                return Err(Misfit { row, step: None, column: at, error });
+                return Err(RowError {
+                    row,
+                    error: FeatureError::Partition { rule, expected, found }.into(),
+                });
             }
         }
         Ok(())
     }
 
-    /// A cell by its row and its step.
-    fn misfit_of(&self, at: usize, slot: usize, cell: usize, error: Error) -> Misfit {
-        let mut misfit = Misfit { row: cell, step: None, column: at, error };
-        if self.lists {
+    /// The error of a cell, by its row and its step.
+    fn cell_error(&self, cell: usize, error: Error) -> RowError {
+        if self.slots.lists {
             let mut first = 0;
-            for (row, &steps) in self.filled[slot].steps.iter().enumerate() {
+            for (row, &steps) in self.slots.slots[self.form.slot].steps.iter().enumerate() {
                 if cell < first + steps as usize {
-                    (misfit.row, misfit.step) = (row, Some(cell - first));
-                    break;
+                    return RowError { row, error: error.step(cell - first) };
                 }
                 first += steps as usize;
             }
         }
-        misfit
+        RowError { row: cell, error }
     }
 }
 
-/// Row splits as they are made. Ids of rows can ask for more than any input pays for, so their number is limited.
-struct Limits<'a> {
-    draft: &'a mut Draft<i64>,
+/// Writes row splits. Ids of rows can ask for more than any input pays for, so their number is limited.
+struct SplitsWriter<'a> {
+    buf: &'a mut BufMut<i64>,
     len: usize,
     limit: u64,
 }
 
-impl Limits<'_> {
+impl SplitsWriter<'_> {
     #[inline]
     fn push(&mut self, split: i64) -> Result<()> {
         if self.len as u64 >= self.limit {
             let (len, limit) = ((self.len as u128 + 1) * 8, self.limit.saturating_mul(8));
             return Err(ErrorKind::TooLarge { len, limit }.into());
         }
-        self.draft.grow(self.len + 1, usize::MAX, 0);
-        self.draft.memory[self.len] = split;
+        self.buf.grow(self.len + 1, usize::MAX, 0);
+        self.buf.values[self.len] = split;
         self.len += 1;
         Ok(())
     }
@@ -217,14 +217,20 @@ fn rule(rule: &'static str, expected: i64, found: i64) -> Error {
     FeatureError::Partition { rule, expected, found }.into()
 }
 
-/// Divides the `items` of one cell, which begin at `base`, and says how many rows that makes.
-fn divide(division: &Division, numbers: &[i64], items: i64, base: i64, made: &mut Limits<'_>) -> Result<u32> {
+/// Divides the `items` of one cell, which begin at `base`. Returns the number of rows.
+fn divide_cell(
+    division: &PartitionPlan,
+    numbers: &[i64],
+    items: i64,
+    base: i64,
+    splits: &mut SplitsWriter<'_>,
+) -> Result<u32> {
     /// Limits that must ascend up to the number of items.
     fn limits(
         numbers: impl IntoIterator<Item = i64>,
         items: i64,
         base: i64,
-        made: &mut Limits<'_>,
+        splits: &mut SplitsWriter<'_>,
         [ascend, end]: [&'static str; 2],
     ) -> Result<u32> {
         let (mut last, mut rows) = (0, 0);
@@ -232,7 +238,7 @@ fn divide(division: &Division, numbers: &[i64], items: i64, base: i64, made: &mu
             if limit < last || limit > items {
                 return Err(rule(ascend, last, limit));
             }
-            made.push(base + limit)?;
+            splits.push(base + limit)?;
             last = limit;
             rows += 1;
         }
@@ -243,7 +249,7 @@ fn divide(division: &Division, numbers: &[i64], items: i64, base: i64, made: &mu
     }
     let numbers = numbers.iter().copied();
     match division {
-        Division::RowSplits(_) => {
+        PartitionPlan::RowSplits(_) => {
             let mut numbers = numbers;
             match numbers.next() {
                 None | Some(0) => {}
@@ -253,16 +259,16 @@ fn divide(division: &Division, numbers: &[i64], items: i64, base: i64, made: &mu
                 "row_splits must ascend to the number of values",
                 "row_splits must end at the number of values",
             ];
-            limits(numbers, items, base, made, rules)
+            limits(numbers, items, base, splits, rules)
         }
-        Division::RowLimits(_) => {
+        PartitionPlan::RowLimits(_) => {
             let rules = [
                 "row_limits must ascend to the number of values",
                 "row_limits must end at the number of values",
             ];
-            limits(numbers, items, base, made, rules)
+            limits(numbers, items, base, splits, rules)
         }
-        Division::RowStarts(_) => {
+        PartitionPlan::RowStarts(_) => {
             let mut numbers = numbers;
             match numbers.next() {
                 None => {
@@ -273,9 +279,9 @@ fn divide(division: &Division, numbers: &[i64], items: i64, base: i64, made: &mu
                 Some(first) => return Err(rule("row_starts must start at 0", 0, first)),
             }
             let rules = ["row_starts must ascend to the number of values"; 2];
-            limits(numbers.chain([items]), items, base, made, rules)
+            limits(numbers.chain([items]), items, base, splits, rules)
         }
-        Division::RowLengths(_) => {
+        PartitionPlan::RowLengths(_) => {
             let (mut end, mut rows) = (0, 0);
             for len in numbers {
                 if len < 0 || len > items - end {
@@ -283,14 +289,14 @@ fn divide(division: &Division, numbers: &[i64], items: i64, base: i64, made: &mu
                 }
                 end += len;
                 rows += 1;
-                made.push(base + end)?;
+                splits.push(base + end)?;
             }
             match end == items {
                 true => Ok(rows),
                 false => Err(rule("row_lengths must add up to the number of values", items, end)),
             }
         }
-        Division::ValueRowIds(_) => {
+        PartitionPlan::ValueRowIds(_) => {
             if numbers.len() as i64 != items {
                 return Err(rule("value_rowids must be as many as the values", items, numbers.len() as i64));
             }
@@ -306,16 +312,16 @@ fn divide(division: &Division, numbers: &[i64], items: i64, base: i64, made: &mu
                     return Err(ErrorKind::TooLarge { len, limit }.into());
                 }
                 while row < id {
-                    made.push(base + k as i64)?;
+                    splits.push(base + k as i64)?;
                     row += 1;
                 }
             }
             if items == 0 {
                 return Ok(0);
             }
-            made.push(base + items)?;
+            splits.push(base + items)?;
             Ok(row as u32 + 1)
         }
-        Division::Uniform(_) => Ok(0),
+        PartitionPlan::Uniform(_) => Ok(0),
     }
 }

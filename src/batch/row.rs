@@ -1,4 +1,4 @@
-//! What a parser takes a row from.
+//! The rows that a parser takes.
 
 use crate::error::At;
 use crate::io::Region;
@@ -17,8 +17,9 @@ pub trait Row {
         At::NOWHERE
     }
 
-    /// The memory that the payload is part of, if it can be held on to.
-    fn region(&self) -> Option<&Region> {
+    /// The memory that the payload is part of, if it can be kept, and the offset at which the payload starts in it. If the
+    /// payload is not there, its bytes are copied.
+    fn region(&self) -> Option<(&Region, usize)> {
         None
     }
 }
@@ -46,8 +47,8 @@ impl Row for Region {
         self
     }
 
-    fn region(&self) -> Option<&Region> {
-        Some(self)
+    fn region(&self) -> Option<(&Region, usize)> {
+        Some((self, 0))
     }
 }
 
@@ -60,7 +61,7 @@ impl Row for Record<'_> {
         (*self).at()
     }
 
-    fn region(&self) -> Option<&Region> {
+    fn region(&self) -> Option<(&Region, usize)> {
         (*self).region()
     }
 }
@@ -74,7 +75,7 @@ impl<R: Row + ?Sized> Row for &R {
         (**self).at()
     }
 
-    fn region(&self) -> Option<&Region> {
+    fn region(&self) -> Option<(&Region, usize)> {
         (**self).region()
     }
 }

@@ -2,9 +2,9 @@
 
 use super::list::{BytesList, FloatList, Int64List};
 use super::owned::FeatureBuf;
-use super::source::{Source, Walk};
-use crate::error::{FeatureError, WireErrorKind};
-use crate::wire::{Fault, Reader, Value, count_floats, count_varints};
+use super::source::{ScatteredList, ValueMessage};
+use crate::error::FeatureError;
+use crate::wire::{Fault, Reader, Value, count_floats, varint};
 use std::fmt;
 
 /// The kinds of list a feature can hold.
@@ -144,66 +144,72 @@ impl<'a> Feature<'a> {
 
     /// Checks and counts a feature whose message lies `depth` levels below the payload.
     #[inline]
-    pub(crate) fn check(source: Source<'a>, depth: u8) -> Result<Feature<'a>, Fault> {
-        if let Source::One(message) = source {
+    pub(crate) fn check(value: ValueMessage<'a>, depth: u8) -> Result<Feature<'a>, Fault> {
+        if let Some(message) = value.as_one() {
             if message.is_empty() {
                 return Ok(Feature::None);
             }
-            if let Some(feature) = Feature::canonical(message)? {
+            if let Some(feature) = Feature::check_fast(value, message)? {
                 return Ok(feature);
             }
         }
-        Feature::general(source, depth)
+        Feature::check_slow(value, depth)
     }
 
-    /// A list of numbers in the shape that every encoder writes.
+    /// A list of numbers in the form that every encoder writes.
     #[inline]
-    fn canonical(message: &'a [u8]) -> Result<Option<Feature<'a>>, Fault> {
+    fn check_fast(value: ValueMessage<'a>, message: &'a [u8]) -> Result<Option<Feature<'a>>, Fault> {
+        let in_payload = |chunk: &'a [u8]| Reader::at(chunk, value.start_of_tail(chunk), 0);
         if let Some(chunk) = packed(message, FeatureKind::Int64) {
-            return Ok(Some(Feature::Int64(Int64List::chunk(chunk, count_varints(chunk)?))));
+            let chunk = in_payload(chunk);
+            return Ok(Some(Feature::Int64(Int64List::chunk(chunk, count_in(chunk, varint::count)?))));
         }
         if let Some(chunk) = packed(message, FeatureKind::Float) {
-            return Ok(Some(Feature::Float(FloatList::chunk(chunk, count_floats(chunk)?))));
+            let chunk = in_payload(chunk);
+            return Ok(Some(Feature::Float(FloatList::chunk(chunk, count_in(chunk, count_floats)?))));
         }
         Ok(None)
     }
 
-    /// Whatever protobuf allows: members that repeat and replace each other, values in any mixture.
-    fn general(source: Source<'a>, depth: u8) -> Result<Feature<'a>, Fault> {
+    /// All that protobuf allows: members that repeat and replace each other, values in any mixture.
+    fn check_slow(value: ValueMessage<'a>, depth: u8) -> Result<Feature<'a>, Fault> {
         let mut kind = None;
         // Members seen, and those of them before the last change of kind.
         let (mut members, mut skip) = (0, 0);
-        let mut found = Found::default();
-        for mut feature in source.messages(depth) {
+        let mut counts = ListCounts::default();
+        for mut feature in value.messages(depth) {
             while let Some((number, value)) = feature.next()? {
                 let (Some(member), Value::Len(list)) = (FeatureKind::of_field(number), value) else {
                     continue;
                 };
                 if kind != Some(member) {
-                    (kind, skip, found) = (Some(member), members, Found::default());
+                    (kind, skip, counts) = (Some(member), members, ListCounts::default());
                 }
                 members += 1;
-                found.lists += 1;
-                found.list = list;
-                found.read(member, feature.nested(list))?;
+                counts.add_list(member, feature.nested(list))?;
             }
         }
-        let walk = Walk::new(source, skip);
-        let chunk = found.is_chunk().then_some(found.chunk);
+        let scattered = ScatteredList::new(value, skip);
+        let chunk = counts.only_chunk();
         Ok(match kind {
             None => Feature::None,
             Some(FeatureKind::Bytes) => {
-                let one = (found.lists == 1).then_some(found.list);
-                Feature::Bytes(BytesList::checked(one, walk, found.count))
+                Feature::Bytes(BytesList::checked(counts.only_list(), scattered, counts.values))
             }
-            Some(FeatureKind::Float) => Feature::Float(FloatList::checked(chunk, walk, found.count)),
-            Some(FeatureKind::Int64) => Feature::Int64(Int64List::checked(chunk, walk, found.count)),
+            Some(FeatureKind::Float) => Feature::Float(FloatList::checked(chunk, scattered, counts.values)),
+            Some(FeatureKind::Int64) => Feature::Int64(Int64List::checked(chunk, scattered, counts.values)),
         })
     }
 }
 
-/// The values of a feature of numbers in the shape that every encoder writes: one list of this kind, and in it one chunk (or
-/// nothing). The chunk is not checked.
+/// Counts the values of a chunk; the offset of a fault is that in the payload.
+#[inline]
+fn count_in(chunk: Reader<'_>, count: impl Fn(&[u8]) -> Result<usize, Fault>) -> Result<usize, Fault> {
+    count(chunk.rest()).map_err(|fault| fault.offset_by(chunk.position()))
+}
+
+/// The chunk of a feature of numbers in the form that every encoder writes: one list of this kind, and in it one chunk (or
+/// nothing). It ends where the message ends, and is not checked.
 #[inline]
 pub(crate) fn packed(message: &[u8], kind: FeatureKind) -> Option<&[u8]> {
     let tag = match kind {
@@ -212,14 +218,14 @@ pub(crate) fn packed(message: &[u8], kind: FeatureKind) -> Option<&[u8]> {
         FeatureKind::Int64 => 0x1a,
     };
     match message {
-        [first, ..] if *first == tag => only(message, tag).or_else(|| packed_long(message)),
+        [first, ..] if *first == tag => one_value(message, tag).or_else(|| packed_slow(message)),
         _ => None,
     }
 }
 
-/// The bytes of a message that is one list, and in it one field 1, of the lengths that need one byte.
+/// The field 1 of a message that is one list, and in it that one field, if all lengths need one byte.
 #[inline(always)]
-fn only(message: &[u8], tag: u8) -> Option<&[u8]> {
+fn one_value(message: &[u8], tag: u8) -> Option<&[u8]> {
     let (head, bytes) = message.split_first_chunk()?;
     // `tag len+2 0a len`, compared at once.
     let len = bytes.len() as u32;
@@ -228,10 +234,10 @@ fn only(message: &[u8], tag: u8) -> Option<&[u8]> {
 }
 
 #[inline(never)]
-fn packed_long(message: &[u8]) -> Option<&[u8]> {
-    let mut feature = Reader::new(message, 0);
+fn packed_slow(message: &[u8]) -> Option<&[u8]> {
+    let mut feature = Reader::new(message);
     feature.eat(message[0]);
-    let mut list = Reader::new(feature.len_delimited().ok()?, 0);
+    let mut list = Reader::new(feature.len_delimited().ok()?);
     let chunk = match list.is_empty() {
         true => &[],
         false if list.eat(0x0a) => list.len_delimited().ok()?,
@@ -240,50 +246,60 @@ fn packed_long(message: &[u8]) -> Option<&[u8]> {
     (feature.is_empty() && list.is_empty()).then_some(chunk)
 }
 
-/// The value of a feature that is one byte string, in the shape that every encoder writes.
+/// The value of a feature that is one byte string, in the form that every encoder writes. It ends where the message ends.
 #[inline]
 pub(crate) fn string(message: &[u8]) -> Option<&[u8]> {
-    only(message, 0x0a).or_else(|| string_long(message))
+    one_value(message, 0x0a).or_else(|| string_slow(message))
 }
 
 #[inline(never)]
-fn string_long(message: &[u8]) -> Option<&[u8]> {
-    let mut feature = Reader::new(message, 0);
-    let mut list = Reader::new(feature.eat_field(0x0a)?, 0);
+fn string_slow(message: &[u8]) -> Option<&[u8]> {
+    let mut feature = Reader::new(message);
+    let mut list = Reader::new(feature.eat_field(0x0a)?);
     let value = list.eat_field(0x0a)?;
     (feature.is_empty() && list.is_empty()).then_some(value)
 }
 
-/// What the lists of one kind were found to hold.
+/// Counts over the lists of one kind in a feature.
 #[derive(Default)]
-struct Found<'a> {
-    count: usize,
+struct ListCounts<'a> {
+    values: usize,
     lists: usize,
-    list: &'a [u8],
+    last_list: Option<Reader<'a>>,
     /// Chunks with something in them, the last of them, and values outside of chunks.
     chunks: usize,
-    chunk: &'a [u8],
+    last_chunk: Option<Reader<'a>>,
     unpacked: usize,
 }
 
-impl<'a> Found<'a> {
-    /// All values lie in one chunk (or there are none).
-    fn is_chunk(&self) -> bool {
-        self.chunks <= 1 && self.unpacked == 0
+impl<'a> ListCounts<'a> {
+    /// The chunk that all values lie in; an empty one where there are no values.
+    fn only_chunk(&self) -> Option<Reader<'a>> {
+        (self.chunks <= 1 && self.unpacked == 0).then(|| self.last_chunk.unwrap_or(Reader::new(&[])))
     }
 
-    fn read(&mut self, kind: FeatureKind, mut list: Reader<'a>) -> Result<(), Fault> {
+    fn only_list(&self) -> Option<Reader<'a>> {
+        self.last_list.filter(|_| self.lists == 1)
+    }
+
+    fn add_list(&mut self, kind: FeatureKind, mut list: Reader<'a>) -> Result<(), Fault> {
+        self.lists += 1;
+        self.last_list = Some(list);
         while let Some((number, value)) = list.next()? {
             if number != 1 {
                 continue;
             }
             // A field of another wire type is an unknown one, and skipped (W5).
             match (kind, value) {
-                (FeatureKind::Bytes, Value::Len(_)) => self.count += 1,
-                (FeatureKind::Int64, Value::Len(chunk)) => self.chunk(chunk, count_varints(chunk)?),
-                (FeatureKind::Float, Value::Len(chunk)) => self.chunk(chunk, count_floats(chunk)?),
+                (FeatureKind::Bytes, Value::Len(_)) => self.values += 1,
+                (FeatureKind::Int64, Value::Len(chunk)) => {
+                    self.add_chunk(list.nested(chunk), varint::count)?
+                }
+                (FeatureKind::Float, Value::Len(chunk)) => {
+                    self.add_chunk(list.nested(chunk), count_floats)?
+                }
                 (FeatureKind::Int64, Value::Varint(_)) | (FeatureKind::Float, Value::Fixed32(_)) => {
-                    self.count += 1;
+                    self.values += 1;
                     self.unpacked += 1;
                 }
                 _ => {}
@@ -292,12 +308,18 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    fn chunk(&mut self, chunk: &'a [u8], count: usize) {
+    fn add_chunk(
+        &mut self,
+        chunk: Reader<'a>,
+        count: impl Fn(&[u8]) -> Result<usize, Fault>,
+    ) -> Result<(), Fault> {
+        let values = count_in(chunk, count)?;
         if !chunk.is_empty() {
-            self.chunk = chunk;
+            self.last_chunk = Some(chunk);
             self.chunks += 1;
-            self.count += count;
+            self.values += values;
         }
+        Ok(())
     }
 }
 
@@ -310,9 +332,4 @@ impl fmt::Debug for Feature<'_> {
             Feature::Int64(list) => list.fmt(f),
         }
     }
-}
-
-/// A key as text.
-pub(super) fn utf8(key: &[u8]) -> Result<&str, Fault> {
-    std::str::from_utf8(key).map_err(|_| Fault::new(WireErrorKind::Utf8, key))
 }

@@ -102,7 +102,7 @@ fn feature(message: &[u8]) -> bool {
 
 /// Whether a message is length-delimited fields only, and `f` holds for each.
 fn fields(message: &[u8], mut f: impl FnMut(u32, &[u8]) -> bool) -> bool {
-    let mut reader = Reader::new(message, 0);
+    let mut reader = Reader::new(message);
     loop {
         match reader.next() {
             Ok(Some((number, Value::Len(body)))) if f(number, body) => {}

@@ -1,18 +1,18 @@
 //! The three lists: `Copy` views that were checked and counted when they were looked up.
 
-use super::source::{Values, Walk};
+use super::source::{ListFields, ScatteredList};
 use crate::error::{ErrorKind, Result};
-use crate::wire::{Reader, Value, decode_varints};
+use crate::wire::{Reader, Value, varint};
 use std::fmt;
 use std::iter::FusedIterator;
 
-/// Where the values are. Each list keeps the bytes, never a copy.
+/// The bytes of a list's values, never a copy.
 #[derive(Clone, Copy)]
-enum Repr<'a> {
+enum ListBytes<'a> {
     /// Numbers: one packed chunk. Byte strings: one list message.
-    One(&'a [u8]),
+    One(Reader<'a>),
     /// Anything else that protobuf allows.
-    Walk(Walk<'a>),
+    Scattered(ScatteredList<'a>),
 }
 
 fn copy_len(list: usize, buf: usize) -> Result<()> {
@@ -49,18 +49,22 @@ fn debug_list<T: fmt::Debug>(
 /// A list of 64-bit integers. `Copy`; decoded as it is iterated.
 #[derive(Clone, Copy)]
 pub struct Int64List<'a> {
-    repr: Repr<'a>,
+    bytes: ListBytes<'a>,
     len: usize,
 }
 
 impl<'a> Int64List<'a> {
     #[inline]
-    pub(super) fn chunk(chunk: &'a [u8], len: usize) -> Int64List<'a> {
-        Int64List { repr: Repr::One(chunk), len }
+    pub(super) fn chunk(chunk: Reader<'a>, len: usize) -> Int64List<'a> {
+        Int64List { bytes: ListBytes::One(chunk), len }
     }
 
-    pub(super) fn checked(chunk: Option<&'a [u8]>, walk: Walk<'a>, len: usize) -> Int64List<'a> {
-        Int64List { repr: chunk.map_or(Repr::Walk(walk), Repr::One), len }
+    pub(super) fn checked(
+        chunk: Option<Reader<'a>>,
+        scattered: ScatteredList<'a>,
+        len: usize,
+    ) -> Int64List<'a> {
+        Int64List { bytes: chunk.map_or(ListBytes::Scattered(scattered), ListBytes::One), len }
     }
 
     /// Number of values. O(1).
@@ -78,18 +82,20 @@ impl<'a> Int64List<'a> {
     /// The values, in order.
     #[inline]
     pub fn iter(self) -> Int64Iter<'a> {
-        let (chunk, values) = match self.repr {
-            Repr::One(chunk) => (chunk, Values::none()),
-            Repr::Walk(walk) => (&[][..], walk.values()),
+        let (chunk, fields) = match self.bytes {
+            ListBytes::One(chunk) => (chunk, ListFields::none()),
+            ListBytes::Scattered(list) => (Reader::new(&[]), list.values()),
         };
-        Int64Iter { chunk: Reader::new(chunk, 0), values, left: self.len }
+        Int64Iter { chunk, fields, left: self.len }
     }
 
     /// Value `k`. Linear in `k`, unless every value takes one byte.
     pub fn get(self, k: usize) -> Option<i64> {
-        match self.repr {
+        match self.bytes {
             // As many bytes as values: each is its own byte.
-            Repr::One(chunk) if chunk.len() == self.len => chunk.get(k).map(|&b| i64::from(b)),
+            ListBytes::One(chunk) if chunk.rest().len() == self.len => {
+                chunk.rest().get(k).map(|&b| i64::from(b))
+            }
             _ => self.iter().nth(k),
         }
     }
@@ -107,12 +113,12 @@ impl<'a> Int64List<'a> {
     /// [`ErrorKind::WrongLen`].
     pub fn decode_into(self, dst: &mut [i64]) -> Result<()> {
         copy_len(self.len, dst.len())?;
-        match self.repr {
+        match self.bytes {
             // Counted at look-up, so `dst` is filled. Should the bytes have changed since, what is left is not.
-            Repr::One(chunk) => {
-                decode_varints(chunk, dst);
+            ListBytes::One(chunk) => {
+                varint::decode(chunk.rest(), dst);
             }
-            Repr::Walk(_) => {
+            ListBytes::Scattered(_) => {
                 for (to, value) in dst.iter_mut().zip(self.iter()) {
                     *to = value;
                 }
@@ -123,9 +129,9 @@ impl<'a> Int64List<'a> {
 
     /// The values, owned.
     pub fn to_vec(self) -> Vec<i64> {
-        let Repr::One(chunk) = self.repr else { return self.iter().collect() };
+        let ListBytes::One(chunk) = self.bytes else { return self.iter().collect() };
         let mut values = vec![0; self.len];
-        let len = decode_varints(chunk, &mut values);
+        let len = varint::decode(chunk.rest(), &mut values);
         values.truncate(len);
         values
     }
@@ -135,7 +141,7 @@ impl<'a> Int64List<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Int64Iter<'a> {
     chunk: Reader<'a>,
-    values: Values<'a>,
+    fields: ListFields<'a>,
     left: usize,
 }
 
@@ -145,12 +151,12 @@ impl Iterator for Int64Iter<'_> {
     #[inline]
     fn next(&mut self) -> Option<i64> {
         while self.chunk.is_empty() {
-            match self.values.next()? {
+            match self.fields.next()? {
                 Value::Varint(value) => {
                     self.left = self.left.saturating_sub(1);
                     return Some(value as i64);
                 }
-                Value::Len(chunk) => self.chunk = Reader::new(chunk, 0),
+                Value::Len(chunk) => self.chunk = Reader::new(chunk),
                 _ => {}
             }
         }
@@ -190,18 +196,22 @@ impl fmt::Debug for Int64List<'_> {
 /// A list of 32-bit floats. `Copy`; the bits are those of the file, NaN payloads included.
 #[derive(Clone, Copy)]
 pub struct FloatList<'a> {
-    repr: Repr<'a>,
+    bytes: ListBytes<'a>,
     len: usize,
 }
 
 impl<'a> FloatList<'a> {
     #[inline]
-    pub(super) fn chunk(chunk: &'a [u8], len: usize) -> FloatList<'a> {
-        FloatList { repr: Repr::One(chunk), len }
+    pub(super) fn chunk(chunk: Reader<'a>, len: usize) -> FloatList<'a> {
+        FloatList { bytes: ListBytes::One(chunk), len }
     }
 
-    pub(super) fn checked(chunk: Option<&'a [u8]>, walk: Walk<'a>, len: usize) -> FloatList<'a> {
-        FloatList { repr: chunk.map_or(Repr::Walk(walk), Repr::One), len }
+    pub(super) fn checked(
+        chunk: Option<Reader<'a>>,
+        scattered: ScatteredList<'a>,
+        len: usize,
+    ) -> FloatList<'a> {
+        FloatList { bytes: chunk.map_or(ListBytes::Scattered(scattered), ListBytes::One), len }
     }
 
     /// Number of values. O(1).
@@ -219,11 +229,11 @@ impl<'a> FloatList<'a> {
     /// The values, in order.
     #[inline]
     pub fn iter(self) -> FloatIter<'a> {
-        let (chunk, values) = match self.repr {
-            Repr::One(chunk) => (chunk, Values::none()),
-            Repr::Walk(walk) => (&[][..], walk.values()),
+        let (chunk, fields) = match self.bytes {
+            ListBytes::One(chunk) => (chunk, ListFields::none()),
+            ListBytes::Scattered(list) => (Reader::new(&[]), list.values()),
         };
-        FloatIter { chunk: chunk.as_chunks().0, values, left: self.len }
+        FloatIter { chunk: chunk.rest().as_chunks().0, fields, left: self.len }
     }
 
     /// Value `k`. O(1) for a list that lies in one packed chunk, else linear in `k`.
@@ -246,9 +256,11 @@ impl<'a> FloatList<'a> {
     /// always do.
     #[inline]
     pub fn as_slice(self) -> Option<&'a [f32]> {
-        match self.repr {
+        match self.bytes {
             _ if self.len == 0 => Some(&[]),
-            Repr::One(chunk) if cfg!(target_endian = "little") => bytemuck::try_cast_slice(chunk).ok(),
+            ListBytes::One(chunk) if cfg!(target_endian = "little") => {
+                bytemuck::try_cast_slice(chunk.rest()).ok()
+            }
             _ => None,
         }
     }
@@ -257,9 +269,9 @@ impl<'a> FloatList<'a> {
     /// it is as fast as one over `&[f32]`.
     #[inline]
     pub fn as_unaligned(self) -> Option<&'a [[u8; 4]]> {
-        match self.repr {
-            Repr::One(chunk) => Some(chunk.as_chunks().0),
-            Repr::Walk(_) => None,
+        match self.bytes {
+            ListBytes::One(chunk) => Some(chunk.rest().as_chunks().0),
+            ListBytes::Scattered(_) => None,
         }
     }
 
@@ -269,11 +281,11 @@ impl<'a> FloatList<'a> {
     /// [`ErrorKind::WrongLen`].
     pub fn copy_to(self, dst: &mut [f32]) -> Result<()> {
         copy_len(self.len, dst.len())?;
-        match self.repr {
-            Repr::One(chunk) if cfg!(target_endian = "little") => {
+        match self.bytes {
+            ListBytes::One(chunk) if cfg!(target_endian = "little") => {
                 let dst: &mut [u8] = bytemuck::cast_slice_mut(dst);
-                if dst.len() == chunk.len() {
-                    dst.copy_from_slice(chunk);
+                if dst.len() == chunk.rest().len() {
+                    dst.copy_from_slice(chunk.rest());
                 }
             }
             _ => {
@@ -295,7 +307,7 @@ impl<'a> FloatList<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct FloatIter<'a> {
     chunk: &'a [[u8; 4]],
-    values: Values<'a>,
+    fields: ListFields<'a>,
     left: usize,
 }
 
@@ -310,7 +322,7 @@ impl Iterator for FloatIter<'_> {
                 self.left = self.left.saturating_sub(1);
                 return Some(f32::from_le_bytes(*value));
             }
-            match self.values.next()? {
+            match self.fields.next()? {
                 Value::Fixed32(value) => {
                     self.left = self.left.saturating_sub(1);
                     return Some(f32::from_le_bytes(value));
@@ -351,13 +363,17 @@ impl fmt::Debug for FloatList<'_> {
 /// A list of byte strings. `Copy`; each string is a slice of the payload.
 #[derive(Clone, Copy)]
 pub struct BytesList<'a> {
-    repr: Repr<'a>,
+    bytes: ListBytes<'a>,
     len: usize,
 }
 
 impl<'a> BytesList<'a> {
-    pub(super) fn checked(list: Option<&'a [u8]>, walk: Walk<'a>, len: usize) -> BytesList<'a> {
-        BytesList { repr: list.map_or(Repr::Walk(walk), Repr::One), len }
+    pub(super) fn checked(
+        list: Option<Reader<'a>>,
+        scattered: ScatteredList<'a>,
+        len: usize,
+    ) -> BytesList<'a> {
+        BytesList { bytes: list.map_or(ListBytes::Scattered(scattered), ListBytes::One), len }
     }
 
     /// Number of strings. O(1).
@@ -375,11 +391,11 @@ impl<'a> BytesList<'a> {
     /// The strings, in order.
     #[inline]
     pub fn iter(self) -> BytesIter<'a> {
-        let values = match self.repr {
-            Repr::One(list) => Values::of(list),
-            Repr::Walk(walk) => walk.values(),
+        let fields = match self.bytes {
+            ListBytes::One(list) => ListFields::of(list),
+            ListBytes::Scattered(list) => list.values(),
         };
-        BytesIter { values, left: self.len }
+        BytesIter { fields, left: self.len }
     }
 
     /// String `k`. Linear in `k`.
@@ -414,8 +430,21 @@ impl<'a> BytesList<'a> {
 /// The strings of a [`BytesList`].
 #[derive(Clone, Copy, Debug)]
 pub struct BytesIter<'a> {
-    values: Values<'a>,
+    fields: ListFields<'a>,
     left: usize,
+}
+
+impl<'a> BytesIter<'a> {
+    /// The next string and its offset in the payload.
+    #[inline]
+    pub(crate) fn next_with_start(&mut self) -> Option<(&'a [u8], usize)> {
+        loop {
+            if let Value::Len(value) = self.fields.next()? {
+                self.left = self.left.saturating_sub(1);
+                return Some((value, self.fields.start_of(value)));
+            }
+        }
+    }
 }
 
 impl<'a> Iterator for BytesIter<'a> {
@@ -423,12 +452,7 @@ impl<'a> Iterator for BytesIter<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
-        loop {
-            if let Value::Len(value) = self.values.next()? {
-                self.left = self.left.saturating_sub(1);
-                return Some(value);
-            }
-        }
+        self.next_with_start().map(|(value, _)| value)
     }
 
     #[inline]

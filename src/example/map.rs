@@ -1,23 +1,22 @@
 //! The entries of a map field, in wire order.
 
-use super::feature::utf8;
-use super::source::Source;
+use super::source::ValueMessage;
 use crate::error::WireErrorKind;
 use crate::wire::{Fault, Reader, Value};
 
 /// Levels below the payload of the message that is a map entry's value.
 pub(crate) const VALUE_DEPTH: u8 = 3;
 
-/// One entry: its key, as bytes, and where its value is.
+/// One entry of a map: its key, as bytes, and its value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct MapEntry<'a> {
     pub(crate) key: &'a [u8],
-    pub(crate) value: Source<'a>,
+    pub(crate) value: ValueMessage<'a>,
 }
 
-/// How an entry is to be taken.
+/// Which entries are accepted.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Rules {
+pub(crate) struct EntryRules {
     /// An unknown field in an entry is ignored instead of refused.
     pub(crate) lenient: bool,
     /// Keys must be UTF-8, also those that a later one in the same entry replaces.
@@ -31,53 +30,55 @@ pub(crate) struct MapEntries<'a> {
     payload: Reader<'a>,
     message: Reader<'a>,
     field: u32,
-    rules: Rules,
+    rules: EntryRules,
 }
 
 impl<'a> MapEntries<'a> {
     #[inline]
-    pub(crate) fn new(payload: &'a [u8], field: u32, rules: Rules) -> MapEntries<'a> {
-        let mut payload = Reader::new(payload, 0);
+    pub(crate) fn new(payload: &'a [u8], field: u32, rules: EntryRules) -> MapEntries<'a> {
+        let mut payload = Reader::new(payload);
         // The map is all there is, as a rule.
         let message = payload.eat_field((field as u8) << 3 | 2).unwrap_or_default();
         MapEntries { payload, message: payload.nested(message), field, rules }
     }
 
-    /// The value of the next entry, if that is short and begins like this: with [`head`] of a key that is UTF-8.
+    /// The value of the next entry, if that is short and begins with `head`: the [`entry_head`] of a key that is UTF-8.
     #[inline(always)]
-    pub(crate) fn value_behind(&mut self, head: &[u8]) -> Option<&'a [u8]> {
-        self.message.eat_field_behind(0x0a, head)
+    pub(crate) fn next_expected(&mut self, head: &[u8]) -> Option<ValueMessage<'a>> {
+        let value = self.message.eat_field_behind(0x0a, head)?;
+        Some(ValueMessage::one(value, self.message.start_of(value)))
     }
 
-    /// The next entry, if it has the shape that every encoder writes: key and value. Else nothing is read, and
-    /// [`next`](MapEntries::next) tells what there is.
+    /// The next entry, if it has the form that every encoder writes: key and value. Otherwise nothing is read, and
+    /// [`next`](MapEntries::next) reports what there is.
     #[inline(always)]
-    pub(crate) fn canonical(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+    pub(crate) fn next_fast(&mut self) -> Option<MapEntry<'a>> {
         let mut message = self.message;
         let (key, value) = match message.eat_short_pair() {
             Some(pair) => pair,
-            None => long_entry(message.eat_field(0x0a)?)?,
+            None => long_pair(message.eat_field(0x0a)?)?,
         };
-        if self.rules.utf8 && utf8(key).is_err() {
+        if self.rules.utf8 && std::str::from_utf8(key).is_err() {
             return None;
         }
         self.message = message;
-        Some((key, value))
+        // Nothing stands behind the value in its entry.
+        Some(MapEntry { key, value: ValueMessage::one(value, message.start_of(value)) })
     }
 
     #[inline]
-    pub(crate) fn next(&mut self) -> Result<Option<Entry<'a>>, Fault> {
-        match self.canonical() {
-            Some((key, value)) => Ok(Some(Entry { key, value: Source::One(value) })),
-            None => self.any(),
+    pub(crate) fn next(&mut self) -> Result<Option<MapEntry<'a>>, Fault> {
+        match self.next_fast() {
+            Some(entry) => Ok(Some(entry)),
+            None => self.next_slow(),
         }
     }
 
     #[inline(never)]
-    fn any(&mut self) -> Result<Option<Entry<'a>>, Fault> {
+    fn next_slow(&mut self) -> Result<Option<MapEntry<'a>>, Fault> {
         loop {
             match self.message.next()? {
-                Some((1, Value::Len(entry))) => return self.general(entry).map(Some),
+                Some((1, Value::Len(entry))) => return self.entry_slow(entry).map(Some),
                 Some(_) => {}
                 None => match self.payload.next()? {
                     Some((number, Value::Len(message))) if number == self.field => {
@@ -90,48 +91,55 @@ impl<'a> MapEntries<'a> {
         }
     }
 
-    /// Key and value in any order, missing (then they are empty) or repeated (the last key, all values merged).
-    fn general(&self, entry: &'a [u8]) -> Result<Entry<'a>, Fault> {
-        let (mut key, mut value) = (&[][..], &[][..]);
-        let mut values = 0;
+    /// The entry that was read last: key and value in any order, missing (then they are empty) or repeated (the last key, all
+    /// values merged).
+    fn entry_slow(&self, entry: &'a [u8]) -> Result<MapEntry<'a>, Fault> {
+        let entry_start = self.message.start_of(entry);
         let mut reader = self.message.nested(entry);
+        let (mut key, mut value) = (&[][..], ValueMessage::one(&[], entry_start));
+        let mut values = 0;
         while let Some(field) = reader.next()? {
             match field {
                 (1, Value::Len(bytes)) => {
                     if self.rules.utf8 {
-                        utf8(bytes)?;
+                        utf8(bytes, reader.start_of(bytes))?;
                     }
                     key = bytes;
                 }
                 (2, Value::Len(bytes)) => {
-                    value = bytes;
+                    value = ValueMessage::one(bytes, reader.start_of(bytes));
                     values += 1;
                 }
                 _ if self.rules.lenient => {}
-                _ => return Err(Fault::new(WireErrorKind::MapEntryUnknownField, entry)),
+                _ => return Err(Fault::new(WireErrorKind::MapEntryUnknownField, entry_start)),
             }
         }
-        Ok(Entry { key, value: if values > 1 { Source::Entry(entry) } else { Source::One(value) } })
+        Ok(MapEntry { key, value: if values > 1 { ValueMessage::entry(entry, entry_start) } else { value } })
     }
 }
 
-/// The shape that every encoder writes: `0a klen key 12 vlen value`, and nothing behind it.
+/// Key and value of an entry in the form that every encoder writes: `0a klen key 12 vlen value`, and nothing behind it.
 #[inline(never)]
-fn long_entry(entry: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut entry = Reader::new(entry, 0);
+fn long_pair(entry: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut entry = Reader::new(entry);
     let pair = (entry.eat_field(0x0a)?, entry.eat_field(0x12)?);
     entry.is_empty().then_some(pair)
 }
 
-/// What stands before the value's length in an entry of this key: `0a klen key 12`. Where `klen` needs more than a byte this is
-/// something else, but longer than any entry that [`value_behind`](MapEntries::value_behind) takes.
-pub(crate) fn head(key: &[u8]) -> Box<[u8]> {
+/// The bytes before the value's length in an entry of this key: `0a klen key 12`. Where `klen` needs more than a byte this is
+/// something else, but longer than any entry that [`next_expected`](MapEntries::next_expected) takes.
+pub(crate) fn entry_head(key: &[u8]) -> Box<[u8]> {
     [&[0x0a, key.len() as u8], key, &[0x12]].concat().into()
 }
 
-/// Whether a payload has the map `field` at all, if only an empty one.
+/// A key as text, which stands at `start` in the payload.
+pub(super) fn utf8(key: &[u8], start: usize) -> Result<&str, Fault> {
+    std::str::from_utf8(key).map_err(|_| Fault::new(WireErrorKind::Utf8, start))
+}
+
+/// Returns true if a payload has the map `field` at all, if only an empty one.
 pub(super) fn has_map(payload: &[u8], field: u32) -> bool {
-    let mut reader = Reader::new(payload, 0);
+    let mut reader = Reader::new(payload);
     while let Ok(Some((number, value))) = reader.next() {
         if number == field && matches!(value, Value::Len(_)) {
             return true;

@@ -38,5 +38,5 @@ pub use view::{Entries, Example, Features};
 
 // What batches are parsed with.
 pub(crate) use feature::{packed, string};
-pub(crate) use map::{MapEntries, Rules, VALUE_DEPTH, head};
-pub(crate) use source::Source;
+pub(crate) use map::{EntryRules, MapEntries, MapEntry, VALUE_DEPTH, entry_head};
+pub(crate) use source::ValueMessage;

@@ -1,9 +1,9 @@
 //! `SequenceExample<'a>`: a context, and lists of features.
 
 use super::feature::Feature;
-use super::map::{Entry, MapEntries, VALUE_DEPTH, has_map};
+use super::map::{MapEntries, MapEntry, VALUE_DEPTH, has_map, utf8};
 use super::owned::SequenceExampleBuf;
-use super::source::{Messages, Source};
+use super::source::{Messages, ValueMessage};
 use super::view::{Example, debug_entries};
 use crate::error::{At, Error, Result};
 use crate::wire::{Fault, Reader, Value};
@@ -145,8 +145,8 @@ impl<'a> FeatureListEntries<'a> {
             none => none.insert(sequence.context.open(2, true)?),
         };
         let fault = |fault| -> Error { sequence.context.fault(fault) };
-        let Some(Entry { key, value }) = state.next().map_err(fault)? else { return Ok(None) };
-        let checked = super::feature::utf8(key).and_then(|text| Ok((text, FeatureList::check(value)?)));
+        let Some(MapEntry { key, value }) = state.next().map_err(fault)? else { return Ok(None) };
+        let checked = utf8(key, value.start()).and_then(|text| Ok((text, FeatureList::check(value)?)));
         checked.map(Some).map_err(|f| fault(f).feature(key))
     }
 }
@@ -174,7 +174,7 @@ impl fmt::Debug for FeatureListEntries<'_> {
 /// The steps of one feature list, all of them checked. `Copy`.
 #[derive(Clone, Copy)]
 pub struct FeatureList<'a> {
-    source: Source<'a>,
+    value: ValueMessage<'a>,
     len: usize,
 }
 
@@ -182,17 +182,17 @@ impl<'a> FeatureList<'a> {
     /// Levels below the payload of a step.
     pub(crate) const STEP_DEPTH: u8 = VALUE_DEPTH + 1;
 
-    pub(crate) fn check(source: Source<'a>) -> Result<FeatureList<'a>, Fault> {
+    pub(crate) fn check(value: ValueMessage<'a>) -> Result<FeatureList<'a>, Fault> {
         let mut len = 0;
-        for mut list in source.messages(VALUE_DEPTH) {
+        for mut list in value.messages(VALUE_DEPTH) {
             while let Some(field) = list.next()? {
                 if let (1, Value::Len(step)) = field {
-                    Feature::check(Source::One(step), FeatureList::STEP_DEPTH)?;
+                    Feature::check(ValueMessage::one(step, list.start_of(step)), FeatureList::STEP_DEPTH)?;
                     len += 1;
                 }
             }
         }
-        Ok(FeatureList { source, len })
+        Ok(FeatureList { value, len })
     }
 
     /// Number of steps. O(1).
@@ -207,7 +207,7 @@ impl<'a> FeatureList<'a> {
 
     /// The steps, in order.
     pub fn iter(self) -> FeatureListIter<'a> {
-        FeatureListIter { messages: self.source.messages(1), list: Reader::new(&[], 0), left: self.len }
+        FeatureListIter { messages: self.value.messages(1), list: Reader::new(&[]), left: self.len }
     }
 
     /// Step `k`. Linear in `k`.
@@ -253,7 +253,7 @@ impl<'a> Iterator for FeatureListIter<'a> {
             while let Ok(Some(field)) = self.list.next() {
                 if let (1, Value::Len(step)) = field {
                     self.left = self.left.saturating_sub(1);
-                    return Feature::check(Source::One(step), 1).ok();
+                    return Feature::check(ValueMessage::one(step, self.list.start_of(step)), 1).ok();
                 }
             }
             self.list = self.messages.next()?;

@@ -1,34 +1,77 @@
-//! Where the bytes of a message are, when protobuf lets it come in pieces.
+//! Messages that protobuf lets come in pieces: the value of a map entry, and the lists in it.
 
 use crate::wire::{Reader, Value};
 
-/// The message that is the value of a map entry, or a step of a feature list.
+/// The message that is the value of a map entry, or a step of a feature list, and its offset in the payload.
 ///
-/// As a rule it is one slice. Where an entry holds its value twice, the two are to be merged: then this is the
-/// entry, and its values are walked one after the other.
+/// As a rule it is one slice. Where an entry holds its value more than once, the values are merged: then this is the entry, and
+/// its values are walked one after the other.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Source<'a> {
-    One(&'a [u8]),
-    Entry(&'a [u8]),
+pub(crate) struct ValueMessage<'a> {
+    bytes: &'a [u8],
+    start: u32,
+    /// The bytes are those of the whole entry.
+    is_entry: bool,
 }
 
-impl<'a> Source<'a> {
+impl<'a> ValueMessage<'a> {
+    /// A message of one slice. Payloads are shorter than 2^31 bytes.
+    #[inline]
+    pub(crate) fn one(bytes: &'a [u8], start: usize) -> ValueMessage<'a> {
+        ValueMessage { bytes, start: start as u32, is_entry: false }
+    }
+
+    /// The merged values of an entry.
+    pub(crate) fn entry(bytes: &'a [u8], start: usize) -> ValueMessage<'a> {
+        ValueMessage { bytes, start: start as u32, is_entry: true }
+    }
+
+    /// The message, if it is one slice.
+    #[inline]
+    pub(crate) fn as_one(self) -> Option<&'a [u8]> {
+        (!self.is_entry).then_some(self.bytes)
+    }
+
+    /// Offset of its bytes in the payload.
+    #[inline]
+    pub(crate) fn start(self) -> usize {
+        self.start as usize
+    }
+
+    /// Number of its bytes.
+    #[inline]
+    pub(crate) fn len(self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Offset in the payload of bytes that the message ends with.
+    #[inline]
+    pub(crate) fn start_of_tail(self, tail: &[u8]) -> usize {
+        self.start() + self.len() - tail.len()
+    }
+
     /// The messages to merge, in order. The depth is that of the message: it counts only while it is checked.
     #[inline]
     pub(crate) fn messages(self, depth: u8) -> Messages<'a> {
-        match self {
-            Source::One(message) => Messages { one: Some(message), entry: Reader::new(&[], 0), depth },
-            Source::Entry(entry) => Messages { one: None, entry: Reader::new(entry, depth - 1), depth },
+        let none = Reader::new(&[]);
+        match self.is_entry {
+            false => Messages { one: Some(Reader::at(self.bytes, self.start(), depth)), entry: none },
+            true => Messages { one: None, entry: Reader::at(self.bytes, self.start(), depth - 1) },
         }
     }
 }
 
-/// See [`Source::messages`]. Stops at what is malformed: the entry was checked when it was found.
+/// The messages of a [`ValueMessage`]. Stops at what is malformed: the entry was checked when it was found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Messages<'a> {
-    one: Option<&'a [u8]>,
+    one: Option<Reader<'a>>,
     entry: Reader<'a>,
-    depth: u8,
+}
+
+impl Messages<'_> {
+    fn none() -> Self {
+        Messages { one: None, entry: Reader::new(&[]) }
+    }
 }
 
 impl<'a> Iterator for Messages<'a> {
@@ -37,58 +80,63 @@ impl<'a> Iterator for Messages<'a> {
     #[inline]
     fn next(&mut self) -> Option<Reader<'a>> {
         if let Some(message) = self.one.take() {
-            return Some(Reader::new(message, self.depth));
+            return Some(message);
         }
         while let Ok(Some(field)) = self.entry.next() {
             if let (2, Value::Len(message)) = field {
-                return Some(Reader::new(message, self.depth));
+                return Some(self.entry.nested(message));
             }
         }
         None
     }
 }
 
-/// The values of a list that is no single slice: merged, unpacked, or in many chunks. Walks the message again,
-/// past what an earlier member of the oneof left behind.
+/// The values of a list that is no single slice: merged, unpacked, or in many chunks. Walks the message again, past the members
+/// of the oneof that a later one of another kind has replaced.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Walk<'a> {
-    source: Source<'a>,
+pub(super) struct ScatteredList<'a> {
+    message: ValueMessage<'a>,
     /// Members of the oneof before the first that counts.
     skip: usize,
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn new(source: Source<'a>, skip: usize) -> Walk<'a> {
-        Walk { source, skip }
+impl<'a> ScatteredList<'a> {
+    pub(super) fn new(message: ValueMessage<'a>, skip: usize) -> ScatteredList<'a> {
+        ScatteredList { message, skip }
     }
 
     #[inline]
-    pub(super) fn values(self) -> Values<'a> {
-        let none = Reader::new(&[], 0);
-        Values { messages: self.source.messages(1), feature: none, list: none, skip: self.skip }
+    pub(super) fn values(self) -> ListFields<'a> {
+        ListFields { messages: self.message.messages(1), skip: self.skip, ..ListFields::none() }
     }
 }
 
-/// The fields `value = 1` of all the lists of a [`Walk`], or of one list message.
+/// The fields `value = 1` of all the lists of a [`ScatteredList`], or of one list message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Values<'a> {
+pub(super) struct ListFields<'a> {
     messages: Messages<'a>,
     feature: Reader<'a>,
     list: Reader<'a>,
     skip: usize,
 }
 
-impl<'a> Values<'a> {
-    /// Of one list message.
+impl<'a> ListFields<'a> {
+    /// The fields of one list message.
     #[inline]
-    pub(super) fn of(list: &'a [u8]) -> Values<'a> {
-        Values { list: Reader::new(list, 0), ..Values::none() }
+    pub(super) fn of(list: Reader<'a>) -> ListFields<'a> {
+        ListFields { list, ..ListFields::none() }
     }
 
     #[inline]
-    pub(super) fn none() -> Values<'a> {
-        let none = Reader::new(&[], 0);
-        Values { messages: Messages { one: None, entry: none, depth: 0 }, feature: none, list: none, skip: 0 }
+    pub(super) fn none() -> ListFields<'a> {
+        let none = Reader::new(&[]);
+        ListFields { messages: Messages::none(), feature: none, list: none, skip: 0 }
+    }
+
+    /// Offset in the payload of the field that was returned last, which holds these bytes.
+    #[inline]
+    pub(super) fn start_of(&self, last: &[u8]) -> usize {
+        self.list.start_of(last)
     }
 
     fn next_list(&mut self) -> Option<Reader<'a>> {
@@ -96,7 +144,7 @@ impl<'a> Values<'a> {
             while let Ok(Some((number, value))) = self.feature.next() {
                 if let (1..=3, Value::Len(list)) = (number, value) {
                     if self.skip == 0 {
-                        return Some(Reader::new(list, 0));
+                        return Some(self.feature.nested(list));
                     }
                     self.skip -= 1;
                 }
@@ -106,7 +154,7 @@ impl<'a> Values<'a> {
     }
 }
 
-impl<'a> Iterator for Values<'a> {
+impl<'a> Iterator for ListFields<'a> {
     type Item = Value<'a>;
 
     #[inline]

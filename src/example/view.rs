@@ -1,8 +1,8 @@
 //! `Example<'a>`: features by name, from the bytes as they are.
 
-use super::feature::{Feature, utf8};
+use super::feature::Feature;
 use super::list::{BytesList, FloatList, Int64List};
-use super::map::{Entry, MapEntries, Rules, VALUE_DEPTH, has_map};
+use super::map::{EntryRules, MapEntries, MapEntry, VALUE_DEPTH, has_map, utf8};
 use super::owned::ExampleBuf;
 use crate::error::{At, Error, ErrorKind, FeatureError, Result};
 use crate::wire::{Fault, MAX_LEN};
@@ -162,12 +162,12 @@ impl<'a> Example<'a> {
             return Err(Error::new(ErrorKind::TooLarge { len: self.payload.len() as u128, limit: MAX_LEN })
                 .at(self.at));
         }
-        Ok(MapEntries::new(self.payload, field, Rules { lenient: self.lenient, utf8 }))
+        Ok(MapEntries::new(self.payload, field, EntryRules { lenient: self.lenient, utf8 }))
     }
 
     #[cold]
     pub(super) fn fault(self, fault: Fault) -> Error {
-        Error::from(fault.in_payload(self.payload)).at(self.at)
+        Error::from(fault).at(self.at)
     }
 
     #[cold]
@@ -212,10 +212,11 @@ impl<'a> Entries<'a> {
             Some(state) => state,
             none => none.insert(example.open(1, true)?),
         };
-        let Some(Entry { key, value }) = state.next().map_err(|fault| example.fault(fault))? else {
+        let Some(MapEntry { key, value }) = state.next().map_err(|fault| example.fault(fault))? else {
             return Ok(None);
         };
-        let checked = utf8(key).and_then(|text| Ok((text, Feature::check(value, VALUE_DEPTH)?)));
+        let checked =
+            utf8(key, value.start()).and_then(|text| Ok((text, Feature::check(value, VALUE_DEPTH)?)));
         checked.map(Some).map_err(|fault| example.fault(fault).feature(key))
     }
 }

@@ -173,7 +173,8 @@ impl fmt::Debug for Records {
 pub(super) struct ReadRow<'a> {
     pub(super) payload: &'a [u8],
     pub(super) at: At<'a>,
-    pub(super) buffer: &'a Region,
+    /// The buffer that the payload lies in, and where it starts there.
+    pub(super) buffer: (&'a Region, usize),
 }
 
 impl Row for ReadRow<'_> {
@@ -185,7 +186,7 @@ impl Row for ReadRow<'_> {
         self.at
     }
 
-    fn region(&self) -> Option<&Region> {
+    fn region(&self) -> Option<(&Region, usize)> {
         Some(self.buffer)
     }
 }

@@ -10,7 +10,7 @@ use crate::io::Region;
 use crate::policy::Verify;
 use std::ops::Range;
 
-/// What happens at a record that is damaged, or does not go with the schema.
+/// The treatment of a record that is damaged, or does not go with the schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ErrorPolicy {
     /// The batch is an error, at its place in the order. Later batches stay valid.
@@ -20,7 +20,7 @@ pub enum ErrorPolicy {
     Skip,
 }
 
-/// What workers share.
+/// The state that all workers share.
 pub(super) struct Workshop {
     pub(super) dataset: Dataset,
     pub(super) parser: Option<BatchParser>,
@@ -36,17 +36,17 @@ pub(super) struct Workshop {
 /// Called with the numbers of the records of a batch before they are read.
 pub(super) type Hook = Box<dyn Fn(&[u64]) + Send + Sync>;
 
-/// The records of a batch that are sound, by their places in the plan.
+/// The records of a batch that were read and parsed, by their places in the plan, and those that were left out.
 #[derive(Default)]
-struct Sound {
+struct GoodRows {
     places: Vec<u32>,
     skipped: Vec<Skipped>,
 }
 
-/// Why records were not found, those of later places behind.
+/// The errors of records that were not found, in the order of their places.
 type Faults = std::vec::IntoIter<Error>;
 
-/// What can be done with a record, or why it was not found.
+/// Applies `f` to a record that was found, or returns the error of one that was not.
 fn with<T>(
     at: &Option<Located>,
     faults: &mut Faults,
@@ -66,55 +66,55 @@ impl Workshop {
             hook(&plan.ids);
         }
         let verify = self.verify[usize::from(plan.runs.first().is_some_and(|&(epoch, _)| epoch > 0))];
-        let mut sound = Sound::default();
+        let mut good = GoodRows::default();
         let content = if self.dataset.lends() {
             self.advice.at_hand(&self.dataset, &plan)?;
-            self.lent(&plan, &mut faults, verify, &mut sound)?
+            self.lent(&plan, &mut faults, verify, &mut good)?
         } else {
-            self.read(&plan, &mut faults, verify, &mut sound)?
+            self.read(&plan, &mut faults, verify, &mut good)?
         };
-        let kept = sound.places.iter().filter_map(|&place| plan.located.get(place as usize)?.as_ref());
+        let kept = good.places.iter().filter_map(|&place| plan.located.get(place as usize)?.as_ref());
         let payload_bytes = kept.map(Located::payload_len).sum();
         let Plan { runs, mut ids, .. } = plan;
-        let kept = (sound.places.len() < ids.len()).then(|| {
-            let mut places = sound.places.iter().peekable();
+        let kept = (good.places.len() < ids.len()).then(|| {
+            let mut places = good.places.iter().peekable();
             let mut place = 0;
             ids.retain(|_| {
                 place += 1;
                 places.next_if(|&&kept| kept + 1 == place).is_some()
             });
-            sound.places
+            good.places
         });
-        Ok(Step { content, runs, ids, kept, skipped: sound.skipped, payload_bytes })
+        Ok(Step { content, runs, ids, kept, skipped: good.skipped, payload_bytes })
     }
 
     /// Raises an error, or lists its record.
-    fn bad(&self, plan: &Plan, place: usize, error: Error, sound: &mut Sound) -> Result<()> {
+    fn skip(&self, plan: &Plan, place: usize, error: Error, skipped: &mut Vec<Skipped>) -> Result<()> {
         let skips = self.policy == ErrorPolicy::Skip && error.is_data();
         if !skips {
             return Err(error);
         }
-        sound.skipped.push(Skipped { record: plan.ids[place], error });
+        skipped.push(Skipped { record: plan.ids[place], error });
         Ok(())
     }
 
-    fn lent(&self, plan: &Plan, faults: &mut Faults, verify: Verify, sound: &mut Sound) -> Result<Content> {
+    fn lent(&self, plan: &Plan, faults: &mut Faults, verify: Verify, good: &mut GoodRows) -> Result<Content> {
         let mut rows = Vec::with_capacity(plan.ids.len());
         for (place, at) in plan.located.iter().enumerate() {
             let Some(lent) = with(at, faults, |at| self.dataset.lend_as(at, verify)) else { continue };
             match lent {
                 Ok(record) => {
                     rows.push(record);
-                    sound.places.push(place as u32);
+                    good.places.push(place as u32);
                 }
-                Err(e) => self.bad(plan, place, e, sound)?,
+                Err(e) => self.skip(plan, place, e, &mut good.skipped)?,
             }
         }
-        self.content(plan, rows, None, sound)
+        self.content(plan, rows, None, good)
     }
 
-    fn read(&self, plan: &Plan, faults: &mut Faults, verify: Verify, sound: &mut Sound) -> Result<Content> {
-        let mut draft = self.buffers.draft();
+    fn read(&self, plan: &Plan, faults: &mut Faults, verify: Verify, good: &mut GoodRows) -> Result<Content> {
+        let mut draft = self.buffers.take();
         let mut ranges = Vec::with_capacity(plan.ids.len());
         for (place, at) in plan.located.iter().enumerate() {
             let Some(read) = with(at, faults, |at| self.dataset.append(at, verify, &mut draft)) else {
@@ -123,48 +123,45 @@ impl Workshop {
             match read {
                 Ok(range) => {
                     ranges.push(range);
-                    sound.places.push(place as u32);
+                    good.places.push(place as u32);
                 }
-                Err(e) => self.bad(plan, place, e, sound)?,
+                Err(e) => self.skip(plan, place, e, &mut good.skipped)?,
             }
         }
         let buffer = self.buffers.lend(draft);
         let mut rows = Vec::with_capacity(ranges.len());
-        for (range, &place) in ranges.iter().zip(&sound.places) {
+        for (range, &place) in ranges.iter().zip(&good.places) {
             let Some(at) = &plan.located[place as usize] else { continue };
             let payload = buffer.get(range.clone()).unwrap_or_default();
-            rows.push(ReadRow { payload, at: self.dataset.place(at), buffer: &buffer });
+            rows.push(ReadRow { payload, at: self.dataset.place(at), buffer: (&buffer, range.start) });
         }
-        self.content(plan, rows, Some((&buffer, ranges)), sound)
+        self.content(plan, rows, Some((&buffer, ranges)), good)
     }
 
     /// Columns if there is a schema, and the records as they are if not.
     fn content<R: Row>(
         &self,
         plan: &Plan,
-        mut rows: Vec<R>,
+        rows: Vec<R>,
         read: Option<(&Region, Vec<Range<usize>>)>,
-        sound: &mut Sound,
+        good: &mut GoodRows,
     ) -> Result<Content> {
         let Some(parser) = &self.parser else {
-            let located = sound.places.iter().filter_map(|&place| plan.located[place as usize]);
+            let located = good.places.iter().filter_map(|&place| plan.located[place as usize]);
             let read = read.map(|(buffer, ranges)| (buffer.clone(), ranges));
             let records = Records::new(self.dataset.clone(), located.collect(), read);
             return Ok(Content::Records(records));
         };
-        loop {
-            match parser.parse(&rows) {
-                Ok(batch) => return Ok(Content::Columns(batch)),
-                // Without the row that is bad; then the next one may be found.
-                Err(e) => match e.place().row {
-                    Some(row) if row < rows.len() => {
-                        self.bad(plan, sound.places[row] as usize, e, sound)?;
-                        rows.remove(row);
-                        sound.places.remove(row);
-                    }
-                    _ => return Err(e),
-                },
-            }
+        if self.policy == ErrorPolicy::Raise {
+            return Ok(Content::Columns(parser.parse(&rows)?));
         }
+        let mut refused = Vec::new();
+        let batch = parser.parse_skipping(&rows, |row, error| {
+            refused.push(good.places[row]);
+            self.skip(plan, good.places[row] as usize, error, &mut good.skipped)
+        })?;
+        refused.sort_unstable();
+        good.places.retain(|place| refused.binary_search(place).is_err());
+        Ok(Content::Columns(batch))
     }
 }

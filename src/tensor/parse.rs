@@ -7,7 +7,7 @@ use super::proto::{self, Form};
 use super::value::{Data, STRING_COST};
 use super::{MAX_DIMS, Tensor, TensorDType, elements};
 use crate::error::{Error, ErrorKind, Result, TensorError, WireErrorKind};
-use crate::wire::{Fault, MAX_LEN, Reader, Value};
+use crate::wire::{Fault, MAX_LEN, Reader, Value, varint};
 use std::borrow::Cow;
 use std::io;
 
@@ -34,9 +34,8 @@ pub(super) fn parse(bytes: &[u8], dtype: TensorDType, limit: u64) -> Result<Tens
     if bytes.len() as u64 > MAX_LEN {
         return Err(ErrorKind::TooLarge { len: bytes.len() as u128, limit: MAX_LEN }.into());
     }
-    let wire = |fault: Fault| fault.in_payload(bytes);
     let typed = proto::typed_field(dtype);
-    let fields = Fields::read(bytes, typed).map_err(wire)?;
+    let fields = Fields::read(bytes, typed)?;
 
     match TensorDType::from_number(fields.dtype) {
         Some(stored) if stored == dtype => {}
@@ -71,7 +70,7 @@ pub(super) fn parse(bytes: &[u8], dtype: TensorDType, limit: u64) -> Result<Tens
 impl<'a> Fields<'a> {
     fn read(bytes: &'a [u8], typed: u32) -> Result<Fields<'a>, Fault> {
         let mut fields = Fields::default();
-        let mut reader = Reader::new(bytes, 0);
+        let mut reader = Reader::new(bytes);
         while let Some((number, value)) = reader.next()? {
             match (number, value) {
                 // An enum keeps the low 32 bits of its varint.
@@ -81,7 +80,7 @@ impl<'a> Fields<'a> {
                 _ => {
                     // A typed field of another dtype is ignored, but not if it is malformed.
                     if let Some(form) = Form::of(number) {
-                        let count = form.count(value)?;
+                        let count = form.count(value, reader)?;
                         if number == typed {
                             fields.values += count;
                         }
@@ -136,7 +135,7 @@ fn dim_size(mut reader: Reader<'_>) -> Result<i64, Fault> {
         match (number, value) {
             (proto::DIM_SIZE, Value::Varint(value)) => size = value as i64,
             (proto::DIM_NAME, Value::Len(name)) if std::str::from_utf8(name).is_err() => {
-                return Err(Fault::new(WireErrorKind::Utf8, name));
+                return Err(Fault::new(WireErrorKind::Utf8, reader.start_of(name)));
             }
             _ => {}
         }
@@ -174,7 +173,7 @@ fn numbers(
     let total = usize::try_from(total).map_err(|_| out_of_memory())?;
     let mut out = Vec::new();
     out.try_reserve_exact(total).map_err(|_| out_of_memory())?;
-    let mut reader = Reader::new(bytes, 0);
+    let mut reader = Reader::new(bytes);
     while let Ok(Some((field, value))) = reader.next() {
         if out.len() >= total {
             break;
@@ -191,7 +190,7 @@ fn numbers(
             }
             (Some(Form::Varint), Value::Varint(value)) => put_varint(value, dtype, size, &mut out),
             (Some(Form::Varint), Value::Len(chunk)) => {
-                let mut chunk = Reader::new(chunk, 0);
+                let mut chunk = Reader::new(chunk);
                 while !chunk.is_empty() && out.len() < total {
                     let Ok(value) = chunk.varint() else { break };
                     put_varint(value, dtype, size, &mut out);
@@ -227,7 +226,7 @@ fn fill(out: &mut Vec<u8>, size: usize, total: usize) {
 fn strings(bytes: &[u8], n: u64, values: usize, limit: u64) -> Result<Data<'_>> {
     let take = usize::try_from(n).unwrap_or(usize::MAX).min(values);
     let mut given = Vec::with_capacity(take);
-    let mut reader = Reader::new(bytes, 0);
+    let mut reader = Reader::new(bytes);
     while let Ok(Some((field, value))) = reader.next() {
         if let (proto::STRING_VAL, Value::Len(value)) = (field, value) {
             if given.len() == take {
@@ -270,16 +269,9 @@ fn string_content(content: &[u8], n: u64) -> Result<Data<'_>> {
 /// A varint of at most five bytes, of whose value the low 32 bits count. This is no field of a message: TensorFlow
 /// reads it by a rule of its own.
 fn varint32(rest: &mut &[u8]) -> Option<u32> {
-    let mut value = 0;
-    for shift in [0, 7, 14, 21, 28] {
-        let (&byte, behind) = rest.split_first()?;
-        *rest = behind;
-        value |= u32::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
+    let (value, behind) = varint::first::<5>(rest)?;
+    *rest = behind;
+    Some(value as u32)
 }
 
 fn within(len: u128, limit: u64) -> Result<()> {

@@ -2,16 +2,14 @@
 //!
 //! A [`Reader`] owns its sub-slice, so nothing it does can read beyond the enclosing message: a length is
 //! compared with what is left before it becomes a slice. The rules are those of protobuf's own decoder, as
-//! `docs/format.md` lists them (W1 to W13); a `Fault` says which one was broken, and where.
+//! `docs/format.md` lists them (W1 to W13); a [`Fault`] names the broken rule and the offset in the payload.
+//!
+//! Names: a function `x` first tries the form that every encoder writes, inlined and without error values (`x_fast`, where
+//! that is a function of its own), and then calls `x_slow`, which takes all that protobuf allows and reports errors.
 
-#[cfg(target_arch = "x86_64")]
-mod varint;
+pub(crate) mod varint;
 
-pub(crate) use varint::{
-    count_doubles, count_floats, count_varints, decode_varints, few_varints, one_varint,
-};
-
-use crate::error::{WireError, WireErrorKind};
+use crate::error::{Error, WireError, WireErrorKind};
 
 /// Levels of messages and groups below the payload (W4).
 const MAX_DEPTH: u8 = 100;
@@ -22,28 +20,42 @@ const MAX_SHORT: usize = 5;
 /// The largest length of a field, and of a whole payload (W3, W13).
 pub(crate) const MAX_LEN: u64 = i32::MAX as u64;
 
-/// A broken rule: two words, `Copy`. `addr` is where in memory the reader stood; only its distance from the
-/// payload's start is ever used.
+/// A broken rule, and its byte offset in the payload. One word, `Copy`: hot loops pass it around in results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     kind: WireErrorKind,
-    addr: usize,
+    /// Payloads are shorter than 2^31 bytes (W13).
+    offset: u32,
 }
 
 impl Fault {
     #[cold]
-    pub(crate) fn new(kind: WireErrorKind, rest: &[u8]) -> Fault {
-        Fault { kind, addr: rest.as_ptr().addr() }
+    pub(crate) fn new(kind: WireErrorKind, offset: usize) -> Fault {
+        Fault { kind, offset: offset as u32 }
     }
 
-    /// The error for those who know the payload.
-    pub(crate) fn in_payload(self, payload: &[u8]) -> WireError {
-        let offset = self.addr.saturating_sub(payload.as_ptr().addr()).min(payload.len());
-        WireError { kind: self.kind, offset }
+    /// The same fault, of a slice that starts at `base`.
+    #[cold]
+    pub(crate) fn offset_by(self, base: usize) -> Fault {
+        Fault { offset: self.offset.wrapping_add(base as u32), ..self }
     }
 }
 
-/// Whether two keys are equal. Most take two loads that overlap, and no call.
+impl From<Fault> for WireError {
+    #[cold]
+    fn from(fault: Fault) -> WireError {
+        WireError { kind: fault.kind, offset: fault.offset as usize }
+    }
+}
+
+impl From<Fault> for Error {
+    #[cold]
+    fn from(fault: Fault) -> Error {
+        WireError::from(fault).into()
+    }
+}
+
+/// Returns true if two keys are equal. Most take two loads that overlap, and no call.
 #[inline(always)]
 pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
     fn ends<const N: usize>(key: &[u8]) -> Option<([u8; N], [u8; N])> {
@@ -53,16 +65,34 @@ pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
         && match a.len() {
             8..=16 => ends::<8>(a) == ends::<8>(b),
             17..=32 => ends::<16>(a) == ends::<16>(b),
-            _ => same_slowly(a, b),
+            _ => same_slow(a, b),
         }
 }
 
 #[inline(never)]
-fn same_slowly(a: &[u8], b: &[u8]) -> bool {
+fn same_slow(a: &[u8], b: &[u8]) -> bool {
     a == b
 }
 
-/// What a field holds.
+/// Counts the floats of a packed chunk. The offset of a fault is that in the chunk.
+#[inline]
+pub(crate) fn count_floats(chunk: &[u8]) -> Result<usize, Fault> {
+    if !chunk.len().is_multiple_of(4) {
+        return Err(Fault::new(WireErrorKind::PackedFloatLength, 0));
+    }
+    Ok(chunk.len() / 4)
+}
+
+/// Counts the doubles of a packed chunk.
+#[inline]
+pub(crate) fn count_doubles(chunk: &[u8]) -> Result<usize, Fault> {
+    if !chunk.len().is_multiple_of(8) {
+        return Err(Fault::new(WireErrorKind::PackedDoubleLength, 0));
+    }
+    Ok(chunk.len() / 8)
+}
+
+/// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
     Varint(u64),
@@ -77,14 +107,26 @@ pub(crate) enum Value<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
+    /// Offset of the message's end in the payload. It stays while `rest` shrinks, so that positions cost nothing on the way.
+    end: u32,
+    /// Levels below the payload.
     depth: u8,
 }
 
+const _: () = assert!(size_of::<Reader<'static>>() == 3 * size_of::<usize>() || size_of::<usize>() < 8);
+
 impl<'a> Reader<'a> {
-    /// The fields of a message that lies `depth` levels below the payload.
+    /// A reader of a payload, or of bytes whose offsets nobody asks for. A payload longer than [`MAX_LEN`] has to be refused
+    /// before: its offsets do not fit.
     #[inline]
-    pub(crate) fn new(message: &'a [u8], depth: u8) -> Reader<'a> {
-        Reader { rest: message, depth }
+    pub(crate) fn new(payload: &'a [u8]) -> Reader<'a> {
+        Reader::at(payload, 0, 0)
+    }
+
+    /// A reader of a message that starts at `start` in the payload, `depth` levels below it.
+    #[inline]
+    pub(crate) fn at(message: &'a [u8], start: usize, depth: u8) -> Reader<'a> {
+        Reader { rest: message, end: start.wrapping_add(message.len()) as u32, depth }
     }
 
     #[inline]
@@ -92,21 +134,33 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// Bytes that are left.
+    /// The bytes that are left.
     #[inline]
-    pub(crate) fn len(self) -> usize {
-        self.rest.len()
+    pub(crate) fn rest(self) -> &'a [u8] {
+        self.rest
     }
 
-    /// The fields of a message that is a field of this one.
+    /// Offset in the payload of the next byte.
     #[inline]
-    pub(crate) fn nested(self, message: &'a [u8]) -> Reader<'a> {
-        Reader { rest: message, depth: self.depth + 1 }
+    pub(crate) fn position(self) -> usize {
+        self.end.wrapping_sub(self.rest.len() as u32) as usize
+    }
+
+    /// Offset in the payload of the bytes that were read last.
+    #[inline]
+    pub(crate) fn start_of(self, last: &[u8]) -> usize {
+        self.position().wrapping_sub(last.len())
+    }
+
+    /// A reader of the message that was the last field read.
+    #[inline]
+    pub(crate) fn nested(self, last: &'a [u8]) -> Reader<'a> {
+        Reader { rest: last, end: self.position() as u32, depth: self.depth + 1 }
     }
 
     #[cold]
     fn fault(self, kind: WireErrorKind) -> Fault {
-        Fault::new(kind, self.rest)
+        Fault::new(kind, self.position())
     }
 
     /// If the next byte is this one, goes past it. For tags of one byte.
@@ -122,8 +176,8 @@ impl<'a> Reader<'a> {
     }
 
     /// If a field with this tag comes next, whose length and bytes are all there, goes past it. Else nothing is read, and
-    /// [`next`](Reader::next) finds out what it is, or what is wrong. No `Result`: this is the way of the loops that count
-    /// nanoseconds, and a slice in two registers costs them a third of what an error in memory does.
+    /// [`next`](Reader::next) reports what it is, or what is wrong. An `Option`, since a slice in two registers costs the
+    /// innermost loops a third of what an error in memory does.
     #[inline(always)]
     pub(crate) fn eat_field(&mut self, tag: u8) -> Option<&'a [u8]> {
         let (len, behind) = match self.rest {
@@ -131,7 +185,7 @@ impl<'a> Reader<'a> {
             [first, low, high @ 0..0x80, behind @ ..] if *first == tag => {
                 (usize::from(low & 0x7f) | usize::from(*high) << 7, behind)
             }
-            [first, ..] if *first == tag => return self.eat_long_field(),
+            [first, ..] if *first == tag => return self.eat_field_slow(),
             _ => return None,
         };
         let (bytes, rest) = behind.split_at_checked(len)?;
@@ -178,7 +232,7 @@ impl<'a> Reader<'a> {
     }
 
     #[inline(never)]
-    fn eat_long_field(&mut self) -> Option<&'a [u8]> {
+    fn eat_field_slow(&mut self) -> Option<&'a [u8]> {
         let mut after = Reader { rest: self.rest.get(1..)?, ..*self };
         let bytes = after.len_delimited().ok()?;
         *self = after;
@@ -246,24 +300,17 @@ impl<'a> Reader<'a> {
                 self.rest = rest;
                 Ok(u64::from(a & 0x7f) | u64::from(b) << 7)
             }
-            _ => self.long_varint(),
+            _ => self.varint_slow(),
         }
     }
 
-    fn long_varint(&mut self) -> Result<u64, Fault> {
-        let mut value = 0;
-        for (k, &byte) in self.rest.iter().take(MAX_VARINT).enumerate() {
-            value |= u64::from(byte & 0x7f) << (7 * k);
-            if byte < 0x80 {
-                self.rest = &self.rest[k + 1..];
-                return Ok(value);
-            }
-        }
-        Err(self.fault(if self.rest.len() < MAX_VARINT {
-            WireErrorKind::CutVarint
-        } else {
-            WireErrorKind::LongVarint
-        }))
+    fn varint_slow(&mut self) -> Result<u64, Fault> {
+        let Some((value, rest)) = varint::first::<MAX_VARINT>(self.rest) else {
+            let cut = self.rest.len() < MAX_VARINT;
+            return Err(self.fault(if cut { WireErrorKind::CutVarint } else { WireErrorKind::LongVarint }));
+        };
+        self.rest = rest;
+        Ok(value)
     }
 
     #[inline]
@@ -318,13 +365,13 @@ mod tests {
     use super::*;
 
     fn all(message: &[u8]) -> Result<Vec<(u32, Value<'_>)>, WireErrorKind> {
-        let mut reader = Reader::new(message, 0);
+        let mut reader = Reader::new(message);
         let mut fields = Vec::new();
         loop {
             match reader.next() {
                 Ok(Some(field)) => fields.push(field),
                 Ok(None) => return Ok(fields),
-                Err(fault) => return Err(fault.in_payload(message).kind),
+                Err(fault) => return Err(fault.kind),
             }
         }
     }
@@ -412,8 +459,24 @@ mod tests {
     #[test]
     fn a_fault_knows_its_offset() {
         let message = [0x08, 0x01, 0x0a, 0x05, 0x00];
-        let mut reader = Reader::new(&message, 0);
+        let mut reader = Reader::new(&message);
         reader.next().unwrap();
-        assert_eq!(reader.next().unwrap_err().in_payload(&message).offset, 3);
+        assert_eq!(reader.next().unwrap_err().offset, 3);
+    }
+
+    #[test]
+    fn positions_are_those_in_the_payload() {
+        // Field 1, of two bytes; field 2, of a message with a field 1 of one byte and a length that is cut.
+        let payload = [0x0a, 0x02, b'h', b'i', 0x12, 0x05, 0x0a, 0x01, b'x', 0x0a, 0x07];
+        let mut reader = Reader::new(&payload);
+        let Ok(Some((1, Value::Len(first)))) = reader.next() else { panic!() };
+        assert_eq!((reader.start_of(first), reader.position()), (2, 4));
+        let Ok(Some((2, Value::Len(message)))) = reader.next() else { panic!() };
+        let mut nested = reader.nested(message);
+        assert_eq!((nested.position(), nested.depth), (6, 1));
+        let Ok(Some((1, Value::Len(inner)))) = nested.next() else { panic!() };
+        assert_eq!(nested.start_of(inner), 8);
+        assert_eq!(nested.next().unwrap_err().offset, 10);
+        assert_eq!(Fault::new(WireErrorKind::BadTag, 3).offset_by(4).offset, 7);
     }
 }

@@ -3,14 +3,14 @@
 //! Two `movemask` tell of 64 bytes which of them end a value. From there on no branch and no load waits for a value's
 //! length: the starts and ends of the values are the set bits of one word.
 //!
-//! Measured (`benches/varint.rs`): four to seven times the safe twin, [`decode_scalar`](super::packed::decode_scalar), and
+//! Measured (`benches/varint.rs`): four to seven times the safe twin, [`decode_slow`](super::decode_slow), and
 //! 1.6 times where all values have one byte. For counting, 1.6 to 8 times
-//! [`count_scalar`](super::packed::count_scalar). Reads and writes go through slices and arrays alone; what is unsafe is to
+//! [`count_slow`](super::count_slow). Reads and writes go through slices and arrays alone; what is unsafe is to
 //! run these instructions at all.
 
 #![allow(unsafe_code)]
 
-use super::decode_scalar;
+use super::decode_slow;
 use crate::wire::MAX_VARINT;
 use std::arch::x86_64::*;
 
@@ -92,7 +92,7 @@ impl Masked {
         Masked { pext: false }
     }
 
-    /// As [`decode_varints`](super::packed::decode_varints).
+    /// As [`decode`](super::decode).
     #[inline]
     pub(super) fn decode(self, chunk: &[u8], out: &mut [i64]) -> usize {
         // SAFETY: the only demand of `decode` is that the processor has its target features. `self` exists, so `detect`
@@ -125,7 +125,7 @@ fn decode<const PEXT: bool>(chunk: &[u8], out: &mut [i64]) -> usize {
     {
         let ends = !continuations(block_of(window));
         if !block::<PEXT>(window, ends, to) {
-            return done + decode_scalar(rest, &mut out[done..]);
+            return done + decode_slow(rest, &mut out[done..]);
         }
         done += ends.count_ones() as usize;
         rest = &rest[BLOCK - ends.leading_zeros() as usize..];
@@ -141,7 +141,7 @@ fn decode<const PEXT: bool>(chunk: &[u8], out: &mut [i64]) -> usize {
         let behind = if rest.len() < BLOCK { u64::MAX << rest.len() } else { 0 };
         let ends = !continuations(block_of(window)) & !behind;
         if !block::<PEXT>(window, ends, &mut to) {
-            return done + decode_scalar(rest, &mut out[done..]);
+            return done + decode_slow(rest, &mut out[done..]);
         }
         let values = &to[..ends.count_ones() as usize];
         let to = &mut out[done..];

@@ -1,15 +1,27 @@
-//! Packed chunks: counted and checked in one pass, decoded later and without errors.
+//! The decoders of varints: one family, and each fast form is tested against a plain twin.
+//!
+//! | | decodes | fast | slow |
+//! | --- | --- | --- | --- |
+//! | [`first`] | the first value of some bytes | | a byte at a time |
+//! | [`Reader::varint`](super::Reader::varint) | the same, with errors | one or two bytes, inlined | [`first`] |
+//! | [`decode_one`], [`decode_few`] | chunks of one value, or of few | `short.rs`: a word at a time, no branch on a length | [`first`] |
+//! | [`decode`] | all values of a chunk | `avx2.rs`: blocks of 64 bytes | [`decode_slow`]: eight values of one byte, else [`first`] |
+//! | [`count`] | how many values a chunk has, and if all are whole | `avx2.rs` | [`count_slow`]: a word at a time |
+//!
+//! A packed chunk is counted and checked in one pass, and decoded later without errors.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod short;
 
-pub(crate) use short::{few_varints, one_varint};
+pub(crate) use short::{decode_few, decode_one};
 
+#[cfg(target_arch = "x86_64")]
 use self::avx2::Masked;
 use super::{Fault, MAX_VARINT};
 use crate::error::WireErrorKind;
 
+/// The high bits of eight bytes: clear where a varint ends.
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
 /// Bytes from which on the masks are faster (`benches/varint.rs`): below, it is the set-up that counts.
@@ -18,9 +30,10 @@ const MASKED_COUNT: usize = 32;
 #[cfg(target_arch = "x86_64")]
 const MASKED_DECODE: usize = 16;
 
-/// The number of varints in a packed chunk, all of which are whole and of at most ten bytes.
+/// Counts the varints of a packed chunk. All of them must be whole and of at most ten bytes; the offset of a fault is that in
+/// the chunk.
 #[inline]
-pub(crate) fn count_varints(chunk: &[u8]) -> Result<usize, Fault> {
+pub(crate) fn count(chunk: &[u8]) -> Result<usize, Fault> {
     #[cfg(target_arch = "x86_64")]
     if chunk.len() >= MASKED_COUNT
         && let Some(masked) = Masked::detect()
@@ -28,28 +41,28 @@ pub(crate) fn count_varints(chunk: &[u8]) -> Result<usize, Fault> {
     {
         return Ok(count);
     }
-    // Also where the masks have found something wrong: which rule, and where, is said here.
-    count_scalar(chunk)
+    // Also where the masks have found a fault: the slow form says which, and where.
+    count_slow(chunk)
 }
 
-/// Decodes a packed chunk that `count_varints` has accepted, up to as many values as `out` takes. How many there were.
+/// Decodes a packed chunk that [`count`] has accepted, up to as many values as `out` takes. Returns their number.
 ///
-/// Should the bytes have changed since, the list ends at the first value that is cut or too long, and what is then left
-/// in `out` behind the values is of no meaning.
+/// If the bytes have changed since, the list ends at the first value that is cut or too long, and `out` behind the values is
+/// unspecified.
 #[inline]
-pub(crate) fn decode_varints(chunk: &[u8], out: &mut [i64]) -> usize {
+pub(crate) fn decode(chunk: &[u8], out: &mut [i64]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if chunk.len() >= MASKED_DECODE
         && let Some(masked) = Masked::detect()
     {
         return masked.decode(chunk, out);
     }
-    decode_scalar(chunk, out)
+    decode_slow(chunk, out)
 }
 
 /// The safe twin of `Masked::decode`: eight values at once where all of them have one byte, else one after the other.
 #[inline]
-pub(super) fn decode_scalar(mut chunk: &[u8], out: &mut [i64]) -> usize {
+pub(super) fn decode_slow(mut chunk: &[u8], out: &mut [i64]) -> usize {
     let mut done = 0;
     while done < out.len() {
         if let Some((word, rest)) = chunk.split_first_chunk::<8>()
@@ -60,25 +73,25 @@ pub(super) fn decode_scalar(mut chunk: &[u8], out: &mut [i64]) -> usize {
             (chunk, done) = (rest, done + 8);
             continue;
         }
-        let Some((value, rest)) = first_varint(chunk) else { break };
+        let Some((value, rest)) = first::<MAX_VARINT>(chunk) else { break };
         out[done] = value as i64;
         (chunk, done) = (rest, done + 1);
     }
     done
 }
 
-/// The value that a chunk starts with, and what follows. Unlike `Reader::varint` it need not say what is wrong, so it is
-/// small enough to be inlined whole.
+/// The first value of some bytes, of at most `MAX` bytes itself, and the bytes behind it. Bits beyond 64 are dropped. Small
+/// enough to be inlined whole.
 #[inline(always)]
-fn first_varint(mut chunk: &[u8]) -> Option<(u64, &[u8])> {
+pub(crate) fn first<const MAX: usize>(mut bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0;
-    for k in 0..MAX_VARINT {
-        let (&byte, rest) = chunk.split_first()?;
+    for k in 0..MAX {
+        let (&byte, rest) = bytes.split_first()?;
         value |= u64::from(byte & 0x7f) << (7 * k);
         if byte < 0x80 {
             return Some((value, rest));
         }
-        chunk = rest;
+        bytes = rest;
     }
     None
 }
@@ -87,7 +100,7 @@ fn first_varint(mut chunk: &[u8]) -> Option<(u64, &[u8])> {
 ///
 /// Eight bytes a step: a varint ends where the high bit is clear. Cost: about 0.1 ns a byte.
 #[inline]
-pub(super) fn count_scalar(chunk: &[u8]) -> Result<usize, Fault> {
+pub(super) fn count_slow(chunk: &[u8]) -> Result<usize, Fault> {
     let mut count = 0;
     // Bytes with the high bit set that stand directly before the current word.
     let mut run = 0;
@@ -104,7 +117,7 @@ pub(super) fn count_scalar(chunk: &[u8]) -> Result<usize, Fault> {
         // Inside a word a run is at most seven bytes, so only those across words can be too long.
         let first = (ends.trailing_zeros() / 8) as usize;
         if run + first >= MAX_VARINT {
-            return Err(Fault::new(WireErrorKind::LongVarint, &chunk[(8 * k).saturating_sub(run)..]));
+            return Err(Fault::new(WireErrorKind::LongVarint, (8 * k).saturating_sub(run)));
         }
         count += ends.count_ones() as usize;
         run = if ends == 0 { run + 8 } else { (ends.leading_zeros() / 8) as usize };
@@ -117,46 +130,33 @@ pub(super) fn count_scalar(chunk: &[u8]) -> Result<usize, Fault> {
         } else {
             run += 1;
             if run >= MAX_VARINT {
-                return Err(Fault::new(WireErrorKind::LongVarint, &tail[k..]));
+                return Err(Fault::new(WireErrorKind::LongVarint, chunk.len() - tail.len() + k));
             }
         }
     }
     if run > 0 {
-        return Err(Fault::new(WireErrorKind::CutVarint, &chunk[chunk.len() - run.min(chunk.len())..]));
+        return Err(Fault::new(WireErrorKind::CutVarint, chunk.len() - run.min(chunk.len())));
     }
     Ok(count)
-}
-
-/// The number of floats in a packed chunk.
-#[inline]
-pub(crate) fn count_floats(chunk: &[u8]) -> Result<usize, Fault> {
-    if !chunk.len().is_multiple_of(4) {
-        return Err(Fault::new(WireErrorKind::PackedFloatLength, chunk));
-    }
-    Ok(chunk.len() / 4)
-}
-
-/// The number of doubles in a packed chunk.
-#[inline]
-pub(crate) fn count_doubles(chunk: &[u8]) -> Result<usize, Fault> {
-    if !chunk.len().is_multiple_of(8) {
-        return Err(Fault::new(WireErrorKind::PackedDoubleLength, chunk));
-    }
-    Ok(chunk.len() / 8)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Reader;
     use proptest::prelude::*;
+
+    /// The plain twin of all forms: bits are added one value at a time, in 128 bits.
+    pub(super) fn plain(bytes: &[u8]) -> Option<(u64, &[u8])> {
+        let len = bytes.iter().take(MAX_VARINT).position(|byte| byte & 0x80 == 0)? + 1;
+        let value = bytes[..len].iter().rev().fold(0u128, |value, byte| value << 7 | u128::from(byte & 0x7f));
+        Some((value as u64, &bytes[len..]))
+    }
 
     /// One varint at a time.
     fn naive(chunk: &[u8]) -> Option<usize> {
-        let mut reader = Reader::new(chunk, 0);
-        let mut count = 0;
-        while !reader.is_empty() {
-            reader.varint().ok()?;
+        let (mut rest, mut count) = (chunk, 0);
+        while !rest.is_empty() {
+            rest = plain(rest)?.1;
             count += 1;
         }
         Some(count)
@@ -164,15 +164,20 @@ mod tests {
 
     /// The values before the first that is cut or too long.
     fn naive_decode(chunk: &[u8]) -> Vec<i64> {
-        let mut reader = Reader::new(chunk, 0);
-        std::iter::from_fn(|| reader.varint().ok()).map(|value| value as i64).collect()
+        let mut rest = chunk;
+        let next = || {
+            let (value, behind) = plain(rest)?;
+            rest = behind;
+            Some(value as i64)
+        };
+        std::iter::from_fn(next).collect()
     }
 
     type Decoder = (&'static str, fn(&[u8], &mut [i64]) -> usize);
 
-    /// Every way that this processor can go.
+    /// Every form that this processor can run.
     fn decoders() -> Vec<Decoder> {
-        let mut all: Vec<Decoder> = vec![("chosen", decode_varints), ("scalar", decode_scalar)];
+        let mut all: Vec<Decoder> = vec![("chosen", decode), ("slow", decode_slow)];
         #[cfg(target_arch = "x86_64")]
         if Masked::detect().is_some() {
             all.push(("masked", |chunk, out| Masked::detect().unwrap().decode(chunk, out)));
@@ -194,13 +199,35 @@ mod tests {
                 }
             }
         }
-        let count = count_varints(chunk).map_err(|fault| fault.in_payload(chunk));
-        let scalar = count_scalar(chunk).map_err(|fault| fault.in_payload(chunk));
-        assert_eq!(format!("{count:?}"), format!("{scalar:?}"), "{chunk:02x?}");
-        assert_eq!(count.ok(), naive(chunk), "{chunk:02x?}");
+        let counted = count(chunk);
+        let slow = count_slow(chunk);
+        assert_eq!(format!("{counted:?}"), format!("{slow:?}"), "{chunk:02x?}");
+        assert_eq!(counted.ok(), naive(chunk), "{chunk:02x?}");
         #[cfg(target_arch = "x86_64")]
         if let Some(masked) = Masked::detect() {
             assert_eq!(masked.count(chunk), naive(chunk), "{chunk:02x?}");
+        }
+    }
+
+    /// The forms that read one value, with the plain twin: of all lengths, cut, too long, with bits beyond 64.
+    #[test]
+    fn first_values() {
+        use crate::wire::Reader;
+        for len in 0..14 {
+            for last in [0, 1, 0x7f, 0x80, 0xff] {
+                for fill in [0x80, 0xff, 0xa5] {
+                    let bytes = [vec![fill; len], vec![last], vec![0x05, 0x81]].concat();
+                    for bytes in [&bytes[..], &bytes[..len + 1], &bytes[..len]] {
+                        let want = plain(bytes);
+                        assert_eq!(first::<MAX_VARINT>(bytes), want, "{bytes:02x?}");
+                        let mut reader = Reader::new(bytes);
+                        let read = reader.varint().ok().map(|value| (value, &bytes[reader.position()..]));
+                        assert_eq!(read, want, "{bytes:02x?}");
+                        let short = want.filter(|(_, rest)| bytes.len() - rest.len() <= 5);
+                        assert_eq!(first::<5>(bytes), short, "{bytes:02x?}");
+                    }
+                }
+            }
         }
     }
 
@@ -210,7 +237,7 @@ mod tests {
             for run in 0..24 {
                 for after in 0..12 {
                     let chunk = [vec![1; before], vec![0x80; run], vec![2; after]].concat();
-                    assert_eq!(count_varints(&chunk).ok(), naive(&chunk), "{before} {run} {after}");
+                    assert_eq!(count(&chunk).ok(), naive(&chunk), "{before} {run} {after}");
                 }
             }
         }
@@ -281,7 +308,7 @@ mod tests {
     proptest! {
         #[test]
         fn counts_like_the_naive_twin(chunk in prop::collection::vec(prop_oneof![0u8..4, 0x7eu8..0x82, 0xfcu8..], 0..80)) {
-            prop_assert_eq!(count_varints(&chunk).ok(), naive(&chunk));
+            prop_assert_eq!(count(&chunk).ok(), naive(&chunk));
         }
 
         #[test]

@@ -1,52 +1,58 @@
-//! A packed chunk of one varint, or of a few.
+//! Chunks of one varint, or of a few, a word at a time.
+//!
+//! The lengths of values cannot be predicted, so up to eight bytes no branch depends on one: a word is read, if the payload has
+//! one from there on, and masks tell which of its bits belong to the value. That reads beyond the chunk, hence a chunk is
+//! given as its place in the payload.
 
-use crate::wire::Reader;
+use super::{HIGH, first};
+use crate::wire::MAX_VARINT;
 
-/// The value of a chunk that is one varint and nothing else; `None` if it is not. The chunk is part of `payload`.
-///
-/// Which length a value has is anybody's guess, so up to eight bytes no branch depends on it: a word is read, if the payload
-/// has one from there on, and what belongs to the value is told by masks.
+/// The value of the chunk `payload[start..start + len]`, which is one varint and nothing else; `None` if it is not.
 #[inline]
-pub(crate) fn one_varint(chunk: &[u8], payload: &[u8]) -> Option<u64> {
-    let start = chunk.as_ptr().addr().wrapping_sub(payload.as_ptr().addr());
-    match payload.get(start..).and_then(<[u8]>::first_chunk) {
-        Some(word) if matches!(chunk.len(), 1..=8) => {
-            let (value, len) = leading(u64::from_le_bytes(*word))?;
-            (len == chunk.len()).then_some(value)
+pub(crate) fn decode_one(payload: &[u8], start: usize, len: usize) -> Option<u64> {
+    let from = payload.get(start..)?;
+    match from.first_chunk() {
+        Some(word) if matches!(len, 1..=8) => {
+            let (value, value_len) = leading(u64::from_le_bytes(*word))?;
+            (value_len == len).then_some(value)
         }
-        _ => bytewise(chunk),
+        _ => decode_one_slow(from.get(..len)?),
     }
 }
 
-/// If a chunk has as many varints as `to` has room for, puts them there. The chunk is part of `payload`. A word at a time, as
-/// [`one_varint`] does; what lies too near to the payload's end for that, and values of more than eight bytes, byte by byte.
+fn decode_one_slow(chunk: &[u8]) -> Option<u64> {
+    let (value, rest) = first::<MAX_VARINT>(chunk)?;
+    rest.is_empty().then_some(value)
+}
+
+/// If the chunk `payload[start..start + len]` has as many varints as `out` has room for, puts them there. What lies too near to
+/// the payload's end for a word, and values of more than eight bytes, are read byte by byte.
 #[inline]
-pub(crate) fn few_varints(chunk: &[u8], payload: &[u8], to: &mut [i64]) -> Option<()> {
-    let start = chunk.as_ptr().addr().wrapping_sub(payload.as_ptr().addr());
-    let from = payload.get(start..).unwrap_or_default();
+pub(crate) fn decode_few(payload: &[u8], start: usize, len: usize, out: &mut [i64]) -> Option<()> {
+    let from = payload.get(start..)?;
     let mut at = 0;
-    for to in to {
+    for out in out {
         let word = from.get(at..).and_then(<[u8]>::first_chunk).copied().map(u64::from_le_bytes);
         match word.and_then(leading) {
-            Some((value, len)) => {
-                *to = value as i64;
-                at += len;
+            Some((value, value_len)) => {
+                *out = value as i64;
+                at += value_len;
             }
             None => {
-                let mut reader = Reader::new(chunk.get(at..)?, 0);
-                *to = reader.varint().ok()? as i64;
-                at = chunk.len() - reader.len();
+                let (value, rest) = first::<MAX_VARINT>(from.get(at..len)?)?;
+                *out = value as i64;
+                at = len - rest.len();
             }
         }
     }
     // A value that reaches beyond the chunk is none of its own.
-    (at == chunk.len()).then_some(())
+    (at == len).then_some(())
 }
 
-/// The value that a word begins with, and its bytes, if it ends in there.
+/// The value that a word begins with, and its length in bytes, if it ends in the word.
 #[inline(always)]
 fn leading(word: u64) -> Option<(u64, usize)> {
-    let ends = !word & 0x8080_8080_8080_8080;
+    let ends = !word & HIGH;
     let bits = ends.trailing_zeros() + 1;
     (ends != 0).then(|| (sevens(word & (u64::MAX >> (64 - bits))), bits as usize / 8))
 }
@@ -60,14 +66,9 @@ fn sevens(word: u64) -> u64 {
     (x & 0x0000_0000_0fff_ffff) | (x & 0x0fff_ffff_0000_0000) >> 4
 }
 
-fn bytewise(chunk: &[u8]) -> Option<u64> {
-    let mut reader = Reader::new(chunk, 0);
-    let value = reader.varint().ok()?;
-    reader.is_empty().then_some(value)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::tests::plain;
     use super::*;
     use proptest::prelude::*;
 
@@ -79,8 +80,10 @@ mod tests {
             len in 0..12usize,
         ) {
             let start = start.min(payload.len());
-            let chunk = &payload[start..payload.len().min(start + len)];
-            prop_assert_eq!(one_varint(chunk, &payload), bytewise(chunk));
+            let len = len.min(payload.len() - start);
+            let chunk = &payload[start..start + len];
+            let want = plain(chunk).filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value);
+            prop_assert_eq!(decode_one(&payload, start, len), want);
         }
     }
 
@@ -93,12 +96,17 @@ mod tests {
             count in 0..10usize,
         ) {
             let start = start.min(payload.len());
-            let chunk = &payload[start..payload.len().min(start + len)];
-            let mut reader = Reader::new(chunk, 0);
-            let want: Option<Vec<i64>> = (0..count).map(|_| reader.varint().ok().map(|v| v as i64)).collect();
-            let want = want.filter(|_| reader.is_empty());
+            let len = len.min(payload.len() - start);
+            let mut rest = &payload[start..start + len];
+            let next = |_| {
+                let (value, behind) = plain(rest)?;
+                rest = behind;
+                Some(value as i64)
+            };
+            let want: Option<Vec<i64>> = (0..count).map(next).collect();
+            let want = want.filter(|_| rest.is_empty());
             let mut found = vec![0; count];
-            let done = few_varints(chunk, &payload, &mut found);
+            let done = decode_few(&payload, start, len, &mut found);
             prop_assert_eq!(done.map(|()| found), want);
         }
     }
@@ -116,7 +124,7 @@ mod tests {
                 let end = payload.len();
                 for behind in [0, 1, 8] {
                     payload.resize(end + behind, 0xff);
-                    assert_eq!(one_varint(&payload[1..end], &payload), Some(value));
+                    assert_eq!(decode_one(&payload, 1, end - 1), Some(value));
                 }
             }
         }
