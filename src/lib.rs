@@ -64,6 +64,7 @@ pub mod crc;
 pub mod dataset;
 pub mod error;
 pub mod example;
+pub mod filter;
 pub mod frame;
 pub mod index;
 pub mod io;
@@ -79,13 +80,14 @@ mod wire;
 pub mod writer;
 
 pub use batch::{Batch, BatchParser, Column};
-pub use column::{Filter, Selection};
+pub use column::Selection;
 pub use dataset::{Dataset, DatasetOptions, Mapped};
 pub use error::{At, Error, ErrorKind, Place, Result};
 pub use example::{
     BytesList, Example, ExampleBuf, ExampleBuilder, Feature, FeatureBuf, FeatureKind, FeatureList, FloatList,
     Int64List, KeyOrder, SequenceExample, SequenceExampleBuf, SequenceExampleBuilder,
 };
+pub use filter::Filter;
 pub use index::Index;
 pub use io::{Compression, MAX_THREADS, threads};
 pub use loader::{Loader, LoaderOptions};

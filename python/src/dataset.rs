@@ -254,7 +254,7 @@ impl Dataset {
         condition: &str,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<Dataset> {
-        let filter = tfseek::Filter::parse(condition)?;
+        let filter = condition.parse::<tfseek::Filter>()?;
         let progress = Progress::new(py, progress, "columns", Unit::Bytes)?;
         let (dataset, columns, ids) =
             (self.shared.dataset.clone(), Arc::clone(&self.shared.columns), self.ids.clone());

@@ -80,7 +80,7 @@ impl Schema {
 
     /// Python code that makes the same specs for TensorFlow.
     fn to_tensorflow(&self) -> String {
-        self.schema.to_python()
+        tfseek::schema::code::python(&self.schema)
     }
 
     /// Whether it describes SequenceExamples.
@@ -180,7 +180,7 @@ pub(crate) fn infer_schema(
             }
             let seen = match &mut seen {
                 Some(seen) => seen,
-                None => seen.insert(Inference::of_kind(kind.unwrap_or(MessageKind::Example))?),
+                None => seen.insert(Inference::new(kind.unwrap_or(MessageKind::Example))?),
             };
             for payload in noted.by_ref() {
                 seen.add(payload.as_ref())?;
@@ -190,6 +190,7 @@ pub(crate) fn infer_schema(
             }
             Ok(done(guessed.len(), noted.len()))
         })?;
-        Ok(Schema::of(seen.unwrap_or_else(Inference::example).schema()?))
+        let seen = seen.map_or_else(|| Inference::new(MessageKind::Example), Ok)?;
+        Ok(Schema::of(seen.schema()?))
     })
 }

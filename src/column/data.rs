@@ -1,7 +1,7 @@
 //! The values of a column file, once its sections were checked.
 
 use super::layout::Encoding;
-use super::value::Value;
+use crate::filter::value::Value;
 use crate::io::Region;
 
 /// VALUES, PRESENT and DICT. All of it was checked, so looks at it cannot fail.

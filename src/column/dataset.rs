@@ -2,10 +2,10 @@
 
 use super::data::Data;
 use super::feature::FeatureColumn;
-use super::value::Value;
 use crate::dataset::Dataset;
 use crate::error::{Error, FeatureError, OptionsError, Result};
 use crate::example::FeatureKind;
+use crate::filter::value::Value;
 use crate::index::Warning;
 use std::fmt;
 

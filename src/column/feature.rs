@@ -3,10 +3,10 @@
 use super::classes::ShardClasses;
 use super::data::Data;
 use super::layout::{self, Parts, Sections, name_of};
-use super::value::Value;
 use crate::crc::crc32c;
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::example::FeatureKind;
+use crate::filter::value::Value;
 use crate::index::{
     HEADER_LEN, Header, Held, MAX_PREFIX, Refusal, Section, read_section, refused, reopen, slice,
 };

@@ -1,10 +1,10 @@
 //! The records that meet a condition.
 
 use super::dataset::DatasetColumn;
-use super::filter::{Filter, Node, Test};
 use super::obtain::ColumnOptions;
 use crate::dataset::Dataset;
 use crate::error::{Error, OptionsError, Result};
+use crate::filter::{Filter, Node, Test};
 use crate::io::zeroed;
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Schemas as code to paste: TensorFlow's Python, and this crate's Rust.
+//! Code generation: a schema as Python for TensorFlow, and as Rust for this crate. It reads no records.
 
 use super::literal::{Shown, decimal, list, nested};
 use super::{DType, FeatureSpec, Partition, Schema, SplitsDType};
@@ -6,66 +6,65 @@ use crate::example::FeatureBuf;
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter, Write};
 
-impl Schema {
-    /// Python code that describes the same features to TensorFlow: `feature_description` for `tf.io.parse_example`, or
-    /// `context_features` and `sequence_features` for `tf.io.parse_sequence_example`.
-    ///
-    /// ```
-    /// use tfseek::{DType, FeatureSpec, Schema};
-    /// let label = FeatureSpec::fixed_len(&[], DType::Int64).with_default([-1]);
-    /// let schema = Schema::example().feature("label", label).build()?;
-    /// assert!(schema.to_python().contains("'label': tf.io.FixedLenFeature([], tf.int64, default_value=-1),"));
-    /// # Ok::<(), tfseek::Error>(())
-    /// ```
-    pub fn to_python(&self) -> String {
-        let mut body = String::new();
-        let mut dict = |name: &str, specs: &BTreeMap<String, FeatureSpec>| {
-            // A String takes all that is written to it.
-            let _ = writeln!(body, "\n{name} = {{");
-            for (key, spec) in specs {
-                let spec = Shown(|f: &mut Formatter<'_>| python(f, spec));
-                let _ = writeln!(body, "    {}: {spec},", PyText(key));
-            }
-            body.push_str("}\n");
-        };
-        match self.sequence {
-            false => dict("feature_description", &self.features),
-            true => {
-                dict("context_features", &self.features);
-                dict("sequence_features", &self.feature_lists);
-            }
+/// Returns Python code that describes the same features to TensorFlow: `feature_description` for `tf.io.parse_example`, or
+/// `context_features` and `sequence_features` for `tf.io.parse_sequence_example`.
+///
+/// ```
+/// use tfseek::schema::code;
+/// use tfseek::{DType, FeatureSpec, Schema};
+/// let label = FeatureSpec::fixed_len(&[], DType::Int64).with_default([-1]);
+/// let schema = Schema::example().feature("label", label).build()?;
+/// assert!(code::python(&schema).contains("'label': tf.io.FixedLenFeature([], tf.int64, default_value=-1),"));
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+pub fn python(schema: &Schema) -> String {
+    let mut body = String::new();
+    let mut dict = |name: &str, specs: &BTreeMap<String, FeatureSpec>| {
+        // A String takes all that is written to it.
+        let _ = writeln!(body, "\n{name} = {{");
+        for (key, spec) in specs {
+            let spec = Shown(|f: &mut Formatter<'_>| py_spec(f, spec));
+            let _ = writeln!(body, "    {}: {spec},", PyText(key));
         }
-        // Only for floats that have no other name; a key that holds this text has one import too many.
-        let numpy = if body.contains("np.uint32(") { "import numpy as np\n" } else { "" };
-        format!("{numpy}import tensorflow as tf\n{body}")
-    }
-
-    /// Rust code that builds the schema: a function.
-    ///
-    /// ```
-    /// use tfseek::{DType, FeatureSpec, Schema};
-    /// let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64)).build()?;
-    /// let code = schema.to_rust();
-    /// assert!(code.contains(r#".feature("label", FeatureSpec::fixed_len(&[], DType::Int64))"#));
-    /// # Ok::<(), tfseek::Error>(())
-    /// ```
-    pub fn to_rust(&self) -> String {
-        let start = if self.sequence { "sequence_example" } else { "example" };
-        let mut out = format!(
-            "use tfseek::schema::*;\n\nfn schema() -> tfseek::Result<Schema> {{\n    Schema::{start}()\n"
-        );
-        for (put, specs) in [("feature", &self.features), ("feature_list", &self.feature_lists)] {
-            for (key, spec) in specs {
-                let spec = Shown(|f: &mut Formatter<'_>| rust(f, spec));
-                let _ = writeln!(out, "        .{put}({key:?}, {spec})");
-            }
+        body.push_str("}\n");
+    };
+    match schema.is_sequence() {
+        false => dict("feature_description", schema.features()),
+        true => {
+            dict("context_features", schema.features());
+            dict("sequence_features", schema.feature_lists());
         }
-        out.push_str("        .build()\n}\n");
-        out
     }
+    // Only for floats that have no other name; a key that holds this text has one import too many.
+    let numpy = if body.contains("np.uint32(") { "import numpy as np\n" } else { "" };
+    format!("{numpy}import tensorflow as tf\n{body}")
 }
 
-fn python(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
+/// Returns Rust code that builds the schema: a function.
+///
+/// ```
+/// use tfseek::schema::code;
+/// use tfseek::{DType, FeatureSpec, Schema};
+/// let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64)).build()?;
+/// assert!(code::rust(&schema).contains(r#".feature("label", FeatureSpec::fixed_len(&[], DType::Int64))"#));
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+pub fn rust(schema: &Schema) -> String {
+    let start = if schema.is_sequence() { "sequence_example" } else { "example" };
+    let mut out = format!(
+        "use tfseek::schema::*;\n\nfn schema() -> tfseek::Result<Schema> {{\n    Schema::{start}()\n"
+    );
+    for (put, specs) in [("feature", schema.features()), ("feature_list", schema.feature_lists())] {
+        for (key, spec) in specs {
+            let spec = Shown(|f: &mut Formatter<'_>| rust_spec(f, spec));
+            let _ = writeln!(out, "        .{put}({key:?}, {spec})");
+        }
+    }
+    out.push_str("        .build()\n}\n");
+    out
+}
+
+fn py_spec(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
     let dtype = spec.dtype();
     match spec {
         FeatureSpec::FixedLen { shape, default, .. } => {
@@ -189,7 +188,7 @@ fn py_char(c: char, quote: char, f: &mut Formatter<'_>) -> fmt::Result {
     }
 }
 
-fn rust(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
+fn rust_spec(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
     let dtype = rust_dtype(spec.dtype());
     match spec {
         FeatureSpec::FixedLen { shape, default, .. } => {

@@ -1,23 +1,23 @@
-//! A schema proposed from records: what each feature was found to be, and the strictest spec that takes all of it.
+//! Inference: the features of records, and the strictest schema that takes them.
 
-use super::{DType, FeatureSpec, Schema};
+use super::{DType, FeatureSpec, Schema, SchemaBuilder};
 use crate::error::{BYTES_OF_KEYS, DIFFERENT_KEYS, Error, ErrorKind, Result};
 use crate::example::{Example, Feature, FeatureKind, FeatureList, MessageKind, SequenceExample};
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 
-/// What features were found in the records it was shown. Memory grows with the number of different keys, which is limited, and
+/// Collects the features of records and proposes a schema. Memory grows with the number of different keys, which is limited, and
 /// not with the number of records.
 ///
 /// ```
+/// use tfseek::example::MessageKind;
 /// use tfseek::schema::{FeatureSpec, Inference};
 /// use tfseek::{DType, ExampleBuilder};
-/// let mut seen = Inference::example();
+/// let mut seen = Inference::new(MessageKind::Example)?;
 /// for i in 0..10i64 {
 ///     seen.add(&ExampleBuilder::new().int64("label", [i]).int64("tokens", 0..i).encode()?)?;
 /// }
-/// let tokens = seen.features().find(|found| found.name() == "tokens").unwrap();
-/// assert_eq!(tokens.counts(), Some(0..=9));
+/// let tokens = seen.findings().find(|found| found.name == "tokens").unwrap();
+/// assert_eq!(tokens.counts, Some((0, 9)));
 ///
 /// let schema = seen.schema()?;
 /// assert_eq!(schema.features()["label"], FeatureSpec::fixed_len(&[], DType::Int64));
@@ -33,7 +33,7 @@ pub struct Inference {
     key_bytes: usize,
 }
 
-/// What was seen under one key.
+/// The features that were added under one key.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     /// Records that have it.
@@ -66,42 +66,30 @@ fn widen(range: &mut Option<(usize, usize)>, value: usize) {
 }
 
 impl Inference {
-    /// Different keys that are taken. A file that has more uses keys as data, and no schema describes it.
+    /// The limit of different keys. A file that has more uses keys as data, and no schema describes it.
     pub const MAX_KEYS: usize = 100_000;
 
     /// Bytes of all those keys.
     const MAX_KEY_BYTES: usize = 64 << 20;
 
-    /// Of Examples.
-    pub fn example() -> Inference {
-        Inference::new(false)
-    }
-
-    /// Of SequenceExamples.
-    pub fn sequence_example() -> Inference {
-        Inference::new(true)
-    }
-
-    /// Of the records that were taken for this kind.
+    /// Starts an inference from records of this kind.
     ///
     /// # Errors
     /// [`ErrorKind::Spec`] if they are neither Examples nor SequenceExamples.
-    pub fn of_kind(kind: MessageKind) -> Result<Inference> {
-        match kind {
-            MessageKind::Example => Ok(Inference::example()),
-            MessageKind::SequenceExample => Ok(Inference::sequence_example()),
+    pub fn new(kind: MessageKind) -> Result<Inference> {
+        let sequence = match kind {
+            MessageKind::Example => false,
+            MessageKind::SequenceExample => true,
             MessageKind::Other => {
-                Err(ErrorKind::Spec("the records are neither Examples nor SequenceExamples".into()).into())
+                let reason = "the records are neither Examples nor SequenceExamples";
+                return Err(ErrorKind::Spec(reason.into()).into());
             }
-        }
-    }
-
-    fn new(sequence: bool) -> Inference {
+        };
         let (features, feature_lists) = Default::default();
-        Inference { sequence, records: 0, features, feature_lists, key_bytes: 0 }
+        Ok(Inference { sequence, records: 0, features, feature_lists, key_bytes: 0 })
     }
 
-    /// Takes note of one record.
+    /// Adds one record.
     ///
     /// # Errors
     /// All that [`Example::validate`] or [`SequenceExample::validate`] finds; the record is then not counted. And
@@ -149,44 +137,36 @@ impl Inference {
         Ok(())
     }
 
-    /// Whether it takes SequenceExamples.
+    /// Returns true if it takes SequenceExamples.
     pub fn is_sequence(&self) -> bool {
         self.sequence
     }
 
-    /// Records it was shown.
+    /// Returns the number of records that were added.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// What was found under each key of an Example or of a context, sorted by key.
-    pub fn features(&self) -> impl Iterator<Item = Finding<'_>> {
-        self.features.iter().map(|(name, seen)| Finding { name, seen, list: false, of: self.records })
+    /// Returns a finding for each key: those of an Example or of a context sorted by key, then those of the feature lists.
+    pub fn findings(&self) -> impl Iterator<Item = Finding<'_>> {
+        let features = self.features.iter().map(|(name, seen)| Finding::new(name, seen, false, self.records));
+        let lists = self.feature_lists.iter();
+        features.chain(lists.map(|(name, seen)| Finding::new(name, seen, true, self.records)))
     }
 
-    /// What was found under each key of the feature lists, sorted by key.
-    pub fn feature_lists(&self) -> impl Iterator<Item = Finding<'_>> {
-        self.feature_lists.iter().map(|(name, seen)| Finding { name, seen, list: true, of: self.records })
-    }
-
-    /// The features that were found with several kinds, which no spec takes.
-    pub fn conflicts(&self) -> impl Iterator<Item = Finding<'_>> {
-        self.features().chain(self.feature_lists()).filter(|found| found.seen.kinds.len() > 1)
-    }
-
-    /// The schema that takes all records it was shown, and is as strict as that allows: see [`Finding::spec`]. Features that
-    /// never had a kind are left out.
+    /// Returns the schema that takes all records that were added, and is as strict as that allows: see [`Finding::spec`].
+    /// Features that never had a kind are left out.
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`] for the first of the [`conflicts`](Inference::conflicts), and where there were no records.
+    /// [`ErrorKind::Spec`] for the first [`conflict`](Finding::conflict), and where there were no records.
     pub fn schema(&self) -> Result<Schema> {
-        match self.conflicts().find_map(|found| found.conflict()) {
+        match self.findings().find_map(|found| found.conflict()) {
             Some(conflict) => Err(conflict),
             None => self.schema_without_conflicts(),
         }
     }
 
-    /// The same, leaving out the features that were found with several kinds.
+    /// Returns the same schema without the features that were found with several kinds.
     ///
     /// # Errors
     /// [`ErrorKind::Spec`] where there were no records.
@@ -195,15 +175,12 @@ impl Inference {
             return Err(ErrorKind::Spec("no records to infer a schema from".into()).into());
         }
         let builder = if self.sequence { Schema::sequence_example() } else { Schema::example() };
-        let specs = |found: Finding<'_>| Some((found.name.to_owned(), found.spec()?));
-        let builder = self
-            .features()
-            .filter_map(specs)
-            .fold(builder, |builder, (name, spec)| builder.feature(name, spec));
-        self.feature_lists()
-            .filter_map(specs)
-            .fold(builder, |builder, (name, spec)| builder.feature_list(name, spec))
-            .build()
+        let put = |builder: SchemaBuilder, found: Finding<'_>| match found.spec() {
+            Some(spec) if found.list => builder.feature_list(found.name, spec),
+            Some(spec) => builder.feature(found.name, spec),
+            None => builder,
+        };
+        self.findings().fold(builder, put).build()
     }
 }
 
@@ -213,65 +190,56 @@ fn too_many(what: &'static str, found: usize, limit: usize) -> Error {
 }
 
 impl Schema {
-    /// The schema that takes all these records, as [`Inference::schema`] proposes it. They are what
+    /// Returns the schema that takes all these records, as [`Inference::schema`] proposes it. They are what
     /// [`MessageKind::guess_all`] takes them for.
     ///
     /// # Errors
     /// Those of [`Inference::add`] and [`Inference::schema`]; [`ErrorKind::Spec`] if the records are neither Examples nor
     /// SequenceExamples.
     pub fn infer(payloads: &[impl AsRef<[u8]>]) -> Result<Schema> {
-        let mut seen = Inference::of_kind(MessageKind::guess_all(payloads.iter().map(AsRef::as_ref)))?;
+        let mut seen = Inference::new(MessageKind::guess_all(payloads.iter().map(AsRef::as_ref)))?;
         payloads.iter().try_for_each(|payload| seen.add(payload.as_ref()))?;
         seen.schema()
     }
 }
 
-/// What was found under one key.
+/// The findings of an [`Inference`] under one key.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct Finding<'a> {
-    name: &'a str,
-    seen: &'a Seen,
-    list: bool,
-    of: u64,
+    /// The key.
+    pub name: &'a str,
+    /// True for a feature list.
+    pub list: bool,
+    /// The kinds, and the number of features (of steps, in a feature list) that have each. Empty for lists without steps.
+    pub kinds: &'a BTreeMap<FeatureKind, u64>,
+    /// The number of records that have it. A feature without a kind counts as absent.
+    pub present: u64,
+    /// The number of records that were added.
+    pub records: u64,
+    /// The fewest and the most values of a feature, or of a step.
+    pub counts: Option<(usize, usize)>,
+    /// The fewest and the most steps of a feature list.
+    pub steps: Option<(usize, usize)>,
+    kindless: u64,
 }
 
 impl<'a> Finding<'a> {
-    /// The key.
-    pub fn name(&self) -> &'a str {
-        self.name
+    fn new(name: &'a str, seen: &'a Seen, list: bool, records: u64) -> Finding<'a> {
+        let Seen { records: present, kinds, counts, kindless, steps } = seen;
+        Finding {
+            name,
+            list,
+            kinds,
+            present: *present,
+            records,
+            counts: *counts,
+            steps: *steps,
+            kindless: *kindless,
+        }
     }
 
-    /// Whether it is a feature list.
-    pub fn is_feature_list(&self) -> bool {
-        self.list
-    }
-
-    /// The kinds, and how many features (steps, in a feature list) have each. None at all for lists without steps.
-    pub fn kinds(&self) -> impl Iterator<Item = (FeatureKind, u64)> + use<'a> {
-        self.seen.kinds.iter().map(|(&kind, &count)| (kind, count))
-    }
-
-    /// The records that have it. A feature without a kind is not there.
-    pub fn present(&self) -> u64 {
-        self.seen.records
-    }
-
-    /// The records that were looked at.
-    pub fn records(&self) -> u64 {
-        self.of
-    }
-
-    /// Fewest and most values of a feature, or of a step.
-    pub fn counts(&self) -> Option<RangeInclusive<usize>> {
-        self.seen.counts.map(|(min, max)| min..=max)
-    }
-
-    /// Fewest and most steps, of a feature list.
-    pub fn steps(&self) -> Option<RangeInclusive<usize>> {
-        self.seen.steps.map(|(min, max)| min..=max)
-    }
-
-    /// The strictest spec that takes all that was found:
+    /// Returns the strictest spec that takes all that was found:
     ///
     /// * `FixedLen`, if every record has the feature with the same number of values and at least one; a single value is a
     ///   scalar;
@@ -279,19 +247,19 @@ impl<'a> Finding<'a> {
     ///   if a record lacked it;
     /// * `VarLen` otherwise.
     ///
-    /// There is none without a kind, nor with several.
+    /// `None` without a kind, and with several.
     pub fn spec(&self) -> Option<FeatureSpec> {
-        let mut kinds = self.kinds();
-        let (Some((kind, _)), None) = (kinds.next(), kinds.next()) else { return None };
-        let dtype = DType::from(kind);
-        let shape = match self.seen.counts {
+        let mut kinds = self.kinds.keys();
+        let (Some(kind), None) = (kinds.next(), kinds.next()) else { return None };
+        let dtype = DType::from(*kind);
+        let shape = match self.counts {
             Some((1, 1)) => vec![],
             Some((count, most)) if count == most && count > 0 => vec![count],
             _ => return Some(FeatureSpec::VarLen { dtype }),
         };
-        let always = self.seen.records == self.of;
+        let always = self.present == self.records;
         Some(match self.list {
-            true if self.seen.kindless == 0 => {
+            true if self.kindless == 0 => {
                 FeatureSpec::FixedLenSequence { shape, dtype, allow_missing: !always, default: None }
             }
             false if always => FeatureSpec::FixedLen { shape, dtype, default: None },
@@ -299,13 +267,14 @@ impl<'a> Finding<'a> {
         })
     }
 
-    /// Why no spec takes it, where it was found with several kinds.
+    /// Returns the reason why no spec takes it, if it was found with several kinds.
     pub fn conflict(&self) -> Option<Error> {
-        if self.seen.kinds.len() < 2 {
+        if self.kinds.len() < 2 {
             return None;
         }
         let what = if self.list { "steps" } else { "records" };
-        let kinds: Vec<_> = self.kinds().map(|(kind, count)| format!("{kind} in {count} {what}")).collect();
+        let kinds: Vec<_> =
+            self.kinds.iter().map(|(kind, count)| format!("{kind} in {count} {what}")).collect();
         let reason = format!("found {}: one column has one kind", kinds.join(" and "));
         Some(Error::from(ErrorKind::Spec(reason.into())).feature(self.name.as_bytes()))
     }

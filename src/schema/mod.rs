@@ -1,10 +1,10 @@
-//! What features to take from a record, and as what: TensorFlow's feature specs, checked when a schema is built.
+//! Schemas: the features to take from a record and the arrays to make of them, as TensorFlow's feature specs say it.
 //!
 //! A [`Schema`] names columns and gives each a [`FeatureSpec`]; a [`BatchParser`](crate::batch::BatchParser) makes arrays
 //! of it. Names and meaning are those of `tf.io.parse_example` and `tf.io.parse_sequence_example`.
 //!
 //! A schema is built in code, read from JSON ([`Schema::from_json`]) or inferred from records ([`Schema::infer`], [`Inference`]);
-//! it prints as JSON, as Python for TensorFlow and as Rust ([`Schema::to_json`], [`Schema::to_python`], [`Schema::to_rust`]).
+//! it prints as JSON ([`Schema::to_json`]). Code that makes a schema, for TensorFlow and for this crate, is in [`code`].
 //!
 //! ```
 //! use tfseek::schema::{DType, FeatureSpec, Schema};
@@ -24,7 +24,7 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
 mod check;
-mod code;
+pub mod code;
 mod infer;
 mod json;
 mod literal;
@@ -49,21 +49,12 @@ pub enum DType {
 }
 
 impl DType {
-    /// TensorFlow's name: `float32`, `int64` or `string`.
+    /// Returns TensorFlow's name: `float32`, `int64` or `string`.
     pub const fn name(self) -> &'static str {
         match self {
             DType::Float32 => "float32",
             DType::Int64 => "int64",
             DType::Bytes => "string",
-        }
-    }
-
-    /// The kind of list that holds such values.
-    pub const fn kind(self) -> FeatureKind {
-        match self {
-            DType::Float32 => FeatureKind::Float,
-            DType::Int64 => FeatureKind::Int64,
-            DType::Bytes => FeatureKind::Bytes,
         }
     }
 }
@@ -95,8 +86,8 @@ pub enum SplitsDType {
 }
 
 impl SplitsDType {
-    /// `int32` or `int64`.
-    pub const fn name(self) -> &'static str {
+    /// Returns `int32` or `int64`.
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             SplitsDType::Int32 => "int32",
             SplitsDType::Int64 => "int64",
@@ -123,7 +114,7 @@ pub enum Partition {
 }
 
 impl Partition {
-    /// TensorFlow's name of it, as in the JSON form: `row_splits`, ..
+    /// Returns TensorFlow's name, as in the JSON form: `row_splits`, ..
     pub const fn name(&self) -> &'static str {
         match self {
             Partition::RowSplits(_) => "row_splits",
@@ -135,7 +126,7 @@ impl Partition {
         }
     }
 
-    /// The feature that holds it.
+    /// Returns the feature that holds it.
     pub fn key(&self) -> Option<&str> {
         match self {
             Partition::RowSplits(key)
@@ -148,7 +139,7 @@ impl Partition {
     }
 }
 
-/// What one column is made of. The variants and their fields have TensorFlow's names.
+/// The spec of one column. The variants and their fields have TensorFlow's names.
 ///
 /// A feature is *absent* if the record has no entry of its key, or one without a kind. A list without values is not
 /// absent: it has a kind and a count of 0.
@@ -245,8 +236,8 @@ impl FeatureSpec {
         }
     }
 
-    /// The same with a default: what an absent `FixedLen` gives, or what a `FixedLenSequence` is padded with. Other specs
-    /// have none, and stay as they are.
+    /// Sets the default: the values of an absent `FixedLen`, or the padding of a `FixedLenSequence`. Other specs have none,
+    /// and stay as they are.
     #[must_use]
     pub fn with_default(mut self, values: impl Into<FeatureBuf>) -> FeatureSpec {
         if let FeatureSpec::FixedLen { default, .. } | FeatureSpec::FixedLenSequence { default, .. } =
@@ -257,7 +248,7 @@ impl FeatureSpec {
         self
     }
 
-    /// Type of the values.
+    /// Returns the type of the values.
     pub fn dtype(&self) -> DType {
         match self {
             FeatureSpec::FixedLen { dtype, .. }
@@ -268,7 +259,7 @@ impl FeatureSpec {
         }
     }
 
-    /// The name of the variant in the JSON form: `fixed`, `varlen`, `fixed_sequence`, `ragged` or `sparse`.
+    /// Returns the name of the variant in the JSON form: `fixed`, `varlen`, `fixed_sequence`, `ragged` or `sparse`.
     pub const fn name(&self) -> &'static str {
         match self {
             FeatureSpec::FixedLen { .. } => "fixed",
@@ -280,7 +271,7 @@ impl FeatureSpec {
     }
 }
 
-/// Named columns, of Examples or of SequenceExamples, whose specs were found sound when it was built.
+/// Named columns, of Examples or of SequenceExamples, whose specs were checked when it was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     sequence: bool,
@@ -289,27 +280,27 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// A schema of Examples.
+    /// Starts a schema of Examples.
     pub fn example() -> SchemaBuilder {
         SchemaBuilder::new(false)
     }
 
-    /// A schema of SequenceExamples: its features are those of the context.
+    /// Starts a schema of SequenceExamples: its features are those of the context.
     pub fn sequence_example() -> SchemaBuilder {
         SchemaBuilder::new(true)
     }
 
-    /// Whether it describes SequenceExamples.
+    /// Returns true if it describes SequenceExamples.
     pub fn is_sequence(&self) -> bool {
         self.sequence
     }
 
-    /// The columns of an Example or of a context, sorted by name.
+    /// Returns the columns of an Example or of a context, sorted by name.
     pub fn features(&self) -> &BTreeMap<String, FeatureSpec> {
         &self.features
     }
 
-    /// The columns of feature lists, sorted by name; none in a schema of Examples.
+    /// Returns the columns of feature lists, sorted by name; none in a schema of Examples.
     pub fn feature_lists(&self) -> &BTreeMap<String, FeatureSpec> {
         &self.feature_lists
     }
@@ -328,21 +319,21 @@ impl SchemaBuilder {
         SchemaBuilder { sequence, features: Vec::new(), feature_lists: Vec::new() }
     }
 
-    /// A column of an Example's features, or of a context's.
+    /// Adds a column of an Example's features, or of a context's.
     #[must_use]
     pub fn feature(mut self, name: impl Into<String>, spec: FeatureSpec) -> SchemaBuilder {
         self.features.push((name.into(), spec));
         self
     }
 
-    /// A column of a SequenceExample's feature lists.
+    /// Adds a column of a SequenceExample's feature lists.
     #[must_use]
     pub fn feature_list(mut self, name: impl Into<String>, spec: FeatureSpec) -> SchemaBuilder {
         self.feature_lists.push((name.into(), spec));
         self
     }
 
-    /// Checks the specs.
+    /// Checks the specs and builds the schema.
     ///
     /// # Errors
     /// [`ErrorKind::Spec`](crate::ErrorKind::Spec), with the column and the reason: a name given twice, a default of the

@@ -2,7 +2,8 @@
 
 use tfseek::error::Category;
 use tfseek::example::ExampleBuilder;
-use tfseek::schema::{Inference, Partition, SplitsDType};
+use tfseek::example::MessageKind;
+use tfseek::schema::{Inference, Partition, SplitsDType, code};
 use tfseek::{DType, FeatureBuf, FeatureSpec, Schema, SequenceExampleBuilder};
 use tfseek_testkit::rng::Rng;
 
@@ -371,11 +372,11 @@ fn what_is_always_alike_is_fixed() {
         .unwrap();
     assert_eq!(schema, want);
 
-    let mut seen = Inference::example();
+    let mut seen = Inference::new(MessageKind::Example).unwrap();
     rows.iter().for_each(|row| seen.add(row).unwrap());
-    let found = seen.features().find(|found| found.name() == "sometimes").unwrap();
-    assert_eq!((found.present(), found.records(), found.counts()), (19, 20, Some(1..=1)));
-    assert!(seen.features().all(|found| found.name() != "never" && found.steps().is_none()));
+    let found = seen.findings().find(|found| found.name == "sometimes").unwrap();
+    assert_eq!((found.present, found.records, found.counts), (19, 20, Some((1, 1))));
+    assert!(seen.findings().all(|found| found.name != "never" && found.steps.is_none() && !found.list));
 }
 
 /// The last entry of a key is the feature, and the others are nothing.
@@ -423,10 +424,10 @@ fn feature_lists() {
         .build()
         .unwrap();
     assert_eq!(inferred(&rows), want);
-    let mut seen = Inference::sequence_example();
+    let mut seen = Inference::new(MessageKind::SequenceExample).unwrap();
     rows.iter().for_each(|row| seen.add(row).unwrap());
-    let frames = seen.feature_lists().find(|found| found.name() == "frames").unwrap();
-    assert_eq!((frames.steps(), frames.counts(), frames.present()), (Some(0..=9), Some(2..=2), 10));
+    let frames = seen.findings().find(|found| found.list && found.name == "frames").unwrap();
+    assert_eq!((frames.steps, frames.counts, frames.present), (Some((0, 9)), Some((2, 2)), 10));
 }
 
 #[test]
@@ -434,9 +435,10 @@ fn several_kinds_are_no_column() {
     let mut rows = vec![ExampleBuilder::new().int64("x", [1]).int64("y", [1]).encode().unwrap(); 3];
     rows.push(ExampleBuilder::new().float("x", [1.0f32]).int64("y", [1]).encode().unwrap());
     refused(Schema::infer(&rows), "float in 1 records and int64 in 3 records");
-    let mut seen = Inference::example();
+    let mut seen = Inference::new(MessageKind::Example).unwrap();
     rows.iter().for_each(|row| seen.add(row).unwrap());
-    assert_eq!(seen.conflicts().map(|found| found.name()).collect::<Vec<_>>(), ["x"]);
+    let conflicts = seen.findings().filter(|found| found.conflict().is_some());
+    assert_eq!(conflicts.map(|found| found.name).collect::<Vec<_>>(), ["x"]);
     assert_eq!(seen.schema_without_conflicts().unwrap().features().keys().collect::<Vec<_>>(), ["y"]);
 }
 
@@ -446,14 +448,14 @@ fn nothing_to_infer_from() {
     assert_eq!(Schema::infer(&none).unwrap_err().category(), Some(Category::BadSpec));
     assert_eq!(Schema::infer(&[b"plain text"]).unwrap_err().category(), Some(Category::BadSpec));
     // A record that does not decode is not counted.
-    let mut seen = Inference::example();
+    let mut seen = Inference::new(MessageKind::Example).unwrap();
     assert_eq!(seen.add(b"\x0a\x05\x0a\x03").unwrap_err().category(), Some(Category::MalformedProto));
     assert_eq!(seen.records(), 0);
 }
 
 #[test]
 fn keys_that_are_data() {
-    let mut seen = Inference::example();
+    let mut seen = Inference::new(MessageKind::Example).unwrap();
     for block in 0..10 {
         let mut row = ExampleBuilder::new();
         for k in 0..10_000 {
@@ -473,7 +475,8 @@ fn any_records_have_a_schema() {
     for seed in 0..500 {
         let rng = &mut Rng::new(seed);
         let sequence = rng.chance(128);
-        let mut seen = if sequence { Inference::sequence_example() } else { Inference::example() };
+        let kind = if sequence { MessageKind::SequenceExample } else { MessageKind::Example };
+        let mut seen = Inference::new(kind).unwrap();
         for _ in 0..rng.below(10) {
             let row = match sequence {
                 true => tfseek_testkit::payloads::odd_sequence(rng),
@@ -488,7 +491,7 @@ fn any_records_have_a_schema() {
     }
 }
 
-/// What [`Schema::to_rust`] printed of [`everything`], compiled.
+/// What [`code::rust`] printed of [`everything`], compiled.
 mod printed {
     include!("../data/schema_example.rs");
 
@@ -562,8 +565,8 @@ fn everything() -> [Schema; 2] {
 #[test]
 fn code_builds_the_same_schema() {
     let [example, sequence] = everything();
-    assert_eq!(example.to_rust(), include_str!("../data/schema_example.rs"));
-    assert_eq!(sequence.to_rust(), include_str!("../data/schema_sequence.rs"));
+    assert_eq!(code::rust(&example), include_str!("../data/schema_example.rs"));
+    assert_eq!(code::rust(&sequence), include_str!("../data/schema_sequence.rs"));
     assert_eq!(printed::built(), example);
     assert_eq!(printed::sequence::built(), sequence);
 }
@@ -572,6 +575,6 @@ fn code_builds_the_same_schema() {
 #[test]
 fn code_for_tensorflow() {
     let [example, sequence] = everything();
-    assert_eq!(example.to_python(), include_str!("../data/schema_example.py"));
-    assert_eq!(sequence.to_python(), include_str!("../data/schema_sequence.py"));
+    assert_eq!(code::python(&example), include_str!("../data/schema_example.py"));
+    assert_eq!(code::python(&sequence), include_str!("../data/schema_sequence.py"));
 }

@@ -137,7 +137,7 @@ fn a_filter_ends_where_its_callback_says() {
     let dir = tempfile::tempdir().unwrap();
     let paths = shards_of(dir.path(), 2);
     let ds = DatasetOptions::new().index_options(in_dir(dir.path())).open(&paths).unwrap();
-    let filter = Filter::parse("label == 1").unwrap();
+    let filter: Filter = "label == 1".parse().unwrap();
     let (_, progress) = ends(5);
     check(&ds.select_with(&filter, &ColumnOptions::new().progress(progress)).unwrap_err());
     assert_eq!(ds.select(&filter).unwrap().count(), 20);

@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use tfseek::frame::put_header;
 use tfseek::loader::{ErrorPolicy, Shuffle};
 use tfseek::stream::StreamOptions;
-use tfseek::{
-    Dataset, DatasetOptions, ErrorKind, ExampleBuilder, Filter, IndexMode, Loader, Mapped, Schema, Stream,
-};
+use tfseek::{Dataset, DatasetOptions, ErrorKind, ExampleBuilder, IndexMode, Loader, Mapped, Schema, Stream};
 use tfseek_testkit::alloc;
 use tfseek_testkit::shards::{options, records};
 
@@ -80,7 +78,7 @@ fn all_ways(ds: &Dataset, len: u64, limit: u64) {
         refused(mapped.slice(1..2).unwrap().get(0).map(drop));
     }
     refused(ds.column("label").map(drop));
-    refused(ds.select(&Filter::parse("label == 2").unwrap()).map(drop));
+    refused(ds.select(&"label == 2".parse().unwrap()).map(drop));
 
     let schema =
         Schema::from_json(r#"{"features": {"label": {"type": "fixed", "dtype": "int64", "shape": []}}}"#);

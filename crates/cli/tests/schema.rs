@@ -65,8 +65,8 @@ fn as_json_and_as_code() {
     let schema = Schema::from_json(&json.out).unwrap();
     assert_eq!(schema.features()["emb"], FeatureSpec::fixed_len(&[2], DType::Float32));
     json.prints(&schema.to_json());
-    dir.run(&["schema", "--tf", "a.tfrecord"]).prints(&schema.to_python());
-    dir.run(&["schema", "--rust", "a.tfrecord"]).prints(&schema.to_rust());
+    dir.run(&["schema", "--tf", "a.tfrecord"]).prints(&tfseek::schema::code::python(&schema));
+    dir.run(&["schema", "--rust", "a.tfrecord"]).prints(&tfseek::schema::code::rust(&schema));
     dir.run(&["schema", "--tf", "--rust", "a.tfrecord"]).fails(2, &["--rust"]);
     // Read as SequenceExamples, the records have a context.
     let json = dir.run(&["schema", "--json", "--kind", "sequence", "a.tfrecord"]);

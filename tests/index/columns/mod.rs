@@ -17,7 +17,7 @@ use tfseek::column::{FeatureColumn, Value};
 use tfseek::error::{FeatureError, OptionsError};
 use tfseek::index::{IndexOptions, no_progress};
 use tfseek::io::Region;
-use tfseek::{DatasetOptions, ErrorKind, ExampleBuilder, FeatureKind, Filter, IndexMode, Mapped};
+use tfseek::{DatasetOptions, ErrorKind, ExampleBuilder, FeatureKind, IndexMode, Mapped};
 use tfseek_testkit::shards::{names, options, records, set_mtime, sidecar, write};
 use twin::{Scalar, column_file, seal};
 

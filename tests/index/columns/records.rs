@@ -110,7 +110,7 @@ fn shards_are_joined_by_value() {
         assert!(all.iter().map(|(v, l)| (v.as_str(), l.clone())).eq(want), "{all:?}");
         assert!(classes.of(Value::Bytes(b"cow")).is_empty() && classes.get(3).is_none());
         assert_eq!(
-            ds.select(&Filter::parse("label == 'dog' or absent(label)").unwrap()).unwrap().ids(),
+            ds.select(&"label == 'dog' or absent(label)".parse().unwrap()).unwrap().ids(),
             [0, 3, 4, 7]
         );
     }

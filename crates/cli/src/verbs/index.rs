@@ -160,7 +160,7 @@ fn dali(
     // Asked for, so without the limit of what is scanned unasked.
     let options = options.clone().jobs(1).auto_limit(u64::MAX);
     let options = if args.rebuild { options.mode(IndexMode::Memory) } else { options };
-    let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
+    let filter = args.filter.as_deref().map(str::parse::<Filter>).transpose()?;
     if filter.is_some() {
         // A column is another scan.
         bar.inc_length(bar.length().unwrap_or(0));

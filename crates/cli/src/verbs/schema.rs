@@ -6,11 +6,10 @@ use crate::console::{BOLD, Console, DIM};
 use crate::exit::{DATA, Failure, Outcome};
 use crate::progress;
 use crate::records::{self, Records};
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use tfseek::FeatureSpec;
 use tfseek::example::MessageKind;
-use tfseek::schema::{Finding, Inference};
+use tfseek::schema::{Finding, Inference, code};
 
 pub(crate) fn run(args: &args::Schema, global: &Global, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
@@ -38,15 +37,15 @@ pub(crate) fn run(args: &args::Schema, global: &Global, console: &mut Console) -
         return Ok(());
     }
     let schema = seen.schema_without_conflicts()?;
-    for conflict in seen.conflicts().filter_map(|found| found.conflict()) {
+    for conflict in seen.findings().filter_map(|found| found.conflict()) {
         console.note(format_args!("tfseek: left out: {conflict}"));
     }
     if args.json {
         console.print(schema.to_json())
     } else if args.tf {
-        console.print(schema.to_python())
+        console.print(code::python(&schema))
     } else if args.rust {
-        console.print(schema.to_rust())
+        console.print(code::rust(&schema))
     } else {
         table(&seen, console)
     }
@@ -93,10 +92,7 @@ fn look(
     global: &Global,
     console: &mut Console,
 ) -> Result<Look, Stop> {
-    let mut seen = match kind {
-        MessageKind::SequenceExample => Inference::sequence_example(),
-        _ => Inference::example(),
-    };
+    let mut seen = Inference::new(kind).map_err(Failure::from)?;
     let mut failed = false;
     let bar = progress::over(global, "reading", if args.all { progress::bytes_of(paths) } else { 0 });
     for (k, path) in paths.iter().enumerate() {
@@ -156,13 +152,14 @@ fn table(seen: &Inference, console: &mut Console) -> Outcome {
     let (bold, dim) = (console.style(BOLD), console.style(DIM));
     let records = if seen.records() == 1 { "record" } else { "records" };
     console.print(format_args!("{bold}{}{bold:#}, {} {records} seen\n", kind.name(), seen.records()))?;
-    if seen.features().next().is_some() {
-        let rows: Vec<_> = seen.features().map(|found| row(&found)).collect();
+    let (lists, features): (Vec<_>, Vec<_>) = seen.findings().partition(|found| found.list);
+    if !features.is_empty() {
+        let rows: Vec<_> = features.iter().map(row).collect();
         let title = if seen.is_sequence() { "context" } else { "feature" };
         print([title, "kind", "values", "in", "schema"], &rows, dim, console)?;
     }
-    if seen.feature_lists().next().is_some() {
-        let rows: Vec<_> = seen.feature_lists().map(|found| row(&found)).collect();
+    if !lists.is_empty() {
+        let rows: Vec<_> = lists.iter().map(row).collect();
         print(["feature list", "kind", "steps x values", "in", "schema"], &rows, dim, console)?;
     }
     Ok(())
@@ -170,26 +167,25 @@ fn table(seen: &Inference, console: &mut Console) -> Outcome {
 
 /// Name, kinds, counts, presence, proposal.
 fn row(found: &Finding<'_>) -> [String; 5] {
-    let kinds: Vec<_> = found.kinds().map(|(kind, _)| kind.name()).collect();
+    let kinds: Vec<_> = found.kinds.keys().map(|kind| kind.name()).collect();
     let kinds = if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") };
-    let values = found.counts().map_or("-".to_owned(), range);
-    let values = match found.steps() {
+    let values = found.counts.map_or("-".to_owned(), range);
+    let values = match found.steps {
         Some(steps) => format!("{} x {values}", range(steps)),
         None => values,
     };
-    let present = match found.present() {
-        all if all == found.records() => "all".to_owned(),
-        some => format!("{some} of {}", found.records()),
+    let present = match found.present {
+        all if all == found.records => "all".to_owned(),
+        some => format!("{some} of {}", found.records),
     };
     let spec = match found.spec() {
         Some(spec) => describe(&spec),
         None => "left out".to_owned(),
     };
-    [found.name().to_owned(), kinds, values, present, spec]
+    [found.name.to_owned(), kinds, values, present, spec]
 }
 
-fn range(range: RangeInclusive<usize>) -> String {
-    let (min, max) = range.into_inner();
+fn range((min, max): (usize, usize)) -> String {
     if min == max { min.to_string() } else { format!("{min}..{max}") }
 }
 

@@ -1,4 +1,4 @@
-//! The words of a filter's text.
+//! The tokens of a filter's text.
 
 use super::Op;
 use crate::error::{Error, ErrorKind, Result};
@@ -6,12 +6,12 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token<'t> {
     Word(&'t str),
-    /// Digits, or a sign and `inf`: what may be a number.
+    /// Digits, or a sign and letters as in `-inf`.
     Number(&'t str),
     /// In quotes, which are taken off.
     Str(Vec<u8>),
     Op(Op),
-    /// `..` or `..=`, with how a value stands to the end.
+    /// `..` or `..=`, with the comparison to the range's end.
     Range(Op),
     Open,
     Close,
@@ -28,7 +28,7 @@ impl Token<'_> {
 /// A cursor over a filter's text.
 pub(super) struct Lexer<'t> {
     text: &'t str,
-    /// Where the token that was read last begins, and where the next one may.
+    /// The byte offsets of the last token, and of the first byte behind it.
     last: usize,
     at: usize,
 }
@@ -38,7 +38,7 @@ impl<'t> Lexer<'t> {
         Lexer { text, last: 0, at: 0 }
     }
 
-    /// The next token, without taking it.
+    /// Returns the next token without consuming it.
     pub(super) fn peek(&self) -> Result<Token<'t>> {
         Lexer { ..*self }.next()
     }
@@ -109,7 +109,7 @@ impl<'t> Lexer<'t> {
         Err(self.wrong("a string without its end"))
     }
 
-    /// An error at the token that was read last.
+    /// Returns an error at the last token.
     #[cold]
     pub(super) fn expected(&self, what: &str) -> Error {
         match self.text.get(self.last..self.at).unwrap_or_default() {

@@ -1,16 +1,19 @@
-//! Conditions on features, and the text in which they are written.
+//! The filter language: conditions on features, and the text in which they are written. It reads no records.
+//!
+//! [`Dataset::select`](crate::Dataset::select) applies a [`Filter`] to columns.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
-use super::value::Value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::FeatureKind;
 use std::cmp::Ordering;
 use std::str::FromStr;
 
 mod lex;
+pub(crate) mod value;
 
 use lex::{Lexer, Token};
+use value::Value;
 
 /// A condition on the features of a record, for [`Dataset::select`](crate::Dataset::select). Read from text:
 ///
@@ -26,10 +29,10 @@ use lex::{Lexer, Token};
 /// and the words `and or not in`, in quotes. A record without a value meets no comparison, `!=` included, but it does meet the
 /// `not` of one. Floats compare as `f32`, so a number is rounded to one first: `x == 0.1` finds 0.1.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Filter(pub(super) Node);
+pub struct Filter(pub(crate) Node);
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Node {
+pub(crate) enum Node {
     /// All, any: lists and not pairs, so that a long chain is no deep tree.
     And(Vec<Node>),
     Or(Vec<Node>),
@@ -37,9 +40,9 @@ pub(super) enum Node {
     Test(Box<str>, Test),
 }
 
-/// What is asked of one feature.
+/// A condition on one feature.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Test {
+pub(crate) enum Test {
     Present,
     Absent,
     Compare(Op, Literal),
@@ -47,7 +50,7 @@ pub(super) enum Test {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Op {
+pub(crate) enum Op {
     Eq,
     Ne,
     Lt,
@@ -57,14 +60,14 @@ pub(super) enum Op {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Item {
+pub(crate) enum Item {
     One(Literal),
     Range { from: Option<Literal>, to: Option<(Op, Literal)> },
 }
 
-/// What a value is compared with.
+/// A number or a string that values are compared with.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Literal {
+pub(crate) enum Literal {
     /// As an integer, if it is one that an int64 holds, and as a float.
     Number {
         text: Box<str>,
@@ -75,11 +78,7 @@ pub(super) enum Literal {
 }
 
 impl Filter {
-    /// Reads the text form.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Filter`] with what was expected and where.
-    pub fn parse(text: &str) -> Result<Filter> {
+    fn parse(text: &str) -> Result<Filter> {
         let mut parser = Parser { lexer: Lexer::new(text), depth: 0 };
         let node = parser.any()?;
         match parser.lexer.next()? {
@@ -88,7 +87,7 @@ impl Filter {
         }
     }
 
-    /// The features that it asks about, each once.
+    /// Returns the features that it asks about, sorted, each once.
     pub fn features(&self) -> Vec<&str> {
         let mut all = Vec::new();
         self.0.features(&mut all);
@@ -98,6 +97,7 @@ impl Filter {
     }
 }
 
+/// Reads the text form. The error is [`ErrorKind::Filter`], with what was expected and the byte where it was.
 impl FromStr for Filter {
     type Err = Error;
 
@@ -117,8 +117,8 @@ impl Node {
 }
 
 impl Test {
-    /// Whether values of this kind can be compared as is asked.
-    pub(super) fn check(&self, feature: &str, kind: FeatureKind) -> Result<()> {
+    /// Returns an error if values of this kind cannot be compared as the condition says.
+    pub(crate) fn check(&self, feature: &str, kind: FeatureKind) -> Result<()> {
         let literals: Vec<&Literal> = match self {
             Test::Present | Test::Absent => return Ok(()),
             Test::Compare(_, literal) => vec![literal],
@@ -146,10 +146,10 @@ impl Test {
         Ok(())
     }
 
-    /// Whether a value, which there is, is what was asked for.
-    pub(super) fn meets(&self, value: Value<'_>) -> bool {
+    /// Returns true if a value meets the condition.
+    pub(crate) fn meets(&self, value: Value<'_>) -> bool {
         match self {
-            // Of records without a value the caller knows.
+            // The caller handles records without a value.
             Test::Present | Test::Absent => true,
             Test::Compare(op, literal) => op.holds(literal.cmp(value)),
             Test::In(items) => items.iter().any(|item| item.holds(value)),
@@ -158,7 +158,7 @@ impl Test {
 }
 
 impl Op {
-    /// `None` is a float that is not a number: it equals nothing.
+    /// Returns true if a comparison with this result meets the operator; `None` is that with a NaN.
     fn holds(self, found: Option<Ordering>) -> bool {
         match self {
             Op::Eq => found == Some(Ordering::Equal),
@@ -192,7 +192,7 @@ impl Item {
 }
 
 impl Literal {
-    /// How a value of a kind that was checked stands to this.
+    /// Compares a value of a kind that was checked with this.
     fn cmp(&self, value: Value<'_>) -> Option<Ordering> {
         match (value, self) {
             (Value::Int(value), Literal::Number { int, .. }) => Some(value.cmp(int.as_ref()?)),
@@ -203,7 +203,7 @@ impl Literal {
     }
 }
 
-/// Deeper than anybody writes; each level is a call.
+/// The deepest nesting that is read: each level is a call.
 const MAX_DEPTH: usize = 64;
 
 struct Parser<'t> {
