@@ -25,6 +25,9 @@ test:
 		set -x; $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings; \
 	else echo "skipped: clippy is not installed"; fi
 	$(CARGO) test --workspace
+	$(CARGO) rustc -p tfseek --lib --no-default-features -- -D warnings
+	$(CARGO) rustc -p tfseek --lib --no-default-features --features json -- -D warnings
+	$(CARGO) test -p tfseek --no-default-features --lib
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 		set -x; $(CARGO) deny check bans licenses sources; \

@@ -50,51 +50,86 @@
 //! says where: path, record, byte offset, feature ([`Error`]). Damage never passes in silence, and no bytes, however wrong,
 //! cause a panic, a read out of bounds or an allocation that they did not pay for.
 //!
+//! # Features
+//!
+//! | | |
+//! | --- | --- |
+//! | `dataset` (default) | the whole crate; it includes `json` |
+//! | `json` | [`order::State`]: checkpoints, which are JSON |
+//!
+//! Without default features the crate is what needs neither files nor threads, and next to no dependencies: [`crc`], [`frame`],
+//! [`example`], [`tensor`], [`order`], [`error`](mod@error) and [`policy`].
+//!
 //! Opening a dataset may write an index: to a folder you name, to `TFSEEK_INDEX_DIR`, or to the user's cache folder, and never
 //! beside the data unless you ask ([`index`]).
 
+// Some functions of the lower storeys have their only callers in the upper ones.
+#![cfg_attr(not(feature = "dataset"), allow(dead_code, unused_imports))]
 // Nothing that a user gives ends in a panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 
+#[cfg(feature = "dataset")]
 pub mod batch;
+#[cfg(feature = "dataset")]
 pub mod column;
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "dataset"))]
 mod compile_fail;
 pub mod crc;
+#[cfg(feature = "dataset")]
 pub mod dataset;
 pub mod error;
 pub mod example;
+#[cfg(feature = "dataset")]
 pub mod filter;
 pub mod frame;
+#[cfg(feature = "dataset")]
 pub mod index;
+#[cfg(feature = "dataset")]
 pub mod io;
+#[cfg(feature = "dataset")]
 pub mod loader;
 pub mod order;
+#[cfg(feature = "dataset")]
 pub mod paths;
 pub mod policy;
+#[cfg(feature = "dataset")]
 mod record;
+#[cfg(feature = "dataset")]
 pub mod schema;
+#[cfg(feature = "dataset")]
 pub mod stream;
 pub mod tensor;
 mod wire;
+#[cfg(feature = "dataset")]
 pub mod writer;
 
+#[cfg(feature = "dataset")]
 pub use batch::{Batch, BatchParser, Column};
+#[cfg(feature = "dataset")]
 pub use column::Selection;
+#[cfg(feature = "dataset")]
 pub use dataset::{Dataset, DatasetOptions, Mapped};
 pub use error::{At, Error, ErrorKind, Place, Result};
 pub use example::{
     BytesList, Example, ExampleBuf, ExampleBuilder, Feature, FeatureBuf, FeatureKind, FeatureList, FloatList,
     Int64List, KeyOrder, SequenceExample, SequenceExampleBuf, SequenceExampleBuilder,
 };
+#[cfg(feature = "dataset")]
 pub use filter::Filter;
+#[cfg(feature = "dataset")]
 pub use index::Index;
+#[cfg(feature = "dataset")]
 pub use io::{Compression, MAX_THREADS, threads};
+#[cfg(feature = "dataset")]
 pub use loader::{Loader, LoaderOptions};
 pub use order::Order;
 pub use policy::{IndexMode, Tail, Verify};
+#[cfg(feature = "dataset")]
 pub use record::Record;
+#[cfg(feature = "dataset")]
 pub use schema::{DType, FeatureSpec, Schema};
+#[cfg(feature = "dataset")]
 pub use stream::Stream;
 pub use tensor::{Tensor, TensorDType, parse_tensor, serialize_tensor};
+#[cfg(feature = "dataset")]
 pub use writer::{ShardedWriter, Writer};

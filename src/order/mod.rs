@@ -51,6 +51,7 @@ mod part;
 mod prp;
 mod share;
 mod spec;
+#[cfg(feature = "json")]
 mod state;
 mod subset;
 mod weighted;
@@ -62,6 +63,7 @@ pub use mixture::{Mixture, mixture_weights};
 pub use prp::Permutation;
 pub use share::{LastBatch, RankShare, Run, Runs, Spot};
 pub use spec::{Component, Spec};
+#[cfg(feature = "json")]
 pub use state::State;
 pub use subset::Subset;
 pub use weighted::{Draws, Weights};
