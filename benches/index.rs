@@ -3,9 +3,8 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::Path;
-use tfseek::IndexMode;
 use tfseek::index::{Index, IndexOptions, no_progress, open_shards};
-use tfseek::io::Promise;
+use tfseek::{DatasetOptions, IndexMode, Mapped};
 use tfseek_testkit::bench;
 
 /// What no scan can beat with one chain: it believes every length and keeps nothing.
@@ -22,6 +21,12 @@ fn open(path: &Path, options: &IndexOptions) -> Index {
     open_shards(&[path.to_path_buf()], options, &no_progress).unwrap().indexes.remove(0)
 }
 
+fn mapped(path: &Path, options: &IndexOptions) -> Mapped {
+    // SAFETY: a file of this bench, which nobody else writes to.
+    #[allow(unsafe_code)]
+    unsafe { DatasetOptions::new().index(options.clone()).open_mapped(path) }.unwrap()
+}
+
 fn bench(c: &mut Criterion) {
     let dir = tempfile::tempdir().unwrap();
     let mut group = c.benchmark_group("index/scan");
@@ -32,10 +37,7 @@ fn bench(c: &mut Criterion) {
         let path = bench::shard(total, mean);
         let n = bare_hop(&std::fs::read(&path).unwrap());
         let memory = IndexOptions::new().mode(IndexMode::Memory);
-        // SAFETY: a file of this bench, which nobody else writes to.
-        #[allow(unsafe_code)]
-        let mapped = memory.clone().may_map(unsafe { Promise::new() });
-        assert_eq!(open(&path, &mapped).len(), n);
+        assert_eq!(mapped(&path, &memory).len(), n);
         // The bare hop has the same map and the same page faults.
         let file = std::fs::File::open(&path).unwrap();
         group.throughput(Throughput::Elements(n));
@@ -43,27 +45,26 @@ fn bench(c: &mut Criterion) {
             b.iter(|| {
                 // SAFETY: as above.
                 #[allow(unsafe_code)]
-                let map = tfseek::io::Map::open(&file, unsafe { Promise::new() }).unwrap();
+                let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
                 black_box(bare_hop(&map))
             })
         });
-        group.bench_function(BenchmarkId::new("map", shape), |b| b.iter(|| open(&path, &mapped).len()));
+        group.bench_function(BenchmarkId::new("map", shape), |b| b.iter(|| mapped(&path, &memory).len()));
         group.bench_function(BenchmarkId::new("pread", shape), |b| b.iter(|| open(&path, &memory).len()));
-        let payloads = mapped.clone().check_payloads(true);
-        group
-            .bench_function(BenchmarkId::new("payloads", shape), |b| b.iter(|| open(&path, &payloads).len()));
+        let payloads = memory.clone().check_payloads(true);
+        group.bench_function(BenchmarkId::new("payloads", shape), |b| {
+            b.iter(|| mapped(&path, &payloads).len())
+        });
     }
     group.finish();
 
     let path = bench::shard(256 << 20, 90);
     let saved = IndexOptions::new().env_dir(None).index_dir(dir.path().join("i"));
-    // SAFETY: as above.
-    #[allow(unsafe_code)]
-    let saved = saved.may_map(unsafe { Promise::new() });
     let built = open(&path, &saved);
-    let read = open(&path, &saved);
+    let read = mapped(&path, &saved);
+    let read = read.dataset().index(0).unwrap();
     let mut group = c.benchmark_group("index/locate");
-    for (shape, index) in [("built", &built), ("mapped", &read)] {
+    for (shape, index) in [("built", &built), ("mapped", read)] {
         for (order, step) in [("in_order", 1), ("far_apart", 7_654_321 % index.len())] {
             let mut i = 0;
             group.bench_function(BenchmarkId::new(shape, order), |b| {

@@ -5,10 +5,8 @@
 #![allow(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use std::fs::File;
 use std::hint::black_box;
 use std::time::Duration;
-use tfseek::io::{Map, Promise, Region};
 use tfseek::{DatasetOptions, IndexMode, Verify, crc};
 use tfseek_testkit::bench;
 use tfseek_testkit::rng::Rng;
@@ -29,15 +27,17 @@ fn random_access(c: &mut Criterion) {
     for (name, mean) in [("90B", 90), ("4KB", 4 << 10), ("100KB", 100 << 10)] {
         let path = bench::shard(TOTAL, mean);
         // SAFETY: files of this bench, which nobody else writes to.
-        let promise = unsafe { Promise::new() };
-        let map = Map::open(&File::open(&path).unwrap(), promise).unwrap();
-        map.populate(0..map.len()).unwrap();
+        let mapped = unsafe { options.open_mapped(&path) }.unwrap();
+        assert!(
+            mapped.iter().map(|r| sum(r.unwrap().payload())).fold(0, u64::wrapping_add) > 0,
+            "all pages are mapped"
+        );
         // One map for all: two maps of a file may be mapped by pages of different sizes.
-        let map = Region::from(map);
+        let map = mapped.get(0).unwrap().region().unwrap().0.clone();
         let open = |verify| options.clone().verify(verify).open_regions([map.clone()]).unwrap();
         let (header, payload) = (open(Verify::Header), open(Verify::Payload));
         let pread = options.clone().verify(Verify::Header).open(&path).unwrap();
-        let index = header.index(0).unwrap();
+        let index = header.dataset().index(0).unwrap();
         let mut ends: Vec<u64> = (0..header.len()).map(|i| index.locate(i).unwrap().offset).collect();
         ends.push(index.stream_end());
 

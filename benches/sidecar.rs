@@ -14,9 +14,10 @@ fn one_large(c: &mut Criterion) {
     // Empty records: 16 bytes each, so that the shard is small and its index is not.
     let n = 100_000_000u64;
     let path = bench::file("1e8.tfrecord", |w| (0..n).for_each(|_| put_record(w, b"").unwrap()));
-    let options = DatasetOptions::new().index_dir(path.with_extension("index")).verify(Verify::Header);
+    let options = DatasetOptions::new().verify(Verify::Header);
+    let index = IndexOptions::new().index_dir(path.with_extension("index"));
     // SAFETY: files of this bench, which nobody else writes to.
-    let open = |mode| unsafe { options.clone().index(mode).open_mapped(&path) }.unwrap();
+    let open = |mode| unsafe { options.clone().index(index.clone().mode(mode)).open_mapped(&path) }.unwrap();
     assert_eq!(open(IndexMode::Auto).len(), n);
 
     let mut group = c.benchmark_group("sidecar/1e8");

@@ -8,6 +8,7 @@
 //! The checkpoint is the weights and the loader's state: a line of JSON. The second run has another number of threads than the
 //! first one and reads with another number of ranks' shares taken in turn, which changes nothing either.
 
+use tfseek::index::IndexOptions;
 use tfseek::loader::{Loader, Shuffle};
 use tfseek::order::State;
 use tfseek::writer::WriterOptions;
@@ -22,7 +23,7 @@ const SEED: u64 = 42;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     write(&dir.path().join("train"))?;
-    let options = DatasetOptions::new().index_dir(dir.path().join("index"));
+    let options = DatasetOptions::new().index(IndexOptions::new().index_dir(dir.path().join("index")));
     let ds = options.open(dir.path().join("train-*.tfrecord"))?;
 
     // Without a stop.

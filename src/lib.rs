@@ -17,7 +17,7 @@
 //! writer.close()?;
 //!
 //! // As an array of records.
-//! # let options = DatasetOptions::new().index_dir(dir.path().join("index"));
+//! # let options = DatasetOptions::new().index(tfseek::index::IndexOptions::new().index_dir(dir.path().join("index")));
 //! # let path = |name: &str| dir.path().join(name);
 //! // SAFETY: these shards are written once.
 //! let ds: Mapped = unsafe { options.open_mapped(path("train-*.tfrecord")) }?;

@@ -1,6 +1,7 @@
-//! Policies: what is read, verified and accepted. Options of several areas share them.
+//! Policies that options of several areas share: which index files are used, what is accepted and what is verified.
 
-/// What may be read, scanned and written to get at an index.
+/// Which index files are read and written, and what may be scanned.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IndexMode {
     /// Search; extend or build what is missing, while that leaves at most
@@ -15,17 +16,19 @@ pub enum IndexMode {
     Rebuild,
 }
 
-/// What bytes after the last whole record mean.
+/// The meaning of bytes after the last whole record.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tail {
     /// An error: the file was cut, or is still being written.
     #[default]
     Strict,
-    /// The end, as TensorFlow has it; [`Index::has_torn_tail`](crate::index::Index::has_torn_tail) tells.
+    /// The end of the shard, as in TensorFlow; [`Index::has_torn_tail`](crate::index::Index::has_torn_tail) returns true then.
     Tolerate,
 }
 
 /// Which checksums are verified on each access.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Verify {
     /// Header and payload, as TensorFlow does: about 10 ns for 90 bytes, 8 us for 100 KB.

@@ -3,8 +3,8 @@
 use crate::error::{At, CompressionError, Error, Result};
 use crate::frame::{self, Event, HEADER_LEN, OVERHEAD, Parser, Torn};
 use crate::io::grow_exact;
-use crate::io::inflate::{Compression, Inflate};
 use crate::io::sniff::{self, SNIFF_LEN};
+use crate::io::{Compression, Inflate};
 use crate::paths;
 use crate::policy::Tail;
 use crate::policy::Verify;

@@ -5,8 +5,7 @@
 use crate::error::{EncodeError, Error, ErrorKind, IndexError, OptionsError, Result};
 use crate::frame::{OVERHEAD, put_record};
 use crate::index::{self, IndexOptions, TableBuilder};
-use crate::io::process::Process;
-use crate::io::{Compression, NameNotSynced, Output};
+use crate::io::{Compression, NameNotSynced, Output, Process};
 use flate2::write::{GzEncoder, ZlibEncoder};
 use flate2::{Compression as Level, GzBuilder};
 use std::fmt;

@@ -101,7 +101,7 @@ type Way = (&'static str, fn(&Path, u64, u64) -> Run, u64);
 
 fn plain_map(path: &Path, records: u64, common: u64) -> Run {
     let dataset = mapped(path);
-    one_by_one(&dataset, records, common, |id, tally| tally.add(dataset.get(id).unwrap().payload()))
+    one_by_one(dataset.dataset(), records, common, |id, tally| tally.add(dataset.get(id).unwrap().payload()))
 }
 
 fn plain_read(path: &Path, records: u64, common: u64) -> Run {
@@ -125,7 +125,7 @@ fn one_by_one(dataset: &Dataset, records: u64, common: u64, mut each: impl FnMut
 }
 
 fn loader_map(path: &Path, records: u64, common: u64) -> Run {
-    load(&mapped(path), Shuffle::Global, records, common)
+    load(mapped(path).dataset(), Shuffle::Global, records, common)
 }
 
 fn loader_read(path: &Path, records: u64, common: u64) -> Run {
@@ -133,7 +133,7 @@ fn loader_read(path: &Path, records: u64, common: u64) -> Run {
 }
 
 fn loader_block(path: &Path, records: u64, common: u64) -> Run {
-    load(&mapped(path), Shuffle::Block, records, common)
+    load(mapped(path).dataset(), Shuffle::Block, records, common)
 }
 
 fn load(dataset: &Dataset, shuffle: Shuffle, records: u64, common: u64) -> Run {

@@ -61,7 +61,7 @@ impl Set {
     }
 
     fn loader(&self, threads: usize) -> Box<Loader> {
-        let options = self.dataset.loader(&self.schema).parser(self.parser());
+        let options = self.dataset.dataset().loader(&self.schema).parser(self.parser());
         Box::new(options.batch_size(BATCH as u64).shuffle(SEED).threads(threads).build().unwrap())
     }
 

@@ -51,7 +51,7 @@ impl Shared {
             KindChoice::SequenceExample => OnceLock::from(MessageKind::SequenceExample),
             KindChoice::Bytes => OnceLock::from(MessageKind::Other),
         };
-        Shared { mapped: dataset.mapped(), dataset, columns: columns.into(), how, kind }
+        Shared { mapped: Mapped::from_dataset(&dataset), dataset, columns: columns.into(), how, kind }
     }
 
     /// What records are, by the first of them. Damage there is not what was asked for.

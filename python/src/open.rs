@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use tfseek::error::PathsError;
+use tfseek::index::IndexOptions;
 use tfseek::{DatasetOptions, ErrorKind, IndexMode, Tail, Verify, paths};
 
 /// The arguments of `open`, kept for `pickle` and `repr`.
@@ -55,11 +56,11 @@ pub(crate) fn open(
     let max_record: Option<u64> = asked(&arguments, "max_record")?;
     let features: Vec<String> = asked(&arguments, "columns")?;
     let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
-    let mut options =
-        DatasetOptions::new().index(index).verify(verify).tail(tail).allow_missing(allow_missing).jobs(jobs);
+    let mut index = IndexOptions::new().mode(index).tail(tail).jobs(jobs);
     if let Some(dir) = index_dir {
-        options = options.index_dir(dir);
+        index = index.index_dir(dir);
     }
+    let mut options = DatasetOptions::new().index(index).verify(verify).allow_missing(allow_missing);
     if let Some(bytes) = max_record {
         options = options.max_record(bytes);
     }
@@ -97,7 +98,7 @@ fn through(options: &DatasetOptions, door: Door, paths: &[PathBuf]) -> tfseek::R
     // SAFETY: whoever calls `tfseek.open` promises that nobody writes to or truncates the files while the dataset or an array
     // made from it lives; its docstring says so, and `io="pread"` is the way without the promise.
     match unsafe { options.open_mapped(paths) } {
-        Ok(mapped) => Ok((*mapped).clone()),
+        Ok(mapped) => Ok(mapped.dataset().clone()),
         Err(e) if door == Door::Auto && too_many(&e) => options.open(paths),
         Err(e) => Err(e),
     }

@@ -111,7 +111,7 @@ impl DatasetColumn {
         }
         let shards = self.shards.iter().map(FeatureColumn::classes).collect::<Result<Vec<_>>>()?;
         let mut parts = Vec::new();
-        for ((classes, column), start) in shards.iter().zip(&self.shards).zip(self.dataset.starts()) {
+        for ((classes, column), start) in shards.iter().zip(&self.shards).zip(self.dataset.set().starts()) {
             let part = |(class, list)| Some((column.value_of(class)?, *start, list));
             parts.extend(classes.raw().filter_map(part));
         }
@@ -134,7 +134,7 @@ impl DatasetColumn {
 
     /// Each shard's first record, and its values.
     pub(super) fn loaded(&self) -> impl Iterator<Item = (u64, &Data)> {
-        let starts = self.dataset.starts().iter().copied();
+        let starts = self.dataset.set().starts().iter().copied();
         self.shards.iter().zip(starts).filter_map(|(column, start)| Some((start, column.loaded()?)))
     }
 }

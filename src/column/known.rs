@@ -1,7 +1,7 @@
 //! Wanted features that no record has: told from features that are there and have no values.
 
 use super::feature::FeatureColumn;
-use crate::dataset::{Dataset, ShardInfo};
+use crate::dataset::{Dataset, ShardEntry};
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::SequenceExample;
 use std::collections::BTreeSet;
@@ -93,14 +93,14 @@ impl Keys {
     fn of_shard(
         &mut self,
         dataset: &Dataset,
-        shard: ShardInfo<'_>,
+        shard: ShardEntry<'_>,
         records: &mut u64,
         bytes: &mut u64,
     ) -> Result<()> {
         let mut buffer = Vec::new();
         for i in shard.start..shard.start + shard.len.min(OF_SHARD).min(*records) {
             *records -= 1;
-            let size = dataset.locate(i)?.payload_len();
+            let size = dataset.set().locate(i)?.payload_len();
             let Some(left) = bytes.checked_sub(size) else { continue };
             *bytes = left;
             // A damaged record is an error of the scan, and of no consequence for a column that was built before.

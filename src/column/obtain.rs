@@ -5,7 +5,7 @@ use super::feature::FeatureColumn;
 use super::known::Known;
 use super::scan::{Scan, header_for, header_in_memory};
 use super::store::{Found, save, search};
-use crate::dataset::shard::Shard;
+use crate::dataset::shard::ShardFile;
 use crate::dataset::{Callback, Dataset, call};
 use crate::error::{Build, Error, IndexError, Result};
 use crate::frame::OVERHEAD;
@@ -200,7 +200,7 @@ impl Dataset {
 
     fn find_or_build_under(&self, wanted: Wanted<'_>, work: &Work<'_>) -> Result<Vec<DatasetColumn>> {
         let options = &self.building().options;
-        let shards = self.parts();
+        let shards = self.files();
         let named: Vec<NamedShard<'_>> =
             shards.iter().map(|s| NamedShard { path: s.path(), compression: Compression::None }).collect();
         check_names(&named, options)?;
@@ -240,7 +240,7 @@ impl Dataset {
             Ok(())
         });
         let finished = finished.into_iter().map(|done| done.into_inner().unwrap_or_else(|e| e.into_inner()));
-        let mut done: Vec<(Done, &Shard)> =
+        let mut done: Vec<(Done, &ShardFile)> =
             finished.zip(shards).filter_map(|(done, shard)| Some((done?, shard))).collect();
         // Where a shard failed, the scans of the others are not lost.
         if scanned.is_ok() {
@@ -262,7 +262,7 @@ impl Dataset {
         (0..wanted.features.len()).map(of_feature).collect()
     }
 
-    fn look<'a>(&self, shard: &'a Shard, wanted: Wanted<'_>) -> Result<Look<'a>> {
+    fn look<'a>(&self, shard: &'a ShardFile, wanted: Wanted<'_>) -> Result<Look<'a>> {
         let options = &self.building().options;
         let (index, stamp) = (shard.index()?, shard.stamp()?);
         let mut warnings = Vec::new();
@@ -281,7 +281,7 @@ impl Dataset {
 
     #[cold]
     fn missing(&self, features: &[&str], looks: &[Look<'_>], build: Box<Build>) -> Error {
-        for (look, shard) in looks.iter().zip(self.parts()) {
+        for (look, shard) in looks.iter().zip(self.files()) {
             for (found, feature) in look.found.iter().zip(features) {
                 if let Found::Nothing(found) = found {
                     let error = Error::from(IndexError::NoColumn { found: *found, build });
@@ -303,7 +303,7 @@ impl Dataset {
     ) -> Result<Done> {
         work.report(0)?;
         let options = &self.building().options;
-        let shard = &self.parts()[s];
+        let shard = &self.files()[s];
         let lacks = |found: &Found| matches!(found, Found::Nothing(_));
         let missing = wanted.features.iter().zip(&look.found).filter(|(_, found)| lacks(found));
         let missing: Vec<&str> = missing.map(|(feature, _)| *feature).collect();
@@ -349,7 +349,7 @@ impl Dataset {
     }
 
     /// Saves those of a shard's columns that are new and not saved yet.
-    fn save(&self, done: &mut Done, shard: &Shard, wanted: Wanted<'_>) -> Result<()> {
+    fn save(&self, done: &mut Done, shard: &ShardFile, wanted: Wanted<'_>) -> Result<()> {
         for k in std::mem::take(&mut done.unsaved) {
             let Some(column) = done.columns.get_mut(k) else { continue };
             match save(column, shard.path(), &self.building().options, wanted.save)? {
@@ -362,7 +362,7 @@ impl Dataset {
 
     /// The records of shard `s` in order, payloads checked whatever the dataset's readers check.
     fn scan(&self, s: usize, work: &Work<'_>, mut f: impl FnMut(Record<'_>) -> Result<()>) -> Result<()> {
-        let (start, shard) = (self.starts()[s], &self.parts()[s]);
+        let (start, shard) = (self.set().starts()[s], &self.files()[s]);
         let mut seen = 0;
         let mut each = |record: Record<'_>| {
             seen += (record.payload().len() + OVERHEAD) as u64;
@@ -371,10 +371,10 @@ impl Dataset {
             }
             f(record)
         };
-        if shard.is_bytes() {
+        if shard.lends() {
             (0..shard.len()).try_for_each(|i| each(shard.lend(i, shard.locate(i)?, Verify::Payload)?))?;
         } else {
-            self.read_runs(start..start + shard.len(), Verify::Payload, &mut each)?;
+            self.set().read_runs(start..start + shard.len(), Verify::Payload, &mut each)?;
         }
         work.report(seen)
     }
@@ -392,14 +392,14 @@ impl fmt::Debug for ColumnOptions {
 }
 
 /// Checks a shard's columns: every look at a value is sound from here on.
-fn load(columns: &[FeatureColumn], shard: &Shard, wanted: Wanted<'_>) -> Result<()> {
+fn load(columns: &[FeatureColumn], shard: &ShardFile, wanted: Wanted<'_>) -> Result<()> {
     columns.iter().zip(wanted.features).try_for_each(|(column, feature)| {
         column.data().map_err(|e| e.in_file(shard.path()).feature(feature.as_bytes())).map(drop)
     })
 }
 
 /// What was noticed, for people: once what could not be saved.
-fn warnings(shards: &[Shard], looks: Vec<Look<'_>>, done: &[Done]) -> Vec<Warning> {
+fn warnings(shards: &[ShardFile], looks: Vec<Look<'_>>, done: &[Done]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut not_saved: Option<Warning> = None;
     for ((shard, look), done) in shards.iter().zip(looks).zip(done) {

@@ -1,33 +1,13 @@
 //! How an index knows its shard: size, time and two fingerprints, and what is done when they differ.
 
 use super::layout::{GAPS, Header};
+pub(crate) use crate::io::Stamp;
 use crate::io::{Compression, ReadAt};
-use std::fs::Metadata;
 use std::io;
-use std::time::UNIX_EPOCH;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// Bytes under a fingerprint, at most.
 const FINGERPRINT: u64 = 64 << 10;
-
-/// A shard's size and time at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    pub(crate) size: u64,
-    pub(crate) mtime_ns: i64,
-}
-
-impl Stamp {
-    pub(crate) fn of(meta: &Metadata) -> io::Result<Stamp> {
-        let time = meta.modified()?;
-        // Nanoseconds since 1970 fill an i64 until 2262; what lies beyond stays at the edge.
-        let mtime_ns = match time.duration_since(UNIX_EPOCH) {
-            Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
-            Err(e) => i64::try_from(e.duration().as_nanos()).map_or(i64::MIN, |ns| -ns),
-        };
-        Ok(Stamp { size: meta.len(), mtime_ns })
-    }
-}
 
 /// What an index that was found is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

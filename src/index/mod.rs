@@ -52,7 +52,7 @@ pub(crate) use table::TableBuilder;
 
 use self::sidecar::Core;
 use crate::error::{Error, ErrorKind, IndexError, Result};
-use crate::io::{Compression, FileId, Region};
+use crate::io::{Compression, FileState, Region};
 use identity::Verdict;
 use layout::{GAPS, TORN};
 use std::fmt;
@@ -202,37 +202,33 @@ impl Index {
         self.0.file.as_deref()
     }
 
-    /// Whether `file` still is the shard that was indexed, by the table of the format page: the same size and time, or
+    /// Checks that `file` still is the shard that was indexed, by the table of the format page: the same size and time, or
     /// the same size and fingerprints. One `fstat`, and 128 KiB read if the time differs.
     ///
     /// # Errors
-    /// [`IndexError::Stale`]; those of the system.
+    /// [`IndexError::Stale`]; I/O errors.
     pub fn check_shard(&self, file: &File) -> Result<()> {
-        let (known, now) = (&self.0.header, Stamp::of(&file.metadata()?)?);
-        match identity::judge(known, now, |end| identity::fingerprints(file, end))? {
-            Verdict::Accept | Verdict::Moved => Ok(()),
-            Verdict::Extend => Err(stale(known, now, "the shard has grown")),
-            Verdict::Rebuild(why) => Err(stale(known, now, why)),
-        }
+        self.check_file(file, false).map(drop)
     }
 
-    /// As [`check_shard`](Index::check_shard), but a shard that has grown passes too: its indexed records are where they were.
-    /// Returns the file's size and time.
-    pub(crate) fn check_beginning(&self, file: &File) -> Result<Stamp> {
-        let (known, meta) = (&self.0.header, file.metadata()?);
-        let now = Stamp::of(&meta)?;
+    /// As [`check_shard`](Index::check_shard). With `may_have_grown`, a shard with more bytes passes too: its indexed records are
+    /// where they were. Returns the file's size and time.
+    pub(crate) fn check_file(&self, file: &File, may_have_grown: bool) -> Result<Stamp> {
+        let (known, now) = (&self.0.header, FileState::of(file)?);
         let fingerprints = |end| identity::fingerprints(file, end);
-        match identity::judge(known, now, fingerprints)? {
-            // Two files that were written within a tick of the clock have one time.
+        let why = match identity::judge(known, now.stamp, fingerprints)? {
+            // Two files that were written within one tick of the clock have one time.
             Verdict::Accept
-                if self.0.shard_id.is_some_and(|id| FileId::known(&meta) != Some(id))
+                if self.0.shard_id.is_some_and(|id| now.id != Some(id))
                     && fingerprints(known.indexed_end)? != self.fingerprints() =>
             {
-                Err(stale(known, now, "the shard was replaced"))
+                "the shard was replaced"
             }
-            Verdict::Accept | Verdict::Moved | Verdict::Extend => Ok(now),
-            Verdict::Rebuild(why) => Err(stale(known, now, why)),
-        }
+            Verdict::Extend if !may_have_grown => "the shard has grown",
+            Verdict::Accept | Verdict::Moved | Verdict::Extend => return Ok(now.stamp),
+            Verdict::Rebuild(why) => why,
+        };
+        Err(stale(known, now.stamp, why))
     }
 
     /// Checks every block now, instead of each at its first use, and every span.

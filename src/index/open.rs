@@ -13,7 +13,7 @@ use super::{Index, stale};
 use crate::error::{At, Build, Error, ErrorKind, IndexError, Result};
 use crate::frame::{HEADER_LEN, Torn};
 use crate::io::threads;
-use crate::io::{Compression, FileId, ReadAt, atomic::TMP_PREFIX, not_regular, open_regular, sniff};
+use crate::io::{Compression, FileId, ReadAt, TMP_PREFIX, check_regular, open_regular, sniff};
 use crate::policy::{IndexMode, Tail};
 use std::fmt;
 use std::fs::{self, File};
@@ -234,7 +234,7 @@ pub(crate) fn open_all(
 fn look(shard: Shard<'_>, options: &IndexOptions) -> Result<Look> {
     let here = |e: io::Error| Error::from(e).in_file(shard.path);
     let meta = fs::metadata(shard.path).map_err(here)?;
-    if let Some(e) = not_regular(&meta) {
+    if let Err(e) = check_regular(&meta) {
         if meta.is_dir() {
             return Err(here(e));
         }

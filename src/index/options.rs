@@ -129,14 +129,12 @@ impl IndexOptions {
         self.jobs = jobs;
         self
     }
+}
 
-    /// Lets shards be scanned and large index files be read through maps, which processes share. The promise is for the
-    /// shards while they are scanned, and for the index files as long as an [`Index`](super::Index) or
-    /// [`Pack`](super::Pack) made with these options lives. What tfseek writes keeps it.
-    #[must_use]
-    pub fn may_map(mut self, promise: Promise) -> IndexOptions {
-        self.may_map = Some(promise);
-        self
+/// The defaults with this mode.
+impl From<IndexMode> for IndexOptions {
+    fn from(mode: IndexMode) -> IndexOptions {
+        IndexOptions::new().mode(mode)
     }
 }
 
@@ -144,6 +142,13 @@ impl IndexOptions {
     /// The same options with a budget: the one they have, or a new one.
     pub(crate) fn budgeted(&self) -> IndexOptions {
         IndexOptions { budget: Some(self.budget()), ..self.clone() }
+    }
+
+    /// Lets shards be scanned and large index files be read through maps, which processes share. The promise is for the
+    /// shards while they are scanned, and for the index files as long as an [`Index`](super::Index) or
+    /// [`Pack`](super::Pack) made with these options lives. What tfseek writes keeps it.
+    pub(crate) fn may_map(self, promise: Promise) -> IndexOptions {
+        IndexOptions { may_map: Some(promise), ..self }
     }
 
     /// The budget of these options, or a new one.

@@ -9,9 +9,10 @@ use super::sidecar::{Core, Origin};
 use super::store::{self, BESIDE, Save};
 use super::{Index, refused};
 use crate::error::{Error, ErrorKind, IndexError, OptionsError, Result};
-use crate::io::names::path_from_bytes;
 use crate::io::threads;
-use crate::io::{AtomicFile, Compression, Map, ReadAt, Region, folder, open_regular, zeroed};
+use crate::io::{
+    AtomicFile, Compression, Map, ReadAt, Region, folder, open_regular, path_from_bytes, zeroed,
+};
 use crate::policy::Tail;
 use std::fmt;
 use std::fs::File;

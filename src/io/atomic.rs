@@ -1,6 +1,9 @@
 //! Files that appear whole or not at all.
 
-use super::place::{self, FileId};
+use super::file_state::FileId;
+use super::open::check_regular;
+#[cfg(unix)]
+use super::path::folder;
 use super::process::Process;
 use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
@@ -11,25 +14,23 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The start of a temporary name; 16 random hex digits follow. Hidden, so that no `glob("train-*")` meets it.
-pub const TMP_PREFIX: &str = ".tmp-";
+pub(crate) const TMP_PREFIX: &str = ".tmp-";
 
 /// A file that is written under a temporary name beside its target and renamed onto it by
 /// [`commit`](AtomicFile::commit): a reader sees the old file or the whole new one.
 ///
-/// A link is replaced, and the file that it names stays: one that somebody laid into a shared folder cannot lead an index
+/// A link is replaced, and the file that it names stays: a link in a shared folder cannot lead an index
 /// elsewhere. Folders, devices, FIFOs and sockets are refused. [`Output`](super::Output) is for paths that a user names: it follows
 /// links and writes into devices.
 ///
 /// A kill leaves at most the temporary file; dropping without a commit removes it. The file belongs to the process that created
 /// it: in a forked child every call is an error, and dropping it leaves the temporary file to the parent.
 #[derive(Debug)]
-pub struct AtomicFile {
+pub(crate) struct AtomicFile {
     file: Option<File>,
     tmp: PathBuf,
-    /// The path as given, for messages.
-    target: PathBuf,
     /// The path that is renamed to.
-    resolved: PathBuf,
+    target: PathBuf,
     process: Process,
 }
 
@@ -37,41 +38,32 @@ impl AtomicFile {
     /// Opens a new temporary file in the folder of `target`.
     ///
     /// # Errors
-    /// Those of the system, among them a folder that is missing or read-only; a target that is a folder, a device, a FIFO or a
+    /// I/O errors, among them a folder that is missing or read-only; a target that is a folder, a device, a FIFO or a
     /// socket.
-    pub fn create(target: impl AsRef<Path>) -> io::Result<AtomicFile> {
+    pub(crate) fn create(target: impl AsRef<Path>) -> io::Result<AtomicFile> {
         let target = target.as_ref();
         if target.file_name().is_none() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the target has no file name"));
         }
         match target.symlink_metadata() {
-            Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-            Ok(found) if !found.is_file() && !found.is_symlink() => {
-                let what = "there is a device, a FIFO or a socket of this name";
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
-            }
+            Ok(found) if found.is_symlink() => {}
+            Ok(found) => check_regular(&found)?,
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-            _ => {}
+            Err(_) => {}
         }
-        AtomicFile::beside(target, target.into())
+        AtomicFile::beside(target.into())
     }
 
-    /// Opens a new temporary file beside `resolved`, which takes the place of `target`.
-    pub(super) fn beside(target: &Path, resolved: PathBuf) -> io::Result<AtomicFile> {
+    /// Opens a new temporary file beside `target`, which is no link that is to be followed.
+    pub(super) fn beside(target: PathBuf) -> io::Result<AtomicFile> {
         loop {
             let mut name = OsString::from(TMP_PREFIX);
             name.push(format!("{:016x}", RandomState::new().build_hasher().finish()));
-            let tmp = resolved.with_file_name(name);
+            let tmp = target.with_file_name(name);
             match OpenOptions::new().write(true).create_new(true).open(&tmp) {
                 Ok(file) => {
                     let process = Process::this();
-                    return Ok(AtomicFile {
-                        file: Some(file),
-                        tmp,
-                        target: target.into(),
-                        resolved,
-                        process,
-                    });
+                    return Ok(AtomicFile { file: Some(file), tmp, target, process });
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(e),
@@ -79,34 +71,29 @@ impl AtomicFile {
         }
     }
 
-    /// The file that is being written.
+    /// Returns the file that is being written.
     ///
     /// # Errors
     /// In a forked child.
-    pub fn file(&self) -> io::Result<&File> {
+    pub(crate) fn file(&self) -> io::Result<&File> {
         self.process.check()?;
         self.file.as_ref().ok_or_else(committed)
-    }
-
-    /// Where it will be.
-    pub fn target(&self) -> &Path {
-        &self.target
     }
 
     /// Brings the bytes to the disk, then gives the file its name.
     ///
     /// # Errors
-    /// Those of the system; the target is then as it was. [`NameNotSynced`] is the exception: then the whole file has its name.
-    pub fn commit(mut self) -> io::Result<()> {
+    /// I/O errors; the target is then as it was. [`NameNotSynced`] is the exception: then the whole file has its name.
+    pub(crate) fn commit(mut self) -> io::Result<()> {
         self.process.check()?;
         let file = self.file.take().ok_or_else(committed)?;
-        let renamed = file.sync_all().and_then(|()| rename(&self.tmp, &self.resolved, &file));
+        let renamed = file.sync_all().and_then(|()| rename(&self.tmp, &self.target, &file));
         if renamed.is_err() {
             let _ = fs::remove_file(&self.tmp);
             return renamed;
         }
         drop(file);
-        sync_folder(&self.resolved).map_err(|e| io::Error::new(e.kind(), NameNotSynced(e)))
+        sync_folder(&self.target).map_err(|e| io::Error::new(e.kind(), NameNotSynced(e)))
     }
 }
 
@@ -190,7 +177,7 @@ fn rename(from: &Path, to: &Path, file: &File) -> io::Result<()> {
 fn sync_folder(file: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
-        match File::open(place::folder(file))?.sync_all() {
+        match File::open(folder(file))?.sync_all() {
             // fsync(2): the file system does not sync folders.
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
             done => done,

@@ -6,10 +6,10 @@ use std::fmt;
 use std::io::{self, Read};
 use std::str::FromStr;
 
-/// How a whole file is compressed around its record stream.
+/// The compression of a whole file around its record stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Compression {
-    /// Not at all.
+    /// Uncompressed.
     #[default]
     None,
     /// gzip (RFC 1952), of one or more members.
@@ -19,7 +19,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// `none`, `gzip` or `zlib`.
+    /// Returns `none`, `gzip` or `zlib`.
     pub const fn name(self) -> &'static str {
         match self {
             Compression::None => "none",
@@ -61,7 +61,7 @@ const INPUT: usize = 64 << 10;
 /// Stricter than TensorFlow where that loses data unseen: a file that ends inside its stream (if only in the trailer), a wrong
 /// checksum, and bytes behind a zlib stream are errors, given after every byte that could be inflated. The members of a gzip file
 /// are one stream. An empty file is an empty stream.
-pub struct Inflate<R> {
+pub(crate) struct Inflate<R> {
     inner: R,
     state: Option<State>,
 }
@@ -75,15 +75,15 @@ struct State {
     end: usize,
     /// Bytes of the file before `input[start]`.
     consumed: u64,
-    /// Where the current stream or member began.
+    /// The byte at which the current stream or member began.
     began: u64,
     ended: bool,
     failed: Option<CompressionError>,
 }
 
 impl<R: Read> Inflate<R> {
-    /// The record stream of `inner`, which is compressed as `compression` says.
-    pub fn new(inner: R, compression: Compression) -> Inflate<R> {
+    /// Reads the record stream of `inner`, a file with this compression.
+    pub(crate) fn new(inner: R, compression: Compression) -> Inflate<R> {
         let state = match compression {
             Compression::None => None,
             _ => Some(State {
@@ -162,7 +162,7 @@ impl State {
         }
     }
 
-    /// One call of the decoder. What it gave before it failed is handed out first.
+    /// Calls the decoder once. Bytes from before an error are returned first.
     fn inflate(&mut self, buf: &mut [u8]) -> usize {
         let (before_in, before_out) = (self.stream.total_in(), self.stream.total_out());
         let input = self.input.get(self.start..self.end).unwrap_or_default();
@@ -191,8 +191,8 @@ impl<R> fmt::Debug for Inflate<R> {
     }
 }
 
-/// Whether these first bytes of a file are those of a zlib stream of records: a zlib header, from which inflates a record's
-/// header, or nothing at all.
+/// Returns true if these first bytes of a file are those of a zlib stream of records: a zlib header, from which a record's
+/// header inflates, or nothing at all.
 pub(crate) fn is_zlib_of_records(first: &[u8]) -> bool {
     let mut header = [0; crate::frame::HEADER_LEN];
     let mut stream = decoder(Compression::Zlib);

@@ -1,4 +1,4 @@
-//! Memory maps: the one place where a file becomes a slice.
+//! Memory maps: files as slices.
 
 #![allow(unsafe_code)]
 
@@ -16,17 +16,19 @@ use std::ops::{Deref, Range};
 ///
 /// Page tables cost about 2 MB for each GiB that has been touched.
 #[derive(Debug)]
-pub struct Map(memmap2::Mmap);
+pub(crate) struct Map(memmap2::Mmap);
 
-/// Somebody's word that the contract of [`Map`] holds for every file that is mapped with it. `Copy`: the one
-/// unsafe door makes it, and it is handed down to where the maps are made.
+/// A token for the promise that the contract of [`Map`] holds for every file that is mapped with it. The unsafe function that opens a
+/// dataset makes it, and passes it to the code that makes the maps.
 #[derive(Clone, Copy, Debug)]
-pub struct Promise(());
+pub(crate) struct Promise(());
 
 impl Promise {
+    /// Makes the token.
+    ///
     /// # Safety
     /// For as long as a map made with this promise lives, nobody writes to its file or truncates it.
-    pub const unsafe fn new() -> Promise {
+    pub(crate) const unsafe fn new() -> Promise {
         Promise(())
     }
 }
@@ -36,7 +38,7 @@ impl Map {
     ///
     /// # Errors
     /// Those of `mmap`; a file larger than the address space.
-    pub fn open(file: &File, promise: Promise) -> io::Result<Map> {
+    pub(crate) fn open(file: &File, promise: Promise) -> io::Result<Map> {
         let Promise(()) = promise;
         let len = usize::try_from(file.metadata()?.len())
             .map_err(|_| io::Error::new(io::ErrorKind::OutOfMemory, "file larger than the address space"))?;
@@ -47,7 +49,7 @@ impl Map {
 
     /// Asks the system to start reading these bytes in; returns at once. Advice only: a range outside the map, a
     /// refusal, and a system without the call are no errors.
-    pub fn will_need(&self, range: Range<usize>) {
+    pub(crate) fn will_need(&self, range: Range<usize>) {
         #[cfg(unix)]
         if let Some(len) = self.clip(&range) {
             let _ = self.0.advise_range(memmap2::Advice::WillNeed, range.start, len);
@@ -62,7 +64,7 @@ impl Map {
     ///
     /// # Errors
     /// Those of the disk, where the system can tell.
-    pub fn populate(&self, range: Range<usize>) -> io::Result<()> {
+    pub(crate) fn populate(&self, range: Range<usize>) -> io::Result<()> {
         let Some(len) = self.clip(&range) else { return Ok(()) };
         #[cfg(target_os = "linux")]
         match self.0.advise_range(memmap2::Advice::PopulateRead, range.start, len) {
@@ -74,7 +76,7 @@ impl Map {
         Ok(())
     }
 
-    /// The portable twin of `populate`.
+    /// Does portably what `populate` does.
     fn touch(&self, range: Range<usize>) {
         let mut sum = 0u8;
         for byte in self.get(range).unwrap_or_default().iter().step_by(4096) {
@@ -88,8 +90,8 @@ impl Map {
         end.checked_sub(range.start).filter(|&len| len > 0)
     }
 
-    /// How many maps this process may hold, by the system's own word; half of it is left to others.
-    pub fn budget() -> usize {
+    /// Returns the number of maps that a dataset may make: half of what the system allows this process.
+    pub(crate) fn budget() -> usize {
         let system = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
         system.and_then(|s| s.trim().parse::<usize>().ok()).unwrap_or(65_530) / 2
     }

@@ -1,8 +1,8 @@
-//! Memory: how much this process may have, and requests that may fail.
+//! Memory: the process's limit, and allocations that may fail.
 
 use std::io;
 
-/// Lengthens `buf` to `len` zero-filled bytes. Memory that there is not is an error, and no abort.
+/// Lengthens `buf` to `len` zero-filled bytes. A lack of memory is an error and does not abort.
 ///
 /// # Errors
 /// [`io::ErrorKind::OutOfMemory`]; `buf` is then as it was.
@@ -29,8 +29,8 @@ pub(crate) fn zeroed<T: Clone + Default>(len: u64) -> io::Result<Vec<T>> {
     Ok(buf)
 }
 
-/// Bytes of memory that this process may have: the limit of its control group, or what the machine has. `u64::MAX` where
-/// the system does not say.
+/// Returns the bytes of memory that this process may have: the limit of its control group, or the machine's memory. `u64::MAX` where
+/// the system does not tell.
 pub(crate) fn memory_limit() -> u64 {
     let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     // Version 2, then version 1 of control groups; "max" is no number.

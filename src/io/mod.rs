@@ -1,31 +1,38 @@
-//! Where bytes live: regions that own them, maps, positional reads, files that appear whole or not at all.
+//! Bytes: regions that own them, maps, positional reads, and files that appear whole or not at all.
 //!
 //! Unix, Windows and macOS differ only in this folder.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
-pub mod atomic;
-pub mod inflate;
-pub mod map;
+mod atomic;
+mod file_state;
+mod inflate;
+mod map;
 mod memory;
-pub(crate) mod names;
 mod open;
 mod output;
-mod place;
-pub mod pread;
-pub(crate) mod process;
+mod path;
+mod pread;
+mod process;
+pub(crate) mod read_ahead;
 mod region;
 pub(crate) mod sniff;
+mod source;
 pub(crate) mod threads;
 
-pub use atomic::{AtomicFile, NameNotSynced};
-pub use inflate::{Compression, Inflate};
-pub use map::{Map, Promise};
-pub(crate) use memory::{grow, grow_exact, memory_limit, zeroed};
-pub(crate) use open::{Budget, KeptFile, Reserved, not_regular, open_regular};
+pub use atomic::NameNotSynced;
+pub(crate) use atomic::{AtomicFile, TMP_PREFIX};
+pub(crate) use file_state::{FileId, FileState, Stamp};
+pub use inflate::Compression;
+pub(crate) use inflate::Inflate;
+pub(crate) use map::{Map, Promise};
+pub(crate) use memory::{grow_exact, memory_limit, zeroed};
+pub(crate) use open::{Budget, KeptFile, Reserved, check_regular, open_regular};
 pub use output::{Output, OutputKey};
-pub use place::FileId;
-pub(crate) use place::folder;
-pub use pread::ReadAt;
+pub(crate) use path::{folder, path_from_bytes};
+pub(crate) use pread::{PositionalFile, ReadAt};
+pub(crate) use process::Process;
+pub(crate) use read_ahead::{Announced, ReadAhead};
 pub use region::Region;
+pub(crate) use source::{Fetched, Source};
 pub use threads::{MAX_THREADS, threads};

@@ -29,21 +29,22 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
         }
         opened => opened?,
     };
-    match not_regular(&file.metadata()?) {
-        Some(e) => Err(e),
-        None => Ok(file),
-    }
+    check_regular(&file.metadata()?)?;
+    Ok(file)
 }
 
-/// Returns the error for a file that is not a regular one, `None` for one that is.
-pub(crate) fn not_regular(meta: &Metadata) -> Option<io::Error> {
+/// Refuses what is not a regular file.
+///
+/// # Errors
+/// [`io::ErrorKind::IsADirectory`]; [`io::ErrorKind::Unsupported`], which says what it is.
+pub(crate) fn check_regular(meta: &Metadata) -> io::Result<()> {
     if meta.is_file() {
-        return None;
+        return Ok(());
     }
     if meta.is_dir() {
-        return Some(io::ErrorKind::IsADirectory.into());
+        return Err(io::ErrorKind::IsADirectory.into());
     }
-    Some(io::Error::new(io::ErrorKind::Unsupported, format!("{}, not a regular file", type_name(meta))))
+    Err(io::Error::new(io::ErrorKind::Unsupported, format!("{}, not a regular file", type_name(meta))))
 }
 
 #[cfg(unix)]

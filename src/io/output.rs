@@ -1,7 +1,8 @@
-//! Files that are written, whatever their paths name.
+//! Outputs: files, FIFOs and devices that a user names.
 
 use super::AtomicFile;
-use super::place::{self, FileId, Place};
+use super::file_state::FileId;
+use super::path::{OutputTarget, folder};
 use super::process::Process;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 ///
 /// | the path names | |
 /// | --- | --- |
-/// | nothing, or a regular file | an [`AtomicFile`]: the file appears, or is replaced, when it is [committed](Output::commit) |
+/// | nothing, or a regular file | is written under a temporary name; the file appears, or is replaced, when it is [committed](Output::commit) |
 /// | a link | the same, for the file that it names; the link stays |
 /// | a FIFO, a device, a socket | is written into as bytes come, and never replaced |
 /// | `/dev/stdout`, `/dev/fd/3` | likewise; bytes are appended if it is redirected to a file |
@@ -35,13 +36,13 @@ impl Output {
     /// Opens `path` by the rules above. To open a FIFO waits for its reader.
     ///
     /// # Errors
-    /// Those of the system; a folder.
+    /// I/O errors; a folder.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Output> {
         let path = path.as_ref();
-        let sink = match place::of(path)? {
-            Place::File(resolved) => Sink::Whole(AtomicFile::beside(path, resolved)?),
-            Place::Special(path) => Sink::Direct(OpenOptions::new().write(true).open(path)?),
-            Place::Descriptor(path) => Sink::Direct(OpenOptions::new().append(true).open(path)?),
+        let sink = match OutputTarget::of(path)? {
+            OutputTarget::File(resolved) => Sink::Whole(AtomicFile::beside(resolved)?),
+            OutputTarget::Special(path) => Sink::Direct(OpenOptions::new().write(true).open(path)?),
+            OutputTarget::Descriptor(path) => Sink::Direct(OpenOptions::new().append(true).open(path)?),
         };
         Ok(Output { sink, path: path.into(), process: Process::this() })
     }
@@ -49,7 +50,7 @@ impl Output {
     /// Creates or empties the file at `path`, which is then written in place, as other writers do.
     ///
     /// # Errors
-    /// Those of the system.
+    /// I/O errors.
     pub fn in_place(path: impl AsRef<Path>) -> io::Result<Output> {
         let path = path.as_ref();
         Ok(Output { sink: Sink::Direct(File::create(path)?), path: path.into(), process: Process::this() })
@@ -59,7 +60,7 @@ impl Output {
     pub fn replaces(path: impl AsRef<Path>) -> bool {
         let path = path.as_ref();
         fs::metadata(path).is_ok_and(|found| found.is_file())
-            && !matches!(place::of(path), Ok(Place::Special(_) | Place::Descriptor(_)))
+            && !matches!(OutputTarget::of(path), Ok(OutputTarget::Special(_) | OutputTarget::Descriptor(_)))
     }
 
     /// Returns true for a file that appears whole or not at all.
@@ -67,7 +68,7 @@ impl Output {
         matches!(self.sink, Sink::Whole(_))
     }
 
-    /// The file that is being written.
+    /// Returns the file that is being written.
     ///
     /// # Errors
     /// In a forked child.
@@ -79,7 +80,7 @@ impl Output {
         }
     }
 
-    /// The path, as given.
+    /// Returns the path, as given.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -87,7 +88,7 @@ impl Output {
     /// Waits until all bytes are on the disk, if it is a disk they go to.
     ///
     /// # Errors
-    /// Those of the system; in a forked child.
+    /// I/O errors; in a forked child.
     pub fn sync(&self) -> io::Result<()> {
         let file = self.file()?;
         match file.metadata()?.is_file() {
@@ -96,10 +97,11 @@ impl Output {
         }
     }
 
-    /// Gives a whole file its name: [`AtomicFile::commit`]. Nothing is left to do for others.
+    /// Brings the bytes of a whole file to the disk and gives it its name. Does nothing for others.
     ///
     /// # Errors
-    /// As [`AtomicFile::commit`].
+    /// I/O errors; the target is then as it was. [`NameNotSynced`](super::NameNotSynced) is the exception: then the whole file has its
+    /// name.
     pub fn commit(self) -> io::Result<()> {
         match self.sink {
             Sink::Whole(file) => file.commit(),
@@ -118,7 +120,7 @@ impl Write for Output {
     }
 }
 
-/// A file by its identity, if it is there, and by its name if it is not: two paths that an [`Output`] would write to the same
+/// The identity of an output: the file's if it is there, else its name. Two paths that an [`Output`] would write to the same
 /// file have the same key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OutputKey(Key);
@@ -133,16 +135,16 @@ impl OutputKey {
     /// Returns the key of `path`, which need not exist.
     ///
     /// # Errors
-    /// Those of the system.
+    /// I/O errors.
     pub fn of(path: impl AsRef<Path>) -> io::Result<OutputKey> {
         let path = path.as_ref();
         if let Ok(Some(id)) = FileId::of(path) {
             return Ok(OutputKey(Key::There(id)));
         }
-        let path = match place::of(path)? {
-            Place::File(path) | Place::Special(path) | Place::Descriptor(path) => path,
+        let path = match OutputTarget::of(path)? {
+            OutputTarget::File(path) | OutputTarget::Special(path) | OutputTarget::Descriptor(path) => path,
         };
-        let folder = place::folder(&path);
+        let folder = folder(&path);
         let folder = folder.canonicalize().or_else(|_| std::path::absolute(folder))?;
         Ok(OutputKey(Key::Named(folder, path.file_name().unwrap_or_default().into())))
     }

@@ -1,20 +1,28 @@
 //! Reads at a position, without a cursor: safe to share between threads.
 
+use super::file_state::FileState;
+use super::memory::grow;
+use super::open::{Budget, KeptFile, open_regular};
+use super::source::{Fetched, Source};
+use crate::error::{ErrorKind, IndexError, Result};
+use crate::frame;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// Bytes that can be read at a position.
-pub trait ReadAt {
-    /// Bytes there are now.
+pub(crate) trait ReadAt {
+    /// Returns the present number of bytes.
     ///
     /// # Errors
-    /// Those of the system.
+    /// I/O errors.
     fn size(&self) -> io::Result<u64>;
 
     /// Reads some bytes at `offset`; 0 at the end.
     ///
     /// # Errors
-    /// Those of the system.
+    /// I/O errors.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Fills `buf` from `offset`.
@@ -67,6 +75,73 @@ impl ReadAt for [u8] {
             to.copy_from_slice(from);
         }
         Ok(n)
+    }
+}
+
+/// A regular file that is read at positions. It keeps its descriptor, or is opened for each read where the budget of descriptors
+/// is spent, and must then be the file that it was.
+#[derive(Debug)]
+pub(crate) enum PositionalFile {
+    Kept(KeptFile),
+    Reopened { path: PathBuf, state: FileState },
+}
+
+impl PositionalFile {
+    /// Takes `file`, which was opened at `path`.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn new(path: &Path, file: File, budget: &Budget) -> io::Result<PositionalFile> {
+        match budget.keep_shard(file) {
+            Ok(kept) => Ok(PositionalFile::Kept(kept)),
+            Err(file) => Ok(PositionalFile::Reopened { path: path.into(), state: FileState::of(&file)? }),
+        }
+    }
+}
+
+#[cold]
+fn reopen(path: &Path, state: FileState) -> Result<File> {
+    let file = open_regular(path)?;
+    if FileState::of(&file)? != state {
+        let reason = "the file was changed or replaced after the dataset was opened".into();
+        return Err(IndexError::Stale { reason }.into());
+    }
+    Ok(file)
+}
+
+impl Source for PositionalFile {
+    /// Does nothing: the threads that read are what reads ahead.
+    fn want(&self, _: &[Range<u64>]) {}
+
+    fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+        let reopened;
+        let file: &File = match self {
+            PositionalFile::Kept(file) => file,
+            PositionalFile::Reopened { path, state } => {
+                reopened = reopen(path, *state)?;
+                &reopened
+            }
+        };
+        let (size, len) = (file.size()?, range.end.saturating_sub(range.start));
+        // The range, which may come from a damaged index, is compared with the file before it sizes anything.
+        if range.end > size {
+            return Err(frame::truncated(len, size.saturating_sub(range.start)));
+        }
+        let held = buf.len();
+        let end = usize::try_from(len).ok().and_then(|len| held.checked_add(len));
+        grow(
+            buf,
+            end.ok_or(ErrorKind::TooLarge {
+                len: buf.len() as u128 + u128::from(len),
+                limit: usize::MAX as u64,
+            })?,
+        )?;
+        let rest = buf.get_mut(held..).unwrap_or_default();
+        if let Err(e) = file.read_exact_at(rest, range.start) {
+            buf.truncate(held);
+            return Err(e.into());
+        }
+        Ok(Fetched::Appended)
     }
 }
 

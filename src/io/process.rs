@@ -9,7 +9,7 @@ use std::io;
 pub(crate) struct Process(u32);
 
 impl Process {
-    /// The calling one.
+    /// Returns the calling process.
     pub(crate) fn this() -> Process {
         Process(std::process::id())
     }
@@ -19,7 +19,7 @@ impl Process {
         self == Process::this()
     }
 
-    /// An error in any other process.
+    /// Returns an error in any other process.
     pub(crate) fn check(self) -> io::Result<()> {
         match self.is_this() {
             true => Ok(()),
@@ -27,7 +27,7 @@ impl Process {
         }
     }
 
-    /// A process that is not the calling one.
+    /// Returns a process that is not the calling one.
     #[cfg(test)]
     pub(crate) fn other() -> Process {
         Process(std::process::id().wrapping_add(1))

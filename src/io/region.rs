@@ -6,7 +6,7 @@ use std::io;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// Bytes and whatever keeps them alive: a map, a vector, a buffer of another library. `'static`, and cloned for
+/// Bytes and their owner, which keeps them alive: a map, a vector, a buffer of another library. `'static`, and cloned for
 /// the price of a counter.
 #[derive(Clone)]
 pub struct Region {
@@ -14,7 +14,7 @@ pub struct Region {
     range: Range<usize>,
 }
 
-/// Maps and vectors by name, so that a look at them is no call through a table.
+/// Maps and vectors have variants of their own, so that access to them is no virtual call.
 #[derive(Clone)]
 enum Owner {
     Map(Arc<Map>),
@@ -23,18 +23,25 @@ enum Owner {
 }
 
 impl Region {
-    /// All bytes of `owner`, which must give the same bytes at each call.
+    /// Makes a region of all bytes of `owner`, which must return the same bytes at each call.
     pub fn new(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Region {
         let range = 0..owner.as_ref().len();
         Region { owner: Owner::Other(Arc::new(owner)), range }
     }
 
-    /// A part of this region, with the same owner; `None` if `range` does not lie inside.
+    /// Returns a part of this region, with the same owner; `None` if `range` does not lie inside.
     pub fn slice(&self, range: Range<usize>) -> Option<Region> {
         let start = self.range.start.checked_add(range.start)?;
         let end = self.range.start.checked_add(range.end)?;
         (start <= end && end <= self.range.end)
             .then(|| Region { owner: self.owner.clone(), range: start..end })
+    }
+
+    /// Asks the system to start reading these bytes in where they are mapped; returns at once. Advice only.
+    pub(crate) fn will_need(&self, range: Range<usize>) {
+        if let Owner::Map(map) = &self.owner {
+            map.will_need(self.inside(range));
+        }
     }
 
     /// Makes these bytes resident where they are mapped, so that a file that was cut, or a disk that fails, is an error here
@@ -44,8 +51,13 @@ impl Region {
     /// Those of [`Map::populate`].
     pub(crate) fn populate(&self, range: Range<usize>) -> io::Result<()> {
         let Owner::Map(map) = &self.owner else { return Ok(()) };
+        map.populate(self.inside(range))
+    }
+
+    /// A range of this region as one of its owner's bytes, cut at the region's end.
+    fn inside(&self, range: Range<usize>) -> Range<usize> {
         let at = |k: usize| self.range.start.saturating_add(k).min(self.range.end);
-        map.populate(at(range.start)..at(range.end))
+        at(range.start)..at(range.end)
     }
 }
 

@@ -1,16 +1,16 @@
-//! What a file is, by its first bytes: a suffix says nothing reliable.
+//! File formats by their first bytes: a suffix tells nothing reliable.
 
 use super::inflate::{Compression, is_zlib_of_records};
 use crate::error::{Error, ErrorKind, Remedy};
 use crate::frame::Header;
 
-/// First bytes that are enough for every answer here.
+/// The number of first bytes that is enough for every answer here.
 pub(crate) const SNIFF_LEN: usize = 512;
 
 /// The likely format of a file that is no TFRecord file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LooksLike {
-    /// Its name: `a git-LFS pointer`.
+    /// The format, such as `a git-LFS pointer`.
     pub(crate) what: &'static str,
     pub(crate) remedy: Remedy<'static>,
 }
@@ -119,7 +119,7 @@ fn is_text(first: &[u8]) -> bool {
     !whole.is_empty() && !whole.chars().any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x0c'))
 }
 
-/// Says what the file is, where damage in its very first record means that it may be no TFRecord file at all. Any other
+/// Names the file's format where damage in its very first record means that it may not be a TFRecord file. Any other
 /// error stays as it is.
 #[cold]
 pub(crate) fn explain(e: Error, first: &[u8]) -> Error {

@@ -1,4 +1,4 @@
-//! Threads for one call: a pool of our own, since rayon's global one hangs a forked child.
+//! Threads for one call: a pool for each, since rayon's global pool hangs a forked child.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
@@ -23,7 +23,7 @@ pub fn threads(jobs: usize) -> Result<usize> {
     }
 }
 
-/// `f(0)`, `f(1)`, .. `f(n - 1)` over `jobs` threads (0: one for each processor), and their results in order.
+/// Calls `f(0)`, `f(1)`, .. `f(n - 1)` on `jobs` threads (0: one for each processor), and returns the results in order.
 ///
 /// The error is that of the lowest number that fails. With `hurry`, numbers above one that failed are left out.
 pub(crate) fn each<T: Send>(

@@ -97,6 +97,7 @@ enum Running {
 }
 
 struct Threads {
+    shop: Arc<Workshop>,
     pipe: Arc<Pipe<Planned, (Option<Cursor>, Made)>>,
     handles: Vec<JoinHandle<()>>,
 }
@@ -104,17 +105,21 @@ struct Threads {
 impl Drop for Threads {
     /// A worker ends with the batch that it is at.
     fn drop(&mut self) {
-        self.pipe.stop();
+        let mut left = self.pipe.stop();
         for handle in self.handles.drain(..) {
             let _ = handle.join();
         }
+        // The planner may have been at one more.
+        left.append(&mut self.pipe.stop());
+        left.iter().flatten().for_each(|plan| self.shop.forget(plan));
     }
 }
 
 impl Threads {
     fn start(shop: &Arc<Workshop>, source: Source, limits: Limits, threads: usize) -> Result<Threads> {
         let pipe = Arc::new(Pipe::new(limits));
-        let mut all = Threads { pipe: Arc::clone(&pipe), handles: Vec::with_capacity(threads + 1) };
+        let handles = Vec::with_capacity(threads + 1);
+        let mut all = Threads { shop: Arc::clone(shop), pipe: Arc::clone(&pipe), handles };
         let spawn = |name: String, run: Box<dyn FnOnce() + Send>| {
             let failed = format!("thread {name} of {threads} of the loader cannot be started");
             let spawned = std::thread::Builder::new().name(name).spawn(run);
@@ -138,7 +143,7 @@ impl Threads {
                 match guarded(|| source.next().transpose()) {
                     Ok(None) => break,
                     Ok(Some(mut plan)) => {
-                        shop.advice.ahead(&shop.dataset, &mut plan);
+                        shop.announce(&mut plan);
                         let cost = plan.cost;
                         pipe.plan(Ok(plan), cost);
                     }
@@ -424,7 +429,7 @@ impl Loader {
                 None => return Some(self.end_epoch()),
                 Some(Err(e)) => (None, Err(e)),
                 Some(Ok(mut plan)) => {
-                    self.shop.advice.ahead(&self.shop.dataset, &mut plan);
+                    self.shop.announce(&mut plan);
                     (Some(plan.after), guarded(|| self.shop.make(plan)))
                 }
             },

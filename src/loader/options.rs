@@ -10,8 +10,7 @@ use crate::batch::{BatchParser, BytePool};
 use crate::column::{Classes, Selection};
 use crate::dataset::Dataset;
 use crate::error::{OptionsError, OrderError, Result};
-use crate::io::memory_limit;
-use crate::io::threads;
+use crate::io::{ReadAhead, memory_limit, threads};
 use crate::order::{LastBatch, Order, Spec, Subset, check_memory};
 use crate::policy::Verify;
 use crate::schema::Schema;
@@ -323,9 +322,7 @@ impl LoaderOptions {
         let sharing = Sharing { global_batch, rank, ranks, last, worker, workers };
         let cursor = Cursor { epoch: self.epoch, position: 0 };
         sharing.share(&order, cursor)?;
-        let threads = self
-            .threads
-            .map_or_else(|| threads::threads(0), |n| if n == 0 { Ok(0) } else { threads::threads(n) })?;
+        let threads = self.threads.map_or_else(|| threads(0), |n| if n == 0 { Ok(0) } else { threads(n) })?;
         let limits = Limits {
             batches: self.batches.unwrap_or(2 * threads).max(1),
             memory: self.memory.unwrap_or(MEMORY.min(memory / 8)),
@@ -333,7 +330,7 @@ impl LoaderOptions {
             ahead_bytes: self.ahead.unwrap_or(AHEAD_BYTES.min(memory / 20)),
             ahead_least: AHEAD_LEAST,
         };
-        let verify = match self.verify.unwrap_or(LoaderVerify::Always(dataset.verify())) {
+        let verify = match self.verify.unwrap_or(LoaderVerify::Always(dataset.set().verify())) {
             LoaderVerify::Always(verify) => [verify; 2],
             LoaderVerify::FirstEpoch => [Verify::Payload, Verify::Header],
         };
@@ -342,7 +339,7 @@ impl LoaderOptions {
             parser: self.parser,
             policy: self.policy,
             verify,
-            advice: super::advise::Advice::default(),
+            ahead: ReadAhead::default(),
             buffers: BytePool::default(),
             hook: self.hook,
         };
@@ -407,8 +404,8 @@ mod tests {
         let mut bytes = Vec::new();
         (0..64).for_each(|_| crate::frame::put_record(&mut bytes, &[7; 100]).unwrap());
         let dataset = crate::Mapped::from_bytes(bytes).unwrap();
-        let loader = || dataset.record_loader().batch_size(8);
-        for threads in [threads::MAX_THREADS + 1, 1 << 63, usize::MAX] {
+        let loader = || dataset.dataset().record_loader().batch_size(8);
+        for threads in [crate::MAX_THREADS + 1, 1 << 63, usize::MAX] {
             let e = loader().threads(threads).build().unwrap_err();
             assert!(e.to_string().contains("at most 1024"), "{e}");
         }
@@ -416,9 +413,9 @@ mod tests {
         assert_eq!(most.build().unwrap().map(|step| step.unwrap().len()).sum::<usize>(), 64);
         let least = loader().threads(2).batches_ahead(0).memory(0).look_ahead(0);
         assert_eq!(least.build().unwrap().map(|step| step.unwrap().len()).sum::<usize>(), 64);
-        for jobs in [threads::MAX_THREADS + 1, usize::MAX] {
-            assert!(dataset.par_for_each(jobs, |_, _| Ok(())).is_err());
-            let e = crate::DatasetOptions::new().jobs(jobs).open("nowhere").unwrap_err();
+        for jobs in [crate::MAX_THREADS + 1, usize::MAX] {
+            let index = crate::index::IndexOptions::new().jobs(jobs);
+            let e = crate::DatasetOptions::new().index(index).open("nowhere").unwrap_err();
             assert!(e.to_string().contains("at most 1024"), "{e}");
         }
     }

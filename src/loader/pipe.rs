@@ -103,10 +103,12 @@ impl<P, T> Pipe<P, T> {
         self.gate().bytes()
     }
 
-    pub(super) fn stop(&self) {
-        self.gate().stop();
+    /// Ends everything. Returns the plans that were not taken.
+    pub(super) fn stop(&self) -> Vec<P> {
+        let left = self.gate().stop();
         self.planner.notify_all();
         self.workers.notify_all();
         self.consumer.notify_all();
+        left
     }
 }

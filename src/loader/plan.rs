@@ -1,8 +1,9 @@
 //! Plans: which records make up the next batch, and where they lie.
 
 use super::queue::Cost;
-use crate::dataset::{Dataset, Located};
+use crate::dataset::{Dataset, RecordLocation};
 use crate::error::{Error, OrderError, Result};
+use crate::io::Announced;
 use crate::order::{LastBatch, Order, RankShare, Run};
 
 /// A place in a run: so many positions of that epoch were delivered, over all ranks.
@@ -26,14 +27,14 @@ pub(super) struct Plan {
     pub(super) runs: Vec<(u64, Run)>,
     pub(super) ids: Vec<u64>,
     /// Where each record lies, as far as the index says.
-    pub(super) located: Vec<Option<Located>>,
+    pub(super) located: Vec<Option<RecordLocation>>,
     /// Why it does not say so of the others, in order.
     pub(super) faults: Vec<Error>,
     /// Where the run stands when the batch was delivered.
     pub(super) after: Cursor,
     pub(super) cost: Cost,
-    /// Whether the system was asked for the bytes.
-    pub(super) advised: bool,
+    /// The records whose bytes were asked for early.
+    pub(super) announced: Announced,
 }
 
 /// How an epoch is shared, and between how many.
@@ -150,8 +151,8 @@ impl Source {
             placed.push((epoch, run));
         }
         let mut faults = Vec::new();
-        let mut located: Vec<Option<Located>> = Vec::with_capacity(ids.len());
-        self.dataset.locate_all(&ids, |found| located.push(found.map_err(|e| faults.push(e)).ok()));
+        let mut located: Vec<Option<RecordLocation>> = Vec::with_capacity(ids.len());
+        self.dataset.set().locate_all(&ids, |found| located.push(found.map_err(|e| faults.push(e)).ok()));
         let bytes = located.iter().flatten().fold(0u64, |sum, at| sum.saturating_add(at.payload_len()));
         let cost = Cost { records: ids.len() as u64, bytes };
         let after = match self.sharing.last {
@@ -166,7 +167,7 @@ impl Source {
                 Err(_) => Cursor { epoch: self.epoch, position: self.order.len() },
             },
         };
-        Ok(Some(Plan { runs: placed, ids, located, faults, after, cost, advised: false }))
+        Ok(Some(Plan { runs: placed, ids, located, faults, after, cost, announced: Announced::Nothing }))
     }
 }
 

@@ -146,10 +146,10 @@ impl<P, T> Gate<P, T> {
         }
     }
 
-    /// Nobody is to go on.
-    pub(super) fn stop(&mut self) {
+    /// Ends everything. Returns the plans that were not taken.
+    pub(super) fn stop(&mut self) -> Vec<P> {
         self.stopped = true;
-        self.plans.clear();
+        self.plans.drain(..).map(|(plan, _)| plan).collect()
     }
 
     /// Bytes of the batches that are being made, or are made and wait.

@@ -1,7 +1,7 @@
 //! What a loader hands out.
 
 use crate::batch::{Batch, Row};
-use crate::dataset::{Dataset, Located};
+use crate::dataset::{Dataset, RecordLocation};
 use crate::error::{At, Error};
 use crate::io::Region;
 use crate::order::{Run, Sample};
@@ -116,7 +116,7 @@ impl fmt::Debug for Step {
 /// buffer of the step.
 pub struct Records {
     dataset: Dataset,
-    located: Vec<Located>,
+    located: Vec<RecordLocation>,
     /// The records one after the other, and where each is, if they were read.
     read: Option<(Region, Vec<Range<usize>>)>,
 }
@@ -124,7 +124,7 @@ pub struct Records {
 impl Records {
     pub(super) fn new(
         dataset: Dataset,
-        located: Vec<Located>,
+        located: Vec<RecordLocation>,
         read: Option<(Region, Vec<Range<usize>>)>,
     ) -> Records {
         Records { dataset, located, read }
@@ -151,13 +151,13 @@ impl Records {
     }
 
     /// Checks nothing again: what was asked to be checked was checked when the step was made.
-    fn record(&self, k: usize, at: &Located) -> Record<'_> {
+    fn record(&self, k: usize, at: &RecordLocation) -> Record<'_> {
         match &self.read {
-            None => self.dataset.lent_before(at),
+            None => self.dataset.set().lend_again(at),
             Some((buffer, ranges)) => {
                 // There is a range in the buffer for each record.
                 let payload = ranges.get(k).and_then(|range| buffer.get(range.clone())).unwrap_or_default();
-                Record::new(payload, self.dataset.place(at))
+                Record::new(payload, self.dataset.set().place(at))
             }
         }
     }

@@ -1,12 +1,11 @@
 //! From a plan to a step: read, verify, parse.
 
-use super::advise::Advice;
 use super::plan::Plan;
 use super::step::{Content, ReadRow, Records, Skipped, Step};
 use crate::batch::{BatchParser, BytePool, Row};
-use crate::dataset::{Dataset, Located};
+use crate::dataset::{Dataset, RecordLocation, prefetch};
 use crate::error::{Error, Result};
-use crate::io::Region;
+use crate::io::{Announced, ReadAhead, Region};
 use crate::policy::Verify;
 use std::ops::Range;
 
@@ -27,7 +26,7 @@ pub(super) struct Workshop {
     pub(super) policy: ErrorPolicy,
     /// In the first epoch, and in those after it.
     pub(super) verify: [Verify; 2],
-    pub(super) advice: Advice,
+    pub(super) ahead: ReadAhead,
     pub(super) buffers: BytePool,
     /// For tests: called before a batch is read.
     pub(super) hook: Option<Hook>,
@@ -48,9 +47,9 @@ type Faults = std::vec::IntoIter<Error>;
 
 /// Applies `f` to a record that was found, or returns the error of one that was not.
 fn with<T>(
-    at: &Option<Located>,
+    at: &Option<RecordLocation>,
     faults: &mut Faults,
-    f: impl FnOnce(&Located) -> Result<T>,
+    f: impl FnOnce(&RecordLocation) -> Result<T>,
 ) -> Option<Result<T>> {
     match at {
         Some(at) => Some(f(at)),
@@ -59,6 +58,18 @@ fn with<T>(
 }
 
 impl Workshop {
+    /// Asks for the bytes of a batch that will be made later, if records are cold.
+    pub(super) fn announce(&self, plan: &mut Plan) {
+        plan.announced = prefetch::announce(self.dataset.set(), &self.ahead, &plan.located);
+    }
+
+    /// Takes that back: the batch will not be made.
+    pub(super) fn forget(&self, plan: &Plan) {
+        if plan.announced != Announced::Nothing {
+            prefetch::forget(self.dataset.set(), &plan.located);
+        }
+    }
+
     /// Makes a step.
     pub(super) fn make(&self, mut plan: Plan) -> Result<Step> {
         let mut faults = std::mem::take(&mut plan.faults).into_iter();
@@ -67,14 +78,17 @@ impl Workshop {
         }
         let verify = self.verify[usize::from(plan.runs.first().is_some_and(|&(epoch, _)| epoch > 0))];
         let mut good = GoodRows::default();
-        let content = if self.dataset.lends() {
-            self.advice.at_hand(&self.dataset, &plan)?;
+        let content = if self.dataset.set().lends() {
+            let set = self.dataset.set();
+            if prefetch::is_cold(set, &self.ahead, plan.announced, &plan.located) {
+                plan.located.iter().flatten().try_for_each(|at| prefetch::fetch(set, at))?;
+            }
             self.lent(&plan, &mut faults, verify, &mut good)?
         } else {
             self.read(&plan, &mut faults, verify, &mut good)?
         };
         let kept = good.places.iter().filter_map(|&place| plan.located.get(place as usize)?.as_ref());
-        let payload_bytes = kept.map(Located::payload_len).sum();
+        let payload_bytes = kept.map(RecordLocation::payload_len).sum();
         let Plan { runs, mut ids, .. } = plan;
         let kept = (good.places.len() < ids.len()).then(|| {
             let mut places = good.places.iter().peekable();
@@ -101,7 +115,7 @@ impl Workshop {
     fn lent(&self, plan: &Plan, faults: &mut Faults, verify: Verify, good: &mut GoodRows) -> Result<Content> {
         let mut rows = Vec::with_capacity(plan.ids.len());
         for (place, at) in plan.located.iter().enumerate() {
-            let Some(lent) = with(at, faults, |at| self.dataset.lend_as(at, verify)) else { continue };
+            let Some(lent) = with(at, faults, |at| self.dataset.set().lend(at, verify)) else { continue };
             match lent {
                 Ok(record) => {
                     rows.push(record);
@@ -117,7 +131,7 @@ impl Workshop {
         let mut draft = self.buffers.take();
         let mut ranges = Vec::with_capacity(plan.ids.len());
         for (place, at) in plan.located.iter().enumerate() {
-            let Some(read) = with(at, faults, |at| self.dataset.append(at, verify, &mut draft)) else {
+            let Some(read) = with(at, faults, |at| self.dataset.set().append(at, verify, &mut draft)) else {
                 continue;
             };
             match read {
@@ -133,7 +147,7 @@ impl Workshop {
         for (range, &place) in ranges.iter().zip(&good.places) {
             let Some(at) = &plan.located[place as usize] else { continue };
             let payload = buffer.get(range.clone()).unwrap_or_default();
-            rows.push(ReadRow { payload, at: self.dataset.place(at), buffer: (&buffer, range.start) });
+            rows.push(ReadRow { payload, at: self.dataset.set().place(at), buffer: (&buffer, range.start) });
         }
         self.content(plan, rows, Some((&buffer, ranges)), good)
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use tfseek::column::ColumnOptions;
 use tfseek::index::{IndexOptions, Progress, build_each, open_shards, write_pack};
-use tfseek::io::{Promise, Region};
+use tfseek::io::Region;
 use tfseek::{Dataset, DatasetOptions, Error, ErrorKind, ExampleBuilder, Filter, IndexMode};
 use tfseek_testkit::shards::{names, options, records, write};
 
@@ -54,7 +54,7 @@ fn whole(dir: &Path, paths: &[PathBuf], ending: &str) {
     assert!(made.iter().all(|name| name.ends_with(ending)), "{made:?}");
     for path in paths {
         let file = format!("{}.tfri", path.file_name().unwrap().to_str().unwrap());
-        let found = DatasetOptions::new().index_options(in_dir(dir)).index(IndexMode::Require).open(path);
+        let found = DatasetOptions::new().index(in_dir(dir).mode(IndexMode::Require)).open(path);
         assert_eq!(found.is_ok(), made.contains(&file), "{made:?}");
     }
 }
@@ -105,13 +105,13 @@ fn a_column_ends_where_its_callback_says() {
             for at in 0.. {
                 let dir = tempfile::tempdir().unwrap();
                 let paths = shards_of(dir.path(), 3);
-                let options = DatasetOptions::new().index_options(in_dir(dir.path())).jobs(jobs);
+                let options = DatasetOptions::new().index(in_dir(dir.path()).jobs(jobs));
                 let mut ds = options.open(&paths).unwrap();
                 if mapped {
                     // SAFETY: files of this test, which nobody writes to.
                     #[allow(unsafe_code)]
                     let mapped = unsafe { options.open_mapped(&paths) }.unwrap();
-                    ds = (*mapped).clone();
+                    ds = mapped.dataset().clone();
                 }
                 let (calls, progress) = ends(at);
                 let done = ds.columns_with(&["label"], &ColumnOptions::new().progress(progress));
@@ -136,7 +136,7 @@ fn a_column_ends_where_its_callback_says() {
 fn a_filter_ends_where_its_callback_says() {
     let dir = tempfile::tempdir().unwrap();
     let paths = shards_of(dir.path(), 2);
-    let ds = DatasetOptions::new().index_options(in_dir(dir.path())).open(&paths).unwrap();
+    let ds = DatasetOptions::new().index(in_dir(dir.path())).open(&paths).unwrap();
     let filter: Filter = "label == 1".parse().unwrap();
     let (_, progress) = ends(5);
     check(&ds.select_with(&filter, &ColumnOptions::new().progress(progress)).unwrap_err());
@@ -150,7 +150,7 @@ fn a_callback_of_one_call_stands_in_for_the_dataset_s() {
     let stop = Arc::new(AtomicUsize::new(0));
     let of_dataset = Arc::clone(&stop);
     let ds = DatasetOptions::new()
-        .index_options(in_dir(dir.path()))
+        .index(in_dir(dir.path()))
         .progress(move |_| match of_dataset.load(Relaxed) {
             0 => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
@@ -204,28 +204,29 @@ fn a_report_for_each_mib() {
         let payloads: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
         let path = write(dir.path(), "x", &records(&payloads));
         let size = std::fs::metadata(&path).unwrap().len();
-        // SAFETY: a file of this test, which nobody writes to.
-        #[allow(unsafe_code)]
-        let map = unsafe { Promise::new() };
-        let memory = options().mode(IndexMode::Memory);
-        for (options, checked) in [
-            (memory.clone(), false),
-            (memory.clone().may_map(map), false),
-            (memory.clone().check_payloads(true), true),
-            (memory.clone().may_map(map).check_payloads(true), true),
-        ] {
-            let (all, most) = (AtomicU64::new(0), Mutex::new(0));
-            let progress = |bytes| {
-                all.fetch_add(bytes, Relaxed);
-                let mut most = most.lock().unwrap();
-                *most = bytes.max(*most);
+        for (checked, mapped) in [(false, false), (false, true), (true, false), (true, true)] {
+            let index = options().mode(IndexMode::Memory).check_payloads(checked);
+            let seen = Arc::new((AtomicU64::new(0), AtomicU64::new(0)));
+            let told = Arc::clone(&seen);
+            let progress = move |bytes| {
+                told.0.fetch_add(bytes, Relaxed);
+                told.1.fetch_max(bytes, Relaxed);
                 ControlFlow::Continue(())
             };
-            open_shards(std::slice::from_ref(&path), &options, &progress).unwrap();
-            assert_eq!(all.into_inner(), size);
+            match mapped {
+                false => drop(open_shards(std::slice::from_ref(&path), &index, &progress).unwrap()),
+                // SAFETY: a file of this test, which nobody writes to.
+                #[allow(unsafe_code)]
+                true => drop(
+                    unsafe { DatasetOptions::new().index(index).progress(progress).open_mapped(&path) }
+                        .unwrap(),
+                ),
+            }
+            let (all, most) = (seen.0.load(Relaxed), seen.1.load(Relaxed));
+            assert_eq!(all, size);
             // A record that is not read is passed over at once.
             let late = if checked { REPORT / 4 } else { largest + 16 };
-            assert!(most.into_inner().unwrap() <= REPORT + late);
+            assert!(most <= REPORT + late);
         }
     }
 }

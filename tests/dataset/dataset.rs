@@ -49,8 +49,8 @@ fn every_way_to_a_record_gives_the_same() {
     let map = mapped(&paths, &memory());
     assert_eq!(ds.len(), want.len() as u64);
     assert_eq!(map.len(), want.len() as u64);
-    assert!(ds.mapped().is_none() && map.mapped().is_some());
-    assert_eq!(ds.fingerprint().unwrap(), map.fingerprint().unwrap());
+    assert!(Mapped::from_dataset(&ds).is_none() && Mapped::from_dataset(map.dataset()).is_some());
+    assert_eq!(ds.fingerprint().unwrap(), map.dataset().fingerprint().unwrap());
 
     let mut buf = Vec::new();
     for (i, want) in want.iter().enumerate() {
@@ -62,7 +62,7 @@ fn every_way_to_a_record_gives_the_same() {
     // A permutation, with repeats.
     let ids: Vec<u64> = (0..5000u64).map(|k| k * 7919 % ds.len()).collect();
     assert!(map.get_many(&ids).zip(&ids).all(|(r, &i)| r.unwrap().payload() == want[i as usize]));
-    for ds in [&ds, &*map] {
+    for ds in [&ds, map.dataset()] {
         let mut turn = ids.iter();
         ds.read_many(&ids, |r| {
             assert_eq!(r.payload(), want[*turn.next().unwrap() as usize]);
@@ -71,33 +71,22 @@ fn every_way_to_a_record_gives_the_same() {
         .unwrap();
         assert!(turn.next().is_none());
         let mut k = 3;
-        ds.read_range(3..2000, |r| {
+        ds.read_many(&Vec::from_iter(3..2000), |r| {
             k += 1;
             assert_eq!(r.payload(), want[k - 1]);
             Ok(())
         })
         .unwrap();
         assert_eq!(k, 2000);
-        let sum = std::sync::atomic::AtomicUsize::new(0);
-        ds.par_for_each(2, |i, r| {
-            assert_eq!(r.payload(), want[i as usize]);
-            sum.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            Ok(())
-        })
-        .unwrap();
-        assert_eq!(sum.into_inner(), want.len());
     }
 
-    let slice = map.slice(4..90).unwrap();
-    assert_eq!(slice.len(), 86);
-    assert_eq!(slice.get(0).unwrap().payload(), want[4]);
-    assert!(slice.slice(1..3).unwrap().iter().map(|r| r.unwrap().payload()).eq(&want[5..7]));
-    assert_eq!(slice.iter().nth(80).unwrap().unwrap().payload(), want[84]);
-    assert!(
-        slice.get(86).is_err()
-            && slice.slice(80..87).is_err()
-            && map.slice(Range { start: 5, end: 4 }).is_err()
-    );
+    let mut part = map.range(4..90).unwrap();
+    assert_eq!(part.size_hint(), (86, Some(86)));
+    assert!(part.clone().map(|r| r.unwrap().payload()).eq(&want[4..90]));
+    assert_eq!(part.nth(80).unwrap().unwrap().payload(), want[84]);
+    assert!(part.nth(5).is_none() && part.next().is_none());
+    assert!(map.range(80..map.len() + 1).is_err() && map.range(Range { start: 5, end: 4 }).is_err());
+    assert_eq!(map.range(map.len()..map.len()).unwrap().count(), 0);
 
     let e = map.get(want.len() as u64).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::OutOfRange { .. }), "{e}");
@@ -152,7 +141,8 @@ fn a_damaged_payload_is_named_and_its_neighbours_are_there() {
     }
     assert_eq!(map.iter().filter(|r| r.is_err()).count(), 1);
     assert_eq!(map.get(5).unwrap().payload(), payload(1, 2));
-    let e = map.par_for_each(2, |_, _| Ok(())).unwrap_err();
+    let all = Vec::from_iter(0..map.len());
+    let e = map.dataset().read_many(&all, |_| Ok(())).unwrap_err();
     assert_eq!(e.place().record, Some(1));
 
     let header_only = mapped(&paths, &memory().verify(Verify::Header));
@@ -278,5 +268,5 @@ fn a_dataset_is_cheap_to_clone_and_crosses_threads() {
         .collect();
     let want: usize = all(&[100, 100]).iter().map(Vec::len).sum();
     assert!(threads.into_iter().all(|t| t.join().unwrap() == want));
-    let _: &Dataset = &map;
+    let _: &Dataset = map.dataset();
 }

@@ -8,19 +8,18 @@ use std::sync::mpsc;
 use std::time::Duration;
 use tfseek::error::IndexError;
 use tfseek::index::{IndexOptions, build_beside, no_progress, open_shards, write_pack};
-use tfseek::io::Promise;
 use tfseek::{Dataset, DatasetOptions, ErrorKind, ExampleBuilder, IndexMode};
 use tfseek_testkit::shards::{equal, options, records, set_mtime, write};
 
 fn with(index: IndexOptions) -> DatasetOptions {
-    DatasetOptions::new().index_options(index)
+    DatasetOptions::new().index(index)
 }
 
 /// By positional reads, and by maps.
 fn both(options: &DatasetOptions, path: &Path) -> [Dataset; 2] {
     // SAFETY: these tests replace shards by rename.
     let mapped = unsafe { options.open_mapped(path) }.unwrap();
-    [options.open(path).unwrap(), (*mapped).clone()]
+    [options.open(path).unwrap(), mapped.dataset().clone()]
 }
 
 /// Puts other bytes under the name of `path`, by rename.
@@ -51,7 +50,7 @@ fn a_shard_that_was_replaced_before_its_first_touch_is_an_error() {
                     0 => is_stale(ds.read(7, &mut Vec::new()), &path),
                     1 => is_stale(ds.fingerprint(), &path),
                     2 => is_stale(ds.column("label"), &path),
-                    _ => is_stale(ds.read_range(0..100, |_| Ok(())), &path),
+                    _ => is_stale(ds.read_many(&Vec::from_iter(0..100), |_| Ok(())), &path),
                 }
                 fs::write(&path, equal(100, 40)).unwrap();
             }
@@ -132,16 +131,25 @@ fn an_index_that_was_cut_in_place_is_an_error() {
     let (path, index, file) = large(dir.path());
     let kept = fs::read(&file).unwrap();
     for left in [0, 100, 5000, 600_000] {
-        // SAFETY: the shard is written once; the index file is what this test is about.
-        let mapped = index.clone().may_map(unsafe { Promise::new() });
-        for options in [index.clone(), mapped] {
-            let opened = open_shards(std::slice::from_ref(&path), &options, &no_progress).unwrap();
+        for mapped in [false, true] {
+            let opened = match mapped {
+                false => {
+                    open_shards(std::slice::from_ref(&path), &index, &no_progress).unwrap().indexes.remove(0)
+                }
+                // SAFETY: the shard is written once; the index file is what this test is about.
+                true => unsafe { with(index.clone()).open_mapped(&path) }
+                    .unwrap()
+                    .dataset()
+                    .index(0)
+                    .unwrap()
+                    .clone(),
+            };
             File::options().write(true).open(&file).unwrap().set_len(left).unwrap();
-            let found = opened.indexes[0].locate(299_999);
+            let found = opened.locate(299_999);
             let e = found.unwrap_err();
             assert!(e.to_string().contains("large.tfri"), "{e}");
-            assert!(opened.indexes[0].verify().is_err());
-            assert!(opened.indexes[0].write_to(&mut Vec::new()).is_err());
+            assert!(opened.verify().is_err());
+            assert!(opened.write_to(&mut Vec::new()).is_err());
             fs::write(&file, &kept).unwrap();
         }
     }

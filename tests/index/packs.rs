@@ -4,8 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use tfseek::error::{IndexError, PathsError, Remedy};
-use tfseek::index::{no_progress, write_pack};
-use tfseek::io::Map;
+use tfseek::index::{IndexOptions, no_progress, write_pack};
 use tfseek::{Dataset, DatasetOptions, ErrorKind, IndexMode, Mapped, Tail};
 use tfseek_testkit::shards::{equal, options, records, set_mtime, write};
 
@@ -24,7 +23,7 @@ fn mapped(pack: &Path, options: &DatasetOptions) -> tfseek::Result<Mapped> {
 
 fn payloads(ds: &Dataset) -> tfseek::Result<Vec<Vec<u8>>> {
     let mut all = Vec::new();
-    ds.read_range(0..ds.len(), |r| {
+    ds.read_many(&Vec::from_iter(0..ds.len()), |r| {
         all.push(r.payload().to_vec());
         Ok(())
     })?;
@@ -39,14 +38,14 @@ fn a_pack_opens_the_set_by_either_door() {
     // 300 shards: more than the reading door keeps descriptors for.
     let ds = DatasetOptions::new().open(&pack).unwrap();
     let map = mapped(&pack, &DatasetOptions::new()).unwrap();
-    for ds in [&ds, &*map] {
+    for ds in [&ds, map.dataset()] {
         assert_eq!(ds.len(), 1500);
         assert_eq!(payloads(ds).unwrap(), want);
         // A second time, from descriptors that were kept and files that are opened again.
         assert_eq!(payloads(ds).unwrap(), want);
         assert!(ds.shards().map(|s| s.path.to_path_buf()).eq(paths.iter().cloned()));
     }
-    assert_eq!(ds.fingerprint().unwrap(), map.fingerprint().unwrap());
+    assert_eq!(ds.fingerprint().unwrap(), map.dataset().fingerprint().unwrap());
 }
 
 #[test]
@@ -70,13 +69,14 @@ fn a_shard_that_changed_is_an_error_at_its_first_touch() {
 fn shards_may_be_checked_while_opening() {
     let dir = tempfile::tempdir().unwrap();
     let (paths, pack) = packed(dir.path(), 3);
-    let checked = DatasetOptions::new().check_shards(true).index_dir(dir.path().join("index"));
+    let index = IndexOptions::new().index_dir(dir.path().join("index"));
+    let checked = DatasetOptions::new().check_shards(true).index(index);
     assert_eq!(mapped(&pack, &checked).unwrap().len(), 15);
     fs::write(&paths[1], equal(7, 40)).unwrap();
     // What is stale is built again, which only this moment allows.
     assert_eq!(mapped(&pack, &checked).unwrap().len(), 17);
-    let e = mapped(&pack, &checked.clone().index(IndexMode::Require).index_dir(dir.path().join("no")))
-        .unwrap_err();
+    let required = IndexOptions::new().mode(IndexMode::Require).index_dir(dir.path().join("no"));
+    let e = mapped(&pack, &checked.clone().index(required)).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Index(_)), "{e}");
 }
 
@@ -97,7 +97,7 @@ fn a_torn_tail_in_a_pack_is_one() {
     let e = mapped(&pack, &DatasetOptions::new()).unwrap().get(0).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Truncated { need: 19, have: 18 }), "{e}");
     assert_eq!(e.place().record, Some(1));
-    let ds = mapped(&pack, &DatasetOptions::new().tail(Tail::Tolerate)).unwrap();
+    let ds = mapped(&pack, &DatasetOptions::new().index(IndexOptions::new().tail(Tail::Tolerate))).unwrap();
     assert_eq!((ds.len(), ds.get(0).unwrap().payload()), (1, &b"one"[..]));
 }
 
@@ -112,7 +112,7 @@ fn names_in_a_pack_may_count_from_elsewhere() {
     }
     fs::remove_file(&paths[0]).unwrap();
     let ds = mapped(&pack, &DatasetOptions::new().base_dir(b.path())).unwrap();
-    assert_eq!(payloads(&ds).unwrap().len(), 10);
+    assert_eq!(payloads(ds.dataset()).unwrap().len(), 10);
 }
 
 #[test]
@@ -134,7 +134,9 @@ fn a_shard_that_is_opened_for_each_read_must_stay_itself() {
 fn more_shards_than_maps_are_sent_to_the_other_door() {
     let dir = tempfile::tempdir().unwrap();
     let path = write(dir.path(), "x", b"");
-    let many = vec![path; Map::budget() + 1];
+    let system = fs::read_to_string("/proc/sys/vm/max_map_count").ok();
+    let maps = system.and_then(|s| s.trim().parse::<usize>().ok()).unwrap_or(65_530);
+    let many = vec![path; maps / 2 + 1];
     // SAFETY: as above.
     let e = unsafe { Mapped::open(&many) }.unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Paths(PathsError::TooManyMaps { .. })), "{e}");

@@ -2,12 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::{Cursor, Seek, SeekFrom, Write};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
-use tfseek::ErrorKind;
-use tfseek::IndexMode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tfseek::error::{IndexError, Remedy};
 use tfseek::index::*;
-use tfseek::io::{Promise, Region};
+use tfseek::io::Region;
+use tfseek::{DatasetOptions, ErrorKind, IndexMode};
 use tfseek_testkit::shards::*;
 
 /// The example of the format page, §8.
@@ -110,15 +112,23 @@ fn beyond_4_gib() {
 fn maps_and_positional_reads_see_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let path = write(dir.path(), "x", &equal(40_000, 5));
-    // SAFETY: files of this test, which nobody else writes to.
-    #[allow(unsafe_code)]
-    let mapped = options().index_dir(dir.path().join("i")).may_map(unsafe { Promise::new() });
     let pread = options().index_dir(dir.path().join("i"));
-    let built = sidecar(&scanned(&path, &mapped).0);
+    let mapped = || {
+        let bytes = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&bytes);
+        let options = DatasetOptions::new().index(pread.clone()).progress(move |n| {
+            count.fetch_add(n, Relaxed);
+            ControlFlow::Continue(())
+        });
+        // SAFETY: files of this test, which nobody else writes to.
+        #[allow(unsafe_code)]
+        let opened = unsafe { options.open_mapped(&path) }.unwrap();
+        (opened.dataset().index(0).unwrap().clone(), bytes.load(Relaxed))
+    };
+    let built = sidecar(&mapped().0);
     assert!(built.len() > 64 << 10, "so that the reader maps, or reads at the first use");
     assert_eq!(sidecar(&scanned(&path, &pread.clone().mode(IndexMode::Memory)).0), built);
-    for options in [&mapped, &pread] {
-        let (index, bytes) = scanned(&path, options);
+    for (index, bytes) in [mapped(), scanned(&path, &pread)] {
         assert_eq!(bytes, 0);
         assert_eq!(index.locate(39_999).unwrap(), Span { offset: 39_999 * 21, payload_len: 5 });
         assert_eq!(sidecar(&index), built);

@@ -44,7 +44,7 @@ fn everywhere(bytes: &[u8], mut check: impl FnMut(&dyn Fn() -> LoaderOptions)) {
     let dir = tempfile::tempdir().unwrap();
     let read = files(dir.path(), &[bytes.to_vec()]);
     let memory = open(vec![bytes.to_vec()]);
-    for ds in [&*memory, &read] {
+    for ds in [&memory, &read] {
         for threads in [0, 1, 2, 8] {
             check(&|| ds.loader(&schema()).batch_size(8).shuffle(6).threads(threads));
         }
@@ -223,7 +223,7 @@ fn a_step_has_all_its_records_also_when_their_bytes_changed_since() {
     let bytes = Changing { before, after, changed: Arc::clone(&changed) };
     let ds = options().open_regions([Region::new(bytes)]).unwrap();
     let steps: Vec<Step> =
-        ds.record_loader().batch_size(10).threads(0).build().unwrap().map(Result::unwrap).collect();
+        ds.dataset().record_loader().batch_size(10).threads(0).build().unwrap().map(Result::unwrap).collect();
     changed.store(true, Ordering::Relaxed);
     for step in &steps {
         let records = step.records().unwrap();

@@ -128,7 +128,7 @@ fn an_epoch_stays_under_its_bound() {
                 #[allow(unsafe_code)]
                 let dataset = match lends {
                     // SAFETY: files of this test, which nobody else writes to.
-                    true => (*unsafe { options.open_mapped(&paths) }.unwrap()).clone(),
+                    true => unsafe { options.open_mapped(&paths) }.unwrap().dataset().clone(),
                     false => options.open(&paths).unwrap(),
                 };
                 epoch(&dataset, schema, memory)

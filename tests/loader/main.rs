@@ -15,7 +15,7 @@ use tfseek::io::Region;
 use tfseek::loader::{Shuffle, Step};
 use tfseek::order::{Spec, Subset};
 use tfseek::{
-    DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Loader, Mapped, Schema, Verify,
+    DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Loader, Schema, Verify,
 };
 
 /// The payload of record `i`: its number, some floats, and a string whose length depends on it.
@@ -42,12 +42,12 @@ fn options() -> DatasetOptions {
 }
 
 /// `n` records in three shards, one of them empty.
-fn memory(n: u64) -> Mapped {
+fn memory(n: u64) -> Dataset {
     open(shards(&[n / 3, 0, n - n / 3]))
 }
 
-fn open(shards: Vec<Vec<u8>>) -> Mapped {
-    options().open_regions(shards.into_iter().map(Region::from)).unwrap()
+fn open(shards: Vec<Vec<u8>>) -> Dataset {
+    options().open_regions(shards.into_iter().map(Region::from)).unwrap().dataset().clone()
 }
 
 /// The same in files, to be read with positional reads.

@@ -31,7 +31,7 @@ fn every_kind_of_dataset_gives_the_same() {
         let want = steps(&memory, shuffle, 0);
         assert!(want.iter().flatten().all(|(i, bytes, _)| *bytes == payload(*i)));
         for threads in [0, 1, 3] {
-            for ds in [&*memory, &read] {
+            for ds in [&memory, &read] {
                 assert_eq!(steps(ds, shuffle, threads), want, "{shuffle:?} {threads}");
                 let columns =
                     ds.loader(&schema()).batch_size(10).order(shuffle.clone()).seed(3).threads(threads);

@@ -37,7 +37,7 @@ fn sparse(dir: &Path) -> PathBuf {
 }
 
 fn in_memory() -> DatasetOptions {
-    DatasetOptions::new().index_options(options().mode(IndexMode::Memory))
+    DatasetOptions::new().index(options().mode(IndexMode::Memory))
 }
 
 #[track_caller]
@@ -68,14 +68,13 @@ fn all_ways(ds: &Dataset, len: u64, limit: u64) {
         Ok(())
     };
     refused(ds.read_many(&[0, 2, 1], &mut count));
-    refused(ds.read_range(0..3, &mut count));
+    refused(ds.read_many(&[0, 1, 2], &mut count));
     assert_eq!(seen, 3, "the records before it were handed out");
-    refused(ds.par_for_each(1, |_, _| Ok(())));
-    if let Some(mapped) = ds.mapped() {
+    if let Some(mapped) = Mapped::from_dataset(ds) {
         refused(mapped.get(1).map(drop));
         refused(mapped.get_many(&[1]).next().unwrap().map(drop));
         refused(mapped.iter().nth(1).unwrap().map(drop));
-        refused(mapped.slice(1..2).unwrap().get(0).map(drop));
+        refused(mapped.range(1..2).unwrap().next().unwrap().map(drop));
     }
     refused(ds.column("label").map(drop));
     refused(ds.select(&"label == 2".parse().unwrap()).map(drop));
@@ -113,7 +112,7 @@ fn a_record_of_60_gib_is_refused_before_memory_is_asked_for() {
     };
     let (_, held) = alloc::most_held(CAP, || {
         all_ways(&in_memory().open(&path).unwrap(), 60 * GIB, DEFAULT);
-        all_ways(&mapped(in_memory()), 60 * GIB, DEFAULT);
+        all_ways(mapped(in_memory()).dataset(), 60 * GIB, DEFAULT);
         stream(Stream::open(&path).unwrap(), 60 * GIB, DEFAULT);
         let file = File::open(&path).unwrap();
         stream(Stream::new(file, path.clone()).unwrap(), 60 * GIB, DEFAULT);
@@ -164,12 +163,12 @@ fn the_limit_is_an_option_and_counts_payload_bytes() {
     let with = |limit| in_memory().max_record(limit);
     // SAFETY: written once, above.
     let mapped = |options: DatasetOptions| unsafe { options.open_mapped(&path) }.unwrap();
-    for ds in [with(limit).open(&path).unwrap(), (*mapped(with(limit))).clone()] {
+    for ds in [with(limit).open(&path).unwrap(), mapped(with(limit)).dataset().clone()] {
         all_ways(&ds, len, limit);
     }
     let region = tfseek::io::Region::new(bytes.clone());
-    all_ways(&with(limit).open_regions([region]).unwrap(), len, limit);
-    for ds in [with(len).open(&path).unwrap(), (*mapped(with(len))).clone()] {
+    all_ways(with(limit).open_regions([region]).unwrap().dataset(), len, limit);
+    for ds in [with(len).open(&path).unwrap(), mapped(with(len)).dataset().clone()] {
         assert_eq!(ds.read(1, &mut Vec::new()).unwrap().payload(), long);
         assert_eq!(ds.column("label").unwrap().count(), 3);
     }

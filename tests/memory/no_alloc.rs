@@ -155,7 +155,7 @@ fn from_a_record_to_its_values() {
         for (name, seeds) in [("a.tfr", 0..200), ("b.tfr", 200..201), ("c.tfr", 201..500)] {
             std::fs::write(dir.path().join(name), shard(seeds)).unwrap();
         }
-        let options = options.index_dir(dir.path().join("index"));
+        let options = options.index(tfseek::index::IndexOptions::new().index_dir(dir.path().join("index")));
         // SAFETY: nobody else knows the folder.
         #[allow(unsafe_code)]
         let mapped = unsafe { options.open_mapped(dir.path()) }.unwrap();

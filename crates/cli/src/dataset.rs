@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::example::MessageKind;
+use tfseek::index::IndexOptions;
 use tfseek::{Dataset, DatasetOptions, Filter, Selection};
 
 /// A dataset, and the kinds of its shards as far as they were looked at.
@@ -104,14 +105,12 @@ pub(crate) fn open(
 ) -> Outcome<Dataset> {
     let paths = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
     let bar = progress::over(global, "indexing", progress::bytes_of(&paths));
-    let mut options = limit
-        .dataset(DatasetOptions::new())
-        .allow_missing(true)
-        .jobs(access.jobs)
-        .progress(progress::moves(&bar));
+    let mut index = IndexOptions::new().jobs(access.jobs);
     if let Some(dir) = &access.index_dir {
-        options = options.index_dir(dir);
+        index = index.index_dir(dir);
     }
+    let options =
+        limit.dataset(DatasetOptions::new()).allow_missing(true).index(index).progress(progress::moves(&bar));
     let opened = through(&options, access.io, &paths);
     bar.finish_and_clear();
     let dataset = opened?;
@@ -151,6 +150,6 @@ fn through(options: &DatasetOptions, door: Door, paths: &[PathBuf]) -> tfseek::R
         Door::Pread => options.open(paths),
         // SAFETY: whoever runs the command promises that nobody writes to or truncates the files meanwhile; its help and
         // the docs of `run` say so, and `--io pread` is the way without the promise.
-        Door::Map => Ok((*unsafe { options.open_mapped(paths) }?).clone()),
+        Door::Map => Ok(unsafe { options.open_mapped(paths) }?.dataset().clone()),
     }
 }

@@ -48,7 +48,7 @@ use std::process::ExitCode;
 /// to its standard error.
 ///
 /// Files that are read by number are mapped, unless the arguments say `--io pread`: the caller of the command takes over
-/// the promise of [`tfseek::io::Map`] that nobody writes to or truncates them meanwhile.
+/// the promise of [`tfseek::Mapped::open`] that nobody writes to or truncates them meanwhile.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Cli { global, verb } = match Cli::try_parse_from(args) {
         Ok(cli) => cli,

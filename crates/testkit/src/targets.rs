@@ -161,7 +161,7 @@ fn base(records: usize) -> (Vec<u8>, Vec<Span>) {
         put_record(&mut file, &vec![0; payload_len]).unwrap();
     }
     let set = Mapped::from_bytes(file).unwrap();
-    set.index(0).unwrap().write_to(&mut sidecar).unwrap();
+    set.dataset().index(0).unwrap().write_to(&mut sidecar).unwrap();
     (sidecar, spans)
 }
 
@@ -245,6 +245,7 @@ fn true_column(values: impl Iterator<Item = Option<Value<'static>>>) -> Vec<u8> 
     }
     let columns = Mapped::from_bytes(file)
         .unwrap()
+        .dataset()
         .write_columns(&["x"], &ColumnOptions::new().classes(true).unknown(true));
     let mut bytes = Vec::new();
     columns.unwrap()[0].shards()[0].write_to(&mut bytes).unwrap();

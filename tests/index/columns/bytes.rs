@@ -49,7 +49,7 @@ fn the_example_of_the_format_page() {
     let label = |s: &str| ExampleBuilder::new().bytes("label", [s.as_bytes()]).encode().unwrap();
     let path = write(dir.path(), "three", &records(&[&label("b"), b"", &label("a")]));
     set_mtime(&path, 1_700_000_000_123_456_789);
-    let ds = DatasetOptions::new().index_options(options()).index(IndexMode::Memory).open(&path).unwrap();
+    let ds = DatasetOptions::new().index(options().mode(IndexMode::Memory)).open(&path).unwrap();
     ds.write_columns(&["label"], &ColumnOptions::new().classes(true)).unwrap();
     let file = fs::read(dir.path().join(".tfseek/three.label.tfrc")).unwrap();
     let mut want = vec![0; file.len()];

@@ -62,7 +62,7 @@ fn filters_say_what_a_loop_says() {
 fn filters_of_floats_and_strings() {
     let floats = [0.1, f32::NAN, -0.0, 2.5, f32::INFINITY].map(|v| Some(Scalar::Float(v)));
     let ds = memory(&shard_of(&floats));
-    let ids = |ds: &Mapped, text: &str| ds.select(&text.parse().unwrap()).unwrap().ids();
+    let ids = |ds: &Dataset, text: &str| ds.select(&text.parse().unwrap()).unwrap().ids();
     assert_eq!(ids(&ds, "label == 0.1"), [0]);
     assert_eq!(ids(&ds, "label != 0.1"), [1, 2, 3, 4], "IEEE: not a number is unequal to everything");
     assert_eq!(ids(&ds, "label == 0"), [2]);

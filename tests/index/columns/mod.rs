@@ -17,7 +17,7 @@ use tfseek::column::{FeatureColumn, Value};
 use tfseek::error::{FeatureError, OptionsError};
 use tfseek::index::{IndexOptions, no_progress};
 use tfseek::io::Region;
-use tfseek::{DatasetOptions, ErrorKind, ExampleBuilder, FeatureKind, IndexMode, Mapped};
+use tfseek::{Dataset, DatasetOptions, ErrorKind, ExampleBuilder, FeatureKind, IndexMode, Mapped};
 use tfseek_testkit::shards::{names, options, records, set_mtime, sidecar, write};
 use twin::{Scalar, column_file, seal};
 
@@ -46,8 +46,8 @@ fn strs(values: &[&str]) -> Vec<Option<Scalar>> {
     values.iter().map(|v| Some(Scalar::Str(v.as_bytes().to_vec()))).collect()
 }
 
-fn memory(bytes: &[u8]) -> Mapped {
-    Mapped::from_bytes(bytes.to_vec()).unwrap()
+fn memory(bytes: &[u8]) -> Dataset {
+    Mapped::from_bytes(bytes.to_vec()).unwrap().dataset().clone()
 }
 
 fn same(column: &DatasetColumn, want: &[Option<Scalar>]) {
@@ -74,7 +74,7 @@ fn same(column: &DatasetColumn, want: &[Option<Scalar>]) {
 }
 
 /// What the twin writes for a dataset in memory.
-fn from_twin(ds: &Mapped, values: &[Option<Scalar>], classes: bool) -> Vec<u8> {
+fn from_twin(ds: &Dataset, values: &[Option<Scalar>], classes: bool) -> Vec<u8> {
     column_file("label", values, classes, &sidecar(ds.index(0).unwrap()))
 }
 
@@ -111,7 +111,7 @@ fn index_options(dir: &Path) -> IndexOptions {
 }
 
 fn at(dir: &tempfile::TempDir) -> DatasetOptions {
-    DatasetOptions::new().index_options(index_options(dir.path()))
+    DatasetOptions::new().index(index_options(dir.path()))
 }
 
 /// A progress callback that counts.

@@ -99,7 +99,7 @@ fn shards_are_joined_by_value() {
         .map(|(s, values)| write(dir.path(), &format!("s{s}"), &shard_of(values)))
         .collect();
     for jobs in [1, 3] {
-        let open = at(&dir).jobs(jobs);
+        let open = DatasetOptions::new().index(index_options(dir.path()).jobs(jobs));
         let ds = open.open(&paths).unwrap();
         let column = ds.column("label").unwrap();
         same(&column, &shards.concat());

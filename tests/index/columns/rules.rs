@@ -31,6 +31,10 @@ impl Case {
         at(&self.dir)
     }
 
+    fn index(&self) -> IndexOptions {
+        index_options(self.dir.path())
+    }
+
     /// Bytes that are scanned for the column; what it says is what the records say.
     fn built(&self, options: DatasetOptions) -> u64 {
         // The index, and whatever it costs.
@@ -67,7 +71,7 @@ fn a_touch_or_a_copy_builds_the_column_again() {
     assert!(e.to_string().contains("another size or time"), "{e}");
     let Some(Remedy::Build(build)) = e.kind().remedy() else { panic!("{e}") };
     assert_eq!(build.features, ["label"]);
-    assert_eq!(case.built(case.options().trust_columns(true)), 0);
+    assert_eq!(case.built(case.options().index(case.index().trust_columns(true))), 0);
     assert_eq!(fs::read(case.file()).unwrap(), before, "trust writes nothing");
     let len = fs::metadata(&case.path).unwrap().len();
     assert_eq!(case.built(case.options()), len);
@@ -81,7 +85,7 @@ fn a_touch_or_a_copy_builds_the_column_again() {
     for name in names(&case.dir.path().join("i")) {
         fs::copy(case.dir.path().join("i").join(&name), copy.dir.path().join("i").join(&name)).unwrap();
     }
-    assert_eq!(copy.built(copy.options().trust_columns(true)), 0);
+    assert_eq!(copy.built(copy.options().index(copy.index().trust_columns(true))), 0);
     assert_eq!(copy.built(copy.options()), len);
 }
 
@@ -97,7 +101,7 @@ fn records_appended_or_rewritten_build_the_column_again_whoever_trusts() {
         }
         let len = fs::metadata(&case.path).unwrap().len();
         assert!(case.require().is_err());
-        assert_eq!(case.built(case.options().trust_columns(true)), len, "other records");
+        assert_eq!(case.built(case.options().index(case.index().trust_columns(true))), len, "other records");
         assert_eq!(case.built(case.options()), 0);
         case.require().unwrap();
     }
@@ -113,7 +117,7 @@ fn a_file_replaced_while_it_is_open_is_not_saved_for() {
     let new = write(case.dir.path(), "new", &shard_of(&ints(5..305)));
     fs::rename(new, &case.path).unwrap();
     let before = fs::read(case.file()).unwrap();
-    let column = ds.column("label").unwrap();
+    let column = ds.dataset().column("label").unwrap();
     same(&column, &ints(0..300));
     assert!(matches!(column.warnings()[0].kind, WarningKind::Changed), "{:?}", column.warnings());
     assert_eq!(fs::read(case.file()).unwrap(), before);
@@ -126,10 +130,10 @@ fn modes_and_limits() {
     let e = case.require().unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Index(IndexError::NoColumn { found: None, .. })), "{e}");
     assert_eq!((e.place().path.as_deref(), e.place().feature.as_deref()), (Some(&*case.path), Some("label")));
-    assert!(case.built(case.options().index(IndexMode::Memory)) > 0);
+    assert!(case.built(case.options().index(case.index().mode(IndexMode::Memory))) > 0);
     assert!(!case.file().exists());
     let len = fs::metadata(&case.path).unwrap().len();
-    let limited = case.options().auto_limit(len - 1).progress(nothing_scanned);
+    let limited = case.options().index(case.index().auto_limit(len - 1)).progress(nothing_scanned);
     let e = limited.open(&case.path).unwrap().columns(&["label", "a b"]).unwrap_err();
     let ErrorKind::Index(IndexError::BuildLimit { shards: 1, bytes, build, .. }) = e.kind() else {
         panic!("{e}")
@@ -137,8 +141,8 @@ fn modes_and_limits() {
     assert_eq!(*bytes, len);
     assert_eq!((build.paths.as_slice(), build.more), ([case.path.display().to_string()].as_slice(), 0));
     assert_eq!(build.features, ["label", "a b"]);
-    assert!(case.built(case.options().auto_limit(len)) == len && case.file().exists());
-    assert_eq!(case.built(case.options().index(IndexMode::Rebuild)), len);
+    assert!(case.built(case.options().index(case.index().auto_limit(len))) == len && case.file().exists());
+    assert_eq!(case.built(case.options().index(case.index().mode(IndexMode::Rebuild))), len);
 }
 
 #[test]
@@ -150,7 +154,7 @@ fn where_columns_are_found_and_written() {
     let blocked = |name: &str| path.join(name);
     let open = |a: PathBuf, b: PathBuf, c: PathBuf| {
         let options = options().index_dir(a).env_dir(Some(b)).cache_dir(Some(c));
-        DatasetOptions::new().index_options(options).open(&path).unwrap()
+        DatasetOptions::new().index(options).open(&path).unwrap()
     };
     let saved = |ds: &Dataset| {
         let column = ds.column("Label").unwrap();
@@ -180,7 +184,7 @@ fn where_columns_are_found_and_written() {
 }
 
 fn open_beside(path: &Path) {
-    let ds = DatasetOptions::new().index_options(options()).index(IndexMode::Memory).open(path).unwrap();
+    let ds = DatasetOptions::new().index(options().mode(IndexMode::Memory)).open(path).unwrap();
     ds.write_columns(&["Label"], &ColumnOptions::new()).unwrap();
 }
 
@@ -226,7 +230,7 @@ fn large_files_through_maps_and_reads() {
     // SAFETY: files of this test, which nobody writes to.
     #[allow(unsafe_code)]
     let mapped = unsafe { options.open_mapped(&path) }.unwrap();
-    for ds in [&read, &*mapped] {
+    for ds in [&read, mapped.dataset()] {
         let column = ds.column("label").unwrap();
         same(&column, &values);
         assert_eq!(bytes(&column.shards()[0]), on_disk);
@@ -253,7 +257,7 @@ fn as_a_child() {
         std::thread::yield_now();
     }
     let paths = [dir.join("s0"), dir.join("s1")];
-    let ds = DatasetOptions::new().index_options(index_options(&dir)).open(&paths).unwrap();
+    let ds = DatasetOptions::new().index(index_options(&dir)).open(&paths).unwrap();
     let columns = ds.columns(&[&format!("f{k}"), "shared"]).unwrap();
     assert!(columns[0].warnings().is_empty());
     for i in 0..ds.len() {
@@ -289,7 +293,7 @@ fn sixteen_processes_build_different_columns() {
     }
     let found = names(&dir.path().join("i"));
     assert_eq!(found.len(), 2 * (1 + 16 + 1), "{found:?}");
-    let options = DatasetOptions::new().index_options(index_options(dir.path())).index(IndexMode::Require);
+    let options = DatasetOptions::new().index(index_options(dir.path()).mode(IndexMode::Require));
     let ds = options.open([dir.path().join("s0"), dir.path().join("s1")]).unwrap();
     let features: Vec<String> = (0..16).map(|k| format!("f{k}")).collect();
     let features: Vec<&str> = features.iter().map(String::as_str).collect();

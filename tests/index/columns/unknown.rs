@@ -28,7 +28,7 @@ fn a_misspelt_feature_is_an_error_wherever_it_is_named() {
     let paths =
         ["s0", "s1"].map(|name| write(dir.path(), name, &shard(&["image/class/label", "other"], 100)));
     let index = dir.path().join("i");
-    let open = || DatasetOptions::new().index_options(options().index_dir(&index)).open(&paths).unwrap();
+    let open = || DatasetOptions::new().index(options().index_dir(&index)).open(&paths).unwrap();
     let ds = open();
     let saved = || names(&index).iter().filter(|name| name.ends_with(".tfrc")).count();
     for feature in ["label", "image/class/lable", "Image/Class/Label"] {
@@ -58,7 +58,7 @@ fn a_misspelt_feature_is_an_error_wherever_it_is_named() {
     // Column files without a value, of a version that wrote them.
     ds.write_columns(&["label"], &ColumnOptions::new().unknown(true)).unwrap();
     assert_eq!(saved(), 2);
-    let scanned = DatasetOptions::new().index_options(options().index_dir(&index)).progress(|bytes| {
+    let scanned = DatasetOptions::new().index(options().index_dir(&index)).progress(|bytes| {
         assert_eq!(bytes, 0, "scanned");
         std::ops::ControlFlow::Continue(())
     });
@@ -93,15 +93,14 @@ fn a_shard_may_lack_what_others_have() {
         write(dir.path(), "s2", &late),
     ];
     let index = dir.path().join("i");
-    let ds = DatasetOptions::new().index_options(options().index_dir(&index)).open(&paths).unwrap();
+    let ds = DatasetOptions::new().index(options().index_dir(&index)).open(&paths).unwrap();
     let columns = ds.columns(&["label", "other"]).unwrap();
     assert_eq!((columns[0].count(), columns[0].get(5010)), (1, Some(Value::Int(0))));
     assert_eq!(columns[1].count(), 5011);
     assert_eq!(names(&index).iter().filter(|name| name.ends_with(".tfrc")).count(), 6, "saved");
     assert!(columns.iter().all(|column| column.shards().iter().all(|shard| shard.file().is_some())));
     // Alone it lacks it.
-    let alone: Dataset =
-        DatasetOptions::new().index_options(options().index_dir(&index)).open(&paths[0]).unwrap();
+    let alone: Dataset = DatasetOptions::new().index(options().index_dir(&index)).open(&paths[0]).unwrap();
     refused(alone.column("label"), "label", None);
 }
 
@@ -133,7 +132,7 @@ fn what_was_scanned_is_kept_where_another_shard_fails() {
     damaged[last] ^= 1;
     paths.push(write(dir.path(), "5", &damaged));
     let index = options().index_dir(dir.path().join("i"));
-    let ds = DatasetOptions::new().index_options(index.jobs(1)).open(&paths).unwrap();
+    let ds = DatasetOptions::new().index(index.jobs(1)).open(&paths).unwrap();
     assert!(matches!(ds.column("label").unwrap_err().kind(), ErrorKind::CorruptData { .. }));
     let saved = names(&dir.path().join("i")).into_iter().filter(|name| name.ends_with(".tfrc")).count();
     assert_eq!(saved, 5);

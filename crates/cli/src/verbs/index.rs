@@ -75,14 +75,15 @@ pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) ->
 /// The columns of sound shards, all of a shard in one scan.
 fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &mut Console) -> Outcome {
     let bar = progress::over(global, "columns", progress::bytes_of(sources));
-    let options = args.limit.dataset(DatasetOptions::new()).allow_missing(true).auto_limit(u64::MAX);
-    let mut options = options.progress(progress::moves(&bar));
+    let mut index = IndexOptions::new().auto_limit(u64::MAX);
     if sources.len() > 1 {
-        options = options.jobs(1);
+        index = index.jobs(1);
     }
     if let Some(dir) = &args.index_dir {
-        options = options.index_dir(dir);
+        index = index.index_dir(dir);
     }
+    let options = args.limit.dataset(DatasetOptions::new()).allow_missing(true).index(index);
+    let options = options.progress(progress::moves(&bar));
     let features: Vec<&str> = args.column.iter().map(String::as_str).collect();
     // A shard may lack a feature that others have: of all of them it is asked below.
     let how = ColumnOptions::new().classes(args.classes).rebuild(args.rebuild).unknown(true);
@@ -202,7 +203,8 @@ fn dali(
 
 /// Refuses a filter on a feature that no record of any shard has, and removes what was written by it.
 fn known(paths: &[PathBuf], written: &[&PathBuf], filter: &Filter, args: &args::Index) -> Outcome {
-    let options = args.limit.dataset(DatasetOptions::new()).allow_missing(true).auto_limit(u64::MAX);
+    let index = IndexOptions::new().auto_limit(u64::MAX);
+    let options = args.limit.dataset(DatasetOptions::new()).allow_missing(true).index(index);
     // Shards that failed have had their errors.
     let Ok(dataset) = options.open(paths) else { return Ok(()) };
     match dataset.columns(&filter.features()) {
@@ -227,8 +229,9 @@ fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
 
 /// The records of one shard that meet a filter.
 fn select(path: &Path, filter: &Filter, args: &args::Index, bar: &ProgressBar) -> Outcome<Selection> {
-    let options = args.limit.dataset(DatasetOptions::new()).allow_missing(true).auto_limit(u64::MAX).jobs(1);
-    let options = if args.rebuild { options.index(IndexMode::Memory) } else { options };
+    let mode = if args.rebuild { IndexMode::Memory } else { IndexMode::Auto };
+    let index = IndexOptions::new().mode(mode).auto_limit(u64::MAX).jobs(1);
+    let options = args.limit.dataset(DatasetOptions::new()).allow_missing(true).index(index);
     // A shard may lack a feature that others have: all of them are asked in `known`.
     let columns = ColumnOptions::new().unknown(true).progress(progress::moves(bar));
     // A shard's own kinds decide whether the filter fits it.

@@ -9,6 +9,7 @@ use crate::output::{Item, Printer};
 use crate::records::{self, Numbers, Records, STDIN};
 use std::collections::VecDeque;
 use std::path::Path;
+use tfseek::index::IndexOptions;
 use tfseek::{At, DatasetOptions, IndexMode, Record};
 
 pub(crate) fn run(args: &args::Tail, global: &Global, console: &mut Console) -> Outcome {
@@ -33,7 +34,8 @@ fn file(
     let before = numbers.begin(path);
     let index = |i: u64| before.and_then(|before| before.checked_add(i));
     // Nothing is built for a few records, and what stands against the index is for the reading to say.
-    let indexed = args.print.kind.limit.dataset(DatasetOptions::new()).index(IndexMode::Require).jobs(1);
+    let required = IndexOptions::new().mode(IndexMode::Require).jobs(1);
+    let indexed = args.print.kind.limit.dataset(DatasetOptions::new()).index(required);
     if path != Path::new(STDIN)
         && let Ok(dataset) = indexed.open([path])
     {

@@ -1,0 +1,70 @@
+//! Records one after the other.
+
+use super::shards::ShardSet;
+use crate::error::{ErrorKind, Result};
+use crate::record::Record;
+use std::iter::FusedIterator;
+use std::ops::Range;
+
+/// Records of a [`Mapped`](super::Mapped), in order. An error does not end it: the records behind a damaged one are still there.
+#[derive(Clone, Debug)]
+pub struct MappedIter<'a> {
+    set: &'a ShardSet,
+    next: u64,
+    end: u64,
+    /// The shard that holds the records `from..to` of the dataset, looked up once a shard.
+    shard: usize,
+    from: u64,
+    to: u64,
+}
+
+impl<'a> MappedIter<'a> {
+    pub(super) fn new(set: &'a ShardSet, range: Range<u64>) -> Result<MappedIter<'a>> {
+        let len = set.len();
+        if range.start > range.end || range.end > len {
+            return Err(
+                ErrorKind::OutOfRange { what: "record", i: range.end.max(range.start).into(), len }.into()
+            );
+        }
+        Ok(MappedIter { next: range.start, end: range.end, ..MappedIter::all(set) })
+    }
+
+    pub(super) fn all(set: &'a ShardSet) -> MappedIter<'a> {
+        MappedIter { set, next: 0, end: set.len(), shard: 0, from: 0, to: 0 }
+    }
+}
+
+impl<'a> Iterator for MappedIter<'a> {
+    type Item = Result<Record<'a>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<Record<'a>>> {
+        if self.next >= self.end {
+            return None;
+        }
+        let i = self.next;
+        self.next += 1;
+        if i < self.from || i >= self.to {
+            let (shard, k) = match self.set.shard_of(i) {
+                Ok(found) => found,
+                Err(e) => return Some(Err(e)),
+            };
+            (self.shard, self.from) = (shard, i - k);
+            self.to = self.from + self.set.files()[shard].len();
+        }
+        let file = &self.set.files()[self.shard];
+        Some(file.get(i - self.from, self.set.verify()))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = usize::try_from(self.end - self.next);
+        (left.unwrap_or(usize::MAX), left.ok())
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Result<Record<'a>>> {
+        self.next = self.next.saturating_add(n as u64).min(self.end);
+        self.next()
+    }
+}
+
+impl FusedIterator for MappedIter<'_> {}

@@ -1,0 +1,197 @@
+//! Bytes of records, announced to the shards' sources before their turn, touched and fetched: what
+//! [`GetMany`](super::GetMany) and the loader do ahead.
+
+use super::shards::{RecordLocation, ShardSet};
+use super::touch::Loads;
+use crate::error::Result;
+use crate::frame::OVERHEAD;
+use crate::io::read_ahead::Touch;
+use crate::io::{Announced, ReadAhead, Source};
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// A cache line.
+const LINE: u64 = 64;
+/// All lines are loaded of a record that is not longer; the processor sees by itself where a longer one goes on.
+const SHORT: u64 = 4 * LINE;
+/// Records whose ranges are handed to a source in one call, at most.
+const CALL: usize = 64;
+
+/// Announces records of a batch whose turn comes later, if records are cold. `None` stands for a record that was not found.
+pub(crate) fn announce(set: &ShardSet, ahead: &ReadAhead, records: &[Option<RecordLocation>]) -> Announced {
+    let announced = ahead.announce(records.len());
+    match announced {
+        Announced::Nothing => {}
+        Announced::All => want(set, records),
+        Announced::AllButLast => want(set, records.split_last().map_or(&[], |(_, others)| others)),
+    }
+    announced
+}
+
+/// Touches records whose turn it is, or returns true if they are cold: then they have been announced, and must be
+/// [fetched](fetch) before they are lent.
+pub(crate) fn is_cold(
+    set: &ShardSet,
+    ahead: &ReadAhead,
+    announced: Announced,
+    records: &[Option<RecordLocation>],
+) -> bool {
+    let cold = ahead.is_cold(announced, records.len(), |how, range| {
+        touch(set, how, records.get(range).unwrap_or_default())
+    });
+    if cold {
+        match announced {
+            // Late, and still better than one record after the other.
+            Announced::Nothing => want(set, records),
+            Announced::AllButLast => want(set, records.last().map_or(&[], std::slice::from_ref)),
+            Announced::All => {}
+        }
+    }
+    cold
+}
+
+/// Fetches a record that will be lent: all its bytes are mapped at once, and a failing disk is an error instead of a signal.
+pub(crate) fn fetch(set: &ShardSet, at: &RecordLocation) -> Result<()> {
+    let file = set.file_of(at);
+    let Some(range) = file.range(at.span) else { return Ok(()) };
+    let fetched = file.source()?.fetch(range, &mut Vec::new());
+    fetched.map(drop).map_err(|e| e.at(set.place(at)))
+}
+
+/// Announces records.
+fn want(set: &ShardSet, records: &[Option<RecordLocation>]) {
+    by_shard(set, records, |source, ranges| source.want(ranges));
+}
+
+/// Takes the announcement of records back.
+pub(crate) fn forget(set: &ShardSet, records: &[Option<RecordLocation>]) {
+    by_shard(set, records, |source, ranges| source.forget(ranges));
+}
+
+/// Calls `f` with the ranges of the records in each shard, in the order of the records.
+fn by_shard(set: &ShardSet, records: &[Option<RecordLocation>], f: impl Fn(&dyn Source, &[Range<u64>])) {
+    for records in records.chunks(CALL) {
+        let mut order = [(u32::MAX, 0); CALL];
+        let mut found = 0;
+        for (k, at) in records.iter().enumerate() {
+            if let Some(at) = at {
+                order[found] = (at.shard, k);
+                found += 1;
+            }
+        }
+        let order = &mut order[..found];
+        order.sort_unstable();
+        for of_shard in order.chunk_by(|a, b| a.0 == b.0) {
+            let mut ranges = [const { 0..0 }; CALL];
+            let mut len = 0;
+            let mut source = None;
+            for at in of_shard.iter().filter_map(|&(_, k)| records[k].as_ref()) {
+                let file = set.file_of(at);
+                source = file.source().ok();
+                if let Some(range) = file.range(at.span) {
+                    ranges[len] = range;
+                    len += 1;
+                }
+            }
+            if let Some(source) = source {
+                f(source, &ranges[..len]);
+            }
+        }
+    }
+}
+
+/// Touches records, and returns how long it took.
+fn touch(set: &ShardSet, how: Touch, records: &[Option<RecordLocation>]) -> Duration {
+    let start = Instant::now();
+    match how {
+        Touch::Together => touch_together(set, records.iter().flatten()),
+        Touch::Alone => {
+            for at in records.iter().flatten() {
+                let file = set.file_of(at);
+                if let (Ok(source), Some(header)) = (file.source(), file.range(at.header().span)) {
+                    source.want(&[header]);
+                }
+                let bytes = file.bytes().unwrap_or_default();
+                let byte = usize::try_from(at.span.offset).ok().and_then(|offset| bytes.get(offset));
+                std::hint::black_box(byte.copied());
+            }
+        }
+    }
+    start.elapsed()
+}
+
+/// Loads the header of each of these lent records, and all of those that are short.
+pub(super) fn touch_together<'a>(set: &ShardSet, records: impl IntoIterator<Item = &'a RecordLocation>) {
+    let mut loads = Loads::new();
+    for at in records {
+        let bytes = set.file_of(at).bytes().unwrap_or_default();
+        let (start, stored) = (at.span.offset, at.span.payload_len.saturating_add(OVERHEAD as u64));
+        let byte = |at: u64| usize::try_from(at).ok().and_then(|at| bytes.get(at));
+        loads.push(byte(start));
+        if stored <= SHORT {
+            let (first, last) = (start / LINE, start.saturating_add(stored - 1) / LINE);
+            (first + 1..=last).for_each(|line| loads.push(byte(line * LINE)));
+        }
+    }
+    loads.run();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mapped;
+    use crate::frame::put_record;
+    use crate::io::Region;
+    use crate::{DatasetOptions, IndexMode};
+    use std::cell::RefCell;
+
+    #[test]
+    fn ranges_go_to_their_shards_in_order_and_records_too_long_to_none() {
+        let shard = |lens: &[usize]| {
+            let mut bytes = Vec::new();
+            lens.iter().for_each(|&len| put_record(&mut bytes, &vec![7; len]).unwrap());
+            Region::from(bytes)
+        };
+        let options = DatasetOptions::new().index(IndexMode::Memory).max_record(50);
+        let ds = options.open_regions([shard(&[1, 2, 100]), shard(&[10; 200])]).unwrap();
+        let set = ds.dataset().set();
+        let locate = |ids: &[u64]| ids.iter().map(|&i| set.locate(i).ok()).collect::<Vec<_>>();
+        let calls = |ids: &[u64]| {
+            let calls = RefCell::new(Vec::new());
+            by_shard(set, &locate(ids), |_, ranges| calls.borrow_mut().push(ranges.to_vec()));
+            calls.into_inner()
+        };
+        assert_eq!(calls(&[4, 1, u64::MAX, 2, 3, 0]), [vec![17..35, 0..17], vec![26..52, 0..26]]);
+        let ids: Vec<u64> = (3..203).rev().collect();
+        assert_eq!(calls(&ids).iter().map(Vec::len).collect::<Vec<_>>(), [64, 64, 64, 8]);
+        let ranges = calls(&ids).concat();
+        assert!(ranges.iter().rev().enumerate().all(|(k, range)| range.start == k as u64 * 26));
+        locate(&[0, 2, 5]).iter().flatten().for_each(|at| fetch(set, at).unwrap());
+    }
+
+    #[test]
+    fn records_in_memory_end_up_warm() {
+        let mut bytes = Vec::new();
+        (0..64).for_each(|_| put_record(&mut bytes, &[7; 100]).unwrap());
+        let ds = Mapped::from_bytes(bytes).unwrap();
+        let set = ds.dataset().set();
+        let records: Vec<_> = (0..64).map(|i| set.locate(i).ok()).collect();
+        let ahead = ReadAhead::default();
+        // One cold batch.
+        assert!((0..2).any(|_| ahead.is_cold(Announced::Nothing, 64, |_, _| Duration::from_secs(1))));
+        let mut batches = 0;
+        loop {
+            let announced = announce(set, &ahead, &records);
+            let cold = is_cold(set, &ahead, announced, &records);
+            records.iter().flatten().for_each(|at| fetch(set, at).unwrap());
+            if !cold {
+                break;
+            }
+            batches += 1;
+            // A thread that loses its processor takes a probe for cold; not for ever.
+            assert!(batches < 10_000);
+        }
+        assert!(batches >= 8);
+        forget(set, &records);
+    }
+}

@@ -1,0 +1,274 @@
+//! The shards of a dataset as one array of records: which shard holds a record, and where.
+
+use super::shard::{ShardFile, stored};
+use super::touch::Loads;
+use crate::error::{At, ErrorKind, Result};
+use crate::frame::HEADER_LEN;
+use crate::index::Span;
+use crate::policy::Verify;
+use crate::record::Record;
+use std::fmt;
+use std::ops::Range;
+
+/// Files in order, and the numbers of their records.
+pub(crate) struct ShardSet {
+    files: Vec<ShardFile>,
+    len: u64,
+    /// `starts[s]` is the number of shard `s`'s first record; the last one is the number of records.
+    starts: Vec<u64>,
+    /// Every shard lends its records.
+    lends: bool,
+    verify: Verify,
+}
+
+/// The place of a record by the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecordLocation {
+    pub(super) shard: u32,
+    pub(super) i: u64,
+    pub(super) span: Span,
+}
+
+impl RecordLocation {
+    /// Returns the bytes of its payload.
+    pub(crate) fn payload_len(&self) -> u64 {
+        self.span.payload_len
+    }
+
+    /// Returns the location that a record without a payload would have.
+    pub(super) fn header(&self) -> RecordLocation {
+        RecordLocation { span: Span { payload_len: 0, ..self.span }, ..*self }
+    }
+}
+
+impl ShardSet {
+    pub(super) fn new(files: Vec<ShardFile>, verify: Verify) -> Result<ShardSet> {
+        let mut starts = Vec::with_capacity(files.len() + 1);
+        let mut len = 0u64;
+        starts.push(0);
+        for file in &files {
+            let found = u128::from(len) + u128::from(file.len());
+            let too_many = |_| ErrorKind::TooMany { what: "records", found, limit: u64::MAX };
+            len = u64::try_from(found).map_err(too_many)?;
+            starts.push(len);
+        }
+        let lends = files.iter().all(ShardFile::lends);
+        Ok(ShardSet { files, len, starts, lends, verify })
+    }
+
+    /// Returns the number of records.
+    #[inline]
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Returns the files, in order.
+    pub(crate) fn files(&self) -> &[ShardFile] {
+        &self.files
+    }
+
+    /// Returns the number of each shard's first record, and behind them the number of records.
+    pub(crate) fn starts(&self) -> &[u64] {
+        &self.starts
+    }
+
+    /// Returns true if records are lent, and not read.
+    pub(crate) fn lends(&self) -> bool {
+        self.lends
+    }
+
+    /// Returns which checksums are verified on each access.
+    pub(crate) fn verify(&self) -> Verify {
+        self.verify
+    }
+
+    /// Returns the shard that holds record `i`, and the record's number in it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`].
+    #[inline]
+    pub(crate) fn shard_of(&self, i: u64) -> Result<(usize, u64)> {
+        if i >= self.len {
+            return Err(ErrorKind::OutOfRange { what: "record", i: i.into(), len: self.len }.into());
+        }
+        // Shards without records share their start with the next: the last one that starts at or before `i`.
+        let s = self.starts.partition_point(|&start| start <= i) - 1;
+        Ok((s, i - self.starts[s]))
+    }
+
+    /// Returns the place of record `i`.
+    #[inline]
+    pub(crate) fn locate(&self, i: u64) -> Result<RecordLocation> {
+        let (s, k) = self.shard_of(i)?;
+        self.locate_in(s, k)
+    }
+
+    /// Returns the place of record `k` of shard `s`.
+    #[inline]
+    fn locate_in(&self, s: usize, k: u64) -> Result<RecordLocation> {
+        let span = self.files[s].locate(k)?;
+        Ok(RecordLocation { shard: s as u32, i: k, span })
+    }
+
+    /// Calls `each` with what [`locate`](ShardSet::locate) returns for each of `ids`, in that order.
+    pub(crate) fn locate_all(&self, ids: &[u64], mut each: impl FnMut(Result<RecordLocation>)) {
+        for ids in ids.chunks(Loads::MOST) {
+            let mut shards = [None; Loads::MOST];
+            let mut loads = Loads::new();
+            for (shard, &id) in shards.iter_mut().zip(ids) {
+                *shard = self.shard_of(id).ok();
+                loads.push(shard.and_then(|(s, k)| self.files[s].entry(k)));
+            }
+            loads.run();
+            for (shard, &id) in shards.iter().zip(ids) {
+                each(match *shard {
+                    Some((s, k)) => self.locate_in(s, k),
+                    None => self.locate(id),
+                });
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn file_of(&self, at: &RecordLocation) -> &ShardFile {
+        &self.files[at.shard as usize]
+    }
+
+    /// Returns the place of a record, for errors to name.
+    pub(crate) fn place(&self, at: &RecordLocation) -> At<'_> {
+        At::new(self.file_of(at).path(), at.i, at.span.offset)
+    }
+
+    /// Returns record `i`; only where records are lent.
+    #[inline]
+    pub(super) fn get(&self, i: u64) -> Result<Record<'_>> {
+        match self.files.as_slice() {
+            [file] if i < self.len => file.get(i, self.verify),
+            _ => self.get_of_many(i),
+        }
+    }
+
+    fn get_of_many(&self, i: u64) -> Result<Record<'_>> {
+        let (s, k) = self.shard_of(i)?;
+        self.files[s].get(k, self.verify)
+    }
+
+    /// Returns a record that was found; only where records are lent.
+    #[inline]
+    pub(crate) fn lend(&self, at: &RecordLocation, verify: Verify) -> Result<Record<'_>> {
+        self.file_of(at).lend(at.i, at.span, verify)
+    }
+
+    /// Returns a record that [`lend`](ShardSet::lend) has returned before, unchecked.
+    pub(crate) fn lend_again(&self, at: &RecordLocation) -> Record<'_> {
+        self.file_of(at).lend_again(at.i, at.span)
+    }
+
+    /// Reads a record and appends it to `buf`. Returns the place of its payload there.
+    pub(crate) fn append(
+        &self,
+        at: &RecordLocation,
+        verify: Verify,
+        buf: &mut Vec<u8>,
+    ) -> Result<Range<usize>> {
+        let RecordLocation { i, span, .. } = *at;
+        let file = self.file_of(at);
+        file.check_len(i, span)?;
+        let start = buf.len();
+        file.append(stored(span), buf).map_err(|e| e.at(self.place(at)))?;
+        let payload = file.carve(i, span, span.offset, &buf[start..], verify)?.payload();
+        let from = start + HEADER_LEN;
+        Ok(from..from + payload.len())
+    }
+
+    /// Returns a record that was found: lent, or read into `buf`.
+    pub(super) fn read<'b>(&'b self, at: &RecordLocation, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
+        let RecordLocation { i, span, .. } = *at;
+        let file = self.file_of(at);
+        if file.lends() {
+            return file.lend(i, span, self.verify);
+        }
+        file.check_len(i, span)?;
+        buf.clear();
+        file.append(stored(span), buf).map_err(|e| e.at(self.place(at)))?;
+        file.carve(i, span, span.offset, buf, self.verify)
+    }
+
+    /// Reads records in the order of `ids`, and neighbours together, up to a MiB of them.
+    pub(crate) fn read_runs(
+        &self,
+        ids: impl Iterator<Item = u64>,
+        verify: Verify,
+        mut f: impl FnMut(Record<'_>) -> Result<()>,
+    ) -> Result<()> {
+        const RUN: u64 = 1 << 20;
+        let mut ids = ids.map(|i| self.locate(i)).peekable();
+        let (mut buf, mut run) = (Vec::new(), Vec::new());
+        while let Some(first) = ids.next() {
+            let first = first?;
+            let file = self.file_of(&first);
+            file.check_len(first.i, first.span)?;
+            let Range { start, mut end } = stored(first.span);
+            run.clear();
+            run.push(first);
+            // An error, a gap or another shard ends the run; its turn comes after the records before it.
+            while let Some(Ok(next)) = ids.peek() {
+                let next_end = stored(next.span).end;
+                if next.shard != first.shard || next.span.offset != end || next_end - start > RUN {
+                    break;
+                }
+                end = next_end;
+                run.push(*next);
+                ids.next();
+            }
+            buf.clear();
+            file.append(start..end, &mut buf).map_err(|e| e.at(self.place(&first)))?;
+            for &RecordLocation { i, span, .. } in &run {
+                f(file.carve(i, span, start, &buf, verify)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for ShardSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ShardSet({} records in {} shards)", self.len, self.files.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dataset::DatasetOptions;
+    use crate::dataset::prefetch::touch_together;
+    use crate::frame::put_record;
+    use crate::io::Region;
+    use crate::policy::IndexMode;
+
+    #[test]
+    fn the_same_as_one_by_one() {
+        let shard = |n: usize| {
+            let mut bytes = Vec::new();
+            (0..n).for_each(|i| put_record(&mut bytes, &vec![7; i * 5 % 300]).unwrap());
+            Region::from(bytes)
+        };
+        let shards = [0, 300, 1, 2000].map(shard);
+        let ds = DatasetOptions::new().index(IndexMode::Memory).open_regions(shards).unwrap();
+        let set = ds.dataset().set();
+        let ids: Vec<u64> = (0..2301).map(|k| k * 7 % 2301).chain([2301, u64::MAX]).collect();
+        for len in [0, 1, 63, 64, 65, ids.len()] {
+            let ids = &ids[ids.len() - len..];
+            let mut found = Vec::new();
+            set.locate_all(ids, |at| found.push(at));
+            assert_eq!(found.len(), len);
+            for (found, &id) in found.iter().zip(ids) {
+                match (found, set.locate(id)) {
+                    (Ok(found), Ok(at)) => assert_eq!(*found, at),
+                    (Err(found), Err(e)) => assert_eq!(found.to_string(), e.to_string()),
+                    (found, at) => panic!("{id}: {found:?}, {at:?}"),
+                }
+            }
+            touch_together(set, found.iter().flatten());
+        }
+    }
+}

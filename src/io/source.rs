@@ -1,0 +1,115 @@
+//! Bytes that may have to be waited for: announced early, fetched when their turn has come.
+
+use super::Region;
+use crate::error::Result;
+use crate::frame;
+use std::fmt;
+use std::ops::Range;
+
+/// Bytes at positions, whose storage may be slow: a map, memory, or a file that is read.
+///
+/// Readers announce ranges with [`want`](Source::want) as soon as they know them, and [`fetch`](Source::fetch) each when its
+/// turn has come. Announcements are hints: a range may be fetched that was not wanted, and the other way round.
+pub(crate) trait Source: fmt::Debug + Send + Sync {
+    /// Announces ranges that will be needed, in this order. Returns at once.
+    fn want(&self, ranges: &[Range<u64>]);
+
+    /// Waits until the bytes of `range` are there. They are shared, or appended to `buf`, as the source can.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Truncated`](crate::ErrorKind::Truncated) where the bytes end before the range; I/O errors. `buf` is then as
+    /// it was.
+    fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched>;
+
+    /// Takes announcements back: these ranges will not be fetched, since the epoch was left.
+    ///
+    /// Does nothing by default, which suits sources whose announcements cost no memory of theirs.
+    fn forget(&self, ranges: &[Range<u64>]) {
+        let _ = ranges;
+    }
+}
+
+/// The bytes that [`Source::fetch`] returned.
+#[derive(Debug)]
+pub(crate) enum Fetched {
+    /// A part of memory that the source keeps.
+    Shared(Region),
+    /// They were appended to the buffer.
+    Appended,
+}
+
+/// Bytes that the system reads on one call of advice.
+const ADVICE: usize = 128 << 10;
+
+/// Maps are read in by the system. Bytes in memory are always there.
+impl Source for Region {
+    fn want(&self, ranges: &[Range<u64>]) {
+        for range in ranges {
+            let [start, end] = [range.start, range.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+            let end = end.min(self.len());
+            // One call is good for no more than the device takes at once.
+            for start in (start..end).step_by(ADVICE) {
+                self.will_need(start..end.min(start + ADVICE));
+            }
+        }
+    }
+
+    /// Maps all of a range at once, which also turns a failing disk into an error instead of a signal.
+    fn fetch(&self, range: Range<u64>, _: &mut Vec<u8>) -> Result<Fetched> {
+        let at = |at: u64| usize::try_from(at).ok();
+        let part = at(range.start).zip(at(range.end)).and_then(|(start, end)| self.slice(start..end));
+        let len = self.len() as u64;
+        let part = part.ok_or_else(|| {
+            frame::truncated(range.end.saturating_sub(range.start), len.saturating_sub(range.start))
+        })?;
+        part.populate(0..part.len())?;
+        Ok(Fetched::Shared(part))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::io::{Budget, Map, PositionalFile, Promise};
+    use std::fs::File;
+
+    #[test]
+    #[allow(unsafe_code)]
+    fn all_sources_give_the_same_bytes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let bytes: Vec<u8> = (0..300_000u32).map(|i| (i / 3) as u8).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let open = || File::open(&path).unwrap();
+        // SAFETY: a file of this test, which nobody else writes to.
+        let map = Map::open(&open(), unsafe { Promise::new() }).unwrap();
+        let (some, none) = (Budget::new(), Budget::new());
+        let kept: Vec<_> = std::iter::from_fn(|| none.keep_shard(open()).ok()).collect();
+        let file = |budget| PositionalFile::new(&path, open(), budget).unwrap();
+        let (read, reopened) = (file(&some), file(&none));
+        let (map, memory) = (Region::from(map), Region::from(bytes.clone()));
+        drop(kept);
+        let sources: [&dyn Source; 4] = [&map, &memory, &read, &reopened];
+        for source in sources {
+            let len = bytes.len() as u64;
+            source.want(&[0..1, 5..len, 7..u64::MAX, u64::MAX..u64::MAX, 0..0]);
+            source.forget(&[0..1, 5..len]);
+            for range in [0..1, 5..len, 0..0, len..len] {
+                let mut buf = b"before".to_vec();
+                let fetched = source.fetch(range.clone(), &mut buf).unwrap();
+                let want = &bytes[range.start as usize..range.end as usize];
+                match fetched {
+                    Fetched::Shared(part) => assert_eq!((&*part, &*buf), (want, &b"before"[..])),
+                    Fetched::Appended => assert_eq!(buf, [b"before", want].concat()),
+                }
+            }
+            for range in [0..len + 1, len..len + 1, 7..u64::MAX, u64::MAX - 1..u64::MAX] {
+                let mut buf = b"before".to_vec();
+                let e = source.fetch(range, &mut buf).unwrap_err();
+                assert!(matches!(e.kind(), ErrorKind::Truncated { .. }), "{e}");
+                assert_eq!(buf, b"before");
+            }
+        }
+    }
+}
