@@ -1,10 +1,11 @@
 //! `ds.column(feature)`: one value a record, without a look at the records.
 
-use crate::dataset::Shared;
 use crate::failure::Result;
+use crate::hooks;
 use crate::ids::Ids;
 use crate::memory::Held;
 use crate::numpy;
+use crate::shared::Shared;
 use crate::wait::{self, Progress, Turn};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -50,7 +51,7 @@ pub(crate) fn arrays<'py>(
             Held::Int64(collect(py, ids, int)?.into()).flat(py)?
         }
     };
-    Ok(numpy::feature_column(py)?.call1((values, Held::Bool(present.into()).flat(py)?))?)
+    Ok(hooks::feature_column(py)?.call1((values, Held::Bool(present.into()).flat(py)?))?)
 }
 
 fn build(

@@ -1,7 +1,7 @@
 //! Batches as dicts of arrays.
 
 use crate::memory::Held;
-use crate::numpy;
+use crate::{hooks, numpy};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use tfseek::Column;
@@ -63,7 +63,7 @@ fn column<'py>(py: Python<'py>, column: &Column, bytes_as: BytesAs) -> PyResult<
             let found = values(py, &sparse.values, &[n], bytes_as)?;
             let shape = sparse.dense_shape.iter().map(|&size| i64::try_from(size).unwrap_or(i64::MAX));
             let shape = Held::Int64(shape.collect::<Vec<_>>().into()).flat(py)?;
-            numpy::sparse(py)?.call1((indices, found, shape))
+            hooks::sparse(py)?.call1((indices, found, shape))
         }
         Column::Ragged(ragged) => {
             let found = values(py, &ragged.values, &ragged.shape, bytes_as)?;
@@ -72,7 +72,7 @@ fn column<'py>(py: Python<'py>, column: &Column, bytes_as: BytesAs) -> PyResult<
                 RowSplits::Int64(splits) => Held::Int64(splits.clone()).flat(py),
             });
             let splits = PyTuple::new(py, splits.collect::<PyResult<Vec<_>>>()?)?;
-            numpy::ragged(py)?.call1((found, splits))
+            hooks::ragged(py)?.call1((found, splits))
         }
     }
 }
@@ -96,5 +96,5 @@ fn values<'py>(
 
 fn offsets<'py>(py: Python<'py>, values: &BytesColumn) -> PyResult<Bound<'py, PyAny>> {
     let (data, offsets) = values.to_contiguous();
-    numpy::bytes(py)?.call1((Held::Bytes(data).flat(py)?, Held::Int64(offsets).flat(py)?))
+    hooks::bytes(py)?.call1((Held::Bytes(data).flat(py)?, Held::Int64(offsets).flat(py)?))
 }

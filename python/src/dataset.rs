@@ -1,23 +1,19 @@
 //! `tfseek.Dataset`: shards as one sequence of records.
 
-use crate::example::{Example, Origin};
 use crate::failure::{Failure, Result};
+use crate::hooks;
 use crate::ids::{Ids, Kept};
 use crate::iter::DatasetIterator;
-use crate::open::How;
 use crate::payload;
-use crate::sequence::SequenceExample;
+use crate::shared::Shared;
 use crate::wait::{self, Progress, Turn, Unit};
-use crate::words::{KindChoice, Name};
-use pyo3::intern;
+use crate::words::Name;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
-use std::sync::{Arc, OnceLock};
-use tfseek::column::{ColumnOptions, DatasetColumn};
+use std::sync::Arc;
+use tfseek::column::ColumnOptions;
 use tfseek::example::MessageKind;
-use tfseek::io::Region;
-use tfseek::{ErrorKind, Mapped, Record};
 
 /// Shards as one sequence of records: :func:`tfseek.open` makes it.
 ///
@@ -30,100 +26,6 @@ pub(crate) struct Dataset {
     pub(crate) ids: Ids,
 }
 
-/// What all views of a dataset share.
-pub(crate) struct Shared {
-    pub(crate) dataset: tfseek::Dataset,
-    /// Columns that were asked for when the dataset was opened.
-    pub(crate) columns: Arc<[DatasetColumn]>,
-    mapped: Option<Mapped>,
-    how: How,
-    kind: OnceLock<MessageKind>,
-}
-
-/// Records that are looked at to tell what all are, and their bytes at most.
-const LOOK: (u64, usize) = (16, 1 << 20);
-
-impl Shared {
-    pub(crate) fn new(dataset: tfseek::Dataset, columns: Vec<DatasetColumn>, how: How) -> Shared {
-        let kind = match how.kind {
-            KindChoice::Auto => OnceLock::new(),
-            KindChoice::Example => OnceLock::from(MessageKind::Example),
-            KindChoice::SequenceExample => OnceLock::from(MessageKind::SequenceExample),
-            KindChoice::Bytes => OnceLock::from(MessageKind::Other),
-        };
-        Shared { mapped: Mapped::from_dataset(&dataset), dataset, columns: columns.into(), how, kind }
-    }
-
-    /// What records are, by the first of them. Damage there is not what was asked for.
-    pub(crate) fn kind(&self) -> MessageKind {
-        *self.kind.get_or_init(|| {
-            let (mut first, mut bytes) = (Vec::new(), 0);
-            for i in 0..self.dataset.len().min(LOOK.0) {
-                let Ok(payload) = self.payload(i) else { break };
-                bytes += payload.len();
-                first.push(payload);
-                if bytes >= LOOK.1 {
-                    break;
-                }
-            }
-            MessageKind::guess_all(first.iter().map(Region::as_ref))
-        })
-    }
-
-    /// The payload of record `i`: part of the map, or read into memory of its own.
-    pub(crate) fn payload(&self, i: u64) -> tfseek::Result<Region> {
-        match &self.mapped {
-            Some(mapped) => lent(mapped.get(i)?),
-            None => {
-                let mut buf = Vec::new();
-                let payload = self.dataset.read(i, &mut buf)?.payload();
-                let (start, len) = (payload.as_ptr().addr(), payload.len());
-                let start = start.saturating_sub(buf.as_ptr().addr());
-                let region = Region::from(buf);
-                Ok(region.slice(start..start + len).unwrap_or_else(|| Region::from(Vec::new())))
-            }
-        }
-    }
-
-    /// The payloads of these records, looking ahead: as many as there is time for in this turn, at least one.
-    ///
-    /// # Errors
-    /// The error at which it ended, behind those that were found.
-    pub(crate) fn payloads(
-        &self,
-        ids: &[u64],
-        turn: &mut Turn,
-        found: &mut Vec<Region>,
-    ) -> tfseek::Result<()> {
-        let mut take = |payload: Region| {
-            let over = turn.is_over(Turn::RECORD + payload.len() as u64);
-            found.push(payload);
-            // Not an error: it ends the call.
-            if over { Err(ErrorKind::Cancelled.into()) } else { Ok(()) }
-        };
-        let done = match &self.mapped {
-            Some(mapped) => mapped.get_many(ids).try_for_each(|record| take(lent(record?)?)),
-            None => self.dataset.read_many(ids, |record| take(payload::copied(record.payload())?)),
-        };
-        match done {
-            Err(e) if matches!(e.kind(), ErrorKind::Cancelled) => Ok(()),
-            done => done,
-        }
-    }
-
-    /// A record as Python sees it.
-    pub(crate) fn item<'py>(&self, py: Python<'py>, i: u64, payload: Region) -> PyResult<Bound<'py, PyAny>> {
-        let origin = || Some(Origin { dataset: self.dataset.clone(), i });
-        Ok(match self.kind() {
-            MessageKind::Example => Bound::new(py, Example::of(payload, origin()))?.into_any(),
-            MessageKind::SequenceExample => {
-                Bound::new(py, SequenceExample::of(payload, origin()))?.into_any()
-            }
-            MessageKind::Other => payload::bytes(py, &payload)?.into_any(),
-        })
-    }
-}
-
 /// The fingerprint of a dataset. Of a pack that takes a while, since all shards are opened for it: a signal is heard meanwhile.
 pub(crate) fn fingerprint(py: Python<'_>, dataset: &tfseek::Dataset) -> Result<String> {
     match dataset.known_bytes() {
@@ -133,14 +35,6 @@ pub(crate) fn fingerprint(py: Python<'_>, dataset: &tfseek::Dataset) -> Result<S
             wait::run(py, None, move |_| Ok(dataset.fingerprint()?))
         }
     }
-}
-
-/// The payload of a record that is lent: a part of the region it lies in.
-fn lent(record: Record<'_>) -> tfseek::Result<Region> {
-    let payload = record.payload();
-    let part =
-        record.region().and_then(|(region, start)| region.slice(start..start.checked_add(payload.len())?));
-    part.map_or_else(|| payload::copied(payload), Ok)
 }
 
 impl Dataset {
@@ -175,8 +69,7 @@ impl Dataset {
 
     /// Numbers as `tfseek._ids.positions` gives them, as records of this view.
     fn numbers(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<Vec<u64>> {
-        let positions = py.import(intern!(py, "tfseek._ids"))?.getattr(intern!(py, "positions"))?;
-        let bytes: PyBackedBytes = positions.call1((key, self.ids.len()))?.extract()?;
+        let bytes: PyBackedBytes = hooks::positions(py)?.call1((key, self.ids.len()))?.extract()?;
         let (positions, _) = bytes.as_chunks::<8>();
         positions.iter().map(|position| self.ids.at_signed(i64::from_le_bytes(*position))).collect()
     }
@@ -326,7 +219,7 @@ impl Dataset {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let reopen = py.import(intern!(py, "tfseek._open"))?.getattr(intern!(py, "reopen"))?;
+        let reopen = hooks::reopen(py)?.clone();
         let ids = match &self.ids {
             Ids::Stride { start, step, len } => (*start, *step, *len).into_pyobject(py)?.into_any(),
             Ids::List(ids) => {

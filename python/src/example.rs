@@ -2,7 +2,7 @@
 
 use crate::failure::Result;
 use crate::memory::Held;
-use crate::payload;
+use crate::payload::{self, Origin};
 use crate::words::Name;
 use crate::{feature, numpy};
 use pyo3::exceptions::PyKeyError;
@@ -11,35 +11,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use tfseek::io::Region;
-use tfseek::{At, Error, ExampleBuf};
-
-/// Where a record came from: looked up for errors only.
-#[derive(Clone)]
-pub(crate) struct Origin {
-    pub(crate) dataset: tfseek::Dataset,
-    pub(crate) i: u64,
-}
-
-impl Origin {
-    /// The error with this place.
-    #[cold]
-    pub(crate) fn place(&self, e: Error) -> Error {
-        e.at(self.at())
-    }
-
-    pub(crate) fn at(&self) -> At<'_> {
-        let Ok((s, record)) = self.dataset.shard_of(self.i) else { return At::NOWHERE };
-        let Some(path) = self.dataset.shards().nth(s).map(|shard| shard.path) else { return At::NOWHERE };
-        match self.dataset.index(s).and_then(|index| index.locate(record)) {
-            Ok(span) => At::new(path, record, span.offset),
-            Err(_) => {
-                let mut at = At::NOWHERE;
-                (at.path, at.record) = (Some(path), Some(record));
-                at
-            }
-        }
-    }
-}
+use tfseek::{Error, ExampleBuf};
 
 /// A ``tf.train.Example``: a mapping of names to arrays that decodes a feature when it is asked for.
 ///

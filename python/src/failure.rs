@@ -66,7 +66,7 @@ impl From<Failure> for PyErr {
 /// An exception with the fields that `tfseek.Error` documents.
 fn raised(py: Python<'_>, e: &Error) -> PyResult<PyErr> {
     let class = class_of(e);
-    let raised = py.import(intern!(py, "tfseek._errors"))?.getattr(class)?.call1((message(e),))?;
+    let raised = py.import(intern!(py, "tfseek._rust"))?.getattr(class)?.call1((message(e),))?;
     let place = e.place();
     raised.setattr(intern!(py, "path"), place.path.as_deref().map(|path| path.as_os_str()))?;
     raised.setattr(intern!(py, "record"), place.record)?;

@@ -2,8 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::memory::Held;
-use crate::numpy;
-use pyo3::intern;
+use crate::{hooks, numpy};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -49,7 +48,7 @@ pub(crate) fn kind(feature: Option<Feature<'_>>) -> Option<&'static str> {
 
 /// Features by name, as `tfseek._encode.features` takes a dict apart: `(name, kind, values)`, the numbers as little-endian bytes.
 pub(crate) fn entries(py: Python<'_>, dict: &Bound<'_, PyAny>) -> Result<Vec<(String, FeatureBuf)>> {
-    let parts = py.import(intern!(py, "tfseek._encode"))?.getattr(intern!(py, "features"))?.call1((dict,))?;
+    let parts = hooks::features(py)?.call1((dict,))?;
     parts.try_iter()?.map(|part| entry(&part?)).collect()
 }
 

@@ -1,8 +1,8 @@
 //! Records one after the other, fetched some ahead.
 
-use crate::dataset::Shared;
 use crate::failure::Result;
 use crate::ids::Ids;
+use crate::shared::Shared;
 use crate::wait::Turn;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;

@@ -24,6 +24,7 @@ mod dataset;
 mod example;
 mod failure;
 mod feature;
+mod hooks;
 mod ids;
 mod index;
 mod iter;
@@ -34,8 +35,10 @@ mod open;
 mod order;
 mod payload;
 mod recipe;
+mod rows;
 mod schema;
 mod sequence;
+mod shared;
 mod tensor;
 mod wait;
 mod words;
@@ -53,7 +56,7 @@ fn _panic(py: Python<'_>, message: &str) {
 /// The native half of the package `tfseek`.
 #[pymodule(gil_used = false)]
 fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    numpy::prepare(m.py())?;
+    memory::prepare(m.py())?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<memory::Memory>()?;
     m.add_class::<schema::Schema>()?;

@@ -1,17 +1,20 @@
-//! Memory of ours that NumPy looks at without a copy.
+//! Memory that Rust owns, as arrays of NumPy that copy nothing.
 //!
 //! An array over a [`Memory`] refers to it, and it holds on to the map or the pooled buffer: so arrays outlive the dataset, the
 //! loader and the batch, and pooled memory goes back when the last array over it dies.
 
 use crate::numpy;
-use ::numpy::{PyArrayDescr, dtype};
+use ::numpy::npyffi::{NPY_ARRAY_CARRAY, NPY_ARRAY_CARRAY_RO, NpyTypes, get_type_object, npy_intp};
+use ::numpy::{PY_ARRAY_API, PyArrayDescr, PyArrayDescrMethods, dtype};
+use pyo3::exceptions::{PyImportError, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use std::ffi::c_int;
 use tfseek::batch::Buf;
 use tfseek::io::Region;
 
-/// What is held, and as what NumPy reads it.
+/// The owner of the memory, and the type as which NumPy reads it.
 pub(crate) enum Held {
     Int64(Buf<i64>),
     Int32(Buf<i32>),
@@ -20,13 +23,14 @@ pub(crate) enum Held {
     Bool(Buf<u8>),
     /// A payload, or a part of one.
     Region(Region),
-    /// Floats that happen to be aligned in their payload, on a machine whose floats are those of the file.
+    /// Floats that are aligned in their payload, on a machine whose floats are those of the file.
     Floats(Region),
 }
 
 /// Memory with a shape: `numpy.asarray` makes a read-only array of it that copies nothing.
 ///
-/// Once it is made, what it holds is kept and not looked at again: [`Memory::writable`] relies on that.
+/// [`Memory::new`], its only constructor, guarantees that at `address` lie as many values of the type as the shape says, and that
+/// they are aligned for it. Once it is made, the memory is kept and not read again: [`Memory::writable`] relies on that.
 #[pyclass(frozen, module = "tfseek._tfseek")]
 pub(crate) struct Memory {
     held: Held,
@@ -52,23 +56,33 @@ impl Memory {
     #[getter]
     fn writable(slf: Bound<'_, Memory>) -> PyResult<Option<Bound<'_, PyAny>>> {
         match slf.get().held.is_unique() {
-            true => numpy::lent_to_write(slf).map(Some),
+            true => lent_to_write(slf).map(Some),
             false => Ok(None),
         }
     }
 }
 
 impl Memory {
-    pub(crate) fn shape(&self) -> &[usize] {
-        &self.shape
+    /// Makes a memory of this shape.
+    ///
+    /// # Errors
+    /// For a shape of another number of values than are held, and for values that are not aligned: an array must not reach beyond
+    /// its memory, nor read it unaligned, whichever code is wrong.
+    fn new(held: Held, shape: &[usize]) -> PyResult<Memory> {
+        let elements = shape.iter().try_fold(1usize, |n, &dimension| n.checked_mul(dimension));
+        if elements != Some(held.len()) {
+            let message = format!("{} values do not have the shape {shape:?}", held.len());
+            return Err(PyRuntimeError::new_err(message));
+        }
+        let address = held.address();
+        if !address.is_multiple_of(held.align()) {
+            let message = format!("values at address {address:#x} are not aligned to {} bytes", held.align());
+            return Err(PyRuntimeError::new_err(message));
+        }
+        Ok(Memory { address, held, shape: shape.to_vec() })
     }
 
-    /// Where the first value lies.
-    pub(crate) fn address(&self) -> usize {
-        self.address
-    }
-
-    pub(crate) fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
+    fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
         match self.held {
             Held::Int64(_) => dtype::<i64>(py),
             Held::Int32(_) => dtype::<i32>(py),
@@ -76,11 +90,6 @@ impl Memory {
             Held::Bytes(_) | Held::Region(_) => dtype::<u8>(py),
             Held::Bool(_) => dtype::<bool>(py),
         }
-    }
-
-    /// Returns true for the only holder of pooled memory: nothing but arrays over it can read it from now on.
-    pub(crate) fn is_unique(&self) -> bool {
-        self.held.is_unique()
     }
 }
 
@@ -136,6 +145,16 @@ impl Held {
         }
     }
 
+    /// Alignment of the type as which NumPy reads the memory.
+    fn align(&self) -> usize {
+        match self {
+            Held::Int64(_) => align_of::<i64>(),
+            Held::Int32(_) => align_of::<i32>(),
+            Held::Float32(_) | Held::Floats(_) => align_of::<f32>(),
+            Held::Bytes(_) | Held::Bool(_) | Held::Region(_) => 1,
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
             Held::Int64(values) => values.len(),
@@ -147,23 +166,95 @@ impl Held {
         }
     }
 
-    /// A read-only array of this shape.
+    /// Returns a read-only array of this shape.
     ///
     /// # Errors
-    /// For a shape of more values than there are: an array must not reach beyond its memory, whoever is wrong.
+    /// Those of [`Memory::new`].
     pub(crate) fn shaped<'py>(self, py: Python<'py>, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
-        let elements = shape.iter().try_fold(1usize, |n, &dimension| n.checked_mul(dimension));
-        if elements != Some(self.len()) {
-            let message = format!("{} values do not have the shape {shape:?}", self.len());
-            return Err(pyo3::exceptions::PyRuntimeError::new_err(message));
-        }
-        let memory = Memory { address: self.address(), held: self, shape: shape.to_vec() };
-        numpy::lent(Bound::new(py, memory)?)
+        lent(Bound::new(py, Memory::new(self, shape)?)?)
     }
 
-    /// A read-only array of one dimension.
+    /// Returns a read-only array of one dimension.
     pub(crate) fn flat<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let len = self.len();
         self.shaped(py, &[len])
     }
+}
+
+/// Returns a read-only array over memory that `owner` holds, and that lives as long as the array, which refers to it.
+///
+/// `numpy.asarray(owner)` is the same, by the attribute `__array_interface__`: slower, without unsafe code, and what the tests
+/// compare this with.
+fn lent<'py>(owner: Bound<'py, Memory>) -> PyResult<Bound<'py, PyAny>> {
+    made(owner, NPY_ARRAY_CARRAY_RO)
+}
+
+/// As [`lent`], an array that may be written to.
+///
+/// # Errors
+/// Unless `owner` is the only holder of its memory.
+fn lent_to_write<'py>(owner: Bound<'py, Memory>) -> PyResult<Bound<'py, PyAny>> {
+    match owner.get().held.is_unique() {
+        true => made(owner, NPY_ARRAY_CARRAY),
+        false => Err(PyRuntimeError::new_err("memory that others hold is not lent to write")),
+    }
+}
+
+#[allow(unsafe_code)]
+fn made<'py>(owner: Bound<'py, Memory>, flags: c_int) -> PyResult<Bound<'py, PyAny>> {
+    let py = owner.py();
+    let memory = owner.get();
+    let mut shape: Vec<npy_intp> =
+        memory.shape.iter().map(|&size| npy_intp::try_from(size)).collect::<Result<_, _>>()?;
+    let (address, dtype) = (memory.address, memory.dtype(py));
+    let (dims, data) = (shape.len().try_into()?, std::ptr::with_exposed_provenance_mut(address));
+    // SAFETY: `shape` has `dims` entries, and NumPy copies them. At `address` lie as many values of `dtype` as the shape says, and
+    // they are aligned for it: `Memory::new`, the only constructor, has checked both. They live as long as `owner` does, which holds the map or the buffer and never lets go of it; `owner` is
+    // the array's base, so NumPy drops it last.
+    //
+    // With `NPY_ARRAY_CARRAY_RO` nobody writes by this array: it is not writeable, and cannot be made so, because its base has no
+    // writeable buffer. With `NPY_ARRAY_CARRAY`, which `lent_to_write` alone asks for, Python may write, at any time until `owner`
+    // dies: `owner` holds the only `Buf` of the memory (`Buf::is_unique`, which stays true, as `owner` never clones it), makes no
+    // slice of it (its address and length need none), and the pool looks at the memory only when that `Buf` is gone. So no
+    // reference to the values is alive while Python may write. `address` is that of `Buf::exposed_addr`, which comes from
+    // `Vec::as_mut_ptr`, so `data` may write. All bit patterns are values of the types; a bool is a `u8` in the `Buf`.
+    //
+    // NumPy takes over the reference to `dtype`, and the one to `owner` also where it fails. The array is a new reference, or null
+    // with an exception set.
+    unsafe {
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            get_type_object(py, NpyTypes::PyArray_Type),
+            dtype.into_dtype_ptr(),
+            dims,
+            shape.as_mut_ptr(),
+            std::ptr::null_mut(),
+            data,
+            flags,
+            std::ptr::null_mut(),
+        );
+        let array = Bound::from_owned_ptr_or_err(py, array)?;
+        match PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), owner.into_ptr()) {
+            0 => Ok(array),
+            _ => Err(PyErr::fetch(py)),
+        }
+    }
+}
+
+/// Looks up NumPy's functions when the module is imported. Later the crate `numpy` would do that at the first array, and panic if
+/// the handler of a signal raises meanwhile.
+pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
+    numpy::import(py)?;
+    // Handlers run in the main thread only.
+    let made = py.detach(|| {
+        let thread = std::thread::Builder::new().spawn(|| {
+            Python::attach(|py| -> PyResult<()> {
+                Held::Int64(vec![0].into()).flat(py)?;
+                numpy::objects(py, vec![py.None()], &[1])?;
+                Ok(())
+            })
+        })?;
+        Ok::<_, PyErr>(thread.join())
+    });
+    made?.map_err(|_| PyImportError::new_err("the interface of NumPy cannot be used"))?
 }

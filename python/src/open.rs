@@ -1,7 +1,8 @@
 //! `tfseek.open`: the doors to the bytes.
 
-use crate::dataset::{Dataset, Shared};
+use crate::dataset::Dataset;
 use crate::failure::Result;
+use crate::shared::{How, Shared};
 use crate::wait::{self, Progress, Unit};
 use crate::words::{Door, KindChoice, Word, asked};
 use pyo3::prelude::*;
@@ -11,29 +12,6 @@ use std::path::PathBuf;
 use tfseek::error::PathsError;
 use tfseek::index::IndexOptions;
 use tfseek::{DatasetOptions, ErrorKind, IndexMode, Tail, Verify, paths};
-
-/// The arguments of `open`, kept for `pickle` and `repr`.
-pub(crate) struct How {
-    paths: Vec<PathBuf>,
-    kept: Py<PyDict>,
-    pub(crate) kind: KindChoice,
-}
-
-impl How {
-    pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.kept.bind(py).copy()
-    }
-
-    /// The paths as they were given.
-    pub(crate) fn names(&self) -> String {
-        let names: Vec<_> =
-            self.paths.iter().map(|path| format!("{:?}", path.display().to_string())).collect();
-        match names.as_slice() {
-            [name] => name.clone(),
-            names => format!("[{}]", names.join(", ")),
-        }
-    }
-}
 
 /// What `tfseek.open` calls, which has the documentation: with the dict of its arguments, all of them there but `progress`, which a
 /// copy does not have.
@@ -82,7 +60,7 @@ pub(crate) fn open(
         };
         Ok((dataset, columns))
     })?;
-    Ok(Dataset::all(Shared::new(dataset, columns, How { paths, kept: arguments.unbind(), kind })))
+    Ok(Dataset::all(Shared::new(dataset, columns, How::new(paths, arguments.unbind(), kind))))
 }
 
 /// Bytes of all shards: what a scan of them reads. `None` if one cannot be asked.

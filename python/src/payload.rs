@@ -1,57 +1,37 @@
-//! Payloads that Python hands in: `bytes`, `bytearray`, or the records of a dataset.
+//! A record's payload as Python's bytes, and the place of the record for errors.
 
-use crate::example::{Example, Origin};
-use crate::failure::Result;
-use crate::sequence::SequenceExample;
-use crate::wait::Turn;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use std::io;
-use tfseek::At;
-use tfseek::batch::Row;
 use tfseek::io::Region;
+use tfseek::{At, Error};
 
-/// One of them.
-pub(crate) enum Payload {
-    /// Python's own bytes, which are kept and not copied.
-    Python(PyBackedBytes),
-    /// A record: its memory can be held on to, and where it came from may be known.
-    Record(Region, Option<Origin>),
+/// The dataset and the number of a record. Its place is looked up for errors only.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    pub(crate) dataset: tfseek::Dataset,
+    pub(crate) i: u64,
 }
 
-impl Payload {
-    pub(crate) fn from_python(from: &Bound<'_, PyAny>) -> Result<Payload> {
-        if let Ok(example) = from.cast::<Example>() {
-            let example = example.get();
-            return Ok(Payload::Record(example.payload().clone(), example.origin().cloned()));
-        }
-        if let Ok(sequence) = from.cast::<SequenceExample>() {
-            let sequence = sequence.get();
-            return Ok(Payload::Record(sequence.payload().clone(), sequence.origin().cloned()));
-        }
-        Ok(Payload::Python(from.extract::<PyBackedBytes>()?))
+impl Origin {
+    /// Adds the record's place to an error.
+    #[cold]
+    pub(crate) fn place(&self, e: Error) -> Error {
+        e.at(self.at())
     }
 
-    /// Those of a list, a tuple, an array of objects, or anything else that gives them one by one.
-    pub(crate) fn all(from: &Bound<'_, PyAny>) -> Result<Vec<Payload>> {
-        Payload::all_told(from, |_| Ok(()))
-    }
-
-    /// The same; `tell` is called from time to time with their number so far.
-    pub(crate) fn all_told(
-        from: &Bound<'_, PyAny>,
-        tell: impl Fn(u64) -> PyResult<()>,
-    ) -> Result<Vec<Payload>> {
-        let (mut turn, mut all) = (Turn::new(), Vec::new());
-        for item in from.try_iter()? {
-            all.push(Payload::from_python(&item?)?);
-            // What makes the items may be slow.
-            if turn.pause(from.py(), Turn::RECORD)? {
-                tell(all.len() as u64)?;
+    /// Returns the record's file, its number there, and its offset, as far as they are known.
+    pub(crate) fn at(&self) -> At<'_> {
+        let Ok((s, record)) = self.dataset.shard_of(self.i) else { return At::NOWHERE };
+        let Some(path) = self.dataset.shards().nth(s).map(|shard| shard.path) else { return At::NOWHERE };
+        match self.dataset.index(s).and_then(|index| index.locate(record)) {
+            Ok(span) => At::new(path, record, span.offset),
+            Err(_) => {
+                let mut at = At::NOWHERE;
+                (at.path, at.record) = (Some(path), Some(record));
+                at
             }
         }
-        Ok(all)
     }
 }
 
@@ -82,33 +62,4 @@ pub(crate) fn copied(payload: &[u8]) -> tfseek::Result<Region> {
     copy.try_reserve_exact(payload.len()).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
     copy.extend_from_slice(payload);
     Ok(Region::from(copy))
-}
-
-impl AsRef<[u8]> for Payload {
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            Payload::Python(bytes) => bytes,
-            Payload::Record(bytes, _) => bytes,
-        }
-    }
-}
-
-impl Row for Payload {
-    fn payload(&self) -> &[u8] {
-        self.as_ref()
-    }
-
-    fn at(&self) -> At<'_> {
-        match self {
-            Payload::Record(_, Some(origin)) => origin.at(),
-            _ => At::NOWHERE,
-        }
-    }
-
-    fn region(&self) -> Option<(&Region, usize)> {
-        match self {
-            Payload::Python(_) => None,
-            Payload::Record(region, _) => Some((region, 0)),
-        }
-    }
 }

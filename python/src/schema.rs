@@ -2,7 +2,8 @@
 
 use crate::columns::{self, BytesAs};
 use crate::failure::{Failure, Result};
-use crate::payload::Payload;
+use crate::hooks;
+use crate::rows::Payload;
 use crate::wait::{self, Progress, Turn, Unit};
 use crate::words::Word;
 use pyo3::intern;
@@ -59,9 +60,7 @@ impl Schema {
         context_features: Option<Bound<'_, PyAny>>,
         sequence_features: Option<Bound<'_, PyAny>>,
     ) -> Result<Schema> {
-        let specs = py.import(intern!(py, "tfseek._features"))?;
-        let json = specs
-            .getattr(intern!(py, "to_json"))?
+        let json = hooks::to_json(py)?
             .call1((features, context_features, sequence_features))?
             .extract::<String>()?;
         Schema::from_json(&json)

@@ -1,10 +1,11 @@
 //! `tfseek.SequenceExample`: a context, and lists of steps.
 
-use crate::example::{Example, Origin};
+use crate::example::Example;
 use crate::failure::Result;
 use crate::feature;
+use crate::hooks;
 use crate::memory::Held;
-use crate::payload;
+use crate::payload::{self, Origin};
 use crate::words::Name;
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
@@ -52,8 +53,7 @@ impl SequenceExample {
             message.context = feature::entries(py, context)?.into_iter().collect();
         }
         if let Some(lists) = feature_lists {
-            let encode = py.import(intern!(py, "tfseek._encode"))?;
-            let parts = encode.getattr(intern!(py, "feature_lists"))?.call1((lists,))?;
+            let parts = hooks::feature_lists(py)?.call1((lists,))?;
             for part in parts.try_iter()? {
                 let (name, steps): (String, Vec<Bound<'_, PyAny>>) = part?.extract()?;
                 let steps = steps.iter().map(feature::from_parts).collect::<Result<Vec<FeatureBuf>>>()?;

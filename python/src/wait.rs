@@ -6,7 +6,7 @@
 //! thread, and a child's call makes its own.
 
 use crate::failure::Result;
-use pyo3::intern;
+use crate::hooks;
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
@@ -45,8 +45,7 @@ impl<'py> Progress<'py> {
         let Some(asked) = asked.filter(|asked| !asked.is(&*pyo3::types::PyBool::new(py, false))) else {
             return Ok(None);
         };
-        let make = py.import(intern!(py, "tfseek._progress"))?.getattr(intern!(py, "progress_of"))?;
-        let (tell, close) = make.call1((asked, what, unit == Unit::Bytes))?.extract()?;
+        let (tell, close) = hooks::progress_of(py)?.call1((asked, what, unit == Unit::Bytes))?.extract()?;
         Ok(Some(Progress { tell, close }))
     }
 

@@ -1,7 +1,7 @@
 //! `tfseek.Writer`: records out.
 
 use crate::failure::Result;
-use crate::payload::Payload;
+use crate::rows::Payload;
 use crate::words::Word;
 use pyo3::prelude::*;
 use std::path::PathBuf;

@@ -204,6 +204,24 @@ fn the_command_and_the_python_package_use_what_anyone_can_use() {
     assert_eq!(names_beyond("#[path = \"../../src/wire/mod.rs\"]\nmod wire;", &["tfseek"]), ["#[path"]);
 }
 
+/// The native half of the Python package calls one private module of the package.
+#[test]
+fn the_python_package_is_called_through_one_module() {
+    let dir = root().join("python/src");
+    if !dir.exists() {
+        eprintln!("SKIPPED: no python/src here");
+        return;
+    }
+    let mut found = BTreeSet::new();
+    for (_, source) in files(&dir, ".rs") {
+        let source = code(&source);
+        let names = source.split('"').filter(|text| text.starts_with("tfseek._"));
+        found.extend(names.map(str::to_owned));
+    }
+    // The second is the native module itself, as the name of its classes' module.
+    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["tfseek._rust", "tfseek._tfseek"]);
+}
+
 /// The files that the table in docs/design.md has behind "**Unsafe code**".
 fn listed_as_unsafe(design: &str) -> BTreeSet<String> {
     let section = design.split_once("**Unsafe code**").map_or("", |(_, section)| section);

@@ -2,7 +2,7 @@
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from corpora import SCHEMA
+from schemas import SCHEMA
 
 FIELD = {"int": "int64_list", "float": "float_list", "bytes": "bytes_list"}
 DTYPE = {"int": np.int64, "float": np.float32}

@@ -1,0 +1,26 @@
+//! The Python functions and classes that Rust calls: all of them are in `tfseek/_rust.py`, and each is looked up once.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+macro_rules! hooks {
+    ($($name:ident = $attribute:literal;)*) => {$(
+        pub(crate) fn $name<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
+            static FOUND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            FOUND.import(py, "tfseek._rust", $attribute)
+        }
+    )*};
+}
+
+hooks! {
+    sparse = "Sparse";
+    ragged = "Ragged";
+    bytes = "Bytes";
+    feature_column = "Column";
+    features = "features";
+    feature_lists = "feature_lists";
+    positions = "positions";
+    progress_of = "progress_of";
+    reopen = "reopen";
+    to_json = "to_json";
+}

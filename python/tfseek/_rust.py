@@ -1,0 +1,30 @@
+"""All that the native half calls of the package: it imports this module and no other."""
+
+from ._arrays import Bytes, Column, Ragged, Sparse
+from ._encode import feature_lists, features
+from ._errors import DataError, Error, IoError, NotFoundError, OrderError, OutOfRangeError, SidecarError, SpecError
+from ._features import to_json
+from ._ids import positions
+from ._open import reopen
+from ._progress import progress_of
+
+__all__ = [
+    "Bytes",
+    "Column",
+    "DataError",
+    "Error",
+    "IoError",
+    "NotFoundError",
+    "OrderError",
+    "OutOfRangeError",
+    "Ragged",
+    "SidecarError",
+    "Sparse",
+    "SpecError",
+    "feature_lists",
+    "features",
+    "positions",
+    "progress_of",
+    "reopen",
+    "to_json",
+]
