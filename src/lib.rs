@@ -119,7 +119,9 @@ pub use filter::Filter;
 #[cfg(feature = "dataset")]
 pub use index::Index;
 #[cfg(feature = "dataset")]
-pub use io::{Compression, MAX_THREADS, threads};
+pub use io::inflate::Compression;
+#[cfg(feature = "dataset")]
+pub use io::threads::{MAX_THREADS, threads};
 #[cfg(feature = "dataset")]
 pub use loader::{Loader, LoaderOptions};
 pub use order::Order;

@@ -1,5 +1,6 @@
 //! Records one after the other.
 
+use super::shard::ShardFile;
 use super::shards::ShardSet;
 use crate::error::{ErrorKind, Result};
 use crate::record::Record;
@@ -13,7 +14,7 @@ pub struct MappedIter<'a> {
     next: u64,
     end: u64,
     /// The shard that holds the records `from..to` of the dataset, looked up once a shard.
-    shard: usize,
+    file: Option<&'a ShardFile>,
     from: u64,
     to: u64,
 }
@@ -30,7 +31,7 @@ impl<'a> MappedIter<'a> {
     }
 
     pub(super) fn all(set: &'a ShardSet) -> MappedIter<'a> {
-        MappedIter { set, next: 0, end: set.len(), shard: 0, from: 0, to: 0 }
+        MappedIter { set, next: 0, end: set.len(), file: None, from: 0, to: 0 }
     }
 }
 
@@ -49,11 +50,14 @@ impl<'a> Iterator for MappedIter<'a> {
                 Ok(found) => found,
                 Err(e) => return Some(Err(e)),
             };
-            (self.shard, self.from) = (shard, i - k);
-            self.to = self.from + self.set.files()[shard].len();
+            let file = &self.set.files()[shard];
+            (self.file, self.from) = (Some(file), i - k);
+            self.to = self.from + file.len();
         }
-        let file = &self.set.files()[self.shard];
-        Some(file.get(i - self.from, self.set.verify()))
+        Some(match self.file {
+            Some(file) => file.get(i - self.from, self.set.verify()),
+            None => self.set.get(i),
+        })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

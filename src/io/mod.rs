@@ -6,7 +6,7 @@
 
 mod atomic;
 mod file_state;
-mod inflate;
+pub(crate) mod inflate;
 mod map;
 mod memory;
 mod open;
@@ -23,8 +23,7 @@ pub(crate) mod threads;
 pub use atomic::NameNotSynced;
 pub(crate) use atomic::{AtomicFile, TMP_PREFIX};
 pub(crate) use file_state::{FileId, FileState, Stamp};
-pub use inflate::Compression;
-pub(crate) use inflate::Inflate;
+pub(crate) use inflate::{Compression, Inflate};
 pub(crate) use map::{Map, Promise};
 pub(crate) use memory::{grow_exact, memory_limit, zeroed};
 pub(crate) use open::{Budget, KeptFile, Reserved, check_regular, open_regular};
@@ -35,4 +34,4 @@ pub(crate) use process::Process;
 pub(crate) use read_ahead::{Announced, ReadAhead};
 pub use region::Region;
 pub(crate) use source::{Fetched, Source};
-pub use threads::{MAX_THREADS, threads};
+pub(crate) use threads::threads;

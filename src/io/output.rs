@@ -51,7 +51,7 @@ impl Output {
     ///
     /// # Errors
     /// I/O errors.
-    pub fn in_place(path: impl AsRef<Path>) -> io::Result<Output> {
+    pub(crate) fn in_place(path: impl AsRef<Path>) -> io::Result<Output> {
         let path = path.as_ref();
         Ok(Output { sink: Sink::Direct(File::create(path)?), path: path.into(), process: Process::this() })
     }
@@ -89,7 +89,7 @@ impl Output {
     ///
     /// # Errors
     /// I/O errors; in a forked child.
-    pub fn sync(&self) -> io::Result<()> {
+    pub(crate) fn sync(&self) -> io::Result<()> {
         let file = self.file()?;
         match file.metadata()?.is_file() {
             true => file.sync_all(),

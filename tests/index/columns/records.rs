@@ -66,7 +66,8 @@ fn what_makes_no_column() {
     let other = [&good[..], b"\x0a\x0c\x0a\x0a\x0a\x01x\x12\x05\x1a\x03\x0a\x01\xff"].concat();
     for (bad, why) in [(i(&[1, 2]), "two"), (f, "kind"), (malformed, "wire"), (other, "wire")] {
         let path = write(dir.path(), "x", &records(&[&good, &good, &bad, &good]));
-        for open in [at(&dir), at(&dir).index(IndexMode::Memory)] {
+        for open in [at(&dir), DatasetOptions::new().index(index_options(dir.path()).mode(IndexMode::Memory))]
+        {
             let e = open.open(&path).unwrap().column("label").unwrap_err();
             let right = match e.kind() {
                 ErrorKind::Feature(FeatureError::Count { expected: 1, found: 2 }) => "two",

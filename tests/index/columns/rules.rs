@@ -53,7 +53,7 @@ impl Case {
     }
 
     fn require(&self) -> tfseek::Result<DatasetColumn> {
-        self.options().index(IndexMode::Require).open(&self.path)?.column("label")
+        DatasetOptions::new().index(self.index().mode(IndexMode::Require)).open(&self.path)?.column("label")
     }
 
     fn file(&self) -> PathBuf {
@@ -225,7 +225,7 @@ fn large_files_through_maps_and_reads() {
     let file = dir.path().join("i/x.label.tfrc");
     let on_disk = fs::read(&file).unwrap();
     assert!(on_disk.len() > 64 << 10, "so that the reader maps, or reads at the first use");
-    let options = at(&dir).index(IndexMode::Require);
+    let options = DatasetOptions::new().index(index_options(dir.path()).mode(IndexMode::Require));
     let read = options.open(&path).unwrap();
     // SAFETY: files of this test, which nobody writes to.
     #[allow(unsafe_code)]
