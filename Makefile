@@ -84,7 +84,7 @@ test-slow:
 tsan:
 	@if [ -d "$$(rustc +nightly --print sysroot 2>/dev/null)/lib/rustlib/src/rust/library" ]; then \
 		set -x; RUSTFLAGS=-Zsanitizer=thread $(CARGO) +nightly test -Zbuild-std \
-			--target x86_64-unknown-linux-gnu --test loader; \
+			--target x86_64-unknown-linux-gnu --lib --test loader; \
 	else echo "skipped: there is no nightly toolchain with rust-src"; fi
 
 bench:

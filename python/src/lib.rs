@@ -66,7 +66,8 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<dataset::Dataset>()?;
     m.add_class::<iter::DatasetIterator>()?;
     m.add_class::<loader::Loader>()?;
-    m.add_class::<order::Order>()?;
+    m.add_class::<order::SamplerCore>()?;
+    m.add_class::<order::SamplerIterator>()?;
     m.add_class::<loader::Delivered>()?;
     m.add_class::<writer::Writer>()?;
     m.add_function(wrap_pyfunction!(open::open, m)?)?;

@@ -1,28 +1,28 @@
-//! `tfseek.Loader`: epochs in batches, made by threads of Rust.
+//! The native half of `tfseek.Loader`: epochs in batches, made by threads of Rust.
 
 use crate::columns::{self, BytesAs};
-use crate::dataset::{self, Dataset};
+use crate::dataset::Dataset;
 use crate::failure::{Failure, Result, message};
 use crate::memory::Held;
 use crate::payload;
-use crate::recipe::{Asked, Recipe};
+use crate::recipe::{Arguments, Recipe};
 use crate::schema::Schema;
-use crate::wait::{self, PATIENCE, Progress, Unit};
+use crate::wait::{PATIENCE, Progress, Unit};
 use crate::words::Word;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use tfseek::batch::Buf;
 use tfseek::loader::Step;
-use tfseek::order::State;
+use tfseek::order::{Cursor, State};
 
-/// What `tfseek.Loader` stands on: it has the documentation.
+/// The native half of `tfseek.Loader`, which has the documentation.
 #[pyclass(frozen, module = "tfseek._tfseek", name = "LoaderCore")]
 pub(crate) struct Loader {
-    recipe: Arc<Recipe>,
+    recipe: Recipe,
     steps: u64,
     /// Threads do not come along into a forked child: there the loader is made again.
     pid: AtomicU32,
@@ -37,7 +37,7 @@ impl Loader {
         let pid = std::process::id();
         let forked = self.pid.load(Ordering::Relaxed) != pid;
         let again = match forked && py.detach(|| Ok::<_, Failure>(self.lock()?.is_some()))? {
-            true => Some(build(py, &self.recipe, None)?),
+            true => Some(self.recipe.build(py)?),
             false => None,
         };
         py.detach(|| {
@@ -48,7 +48,7 @@ impl Loader {
             {
                 // Its threads are not here, and its locks may be held by them: it is left as it is, and never joined.
                 let old = ManuallyDrop::new(old);
-                loader.go_on_from(&old)?;
+                loader.go_to(old.cursor())?;
                 *running = Some(loader);
             }
             match &mut *running {
@@ -95,13 +95,9 @@ impl Loader {
         }
     }
 
-    /// Opens the shards of a pack, all of which a state needs: without the lock, and a signal is heard meanwhile.
-    fn touch(&self, py: Python<'_>) -> Result<()> {
-        let dataset = self.recipe.dataset();
-        match dataset.known_bytes() {
-            Some(_) => Ok(()),
-            None => dataset::fingerprint(py, dataset).map(drop),
-        }
+    /// A clone of the loader's cursor.
+    fn cursor(&self, py: Python<'_>) -> Result<Cursor> {
+        self.with(py, |loader| loader.cursor().clone())
     }
 
     fn batch<'py>(&self, py: Python<'py>, step: &Step) -> Result<Bound<'py, PyAny>> {
@@ -109,16 +105,10 @@ impl Loader {
             return Ok(columns::batch(py, batch, self.recipe.is_sequence(), false, self.recipe.bytes_as())?);
         }
         let payloads = step.records().into_iter().flat_map(|records| records.iter());
-        let payloads: PyResult<Vec<_>> =
-            payloads.map(|record| payload::bytes(py, record.payload())).collect();
+        let payloads: Result<Vec<_>> =
+            payloads.map(|record| Ok(payload::bytes(py, record?.payload())?)).collect();
         Ok(PyList::new(py, payloads?)?.into_any())
     }
-}
-
-/// The loader of a recipe.
-fn build(py: Python<'_>, recipe: &Arc<Recipe>, progress: Option<Progress<'_>>) -> Result<tfseek::Loader> {
-    let recipe = Arc::clone(recipe);
-    wait::run(py, progress, move |meter| recipe.build(meter))
 }
 
 #[pymethods]
@@ -133,12 +123,12 @@ impl Loader {
         arguments: &Bound<'_, PyDict>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<Loader> {
-        let asked = Asked::of(arguments)?;
-        let recipe = Recipe::new(dataset.get(), schema.map(|schema| schema.get()), bytes_as.0, asked);
-        let recipe = Arc::new(recipe);
+        let arguments = Arguments::new(arguments)?;
         let progress = Progress::new(py, progress, "columns", Unit::Bytes)?;
-        let loader = build(py, &recipe, progress)?;
-        let steps = loader.steps_left();
+        let schema = schema.map(|schema| schema.get());
+        let recipe = Recipe::new(py, dataset.get(), schema, bytes_as.0, arguments, progress)?;
+        let loader = recipe.build(py)?;
+        let steps = loader.cursor().steps_left()?;
         Ok(Loader {
             recipe,
             steps,
@@ -186,20 +176,14 @@ impl Loader {
         self.steps
     }
 
-    /// Positions of an epoch: where it ends, in a state.
-    #[getter]
-    fn positions(&self, py: Python<'_>) -> Result<u64> {
-        self.with(py, |loader| loader.order().len())
-    }
-
     #[getter]
     fn steps_left(&self, py: Python<'_>) -> Result<u64> {
-        self.with(py, |loader| loader.steps_left())
+        Ok(self.cursor(py)?.steps_left()?)
     }
 
     #[getter]
     fn epoch(&self, py: Python<'_>) -> Result<u64> {
-        self.with(py, |loader| loader.epoch())
+        Ok(self.cursor(py)?.epoch())
     }
 
     #[getter]
@@ -212,25 +196,38 @@ impl Loader {
     }
 
     fn state(&self, py: Python<'_>) -> Result<String> {
-        self.touch(py)?;
-        Ok(self.with(py, |loader| loader.state())??.to_json())
+        let (cursor, fingerprint) = (self.cursor(py)?, self.recipe.fingerprint(py)?);
+        py.detach(|| Ok(cursor.state(fingerprint)?.to_json()))
+    }
+
+    /// The same state, but an epoch that was handed out whole is at its end, until the iteration has ended.
+    fn state_in_epoch(&self, py: Python<'_>) -> Result<String> {
+        let (cursor, fingerprint) = (self.cursor(py)?, self.recipe.fingerprint(py)?);
+        py.detach(|| Ok(cursor.state_in_epoch(fingerprint)?.to_json()))
     }
 
     /// The state at which the next iteration begins.
     fn upcoming(&self, py: Python<'_>) -> Result<String> {
-        Ok(self.with(py, |loader| loader.upcoming_state())??.to_json())
+        let mut cursor = self.cursor(py)?;
+        cursor.begin()?;
+        let fingerprint = self.recipe.fingerprint(py)?;
+        py.detach(|| Ok(cursor.state(fingerprint)?.to_json()))
     }
 
     /// True at a place where an iteration begins and none of its batches was asked for.
     #[getter]
     fn fresh(&self, py: Python<'_>) -> Result<bool> {
-        self.with(py, |loader| loader.is_fresh())
+        Ok(self.cursor(py)?.is_fresh())
     }
 
     fn seek(&self, py: Python<'_>, state: &str) -> Result<()> {
         let state = State::from_json(state)?;
-        self.touch(py)?;
-        self.moved(py, |loader| loader.seek(&state))
+        let fingerprint = self.recipe.fingerprint(py)?;
+        self.moved(py, |loader| {
+            let mut cursor = loader.cursor().clone();
+            cursor.seek(&state, fingerprint)?;
+            loader.go_to(&cursor)
+        })
     }
 
     fn set_epoch(&self, py: Python<'_>, epoch: u64) -> Result<()> {
@@ -238,7 +235,11 @@ impl Loader {
     }
 
     fn reset(&self, py: Python<'_>) -> Result<()> {
-        self.moved(py, |loader| loader.reset())
+        self.moved(py, |loader| {
+            let mut cursor = loader.cursor().clone();
+            cursor.reset()?;
+            loader.go_to(&cursor)
+        })
     }
 
     /// Ends the threads. Closing again does nothing.
@@ -264,7 +265,7 @@ fn over() -> Failure {
     ))
 }
 
-/// What a step says besides its batch: arrays of it are made for those who ask.
+/// The record numbers, the mask and the skipped records of a step. Arrays are made on request.
 #[pyclass(frozen, module = "tfseek._tfseek")]
 pub(crate) struct Delivered {
     ids: Buf<i64>,

@@ -1,191 +1,171 @@
-//! What a loader was asked to be: enough to make it again, in a forked child.
+//! The options of a loader: enough to make it again, in a forked child.
 
 use crate::columns::BytesAs;
-use crate::dataset::Dataset;
+use crate::dataset::{self, Dataset};
 use crate::failure::{Failure, Result};
-use crate::ids::Ids;
 use crate::schema::Schema;
-use crate::wait::Meter;
-use crate::words::{Name, Seed, Word, asked};
-use pyo3::exceptions::PyValueError;
+use crate::wait::{self, Meter, Progress};
+use crate::words::{Name, Seed, Word};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tfseek::column::ColumnOptions;
-use tfseek::loader::{ErrorPolicy, LoaderVerify, Shuffle};
-use tfseek::order::LastBatch;
-use tfseek::{BatchParser, Verify};
-
-/// The arguments of `tfseek.Loader`.
-pub(crate) struct Asked {
-    batch_size: Option<u64>,
-    global_batch_size: Option<u64>,
-    shuffle: Option<String>,
-    balance: Option<Name>,
-    seed: u64,
-    epoch: u64,
-    rank: u64,
-    world_size: u64,
-    worker: u64,
-    workers: u64,
-    tail: Option<LastBatch>,
-    threads: Option<usize>,
-    batches_ahead: Option<usize>,
-    memory: Option<u64>,
-    look_ahead: Option<u64>,
-    verify: Option<String>,
-    errors: String,
-    repeat: bool,
-}
-
-impl Asked {
-    /// Of a dict that has all of them.
-    pub(crate) fn of(arguments: &Bound<'_, PyDict>) -> PyResult<Asked> {
-        Ok(Asked {
-            batch_size: asked(arguments, "batch_size")?,
-            global_batch_size: asked(arguments, "global_batch_size")?,
-            shuffle: asked(arguments, "shuffle")?,
-            balance: asked(arguments, "balance")?,
-            seed: asked::<Seed>(arguments, "seed")?.0,
-            epoch: asked(arguments, "epoch")?,
-            rank: asked(arguments, "rank")?,
-            world_size: asked(arguments, "world_size")?,
-            worker: asked(arguments, "worker")?,
-            workers: asked(arguments, "workers")?,
-            tail: asked::<Option<Word<_>>>(arguments, "tail")?.map(|Word(tail)| tail),
-            threads: asked(arguments, "threads")?,
-            batches_ahead: asked(arguments, "batches_ahead")?,
-            memory: asked(arguments, "memory")?,
-            look_ahead: asked(arguments, "look_ahead")?,
-            verify: asked(arguments, "verify")?,
-            errors: asked(arguments, "errors")?,
-            repeat: asked(arguments, "repeat")?,
-        })
-    }
-}
+use tfseek::{BatchParser, LoaderOptions};
 
 /// Bytes of a record that are copied twice without harm.
 const SMALL: u64 = 16 << 10;
 
-/// A loader to be, as often as need be.
+/// The options of a loader, and how its batches become objects of Python.
 pub(crate) struct Recipe {
     dataset: tfseek::Dataset,
-    ids: Option<Ids>,
-    schema: Option<tfseek::Schema>,
+    options: LoaderOptions,
+    is_sequence: bool,
     bytes_as: BytesAs,
-    asked: Asked,
+    /// The dataset's, once it was asked for.
+    fingerprint: OnceLock<String>,
 }
 
 impl Recipe {
-    pub(crate) fn new(dataset: &Dataset, schema: Option<&Schema>, bytes_as: BytesAs, asked: Asked) -> Recipe {
-        Recipe {
-            dataset: dataset.shared.dataset.clone(),
-            ids: dataset.view_ids(),
-            schema: schema.map(|schema| schema.schema().clone()),
-            bytes_as,
-            asked,
-        }
+    /// The recipe for these arguments. Takes long where a column has to be built.
+    pub(crate) fn new(
+        py: Python<'_>,
+        dataset: &Dataset,
+        schema: Option<&Schema>,
+        bytes_as: BytesAs,
+        mut arguments: Arguments<'_>,
+        progress: Option<Progress<'_>>,
+    ) -> Result<Recipe> {
+        let ids = dataset.view_ids();
+        let dataset = dataset.shared.dataset.clone();
+        let options = match schema {
+            Some(schema) => {
+                let schema = schema.schema();
+                let contiguous = bytes_as == BytesAs::Offsets || has_small_records(&dataset);
+                dataset.loader(schema).parser(BatchParser::new(schema).contiguous_bytes(contiguous))
+            }
+            None => dataset.record_loader(),
+        };
+        let mut options = arguments.apply(options)?;
+        let balance: Option<Name> = arguments.take("balance")?;
+        arguments.finish()?;
+        let is_sequence = schema.is_some_and(|schema| schema.schema().is_sequence());
+        let of = dataset.clone();
+        let options = wait::run(py, progress, move |meter: &Arc<Meter>| {
+            if let Some(ids) = ids {
+                options = options.select(ids.subset()?);
+            }
+            if let Some(feature) = balance {
+                meter.expect(of.known_bytes());
+                let columns = ColumnOptions::new().progress(meter.callback());
+                options = options.balance(&of.column_with(&feature, &columns)?.classes()?);
+            }
+            Ok(options)
+        })?;
+        Ok(Recipe { dataset, options, is_sequence, bytes_as, fingerprint: OnceLock::new() })
     }
 
     pub(crate) fn is_sequence(&self) -> bool {
-        self.schema.as_ref().is_some_and(tfseek::Schema::is_sequence)
+        self.is_sequence
     }
 
     pub(crate) fn bytes_as(&self) -> BytesAs {
         self.bytes_as
     }
 
-    /// Whether byte strings are better copied together by the threads that parse, while records are in the cache, than looked for
-    /// in the records by the thread that makes objects of them.
-    fn has_small_records(&self) -> bool {
-        self.dataset.known_bytes().is_some_and(|bytes| bytes / self.dataset.len().max(1) < SMALL)
+    /// The dataset's fingerprint. Opens the shards of a pack: without the lock of the loader, and signals are handled meanwhile.
+    pub(crate) fn fingerprint(&self, py: Python<'_>) -> Result<&str> {
+        if let Some(known) = self.fingerprint.get() {
+            return Ok(known);
+        }
+        let fingerprint = dataset::fingerprint(py, &self.dataset)?;
+        Ok(self.fingerprint.get_or_init(|| fingerprint))
     }
 
-    pub(crate) fn dataset(&self) -> &tfseek::Dataset {
-        &self.dataset
-    }
-
-    /// Takes long where a column has to be built.
-    pub(crate) fn build(&self, meter: &Arc<Meter>) -> Result<tfseek::Loader> {
-        let asked = &self.asked;
-        let mut options = match &self.schema {
-            Some(schema) => {
-                let contiguous = self.bytes_as == BytesAs::Offsets || self.has_small_records();
-                self.dataset.loader(schema).parser(BatchParser::new(schema).contiguous_bytes(contiguous))
-            }
-            None => self.dataset.record_loader(),
-        };
-        options = match (asked.batch_size, asked.global_batch_size) {
-            (Some(samples), None) => options.batch_size(samples),
-            (None, Some(samples)) => options.global_batch_size(samples),
-            _ => return Err(value_error("a loader takes batch_size or global_batch_size, one of them")),
-        };
-        if let Some(ids) = &self.ids {
-            options = options.subset(ids.subset()?);
-        }
-        if let Some(feature) = &asked.balance {
-            meter.expect(self.dataset.known_bytes());
-            let columns = ColumnOptions::new().progress(meter.callback());
-            options = options.balance(&self.dataset.column_with(feature, &columns)?.classes()?);
-        }
-        options = options
-            .order(shuffle(asked.shuffle.as_deref())?)
-            .seed(asked.seed)
-            .epoch(asked.epoch)
-            .rank(asked.rank, asked.world_size)
-            .worker(asked.worker, asked.workers)
-            .repeat(asked.repeat)
-            .errors(match asked.errors.as_str() {
-                "raise" => ErrorPolicy::Raise,
-                "skip" => ErrorPolicy::Skip,
-                other => {
-                    return Err(value_error(format!(
-                        "errors: expected \"raise\" or \"skip\", found {other:?}"
-                    )));
-                }
-            });
-        if let Some(tail) = asked.tail {
-            options = options.last_batch(tail);
-        }
-        if let Some(threads) = asked.threads {
-            options = options.threads(threads);
-        }
-        if let Some(batches) = asked.batches_ahead {
-            options = options.batches_ahead(batches);
-        }
-        if let Some(bytes) = asked.memory {
-            options = options.memory(bytes);
-        }
-        if let Some(bytes) = asked.look_ahead {
-            options = options.look_ahead(bytes);
-        }
-        if let Some(verify) = &asked.verify {
-            options = options.verify(match verify.as_str() {
-                "payload" => LoaderVerify::Always(Verify::Payload),
-                "header" => LoaderVerify::Always(Verify::Header),
-                "first_epoch" => LoaderVerify::FirstEpoch,
-                other => {
-                    let message = format!(
-                        "verify: expected \"payload\", \"header\" or \"first_epoch\", found {other:?}"
-                    );
-                    return Err(value_error(message));
-                }
-            });
-        }
-        Ok(options.build()?)
+    /// Makes the loader.
+    pub(crate) fn build(&self, py: Python<'_>) -> Result<tfseek::Loader> {
+        let options = self.options.clone();
+        wait::run(py, None, move |_| Ok(options.build()?))
     }
 }
 
-/// The order that a word names.
-pub(crate) fn shuffle(word: Option<&str>) -> Result<Shuffle> {
-    match word {
-        None => Ok(Shuffle::None),
-        Some("global") => Ok(Shuffle::Global),
-        Some("block") => Ok(Shuffle::Block),
-        Some(other) => {
-            let message = format!("shuffle: expected a bool, \"global\" or \"block\", found {other:?}");
-            Err(value_error(message))
+/// Returns true if byte strings are better copied together by the threads that parse, while records are in the cache, than looked up
+/// in the records by the thread that makes objects of them.
+fn has_small_records(dataset: &tfseek::Dataset) -> bool {
+    dataset.known_bytes().is_some_and(|bytes| bytes / dataset.len().max(1) < SMALL)
+}
+
+/// Keyword arguments for a loader's options. `None` stands for the default.
+pub(crate) struct Arguments<'py>(Bound<'py, PyDict>);
+
+impl<'py> Arguments<'py> {
+    pub(crate) fn new(arguments: &Bound<'py, PyDict>) -> PyResult<Arguments<'py>> {
+        Ok(Arguments(arguments.copy()?))
+    }
+
+    /// The options with these arguments: the one table of names and setters.
+    pub(crate) fn apply(&mut self, options: LoaderOptions) -> Result<LoaderOptions> {
+        let sizes = ["batch_size", "global_batch_size"].map(|name| self.is_given(name));
+        if sizes == [true; 2] || sizes == [false; 2] {
+            return Err(value_error("a loader takes batch_size or global_batch_size, one of them"));
         }
+        let (rank, ranks) = (self.take("rank")?.unwrap_or(0), self.take("world_size")?.unwrap_or(1));
+        let (worker, workers) = (self.take("worker")?.unwrap_or(0), self.take("workers")?.unwrap_or(1));
+        let mut options = options.rank(rank, ranks).worker(worker, workers);
+        options = self.set(options, "batch_size", LoaderOptions::batch_size)?;
+        options = self.set(options, "global_batch_size", LoaderOptions::global_batch_size)?;
+        options = self.set(options, "shuffle", |options, Word(shuffle)| options.order(shuffle))?;
+        options = self.set(options, "seed", |options, Seed(seed)| options.seed(seed))?;
+        options = self.set(options, "epoch", LoaderOptions::epoch)?;
+        options = self.set(options, "tail", |options, Word(last)| options.last_batch(last))?;
+        options = self.set(options, "threads", LoaderOptions::threads)?;
+        options = self.set(options, "batches_ahead", LoaderOptions::batches_ahead)?;
+        options = self.set(options, "memory", LoaderOptions::memory)?;
+        options = self.set(options, "look_ahead", LoaderOptions::look_ahead)?;
+        options = self.set(options, "verify", |options, Word(verify)| options.verify(verify))?;
+        options = self.set(options, "errors", |options, Word(policy)| options.errors(policy))?;
+        options = self.set(options, "repeat", LoaderOptions::repeat)?;
+        Ok(options)
+    }
+
+    /// Sets an option if its argument is given.
+    fn set<T>(
+        &mut self,
+        options: LoaderOptions,
+        name: &str,
+        set: impl FnOnce(LoaderOptions, T) -> LoaderOptions,
+    ) -> Result<LoaderOptions>
+    where
+        T: for<'a> FromPyObject<'a, 'py, Error: Into<PyErr>>,
+    {
+        Ok(match self.take(name)? {
+            Some(value) => set(options, value),
+            None => options,
+        })
+    }
+
+    fn is_given(&self, name: &str) -> bool {
+        self.0.get_item(name).is_ok_and(|value| value.is_some_and(|value| !value.is_none()))
+    }
+
+    /// Removes an argument and returns its value.
+    fn take<T>(&mut self, name: &str) -> Result<Option<T>>
+    where
+        T: for<'a> FromPyObject<'a, 'py, Error: Into<PyErr>>,
+    {
+        let Some(value) = self.0.get_item(name)? else { return Ok(None) };
+        self.0.del_item(name)?;
+        match value.is_none() {
+            true => Ok(None),
+            false => Ok(Some(value.extract::<T>().map_err(Into::<PyErr>::into)?)),
+        }
+    }
+
+    /// Refuses arguments that were not taken.
+    pub(crate) fn finish(self) -> Result<()> {
+        let Some(name) = self.0.keys().iter().next() else { return Ok(()) };
+        let message = format!("a loader has no option {}", name.repr()?);
+        Err(Failure::Python(PyTypeError::new_err(message)))
     }
 }
 

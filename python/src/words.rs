@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyDict};
 use pyo3::{Borrowed, FromPyObject};
 use std::ops::Deref;
 use tfseek::error::OrderError;
+use tfseek::loader::{ErrorPolicy, LoaderVerify, Shuffle};
 use tfseek::order::{LastBatch, seed_of};
 use tfseek::{Compression, Error, IndexMode, Tail, Verify};
 
@@ -134,6 +135,13 @@ words! {
         "drop" => LastBatch::Drop, "pad" => LastBatch::Pad,
         "short" => LastBatch::Short, "continuous" => LastBatch::Continuous,
     }
+    Shuffle: "shuffle" { "global" => Shuffle::Global, "block" => Shuffle::Block }
+    LoaderVerify: "verify" {
+        "payload" => LoaderVerify::Always(Verify::Payload),
+        "header" => LoaderVerify::Always(Verify::Header),
+        "first_epoch" => LoaderVerify::FirstEpoch,
+    }
+    ErrorPolicy: "errors" { "raise" => ErrorPolicy::Raise, "skip" => ErrorPolicy::Skip }
     Compression: "compression" {
         "none" => Compression::None, "gzip" => Compression::Gzip, "zlib" => Compression::Zlib,
     }

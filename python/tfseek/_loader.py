@@ -14,6 +14,10 @@ from ._progress import Progress
 from ._tfseek import Dataset, Delivered, LoaderCore
 
 
+#: Arguments of a loader that are no options of the native loader, or are passed on by themselves.
+_NOT_OPTIONS = {"self", "ds", "spec", "drop_last", "bytes_as", "ids", "mask", "progress"}
+
+
 class Loader:
     """Batches of an epoch, in an order that seed and epoch decide, made by threads that never need the GIL.
 
@@ -82,8 +86,8 @@ class Loader:
         mask: Optional[str] = None,
         progress: Progress = None,
     ) -> None:
-        if shuffle is None:
-            shuffle = seed is not None
+        # The first statement: the local variables are the arguments.
+        options = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
         schema = None if spec is None else schema_of(spec)
         for name in (ids, mask):
             if name is not None and not isinstance(name, str):
@@ -95,32 +99,9 @@ class Loader:
         if ids is not None and ids == mask:
             raise ValueError(f"ids and mask are columns of their own, and both are named {ids!r}")
         self._names = (ids, mask)
-        self._core = LoaderCore(
-            ds,
-            schema,
-            bytes_as,
-            {
-                "batch_size": batch_size,
-                "global_batch_size": global_batch_size,
-                "shuffle": shuffle_word(shuffle),
-                "balance": balance,
-                "seed": 0 if seed is None else seed,
-                "epoch": epoch,
-                "rank": rank,
-                "world_size": world_size,
-                "worker": worker,
-                "workers": workers,
-                "tail": tail_word(drop_last, tail),
-                "threads": threads,
-                "batches_ahead": batches_ahead,
-                "memory": memory,
-                "look_ahead": look_ahead,
-                "verify": verify,
-                "errors": errors,
-                "repeat": repeat,
-            },
-            progress,
-        )
+        options["shuffle"] = shuffle_word(seed is not None if shuffle is None else shuffle)
+        options["tail"] = tail_word(drop_last, tail)
+        self._core = LoaderCore(ds, schema, bytes_as, options, progress)
         self._last = Delivered()
 
     def __iter__(self) -> Iterator[Any]:

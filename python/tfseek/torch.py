@@ -17,11 +17,10 @@ import torch
 import torch.distributed
 import torch.utils.data
 
-from ._errors import OrderError
 from ._features import Features, schema_of
 from ._loader import Loader, shuffle_word, tail_word
 from ._tfseek import Dataset as Records
-from ._tfseek import Memory, OrderCore
+from ._tfseek import Memory, SamplerCore, SamplerIterator
 
 __all__ = ["Dataset", "IterableDataset", "Sampler", "as_tensors"]
 
@@ -273,10 +272,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         It is the state of a :class:`tfseek.Loader`. After the last batch of an epoch it stands at that epoch's end, until the
         iteration has ended.
         """
-        state = self._loader.state_dict()
-        endless = self._options.get("repeat") or self._options.get("tail") == "continuous"
-        if state["epoch"] != self._loader.epoch and not endless:
-            state.update(epoch=self._loader.epoch, pos=self._loader._core.positions)
+        state: dict[str, Any] = json.loads(self._loader._core.state_in_epoch())
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -337,71 +333,44 @@ class Sampler(torch.utils.data.Sampler[int]):
     ) -> None:
         if tail == "continuous":
             raise ValueError("tail='continuous' crosses epochs, which a sampler cannot: take an IterableDataset")
-        share = _rank_of(rank, world_size)
-        self._arguments = (ds, shuffle_word(shuffle), seed, batch_size, *share, tail_word(drop_last, tail))
-        self._order = OrderCore(*self._arguments)
-        self._batch_size = batch_size
-        #: Epoch and position at which the next iteration begins, unless one has begun.
-        self._next = (0, 0)
-        #: Whether that is so even at the epoch's end.
-        self._told = False
-        self._current: Optional[_Numbers] = None
+        rank, world_size = _rank_of(rank, world_size)
+        options = {
+            "batch_size": batch_size,
+            "shuffle": shuffle_word(shuffle),
+            "seed": seed,
+            "rank": rank,
+            "world_size": world_size,
+            "tail": tail_word(drop_last, tail),
+        }
+        self._arguments = (ds, options, batch_size)
+        self._core = SamplerCore(*self._arguments)
 
     def __iter__(self) -> _Numbers:
-        return _Numbers(self)
+        return _Numbers(self._core)
 
     def __len__(self) -> int:
         """Samples of an epoch, for this rank."""
-        return self._order.samples(0)
-
-    def _upcoming(self) -> tuple[int, int]:
-        """Where the next iteration begins."""
-        if self._current is not None:
-            return self._behind(self._current.epoch) if self._current.is_over else (self._current.epoch, 0)
-        epoch, start = self._next
-        if start and not self._told and self._order.samples(start) == 0:
-            return self._behind(epoch)
-        return epoch, start
-
-    def _behind(self, epoch: int) -> tuple[int, int]:
-        """The start of the next epoch; the end of the last one that there is."""
-        return (epoch + 1, 0) if epoch < 2**64 - 1 else (epoch, self._order.positions)
-
-    def _begin(self, numbers: _Numbers) -> tuple[int, int]:
-        """Where an iteration begins, at its first number: a ``DataLoader`` makes more of them than it uses."""
-        begins = self._upcoming()
-        if begins == (2**64 - 1, self._order.positions):
-            raise OrderError("no epoch follows 2^64 - 1")
-        self._current, self._told = numbers, False
-        return begins
+        return len(self._core)
 
     @property
     def epoch(self) -> int:
         """The epoch of the last number, or of the next one."""
-        return self._next[0] if self._current is None else self._current.epoch
+        return self._core.epoch
 
     def set_epoch(self, epoch: int) -> None:
         """The next iteration begins at the start of this epoch, or where :meth:`load_state_dict` said if that is in it."""
-        if self._current is not None or epoch != self._next[0]:
-            self._next, self._current = (epoch, 0), None
-        self._told = True
+        self._core.set_epoch(epoch)
 
     def reset(self) -> None:
         """The next iteration begins the epoch that the sampler is in, at its start."""
-        self._next, self._told, self._current = (self.epoch, 0), True, None
-
-    def _place(self) -> tuple[int, int]:
-        return self._next if self._current is None else self._current.place()
+        self._core.reset()
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps: the state of a :class:`tfseek.Loader`, which takes it as well; the same on all ranks.
 
         Raises :class:`ValueError` in the middle of a batch, where ranks have no common position.
         """
-        return self._state(*self._place())
-
-    def _state(self, epoch: int, position: int) -> dict[str, Any]:
-        state: dict[str, Any] = json.loads(self._order.state(epoch, position))
+        state: dict[str, Any] = json.loads(self._core.state())
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -410,91 +379,36 @@ class Sampler(torch.utils.data.Sampler[int]):
 
         Raises :class:`tfseek.OrderError` for the state of another dataset or another kind of order.
         """
-        self._order, epoch, position = self._order.resume(json.dumps(state))
-        self._next, self._told, self._current = (epoch, position), False, None
+        self._core.load(json.dumps(state))
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy has no iterator: it stands where the next one would begin.
-        begins = self._upcoming()
-        return {
-            **self.__dict__,
-            "_order": None,
-            "_current": None,
-            "_next": begins,
-            "_saved": self._order.state(*begins),
-        }
+        return {**self.__dict__, "_core": None, "_saved": (self._core.upcoming(), self._core.chosen)}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        saved = kept.pop("_saved")
+        state, chosen = kept.pop("_saved")
         self.__dict__.update(kept)
-        self._order, _, _ = OrderCore(*self._arguments).resume(saved)
+        self._core = SamplerCore(*self._arguments)
+        self._core.load(state)
+        if chosen:
+            self._core.set_epoch(self._core.epoch)
 
 
 class _Numbers(Iterator[int]):
     """One iteration over a sampler, with a state of its own: ``StatefulDataLoader`` saves and loads it."""
 
-    #: Numbers that are computed at a time, where a batch has fewer.
-    _AHEAD = 1024
-
-    def __init__(self, sampler: Sampler) -> None:
-        self._sampler = sampler
-        self._steps = max(1, self._AHEAD // sampler._batch_size)
-        self._begun = False
-        self._go(0, 0)
-
-    def _go(self, epoch: int, start: int) -> None:
-        self.epoch, self._start = epoch, start
-        #: Numbers of the epoch that were not given yet.
-        self._left = self._sampler._order.samples(start)
-        self._numbers: list[int] = []
-        self._given = 0
-        #: Steps before those of the numbers, and with them.
-        self._before = self._until = 0
+    def __init__(self, sampler: SamplerCore) -> None:
+        self._core = SamplerIterator(sampler)
 
     def __next__(self) -> int:
-        if not self._begun:
-            self._begun = True
-            self._go(*self._sampler._begin(self))
-        if self._given == len(self._numbers):
-            numbers = self._sampler._order.records(self.epoch, self._start, self._until, self._steps).tolist()
-            if not numbers:
-                raise StopIteration
-            self._numbers, self._given = numbers, 0
-            self._before, self._until = self._until, self._until + self._steps
-        number = self._numbers[self._given]
-        self._given += 1
-        self._left -= 1
-        return number
-
-    @property
-    def is_over(self) -> bool:
-        """Whether all numbers of the epoch were given."""
-        return self._left == 0
-
-    def place(self) -> tuple[int, int]:
-        """The epoch, and the position that all ranks have come to."""
-        if not self._begun:
-            return self._sampler._place()
-        if self._given == len(self._numbers):
-            steps = self._until
-        else:
-            steps, within = divmod(self._given, self._sampler._batch_size)
-            steps += self._before
-            if within:
-                raise ValueError(
-                    f"the sampler is in the middle of a batch, {within} of {self._sampler._batch_size} samples: its batch_size must "
-                    "divide that of the DataLoader"
-                )
-        return self.epoch, self._sampler._order.after(self._start, steps)
+        return next(self._core)
 
     def state_dict(self) -> dict[str, Any]:
-        return self._sampler._state(*self.place())
+        state: dict[str, Any] = json.loads(self._core.state())
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._sampler.load_state_dict(state)
-        self._begun = True
-        self._go(*self._sampler._next)
-        self._sampler._current = self
+        self._core.load(json.dumps(state))
 
 
 def _rank_of(rank: Optional[int], world_size: Optional[int]) -> tuple[int, int]:

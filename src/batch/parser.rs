@@ -138,6 +138,23 @@ impl<R: Row> Rows<'_, R> {
     }
 }
 
+/// A clone has the same plan and options, and memory of its own.
+impl Clone for BatchParser {
+    fn clone(&self) -> BatchParser {
+        let BatchParser { ref plan, full, contiguous, lenient, limit, .. } = *self;
+        let plan = Arc::clone(plan);
+        BatchParser {
+            plan,
+            bodies: Arc::default(),
+            scratch: Mutex::default(),
+            full,
+            contiguous,
+            lenient,
+            limit,
+        }
+    }
+}
+
 impl BatchParser {
     /// Bytes beyond which a column is refused that its values do not pay for.
     const LIMIT: u64 = 4 << 30;

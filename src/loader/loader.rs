@@ -1,12 +1,11 @@
 //! The loader: threads that make batches, and an iterator that hands them out in order.
 
-use super::pipe::Pipe;
-use super::plan::{Cursor, Planned, Sharing, Source, epochs_behind};
-use super::queue::{Answer, Limits};
+use super::plan::{BatchPlan, BatchPlanner};
+use super::queue::{BoundedQueue, Polled, QueueLimits};
 use super::step::Step;
-use super::worker::Workshop;
-use crate::error::{Error, ErrorKind, OrderError, Result};
-use crate::order::{LastBatch, Order, State};
+use super::worker::BatchWorker;
+use crate::error::{Error, ErrorKind, Result};
+use crate::order::{Cursor, Position, State};
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,19 +13,17 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What goes to the consumer.
-type Made = Result<Step>;
-
 /// Batches of an epoch, in order: an iterator. Made by [`Dataset::loader`](crate::Dataset::loader).
 ///
-/// Threads start when the first batch is asked for, and end with the loader. What comes out depends on the seed, the epoch and the
+/// Threads start when the first batch is asked for, and end with the loader. The batches depend on the seed, the epoch and the
 /// batch size, and on nothing else.
 ///
 /// The loader is one iterator over all epochs: at the end of an epoch it gives `None`, and asked again it goes on with the next
 /// epoch. [`begin`](Loader::begin) starts an iteration as `iter(loader)` does in Python: an epoch that was left early begins again
 /// at position 0, one that was handed out whole is followed by the next, and a place that [`seek`](Loader::seek) or
-/// [`set_epoch`](Loader::set_epoch) chose is kept. `docs/shuffling.md` ("Epochs and iterators") defines all of it. Epoch 2^64 - 1
-/// is the last one: asked for more, with [`repeat`](super::LoaderOptions::repeat) too, the loader gives one error and then `None`.
+/// [`set_epoch`](Loader::set_epoch) chose is kept. `docs/shuffling.md` ("Epochs and iterators") defines all of it; the rules are
+/// those of [`Cursor`], which the loader moves. Epoch 2^64 - 1 is the last one: asked for more, with
+/// [`repeat`](super::LoaderOptions::repeat) too, the loader gives one error and then `None`.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -53,114 +50,100 @@ type Made = Result<Step>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Loader {
-    shop: Arc<Workshop>,
-    /// The order of some epoch.
-    order: Order,
-    settings: Settings,
-    /// Behind the batches that were handed out: what is saved.
-    delivered: Cursor,
-    /// Behind those and the ones that were errors: where it goes on.
-    next: Cursor,
-    running: Running,
-    /// The epoch that is iterated over, once a batch of it was asked for.
-    begun: u64,
-    /// The place at which that epoch begins again if it is left early.
-    start: Cursor,
-    /// No batch was asked for since the loader came to its place.
-    fresh: bool,
-    /// Behind the end of the last epoch that there is.
-    exhausted: bool,
+    worker: Arc<BatchWorker>,
+    cursor: Cursor,
+    limits: QueueLimits,
+    /// 0: batches are made by the caller's thread.
+    threads: usize,
+    running: Execution,
     fingerprint: OnceLock<String>,
     warnings: Vec<String>,
 }
 
-/// What is said once, for all epochs.
-#[derive(Clone, Copy)]
-pub(super) struct Settings {
-    pub(super) sharing: Sharing,
-    pub(super) limits: Limits,
-    /// 0: batches are made by the caller's.
-    pub(super) threads: usize,
-    /// One epoch follows the other without an end.
-    pub(super) repeat: bool,
+/// The making of batches at the moment.
+enum Execution {
+    /// Not started.
+    Idle,
+    /// There is no further epoch, and the error that says so was handed out.
+    Exhausted,
+    /// In the caller's thread.
+    Inline(Box<BatchPlanner>),
+    Threads(WorkerThreads),
 }
 
-/// How batches are made at the moment.
-enum Running {
-    /// Not yet.
-    No,
-    /// Not at all: there is no further epoch, and the error that says so was handed out.
-    Over,
-    /// By the caller's thread.
-    Here(Box<Source>),
-    By(Threads),
-}
+/// A batch, and the place of the run after it unless planning failed.
+type PlacedStep = (Option<Position>, Result<Step>);
 
-struct Threads {
-    shop: Arc<Workshop>,
-    pipe: Arc<Pipe<Planned, (Option<Cursor>, Made)>>,
+struct WorkerThreads {
+    worker: Arc<BatchWorker>,
+    queue: Arc<BoundedQueue<Result<BatchPlan>, PlacedStep>>,
     handles: Vec<JoinHandle<()>>,
 }
 
-impl Drop for Threads {
-    /// A worker ends with the batch that it is at.
+impl Drop for WorkerThreads {
+    /// A worker ends with its current batch.
     fn drop(&mut self) {
-        let mut left = self.pipe.stop();
+        let mut left = self.queue.stop();
         for handle in self.handles.drain(..) {
             let _ = handle.join();
         }
         // The planner may have been at one more.
-        left.append(&mut self.pipe.stop());
-        left.iter().flatten().for_each(|plan| self.shop.forget(plan));
+        left.append(&mut self.queue.stop());
+        left.iter().flatten().for_each(|plan| self.worker.forget(plan));
     }
 }
 
-impl Threads {
-    fn start(shop: &Arc<Workshop>, source: Source, limits: Limits, threads: usize) -> Result<Threads> {
-        let pipe = Arc::new(Pipe::new(limits));
+impl WorkerThreads {
+    fn start(
+        worker: &Arc<BatchWorker>,
+        planner: BatchPlanner,
+        limits: QueueLimits,
+        threads: usize,
+    ) -> Result<WorkerThreads> {
+        let queue = Arc::new(BoundedQueue::new(limits));
         let handles = Vec::with_capacity(threads + 1);
-        let mut all = Threads { shop: Arc::clone(shop), pipe: Arc::clone(&pipe), handles };
+        let mut all = WorkerThreads { worker: Arc::clone(worker), queue: Arc::clone(&queue), handles };
         let spawn = |name: String, run: Box<dyn FnOnce() + Send>| {
             let failed = format!("thread {name} of {threads} of the loader cannot be started");
             let spawned = std::thread::Builder::new().name(name).spawn(run);
             spawned.map_err(|e| Error::from(io::Error::new(e.kind(), format!("{failed}: {e}"))))
         };
         for k in 0..threads {
-            let (pipe, shop) = (Arc::clone(&pipe), Arc::clone(shop));
+            let (queue, worker) = (Arc::clone(&queue), Arc::clone(worker));
             let work = move || {
-                while let Some((ticket, plan)) = pipe.take() {
+                while let Some((ticket, plan)) = queue.take() {
                     let after = plan.as_ref().ok().map(|plan| plan.after);
-                    let made = plan.and_then(|plan| guarded(|| shop.make(plan)));
-                    pipe.put(ticket, (after, made));
+                    let made = plan.and_then(|plan| guarded(|| worker.make(plan)));
+                    queue.put(ticket, (after, made));
                 }
             };
             all.handles.push(spawn(format!("tfseek-load-{k}"), Box::new(work))?);
         }
-        let shop = Arc::clone(shop);
+        let worker = Arc::clone(worker);
         let plan = move || {
-            let mut source = source;
-            while pipe.wait_to_plan() {
-                match guarded(|| source.next().transpose()) {
+            let mut planner = planner;
+            while queue.wait_to_plan() {
+                match guarded(|| planner.next().transpose()) {
                     Ok(None) => break,
                     Ok(Some(mut plan)) => {
-                        shop.announce(&mut plan);
+                        worker.announce(&mut plan);
                         let cost = plan.cost;
-                        pipe.plan(Ok(plan), cost);
+                        queue.plan(Ok(plan), cost);
                     }
                     Err(e) => {
-                        pipe.plan(Err(e), Default::default());
+                        queue.plan(Err(e), Default::default());
                         break;
                     }
                 }
             }
-            pipe.end_plan();
+            queue.end_plan();
         };
         all.handles.push(spawn("tfseek-plan".to_owned(), Box::new(plan))?);
         Ok(all)
     }
 }
 
-/// A panic becomes an error: the consumer must not wait for a batch that nobody makes.
+/// Turns a panic into an error: the consumer must not wait for a batch that never comes.
 fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -171,58 +154,32 @@ fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
 
 impl Loader {
     pub(super) fn new(
-        shop: Workshop,
-        order: Order,
-        settings: Settings,
+        worker: BatchWorker,
         cursor: Cursor,
+        limits: QueueLimits,
+        threads: usize,
         warnings: Vec<String>,
     ) -> Loader {
         Loader {
-            shop: Arc::new(shop),
-            order,
-            settings,
-            delivered: cursor,
-            next: cursor,
-            running: Running::No,
-            begun: cursor.epoch,
-            start: cursor,
-            fresh: true,
-            exhausted: false,
+            worker: Arc::new(worker),
+            cursor,
+            limits,
+            threads,
+            running: Execution::Idle,
             fingerprint: OnceLock::new(),
             warnings,
         }
     }
 
-    /// Steps of the current epoch that are left, the same number on all ranks; of one worker, if this is one of several.
-    pub fn steps_left(&self) -> u64 {
-        if self.epoch() == self.next.epoch { self.steps_from(self.next) } else { 0 }
+    /// The place of the loader in its epochs: the order, the epoch, the steps that are left. A clone of it says where an
+    /// iteration would begin.
+    pub fn cursor(&self) -> &Cursor {
+        &self.cursor
     }
 
-    /// The epoch of the next step; after the last step of an epoch still that epoch, until its end was handed out.
-    pub fn epoch(&self) -> u64 {
-        if self.fresh { self.next.epoch } else { self.begun }
-    }
-
-    /// True if no batch was asked for at this place: the next iteration begins here.
-    pub fn is_fresh(&self) -> bool {
-        self.fresh
-    }
-
-    /// Steps of the cursor's epoch that are left there.
-    fn steps_from(&self, cursor: Cursor) -> u64 {
-        let sharing = &self.settings.sharing;
-        let order = self.order.at_epoch(cursor.epoch);
-        order.and_then(|order| sharing.share(&order, cursor)).map_or(0, |share| sharing.steps(&share))
-    }
-
-    /// The order, for questions such as which record comes where.
-    pub fn order(&self) -> &Order {
-        &self.order
-    }
-
-    /// What the order is and what it costs, for people.
+    /// A description of the order and its cost, for people.
     pub fn describe(&self) -> String {
-        self.order.describe(self.settings.sharing.global_batch)
+        self.cursor.order().describe(self.cursor.global_batch())
     }
 
     /// What was noticed while the loader was made and is no error.
@@ -233,30 +190,26 @@ impl Loader {
     /// Payload bytes of the batches that are being made, or are made and wait.
     pub fn bytes_under_way(&self) -> u64 {
         match &self.running {
-            Running::By(threads) => threads.pipe.bytes(),
+            Execution::Threads(threads) => threads.queue.bytes(),
             _ => 0,
         }
     }
 
-    /// What a checkpoint keeps: the same on all ranks, and less than 1 KiB as JSON. It counts the batches that were handed out,
-    /// not those that were made ahead; a batch that was an error counts once a later one was handed out. After the last batch of
+    /// The state that a checkpoint keeps: the same on all ranks, and less than 1 KiB as JSON. It counts the batches that were handed
+    /// out, not those that were made ahead; a batch that was an error counts once a later one was handed out. After the last batch of
     /// an epoch it is where the next epoch begins; of one of several workers, the epoch's end, until that was handed out.
     ///
     /// # Errors
     /// For a dataset opened from a pack, those of each shard's first touch.
     pub fn state(&self) -> Result<State> {
-        self.state_at(self.delivered)
-    }
-
-    fn state_at(&self, cursor: Cursor) -> Result<State> {
-        State::new(&self.order.at_epoch(cursor.epoch)?, cursor.position, self.fingerprint()?)
+        self.cursor.state(self.fingerprint()?)
     }
 
     fn fingerprint(&self) -> Result<&str> {
         if let Some(known) = self.fingerprint.get() {
             return Ok(known);
         }
-        let fingerprint = self.shop.dataset.fingerprint()?;
+        let fingerprint = self.worker.dataset.fingerprint()?;
         Ok(self.fingerprint.get_or_init(|| fingerprint))
     }
 
@@ -266,34 +219,17 @@ impl Loader {
     /// # Errors
     /// [`ErrorKind::Order`]: another dataset, another kind of order, another algorithm. The loader stays where it was.
     pub fn seek(&mut self, state: &State) -> Result<()> {
-        let order = state.resume(self.order.spec(), self.shop.dataset.len(), self.fingerprint()?)?;
-        let cursor = Cursor { epoch: state.epoch(), position: state.position() };
-        self.settings.sharing.share(&order, cursor)?;
-        self.order = order;
-        self.go_to(cursor, Cursor { epoch: cursor.epoch, position: 0 })
+        let fingerprint = self.fingerprint()?.to_owned();
+        self.move_cursor(|cursor| cursor.seek(state, &fingerprint))
     }
 
-    /// Goes to the start of an epoch, also of the one that it is in. One that is about to begin stays as it is, if it is this one:
-    /// at the position that [`seek`](Loader::seek) chose, or behind what the epoch before took of it
-    /// ([`LastBatch::Continuous`](crate::order::LastBatch)); [`reset`](Loader::reset) goes to its position 0.
+    /// Goes to the start of an epoch, also of the one that it is in. A place in that epoch which is about to begin is kept
+    /// ([`Cursor::set_epoch`]).
     ///
     /// # Errors
-    /// Of a mixture whose positions up to that epoch are beyond 2^64.
+    /// For a mixture whose positions up to that epoch are beyond 2^64.
     pub fn set_epoch(&mut self, epoch: u64) -> Result<()> {
-        match self.upcoming() {
-            Ok((place, start)) if place.epoch == epoch && (self.fresh || self.is_over()) => {
-                self.go_to(place, start)
-            }
-            _ => self.go_to_start(epoch),
-        }
-    }
-
-    /// Goes to position 0 of the epoch that it is in.
-    ///
-    /// # Errors
-    /// As [`set_epoch`](Loader::set_epoch).
-    pub fn reset(&mut self) -> Result<()> {
-        self.go_to_start(self.epoch())
+        self.move_cursor(|cursor| cursor.set_epoch(epoch))
     }
 
     /// Begins an iteration: with the epoch that it is in, from its start, if that was left early; with the next one, if all
@@ -314,169 +250,96 @@ impl Loader {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Order`] behind the last epoch that there is.
+    /// [`ErrorKind::Order`] after the last epoch.
     pub fn begin(&mut self) -> Result<()> {
-        let (place, start) = self.upcoming()?;
-        self.go_to(place, start)
+        self.move_cursor(Cursor::begin)
     }
 
-    /// The state in which [`begin`](Loader::begin) would leave the loader.
+    /// Goes to the place of a cursor: this loader's, moved, or that of another loader of the same dataset and order. A loader in a
+    /// forked child goes on in this way where the parent's is, whose threads are not there.
     ///
     /// # Errors
-    /// As [`begin`](Loader::begin) and [`state`](Loader::state).
-    pub fn upcoming_state(&self) -> Result<State> {
-        self.state_at(self.upcoming()?.0)
+    /// [`ErrorKind::Order`] for an order of other records or positions.
+    pub fn go_to(&mut self, cursor: &Cursor) -> Result<()> {
+        self.move_cursor(|own| own.go_to(cursor))
     }
 
-    /// Stands where `other` stands, a loader of the same dataset and order: for a child process, in which the threads of
-    /// `other` are not.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Order`] for another number of positions, or a place that this loader cannot share.
-    pub fn go_on_from(&mut self, other: &Loader) -> Result<()> {
-        if other.order.len() != self.order.len() || other.order.records() != self.order.records() {
-            let reason = "the other loader has another order".into();
-            return Err(OrderError::Refused { reason }.into());
-        }
-        self.settings.sharing.share(&other.order, other.next)?;
-        self.order = other.order.clone();
-        self.running = Running::No;
-        (self.delivered, self.next, self.start) = (other.delivered, other.next, other.start);
-        (self.begun, self.fresh, self.exhausted) = (other.begun, other.fresh, other.exhausted);
-        Ok(())
-    }
-
-    /// Where the next iteration begins, and where it begins again if it is left early.
-    fn upcoming(&self) -> Result<(Cursor, Cursor)> {
-        if self.exhausted || self.is_over() {
-            let next = self.following()?;
-            return Ok((next, next));
-        }
-        Ok((if self.fresh { self.next } else { self.start }, self.start))
-    }
-
-    /// Whether all of the epoch was handed out, its end aside.
-    fn is_over(&self) -> bool {
-        let left = || self.begun == self.next.epoch && self.steps_from(self.next) > 0;
-        !self.fresh && !left()
-    }
-
-    /// Where the epoch behind this one begins.
-    fn following(&self) -> Result<Cursor> {
-        // All of the epoch was handed out.
-        if !self.fresh && self.begun != self.next.epoch {
-            return Ok(self.next);
-        }
-        let epoch = epochs_behind(self.next.epoch, 1)?;
-        self.order.at_epoch(epoch)?;
-        Ok(Cursor { epoch, position: 0 })
-    }
-
-    fn go_to_start(&mut self, epoch: u64) -> Result<()> {
-        let start = Cursor { epoch, position: 0 };
-        self.go_to(start, start)
-    }
-
-    fn go_to(&mut self, place: Cursor, start: Cursor) -> Result<()> {
-        self.order = self.order.at_epoch(place.epoch)?;
-        self.running = Running::No;
-        (self.delivered, self.next, self.start) = (place, place, start);
-        (self.fresh, self.exhausted) = (true, false);
+    /// Stops the threads once the cursor has moved; on an error all stays as it was.
+    fn move_cursor(&mut self, to: impl FnOnce(&mut Cursor) -> Result<()>) -> Result<()> {
+        to(&mut self.cursor)?;
+        self.running = Execution::Idle;
         Ok(())
     }
 
     fn start(&mut self) -> Result<()> {
-        if self.exhausted {
-            self.running = Running::Over;
-            self.following()?;
+        let mut cursor = self.cursor.clone();
+        if let Err(e) = cursor.enter() {
+            self.running = Execution::Exhausted;
+            return Err(e);
         }
-        let dataset = self.shop.dataset.clone();
-        let source =
-            Source::new(dataset, &self.order, self.settings.sharing, self.next, self.settings.repeat)?;
-        if self.fresh {
-            (self.begun, self.fresh) = (self.next.epoch, false);
-        }
-        self.running = match self.settings.threads {
-            0 => Running::Here(Box::new(source)),
-            threads => Running::By(Threads::start(&self.shop, source, self.settings.limits, threads)?),
+        let planner = BatchPlanner::new(self.worker.dataset.clone(), &cursor)?;
+        self.cursor = cursor;
+        self.running = match self.threads {
+            0 => Execution::Inline(Box::new(planner)),
+            threads => Execution::Threads(WorkerThreads::start(&self.worker, planner, self.limits, threads)?),
         };
         Ok(())
     }
 
-    /// The next step, if it comes within this time. `None`: not yet. The inner `None` is the end of an epoch.
+    /// Waits for the next step, at most for `patience`: `None` if it has not come by then. The inner `None` is the end of an epoch.
     ///
-    /// For callers who have to look after something else meanwhile: signals, say.
-    pub fn next_within(&mut self, patience: Duration) -> Option<Option<Made>> {
+    /// For callers with other work to do meanwhile, such as signals.
+    pub fn next_within(&mut self, patience: Duration) -> Option<Option<Result<Step>>> {
         self.advance(Some(patience))
     }
 
-    fn advance(&mut self, patience: Option<Duration>) -> Option<Option<Made>> {
+    fn advance(&mut self, patience: Option<Duration>) -> Option<Option<Result<Step>>> {
         // All of an epoch was handed out, but its end was not.
-        if matches!(self.running, Running::No) && !self.fresh && self.begun != self.next.epoch {
+        if matches!(self.running, Execution::Idle) && self.cursor.has_crossed() {
             return Some(self.end_epoch());
         }
-        if let Running::No = self.running
+        if let Execution::Idle = self.running
             && let Err(e) = self.start()
         {
             return Some(Some(Err(e)));
         }
         let (after, made) = match &mut self.running {
-            Running::No | Running::Over => {
-                self.running = Running::No;
+            Execution::Idle | Execution::Exhausted => {
+                self.running = Execution::Idle;
                 return Some(None);
             }
-            Running::Here(source) => match source.next() {
+            Execution::Inline(planner) => match planner.next() {
                 None => return Some(self.end_epoch()),
                 Some(Err(e)) => (None, Err(e)),
                 Some(Ok(mut plan)) => {
-                    self.shop.announce(&mut plan);
-                    (Some(plan.after), guarded(|| self.shop.make(plan)))
+                    self.worker.announce(&mut plan);
+                    (Some(plan.after), guarded(|| self.worker.make(plan)))
                 }
             },
-            Running::By(threads) => match threads.pipe.next(patience) {
-                Answer::Wait => return None,
-                Answer::Over => return Some(self.end_epoch()),
-                Answer::Here(made) => made,
+            Execution::Threads(threads) => match threads.queue.next(patience) {
+                Polled::Pending => return None,
+                Polled::Closed => return Some(self.end_epoch()),
+                Polled::Ready(made) => made,
             },
         };
         if let Some(after) = after {
-            self.next = after;
-            // Where epochs are joined, an iteration goes on in the next one.
-            if self.settings.repeat && after.epoch != self.begun {
-                // One of several workers learns of it with its first batch there.
-                let start = Cursor { epoch: after.epoch, position: 0 };
-                let joined = self.settings.sharing.last == LastBatch::Continuous;
-                (self.begun, self.start) = (after.epoch, if joined { after } else { start });
-            }
-            if made.is_ok() {
-                self.delivered = after;
-            }
+            self.cursor.pass(after, made.is_ok());
         }
         Some(Some(made))
     }
 
-    /// `None`, and the next epoch begins.
+    /// Returns `None`, and the next epoch begins.
     fn end_epoch<T>(&mut self) -> Option<T> {
-        self.running = Running::No;
-        // Where the last batch was dropped, positions are left; and an epoch may have had no steps at all. There are steps left where
-        // the plans ended with an error.
-        if self.begun != self.next.epoch || self.steps_from(self.next) == 0 {
-            match self.following() {
-                Ok(next) => (self.next, self.start) = (next, next),
-                // At the end of the last epoch that there is.
-                Err(_) => self.exhausted = true,
-            }
-            self.delivered = self.next;
-            self.fresh = true;
-        }
+        self.running = Execution::Idle;
+        self.cursor.end();
         None
     }
 }
 
 impl Iterator for Loader {
-    type Item = Made;
+    type Item = Result<Step>;
 
-    fn next(&mut self) -> Option<Made> {
+    fn next(&mut self) -> Option<Result<Step>> {
         self.advance(None).flatten()
     }
 }
@@ -484,10 +347,8 @@ impl Iterator for Loader {
 impl fmt::Debug for Loader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Loader")
-            .field("dataset", &self.shop.dataset)
-            .field("order", &self.order)
-            .field("sharing", &self.settings.sharing)
-            .field("next", &self.next)
+            .field("dataset", &self.worker.dataset)
+            .field("cursor", &self.cursor)
             .finish_non_exhaustive()
     }
 }

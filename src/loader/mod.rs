@@ -4,17 +4,21 @@
 //! order (arithmetic) -> plan -> announce -> threads: read, verify, parse a batch -> batches in order -> you
 //! ```
 //!
-//! The unit of work is a batch. A thread takes the next one, turns its positions into records, reads, checks and parses them
-//! into memory of its own, and hands it over; batches leave in the order of their plans, whoever was faster. How far it runs
-//! ahead is bounded in batches and in bytes.
+//! The unit of work is a batch. A thread takes the next plan, reads, verifies and parses its records into memory of its own, and
+//! hands the batch over. Batches leave in the order of their plans, whichever thread was faster. Batches and bytes under way are
+//! bounded.
+//!
+//! Files in the order of the work: `plan` (positions to plans), `advise` (when the system is asked for bytes ahead), `queue` (the
+//! bounded queue between threads), `worker` (one batch), `step` (the result), `loader` (threads, and the iterator), `options`.
 
 #[expect(clippy::module_inception, reason = "the file of the type `Loader`")]
 mod loader;
 mod options;
-mod pipe;
 mod plan;
 mod queue;
 mod step;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 pub use loader::Loader;

@@ -1,22 +1,23 @@
-//! What can be said of a loader.
+//! Options of a [`Loader`].
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
-use super::loader::{Loader, Settings};
-use super::plan::{Cursor, Sharing};
-use super::queue::Limits;
-use super::worker::{ErrorPolicy, Workshop};
+use super::loader::Loader;
+use super::queue::QueueLimits;
+use super::worker::{BatchWorker, ErrorPolicy};
 use crate::batch::{BatchParser, BytePool};
 use crate::column::{Classes, Selection};
 use crate::dataset::Dataset;
-use crate::error::{OptionsError, OrderError, Result};
+use crate::error::{ErrorKind, OptionsError, OrderError, Result};
 use crate::io::{ReadAhead, memory_limit, threads};
-use crate::order::{LastBatch, Order, Spec, Subset, check_memory};
+use crate::order::{Cursor, LastBatch, Order, RankShare, Spec, Subset, check_memory};
 use crate::policy::Verify;
 use crate::schema::Schema;
 use std::fmt;
+use std::sync::Arc;
 
 /// How records are shuffled.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Shuffle {
     /// Not at all.
@@ -30,7 +31,8 @@ pub enum Shuffle {
     Order(Spec),
 }
 
-/// What is checked of each record that is read.
+/// Which checksums are verified of each record, in which epochs.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoaderVerify {
     /// The same in every epoch.
@@ -39,17 +41,20 @@ pub enum LoaderVerify {
     FirstEpoch,
 }
 
-/// A loader to be: [`Dataset::loader`] and [`Dataset::record_loader`] make one, [`build`](LoaderOptions::build) opens it.
+/// Options of a [`Loader`]: [`Dataset::loader`] and [`Dataset::record_loader`] make them, [`build`](LoaderOptions::build) makes the
+/// loader.
+///
+/// A clone shares no memory pools, threads or locks with the options it was made from, nor with their loaders: in a forked child it
+/// makes the same loader again.
 #[must_use]
+#[derive(Clone)]
 pub struct LoaderOptions {
     dataset: Dataset,
     parser: Option<BatchParser>,
-    /// Samples of a batch: of one rank's (false), or of all ranks' (true).
-    batch: Option<(u64, bool)>,
+    batch: Option<BatchSize>,
     shuffle: Shuffle,
     subset: Option<Subset>,
-    /// The feature, and the records of each class.
-    classes: Option<(Box<str>, Vec<Vec<u64>>)>,
+    classes: Option<ClassSubsets>,
     seed: u64,
     epoch: u64,
     rank: (u64, u64),
@@ -62,27 +67,43 @@ pub struct LoaderOptions {
     policy: ErrorPolicy,
     verify: Option<LoaderVerify>,
     repeat: bool,
-    hook: Option<super::worker::Hook>,
+    #[cfg(test)]
+    before_read: Option<super::worker::BeforeRead>,
+}
+
+/// Samples of a batch.
+#[derive(Clone, Copy, Debug)]
+enum BatchSize {
+    OfRank(u64),
+    OfAllRanks(u64),
+}
+
+/// The records of each class of a feature.
+#[derive(Clone)]
+struct ClassSubsets {
+    feature: Box<str>,
+    /// The error is that of a column whose numbers do not ascend.
+    classes: std::result::Result<Arc<[Subset]>, OrderError>,
 }
 
 /// Records that are planned ahead of the workers, at most and at least.
 const AHEAD_RECORDS: u64 = 1024;
 const AHEAD_LEAST: u64 = 16;
 const AHEAD_BYTES: u64 = 256 << 20;
-/// Payload bytes of batches under way, unless told otherwise.
+/// Payload bytes of batches under way by default.
 const MEMORY: u64 = 1 << 30;
-/// Samples of a rank's batch: beyond that somebody has mistaken himself, and the list of them alone takes memory.
+/// Samples of a rank's batch at most: a larger number is a mistake, and the list of samples alone takes memory.
 const MOST_SAMPLES: u64 = 1 << 24;
-/// Records so small that a global order pays for each with a page of its own.
+/// Records below this size take a page each in a global order.
 const SMALL: u64 = 64 << 10;
 
 impl Dataset {
-    /// A loader that parses records by a schema.
+    /// Options of a loader that parses records by a schema.
     pub fn loader(&self, schema: &Schema) -> LoaderOptions {
         LoaderOptions::new(self.clone(), Some(BatchParser::new(schema)))
     }
 
-    /// A loader that hands out records as they are.
+    /// Options of a loader that hands out records as they are.
     pub fn record_loader(&self) -> LoaderOptions {
         LoaderOptions::new(self.clone(), None)
     }
@@ -109,36 +130,42 @@ impl LoaderOptions {
             policy: ErrorPolicy::Raise,
             verify: None,
             repeat: false,
-            hook: None,
+            #[cfg(test)]
+            before_read: None,
         }
     }
 
-    /// Another parser for the same loader: one with options of its own.
-    pub fn parser(self, parser: BatchParser) -> LoaderOptions {
-        LoaderOptions { parser: Some(parser), ..self }
+    /// A parser with options of its own, in place of the schema's.
+    pub fn parser(mut self, parser: BatchParser) -> LoaderOptions {
+        self.parser = Some(parser);
+        self
     }
 
     /// Samples of one rank's batch, as in torch: the global batch has as many for each rank.
-    pub fn batch_size(self, samples: u64) -> LoaderOptions {
-        LoaderOptions { batch: Some((samples, false)), ..self }
+    pub fn batch_size(mut self, samples: u64) -> LoaderOptions {
+        self.batch = Some(BatchSize::OfRank(samples));
+        self
     }
 
     /// Samples of a batch over all ranks, a multiple of their number. Batches stay the same when the number of ranks changes.
-    pub fn global_batch_size(self, samples: u64) -> LoaderOptions {
-        LoaderOptions { batch: Some((samples, true)), ..self }
+    pub fn global_batch_size(mut self, samples: u64) -> LoaderOptions {
+        self.batch = Some(BatchSize::OfAllRanks(samples));
+        self
     }
 
     /// A global shuffle with this seed: `.order(Shuffle::Global).seed(seed)`.
-    pub fn shuffle(self, seed: u64) -> LoaderOptions {
-        LoaderOptions { shuffle: Shuffle::Global, seed, ..self }
+    pub fn shuffle(mut self, seed: u64) -> LoaderOptions {
+        (self.shuffle, self.seed) = (Shuffle::Global, seed);
+        self
     }
 
     /// How records are shuffled. Not at all by default.
-    pub fn order(self, shuffle: Shuffle) -> LoaderOptions {
-        LoaderOptions { shuffle, ..self }
+    pub fn order(mut self, shuffle: Shuffle) -> LoaderOptions {
+        self.shuffle = shuffle;
+        self
     }
 
-    /// Only these records, in the order that is chosen: as if they were all there is.
+    /// Only these records, a [`Selection`] or a [`Subset`], in the chosen order: as if they were all there is.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -149,7 +176,7 @@ impl LoaderOptions {
     /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
     /// let threes = ds.select(&"label == 3".parse()?)?;
     /// let loader = ds.record_loader().batch_size(10).shuffle(42).select(&threes).build()?;
-    /// assert_eq!(loader.steps_left(), 10);
+    /// assert_eq!(loader.cursor().steps_left()?, 10);
     ///
     /// // As many of each of the ten classes in every batch.
     /// let label = ds.column("label")?;
@@ -158,36 +185,40 @@ impl LoaderOptions {
     /// assert!((0..10).all(|class| ids.iter().filter(|&&id| id % 10 == class).count() == 2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn select(self, selection: &Selection) -> LoaderOptions {
-        self.subset(Subset::from_bits(selection.words()))
-    }
-
-    /// As [`select`](LoaderOptions::select), by their numbers.
-    pub fn subset(self, subset: Subset) -> LoaderOptions {
-        LoaderOptions { subset: Some(subset), ..self }
+    pub fn select(mut self, records: impl Into<Subset>) -> LoaderOptions {
+        self.subset = Some(records.into());
+        self
     }
 
     /// As many samples of each class, in a shuffle of its own for each ([`Spec::balanced`]): this takes the place of the
     /// order that is chosen. With [`select`](LoaderOptions::select), of the selected records; a class of which none is selected
     /// is left out. Takes eight bytes a record.
-    pub fn balance(self, classes: &Classes<'_>) -> LoaderOptions {
-        let records = classes.iter().map(|(_, ids)| ids.to_vec()).collect();
-        LoaderOptions { classes: Some((classes.feature().into(), records)), ..self }
+    pub fn balance(mut self, classes: &Classes<'_>) -> LoaderOptions {
+        let subsets = classes.iter().map(|(_, ids)| Subset::from_ids(ids)).collect::<Result<_>>();
+        let subsets = subsets.map_err(|e| match e.into_kind() {
+            ErrorKind::Order(e) => e,
+            other => OrderError::Refused { reason: other.to_string().into() },
+        });
+        self.classes = Some(ClassSubsets { feature: classes.feature().into(), classes: subsets });
+        self
     }
 
     /// The seed of the order. 0 by default. [`seed_of`](crate::order::seed_of) makes one of a negative number.
-    pub fn seed(self, seed: u64) -> LoaderOptions {
-        LoaderOptions { seed, ..self }
+    pub fn seed(mut self, seed: u64) -> LoaderOptions {
+        self.seed = seed;
+        self
     }
 
     /// The first epoch. 0 by default.
-    pub fn epoch(self, epoch: u64) -> LoaderOptions {
-        LoaderOptions { epoch, ..self }
+    pub fn epoch(mut self, epoch: u64) -> LoaderOptions {
+        self.epoch = epoch;
+        self
     }
 
-    /// This rank, of so many. 0 of 1 by default.
-    pub fn rank(self, rank: u64, ranks: u64) -> LoaderOptions {
-        LoaderOptions { rank: (rank, ranks), ..self }
+    /// The rank, and the number of ranks. 0 of 1 by default.
+    pub fn rank(mut self, rank: u64, ranks: u64) -> LoaderOptions {
+        self.rank = (rank, ranks);
+        self
     }
 
     /// Only the steps `worker`, `worker + workers`, .. of this rank: for processes that hand out their batches in turn, as the
@@ -195,25 +226,29 @@ impl LoaderOptions {
     ///
     /// [`state`](Loader::state) is then where the worker's round ends, one step of each worker: a worker of as many goes on from
     /// its own state exactly, and all of them from that of any, where all have delivered the same number of steps.
-    pub fn worker(self, worker: u64, workers: u64) -> LoaderOptions {
-        LoaderOptions { worker: (worker, workers), ..self }
+    pub fn worker(mut self, worker: u64, workers: u64) -> LoaderOptions {
+        self.worker = (worker, workers);
+        self
     }
 
-    /// What becomes of the last batch of an epoch. By default nothing is lost: it is short on one rank, and filled up with
+    /// How the last batch of an epoch is made. By default nothing is lost: it is short on one rank, and filled up with
     /// padding on several.
-    pub fn last_batch(self, last: LastBatch) -> LoaderOptions {
-        LoaderOptions { last: Some(last), ..self }
+    pub fn last_batch(mut self, last: LastBatch) -> LoaderOptions {
+        self.last = Some(last);
+        self
     }
 
     /// Threads that make batches; one for each processor by default. 0: batches are made by the caller's thread, when they are
-    /// asked for. At most [`MAX_THREADS`](crate::MAX_THREADS). What comes out does not depend on it.
-    pub fn threads(self, threads: usize) -> LoaderOptions {
-        LoaderOptions { threads: Some(threads), ..self }
+    /// asked for. At most [`MAX_THREADS`](crate::MAX_THREADS). Batches do not depend on it.
+    pub fn threads(mut self, threads: usize) -> LoaderOptions {
+        self.threads = Some(threads);
+        self
     }
 
     /// Batches under way at most: being made, or made and not yet asked for. Twice the threads by default.
-    pub fn batches_ahead(self, batches: usize) -> LoaderOptions {
-        LoaderOptions { batches: Some(batches), ..self }
+    pub fn batches_ahead(mut self, batches: usize) -> LoaderOptions {
+        self.batches = Some(batches);
+        self
     }
 
     /// Payload bytes of the batches under way at most; one batch is always made, however large. 1 GiB by default, or an eighth
@@ -223,110 +258,122 @@ impl LoaderOptions {
     /// everything with positional reads) the process also holds the batch that is in the caller's hands, and each thread keeps the
     /// buffers of batches that were dropped for its next ones: for each thread at most as much as this bound and a batch more,
     /// plus an eighth. `docs/performance.md` has what was measured.
-    pub fn memory(self, bytes: u64) -> LoaderOptions {
-        LoaderOptions { memory: Some(bytes), ..self }
+    pub fn memory(mut self, bytes: u64) -> LoaderOptions {
+        self.memory = Some(bytes);
+        self
     }
 
     /// Bytes of records that the system is asked for before their turn. 256 MiB by default, or a twentieth of the memory that
     /// the process may have, if that is less.
-    pub fn look_ahead(self, bytes: u64) -> LoaderOptions {
-        LoaderOptions { ahead: Some(bytes), ..self }
+    pub fn look_ahead(mut self, bytes: u64) -> LoaderOptions {
+        self.ahead = Some(bytes);
+        self
     }
 
-    /// What happens at a record that is damaged, or does not go with the schema. Its batch is an error by default.
-    pub fn errors(self, policy: ErrorPolicy) -> LoaderOptions {
-        LoaderOptions { policy, ..self }
+    /// The reaction to a record that is damaged, or does not match the schema. Its batch is an error by default.
+    pub fn errors(mut self, policy: ErrorPolicy) -> LoaderOptions {
+        self.policy = policy;
+        self
     }
 
-    /// What is checked of each record. What the dataset checks, by default.
-    pub fn verify(self, verify: LoaderVerify) -> LoaderOptions {
-        LoaderOptions { verify: Some(verify), ..self }
+    /// Which checksums are verified of each record. Those that the dataset verifies, by default.
+    pub fn verify(mut self, verify: LoaderVerify) -> LoaderOptions {
+        self.verify = Some(verify);
+        self
     }
 
     /// One epoch follows the other without an end. By default the iterator ends with each epoch, and goes on with the next one
     /// when it is asked again.
-    pub fn repeat(self, repeat: bool) -> LoaderOptions {
-        LoaderOptions { repeat, ..self }
+    pub fn repeat(mut self, repeat: bool) -> LoaderOptions {
+        self.repeat = repeat;
+        self
     }
 
-    /// Called by the thread that makes a batch, with the numbers of its records, before they are read. For tests and tracing.
-    pub fn before_read(self, hook: impl Fn(&[u64]) + Send + Sync + 'static) -> LoaderOptions {
-        LoaderOptions { hook: Some(Box::new(hook)), ..self }
+    /// Calls `f` in the thread that makes a batch, with the numbers of its records, before they are read.
+    #[cfg(test)]
+    pub(super) fn before_read(mut self, f: impl Fn(&[u64]) + Send + Sync + 'static) -> LoaderOptions {
+        self.before_read = Some(Arc::new(f));
+        self
     }
 
-    /// The order that the loader will have, without a loader: to look at what a run saw, say, on a machine with less memory.
+    /// The place at which the loader begins, with its order and its share, without a loader: to find out what a run saw, say, on a
+    /// machine with less memory; or to read records in that order by other means.
     ///
     /// # Errors
-    /// As [`build`](LoaderOptions::build), of what concerns the order.
-    pub fn to_order(&self) -> Result<Order> {
+    /// As [`build`](LoaderOptions::build), as far as they concern the order.
+    pub fn to_cursor(&self) -> Result<Cursor> {
         let n = self.dataset.len();
+        let (rank, ranks) = self.rank;
+        let batch = self.global_batch()?;
         let spec = match &self.shuffle {
             Shuffle::None => Spec::Sequential,
             Shuffle::Global => Spec::Global,
             Shuffle::Order(spec) => spec.clone(),
-            Shuffle::Block => Spec::block_for(n, self.dataset.stored_bytes()?, self.global_batch()?),
+            Shuffle::Block => Spec::block_for(n, self.dataset.stored_bytes()?, batch),
         };
         let spec = match (&self.classes, &self.subset) {
-            (Some((feature, classes)), subset) => {
-                balanced(classes, subset.as_ref()).map_err(|e| e.feature(feature.as_bytes()))?
+            (Some(ClassSubsets { feature, classes }), subset) => {
+                let classes = classes.as_ref().map_err(|e| crate::Error::from(e.clone()));
+                let spec = classes.and_then(|classes| balanced(classes, subset.as_ref()));
+                spec.map_err(|e| e.feature(feature.as_bytes()))?
             }
             (None, Some(subset)) => spec.filtered(subset.clone()),
             (None, None) => spec,
         };
-        Order::new(&spec, n, self.seed, self.epoch)
+        let order = Order::new(&spec, n, self.seed, self.epoch)?;
+        let last = self.last.unwrap_or(LastBatch::default_for(ranks));
+        let share = RankShare::new(order.len(), batch, rank, ranks, last)?;
+        let (worker, workers) = self.worker;
+        Ok(Cursor::new(order, share.worker(worker, workers)?)?.repeat(self.repeat))
     }
 
     /// Samples of a batch over all ranks.
     fn global_batch(&self) -> Result<u64> {
-        let Some((batch, global)) = self.batch else {
-            return Err(OptionsError::NoBatchSize.into());
-        };
-        let ranks = self.rank.1;
-        let of_all = if global { Some(batch) } else { batch.checked_mul(ranks) };
-        of_all.filter(|of_all| of_all / ranks.max(1) <= MOST_SAMPLES).ok_or_else(|| {
-            let reason = format!("a batch of {batch} samples: a rank takes at most {MOST_SAMPLES}");
-            OrderError::Refused { reason: reason.into() }.into()
-        })
+        match self.batch {
+            None => Err(OptionsError::NoBatchSize.into()),
+            Some(BatchSize::OfAllRanks(samples)) => Ok(samples),
+            Some(BatchSize::OfRank(samples)) => {
+                samples.checked_mul(self.rank.1).ok_or_else(|| too_many_samples(samples))
+            }
+        }
     }
 
-    /// Checks what was said. Nothing is read, and no thread is started, before the first batch is asked for.
+    /// Checks the options. Nothing is read, and no thread is started, before the first batch is asked for.
     ///
     /// # Errors
     /// [`OrderError`]: a rank that there is not, a batch that the ranks cannot share or of more than 2^24 samples, an order that does not go with the
     /// dataset; [`OptionsError`] without a batch size, and for more than [`MAX_THREADS`](crate::MAX_THREADS) threads.
     pub fn build(self) -> Result<Loader> {
-        let (rank, ranks) = self.rank;
-        let global_batch = self.global_batch()?;
-        let order = self.to_order()?;
+        let samples = self.global_batch()? / self.rank.1.max(1);
+        if samples > MOST_SAMPLES {
+            return Err(match self.batch {
+                Some(BatchSize::OfRank(samples) | BatchSize::OfAllRanks(samples)) => {
+                    too_many_samples(samples)
+                }
+                None => too_many_samples(samples),
+            });
+        }
+        let cursor = self.to_cursor()?;
         let memory = memory_limit();
         let dataset = self.dataset;
         let warnings = match dataset.known_bytes() {
             Some(bytes) => {
-                let n = dataset.len();
-                if let Spec::Block { block, window } = *plain(order.spec()) {
+                let (spec, n) = (cursor.order().spec(), dataset.len());
+                if let Spec::Block { block, window } = *plain(spec) {
                     check_memory(n, bytes, block, window, memory)?;
                 }
-                scattered(order.spec(), n, bytes, memory).into_iter().collect()
+                scattered(spec, n, bytes, memory).into_iter().collect()
             }
             None => Vec::new(),
         };
-        let last = self.last.unwrap_or(LastBatch::default_for(ranks));
-        let (worker, workers) = self.worker;
-        if worker >= workers || (workers > 1 && last == LastBatch::Continuous) {
-            let reason = match worker >= workers {
-                true => format!("worker {worker} of {workers}"),
-                false => format!("batches that go on across epochs, for {workers} workers"),
-            };
-            return Err(OrderError::Refused { reason: reason.into() }.into());
-        }
-        let sharing = Sharing { global_batch, rank, ranks, last, worker, workers };
-        let cursor = Cursor { epoch: self.epoch, position: 0 };
-        sharing.share(&order, cursor)?;
-        let threads = self.threads.map_or_else(|| threads(0), |n| if n == 0 { Ok(0) } else { threads(n) })?;
-        let limits = Limits {
+        let threads = match self.threads {
+            Some(0) => 0,
+            threads => self::threads::threads(threads.unwrap_or(0))?,
+        };
+        let limits = QueueLimits {
             batches: self.batches.unwrap_or(2 * threads).max(1),
             memory: self.memory.unwrap_or(MEMORY.min(memory / 8)),
-            ahead_records: AHEAD_RECORDS.max(global_batch / ranks.max(1)),
+            ahead_records: AHEAD_RECORDS.max(samples),
             ahead_bytes: self.ahead.unwrap_or(AHEAD_BYTES.min(memory / 20)),
             ahead_least: AHEAD_LEAST,
         };
@@ -334,21 +381,33 @@ impl LoaderOptions {
             LoaderVerify::Always(verify) => [verify; 2],
             LoaderVerify::FirstEpoch => [Verify::Payload, Verify::Header],
         };
-        let shop = Workshop {
+        let worker = BatchWorker {
             dataset,
             parser: self.parser,
             policy: self.policy,
             verify,
             ahead: ReadAhead::default(),
             buffers: BytePool::default(),
-            hook: self.hook,
+            #[cfg(test)]
+            before_read: self.before_read,
         };
-        let settings = Settings { sharing, limits, threads, repeat: self.repeat };
-        Ok(Loader::new(shop, order, settings, cursor, warnings))
+        Ok(Loader::new(worker, cursor, limits, threads, warnings))
     }
 }
 
-/// Why this order will be slow here, if it will. Said once, to those who ask: the order is not changed.
+impl From<&Selection> for Subset {
+    fn from(selection: &Selection) -> Subset {
+        Subset::from_bits(selection.words())
+    }
+}
+
+#[cold]
+fn too_many_samples(samples: u64) -> crate::Error {
+    let reason = format!("a batch of {samples} samples: a rank takes at most {MOST_SAMPLES}");
+    OrderError::Refused { reason: reason.into() }.into()
+}
+
+/// A warning of an order that will be slow here. The order is not changed.
 fn scattered(spec: &Spec, n: u64, bytes: u64, memory: u64) -> Option<String> {
     let mean = bytes / n.max(1);
     (*spec == Spec::Global && bytes > memory && mean < SMALL).then(|| {
@@ -367,19 +426,21 @@ fn plain(spec: &Spec) -> &Spec {
     }
 }
 
-/// As many of each class, of the records of a subset.
-fn balanced(classes: &[Vec<u64>], subset: Option<&Subset>) -> Result<Spec> {
-    let of_subset = |ids: &Vec<u64>| match subset {
-        Some(subset) => ids.iter().copied().filter(|&id| subset.rank(id).is_some()).collect(),
-        None => ids.clone(),
+/// An order with as many samples of each class, of the records of a subset.
+fn balanced(classes: &[Subset], subset: Option<&Subset>) -> Result<Spec> {
+    let of_subset = |class: &Subset| match subset {
+        Some(subset) => {
+            Subset::from_ascending(class.iter().filter(|&id| subset.rank(id).is_some()).collect())
+        }
+        None => class.clone(),
     };
-    let classes: Vec<Vec<u64>> = classes.iter().map(of_subset).filter(|ids| !ids.is_empty()).collect();
+    let classes: Vec<Subset> = classes.iter().map(of_subset).filter(|class| !class.is_empty()).collect();
     if classes.is_empty() {
         let of = if subset.is_some() { "none of the chosen records" } else { "no record" };
         let reason = format!("there are no classes to balance: {of} has a value");
         return Err(OrderError::Refused { reason: reason.into() }.into());
     }
-    Ok(Spec::balanced(classes.into_iter().map(Subset::from_ids).collect::<Result<Vec<_>>>()?))
+    Ok(Spec::balanced(classes))
 }
 
 impl fmt::Debug for LoaderOptions {

@@ -1,8 +1,8 @@
-//! What a loader hands out.
+//! A step: one batch of a loader, or its records.
 
 use crate::batch::{Batch, Row};
 use crate::dataset::{Dataset, RecordLocation};
-use crate::error::{At, Error};
+use crate::error::{At, Error, ErrorKind, Result};
 use crate::io::Region;
 use crate::order::{Run, Sample};
 use crate::record::Record;
@@ -11,26 +11,26 @@ use std::ops::Range;
 
 /// One rank's batch of one step: `'static`, and independent of loader and dataset.
 pub struct Step {
-    pub(super) content: Content,
+    pub(super) content: StepContent,
     pub(super) runs: Vec<(u64, Run)>,
     pub(super) ids: Vec<u64>,
-    /// Place of each record among the positions of the runs, if some were skipped.
+    /// Index of each record among the positions of the runs, if some were skipped.
     pub(super) kept: Option<Vec<u32>>,
     pub(super) skipped: Vec<Skipped>,
     pub(super) payload_bytes: u64,
 }
 
-pub(super) enum Content {
+pub(super) enum StepContent {
     Columns(Batch),
     Records(Records),
 }
 
-/// A record that was left out because it is damaged or does not go with the schema.
+/// A record that was left out because it is damaged or does not match the schema.
 #[derive(Debug)]
 pub struct Skipped {
     /// Its number in the dataset.
     pub record: u64,
-    /// What is wrong with it.
+    /// Its fault.
     pub error: Error,
 }
 
@@ -38,28 +38,28 @@ impl Step {
     /// The columns, if the loader has a schema.
     pub fn batch(&self) -> Option<&Batch> {
         match &self.content {
-            Content::Columns(batch) => Some(batch),
-            Content::Records(_) => None,
+            StepContent::Columns(batch) => Some(batch),
+            StepContent::Records(_) => None,
         }
     }
 
     /// The columns, if the loader has a schema, to be kept without the step.
     pub fn into_batch(self) -> Option<Batch> {
         match self.content {
-            Content::Columns(batch) => Some(batch),
-            Content::Records(_) => None,
+            StepContent::Columns(batch) => Some(batch),
+            StepContent::Records(_) => None,
         }
     }
 
     /// The records, if the loader has no schema.
     pub fn records(&self) -> Option<&Records> {
         match &self.content {
-            Content::Columns(_) => None,
-            Content::Records(records) => Some(records),
+            StepContent::Columns(_) => None,
+            StepContent::Records(records) => Some(records),
         }
     }
 
-    /// Numbers of the records, row by row.
+    /// Numbers of the records, one for each row.
     pub fn ids(&self) -> &[u64] {
         &self.ids
     }
@@ -69,7 +69,7 @@ impl Step {
         self.ids.len()
     }
 
-    /// Whether there is no sample: a rank's share of a short last batch, or all were skipped.
+    /// Returns true if there is no sample: a rank's share of a short last batch, or all were skipped.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
@@ -79,7 +79,7 @@ impl Step {
         self.payload_bytes
     }
 
-    /// Each row's record, epoch and position, and whether it is padding, which metrics must leave out.
+    /// The record, epoch and position of each row, and whether it is padding, which metrics must leave out.
     pub fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
         let mut positions = self
             .runs
@@ -105,8 +105,8 @@ impl fmt::Debug for Step {
         let mut f = f.debug_struct("Step");
         f.field("ids", &self.ids);
         match &self.content {
-            Content::Columns(batch) => f.field("batch", batch),
-            Content::Records(records) => f.field("records", records),
+            StepContent::Columns(batch) => f.field("batch", batch),
+            StepContent::Records(records) => f.field("records", records),
         };
         f.finish_non_exhaustive()
     }
@@ -117,7 +117,7 @@ impl fmt::Debug for Step {
 pub struct Records {
     dataset: Dataset,
     located: Vec<RecordLocation>,
-    /// The records one after the other, and where each is, if they were read.
+    /// The records one after the other, and the range of each, if they were read.
     read: Option<(Region, Vec<Range<usize>>)>,
 }
 
@@ -135,31 +135,44 @@ impl Records {
         self.located.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.located.is_empty()
     }
 
-    /// Record `k` of the step.
-    pub fn get(&self, k: usize) -> Option<Record<'_>> {
-        self.located.get(k).map(|at| self.record(k, at))
+    /// Returns record `k` of the step. Checks nothing again: checksums were verified when the step was made.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`] if `k` is not below [`len`](Records::len); [`ErrorKind::Truncated`] if memory that was lent is shorter
+    /// than it was.
+    pub fn get(&self, k: usize) -> Result<Record<'_>> {
+        let Some(at) = self.located.get(k) else {
+            return Err(ErrorKind::OutOfRange {
+                what: "record of the step",
+                i: k as i128,
+                len: self.len() as u64,
+            }
+            .into());
+        };
+        let record = match &self.read {
+            None => self.dataset.set().lend_again(at),
+            Some((buffer, ranges)) => {
+                let payload = ranges.get(k).and_then(|range| buffer.get(range.clone()));
+                Record::new(payload.unwrap_or_default(), self.dataset.set().place(at))
+            }
+        };
+        let (expected, found) = (at.payload_len(), record.payload().len() as u64);
+        if expected != found {
+            // Memory that was lent is shorter than it was.
+            let e = Error::from(ErrorKind::Truncated { need: expected, have: found });
+            return Err(e.at(self.dataset.set().place(at)));
+        }
+        Ok(record)
     }
 
     /// The records, in order: [`len`](Records::len) of them.
-    pub fn iter(&self) -> impl Iterator<Item = Record<'_>> {
-        self.located.iter().enumerate().map(|(k, at)| self.record(k, at))
-    }
-
-    /// Checks nothing again: what was asked to be checked was checked when the step was made.
-    fn record(&self, k: usize, at: &RecordLocation) -> Record<'_> {
-        match &self.read {
-            None => self.dataset.set().lend_again(at),
-            Some((buffer, ranges)) => {
-                // There is a range in the buffer for each record.
-                let payload = ranges.get(k).and_then(|range| buffer.get(range.clone())).unwrap_or_default();
-                Record::new(payload, self.dataset.set().place(at))
-            }
-        }
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Result<Record<'_>>> {
+        (0..self.len()).map(|k| self.get(k))
     }
 }
 

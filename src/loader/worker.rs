@@ -1,7 +1,7 @@
 //! From a plan to a step: read, verify, parse.
 
-use super::plan::Plan;
-use super::step::{Content, ReadRow, Records, Skipped, Step};
+use super::plan::BatchPlan;
+use super::step::{ReadRow, Records, Skipped, Step, StepContent};
 use crate::batch::{BatchParser, BytePool, Row};
 use crate::dataset::{Dataset, RecordLocation, prefetch};
 use crate::error::{Error, Result};
@@ -9,7 +9,7 @@ use crate::io::{Announced, ReadAhead, Region};
 use crate::policy::Verify;
 use std::ops::Range;
 
-/// The treatment of a record that is damaged, or does not go with the schema.
+/// The reaction to a record that is damaged, or does not match the schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ErrorPolicy {
     /// The batch is an error, at its place in the order. Later batches stay valid.
@@ -19,8 +19,8 @@ pub enum ErrorPolicy {
     Skip,
 }
 
-/// The state that all workers share.
-pub(super) struct Workshop {
+/// Makes batches. Shared by all workers.
+pub(super) struct BatchWorker {
     pub(super) dataset: Dataset,
     pub(super) parser: Option<BatchParser>,
     pub(super) policy: ErrorPolicy,
@@ -28,12 +28,13 @@ pub(super) struct Workshop {
     pub(super) verify: [Verify; 2],
     pub(super) ahead: ReadAhead,
     pub(super) buffers: BytePool,
-    /// For tests: called before a batch is read.
-    pub(super) hook: Option<Hook>,
+    /// Called with the numbers of the records of a batch before they are read.
+    #[cfg(test)]
+    pub(super) before_read: Option<BeforeRead>,
 }
 
-/// Called with the numbers of the records of a batch before they are read.
-pub(super) type Hook = Box<dyn Fn(&[u64]) + Send + Sync>;
+#[cfg(test)]
+pub(super) type BeforeRead = std::sync::Arc<dyn Fn(&[u64]) + Send + Sync>;
 
 /// The records of a batch that were read and parsed, by their places in the plan, and those that were left out.
 #[derive(Default)]
@@ -57,24 +58,25 @@ fn with<T>(
     }
 }
 
-impl Workshop {
+impl BatchWorker {
     /// Asks for the bytes of a batch that will be made later, if records are cold.
-    pub(super) fn announce(&self, plan: &mut Plan) {
+    pub(super) fn announce(&self, plan: &mut BatchPlan) {
         plan.announced = prefetch::announce(self.dataset.set(), &self.ahead, &plan.located);
     }
 
     /// Takes that back: the batch will not be made.
-    pub(super) fn forget(&self, plan: &Plan) {
+    pub(super) fn forget(&self, plan: &BatchPlan) {
         if plan.announced != Announced::Nothing {
             prefetch::forget(self.dataset.set(), &plan.located);
         }
     }
 
     /// Makes a step.
-    pub(super) fn make(&self, mut plan: Plan) -> Result<Step> {
+    pub(super) fn make(&self, mut plan: BatchPlan) -> Result<Step> {
         let mut faults = std::mem::take(&mut plan.faults).into_iter();
-        if let Some(hook) = &self.hook {
-            hook(&plan.ids);
+        #[cfg(test)]
+        if let Some(before_read) = &self.before_read {
+            before_read(&plan.ids);
         }
         let verify = self.verify[usize::from(plan.runs.first().is_some_and(|&(epoch, _)| epoch > 0))];
         let mut good = GoodRows::default();
@@ -89,7 +91,7 @@ impl Workshop {
         };
         let kept = good.places.iter().filter_map(|&place| plan.located.get(place as usize)?.as_ref());
         let payload_bytes = kept.map(RecordLocation::payload_len).sum();
-        let Plan { runs, mut ids, .. } = plan;
+        let BatchPlan { runs, mut ids, .. } = plan;
         let kept = (good.places.len() < ids.len()).then(|| {
             let mut places = good.places.iter().peekable();
             let mut place = 0;
@@ -103,7 +105,7 @@ impl Workshop {
     }
 
     /// Raises an error, or lists its record.
-    fn skip(&self, plan: &Plan, place: usize, error: Error, skipped: &mut Vec<Skipped>) -> Result<()> {
+    fn skip(&self, plan: &BatchPlan, place: usize, error: Error, skipped: &mut Vec<Skipped>) -> Result<()> {
         let skips = self.policy == ErrorPolicy::Skip && error.is_data();
         if !skips {
             return Err(error);
@@ -112,7 +114,13 @@ impl Workshop {
         Ok(())
     }
 
-    fn lent(&self, plan: &Plan, faults: &mut Faults, verify: Verify, good: &mut GoodRows) -> Result<Content> {
+    fn lent(
+        &self,
+        plan: &BatchPlan,
+        faults: &mut Faults,
+        verify: Verify,
+        good: &mut GoodRows,
+    ) -> Result<StepContent> {
         let mut rows = Vec::with_capacity(plan.ids.len());
         for (place, at) in plan.located.iter().enumerate() {
             let Some(lent) = with(at, faults, |at| self.dataset.set().lend(at, verify)) else { continue };
@@ -127,7 +135,13 @@ impl Workshop {
         self.content(plan, rows, None, good)
     }
 
-    fn read(&self, plan: &Plan, faults: &mut Faults, verify: Verify, good: &mut GoodRows) -> Result<Content> {
+    fn read(
+        &self,
+        plan: &BatchPlan,
+        faults: &mut Faults,
+        verify: Verify,
+        good: &mut GoodRows,
+    ) -> Result<StepContent> {
         let mut draft = self.buffers.take();
         let mut ranges = Vec::with_capacity(plan.ids.len());
         for (place, at) in plan.located.iter().enumerate() {
@@ -155,19 +169,19 @@ impl Workshop {
     /// Columns if there is a schema, and the records as they are if not.
     fn content<R: Row>(
         &self,
-        plan: &Plan,
+        plan: &BatchPlan,
         rows: Vec<R>,
         read: Option<(&Region, Vec<Range<usize>>)>,
         good: &mut GoodRows,
-    ) -> Result<Content> {
+    ) -> Result<StepContent> {
         let Some(parser) = &self.parser else {
             let located = good.places.iter().filter_map(|&place| plan.located[place as usize]);
             let read = read.map(|(buffer, ranges)| (buffer.clone(), ranges));
             let records = Records::new(self.dataset.clone(), located.collect(), read);
-            return Ok(Content::Records(records));
+            return Ok(StepContent::Records(records));
         };
         if self.policy == ErrorPolicy::Raise {
-            return Ok(Content::Columns(parser.parse(&rows)?));
+            return Ok(StepContent::Columns(parser.parse(&rows)?));
         }
         let mut refused = Vec::new();
         let batch = parser.parse_skipping(&rows, |row, error| {
@@ -176,6 +190,6 @@ impl Workshop {
         })?;
         refused.sort_unstable();
         good.places.retain(|place| refused.binary_search(place).is_err());
-        Ok(Content::Columns(batch))
+        Ok(StepContent::Columns(batch))
     }
 }

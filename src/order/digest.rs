@@ -1,4 +1,4 @@
-//! What stands in a state for lists that are too long for it.
+//! Digests of lists that are too long for a saved state.
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -11,7 +11,7 @@ pub(super) fn digest(words: impl IntoIterator<Item = u64>) -> u128 {
     hash.digest128()
 }
 
-/// As it stands in a state: 32 hex digits.
+/// The text of a digest in a state: 32 hex digits.
 pub(super) fn hex(digest: u128) -> String {
     format!("{digest:032x}")
 }

@@ -1,4 +1,4 @@
-//! A spec, made for a number of records, a seed and an epoch.
+//! An order: a spec with a number of records, a seed and an epoch.
 
 use super::mixture::{self, Mixture};
 use super::part::{Key, Part};
@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, OrderError, Result};
 use std::fmt;
 use std::sync::Arc;
 
-/// Components whose keys are kept at hand while positions are filled.
+/// Components whose keys are kept while positions are filled.
 const AT_HAND: usize = 16;
 
 /// The order of one epoch: which record comes at which position.
@@ -33,28 +33,28 @@ const AT_HAND: usize = 16;
 /// ```
 #[derive(Clone)]
 pub struct Order {
-    plan: Arc<Plan>,
+    base: Arc<OrderBase>,
     epoch: u64,
-    source: Source,
+    key: EpochKey,
 }
 
-/// What all epochs share.
-struct Plan {
+/// Shared by all epochs.
+struct OrderBase {
     spec: Spec,
     n: u64,
     len: u64,
     seed: u64,
-    parts: Parts,
+    parts: OrderParts,
 }
 
-enum Parts {
+enum OrderParts {
     One(Part),
     Mixed { mixture: Mixture, parts: Vec<Part> },
 }
 
-/// What an epoch is looked into with.
+/// The keys of one epoch.
 #[derive(Clone)]
-enum Source {
+enum EpochKey {
     One(Key),
     /// The position of the mixture at which the epoch begins.
     Mixed(u64),
@@ -73,10 +73,10 @@ impl Order {
             spec => {
                 let part = Part::new(spec, 0..n)?;
                 let len = part.len;
-                (Parts::One(part), len)
+                (OrderParts::One(part), len)
             }
         };
-        Order::of(Arc::new(Plan { spec: spec.clone(), n, len, seed, parts }), epoch)
+        Order::of(Arc::new(OrderBase { spec: spec.clone(), n, len, seed, parts }), epoch)
     }
 
     /// The same order in another epoch.
@@ -84,41 +84,41 @@ impl Order {
     /// # Errors
     /// Only for a mixture, whose positions up to that epoch may be beyond u64.
     pub fn at_epoch(&self, epoch: u64) -> Result<Order> {
-        Order::of(self.plan.clone(), epoch)
+        Order::of(self.base.clone(), epoch)
     }
 
-    fn of(plan: Arc<Plan>, epoch: u64) -> Result<Order> {
-        let source = match &plan.parts {
-            Parts::One(part) => Source::One(part.key(plan.seed, epoch, 0)),
-            Parts::Mixed { .. } => {
-                let end = epoch.checked_add(1).and_then(|epochs| epochs.checked_mul(plan.len));
+    fn of(base: Arc<OrderBase>, epoch: u64) -> Result<Order> {
+        let key = match &base.parts {
+            OrderParts::One(part) => EpochKey::One(part.key(base.seed, epoch, 0)),
+            OrderParts::Mixed { .. } => {
+                let end = epoch.checked_add(1).and_then(|epochs| epochs.checked_mul(base.len));
                 let end = end.ok_or_else(|| OrderError::Refused {
-                    reason: format!("epoch {epoch} of {} positions is beyond 2^64", plan.len).into(),
+                    reason: format!("epoch {epoch} of {} positions is beyond 2^64", base.len).into(),
                 })?;
-                Source::Mixed(end - plan.len)
+                EpochKey::Mixed(end - base.len)
             }
         };
-        Ok(Order { plan, epoch, source })
+        Ok(Order { base, epoch, key })
     }
 
     /// Positions of an epoch.
     pub fn len(&self) -> u64 {
-        self.plan.len
+        self.base.len
     }
 
-    /// Whether an epoch has no positions.
+    /// Returns true if an epoch has no positions.
     pub fn is_empty(&self) -> bool {
-        self.plan.len == 0
+        self.base.len == 0
     }
 
-    /// How many records it was made for.
+    /// Number of records it was made for.
     pub fn records(&self) -> u64 {
-        self.plan.n
+        self.base.n
     }
 
     /// The seed.
     pub fn seed(&self) -> u64 {
-        self.plan.seed
+        self.base.seed
     }
 
     /// The epoch.
@@ -126,9 +126,9 @@ impl Order {
         self.epoch
     }
 
-    /// What it was made from.
+    /// The spec it was made from.
     pub fn spec(&self) -> &Spec {
-        &self.plan.spec
+        &self.base.spec
     }
 
     /// The record at a position.
@@ -137,9 +137,9 @@ impl Order {
     /// [`OrderError::Position`] for a position that is not below [`len`](Order::len).
     pub fn get(&self, position: u64) -> Result<u64> {
         self.check(position, 1)?;
-        Ok(match (&self.plan.parts, &self.source) {
-            (Parts::One(part), Source::One(key)) => part.get(key, position),
-            (Parts::Mixed { mixture, parts }, Source::Mixed(start)) => {
+        Ok(match (&self.base.parts, &self.key) {
+            (OrderParts::One(part), EpochKey::One(key)) => part.get(key, position),
+            (OrderParts::Mixed { mixture, parts }, EpochKey::Mixed(start)) => {
                 let (c, index) = mixture.get(start + position);
                 let part = &parts[c];
                 part.get(&self.key(part, c, index), index % part.len)
@@ -154,9 +154,9 @@ impl Order {
     /// [`OrderError::Position`] if the epoch ends before `start + out.len()`; nothing is written then.
     pub fn fill(&self, start: u64, out: &mut [u64]) -> Result<()> {
         self.check(start, out.len() as u64)?;
-        match (&self.plan.parts, &self.source) {
-            (Parts::One(part), Source::One(key)) => part.fill(key, start, out),
-            (Parts::Mixed { mixture, parts }, Source::Mixed(first)) => {
+        match (&self.base.parts, &self.key) {
+            (OrderParts::One(part), EpochKey::One(key)) => part.fill(key, start, out),
+            (OrderParts::Mixed { mixture, parts }, EpochKey::Mixed(first)) => {
                 self.fill_mixed(mixture, parts, first + start, out);
             }
             _ => return Err(made_apart()),
@@ -185,37 +185,31 @@ impl Order {
 
     /// The key of component `c` for its sample `index`.
     fn key(&self, part: &Part, c: usize, index: u64) -> Key {
-        part.key(self.plan.seed, index / part.len, mixture::stream(c))
+        part.key(self.base.seed, index / part.len, mixture::stream(c))
     }
 
-    /// The position of a record: `get` backwards. `None` where the order has not exactly one for each record that it hands out
-    /// (mixtures, weights: see [`positions_of`](Order::positions_of)), and for a record outside of a filter.
+    /// The position of a record: the inverse of [`get`](Order::get). `None` where a record may have several positions (mixtures,
+    /// weights: see [`spots_of`](Order::spots_of)), and for a record outside of a filter.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) for a record that is not below [`records`](Order::records).
     pub fn position_of(&self, record: u64) -> Result<Option<u64>> {
         self.check_record(record)?;
-        Ok(match (&self.plan.parts, &self.source) {
-            (Parts::One(part), Source::One(key)) => part.inverse(key, record),
+        Ok(match (&self.base.parts, &self.key) {
+            (OrderParts::One(part), EpochKey::One(key)) => part.inverse(key, record),
             _ => None,
         })
     }
 
-    /// All positions of a record in this epoch, ascending: those of an order of any kind.
-    ///
-    /// It takes as long as [`get`](Order::get) for each of them; for weighted draws, which have no way back, as long as for the
-    /// whole epoch.
-    ///
-    /// # Errors
-    /// Those of [`position_of`](Order::position_of).
-    pub fn positions_of(&self, record: u64) -> Result<Vec<u64>> {
+    /// All positions of a record in this epoch, ascending, for an order of any kind.
+    pub(super) fn positions_of(&self, record: u64) -> Result<Vec<u64>> {
         self.check_record(record)?;
         let mut positions = Vec::new();
-        match (&self.plan.parts, &self.source) {
-            (Parts::One(part), Source::One(key)) => part.positions(key, record, |t| positions.push(t)),
-            (Parts::Mixed { mixture, parts }, Source::Mixed(start)) => {
+        match (&self.base.parts, &self.key) {
+            (OrderParts::One(part), EpochKey::One(key)) => part.positions(key, record, |t| positions.push(t)),
+            (OrderParts::Mixed { mixture, parts }, EpochKey::Mixed(start)) => {
                 // An epoch begins and ends anywhere in a cycle, and anywhere in a component's own epochs.
-                let last = start + (self.plan.len - 1);
+                let last = start + (self.base.len - 1);
                 for (c, part) in parts.iter().enumerate() {
                     let samples = mixture.samples(c, *start, last);
                     for epoch in samples.start() / part.len..=samples.end() / part.len {
@@ -234,13 +228,13 @@ impl Order {
     }
 
     fn check_record(&self, record: u64) -> Result<()> {
-        if record >= self.plan.n {
-            return Err(ErrorKind::OutOfRange { what: "record", i: record.into(), len: self.plan.n }.into());
+        if record >= self.base.n {
+            return Err(ErrorKind::OutOfRange { what: "record", i: record.into(), len: self.base.n }.into());
         }
         Ok(())
     }
 
-    /// What the order is and what it costs, for people; `global_batch` is what quality is measured by.
+    /// A description of the order and its cost, for people. Its quality is that for batches of `global_batch`.
     ///
     /// ```
     /// use tfseek::order::{Order, Spec};
@@ -253,12 +247,12 @@ impl Order {
     /// # Ok::<(), tfseek::Error>(())
     /// ```
     pub fn describe(&self, global_batch: u64) -> String {
-        match &self.plan.parts {
-            Parts::One(part) => part.describe(global_batch),
-            Parts::Mixed { mixture, parts } => {
+        match &self.base.parts {
+            OrderParts::One(part) => part.describe(global_batch),
+            OrderParts::Mixed { mixture, parts } => {
                 let mut text = format!(
                     "{} positions in a mixture of {} components, cycles of {}",
-                    self.plan.len,
+                    self.base.len,
                     parts.len(),
                     mixture.cycle_len()
                 );
@@ -274,7 +268,7 @@ impl Order {
     }
 
     fn check(&self, start: u64, count: u64) -> Result<()> {
-        let len = self.plan.len;
+        let len = self.base.len;
         if count > len || start > len - count {
             // The first position that does not exist.
             return Err(OrderError::Position { position: start.max(len), len }.into());
@@ -283,7 +277,7 @@ impl Order {
     }
 }
 
-fn mixed(components: &[Component], n: u64, seed: u64) -> Result<(Parts, u64)> {
+fn mixed(components: &[Component], n: u64, seed: u64) -> Result<(OrderParts, u64)> {
     let weights: Vec<u64> = components.iter().map(|component| component.weight).collect();
     let mixture = Mixture::new(weights, seed)?;
     let mut parts = Vec::with_capacity(components.len());
@@ -308,21 +302,22 @@ fn mixed(components: &[Component], n: u64, seed: u64) -> Result<(Parts, u64)> {
             .ok_or_else(|| refused("more than 2^64 - 1 positions in all".to_owned()))?;
         parts.push(part);
     }
-    Ok((Parts::Mixed { mixture, parts }, len))
+    Ok((OrderParts::Mixed { mixture, parts }, len))
 }
 
 impl fmt::Debug for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Order")
-            .field("spec", &self.plan.spec)
-            .field("records", &self.plan.n)
-            .field("seed", &self.plan.seed)
+            .field("spec", &self.base.spec)
+            .field("records", &self.base.n)
+            .field("seed", &self.base.seed)
             .field("epoch", &self.epoch)
             .finish_non_exhaustive()
     }
 }
-/// Parts and source are made together, so that this is no error of a caller.
+
+/// Parts and key are made together, so that this is no error of a caller.
 #[cold]
 fn made_apart() -> Error {
-    OrderError::Refused { reason: "its parts and its source are of two orders".into() }.into()
+    OrderError::Refused { reason: "its parts and its key are of two orders".into() }.into()
 }

@@ -1,4 +1,4 @@
-//! An epoch looked at again: which samples a step had, and which steps had a record.
+//! Questions about an epoch: which samples a step had, and which steps had a record.
 
 use super::epoch::Order;
 use super::share::{RankShare, Run, Spot};
@@ -7,21 +7,21 @@ use crate::error::{OrderError, Result};
 /// Positions that are looked up together.
 const CHUNK: u64 = 64;
 
-/// One place of a batch, and what stands there.
+/// A row of a batch: a record, and the position that it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// The epoch.
     pub epoch: u64,
-    /// The position in it: with the epoch what [`augmentation_seed`](super::augmentation_seed) takes.
+    /// The position in it. With the epoch, the input of [`augmentation_seed`](super::augmentation_seed).
     pub position: u64,
     /// The record.
     pub record: u64,
-    /// Whether it only fills up the last batch.
+    /// True if it only fills up the last batch.
     pub padding: bool,
 }
 
 impl Order {
-    /// The samples of a step, or of any other positions: what rank r saw in step k, without a run.
+    /// The samples of a step, or of any other positions: those that rank r saw in step k, without a run.
     ///
     /// ```
     /// use tfseek::order::{LastBatch, Order, Spec, RankShare};
@@ -35,7 +35,7 @@ impl Order {
     /// # Ok::<(), tfseek::Error>(())
     /// ```
     ///
-    /// This is for looking at; to train, [`fill`](Order::fill) a buffer that is kept.
+    /// To train, [`fill`](Order::fill) a buffer that is kept instead.
     ///
     /// # Errors
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) for positions that the order does not have, and for epochs beyond u64.
@@ -65,11 +65,13 @@ impl Order {
         Ok(samples)
     }
 
-    /// The steps, ranks and places in which a share's run sees a record in this epoch, in their order. Not those of padding, nor
-    /// what is left out. Costs what [`positions_of`](Order::positions_of) does.
+    /// The steps, ranks and rows in which the run of a share sees a record in this epoch, in ascending order; without padding.
+    ///
+    /// It takes as long as [`get`](Order::get) for each of them; for weighted draws, which have no inverse, as long as for the
+    /// whole epoch.
     ///
     /// # Errors
-    /// Those of [`positions_of`](Order::positions_of).
+    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) for a record that is not below [`records`](Order::records).
     pub fn spots_of(&self, record: u64, share: &RankShare) -> Result<Vec<Spot>> {
         Ok(self.positions_of(record)?.into_iter().filter_map(|position| share.locate(position)).collect())
     }

@@ -25,18 +25,10 @@ pub(super) fn stream(component: usize) -> u64 {
 /// own. The samples of a component are numbered 0, 1, 2, .. as they come. So there is no drawing and no state but the position,
 /// and any position can be asked for.
 ///
-/// ```
-/// use tfseek::order::Mixture;
-/// let mixture = Mixture::new([5, 2, 1], 1)?;
-/// assert_eq!((0..5).map(|t| mixture.get(t)).collect::<Vec<_>>(), [(0, 3), (0, 4), (0, 1), (1, 0), (2, 0)]);
-/// assert_eq!(mixture.inverse(2, 0), Some(4));
-/// # Ok::<(), tfseek::Error>(())
-/// ```
-///
 /// A position costs one number of a [`Permutation`] of P, so a small P is dear: 300 ns at 100, 10 us at 2. Weights with a common
 /// factor mix in the same proportions over longer, cheaper cycles.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mixture {
+pub(super) struct Mixture {
     weights: Vec<u64>,
     /// Sum of the weights up to and with this one.
     ends: Vec<u64>,
@@ -55,7 +47,7 @@ impl Mixture {
     /// # Errors
     /// [`ErrorKind::Order`](crate::ErrorKind::Order): no weights, a weight of 0, a sum beyond u64, or more than 2^24 - 2
     /// components.
-    pub fn new(weights: impl Into<Vec<u64>>, seed: u64) -> Result<Mixture> {
+    pub(super) fn new(weights: impl Into<Vec<u64>>, seed: u64) -> Result<Mixture> {
         let weights = weights.into();
         if weights.is_empty() || weights.len() > MAX_COMPONENTS {
             let reason =
@@ -77,22 +69,22 @@ impl Mixture {
     }
 
     /// The weights.
-    pub fn weights(&self) -> &[u64] {
+    pub(super) fn weights(&self) -> &[u64] {
         &self.weights
     }
 
     /// Their sum: the length of a cycle.
-    pub fn cycle_len(&self) -> u64 {
+    pub(super) fn cycle_len(&self) -> u64 {
         self.ends.last().copied().unwrap_or_default()
     }
 
     /// Which component comes at position `t`, and which of its samples. There is no last position.
-    pub fn get(&self, t: u64) -> (usize, u64) {
+    pub(super) fn get(&self, t: u64) -> (usize, u64) {
         self.get_in(&self.cycle(t), t)
     }
 
     /// The position of a component's sample; `None` where there is no such component, or the position is beyond u64.
-    pub fn inverse(&self, component: usize, index: u64) -> Option<u64> {
+    pub(super) fn inverse(&self, component: usize, index: u64) -> Option<u64> {
         let weight = *self.weights.get(component)?;
         let cycle = index / weight;
         let inside = self.ends[component] - weight + index % weight;
@@ -184,4 +176,21 @@ pub fn mixture_weights(proportions: &[f64]) -> Result<Vec<u64>> {
         weights[c] += 1;
     }
     Ok(weights)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn mixtures_there_and_back(weights in prop::collection::vec(1u64..1000, 1..40), seed: u64, t in 0..u64::MAX / 2) {
+            let mixture = Mixture::new(weights, seed).unwrap();
+            let (c, index) = mixture.get(t);
+            prop_assert_eq!(mixture.inverse(c, index), Some(t));
+        }
+    }
 }

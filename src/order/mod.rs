@@ -36,13 +36,14 @@
 //! | records by weight, with replacement | [`Spec::Weighted`], by [`Weights`] |
 //!
 //! An [`Order`] is one of these, made for a number of records, a seed and an epoch. [`RankShare`] cuts its positions into steps
-//! and ranks, [`State`] is what a checkpoint keeps. What a step had is [`Order::samples`], where a record was
-//! [`Order::spots_of`]. The parts can be had alone: [`Permutation`], [`BlockOrder`], [`Mixture`], [`Draws`].
+//! and ranks, a [`Cursor`] is the place of a run in its epochs, [`State`] is what a checkpoint keeps. [`Order::samples`] tells what
+//! a step had, [`Order::spots_of`] where a record was. A shuffle of other things than records is a [`Permutation`].
 //!
-//! **What it costs.** A record of a global order takes about 30 ns, filled in batches about half; see `docs/performance.md`.
+//! **Cost.** A record of a global order takes about 30 ns, filled in batches about half; see `docs/performance.md`.
 //! Making an order takes well under a microsecond, whatever n is, but for the tables of weights and filters.
 
 mod block;
+mod cursor;
 mod digest;
 mod epoch;
 mod lookup;
@@ -56,17 +57,20 @@ mod state;
 mod subset;
 mod weighted;
 
-pub use block::{BlockOrder, block_of, check_memory, default_block, default_window, deff};
+pub(crate) use block::check_memory;
+pub use block::deff;
+pub use cursor::Cursor;
+pub(crate) use cursor::{Position, following_epoch};
 pub use epoch::Order;
 pub use lookup::Sample;
-pub use mixture::{Mixture, mixture_weights};
+pub use mixture::mixture_weights;
 pub use prp::Permutation;
-pub use share::{LastBatch, RankShare, Run, Runs, Spot};
+pub use share::{LastBatch, RankShare, Run, Spot};
 pub use spec::{Component, Spec};
 #[cfg(feature = "json")]
 pub use state::State;
 pub use subset::Subset;
-pub use weighted::{Draws, Weights};
+pub use weighted::Weights;
 
 use crate::error::{OrderError, Result};
 

@@ -80,7 +80,7 @@ impl Part {
             Kind::Sequential => Key::Sequential,
             Kind::Global => Key::Global(Permutation::new(self.len, seed, epoch, stream + GLOBAL)),
             &Kind::Block { block, window } => {
-                Key::Block(BlockOrder::checked(self.len, block, window, seed, epoch, stream))
+                Key::Block(BlockOrder::new(self.len, block, window, seed, epoch, stream))
             }
             Kind::Weighted(weights) => Key::Weighted(weights.start(seed, epoch, stream + GLOBAL)),
         }

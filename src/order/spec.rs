@@ -1,4 +1,4 @@
-//! What kind of order: said once, for all epochs.
+//! The kind of an order, given once for all epochs.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
@@ -13,9 +13,12 @@ use std::ops::Range;
 pub enum Spec {
     /// As the records lie: position t is record t.
     Sequential,
-    /// A [`Permutation`](super::Permutation) of all records.
+    /// A permutation of all records.
     Global,
-    /// A [`BlockOrder`](super::BlockOrder). Where one window would hold everything, `Global` shuffles as well and costs less.
+    /// A shuffle that reads in blocks of neighbours: records come from `window` blocks at a time, and each block is read once an
+    /// epoch. For data on slow disks or behind a network, where a global shuffle would pay a seek for every record. About two windows
+    /// are in memory. [`deff`](super::deff) says how much worse than a global shuffle it can be. Where one window would hold
+    /// everything, `Global` shuffles as well and costs less.
     Block {
         /// Records of a block.
         block: u64,
@@ -24,16 +27,19 @@ pub enum Spec {
     },
     /// Drawn with replacement, one weight for each record. An epoch is as many draws as there are records.
     Weighted(Weights),
-    /// Only some records: position t is the survivor whose place among them `order` says.
+    /// Only some records: position t is the survivor whose index among them `order` gives.
     Filtered {
         /// The records.
         subset: Subset,
         /// The order of the survivors, as if they were all there is; no mixture, and not filtered again.
         order: Box<Spec>,
     },
-    /// Several sources in fixed proportions. An epoch is as many positions as the components have records in all; where the
-    /// proportions are others, some are seen more than once in it and some not at all, and the next epoch goes on where this
-    /// one ended.
+    /// Several sources in fixed proportions: with the weights q and their sum P, each cycle of P positions holds exactly q\[c\]
+    /// samples of component c. An epoch is as many positions as the components have records in all; where the proportions are
+    /// others, some are seen more than once in it and some not at all, and the next epoch goes on where this one ended.
+    ///
+    /// A position costs one number of a permutation of P, so a small P is slow: 300 ns at 100, 10 us at 2. Weights with a common
+    /// factor mix in the same proportions over longer, faster cycles.
     Mixture(Vec<Component>),
 }
 
@@ -41,15 +47,14 @@ pub enum Spec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Component {
     /// Its samples in each cycle.
-    pub weight: u64,
+    pub(super) weight: u64,
     /// Its records, of all; `None` for all of them.
-    pub records: Option<Range<u64>>,
-    /// Their order, as if they were all there is: a filter's numbers count from the first of them. No mixture.
-    pub order: Spec,
+    pub(super) records: Option<Range<u64>>,
+    pub(super) order: Spec,
 }
 
 impl Spec {
-    /// The block order that is taken where nobody says: blocks of about 1 MiB, four blocks in a window for each sample of a
+    /// The default block order: blocks of about 1 MiB, four blocks in a window for each sample of a
     /// global batch. `stored_bytes` are the bytes of all `n` records.
     pub fn block_for(n: u64, stored_bytes: u64, global_batch: u64) -> Spec {
         Spec::Block { block: default_block(n, stored_bytes), window: default_window(global_batch) }
@@ -74,7 +79,7 @@ impl Spec {
     /// # Ok::<(), tfseek::Error>(())
     /// ```
     ///
-    /// With few classes a cycle is short, and a position takes microseconds ([`Mixture`](super::Mixture) says why).
+    /// With few classes a cycle is short, and a position takes microseconds ([`Mixture`](Spec::Mixture) says why).
     pub fn balanced(classes: impl IntoIterator<Item = Subset>) -> Spec {
         let class = |filter| Component::new(1, Spec::Global.filtered(filter));
         Spec::Mixture(classes.into_iter().map(class).collect())
@@ -82,12 +87,13 @@ impl Spec {
 }
 
 impl Component {
-    /// All records, in this order.
+    /// All records in this order, `weight` samples in each cycle. Not a mixture.
     pub fn new(weight: u64, order: Spec) -> Component {
         Component { weight, records: None, order }
     }
 
-    /// The same with these records only.
+    /// The same with these records only. The order is over them as if they were all there is: a filter's numbers count from the
+    /// first of them.
     #[must_use]
     pub fn over(mut self, records: Range<u64>) -> Component {
         self.records = Some(records);

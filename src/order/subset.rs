@@ -17,51 +17,54 @@ const SAMPLE: u64 = 4096;
 
 /// A selection of records, in ascending order of their numbers.
 ///
-/// What an order over a filter permutes is the survivors; records outside are never handed out. Clones share their memory:
-/// eight bytes a survivor, or 1.13 bits a record where that is less. [`select`](Subset::select) is a look-up in the list, or
-/// about three cache misses in the bitmap.
+/// An order over a filter permutes the survivors; records outside are never handed out. Clones share their memory:
+/// eight bytes a survivor, or 1.13 bits a record where that is less. To find a survivor takes a look-up in the list, or about three
+/// cache misses in the bitmap.
 ///
 /// ```
 /// use tfseek::order::Subset;
 /// let odd = Subset::from_fn(10, |i| i % 2 == 1);
-/// assert_eq!((odd.len(), odd.select(3), odd.rank(7), odd.rank(8)), (5, Some(7), Some(3), None));
+/// assert_eq!((odd.len(), odd.iter().nth(3), odd.rank(7), odd.rank(8)), (5, Some(7), Some(3), None));
 /// assert_eq!(odd, Subset::from_ids([1, 3, 5, 7, 9])?);
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Subset(Arc<Inner>);
+pub struct Subset(Arc<SubsetTable>);
 
-struct Inner {
-    form: Form,
+struct SubsetTable {
+    form: SubsetForm,
     len: u64,
     /// One more than the last survivor.
     end: u64,
     digest: OnceLock<u128>,
 }
 
-enum Form {
+enum SubsetForm {
     Ids(Vec<u64>),
     Bits { words: Vec<u64>, ranks: Vec<u64>, samples: Vec<u64> },
 }
 
 impl Subset {
-    /// The records of these numbers, which ascend.
+    /// The records of these numbers, which must ascend.
     ///
     /// # Errors
-    /// [`OrderError::Refused`], with its place, for a number that is not above the one before it.
+    /// [`OrderError::Refused`], with its index, for a number that is not above the one before it.
     pub fn from_ids(ids: impl Into<Vec<u64>>) -> Result<Subset> {
         let ids = ids.into();
         if let Some(at) = ids.windows(2).position(|pair| pair[0] >= pair[1]) {
             let reason = format!("ids[{}] is {} after {}: they must ascend", at + 1, ids[at + 1], ids[at]);
             return Err(OrderError::Refused { reason: reason.into() }.into());
         }
-        let end = match ids.last() {
-            Some(&u64::MAX) => {
-                return Err(OrderError::Refused { reason: "no record has the number 2^64 - 1".into() }.into());
-            }
-            Some(last) => last + 1,
-            None => 0,
-        };
+        if ids.last() == Some(&u64::MAX) {
+            return Err(OrderError::Refused { reason: "no record has the number 2^64 - 1".into() }.into());
+        }
+        Ok(Subset::from_ascending(ids))
+    }
+
+    /// The records of these numbers, which ascend and are below 2^64 - 1.
+    pub(crate) fn from_ascending(ids: Vec<u64>) -> Subset {
+        debug_assert!(ids.is_sorted_by(|a, b| a < b));
+        let end = ids.last().map_or(0, |last| last.saturating_add(1));
         let len = ids.len() as u64;
         // A bitmap takes a bit and an eighth for each record, so it is smaller from a 57th of them on.
         if end / 57 < len && end >= 1024 {
@@ -70,12 +73,12 @@ impl Subset {
             for id in ids {
                 bits[(id / 64) as usize] |= 1 << (id % 64);
             }
-            return Ok(Subset::of_bits(bits));
+            return Subset::of_bits(bits);
         }
-        Ok(Subset::make(Form::Ids(ids), len, end))
+        Subset::make(SubsetForm::Ids(ids), len, end)
     }
 
-    /// Those of the first `n` records that `keep` says.
+    /// Those of the first `n` records for which `keep` returns true.
     pub fn from_fn(n: u64, mut keep: impl FnMut(u64) -> bool) -> Subset {
         let words = (0..n.div_ceil(64)).map(|word| {
             let begin = word * 64;
@@ -86,7 +89,7 @@ impl Subset {
     }
 
     /// The records whose bits are set: bit k of word w is record 64 w + k.
-    pub fn from_bits(words: impl Into<Vec<u64>>) -> Subset {
+    pub(crate) fn from_bits(words: impl Into<Vec<u64>>) -> Subset {
         Subset::of_bits(words.into())
     }
 
@@ -106,36 +109,36 @@ impl Subset {
                 samples.push(group as u64);
             }
         }
-        Subset::make(Form::Bits { words, ranks, samples }, len, end)
+        Subset::make(SubsetForm::Bits { words, ranks, samples }, len, end)
     }
 
-    fn make(form: Form, len: u64, end: u64) -> Subset {
-        Subset(Arc::new(Inner { form, len, end, digest: OnceLock::new() }))
+    fn make(form: SubsetForm, len: u64, end: u64) -> Subset {
+        Subset(Arc::new(SubsetTable { form, len, end, digest: OnceLock::new() }))
     }
 
-    /// How many records survive.
+    /// Number of survivors.
     pub fn len(&self) -> u64 {
         self.0.len
     }
 
-    /// Whether none does.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.len == 0
     }
 
-    /// One more than the number of the last survivor; 0 where there is none.
-    pub fn end(&self) -> u64 {
+    /// One more than the number of the last survivor; 0 if there is none.
+    pub(super) fn end(&self) -> u64 {
         self.0.end
     }
 
-    /// The survivor at place `k`.
-    pub fn select(&self, k: u64) -> Option<u64> {
+    /// The survivor at index `k`.
+    pub(super) fn select(&self, k: u64) -> Option<u64> {
         if k >= self.0.len {
             return None;
         }
         Some(match &self.0.form {
-            Form::Ids(ids) => ids[k as usize],
-            Form::Bits { words, ranks, samples } => {
+            SubsetForm::Ids(ids) => ids[k as usize],
+            SubsetForm::Bits { words, ranks, samples } => {
                 // The last group that begins with k survivors before it, or fewer.
                 let sample = (k / SAMPLE) as usize;
                 let low = samples[sample] as usize;
@@ -152,14 +155,14 @@ impl Subset {
         })
     }
 
-    /// The place of a record among the survivors; `None` if it is not one.
+    /// The index of a record among the survivors; `None` if it is not one.
     pub fn rank(&self, record: u64) -> Option<u64> {
         if record >= self.0.end {
             return None;
         }
         match &self.0.form {
-            Form::Ids(ids) => ids.binary_search(&record).ok().map(|k| k as u64),
-            Form::Bits { words, ranks, .. } => {
+            SubsetForm::Ids(ids) => ids.binary_search(&record).ok().map(|k| k as u64),
+            SubsetForm::Bits { words, ranks, .. } => {
                 let (at, bit) = ((record / 64) as usize, record % 64);
                 let group = at / GROUP;
                 let before: u32 = words[group * GROUP..at].iter().map(|word| word.count_ones()).sum();
@@ -189,7 +192,7 @@ fn nth_bit(mut word: u64, k: u64) -> u32 {
     word.trailing_zeros()
 }
 
-/// Equal are filters with the same survivors, whatever form they have.
+/// Subsets are equal if they have the same survivors, whatever their form.
 impl PartialEq for Subset {
     fn eq(&self, other: &Subset) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -17,27 +17,22 @@ const MAX: u32 = u32::MAX;
 /// number, in constant time, from a table of 12 bytes a record that is made once.
 ///
 /// ```
-/// use tfseek::order::Weights;
+/// use tfseek::order::{Order, Spec, Weights};
 /// let weights = Weights::new([5, 2, 1, 0, 8])?;
-/// let draws = weights.draws(1, 0);
-/// assert_eq!((0..6).map(|t| draws.get(t)).collect::<Vec<_>>(), [0, 4, 0, 4, 0, 4]);
+/// let order = Order::new(&Spec::Weighted(weights), 5, 1, 0)?;
+/// let mut draws = [0; 5];
+/// order.fill(0, &mut draws)?;
+/// assert_eq!(draws, [0, 4, 0, 4, 0]);
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Weights(Arc<Table>);
+pub struct Weights(Arc<AliasTable>);
 
-struct Table {
+struct AliasTable {
     weights: Vec<u32>,
     threshold: Vec<u64>,
     alias: Vec<u32>,
     digest: u128,
-}
-
-/// The draws of one epoch: [`Weights::draws`].
-#[derive(Clone, Debug)]
-pub struct Draws {
-    weights: Weights,
-    start: u64,
 }
 
 impl Weights {
@@ -55,7 +50,7 @@ impl Weights {
         }
         let (threshold, alias) = vose(&weights);
         let digest = digest(weights.iter().map(|w| u64::from(*w)));
-        Ok(Weights(Arc::new(Table { weights, threshold, alias, digest })))
+        Ok(Weights(Arc::new(AliasTable { weights, threshold, alias, digest })))
     }
 
     /// Weights in floating point: the largest becomes 2^32 - 1, the others in proportion, rounded down, those above 0 to at
@@ -67,23 +62,18 @@ impl Weights {
         Weights::new(scale(weights)?)
     }
 
-    /// How many records have a weight.
+    /// Number of weights, at least one.
     #[allow(clippy::len_without_is_empty, reason = "there is at least one")]
-    pub fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         self.0.weights.len() as u64
     }
 
     /// The weights themselves.
-    pub fn as_slice(&self) -> &[u32] {
+    pub(super) fn as_slice(&self) -> &[u32] {
         &self.0.weights
     }
 
-    /// The draws of an epoch.
-    pub fn draws(&self, seed: u64, epoch: u64) -> Draws {
-        Draws { weights: self.clone(), start: self.start(seed, epoch, 0) }
-    }
-
-    /// What the draws of an epoch begin with.
+    /// The start value of the draws of an epoch.
     pub(super) fn start(&self, seed: u64, epoch: u64, stream: u64) -> u64 {
         absorb([TAG, seed, epoch, stream, self.len()])
     }
@@ -103,13 +93,6 @@ impl Weights {
 
     pub(super) fn digest(&self) -> u128 {
         self.0.digest
-    }
-}
-
-impl Draws {
-    /// The record of draw `t`. There is no last one.
-    pub fn get(&self, t: u64) -> u64 {
-        self.weights.draw(self.start, t)
     }
 }
 
@@ -148,6 +131,7 @@ pub(super) fn scale(weights: &[f64]) -> Result<Vec<u32>> {
     Ok(weights.iter().map(|x| one(*x)).collect())
 }
 
+/// Weights are equal if their lists are.
 impl PartialEq for Weights {
     fn eq(&self, other: &Weights) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.as_slice() == other.as_slice()
@@ -159,5 +143,21 @@ impl Eq for Weights {}
 impl fmt::Debug for Weights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Weights").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Draws are functions of their number, whatever the length of an epoch.
+    #[test]
+    fn draws_of_any_number() {
+        let weights = Weights::new([5, 2, 1, 0, 8]).unwrap();
+        let start = weights.start(1, 0, 0);
+        let first: Vec<u64> = (0..12).map(|t| weights.draw(start, t)).collect();
+        assert_eq!(first, [0, 4, 0, 4, 0, 4, 0, 0, 0, 0, 2, 4]);
+        let far: Vec<u64> = (1 << 62..(1 << 62) + 8).map(|t| weights.draw(start, t)).collect();
+        assert_eq!(far, [0, 1, 4, 4, 1, 4, 4, 4]);
     }
 }

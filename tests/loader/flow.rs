@@ -17,11 +17,11 @@ fn epochs_follow_each_other_and_differ() {
     let ds = memory(55);
     for threads in [0, 2] {
         let mut a = loader(&ds, threads);
-        assert_eq!((a.epoch(), a.steps_left()), (0, 6));
+        assert_eq!((a.cursor().epoch(), a.cursor().steps_left().unwrap()), (0, 6));
         let epochs: Vec<_> = (0..3).map(|_| ids(&mut a, usize::MAX)).collect();
         assert!(epochs.iter().all(|steps| steps.len() == 6));
         assert!(epochs[0] != epochs[1] && epochs[1] != epochs[2]);
-        assert_eq!(a.epoch(), 3);
+        assert_eq!(a.cursor().epoch(), 3);
         // From the start of any of them.
         for (epoch, want) in epochs.iter().enumerate() {
             let mut b = ds.loader(&schema()).batch_size(10).shuffle(8).epoch(epoch as u64).build().unwrap();
@@ -49,7 +49,7 @@ fn an_epoch_that_was_left_behind_its_last_step_has_no_end_to_come() {
                 options.last_batch(last).build().unwrap()
             };
             let (mut left, mut whole) = (made(), made());
-            let steps = left.steps_left() as usize;
+            let steps = left.cursor().steps_left().unwrap() as usize;
             ids(&mut left, steps);
             left.set_epoch(1).unwrap();
             ids(&mut whole, usize::MAX);
@@ -69,10 +69,10 @@ fn a_state_counts_what_was_handed_out_and_not_what_was_made() {
     }
     // The epoch is over as soon as all of it was handed out.
     assert_eq!((a.state().unwrap().epoch(), a.state().unwrap().position()), (1, 0));
-    assert_eq!((a.epoch(), a.steps_left()), (0, 0));
+    assert_eq!((a.cursor().epoch(), a.cursor().steps_left().unwrap()), (0, 0));
     assert!(a.next().is_none());
     assert_eq!((a.state().unwrap().epoch(), a.state().unwrap().position()), (1, 0));
-    assert_eq!((a.epoch(), a.steps_left()), (1, 10));
+    assert_eq!((a.cursor().epoch(), a.cursor().steps_left().unwrap()), (1, 10));
 }
 
 #[test]

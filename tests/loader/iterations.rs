@@ -15,6 +15,15 @@ fn ids(loader: &mut Loader, steps: usize) -> Vec<Vec<u64>> {
     loader.by_ref().take(steps).map(|step| step.unwrap().ids().to_vec()).collect()
 }
 
+/// A fingerprint.
+const FP: &str = "99aa06d3014798d86001c324468d497f";
+
+fn reset(loader: &mut Loader) {
+    let mut cursor = loader.cursor().clone();
+    cursor.reset().unwrap();
+    loader.go_to(&cursor).unwrap();
+}
+
 fn place(loader: &Loader) -> (u64, u64) {
     let state = loader.state().unwrap();
     (state.epoch(), state.position())
@@ -29,7 +38,7 @@ fn setting_the_epoch_begins_it_also_where_it_is_the_same() {
             let mut a = made(&ds, threads, LastBatch::Short, false);
             assert_eq!(ids(&mut a, steps), want[..steps]);
             a.set_epoch(0).unwrap();
-            assert_eq!((place(&a), a.epoch(), a.steps_left()), ((0, 0), 0, 4));
+            assert_eq!((place(&a), a.cursor().epoch(), a.cursor().steps_left().unwrap()), ((0, 0), 0, 4));
             assert_eq!(ids(&mut a, usize::MAX), want, "after {steps} steps");
         }
     }
@@ -50,8 +59,10 @@ fn an_iteration_begins_an_epoch_that_was_left_early_again_and_goes_on_behind_one
                 }
                 // Asked again and again before a batch was asked for: nothing happens.
                 (0..3).for_each(|_| a.begin().unwrap());
-                let begins = a.upcoming_state().unwrap();
-                assert_eq!((begins.epoch(), begins.position()), place(&a));
+                let mut begins = a.cursor().clone();
+                begins.begin().unwrap();
+                assert_eq!(begins.state(FP).unwrap().position(), place(&a).1);
+                assert_eq!(begins.epoch(), place(&a).0);
                 assert_eq!(ids(&mut a, usize::MAX), *want, "{last:?}");
             }
             // All of it was handed out, its end was not: the next epoch.
@@ -82,11 +93,11 @@ fn a_state_is_gone_on_from_once() {
     b.begin().unwrap();
     assert_eq!(ids(&mut b, usize::MAX), want);
     b.seek(&state).unwrap();
-    b.reset().unwrap();
+    reset(&mut b);
     assert_eq!(ids(&mut b, usize::MAX), want);
     b.seek(&state).unwrap();
     b.set_epoch(1).unwrap();
-    assert_eq!((b.epoch(), place(&b)), (1, (1, 0)));
+    assert_eq!((b.cursor().epoch(), place(&b)), (1, (1, 0)));
 }
 
 #[test]
@@ -100,15 +111,16 @@ fn a_state_of_an_epochs_end_leaves_nothing_of_it() {
         let state = State::from_json(&a.state().unwrap().to_json()).unwrap();
         let mut b = made(&ds, 0, last, false);
         b.seek(&state).unwrap();
-        assert_eq!((state.epoch(), b.epoch()), (1, 1));
+        assert_eq!((state.epoch(), b.cursor().epoch()), (1, 1));
         b.set_epoch(1).unwrap();
         assert_eq!(ids(&mut b, usize::MAX), epochs[1], "{last:?}");
         // The end itself, as workers and torch's samplers save it.
-        b.seek(&State::new(&a.order().at_epoch(0).unwrap(), 40, state.fingerprint()).unwrap()).unwrap();
+        b.seek(&State::new(&a.cursor().order().at_epoch(0).unwrap(), 40, state.fingerprint()).unwrap())
+            .unwrap();
         b.set_epoch(0).unwrap();
         assert_eq!(ids(&mut b, usize::MAX), Vec::<Vec<u64>>::new());
         b.set_epoch(1).unwrap();
-        b.reset().unwrap();
+        reset(&mut b);
         assert_eq!(b.next().unwrap().unwrap().samples().next().map(|sample| sample.position), Some(0));
     }
 }
@@ -127,7 +139,7 @@ fn joined_epochs_begin_again_where_the_iteration_is() {
             assert_eq!(ids(&mut a, steps), epochs[0], "{last:?}");
             a.begin().unwrap();
             assert_eq!(ids(&mut a, 2), epochs[1][..2], "{last:?}");
-            assert_eq!(a.epoch(), 1);
+            assert_eq!(a.cursor().epoch(), 1);
             a.begin().unwrap();
             assert_eq!(ids(&mut a, 2), epochs[1][..2], "{last:?}");
             a.set_epoch(0).unwrap();
@@ -145,11 +157,11 @@ fn a_loader_goes_on_where_another_stands() {
             ids(&mut a, steps);
             let twin = || {
                 let mut b = made(&ds, 0, last, false);
-                b.go_on_from(&a).unwrap();
+                b.go_to(a.cursor()).unwrap();
                 b
             };
             let (mut goes_on, mut begins) = (twin(), twin());
-            assert_eq!((place(&goes_on), goes_on.epoch()), (place(&a), a.epoch()));
+            assert_eq!((place(&goes_on), goes_on.cursor().epoch()), (place(&a), a.cursor().epoch()));
             begins.begin().unwrap();
             assert_eq!(ids(&mut goes_on, usize::MAX), ids(&mut a, usize::MAX), "{last:?}");
             let mut c = made(&ds, 0, last, false);
@@ -159,7 +171,9 @@ fn a_loader_goes_on_where_another_stands() {
         }
     }
     assert!(
-        made(&ds, 0, LastBatch::Pad, false).go_on_from(&made(&memory(41), 0, LastBatch::Pad, false)).is_err()
+        made(&ds, 0, LastBatch::Pad, false)
+            .go_to(made(&memory(41), 0, LastBatch::Pad, false).cursor())
+            .is_err()
     );
 }
 
@@ -176,7 +190,7 @@ fn no_epoch_follows_the_last() {
             for repeat in [false, true] {
                 let options = ds.loader(&schema()).batch_size(12).shuffle(3).threads(threads);
                 let mut a = options.epoch(u64::MAX).last_batch(last).repeat(repeat).build().unwrap();
-                let steps = a.steps_left() as usize;
+                let steps = a.cursor().steps_left().unwrap() as usize;
                 let whole = if last == LastBatch::Continuous { steps - 1 } else { steps };
                 let seen = ids(&mut a, whole);
                 assert_eq!(seen.len(), whole);
@@ -190,14 +204,13 @@ fn no_epoch_follows_the_last() {
                     refused(a.next());
                     assert!(a.next().is_none());
                 }
-                a.reset().unwrap();
+                reset(&mut a);
                 assert_eq!(ids(&mut a, whole), seen);
             }
         }
     }
     // A mixture ends where its positions do.
-    let component =
-        |records| tfseek::order::Component { weight: 1, records: Some(records), order: Spec::Global };
+    let component = |records| tfseek::order::Component::new(1, Spec::Global).over(records);
     let spec = Spec::Mixture(vec![component(0..20), component(20..40)]);
     let end = u64::MAX / 40 - 1;
     let options = ds.loader(&schema()).batch_size(40).order(Shuffle::Order(spec)).epoch(end);

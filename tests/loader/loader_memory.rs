@@ -68,7 +68,7 @@ fn epoch(dataset: &Dataset, schema: Option<&Schema>, memory: Option<u64>) -> (u6
         let step = step.unwrap();
         let len = match (step.batch(), step.records()) {
             (Some(batch), _) => batch.columns().map(|(_, column)| image(column)).sum(),
-            (_, Some(records)) => records.iter().map(|record| sum(record.payload())).sum(),
+            (_, Some(records)) => records.iter().map(|record| sum(record.unwrap().payload())).sum(),
             _ => 0,
         };
         // Late, so that the threads have made what they may.

@@ -6,7 +6,6 @@ mod faults;
 mod flow;
 mod iterations;
 mod loader_memory;
-mod pipeline;
 mod same;
 mod workers;
 

@@ -11,9 +11,9 @@ fn steps(ds: &Dataset, shuffle: &Shuffle, threads: usize) -> Vec<Vec<(u64, Vec<u
             let step = step.unwrap();
             let records = step.records().unwrap();
             assert_eq!((records.len(), records.iter().count()), (step.len(), step.len()));
-            let bytes: usize = records.iter().map(|record| record.payload().len()).sum();
+            let bytes: usize = records.iter().map(|record| record.unwrap().payload().len()).sum();
             assert_eq!(step.payload_bytes(), bytes as u64);
-            let payloads = records.iter().map(|record| record.payload().to_vec());
+            let payloads = records.iter().map(|record| record.unwrap().payload().to_vec());
             let positions = step.samples().map(|sample| sample.position);
             step.ids().iter().copied().zip(payloads).zip(positions).map(|((i, p), t)| (i, p, t)).collect()
         })
@@ -68,7 +68,9 @@ fn steps_outlive_their_loader_and_dataset() {
     for (columns, records) in columns.iter().zip(&records) {
         check(columns);
         let payloads = records.records().unwrap();
-        assert!(payloads.iter().zip(columns.ids()).all(|(record, &i)| record.payload() == payload(i)));
+        assert!(
+            payloads.iter().zip(columns.ids()).all(|(record, &i)| record.unwrap().payload() == payload(i))
+        );
     }
 }
 

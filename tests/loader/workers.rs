@@ -48,7 +48,10 @@ fn workers_in_turn_are_one_loader_wherever_they_are_stopped() {
                     let all = || -> Vec<Loader> {
                         (0..workers).map(|k| loader(&ds, (order, last), rank, (k, workers))).collect()
                     };
-                    assert_eq!(all().iter().map(Loader::steps_left).sum::<u64>(), want.len() as u64);
+                    assert_eq!(
+                        all().iter().map(|loader| loader.cursor().steps_left().unwrap()).sum::<u64>(),
+                        want.len() as u64
+                    );
                     for stop in 0..want.len() {
                         let mut before = all();
                         for (k, want) in want[..stop].iter().enumerate() {

@@ -1,24 +1,43 @@
 //! Mixtures: exact counts in each cycle, each component a permutation in each of its epochs, and classes in balance.
 
 use crate::{all, refused};
-use proptest::prelude::*;
 use tfseek::error::OrderError;
 use tfseek::order::*;
 use tfseek_testkit::order_twin as twin;
 use tfseek_testkit::rng::Rng;
 
+/// Records of each source of [`sources`].
+const SOURCE: u64 = 1 << 40;
+
+/// A mixture of sources as they lie, each of 2^40 records: so a record says its component, and which of its samples it is.
+pub(crate) fn sources(weights: &[u64], seed: u64) -> Order {
+    let source = |(c, weight): (u64, &u64)| {
+        Component::new(*weight, Spec::Sequential).over(c * SOURCE..(c + 1) * SOURCE)
+    };
+    let spec = Spec::Mixture((0..).zip(weights).map(source).collect());
+    Order::new(&spec, weights.len() as u64 * SOURCE, seed, 0).unwrap()
+}
+
+/// The component at position `t`, and the number of its sample.
+pub(crate) fn sample(mixture: &Order, t: u64) -> (usize, u64) {
+    let record = mixture.get(t).unwrap();
+    ((record / SOURCE) as usize, record % SOURCE)
+}
+
 #[test]
 fn mixtures_against_their_table() {
     for weights in [vec![5, 2, 1], vec![1], vec![1, 1], vec![100, 1, 1], (1..60).collect()] {
         let cycle: u64 = weights.iter().sum();
-        let mixture = Mixture::new(weights.clone(), 1).unwrap();
+        let mixture = sources(&weights, 1);
+        let whole = RankShare::new(mixture.len(), 1, 0, 1, LastBatch::Short).unwrap();
         let table = twin::mixture(&weights, 1, 3);
         // A seek to any position gives what came there before.
-        let seeks: Vec<(usize, u64)> = (0..3 * cycle).rev().map(|t| mixture.get(t)).collect();
+        let seeks: Vec<(usize, u64)> = (0..3 * cycle).rev().map(|t| sample(&mixture, t)).collect();
         assert!(seeks.into_iter().rev().eq(table.iter().copied()));
-        assert_eq!(mixture.get(3 * cycle), mixture.get(3 * cycle));
+        assert_eq!(sample(&mixture, 3 * cycle), sample(&mixture, 3 * cycle));
         for (t, (c, i)) in table.iter().enumerate() {
-            assert_eq!(mixture.inverse(*c, *i), Some(t as u64));
+            let spots = mixture.spots_of(*c as u64 * SOURCE + i, &whole).unwrap();
+            assert_eq!(spots.first().map(|spot| spot.step), Some(t as u64));
         }
         for cycle in table.chunks(cycle as usize) {
             for (c, weight) in weights.iter().enumerate() {
@@ -46,10 +65,10 @@ fn each_component_is_a_permutation_in_each_of_its_epochs() {
     assert_eq!(len, 100 + 57 + 15 + 3);
     // Several epochs are one run of positions.
     let records: Vec<u64> = (0..9).flat_map(|epoch| all(&order.at_epoch(epoch).unwrap())).collect();
-    let mixture = Mixture::new([5, 2, 1, 1], 9).unwrap();
+    let mixture = sources(&[5, 2, 1, 1], 9);
     let mut of = vec![Vec::new(); 4];
     for (t, record) in records.iter().enumerate() {
-        let (c, i) = mixture.get(t as u64);
+        let (c, i) = sample(&mixture, t as u64);
         // Inside of a cycle they come in any order.
         let end = of[c].len().max(i as usize + 1);
         of[c].resize(end, u64::MAX);
@@ -158,15 +177,4 @@ fn proportions_become_weights() {
         );
     }
     assert!(mixture_weights(&[]).is_err() && mixture_weights(&[1.0; 4097]).is_err());
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn mixtures_there_and_back(weights in prop::collection::vec(1u64..1000, 1..40), seed: u64, t in 0..u64::MAX / 2) {
-        let mixture = Mixture::new(weights, seed).unwrap();
-        let (c, index) = mixture.get(t);
-        prop_assert_eq!(mixture.inverse(c, index), Some(t));
-    }
 }

@@ -20,6 +20,16 @@ fn share(n: u64, batch: u64, rank: u64, ranks: u64, last: LastBatch) -> RankShar
     RankShare::new(n, batch, rank, ranks, last).unwrap()
 }
 
+fn count(share: &RankShare, k: u64) -> u64 {
+    share.step(k).unwrap().map(|run| run.len).sum()
+}
+
+/// Where a position comes: in a sequential order of `n` it is the record of this number.
+fn locate(share: &RankShare, n: u64, position: u64) -> Option<Spot> {
+    let order = Order::new(&Spec::Sequential, n, 0, 0).unwrap();
+    if position < n { order.spots_of(position, share).unwrap().pop() } else { None }
+}
+
 /// What the ranks get in step k, one after the other.
 fn concatenated(n: u64, batch: u64, ranks: u64, last: LastBatch, start: u64, k: u64) -> Vec<Sample> {
     (0..ranks)
@@ -58,8 +68,8 @@ fn every_policy_at_every_remainder() {
                     for k in 0..steps {
                         let want = by_the_book(n, batch, last, start, k);
                         assert_eq!(concatenated(n, batch, ranks, last, start, k), want);
-                        assert_eq!(samples(shares[0].global_step(k).unwrap()), want);
-                        let sizes: Vec<u64> = shares.iter().map(|s| s.step(k).unwrap().samples()).collect();
+                        assert_eq!(samples(whole.step(k).unwrap()), want);
+                        let sizes: Vec<u64> = shares.iter().map(|s| count(s, k)).collect();
                         match last {
                             // As even as can be.
                             Short => assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1),
@@ -67,7 +77,7 @@ fn every_policy_at_every_remainder() {
                         }
                     }
                     for share in &shares {
-                        let all: u64 = (0..steps).map(|k| share.step(k).unwrap().samples()).sum();
+                        let all: u64 = (0..steps).map(|k| count(share, k)).sum();
                         assert_eq!(share.samples(), all);
                         // The number is the same on all ranks but for short batches.
                         assert!(last == Short || all == shares[0].samples());
@@ -75,7 +85,7 @@ fn every_policy_at_every_remainder() {
                 }
                 // What is delivered: everything once, but for what is dropped.
                 let mut seen = vec![0; n as usize];
-                let delivered = (0..steps).flat_map(|k| samples(whole.global_step(k).unwrap()));
+                let delivered = (0..steps).flat_map(|k| samples(whole.step(k).unwrap()));
                 delivered.filter(|s| s.0 == 0 && !s.2).for_each(|s| seen[s.1 as usize] += 1);
                 let want = |p: u64| u32::from(p >= start && (last != Drop || p < start + steps * batch));
                 assert!((0..n).all(|p| seen[p as usize] == want(p)), "{last:?} {n} {start}");
@@ -116,12 +126,13 @@ fn positions_forwards_and_backwards() {
                     }
                     for (position, spot) in spots.iter().enumerate() {
                         assert_eq!(
-                            shares[0].locate(position as u64),
+                            locate(&shares[0], n, position as u64),
                             *spot,
                             "{last:?} n {n} R {ranks} p0 {start}: {position}"
                         );
                     }
-                    assert_eq!(shares[0].locate(n), None);
+                    // Beyond the end there is no record, and no step.
+                    assert!(Order::new(&Spec::Sequential, n, 0, 0).unwrap().spots_of(n, &shares[0]).is_err());
                 }
             }
         }
@@ -203,7 +214,6 @@ fn shares_that_make_no_sense() {
     assert_eq!(refused(10, 4, 0, 3), OrderError::Batch { batch: 4, ranks: 3 });
     let e = share(10, 4, 0, 2, Pad).starting_at(11).unwrap_err();
     assert_eq!(e.to_string(), "no position 11, the epoch has 10");
-    assert_eq!((LastBatch::default_for(1), LastBatch::default_for(8)), (Short, Pad));
 }
 
 /// Numbers as large as they come: answers or none, and no overflow.
@@ -226,7 +236,7 @@ fn shares_of_very_many_positions() {
                 }
                 share.samples();
                 for position in [0, start, n / 2, n - 1] {
-                    let spot = share.locate(position);
+                    let spot = locate(&share, n, position);
                     assert!(spot.is_none_or(|spot| spot.step < steps && spot.rank < ranks));
                 }
             }

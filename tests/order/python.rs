@@ -1,5 +1,6 @@
 //! The library against a second implementation in another language.
 
+use crate::mixture::{sample, sources};
 use std::io::Write;
 use std::process::{Command, Stdio};
 use tfseek::order::*;
@@ -22,20 +23,22 @@ fn the_python_twin_agrees() {
         Permutation::new(n, seed, epoch, 5).fill(start, &mut prp);
         case(format!("prp {n} {seed} {epoch} 5 {start}"), prp.to_vec());
         let (b, w) = (1 + n / (1 + rng.u64() % 5000), 1 + rng.u64() % 9);
-        BlockOrder::new(n, b, w, seed, epoch).unwrap().fill(start, &mut blocks);
+        let spec = Spec::Block { block: b, window: w };
+        Order::new(&spec, n, seed, epoch).unwrap().fill(start, &mut blocks).unwrap();
         case(format!("block {n} {b} {w} {seed} {epoch} {start}"), blocks.to_vec());
         case(format!("augment {seed} {epoch} {start}"), vec![augmentation_seed(seed, epoch, start)]);
         let weights: Vec<u64> = (0..1 + rng.below(9)).map(|_| rng.u64() % 20 + 1).collect();
         let list = weights.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
-        let mixture = Mixture::new(weights.clone(), seed).unwrap();
-        let samples = (start..start + 3).map(|t| mixture.get(t)).flat_map(|(c, i)| [c as u64, i]).collect();
-        case(format!("mixture {list} {seed} {start}"), samples);
-        let draws = Weights::new(weights.iter().map(|w| *w as u32).collect::<Vec<_>>()).unwrap();
-        let draws = draws.draws(seed, epoch);
-        case(
-            format!("draw {list} {seed} {epoch} {start}"),
-            (start..start + 3).map(|t| draws.get(t)).collect(),
-        );
+        let (mixture, at) = (sources(&weights, seed), start % (1 << 40));
+        let samples = (at..at + 3).map(|t| sample(&mixture, t)).flat_map(|(c, i)| [c as u64, i]).collect();
+        case(format!("mixture {list} {seed} {at}"), samples);
+        // An epoch of a weighted order has as many draws as there are weights; the command draws three.
+        let list: Vec<u32> = weights.iter().map(|w| *w as u32).chain([1, 1]).collect();
+        let (n, weights) = (list.len() as u64, Weights::new(list.clone()).unwrap());
+        let list = list.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        let (at, mut draws) = (start % (n - 2), [0; 3]);
+        Order::new(&Spec::Weighted(weights), n, seed, epoch).unwrap().fill(at, &mut draws).unwrap();
+        case(format!("draw {list} {seed} {epoch} {at}"), draws.to_vec());
     }
     let twin = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/order/twin.py");
     let python = Command::new("python3").arg(twin).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();

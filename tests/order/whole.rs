@@ -1,24 +1,24 @@
 //! Orders of all kinds: vectors, what is refused, where they end, and what they say of themselves.
 
-use crate::mixture::three_sources;
-use crate::refused;
+use crate::mixture::{sample, sources, three_sources};
+use crate::{all, refused};
 use tfseek::ErrorKind;
 use tfseek::error::OrderError;
 use tfseek::order::*;
 
 #[test]
 fn vectors_of_the_other_orders() {
-    let block = BlockOrder::new(1003, 16, 4, 9, 0).unwrap();
-    let first: Vec<u64> = (0..8).map(|t| block.get(t)).collect();
+    let block = Order::new(&Spec::Block { block: 16, window: 4 }, 1003, 9, 0).unwrap();
+    let first: Vec<u64> = (0..8).map(|t| block.get(t).unwrap()).collect();
     assert_eq!(first, [322, 653, 335, 647, 334, 189, 640, 366]);
 
-    let mixture = Mixture::new([5, 2, 1], 1).unwrap();
-    let first: Vec<(usize, u64)> = (0..8).map(|t| mixture.get(t)).collect();
+    let mixture = sources(&[5, 2, 1], 1);
+    let first: Vec<(usize, u64)> = (0..8).map(|t| sample(&mixture, t)).collect();
     assert_eq!(first, [(0, 3), (0, 4), (0, 1), (1, 0), (2, 0), (1, 1), (0, 2), (0, 0)]);
 
-    let draws = Weights::new([5, 2, 1, 0, 8]).unwrap().draws(1, 0);
-    let first: Vec<u64> = (0..12).map(|t| draws.get(t)).collect();
-    assert_eq!(first, [0, 4, 0, 4, 0, 4, 0, 0, 0, 0, 2, 4]);
+    // Draws 5 to 11 are in `src/order/weighted.rs`.
+    let draws = Order::new(&Spec::Weighted(Weights::new([5, 2, 1, 0, 8]).unwrap()), 5, 1, 0).unwrap();
+    assert_eq!(all(&draws), [0, 4, 0, 4, 0]);
 
     assert_eq!(augmentation_seed(42, 7, 1000), 0xc6f9408767b7785b);
 }

@@ -70,7 +70,7 @@ impl Ran {
             };
             let waited = asked.elapsed();
             let Some(made) = made else { break };
-            self.take(made?);
+            self.take(made?)?;
             let now = Instant::now();
             match self.first {
                 None => self.first = Some(waited),
@@ -92,22 +92,23 @@ impl Ran {
         Ok(())
     }
 
-    fn take(&mut self, step: Step) {
+    fn take(&mut self, step: Step) -> Outcome {
         self.steps += 1;
         self.examples += step.len() as u64;
         self.padding += step.samples().filter(|sample| sample.padding).count() as u64;
         self.payload += step.payload_bytes();
         let sum = match (step.batch(), step.records()) {
             (Some(batch), _) => touch::batch(batch),
-            (None, Some(records)) => {
-                records.iter().fold(0, |sum: u64, record| sum.wrapping_add(touch::bytes(record.payload())))
-            }
+            (None, Some(records)) => records.iter().try_fold(0u64, |sum, record| {
+                Ok::<_, tfseek::Error>(sum.wrapping_add(touch::bytes(record?.payload())))
+            })?,
             (None, None) => 0,
         };
         self.sum = self.sum.wrapping_add(sum);
         for skipped in step.skipped() {
             self.skipped.add(format!("record {}: {}", skipped.record, skipped.error));
         }
+        Ok(())
     }
 }
 

@@ -1,5 +1,4 @@
-//! An order and a rank's share of it, as they were asked for: the same for the verb that runs through it and the one that
-//! only tells.
+//! The order and the rank's share that the arguments give, for the verb that reads its records and the one that only prints it.
 
 use crate::args::{self, Global};
 use crate::dataset;
@@ -7,35 +6,30 @@ use crate::exit::{Failure, Outcome};
 use crate::text;
 use tfseek::Dataset;
 use tfseek::loader::{Loader, LoaderOptions};
-use tfseek::order::{LastBatch, Order, RankShare, State};
+use tfseek::order::{Cursor, State};
 
 impl args::Share {
-    /// A loader at the place where it is to begin, and its share of the epoch from there on.
+    /// A loader at the place where it is to begin.
     pub(crate) fn loader(
         &self,
         dataset: &Dataset,
         options: LoaderOptions,
         global: &Global,
-    ) -> Outcome<(Loader, RankShare)> {
+    ) -> Outcome<Loader> {
         let mut loader = self.tell(dataset, options, global)?.build()?;
-        let state = self.state()?;
-        if let Some(state) = &state {
-            loader.seek(state)?;
+        if let Some(state) = self.state()? {
+            loader.seek(&state)?;
         }
-        let share = self.share(loader.order(), state.as_ref())?;
-        Ok((loader, share))
+        Ok(loader)
     }
 
-    /// The order and the share of that loader, without one that runs.
-    pub(crate) fn order(&self, dataset: &Dataset, global: &Global) -> Outcome<(Order, RankShare)> {
-        let order = self.tell(dataset, dataset.record_loader(), global)?.to_order()?;
-        let state = self.state()?;
-        let order = match &state {
-            None => order,
-            Some(state) => state.resume(order.spec(), dataset.len(), &dataset.fingerprint()?)?,
-        };
-        let share = self.share(&order, state.as_ref())?;
-        Ok((order, share))
+    /// The place at which that loader begins, with its order and its share, without a loader.
+    pub(crate) fn cursor(&self, dataset: &Dataset, global: &Global) -> Outcome<Cursor> {
+        let mut cursor = self.tell(dataset, dataset.record_loader(), global)?.to_cursor()?;
+        if let Some(state) = self.state()? {
+            cursor.seek(&state, &dataset.fingerprint()?)?;
+        }
+        Ok(cursor)
     }
 
     fn tell(&self, dataset: &Dataset, options: LoaderOptions, global: &Global) -> Outcome<LoaderOptions> {
@@ -44,8 +38,10 @@ impl args::Share {
             .order(self.shuffle.into())
             .seed(self.seed)
             .epoch(self.epoch)
-            .rank(self.rank, self.world_size.get())
-            .last_batch(self.last());
+            .rank(self.rank, self.world_size.get());
+        if let Some(last) = self.last_batch {
+            options = options.last_batch(last.into());
+        }
         if let Some(filter) = &self.filter {
             options = options.select(&dataset::select(dataset, filter, global)?);
         }
@@ -65,17 +61,6 @@ impl args::Share {
             }),
             (None, None) => Err(Failure::usage("a batch has how many samples? --batch-size says")),
         }
-    }
-
-    /// What becomes of the last batch.
-    pub(crate) fn last(&self) -> LastBatch {
-        self.last_batch.map_or(LastBatch::default_for(self.world_size.get()), LastBatch::from)
-    }
-
-    fn share(&self, order: &Order, state: Option<&State>) -> Outcome<RankShare> {
-        let (rank, ranks) = (self.rank, self.world_size.get());
-        let share = RankShare::new(order.len(), self.global_batch()?, rank, ranks, self.last())?;
-        Ok(share.starting_at(state.map_or(0, State::position))?)
     }
 
     fn state(&self) -> Outcome<Option<State>> {

@@ -33,13 +33,14 @@ pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) ->
     if args.skip_errors {
         options = options.errors(ErrorPolicy::Skip);
     }
-    let (mut loader, share) = args.share.loader(&dataset, options, global)?;
+    let mut loader = args.share.loader(&dataset, options, global)?;
     for warning in loader.warnings() {
         console.note(format_args!("tfseek: {warning}"));
     }
-    let order = loader.order().clone();
+    let start = loader.cursor().clone();
+    let steps = start.steps_left()?;
     let most = args.steps.map(NonZeroU64::get);
-    let bar = progress::steps(global, "epoch", share.steps().min(most.unwrap_or(u64::MAX)));
+    let bar = progress::steps(global, "epoch", steps.min(most.unwrap_or(u64::MAX)));
     let mut ran = Ran::new();
     let outcome = ran.through(&mut loader, most, &bar);
     bar.finish_and_clear();
@@ -51,12 +52,12 @@ pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) ->
     }
     outcome?;
     let report = Report {
-        describe: order.describe(args.share.global_batch()?),
-        epoch: order.epoch(),
+        describe: loader.describe(),
+        epoch: start.epoch(),
         rank: args.share.rank,
         ranks: args.share.world_size.get(),
         verify: args.verify.name(),
-        steps_of: share.steps(),
+        steps_of: steps,
         ran: &ran,
     };
     match args.json {

@@ -21,12 +21,13 @@ const CHUNK: u64 = 1024;
 
 pub(crate) fn run(args: &args::Order, global: &Global, console: &mut Console) -> Outcome {
     let dataset = dataset::open(&args.paths, &args.access, args.share.limit, global, console)?;
-    let (order, share) = args.share.order(&dataset, global)?;
+    let cursor = args.share.cursor(&dataset, global)?;
+    let (order, share) = (cursor.order(), cursor.share()?);
     if let Some(first) = args.question.step {
-        return steps(args, &order, &share, first, &Places::of(&dataset), console);
+        return steps(args, order, &share, first, &Places::of(&dataset), console);
     }
     if let Some(record) = args.question.record {
-        return spots(args, &order, &share, record, &Places::of(&dataset), console);
+        return spots(args, order, &share, record, &Places::of(&dataset), console);
     }
     let (batch, ranks) = (args.share.global_batch()?, args.share.world_size.get());
     let each = match ranks {

@@ -1,18 +1,63 @@
-//! Threads: delays change nothing, bounds hold, and a loader that is dropped leaves no thread behind.
+//! Threads: delays change nothing, bounds hold, a panic is an error, and a loader that is dropped leaves no thread behind.
 
-use super::*;
+use super::Step;
+use crate::frame::put_record;
+use crate::{DType, ExampleBuilder, FeatureSpec, Mapped, Schema};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
-use tfseek_testkit::rng::Rng;
+
+/// Pseudo-random numbers, for delays.
+struct Lcg(u64);
+
+impl Lcg {
+    fn new(seed: u64) -> Lcg {
+        Lcg(seed)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n
+    }
+}
+
+/// The payload of record `i`: its number, and a string whose length depends on it.
+fn payload(i: u64) -> Vec<u8> {
+    let text = format!("{i}").repeat((i % 7) as usize);
+    ExampleBuilder::new().int64("i", [i as i64]).bytes("s", [text]).encode().unwrap()
+}
+
+fn memory(n: u64) -> Mapped {
+    let mut bytes = Vec::new();
+    (0..n).for_each(|i| put_record(&mut bytes, &payload(i)).unwrap());
+    Mapped::from_bytes(bytes).unwrap()
+}
+
+fn schema() -> Schema {
+    Schema::example()
+        .feature("i", FeatureSpec::fixed_len(&[], DType::Int64))
+        .feature("s", FeatureSpec::var_len(DType::Bytes))
+        .build()
+        .unwrap()
+}
+
+/// The values of a step are those of its records.
+fn check(step: &Step) {
+    let batch = step.batch().unwrap();
+    assert_eq!(batch.rows(), step.len());
+    let i = batch.get("i").unwrap().values().int64().unwrap();
+    assert!(i.iter().map(|&i| i as u64).eq(step.ids().iter().copied()));
+    let s = batch.get("s").unwrap().values().bytes().unwrap();
+    assert!(s.iter().zip(i).all(|(s, i)| s == i.to_string().repeat((i % 7) as usize).as_bytes()));
+}
 
 #[test]
 fn delays_change_nothing() {
     let ds = memory(400);
     let ids = |threads: usize, seed: Option<u64>| {
-        let mut options = ds.loader(&schema()).batch_size(8).shuffle(6).threads(threads);
+        let mut options = ds.dataset().loader(&schema()).batch_size(8).shuffle(6).threads(threads);
         if let Some(seed) = seed {
-            let rng = Mutex::new(Rng::new(seed));
+            let rng = Mutex::new(Lcg::new(seed));
             options = options.before_read(move |_| {
                 let mut rng = rng.lock().unwrap();
                 let micros = rng.below(4) * rng.below(800);
@@ -53,8 +98,8 @@ fn batches_and_bytes_under_way_stay_within_their_bounds() {
         [(1, 1, u64::MAX), (2, 3, u64::MAX), (8, 4, u64::MAX), (8, 64, 2500), (4, 64, 1)]
     {
         let seen = Arc::new(Seen::default());
-        let (hook, rng) = (Arc::clone(&seen), Mutex::new(Rng::new(7)));
-        let options = ds.loader(&schema()).batch_size(8).shuffle(6).threads(threads);
+        let (hook, rng) = (Arc::clone(&seen), Mutex::new(Lcg::new(7)));
+        let options = ds.dataset().loader(&schema()).batch_size(8).shuffle(6).threads(threads);
         let options = options.batches_ahead(batches).memory(memory).before_read(move |ids| {
             let now = hook.batches.fetch_add(1, SeqCst) + 1;
             hook.most_batches.fetch_max(now, SeqCst);
@@ -86,7 +131,7 @@ fn batches_and_bytes_under_way_stay_within_their_bounds() {
 fn a_slow_consumer_stops_the_readers() {
     let ds = memory(1000);
     let (begun, batches) = mpsc::channel();
-    let options = ds.record_loader().batch_size(10).threads(4).batches_ahead(6);
+    let options = ds.dataset().record_loader().batch_size(10).threads(4).batches_ahead(6);
     let options = options.before_read(move |ids| begun.send(ids[0]).unwrap());
     let mut loader = options.build().unwrap();
     loader.next().unwrap().unwrap();
@@ -107,9 +152,9 @@ fn dropped_in_mid_flight() {
     let ds = memory(2000);
     for taken in [0, 1, 7, 60] {
         for threads in [0, 1, 4] {
-            let (alive, rng) = (Arc::new(()), Mutex::new(Rng::new(taken as u64)));
+            let (alive, rng) = (Arc::new(()), Mutex::new(Lcg::new(taken as u64)));
             let held = Arc::clone(&alive);
-            let options = ds.loader(&schema()).batch_size(8).shuffle(6).threads(threads);
+            let options = ds.dataset().loader(&schema()).batch_size(8).shuffle(6).threads(threads);
             let options = options.before_read(move |_| {
                 let _held = &held;
                 std::thread::sleep(Duration::from_micros(rng.lock().unwrap().below(300) as u64));
@@ -134,7 +179,7 @@ fn waiting_for_a_step_can_be_given_up_for_a_while() {
     let ds = memory(30);
     let (go, wait) = mpsc::channel::<()>();
     let wait = Mutex::new(wait);
-    let options = ds.record_loader().batch_size(10).threads(1);
+    let options = ds.dataset().record_loader().batch_size(10).threads(1);
     let mut loader = options.before_read(move |_| wait.lock().unwrap().recv().unwrap()).build().unwrap();
     for first in [0, 10, 20] {
         assert!(loader.next_within(Duration::from_millis(5)).is_none());
@@ -147,4 +192,39 @@ fn waiting_for_a_step_can_be_given_up_for_a_while() {
         assert_eq!(step.ids()[0], first);
     }
     assert!(loader.next_within(Duration::from_secs(60)).unwrap().is_none());
+}
+
+/// A thread that panics does not leave the consumer waiting.
+#[test]
+fn a_panic_is_an_error_of_its_batch() {
+    let ds = memory(100);
+    for threads in [0, 1, 3] {
+        let options = ds.dataset().loader(&schema()).batch_size(10).threads(threads);
+        let loader = options.before_read(|ids| assert!(!ids.contains(&45), "not this one")).build().unwrap();
+        let results: Vec<_> = loader.map(|step| step.map(|step| step.ids()[0])).collect();
+        assert_eq!(results.len(), 10);
+        for (k, result) in results.iter().enumerate() {
+            match result {
+                Ok(first) => assert_eq!(*first, k as u64 * 10),
+                Err(e) => assert!(k == 4 && e.to_string().contains("not this one"), "{k} {e}"),
+            }
+        }
+    }
+}
+
+/// As in a forked child, where the threads of the parent are not: the same loader again, and its place.
+#[test]
+fn a_clone_of_the_options_makes_the_same_loader() {
+    let ds = memory(100);
+    let options = ds.dataset().loader(&schema()).batch_size(8).shuffle(6).threads(2);
+    let mut first = options.clone().build().unwrap();
+    let ids = |loader: &mut super::Loader, n: usize| {
+        loader.by_ref().take(n).map(|step| step.unwrap().ids().to_vec()).collect::<Vec<_>>()
+    };
+    let seen = ids(&mut first, 5);
+    let mut second = options.build().unwrap();
+    second.go_to(first.cursor()).unwrap();
+    let rest = ids(&mut first, usize::MAX);
+    assert_eq!(ids(&mut second, usize::MAX), rest);
+    assert_eq!(seen.len() + rest.len(), 13);
 }

@@ -1,0 +1,260 @@
+//! The saved place of a run in an order: under 1 KiB as JSON ([`json`]).
+
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
+
+mod json;
+
+use super::digest::{digest, hex};
+use super::epoch::Order;
+use super::part::{Kind, Part};
+use super::spec::Spec;
+use crate::error::{Error, OrderError, Result};
+
+/// Up to this number of weights, a state lists them; of more it has their digest.
+const LISTED: usize = 16;
+
+/// The saved place of a run: all that a checkpoint has to keep of the data.
+///
+/// Six numbers and names, the same on all ranks. To go on from it costs nothing: there is no generator to wind forward, no buffer
+/// to fill. It is refused where it does not belong: other records, another kind of order, another algorithm.
+///
+/// ```
+/// use tfseek::order::{Order, Spec, State};
+/// # let fingerprint = "99aa06d3014798d86001c324468d497f";
+/// let order = Order::new(&Spec::Global, 1000, 42, 3)?;
+/// let saved = State::new(&order, 640, fingerprint)?.to_json();
+///
+/// let state = State::from_json(&saved)?;
+/// let again = state.resume(&Spec::Global, 1000, fingerprint)?;
+/// assert_eq!(again.get(state.position())?, order.get(640)?);
+/// let refused = state.resume(&Spec::Global, 1001, fingerprint).unwrap_err();
+/// assert_eq!(refused.to_string(), "saved state refused: n: expected 1001, found 1000");
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    order: SpecSummary,
+    seed: u64,
+    epoch: u64,
+    position: u64,
+    n: u64,
+    fingerprint: String,
+}
+
+/// What a state keeps of a spec.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct SpecSummary {
+    kind: SummaryKind,
+    /// Digest of the survivors of a filter.
+    ids: Option<u128>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum SummaryKind {
+    Sequential,
+    Global,
+    Block {
+        block: u64,
+        window: u64,
+    },
+    Weighted(SummaryWeights),
+    /// Weights, and the digest of the components.
+    Mixture(SummaryWeights, u128),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum SummaryWeights {
+    Listed(Vec<u64>),
+    Digest(u128),
+}
+
+impl State {
+    /// The state of a run that has delivered the positions below `position` of this order. `fingerprint` is the dataset's.
+    ///
+    /// # Errors
+    /// [`OrderError::Position`] beyond the end of the epoch, and [`OrderError::State`] for an invalid fingerprint.
+    pub fn new(order: &Order, position: u64, fingerprint: &str) -> Result<State> {
+        if position > order.len() {
+            return Err(OrderError::Position { position, len: order.len() }.into());
+        }
+        if !is_digest(fingerprint) {
+            return Err(refused("fp", "32 hex digits", format!("{fingerprint:?}")));
+        }
+        Ok(State {
+            order: SpecSummary::new(order.spec(), order.records())?,
+            seed: order.seed(),
+            epoch: order.epoch(),
+            position,
+            n: order.records(),
+            fingerprint: fingerprint.to_owned(),
+        })
+    }
+
+    /// The order to go on with: that of the saved seed and epoch, for a run of `spec` over `n` records with this
+    /// fingerprint. The run goes on at [`position`](State::position).
+    ///
+    /// The sizes of a block order are the state's, not the spec's: they were chosen for one batch size, and stay when that
+    /// changes.
+    ///
+    /// # Errors
+    /// [`OrderError::State`] names a field in which the state differs from this run; and those of [`Order::new`].
+    pub fn resume(&self, spec: &Spec, n: u64, fingerprint: &str) -> Result<Order> {
+        if self.n != n {
+            return Err(refused("n", n, self.n));
+        }
+        if self.fingerprint != fingerprint {
+            return Err(refused("fp", fingerprint, &self.fingerprint));
+        }
+        let spec = self.with_sizes(spec);
+        self.order.check(&SpecSummary::new(&spec, n)?)?;
+        let order = Order::new(&spec, n, self.seed, self.epoch)?;
+        if self.position > order.len() {
+            return Err(OrderError::Position { position: self.position, len: order.len() }.into());
+        }
+        Ok(order)
+    }
+
+    /// The same spec with the saved sizes of blocks and windows.
+    fn with_sizes(&self, spec: &Spec) -> Spec {
+        match (spec, &self.order.kind) {
+            (Spec::Block { .. }, &SummaryKind::Block { block, window }) => Spec::Block { block, window },
+            (Spec::Filtered { subset, order }, _) => self.with_sizes(order).filtered(subset.clone()),
+            (spec, _) => spec.clone(),
+        }
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The epoch.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Positions of the epoch that were delivered.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Records of the dataset.
+    pub fn records(&self) -> u64 {
+        self.n
+    }
+
+    /// The dataset's fingerprint.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+}
+
+impl SpecSummary {
+    /// The summary of a spec over `n` records.
+    fn new(spec: &Spec, n: u64) -> Result<SpecSummary> {
+        if let Spec::Mixture(components) = spec {
+            let weights =
+                SummaryWeights::new(components.len(), components.iter().map(|component| component.weight));
+            let mut words = Vec::with_capacity(9 * components.len());
+            for component in components {
+                words.extend(words_of(&Part::new(
+                    &component.order,
+                    component.records.clone().unwrap_or(0..n),
+                )?));
+            }
+            return Ok(SpecSummary { kind: SummaryKind::Mixture(weights, digest(words)), ids: None });
+        }
+        let part = Part::new(spec, 0..n)?;
+        let kind = match &part.kind {
+            Kind::Sequential => SummaryKind::Sequential,
+            Kind::Global => SummaryKind::Global,
+            &Kind::Block { block, window } => SummaryKind::Block { block, window },
+            Kind::Weighted(weights) => SummaryKind::Weighted(match weights.as_slice() {
+                few if few.len() <= LISTED => {
+                    SummaryWeights::Listed(few.iter().map(|w| u64::from(*w)).collect())
+                }
+                _ => SummaryWeights::Digest(weights.digest()),
+            }),
+        };
+        Ok(SpecSummary { kind, ids: part.filter.as_ref().map(|filter| filter.digest()) })
+    }
+
+    /// Compares this saved summary with that of a run.
+    fn check(&self, want: &SpecSummary) -> Result<()> {
+        // The kind first: where it is another, so is all else.
+        for field in ["kind", "b", "W", "weights", "parts", "ids"] {
+            let (want, found) = (want.field(field), self.field(field));
+            if want != found {
+                let text = |value: Option<String>| value.unwrap_or_else(|| "nothing".to_owned());
+                return Err(refused(field, text(want), text(found)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The text of a field, as it stands in JSON.
+    fn field(&self, name: &str) -> Option<String> {
+        let quoted = |text: &str| format!("\"{text}\"");
+        match (name, &self.kind) {
+            ("kind", kind) => Some(quoted(kind.name())),
+            ("b", SummaryKind::Block { block, .. }) => Some(block.to_string()),
+            ("W", SummaryKind::Block { window, .. }) => Some(window.to_string()),
+            ("weights", SummaryKind::Weighted(weights) | SummaryKind::Mixture(weights, _)) => {
+                Some(match weights {
+                    SummaryWeights::Listed(list) => {
+                        format!("[{}]", list.iter().map(u64::to_string).collect::<Vec<_>>().join(","))
+                    }
+                    SummaryWeights::Digest(digest) => quoted(&hex(*digest)),
+                })
+            }
+            ("parts", SummaryKind::Mixture(_, parts)) => Some(quoted(&hex(*parts))),
+            ("ids", _) => self.ids.map(|ids| quoted(&hex(ids))),
+            _ => None,
+        }
+    }
+}
+
+impl SummaryKind {
+    fn name(&self) -> &'static str {
+        match self {
+            SummaryKind::Sequential => "none",
+            SummaryKind::Global => "global",
+            SummaryKind::Block { .. } => "block",
+            SummaryKind::Weighted(_) => "weighted",
+            SummaryKind::Mixture(..) => "mixture",
+        }
+    }
+}
+
+impl SummaryWeights {
+    fn new(count: usize, weights: impl Iterator<Item = u64>) -> SummaryWeights {
+        match count <= LISTED {
+            true => SummaryWeights::Listed(weights.collect()),
+            false => SummaryWeights::Digest(digest(weights)),
+        }
+    }
+}
+
+fn is_digest(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+/// The words of a component in the digest `parts`.
+fn words_of(part: &Part) -> [u64; 9] {
+    let (kind, block, window, weights) = match &part.kind {
+        Kind::Sequential => (0, 0, 0, 0),
+        Kind::Global => (1, 0, 0, 0),
+        &Kind::Block { block, window } => (2, block, window, 0),
+        Kind::Weighted(weights) => (3, 0, 0, weights.digest()),
+    };
+    let ids = part.filter.as_ref().map_or(0, |filter| filter.digest());
+    let halves = |digest: u128| ((digest >> 64) as u64, digest as u64);
+    let ((ids, ids_low), (weights, weights_low)) = (halves(ids), halves(weights));
+    [kind, block, window, part.first, part.len, ids, ids_low, weights, weights_low]
+}
+
+#[cold]
+fn refused(field: &str, expected: impl ToString, found: impl ToString) -> Error {
+    let (expected, found) = (expected.to_string().into(), found.to_string().into());
+    OrderError::State { field: field.into(), expected, found }.into()
+}
