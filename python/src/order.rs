@@ -309,9 +309,13 @@ impl SamplerIterator {
     fn load(&self, py: Python<'_>, state: &str) -> Result<()> {
         let sampler = self.sampler.get();
         sampler.seek(py, state)?;
-        let mut place = locked(&sampler.place);
-        let cursor = place.cursor.clone();
-        *locked(&self.walk) = Some(place.enter(cursor)?);
+        // The locks one after the other: `__next__` holds that of the walk while it takes that of the place.
+        let walk = {
+            let mut place = locked(&sampler.place);
+            let cursor = place.cursor.clone();
+            place.enter(cursor)?
+        };
+        *locked(&self.walk) = Some(walk);
         Ok(())
     }
 }
