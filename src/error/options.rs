@@ -46,7 +46,7 @@ impl fmt::Display for OptionsError {
             OptionsError::Threads { found, limit } => {
                 write!(f, "{found} threads, at most {limit} are started")
             }
-            OptionsError::FloatClasses => f.write_str("expected int64 or bytes for classes, found float"),
+            OptionsError::FloatClasses => f.write_str("floats make no classes, int64 and bytes do"),
             OptionsError::ColumnNotGiven => {
                 f.write_str("the filter asks for this feature, and its column is not among those given")
             }
