@@ -2,14 +2,13 @@
 
 use crate::args::{KindArg, Limit};
 use crate::exit::{Failure, Outcome};
-use crate::kind;
 use crate::output::Item;
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use tfseek::IndexMode;
 use tfseek::example::MessageKind;
 use tfseek::index::{self, IndexOptions};
 use tfseek::stream::Stream;
-use tfseek::{At, Error, IndexMode, Record};
+use tfseek_tools::KindedStream;
 
 /// Standard input, as a path.
 pub(crate) const STDIN: &str = "-";
@@ -17,44 +16,21 @@ pub(crate) const STDIN: &str = "-";
 /// What standard input is called in messages.
 pub(crate) const STDIN_NAME: &str = "<stdin>";
 
-/// The records of a stream. The first few are kept, for the guess, until they are asked for.
+/// The records of a stream, which know their numbers over all files.
 pub(crate) struct Records {
-    stream: Stream,
-    ahead: VecDeque<(Vec<u8>, u64, u64)>,
-    /// What ended the look ahead; its turn comes after the records before it.
-    error: Option<Error>,
-    current: Option<(Vec<u8>, u64, u64)>,
-    path: PathBuf,
+    stream: KindedStream,
     /// Records in the files before this one, if that is known.
     before: Option<u64>,
-    /// The file was read to its end, and is sound.
-    ended: bool,
     pub(crate) kind: MessageKind,
     pub(crate) strict: bool,
 }
 
 impl Records {
-    /// Opens a file, or standard input, and looks at its first records if the kind is to be guessed.
+    /// Opens a file, or standard input, and reads its first records if the kind is to be guessed.
     pub(crate) fn open(path: &Path, payloads: KindArg) -> tfseek::Result<Records> {
-        let stream = stream(path, payloads.limit)?;
-        let named = payloads.kind.named();
-        let mut records = Records {
-            stream,
-            ahead: VecDeque::new(),
-            error: None,
-            current: None,
-            path: name(path),
-            before: None,
-            ended: false,
-            kind: named.unwrap_or(MessageKind::Other),
-            strict: named.is_some(),
-        };
-        if named.is_none() {
-            records.look();
-            records.kind =
-                MessageKind::guess_all(records.ahead.iter().map(|(payload, ..)| payload.as_slice()));
-        }
-        Ok(records)
+        let strict = payloads.kind.named().is_some();
+        let stream = kinded(path, payloads)?;
+        Ok(Records { before: None, kind: stream.kind(), strict, stream })
     }
 
     /// Sets the number of records in the files before this one.
@@ -62,62 +38,37 @@ impl Records {
         Records { before, ..self }
     }
 
-    fn look(&mut self) {
-        let (most, most_bytes) = kind::LOOK;
-        let mut bytes = 0;
-        while self.ahead.len() < most && bytes < most_bytes {
-            match self.stream.next() {
-                Ok(Some(record)) => {
-                    let at = record.at();
-                    bytes += record.payload().len();
-                    let place = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
-                    self.ahead.push_back((record.payload().to_vec(), place.0, place.1));
-                }
-                Ok(None) => {
-                    self.ended = true;
-                    return;
-                }
-                Err(e) => {
-                    self.error = Some(e);
-                    return;
-                }
-            }
-        }
-    }
-
     /// `none`, `gzip` or `zlib`.
     pub(crate) fn compression(&self) -> &'static str {
-        self.stream.compression().name()
+        self.stream.stream().compression().name()
     }
 
     /// Bytes of the record stream that were read.
     pub(crate) fn position(&self) -> u64 {
-        self.stream.offset()
+        self.stream.stream().offset()
     }
 
-    /// Returns the number of records, if the file was read to its end (by `next` or by the look ahead).
+    /// Returns the number of records, if the file was read to its end (by `next` or to guess the kind).
     pub(crate) fn total(&self) -> Option<u64> {
-        self.ended.then_some(self.stream.records_read())
+        self.stream.total()
     }
 
-    /// The next record; damage at its place, after the records before it.
+    /// Returns the next record; damage in its turn, after the records before it.
     pub(crate) fn next(&mut self) -> tfseek::Result<Option<Item<'_>>> {
         let (kind, strict, before) = (self.kind, self.strict, self.before);
-        let index = |i: u64| before.and_then(|before| before.checked_add(i));
-        if let Some(first) = self.ahead.pop_front() {
-            let (payload, i, offset) = self.current.insert(first);
-            let record = Record::new(payload, At::new(&self.path, *i, *offset));
-            return Ok(Some(Item { record, index: index(*i), kind, strict }));
-        }
-        if let Some(e) = self.error.take() {
-            return Err(e);
-        }
-        let Some(record) = self.stream.next()? else {
-            self.ended = true;
-            return Ok(None);
-        };
-        Ok(Some(Item { record, index: record.at().record.and_then(index), kind, strict }))
+        let Some(record) = self.stream.next()? else { return Ok(None) };
+        let index = record.at().record.and_then(|i| before.and_then(|before| before.checked_add(i)));
+        Ok(Some(Item { record, index, kind, strict }))
     }
+}
+
+/// Opens a file, or standard input, as a stream whose kind is the one that the user named, or guessed.
+pub(crate) fn kinded(path: &Path, payloads: KindArg) -> tfseek::Result<KindedStream> {
+    let stream = stream(path, payloads.limit)?;
+    Ok(match payloads.kind.named() {
+        Some(kind) => KindedStream::new(stream, kind),
+        None => KindedStream::guess(stream),
+    })
 }
 
 /// Counts the records of the files before the current one, for verbs that read file after file. The count is known after files that

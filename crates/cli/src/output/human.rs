@@ -10,12 +10,13 @@
 //! The first number counts over all files and is the one that `get` takes. The number in the file is shown where it differs; where
 //! only that one is known, the heading is `record 0 of b.tfrecord, 73 bytes`.
 
-use super::{Content, Item, Map};
+use super::Item;
 use crate::bytes::{Key, Shown, Size, Value};
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::Outcome;
 use std::fmt::{self, Display};
 use tfseek::{Feature, FeatureList};
+use tfseek_tools::{Content, Map};
 
 /// How much is shown of each feature.
 #[derive(Clone, Copy)]

@@ -11,13 +11,14 @@
 //! `base64`. Integers are exact; floats are the shortest that read back as the same 32 bits, or `"NaN"`, `"Infinity"`,
 //! `"-Infinity"`. A feature without a kind is `null`, which an empty list is not.
 
-use super::{Content, Item, Map};
+use super::Item;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::io::{self, Write};
 use std::path::Path;
 use tfseek::{Feature, FeatureList};
+use tfseek_tools::{Content, Map};
 
 pub(super) fn print(
     out: &mut impl Write,

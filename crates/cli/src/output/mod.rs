@@ -10,11 +10,11 @@ use crate::args::{Format, Global};
 use crate::bytes::Shown;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
+use tfseek::Record;
 use tfseek::example::MessageKind;
-use tfseek::{Feature, FeatureList, Record};
+use tfseek_tools::Content;
 
 /// A record, which knows its number in its file; its number over all files, and what its file is taken for.
 #[derive(Clone, Copy)]
@@ -27,31 +27,13 @@ pub(crate) struct Item<'a> {
     pub(crate) strict: bool,
 }
 
-/// What a payload holds, keys sorted, each key once.
-pub(crate) enum Content<'a> {
-    Example(Map<'a, Feature<'a>>),
-    Sequence(Map<'a, Feature<'a>>, Map<'a, FeatureList<'a>>),
-    Raw,
-}
-
-/// Values by key.
-pub(crate) type Map<'a, V> = BTreeMap<&'a str, V>;
-
 impl<'a> Item<'a> {
     /// Decodes the payload as what it is taken for.
     pub(crate) fn content(&self) -> tfseek::Result<Content<'a>> {
         let decoded = match self.kind {
             MessageKind::Other => Ok(Content::Raw),
-            MessageKind::Example => {
-                self.record.example().entries().collect::<tfseek::Result<_>>().map(Content::Example)
-            }
-            MessageKind::SequenceExample => {
-                let sequence = self.record.sequence_example();
-                let context = sequence.context().entries().collect::<tfseek::Result<_>>();
-                context.and_then(|c| {
-                    Ok(Content::Sequence(c, sequence.feature_lists().collect::<Result<_, _>>()?))
-                })
-            }
+            MessageKind::Example => Content::example(self.record.example()),
+            MessageKind::SequenceExample => Content::sequence(self.record.sequence_example()),
         };
         match decoded {
             Err(_) if !self.strict => Ok(Content::Raw),

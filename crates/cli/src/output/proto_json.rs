@@ -2,11 +2,11 @@
 //! sorted here; there they come in no particular order).
 
 use super::json::{Base64, non_finite};
-use super::{Content, Map};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::ser::{Formatter, PrettyFormatter};
 use std::io::{self, Write};
 use tfseek::{Example, Feature, FeatureList, SequenceExample};
+use tfseek_tools::{Content, Map};
 
 pub(super) fn print(out: &mut impl Write, payload: &[u8], content: &Content<'_>) -> io::Result<()> {
     let mut json = serde_json::Serializer::with_formatter(&mut *out, Python(PrettyFormatter::new()));

@@ -7,10 +7,11 @@
 use crate::args;
 use crate::console::Console;
 use crate::exit::Outcome;
+use crate::output::Item;
 use crate::records::{self, Numbers, Records};
-use crate::{digest, output::Item};
 use serde_json::Value;
 use std::path::Path;
+use tfseek_tools::digest;
 
 pub(crate) fn run(args: &args::Digest, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;

@@ -6,13 +6,13 @@ use crate::args::{self, Global, KindArg};
 use crate::bytes::{Key, Size};
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{Failure, Outcome};
-use crate::output::{Content, Map};
 use crate::progress;
 use crate::records::{self, Records};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tfseek::index::{self, IndexOptions};
 use tfseek::{ErrorKind, Feature, FeatureList, IndexMode};
+use tfseek_tools::{Content, Map};
 
 /// Facts about a file; `None` where unknown.
 struct Found {

@@ -6,7 +6,6 @@
 use crate::args::{self, Global};
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
-use crate::npz::Npz;
 use crate::output::arrays;
 use crate::records;
 use crate::{outputs, progress, text};
@@ -14,6 +13,7 @@ use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
 use tfseek::batch::{Batch, BatchParser, Row};
 use tfseek::{At, Schema};
+use tfseek_tools::NpzWriter;
 
 pub(crate) fn run(args: &args::Parse, global: &Global, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &args::Parse, global: &Global, console: &mut Console) ->
             let inputs = paths.iter().chain([&args.schema]).map(PathBuf::as_path);
             outputs::keep_apart([(out.as_path(), out.as_path())], inputs)?;
             outputs::may_replace(out, args.force)?;
-            Sink::Npz(Box::new(Npz::create(out)?))
+            Sink::Npz(Box::new(NpzWriter::create(out)?))
         }
         None => Sink::Stdout(console),
     };
@@ -48,13 +48,13 @@ pub(super) fn schema(path: &Path) -> Outcome<Schema> {
 /// Where batches go.
 enum Sink<'a> {
     Stdout(&'a mut Console),
-    Npz(Box<Npz>),
+    Npz(Box<NpzWriter>),
 }
 
 impl Sink<'_> {
     fn put(&mut self, k: u64, batch: &Batch, sequence: bool, single: bool) -> Outcome {
         match self {
-            Sink::Npz(npz) => npz.batch(k, batch, sequence),
+            Sink::Npz(npz) => Ok(npz.batch(k, batch, sequence)?),
             Sink::Stdout(console) => {
                 arrays::print(console.out(), batch, sequence, single).map_err(Failure::Stdout)?;
                 console.settle()

@@ -4,24 +4,13 @@ use crate::args::{self, Global, KindArg, KindChoice};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
-use crate::records::{self, Numbers, Records};
+use crate::records::{self, Numbers};
 use crate::{progress, threads};
 use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::Path;
-use tfseek::Error;
-use tfseek::example::MessageKind;
-
-/// What was found in one file.
-struct Found {
-    records: u64,
-    bytes: u64,
-    /// Records that do not decode.
-    malformed: u64,
-    first_malformed: Option<Error>,
-    /// What ended the file.
-    damage: Option<Error>,
-}
+use tfseek::{Compression, Error};
+use tfseek_tools::Verification;
 
 pub(crate) fn run(args: &args::Verify, global: &Global, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
@@ -34,8 +23,8 @@ pub(crate) fn run(args: &args::Verify, global: &Global, console: &mut Console) -
         |path| file(path, args, &bar),
         |path, found| {
             records += found.records;
-            bytes += found.bytes;
-            sound += usize::from(found.damage.is_none() && found.malformed == 0);
+            bytes += found.payload_bytes;
+            sound += usize::from(found.is_sound());
             let before = numbers.begin(path);
             numbers.end(found.damage.is_none().then_some(found.records));
             bar.suspend(|| report(path, found, before, args, console))
@@ -55,46 +44,33 @@ pub(crate) fn run(args: &args::Verify, global: &Global, console: &mut Console) -
     ))
 }
 
-fn file(path: &Path, args: &args::Verify, bar: &ProgressBar) -> Found {
-    let mut found = Found { records: 0, bytes: 0, malformed: 0, first_malformed: None, damage: None };
-    // Without decoding there is nothing to guess, and no record to keep for it.
+fn file(path: &Path, args: &args::Verify, bar: &ProgressBar) -> Verification {
+    // Without decoding no kind is needed, and no record is kept to guess it.
     let kind = if args.decode { args.kind.kind } else { KindChoice::Raw };
-    found.damage = read(path, KindArg { kind, ..args.kind }, &mut found, bar).err();
-    found
-}
-
-fn read(path: &Path, payloads: KindArg, found: &mut Found, bar: &ProgressBar) -> tfseek::Result<()> {
-    let mut records = Records::open(path, payloads)?;
-    let plain = records.compression() == "none";
+    let stream = match records::kinded(path, KindArg { kind, ..args.kind }) {
+        Ok(stream) => stream,
+        Err(e) => return e.into(),
+    };
+    let plain = stream.stream().compression() == Compression::None;
     let mut told = 0;
-    while let Some(item) = records.next()? {
-        found.records += 1;
-        found.bytes += item.record.payload().len() as u64;
-        let decoded = match item.kind {
-            MessageKind::Example => item.record.example().validate(),
-            MessageKind::SequenceExample => item.record.sequence_example().validate(),
-            MessageKind::Other => Ok(()),
-        };
-        if let Err(e) = decoded {
-            found.malformed += 1;
-            found.first_malformed.get_or_insert(e);
-        }
-        let read = records.position();
+    let found = tfseek_tools::verify(stream, |read| {
         if plain && read.saturating_sub(told) > 1 << 20 {
             bar.inc(read - told);
             told = read;
         }
+    });
+    if found.damage.is_none() {
+        // The bar counts bytes on disk.
+        let size = std::fs::metadata(path).map_or(0, |m| m.len());
+        bar.inc(size.saturating_sub(told));
     }
-    // The bar counts bytes on disk.
-    let size = std::fs::metadata(path).map_or(0, |m| m.len());
-    bar.inc(size.saturating_sub(told));
-    Ok(())
+    found
 }
 
 /// Reports a file; `before` is the number of records in the files before it, if it is known.
 fn report(
     path: &Path,
-    found: Found,
+    found: Verification,
     before: Option<u64>,
     args: &args::Verify,
     console: &mut Console,
@@ -105,9 +81,9 @@ fn report(
         let record = place.and_then(|place| place.record);
         let line = json!({
             "file": records::name(path).to_string_lossy(),
-            "ok": found.damage.is_none() && found.malformed == 0,
+            "ok": found.is_sound(),
             "records": found.records,
-            "payload_bytes": found.bytes,
+            "payload_bytes": found.payload_bytes,
             "malformed": found.malformed,
             "error": error.map(Error::to_string),
             // The record at fault: its number over all files, in this one, and where it begins.

@@ -1,6 +1,6 @@
-//! The digest of a record's content: equal for equal content, whatever the encoding.
+//! Digests of a record's content: equal for equal content, whatever the encoding.
 //!
-//! It is the SHA-256, in lower-case hex, of this text, JSON without spaces:
+//! A digest is the SHA-256, in lower-case hex, of this text, JSON without spaces:
 //!
 //! ```text
 //! Example          {"features":MAP}
@@ -12,13 +12,13 @@
 //! NAME is the key in hex, KIND `bytes`, `float`, `int64` or `none`, HASH the SHA-256 of the values: an int64 as 8 bytes, a float
 //! as 4, a byte string as 8 bytes of length and then itself, all little-endian.
 
-use crate::output::{Content, Map};
+use crate::{Content, Map};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use tfseek::Feature;
 
-/// The digest, or `None` for what is neither.
-pub(crate) fn content(content: &Content<'_>) -> Option<String> {
+/// Returns the digest, or `None` for a record that is neither an Example nor a SequenceExample.
+pub fn content(content: &Content<'_>) -> Option<String> {
     let mut text = String::new();
     match content {
         Content::Raw => return None,
@@ -73,8 +73,8 @@ fn push_feature(text: &mut String, feature: Feature<'_>) {
     let _ = write!(text, "\"{kind}\",{},\"{}\"", feature.len(), hex(&hash.finalize()));
 }
 
-/// The SHA-256 of some bytes, in hex.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
+/// Returns the SHA-256 of some bytes, in lower-case hex.
+pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
@@ -83,4 +83,39 @@ fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tfseek::example::MessageKind;
+    use tfseek::{ExampleBuilder, SequenceExampleBuilder};
+
+    fn digest(payload: &[u8], kind: MessageKind) -> Option<String> {
+        content(&Content::decode(payload, kind).unwrap())
+    }
+
+    #[test]
+    fn the_text_is_what_the_page_says() {
+        assert_eq!(sha256(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        let payload = ExampleBuilder::new().int64("a", [1, -1]).bytes("b", ["xy"]).encode().unwrap();
+        let ints = sha256(&[1i64.to_le_bytes(), (-1i64).to_le_bytes()].concat());
+        let bytes = sha256(b"\x02\0\0\0\0\0\0\0xy");
+        let text = format!(r#"{{"features":[["61","int64",2,"{ints}"],["62","bytes",1,"{bytes}"]]}}"#);
+        assert_eq!(digest(&payload, MessageKind::Example), Some(sha256(text.as_bytes())));
+        let payload = SequenceExampleBuilder::new().encode().unwrap();
+        let text = r#"{"context":[],"feature_lists":[]}"#;
+        assert_eq!(digest(&payload, MessageKind::SequenceExample), Some(sha256(text.as_bytes())));
+        assert_eq!(digest(b"text", MessageKind::Other), None);
+    }
+
+    #[test]
+    fn the_encoding_does_not_matter() {
+        // One feature, `a` = [1], packed and not.
+        let packed = b"\x0a\x0c\x0a\x0a\x0a\x01a\x12\x05\x1a\x03\x0a\x01\x01";
+        let plain = b"\x0a\x0b\x0a\x09\x0a\x01a\x12\x04\x1a\x02\x08\x01";
+        let found = digest(packed, MessageKind::Example);
+        assert!(found.is_some());
+        assert_eq!(found, digest(plain, MessageKind::Example));
+    }
 }

@@ -1,51 +1,58 @@
 //! Batches as a NumPy archive: a zip file of arrays, stored as they are.
 //!
-//! ```text
-//! bK::NAME                                          a dense column of batch K
-//! bK::NAME::indices, ::values, ::dense_shape        a sparse one
-//! bK::NAME::values, ::row_splits0, ::row_splits1 .. a ragged one, outermost first
-//! bK::context::NAME, bK::sequence::NAME, bK::lengths::NAME     of SequenceExamples
-//! X::data (uint8), X::offsets (int64), X::shape     three for an array X of byte strings: string j, row-major, is
-//!                                                   data[offsets[j]:offsets[j + 1]]
-//! ```
-//!
 //! An array is a member `NAME.npy`: a magic, a version, the length of a header in 2 bytes, the header (a Python dict in ASCII,
-//! filled up with spaces so that the data begin at a multiple of 64), and the data, little-endian and row-major. NAME may hold
-//! any character, a `/` too.
+//! filled up with spaces so that the data begin at a multiple of 64), and the data, little-endian and row-major.
 
-use crate::exit::{Failure, Outcome};
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tfseek::batch::{Batch, Column, RowSplits, Values};
 use tfseek::io::Output;
+use tfseek::{Error, Result};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-/// An archive that is being written, and appears when it is whole.
+/// Writes batches as a NumPy archive (`.npz`), which appears under its name when it is whole.
 ///
-/// A writer of archives seeks. One for a FIFO or a device is made in a temporary file, and copied when it is whole.
-pub(crate) struct Npz {
+/// ```text
+/// bK::NAME                                          a dense column of batch K
+/// bK::NAME::indices, ::values, ::dense_shape        a sparse one
+/// bK::NAME::values, ::row_splits0, ::row_splits1 .. a ragged one, outermost first
+/// bK::context::NAME, bK::sequence::NAME, bK::lengths::NAME     of SequenceExamples
+/// X::data (uint8), X::offsets (int64), X::shape     three for an array X of byte strings: string j, row-major, is
+///                                                   data[offsets[j]:offsets[j + 1]]
+/// ```
+///
+/// NAME may hold any character, a `/` too. An archive for a FIFO or a device is made in a temporary file and copied, since writing
+/// one seeks.
+pub struct NpzWriter {
     zip: ZipWriter<Sink>,
     output: Output,
 }
 
-impl Npz {
-    pub(crate) fn create(path: &Path) -> Outcome<Npz> {
+impl NpzWriter {
+    /// Begins an archive; nothing is at `path` before [`finish`](NpzWriter::finish), or what was there.
+    ///
+    /// # Errors
+    /// I/O errors, with the path.
+    pub fn create(path: &Path) -> Result<NpzWriter> {
         let create = || {
             let output = Output::create(path)?;
             let file = match output.is_whole() {
                 true => output.file()?.try_clone()?,
                 false => tempfile::tempfile()?,
             };
-            Ok(Npz { zip: ZipWriter::new(Sink::new(file)), output })
+            Ok(NpzWriter { zip: ZipWriter::new(Sink::new(file)), output })
         };
-        create().map_err(|e| Failure::io(path, e))
+        create().map_err(|e: io::Error| Error::from(e).in_file(path))
     }
 
-    /// The columns of batch `k`.
-    pub(crate) fn batch(&mut self, k: u64, batch: &Batch, sequence: bool) -> Outcome {
-        self.columns(k, batch, sequence).map_err(|e| Failure::io(self.output.path(), e))
+    /// Writes the columns of batch `k`; `is_sequence` says that they are those of SequenceExamples.
+    ///
+    /// # Errors
+    /// I/O errors, with the path.
+    pub fn batch(&mut self, k: u64, batch: &Batch, is_sequence: bool) -> Result<()> {
+        self.columns(k, batch, is_sequence).map_err(|e| Error::from(e).in_file(self.output.path()))
     }
 
     fn columns(&mut self, k: u64, batch: &Batch, sequence: bool) -> io::Result<()> {
@@ -139,10 +146,13 @@ impl Npz {
         self.zip.write_all(&header(descr, shape))
     }
 
-    /// Brings the archive to the disk and gives it its name.
-    pub(crate) fn finish(self) -> Outcome<PathBuf> {
+    /// Syncs the archive to disk and gives it its name, which is returned.
+    ///
+    /// # Errors
+    /// I/O errors, with the path.
+    pub fn finish(self) -> Result<PathBuf> {
         let path = self.output.path().to_path_buf();
-        let Npz { zip, mut output } = self;
+        let NpzWriter { zip, mut output } = self;
         let finish = || {
             let mut file = zip.finish()?.file.into_inner()?;
             if !output.is_whole() {
@@ -151,7 +161,7 @@ impl Npz {
             }
             output.commit()
         };
-        finish().map_err(|e: io::Error| Failure::io(&path, e))?;
+        finish().map_err(|e: io::Error| Error::from(e).in_file(&path))?;
         Ok(path)
     }
 }
@@ -237,7 +247,33 @@ fn header(descr: &str, shape: &[usize]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::header;
+    use super::{NpzWriter, header};
+    use std::fs::File;
+    use std::io::Read;
+    use tfseek::ExampleBuilder;
+    use tfseek::batch::BatchParser;
+    use tfseek::schema::{DType, FeatureSpec, Schema};
+
+    #[test]
+    fn an_archive_appears_when_it_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.npz");
+        let schema =
+            Schema::example().feature("a", FeatureSpec::fixed_len(&[], DType::Int64)).build().unwrap();
+        let payload = ExampleBuilder::new().int64("a", [7]).encode().unwrap();
+        let batch = BatchParser::new(&schema).parse(&[payload.as_slice(), &payload]).unwrap();
+        let mut npz = NpzWriter::create(&path).unwrap();
+        npz.batch(0, &batch, false).unwrap();
+        assert!(!path.exists());
+        assert_eq!(npz.finish().unwrap(), path);
+        let mut zip = zip::ZipArchive::new(File::open(&path).unwrap()).unwrap();
+        let mut bytes = Vec::new();
+        zip.by_name("b0::a.npy").unwrap().read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes, [header("<i8", &[2]), 7i64.to_le_bytes().repeat(2)].concat());
+
+        let e = NpzWriter::create(&dir.path().join("none/x.npz")).err().unwrap();
+        assert!(e.is_io() && e.place().path.is_some(), "{e}");
+    }
 
     #[test]
     fn headers_are_numpys() {

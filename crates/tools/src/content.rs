@@ -1,0 +1,50 @@
+//! A decoded record.
+
+use std::collections::BTreeMap;
+use tfseek::example::MessageKind;
+use tfseek::{Example, Feature, FeatureList, Result, SequenceExample};
+
+/// A decoded record: each key once, sorted by the keys' bytes.
+#[derive(Debug)]
+pub enum Content<'a> {
+    /// The features of an Example.
+    Example(Map<'a, Feature<'a>>),
+    /// The context and the feature lists of a SequenceExample.
+    Sequence(Map<'a, Feature<'a>>, Map<'a, FeatureList<'a>>),
+    /// A payload that is neither.
+    Raw,
+}
+
+/// Values by key.
+pub type Map<'a, V> = BTreeMap<&'a str, V>;
+
+impl<'a> Content<'a> {
+    /// Decodes a payload of this kind.
+    ///
+    /// # Errors
+    /// For a payload that is malformed as a message of the kind. The error has no place.
+    pub fn decode(payload: &'a [u8], kind: MessageKind) -> Result<Content<'a>> {
+        match kind {
+            MessageKind::Example => Content::example(Example::new(payload)),
+            MessageKind::SequenceExample => Content::sequence(SequenceExample::new(payload)),
+            MessageKind::Other => Ok(Content::Raw),
+        }
+    }
+
+    /// Decodes an Example. Errors have its place.
+    ///
+    /// # Errors
+    /// For a malformed payload.
+    pub fn example(example: Example<'a>) -> Result<Content<'a>> {
+        Ok(Content::Example(example.entries().collect::<Result<_>>()?))
+    }
+
+    /// Decodes a SequenceExample. Errors have its place.
+    ///
+    /// # Errors
+    /// For a malformed payload.
+    pub fn sequence(sequence: SequenceExample<'a>) -> Result<Content<'a>> {
+        let context = sequence.context().entries().collect::<Result<_>>()?;
+        Ok(Content::Sequence(context, sequence.feature_lists().collect::<Result<_>>()?))
+    }
+}

@@ -1,0 +1,121 @@
+//! Verification of whole streams.
+
+use crate::KindedStream;
+use tfseek::Error;
+use tfseek::example::MessageKind;
+
+/// The result of [`verify`].
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Verification {
+    /// Records whose checksums are right.
+    pub records: u64,
+    /// Bytes of their payloads.
+    pub payload_bytes: u64,
+    /// How many of them do not decode as the stream's kind.
+    pub malformed: u64,
+    /// The error of the first of those.
+    pub first_malformed: Option<Error>,
+    /// The error that ended the stream: damage behind which no record can be read.
+    pub damage: Option<Error>,
+}
+
+impl Verification {
+    /// Returns true if the stream was read to its end and all its records decode.
+    pub fn is_sound(&self) -> bool {
+        self.damage.is_none() && self.malformed == 0
+    }
+}
+
+impl From<Error> for Verification {
+    /// The result for a stream that cannot be opened.
+    fn from(damage: Error) -> Verification {
+        Verification { damage: Some(damage), ..Verification::default() }
+    }
+}
+
+/// Reads a stream to its end: checks the checksums that its options ask for, and decodes the records as the stream's kind; with
+/// [`MessageKind::Other`] nothing is decoded.
+///
+/// `progress` is called after each record with the bytes of the record stream that were read.
+pub fn verify(mut stream: KindedStream, mut progress: impl FnMut(u64)) -> Verification {
+    let mut found = Verification::default();
+    let kind = stream.kind();
+    loop {
+        match stream.next() {
+            Ok(Some(record)) => {
+                found.records += 1;
+                found.payload_bytes += record.payload().len() as u64;
+                let decoded = match kind {
+                    MessageKind::Example => record.example().validate(),
+                    MessageKind::SequenceExample => record.sequence_example().validate(),
+                    MessageKind::Other => Ok(()),
+                };
+                if let Err(e) = decoded {
+                    found.malformed += 1;
+                    found.first_malformed.get_or_insert(e);
+                }
+            }
+            Ok(None) => return found,
+            Err(e) => {
+                found.damage = Some(e);
+                return found;
+            }
+        }
+        progress(stream.stream().offset());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+    use tfseek::ExampleBuilder;
+    use tfseek::frame::put_record;
+    use tfseek::stream::Stream;
+
+    fn file(payloads: &[&[u8]]) -> Vec<u8> {
+        let mut file = Vec::new();
+        payloads.iter().for_each(|payload| put_record(&mut file, payload).unwrap());
+        file
+    }
+
+    fn guessed(file: Vec<u8>) -> KindedStream {
+        KindedStream::guess(Stream::new(Cursor::new(file), "x").unwrap())
+    }
+
+    #[test]
+    fn malformed_records_and_damage_are_told_apart() {
+        let good = ExampleBuilder::new().int64("label", [3]).encode().unwrap();
+        // A length beyond the payload.
+        let bad = [0x0a, 0x7f];
+        let mut payloads = vec![good.as_slice(); 20];
+        let sound = verify(guessed(file(&payloads)), |_| ());
+        assert!(sound.is_sound(), "{sound:?}");
+        assert_eq!((sound.records, sound.payload_bytes), (20, 20 * good.len() as u64));
+
+        payloads.insert(17, &bad);
+        payloads.insert(19, &bad);
+        let mut read = 0;
+        let found = verify(guessed(file(&payloads)), |bytes| read = bytes);
+        assert_eq!((found.records, found.malformed, read), (22, 2, file(&payloads).len() as u64));
+        assert_eq!(found.first_malformed.as_ref().unwrap().place().record, Some(17));
+        assert!(found.damage.is_none() && !found.is_sound());
+
+        // In the records from which the kind is guessed, and behind them.
+        for at in [3u64, 18] {
+            let mut damaged = file(&vec![good.as_slice(); 20]);
+            let record = damaged.len() / 20;
+            damaged[at as usize * record + 12] ^= 1;
+            let found = verify(guessed(damaged), |_| ());
+            assert_eq!((found.records, found.malformed), (at, 0));
+            assert_eq!(found.damage.unwrap().place().record, Some(at));
+        }
+    }
+
+    #[test]
+    fn nothing_is_decoded_of_other_records() {
+        let stream = Stream::new(Cursor::new(file(&[b"\x0a\x7f"])), "x").unwrap();
+        assert!(verify(KindedStream::new(stream, MessageKind::Other), |_| ()).is_sound());
+    }
+}
