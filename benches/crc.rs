@@ -6,6 +6,11 @@ use tfseek::crc;
 use tfseek_testkit::bench;
 use tfseek_testkit::rng::Rng;
 
+/// The form in which a record stores its checksum.
+fn mask(crc: u32) -> u32 {
+    crc.rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
 /// One byte at a time from a table: what a page of C does.
 struct Table([u32; 256]);
 
@@ -18,7 +23,7 @@ impl Table {
 
     fn masked(&self, bytes: &[u8]) -> u32 {
         let step = |crc: u32, byte: &u8| (crc >> 8) ^ self.0[((crc ^ u32::from(*byte)) & 0xff) as usize];
-        crc::mask(!bytes.iter().fold(u32::MAX, step))
+        mask(!bytes.iter().fold(u32::MAX, step))
     }
 }
 
@@ -38,9 +43,7 @@ fn header(c: &mut Criterion) {
         b.iter(|| black_box(&lens).iter().fold(0, |sum, &len| sum ^ crc::masked_len(len)))
     });
     group.bench_function("crate", |b| {
-        b.iter(|| {
-            black_box(&lens).iter().fold(0, |sum, len| sum ^ crc::mask(crc32c::crc32c(&len.to_le_bytes())))
-        })
+        b.iter(|| black_box(&lens).iter().fold(0, |sum, len| sum ^ mask(crc32c::crc32c(&len.to_le_bytes()))))
     });
     group.bench_function("table", |b| {
         b.iter(|| black_box(&lens).iter().fold(0, |sum, len| sum ^ table.masked(&len.to_le_bytes())))

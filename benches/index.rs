@@ -3,7 +3,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::Path;
-use tfseek::index::{Index, IndexOptions, no_progress, open_shards};
+use tfseek::index::{Index, IndexOptions, open_shards};
 use tfseek::{DatasetOptions, IndexMode, Mapped};
 use tfseek_testkit::bench;
 
@@ -18,7 +18,7 @@ fn bare_hop(bytes: &[u8]) -> u64 {
 }
 
 fn open(path: &Path, options: &IndexOptions) -> Index {
-    open_shards(&[path.to_path_buf()], options, &no_progress).unwrap().indexes.remove(0)
+    open_shards(&[path.to_path_buf()], options).unwrap().indexes.remove(0)
 }
 
 fn mapped(path: &Path, options: &IndexOptions) -> Mapped {

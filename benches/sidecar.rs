@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 use tfseek::frame::put_record;
-use tfseek::index::{IndexOptions, no_progress, write_pack};
+use tfseek::index::{IndexOptions, write_pack};
 use tfseek::{DatasetOptions, IndexMode, Verify};
 use tfseek_testkit::bench;
 
@@ -39,7 +39,7 @@ fn many_small(c: &mut Criterion) {
         fs::create_dir_all(&dir).unwrap();
         (0..10_000).for_each(|s| fs::write(name(s), &shard).unwrap());
         let paths: Vec<_> = (0..10_000).map(name).collect();
-        write_pack("train", &paths, &IndexOptions::new(), &no_progress).unwrap();
+        write_pack("train", &paths, &IndexOptions::new()).unwrap();
     }
     // SAFETY: as above.
     let mapped = || unsafe { DatasetOptions::new().open_mapped(&pack) }.unwrap();

@@ -99,6 +99,7 @@ pub mod schema;
 #[cfg(feature = "dataset")]
 pub mod stream;
 pub mod tensor;
+mod warning;
 mod wire;
 #[cfg(feature = "dataset")]
 pub mod writer;
@@ -133,5 +134,7 @@ pub use schema::{DType, FeatureSpec, Schema};
 #[cfg(feature = "dataset")]
 pub use stream::Stream;
 pub use tensor::{Tensor, TensorDType, parse_tensor, serialize_tensor};
+#[cfg(feature = "dataset")]
+pub use warning::Warning;
 #[cfg(feature = "dataset")]
 pub use writer::{ShardedWriter, Writer};

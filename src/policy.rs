@@ -23,7 +23,7 @@ pub enum Tail {
     /// An error: the file was cut, or is still being written.
     #[default]
     Strict,
-    /// The end of the shard, as in TensorFlow; [`Index::has_torn_tail`](crate::index::Index::has_torn_tail) returns true then.
+    /// The end of the shard, as in TensorFlow; [`Index::torn_tail_bytes`](crate::index::Index::torn_tail_bytes) says how many.
     Tolerate,
 }
 

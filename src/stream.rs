@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{self, Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-/// How a [`Stream`] is to be read.
+/// Options of a [`Stream`].
 #[derive(Clone, Copy, Debug)]
 pub struct StreamOptions {
     compression: Option<Compression>,
@@ -152,11 +152,11 @@ const BUFFER: usize = 256 << 10;
 /// Records before damage are delivered, then the error, once; after it the stream has ended.
 ///
 /// ```
-/// use tfseek::{Stream, frame::put_record};
+/// use tfseek::{frame::put_record, stream::StreamOptions};
 /// let mut file = Vec::new();
 /// put_record(&mut file, b"one")?;
 /// put_record(&mut file, b"two")?;
-/// let mut stream = Stream::new(std::io::Cursor::new(file), "memory")?;
+/// let mut stream = StreamOptions::new().read(std::io::Cursor::new(file), "memory")?;
 /// let mut payloads = Vec::new();
 /// while let Some(record) = stream.next()? {
 ///     payloads.push(record.payload().to_vec());
@@ -190,14 +190,6 @@ impl Stream {
     /// Those of the system.
     pub fn open(path: impl AsRef<Path>) -> Result<Stream> {
         StreamOptions::new().open(path)
-    }
-
-    /// The records of any reader, which errors call `name`.
-    ///
-    /// # Errors
-    /// Those of the reader.
-    pub fn new(reader: impl Read + Send + 'static, name: impl Into<PathBuf>) -> Result<Stream> {
-        StreamOptions::new().read(reader, name)
     }
 
     /// The next record, which lives until the next call; `None` at the end, and ever after an error.
@@ -293,14 +285,14 @@ impl Stream {
         self.parser.offset()
     }
 
+    /// Returns the path, or the name that the caller gave.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
     /// How the file is compressed.
     pub fn compression(&self) -> Compression {
         self.compression
-    }
-
-    /// The name that errors use.
-    pub fn name(&self) -> &Path {
-        &self.name
     }
 
     /// Bytes after the last whole record, once the end was reached with [`Tail::Tolerate`]; else 0.

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// How files are to be written.
+/// Options of writing files.
 ///
 /// ```no_run
 /// use tfseek::writer::WriterOptions;
@@ -509,11 +509,6 @@ impl ShardedWriter {
         }
         let indexed: Vec<Result<()>> = named.into_iter().map(|(named, shard)| shard.index(named)).collect();
         indexed.into_iter().collect()
-    }
-
-    /// Number of shards.
-    pub fn shards(&self) -> usize {
-        self.shards.len()
     }
 
     /// Records written so far.

@@ -63,7 +63,7 @@ fn build(
     let (dataset, feature) = (dataset.clone(), feature.to_owned());
     wait::run(py, progress, move |meter| {
         meter.expect(dataset.known_bytes());
-        Ok(dataset.column_with(&feature, &ColumnOptions::new().progress(meter.callback()))?)
+        Ok(dataset.column(&feature, &ColumnOptions::new().progress(meter.callback()))?)
     })
 }
 

@@ -7,6 +7,7 @@ use crate::iter::DatasetIterator;
 use crate::payload;
 use crate::shared::Shared;
 use crate::wait::{self, Progress, Turn, Unit};
+use crate::warning::Warning;
 use crate::words::Name;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -157,7 +158,7 @@ impl Dataset {
                 true => dataset.select_from(&filter, &columns)?,
                 false => {
                     meter.expect(dataset.known_bytes());
-                    dataset.select_with(&filter, &ColumnOptions::new().progress(meter.callback()))?
+                    dataset.select(&filter, &ColumnOptions::new().progress(meter.callback()))?
                 }
             };
             Ok(ids.iter().filter(|&i| selection.contains(i)).collect::<Vec<u64>>())
@@ -212,10 +213,10 @@ impl Dataset {
         fingerprint(py, &self.shared.dataset)
     }
 
-    /// What was noticed while opening and is no error: an index that had to be ignored, say.
+    /// Warnings from opening the dataset: an index file that was refused, say.
     #[getter]
-    fn warnings(&self) -> Vec<String> {
-        self.shared.dataset.warnings().iter().map(ToString::to_string).collect()
+    fn warnings(&self) -> Vec<Warning> {
+        self.shared.dataset.warnings().iter().map(Warning::of).collect()
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {

@@ -24,7 +24,7 @@ pub(crate) fn build_index(
     let told = progress.is_some();
     wait::run(py, progress, move |meter| {
         let paths = tfseek::paths::resolve(paths, allow_missing)?;
-        let mut options = IndexOptions::new().jobs(jobs);
+        let mut options = IndexOptions::new().jobs(jobs).progress(meter.callback());
         if rebuild {
             options = options.mode(IndexMode::Rebuild);
         }
@@ -35,8 +35,8 @@ pub(crate) fn build_index(
             meter.expect(bytes_of(&paths));
         }
         // The sound shards are indexed, whatever became of the others.
-        let built = index::build_each(&paths, &options, &meter.callback())?;
-        let records = |shard: tfseek::Result<index::Opened>| -> tfseek::Result<u64> {
+        let built = index::build_beside(&paths, &options)?;
+        let records = |shard: tfseek::Result<index::Indexes>| -> tfseek::Result<u64> {
             Ok(shard?.indexes.iter().map(Index::len).sum())
         };
         Ok(built.into_iter().map(records).sum::<tfseek::Result<u64>>()?)

@@ -41,6 +41,7 @@ mod sequence;
 mod shared;
 mod tensor;
 mod wait;
+mod warning;
 mod words;
 mod writer;
 
@@ -70,6 +71,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<order::SamplerIterator>()?;
     m.add_class::<loader::Delivered>()?;
     m.add_class::<writer::Writer>()?;
+    m.add_class::<warning::Warning>()?;
     m.add_function(wrap_pyfunction!(open::open, m)?)?;
     m.add_function(wrap_pyfunction!(schema::infer_schema, m)?)?;
     m.add_function(wrap_pyfunction!(index::build_index, m)?)?;

@@ -8,6 +8,7 @@ use crate::payload;
 use crate::recipe::{Arguments, Recipe};
 use crate::schema::Schema;
 use crate::wait::{PATIENCE, Progress, Unit};
+use crate::warning::Warning;
 use crate::words::Word;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -187,8 +188,8 @@ impl Loader {
     }
 
     #[getter]
-    fn warnings(&self, py: Python<'_>) -> Result<Vec<String>> {
-        self.with(py, |loader| loader.warnings().to_vec())
+    fn warnings(&self, py: Python<'_>) -> Result<Vec<Warning>> {
+        self.with(py, |loader| loader.warnings().iter().map(Warning::of).collect())
     }
 
     fn describe(&self, py: Python<'_>) -> Result<String> {

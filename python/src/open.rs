@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use tfseek::column::ColumnOptions;
 use tfseek::error::PathsError;
 use tfseek::index::IndexOptions;
 use tfseek::{DatasetOptions, ErrorKind, IndexMode, Tail, Verify, paths};
@@ -55,7 +56,7 @@ pub(crate) fn open(
             true => Vec::new(),
             false => {
                 meter.expect(dataset.known_bytes());
-                dataset.columns(&features)?
+                dataset.columns(&features, &ColumnOptions::new())?
             }
         };
         Ok((dataset, columns))

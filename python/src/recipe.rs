@@ -58,7 +58,7 @@ impl Recipe {
             if let Some(feature) = balance {
                 meter.expect(of.known_bytes());
                 let columns = ColumnOptions::new().progress(meter.callback());
-                options = options.balance(&of.column_with(&feature, &columns)?.classes()?);
+                options = options.balance(&of.column(&feature, &columns)?.classes()?);
             }
             Ok(options)
         })?;

@@ -269,3 +269,15 @@ def test_features_are_looked_up_by_bytes(ds: tfseek.Dataset) -> None:
     assert sequence.context[b"id"].tolist() == [1]
     assert ds.column(b"label").values.tolist() == ds.column("label").values.tolist()
     assert next(tfseek.Loader(ds, batch_size=4, balance=b"kind" if "kind" in ds[0] else b"label"))  # type: ignore[arg-type]
+
+
+def test_warnings_have_fields(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(b"")
+    (tmp_path / ".tfseek").mkdir()
+    (tmp_path / ".tfseek" / "a.tfrecord.tfri").write_bytes(b"no index")
+    (warning,) = tfseek.open(path, index_dir=tmp_path / "i").warnings
+    assert isinstance(warning, tfseek.Warning)
+    assert warning.kind == "file_refused"
+    assert warning.path is not None and warning.path.endswith("a.tfrecord.tfri")
+    assert warning.message == str(warning) and "index file is not used" in str(warning)

@@ -30,7 +30,7 @@ from ._loader import Loader
 from ._open import build_index, open
 from ._parse import parse_example, parse_sequence_example, parse_single_example, parse_single_sequence_example
 from ._tensor import parse_tensor, serialize_tensor
-from ._tfseek import Dataset, Example, FeatureLists, Schema, SequenceExample, Writer, __version__, infer_schema
+from ._tfseek import Dataset, Example, FeatureLists, Schema, SequenceExample, Warning, Writer, __version__, infer_schema
 
 _Sequence.register(Dataset)
 _Mapping.register(Example)
@@ -66,6 +66,7 @@ __all__ = [
     "UniformRowLength",
     "ValueRowIds",
     "VarLenFeature",
+    "Warning",
     "Writer",
     "__version__",
     "build_index",

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ._features import Features, schema_of
 from ._progress import Progress
-from ._tfseek import Dataset, Delivered, LoaderCore
+from ._tfseek import Dataset, Delivered, LoaderCore, Warning
 
 
 #: Arguments of a loader that are no options of the native loader, or are passed on by themselves.
@@ -156,8 +156,8 @@ class Loader:
         return self._last.skipped
 
     @property
-    def warnings(self) -> list[str]:
-        """Why this order will be slow here, if it will."""
+    def warnings(self) -> list[Warning]:
+        """Warnings about the order: that it will be slow here, say."""
         return self._core.warnings
 
     def describe(self) -> str:

@@ -1,6 +1,6 @@
 //! A column on its way from records to a file.
 
-use super::layout::{Encoding, Parts};
+use super::layout::{ColumnSections, ValueEncoding};
 use crate::error::{ErrorKind, FeatureError};
 use crate::example::{Feature, FeatureKind};
 use std::collections::HashMap;
@@ -15,12 +15,12 @@ const MAX_DICT: u64 = 1 << 30;
 pub(super) struct ColumnBuilder {
     n: u64,
     present: Vec<u8>,
-    raw: Raw,
+    raw: RawValues,
 }
 
 /// Values as they came, one a record from the first that there is: 0 where none.
 #[derive(Debug, Default)]
-enum Raw {
+enum RawValues {
     #[default]
     None,
     Int(Vec<i64>),
@@ -33,29 +33,29 @@ enum Raw {
     },
 }
 
-impl Raw {
+impl RawValues {
     fn kind(&self) -> Option<FeatureKind> {
         match self {
-            Raw::None => None,
-            Raw::Int(_) => Some(FeatureKind::Int64),
-            Raw::Float(_) => Some(FeatureKind::Float),
-            Raw::Code { .. } => Some(FeatureKind::Bytes),
+            RawValues::None => None,
+            RawValues::Int(_) => Some(FeatureKind::Int64),
+            RawValues::Float(_) => Some(FeatureKind::Float),
+            RawValues::Code { .. } => Some(FeatureKind::Bytes),
         }
     }
 }
 
 /// The sections of a column, values narrowed and sorted as the format wants them.
-pub(super) struct Built {
-    encoding: Encoding,
+pub(super) struct BuiltColumn {
+    encoding: ValueEncoding,
     values: Vec<u8>,
     present: Vec<u8>,
     dict: Option<Vec<u8>>,
 }
 
-impl Built {
-    pub(super) fn parts<'a>(&'a self, name: &'a str) -> Parts<'a> {
-        let Built { encoding, values, present, dict } = self;
-        Parts { encoding: *encoding, name, values, present, dict: dict.as_deref(), classes: None }
+impl BuiltColumn {
+    pub(super) fn parts<'a>(&'a self, name: &'a str) -> ColumnSections<'a> {
+        let BuiltColumn { encoding, values, present, dict } = self;
+        ColumnSections { encoding: *encoding, name, values, present, dict: dict.as_deref(), classes: None }
     }
 }
 
@@ -74,10 +74,10 @@ impl ColumnBuilder {
                 }
             }
             None => match &mut self.raw {
-                Raw::None => {}
-                Raw::Int(values) => values.push(0),
-                Raw::Float(values) => values.push(0),
-                Raw::Code { codes, .. } => codes.push(0),
+                RawValues::None => {}
+                RawValues::Int(values) => values.push(0),
+                RawValues::Float(values) => values.push(0),
+                RawValues::Code { codes, .. } => codes.push(0),
             },
         }
         self.n += 1;
@@ -88,21 +88,21 @@ impl ColumnBuilder {
         if feature.len() != 1 {
             return Err(ErrorKind::Feature(FeatureError::Count { expected: 1, found: feature.len() }));
         }
-        if let (Raw::None, Some(kind)) = (&self.raw, feature.kind()) {
+        if let (RawValues::None, Some(kind)) = (&self.raw, feature.kind()) {
             // One entry each, and there are no more records than bytes of the shard / 16.
             let n = self.n as usize;
             self.raw = match kind {
-                FeatureKind::Int64 => Raw::Int(vec![0; n]),
-                FeatureKind::Float => Raw::Float(vec![0; n]),
-                FeatureKind::Bytes => Raw::Code { codes: vec![0; n], known: HashMap::new(), bytes: 0 },
+                FeatureKind::Int64 => RawValues::Int(vec![0; n]),
+                FeatureKind::Float => RawValues::Float(vec![0; n]),
+                FeatureKind::Bytes => RawValues::Code { codes: vec![0; n], known: HashMap::new(), bytes: 0 },
             };
         }
         match (&mut self.raw, feature) {
-            (Raw::Int(values), Feature::Int64(list)) => values.push(list.first().unwrap_or_default()),
-            (Raw::Float(values), Feature::Float(list)) => {
+            (RawValues::Int(values), Feature::Int64(list)) => values.push(list.first().unwrap_or_default()),
+            (RawValues::Float(values), Feature::Float(list)) => {
                 values.push(list.first().unwrap_or_default().to_bits())
             }
-            (Raw::Code { codes, known, bytes }, Feature::Bytes(list)) => {
+            (RawValues::Code { codes, known, bytes }, Feature::Bytes(list)) => {
                 codes.push(code(known, bytes, list.first().unwrap_or_default())?);
             }
             (raw, feature) => {
@@ -114,20 +114,20 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Built {
+    pub(super) fn finish(self) -> BuiltColumn {
         let present = self.present;
         let (encoding, values, dict) = match self.raw {
             // A shard without any value is one of int64.
-            Raw::None => (Encoding::Int64, vec![0; self.n as usize * 8], None),
-            Raw::Int(values) => {
-                (Encoding::Int64, values.into_iter().flat_map(i64::to_le_bytes).collect(), None)
+            RawValues::None => (ValueEncoding::Int64, vec![0; self.n as usize * 8], None),
+            RawValues::Int(values) => {
+                (ValueEncoding::Int64, values.into_iter().flat_map(i64::to_le_bytes).collect(), None)
             }
-            Raw::Float(values) => {
-                (Encoding::Float, values.into_iter().flat_map(u32::to_le_bytes).collect(), None)
+            RawValues::Float(values) => {
+                (ValueEncoding::Float, values.into_iter().flat_map(u32::to_le_bytes).collect(), None)
             }
-            Raw::Code { codes, known, .. } => {
+            RawValues::Code { codes, known, .. } => {
                 let (dict, renumbered) = dictionary(known);
-                let encoding = Encoding::for_codes(renumbered.len());
+                let encoding = ValueEncoding::for_codes(renumbered.len());
                 let mut values = Vec::with_capacity(codes.len() * encoding.width());
                 for (i, code) in codes.into_iter().enumerate() {
                     let has = present[i / 8] >> (i % 8) & 1 == 1;
@@ -137,7 +137,7 @@ impl ColumnBuilder {
                 (encoding, values, Some(dict))
             }
         };
-        Built { encoding, values, present, dict }
+        BuiltColumn { encoding, values, present, dict }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The records of each distinct value.
 
-use super::data::Data;
+use super::data::ColumnData;
 
 /// The distinct values of a shard, ascending, and the records of each, ascending too.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) struct ShardClasses {
 
 impl ShardClasses {
     /// Counted from the values. Costs a sort of them and a pass.
-    pub(super) fn of(data: &Data) -> ShardClasses {
+    pub(super) fn of(data: &ColumnData) -> ShardClasses {
         let present = || (0..data.len()).filter(|&i| data.has(i)).filter_map(|i| Some((i, data.raw(i)?)));
         let mut classes: Vec<i64> = present().map(|(_, raw)| raw).collect();
         let len = classes.len();
@@ -43,7 +43,7 @@ impl ShardClasses {
     }
 
     /// Reads CLASSES, whose crc holds: what it says is held against the values, all of it.
-    pub(super) fn decode(bytes: &[u8], width: u16, data: &Data) -> Result<ShardClasses, &'static str> {
+    pub(super) fn decode(bytes: &[u8], width: u16, data: &ColumnData) -> Result<ShardClasses, &'static str> {
         const CUT: &str = "the lists are cut off";
         let (k, rest) = bytes.split_first_chunk().ok_or(CUT)?;
         let k = usize::try_from(u64::from_le_bytes(*k)).ok().filter(|&k| k <= rest.len() / 16).ok_or(CUT)?;

@@ -1,43 +1,43 @@
 //! The values of a column file, once its sections were checked.
 
-use super::layout::Encoding;
+use super::layout::ValueEncoding;
 use crate::filter::value::Value;
 use crate::io::Region;
 
 /// VALUES, PRESENT and DICT. All of it was checked, so looks at it cannot fail.
 #[derive(Debug)]
-pub(crate) struct Data {
-    pub(super) encoding: Encoding,
+pub(crate) struct ColumnData {
+    pub(super) encoding: ValueEncoding,
     n: u64,
     values: Region,
     present: Region,
-    dict: Option<Dict>,
+    dict: Option<Dictionary>,
 }
 
 /// The strings of a column, ascending.
 #[derive(Debug)]
-struct Dict {
+struct Dictionary {
     d: usize,
     bytes: Region,
 }
 
-impl Data {
+impl ColumnData {
     /// Sections whose crcs hold and whose lengths are those of `n` values. What a forged file could say beyond that is
     /// refused here.
     pub(super) fn new(
-        encoding: Encoding,
+        encoding: ValueEncoding,
         n: u64,
         values: Region,
         present: Region,
         dict: Option<Region>,
-    ) -> Result<Data, &'static str> {
+    ) -> Result<ColumnData, &'static str> {
         let spare = (n % 8) as u32;
         if spare != 0 && present.last().is_none_or(|last| last.checked_shr(spare) != Some(0)) {
             return Err("a value is present behind the last record");
         }
-        let dict = dict.map(Dict::new).transpose()?;
-        let data = Data { encoding, n, values, present, dict };
-        if let Some(Dict { d, .. }) = data.dict
+        let dict = dict.map(Dictionary::new).transpose()?;
+        let data = ColumnData { encoding, n, values, present, dict };
+        if let Some(Dictionary { d, .. }) = data.dict
             && (0..n).any(|i| data.raw(i).is_none_or(|code| code as u64 >= d as u64))
         {
             return Err("a code is not below the number of strings");
@@ -67,10 +67,10 @@ impl Data {
         let at = usize::try_from(i).ok()?.checked_mul(self.encoding.width())?;
         let bytes = self.values.get(at..)?;
         Some(match self.encoding {
-            Encoding::Int64 => i64::from_le_bytes(*bytes.first_chunk()?),
-            Encoding::Float | Encoding::Code32 => u32::from_le_bytes(*bytes.first_chunk()?).into(),
-            Encoding::Code16 => u16::from_le_bytes(*bytes.first_chunk()?).into(),
-            Encoding::Code8 => (*bytes.first()?).into(),
+            ValueEncoding::Int64 => i64::from_le_bytes(*bytes.first_chunk()?),
+            ValueEncoding::Float | ValueEncoding::Code32 => u32::from_le_bytes(*bytes.first_chunk()?).into(),
+            ValueEncoding::Code16 => u16::from_le_bytes(*bytes.first_chunk()?).into(),
+            ValueEncoding::Code8 => (*bytes.first()?).into(),
         })
     }
 
@@ -86,8 +86,8 @@ impl Data {
     /// The value that a class, or a stored entry, stands for.
     pub(super) fn value_of(&self, raw: i64) -> Option<Value<'_>> {
         Some(match self.encoding {
-            Encoding::Int64 => Value::Int(raw),
-            Encoding::Float => Value::Float(f32::from_bits(u32::try_from(raw).ok()?)),
+            ValueEncoding::Int64 => Value::Int(raw),
+            ValueEncoding::Float => Value::Float(f32::from_bits(u32::try_from(raw).ok()?)),
             _ => Value::Bytes(self.dict.as_ref()?.get(usize::try_from(raw).ok()?)?),
         })
     }
@@ -111,13 +111,13 @@ impl Data {
     }
 }
 
-impl Dict {
-    fn new(bytes: Region) -> Result<Dict, &'static str> {
+impl Dictionary {
+    fn new(bytes: Region) -> Result<Dictionary, &'static str> {
         const CUT: &str = "the dictionary is cut off";
         let d = bytes.first_chunk().map(|d| u64::from_le_bytes(*d)).ok_or(CUT)?;
         // An end of eight bytes each, held against what is there before anything is made of it.
         let d = usize::try_from(d).ok().filter(|&d| d <= (bytes.len() - 8) / 8).ok_or(CUT)?;
-        let dict = Dict { d, bytes };
+        let dict = Dictionary { d, bytes };
         let mut before = None;
         for j in 0..d {
             let string = dict.get(j).ok_or("the strings are not one after the other")?;

@@ -1,12 +1,12 @@
 //! One feature's values over all shards.
 
-use super::data::Data;
+use super::data::ColumnData;
 use super::feature::FeatureColumn;
 use crate::dataset::Dataset;
 use crate::error::{Error, FeatureError, OptionsError, Result};
 use crate::example::FeatureKind;
 use crate::filter::value::Value;
-use crate::index::Warning;
+use crate::warning::Warning;
 use std::fmt;
 
 /// One feature's value for each record of a [`Dataset`], made by [`Dataset::column`]. In memory, or in maps that processes
@@ -95,7 +95,7 @@ impl DatasetColumn {
         &self.shards
     }
 
-    /// What was noticed and is no error, for people. Columns that were asked for together share it.
+    /// Warnings from finding and building it. Columns that were asked for together share them.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -133,7 +133,7 @@ impl DatasetColumn {
     }
 
     /// Each shard's first record, and its values.
-    pub(super) fn loaded(&self) -> impl Iterator<Item = (u64, &Data)> {
+    pub(super) fn loaded(&self) -> impl Iterator<Item = (u64, &ColumnData)> {
         let starts = self.dataset.set().starts().iter().copied();
         self.shards.iter().zip(starts).filter_map(|(column, start)| Some((start, column.loaded()?)))
     }

@@ -1,14 +1,14 @@
 //! One feature's value for each record of one shard: [`FeatureColumn`].
 
 use super::classes::ShardClasses;
-use super::data::Data;
-use super::layout::{self, Parts, Sections, name_of};
+use super::data::ColumnData;
+use super::layout::{self, ColumnSections, SectionTable, name_of};
 use crate::crc::crc32c;
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::example::FeatureKind;
 use crate::filter::value::Value;
 use crate::index::{
-    HEADER_LEN, Header, Held, MAX_PREFIX, Refusal, Section, read_section, refused, reopen, slice,
+    HEADER_LEN, Header, MAX_PREFIX, OpenedFile, Refusal, Section, read_section, refused, reopen, slice,
 };
 use crate::io::{KeptFile, Region, Reserved};
 use std::fmt;
@@ -21,22 +21,22 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// [`Dataset::column`](crate::Dataset::column) finds or builds those of all shards and joins them; this is one of them, for
 /// tools that look at the files themselves.
 #[derive(Clone)]
-pub struct FeatureColumn(Arc<Inner>);
+pub struct FeatureColumn(Arc<ColumnFile>);
 
-struct Inner {
+struct ColumnFile {
     header: Header,
     name: Box<str>,
-    sections: Sections,
-    source: Source,
+    sections: SectionTable,
+    source: ColumnSource,
     file: Option<Box<Path>>,
-    data: OnceLock<Data>,
+    data: OnceLock<ColumnData>,
     /// The memory of a file that was read in.
     _reserved: Option<Reserved>,
 }
 
-enum Source {
+enum ColumnSource {
     Bytes(Region),
-    /// Sections are read at their first use: from the descriptor while one is kept, else from a file that must still have this
+    /// SectionTable are read at their first use: from the descriptor while one is kept, else from a file that must still have this
     /// header.
     File {
         head: Box<[u8; HEADER_LEN]>,
@@ -57,17 +57,17 @@ impl FeatureColumn {
     fn whole(bytes: Region, file: Option<&Path>, feature: Option<&str>) -> Result<FeatureColumn, Refusal> {
         bytes.populate(0..MAX_PREFIX).map_err(|e| e.to_string())?;
         let (header, sections) = layout::decode(&bytes, bytes.len() as u64)?;
-        FeatureColumn::new(header, sections, Source::Bytes(bytes), file, feature)
+        FeatureColumn::new(header, sections, ColumnSource::Bytes(bytes), file, feature)
     }
 
     /// A file that was opened at `file`; it must be of `feature`.
-    pub(super) fn opened(held: Held, file: &Path, feature: &str) -> Result<FeatureColumn, Refusal> {
+    pub(super) fn opened(held: OpenedFile, file: &Path, feature: &str) -> Result<FeatureColumn, Refusal> {
         match held {
-            Held::Whole(bytes, reserved) => FeatureColumn::whole(bytes, Some(file), Some(feature))
+            OpenedFile::Whole(bytes, reserved) => FeatureColumn::whole(bytes, Some(file), Some(feature))
                 .map(|column| column.reserving(reserved)),
-            Held::Start { bytes, len, head, file: kept } => {
+            OpenedFile::Start { bytes, len, head, file: kept } => {
                 let (header, sections) = layout::decode(&bytes, len)?;
-                let source = Source::File { head, kept: Mutex::new(kept.map(Arc::new)) };
+                let source = ColumnSource::File { head, kept: Mutex::new(kept.map(Arc::new)) };
                 FeatureColumn::new(header, sections, source, Some(file), Some(feature))
             }
         }
@@ -75,8 +75,8 @@ impl FeatureColumn {
 
     fn new(
         header: Header,
-        sections: Sections,
-        source: Source,
+        sections: SectionTable,
+        source: ColumnSource,
         file: Option<&Path>,
         feature: Option<&str>,
     ) -> Result<FeatureColumn, Refusal> {
@@ -86,7 +86,7 @@ impl FeatureColumn {
         }
         let file = file.map(Box::from);
         let (name, data) = (Box::from(""), OnceLock::new());
-        let mut inner = Inner { header, name, sections, source, file, data, _reserved: None };
+        let mut inner = ColumnFile { header, name, sections, source, file, data, _reserved: None };
         let name = inner.section(&inner.sections.name).map_err(|e| e.to_string())?;
         let name = std::str::from_utf8(&name).map_err(|_| "the feature's name is not UTF-8")?;
         if feature.is_some_and(|feature| feature != name) {
@@ -99,7 +99,7 @@ impl FeatureColumn {
     /// The same column, which alone holds the memory that was reserved for it.
     fn reserving(self, reserved: Option<Reserved>) -> FeatureColumn {
         match Arc::try_unwrap(self.0) {
-            Ok(inner) => FeatureColumn(Arc::new(Inner { _reserved: reserved, ..inner })),
+            Ok(inner) => FeatureColumn(Arc::new(ColumnFile { _reserved: reserved, ..inner })),
             Err(shared) => FeatureColumn(shared),
         }
     }
@@ -165,13 +165,13 @@ impl FeatureColumn {
     /// Those of `w`, and of a large file that is read only now.
     pub fn write_to(&self, w: &mut impl Write) -> Result<()> {
         match &self.0.source {
-            Source::Bytes(bytes) => Ok(w.write_all(bytes)?),
-            Source::File { .. } => Ok(w.write_all(&self.encode(self.has_classes())?)?),
+            ColumnSource::Bytes(bytes) => Ok(w.write_all(bytes)?),
+            ColumnSource::File { .. } => Ok(w.write_all(&self.encode(self.has_classes())?)?),
         }
     }
 
     /// All values, read in and checked if they were not.
-    pub(crate) fn data(&self) -> Result<&Data> {
+    pub(crate) fn data(&self) -> Result<&ColumnData> {
         match self.0.data.get() {
             Some(data) => Ok(data),
             None => self.0.load(),
@@ -180,7 +180,7 @@ impl FeatureColumn {
 
     /// All values, if they were read in.
     #[inline]
-    pub(crate) fn loaded(&self) -> Option<&Data> {
+    pub(crate) fn loaded(&self) -> Option<&ColumnData> {
         self.0.data.get()
     }
 
@@ -217,18 +217,18 @@ impl FeatureColumn {
 
     /// The same column, kept in a file.
     pub(super) fn in_file(&self, file: &Path) -> FeatureColumn {
-        let Inner { header, name, sections, source, .. } = &*self.0;
+        let ColumnFile { header, name, sections, source, .. } = &*self.0;
         match source {
-            Source::Bytes(bytes) => FeatureColumn(Arc::new(Inner {
+            ColumnSource::Bytes(bytes) => FeatureColumn(Arc::new(ColumnFile {
                 header: *header,
                 name: name.clone(),
                 sections: *sections,
-                source: Source::Bytes(bytes.clone()),
+                source: ColumnSource::Bytes(bytes.clone()),
                 file: Some(file.into()),
                 data: OnceLock::new(),
                 _reserved: None,
             })),
-            Source::File { .. } => self.clone(),
+            ColumnSource::File { .. } => self.clone(),
         }
     }
 
@@ -237,20 +237,21 @@ impl FeatureColumn {
         let lists = if classes { Some(self.classes()?.encode(self.len())) } else { None };
         let classes = lists.as_ref().map(|(width, bytes)| (*width, &**bytes));
         let encoding = self.0.sections.encoding;
-        Ok(Parts { encoding, name: &self.0.name, values, present, dict, classes }.encode(&self.0.header))
+        Ok(ColumnSections { encoding, name: &self.0.name, values, present, dict, classes }
+            .encode(&self.0.header))
     }
 }
 
-impl Inner {
+impl ColumnFile {
     #[cold]
-    fn load(&self) -> Result<&Data> {
-        let Sections { encoding, values, present, dict, .. } = &self.sections;
+    fn load(&self) -> Result<&ColumnData> {
+        let SectionTable { encoding, values, present, dict, .. } = &self.sections;
         let dictionary = dict.as_ref().map(|dict| self.section(dict)).transpose()?;
         let (n, at) = (self.header.n_records, dict.as_ref().unwrap_or(values));
-        let data = Data::new(*encoding, n, self.section(values)?, self.section(present)?, dictionary)
+        let data = ColumnData::new(*encoding, n, self.section(values)?, self.section(present)?, dictionary)
             .map_err(|why| self.corrupt(at, why))?;
         let data = self.data.get_or_init(|| data);
-        if let Source::File { kept, .. } = &self.source {
+        if let ColumnSource::File { kept, .. } = &self.source {
             *kept.lock().unwrap_or_else(|e| e.into_inner()) = None;
         }
         Ok(data)
@@ -259,13 +260,13 @@ impl Inner {
     /// The bytes of a section, whose crc holds.
     fn section(&self, section: &Section) -> Result<Region> {
         let bytes = match (&self.source, &self.file) {
-            (Source::Bytes(bytes), _) => {
+            (ColumnSource::Bytes(bytes), _) => {
                 let bytes =
                     slice(bytes, section).ok_or_else(|| refused("the sections are cut off".into()))?;
                 bytes.populate(0..bytes.len())?;
                 bytes
             }
-            (Source::File { head, kept }, Some(file)) => {
+            (ColumnSource::File { head, kept }, Some(file)) => {
                 let kept = kept.lock().unwrap_or_else(|e| e.into_inner()).clone();
                 let read = match kept {
                     Some(kept) => read_section(&kept, 0, section),
@@ -273,10 +274,10 @@ impl Inner {
                 };
                 read.map_err(|e| e.in_file(file))?
             }
-            (Source::File { .. }, None) => return Err(refused("a column without its file".into())),
+            (ColumnSource::File { .. }, None) => return Err(refused("a column without its file".into())),
         };
         if crc32c(&bytes) != section.crc {
-            return Err(self.corrupt(section, "its crc does not hold"));
+            return Err(self.corrupt(section, "its crc does not open_file"));
         }
         Ok(bytes)
     }

@@ -12,25 +12,25 @@ const OF_SHARD: u64 = 16;
 const OF_ALL: u64 = 4096;
 /// Bytes of these records. Larger ones are left out.
 const BYTES: u64 = 64 << 20;
-/// Keys that are remembered: a dataset with more of them has an error with fewer names to choose from.
+/// FirstKeys that are remembered: a dataset with more of them has an error with fewer names to choose from.
 const KEYS: usize = 4096;
-/// Keys that an error lists.
+/// FirstKeys that an error lists.
 const LISTED: usize = 8;
 
 /// The features of a scan that are known to exist, while shards are scanned in any order.
-pub(super) struct Known(Vec<AtomicBool>);
+pub(super) struct KnownFeatures(Vec<AtomicBool>);
 
-/// Keys of the first records.
+/// FirstKeys of the first records.
 #[derive(Default)]
-struct Keys {
+struct FirstKeys {
     features: BTreeSet<Box<str>>,
     lists: BTreeSet<Box<str>>,
 }
 
-impl Known {
+impl KnownFeatures {
     /// Nothing is known of these features, unless all of them count as known.
-    pub(super) fn new(features: usize, all: bool) -> Known {
-        Known((0..features).map(|_| AtomicBool::new(all)).collect())
+    pub(super) fn new(features: usize, all: bool) -> KnownFeatures {
+        KnownFeatures((0..features).map(|_| AtomicBool::new(all)).collect())
     }
 
     /// Returns true if all features are known, so that their columns can be saved.
@@ -51,7 +51,7 @@ impl Known {
     /// save what they built at once.
     pub(super) fn note_first(&self, dataset: &Dataset, features: &[&str]) {
         // A record that cannot be read is an error of the scan.
-        let mut keys = Keys::default();
+        let mut keys = FirstKeys::default();
         let (mut records, mut bytes) = (OF_SHARD, BYTES);
         let first = dataset.shards().find(|shard| shard.len > 0);
         if first.is_some_and(|shard| keys.of_shard(dataset, shard, &mut records, &mut bytes).is_ok()) {
@@ -59,7 +59,7 @@ impl Known {
         }
     }
 
-    fn note_keys(&self, features: &[&str], keys: &Keys) {
+    fn note_keys(&self, features: &[&str], keys: &FirstKeys) {
         for (known, feature) in self.0.iter().zip(features) {
             known.fetch_or(keys.features.contains(*feature), Relaxed);
         }
@@ -70,7 +70,7 @@ impl Known {
         if self.all() || dataset.is_empty() {
             return Ok(());
         }
-        let keys = Keys::of(dataset)?;
+        let keys = FirstKeys::of(dataset)?;
         self.note_keys(features, &keys);
         match self.0.iter().zip(features).find(|(known, _)| !known.load(Relaxed)) {
             Some((_, feature)) => Err(keys.refuse(feature)),
@@ -79,10 +79,10 @@ impl Known {
     }
 }
 
-impl Keys {
-    /// Keys of the first records of each shard.
-    fn of(dataset: &Dataset) -> Result<Keys> {
-        let mut keys = Keys::default();
+impl FirstKeys {
+    /// FirstKeys of the first records of each shard.
+    fn of(dataset: &Dataset) -> Result<FirstKeys> {
+        let mut keys = FirstKeys::default();
         let (mut records, mut bytes) = (OF_ALL, BYTES);
         for shard in dataset.shards() {
             keys.of_shard(dataset, shard, &mut records, &mut bytes)?;

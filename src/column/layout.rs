@@ -33,7 +33,7 @@ pub(super) fn name_of(kind: u32) -> &'static str {
 
 /// How values are stored: the param of VALUES.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(super) enum ValueEncoding {
     Int64,
     Float,
     Code8,
@@ -41,14 +41,14 @@ pub(super) enum Encoding {
     Code32,
 }
 
-impl Encoding {
-    fn of_param(param: u16) -> Option<Encoding> {
+impl ValueEncoding {
+    fn of_param(param: u16) -> Option<ValueEncoding> {
         Some(match param {
-            0 => Encoding::Int64,
-            1 => Encoding::Float,
-            2 => Encoding::Code8,
-            3 => Encoding::Code16,
-            4 => Encoding::Code32,
+            0 => ValueEncoding::Int64,
+            1 => ValueEncoding::Float,
+            2 => ValueEncoding::Code8,
+            3 => ValueEncoding::Code16,
+            4 => ValueEncoding::Code32,
             _ => return None,
         })
     }
@@ -58,27 +58,27 @@ impl Encoding {
     }
 
     /// The narrowest that holds `d` codes.
-    pub(super) fn for_codes(d: usize) -> Encoding {
+    pub(super) fn for_codes(d: usize) -> ValueEncoding {
         match d {
-            0..=0x100 => Encoding::Code8,
-            0x101..=0x1_0000 => Encoding::Code16,
-            _ => Encoding::Code32,
+            0..=0x100 => ValueEncoding::Code8,
+            0x101..=0x1_0000 => ValueEncoding::Code16,
+            _ => ValueEncoding::Code32,
         }
     }
 
     pub(super) fn width(self) -> usize {
         match self {
-            Encoding::Int64 => 8,
-            Encoding::Float | Encoding::Code32 => 4,
-            Encoding::Code8 => 1,
-            Encoding::Code16 => 2,
+            ValueEncoding::Int64 => 8,
+            ValueEncoding::Float | ValueEncoding::Code32 => 4,
+            ValueEncoding::Code8 => 1,
+            ValueEncoding::Code16 => 2,
         }
     }
 
     pub(super) fn kind(self) -> FeatureKind {
         match self {
-            Encoding::Int64 => FeatureKind::Int64,
-            Encoding::Float => FeatureKind::Float,
+            ValueEncoding::Int64 => FeatureKind::Int64,
+            ValueEncoding::Float => FeatureKind::Float,
             _ => FeatureKind::Bytes,
         }
     }
@@ -86,8 +86,8 @@ impl Encoding {
 
 /// The sections of a column file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sections {
-    pub(super) encoding: Encoding,
+pub(super) struct SectionTable {
+    pub(super) encoding: ValueEncoding,
     pub(super) name: Section,
     pub(super) values: Section,
     pub(super) present: Section,
@@ -96,7 +96,7 @@ pub(super) struct Sections {
 }
 
 /// Reads the header and the section table of a column file of `file_len` bytes, of which `prefix` is the start. O(1).
-pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, Sections), Refusal> {
+pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, SectionTable), Refusal> {
     let (header, all) = layout::decode_file(prefix, file_len, &TFRC)?;
     if !header.has(CHECKED) {
         return Err("a column whose payloads were not checked".into());
@@ -120,7 +120,7 @@ pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, Sections),
         return Err("a section of the column is missing".into());
     };
     let encoding =
-        Encoding::of_param(values.param).ok_or_else(|| format!("values of type {}", values.param))?;
+        ValueEncoding::of_param(values.param).ok_or_else(|| format!("values of type {}", values.param))?;
     let n = header.n_records;
     exactly(&values, n.checked_mul(encoding.width() as u64))?;
     exactly(&present, Some(n.div_ceil(8)))?;
@@ -131,11 +131,11 @@ pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, Sections),
         return Err("the dictionary is cut off".into());
     }
     if let Some(Section { param, len, .. }) = classes
-        && (encoding == Encoding::Float || !matches!(param, 4 | 8) || len < 8)
+        && (encoding == ValueEncoding::Float || !matches!(param, 4 | 8) || len < 8)
     {
         return Err("classes that no column has".into());
     }
-    Ok((header, Sections { encoding, name, values, present, dict, classes }))
+    Ok((header, SectionTable { encoding, name, values, present, dict, classes }))
 }
 
 fn exactly(section: &Section, want: Option<u64>) -> Result<(), Refusal> {
@@ -146,8 +146,8 @@ fn exactly(section: &Section, want: Option<u64>) -> Result<(), Refusal> {
 }
 
 /// The bytes of the sections of a column file that is to be written.
-pub(super) struct Parts<'a> {
-    pub(super) encoding: Encoding,
+pub(super) struct ColumnSections<'a> {
+    pub(super) encoding: ValueEncoding,
     pub(super) name: &'a str,
     pub(super) values: &'a [u8],
     pub(super) present: &'a [u8],
@@ -156,7 +156,7 @@ pub(super) struct Parts<'a> {
     pub(super) classes: Option<(u16, &'a [u8])>,
 }
 
-impl Parts<'_> {
+impl ColumnSections<'_> {
     /// The file.
     pub(super) fn encode(&self, header: &Header) -> Vec<u8> {
         let mut all = vec![

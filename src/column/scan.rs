@@ -9,13 +9,13 @@ use crate::io::Region;
 use crate::record::Record;
 
 /// The columns of some features, while the records of one shard go by in their order.
-pub(crate) struct Scan<'f> {
+pub(crate) struct ColumnScan<'f> {
     features: Vec<(&'f str, ColumnBuilder)>,
 }
 
-impl<'f> Scan<'f> {
-    pub(crate) fn new(features: impl IntoIterator<Item = &'f str>) -> Scan<'f> {
-        Scan { features: features.into_iter().map(|f| (f, ColumnBuilder::default())).collect() }
+impl<'f> ColumnScan<'f> {
+    pub(crate) fn new(features: impl IntoIterator<Item = &'f str>) -> ColumnScan<'f> {
+        ColumnScan { features: features.into_iter().map(|f| (f, ColumnBuilder::default())).collect() }
     }
 
     /// Takes the next record, an Example or a SequenceExample with its context. The whole payload must be sound, as for a

@@ -26,8 +26,9 @@ impl Dataset {
     /// # for i in 0..10 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i]).encode()?)?; }
     /// # writer.close()?;
     /// # let options = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory);
+    /// use tfseek::column::ColumnOptions;
     /// let ds = options.open(&path)?;
-    /// let some = ds.select(&"label in 2..5 or label == 9".parse()?)?;
+    /// let some = ds.select(&"label in 2..5 or label == 9".parse()?, &ColumnOptions::new())?;
     /// assert_eq!(some.ids(), [2, 3, 4, 9]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -35,19 +36,12 @@ impl Dataset {
     /// # Errors
     /// Those of [`columns`](Dataset::columns); [`ErrorKind::Filter`](crate::ErrorKind::Filter) where a value is compared with a
     /// value of another kind.
-    pub fn select(&self, filter: &Filter) -> Result<Selection> {
-        self.select_with(filter, &ColumnOptions::new())
+    pub fn select(&self, filter: &Filter, columns: &ColumnOptions) -> Result<Selection> {
+        filter.0.select(&self.columns(&filter.features(), columns)?, self.len())
     }
 
-    /// As [`select`](Dataset::select), with options for the columns.
-    ///
-    /// # Errors
-    /// As [`select`](Dataset::select).
-    pub fn select_with(&self, filter: &Filter, columns: &ColumnOptions) -> Result<Selection> {
-        filter.0.select(&self.columns_with(&filter.features(), columns)?, self.len())
-    }
-
-    /// As [`select`](Dataset::select), from columns that are at hand: nothing is looked for, read or built.
+    /// As [`select`](Dataset::select), from the columns of the filter's [`features`](Filter::features): nothing is searched for, read
+    /// or built.
     ///
     /// # Errors
     /// [`ErrorKind::Filter`](crate::ErrorKind::Filter) as there; [`OptionsError::ColumnNotGiven`] for a feature without a column here,

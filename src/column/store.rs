@@ -3,7 +3,7 @@
 use super::feature::FeatureColumn;
 use crate::error::Result;
 use crate::index::{
-    CHECKED, Header, Index, IndexOptions, Save, Stamp, hex128, hold, named_with, places, save_somewhere,
+    CHECKED, Header, Index, IndexOptions, Save, Stamp, hex128, named_with, open_file, places, save_somewhere,
     target_dir, write,
 };
 use std::fmt::Write;
@@ -31,7 +31,7 @@ fn ending(feature: &str) -> String {
 
 /// What the search for a column has come to.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum ColumnSearch {
     Column(FeatureColumn),
     /// Nothing that can be used, and why, if there was something.
     Nothing(Option<&'static str>),
@@ -47,10 +47,10 @@ pub(crate) fn search(
     stamp: Option<Stamp>,
     options: &IndexOptions,
     mut refused: impl FnMut(&Path, &str),
-) -> Found {
-    let mut best = Found::Nothing(None);
+) -> ColumnSearch {
+    let mut best = ColumnSearch::Nothing(None);
     for place in places(path, &ending(feature), options) {
-        let column = match hold(&place, options) {
+        let column = match open_file(&place, options) {
             Ok(None) => continue,
             Ok(Some(held)) => FeatureColumn::opened(held, &place, feature),
             Err(reason) => Err(reason),
@@ -59,30 +59,30 @@ pub(crate) fn search(
             Ok(column) => column,
             Err(reason) => {
                 refused(&place, &reason);
-                best = best.or(Found::Nothing(Some("the column file is refused")));
+                best = best.or(ColumnSearch::Nothing(Some("the column file is refused")));
                 continue;
             }
         };
         let known = column.header();
         if identity(known) != identity(index.header()) {
-            best = best.or(Found::Nothing(Some("the column is of other records")));
+            best = best.or(ColumnSearch::Nothing(Some("the column is of other records")));
         } else if stamp == Some(Stamp { size: known.data_size, mtime_ns: known.mtime_ns }) {
-            return Found::Column(column);
+            return ColumnSearch::Column(column);
         } else if options.trust_columns {
-            best = best.or(Found::Column(column));
+            best = best.or(ColumnSearch::Column(column));
         } else {
             let why = "the shard has another size or time than when the column was built";
-            best = best.or(Found::Nothing(Some(why)));
+            best = best.or(ColumnSearch::Nothing(Some(why)));
         }
     }
     best
 }
 
-impl Found {
+impl ColumnSearch {
     /// The better of two; the first, when they are equally good.
-    fn or(self, other: Found) -> Found {
+    fn or(self, other: ColumnSearch) -> ColumnSearch {
         match (&self, &other) {
-            (Found::Nothing(_), Found::Column(_)) | (Found::Nothing(None), _) => other,
+            (ColumnSearch::Nothing(_), ColumnSearch::Column(_)) | (ColumnSearch::Nothing(None), _) => other,
             _ => self,
         }
     }

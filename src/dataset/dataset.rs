@@ -1,12 +1,12 @@
 //! [`Dataset`]: shards in order.
 
 use super::get_many::GetMany;
-use super::options::Callback;
 use super::shard::ShardFile;
 use super::shards::ShardSet;
 use crate::error::{ErrorKind, Result};
-use crate::index::{Index, IndexOptions, Warning};
+use crate::index::{Index, IndexOptions};
 use crate::record::Record;
+use crate::warning::Warning;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,13 +35,8 @@ pub struct Dataset(Arc<Inner>);
 struct Inner {
     set: ShardSet,
     warnings: Vec<Warning>,
-    building: Building,
-}
-
-/// How columns are found and built: as the indexes were.
-pub(crate) struct Building {
-    pub(crate) options: IndexOptions,
-    pub(crate) progress: Option<Callback>,
+    /// Columns are found and built as the indexes were.
+    options: IndexOptions,
 }
 
 /// One shard of a dataset: a file, and the numbers of its records.
@@ -57,8 +52,8 @@ pub struct ShardEntry<'a> {
 }
 
 impl Dataset {
-    pub(super) fn new(set: ShardSet, warnings: Vec<Warning>, building: Building) -> Dataset {
-        Dataset(Arc::new(Inner { set, warnings, building }))
+    pub(super) fn new(set: ShardSet, warnings: Vec<Warning>, options: IndexOptions) -> Dataset {
+        Dataset(Arc::new(Inner { set, warnings, options }))
     }
 
     /// Returns the number of records.
@@ -93,9 +88,9 @@ impl Dataset {
         self.set().files()
     }
 
-    /// Returns how columns are found and built.
-    pub(crate) fn building(&self) -> &Building {
-        &self.0.building
+    /// Returns the options by which indexes were found and built; columns are, too.
+    pub(crate) fn index_options(&self) -> &IndexOptions {
+        &self.0.options
     }
 
     /// Returns the index of shard `s`.

@@ -17,5 +17,4 @@ pub use get_many::GetMany;
 pub use iter::MappedIter;
 pub use mapped::Mapped;
 pub use options::DatasetOptions;
-pub(crate) use options::{Callback, call};
 pub(crate) use shards::RecordLocation;

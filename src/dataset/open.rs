@@ -2,9 +2,9 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
-use super::dataset::{Building, Dataset};
+use super::dataset::Dataset;
 use super::mapped::Mapped;
-use super::options::{DatasetOptions, call};
+use super::options::DatasetOptions;
 use super::shard::{Access, IndexSource, ShardFile};
 use super::shards::ShardSet;
 use crate::error::{ErrorKind, PathsError, Result};
@@ -86,8 +86,7 @@ impl DatasetOptions {
     /// # Errors
     /// The place of the first damage; its path is `<memory 0>` for the first region.
     pub fn open_regions(&self, regions: impl IntoIterator<Item = Region>) -> Result<Mapped> {
-        let progress = |bytes| call(self.progress.as_ref(), bytes);
-        let work = Work::new(&progress);
+        let work = Work::new(self.index.progress.as_ref());
         let mut shards = Vec::new();
         for (k, region) in regions.into_iter().enumerate() {
             let path = PathBuf::from(format!("<memory {k}>"));
@@ -97,12 +96,7 @@ impl DatasetOptions {
             shards.push(ShardFile::new(path, len, IndexSource::Index(index), access, self.max_record));
         }
         let set = ShardSet::new(shards, self.verify)?;
-        Ok(Mapped::new(Dataset::new(set, Vec::new(), self.building(&self.index))))
-    }
-
-    /// Returns how columns are found and built later.
-    fn building(&self, options: &IndexOptions) -> Building {
-        Building { options: options.clone(), progress: self.progress.clone() }
+        Ok(Mapped::new(Dataset::new(set, Vec::new(), self.index.clone())))
     }
 
     fn build(&self, paths: impl IntoPaths, promise: Option<Promise>) -> Result<Dataset> {
@@ -133,14 +127,13 @@ impl DatasetOptions {
         access: impl Fn() -> Access,
     ) -> Result<Dataset> {
         check_budget(paths.len(), promise)?;
-        let progress = |bytes| call(self.progress.as_ref(), bytes);
-        let found = index::open_shards(&paths, options, &progress)?;
+        let found = index::open_shards(&paths, options)?;
         let shards = paths.into_iter().zip(found.indexes);
         let shards = shards.map(|(path, index)| {
             ShardFile::new(path, index.len(), IndexSource::Index(index), access(), self.max_record)
         });
         let set = ShardSet::new(shards.collect(), self.verify)?;
-        Ok(Dataset::new(set, found.warnings, self.building(options)))
+        Ok(Dataset::new(set, found.warnings, options.clone()))
     }
 
     fn build_from_pack(
@@ -170,7 +163,7 @@ impl DatasetOptions {
             ShardFile::new(path, len, index, access(), self.max_record)
         });
         let set = ShardSet::new(shards.collect(), self.verify)?;
-        Ok(Dataset::new(set, Vec::new(), self.building(options)))
+        Ok(Dataset::new(set, Vec::new(), options.clone()))
     }
 }
 

@@ -8,15 +8,6 @@ use crate::record::MAX_RECORD;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
-
-/// A [`Progress`](crate::index::Progress) that is kept.
-pub(crate) type Callback = Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>;
-
-/// Calls it, if there is one.
-pub(crate) fn call(progress: Option<&Callback>, bytes: u64) -> ControlFlow<()> {
-    progress.map_or(ControlFlow::Continue(()), |progress| progress(bytes))
-}
 
 /// Options of datasets. Those of their indexes are [`IndexOptions`].
 ///
@@ -36,7 +27,6 @@ pub struct DatasetOptions {
     pub(super) allow_missing: bool,
     pub(super) check_shards: bool,
     pub(super) base_dir: Option<PathBuf>,
-    pub(super) progress: Option<Callback>,
 }
 
 impl Default for DatasetOptions {
@@ -48,7 +38,6 @@ impl Default for DatasetOptions {
             allow_missing: false,
             check_shards: false,
             base_dir: None,
-            progress: None,
         }
     }
 }
@@ -60,10 +49,11 @@ impl DatasetOptions {
     }
 
     /// Sets how indexes are found and built, in place of what was set before. An [`IndexMode`](crate::IndexMode) stands for the
-    /// default options with that mode.
+    /// default options with that mode. A callback that [`progress`](DatasetOptions::progress) named stays, unless `options` have one.
     #[must_use]
     pub fn index(mut self, options: impl Into<IndexOptions>) -> DatasetOptions {
-        self.index = options.into();
+        let before = std::mem::replace(&mut self.index, options.into());
+        self.index.progress = self.index.progress.or(before.progress);
         self
     }
 
@@ -104,7 +94,7 @@ impl DatasetOptions {
         self
     }
 
-    /// Calls `f` with the number of bytes scanned since its last call, from any thread, as [`Progress`](crate::index::Progress) says:
+    /// Calls `f` with the number of bytes scanned since its last call, from any thread, as [`IndexOptions::progress`] says:
     /// for indexes while the dataset is opened, and for columns when they are asked for, unless
     /// [`ColumnOptions::progress`](crate::column::ColumnOptions::progress) names another callback for one call. `f` may end the work:
     ///
@@ -120,15 +110,14 @@ impl DatasetOptions {
     /// ```
     #[must_use]
     pub fn progress(mut self, f: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) -> DatasetOptions {
-        self.progress = Some(Arc::new(f));
+        self.index = self.index.progress(f);
         self
     }
 }
 
 impl fmt::Debug for DatasetOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DatasetOptions { index, verify, max_record, allow_missing, check_shards, base_dir, progress: _ } =
-            self;
+        let DatasetOptions { index, verify, max_record, allow_missing, check_shards, base_dir } = self;
         let mut s = f.debug_struct("DatasetOptions");
         s.field("index", index)
             .field("verify", verify)
@@ -136,6 +125,6 @@ impl fmt::Debug for DatasetOptions {
             .field("allow_missing", allow_missing)
             .field("check_shards", check_shards)
             .field("base_dir", base_dir)
-            .finish_non_exhaustive()
+            .finish()
     }
 }

@@ -15,7 +15,7 @@ pub enum Remedy<'a> {
     /// Build the index of the file: [`build_beside`](crate::index::build_beside).
     BuildIndex,
     /// Build the indexes, or the columns, of these shards: [`build_beside`](crate::index::build_beside),
-    /// [`Dataset::write_columns`](crate::Dataset::write_columns).
+    /// [`ColumnOptions::beside`](crate::column::ColumnOptions::beside).
     Build(&'a Build),
     /// Scan the file anew: [`IndexMode::Rebuild`](crate::IndexMode::Rebuild).
     Rebuild,

@@ -1,13 +1,13 @@
 //! One shard, scanned from a file to an index.
 
-use super::Index;
 use super::identity::{Stamp, fingerprints};
 use super::layout::{self, CHECKED, Header, TORN};
+use super::lookup::Index;
 use super::options::IndexOptions;
 use super::progress::Work;
-use super::scan::{Scan, Start, scan_file, scan_slice, scan_stream};
-use super::sidecar::Core;
-use super::store::Shard;
+use super::scan::{ScanOutcome, ScanStart, scan_file, scan_slice, scan_stream};
+use super::sidecar::Sidecar;
+use super::store::NamedShard;
 use super::table::TableBuilder;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::Torn;
@@ -17,12 +17,12 @@ use std::path::Path;
 
 /// Scans a shard from the beginning, or from the end of what `old` knows.
 pub(super) fn scan(
-    shard: Shard<'_>,
+    shard: NamedShard<'_>,
     expected: Stamp,
-    old: Option<&Core>,
+    old: Option<&Sidecar>,
     options: &IndexOptions,
-    work: &Work<'_>,
-) -> Result<Core> {
+    work: &Work,
+) -> Result<Sidecar> {
     work.report(0)?;
     let file = open_regular(shard.path)?;
     let meta = file.metadata()?;
@@ -51,11 +51,11 @@ pub(super) fn scan(
             (scan, fingerprints(&file, stamp.size)?)
         }
     };
-    Ok(Core { shard_id: FileId::known(&meta), ..assemble(scan, shard.compression, stamp, fps, checked) })
+    Ok(Sidecar { shard_id: FileId::known(&meta), ..assemble(scan, shard.compression, stamp, fps, checked) })
 }
 
 /// What an index of the file's beginning knows.
-fn known(old: &Core, work: &Work<'_>) -> Result<Start> {
+fn known(old: &Sidecar, work: &Work) -> Result<ScanStart> {
     let mut offsets = TableBuilder::offsets();
     for i in 0..old.header.n_records {
         if i % (1 << 20) == 0 {
@@ -65,17 +65,17 @@ fn known(old: &Core, work: &Work<'_>) -> Result<Start> {
     }
     // The last entry is the new part's first; its block is checked with it.
     old.offset(old.header.n_records)?;
-    Ok(Start { offsets, at: old.header.indexed_end })
+    Ok(ScanStart { offsets, at: old.header.indexed_end })
 }
 
 fn assemble(
-    scan: Scan,
+    scan: ScanOutcome,
     compression: Compression,
     stamp: Stamp,
     (fp_head, fp_tail): (u64, u64),
     checked: bool,
-) -> Core {
-    let Scan { mut offsets, end, torn } = scan;
+) -> Sidecar {
+    let ScanOutcome { mut offsets, end, torn } = scan;
     let flag = |on: bool, flag: u32| if on { flag } else { 0 };
     let header = Header {
         n_records: offsets.len(),
@@ -88,23 +88,26 @@ fn assemble(
         flags: layout::compression_flags(compression) | flag(torn.is_some(), TORN) | flag(checked, CHECKED),
     };
     offsets.push(end);
-    Core::new(header, offsets.finish(), None, torn)
+    Sidecar::new(header, offsets.finish(), None, torn)
 }
 
 /// The index of a shard that is bytes in memory: scanned, and kept nowhere.
-pub(crate) fn of_bytes(bytes: &[u8], options: &IndexOptions, work: &Work<'_>) -> Result<Index> {
+pub(crate) fn of_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> Result<Index> {
     let hint = |e: Error| sniff::explain(e, bytes.get(..sniff::SNIFF_LEN).unwrap_or(bytes));
-    let scan = scan_slice(bytes, Start::default(), options.check_payloads, work).map_err(hint)?;
+    let scan = scan_slice(bytes, ScanStart::default(), options.check_payloads, work).map_err(hint)?;
     let stamp = Stamp { size: bytes.len() as u64, mtime_ns: 0 };
     let fps = fingerprints(bytes, scan.end)?;
-    let core = assemble(scan, Compression::None, stamp, fps, options.check_payloads);
-    match core.torn {
+    let sidecar = assemble(scan, Compression::None, stamp, fps, options.check_payloads);
+    match sidecar.torn {
         Some(Torn { need, have }) if options.tail == Tail::Strict => {
-            let at =
-                At { path: None, record: Some(core.header.n_records), offset: Some(core.header.stream_end) };
+            let at = At {
+                path: None,
+                record: Some(sidecar.header.n_records),
+                offset: Some(sidecar.header.stream_end),
+            };
             Err(hint(Error::from(ErrorKind::Truncated { need, have }).at(at)))
         }
-        _ => Ok(core.into()),
+        _ => Ok(sidecar.into()),
     }
 }
 
@@ -116,7 +119,7 @@ pub(crate) fn from_offsets(
     offsets: TableBuilder,
     end: u64,
     checked: bool,
-) -> Result<Core> {
+) -> Result<Sidecar> {
     let file = open_regular(path)?;
     let stamp = Stamp::of(&file.metadata()?)?;
     if compression == Compression::None && end != stamp.size {
@@ -126,13 +129,12 @@ pub(crate) fn from_offsets(
         .into());
     }
     let fps = fingerprints(&file, stamp.size)?;
-    Ok(assemble(Scan { offsets, end, torn: None }, compression, stamp, fps, checked))
+    Ok(assemble(ScanOutcome { offsets, end, torn: None }, compression, stamp, fps, checked))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Index;
-    use super::super::no_progress;
+    use super::super::lookup::Index;
     use super::super::open::{open_all, sidecar_for_written};
     use super::super::store;
     use super::super::store::Save;
@@ -166,8 +168,8 @@ mod tests {
     }
 
     fn open(path: &Path, compression: Compression, options: &IndexOptions) -> Result<Index> {
-        let shard = Shard { path, compression };
-        let work = Work::new(&no_progress);
+        let shard = NamedShard { path, compression };
+        let work = Work::new(None);
         Ok(open_all(&[shard], options, Save::Unasked, &work)?.indexes.remove(0))
     }
 
@@ -181,8 +183,8 @@ mod tests {
             std::fs::write(&path, &packed).unwrap();
             let options =
                 IndexOptions::new().env_dir(None).index_dir(dir.path().join("i")).check_payloads(true);
-            let work = Work::new(&no_progress);
-            let plain = scan_slice(&stream, Start::default(), false, &work).unwrap().offsets.finish();
+            let work = Work::new(None);
+            let plain = scan_slice(&stream, ScanStart::default(), false, &work).unwrap().offsets.finish();
             for mode in [IndexMode::Auto, IndexMode::Require] {
                 let index = open(&path, compression, &options.clone().mode(mode)).unwrap();
                 assert_eq!((index.len(), index.stream_end()), (3000, stream.len() as u64));
@@ -190,10 +192,7 @@ mod tests {
                     (index.data_size(), index.indexed_end()),
                     (packed.len() as u64, packed.len() as u64)
                 );
-                assert_eq!(
-                    (index.is_gzip(), index.is_zlib()),
-                    (compression == Compression::Gzip, compression == Compression::Zlib)
-                );
+                assert_eq!(index.compression(), compression);
                 assert!((0..3000).all(|i| index.locate(i).unwrap().offset == plain.get(i).unwrap()));
                 assert_eq!(
                     index.fingerprints(),
@@ -230,8 +229,8 @@ mod tests {
         let path = dir.path().join("x");
         let bytes = records(2500);
         std::fs::write(&path, &bytes).unwrap();
-        let work = Work::new(&no_progress);
-        let offsets = scan_slice(&bytes, Start::default(), false, &work).unwrap().offsets;
+        let work = Work::new(None);
+        let offsets = scan_slice(&bytes, ScanStart::default(), false, &work).unwrap().offsets;
         let options = IndexOptions::new().env_dir(None).cache_dir(None);
         let end = bytes.len() as u64;
         let written = sidecar_for_written(&path, Compression::None, offsets, end, &options).unwrap();

@@ -2,8 +2,8 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
-use super::Index;
 use super::build::from_offsets;
+use super::lookup::Index;
 use super::table::TableBuilder;
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::frame::OVERHEAD;
@@ -15,26 +15,15 @@ use std::path::Path;
 /// The longest line: two u64, a space, an end of line.
 const LINE: u64 = 20 + 1 + 20 + 2;
 
-/// Writes an index as text, for DALI and the Python package `tfrecord`.
+/// Writes the lines of `records` as text, for DALI and the Python package `tfrecord`: `0..index.len()` for all of them. Those tools see
+/// no other records.
 ///
 /// # Errors
 /// [`ErrorKind::Compressed`]: those tools seek in the file itself. Those of `w` and of [`Index::locate`].
-pub fn export_text(index: &Index, w: &mut impl Write) -> Result<()> {
-    export_text_of(index, 0..index.len(), w)
-}
-
-/// As [`export_text`], with the lines of some records only: those tools then see no others.
-///
-/// # Errors
-/// As [`export_text`].
-pub fn export_text_of(
-    index: &Index,
-    records: impl IntoIterator<Item = u64>,
-    w: &mut impl Write,
-) -> Result<()> {
-    if index.is_gzip() || index.is_zlib() {
-        let format = if index.is_gzip() { "gzip" } else { "zlib" };
-        return Err(ErrorKind::Compressed { format }.into());
+pub fn export_text(index: &Index, records: impl IntoIterator<Item = u64>, w: &mut impl Write) -> Result<()> {
+    match index.compression() {
+        Compression::None => {}
+        compression => return Err(ErrorKind::Compressed { format: compression.name() }.into()),
     }
     for i in records {
         let span = index.locate(i)?;
@@ -44,8 +33,8 @@ pub fn export_text_of(
     Ok(())
 }
 
-/// Reads the text index of the uncompressed shard `path`, which must cover the whole of it. The headers are not looked
-/// at, as they are at each access.
+/// Reads the text index of the uncompressed shard `path`, which must cover the whole of it. The headers are not read:
+/// they are checked at each access.
 ///
 /// # Errors
 /// [`IndexError::Text`] with the line: numbers, order, a start that is not 0, rows left out (a selection of records is

@@ -8,13 +8,13 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Up to here an index file is always read into memory: a process may hold 65,530 maps on Linux.
+/// Up to here an index file is always read into memory: a process may open_file 65,530 maps on Linux.
 pub(crate) const SMALL: u64 = 64 << 10;
 /// Up to here it is read into memory while the [`Budget`](crate::io::Budget) lasts: it may be deleted or cut from then on.
 pub(crate) const READ_IN: u64 = 1 << 20;
 
 /// An index file that was opened.
-pub(crate) enum Held {
+pub(crate) enum OpenedFile {
     /// All of it: read in, or mapped.
     Whole(Region, Option<Reserved>),
     /// Its header and section table; the rest is read at its first use, from `file` if the budget had a descriptor for it.
@@ -22,7 +22,7 @@ pub(crate) enum Held {
 }
 
 /// Opens the index file at `path`; `None` if there is none.
-pub(crate) fn hold(path: &Path, options: &IndexOptions) -> Result<Option<Held>, String> {
+pub(crate) fn open_file(path: &Path, options: &IndexOptions) -> Result<Option<OpenedFile>, String> {
     let file = match open_regular(path) {
         Ok(file) => file,
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -37,15 +37,15 @@ pub(crate) fn hold(path: &Path, options: &IndexOptions) -> Result<Option<Held>, 
     let read_in = len <= SMALL || reserved.is_some();
     if !read_in && let Some(promise) = options.may_map {
         let map = Map::open(&file, promise).map_err(io)?;
-        return Ok(Some(Held::Whole(map.into(), None)));
+        return Ok(Some(OpenedFile::Whole(map.into(), None)));
     }
     let mut bytes = zeroed(if read_in { len } else { MAX_PREFIX as u64 }).map_err(io)?;
     file.read_exact_at(&mut bytes, 0).map_err(io)?;
     if read_in {
-        return Ok(Some(Held::Whole(Region::from(bytes), reserved)));
+        return Ok(Some(OpenedFile::Whole(Region::from(bytes), reserved)));
     }
     let head = Box::new(*bytes.first_chunk().ok_or("shorter than a header")?);
-    Ok(Some(Held::Start { bytes, len, head, file: budget.keep_index(file).ok() }))
+    Ok(Some(OpenedFile::Start { bytes, len, head, file: budget.keep_index(file).ok() }))
 }
 
 /// Opens an index file again to read a section that was left: it must be the one that was opened.

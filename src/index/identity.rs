@@ -1,6 +1,7 @@
 //! How an index knows its shard: size, time and two fingerprints, and what is done when they differ.
 
 use super::layout::{GAPS, Header};
+use crate::error::{Error, IndexError};
 pub(crate) use crate::io::Stamp;
 use crate::io::{Compression, ReadAt};
 use std::io;
@@ -47,6 +48,16 @@ pub(crate) fn judge(
     } else {
         Verdict::Rebuild("the compressed shard has another size")
     })
+}
+
+/// The error of an index that is not its shard's any more.
+#[cold]
+pub(crate) fn stale(known: &Header, now: Stamp, why: &str) -> Error {
+    let reason = format!(
+        "{why}: {} bytes of time {} ns were indexed, {} bytes of time {} ns are there",
+        known.data_size, known.mtime_ns, now.size, now.mtime_ns
+    );
+    IndexError::Stale { reason: reason.into() }.into()
 }
 
 /// XXH3-64 of the first and of the last 64 KiB before `indexed_end`.

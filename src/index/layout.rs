@@ -26,10 +26,11 @@
 //! shard     0 offset u64 | 8 len u64 | 16 n_records u64 | 24 name_end u64
 //! ```
 //!
-//! The sections of a sidecar are in `sections.rs`, those of a column in `column/layout.rs`, the offsets' blocks in `offsets.rs`.
+//! The sections of a sidecar are in `sidecar.rs`, those of a column in `column/layout.rs`, the offsets' blocks in `table.rs`.
 //! Little-endian throughout; the crcs are plain, not masked.
 
 use crate::crc::crc32c;
+use crate::error::{Error, IndexError};
 use crate::io::Compression;
 
 /// The header of every index file.
@@ -83,6 +84,12 @@ const MANDATORY: u16 = 1;
 
 /// Why a file is not an index of ours: becomes [`IndexError::Refused`](crate::error::IndexError::Refused).
 pub(crate) type Refusal = String;
+
+/// A [`Refusal`] as an error.
+#[cold]
+pub(crate) fn refused(reason: Refusal) -> Error {
+    IndexError::Refused { reason: reason.into() }.into()
+}
 
 /// Flags 0 and 1.
 pub(crate) const fn compression_flags(compression: Compression) -> u32 {

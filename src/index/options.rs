@@ -1,13 +1,15 @@
-//! How indexes are looked for, built and kept.
+//! Options of finding, building and keeping indexes.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
+use super::progress::ProgressCallback;
 use crate::io::{Budget, Promise};
 use crate::policy::{IndexMode, Tail};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Options of [`open_shards`](super::open_shards) and its kin.
+/// Options of [`open_shards`](super::open_shards), [`build_beside`](super::build_beside) and [`write_pack`](super::write_pack).
 ///
 /// ```
 /// use tfseek::index::IndexOptions;
@@ -23,11 +25,11 @@ pub struct IndexOptions {
     pub(crate) cache_dir: Option<PathBuf>,
     pub(crate) auto_limit: u64,
     pub(crate) check_payloads: bool,
-    pub(crate) accept_gaps: bool,
     pub(crate) trust_columns: bool,
     pub(crate) tail: Tail,
     pub(crate) jobs: usize,
     pub(crate) may_map: Option<Promise>,
+    pub(crate) progress: Option<ProgressCallback>,
     /// Shared by all files of one dataset; `None` for one that is made for each call.
     budget: Option<Arc<Budget>>,
 }
@@ -41,11 +43,11 @@ impl Default for IndexOptions {
             cache_dir: user_cache(),
             auto_limit: 64 << 30,
             check_payloads: false,
-            accept_gaps: false,
             trust_columns: false,
             tail: Tail::Strict,
             jobs: 0,
             may_map: None,
+            progress: None,
             budget: None,
         }
     }
@@ -99,13 +101,6 @@ impl IndexOptions {
         self
     }
 
-    /// Whether an index of a damaged shard, whose records do not touch, is accepted.
-    #[must_use]
-    pub fn accept_gaps(mut self, yes: bool) -> IndexOptions {
-        self.accept_gaps = yes;
-        self
-    }
-
     /// Whether a column is taken that was built when the shard had another size or time: after a copy or a sync, say, that
     /// brought the column files along. A column that is out of date passes unnoticed then, if head and tail of the shard
     /// are what they were.
@@ -127,6 +122,17 @@ impl IndexOptions {
     #[must_use]
     pub fn jobs(mut self, jobs: usize) -> IndexOptions {
         self.jobs = jobs;
+        self
+    }
+
+    /// Calls `f` with the number of bytes scanned since its last call, from any thread: after each MiB at most, and with 0 before each
+    /// shard.
+    ///
+    /// [`ControlFlow::Break`] ends the work on all threads with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled). Files that were
+    /// complete by then stay, no file is left in part, and `f` is not called again but for threads that are in it already.
+    #[must_use]
+    pub fn progress(mut self, f: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) -> IndexOptions {
+        self.progress = Some(ProgressCallback::new(f));
         self
     }
 }

@@ -1,19 +1,20 @@
 //! Packs: the sidecars of a dataset in one file, so that ten thousand shards open with one read.
 
 use super::file::{READ_IN, SMALL, slice};
-use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, MAX_PREFIX, PackHeader, TORN, u64_at};
-use super::open::{Opened, WarningKind, open_all, torn_tail};
+use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, MAX_PREFIX, PackHeader, TORN, refused, u64_at};
+use super::lookup::Index;
+use super::open::{Indexes, open_all, torn_tail};
 use super::options::IndexOptions;
-use super::progress::{Progress, Work};
-use super::sidecar::{Core, Origin};
+use super::progress::Work;
+use super::sidecar::{Sidecar, TableOrigin};
 use super::store::{self, BESIDE, Save};
-use super::{Index, refused};
 use crate::error::{Error, ErrorKind, IndexError, OptionsError, Result};
 use crate::io::threads;
 use crate::io::{
     AtomicFile, Compression, Map, ReadAt, Region, folder, open_regular, path_from_bytes, zeroed,
 };
 use crate::policy::Tail;
+use crate::warning::Warning;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
@@ -24,23 +25,23 @@ use std::sync::Arc;
 ///
 /// Opening reads the header, the shard table and the names, and no shard's metadata. Record numbers are given out from
 /// then on, so a shard that turns out to be gone or changed at its first touch is an error, never rebuilt.
-pub struct Pack {
+pub(crate) struct Pack {
     path: PathBuf,
     base: PathBuf,
     header: PackHeader,
-    entries: Vec<Entry>,
-    source: Source,
+    entries: Vec<PackEntry>,
+    source: PackBytes,
     options: IndexOptions,
 }
 
-struct Entry {
+struct PackEntry {
     offset: u64,
     len: u64,
     n_records: u64,
     path: PathBuf,
 }
 
-enum Source {
+enum PackBytes {
     Bytes(Region),
     File(Arc<File>),
 }
@@ -50,7 +51,7 @@ impl Pack {
     ///
     /// # Errors
     /// [`IndexError::Refused`]; those of the system.
-    pub fn open(path: impl AsRef<Path>, options: &IndexOptions) -> Result<Pack> {
+    pub(crate) fn open(path: impl AsRef<Path>, options: &IndexOptions) -> Result<Pack> {
         let path = path.as_ref();
         Pack::open_at(path, options).map_err(|e| e.in_file(path))
     }
@@ -59,12 +60,12 @@ impl Pack {
         let file = open_regular(path)?;
         let len = file.size()?;
         let source = match options.may_map {
-            Some(promise) if len > READ_IN => Source::Bytes(Map::open(&file, promise)?.into()),
-            _ if len > READ_IN => Source::File(Arc::new(file)),
+            Some(promise) if len > READ_IN => PackBytes::Bytes(Map::open(&file, promise)?.into()),
+            _ if len > READ_IN => PackBytes::File(Arc::new(file)),
             _ => {
                 let mut bytes = zeroed(len)?;
                 file.read_exact_at(&mut bytes, 0)?;
-                Source::Bytes(Region::from(bytes))
+                PackBytes::Bytes(Region::from(bytes))
             }
         };
         let pack = Pack::decode(path, source, len).map_err(refused)??;
@@ -72,7 +73,7 @@ impl Pack {
     }
 
     /// The outer error is a refusal, the inner one the system's.
-    fn decode(path: &Path, source: Source, file_len: u64) -> Result<Result<Pack>, layout::Refusal> {
+    fn decode(path: &Path, source: PackBytes, file_len: u64) -> Result<Result<Pack>, layout::Refusal> {
         let head = match source.read(0, file_len.min(HEADER_LEN as u64)) {
             Ok(head) => head,
             Err(e) => return Ok(Err(e)),
@@ -100,7 +101,7 @@ impl Pack {
             n_records = n_records.checked_add(n).ok_or("the number of records overflows")?;
             check_name(name).map_err(|why| format!("name {s}, \"{}\": {why}", name.escape_ascii()))?;
             let path = path_from_bytes(name).ok_or_else(|| format!("name {s} is not UTF-8"))?;
-            entries.push(Entry { offset, len, n_records: n, path });
+            entries.push(PackEntry { offset, len, n_records: n, path });
         }
         if name_start != names.len() {
             return Err("the names are longer than their entries say".into());
@@ -117,34 +118,19 @@ impl Pack {
 
     /// The same pack with its names counted from `dir`, and not from where the pack lies.
     #[must_use]
-    pub fn base_dir(mut self, dir: impl Into<PathBuf>) -> Pack {
+    pub(crate) fn base_dir(mut self, dir: impl Into<PathBuf>) -> Pack {
         self.base = dir.into();
         self
     }
 
     /// How many shards there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// How many records all shards have.
-    pub fn n_records(&self) -> u64 {
-        self.header.n_records
-    }
-
     /// The path and the number of records of each shard, in the dataset's order.
-    pub fn shards(&self) -> impl ExactSizeIterator<Item = (PathBuf, u64)> + '_ {
+    pub(crate) fn shards(&self) -> impl ExactSizeIterator<Item = (PathBuf, u64)> + '_ {
         self.entries.iter().map(|e| (self.base.join(&e.path), e.n_records))
-    }
-
-    /// The fingerprint of the dataset, as [`dataset_fingerprint`](super::dataset_fingerprint) gives it.
-    pub fn fingerprint(&self) -> String {
-        format!("{:032x}", u128::from_be_bytes(self.header.fingerprint))
     }
 
     /// The index of shard `s`, held against `file`, the descriptor from which that shard will be read.
@@ -152,19 +138,19 @@ impl Pack {
     /// # Errors
     /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`] for the embedded sidecar; [`IndexError::StalePack`] if
     /// the shard is another now; those of the system.
-    pub fn index(&self, s: usize, file: &File) -> Result<Index> {
+    pub(crate) fn index(&self, s: usize, file: &File) -> Result<Index> {
         let out = || ErrorKind::OutOfRange { what: "shard", i: s as i128, len: self.len() as u64 };
         let entry = self.entries.get(s).ok_or_else(out)?;
-        let mut core = self.embedded(entry).map_err(|e| e.in_file(&self.path))?;
-        core.file = Some(self.path.clone().into());
+        let mut sidecar = self.embedded(entry).map_err(|e| e.in_file(&self.path))?;
+        sidecar.file = Some(self.path.clone().into());
         let path = self.base.join(&entry.path);
-        if let Some(why) = store::unfit(&core.header, Compression::None, &self.options) {
+        if let Some(why) = store::unfit(&sidecar.header, Compression::None, &self.options) {
             return Err(self.explain(IndexError::Stale { reason: why.into() }.into()).in_file(&path));
         }
-        if core.header.has(TORN) && self.options.tail == Tail::Strict {
-            return Err(torn_tail(&core, &path)?);
+        if sidecar.header.has(TORN) && self.options.tail == Tail::Strict {
+            return Err(torn_tail(&sidecar, &path)?);
         }
-        let index = Index::from(core);
+        let index = Index::from(sidecar);
         index.check_shard(file).map_err(|e| self.explain(e).in_file(&path))?;
         Ok(index)
     }
@@ -173,7 +159,7 @@ impl Pack {
     ///
     /// # Errors
     /// As [`index`](Pack::index), of the first shard that is gone or changed.
-    pub fn check_shards(&self) -> Result<()> {
+    pub(crate) fn check_shards(&self) -> Result<()> {
         let check = |s: usize| {
             let Some(entry) = self.entries.get(s) else { return Ok(()) };
             let path = self.base.join(&entry.path);
@@ -183,22 +169,24 @@ impl Pack {
         threads::each(self.options.jobs, self.len(), true, check).map(drop)
     }
 
-    fn embedded(&self, entry: &Entry) -> Result<Core> {
-        let core = match &self.source {
-            Source::File(file) if entry.len > SMALL => {
+    fn embedded(&self, entry: &PackEntry) -> Result<Sidecar> {
+        let sidecar = match &self.source {
+            PackBytes::File(file) if entry.len > SMALL => {
                 let prefix = self.source.read(entry.offset, MAX_PREFIX as u64)?;
-                let from = Origin::File { file: Arc::clone(file), at: entry.offset };
-                Core::lazy(&prefix, entry.len, from).map_err(refused)?
+                let from = TableOrigin::File { file: Arc::clone(file), at: entry.offset };
+                Sidecar::lazy(&prefix, entry.len, from).map_err(refused)?
             }
-            source => Core::from_bytes(source.part(entry.offset, entry.len)?, entry.len).map_err(refused)?,
+            source => {
+                Sidecar::from_bytes(source.part(entry.offset, entry.len)?, entry.len).map_err(refused)?
+            }
         };
-        if core.header.n_records != entry.n_records {
-            let (has, said) = (core.header.n_records, entry.n_records);
+        if sidecar.header.n_records != entry.n_records {
+            let (has, said) = (sidecar.header.n_records, entry.n_records);
             return Err(refused(format!(
                 "an embedded sidecar has {has} records, the shard table says {said}"
             )));
         }
-        Ok(core)
+        Ok(sidecar)
     }
 
     fn explain(&self, e: Error) -> Error {
@@ -212,11 +200,11 @@ impl Pack {
 
 impl fmt::Debug for Pack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pack({}, {} shards, {} records)", self.path.display(), self.len(), self.n_records())
+        write!(f, "Pack({}, {} shards, {} records)", self.path.display(), self.len(), self.header.n_records)
     }
 }
 
-impl Source {
+impl PackBytes {
     /// Reads `len` bytes that were found to lie inside the file.
     fn read(&self, at: u64, len: u64) -> Result<Region> {
         let part = self.part(at, len)?;
@@ -227,11 +215,11 @@ impl Source {
     /// The same, where mapped bytes need not be resident yet.
     fn part(&self, at: u64, len: u64) -> Result<Region> {
         match self {
-            Source::Bytes(all) => {
+            PackBytes::Bytes(all) => {
                 let section = layout::Section { kind: 0, mandatory: true, param: 0, offset: at, len, crc: 0 };
                 slice(all, &section).ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof).into())
             }
-            Source::File(file) => {
+            PackBytes::File(file) => {
                 let mut bytes = zeroed(len)?;
                 file.read_exact_at(&mut bytes, at)?;
                 Ok(Region::from(bytes))
@@ -275,12 +263,7 @@ fn base_of(pack: &Path) -> PathBuf {
 /// # Errors
 /// As [`open_shards`](super::open_shards); a name that is no file name, or shards without a common folder; a shard that
 /// changed while it was scanned; where the pack cannot be written.
-pub fn write_pack(
-    name: &str,
-    paths: &[PathBuf],
-    options: &IndexOptions,
-    progress: Progress<'_>,
-) -> Result<(PathBuf, Opened)> {
+pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Result<(PathBuf, Indexes)> {
     let checked = match name.contains(['/', '\\']) {
         true => Err("a slash or a backslash"),
         false => check_name(name.as_bytes()),
@@ -288,12 +271,13 @@ pub fn write_pack(
     checked.map_err(|reason| OptionsError::Name { what: "pack", name: name.into(), reason })?;
     let (base, names) = common_folder(paths)?;
     let shards: Vec<_> =
-        paths.iter().map(|path| store::Shard { path, compression: Compression::None }).collect();
-    let work = Work::new(progress);
+        paths.iter().map(|path| store::NamedShard { path, compression: Compression::None }).collect();
+    let work = Work::new(options.progress.as_ref());
     let opened = work.end(open_all(&shards, options, Save::Never, &work))?;
-    if let Some(w) = opened.warnings.iter().find(|w| w.kind == WarningKind::Changed) {
+    let changed = opened.warnings.iter().find(|warning| matches!(warning, Warning::ShardChanged { .. }));
+    if let Some(path) = changed.and_then(Warning::path) {
         let reason = "it changed while it was scanned".into();
-        return Err(Error::from(IndexError::Stale { reason }).in_file(&w.path));
+        return Err(Error::from(IndexError::Stale { reason }).in_file(path));
     }
     let target = base.join(BESIDE).join(format!("{name}.tfrp"));
     write(&target, &names, &opened.indexes).map_err(|e| e.in_file(&target))?;

@@ -1,33 +1,39 @@
-//! How far a call is, and its end by the caller.
+//! The progress of a call, and its end by the caller.
 
 use crate::error::{ErrorKind, Result};
+use std::fmt;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Called with the number of bytes scanned since the last call, from any thread: after each MiB at most, and with 0 before each
-/// shard.
-///
-/// [`ControlFlow::Break`] ends the work on all threads with [`ErrorKind::Cancelled`]. Files that were complete by then stay, no
-/// file is left in part, and the callback is not called again but for threads that are in it already.
-pub type Progress<'a> = &'a (dyn Fn(u64) -> ControlFlow<()> + Sync);
+/// A callback that is told of bytes that were scanned, and may end the work.
+#[derive(Clone)]
+pub(crate) struct ProgressCallback(Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>);
 
-/// A [`Progress`] that counts nothing and ends nothing.
-pub fn no_progress(_bytes: u64) -> ControlFlow<()> {
-    ControlFlow::Continue(())
+impl ProgressCallback {
+    pub(crate) fn new(f: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) -> ProgressCallback {
+        ProgressCallback(Arc::new(f))
+    }
 }
 
-/// Bytes between two calls of a [`Progress`].
+impl fmt::Debug for ProgressCallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProgressCallback")
+    }
+}
+
+/// Bytes between two calls of a [`ProgressCallback`].
 pub(crate) const REPORT: usize = 1 << 20;
 
-/// One call under a [`Progress`], on all its threads: once the callback has ended it, every report is an error.
-pub(crate) struct Work<'a> {
-    progress: Progress<'a>,
+/// One call under a [`ProgressCallback`], on all its threads: once the callback has ended it, every report is an error.
+pub(crate) struct Work {
+    progress: Option<ProgressCallback>,
     cancelled: AtomicBool,
 }
 
-impl<'a> Work<'a> {
-    pub(crate) fn new(progress: Progress<'a>) -> Work<'a> {
-        Work { progress, cancelled: AtomicBool::new(false) }
+impl Work {
+    pub(crate) fn new(progress: Option<&ProgressCallback>) -> Work {
+        Work { progress: progress.cloned(), cancelled: AtomicBool::new(false) }
     }
 
     /// Reports bytes that were scanned.
@@ -35,10 +41,11 @@ impl<'a> Work<'a> {
     /// # Errors
     /// [`ErrorKind::Cancelled`].
     pub(crate) fn report(&self, bytes: u64) -> Result<()> {
+        let Some(ProgressCallback(progress)) = &self.progress else { return Ok(()) };
         if self.cancelled.load(Relaxed) {
             return Err(ErrorKind::Cancelled.into());
         }
-        match (self.progress)(bytes) {
+        match progress(bytes) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => {
                 self.cancelled.store(true, Relaxed);

@@ -1,7 +1,7 @@
 //! The scan: from header to header, each length's crc checked, each start pushed into the table.
 //!
 //! There are three ways in with one result: over a slice (a map), at positions of a file, and along an inflated stream. Damage
-//! is an error with its place, and the records before it are dropped: an index is of a whole shard. Bytes after the last whole
+//! is an error with its place, and the records before it are dropped: an index is of a whole shard. ScanBytes after the last whole
 //! record (less than a header, or a valid header without its whole body) are a *torn tail*, which is reported; twelve bytes that
 //! are no header are damage.
 //!
@@ -26,7 +26,7 @@ const SPARSE: u64 = 4 << 10;
 
 /// What a scan has found.
 #[derive(Debug)]
-pub(crate) struct Scan {
+pub(crate) struct ScanOutcome {
     /// The offsets of the records; the end of the stream is not among them yet.
     pub(crate) offsets: TableBuilder,
     /// The end of the last whole record.
@@ -37,14 +37,14 @@ pub(crate) struct Scan {
 
 /// Where a scan starts: at the beginning, or after the records that are known.
 #[derive(Debug)]
-pub(crate) struct Start {
+pub(crate) struct ScanStart {
     pub(crate) offsets: TableBuilder,
     pub(crate) at: u64,
 }
 
-impl Default for Start {
-    fn default() -> Start {
-        Start { offsets: TableBuilder::offsets(), at: 0 }
+impl Default for ScanStart {
+    fn default() -> ScanStart {
+        ScanStart { offsets: TableBuilder::offsets(), at: 0 }
     }
 }
 
@@ -89,7 +89,7 @@ impl<const PAYLOADS: bool> WithLenCrc for Hop<'_, PAYLOADS> {
 }
 
 /// The bytes of a record stream, some of them at hand.
-trait Bytes {
+trait ScanBytes {
     /// Whether errors of reading name the record that was to be read.
     const PLACES_ERRORS: bool;
     /// Those from the position on that are at hand.
@@ -105,8 +105,8 @@ trait Bytes {
 }
 
 /// Scans to the end: hops over the whole records that are at hand, and leaves the next one, which is cut off or damaged, to the parser.
-fn scan<B: Bytes>(mut bytes: B, start: Start, payloads: bool) -> Result<Scan> {
-    let Start { mut offsets, at } = start;
+fn scan<B: ScanBytes>(mut bytes: B, start: ScanStart, payloads: bool) -> Result<ScanOutcome> {
+    let ScanStart { mut offsets, at } = start;
     let mut parser = Parser::passing(payloads, offsets.len(), at);
     let mut more = true;
     let placed = |e: Error, parser: &Parser| if B::PLACES_ERRORS { e.at(parser.at()) } else { e };
@@ -158,27 +158,27 @@ fn scan<B: Bytes>(mut bytes: B, start: Start, payloads: bool) -> Result<Scan> {
             Event::End => None,
         };
         bytes.end()?;
-        return Ok(Scan { offsets, end: offset, torn });
+        return Ok(ScanOutcome { offsets, end: offset, torn });
     }
 }
 
 /// Scans a shard that is a slice.
-pub(crate) fn scan_slice(bytes: &[u8], start: Start, payloads: bool, work: &Work<'_>) -> Result<Scan> {
+pub(crate) fn scan_slice(bytes: &[u8], start: ScanStart, payloads: bool, work: &Work) -> Result<ScanOutcome> {
     let pos = usize::try_from(start.at).unwrap_or(usize::MAX).min(bytes.len());
-    scan(Slice { bytes, pos, end: pos, reported: pos, work }, start, payloads)
+    scan(SliceBytes { bytes, pos, end: pos, reported: pos, work }, start, payloads)
 }
 
 /// A slice, of which [`REPORT`] bytes are at hand: between two of these windows progress is reported.
-struct Slice<'a> {
+struct SliceBytes<'a> {
     bytes: &'a [u8],
     pos: usize,
     /// The end of the window.
     end: usize,
     reported: usize,
-    work: &'a Work<'a>,
+    work: &'a Work,
 }
 
-impl Bytes for Slice<'_> {
+impl ScanBytes for SliceBytes<'_> {
     const PLACES_ERRORS: bool = false;
 
     #[inline]
@@ -225,22 +225,22 @@ impl Bytes for Slice<'_> {
 pub(crate) fn scan_file(
     file: &(impl ReadAt + ?Sized),
     size: u64,
-    start: Start,
+    start: ScanStart,
     payloads: bool,
-    work: &Work<'_>,
-) -> Result<Scan> {
+    work: &Work,
+) -> Result<ScanOutcome> {
     if payloads {
         let reader = FileReader { file, pos: start.at, end: size };
         return scan_stream(reader, start, true, work);
     }
     let pos = start.at;
     let windows =
-        Windows { file, size, pos, buf: vec![0; BUFFER], window: 0..0, mean: 0, reported: pos, work };
+        FileWindows { file, size, pos, buf: vec![0; BUFFER], window: 0..0, mean: 0, reported: pos, work };
     scan(windows, start, false)
 }
 
 /// The first `size` bytes of a file, a window of which is at hand.
-struct Windows<'a, R: ?Sized> {
+struct FileWindows<'a, R: ?Sized> {
     file: &'a R,
     size: u64,
     pos: u64,
@@ -250,10 +250,10 @@ struct Windows<'a, R: ?Sized> {
     /// Mean length of a record, the last ones above all: a file may change its habits.
     mean: u64,
     reported: u64,
-    work: &'a Work<'a>,
+    work: &'a Work,
 }
 
-impl<R: ReadAt + ?Sized> Windows<'_, R> {
+impl<R: ReadAt + ?Sized> FileWindows<'_, R> {
     /// Moves on by `records` records of `n` bytes in all.
     #[inline]
     fn passed(&mut self, n: u64, records: u64) -> Result<()> {
@@ -275,7 +275,7 @@ impl<R: ReadAt + ?Sized> Windows<'_, R> {
     }
 }
 
-impl<R: ReadAt + ?Sized> Bytes for Windows<'_, R> {
+impl<R: ReadAt + ?Sized> ScanBytes for FileWindows<'_, R> {
     const PLACES_ERRORS: bool = false;
 
     #[inline]
@@ -337,23 +337,29 @@ impl<R: ReadAt + ?Sized> Read for FileReader<'_, R> {
 }
 
 /// Scans a record stream from where `stream` stands, which is `start.at`, to its end.
-pub(crate) fn scan_stream(stream: impl Read, start: Start, payloads: bool, work: &Work<'_>) -> Result<Scan> {
-    let buffered = Buffered { inner: stream, buf: vec![0; BUFFER], start: 0, end: 0, work, unreported: 0 };
+pub(crate) fn scan_stream(
+    stream: impl Read,
+    start: ScanStart,
+    payloads: bool,
+    work: &Work,
+) -> Result<ScanOutcome> {
+    let buffered =
+        BufferedBytes { inner: stream, buf: vec![0; BUFFER], start: 0, end: 0, work, unreported: 0 };
     scan(buffered, start, payloads)
 }
 
 /// A reader, a buffer of which is at hand.
-struct Buffered<'a, R> {
+struct BufferedBytes<'a, R> {
     inner: R,
     buf: Vec<u8>,
     start: usize,
     end: usize,
-    work: &'a Work<'a>,
-    /// Bytes read since the last report.
+    work: &'a Work,
+    /// ScanBytes read since the last report.
     unreported: usize,
 }
 
-impl<R: Read> Buffered<'_, R> {
+impl<R: Read> BufferedBytes<'_, R> {
     fn fill(&mut self) -> std::io::Result<usize> {
         loop {
             match self.inner.read(&mut self.buf[self.end..]) {
@@ -374,7 +380,7 @@ impl<R: Read> Buffered<'_, R> {
     }
 }
 
-impl<R: Read> Bytes for Buffered<'_, R> {
+impl<R: Read> ScanBytes for BufferedBytes<'_, R> {
     const PLACES_ERRORS: bool = true;
 
     #[inline]
@@ -425,8 +431,10 @@ impl<R: Read> Bytes for Buffered<'_, R> {
 mod tests {
     use super::*;
     use crate::frame::put_record;
-    use crate::index::no_progress;
+    use crate::index::ProgressCallback;
     use std::ops::ControlFlow;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     fn shard(lens: impl IntoIterator<Item = usize>) -> Vec<u8> {
         let mut file = Vec::new();
@@ -441,7 +449,7 @@ mod tests {
 
     /// The three ways, and the parser by itself, must agree.
     fn all_ways(bytes: &[u8], payloads: bool) -> Outcome {
-        let values = |scan: Result<Scan>| match scan {
+        let values = |scan: Result<ScanOutcome>| match scan {
             Ok(scan) => {
                 let n = scan.offsets.len();
                 let table = scan.offsets.finish();
@@ -449,10 +457,10 @@ mod tests {
             }
             Err(e) => Err((e.place().record, e.place().offset)),
         };
-        let nothing = &Work::new(&no_progress);
-        let slice = values(scan_slice(bytes, Start::default(), payloads, nothing));
-        let file = values(scan_file(bytes, bytes.len() as u64, Start::default(), payloads, nothing));
-        let stream = values(scan_stream(OneByOne(bytes), Start::default(), payloads, nothing));
+        let nothing = &Work::new(None);
+        let slice = values(scan_slice(bytes, ScanStart::default(), payloads, nothing));
+        let file = values(scan_file(bytes, bytes.len() as u64, ScanStart::default(), payloads, nothing));
+        let stream = values(scan_stream(OneByOne(bytes), ScanStart::default(), payloads, nothing));
         assert_eq!(slice, file);
         assert_eq!(slice, stream);
         assert_eq!(slice, by_parser(bytes, payloads));
@@ -543,17 +551,20 @@ mod tests {
         let file = shard(lens);
         let (offsets, end, torn) = all_ways(&file, false).unwrap();
         assert_eq!((offsets.len(), end, torn), (3000, file.len() as u64, None));
-        let seen = std::sync::atomic::AtomicU64::new(0);
-        let count = |n| {
-            seen.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
-            assert!(n <= (REPORT + 20_000) as u64);
-            ControlFlow::Continue(())
+        let seen = Arc::new(AtomicU64::new(0));
+        let count = {
+            let seen = Arc::clone(&seen);
+            ProgressCallback::new(move |n| {
+                seen.fetch_add(n, Relaxed);
+                assert!(n <= (REPORT + 20_000) as u64);
+                ControlFlow::Continue(())
+            })
         };
-        let count = Work::new(&count);
-        scan_slice(&file, Start::default(), true, &count).unwrap();
-        scan_file(file.as_slice(), end, Start::default(), false, &count).unwrap();
-        scan_stream(file.as_slice(), Start::default(), false, &count).unwrap();
-        assert_eq!(seen.into_inner(), 3 * end);
+        let count = Work::new(Some(&count));
+        scan_slice(&file, ScanStart::default(), true, &count).unwrap();
+        scan_file(file.as_slice(), end, ScanStart::default(), false, &count).unwrap();
+        scan_stream(file.as_slice(), ScanStart::default(), false, &count).unwrap();
+        assert_eq!(seen.load(Relaxed), 3 * end);
     }
 
     #[test]
@@ -561,7 +572,7 @@ mod tests {
         let file = shard([3, 5, 9]);
         let mut offsets = TableBuilder::offsets();
         offsets.push(0);
-        let scan = scan_slice(&file, Start { offsets, at: 19 }, false, &Work::new(&no_progress)).unwrap();
+        let scan = scan_slice(&file, ScanStart { offsets, at: 19 }, false, &Work::new(None)).unwrap();
         assert_eq!((scan.offsets.len(), scan.end), (3, file.len() as u64));
     }
 }

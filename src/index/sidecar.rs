@@ -2,9 +2,8 @@
 //! section 5, defines.
 
 use super::file::{read_section, reopen, slice};
-use super::layout::{self, GAPS, Header, Refusal, Section, TFRI, decode_file, encode_file, unknown};
-use super::table::{self, BLOCK, BLOCK_ENTRY, BadBlock, Ends, Table};
-use super::{Span, refused};
+use super::layout::{self, GAPS, Header, Refusal, Section, TFRI, decode_file, encode_file, refused, unknown};
+use super::table::{self, BLOCK, BLOCK_ENTRY, BadBlock, Table, TableEnds};
 use crate::error::{At, Error, IndexError, Result};
 use crate::frame::Torn;
 use crate::io::{FileId, KeptFile, Region, Reserved};
@@ -13,11 +12,20 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// An index before it is shared.
-pub(crate) struct Core {
+/// One record's place in the record stream (inflated, if the shard is compressed).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Byte offset of the record's header.
+    pub offset: u64,
+    /// Bytes of its payload.
+    pub payload_len: u64,
+}
+
+/// A sidecar in memory; its tables may still be on disk.
+pub(crate) struct Sidecar {
     pub(crate) header: Header,
-    pub(super) tables: OnceLock<Tables>,
-    pub(super) source: Option<Source>,
+    pub(super) tables: OnceLock<SidecarTables>,
+    pub(super) source: Option<LazyTables>,
     /// The index file, or the pack.
     pub(crate) file: Option<Box<Path>>,
     /// What this process's scan found at the end.
@@ -28,18 +36,18 @@ pub(crate) struct Core {
     pub(super) _reserved: Option<Reserved>,
 }
 
-pub(super) struct Tables {
+pub(super) struct SidecarTables {
     pub(super) offsets: Table,
     pub(super) lengths: Option<Table>,
 }
 
 /// Where tables come from that are read at their first use.
-pub(super) struct Source {
-    sections: Sections,
-    from: Origin,
+pub(super) struct LazyTables {
+    sections: SidecarSections,
+    from: TableOrigin,
 }
 
-pub(super) enum Origin {
+pub(super) enum TableOrigin {
     /// The index file itself, kept open until the tables are read: it may be deleted or replaced meanwhile.
     Kept(Mutex<Option<Arc<KeptFile>>>),
     /// Opened again then: thousands of shards must not hold a descriptor each. The header must be the same still.
@@ -48,15 +56,15 @@ pub(super) enum Origin {
     File { file: Arc<File>, at: u64 },
 }
 
-impl Core {
+impl Sidecar {
     /// An index of this process's making.
-    pub(crate) fn new(header: Header, offsets: Table, lengths: Option<Table>, torn: Option<Torn>) -> Core {
-        let tables = OnceLock::from(Tables { offsets, lengths });
-        Core { tables, torn, ..Core::unplaced(header) }
+    pub(crate) fn new(header: Header, offsets: Table, lengths: Option<Table>, torn: Option<Torn>) -> Sidecar {
+        let tables = OnceLock::from(SidecarTables { offsets, lengths });
+        Sidecar { tables, torn, ..Sidecar::unplaced(header) }
     }
 
-    fn unplaced(header: Header) -> Core {
-        Core {
+    fn unplaced(header: Header) -> Sidecar {
+        Sidecar {
             header,
             tables: OnceLock::new(),
             source: None,
@@ -68,38 +76,38 @@ impl Core {
     }
 
     /// A sidecar whose bytes are all there; `len` is the length that its header must give.
-    pub(crate) fn from_bytes(bytes: Region, len: u64) -> Result<Core, Refusal> {
+    pub(crate) fn from_bytes(bytes: Region, len: u64) -> Result<Sidecar, Refusal> {
         bytes.populate(0..layout::MAX_PREFIX).map_err(|e| e.to_string())?;
         let (header, sections) = decode(&bytes, len)?;
-        let tables =
-            Tables::open(&header, &sections, |s| slice(&bytes, s)).ok_or("the sections are cut off")?;
-        Ok(Core { tables: OnceLock::from(tables), ..Core::unplaced(header) })
+        let tables = SidecarTables::open(&header, &sections, |s| slice(&bytes, s))
+            .ok_or("the sections are cut off")?;
+        Ok(Sidecar { tables: OnceLock::from(tables), ..Sidecar::unplaced(header) })
     }
 
     /// A sidecar whose tables are read at their first use; `prefix` is its start.
-    pub(super) fn lazy(prefix: &[u8], len: u64, from: Origin) -> Result<Core, Refusal> {
+    pub(super) fn lazy(prefix: &[u8], len: u64, from: TableOrigin) -> Result<Sidecar, Refusal> {
         let (header, sections) = decode(prefix, len)?;
-        let source = Some(Source { sections, from });
-        Ok(Core { source, ..Core::unplaced(header) })
+        let source = Some(LazyTables { sections, from });
+        Ok(Sidecar { source, ..Sidecar::unplaced(header) })
     }
 
     /// The tables, read in if they were not.
     #[cold]
-    pub(super) fn load(&self) -> Result<&Tables> {
+    pub(super) fn load(&self) -> Result<&SidecarTables> {
         if let Some(tables) = self.tables.get() {
             return Ok(tables);
         }
-        let read = || -> Result<&Tables> {
-            let Some(Source { sections, from }) = &self.source else {
+        let read = || -> Result<&SidecarTables> {
+            let Some(LazyTables { sections, from }) = &self.source else {
                 return Err(refused("no tables".into()));
             };
-            let read = |file: &File, at| Tables::read(&self.header, sections, file, at);
+            let read = |file: &File, at| SidecarTables::read(&self.header, sections, file, at);
             // Threads may come here together: each reads, and the tables of the first are kept.
             let init = |tables| self.tables.get_or_init(|| tables);
             match from {
-                Origin::File { file, at } => Ok(init(read(file, *at)?)),
-                Origin::Path { path, head } => Ok(init(read(&reopen(path, head)?, 0)?)),
-                Origin::Kept(kept) => {
+                TableOrigin::File { file, at } => Ok(init(read(file, *at)?)),
+                TableOrigin::Path { path, head } => Ok(init(read(&reopen(path, head)?, 0)?)),
+                TableOrigin::Kept(kept) => {
                     // Not locked while it is read: a child that is forked meanwhile would wait for ever.
                     let lock = || kept.lock().unwrap_or_else(|e| e.into_inner());
                     let Some(file) = lock().clone() else {
@@ -122,7 +130,7 @@ impl Core {
     }
 
     /// The header and section table, and where the sections go.
-    fn encode_head(&self, tables: &Tables) -> (Vec<u8>, Vec<Section>) {
+    fn encode_head(&self, tables: &SidecarTables) -> (Vec<u8>, Vec<Section>) {
         let mut sections = vec![(OFFSETS, tables.offsets.param(), tables.offsets.section_len())];
         if let Some(lengths) = &tables.lengths {
             sections.push((LENGTHS, lengths.param(), lengths.section_len()));
@@ -162,30 +170,30 @@ impl Core {
     }
 }
 
-impl Tables {
+impl SidecarTables {
     fn open(
         header: &Header,
-        sections: &Sections,
+        sections: &SidecarSections,
         bytes: impl Fn(&Section) -> Option<Region>,
-    ) -> Option<Tables> {
+    ) -> Option<SidecarTables> {
         let first = (!header.has(GAPS)).then_some(0);
-        let ends = Ends { first, last: Some(header.stream_end) };
+        let ends = TableEnds { first, last: Some(header.stream_end) };
         let s = &sections.offsets;
         let offsets = Table::open(&bytes(s)?, header.n_records.checked_add(1)?, s.param, ends)?;
         let lengths = match &sections.lengths {
-            Some(s) => Some(Table::open(&bytes(s)?, header.n_records, s.param, Ends::default())?),
+            Some(s) => Some(Table::open(&bytes(s)?, header.n_records, s.param, TableEnds::default())?),
             None => None,
         };
-        Some(Tables { offsets, lengths })
+        Some(SidecarTables { offsets, lengths })
     }
 
     /// Reads the tables of a sidecar that begins at byte `at` of `file`.
-    fn read(header: &Header, sections: &Sections, file: &File, at: u64) -> Result<Tables> {
+    fn read(header: &Header, sections: &SidecarSections, file: &File, at: u64) -> Result<SidecarTables> {
         let section = |s: &Section| read_section(file, at, s);
         let offsets = section(&sections.offsets)?;
         let lengths = sections.lengths.as_ref().map(section).transpose()?;
         let pick = |s: &Section| if s.kind == OFFSETS { Some(offsets.clone()) } else { lengths.clone() };
-        Tables::open(header, sections, pick).ok_or_else(|| refused("the sections are cut off".into()))
+        SidecarTables::open(header, sections, pick).ok_or_else(|| refused("the sections are cut off".into()))
     }
 
     /// Makes mapped tables resident; see [`Region::populate`].
@@ -236,7 +244,7 @@ pub(crate) const LENGTHS: u32 = 2;
 
 /// The sections of a sidecar that this version knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sections {
+pub(crate) struct SidecarSections {
     pub(crate) offsets: Section,
     pub(crate) lengths: Option<Section>,
 }
@@ -250,7 +258,7 @@ pub(crate) fn encode(header: &Header, sections: &[(u32, u16, u64)]) -> (Vec<u8>,
 
 /// Reads the header and the section table of a sidecar of `file_len` bytes, of which `prefix` is the start
 /// (all of it, or [`MAX_PREFIX`]). Looks at nothing else, so the cost does not grow with the records.
-pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, Sections), Refusal> {
+pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, SidecarSections), Refusal> {
     let (header, all) = decode_file(prefix, file_len, &TFRI)?;
     let (mut offsets, mut lengths) = (None, None);
     for section in all {
@@ -269,7 +277,7 @@ pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, Sections),
     if let Some(lengths) = &lengths {
         check_blocked(lengths, header.n_records)?;
     }
-    Ok((header, Sections { offsets, lengths }))
+    Ok((header, SidecarSections { offsets, lengths }))
 }
 
 /// A blocked table of `m` values has one length and no other.
@@ -309,7 +317,7 @@ mod tests {
         let (bytes, placed) = encode(&header(), &[(OFFSETS, 4, 24)]);
         let (got, sections) = decode(&bytes, 192 + 24).unwrap();
         assert_eq!(got, header());
-        assert_eq!(sections, Sections { offsets: placed[0], lengths: None });
+        assert_eq!(sections, SidecarSections { offsets: placed[0], lengths: None });
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Where a shard's index and column files lie: looked for, judged and saved.
 
-use super::file::{Held, hold};
+use super::file::{OpenedFile, open_file};
 use super::identity::{Stamp, Verdict, fingerprints, hex128, judge};
 use super::layout::{CHECKED, GAPS, Header};
 use super::options::IndexOptions;
-use super::sidecar::{Core, Origin};
+use super::sidecar::{Sidecar, TableOrigin};
 use crate::error::{Error, IndexError, Result};
 use crate::io::{AtomicFile, Compression, folder, open_regular};
 use std::collections::HashMap;
@@ -18,9 +18,10 @@ use std::sync::{Arc, Mutex};
 pub(crate) const BESIDE: &str = ".tfseek";
 /// The ending of a sidecar's name.
 pub(super) const TFRI: &str = ".tfri";
+
 /// A shard, as the caller named it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shard<'a> {
+pub(crate) struct NamedShard<'a> {
     pub(crate) path: &'a Path,
     pub(crate) compression: Compression,
 }
@@ -60,7 +61,7 @@ pub(crate) fn places(path: &Path, ending: &str, options: &IndexOptions) -> impl 
 }
 
 /// Two shards with one name cannot share an `index_dir`.
-pub(crate) fn check_names(shards: &[Shard<'_>], options: &IndexOptions) -> Result<()> {
+pub(crate) fn check_names(shards: &[NamedShard<'_>], options: &IndexOptions) -> Result<()> {
     if options.index_dir.is_none() {
         return Ok(());
     }
@@ -79,13 +80,13 @@ pub(crate) fn check_names(shards: &[Shard<'_>], options: &IndexOptions) -> Resul
 }
 
 /// What the search has come to.
-pub(crate) enum Found {
+pub(crate) enum IndexSearch {
     /// Of this very file.
-    Fresh(Core),
+    Fresh(Sidecar),
     /// Of the same bytes, with another time.
-    Moved(Core),
+    Moved(Sidecar),
     /// Of the file's beginning.
-    Partial(Core),
+    Partial(Sidecar),
     /// Nothing that can be used, and why, if there was something.
     Nothing(Option<&'static str>),
 }
@@ -93,25 +94,25 @@ pub(crate) enum Found {
 /// Looks where §1 of the format page says, in its order. The first that is of this very file is taken, then the first
 /// with another time only, then the one that covers most of the file.
 pub(crate) fn search(
-    shard: Shard<'_>,
+    shard: NamedShard<'_>,
     now: Stamp,
     options: &IndexOptions,
     mut refused: impl FnMut(&Path, &str),
-) -> Result<Found> {
+) -> Result<IndexSearch> {
     let path = shard.path;
-    let mut best = Found::Nothing(None);
+    let mut best = IndexSearch::Nothing(None);
     for place in places(path, TFRI, options) {
-        let core = match read(&place, options) {
-            Ok(Some(core)) => core,
+        let sidecar = match read(&place, options) {
+            Ok(Some(sidecar)) => sidecar,
             Ok(None) => continue,
             Err(reason) => {
                 refused(&place, &reason);
-                best = best.or(Found::Nothing(Some("the index file is refused")));
+                best = best.or(IndexSearch::Nothing(Some("the index file is refused")));
                 continue;
             }
         };
-        best = match judge_core(core, shard, now, options)? {
-            fresh @ Found::Fresh(_) => return Ok(fresh),
+        best = match judge_core(sidecar, shard, now, options)? {
+            fresh @ IndexSearch::Fresh(_) => return Ok(fresh),
             other => best.or(other),
         };
     }
@@ -127,7 +128,7 @@ pub(crate) fn unfit(
     if header.compression() != compression {
         return Some("the index is for another compression");
     }
-    if header.has(GAPS) && !options.accept_gaps {
+    if header.has(GAPS) {
         return Some("damage was skipped when it was indexed");
     }
     if options.check_payloads && !header.has(CHECKED) {
@@ -137,56 +138,61 @@ pub(crate) fn unfit(
 }
 
 /// Whether an index is this shard's and fits what the caller wants.
-fn judge_core(core: Core, shard: Shard<'_>, now: Stamp, options: &IndexOptions) -> Result<Found> {
-    let header = &core.header;
+fn judge_core(
+    sidecar: Sidecar,
+    shard: NamedShard<'_>,
+    now: Stamp,
+    options: &IndexOptions,
+) -> Result<IndexSearch> {
+    let header = &sidecar.header;
     if let Some(why) = unfit(header, shard.compression, options) {
-        return Ok(Found::Nothing(Some(why)));
+        return Ok(IndexSearch::Nothing(Some(why)));
     }
     let verdict = judge(header, now, |end| fingerprints(&open_regular(shard.path)?, end))
         .map_err(|e| Error::from(e).in_file(shard.path))?;
     Ok(match verdict {
-        Verdict::Accept => Found::Fresh(core),
-        Verdict::Moved => Found::Moved(core),
-        Verdict::Extend => Found::Partial(core),
-        Verdict::Rebuild(why) => Found::Nothing(Some(why)),
+        Verdict::Accept => IndexSearch::Fresh(sidecar),
+        Verdict::Moved => IndexSearch::Moved(sidecar),
+        Verdict::Extend => IndexSearch::Partial(sidecar),
+        Verdict::Rebuild(why) => IndexSearch::Nothing(Some(why)),
     })
 }
 
-impl Found {
+impl IndexSearch {
     fn rank(&self) -> (u8, u64) {
         match self {
-            Found::Fresh(_) => (4, 0),
-            Found::Moved(_) => (3, 0),
-            Found::Partial(core) => (2, core.header.indexed_end),
-            Found::Nothing(Some(_)) => (1, 0),
-            Found::Nothing(None) => (0, 0),
+            IndexSearch::Fresh(_) => (4, 0),
+            IndexSearch::Moved(_) => (3, 0),
+            IndexSearch::Partial(sidecar) => (2, sidecar.header.indexed_end),
+            IndexSearch::Nothing(Some(_)) => (1, 0),
+            IndexSearch::Nothing(None) => (0, 0),
         }
     }
 
     /// The better of two; the first, when they are equally good.
-    fn or(self, other: Found) -> Found {
+    fn or(self, other: IndexSearch) -> IndexSearch {
         if other.rank() > self.rank() { other } else { self }
     }
 }
 
 /// The sidecar at `path`; `None` if there is none, or a reason for which it counts as none.
-pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Core>, String> {
-    let Some(held) = hold(path, options)? else { return Ok(None) };
-    let mut core = match held {
-        Held::Whole(bytes, reserved) => {
+pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Sidecar>, String> {
+    let Some(held) = open_file(path, options)? else { return Ok(None) };
+    let mut sidecar = match held {
+        OpenedFile::Whole(bytes, reserved) => {
             let len = bytes.len() as u64;
-            Core { _reserved: reserved, ..Core::from_bytes(bytes, len)? }
+            Sidecar { _reserved: reserved, ..Sidecar::from_bytes(bytes, len)? }
         }
-        Held::Start { bytes, len, head, file } => {
+        OpenedFile::Start { bytes, len, head, file } => {
             let from = match file {
-                Some(file) => Origin::Kept(Mutex::new(Some(Arc::new(file)))),
-                None => Origin::Path { path: path.into(), head },
+                Some(file) => TableOrigin::Kept(Mutex::new(Some(Arc::new(file)))),
+                None => TableOrigin::Path { path: path.into(), head },
             };
-            Core::lazy(&bytes, len, from)?
+            Sidecar::lazy(&bytes, len, from)?
         }
     };
-    core.file = Some(path.into());
-    Ok(Some(core))
+    sidecar.file = Some(path.into());
+    Ok(Some(sidecar))
 }
 
 /// Where an index or a column that was built goes.

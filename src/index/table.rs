@@ -26,7 +26,7 @@ pub(crate) const BLOCK_ENTRY: usize = 8 + 4 + 4;
 #[derive(Debug)]
 pub(crate) struct TableBuilder {
     bases: Vec<u64>,
-    rel: Rel,
+    rel: RelEntries,
     len: u64,
     /// Whether a block's base is its first value, or 0.
     relative: bool,
@@ -34,7 +34,7 @@ pub(crate) struct TableBuilder {
 
 /// As on disk.
 #[derive(Debug)]
-struct Rel {
+struct RelEntries {
     bytes: Vec<u8>,
     wide: bool,
 }
@@ -44,7 +44,7 @@ impl TableBuilder {
     pub(crate) fn offsets() -> TableBuilder {
         TableBuilder {
             bases: Vec::new(),
-            rel: Rel { bytes: Vec::new(), wide: false },
+            rel: RelEntries { bytes: Vec::new(), wide: false },
             len: 0,
             relative: true,
         }
@@ -87,7 +87,7 @@ impl TableBuilder {
                 (base + u64::from(u32::from_le_bytes(*rel))).to_le_bytes()
             };
             let bytes = self.rel.bytes.as_chunks().0.iter().enumerate().flat_map(absolute).collect();
-            self.rel = Rel { bytes, wide: true };
+            self.rel = RelEntries { bytes, wide: true };
         }
         self.rel.bytes.extend_from_slice(&value.to_le_bytes());
         self.len += 1;
@@ -107,8 +107,8 @@ impl TableBuilder {
             blocks.extend(crc32c_append(crc32c(&base), rel).to_le_bytes());
             blocks.extend([0; 4]);
         }
-        let bytes = Bytes::Own { blocks, rel: self.rel.bytes };
-        Table { m, wide, bytes, checked: None, ends: Ends::default() }
+        let bytes = TableBytes::Own { blocks, rel: self.rel.bytes };
+        Table { m, wide, bytes, checked: None, ends: TableEnds::default() }
     }
 }
 
@@ -117,23 +117,23 @@ impl TableBuilder {
 pub(crate) struct Table {
     m: u64,
     wide: bool,
-    bytes: Bytes,
+    bytes: TableBytes,
     /// A bit a block whose crc was found right; `None` for a table that never left this process.
     checked: Option<Box<[AtomicU64]>>,
     /// What the first and the last value must be; looked at when their blocks are checked.
-    ends: Ends,
+    ends: TableEnds,
 }
 
 /// The block table and the rel entries.
 #[derive(Debug)]
-enum Bytes {
+enum TableBytes {
     Own { blocks: Vec<u8>, rel: Vec<u8> },
     Section { all: Region, split: usize },
 }
 
 /// The first and the last value of a table, where they are known.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ends {
+pub(crate) struct TableEnds {
     pub(crate) first: Option<u64>,
     pub(crate) last: Option<u64>,
 }
@@ -147,7 +147,7 @@ pub(crate) struct BadBlock {
 
 impl Table {
     /// A section of `m` values with entries of `param` bytes; `None` if the length is another.
-    pub(crate) fn open(section: &Region, m: u64, param: u16, ends: Ends) -> Option<Table> {
+    pub(crate) fn open(section: &Region, m: u64, param: u16, ends: TableEnds) -> Option<Table> {
         let m_here = usize::try_from(m).ok()?;
         let blocks = m_here.div_ceil(BLOCK as usize);
         let split = blocks.checked_mul(BLOCK_ENTRY)?;
@@ -159,7 +159,7 @@ impl Table {
         Some(Table {
             m,
             wide: param == 8,
-            bytes: Bytes::Section { all: section.clone(), split },
+            bytes: TableBytes::Section { all: section.clone(), split },
             checked: Some(checked),
             ends,
         })
@@ -178,8 +178,8 @@ impl Table {
     #[inline(always)]
     fn slices(&self) -> (&[u8], &[u8]) {
         match &self.bytes {
-            Bytes::Own { blocks, rel } => (blocks, rel),
-            Bytes::Section { all, split } => all.split_at_checked(*split).unwrap_or_default(),
+            TableBytes::Own { blocks, rel } => (blocks, rel),
+            TableBytes::Section { all, split } => all.split_at_checked(*split).unwrap_or_default(),
         }
     }
 
@@ -300,7 +300,7 @@ impl Table {
 
     /// Makes a mapped block resident: its entry, and its values at `rel` of the rel entries.
     fn populate_block(&self, block: usize, rel: Range<usize>) -> io::Result<()> {
-        let Bytes::Section { all, split } = &self.bytes else { return Ok(()) };
+        let TableBytes::Section { all, split } = &self.bytes else { return Ok(()) };
         all.populate(block * BLOCK_ENTRY..(block + 1) * BLOCK_ENTRY)?;
         all.populate(split + rel.start..split + rel.end)
     }
@@ -308,8 +308,8 @@ impl Table {
     /// Makes a mapped table resident; see [`Region::populate`].
     pub(crate) fn populate(&self) -> io::Result<()> {
         match &self.bytes {
-            Bytes::Own { .. } => Ok(()),
-            Bytes::Section { all, .. } => all.populate(0..all.len()),
+            TableBytes::Own { .. } => Ok(()),
+            TableBytes::Section { all, .. } => all.populate(0..all.len()),
         }
     }
 
@@ -330,7 +330,7 @@ mod tests {
 
     fn reopen(table: &Table) -> Table {
         let bytes: Vec<u8> = table.parts().concat();
-        Table::open(&Region::from(bytes), table.m, table.param(), Ends::default()).unwrap()
+        Table::open(&Region::from(bytes), table.m, table.param(), TableEnds::default()).unwrap()
     }
 
     fn build(values: impl IntoIterator<Item = u64>) -> Table {
@@ -390,7 +390,7 @@ mod tests {
             let block = if byte < rel { byte / BLOCK_ENTRY } else { (byte - rel) / 4096 } as u64;
             let mut bad = good.clone();
             bad[byte] ^= 1 << (bit % 8);
-            let table = Table::open(&Region::new(bad), 1500, 4, Ends::default()).unwrap();
+            let table = Table::open(&Region::new(bad), 1500, 4, TableEnds::default()).unwrap();
             assert_eq!(table.get(block * 1024 + 3).unwrap_err().block, block, "bit {bit}");
             assert!(table.get((1 - block) * 1024 + 3).is_ok());
             assert!(table.check_all().is_err());

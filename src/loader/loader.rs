@@ -6,6 +6,7 @@ use super::step::Step;
 use super::worker::BatchWorker;
 use crate::error::{Error, ErrorKind, Result};
 use crate::order::{Cursor, Position, State};
+use crate::warning::Warning;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,7 +58,7 @@ pub struct Loader {
     threads: usize,
     running: Execution,
     fingerprint: OnceLock<String>,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 /// The making of batches at the moment.
@@ -158,7 +159,7 @@ impl Loader {
         cursor: Cursor,
         limits: QueueLimits,
         threads: usize,
-        warnings: Vec<String>,
+        warnings: Vec<Warning>,
     ) -> Loader {
         Loader {
             worker: Arc::new(worker),
@@ -182,8 +183,8 @@ impl Loader {
         self.cursor.order().describe(self.cursor.global_batch())
     }
 
-    /// What was noticed while the loader was made and is no error.
-    pub fn warnings(&self) -> &[String] {
+    /// Warnings about the order: that it will be slow here, say.
+    pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 

@@ -13,6 +13,7 @@ use crate::io::{ReadAhead, memory_limit, threads};
 use crate::order::{Cursor, LastBatch, Order, RankShare, Spec, Subset, check_memory};
 use crate::policy::Verify;
 use crate::schema::Schema;
+use crate::warning::Warning;
 use std::fmt;
 use std::sync::Arc;
 
@@ -179,7 +180,7 @@ impl LoaderOptions {
     /// assert_eq!(loader.cursor().steps_left()?, 10);
     ///
     /// // As many of each of the ten classes in every batch.
-    /// let label = ds.column("label")?;
+    /// let label = ds.column("label", &Default::default())?;
     /// let mut loader = ds.record_loader().batch_size(20).seed(42).balance(&label.classes()?).build()?;
     /// let ids = loader.next().unwrap()?.ids().to_vec();
     /// assert!((0..10).all(|class| ids.iter().filter(|&&id| id % 10 == class).count() == 2));
@@ -408,13 +409,12 @@ fn too_many_samples(samples: u64) -> crate::Error {
 }
 
 /// A warning of an order that will be slow here. The order is not changed.
-fn scattered(spec: &Spec, n: u64, bytes: u64, memory: u64) -> Option<String> {
+fn scattered(spec: &Spec, n: u64, bytes: u64, memory: u64) -> Option<Warning> {
     let mean = bytes / n.max(1);
-    (*spec == Spec::Global && bytes > memory && mean < SMALL).then(|| {
-        format!(
-            "a global order over records of {mean} bytes, in a set of {bytes} bytes with {memory} bytes of memory: each record \
-             is a read of its own, again in every epoch; a block order reads neighbours together"
-        )
+    (*spec == Spec::Global && bytes > memory && mean < SMALL).then_some(Warning::ScatteredReads {
+        record_bytes: mean,
+        dataset_bytes: bytes,
+        memory_bytes: memory,
     })
 }
 
@@ -484,7 +484,7 @@ mod tests {
     #[test]
     fn a_global_order_over_small_records_in_a_large_set_is_warned_of() {
         let warned = |spec, n, bytes| scattered(&spec, n, bytes, 1 << 30);
-        let text = warned(Spec::Global, 1 << 20, 2 << 30).unwrap();
+        let text = warned(Spec::Global, 1 << 20, 2 << 30).unwrap().to_string();
         assert!(text.contains("records of 2048 bytes") && text.contains("block order"), "{text}");
         assert_eq!(warned(Spec::Global, 1 << 20, 1 << 29), None);
         assert_eq!(warned(Spec::Global, 1 << 10, 2 << 30), None);

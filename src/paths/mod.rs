@@ -14,7 +14,7 @@
 //! * **What exists is not a pattern.** A path that is there is taken literally, whatever characters its name
 //!   has; so are the folders at its start, as far as they exist.
 //! * **Order decides record numbers**, so it is fixed: a list keeps the caller's, and what one pattern gives is in
-//!   [natural order](natural_cmp), each file once.
+//!   natural order (runs of digits by their value), each file once.
 //! * **Gaps.** A name `-00003-of-00010` tells how many shards its set has. A set of which a folder, a wildcard or an
 //!   `@` found some but which lacks others is an error that names them; a set whose members were all spelled by the
 //!   caller, one by one or in braces, is what the caller says it is. Members are looked for among all that was
@@ -32,7 +32,7 @@ mod natural;
 mod pattern;
 mod set;
 
-pub use natural::natural_cmp;
+use natural::natural_cmp;
 
 use crate::error::{Error, PathsError, Result};
 use std::ffi::{OsStr, OsString};

@@ -12,7 +12,7 @@ use std::path::Path;
 /// assert!(natural_cmp(Path::new("part-9"), Path::new("part-10")).is_lt());
 /// assert!(natural_cmp(Path::new("a01"), Path::new("a1")).is_lt());
 /// ```
-pub fn natural_cmp(a: &Path, b: &Path) -> Ordering {
+pub(super) fn natural_cmp(a: &Path, b: &Path) -> Ordering {
     let (a, b) = (a.as_os_str().as_encoded_bytes(), b.as_os_str().as_encoded_bytes());
     by_tokens(a, b).then_with(|| a.cmp(b))
 }

@@ -184,7 +184,7 @@ fn a_reader_that_gives_a_byte_at_a_time() {
         }
     }
     for file in [plain(), gzip(&plain()), zlib(&plain())] {
-        let mut stream = Stream::new(Slow(Cursor::new(file)), "x").unwrap();
+        let mut stream = StreamOptions::new().read(Slow(Cursor::new(file)), "x").unwrap();
         let mut n = 0;
         while let Some(record) = stream.next().unwrap() {
             assert_eq!(record.payload(), payloads()[n]);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use tfseek::column::ColumnOptions;
-use tfseek::index::{IndexOptions, Progress, build_each, open_shards, write_pack};
+use tfseek::index::{IndexOptions, build_beside, open_shards, write_pack};
 use tfseek::io::Region;
 use tfseek::{Dataset, DatasetOptions, Error, ErrorKind, ExampleBuilder, Filter, IndexMode};
 use tfseek_testkit::shards::{names, options, records, write};
@@ -59,17 +59,17 @@ fn whole(dir: &Path, paths: &[PathBuf], ending: &str) {
     }
 }
 
-type Call = dyn Fn(&[PathBuf], &IndexOptions, Progress<'_>) -> tfseek::Result<()>;
+type Call = dyn Fn(&[PathBuf], &IndexOptions) -> tfseek::Result<()>;
 
 #[test]
 fn a_scan_ends_where_its_callback_says() {
     let calls: [(&str, &Call); 3] = [
-        ("open", &|paths, options, progress| open_shards(paths, options, progress).map(drop)),
-        ("build", &|paths, options, progress| {
-            let each = build_each(paths, options, progress)?;
+        ("open", &|paths, options| open_shards(paths, options).map(drop)),
+        ("build", &|paths, options| {
+            let each = build_beside(paths, options)?;
             each.into_iter().try_for_each(|shard| shard.map(drop))
         }),
-        ("pack", &|paths, options, progress| write_pack("all", paths, options, progress).map(drop)),
+        ("pack", &|paths, options| write_pack("all", paths, options).map(drop)),
     ];
     for (name, call) in calls {
         for (jobs, payloads) in [(1, false), (1, true), (3, false), (3, true)] {
@@ -79,7 +79,7 @@ fn a_scan_ends_where_its_callback_says() {
                 let paths = shards_of(dir.path(), 3);
                 let (calls, progress) = ends(at);
                 let options = in_dir(dir.path()).jobs(jobs).check_payloads(payloads);
-                let done = call(&paths, &options, &progress);
+                let done = call(&paths, &options.clone().progress(progress));
                 if calls.load(Relaxed) <= at {
                     // Looked at, begun, three reports in each shard.
                     assert!(at > 3 * 4, "{name}: {at} calls");
@@ -92,7 +92,7 @@ fn a_scan_ends_where_its_callback_says() {
                 whole(dir.path(), &paths, ".tfri");
                 assert!(!dir.path().join(".tfseek").exists());
                 // All goes on.
-                call(&paths, &options, &tfseek::index::no_progress).unwrap();
+                call(&paths, &options).unwrap();
             }
         }
     }
@@ -114,7 +114,7 @@ fn a_column_ends_where_its_callback_says() {
                     ds = mapped.dataset().clone();
                 }
                 let (calls, progress) = ends(at);
-                let done = ds.columns_with(&["label"], &ColumnOptions::new().progress(progress));
+                let done = ds.columns(&["label"], &ColumnOptions::new().progress(progress));
                 if calls.load(Relaxed) <= at {
                     assert!(at > 3 * 4, "{at} calls");
                     done.unwrap();
@@ -126,7 +126,7 @@ fn a_column_ends_where_its_callback_says() {
                 let ours = |name: &String| name.ends_with(".tfri") || name.ends_with(".label.tfrc");
                 assert!(made.iter().all(ours), "{made:?}");
                 assert!(made.iter().filter(|name| name.ends_with(".tfrc")).count() < 3);
-                assert_eq!(ds.column("label").unwrap().count(), 90);
+                assert_eq!(ds.column("label", &Default::default()).unwrap().count(), 90);
             }
         }
     }
@@ -139,8 +139,8 @@ fn a_filter_ends_where_its_callback_says() {
     let ds = DatasetOptions::new().index(in_dir(dir.path())).open(&paths).unwrap();
     let filter: Filter = "label == 1".parse().unwrap();
     let (_, progress) = ends(5);
-    check(&ds.select_with(&filter, &ColumnOptions::new().progress(progress)).unwrap_err());
-    assert_eq!(ds.select(&filter).unwrap().count(), 20);
+    check(&ds.select(&filter, &ColumnOptions::new().progress(progress)).unwrap_err());
+    assert_eq!(ds.select(&filter, &Default::default()).unwrap().count(), 20);
 }
 
 #[test]
@@ -158,9 +158,9 @@ fn a_callback_of_one_call_stands_in_for_the_dataset_s() {
         .open(&paths)
         .unwrap();
     stop.store(1, Relaxed);
-    check(&ds.column("label").unwrap_err());
+    check(&ds.column("label", &Default::default()).unwrap_err());
     let (calls, progress) = ends(usize::MAX);
-    assert_eq!(ds.column_with("label", &ColumnOptions::new().progress(progress)).unwrap().count(), 60);
+    assert_eq!(ds.column("label", &ColumnOptions::new().progress(progress)).unwrap().count(), 60);
     assert!(calls.load(Relaxed) > 0);
 }
 
@@ -188,9 +188,9 @@ fn the_end_is_no_damage() {
     std::fs::write(&paths[0], &bytes).unwrap();
     let options = in_dir(dir.path()).check_payloads(true);
     for at in 0..3 {
-        check(&open_shards(&paths, &options, &ends(at).1).unwrap_err());
+        check(&open_shards(&paths, &options.clone().progress(ends(at).1)).unwrap_err());
     }
-    assert!(open_shards(&paths, &options, &ends(99).1).unwrap_err().is_data());
+    assert!(open_shards(&paths, &options.clone().progress(ends(99).1)).unwrap_err().is_data());
 }
 
 /// All bytes are reported, none of them late: in records of any size, however they are read.
@@ -213,14 +213,12 @@ fn a_report_for_each_mib() {
                 told.1.fetch_max(bytes, Relaxed);
                 ControlFlow::Continue(())
             };
+            let index = index.progress(progress);
             match mapped {
-                false => drop(open_shards(std::slice::from_ref(&path), &index, &progress).unwrap()),
+                false => drop(open_shards(std::slice::from_ref(&path), &index).unwrap()),
                 // SAFETY: a file of this test, which nobody writes to.
                 #[allow(unsafe_code)]
-                true => drop(
-                    unsafe { DatasetOptions::new().index(index).progress(progress).open_mapped(&path) }
-                        .unwrap(),
-                ),
+                true => drop(unsafe { DatasetOptions::new().index(index).open_mapped(&path) }.unwrap()),
             }
             let (all, most) = (seen.0.load(Relaxed), seen.1.load(Relaxed));
             assert_eq!(all, size);
@@ -242,7 +240,7 @@ fn a_report_for_each_mib_of_a_column() {
         told.lock().unwrap().push(bytes);
         ControlFlow::Continue(())
     };
-    ds.column_with("label", &ColumnOptions::new().progress(progress)).unwrap();
+    ds.column("label", &ColumnOptions::new().progress(progress)).unwrap();
     let seen = seen.lock().unwrap();
     assert_eq!(seen.iter().sum::<u64>(), std::fs::metadata(&paths[0]).unwrap().len());
     assert!(seen.iter().all(|bytes| *bytes < REPORT + 80_000), "{seen:?}");

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 use tfseek::error::IndexError;
-use tfseek::index::{IndexOptions, build_beside, no_progress, open_shards, write_pack};
+use tfseek::index::{IndexOptions, open_shards, write_pack};
 use tfseek::{Dataset, DatasetOptions, ErrorKind, ExampleBuilder, IndexMode};
-use tfseek_testkit::shards::{equal, options, records, set_mtime, write};
+use tfseek_testkit::shards::{built_beside, equal, options, records, set_mtime, write};
 
 fn with(index: IndexOptions) -> DatasetOptions {
     DatasetOptions::new().index(index)
@@ -49,7 +49,7 @@ fn a_shard_that_was_replaced_before_its_first_touch_is_an_error() {
                 match touch {
                     0 => is_stale(ds.read(7, &mut Vec::new()), &path),
                     1 => is_stale(ds.fingerprint(), &path),
-                    2 => is_stale(ds.column("label"), &path),
+                    2 => is_stale(ds.column("label", &Default::default()), &path),
                     _ => is_stale(ds.read_many(&Vec::from_iter(0..100), |_| Ok(())), &path),
                 }
                 fs::write(&path, equal(100, 40)).unwrap();
@@ -96,7 +96,7 @@ fn a_shard_without_a_descriptor_is_told_from_its_replacement_of_equal_size_and_t
 fn large(dir: &Path) -> (PathBuf, IndexOptions, PathBuf) {
     let path = write(dir, "large", &equal(300_000, 1));
     let options = options().index_dir(dir.join("i"));
-    build_beside(std::slice::from_ref(&path), &options, &no_progress).unwrap();
+    built_beside(std::slice::from_ref(&path), &options).unwrap();
     let file = dir.join("i/large.tfri");
     assert!(file.metadata().unwrap().len() > 1 << 20);
     (path, options.mode(IndexMode::Require), file)
@@ -109,7 +109,7 @@ fn a_dataset_outlives_its_index_files() {
     let payload = |i: i64| ExampleBuilder::new().int64("label", [i % 7]).encode().unwrap();
     let payloads: Vec<Vec<u8>> = (0..40_000).map(payload).collect();
     let small = write(dir.path(), "small", &records(&payloads.iter().map(|p| &p[..]).collect::<Vec<_>>()));
-    build_beside(std::slice::from_ref(&small), &index.clone().mode(IndexMode::Auto), &no_progress).unwrap();
+    built_beside(std::slice::from_ref(&small), &index.clone().mode(IndexMode::Auto)).unwrap();
     let small_file = dir.path().join("i/small.tfri");
     assert!(small_file.metadata().unwrap().len() > 64 << 10);
     for (path, file) in [(&large_path, &large_file), (&small, &small_file)] {
@@ -133,9 +133,7 @@ fn an_index_that_was_cut_in_place_is_an_error() {
     for left in [0, 100, 5000, 600_000] {
         for mapped in [false, true] {
             let opened = match mapped {
-                false => {
-                    open_shards(std::slice::from_ref(&path), &index, &no_progress).unwrap().indexes.remove(0)
-                }
+                false => open_shards(std::slice::from_ref(&path), &index).unwrap().indexes.remove(0),
                 // SAFETY: the shard is written once; the index file is what this test is about.
                 true => unsafe { with(index.clone()).open_mapped(&path) }
                     .unwrap()
@@ -155,7 +153,7 @@ fn an_index_that_was_cut_in_place_is_an_error() {
     }
     // Cut before it is opened, it counts as refused.
     File::options().write(true).open(&file).unwrap().set_len(5000).unwrap();
-    assert!(open_shards(&[path], &index, &no_progress).is_err());
+    assert!(open_shards(&[path], &index).is_err());
 }
 
 /// A process may hold 1024 descriptors; two datasets with columns must fit.
@@ -168,14 +166,14 @@ fn descriptors_and_memory_of_index_files_are_given_back() {
     let paths: Vec<PathBuf> = (0..12).map(|s| write(dir.path(), &format!("{s:02}"), &bytes)).collect();
     let index = options().index_dir(dir.path().join("i"));
     let open = || with(index.clone()).open(&paths).unwrap();
-    let written = open().write_columns(&["label"], &Default::default()).unwrap();
+    let written = open().columns(&["label"], &tfseek::column::ColumnOptions::new().beside(true)).unwrap();
     assert!(written[0].shards()[0].file().unwrap().metadata().unwrap().len() > 1 << 20);
     drop(written);
     let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
     let ds = open();
-    ds.column("label").unwrap();
+    ds.column("label", &Default::default()).unwrap();
     let before = descriptors();
-    let held: Vec<_> = (0..5).map(|_| ds.column("label").unwrap()).collect();
+    let held: Vec<_> = (0..5).map(|_| ds.column("label", &Default::default()).unwrap()).collect();
     // Other tests of this process open some meanwhile.
     assert!(descriptors() < before + 5 * 12 / 2, "columns that were read keep their files open");
     drop(held);
@@ -222,7 +220,7 @@ fn no_index_file_and_no_shard_by_number_is_a_fifo_a_device_or_a_folder() {
                 let ds = with(index).open(&path)?;
                 let mut buf = Vec::new();
                 ds.read(ds.len() - 1, &mut buf)?;
-                let label = ds.column("label")?;
+                let label = ds.column("label", &Default::default())?;
                 let warnings = [ds.warnings(), label.warnings()].concat();
                 Ok::<_, tfseek::Error>((label.count(), warnings.len()))
             })
@@ -239,7 +237,7 @@ fn no_index_file_and_no_shard_by_number_is_a_fifo_a_device_or_a_folder() {
         assert!(warnings >= 2, "{kind}: index and column were refused, and nobody was told");
         // A pack, and a shard that a pack names.
         let named = write(own.path(), "named", &bytes);
-        let (pack, _) = write_pack("p", std::slice::from_ref(&named), &options(), &no_progress).unwrap();
+        let (pack, _) = write_pack("p", std::slice::from_ref(&named), &options()).unwrap();
         odd(kind, &named).unwrap();
         let e = open(options(), pack.clone()).unwrap_err();
         assert_eq!(e.place().path.as_deref(), Some(&*named), "{kind}: {e}");

@@ -40,7 +40,7 @@ fn as_a_child() {
             while !dir.join("go").exists() {
                 std::thread::yield_now();
             }
-            let opened = open_shards(&paths(&dir), &in_index_dir(&dir), &no_progress).unwrap();
+            let opened = open_shards(&paths(&dir), &in_index_dir(&dir)).unwrap();
             assert!(opened.warnings.is_empty(), "{:?}", opened.warnings);
             opened.indexes.iter().for_each(|i| i.verify().unwrap());
         }
@@ -116,10 +116,10 @@ fn a_glob_beside_the_data_sees_only_shards() {
         let pattern = dir.path().join("train-*");
         glob::glob(pattern.to_str().unwrap()).unwrap().map(|p| p.unwrap()).collect()
     };
-    open_shards(&paths(dir.path()), &options(), &no_progress).unwrap();
+    open_shards(&paths(dir.path()), &options()).unwrap();
     assert_eq!(names(dir.path()).len(), 3, "nothing new after an open");
-    build_beside(&paths(dir.path()), &options(), &no_progress).unwrap();
-    write_pack("train-all", &paths(dir.path()), &options(), &no_progress).unwrap();
+    built_beside(&paths(dir.path()), &options()).unwrap();
+    write_pack("train-all", &paths(dir.path()), &options()).unwrap();
     assert_eq!(glob(), paths(dir.path()));
 }
 

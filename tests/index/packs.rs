@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use tfseek::error::{IndexError, PathsError, Remedy};
-use tfseek::index::{IndexOptions, no_progress, write_pack};
+use tfseek::index::{IndexOptions, write_pack};
 use tfseek::{Dataset, DatasetOptions, ErrorKind, IndexMode, Mapped, Tail};
 use tfseek_testkit::shards::{equal, options, records, set_mtime, write};
 
@@ -12,7 +12,7 @@ use tfseek_testkit::shards::{equal, options, records, set_mtime, write};
 fn packed(dir: &Path, n: usize) -> (Vec<PathBuf>, PathBuf) {
     let paths: Vec<_> =
         (0..n).map(|s| write(dir, &format!("x-{s}.tfrecord"), &equal(5, 10 + s % 7))).collect();
-    let (pack, _) = write_pack("x", &paths, &options(), &no_progress).unwrap();
+    let (pack, _) = write_pack("x", &paths, &options()).unwrap();
     (paths, pack)
 }
 
@@ -93,7 +93,7 @@ fn a_torn_tail_in_a_pack_is_one() {
     let dir = tempfile::tempdir().unwrap();
     let bytes = records(&[b"one", b"two"]);
     let path = write(dir.path(), "x", &bytes[..bytes.len() - 1]);
-    let (pack, _) = write_pack("x", &[path], &options().tail(Tail::Tolerate), &no_progress).unwrap();
+    let (pack, _) = write_pack("x", &[path], &options().tail(Tail::Tolerate)).unwrap();
     let e = mapped(&pack, &DatasetOptions::new()).unwrap().get(0).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Truncated { need: 19, have: 18 }), "{e}");
     assert_eq!(e.place().record, Some(1));

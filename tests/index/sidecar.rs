@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tfseek::error::{IndexError, Remedy};
 use tfseek::index::*;
 use tfseek::io::Region;
-use tfseek::{DatasetOptions, ErrorKind, IndexMode};
+use tfseek::{DatasetOptions, ErrorKind, IndexMode, Warning};
 use tfseek_testkit::shards::*;
 
 /// The example of the format page, §8.
@@ -37,15 +37,13 @@ fn the_example_of_the_format_page() {
     let dir = tempfile::tempdir().unwrap();
     let path = write(dir.path(), "three", &three());
     set_mtime(&path, 1_700_000_000_123_456_789);
-    let built = build_beside(&[path], &options(), &no_progress).unwrap();
+    let built = built_beside(&[path], &options()).unwrap();
     assert!(built.warnings.is_empty());
     assert_eq!(fs::read(dir.path().join(".tfseek/three.tfri")).unwrap(), golden());
 
     let index = from(&golden()).unwrap();
     assert_eq!(spans(&index), [(0, 0), (16, 1), (33, 2)]);
-    assert_eq!((index.data_size(), index.indexed_end(), index.stream_end()), (51, 51, 51));
-    assert_eq!((index.has_torn_tail(), index.torn_tail_bytes(), index.is_checked()), (false, Some(0), false));
-    assert_eq!(index.fingerprints(), built.indexes[0].fingerprints());
+    assert_eq!((index.stream_end(), index.torn_tail_bytes(), index.is_checked()), (51, Some(0), false));
     assert_eq!(sidecar(&index), golden());
 }
 
@@ -82,7 +80,8 @@ fn numbers_of_records_around_a_block() {
     }
     let path = write(dir.path(), "empty", b"");
     let index = &open(&path, &options().mode(IndexMode::Memory)).unwrap().indexes[0];
-    assert_eq!(index.fingerprints(), (0x2d06_8005_38d3_94c2, 0x2d06_8005_38d3_94c2));
+    let fingerprint = 0x2d06_8005_38d3_94c2u64.to_le_bytes();
+    assert_eq!(sidecar(index)[56..72], [fingerprint, fingerprint].concat());
 }
 
 /// Records of 3 GiB in a sparse file: a block spans more than 4 GiB, so the table is wide.
@@ -145,19 +144,16 @@ fn damage_has_a_place_and_the_lowest_shard_is_named() {
         fs::write(&paths[s], &bad).unwrap();
     }
     for jobs in [1, 4] {
-        let e = open_shards(&paths, &options().mode(IndexMode::Memory).jobs(jobs), &no_progress).unwrap_err();
+        let e = open_shards(&paths, &options().mode(IndexMode::Memory).jobs(jobs)).unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::CorruptLength { .. }), "{e}");
         assert_eq!(e.place().path.as_deref(), Some(&*paths[12]));
         assert_eq!((e.place().record, e.place().offset), (Some(1), Some(16)));
     }
     paths.push(dir.path().join("missing"));
-    assert!(matches!(
-        open_shards(&paths, &options(), &no_progress).unwrap_err().kind(),
-        tfseek::ErrorKind::Io(_)
-    ));
+    assert!(matches!(open_shards(&paths, &options()).unwrap_err().kind(), tfseek::ErrorKind::Io(_)));
     // The command indexes what it can.
     paths.pop();
-    build_beside(&paths, &options(), &no_progress).unwrap_err();
+    built_beside(&paths, &options()).unwrap_err();
     assert_eq!(names(&dir.path().join(".tfseek")).len(), 37);
 }
 
@@ -193,7 +189,7 @@ fn refused_files_count_as_missing_with_a_warning() {
     let e = open(&path, &options.clone().mode(IndexMode::Require)).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })), "{e}");
     let opened = open(&path, &options).unwrap();
-    assert!(matches!(opened.warnings[..], [Warning { kind: WarningKind::Refused { .. }, .. }]));
+    assert!(matches!(opened.warnings[..], [Warning::FileRefused { .. }]));
     assert!(open(&path, &options).unwrap().warnings.is_empty(), "it was written anew");
 }
 
@@ -203,7 +199,7 @@ fn text_out_and_in() {
     let path = write(dir.path(), "x", &three());
     let index = &open(&path, &options().mode(IndexMode::Memory)).unwrap().indexes[0];
     let mut text = Vec::new();
-    export_text(index, &mut text).unwrap();
+    export_text(index, 0..index.len(), &mut text).unwrap();
     assert_eq!(text, b"0 16\n16 17\n33 18\n");
     let back = import_text(&mut text.as_slice(), &path).unwrap();
     assert_eq!(sidecar(&back), sidecar(index));
@@ -236,18 +232,26 @@ fn files(dir: &std::path::Path, n: usize) -> Vec<PathBuf> {
     (0..n).map(|s| write(dir, &name(s), &equal(s % 5, 1))).collect()
 }
 
+fn open_pack(file: &std::path::Path) -> tfseek::Result<tfseek::Dataset> {
+    DatasetOptions::new().index(options()).open(file)
+}
+
 #[test]
 fn a_pack_opens_ten_thousand_shards_without_looking_at_them() {
     let dir = tempfile::tempdir().unwrap();
     let paths = files(dir.path(), 10_000);
-    let (file, written) = write_pack("all", &paths, &options(), &no_progress).unwrap();
+    let (file, written) = write_pack("all", &paths, &options()).unwrap();
     assert_eq!(file, dir.path().join(".tfseek/all.tfrp"));
     assert_eq!(names(dir.path()), [".tfseek", "part-0", "part-1", "part-2"]);
+    assert_eq!(written.indexes.iter().map(Index::len).sum::<u64>(), 20_000);
+    let list = DatasetOptions::new().index(IndexMode::Memory).open(&paths).unwrap();
+    let stored =
+        fs::read(&file).unwrap()[48..64].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    assert_eq!(stored, list.fingerprint().unwrap());
     (0..3).for_each(|k| fs::remove_dir_all(dir.path().join(format!("part-{k}"))).unwrap());
-    let pack = Pack::open(&file, &options()).unwrap();
-    assert_eq!((pack.len(), pack.n_records()), (10_000, 20_000));
-    assert!(pack.shards().map(|(path, _)| path).eq(paths));
-    assert_eq!(pack.fingerprint(), dataset_fingerprint(&written.indexes));
+    let pack = open_pack(&file).unwrap();
+    assert_eq!((pack.shards().len(), pack.len()), (10_000, 20_000));
+    assert!(pack.shards().map(|shard| shard.path.to_path_buf()).eq(paths));
 }
 
 #[test]
@@ -255,15 +259,15 @@ fn a_pack_checks_a_shard_at_its_first_touch() {
     let dir = tempfile::tempdir().unwrap();
     let mut paths = files(dir.path(), 7);
     paths.push(write(dir.path(), "part-1/large", &equal(30_000, 1)));
-    let (file, written) = write_pack("all", &paths, &options(), &no_progress).unwrap();
-    let pack = Pack::open(&file, &options()).unwrap();
-    for (s, path) in paths.iter().enumerate() {
-        let index = pack.index(s, &File::open(path).unwrap()).unwrap();
-        assert_eq!(spans(&index), spans(&written.indexes[s]));
+    let (file, written) = write_pack("all", &paths, &options()).unwrap();
+    let pack = open_pack(&file).unwrap();
+    for s in 0..paths.len() {
+        assert_eq!(spans(pack.index(s).unwrap()), spans(&written.indexes[s]));
     }
+    let pack = open_pack(&file).unwrap();
     let mut shard = File::options().append(true).open(&paths[2]).unwrap();
     shard.write_all(&records(&[b"more"])).unwrap();
-    let e = pack.index(2, &File::open(&paths[2]).unwrap()).unwrap_err();
+    let e = pack.index(2).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Index(IndexError::StalePack { .. })));
     assert_eq!(e.kind().remedy(), Some(Remedy::WritePack(&file)));
     let text = e.to_string();
@@ -271,16 +275,16 @@ fn a_pack_checks_a_shard_at_its_first_touch() {
         assert!(text.contains(part), "{part}: {text}");
     }
     set_mtime(&paths[3], 5);
-    pack.index(3, &File::open(&paths[3]).unwrap()).unwrap();
+    pack.index(3).unwrap();
 }
 
 #[test]
 fn packs_that_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let paths = files(dir.path(), 4);
-    let (file, _) = write_pack("all", &paths, &options(), &no_progress).unwrap();
+    let (file, _) = write_pack("all", &paths, &options()).unwrap();
     let good = fs::read(&file).unwrap();
-    let open = |bytes: &[u8]| Pack::open(write(dir.path(), "p.tfrp", bytes), &options());
+    let open = |bytes: &[u8]| open_pack(&write(dir.path(), "p.tfrp", bytes));
     let names_at = 128 + 4 * 32;
     let reseal = |bytes: &mut Vec<u8>| {
         let end = names_at + 4 * "part-0/train-00000".len();
@@ -289,7 +293,7 @@ fn packs_that_are_refused() {
         let crc = tfseek::crc::crc32c(&bytes[..124]);
         bytes[124..128].copy_from_slice(&crc.to_le_bytes());
     };
-    assert_eq!(open(&good).unwrap().n_records(), 6);
+    assert_eq!(open(&good).unwrap().len(), 6);
     for name in [
         b"/art-0/train-00000",
         b"../t-0/train-00000",
@@ -317,6 +321,6 @@ fn packs_that_are_refused() {
     for cut in 0..good.len() {
         assert!(open(&good[..cut]).is_err());
     }
-    assert!(write_pack("../all", &paths, &options(), &no_progress).is_err());
-    assert!(write_pack("all", &[], &options(), &no_progress).is_err());
+    assert!(write_pack("../all", &paths, &options()).is_err());
+    assert!(write_pack("all", &[], &options()).is_err());
 }

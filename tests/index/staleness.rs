@@ -44,12 +44,12 @@ impl Case {
         bytes
     }
 
-    fn require(&self) -> tfseek::Result<Opened> {
+    fn require(&self) -> tfseek::Result<Indexes> {
         open(&self.path, &self.options.clone().mode(IndexMode::Require))
     }
 }
 
-fn is_stale(found: tfseek::Result<Opened>) -> bool {
+fn is_stale(found: tfseek::Result<Indexes>) -> bool {
     matches!(found.unwrap_err().kind(), ErrorKind::Index(IndexError::Stale { .. }))
 }
 
@@ -68,7 +68,7 @@ fn a_copy_with_its_index_keeps_the_offsets() {
     let copy = there.path().join("x");
     fs::copy(&case.path, &copy).unwrap();
     set_mtime(&copy, T + 5);
-    build_beside(std::slice::from_ref(&case.path), &options(), &no_progress).unwrap();
+    built_beside(std::slice::from_ref(&case.path), &options()).unwrap();
     fs::create_dir(there.path().join(".tfseek")).unwrap();
     fs::copy(case.dir.path().join(".tfseek/x.tfri"), there.path().join(".tfseek/x.tfri")).unwrap();
     let cache = there.path().join("cache");
@@ -222,16 +222,14 @@ fn the_order_of_the_search_and_of_the_places_to_write() {
     assert_eq!(saved_in(&rebuild(all(a.clone(), b.clone(), c.clone()))), (Some(a.clone()), 0));
     assert_eq!(names(dir.path()), ["a", "b", "c", "x"], "nothing beside the data");
     // Now the search: each place hides the next.
-    build_beside(std::slice::from_ref(&path), &options(), &no_progress).unwrap();
+    built_beside(std::slice::from_ref(&path), &options()).unwrap();
     let every = all(a.clone(), b.clone(), c.clone());
     for found in [a, b, place(".tfseek"), c] {
         assert_eq!(saved_in(&every), (Some(found.clone()), 0));
         fs::remove_dir_all(found).unwrap();
     }
     // What was asked for and cannot be done is an error.
-    assert!(
-        build_beside(std::slice::from_ref(&path), &options().index_dir(blocked("a")), &no_progress).is_err()
-    );
+    assert!(built_beside(std::slice::from_ref(&path), &options().index_dir(blocked("a"))).is_err());
 }
 
 fn nothing_scanned(bytes: u64) -> std::ops::ControlFlow<()> {
@@ -246,7 +244,8 @@ fn above_the_limit_nothing_is_scanned() {
         (0..5).map(|s| write(dir.path(), &format!("train-{s:05}.tfrecord"), &equal(100, 1))).collect();
     let options = options().index_dir(dir.path().join("i"));
     open(&paths[0], &options).unwrap();
-    let e = open_shards(&paths, &options.clone().auto_limit(4 * 1700 - 1), &nothing_scanned).unwrap_err();
+    let e =
+        open_shards(&paths, &options.clone().auto_limit(4 * 1700 - 1).progress(nothing_scanned)).unwrap_err();
     let ErrorKind::Index(IndexError::BuildLimit { shards, bytes, limit, build }) = e.kind() else {
         panic!("{e}")
     };
@@ -254,8 +253,8 @@ fn above_the_limit_nothing_is_scanned() {
     assert_eq!(build.paths, [format!("{}/train-0000*.tfrecord", dir.path().display())]);
     assert!(build.more == 0 && build.features.is_empty());
     assert_eq!(e.kind().remedy(), Some(Remedy::Build(build)));
-    open_shards(&paths, &options.clone().auto_limit(6800), &no_progress).unwrap();
-    open_shards(&paths, &options.auto_limit(0), &nothing_scanned).unwrap();
+    open_shards(&paths, &options.clone().auto_limit(6800)).unwrap();
+    open_shards(&paths, &options.auto_limit(0).progress(nothing_scanned)).unwrap();
 }
 
 #[test]
@@ -266,12 +265,12 @@ fn one_name_in_one_folder_of_indexes() {
         write(&dir.path().join(sub), "x", &equal(3, 1))
     };
     let paths = [path("a"), path("b")];
-    let e = open_shards(&paths, &options().index_dir(dir.path().join("i")), &no_progress).unwrap_err();
+    let e = open_shards(&paths, &options().index_dir(dir.path().join("i"))).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Index(IndexError::NameClash { other }) if **other == *paths[0]));
     assert_eq!(e.place().path.as_deref(), Some(&*paths[1]));
     // By hash they are two.
     let cache = dir.path().join("c");
-    open_shards(&paths, &options().cache_dir(Some(cache.clone())), &no_progress).unwrap();
+    open_shards(&paths, &options().cache_dir(Some(cache.clone()))).unwrap();
     assert_eq!(names(&cache).len(), 2);
 }
 
@@ -287,7 +286,7 @@ fn what_killed_writers_left_goes_after_a_day() {
     {
         set_mtime(&write(&beside, name, b""), ns);
     }
-    build_beside(std::slice::from_ref(&case.path), &options(), &no_progress).unwrap();
+    built_beside(std::slice::from_ref(&case.path), &options()).unwrap();
     assert_eq!(names(&beside), [".tmp-fedcba9876543210", ".tmp-x", "mine", "x.tfri"]);
 }
 

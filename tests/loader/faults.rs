@@ -158,8 +158,7 @@ fn a_shard_that_is_gone_is_an_error_in_each_of_its_batches() {
     let dir = tempfile::tempdir().unwrap();
     drop(files(dir.path(), &shards(&[10, 20, 10])));
     let paths: Vec<_> = (0..3).map(|k| dir.path().join(format!("{k}.tfrecord"))).collect();
-    let (pack, _) =
-        tfseek::index::write_pack("x", &paths, &Default::default(), &tfseek::index::no_progress).unwrap();
+    let (pack, _) = tfseek::index::write_pack("x", &paths, &Default::default()).unwrap();
     let ds = DatasetOptions::new().open(&pack).unwrap();
     std::fs::remove_file(&paths[1]).unwrap();
     for policy in [ErrorPolicy::Raise, ErrorPolicy::Skip] {

@@ -78,7 +78,7 @@ fn steps_outlive_their_loader_and_dataset() {
 fn selected_records_and_classes_in_balance() {
     let dir = tempfile::tempdir().unwrap();
     let ds = files(dir.path(), &shards(&[50, 51]));
-    let some = ds.select(&"i in 10..40 or i == 77".parse().unwrap()).unwrap();
+    let some = ds.select(&"i in 10..40 or i == 77".parse().unwrap(), &Default::default()).unwrap();
     for threads in [0, 2] {
         let loader =
             ds.loader(&schema()).batch_size(8).shuffle(1).select(&some).threads(threads).build().unwrap();
@@ -94,7 +94,7 @@ fn selected_records_and_classes_in_balance() {
         assert!(ids.into_iter().eq((10..40).chain([77])));
     }
     // The first value of `x` has as many classes as there are records; the strings have fewer.
-    let column = ds.column("s").unwrap();
+    let column = ds.column("s", &Default::default()).unwrap();
     let classes = column.classes().unwrap();
     let empty = classes.of(tfseek::column::Value::Bytes(b"")).to_vec();
     assert!(empty.len() > 10 && classes.len() > 80);
@@ -119,10 +119,12 @@ fn a_balance_without_classes_names_its_feature() {
         put_record(&mut bytes, &example.encode().unwrap()).unwrap();
     }
     let ds = open(vec![bytes]);
-    let column = ds.column("label").unwrap();
+    let column = ds.column("label", &Default::default()).unwrap();
     let classes = column.classes().unwrap();
     let options = || ds.record_loader().batch_size(2).balance(&classes);
-    let of = |filter: &str| options().select(&ds.select(&filter.parse().unwrap()).unwrap()).build();
+    let of = |filter: &str| {
+        options().select(&ds.select(&filter.parse().unwrap(), &Default::default()).unwrap()).build()
+    };
     of("i < 11").unwrap();
     let e = of("i >= 10").unwrap_err();
     assert_eq!(

@@ -76,8 +76,8 @@ fn all_ways(ds: &Dataset, len: u64, limit: u64) {
         refused(mapped.iter().nth(1).unwrap().map(drop));
         refused(mapped.range(1..2).unwrap().next().unwrap().map(drop));
     }
-    refused(ds.column("label").map(drop));
-    refused(ds.select(&"label == 2".parse().unwrap()).map(drop));
+    refused(ds.column("label", &Default::default()).map(drop));
+    refused(ds.select(&"label == 2".parse().unwrap(), &Default::default()).map(drop));
 
     let schema =
         Schema::from_json(r#"{"features": {"label": {"type": "fixed", "dtype": "int64", "shape": []}}}"#);
@@ -115,7 +115,7 @@ fn a_record_of_60_gib_is_refused_before_memory_is_asked_for() {
         all_ways(mapped(in_memory()).dataset(), 60 * GIB, DEFAULT);
         stream(Stream::open(&path).unwrap(), 60 * GIB, DEFAULT);
         let file = File::open(&path).unwrap();
-        stream(Stream::new(file, path.clone()).unwrap(), 60 * GIB, DEFAULT);
+        stream(StreamOptions::new().read(file, path.clone()).unwrap(), 60 * GIB, DEFAULT);
     });
     assert!(held < 64 << 20, "{held} bytes were held");
 }
@@ -142,7 +142,7 @@ fn memory_that_there_is_not_is_an_error() {
         ds.loader(&schema).batch_size(3).threads(0).build().unwrap().next().unwrap().err().unwrap()
     });
     assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)), "{e}");
-    let (e, _) = alloc::most_held(CAP, || ds.column("label").err().unwrap());
+    let (e, _) = alloc::most_held(CAP, || ds.column("label", &Default::default()).err().unwrap());
     assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)), "{e}");
     let (e, _) = alloc::most_held(CAP, || {
         let mut stream = StreamOptions::new().max_record(u64::MAX).open(&path).unwrap();
@@ -170,7 +170,7 @@ fn the_limit_is_an_option_and_counts_payload_bytes() {
     all_ways(with(limit).open_regions([region]).unwrap().dataset(), len, limit);
     for ds in [with(len).open(&path).unwrap(), mapped(with(len)).dataset().clone()] {
         assert_eq!(ds.read(1, &mut Vec::new()).unwrap().payload(), long);
-        assert_eq!(ds.column("label").unwrap().count(), 3);
+        assert_eq!(ds.column("label", &Default::default()).unwrap().count(), 3);
     }
     let plain = || StreamOptions::new().max_record(limit);
     stream(plain().open(&path).unwrap(), len, limit);

@@ -175,7 +175,7 @@ fn the_end_of_an_epoch() -> Result {
 fn some_of_the_records() -> Result {
     let (_dir, ds, schema) = data()?;
 
-    let some = ds.select(&"label in 3, 5..7".parse()?)?;
+    let some = ds.select(&"label in 3, 5..7".parse()?, &Default::default())?;
     let loader = ds.loader(&schema).batch_size(100).shuffle(42).select(&some).build()?;
 
     let mut found = Vec::new();
@@ -184,7 +184,7 @@ fn some_of_the_records() -> Result {
     }
     assert!(found.len() == 300 && found.iter().all(|label| [3, 5, 6].contains(label)));
 
-    let label = ds.column("label")?;
+    let label = ds.column("label", &Default::default())?;
     let loader = ds.loader(&schema).batch_size(20).seed(42).balance(&label.classes()?).build()?;
 
     for step in loader.take(10) {

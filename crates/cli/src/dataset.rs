@@ -6,6 +6,7 @@ use crate::exit::Outcome;
 use crate::kind;
 use crate::output::Item;
 use crate::progress;
+use crate::warnings;
 use indicatif::ProgressBar;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -114,20 +115,18 @@ pub(crate) fn open(
     let opened = through(&options, access.io, &paths);
     bar.finish_and_clear();
     let dataset = opened?;
-    for warning in dataset.warnings() {
-        console.note(format_args!("tfseek: {warning}"));
-    }
+    warnings::print(dataset.warnings(), console);
     Ok(dataset)
 }
 
 /// The records that meet a filter. Columns that are missing are built, with a bar if that takes long.
 pub(crate) fn select(dataset: &Dataset, filter: &Filter, global: &Global) -> Outcome<Selection> {
-    Ok(building(dataset, global, |columns| dataset.select_with(filter, columns))?)
+    Ok(building(dataset, global, |columns| dataset.select(filter, columns))?)
 }
 
 /// The column of a feature, likewise.
 pub(crate) fn column(dataset: &Dataset, feature: &str, global: &Global) -> Outcome<DatasetColumn> {
-    Ok(building(dataset, global, |columns| dataset.column_with(feature, columns))?)
+    Ok(building(dataset, global, |columns| dataset.column(feature, columns))?)
 }
 
 fn building<T>(

@@ -32,6 +32,7 @@ mod threads;
 mod times;
 mod touch;
 mod verbs;
+mod warnings;
 
 pub use exit::index_command;
 

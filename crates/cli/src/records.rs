@@ -109,7 +109,7 @@ impl Numbers {
 /// Returns the number of records by a fresh index, if there is one.
 fn indexed(path: &Path) -> Option<u64> {
     let options = IndexOptions::new().mode(IndexMode::Require).jobs(1);
-    let opened = index::open_shards(&[path.into()], &options, &index::no_progress).ok()?;
+    let opened = index::open_shards(&[path.into()], &options).ok()?;
     opened.indexes.first().map(index::Index::len)
 }
 

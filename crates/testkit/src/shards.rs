@@ -3,9 +3,11 @@
 use std::fs::{self, File};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 use tfseek::frame::put_record;
-use tfseek::index::{Index, IndexOptions, Opened, no_progress, open_shards};
+use tfseek::index::{Index, IndexOptions, Indexes, build_beside, open_shards};
 
 pub fn records(payloads: &[&[u8]]) -> Vec<u8> {
     let mut file = Vec::new();
@@ -36,19 +38,25 @@ pub fn options() -> IndexOptions {
     IndexOptions::new().env_dir(None).cache_dir(None)
 }
 
-pub fn open(path: &Path, options: &IndexOptions) -> tfseek::Result<Opened> {
-    open_shards(&[path.to_path_buf()], options, &no_progress)
+pub fn open(path: &Path, options: &IndexOptions) -> tfseek::Result<Indexes> {
+    open_shards(&[path.to_path_buf()], options)
+}
+
+/// The indexes built beside the shards, or the first error.
+pub fn built_beside(paths: &[PathBuf], options: &IndexOptions) -> tfseek::Result<Indexes> {
+    build_beside(paths, options)?.into_iter().collect()
 }
 
 /// The index, and how many bytes were scanned for it.
 pub fn scanned(path: &Path, options: &IndexOptions) -> (Index, u64) {
-    let bytes = std::sync::atomic::AtomicU64::new(0);
-    let count = |n| {
-        bytes.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
+    let bytes = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&bytes);
+    let options = options.clone().progress(move |n| {
+        count.fetch_add(n, Relaxed);
         ControlFlow::Continue(())
-    };
-    let mut opened = open_shards(&[path.to_path_buf()], options, &count).unwrap();
-    (opened.indexes.remove(0), bytes.into_inner())
+    });
+    let mut opened = open(path, &options).unwrap();
+    (opened.indexes.remove(0), bytes.load(Relaxed))
 }
 
 pub fn spans(index: &Index) -> Vec<(u64, u64)> {

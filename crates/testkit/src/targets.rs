@@ -139,7 +139,7 @@ fn sidecar(bytes: &[u8]) {
         assert!(matches!(index.locate(i).unwrap_err().kind(), ErrorKind::OutOfRange { .. }));
     }
     let mut text = Vec::new();
-    if tfseek::index::export_text(&index, &mut text).is_ok() && !index.has_gaps() {
+    if tfseek::index::export_text(&index, 0..index.len(), &mut text).is_ok() && !index.has_gaps() {
         assert_eq!(text.iter().filter(|&&b| b == b'\n').count() as u64, index.len());
     }
     assert!(!format!("{index:?}").is_empty());
@@ -246,7 +246,7 @@ fn true_column(values: impl Iterator<Item = Option<Value<'static>>>) -> Vec<u8> 
     let columns = Mapped::from_bytes(file)
         .unwrap()
         .dataset()
-        .write_columns(&["x"], &ColumnOptions::new().classes(true).unknown(true));
+        .columns(&["x"], &ColumnOptions::new().classes(true).unknown(true).beside(true));
     let mut bytes = Vec::new();
     columns.unwrap()[0].shards()[0].write_to(&mut bytes).unwrap();
     bytes

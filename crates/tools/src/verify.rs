@@ -72,7 +72,7 @@ mod tests {
     use std::io::Cursor;
     use tfseek::ExampleBuilder;
     use tfseek::frame::put_record;
-    use tfseek::stream::Stream;
+    use tfseek::stream::StreamOptions;
 
     fn file(payloads: &[&[u8]]) -> Vec<u8> {
         let mut file = Vec::new();
@@ -81,7 +81,7 @@ mod tests {
     }
 
     fn guessed(file: Vec<u8>) -> KindedStream {
-        KindedStream::guess(Stream::new(Cursor::new(file), "x").unwrap())
+        KindedStream::guess(StreamOptions::new().read(Cursor::new(file), "x").unwrap())
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn nothing_is_decoded_of_other_records() {
-        let stream = Stream::new(Cursor::new(file(&[b"\x0a\x7f"])), "x").unwrap();
+        let stream = StreamOptions::new().read(Cursor::new(file(&[b"\x0a\x7f"])), "x").unwrap();
         assert!(verify(KindedStream::new(stream, MessageKind::Other), |_| ()).is_sound());
     }
 }

@@ -30,7 +30,7 @@ fn dictionaries_widen_at_256_and_65536() {
         let value = |i: u64| Some(Scalar::Str(format!("{:x}", (i * 7919 + 13) % d).into_bytes()));
         let values: Vec<Option<Scalar>> = (0..d).chain((0..d).rev()).map(value).collect();
         let ds = memory(&shard_of(&values));
-        let column = ds.column("label").unwrap();
+        let column = ds.column("label", &Default::default()).unwrap();
         same(&column, &values);
         let file = bytes(&column.shards()[0]);
         assert_eq!(file[128 + 32 + 6], param, "{d} strings");
@@ -50,7 +50,7 @@ fn the_example_of_the_format_page() {
     let path = write(dir.path(), "three", &records(&[&label("b"), b"", &label("a")]));
     set_mtime(&path, 1_700_000_000_123_456_789);
     let ds = DatasetOptions::new().index(options().mode(IndexMode::Memory)).open(&path).unwrap();
-    ds.write_columns(&["label"], &ColumnOptions::new().classes(true)).unwrap();
+    ds.columns(&["label"], &ColumnOptions::new().classes(true).beside(true)).unwrap();
     let file = fs::read(dir.path().join(".tfseek/three.label.tfrc")).unwrap();
     let mut want = vec![0; file.len()];
     for (at, hex) in GOLDEN {

@@ -10,7 +10,7 @@ fn filters_say_what_a_loop_says() {
     let values: Vec<Option<Scalar>> =
         (0..200).map(|i| (i % 5 != 4).then_some(Scalar::Int(i % 13 - 4))).collect();
     let ds = memory(&shard_of(&values));
-    let ids = |text: &str| ds.select(&text.parse().unwrap()).unwrap();
+    let ids = |text: &str| ds.select(&text.parse().unwrap(), &Default::default()).unwrap();
     let want = |f: &dyn Fn(Option<i64>) -> bool| -> Vec<u64> {
         let int = |v: &Option<Scalar>| if let Some(Scalar::Int(v)) = v { Some(*v) } else { None };
         (0..200).filter(|&i| f(int(&values[i as usize]))).collect()
@@ -41,12 +41,12 @@ fn filters_say_what_a_loop_says() {
         assert!((0..300).all(|i| found.contains(i) == found.ids().contains(&i)), "{text}");
     }
     for text in ["label == 3.5", "label == 'x'", "label in 1, 99999999999999999999", "label in 'a'..'b'"] {
-        let e = ds.select(&text.parse().unwrap()).unwrap_err();
+        let e = ds.select(&text.parse().unwrap(), &Default::default()).unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::Filter(_)) && e.to_string().contains("\"label\""), "{e}");
     }
-    let columns = ds.columns(&["label"]).unwrap();
+    let columns = ds.columns(&["label"], &Default::default()).unwrap();
     let filter = "label == 3".parse().unwrap();
-    assert_eq!(ds.select_from(&filter, &columns).unwrap(), ds.select(&filter).unwrap());
+    assert_eq!(ds.select_from(&filter, &columns).unwrap(), ds.select(&filter, &Default::default()).unwrap());
     let e = ds.select_from(&"nowhere == 'x'".parse().unwrap(), &columns).unwrap_err();
     assert!(
         matches!(e.kind(), ErrorKind::Options(OptionsError::ColumnNotGiven))
@@ -55,24 +55,25 @@ fn filters_say_what_a_loop_says() {
     );
     let empty = memory(b"");
     assert!(empty.select_from(&filter, &columns).is_err(), "columns of another dataset");
-    assert!(empty.select(&"not present(x)".parse().unwrap()).unwrap().ids().is_empty());
+    assert!(empty.select(&"not present(x)".parse().unwrap(), &Default::default()).unwrap().ids().is_empty());
 }
 
 #[test]
 fn filters_of_floats_and_strings() {
     let floats = [0.1, f32::NAN, -0.0, 2.5, f32::INFINITY].map(|v| Some(Scalar::Float(v)));
     let ds = memory(&shard_of(&floats));
-    let ids = |ds: &Dataset, text: &str| ds.select(&text.parse().unwrap()).unwrap().ids();
+    let ids =
+        |ds: &Dataset, text: &str| ds.select(&text.parse().unwrap(), &Default::default()).unwrap().ids();
     assert_eq!(ids(&ds, "label == 0.1"), [0]);
     assert_eq!(ids(&ds, "label != 0.1"), [1, 2, 3, 4], "IEEE: not a number is unequal to everything");
     assert_eq!(ids(&ds, "label == 0"), [2]);
     assert_eq!(ids(&ds, "label in 1e-1..2.5"), [0]);
     assert_eq!(ids(&ds, "label > 1"), [3, 4]);
     assert_eq!(ids(&ds, "label == +inf or label < -inf"), [4]);
-    assert!(ds.select(&"label == 'x'".parse().unwrap()).is_err());
+    assert!(ds.select(&"label == 'x'".parse().unwrap(), &Default::default()).is_err());
     let ds = memory(&shard_of(&strs(&["cat", "dog", "", "it's", "dog"])));
     assert_eq!(ids(&ds, r#"label == "dog" "#), [1, 4]);
     assert_eq!(ids(&ds, r"label == 'it\'s' or label == ''"), [2, 3]);
     assert_eq!(ids(&ds, "label in 'c'..'e'"), [0, 1, 4]);
-    assert!(ds.select(&"label == 3".parse().unwrap()).is_err());
+    assert!(ds.select(&"label == 3".parse().unwrap(), &Default::default()).is_err());
 }

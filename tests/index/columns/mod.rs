@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::column::{FeatureColumn, Value};
 use tfseek::error::{FeatureError, OptionsError};
-use tfseek::index::{IndexOptions, no_progress};
+use tfseek::index::IndexOptions;
 use tfseek::io::Region;
 use tfseek::{Dataset, DatasetOptions, ErrorKind, ExampleBuilder, FeatureKind, IndexMode, Mapped};
 use tfseek_testkit::shards::{names, options, records, set_mtime, sidecar, write};
@@ -88,10 +88,10 @@ fn bytes(column: &FeatureColumn) -> Vec<u8> {
 fn check(values: &[Option<Scalar>]) -> FeatureColumn {
     let ds = memory(&shard_of(values));
     let options = ColumnOptions::new().unknown(true);
-    let column = ds.write_columns(&["label"], &options).unwrap().remove(0);
+    let column = ds.columns(&["label"], &options.clone().beside(true)).unwrap().remove(0);
     same(&column, values);
     assert_eq!(bytes(&column.shards()[0]), from_twin(&ds, values, false));
-    let with = ds.write_columns(&["label"], &options.classes(true)).unwrap().remove(0);
+    let with = ds.columns(&["label"], &options.classes(true).beside(true)).unwrap().remove(0);
     assert_eq!(bytes(&with.shards()[0]), from_twin(&ds, values, true));
     let float = matches!(values.iter().flatten().next(), Some(Scalar::Float(_)));
     assert_eq!(with.shards()[0].has_classes(), !float);

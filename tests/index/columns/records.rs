@@ -18,7 +18,7 @@ fn each_kind_and_each_count() {
         check(&vec![None; n]);
     }
     assert_eq!(check(&[None, None]).kind(), FeatureKind::Int64, "a shard without a value");
-    assert_eq!(memory(&shard_of(&[None, None])).column("nothing").unwrap().kind(), None);
+    assert_eq!(memory(&shard_of(&[None, None])).column("nothing", &Default::default()).unwrap().kind(), None);
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn absent_without_a_kind_and_empty_are_none() {
         &[&seven[..], b"\x0a\x0b\x0a\x09\x0a\x05label\x12\x00"].concat(),
     ];
     let ds = memory(&records(&payloads));
-    let column = ds.column("label").unwrap();
+    let column = ds.column("label", &Default::default()).unwrap();
     assert_eq!(column.iter().collect::<Vec<_>>(), [None, None, None, None, Some(Value::Int(7)), None]);
 }
 
@@ -50,7 +50,7 @@ fn contexts_of_sequences() {
     };
     let ds = memory(&records(&[&payload(5), &payload(-5)]));
     assert_eq!(
-        ds.column("id").unwrap().iter().collect::<Vec<_>>(),
+        ds.column("id", &Default::default()).unwrap().iter().collect::<Vec<_>>(),
         [Some(Value::Int(5)), Some(Value::Int(-5))]
     );
 }
@@ -68,7 +68,7 @@ fn what_makes_no_column() {
         let path = write(dir.path(), "x", &records(&[&good, &good, &bad, &good]));
         for open in [at(&dir), DatasetOptions::new().index(index_options(dir.path()).mode(IndexMode::Memory))]
         {
-            let e = open.open(&path).unwrap().column("label").unwrap_err();
+            let e = open.open(&path).unwrap().column("label", &Default::default()).unwrap_err();
             let right = match e.kind() {
                 ErrorKind::Feature(FeatureError::Count { expected: 1, found: 2 }) => "two",
                 ErrorKind::Feature(FeatureError::WrongKind { expected: "int64", found: "float" }) => "kind",
@@ -86,7 +86,7 @@ fn what_makes_no_column() {
     shard[at_payload] ^= 1;
     let path = write(dir.path(), "x", &shard);
     let ds = at(&dir).verify(tfseek::Verify::Header).open(&path).unwrap();
-    let e = ds.column("label").unwrap_err();
+    let e = ds.column("label", &Default::default()).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::CorruptData { .. }) && e.place().record == Some(1), "{e}");
 }
 
@@ -102,7 +102,7 @@ fn shards_are_joined_by_value() {
     for jobs in [1, 3] {
         let open = DatasetOptions::new().index(index_options(dir.path()).jobs(jobs));
         let ds = open.open(&paths).unwrap();
-        let column = ds.column("label").unwrap();
+        let column = ds.column("label", &Default::default()).unwrap();
         same(&column, &shards.concat());
         assert_eq!(column.kind(), Some(FeatureKind::Bytes));
         let classes = column.classes().unwrap();
@@ -111,7 +111,9 @@ fn shards_are_joined_by_value() {
         assert!(all.iter().map(|(v, l)| (v.as_str(), l.clone())).eq(want), "{all:?}");
         assert!(classes.of(Value::Bytes(b"cow")).is_empty() && classes.get(3).is_none());
         assert_eq!(
-            ds.select(&"label == 'dog' or absent(label)".parse().unwrap()).unwrap().ids(),
+            ds.select(&"label == 'dog' or absent(label)".parse().unwrap(), &Default::default())
+                .unwrap()
+                .ids(),
             [0, 3, 4, 7]
         );
     }
@@ -119,7 +121,7 @@ fn shards_are_joined_by_value() {
     // One shard of another kind.
     let odd = write(dir.path(), "odd", &shard_of(&ints([4])));
     let ds = at(&dir).open([&paths[1], &paths[0], &odd]).unwrap();
-    let e = ds.column("label").unwrap_err();
+    let e = ds.column("label", &Default::default()).unwrap_err();
     assert!(
         matches!(e.kind(), ErrorKind::Feature(FeatureError::WrongKind { expected: "bytes", found: "int64" })),
         "{e}"
@@ -145,7 +147,7 @@ fn several_features_in_one_scan() {
     let scanned = Arc::new(AtomicU64::new(0));
     let told = Arc::clone(&scanned);
     let ds = at(&dir).progress(counted(told)).open(&path).unwrap();
-    let columns = ds.columns(&["a", "b", "c", "a"]).unwrap();
+    let columns = ds.columns(&["a", "b", "c", "a"], &Default::default()).unwrap();
     assert_eq!(columns.len(), 4);
     for i in 0..100 {
         let want =
@@ -154,9 +156,9 @@ fn several_features_in_one_scan() {
     }
     let len = fs::metadata(&path).unwrap().len();
     assert_eq!(scanned.load(Relaxed), len, "once");
-    ds.columns(&["c", "d"]).unwrap();
+    ds.columns(&["c", "d"], &Default::default()).unwrap();
     assert_eq!(scanned.load(Relaxed), 2 * len, "for what is missing");
-    ds.columns(&["a", "b", "c", "d"]).unwrap();
+    ds.columns(&["a", "b", "c", "d"], &Default::default()).unwrap();
     assert_eq!(scanned.load(Relaxed), 2 * len);
 }
 
@@ -165,11 +167,11 @@ fn columns_of_a_packed_set() {
     let dir = tempfile::tempdir().unwrap();
     let paths: Vec<PathBuf> =
         (0..3).map(|s| write(dir.path(), &format!("s{s}"), &shard_of(&ints(s..s + 5)))).collect();
-    let (pack, _) = tfseek::index::write_pack("all", &paths, &options(), &no_progress).unwrap();
+    let (pack, _) = tfseek::index::write_pack("all", &paths, &options()).unwrap();
     let ds = at(&dir).open(&pack).unwrap();
     let want: Vec<_> = (0..3).flat_map(|s| ints(s..s + 5)).collect();
-    same(&ds.column("label").unwrap(), &want);
+    same(&ds.column("label", &Default::default()).unwrap(), &want);
     let again = at(&dir).progress(nothing_scanned).open(&pack).unwrap();
-    same(&again.column("label").unwrap(), &want);
-    ds.write_columns(&["label"], &ColumnOptions::new()).unwrap();
+    same(&again.column("label", &Default::default()).unwrap(), &want);
+    ds.columns(&["label"], &ColumnOptions::new().beside(true)).unwrap();
 }

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use tfseek::Dataset;
+use tfseek::Warning;
 use tfseek::error::{IndexError, Remedy};
-use tfseek::index::WarningKind;
 
 const T: u64 = 1_600_000_000_000_000_000;
 
@@ -43,7 +43,7 @@ impl Case {
         let told = Arc::clone(&bytes);
         let ds = options.progress(counted(told)).open(&self.path).unwrap();
         let opening = bytes.load(Relaxed);
-        let column = ds.column("label").unwrap();
+        let column = ds.column("label", &Default::default()).unwrap();
         let mut buf = Vec::new();
         for i in 0..ds.len() {
             let value = ds.read(i, &mut buf).unwrap().example().int64("label").unwrap().first();
@@ -53,7 +53,10 @@ impl Case {
     }
 
     fn require(&self) -> tfseek::Result<DatasetColumn> {
-        DatasetOptions::new().index(self.index().mode(IndexMode::Require)).open(&self.path)?.column("label")
+        DatasetOptions::new()
+            .index(self.index().mode(IndexMode::Require))
+            .open(&self.path)?
+            .column("label", &Default::default())
     }
 
     fn file(&self) -> PathBuf {
@@ -117,9 +120,9 @@ fn a_file_replaced_while_it_is_open_is_not_saved_for() {
     let new = write(case.dir.path(), "new", &shard_of(&ints(5..305)));
     fs::rename(new, &case.path).unwrap();
     let before = fs::read(case.file()).unwrap();
-    let column = ds.dataset().column("label").unwrap();
+    let column = ds.dataset().column("label", &Default::default()).unwrap();
     same(&column, &ints(0..300));
-    assert!(matches!(column.warnings()[0].kind, WarningKind::Changed), "{:?}", column.warnings());
+    assert!(matches!(column.warnings()[0], Warning::ShardChanged { .. }), "{:?}", column.warnings());
     assert_eq!(fs::read(case.file()).unwrap(), before);
 }
 
@@ -134,7 +137,7 @@ fn modes_and_limits() {
     assert!(!case.file().exists());
     let len = fs::metadata(&case.path).unwrap().len();
     let limited = case.options().index(case.index().auto_limit(len - 1)).progress(nothing_scanned);
-    let e = limited.open(&case.path).unwrap().columns(&["label", "a b"]).unwrap_err();
+    let e = limited.open(&case.path).unwrap().columns(&["label", "a b"], &Default::default()).unwrap_err();
     let ErrorKind::Index(IndexError::BuildLimit { shards: 1, bytes, build, .. }) = e.kind() else {
         panic!("{e}")
     };
@@ -157,7 +160,7 @@ fn where_columns_are_found_and_written() {
         DatasetOptions::new().index(options).open(&path).unwrap()
     };
     let saved = |ds: &Dataset| {
-        let column = ds.column("Label").unwrap();
+        let column = ds.column("Label", &Default::default()).unwrap();
         (column.shards()[0].file().map(|f| f.parent().unwrap().to_path_buf()), column.warnings().len())
     };
     let (a, b, c) = (place("a"), place("b"), place("c"));
@@ -170,7 +173,7 @@ fn where_columns_are_found_and_written() {
         names(&c)
     );
     let every = || open(a.clone(), b.clone(), c.clone());
-    every().write_columns(&["Label"], &ColumnOptions::new()).unwrap();
+    every().columns(&["Label"], &ColumnOptions::new().beside(true)).unwrap();
     assert!(a.join("x.%4Cabel.tfrc").exists(), "where it was asked to be");
     open_beside(&path);
     for found in [a.clone(), place(".tfseek"), c.clone()] {
@@ -179,13 +182,13 @@ fn where_columns_are_found_and_written() {
         fs::remove_file(found.join(name)).unwrap();
     }
     assert_eq!(saved(&every()), (Some(a), 0));
-    let e = open(blocked("a"), b, c).write_columns(&["Label"], &ColumnOptions::new()).unwrap_err();
+    let e = open(blocked("a"), b, c).columns(&["Label"], &ColumnOptions::new().beside(true)).unwrap_err();
     assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)), "{e}");
 }
 
 fn open_beside(path: &Path) {
     let ds = DatasetOptions::new().index(options().mode(IndexMode::Memory)).open(path).unwrap();
-    ds.write_columns(&["Label"], &ColumnOptions::new()).unwrap();
+    ds.columns(&["Label"], &ColumnOptions::new().beside(true)).unwrap();
 }
 
 #[test]
@@ -197,18 +200,21 @@ fn a_column_of_another_feature_is_refused() {
     }
     let ds = case.options().open(&case.path).unwrap();
     for feature in ["blank", "nothing"] {
-        let column = ds.column(feature).unwrap();
+        let column = ds.column(feature, &Default::default()).unwrap();
         assert_eq!(column.count(), 0);
         let [warning] = column.warnings() else { panic!("{:?}", column.warnings()) };
         assert!(warning.to_string().contains("another feature"), "{warning}");
-        assert!(ds.column(feature).unwrap().warnings().is_empty(), "it was written anew");
+        assert!(
+            ds.column(feature, &Default::default()).unwrap().warnings().is_empty(),
+            "it was written anew"
+        );
     }
     // Damage inside is an error that names the file.
     let mut bad = good;
     let at = 320;
     bad[at] ^= 1;
     fs::write(case.file(), bad).unwrap();
-    let e = case.options().open(&case.path).unwrap().column("label").unwrap_err();
+    let e = case.options().open(&case.path).unwrap().column("label", &Default::default()).unwrap_err();
     let ErrorKind::Index(IndexError::CorruptSection { file, section: "VALUES", .. }) = e.kind() else {
         panic!("{e}")
     };
@@ -221,7 +227,11 @@ fn large_files_through_maps_and_reads() {
     let values: Vec<Option<Scalar>> =
         (0..20_000).map(|i| (i % 7 != 0).then_some(Scalar::Int(i / 3))).collect();
     let path = write(dir.path(), "x", &shard_of(&values));
-    at(&dir).open(&path).unwrap().write_columns(&["label"], &ColumnOptions::new().classes(true)).unwrap();
+    at(&dir)
+        .open(&path)
+        .unwrap()
+        .columns(&["label"], &ColumnOptions::new().classes(true).beside(true))
+        .unwrap();
     let file = dir.path().join("i/x.label.tfrc");
     let on_disk = fs::read(&file).unwrap();
     assert!(on_disk.len() > 64 << 10, "so that the reader maps, or reads at the first use");
@@ -231,7 +241,7 @@ fn large_files_through_maps_and_reads() {
     #[allow(unsafe_code)]
     let mapped = unsafe { options.open_mapped(&path) }.unwrap();
     for ds in [&read, mapped.dataset()] {
-        let column = ds.column("label").unwrap();
+        let column = ds.column("label", &Default::default()).unwrap();
         same(&column, &values);
         assert_eq!(bytes(&column.shards()[0]), on_disk);
         assert!(column.shards()[0].has_classes());
@@ -239,10 +249,10 @@ fn large_files_through_maps_and_reads() {
     }
     // Without the lists it is another file; they can be added without a scan.
     fs::remove_file(&file).unwrap();
-    at(&dir).open(&path).unwrap().column("label").unwrap();
+    at(&dir).open(&path).unwrap().column("label", &Default::default()).unwrap();
     assert!(fs::read(&file).unwrap().len() < on_disk.len());
     let quiet = at(&dir).progress(nothing_scanned).open(&path).unwrap();
-    quiet.write_columns(&["label"], &ColumnOptions::new().classes(true)).unwrap();
+    quiet.columns(&["label"], &ColumnOptions::new().classes(true).beside(true)).unwrap();
     assert_eq!(fs::read(&file).unwrap(), on_disk);
 }
 
@@ -258,7 +268,7 @@ fn as_a_child() {
     }
     let paths = [dir.join("s0"), dir.join("s1")];
     let ds = DatasetOptions::new().index(index_options(&dir)).open(&paths).unwrap();
-    let columns = ds.columns(&[&format!("f{k}"), "shared"]).unwrap();
+    let columns = ds.columns(&[&format!("f{k}"), "shared"], &Default::default()).unwrap();
     assert!(columns[0].warnings().is_empty());
     for i in 0..ds.len() {
         assert_eq!(columns[0].get(i), Some(Value::Int(k.parse().unwrap())));
@@ -297,7 +307,7 @@ fn sixteen_processes_build_different_columns() {
     let ds = options.open([dir.path().join("s0"), dir.path().join("s1")]).unwrap();
     let features: Vec<String> = (0..16).map(|k| format!("f{k}")).collect();
     let features: Vec<&str> = features.iter().map(String::as_str).collect();
-    for (k, column) in ds.columns(&features).unwrap().iter().enumerate() {
+    for (k, column) in ds.columns(&features, &Default::default()).unwrap().iter().enumerate() {
         assert!(column.iter().all(|value| value == Some(Value::Int(k as i64))));
     }
     assert_eq!(names(dir.path()), ["go", "i", "s0", "s1"], "nothing beside the data");

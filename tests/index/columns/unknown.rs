@@ -32,9 +32,13 @@ fn a_misspelt_feature_is_an_error_wherever_it_is_named() {
     let ds = open();
     let saved = || names(&index).iter().filter(|name| name.ends_with(".tfrc")).count();
     for feature in ["label", "image/class/lable", "Image/Class/Label"] {
-        refused(ds.column(feature), feature, Some("image/class/label"));
-        refused(ds.columns(&["other", feature]), feature, Some("image/class/label"));
-        refused(ds.write_columns(&[feature], &ColumnOptions::new()), feature, Some("image/class/label"));
+        refused(ds.column(feature, &Default::default()), feature, Some("image/class/label"));
+        refused(ds.columns(&["other", feature], &Default::default()), feature, Some("image/class/label"));
+        refused(
+            ds.columns(&[feature], &ColumnOptions::new().beside(true)),
+            feature,
+            Some("image/class/label"),
+        );
     }
     for filter in [
         "label in 3",
@@ -44,7 +48,11 @@ fn a_misspelt_feature_is_an_error_wherever_it_is_named() {
         "other == 1 and label == 3",
         "other == 1 or absent(label)",
     ] {
-        let e = refused(ds.select(&filter.parse().unwrap()), "label", Some("image/class/label"));
+        let e = refused(
+            ds.select(&filter.parse().unwrap(), &Default::default()),
+            "label",
+            Some("image/class/label"),
+        );
         assert_eq!(
             e.to_string(),
             "feature \"label\": no record has a value of this feature; the nearest is \"image/class/label\"",
@@ -52,18 +60,22 @@ fn a_misspelt_feature_is_an_error_wherever_it_is_named() {
         );
     }
     assert_eq!(saved(), 0, "not even of features that are there, beside one that is not");
-    let e = refused(ds.column("nope"), "nope", None);
+    let e = refused(ds.column("nope", &Default::default()), "nope", None);
     assert!(e.to_string().ends_with("the first ones have \"image/class/label\", \"other\""), "{e}");
 
     // Column files without a value, of a version that wrote them.
-    ds.write_columns(&["label"], &ColumnOptions::new().unknown(true)).unwrap();
+    ds.columns(&["label"], &ColumnOptions::new().unknown(true).beside(true)).unwrap();
     assert_eq!(saved(), 2);
     let scanned = DatasetOptions::new().index(options().index_dir(&index)).progress(|bytes| {
         assert_eq!(bytes, 0, "scanned");
         std::ops::ControlFlow::Continue(())
     });
-    refused(scanned.open(&paths).unwrap().column("label"), "label", Some("image/class/label"));
-    ds.columns(&["image/class/label", "other"]).unwrap();
+    refused(
+        scanned.open(&paths).unwrap().column("label", &Default::default()),
+        "label",
+        Some("image/class/label"),
+    );
+    ds.columns(&["image/class/label", "other"], &Default::default()).unwrap();
     assert_eq!(saved(), 6);
 }
 
@@ -73,12 +85,18 @@ fn a_feature_that_is_there_without_values_is_a_column_of_nothing() {
     let without_kind = b"\x0a\x09\x0a\x07\x0a\x05label";
     for payload in [&empty[..], without_kind] {
         let ds = memory(&records(&[b"", payload, b""]));
-        assert_eq!((ds.column("label").unwrap().count(), ds.column("label").unwrap().kind()), (0, None));
-        assert_eq!(ds.select(&"absent(label)".parse().unwrap()).unwrap().count(), 3);
+        assert_eq!(
+            (
+                ds.column("label", &Default::default()).unwrap().count(),
+                ds.column("label", &Default::default()).unwrap().kind()
+            ),
+            (0, None)
+        );
+        assert_eq!(ds.select(&"absent(label)".parse().unwrap(), &Default::default()).unwrap().count(), 3);
     }
     // Of no records nothing can be said.
-    assert!(memory(b"").column("label").unwrap().is_empty());
-    let e = refused(memory(&records(&[b"", b""])).column("label"), "label", None);
+    assert!(memory(b"").column("label", &Default::default()).unwrap().is_empty());
+    let e = refused(memory(&records(&[b"", b""])).column("label", &Default::default()), "label", None);
     assert!(e.to_string().contains("nor have the first ones any other"), "{e}");
 }
 
@@ -94,14 +112,14 @@ fn a_shard_may_lack_what_others_have() {
     ];
     let index = dir.path().join("i");
     let ds = DatasetOptions::new().index(options().index_dir(&index)).open(&paths).unwrap();
-    let columns = ds.columns(&["label", "other"]).unwrap();
+    let columns = ds.columns(&["label", "other"], &Default::default()).unwrap();
     assert_eq!((columns[0].count(), columns[0].get(5010)), (1, Some(Value::Int(0))));
     assert_eq!(columns[1].count(), 5011);
     assert_eq!(names(&index).iter().filter(|name| name.ends_with(".tfrc")).count(), 6, "saved");
     assert!(columns.iter().all(|column| column.shards().iter().all(|shard| shard.file().is_some())));
     // Alone it lacks it.
     let alone: Dataset = DatasetOptions::new().index(options().index_dir(&index)).open(&paths[0]).unwrap();
-    refused(alone.column("label"), "label", None);
+    refused(alone.column("label", &Default::default()), "label", None);
 }
 
 #[test]
@@ -112,9 +130,9 @@ fn a_feature_list_is_no_feature_of_the_context() {
         .encode()
         .unwrap();
     let ds = memory(&records(&[&payload, &payload]));
-    let e = refused(ds.column("frames"), "frames", None);
+    let e = refused(ds.column("frames", &Default::default()), "frames", None);
     assert!(e.to_string().contains("it is a feature list"), "{e}");
-    refused(ds.column("ids"), "ids", Some("id"));
+    refused(ds.column("ids", &Default::default()), "ids", Some("id"));
 }
 
 #[test]
@@ -133,7 +151,10 @@ fn what_was_scanned_is_kept_where_another_shard_fails() {
     paths.push(write(dir.path(), "5", &damaged));
     let index = options().index_dir(dir.path().join("i"));
     let ds = DatasetOptions::new().index(index.jobs(1)).open(&paths).unwrap();
-    assert!(matches!(ds.column("label").unwrap_err().kind(), ErrorKind::CorruptData { .. }));
+    assert!(matches!(
+        ds.column("label", &Default::default()).unwrap_err().kind(),
+        ErrorKind::CorruptData { .. }
+    ));
     let saved = names(&dir.path().join("i")).into_iter().filter(|name| name.ends_with(".tfrc")).count();
     assert_eq!(saved, 5);
 }

@@ -18,6 +18,8 @@ pub(crate) struct Report<'a> {
     pub(crate) verify: &'static str,
     /// Steps that were to be had.
     pub(crate) steps_of: u64,
+    /// Objects of `kind`, `path` and `message`.
+    pub(crate) warnings: Value,
     pub(crate) ran: &'a Ran,
 }
 
@@ -50,6 +52,7 @@ impl Report<'_> {
             "step_p99_seconds": seconds(ran.step_times.quantile(0.99)),
             "step_max_seconds": seconds(ran.step_times.max()),
             "sum": format!("{:016x}", ran.sum),
+            "warnings": self.warnings,
         });
         // What the system does not tell is not there.
         let memory = ran.watch.memory;

@@ -53,7 +53,8 @@ pub(crate) fn run(args: &args::Demo, global: &Global, console: &mut Console) -> 
     console.print(format_args!("  {pattern}\n"))?;
 
     let start = Instant::now();
-    let opened = index::build_beside(&paths, &IndexOptions::new(), &index::no_progress)?;
+    let opened = index::build_beside(&paths, &IndexOptions::new())?;
+    let opened = opened.into_iter().collect::<tfseek::Result<index::Indexes>>()?;
     let took = start.elapsed();
     let records: u64 = opened.indexes.iter().map(index::Index::len).sum();
     let index_bytes =

@@ -7,7 +7,7 @@ use crate::dataset;
 use crate::epoch::Ran;
 use crate::exit::{Failure, Outcome};
 use crate::output::epoch::{self, Report};
-use crate::{outputs, progress};
+use crate::{outputs, progress, warnings};
 use std::io::Write;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -34,9 +34,7 @@ pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) ->
         options = options.errors(ErrorPolicy::Skip);
     }
     let mut loader = args.share.loader(&dataset, options, global)?;
-    for warning in loader.warnings() {
-        console.note(format_args!("tfseek: {warning}"));
-    }
+    warnings::print(loader.warnings(), console);
     let start = loader.cursor().clone();
     let steps = start.steps_left()?;
     let most = args.steps.map(NonZeroU64::get);
@@ -58,6 +56,7 @@ pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) ->
         ranks: args.share.world_size.get(),
         verify: args.verify.name(),
         steps_of: steps,
+        warnings: warnings::as_json(dataset.warnings().iter().chain(loader.warnings())),
         ran: &ran,
     };
     match args.json {

@@ -4,7 +4,7 @@ use crate::args::{self, Global, IndexForm};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
-use crate::{outputs, progress, threads};
+use crate::{outputs, progress, threads, warnings};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tfseek::column::{ColumnOptions, DatasetColumn};
-use tfseek::index::{self, Index, IndexOptions, Warning};
+use tfseek::index::{self, Index, IndexOptions};
 use tfseek::io::Output;
 use tfseek::{DatasetOptions, ErrorKind, FeatureKind, Filter, IndexMode, Selection};
 
@@ -23,7 +23,8 @@ pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) ->
     let paths = tfseek::paths::resolve(&args.paths.paths, args.paths.allow_missing)?;
     let bytes = progress::bytes_of(&paths);
     let bar = progress::over(global, "indexing", bytes);
-    let mut options = IndexOptions::new().check_payloads(args.check).jobs(args.jobs.jobs);
+    let mut options =
+        IndexOptions::new().check_payloads(args.check).jobs(args.jobs.jobs).progress(progress::moves(&bar));
     if args.rebuild {
         options = options.mode(IndexMode::Rebuild);
     }
@@ -32,11 +33,10 @@ pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) ->
     }
     let start = Instant::now();
     let done = match (&args.pack, args.format) {
-        (Some(name), _) => index::write_pack(name, &paths, &options, &progress::moves(&bar))
-            .map(|(path, opened)| (Some(path), vec![Ok(opened)])),
-        (None, IndexForm::Tfri) => {
-            index::build_each(&paths, &options, &progress::moves(&bar)).map(|each| (None, each))
+        (Some(name), _) => {
+            index::write_pack(name, &paths, &options).map(|(path, opened)| (Some(path), vec![Ok(opened)]))
         }
+        (None, IndexForm::Tfri) => index::build_beside(&paths, &options).map(|each| (None, each)),
         (None, IndexForm::Dali) => return dali(&paths, args, &options, &bar, console),
     };
     bar.finish_and_clear();
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) ->
     for (k, shard) in built.into_iter().enumerate() {
         match shard {
             Ok(opened) => {
-                said(&opened.warnings, console);
+                warnings::print(&opened.warnings, console);
                 sound.extend(paths.get(k).cloned());
                 records += opened.indexes.iter().map(Index::len).sum::<u64>();
             }
@@ -86,20 +86,20 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
     let options = options.progress(progress::moves(&bar));
     let features: Vec<&str> = args.column.iter().map(String::as_str).collect();
     // A shard may lack a feature that others have: of all of them it is asked below.
-    let how = ColumnOptions::new().classes(args.classes).rebuild(args.rebuild).unknown(true);
+    let how = ColumnOptions::new().classes(args.classes).rebuild(args.rebuild).unknown(true).beside(true);
     let (mut written, mut files) = (Vec::new(), vec![Vec::new(); features.len()]);
     // Of each feature: its kind, the records that have it, and all.
     let mut found: Vec<(Option<FeatureKind>, u64, u64)> = vec![(None, 0, 0); features.len()];
     let done = threads::in_order(
         sources,
         args.jobs.jobs,
-        |source| options.open(source)?.write_columns(&features, &how),
+        |source| options.open(source)?.columns(&features, &how),
         |source, built: tfseek::Result<Vec<DatasetColumn>>| {
             let columns = match built {
                 Ok(columns) => columns,
                 Err(e) => return console.go_on(Err(e.into())),
             };
-            said(columns.first().map_or(&[], DatasetColumn::warnings), console);
+            warnings::print(columns.first().map_or(&[], DatasetColumn::warnings), console);
             written.push(source.clone());
             for (files, column) in files.iter_mut().zip(&columns) {
                 files.extend(column.shards().iter().filter_map(|shard| shard.file().map(Path::to_path_buf)));
@@ -129,7 +129,7 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
         // A column without values in any shard is an error, and not kept. A shard that failed says nothing.
         if count == 0
             && written.len() == sources.len()
-            && let Err(e) = options.open(&written)?.column(feature)
+            && let Err(e) = options.open(&written)?.column(feature, &ColumnOptions::new())
             && matches!(e.kind(), ErrorKind::UnknownFeature { .. })
         {
             for file in files {
@@ -142,12 +142,6 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
         console.note(format_args!("column {feature}: {kind} values in {count} of {len} records"));
     }
     Ok(())
-}
-
-fn said(warnings: &[Warning], console: &mut Console) {
-    for warning in warnings {
-        console.note(format_args!("tfseek: {warning}"));
-    }
 }
 
 /// The text form: `SHARD.idx`, one line a record.
@@ -177,7 +171,7 @@ fn dali(
         paths.iter().zip(&targets),
         args.jobs.jobs,
         |(path, target)| {
-            let opened = index::open_shards(std::slice::from_ref(path), &options, &progress::moves(bar))?;
+            let opened = index::open_shards(std::slice::from_ref(path), &options)?;
             let selected = filter.as_ref().map(|filter| select(path, filter, args, bar)).transpose()?;
             count.fetch_add(selected.as_ref().map_or(0, Selection::count), Ordering::Relaxed);
             opened.indexes.iter().try_for_each(|index| write(index, selected.as_ref(), target))?;
@@ -207,7 +201,7 @@ fn known(paths: &[PathBuf], written: &[&PathBuf], filter: &Filter, args: &args::
     let options = args.limit.dataset(DatasetOptions::new()).allow_missing(true).index(index);
     // Shards that failed have had their errors.
     let Ok(dataset) = options.open(paths) else { return Ok(()) };
-    match dataset.columns(&filter.features()) {
+    match dataset.columns(&filter.features(), &ColumnOptions::new()) {
         Err(e) if matches!(e.kind(), ErrorKind::UnknownFeature { .. }) => {
             for target in written.iter().filter(|target| target.is_file()) {
                 std::fs::remove_file(target).map_err(|e| Failure::io(target, e))?;
@@ -235,15 +229,15 @@ fn select(path: &Path, filter: &Filter, args: &args::Index, bar: &ProgressBar) -
     // A shard may lack a feature that others have: all of them are asked in `known`.
     let columns = ColumnOptions::new().unknown(true).progress(progress::moves(bar));
     // A shard's own kinds decide whether the filter fits it.
-    Ok(options.open(path)?.select_with(filter, &columns).map_err(|e| e.in_file(path))?)
+    Ok(options.open(path)?.select(filter, &columns).map_err(|e| e.in_file(path))?)
 }
 
 fn write(index: &Index, selected: Option<&Selection>, target: &Path) -> Outcome {
     let io = |e| Failure::io(target, e);
     let mut file = BufWriter::new(Output::create(target).map_err(io)?);
     match selected {
-        Some(selected) => index::export_text_of(index, selected.iter(), &mut file)?,
-        None => index::export_text(index, &mut file)?,
+        Some(selected) => index::export_text(index, selected.iter(), &mut file)?,
+        None => index::export_text(index, 0..index.len(), &mut file)?,
     }
     file.flush().map_err(io)?;
     file.into_inner().map_err(|e| io(e.into_error()))?.commit().map_err(io)

@@ -136,7 +136,7 @@ fn count(path: &Path, records: &mut Records, found: &mut Found) -> tfseek::Resul
             None => {
                 let scan = IndexOptions::new().mode(IndexMode::Memory).jobs(1);
                 // What was counted before damage is not told by an index; the stream tells.
-                match index::open_shards(&[path.to_path_buf()], &scan, &index::no_progress) {
+                match index::open_shards(&[path.to_path_buf()], &scan) {
                     Ok(mut opened) if opened.indexes.len() == 1 => opened.indexes.remove(0),
                     _ => return read_all(records, found),
                 }
@@ -160,7 +160,7 @@ fn read_all(records: &mut Records, found: &mut Found) -> tfseek::Result<()> {
 /// The index there is, in words, and to use if it is fresh.
 fn indexed(path: &Path) -> tfseek::Result<(String, Option<index::Index>)> {
     let options = IndexOptions::new().mode(IndexMode::Require).jobs(1);
-    match index::open_shards(&[path.to_path_buf()], &options, &index::no_progress) {
+    match index::open_shards(&[path.to_path_buf()], &options) {
         Ok(mut opened) if opened.indexes.len() == 1 => {
             let index = opened.indexes.remove(0);
             let file = index.file().map_or(String::new(), |file| format!(" {}", file.display()));

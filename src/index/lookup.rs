@@ -1,0 +1,360 @@
+//! The index of one shard: where its records are.
+
+use super::identity::{self, Stamp, Verdict, stale};
+use super::layout::{self, CHECKED, GAPS, TORN, refused};
+use super::sidecar::{Sidecar, Span};
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{Compression, FileState, Region};
+use std::fmt;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where the records of one shard start. Cheap to clone; any thread may ask.
+#[derive(Clone)]
+pub struct Index(pub(super) Arc<Sidecar>);
+
+impl Index {
+    /// Reads a sidecar that is in memory. Checks what opening a file checks, except that it is of some shard.
+    ///
+    /// # Errors
+    /// [`IndexError::Refused`].
+    pub fn from_sidecar(bytes: Region) -> Result<Index> {
+        let len = bytes.len() as u64;
+        let sidecar = Sidecar::from_bytes(bytes, len).map_err(refused)?;
+        Ok(sidecar.into())
+    }
+
+    /// The header, as a sidecar of this index has it.
+    pub(crate) fn header(&self) -> &layout::Header {
+        &self.0.header
+    }
+
+    /// Number of records.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.0.header.n_records
+    }
+
+    /// Returns true without records.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the span of record `i`: reads one entry and its neighbour, allocates nothing. The span lies inside
+    /// [`stream_end`](Index::stream_end) and between its neighbours.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`]; [`IndexError::CorruptBlock`]; [`ErrorKind::Io`] and [`IndexError::Stale`] at the first
+    /// use of a large index file without maps.
+    #[inline]
+    pub fn locate(&self, i: u64) -> Result<Span> {
+        match self.near(i) {
+            Some(span) => Ok(span),
+            None => self.locate_slowly(i),
+        }
+    }
+
+    /// The short way of [`locate`](Index::locate), for nearly all records; `None` says nothing.
+    #[inline(always)]
+    pub(crate) fn near(&self, i: u64) -> Option<Span> {
+        let sidecar = &*self.0;
+        if i >= sidecar.header.n_records {
+            return None;
+        }
+        sidecar.tables.get()?.span_near(&sidecar.header, i)
+    }
+
+    /// The byte with which the entry of record `i` begins, if it is in memory.
+    #[inline]
+    pub(crate) fn entry(&self, i: u64) -> Option<&u8> {
+        self.0.tables.get()?.offsets.entry(i)
+    }
+
+    #[cold]
+    fn locate_slowly(&self, i: u64) -> Result<Span> {
+        let sidecar = &*self.0;
+        if i >= sidecar.header.n_records {
+            return Err(out_of_range(i, sidecar.header.n_records));
+        }
+        let tables = sidecar.load()?;
+        tables.span(&sidecar.header, i).map_err(|bad| sidecar.corrupt(bad, Some(i)))
+    }
+
+    /// The shard's size when it was scanned.
+    pub(crate) fn data_size(&self) -> u64 {
+        self.0.header.data_size
+    }
+
+    /// The end of the last whole record in the file; its size, if the shard is compressed.
+    pub(crate) fn indexed_end(&self) -> u64 {
+        self.0.header.indexed_end
+    }
+
+    /// The end of the last whole record in the record stream.
+    pub fn stream_end(&self) -> u64 {
+        self.0.header.stream_end
+    }
+
+    /// Number of bytes after the last whole record, a *torn tail*. `None` if the shard is compressed, there are some, and the
+    /// index was not built by this process: an index file does not keep their number.
+    pub fn torn_tail_bytes(&self) -> Option<u64> {
+        let header = &self.0.header;
+        match header.compression() {
+            _ if !header.has(TORN) => Some(0),
+            Compression::None => Some(header.data_size - header.indexed_end),
+            _ => self.0.torn.map(|torn| torn.have),
+        }
+    }
+
+    /// Whether damage was skipped, so that records do not touch.
+    pub fn has_gaps(&self) -> bool {
+        self.0.header.has(GAPS)
+    }
+
+    /// Whether every payload's crc was checked when the shard was scanned.
+    pub fn is_checked(&self) -> bool {
+        self.0.header.has(CHECKED)
+    }
+
+    /// How the shard is compressed.
+    pub fn compression(&self) -> Compression {
+        self.0.header.compression()
+    }
+
+    /// XXH3-64 of the first and of the last 64 KiB that are indexed.
+    pub(crate) fn fingerprints(&self) -> (u64, u64) {
+        (self.0.header.fp_head, self.0.header.fp_tail)
+    }
+
+    /// The index file this was read from or saved to; `None` if it is in memory only.
+    pub fn file(&self) -> Option<&Path> {
+        self.0.file.as_deref()
+    }
+
+    /// Checks that `file` still is the shard that was indexed, by the table of the format page: the same size and time, or
+    /// the same size and fingerprints. One `fstat`, and 128 KiB read if the time differs.
+    ///
+    /// # Errors
+    /// [`IndexError::Stale`]; I/O errors.
+    pub fn check_shard(&self, file: &File) -> Result<()> {
+        self.check_file(file, false).map(drop)
+    }
+
+    /// As [`check_shard`](Index::check_shard). With `may_have_grown`, a shard with more bytes passes too: its indexed records are
+    /// where they were. Returns the file's size and time.
+    pub(crate) fn check_file(&self, file: &File, may_have_grown: bool) -> Result<Stamp> {
+        let (known, now) = (&self.0.header, FileState::of(file)?);
+        let fingerprints = |end| identity::fingerprints(file, end);
+        let why = match identity::judge(known, now.stamp, fingerprints)? {
+            // Two files that were written within one tick of the clock have one time.
+            Verdict::Accept
+                if self.0.shard_id.is_some_and(|id| now.id != Some(id))
+                    && fingerprints(known.indexed_end)? != self.fingerprints() =>
+            {
+                "the shard was replaced"
+            }
+            Verdict::Extend if !may_have_grown => "the shard has grown",
+            Verdict::Accept | Verdict::Moved | Verdict::Extend => return Ok(now.stamp),
+            Verdict::Rebuild(why) => why,
+        };
+        Err(stale(known, now.stamp, why))
+    }
+
+    /// Checks every block now, instead of each at its first use, and every span.
+    ///
+    /// # Errors
+    /// [`IndexError::CorruptBlock`].
+    pub fn verify(&self) -> Result<()> {
+        let tables = self.0.load()?;
+        for table in [Some(&tables.offsets), tables.lengths.as_ref()].into_iter().flatten() {
+            table.check_all().map_err(|bad| self.0.corrupt(bad, None))?;
+        }
+        (0..self.len()).try_for_each(|i| self.locate(i).map(drop))
+    }
+
+    /// Writes the sidecar: a pure function of the shard, its time and whether payloads were checked.
+    ///
+    /// # Errors
+    /// Those of `w`, and of a large index file that is read only now.
+    pub fn write_to(&self, w: &mut impl Write) -> Result<()> {
+        self.0.write_to(w)
+    }
+}
+
+/// The fingerprint of a dataset, as 32 hex digits: over records and bytes of its shards in their order, not over paths
+/// or times, so that a copy has the same.
+pub(crate) fn dataset_fingerprint(indexes: &[Index]) -> String {
+    let bytes = identity::of_dataset(indexes.iter().map(|i| &i.0.header));
+    format!("{:032x}", u128::from_be_bytes(bytes))
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index").field("header", &self.0.header).field("file", &self.0.file).finish()
+    }
+}
+
+impl From<Sidecar> for Index {
+    fn from(sidecar: Sidecar) -> Index {
+        Index(Arc::new(sidecar))
+    }
+}
+
+#[cold]
+fn out_of_range(i: u64, len: u64) -> Error {
+    ErrorKind::OutOfRange { what: "record", i: i.into(), len }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crc::crc32c;
+    use crate::error::IndexError;
+    use crate::index::IndexOptions;
+    use crate::index::layout::Header;
+    use crate::index::store;
+    use crate::index::table::{Table, TableBuilder};
+
+    fn table(mut builder: TableBuilder, values: &[u64]) -> Table {
+        values.iter().for_each(|&v| builder.push(v));
+        builder.finish()
+    }
+
+    /// Two records of 1 and 2 bytes with 10 bytes of damage between them and 4 after.
+    fn with_gaps(lengths: &[u64]) -> Vec<u8> {
+        let header = Header {
+            n_records: 2,
+            data_size: 49,
+            indexed_end: 45,
+            stream_end: 45,
+            flags: GAPS | TORN,
+            ..Header::default()
+        };
+        let offsets = table(TableBuilder::offsets(), &[0, 27, 45]);
+        let sidecar = Sidecar::new(header, offsets, Some(table(TableBuilder::lengths(), lengths)), None);
+        let mut bytes = Vec::new();
+        sidecar.write_to(&mut bytes).unwrap();
+        assert_eq!(bytes.len() as u64, sidecar.file_len().unwrap());
+        bytes
+    }
+
+    #[test]
+    fn gaps_are_read() {
+        let index = Index::from_sidecar(Region::new(with_gaps(&[1, 2]))).unwrap();
+        assert!(index.has_gaps());
+        assert_eq!(index.locate(0).unwrap(), Span { offset: 0, payload_len: 1 });
+        assert_eq!(index.locate(1).unwrap(), Span { offset: 27, payload_len: 2 });
+        index.verify().unwrap();
+        // A record may reach to the next, and no further.
+        assert!(Index::from_sidecar(Region::new(with_gaps(&[11, 2]))).unwrap().verify().is_ok());
+        for lengths in [[12, 2], [1, 3], [u64::MAX, 2]] {
+            let index = Index::from_sidecar(Region::new(with_gaps(&lengths))).unwrap();
+            assert!(index.verify().is_err(), "{lengths:?}");
+        }
+    }
+
+    /// Headers whose crcs hold over values that do not belong together.
+    #[test]
+    fn forged_offsets_stay_inside() {
+        for values in
+            [[0, 100, 50], [1, 20, 50], [0, 60, 50], [0, 15, 50], [0, 20, 49], [0, 40, 50], [0, u64::MAX, 50]]
+        {
+            let header =
+                Header { n_records: 2, data_size: 50, indexed_end: 50, stream_end: 50, ..Header::default() };
+            let sidecar = Sidecar::new(header, table(TableBuilder::offsets(), &values), None, None);
+            let mut bytes = Vec::new();
+            sidecar.write_to(&mut bytes).unwrap();
+            let index = Index::from_sidecar(Region::from(bytes)).unwrap();
+            let e = index.verify().unwrap_err();
+            assert!(matches!(e.kind(), ErrorKind::Index(IndexError::CorruptBlock { .. })), "{values:?}: {e}");
+            for i in 0..2 {
+                if let Ok(span) = index.locate(i) {
+                    assert!(span.offset + 16 + span.payload_len <= 50, "{values:?}");
+                }
+            }
+        }
+    }
+
+    /// A sidecar of `n` records at `path`, whose shard had the time `mtime_ns`.
+    fn write_sidecar(path: &Path, n: u64, mtime_ns: i64) {
+        let header = Header {
+            n_records: n,
+            data_size: n * 17,
+            indexed_end: n * 17,
+            stream_end: n * 17,
+            mtime_ns,
+            ..Header::default()
+        };
+        let mut offsets = TableBuilder::offsets();
+        (0..=n).for_each(|i| offsets.push(i * 17));
+        let mut bytes = Vec::new();
+        Sidecar::new(header, offsets.finish(), None, None).write_to(&mut bytes).unwrap();
+        assert_eq!(crc32c(&bytes[..124]), u32::from_le_bytes(bytes[124..128].try_into().unwrap()));
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    fn last(index: &Index) -> Result<Span> {
+        index.locate(index.len() - 1)
+    }
+
+    /// Read in, kept open, or opened again: an index file that is deleted is an error at most.
+    #[test]
+    fn a_deleted_or_replaced_index_file_is_not_missed_while_the_budget_lasts() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.tfri");
+        let options = IndexOptions::new().budgeted();
+        let open = || Index::from(store::read(&path, &options).unwrap().unwrap());
+        for n in [20_000u64, 300_000] {
+            let want = Span { offset: (n - 1) * 17, payload_len: 1 };
+            for replaced in [true, false] {
+                write_sidecar(&path, n, 1);
+                let index = open();
+                assert_eq!(index.0.tables.get().is_some(), n < 100_000, "up to 1 MiB it is read in");
+                std::fs::remove_file(&path).unwrap();
+                if replaced {
+                    write_sidecar(&path, n, 2);
+                }
+                assert_eq!(last(&index).unwrap(), want);
+            }
+        }
+        // Beyond the limit on descriptors.
+        write_sidecar(&path, 300_000, 1);
+        let kept: Vec<Index> = (0..128).map(|_| open()).collect();
+        let (opened_again, replaced, deleted) = (open(), open(), open());
+        assert!(last(&opened_again).is_ok());
+        for (index, word) in [(replaced, "replaced"), (deleted, "deleted")] {
+            match word {
+                "replaced" => write_sidecar(&path, 300_000, 2),
+                _ => std::fs::remove_file(&path).unwrap(),
+            }
+            let e = last(&index).unwrap_err();
+            assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })), "{e}");
+            assert!(e.to_string().contains(word), "{e}");
+            assert_eq!(e.place().path.as_deref(), Some(&*path));
+        }
+        // A descriptor is given back when the tables were read.
+        assert!(kept.iter().all(|index| last(index).is_ok()));
+        write_sidecar(&path, 300_000, 1);
+        let again = open();
+        std::fs::remove_file(&path).unwrap();
+        assert!(last(&again).is_ok());
+    }
+
+    #[test]
+    fn threads_that_need_a_table_at_once_all_get_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.tfri");
+        write_sidecar(&path, 300_000, 1);
+        let options = IndexOptions::new();
+        for _ in 0..20 {
+            let index = Index::from(store::read(&path, &options).unwrap().unwrap());
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| assert!(last(&index).is_ok()));
+                }
+            });
+        }
+    }
+}
