@@ -19,7 +19,7 @@ impl Index {
     /// Reads a sidecar that is in memory. Checks what opening a file checks, except that it is of some shard.
     ///
     /// # Errors
-    /// [`IndexError::Refused`].
+    /// [`IndexError::Refused`](crate::error::IndexError::Refused).
     pub fn from_sidecar(bytes: Region) -> Result<Index> {
         let len = bytes.len() as u64;
         let sidecar = Sidecar::from_bytes(bytes, len).map_err(refused)?;
@@ -46,7 +46,7 @@ impl Index {
     /// [`stream_end`](Index::stream_end) and between its neighbours.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`]; [`IndexError::CorruptBlock`]; [`ErrorKind::Io`] and [`IndexError::Stale`] at the first
+    /// [`ErrorKind::OutOfRange`]; [`IndexError::CorruptBlock`](crate::error::IndexError::CorruptBlock); [`ErrorKind::Io`] and [`IndexError::Stale`](crate::error::IndexError::Stale) at the first
     /// use of a large index file without maps.
     #[inline]
     pub fn locate(&self, i: u64) -> Result<Span> {
@@ -137,7 +137,7 @@ impl Index {
     /// the same size and fingerprints. One `fstat`, and 128 KiB read if the time differs.
     ///
     /// # Errors
-    /// [`IndexError::Stale`]; I/O errors.
+    /// [`IndexError::Stale`](crate::error::IndexError::Stale); I/O errors.
     pub fn check_shard(&self, file: &File) -> Result<()> {
         self.check_file(file, false).map(drop)
     }
@@ -165,7 +165,7 @@ impl Index {
     /// Checks every block now, instead of each at its first use, and every span.
     ///
     /// # Errors
-    /// [`IndexError::CorruptBlock`].
+    /// [`IndexError::CorruptBlock`](crate::error::IndexError::CorruptBlock).
     pub fn verify(&self) -> Result<()> {
         let tables = self.0.load()?;
         for table in [Some(&tables.offsets), tables.lengths.as_ref()].into_iter().flatten() {
