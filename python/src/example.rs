@@ -74,7 +74,7 @@ impl Example {
         if let Some(features) = features {
             example.features = feature::entries(py, features)?.into_iter().collect();
         }
-        Ok(Example::of(example.encode()?.into(), None))
+        Ok(Example::of(example.encode(tfseek::KeyOrder::Python)?.into(), None))
     }
 
     /// The Example that these bytes are. They are looked at when a feature is asked for.

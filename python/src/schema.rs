@@ -10,7 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
 use tfseek::BatchParser;
-use tfseek::example::MessageKind;
+use tfseek::example::KindGuess;
 use tfseek::schema::Inference;
 
 /// What columns to make of a record's features: checked once, used for all batches.
@@ -168,18 +168,18 @@ pub(crate) fn infer_schema(
         let payloads = Payload::all_told(payloads, collected)?;
         let total = payloads.len() as u64;
         let (mut guessed, mut noted) = (payloads.iter(), payloads.iter());
-        let (mut kind, mut seen) = (None, None);
+        let (mut guess, mut seen) = (KindGuess::default(), None);
         wait::in_turns(py, progress, total / 3, total, |turn| {
             let done = |guessed: usize, noted: usize| total - ((guessed + noted) as u64).div_ceil(3);
             while let Some(payload) = guessed.next() {
-                kind = MessageKind::guess_next(kind, payload.as_ref());
+                guess.add(payload.as_ref());
                 if turn.is_over(Turn::VALUE + payload.as_ref().len() as u64) {
                     return Ok(done(guessed.len(), noted.len()));
                 }
             }
             let seen = match &mut seen {
                 Some(seen) => seen,
-                None => seen.insert(Inference::new(kind.unwrap_or(MessageKind::Example))?),
+                None => seen.insert(Inference::new(guess.kind())?),
             };
             for payload in noted.by_ref() {
                 seen.add(payload.as_ref())?;

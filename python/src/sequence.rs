@@ -60,7 +60,7 @@ impl SequenceExample {
                 message.feature_lists.insert(name, steps);
             }
         }
-        Ok(SequenceExample::of(message.encode()?.into(), None))
+        Ok(SequenceExample::of(message.encode(tfseek::KeyOrder::Python)?.into(), None))
     }
 
     /// The SequenceExample that these bytes are.

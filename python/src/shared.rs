@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tfseek::column::DatasetColumn;
-use tfseek::example::MessageKind;
+use tfseek::example::{KindGuess, MessageKind};
 use tfseek::io::Region;
 use tfseek::{ErrorKind, Mapped, Record};
 
@@ -51,9 +51,6 @@ pub(crate) struct Shared {
     kind: OnceLock<MessageKind>,
 }
 
-/// The number of records from which the kind of all is guessed, and their bytes at most.
-const LOOK: (u64, usize) = (16, 1 << 20);
-
 impl Shared {
     pub(crate) fn new(dataset: tfseek::Dataset, columns: Vec<DatasetColumn>, how: How) -> Shared {
         let kind = match how.kind {
@@ -68,16 +65,15 @@ impl Shared {
     /// Returns the kind of the records, guessed from the first of them. Damage there is not an error.
     pub(crate) fn kind(&self) -> MessageKind {
         *self.kind.get_or_init(|| {
-            let (mut first, mut bytes) = (Vec::new(), 0);
-            for i in 0..self.dataset.len().min(LOOK.0) {
+            let mut guess = KindGuess::default();
+            for i in 0..self.dataset.len() {
                 let Ok(payload) = self.payload(i) else { break };
-                bytes += payload.len();
-                first.push(payload);
-                if bytes >= LOOK.1 {
+                guess.add(&payload);
+                if guess.is_complete() {
                     break;
                 }
             }
-            MessageKind::guess_all(first.iter().map(Region::as_ref))
+            guess.kind()
         })
     }
 

@@ -146,6 +146,7 @@ impl CopiedStrings {
         self.len
     }
 
+    #[inline]
     pub(super) fn append<'a>(&mut self, spans: &[RegionSpan], bytes: impl Fn(RegionSpan) -> &'a [u8]) {
         let CopiedStrings { data, offsets, len, end } = self;
         let total: usize = spans.iter().map(|span| span.len as usize).sum();
@@ -190,6 +191,7 @@ pub(super) struct SpanBytes<'a, R> {
 }
 
 impl<'a, R: Row> SpanBytes<'a, R> {
+    #[inline]
     pub(super) fn get(&self, span: RegionSpan) -> &'a [u8] {
         let bytes = match self.rows.get(span.region as usize) {
             Some(row) => row.payload(),

@@ -123,31 +123,31 @@ pub(super) fn locate(
         MapField::FeatureLists => 2,
     };
     let mut entries = MapEntries::new(payload, field, validation.rules);
-    let put = |span: Option<&mut ValueSpan>, value| match span {
+    let put = |span: Option<&mut ValueSpan>, value: &[u8], start: usize| match span {
         Some(span) if *span == ABSENT => {
-            *span = ValueSpan::new(value);
+            *span = ValueSpan { start: start as u32, len: value.len() as u32 };
             Ok(())
         }
         None if !validation.full => Ok(()),
-        span => put_slow(span, payload, map, validation, value),
+        span => put_slow(span, payload, map, validation, ValueMessage::one(value, start)),
     };
     keys.start();
     // The form of every encoder has loops of its own, without error values: half of the time is spent here.
     loop {
         if keys.is_blind() {
-            while let Some(MapEntry { key, value }) = entries.next_fast() {
-                put(line.get_mut(keys.by_hash(key)), value)?;
+            while let Some((key, value)) = entries.next_fast() {
+                put(line.get_mut(keys.by_hash(key)), value, entries.start_of(value))?;
             }
         } else {
             loop {
                 let (slot, value) = match keys.expected().and_then(|head| entries.next_expected(head)) {
                     Some(value) => (keys.slot_of_expected(), value),
                     None => match entries.next_fast() {
-                        Some(MapEntry { key, value }) => (keys.slot(key), value),
+                        Some((key, value)) => (keys.slot(key), value),
                         None => break,
                     },
                 };
-                put(line.get_mut(slot), value)?;
+                put(line.get_mut(slot), value, entries.start_of(value))?;
             }
         }
         let Some(MapEntry { key, value }) = entries.next()? else { return Ok(()) };

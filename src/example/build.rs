@@ -1,217 +1,25 @@
-//! Encoding: builders, and the bytes they write.
-//!
-//! ```text
-//! Example          0a len Features                          absent if there is none
-//! Features         0a len entry, for each key
-//! entry            0a len key, 12 len Feature               both always, also when empty
-//! Feature          nothing | 0a len BytesList | 12 len FloatList | 1a len Int64List
-//! BytesList        0a len value, for each value
-//! FloatList        0a len packed                            one chunk; nothing if there are no values
-//! Int64List        0a len packed                            one chunk; nothing if there are no values
-//! SequenceExample  0a len Features, 12 len FeatureLists
-//! FeatureLists     0a len entry, for each key               entry: 0a len key, 12 len FeatureList
-//! FeatureList      0a len Feature, for each step
-//! ```
-//!
-//! These are the bytes of Python's `SerializeToString(deterministic=True)`. Lengths are computed first, from the
-//! inside out and in `u64`, and compared with the limit of a message once: every length inside is below the whole's.
+//! Builders of messages.
 
-use super::owned::FeatureBuf;
-use crate::error::{EncodeError, Error, ErrorKind, Result};
-use crate::wire::MAX_LEN;
-use quick_protobuf::Writer;
-use quick_protobuf::sizeofs::sizeof_varint;
-use std::borrow::Cow;
-use std::cmp::Ordering;
+use super::encode::{self, KeyOrder};
+use super::feature_buf::FeatureBuf;
+use super::values::{IntoBytes, ToFloat, ToInt64};
+#[cfg(test)]
+use crate::error::ErrorKind;
+use crate::error::{EncodeError, Error, Result};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::io;
 
-// Field 1, 2 and 3, all length-delimited: `number << 3 | 2`.
-const FIELD_1: u32 = 0x0a;
-const FIELD_2: u32 = 0x12;
-const FIELD_3: u32 = 0x1a;
-
-/// In which order keys are written. Readers do not care; bytes and their hashes do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum KeyOrder {
-    /// As Python's deterministic form: by unsigned bytes, but of two keys where one begins with the other the longer
-    /// first. "aa", "ab", "a", "b", and "" last.
-    #[default]
-    Python,
-    /// As the deterministic form of C++, Go and Java: by unsigned bytes. "", "a", "aa".
-    Bytes,
-    /// As they were given.
-    Given,
-}
-
-impl KeyOrder {
-    fn sort<V>(self, entries: &mut [(&str, V)]) {
-        match self {
-            KeyOrder::Python => entries.sort_unstable_by(|(a, _), (b, _)| python_cmp(a, b)),
-            KeyOrder::Bytes => entries.sort_unstable_by_key(|&(key, _)| key),
-            KeyOrder::Given => {}
-        }
-    }
-}
-
-/// As if each key ended with a byte above all others.
-fn python_cmp(a: &str, b: &str) -> Ordering {
-    let common = a.len().min(b.len());
-    a.as_bytes()[..common].cmp(&b.as_bytes()[..common]).then(b.len().cmp(&a.len()))
-}
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-/// What goes into an int64 list: integers and `bool`, as in Python. A float does not, not even a whole one:
-///
-/// ```compile_fail,E0277
-/// tfseek::example::ExampleBuilder::new().int64("label", [3.0]);
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not go into an int64 list",
-    note = "integers of up to 64 bits and `bool` do; a float has to be converted first"
-)]
-pub trait ToInt64: sealed::Sealed {
-    /// The value as an `i64`.
-    ///
-    /// # Errors
-    /// [`EncodeError::Int64Range`] above 2^63 - 1.
-    fn to_int64(self) -> Result<i64, EncodeError>;
-}
-
-/// What goes into a float list: `f32` as it is, `f64` rounded to the nearest `f32` (to infinity beyond its range),
-/// integers and `bool` by way of `f64`. That is what Python's protobuf does, double rounding included.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not go into a float list",
-    note = "`f32`, `f64`, integers of up to 64 bits and `bool` do"
-)]
-pub trait ToFloat: sealed::Sealed {
-    /// The value as an `f32`.
-    fn to_float(self) -> f32;
-}
-
-macro_rules! ints {
-    ($($t:ty),*) => {$(
-        impl sealed::Sealed for $t {}
-        impl ToInt64 for $t {
-            #[inline]
-            fn to_int64(self) -> Result<i64, EncodeError> {
-                // No type here goes below -2^63, so what does not fit is positive.
-                i64::try_from(self).map_err(|_| EncodeError::Int64Range { value: self as u128 })
-            }
-        }
-        impl ToFloat for $t {
-            #[inline]
-            fn to_float(self) -> f32 {
-                self as f64 as f32
-            }
-        }
-    )*};
-}
-ints!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
-
-impl sealed::Sealed for bool {}
-impl ToInt64 for bool {
-    #[inline]
-    fn to_int64(self) -> Result<i64, EncodeError> {
-        Ok(self.into())
-    }
-}
-impl ToFloat for bool {
-    #[inline]
-    fn to_float(self) -> f32 {
-        self.into()
-    }
-}
-
-impl sealed::Sealed for f32 {}
-impl ToFloat for f32 {
-    #[inline]
-    fn to_float(self) -> f32 {
-        self
-    }
-}
-impl sealed::Sealed for f64 {}
-impl ToFloat for f64 {
-    #[inline]
-    fn to_float(self) -> f32 {
-        self as f32
-    }
-}
-
-/// What is a value of a bytes list: strings and bytes, owned or not. What is owned is moved and not copied.
-///
-/// A list is a list: one image is `[image]`, and not its bytes one by one.
-///
-/// ```compile_fail,E0277
-/// tfseek::example::ExampleBuilder::new().bytes("image", vec![0xffu8, 0xd8]);
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a value of a bytes list",
-    note = "strings and bytes are: one value is given as a list of one, `[value]`"
-)]
-pub trait IntoBytes: sealed::Sealed {
-    /// The value's bytes.
-    fn into_bytes(self) -> Vec<u8>;
-}
-
-macro_rules! into_bytes {
-    ($([$($n:ident)?] $t:ty: $f:expr),* $(,)?) => {$(
-        impl $(<const $n: usize>)? sealed::Sealed for $t {}
-        impl $(<const $n: usize>)? IntoBytes for $t {
-            #[inline]
-            fn into_bytes(self) -> Vec<u8> {
-                $f(self)
-            }
-        }
-    )*};
-}
-into_bytes! {
-    [] Vec<u8>: |v| v,
-    [] Box<[u8]>: Vec::from,
-    [] String: String::into_bytes,
-    [] Cow<'_, [u8]>: Cow::into_owned,
-    [] Cow<'_, str>: |s: Cow<'_, str>| s.into_owned().into_bytes(),
-    [] &[u8]: <[u8]>::to_vec,
-    [] &str: |s: &str| s.as_bytes().to_vec(),
-    [N] [u8; N]: Vec::from,
-}
-
-// Iterating over `&values` gives references.
-impl<T: sealed::Sealed> sealed::Sealed for &T {}
-impl<T: ToInt64 + Copy> ToInt64 for &T {
-    #[inline]
-    fn to_int64(self) -> Result<i64, EncodeError> {
-        (*self).to_int64()
-    }
-}
-impl<T: ToFloat + Copy> ToFloat for &T {
-    #[inline]
-    fn to_float(self) -> f32 {
-        (*self).to_float()
-    }
-}
-impl<T: IntoBytes + Clone> IntoBytes for &T {
-    #[inline]
-    fn into_bytes(self) -> Vec<u8> {
-        self.clone().into_bytes()
-    }
-}
-
-/// A map that remembers in which order its keys came.
+/// A map that remembers the order of its keys.
 #[derive(Clone, Debug)]
-struct Given<V>(BTreeMap<String, (usize, V)>);
+struct GivenOrder<V>(BTreeMap<String, (usize, V)>);
 
-impl<V> Default for Given<V> {
-    fn default() -> Given<V> {
-        Given(BTreeMap::new())
+impl<V> Default for GivenOrder<V> {
+    fn default() -> GivenOrder<V> {
+        GivenOrder(BTreeMap::new())
     }
 }
 
-impl<V> Given<V> {
+impl<V> GivenOrder<V> {
     /// The first value of a key stays, a second one is refused.
     fn insert(&mut self, key: String, value: V) -> Result<(), Refused> {
         let n = self.0.len();
@@ -267,28 +75,28 @@ fn check(refused: &Option<Refused>) -> Result<()> {
 /// Without any feature it writes `0a 00`, as Python's `Example(features=Features(feature={}))`.
 #[derive(Clone, Debug, Default)]
 pub struct ExampleBuilder {
-    features: Given<FeatureBuf>,
+    features: GivenOrder<FeatureBuf>,
     order: KeyOrder,
     refused: Option<Refused>,
 }
 
 /// Builds a SequenceExample: [`int64`](Self::int64), [`float`](Self::float) and so on give features of its context,
-/// [`int64_list`](Self::int64_list), [`float_list`](Self::float_list) and so on its feature lists, one item a step.
+/// [`feature_list`](Self::feature_list) its feature lists.
 ///
 /// Refused calls are remembered as by [`ExampleBuilder`]. A context or feature lists without any key are not written.
 ///
 /// ```
-/// use tfseek::example::SequenceExampleBuilder;
+/// use tfseek::example::{FeatureBuf, SequenceExampleBuilder};
 /// let payload = SequenceExampleBuilder::new()
 ///     .bytes("speaker", ["anna"])
-///     .int64_list("tokens", [vec![1, 2, 3], vec![], vec![4]])
+///     .feature_list("tokens", [vec![1i64, 2, 3], vec![], vec![4]].map(FeatureBuf::from))
 ///     .encode()?;
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct SequenceExampleBuilder {
-    context: Given<FeatureBuf>,
-    lists: Given<Vec<FeatureBuf>>,
+    context: GivenOrder<FeatureBuf>,
+    lists: GivenOrder<Vec<FeatureBuf>>,
     order: KeyOrder,
     refused: Option<Refused>,
 }
@@ -337,11 +145,6 @@ macro_rules! features {
                 self.feature(key, FeatureBuf::bytes(values))
             }
 
-            #[doc = concat!("A feature without a kind", $whose, ".")]
-            pub fn none(&mut self, key: impl Into<String>) -> &mut $builder {
-                self.feature(key, FeatureBuf::None)
-            }
-
             #[doc = concat!("A feature", $whose, ", of any kind. A key that is there already is refused.")]
             pub fn feature(&mut self, key: impl Into<String>, feature: FeatureBuf) -> &mut $builder {
                 let inserted = self.$features.insert(key.into(), feature);
@@ -354,17 +157,6 @@ macro_rules! features {
                 }
                 self
             }
-
-            /// The message's bytes. The builder stays as it is.
-            ///
-            /// # Errors
-            /// The first call that was refused, as [`ErrorKind::Encode`] with the key as its feature;
-            /// [`ErrorKind::TooLarge`] above 2^31 - 1 bytes.
-            pub fn encode(&self) -> Result<Vec<u8>> {
-                let mut out = Vec::new();
-                self.encode_into(&mut out)?;
-                Ok(out)
-            }
         }
     };
 }
@@ -372,55 +164,22 @@ features!(ExampleBuilder, features, "");
 features!(SequenceExampleBuilder, context, " of the context");
 
 impl ExampleBuilder {
-    /// Appends the message's bytes to `out`; after an error `out` is as it was.
+    /// Encodes the message. The builder stays as it is.
     ///
     /// # Errors
-    /// As [`encode`](ExampleBuilder::encode).
-    pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<()> {
+    /// The first call that was refused, as [`ErrorKind::Encode`] with the key as its feature;
+    /// [`ErrorKind::TooLarge`] above 2^31 - 1 bytes.
+    pub fn encode(&self) -> Result<Vec<u8>> {
         check(&self.refused)?;
-        put_example(&self.features.entries(self.order), true, out)
-    }
-
-    /// Takes all features and the remembered error out; the key order stays.
-    pub fn clear(&mut self) -> &mut ExampleBuilder {
-        *self = ExampleBuilder { order: self.order, ..Default::default() };
-        self
+        let mut out = Vec::new();
+        encode::put_example(&self.features.entries(self.order), true, &mut out)?;
+        Ok(out)
     }
 }
 
 impl SequenceExampleBuilder {
-    /// A feature list of int64 steps. An integer above 2^63 - 1 is refused.
-    pub fn int64_list(
-        &mut self,
-        key: impl Into<String>,
-        steps: impl IntoIterator<Item: IntoIterator<Item: ToInt64>>,
-    ) -> &mut SequenceExampleBuilder {
-        match steps.into_iter().map(FeatureBuf::int64).collect::<Result<Vec<_>, _>>() {
-            Ok(steps) => self.feature_list(key, steps),
-            Err(e) => self.refuse(Err((key.into(), e))),
-        }
-    }
-
-    /// A feature list of float steps.
-    pub fn float_list(
-        &mut self,
-        key: impl Into<String>,
-        steps: impl IntoIterator<Item: IntoIterator<Item: ToFloat>>,
-    ) -> &mut SequenceExampleBuilder {
-        self.feature_list(key, steps.into_iter().map(FeatureBuf::float))
-    }
-
-    /// A feature list of bytes steps.
-    pub fn bytes_list(
-        &mut self,
-        key: impl Into<String>,
-        steps: impl IntoIterator<Item: IntoIterator<Item: IntoBytes>>,
-    ) -> &mut SequenceExampleBuilder {
-        self.feature_list(key, steps.into_iter().map(FeatureBuf::bytes))
-    }
-
-    /// A feature list, one feature a step; possibly of no steps. A key that is there already is refused; one that the
-    /// context has is not there.
+    /// A feature list, one feature a step; possibly of no steps. A key that is there already is refused; features of the context
+    /// have keys of their own.
     pub fn feature_list(
         &mut self,
         key: impl Into<String>,
@@ -430,166 +189,16 @@ impl SequenceExampleBuilder {
         self.refuse(inserted)
     }
 
-    /// Appends the message's bytes to `out`; after an error `out` is as it was.
+    /// Encodes the message. The builder stays as it is.
     ///
     /// # Errors
-    /// As [`encode`](SequenceExampleBuilder::encode).
-    pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<()> {
+    /// As [`ExampleBuilder::encode`].
+    pub fn encode(&self) -> Result<Vec<u8>> {
         check(&self.refused)?;
-        put_sequence(&self.context.entries(self.order), false, &self.lists.entries(self.order), false, out)
-    }
-
-    /// Takes context, feature lists and the remembered error out; the key order stays.
-    pub fn clear(&mut self) -> &mut SequenceExampleBuilder {
-        *self = SequenceExampleBuilder { order: self.order, ..Default::default() };
-        self
-    }
-}
-
-/// The entries of a map in this order.
-pub(super) fn entries<V>(map: &BTreeMap<String, V>, order: KeyOrder) -> Vec<(&str, &V)> {
-    let mut entries = map.iter().map(|(key, value)| (key.as_str(), value)).collect::<Vec<_>>();
-    order.sort(&mut entries);
-    entries
-}
-
-type Entries<'a, V> = [(&'a str, &'a V)];
-type Put = quick_protobuf::Result<()>;
-
-/// Appends an Example. Its features are written if there are some, or if it `has` the field though they are none.
-pub(super) fn put_example(features: &Entries<'_, FeatureBuf>, has: bool, out: &mut Vec<u8>) -> Result<()> {
-    let map = (has || !features.is_empty()).then(|| map_len(features));
-    put_message(map.map_or(0, field_len), out, |w| put_map(w, FIELD_1, map, features))
-}
-
-/// Appends a SequenceExample; the flags are as `has` of [`put_example`].
-pub(super) fn put_sequence(
-    context: &Entries<'_, FeatureBuf>,
-    has_context: bool,
-    lists: &Entries<'_, Vec<FeatureBuf>>,
-    has_lists: bool,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    let first = (has_context || !context.is_empty()).then(|| map_len(context));
-    let second = (has_lists || !lists.is_empty()).then(|| map_len(lists));
-    put_message(first.map_or(0, field_len) + second.map_or(0, field_len), out, |w| {
-        put_map(w, FIELD_1, first, context)?;
-        put_map(w, FIELD_2, second, lists)
-    })
-}
-
-/// One allocation at most, and none before the length is known to be good.
-fn put_message(
-    len: u64,
-    out: &mut Vec<u8>,
-    put: impl FnOnce(&mut Writer<&mut Vec<u8>>) -> Put,
-) -> Result<()> {
-    if len > MAX_LEN {
-        return Err(ErrorKind::TooLarge { len: len.into(), limit: MAX_LEN }.into());
-    }
-    let start = out.len();
-    out.reserve(len as usize);
-    // A vector never fails to be written to; the encoder's type says it could.
-    put(&mut Writer::new(out)).map_err(|e| Error::from(io::Error::other(e)))?;
-    debug_assert_eq!((out.len() - start) as u64, len, "lengths were computed wrong");
-    Ok(())
-}
-
-/// A length-delimited field whose tag is one byte.
-fn field_len(body: u64) -> u64 {
-    1 + sizeof_varint(body) as u64 + body
-}
-
-/// What is the value of a map's entry.
-trait Value {
-    fn body_len(&self) -> u64;
-    fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> Put;
-}
-
-fn map_len<V: Value>(entries: &Entries<'_, V>) -> u64 {
-    entries.iter().map(|(key, value)| field_len(entry_len(key, value.body_len()))).sum()
-}
-
-fn entry_len(key: &str, value_len: u64) -> u64 {
-    field_len(key.len() as u64) + field_len(value_len)
-}
-
-fn put_map<V: Value>(
-    w: &mut Writer<&mut Vec<u8>>,
-    tag: u32,
-    len: Option<u64>,
-    entries: &Entries<'_, V>,
-) -> Put {
-    let Some(len) = len else { return Ok(()) };
-    w.write_tag(tag)?;
-    w.write_varint(len)?;
-    for (key, value) in entries {
-        let value_len = value.body_len();
-        w.write_tag(FIELD_1)?;
-        w.write_varint(entry_len(key, value_len))?;
-        w.write_with_tag(FIELD_1, |w| w.write_string(key))?;
-        w.write_tag(FIELD_2)?;
-        w.write_varint(value_len)?;
-        value.put_body(w)?;
-    }
-    Ok(())
-}
-
-impl FeatureBuf {
-    /// The member's tag, the length of its list, and the length of the one chunk in it, which bytes do not have.
-    fn member(&self) -> Option<(u32, u64, u64)> {
-        let of_chunk = |tag, chunk| Some((tag, if chunk == 0 { 0 } else { field_len(chunk) }, chunk));
-        match self {
-            FeatureBuf::None => None,
-            FeatureBuf::Bytes(v) => Some((FIELD_1, v.iter().map(|v| field_len(v.len() as u64)).sum(), 0)),
-            FeatureBuf::Float(v) => of_chunk(FIELD_2, v.len() as u64 * 4),
-            FeatureBuf::Int64(v) => {
-                of_chunk(FIELD_3, v.iter().map(|&v| sizeof_varint(v as u64) as u64).sum())
-            }
-        }
-    }
-}
-
-impl Value for FeatureBuf {
-    fn body_len(&self) -> u64 {
-        self.member().map_or(0, |(_, list_len, _)| field_len(list_len))
-    }
-
-    fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> Put {
-        let Some((tag, list_len, chunk_len)) = self.member() else { return Ok(()) };
-        w.write_tag(tag)?;
-        w.write_varint(list_len)?;
-        if chunk_len > 0 {
-            w.write_tag(FIELD_1)?;
-            if let (FeatureBuf::Float(v), true) = (self, cfg!(target_endian = "little")) {
-                // The values as they lie in memory are the chunk.
-                return w.write_bytes(bytemuck::cast_slice(v));
-            }
-            w.write_varint(chunk_len)?;
-        }
-        match self {
-            FeatureBuf::None => Ok(()),
-            FeatureBuf::Bytes(v) => {
-                v.iter().try_for_each(|v| w.write_with_tag(FIELD_1, |w| w.write_bytes(v)))
-            }
-            FeatureBuf::Float(v) => v.iter().try_for_each(|&v| w.write_float(v)),
-            FeatureBuf::Int64(v) => v.iter().try_for_each(|&v| w.write_int64(v)),
-        }
-    }
-}
-
-impl Value for Vec<FeatureBuf> {
-    fn body_len(&self) -> u64 {
-        self.iter().map(|step| field_len(step.body_len())).sum()
-    }
-
-    fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> Put {
-        for step in self {
-            w.write_tag(FIELD_1)?;
-            w.write_varint(step.body_len())?;
-            step.put_body(w)?;
-        }
-        Ok(())
+        let (context, lists) = (self.context.entries(self.order), self.lists.entries(self.order));
+        let mut out = Vec::new();
+        encode::put_sequence(&context, false, &lists, false, &mut out)?;
+        Ok(out)
     }
 }
 
@@ -598,7 +207,9 @@ impl Value for Vec<FeatureBuf> {
 mod tests {
     use super::super::{ExampleBuf, SequenceExampleBuf};
     use super::*;
+    use crate::wire::MAX_LEN;
     use proptest::prelude::*;
+    use std::borrow::Cow;
 
     /// The bytes of a hex text; spaces and what follows a `#` are for the reader.
     fn hex(text: &str) -> Vec<u8> {
@@ -642,7 +253,7 @@ mod tests {
             12 00           #     value without kind
         ";
         let got = builder()
-            .none("")
+            .feature("", FeatureBuf::None)
             .int64("label", [3, 300, -1])
             .bytes("img", [b"\xff\xd8\xff".as_slice(), b""])
             .float("emb", [1.0, f32::from_bits(0xffc0_0001)])
@@ -655,7 +266,7 @@ mod tests {
     fn empty_ones_of_each_kind() {
         let none: [&[u8]; 0] = [];
         let one = |b: &mut ExampleBuilder| b.encode().unwrap();
-        assert_eq!(one(builder().none("a")), hex("0a07 0a05 0a0161 1200"));
+        assert_eq!(one(builder().feature("a", FeatureBuf::None)), hex("0a07 0a05 0a0161 1200"));
         assert_eq!(one(builder().bytes("a", none)), hex("0a09 0a07 0a0161 1202 0a00"));
         assert_eq!(one(builder().float("a", [0f32; 0])), hex("0a09 0a07 0a0161 1202 1200"));
         assert_eq!(one(builder().int64("a", [0i64; 0])), hex("0a09 0a07 0a0161 1202 1a00"));
@@ -665,11 +276,14 @@ mod tests {
     #[test]
     fn messages_without_anything() {
         assert_eq!(builder().encode().unwrap(), hex("0a00"));
-        assert_eq!(ExampleBuf::default().encode().unwrap(), hex(""));
-        assert_eq!(ExampleBuf { has_features: true, ..Default::default() }.encode().unwrap(), hex("0a00"));
+        assert_eq!(ExampleBuf::default().encode(KeyOrder::Python).unwrap(), hex(""));
+        assert_eq!(
+            ExampleBuf { has_features: true, ..Default::default() }.encode(KeyOrder::Python).unwrap(),
+            hex("0a00")
+        );
         assert_eq!(SequenceExampleBuilder::new().encode().unwrap(), hex(""));
         let both = SequenceExampleBuf { has_context: true, has_feature_lists: true, ..Default::default() };
-        assert_eq!(both.encode().unwrap(), hex("0a00 1200"));
+        assert_eq!(both.encode(KeyOrder::Python).unwrap(), hex("0a00 1200"));
     }
 
     #[test]
@@ -705,7 +319,7 @@ mod tests {
         buf.context.insert("n".into(), FeatureBuf::Int64(vec![1]));
         buf.feature_lists.insert("t".into(), steps().into());
         buf.feature_lists.insert("u".into(), vec![]);
-        assert_eq!(buf.encode().unwrap(), got);
+        assert_eq!(buf.encode(KeyOrder::Python).unwrap(), got);
     }
 
     #[test]
@@ -713,7 +327,7 @@ mod tests {
         let given = ["b", "", "aa", "é", "a", "ab", "z"];
         let keys = |order| {
             let mut b = builder();
-            given.iter().fold(&mut b, |b, key| b.none(*key)).key_order(order);
+            given.iter().fold(&mut b, |b, key| b.feature(*key, FeatureBuf::None)).key_order(order);
             let got = b.encode().unwrap();
             // 0a len, then entries 0a len 0a len KEY 12 00.
             let mut rest = &got[2..];
@@ -790,36 +404,33 @@ mod tests {
             assert!(matches!(e.kind(), ErrorKind::Encode(EncodeError::DuplicateKey)));
             assert_eq!(e.place().feature.as_deref(), Some("a"));
         }
-        let e = b.clear().int64("b\n", [u64::MAX]).int64("b\n", [2]).encode().unwrap_err();
+        let e = builder().int64("b\n", [u64::MAX]).int64("b\n", [2]).encode().unwrap_err();
         assert_eq!(e.to_string(), r#"feature "b\n": 18446744073709551615 does not fit into an int64"#);
-        assert_eq!(b.clear().encode().unwrap(), hex("0a00"));
 
-        let mut out = b"kept".to_vec();
         let mut b = SequenceExampleBuilder::new();
-        b.int64("k", [1]).int64_list("k", [[1], [2]]);
-        b.encode_into(&mut out).unwrap();
-        assert_eq!(out.len(), 4 + b.encode().unwrap().len());
-        let before = out.clone();
-        let e = b.float_list("k", [[1.0]]).encode_into(&mut out).unwrap_err();
+        b.int64("k", [1]).feature_list("k", [[1], [2]].map(FeatureBuf::from));
+        assert!(!b.encode().unwrap().is_empty());
+        let e = b.feature_list("k", [FeatureBuf::Float(vec![1.0])]).encode().unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::Encode(EncodeError::DuplicateKey)));
-        assert_eq!(out, before);
     }
 
     #[test]
     fn a_message_that_is_too_long() {
         // Zeroed memory that nobody touches: only its length is asked for.
         let big = || FeatureBuf::Float(vec![0.0; 1 << 29]);
-        let mut out = Vec::new();
-        let e = builder().feature("a", big()).encode_into(&mut out).unwrap_err();
+        let e = builder().feature("a", big()).encode().unwrap_err();
         let limit = MAX_LEN;
         // Entry, key, value, list and packed: five bytes of length each but the key's.
         assert!(
             matches!(e.kind(), ErrorKind::TooLarge { len, limit: l } if *len == (1 << 31) + 5 * 6 + 3 && *l == limit),
             "{e}"
         );
-        let e = SequenceExampleBuilder::new().feature_list("a", [big()]).encode_into(&mut out).unwrap_err();
+        let e = SequenceExampleBuilder::new().feature_list("a", [big()]).encode().unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::TooLarge { .. }));
-        assert_eq!(out.capacity(), 0);
+        let mut out = b"kept".to_vec();
+        let features = [("a", &big())];
+        assert!(encode::put_example(&features, true, &mut out).is_err());
+        assert_eq!(out, b"kept");
     }
 
     #[test]
@@ -853,18 +464,18 @@ mod tests {
             let example = ExampleBuf { features: features.clone(), has_features: true };
             let mut b = builder();
             features.iter().fold(&mut b, |b, (key, f)| b.feature(key, f.clone()));
-            prop_assert_eq!(b.encode().unwrap(), example.encode().unwrap());
+            prop_assert_eq!(b.encode().unwrap(), example.encode(KeyOrder::Python).unwrap());
             // A map's own order is that of bytes.
-            let by_bytes = example.encode_in(KeyOrder::Bytes).unwrap();
+            let by_bytes = example.encode(KeyOrder::Bytes).unwrap();
             prop_assert_eq!(&b.key_order(KeyOrder::Given).encode().unwrap(), &by_bytes);
-            prop_assert_eq!(&example.encode_in(KeyOrder::Given).unwrap(), &by_bytes);
-            prop_assert_eq!(by_bytes.len(), example.encode().unwrap().len());
+            prop_assert_eq!(&example.encode(KeyOrder::Given).unwrap(), &by_bytes);
+            prop_assert_eq!(by_bytes.len(), example.encode(KeyOrder::Python).unwrap().len());
 
             let sequence = SequenceExampleBuf { context: features, feature_lists: lists, ..Default::default() };
             let mut b = SequenceExampleBuilder::new();
             sequence.context.iter().fold(&mut b, |b, (key, f)| b.feature(key, f.clone()));
             sequence.feature_lists.iter().fold(&mut b, |b, (key, steps)| b.feature_list(key, steps.clone()));
-            prop_assert_eq!(b.encode().unwrap(), sequence.encode().unwrap());
+            prop_assert_eq!(b.encode().unwrap(), sequence.encode(KeyOrder::Python).unwrap());
         }
     }
 }

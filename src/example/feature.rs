@@ -1,49 +1,11 @@
 //! One feature: a list of one of three kinds, or nothing.
 
+use super::kind::FeatureKind;
 use super::list::{BytesList, FloatList, Int64List};
-use super::owned::FeatureBuf;
-use super::source::{ScatteredList, ValueMessage};
+use super::source::{ListSlice, ScatteredList, ValueMessage};
 use crate::error::FeatureError;
 use crate::wire::{Fault, Reader, Value, count_floats, varint};
 use std::fmt;
-
-/// The kinds of list a feature can hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum FeatureKind {
-    /// Byte strings.
-    Bytes,
-    /// 32-bit floats.
-    Float,
-    /// 64-bit signed integers.
-    Int64,
-}
-
-impl FeatureKind {
-    /// `bytes`, `float` or `int64`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FeatureKind::Bytes => "bytes",
-            FeatureKind::Float => "float",
-            FeatureKind::Int64 => "int64",
-        }
-    }
-
-    #[inline]
-    fn of_field(number: u32) -> Option<FeatureKind> {
-        match number {
-            1 => Some(FeatureKind::Bytes),
-            2 => Some(FeatureKind::Float),
-            3 => Some(FeatureKind::Int64),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for FeatureKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// A feature of an example, checked and counted. `Copy`.
 ///
@@ -123,16 +85,6 @@ impl<'a> Feature<'a> {
         }
     }
 
-    /// The values, owned.
-    pub fn to_buf(self) -> FeatureBuf {
-        match self {
-            Feature::None => FeatureBuf::None,
-            Feature::Bytes(list) => FeatureBuf::Bytes(list.to_vec()),
-            Feature::Float(list) => FeatureBuf::Float(list.to_vec()),
-            Feature::Int64(list) => FeatureBuf::Int64(list.to_vec()),
-        }
-    }
-
     #[cold]
     fn unlike(self, expected: FeatureKind) -> FeatureError {
         let expected = expected.name();
@@ -159,14 +111,15 @@ impl<'a> Feature<'a> {
     /// A list of numbers in the form that every encoder writes.
     #[inline]
     fn check_fast(value: ValueMessage<'a>, message: &'a [u8]) -> Result<Option<Feature<'a>>, Fault> {
-        let in_payload = |chunk: &'a [u8]| Reader::at(chunk, value.start_of_tail(chunk), 0);
         if let Some(chunk) = packed(message, FeatureKind::Int64) {
-            let chunk = in_payload(chunk);
-            return Ok(Some(Feature::Int64(Int64List::chunk(chunk, count_in(chunk, varint::count)?))));
+            let start = value.start_of_tail(chunk);
+            let count = varint::count(chunk).map_err(|fault| fault.offset_by(start))?;
+            return Ok(Some(Feature::Int64(Int64List::chunk(ListSlice::new(chunk, start), count))));
         }
         if let Some(chunk) = packed(message, FeatureKind::Float) {
-            let chunk = in_payload(chunk);
-            return Ok(Some(Feature::Float(FloatList::chunk(chunk, count_in(chunk, count_floats)?))));
+            let start = value.start_of_tail(chunk);
+            let count = count_floats(chunk).map_err(|fault| fault.offset_by(start))?;
+            return Ok(Some(Feature::Float(FloatList::chunk(ListSlice::new(chunk, start), count))));
         }
         Ok(None)
     }
@@ -200,12 +153,6 @@ impl<'a> Feature<'a> {
             Some(FeatureKind::Int64) => Feature::Int64(Int64List::checked(chunk, scattered, counts.values)),
         })
     }
-}
-
-/// Counts the values of a chunk; the offset of a fault is that in the payload.
-#[inline]
-fn count_in(chunk: Reader<'_>, count: impl Fn(&[u8]) -> Result<usize, Fault>) -> Result<usize, Fault> {
-    count(chunk.rest()).map_err(|fault| fault.offset_by(chunk.position()))
 }
 
 /// The chunk of a feature of numbers in the form that every encoder writes: one list of this kind, and in it one chunk (or
@@ -265,26 +212,26 @@ fn string_slow(message: &[u8]) -> Option<&[u8]> {
 struct ListCounts<'a> {
     values: usize,
     lists: usize,
-    last_list: Option<Reader<'a>>,
+    last_list: Option<ListSlice<'a>>,
     /// Chunks with something in them, the last of them, and values outside of chunks.
     chunks: usize,
-    last_chunk: Option<Reader<'a>>,
+    last_chunk: Option<ListSlice<'a>>,
     unpacked: usize,
 }
 
 impl<'a> ListCounts<'a> {
     /// The chunk that all values lie in; an empty one where there are no values.
-    fn only_chunk(&self) -> Option<Reader<'a>> {
-        (self.chunks <= 1 && self.unpacked == 0).then(|| self.last_chunk.unwrap_or(Reader::new(&[])))
+    fn only_chunk(&self) -> Option<ListSlice<'a>> {
+        (self.chunks <= 1 && self.unpacked == 0).then(|| self.last_chunk.unwrap_or(ListSlice::new(&[], 0)))
     }
 
-    fn only_list(&self) -> Option<Reader<'a>> {
+    fn only_list(&self) -> Option<ListSlice<'a>> {
         self.last_list.filter(|_| self.lists == 1)
     }
 
     fn add_list(&mut self, kind: FeatureKind, mut list: Reader<'a>) -> Result<(), Fault> {
         self.lists += 1;
-        self.last_list = Some(list);
+        self.last_list = Some(ListSlice::new(list.rest(), list.position()));
         while let Some((number, value)) = list.next()? {
             if number != 1 {
                 continue;
@@ -293,10 +240,10 @@ impl<'a> ListCounts<'a> {
             match (kind, value) {
                 (FeatureKind::Bytes, Value::Len(_)) => self.values += 1,
                 (FeatureKind::Int64, Value::Len(chunk)) => {
-                    self.add_chunk(list.nested(chunk), varint::count)?
+                    self.add_chunk(chunk, list.start_of(chunk), varint::count)?;
                 }
                 (FeatureKind::Float, Value::Len(chunk)) => {
-                    self.add_chunk(list.nested(chunk), count_floats)?
+                    self.add_chunk(chunk, list.start_of(chunk), count_floats)?;
                 }
                 (FeatureKind::Int64, Value::Varint(_)) | (FeatureKind::Float, Value::Fixed32(_)) => {
                     self.values += 1;
@@ -310,18 +257,23 @@ impl<'a> ListCounts<'a> {
 
     fn add_chunk(
         &mut self,
-        chunk: Reader<'a>,
+        chunk: &'a [u8],
+        start: usize,
         count: impl Fn(&[u8]) -> Result<usize, Fault>,
     ) -> Result<(), Fault> {
-        let values = count_in(chunk, count)?;
+        let values = count(chunk).map_err(|fault| fault.offset_by(start))?;
         if !chunk.is_empty() {
-            self.last_chunk = Some(chunk);
+            self.last_chunk = Some(ListSlice::new(chunk, start));
             self.chunks += 1;
             self.values += values;
         }
         Ok(())
     }
 }
+
+// Features are returned by value, so that their size is felt.
+const _: () = assert!(size_of::<Feature<'static>>() <= 6 * size_of::<u64>());
+const _: () = assert!(size_of::<Int64List<'static>>() <= 5 * size_of::<u64>());
 
 impl fmt::Debug for Feature<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! The three lists: `Copy` views that were checked and counted when they were looked up.
 
-use super::source::{ListFields, ScatteredList};
+use super::source::{ListFields, ListSlice, ScatteredList};
 use crate::error::{ErrorKind, Result};
 use crate::wire::{Reader, Value, varint};
 use std::fmt;
@@ -10,7 +10,7 @@ use std::iter::FusedIterator;
 #[derive(Clone, Copy)]
 enum ListBytes<'a> {
     /// Numbers: one packed chunk. Byte strings: one list message.
-    One(Reader<'a>),
+    One(ListSlice<'a>),
     /// Anything else that protobuf allows.
     Scattered(ScatteredList<'a>),
 }
@@ -55,12 +55,12 @@ pub struct Int64List<'a> {
 
 impl<'a> Int64List<'a> {
     #[inline]
-    pub(super) fn chunk(chunk: Reader<'a>, len: usize) -> Int64List<'a> {
+    pub(super) fn chunk(chunk: ListSlice<'a>, len: usize) -> Int64List<'a> {
         Int64List { bytes: ListBytes::One(chunk), len }
     }
 
     pub(super) fn checked(
-        chunk: Option<Reader<'a>>,
+        chunk: Option<ListSlice<'a>>,
         scattered: ScatteredList<'a>,
         len: usize,
     ) -> Int64List<'a> {
@@ -83,18 +83,18 @@ impl<'a> Int64List<'a> {
     #[inline]
     pub fn iter(self) -> Int64Iter<'a> {
         let (chunk, fields) = match self.bytes {
-            ListBytes::One(chunk) => (chunk, ListFields::none()),
-            ListBytes::Scattered(list) => (Reader::new(&[]), list.values()),
+            ListBytes::One(chunk) => (chunk.bytes(), ListFields::none()),
+            ListBytes::Scattered(list) => (&[][..], list.values()),
         };
-        Int64Iter { chunk, fields, left: self.len }
+        Int64Iter { chunk: Reader::new(chunk), fields, left: self.len }
     }
 
     /// Value `k`. Linear in `k`, unless every value takes one byte.
     pub fn get(self, k: usize) -> Option<i64> {
         match self.bytes {
             // As many bytes as values: each is its own byte.
-            ListBytes::One(chunk) if chunk.rest().len() == self.len => {
-                chunk.rest().get(k).map(|&b| i64::from(b))
+            ListBytes::One(chunk) if chunk.bytes().len() == self.len => {
+                chunk.bytes().get(k).map(|&b| i64::from(b))
             }
             _ => self.iter().nth(k),
         }
@@ -116,7 +116,7 @@ impl<'a> Int64List<'a> {
         match self.bytes {
             // Counted at look-up, so `dst` is filled. Should the bytes have changed since, what is left is not.
             ListBytes::One(chunk) => {
-                varint::decode(chunk.rest(), dst);
+                varint::decode(chunk.bytes(), dst);
             }
             ListBytes::Scattered(_) => {
                 for (to, value) in dst.iter_mut().zip(self.iter()) {
@@ -131,7 +131,7 @@ impl<'a> Int64List<'a> {
     pub fn to_vec(self) -> Vec<i64> {
         let ListBytes::One(chunk) = self.bytes else { return self.iter().collect() };
         let mut values = vec![0; self.len];
-        let len = varint::decode(chunk.rest(), &mut values);
+        let len = varint::decode(chunk.bytes(), &mut values);
         values.truncate(len);
         values
     }
@@ -202,12 +202,12 @@ pub struct FloatList<'a> {
 
 impl<'a> FloatList<'a> {
     #[inline]
-    pub(super) fn chunk(chunk: Reader<'a>, len: usize) -> FloatList<'a> {
+    pub(super) fn chunk(chunk: ListSlice<'a>, len: usize) -> FloatList<'a> {
         FloatList { bytes: ListBytes::One(chunk), len }
     }
 
     pub(super) fn checked(
-        chunk: Option<Reader<'a>>,
+        chunk: Option<ListSlice<'a>>,
         scattered: ScatteredList<'a>,
         len: usize,
     ) -> FloatList<'a> {
@@ -230,10 +230,10 @@ impl<'a> FloatList<'a> {
     #[inline]
     pub fn iter(self) -> FloatIter<'a> {
         let (chunk, fields) = match self.bytes {
-            ListBytes::One(chunk) => (chunk, ListFields::none()),
-            ListBytes::Scattered(list) => (Reader::new(&[]), list.values()),
+            ListBytes::One(chunk) => (chunk.bytes(), ListFields::none()),
+            ListBytes::Scattered(list) => (&[][..], list.values()),
         };
-        FloatIter { chunk: chunk.rest().as_chunks().0, fields, left: self.len }
+        FloatIter { chunk: chunk.as_chunks().0, fields, left: self.len }
     }
 
     /// Value `k`. O(1) for a list that lies in one packed chunk, else linear in `k`.
@@ -259,7 +259,7 @@ impl<'a> FloatList<'a> {
         match self.bytes {
             _ if self.len == 0 => Some(&[]),
             ListBytes::One(chunk) if cfg!(target_endian = "little") => {
-                bytemuck::try_cast_slice(chunk.rest()).ok()
+                bytemuck::try_cast_slice(chunk.bytes()).ok()
             }
             _ => None,
         }
@@ -270,7 +270,7 @@ impl<'a> FloatList<'a> {
     #[inline]
     pub fn as_unaligned(self) -> Option<&'a [[u8; 4]]> {
         match self.bytes {
-            ListBytes::One(chunk) => Some(chunk.rest().as_chunks().0),
+            ListBytes::One(chunk) => Some(chunk.bytes().as_chunks().0),
             ListBytes::Scattered(_) => None,
         }
     }
@@ -284,8 +284,8 @@ impl<'a> FloatList<'a> {
         match self.bytes {
             ListBytes::One(chunk) if cfg!(target_endian = "little") => {
                 let dst: &mut [u8] = bytemuck::cast_slice_mut(dst);
-                if dst.len() == chunk.rest().len() {
-                    dst.copy_from_slice(chunk.rest());
+                if dst.len() == chunk.bytes().len() {
+                    dst.copy_from_slice(chunk.bytes());
                 }
             }
             _ => {
@@ -369,7 +369,7 @@ pub struct BytesList<'a> {
 
 impl<'a> BytesList<'a> {
     pub(super) fn checked(
-        list: Option<Reader<'a>>,
+        list: Option<ListSlice<'a>>,
         scattered: ScatteredList<'a>,
         len: usize,
     ) -> BytesList<'a> {
@@ -392,7 +392,7 @@ impl<'a> BytesList<'a> {
     #[inline]
     pub fn iter(self) -> BytesIter<'a> {
         let fields = match self.bytes {
-            ListBytes::One(list) => ListFields::of(list),
+            ListBytes::One(list) => ListFields::of(list.reader()),
             ListBytes::Scattered(list) => list.values(),
         };
         BytesIter { fields, left: self.len }

@@ -44,15 +44,14 @@ impl<'a> MapEntries<'a> {
 
     /// The value of the next entry, if that is short and begins with `head`: the [`entry_head`] of a key that is UTF-8.
     #[inline(always)]
-    pub(crate) fn next_expected(&mut self, head: &[u8]) -> Option<ValueMessage<'a>> {
-        let value = self.message.eat_field_behind(0x0a, head)?;
-        Some(ValueMessage::one(value, self.message.start_of(value)))
+    pub(crate) fn next_expected(&mut self, head: &[u8]) -> Option<&'a [u8]> {
+        self.message.eat_field_behind(0x0a, head)
     }
 
-    /// The next entry, if it has the form that every encoder writes: key and value. Otherwise nothing is read, and
+    /// Key and value of the next entry, if it has the form that every encoder writes. Otherwise nothing is read, and
     /// [`next`](MapEntries::next) reports what there is.
     #[inline(always)]
-    pub(crate) fn next_fast(&mut self) -> Option<MapEntry<'a>> {
+    pub(crate) fn next_fast(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         let mut message = self.message;
         let (key, value) = match message.eat_short_pair() {
             Some(pair) => pair,
@@ -62,14 +61,23 @@ impl<'a> MapEntries<'a> {
             return None;
         }
         self.message = message;
-        // Nothing stands behind the value in its entry.
-        Some(MapEntry { key, value: ValueMessage::one(value, message.start_of(value)) })
+        Some((key, value))
     }
 
-    #[inline]
+    /// Offset in the payload of the value that [`next_expected`](MapEntries::next_expected) or
+    /// [`next_fast`](MapEntries::next_fast) has returned: nothing stands behind it in its entry.
+    #[inline(always)]
+    pub(crate) fn start_of(&self, value: &[u8]) -> usize {
+        self.message.start_of(value)
+    }
+
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<MapEntry<'a>>, Fault> {
         match self.next_fast() {
-            Some(entry) => Ok(Some(entry)),
+            Some((key, value)) => {
+                Ok(Some(MapEntry { key, value: ValueMessage::one(value, self.start_of(value)) }))
+            }
+            None if self.message.is_empty() && self.payload.is_empty() => Ok(None),
             None => self.next_slow(),
         }
     }

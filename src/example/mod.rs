@@ -1,4 +1,4 @@
-//! `tf.train.Example` and `tf.train.SequenceExample`: views that borrow, owned twins, builders.
+//! `tf.train.Example` and `tf.train.SequenceExample`: views that borrow, messages that own their features, builders.
 //!
 //! ```text
 //! Example          features = 1: Features
@@ -19,24 +19,32 @@
 //! iteration cannot fail, and nothing was allocated.
 
 mod build;
+mod encode;
 mod feature;
+mod feature_buf;
 mod guess;
+mod kind;
 mod list;
 mod map;
 mod owned;
 mod sequence;
 mod source;
+mod values;
 mod view;
 
-pub use build::{ExampleBuilder, IntoBytes, KeyOrder, SequenceExampleBuilder, ToFloat, ToInt64};
-pub use feature::{Feature, FeatureKind};
-pub use guess::MessageKind;
+pub use build::{ExampleBuilder, SequenceExampleBuilder};
+pub use encode::KeyOrder;
+pub use feature::Feature;
+pub use feature_buf::FeatureBuf;
+pub use guess::{KindGuess, MessageKind};
+pub use kind::FeatureKind;
 pub use list::{BytesIter, BytesList, FloatIter, FloatList, Int64Iter, Int64List};
-pub use owned::{ExampleBuf, FeatureBuf, SequenceExampleBuf};
-pub use sequence::{FeatureList, FeatureListEntries, FeatureListIter, SequenceExample};
-pub use view::{Entries, Example, Features};
+pub use owned::{ExampleBuf, SequenceExampleBuf};
+pub use sequence::{FeatureList, SequenceExample};
+pub use values::{IntoBytes, ToFloat, ToInt64};
+pub use view::{Example, Features};
 
-// What batches are parsed with.
+// For parsing batches.
 pub(crate) use feature::{packed, string};
 pub(crate) use map::{EntryRules, MapEntries, MapEntry, VALUE_DEPTH, entry_head};
 pub(crate) use source::ValueMessage;

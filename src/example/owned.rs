@@ -1,120 +1,20 @@
-//! Messages that own what they hold: the twins of the views, to be kept, compared, changed and written.
+//! Messages that own their features: to be kept, compared, changed and encoded.
 
-use super::build::{self, KeyOrder};
-use super::build::{IntoBytes, ToFloat, ToInt64};
-use super::feature::FeatureKind;
-use crate::error::{EncodeError, Result};
+use super::encode::{self, KeyOrder};
+use super::feature_buf::FeatureBuf;
+use super::sequence::{FeatureList, SequenceExample};
+use super::view::Example;
+use crate::error::{Error, Result};
 use std::collections::BTreeMap;
-
-/// A feature's values.
-///
-/// Equal are values with equal bits: a NaN is the same NaN, and 0.0 is not -0.0. So two features are equal if and
-/// only if they are written as the same bytes.
-#[derive(Clone, Debug, Default)]
-pub enum FeatureBuf {
-    /// No kind at all. TensorFlow's parsers take it for an absent feature.
-    #[default]
-    None,
-    /// A bytes list.
-    Bytes(Vec<Vec<u8>>),
-    /// A float list.
-    Float(Vec<f32>),
-    /// An int64 list.
-    Int64(Vec<i64>),
-}
-
-impl FeatureBuf {
-    /// A bytes list.
-    pub fn bytes(values: impl IntoIterator<Item: IntoBytes>) -> FeatureBuf {
-        FeatureBuf::Bytes(values.into_iter().map(IntoBytes::into_bytes).collect())
-    }
-
-    /// A float list; values are rounded as [`ToFloat`] says.
-    pub fn float(values: impl IntoIterator<Item: ToFloat>) -> FeatureBuf {
-        FeatureBuf::Float(values.into_iter().map(ToFloat::to_float).collect())
-    }
-
-    /// An int64 list.
-    ///
-    /// # Errors
-    /// [`EncodeError::Int64Range`] for an integer above 2^63 - 1.
-    pub fn int64(values: impl IntoIterator<Item: ToInt64>) -> Result<FeatureBuf, EncodeError> {
-        values.into_iter().map(ToInt64::to_int64).collect::<Result<_, _>>().map(FeatureBuf::Int64)
-    }
-
-    /// The kind, if there is one.
-    pub fn kind(&self) -> Option<FeatureKind> {
-        match self {
-            FeatureBuf::None => None,
-            FeatureBuf::Bytes(_) => Some(FeatureKind::Bytes),
-            FeatureBuf::Float(_) => Some(FeatureKind::Float),
-            FeatureBuf::Int64(_) => Some(FeatureKind::Int64),
-        }
-    }
-
-    /// How many values there are; none in a feature without a kind.
-    pub fn len(&self) -> usize {
-        match self {
-            FeatureBuf::None => 0,
-            FeatureBuf::Bytes(v) => v.len(),
-            FeatureBuf::Float(v) => v.len(),
-            FeatureBuf::Int64(v) => v.len(),
-        }
-    }
-
-    /// Whether there are no values.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-macro_rules! from_values {
-    ($($value:ty => $variant:ident),*) => {$(
-        impl From<Vec<$value>> for FeatureBuf {
-            fn from(values: Vec<$value>) -> FeatureBuf {
-                FeatureBuf::$variant(values)
-            }
-        }
-        impl<const N: usize> From<[$value; N]> for FeatureBuf {
-            fn from(values: [$value; N]) -> FeatureBuf {
-                FeatureBuf::$variant(values.into())
-            }
-        }
-    )*};
-}
-from_values!(Vec<u8> => Bytes, f32 => Float, i64 => Int64);
-
-impl<const N: usize> From<[&str; N]> for FeatureBuf {
-    fn from(values: [&str; N]) -> FeatureBuf {
-        FeatureBuf::bytes(values)
-    }
-}
-
-impl PartialEq for FeatureBuf {
-    fn eq(&self, other: &FeatureBuf) -> bool {
-        use FeatureBuf::*;
-        match (self, other) {
-            (None, None) => true,
-            (Bytes(a), Bytes(b)) => a == b,
-            (Float(a), Float(b)) => {
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
-            }
-            (Int64(a), Int64(b)) => a == b,
-            _ => false,
-        }
-    }
-}
-
-impl Eq for FeatureBuf {}
 
 /// An Example that owns its features: a map, without an order of its own.
 ///
 /// ```
-/// use tfseek::example::{ExampleBuf, FeatureBuf};
+/// use tfseek::example::{ExampleBuf, FeatureBuf, KeyOrder};
 /// let mut example = ExampleBuf::default();
-/// assert_eq!(example.encode()?, b"");
+/// assert_eq!(example.encode(KeyOrder::Python)?, b"");
 /// example.features.insert("label".into(), FeatureBuf::Int64(vec![3]));
-/// assert_eq!(example.encode()?, b"\x0a\x10\x0a\x0e\x0a\x05label\x12\x05\x1a\x03\x0a\x01\x03");
+/// assert_eq!(example.encode(KeyOrder::Python)?, b"\x0a\x10\x0a\x0e\x0a\x05label\x12\x05\x1a\x03\x0a\x01\x03");
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -128,23 +28,28 @@ pub struct ExampleBuf {
 }
 
 impl ExampleBuf {
-    /// The message's bytes, keys as [`KeyOrder::Python`] has them.
+    /// Encodes the message, keys in this order. A map was given none: [`KeyOrder::Given`] is [`KeyOrder::Bytes`] here.
     ///
     /// # Errors
     /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.
-    pub fn encode(&self) -> Result<Vec<u8>> {
-        self.encode_in(KeyOrder::Python)
+    pub fn encode(&self, order: KeyOrder) -> Result<Vec<u8>> {
+        let features = encode::entries(&self.features, order);
+        let mut out = Vec::new();
+        encode::put_example(&features, self.has_features, &mut out)?;
+        Ok(out)
     }
+}
 
-    /// The message's bytes, keys in this order. A map was given none: [`KeyOrder::Given`] is [`KeyOrder::Bytes`] here.
+impl TryFrom<Example<'_>> for ExampleBuf {
+    type Error = Error;
+
+    /// Copies all features. Encoded again the message is what protobuf would write of this payload.
     ///
     /// # Errors
-    /// As [`encode`](ExampleBuf::encode).
-    pub fn encode_in(&self, order: KeyOrder) -> Result<Vec<u8>> {
-        let features = build::entries(&self.features, order);
-        let mut out = Vec::new();
-        build::put_example(&features, self.has_features, &mut out)?;
-        Ok(out)
+    /// As [`Example::validate`].
+    fn try_from(example: Example<'_>) -> Result<ExampleBuf> {
+        let features = example.entries().map(|entry| entry.map(|(key, f)| (key.to_owned(), f.into())));
+        Ok(ExampleBuf { features: features.collect::<Result<_>>()?, has_features: example.has_features() })
     }
 }
 
@@ -162,23 +67,36 @@ pub struct SequenceExampleBuf {
 }
 
 impl SequenceExampleBuf {
-    /// The message's bytes, keys as [`KeyOrder::Python`] has them.
+    /// Encodes the message, keys in this order. A map was given none: [`KeyOrder::Given`] is [`KeyOrder::Bytes`] here.
     ///
     /// # Errors
     /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.
-    pub fn encode(&self) -> Result<Vec<u8>> {
-        self.encode_in(KeyOrder::Python)
+    pub fn encode(&self, order: KeyOrder) -> Result<Vec<u8>> {
+        let context = encode::entries(&self.context, order);
+        let lists = encode::entries(&self.feature_lists, order);
+        let mut out = Vec::new();
+        encode::put_sequence(&context, self.has_context, &lists, self.has_feature_lists, &mut out)?;
+        Ok(out)
     }
+}
 
-    /// The message's bytes, keys in this order. A map was given none: [`KeyOrder::Given`] is [`KeyOrder::Bytes`] here.
+impl TryFrom<SequenceExample<'_>> for SequenceExampleBuf {
+    type Error = Error;
+
+    /// Copies the context and all feature lists. Encoded again the message is what protobuf would write of this payload.
     ///
     /// # Errors
-    /// As [`encode`](SequenceExampleBuf::encode).
-    pub fn encode_in(&self, order: KeyOrder) -> Result<Vec<u8>> {
-        let context = build::entries(&self.context, order);
-        let lists = build::entries(&self.feature_lists, order);
-        let mut out = Vec::new();
-        build::put_sequence(&context, self.has_context, &lists, self.has_feature_lists, &mut out)?;
-        Ok(out)
+    /// As [`SequenceExample::validate`].
+    fn try_from(sequence: SequenceExample<'_>) -> Result<SequenceExampleBuf> {
+        let context = ExampleBuf::try_from(sequence.context())?;
+        let steps = |list: FeatureList<'_>| list.iter().map(FeatureBuf::from).collect();
+        let lists =
+            sequence.feature_lists().map(|entry| entry.map(|(key, list)| (key.to_owned(), steps(list))));
+        Ok(SequenceExampleBuf {
+            context: context.features,
+            feature_lists: lists.collect::<Result<_>>()?,
+            has_context: context.has_features,
+            has_feature_lists: sequence.has_feature_lists(),
+        })
     }
 }

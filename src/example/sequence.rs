@@ -2,7 +2,6 @@
 
 use super::feature::Feature;
 use super::map::{MapEntries, MapEntry, VALUE_DEPTH, has_map, utf8};
-use super::owned::SequenceExampleBuf;
 use super::source::{Messages, ValueMessage};
 use super::view::{Example, debug_entries};
 use crate::error::{At, Error, Result};
@@ -74,7 +73,9 @@ impl<'a> SequenceExample<'a> {
     }
 
     /// All feature lists in wire order, duplicates seen; each is checked whole. No allocation. Ends after an error.
-    pub fn feature_lists(self) -> FeatureListEntries<'a> {
+    pub fn feature_lists(
+        self,
+    ) -> impl FusedIterator<Item = Result<(&'a str, FeatureList<'a>)>> + Clone + fmt::Debug {
         FeatureListEntries { sequence: Some(self), state: None }
     }
 
@@ -91,22 +92,6 @@ impl<'a> SequenceExample<'a> {
     pub fn validate(self) -> Result<()> {
         self.context.validate()?;
         self.feature_lists().try_for_each(|entry| entry.map(drop))
-    }
-
-    /// All of it, owned. Encoded again it is what protobuf would write of this payload.
-    ///
-    /// # Errors
-    /// As [`validate`](SequenceExample::validate).
-    pub fn to_buf(self) -> Result<SequenceExampleBuf> {
-        let context = self.context.to_buf()?;
-        let steps = |list: FeatureList<'_>| list.iter().map(Feature::to_buf).collect();
-        let lists = self.feature_lists().map(|entry| entry.map(|(key, list)| (key.to_owned(), steps(list))));
-        Ok(SequenceExampleBuf {
-            context: context.features,
-            feature_lists: lists.collect::<Result<_>>()?,
-            has_context: context.has_features,
-            has_feature_lists: self.has_feature_lists(),
-        })
     }
 
     fn find(self, key: &[u8]) -> Result<Option<FeatureList<'a>>> {
@@ -133,7 +118,7 @@ impl fmt::Debug for SequenceExample<'_> {
 
 /// The feature lists of a [`SequenceExample`] in wire order, duplicates seen.
 #[derive(Clone, Copy)]
-pub struct FeatureListEntries<'a> {
+struct FeatureListEntries<'a> {
     sequence: Option<SequenceExample<'a>>,
     state: Option<MapEntries<'a>>,
 }
@@ -206,27 +191,13 @@ impl<'a> FeatureList<'a> {
     }
 
     /// The steps, in order.
-    pub fn iter(self) -> FeatureListIter<'a> {
-        FeatureListIter { messages: self.value.messages(1), list: Reader::new(&[]), left: self.len }
+    pub fn iter(self) -> impl ExactSizeIterator<Item = Feature<'a>> + FusedIterator + Clone {
+        FeatureSteps { messages: self.value.messages(1), list: Reader::new(&[]), left: self.len }
     }
 
     /// Step `k`. Linear in `k`.
     pub fn get(self, k: usize) -> Option<Feature<'a>> {
         self.iter().nth(k)
-    }
-
-    /// The first step.
-    pub fn first(self) -> Option<Feature<'a>> {
-        self.get(0)
-    }
-}
-
-impl<'a> IntoIterator for FeatureList<'a> {
-    type Item = Feature<'a>;
-    type IntoIter = FeatureListIter<'a>;
-
-    fn into_iter(self) -> FeatureListIter<'a> {
-        self.iter()
     }
 }
 
@@ -238,13 +209,13 @@ impl fmt::Debug for FeatureList<'_> {
 
 /// The steps of a [`FeatureList`].
 #[derive(Clone, Copy, Debug)]
-pub struct FeatureListIter<'a> {
+struct FeatureSteps<'a> {
     messages: Messages<'a>,
     list: Reader<'a>,
     left: usize,
 }
 
-impl<'a> Iterator for FeatureListIter<'a> {
+impl<'a> Iterator for FeatureSteps<'a> {
     type Item = Feature<'a>;
 
     fn next(&mut self) -> Option<Feature<'a>> {
@@ -265,5 +236,5 @@ impl<'a> Iterator for FeatureListIter<'a> {
     }
 }
 
-impl FusedIterator for FeatureListIter<'_> {}
-impl ExactSizeIterator for FeatureListIter<'_> {}
+impl FusedIterator for FeatureSteps<'_> {}
+impl ExactSizeIterator for FeatureSteps<'_> {}

@@ -93,21 +93,51 @@ impl<'a> Iterator for Messages<'a> {
 
 /// The values of a list that is no single slice: merged, unpacked, or in many chunks. Walks the message again, past the members
 /// of the oneof that a later one of another kind has replaced.
+///
+/// A [`ValueMessage`] in other words: in this order the enums that hold it need no word for their tag.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScatteredList<'a> {
-    message: ValueMessage<'a>,
+    bytes: &'a [u8],
+    start: u32,
     /// Members of the oneof before the first that counts.
-    skip: usize,
+    skip: u32,
+    is_entry: bool,
 }
 
 impl<'a> ScatteredList<'a> {
-    pub(super) fn new(message: ValueMessage<'a>, skip: usize) -> ScatteredList<'a> {
-        ScatteredList { message, skip }
+    pub(super) fn new(message: ValueMessage<'a>, skip: u32) -> ScatteredList<'a> {
+        let ValueMessage { bytes, start, is_entry } = message;
+        ScatteredList { bytes, start, skip, is_entry }
     }
 
     #[inline]
     pub(super) fn values(self) -> ListFields<'a> {
-        ListFields { messages: self.message.messages(1), skip: self.skip, ..ListFields::none() }
+        let message = ValueMessage { bytes: self.bytes, start: self.start, is_entry: self.is_entry };
+        ListFields { messages: message.messages(1), skip: self.skip, ..ListFields::none() }
+    }
+}
+
+/// A list of one slice, and its offset in the payload: a packed chunk of numbers, or a list message of byte strings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ListSlice<'a> {
+    bytes: &'a [u8],
+    start: u32,
+}
+
+impl<'a> ListSlice<'a> {
+    #[inline]
+    pub(super) fn new(bytes: &'a [u8], start: usize) -> ListSlice<'a> {
+        ListSlice { bytes, start: start as u32 }
+    }
+
+    #[inline]
+    pub(super) fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    #[inline]
+    pub(super) fn reader(self) -> Reader<'a> {
+        Reader::at(self.bytes, self.start as usize, 0)
     }
 }
 
@@ -117,7 +147,7 @@ pub(super) struct ListFields<'a> {
     messages: Messages<'a>,
     feature: Reader<'a>,
     list: Reader<'a>,
-    skip: usize,
+    skip: u32,
 }
 
 impl<'a> ListFields<'a> {

@@ -3,10 +3,11 @@
 use super::feature::Feature;
 use super::list::{BytesList, FloatList, Int64List};
 use super::map::{EntryRules, MapEntries, MapEntry, VALUE_DEPTH, has_map, utf8};
-use super::owned::ExampleBuf;
+use super::source::ValueMessage;
 use crate::error::{At, Error, ErrorKind, FeatureError, Result};
 use crate::wire::{Fault, MAX_LEN};
 use std::fmt;
+use std::iter::FusedIterator;
 use std::ops::Deref;
 
 /// A `tf.train.Example` that borrows its payload. `Copy`; making one is free, each look-up walks the payload.
@@ -102,8 +103,8 @@ impl<'a> Example<'a> {
 
     /// All entries in wire order, duplicates seen; each is checked whole. No allocation. Ends after an error.
     #[inline]
-    pub fn entries(self) -> Entries<'a> {
-        Entries { example: Some(self), state: None }
+    pub fn entries(self) -> impl FusedIterator<Item = Result<(&'a str, Feature<'a>)>> + Clone + fmt::Debug {
+        ExampleEntries { example: Some(self), state: None }
     }
 
     /// All features, each key once (the last entry wins), sorted by the keys' bytes. On the stack up to
@@ -129,25 +130,19 @@ impl<'a> Example<'a> {
         self.entries().try_for_each(|entry| entry.map(drop))
     }
 
-    /// All of it, owned. Encoded again it is what protobuf would write of this payload.
-    ///
-    /// # Errors
-    /// As [`validate`](Example::validate).
-    pub fn to_buf(self) -> Result<ExampleBuf> {
-        let features = self.entries().map(|entry| entry.map(|(key, f)| (key.to_owned(), f.to_buf())));
-        Ok(ExampleBuf { features: features.collect::<Result<_>>()?, has_features: self.has_features() })
-    }
-
     fn find(self, key: &[u8]) -> Result<Option<Feature<'a>>> {
         let mut entries = self.open(1, false)?;
+        let check = |value| Feature::check(value, VALUE_DEPTH).map_err(|fault| self.fault(fault));
         let mut found = None;
         // To the end: the last entry of a key is the one that counts.
         loop {
+            while let Some((other, value)) = entries.next_fast() {
+                if other == key {
+                    found = Some(check(ValueMessage::one(value, entries.start_of(value)))?);
+                }
+            }
             match entries.next() {
-                Ok(Some(entry)) if entry.key == key => match Feature::check(entry.value, VALUE_DEPTH) {
-                    Ok(feature) => found = Some(feature),
-                    Err(fault) => return Err(self.fault(fault)),
-                },
+                Ok(Some(entry)) if entry.key == key => found = Some(check(entry.value)?),
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(found),
                 Err(fault) => return Err(self.fault(fault)),
@@ -200,13 +195,13 @@ pub(super) fn debug_entries<'a, V: fmt::Debug>(
 
 /// The entries of an [`Example`] in wire order, duplicates seen.
 #[derive(Clone, Copy)]
-pub struct Entries<'a> {
+struct ExampleEntries<'a> {
     /// `None` once the walk has ended.
     example: Option<Example<'a>>,
     state: Option<MapEntries<'a>>,
 }
 
-impl<'a> Entries<'a> {
+impl<'a> ExampleEntries<'a> {
     fn step(&mut self, example: Example<'a>) -> Result<Option<(&'a str, Feature<'a>)>> {
         let state = match &mut self.state {
             Some(state) => state,
@@ -221,7 +216,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-impl<'a> Iterator for Entries<'a> {
+impl<'a> Iterator for ExampleEntries<'a> {
     type Item = Result<(&'a str, Feature<'a>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -233,9 +228,9 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-impl std::iter::FusedIterator for Entries<'_> {}
+impl FusedIterator for ExampleEntries<'_> {}
 
-impl fmt::Debug for Entries<'_> {
+impl fmt::Debug for ExampleEntries<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         debug_entries(f, *self)
     }
@@ -253,7 +248,7 @@ impl<'a> Features<'a> {
     /// Entries up to which nothing is allocated.
     pub const ON_STACK: usize = 64;
 
-    fn collect(entries: Entries<'a>) -> Result<Features<'a>> {
+    fn collect(entries: impl Iterator<Item = Result<(&'a str, Feature<'a>)>>) -> Result<Features<'a>> {
         let none = ("", Feature::None);
         let mut all = Features { small: [none; Features::ON_STACK], len: 0, large: None };
         for entry in entries {

@@ -2,7 +2,7 @@
 
 use super::{DType, FeatureSpec, Schema, SchemaBuilder};
 use crate::error::{BYTES_OF_KEYS, DIFFERENT_KEYS, Error, ErrorKind, Result};
-use crate::example::{Example, Feature, FeatureKind, FeatureList, MessageKind, SequenceExample};
+use crate::example::{Example, Feature, FeatureKind, FeatureList, KindGuess, MessageKind, SequenceExample};
 use std::collections::BTreeMap;
 
 /// Collects the features of records and proposes a schema. Memory grows with the number of different keys, which is limited, and
@@ -197,7 +197,9 @@ impl Schema {
     /// Those of [`Inference::add`] and [`Inference::schema`]; [`ErrorKind::Spec`] if the records are neither Examples nor
     /// SequenceExamples.
     pub fn infer(payloads: &[impl AsRef<[u8]>]) -> Result<Schema> {
-        let mut seen = Inference::new(MessageKind::guess_all(payloads.iter().map(AsRef::as_ref)))?;
+        let mut guess = KindGuess::default();
+        payloads.iter().for_each(|payload| guess.add(payload.as_ref()));
+        let mut seen = Inference::new(guess.kind())?;
         payloads.iter().try_for_each(|payload| seen.add(payload.as_ref()))?;
         seen.schema()
     }

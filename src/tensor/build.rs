@@ -8,10 +8,11 @@
 //! values, strings   42 len bytes, for each element
 //! ```
 //!
-//! Lengths are computed first and compared with the limit of a message, as in `example/build.rs`.
+//! Lengths are computed first and compared with the limit of a message, as in `example/encode.rs`.
 
+use super::dtype::check_bools;
 use super::element::Sealed;
-use super::{Element, TensorDType, elements, parse::check_bools};
+use super::{Element, TensorDType, elements};
 use crate::error::{ErrorKind, Result, TensorError};
 use crate::wire::MAX_LEN;
 use quick_protobuf::sizeofs::sizeof_varint;

@@ -1,5 +1,6 @@
 //! The dtypes.
 
+use crate::error::TensorError;
 use std::fmt;
 
 macro_rules! dtypes {
@@ -84,5 +85,13 @@ impl TensorDType {
 impl fmt::Display for TensorDType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
+    }
+}
+
+/// Refuses the first byte that is no bool.
+pub(super) fn check_bools(bytes: &[u8]) -> Result<(), TensorError> {
+    match bytes.iter().position(|&byte| byte > 1) {
+        Some(element) => Err(TensorError::Bool { element: element as u64, found: bytes[element] }),
+        None => Ok(()),
     }
 }

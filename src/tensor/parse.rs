@@ -3,9 +3,11 @@
 //! The order matters to what is allocated. By the time that memory is asked for, the shape's product is known, and has
 //! been compared with the bytes that are there or, for a filled tensor, with the limit.
 
+use super::dtype::{TensorDType, check_bools};
 use super::proto::{self, Form};
+use super::value::Tensor;
 use super::value::{Data, STRING_COST};
-use super::{MAX_DIMS, Tensor, TensorDType, elements};
+use super::{MAX_DIMS, elements};
 use crate::error::{Error, ErrorKind, Result, TensorError, WireErrorKind};
 use crate::wire::{Fault, MAX_LEN, Reader, Value, varint};
 use std::borrow::Cow;
@@ -141,13 +143,6 @@ fn dim_size(mut reader: Reader<'_>) -> Result<i64, Fault> {
         }
     }
     Ok(size)
-}
-
-pub(super) fn check_bools(bytes: &[u8]) -> Result<(), TensorError> {
-    match bytes.iter().position(|&byte| byte > 1) {
-        Some(element) => Err(TensorError::Bool { element: element as u64, found: bytes[element] }),
-        None => Ok(()),
-    }
 }
 
 /// Numbers of a typed field, which has so many values: the first `n` of them, the last repeated where they are fewer.

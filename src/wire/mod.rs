@@ -240,7 +240,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next field of the message, or `None` at its end. Skips the content of groups.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<(u32, Value<'a>)>, Fault> {
         if self.rest.is_empty() {
             return Ok(None);

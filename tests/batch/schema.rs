@@ -357,8 +357,14 @@ fn what_is_always_alike_is_fixed() {
                 .float("emb", [0.5f32; 3])
                 .bytes("words", (0..i).map(|_| "w"))
                 .int64("empty", [0i64; 0])
-                .none("never");
-            if i == 7 { row.none("sometimes") } else { row.int64("sometimes", [1]) }.encode().unwrap()
+                .feature("never", tfseek::FeatureBuf::None);
+            if i == 7 {
+                row.feature("sometimes", tfseek::FeatureBuf::None)
+            } else {
+                row.int64("sometimes", [1])
+            }
+            .encode()
+            .unwrap()
         })
         .collect();
     let schema = inferred(&rows);

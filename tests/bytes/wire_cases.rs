@@ -53,8 +53,8 @@ fn every_row_decodes_as_from_string() {
         } else if row["from_string"]["status"] == "ok" {
             assert_eq!(got.unwrap(), row["from_string"]["value"], "{id} {name}");
             let again = match kind {
-                "example" => Example::new(&payload).to_buf().unwrap().encode().unwrap(),
-                _ => SequenceExample::new(&payload).to_buf().unwrap().encode().unwrap(),
+                "example" => ExampleBuf::try_from(Example::new(&payload)).unwrap().encode().unwrap(),
+                _ => SequenceExampleBuf::try_from(SequenceExample::new(&payload)).unwrap().encode().unwrap(),
             };
             assert_eq!(hex(&again), row["canonical"].as_str().unwrap(), "{id} {name}");
             same += 1;

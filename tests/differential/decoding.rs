@@ -60,8 +60,8 @@ impl Round<'_> {
 
     fn canonical(&self, raw: &[u8]) -> Result<Vec<u8>, Error> {
         match self.schema.is_sequence() {
-            true => SequenceExample::new(raw).to_buf()?.encode(),
-            false => Example::new(raw).to_buf()?.encode(),
+            true => SequenceExampleBuf::try_from(SequenceExample::new(raw))?.encode(),
+            false => ExampleBuf::try_from(Example::new(raw))?.encode(),
         }
     }
 
@@ -160,10 +160,10 @@ impl Round<'_> {
         let many = |f: &FeatureBuf| matches!(f, FeatureBuf::Int64(v) if v.iter().any(|&v| v >= MOST_ROWS));
         let context = row_ids(self.schema.features());
         if !self.schema.is_sequence() {
-            let message = Example::new(canonical).to_buf().unwrap();
+            let message = ExampleBuf::try_from(Example::new(canonical)).unwrap();
             return context.iter().any(|key| message.features.get(key).is_some_and(many));
         }
-        let message = SequenceExample::new(canonical).to_buf().unwrap();
+        let message = SequenceExampleBuf::try_from(SequenceExample::new(canonical)).unwrap();
         let lists = row_ids(self.schema.feature_lists());
         context.iter().any(|key| message.context.get(key).is_some_and(many))
             || lists

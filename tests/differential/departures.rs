@@ -120,9 +120,9 @@ impl Case<'_> {
 
     fn scopes(&self, name: &str, spec: &FeatureSpec, list: bool, payload: &[u8]) -> Vec<Features> {
         if !self.schema.is_sequence() {
-            return vec![Example::new(payload).to_buf().unwrap().features];
+            return vec![ExampleBuf::try_from(Example::new(payload)).unwrap().features];
         }
-        let message = SequenceExample::new(payload).to_buf().unwrap();
+        let message = SequenceExampleBuf::try_from(SequenceExample::new(payload)).unwrap();
         if !list {
             return vec![message.context];
         }

@@ -3,7 +3,6 @@
 use crate::args::{Access, Door, Global, KindArg, KindChoice, Limit, Paths};
 use crate::console::Console;
 use crate::exit::Outcome;
-use crate::kind;
 use crate::output::Item;
 use crate::progress;
 use crate::warnings;
@@ -11,7 +10,7 @@ use indicatif::ProgressBar;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tfseek::column::{ColumnOptions, DatasetColumn};
-use tfseek::example::MessageKind;
+use tfseek::example::{KindGuess, MessageKind};
 use tfseek::index::IndexOptions;
 use tfseek::{Dataset, DatasetOptions, Filter, Selection};
 
@@ -56,18 +55,16 @@ impl Numbered {
         if let Some(&kind) = self.kinds.get(&s) {
             return Ok(kind);
         }
-        let (most, most_bytes) = kind::LOOK;
         let range = self.dataset.shards().nth(s).map_or(0..0, |shard| shard.start..shard.start + shard.len);
-        let (mut first, mut bytes) = (Vec::new(), 0);
-        for i in range.take(most) {
+        let mut guess = KindGuess::default();
+        for i in range {
             let Ok(record) = self.dataset.read(i, &mut self.buf) else { break };
-            bytes += record.payload().len();
-            first.push(record.payload().to_vec());
-            if bytes >= most_bytes {
+            guess.add(record.payload());
+            if guess.is_complete() {
                 break;
             }
         }
-        let kind = MessageKind::guess_all(first.iter().map(Vec::as_slice));
+        let kind = guess.kind();
         self.kinds.insert(s, kind);
         Ok(kind)
     }

@@ -1,10 +1,7 @@
-//! What records are taken for: what the user says, else the library's guess.
+//! The kind of records that the user named.
 
 use crate::args::KindChoice;
 use tfseek::example::MessageKind;
-
-/// Records that are looked at before a file is called one thing, and their bytes.
-pub(crate) const LOOK: (usize, usize) = (16, 1 << 20);
 
 impl KindChoice {
     /// The kind the user named.

@@ -97,7 +97,7 @@ fn as_protobuf_prints_it() {
         .float("f", [0.1f32, f32::NAN, f32::INFINITY, 1e-45, 1e16])
         .int64("i", [-1i64])
         .int64("none", [0i64; 0])
-        .none("unset")
+        .feature("unset", tfseek::FeatureBuf::None)
         .encode()
         .unwrap();
     dir.shard("a.tfrecord", [payload, Vec::new(), b"\x0a\x00".to_vec()]);

@@ -228,7 +228,7 @@ fn feature_list(view: FeatureList<'_>, want: &[twin::Feature]) {
             (step, want) => panic!("{step:?} and {want:?}"),
         }
     }
-    assert_eq!(view.first().is_some(), !want.is_empty());
+    assert_eq!(view.get(0).is_some(), !want.is_empty());
 }
 
 /// Indices at which to look: `get` is linear where it has to be.

@@ -15,12 +15,12 @@ const ORDERS: [KeyOrder; 2] = [KeyOrder::Python, KeyOrder::Bytes];
 pub fn roundtrip(payload: &[u8]) {
     if let Ok(buf) = example(payload) {
         for order in ORDERS {
-            let bytes = buf.encode_in(order).unwrap();
+            let bytes = buf.encode(order).unwrap();
             agree::example(&bytes);
             assert_eq!(meaning(&bytes), meaning(payload));
             let again = example(&bytes).unwrap();
             assert_eq!(again, buf);
-            assert_eq!(again.encode_in(order).unwrap(), bytes);
+            assert_eq!(again.encode(order).unwrap(), bytes);
 
             let mut builder = ExampleBuilder::new();
             builder.key_order(order);
@@ -32,7 +32,7 @@ pub fn roundtrip(payload: &[u8]) {
     }
     if let Ok(buf) = sequence(payload) {
         for order in ORDERS {
-            let bytes = buf.encode_in(order).unwrap();
+            let bytes = buf.encode(order).unwrap();
             agree::sequence(&bytes);
             let maps = |payload: &[u8]| {
                 twin::sequence(payload, Rules::default()).map(|s| (s.context.map, s.lists.map))
@@ -40,7 +40,7 @@ pub fn roundtrip(payload: &[u8]) {
             assert_eq!(maps(&bytes), maps(payload));
             let again = sequence(&bytes).unwrap();
             assert_eq!(again, buf);
-            assert_eq!(again.encode_in(order).unwrap(), bytes);
+            assert_eq!(again.encode(order).unwrap(), bytes);
 
             let mut builder = SequenceExampleBuilder::new();
             builder.key_order(order);
@@ -61,11 +61,11 @@ fn meaning(payload: &[u8]) -> BTreeMap<twin::Key, twin::Feature> {
 
 /// Written whether it holds something or not, as the builder does.
 fn example(payload: &[u8]) -> Result<ExampleBuf> {
-    Ok(ExampleBuf { has_features: true, ..Example::new(payload).to_buf()? })
+    Ok(ExampleBuf { has_features: true, ..ExampleBuf::try_from(Example::new(payload))? })
 }
 
 /// Its parts are written only if they hold something, as the builder does.
 fn sequence(payload: &[u8]) -> Result<SequenceExampleBuf> {
-    let buf = SequenceExample::new(payload).to_buf()?;
+    let buf = SequenceExampleBuf::try_from(SequenceExample::new(payload))?;
     Ok(SequenceExampleBuf { has_context: false, has_feature_lists: false, ..buf })
 }

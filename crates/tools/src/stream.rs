@@ -2,16 +2,13 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use tfseek::example::MessageKind;
+use tfseek::example::{KindGuess, MessageKind};
 use tfseek::stream::Stream;
 use tfseek::{At, Error, Record, Result};
 
-/// The number of records from which the kind is guessed, and the bytes after which no further ones are read for it.
-const GUESSED_FROM: (usize, usize) = (16, 1 << 20);
-
 /// A stream of records of one kind, given or guessed.
 ///
-/// To guess, the first 16 records (or the first MiB) are read and kept until they are asked for. An error among them is returned in
+/// To guess ([`KindGuess`]), the first records are read and kept until they are asked for. An error among them is returned in
 /// its turn, after the records before it.
 pub struct KindedStream {
     stream: Stream,
@@ -35,32 +32,32 @@ impl KindedStream {
     /// Reads the first records of a stream, and guesses the kind of all from them.
     pub fn guess(stream: Stream) -> KindedStream {
         let mut records = KindedStream::new(stream, MessageKind::Other);
-        records.read_ahead();
-        records.kind = MessageKind::guess_all(records.ahead.iter().map(|(payload, ..)| payload.as_slice()));
+        records.kind = records.read_ahead();
         records
     }
 
-    fn read_ahead(&mut self) {
-        let (most, most_bytes) = GUESSED_FROM;
-        let mut bytes = 0;
-        while self.ahead.len() < most && bytes < most_bytes {
+    /// Reads ahead until the kind can be guessed.
+    fn read_ahead(&mut self) -> MessageKind {
+        let mut guess = KindGuess::default();
+        while !guess.is_complete() {
             match self.stream.next() {
                 Ok(Some(record)) => {
                     let at = record.at();
-                    bytes += record.payload().len();
+                    guess.add(record.payload());
                     let place = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
                     self.ahead.push_back((record.payload().to_vec(), place.0, place.1));
                 }
                 Ok(None) => {
                     self.ended = true;
-                    return;
+                    break;
                 }
                 Err(e) => {
                     self.error = Some(e);
-                    return;
+                    break;
                 }
             }
         }
+        guess.kind()
     }
 
     /// Returns the next record, or `None` at the end.

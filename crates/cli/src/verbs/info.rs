@@ -191,7 +191,7 @@ fn shapes(map: &Map<'_, Feature<'_>>) -> Vec<(String, String)> {
 }
 
 fn list_shapes(map: &Map<'_, FeatureList<'_>>) -> Vec<(String, String)> {
-    let of = |list: &FeatureList<'_>| match list.first() {
+    let of = |list: &FeatureList<'_>| match list.get(0) {
         Some(step) => format!("{} x {}", list.len(), shape(step)),
         None => "0 steps".to_owned(),
     };

@@ -118,7 +118,7 @@ pub(crate) fn rich() -> Vec<u8> {
         .int64("many", 0..20i64)
         .int64("min", [i64::MIN])
         .int64("no values", [0i64; 0])
-        .none("unset")
+        .feature("unset", tfseek::FeatureBuf::None)
         .encode()
         .unwrap()
 }

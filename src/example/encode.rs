@@ -1,0 +1,203 @@
+//! Encoding: the bytes of messages.
+//!
+//! ```text
+//! Example          0a len Features                          absent if there is none
+//! Features         0a len entry, for each key
+//! entry            0a len key, 12 len Feature               both always, also when empty
+//! Feature          nothing | 0a len BytesList | 12 len FloatList | 1a len Int64List
+//! BytesList        0a len value, for each value
+//! FloatList        0a len packed                            one chunk; nothing if there are no values
+//! Int64List        0a len packed                            one chunk; nothing if there are no values
+//! SequenceExample  0a len Features, 12 len FeatureLists
+//! FeatureLists     0a len entry, for each key               entry: 0a len key, 12 len FeatureList
+//! FeatureList      0a len Feature, for each step
+//! ```
+//!
+//! These are the bytes of Python's `SerializeToString(deterministic=True)`. Lengths are computed first, from the
+//! inside out and in `u64`, and compared with the limit of a message once: every length inside is below the whole's.
+
+use super::feature_buf::FeatureBuf;
+use crate::error::{Error, ErrorKind, Result};
+use crate::wire::MAX_LEN;
+use quick_protobuf::Writer;
+use quick_protobuf::sizeofs::sizeof_varint;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::io;
+
+// Field 1, 2 and 3, all length-delimited: `number << 3 | 2`.
+const FIELD_1: u32 = 0x0a;
+const FIELD_2: u32 = 0x12;
+const FIELD_3: u32 = 0x1a;
+
+/// The order in which keys are written. It does not matter to readers, but to bytes and their hashes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyOrder {
+    /// As Python's deterministic form: by unsigned bytes, but of two keys where one begins with the other the longer
+    /// first. "aa", "ab", "a", "b", and "" last.
+    #[default]
+    Python,
+    /// As the deterministic form of C++, Go and Java: by unsigned bytes. "", "a", "aa".
+    Bytes,
+    /// As they were given.
+    Given,
+}
+
+impl KeyOrder {
+    pub(super) fn sort<V>(self, entries: &mut [(&str, V)]) {
+        match self {
+            KeyOrder::Python => entries.sort_unstable_by(|(a, _), (b, _)| python_cmp(a, b)),
+            KeyOrder::Bytes => entries.sort_unstable_by_key(|&(key, _)| key),
+            KeyOrder::Given => {}
+        }
+    }
+}
+
+/// As if each key ended with a byte above all others.
+fn python_cmp(a: &str, b: &str) -> Ordering {
+    let common = a.len().min(b.len());
+    a.as_bytes()[..common].cmp(&b.as_bytes()[..common]).then(b.len().cmp(&a.len()))
+}
+
+/// The entries of a map in this order.
+pub(super) fn entries<V>(map: &BTreeMap<String, V>, order: KeyOrder) -> Vec<(&str, &V)> {
+    let mut entries = map.iter().map(|(key, value)| (key.as_str(), value)).collect::<Vec<_>>();
+    order.sort(&mut entries);
+    entries
+}
+
+type Entries<'a, V> = [(&'a str, &'a V)];
+type Put = quick_protobuf::Result<()>;
+
+/// Appends an Example. Its features are written if there are some, or if it `has` the field though they are none.
+pub(super) fn put_example(features: &Entries<'_, FeatureBuf>, has: bool, out: &mut Vec<u8>) -> Result<()> {
+    let map = (has || !features.is_empty()).then(|| map_len(features));
+    put_message(map.map_or(0, field_len), out, |w| put_map(w, FIELD_1, map, features))
+}
+
+/// Appends a SequenceExample; the flags are as `has` of [`put_example`].
+pub(super) fn put_sequence(
+    context: &Entries<'_, FeatureBuf>,
+    has_context: bool,
+    lists: &Entries<'_, Vec<FeatureBuf>>,
+    has_lists: bool,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let first = (has_context || !context.is_empty()).then(|| map_len(context));
+    let second = (has_lists || !lists.is_empty()).then(|| map_len(lists));
+    put_message(first.map_or(0, field_len) + second.map_or(0, field_len), out, |w| {
+        put_map(w, FIELD_1, first, context)?;
+        put_map(w, FIELD_2, second, lists)
+    })
+}
+
+/// One allocation at most, and none before the length is known to be good.
+fn put_message(
+    len: u64,
+    out: &mut Vec<u8>,
+    put: impl FnOnce(&mut Writer<&mut Vec<u8>>) -> Put,
+) -> Result<()> {
+    if len > MAX_LEN {
+        return Err(ErrorKind::TooLarge { len: len.into(), limit: MAX_LEN }.into());
+    }
+    let start = out.len();
+    out.reserve(len as usize);
+    // A vector never fails to be written to; the encoder's type says it could.
+    put(&mut Writer::new(out)).map_err(|e| Error::from(io::Error::other(e)))?;
+    debug_assert_eq!((out.len() - start) as u64, len, "lengths were computed wrong");
+    Ok(())
+}
+
+/// A length-delimited field whose tag is one byte.
+fn field_len(body: u64) -> u64 {
+    1 + sizeof_varint(body) as u64 + body
+}
+
+/// A value of a map's entry, to be encoded.
+trait EncodedValue {
+    fn body_len(&self) -> u64;
+    fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> Put;
+}
+
+fn map_len<V: EncodedValue>(entries: &Entries<'_, V>) -> u64 {
+    entries.iter().map(|(key, value)| field_len(entry_len(key, value.body_len()))).sum()
+}
+
+fn entry_len(key: &str, value_len: u64) -> u64 {
+    field_len(key.len() as u64) + field_len(value_len)
+}
+
+fn put_map<V: EncodedValue>(
+    w: &mut Writer<&mut Vec<u8>>,
+    tag: u32,
+    len: Option<u64>,
+    entries: &Entries<'_, V>,
+) -> Put {
+    let Some(len) = len else { return Ok(()) };
+    w.write_tag(tag)?;
+    w.write_varint(len)?;
+    for (key, value) in entries {
+        let value_len = value.body_len();
+        w.write_tag(FIELD_1)?;
+        w.write_varint(entry_len(key, value_len))?;
+        w.write_with_tag(FIELD_1, |w| w.write_string(key))?;
+        w.write_tag(FIELD_2)?;
+        w.write_varint(value_len)?;
+        value.put_body(w)?;
+    }
+    Ok(())
+}
+
+/// The tag of a feature's list, the list's length, and the length of the one chunk in it, which bytes do not have.
+fn list_lengths(feature: &FeatureBuf) -> Option<(u32, u64, u64)> {
+    let of_chunk = |tag, chunk| Some((tag, if chunk == 0 { 0 } else { field_len(chunk) }, chunk));
+    match feature {
+        FeatureBuf::None => None,
+        FeatureBuf::Bytes(v) => Some((FIELD_1, v.iter().map(|v| field_len(v.len() as u64)).sum(), 0)),
+        FeatureBuf::Float(v) => of_chunk(FIELD_2, v.len() as u64 * 4),
+        FeatureBuf::Int64(v) => of_chunk(FIELD_3, v.iter().map(|&v| sizeof_varint(v as u64) as u64).sum()),
+    }
+}
+
+impl EncodedValue for FeatureBuf {
+    fn body_len(&self) -> u64 {
+        list_lengths(self).map_or(0, |(_, list_len, _)| field_len(list_len))
+    }
+
+    fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> Put {
+        let Some((tag, list_len, chunk_len)) = list_lengths(self) else { return Ok(()) };
+        w.write_tag(tag)?;
+        w.write_varint(list_len)?;
+        if chunk_len > 0 {
+            w.write_tag(FIELD_1)?;
+            if let (FeatureBuf::Float(v), true) = (self, cfg!(target_endian = "little")) {
+                // The values as they lie in memory are the chunk.
+                return w.write_bytes(bytemuck::cast_slice(v));
+            }
+            w.write_varint(chunk_len)?;
+        }
+        match self {
+            FeatureBuf::None => Ok(()),
+            FeatureBuf::Bytes(v) => {
+                v.iter().try_for_each(|v| w.write_with_tag(FIELD_1, |w| w.write_bytes(v)))
+            }
+            FeatureBuf::Float(v) => v.iter().try_for_each(|&v| w.write_float(v)),
+            FeatureBuf::Int64(v) => v.iter().try_for_each(|&v| w.write_int64(v)),
+        }
+    }
+}
+
+impl EncodedValue for Vec<FeatureBuf> {
+    fn body_len(&self) -> u64 {
+        self.iter().map(|step| field_len(step.body_len())).sum()
+    }
+
+    fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> Put {
+        for step in self {
+            w.write_tag(FIELD_1)?;
+            w.write_varint(step.body_len())?;
+            step.put_body(w)?;
+        }
+        Ok(())
+    }
+}

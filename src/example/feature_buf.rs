@@ -1,0 +1,119 @@
+//! A feature that owns its values.
+
+use super::feature::Feature;
+use super::kind::FeatureKind;
+use super::values::{IntoBytes, ToFloat, ToInt64};
+use crate::error::{EncodeError, Result};
+
+/// A feature's values.
+///
+/// Equal are values with equal bits: a NaN is the same NaN, and 0.0 is not -0.0. So two features are equal if and
+/// only if they are written as the same bytes.
+#[derive(Clone, Debug, Default)]
+pub enum FeatureBuf {
+    /// No kind at all. TensorFlow's parsers take it for an absent feature.
+    #[default]
+    None,
+    /// A bytes list.
+    Bytes(Vec<Vec<u8>>),
+    /// A float list.
+    Float(Vec<f32>),
+    /// An int64 list.
+    Int64(Vec<i64>),
+}
+
+impl FeatureBuf {
+    /// A bytes list.
+    pub fn bytes(values: impl IntoIterator<Item: IntoBytes>) -> FeatureBuf {
+        FeatureBuf::Bytes(values.into_iter().map(IntoBytes::into_bytes).collect())
+    }
+
+    /// A float list; values are rounded as [`ToFloat`] says.
+    pub fn float(values: impl IntoIterator<Item: ToFloat>) -> FeatureBuf {
+        FeatureBuf::Float(values.into_iter().map(ToFloat::to_float).collect())
+    }
+
+    /// An int64 list.
+    ///
+    /// # Errors
+    /// [`EncodeError::Int64Range`] for an integer above 2^63 - 1.
+    pub fn int64(values: impl IntoIterator<Item: ToInt64>) -> Result<FeatureBuf, EncodeError> {
+        values.into_iter().map(ToInt64::to_int64).collect::<Result<_, _>>().map(FeatureBuf::Int64)
+    }
+
+    /// The kind, if there is one.
+    pub fn kind(&self) -> Option<FeatureKind> {
+        match self {
+            FeatureBuf::None => None,
+            FeatureBuf::Bytes(_) => Some(FeatureKind::Bytes),
+            FeatureBuf::Float(_) => Some(FeatureKind::Float),
+            FeatureBuf::Int64(_) => Some(FeatureKind::Int64),
+        }
+    }
+
+    /// How many values there are; none in a feature without a kind.
+    pub fn len(&self) -> usize {
+        match self {
+            FeatureBuf::None => 0,
+            FeatureBuf::Bytes(v) => v.len(),
+            FeatureBuf::Float(v) => v.len(),
+            FeatureBuf::Int64(v) => v.len(),
+        }
+    }
+
+    /// Whether there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<Feature<'_>> for FeatureBuf {
+    /// Copies the values.
+    fn from(feature: Feature<'_>) -> FeatureBuf {
+        match feature {
+            Feature::None => FeatureBuf::None,
+            Feature::Bytes(list) => FeatureBuf::Bytes(list.to_vec()),
+            Feature::Float(list) => FeatureBuf::Float(list.to_vec()),
+            Feature::Int64(list) => FeatureBuf::Int64(list.to_vec()),
+        }
+    }
+}
+
+macro_rules! from_values {
+    ($($value:ty => $variant:ident),*) => {$(
+        impl From<Vec<$value>> for FeatureBuf {
+            fn from(values: Vec<$value>) -> FeatureBuf {
+                FeatureBuf::$variant(values)
+            }
+        }
+        impl<const N: usize> From<[$value; N]> for FeatureBuf {
+            fn from(values: [$value; N]) -> FeatureBuf {
+                FeatureBuf::$variant(values.into())
+            }
+        }
+    )*};
+}
+from_values!(Vec<u8> => Bytes, f32 => Float, i64 => Int64);
+
+impl<const N: usize> From<[&str; N]> for FeatureBuf {
+    fn from(values: [&str; N]) -> FeatureBuf {
+        FeatureBuf::bytes(values)
+    }
+}
+
+impl PartialEq for FeatureBuf {
+    fn eq(&self, other: &FeatureBuf) -> bool {
+        use FeatureBuf::*;
+        match (self, other) {
+            (None, None) => true,
+            (Bytes(a), Bytes(b)) => a == b,
+            (Float(a), Float(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
+            }
+            (Int64(a), Int64(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for FeatureBuf {}

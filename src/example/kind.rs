@@ -1,0 +1,41 @@
+//! The kinds of lists.
+
+use std::fmt;
+
+/// The kinds of list a feature can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FeatureKind {
+    /// Byte strings.
+    Bytes,
+    /// 32-bit floats.
+    Float,
+    /// 64-bit signed integers.
+    Int64,
+}
+
+impl FeatureKind {
+    /// `bytes`, `float` or `int64`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FeatureKind::Bytes => "bytes",
+            FeatureKind::Float => "float",
+            FeatureKind::Int64 => "int64",
+        }
+    }
+
+    #[inline]
+    pub(super) fn of_field(number: u32) -> Option<FeatureKind> {
+        match number {
+            1 => Some(FeatureKind::Bytes),
+            2 => Some(FeatureKind::Float),
+            3 => Some(FeatureKind::Int64),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for FeatureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

@@ -1,0 +1,144 @@
+//! The Rust types whose values go into lists.
+
+use crate::error::EncodeError;
+use std::borrow::Cow;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A value of an int64 list: integers and `bool`, as in Python. A float does not, not even a whole one:
+///
+/// ```compile_fail,E0277
+/// tfseek::example::ExampleBuilder::new().int64("label", [3.0]);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not go into an int64 list",
+    note = "integers of up to 64 bits and `bool` do; a float has to be converted first"
+)]
+pub trait ToInt64: sealed::Sealed {
+    /// The value as an `i64`.
+    ///
+    /// # Errors
+    /// [`EncodeError::Int64Range`] above 2^63 - 1.
+    fn to_int64(self) -> Result<i64, EncodeError>;
+}
+
+/// A value of a float list: `f32` as it is, `f64` rounded to the nearest `f32` (to infinity beyond its range),
+/// integers and `bool` by way of `f64`. That is what Python's protobuf does, double rounding included.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not go into a float list",
+    note = "`f32`, `f64`, integers of up to 64 bits and `bool` do"
+)]
+pub trait ToFloat: sealed::Sealed {
+    /// The value as an `f32`.
+    fn to_float(self) -> f32;
+}
+
+macro_rules! ints {
+    ($($t:ty),*) => {$(
+        impl sealed::Sealed for $t {}
+        impl ToInt64 for $t {
+            #[inline]
+            fn to_int64(self) -> Result<i64, EncodeError> {
+                // No type here goes below -2^63, so what does not fit is positive.
+                i64::try_from(self).map_err(|_| EncodeError::Int64Range { value: self as u128 })
+            }
+        }
+        impl ToFloat for $t {
+            #[inline]
+            fn to_float(self) -> f32 {
+                self as f64 as f32
+            }
+        }
+    )*};
+}
+ints!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
+
+impl sealed::Sealed for bool {}
+impl ToInt64 for bool {
+    #[inline]
+    fn to_int64(self) -> Result<i64, EncodeError> {
+        Ok(self.into())
+    }
+}
+impl ToFloat for bool {
+    #[inline]
+    fn to_float(self) -> f32 {
+        self.into()
+    }
+}
+
+impl sealed::Sealed for f32 {}
+impl ToFloat for f32 {
+    #[inline]
+    fn to_float(self) -> f32 {
+        self
+    }
+}
+impl sealed::Sealed for f64 {}
+impl ToFloat for f64 {
+    #[inline]
+    fn to_float(self) -> f32 {
+        self as f32
+    }
+}
+
+/// A value of a bytes list: strings and bytes, owned or not. Owned ones are moved and not copied.
+///
+/// A list is a list: one image is `[image]`, and not its bytes one by one.
+///
+/// ```compile_fail,E0277
+/// tfseek::example::ExampleBuilder::new().bytes("image", vec![0xffu8, 0xd8]);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a value of a bytes list",
+    note = "strings and bytes are: one value is given as a list of one, `[value]`"
+)]
+pub trait IntoBytes: sealed::Sealed {
+    /// The value's bytes.
+    fn into_bytes(self) -> Vec<u8>;
+}
+
+macro_rules! into_bytes {
+    ($([$($n:ident)?] $t:ty: $f:expr),* $(,)?) => {$(
+        impl $(<const $n: usize>)? sealed::Sealed for $t {}
+        impl $(<const $n: usize>)? IntoBytes for $t {
+            #[inline]
+            fn into_bytes(self) -> Vec<u8> {
+                $f(self)
+            }
+        }
+    )*};
+}
+into_bytes! {
+    [] Vec<u8>: |v| v,
+    [] Box<[u8]>: Vec::from,
+    [] String: String::into_bytes,
+    [] Cow<'_, [u8]>: Cow::into_owned,
+    [] Cow<'_, str>: |s: Cow<'_, str>| s.into_owned().into_bytes(),
+    [] &[u8]: <[u8]>::to_vec,
+    [] &str: |s: &str| s.as_bytes().to_vec(),
+    [N] [u8; N]: Vec::from,
+}
+
+// Iterating over `&values` gives references.
+impl<T: sealed::Sealed> sealed::Sealed for &T {}
+impl<T: ToInt64 + Copy> ToInt64 for &T {
+    #[inline]
+    fn to_int64(self) -> Result<i64, EncodeError> {
+        (*self).to_int64()
+    }
+}
+impl<T: ToFloat + Copy> ToFloat for &T {
+    #[inline]
+    fn to_float(self) -> f32 {
+        (*self).to_float()
+    }
+}
+impl<T: IntoBytes + Clone> IntoBytes for &T {
+    #[inline]
+    fn into_bytes(self) -> Vec<u8> {
+        self.clone().into_bytes()
+    }
+}
