@@ -10,7 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
 use tfseek::BatchParser;
-use tfseek::example::KindGuess;
+use tfseek::example::{KindGuess, MessageKind};
 use tfseek::schema::Inference;
 
 /// What columns to make of a record's features: checked once, used for all batches.

@@ -150,30 +150,6 @@ impl Column {
             Column::Ragged(column) => &column.values,
         }
     }
-
-    /// The array, if it is one.
-    pub fn dense(&self) -> Option<&Dense> {
-        match self {
-            Column::Dense(column) => Some(column),
-            _ => None,
-        }
-    }
-
-    /// The sparse column, if it is one.
-    pub fn sparse(&self) -> Option<&Sparse> {
-        match self {
-            Column::Sparse(column) => Some(column),
-            _ => None,
-        }
-    }
-
-    /// The ragged column, if it is one.
-    pub fn ragged(&self) -> Option<&Ragged> {
-        match self {
-            Column::Ragged(column) => Some(column),
-            _ => None,
-        }
-    }
 }
 
 impl Column {

@@ -25,9 +25,7 @@ mod sparse;
 
 pub use column::{BytesColumn, Column, Dense, Ragged, RowSplits, Sparse, Strings, Values};
 pub use output::Batch;
-pub use parser::{
-    BatchParser, parse_example, parse_sequence_example, parse_single_example, parse_single_sequence_example,
-};
+pub use parser::BatchParser;
 pub use pool::Buf;
 pub(crate) use pool::BytePool;
 pub use row::Row;

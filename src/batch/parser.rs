@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex};
 /// with a few values, then the speed of memory.
 ///
 /// ```
-/// use tfseek::batch::BatchParser;
+/// use tfseek::batch::{BatchParser, Column};
 /// use tfseek::{DType, ExampleBuilder, FeatureSpec, Schema};
 /// let schema = Schema::example()
 ///     .feature("label", FeatureSpec::fixed_len(&[], DType::Int64))
@@ -40,9 +40,9 @@ use std::sync::{Arc, Mutex};
 ///     ExampleBuilder::new().int64("label", [4]).encode()?,
 /// ];
 /// let batch = parser.parse(&rows)?;
-/// let label = batch.get("label").and_then(|column| column.dense()).unwrap();
+/// let Some(Column::Dense(label)) = batch.get("label") else { panic!() };
 /// assert_eq!((label.values.int64().unwrap(), &*label.shape), (&[3, 4][..], &[2][..]));
-/// let tokens = batch.get("tokens").and_then(|column| column.sparse()).unwrap();
+/// let Some(Column::Sparse(tokens)) = batch.get("tokens") else { panic!() };
 /// assert_eq!((&*tokens.indices, &*tokens.dense_shape), (&[0, 0, 0, 1][..], &[2, 2][..]));
 ///
 /// // One bad record is named.
@@ -464,46 +464,6 @@ impl fmt::Debug for BatchParser {
             .field("feature_lists", &columns(&self.plan.lists))
             .finish_non_exhaustive()
     }
-}
-
-/// Parses serialized Examples: [`BatchParser::parse`] for once.
-///
-/// # Errors
-/// As there, and [`ErrorKind::Spec`] if the schema is one of SequenceExamples.
-pub fn parse_example<R: Row>(rows: &[R], schema: &Schema) -> Result<Batch> {
-    of_examples(schema, true)?.parse(rows)
-}
-
-/// Parses one serialized Example: [`BatchParser::parse_single`] for once.
-///
-/// # Errors
-/// As [`parse_example`].
-pub fn parse_single_example<R: Row + ?Sized>(row: &R, schema: &Schema) -> Result<Batch> {
-    of_examples(schema, true)?.parse_single(row)
-}
-
-/// Parses serialized SequenceExamples: [`BatchParser::parse`] for once.
-///
-/// # Errors
-/// As there, and [`ErrorKind::Spec`] if the schema is one of Examples.
-pub fn parse_sequence_example<R: Row>(rows: &[R], schema: &Schema) -> Result<Batch> {
-    of_examples(schema, false)?.parse(rows)
-}
-
-/// Parses one serialized SequenceExample: [`BatchParser::parse_single`] for once.
-///
-/// # Errors
-/// As [`parse_sequence_example`].
-pub fn parse_single_sequence_example<R: Row + ?Sized>(row: &R, schema: &Schema) -> Result<Batch> {
-    of_examples(schema, false)?.parse_single(row)
-}
-
-fn of_examples(schema: &Schema, examples: bool) -> Result<BatchParser> {
-    if schema.is_sequence() == examples {
-        let found = if examples { "SequenceExamples" } else { "Examples" };
-        return Err(ErrorKind::Spec(format!("it describes {found}").into()).into());
-    }
-    Ok(BatchParser::new(schema))
 }
 
 const _: () = {

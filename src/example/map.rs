@@ -48,20 +48,42 @@ impl<'a> MapEntries<'a> {
         self.message.eat_field_behind(0x0a, head)
     }
 
-    /// Key and value of the next entry, if it has the form that every encoder writes. Otherwise nothing is read, and
-    /// [`next`](MapEntries::next) reports what there is.
+    /// Key and value of the next entry, if it has the form that every encoder writes, and the reader behind it.
     #[inline(always)]
-    pub(crate) fn next_fast(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+    fn peek_fast(&self) -> Option<(&'a [u8], &'a [u8], Reader<'a>)> {
         let mut message = self.message;
         let (key, value) = match message.eat_short_pair() {
             Some(pair) => pair,
             None => long_pair(message.eat_field(0x0a)?)?,
         };
+        Some((key, value, message))
+    }
+
+    /// Key and value of the next entry, if it has the form that every encoder writes. Otherwise nothing is read, and
+    /// [`next`](MapEntries::next) reports what there is.
+    #[inline(always)]
+    pub(crate) fn next_fast(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+        let (key, value, behind) = self.peek_fast()?;
         if self.rules.utf8 && std::str::from_utf8(key).is_err() {
             return None;
         }
-        self.message = message;
+        self.message = behind;
         Some((key, value))
+    }
+
+    /// The next entry and its key as text, checked once. For rules that ask for UTF-8.
+    #[inline(always)]
+    pub(super) fn next_text(&mut self) -> Result<Option<(&'a str, ValueMessage<'a>)>, Fault> {
+        if let Some((key, value, behind)) = self.peek_fast()
+            && let Ok(key) = std::str::from_utf8(key)
+        {
+            self.message = behind;
+            return Ok(Some((key, ValueMessage::one(value, self.start_of(value)))));
+        }
+        match self.next_slow()? {
+            Some(MapEntry { key, value }) => Ok(Some((utf8(key, value.start())?, value))),
+            None => Ok(None),
+        }
     }
 
     /// Offset in the payload of the value that [`next_expected`](MapEntries::next_expected) or
@@ -141,7 +163,7 @@ pub(crate) fn entry_head(key: &[u8]) -> Box<[u8]> {
 }
 
 /// A key as text, which stands at `start` in the payload.
-pub(super) fn utf8(key: &[u8], start: usize) -> Result<&str, Fault> {
+fn utf8(key: &[u8], start: usize) -> Result<&str, Fault> {
     std::str::from_utf8(key).map_err(|_| Fault::new(WireErrorKind::Utf8, start))
 }
 

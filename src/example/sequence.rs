@@ -1,7 +1,7 @@
 //! `SequenceExample<'a>`: a context, and lists of features.
 
 use super::feature::Feature;
-use super::map::{MapEntries, MapEntry, VALUE_DEPTH, has_map, utf8};
+use super::map::{MapEntries, VALUE_DEPTH, has_map};
 use super::source::{Messages, ValueMessage};
 use super::view::{Example, debug_entries};
 use crate::error::{At, Error, Result};
@@ -130,9 +130,11 @@ impl<'a> FeatureListEntries<'a> {
             none => none.insert(sequence.context.open(2, true)?),
         };
         let fault = |fault| -> Error { sequence.context.fault(fault) };
-        let Some(MapEntry { key, value }) = state.next().map_err(fault)? else { return Ok(None) };
-        let checked = utf8(key, value.start()).and_then(|text| Ok((text, FeatureList::check(value)?)));
-        checked.map(Some).map_err(|f| fault(f).feature(key))
+        let Some((key, value)) = state.next_text().map_err(fault)? else { return Ok(None) };
+        match FeatureList::check(value) {
+            Ok(list) => Ok(Some((key, list))),
+            Err(f) => Err(fault(f).feature(key.as_bytes())),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::feature::Feature;
 use super::list::{BytesList, FloatList, Int64List};
-use super::map::{EntryRules, MapEntries, MapEntry, VALUE_DEPTH, has_map, utf8};
+use super::map::{EntryRules, MapEntries, VALUE_DEPTH, has_map};
 use super::source::ValueMessage;
 use crate::error::{At, Error, ErrorKind, FeatureError, Result};
 use crate::wire::{Fault, MAX_LEN};
@@ -207,12 +207,13 @@ impl<'a> ExampleEntries<'a> {
             Some(state) => state,
             none => none.insert(example.open(1, true)?),
         };
-        let Some(MapEntry { key, value }) = state.next().map_err(|fault| example.fault(fault))? else {
+        let Some((key, value)) = state.next_text().map_err(|fault| example.fault(fault))? else {
             return Ok(None);
         };
-        let checked =
-            utf8(key, value.start()).and_then(|text| Ok((text, Feature::check(value, VALUE_DEPTH)?)));
-        checked.map(Some).map_err(|fault| example.fault(fault).feature(key))
+        match Feature::check(value, VALUE_DEPTH) {
+            Ok(feature) => Ok(Some((key, feature))),
+            Err(fault) => Err(example.fault(fault).feature(key.as_bytes())),
+        }
     }
 }
 

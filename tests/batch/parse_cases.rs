@@ -2,7 +2,7 @@
 //! recorded (`tests/data/README.md`).
 
 use serde_json::Value;
-use tfseek::batch::{self, Batch, BatchParser, Column, Row, Values};
+use tfseek::batch::{Batch, BatchParser, Column, Row, Values};
 use tfseek::error::Category;
 use tfseek::io::Region;
 use tfseek::schema::Schema;
@@ -64,16 +64,8 @@ fn every_way(schema: &Schema, payloads: &[Vec<u8>], how: How, what: &str) -> Res
 }
 
 fn one_shot(schema: &Schema, rows: &[&[u8]], how: How) -> Result<Arrays> {
-    let batch = if how.lenient_sparse_index {
-        parse(&BatchParser::new(schema).lenient_sparse_index(true), rows, how)
-    } else {
-        match (schema.is_sequence(), how.single) {
-            (false, false) => batch::parse_example(rows, schema),
-            (false, true) => batch::parse_single_example(rows[0], schema),
-            (true, false) => batch::parse_sequence_example(rows, schema),
-            (true, true) => batch::parse_single_sequence_example(rows[0], schema),
-        }
-    };
+    let parser = BatchParser::new(schema).lenient_sparse_index(how.lenient_sparse_index);
+    let batch = parse(&parser, rows, how);
     batch.map(|batch| Arrays::from(&batch))
 }
 

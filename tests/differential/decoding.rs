@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tfseek::error::WireErrorKind;
 use tfseek::example::FeatureBuf;
 use tfseek::schema::{FeatureSpec, Partition};
-use tfseek::{Error, ErrorKind, Example, ExampleBuf, SequenceExample, SequenceExampleBuf};
+use tfseek::{Error, ErrorKind, Example, ExampleBuf, KeyOrder, SequenceExample, SequenceExampleBuf};
 use tfseek_testkit::hex::hex;
 use tfseek_testkit::twin::{self, Rules};
 
@@ -60,8 +60,8 @@ impl Round<'_> {
 
     fn canonical(&self, raw: &[u8]) -> Result<Vec<u8>, Error> {
         match self.schema.is_sequence() {
-            true => SequenceExampleBuf::try_from(SequenceExample::new(raw))?.encode(),
-            false => ExampleBuf::try_from(Example::new(raw))?.encode(),
+            true => SequenceExampleBuf::try_from(SequenceExample::new(raw))?.encode(KeyOrder::Python),
+            false => ExampleBuf::try_from(Example::new(raw))?.encode(KeyOrder::Python),
         }
     }
 
@@ -111,7 +111,7 @@ impl Round<'_> {
             }
         }
         if !self.schema.is_sequence() {
-            return ExampleBuf { features: context, has_features: true }.encode().ok();
+            return ExampleBuf { features: context, has_features: true }.encode(KeyOrder::Python).ok();
         }
         let mut lists = BTreeMap::new();
         for key in keys(self.schema.feature_lists()) {
@@ -122,7 +122,7 @@ impl Round<'_> {
         }
         let message =
             SequenceExampleBuf { context, feature_lists: lists, has_context: true, has_feature_lists: true };
-        message.encode().ok()
+        message.encode(KeyOrder::Python).ok()
     }
 
     /// What was parsed though protobuf refuses it is what TensorFlow makes of the part that was asked for.

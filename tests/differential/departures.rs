@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tfseek::error::{Category, FeatureError};
 use tfseek::example::FeatureBuf;
 use tfseek::schema::{FeatureSpec, Partition, Schema};
-use tfseek::{Error, ErrorKind, Example, SequenceExample};
+use tfseek::{Error, ErrorKind, Example, ExampleBuf, SequenceExample, SequenceExampleBuf};
 use tfseek_testkit::hex::unhex;
 
 pub(crate) type Columns = Map<String, Value>;

@@ -106,8 +106,8 @@ fn sequences(make: fn(&mut Rng) -> Vec<u8>) {
             }
             for key in &lists {
                 let list = sequence.feature_list(key).unwrap().unwrap();
-                black_box((list.first(), list.get(1)));
-                for step in list {
+                black_box((list.get(0), list.get(1)));
+                for step in list.iter() {
                     read(step, &mut ints, &mut floats);
                     steps += 1;
                 }

@@ -141,7 +141,7 @@ fn the_lowest_row_wins_across_columns() {
             };
             buf.features.insert(key(name), feature);
         }
-        buf.encode().unwrap()
+        buf.encode(tfseek::KeyOrder::Python).unwrap()
     };
     let parser = BatchParser::new(&schema);
     let good = vec![message(None); 300];
