@@ -293,8 +293,8 @@ impl SamplerIterator {
                 None => Arc::clone(walk.insert(locked(&self.sampler.get().place).begin()?)),
             }
         };
-        let number = locked(&walk).next();
-        number
+        let mut walk = locked(&walk);
+        walk.next()
     }
 
     fn state(&self, py: Python<'_>) -> Result<String> {
