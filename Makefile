@@ -8,7 +8,7 @@ FRAMEWORKS ?= torch torchdata grain jax
 FRAMEWORKS_TESTS := python/tests/test_torch.py python/tests/test_grain.py python/tests/test_docs.py
 FRAMEWORKS_VENV := target/frameworks$(if $(FRAMEWORKS_PYTHON),-seen)
 
-.PHONY: differential demo test python test-frameworks test-slow tsan bench bench-cold bench-peers fuzz
+.PHONY: differential demo test python public-api test-frameworks test-slow tsan bench bench-cold bench-peers fuzz
 
 demo:
 	$(CARGO) run --release -- demo
@@ -32,7 +32,22 @@ test:
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 		set -x; $(CARGO) deny check bans licenses sources; \
 	else echo "skipped: cargo-deny is not installed"; fi
+	@$(MAKE) --no-print-directory public-api
 	@env -u PYO3_NO_PYTHON -u PYO3_BUILD_EXTENSION_MODULE $(MAKE) --no-print-directory python
+
+# What is public, compared with docs/public-api.txt. `make public-api WRITE=1` writes the page anew. Other versions of the tool print
+# other lines.
+public-api:
+	@if ! $(CARGO) public-api --version 2>/dev/null | grep -q ' 0\.52\.'; then \
+		echo "skipped: cargo-public-api 0.52 is not installed"; \
+	elif ! $(CARGO) +nightly --version >/dev/null 2>&1; then \
+		echo "skipped: there is no nightly toolchain, which cargo-public-api needs"; \
+	else \
+		set -ex; \
+		$(CARGO) +nightly public-api -p tfseek -sss > target/public-api.txt; \
+		if [ -n "$(WRITE)" ]; then cp target/public-api.txt docs/public-api.txt; fi; \
+		diff -u docs/public-api.txt target/public-api.txt; \
+	fi
 
 # Opens the branch of a shell `if` in which the environment $(1), made with $(2), has the Python package and what it is built and
 # tested with; else what is missing is said aloud.

@@ -138,7 +138,7 @@ fn absolute(code: &str, module: &[String], inner: Option<&BTreeSet<String>>) -> 
     }
     for name in inner.into_iter().flatten() {
         for path in paths(code, name) {
-            all.push([module, &[name.clone()], &path].concat());
+            all.push([module, std::slice::from_ref(name), &path].concat());
         }
     }
     all
