@@ -44,7 +44,7 @@ impl Failure {
     /// Returns a `tfseek.Error` that the crate does not have.
     pub(crate) fn error(py: Python<'_>, message: String) -> Failure {
         let raised = py
-            .import(intern!(py, "tfseek._errors"))
+            .import(intern!(py, "tfseek._rust"))
             .and_then(|errors| errors.getattr("Error")?.call1((message,)));
         Failure::Python(raised.map_or_else(|e| e, PyErr::from_value))
     }

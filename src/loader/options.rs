@@ -175,7 +175,7 @@ impl LoaderOptions {
     /// # for i in 0..1000 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i % 10]).encode()?)?; }
     /// # writer.close()?;
     /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
-    /// let threes = ds.select(&"label == 3".parse()?)?;
+    /// let threes = ds.select(&"label == 3".parse()?, &Default::default())?;
     /// let loader = ds.record_loader().batch_size(10).shuffle(42).select(&threes).build()?;
     /// assert_eq!(loader.cursor().steps_left()?, 10);
     ///
