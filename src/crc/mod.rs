@@ -7,8 +7,12 @@
 //! Payloads go through the `crc32c` crate. The check of the 8-byte length is inline: a crate call for each
 //! header costs a scan of 90-byte records 1.6 to 2.6 times its time (`benches/crc.rs`).
 
+mod header;
 #[cfg(target_arch = "x86_64")]
 mod sse42;
+
+use header::Tables;
+pub(crate) use header::{LenCrc, WithLenCrc};
 
 const MASK_DELTA: u32 = 0xa282_ead8;
 
@@ -50,18 +54,6 @@ pub fn masked_len(len: u64) -> u32 {
     with_len_crc(One(len))
 }
 
-/// A way to take the CRC32C of eight little-endian bytes. `Copy`, so a loop can carry it.
-pub(crate) trait LenCrc: Copy {
-    fn crc(self, len: u64) -> u32;
-}
-
-/// A loop that checks many headers. Its `run` must be `#[inline(always)]`: it is then compiled once for each
-/// [`LenCrc`], with the instruction inside the loop.
-pub(crate) trait WithLenCrc {
-    type Out;
-    fn run(self, crc: impl LenCrc) -> Self::Out;
-}
-
 /// Runs `f` with the fastest [`LenCrc`] of this processor: the choice is made once, outside the loop.
 #[inline]
 pub(crate) fn with_len_crc<F: WithLenCrc>(f: F) -> F::Out {
@@ -71,49 +63,6 @@ pub(crate) fn with_len_crc<F: WithLenCrc>(f: F) -> F::Out {
     }
     f.run(Tables)
 }
-
-/// The safe twin: eight look-ups in tables of 256 (*slicing by 8*), for processors without the instruction.
-#[derive(Clone, Copy)]
-pub(crate) struct Tables;
-
-impl LenCrc for Tables {
-    #[inline(always)]
-    fn crc(self, len: u64) -> u32 {
-        let x = (len ^ 0xffff_ffff).to_le_bytes();
-        let mut crc = 0;
-        for (k, byte) in x.into_iter().enumerate() {
-            crc ^= TABLES[7 - k][byte as usize];
-        }
-        !crc
-    }
-}
-
-/// `TABLES[k][b]`: the CRC (without the inversions) of byte `b` followed by `k` zero bytes.
-static TABLES: [[u32; 256]; 8] = {
-    let mut t = [[0u32; 256]; 8];
-    let mut b = 0;
-    while b < 256 {
-        let mut crc = b as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg());
-            bit += 1;
-        }
-        t[0][b] = crc;
-        b += 1;
-    }
-    let mut k = 1;
-    while k < 8 {
-        let mut b = 0;
-        while b < 256 {
-            let crc = t[k - 1][b];
-            t[k][b] = (crc >> 8) ^ t[0][(crc & 0xff) as usize];
-            b += 1;
-        }
-        k += 1;
-    }
-    t
-};
 
 #[cfg(test)]
 mod tests {

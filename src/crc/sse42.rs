@@ -1,11 +1,11 @@
 //! The `crc32` instruction of SSE 4.2, inline in the loops that hop from header to header.
 //!
 //! Measured (`benches/crc.rs`): 0.5 ns a header inside such a loop against 11 ns for a call of the `crc32c`
-//! crate. The safe twin is [`Tables`](super::Tables); `the_three_ways_agree` holds them together.
+//! crate. The safe twin is [`Tables`](super::header::Tables); `the_three_ways_agree` holds them together.
 
 #![allow(unsafe_code)]
 
-use super::{LenCrc, WithLenCrc};
+use super::header::{LenCrc, WithLenCrc};
 use std::arch::x86_64::_mm_crc32_u64;
 
 /// Proof that this processor has SSE 4.2: only `detect` makes one.

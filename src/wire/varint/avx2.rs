@@ -3,15 +3,14 @@
 //! Two `movemask` tell of 64 bytes which of them end a value. From there on no branch and no load waits for a value's
 //! length: the starts and ends of the values are the set bits of one word.
 //!
-//! Measured (`benches/varint.rs`): four to seven times the safe twin, [`decode_slow`](super::decode_slow), and
+//! Measured (`benches/varint.rs`): four to seven times the safe twin, [`decode_slow`](super::slow::decode_slow), and
 //! 1.6 times where all values have one byte. For counting, 1.6 to 8 times
-//! [`count_slow`](super::count_slow). Reads and writes go through slices and arrays alone; what is unsafe is to
+//! [`count_slow`](super::slow::count_slow). Reads and writes go through slices and arrays alone; what is unsafe is to
 //! run these instructions at all.
 
 #![allow(unsafe_code)]
 
-use super::decode_slow;
-use crate::wire::MAX_VARINT;
+use super::slow::{MAX_VARINT, decode_slow};
 use std::arch::x86_64::*;
 
 /// Bytes that are looked at together, and the most values they hold.

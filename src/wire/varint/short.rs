@@ -4,8 +4,7 @@
 //! one from there on, and masks tell which of its bits belong to the value. That reads beyond the chunk, hence a chunk is
 //! given as its place in the payload.
 
-use super::{HIGH, first};
-use crate::wire::MAX_VARINT;
+use super::slow::{HIGH, MAX_VARINT, first};
 
 /// The value of the chunk `payload[start..start + len]`, which is one varint and nothing else; `None` if it is not.
 #[inline]

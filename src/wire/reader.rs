@@ -1,0 +1,438 @@
+//! A cursor over one message.
+
+use super::fault::Fault;
+use super::varint::{self, MAX_VARINT};
+use crate::error::WireErrorKind;
+
+/// Levels of messages and groups below the payload (W4).
+const MAX_DEPTH: u8 = 100;
+/// Bytes of the longest tag or length (W2, W3).
+const MAX_SHORT: usize = 5;
+/// The largest length of a field, and of a whole payload (W3, W13).
+pub(crate) const MAX_LEN: u64 = i32::MAX as u64;
+
+/// Returns true if two keys are equal. Most take two loads that overlap, and no call.
+#[inline(always)]
+pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
+    fn ends<const N: usize>(key: &[u8]) -> Option<([u8; N], [u8; N])> {
+        Some((*key.first_chunk()?, *key.last_chunk()?))
+    }
+    a.len() == b.len()
+        && match a.len() {
+            8..=16 => ends::<8>(a) == ends::<8>(b),
+            17..=32 => ends::<16>(a) == ends::<16>(b),
+            _ => same_slow(a, b),
+        }
+}
+
+#[inline(never)]
+fn same_slow(a: &[u8], b: &[u8]) -> bool {
+    a == b
+}
+
+/// Counts the floats of a packed chunk. The offset of a fault is that in the chunk.
+#[inline]
+pub(crate) fn count_floats(chunk: &[u8]) -> Result<usize, Fault> {
+    if !chunk.len().is_multiple_of(4) {
+        return Err(Fault::new(WireErrorKind::PackedFloatLength, 0));
+    }
+    Ok(chunk.len() / 4)
+}
+
+/// Counts the doubles of a packed chunk.
+#[inline]
+pub(crate) fn count_doubles(chunk: &[u8]) -> Result<usize, Fault> {
+    if !chunk.len().is_multiple_of(8) {
+        return Err(Fault::new(WireErrorKind::PackedDoubleLength, 0));
+    }
+    Ok(chunk.len() / 8)
+}
+
+/// The value of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value<'a> {
+    Varint(u64),
+    Fixed64([u8; 8]),
+    Len(&'a [u8]),
+    /// A group; its content was skipped.
+    Group,
+    Fixed32([u8; 4]),
+}
+
+/// A cursor over the bytes of one message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+    /// Offset of the message's end in the payload. It stays while `rest` shrinks, so that positions cost nothing on the way.
+    end: u32,
+    /// Levels below the payload.
+    depth: u8,
+}
+
+const _: () = assert!(size_of::<Reader<'static>>() == 3 * size_of::<usize>() || size_of::<usize>() < 8);
+
+impl<'a> Reader<'a> {
+    /// A reader of a payload, or of bytes whose offsets nobody asks for. A payload longer than [`MAX_LEN`] has to be refused
+    /// before: its offsets do not fit.
+    #[inline]
+    pub(crate) fn new(payload: &'a [u8]) -> Reader<'a> {
+        Reader::at(payload, 0, 0)
+    }
+
+    /// A reader of a message that starts at `start` in the payload, `depth` levels below it.
+    #[inline]
+    pub(crate) fn at(message: &'a [u8], start: usize, depth: u8) -> Reader<'a> {
+        Reader { rest: message, end: start.wrapping_add(message.len()) as u32, depth }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The bytes that are left.
+    #[inline]
+    pub(crate) fn rest(self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Offset in the payload of the next byte.
+    #[inline]
+    pub(crate) fn position(self) -> usize {
+        self.end.wrapping_sub(self.rest.len() as u32) as usize
+    }
+
+    /// Offset in the payload of the bytes that were read last.
+    #[inline]
+    pub(crate) fn start_of(self, last: &[u8]) -> usize {
+        self.position().wrapping_sub(last.len())
+    }
+
+    /// A reader of the message that was the last field read.
+    #[inline]
+    pub(crate) fn nested(self, last: &'a [u8]) -> Reader<'a> {
+        Reader { rest: last, end: self.position() as u32, depth: self.depth + 1 }
+    }
+
+    #[cold]
+    fn fault(self, kind: WireErrorKind) -> Fault {
+        Fault::new(kind, self.position())
+    }
+
+    /// If the next byte is this one, goes past it. For tags of one byte.
+    #[inline]
+    pub(crate) fn eat(&mut self, tag: u8) -> bool {
+        match self.rest {
+            [first, rest @ ..] if *first == tag => {
+                self.rest = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// If a field with this tag comes next, whose length and bytes are all there, goes past it. Else nothing is read, and
+    /// [`next`](Reader::next) reports what it is, or what is wrong. An `Option`, since a slice in two registers costs the
+    /// innermost loops a third of what an error in memory does.
+    #[inline(always)]
+    pub(crate) fn eat_field(&mut self, tag: u8) -> Option<&'a [u8]> {
+        let (len, behind) = match self.rest {
+            [first, len @ 0..0x80, behind @ ..] if *first == tag => (usize::from(*len), behind),
+            [first, low, high @ 0..0x80, behind @ ..] if *first == tag => {
+                (usize::from(low & 0x7f) | usize::from(*high) << 7, behind)
+            }
+            [first, ..] if *first == tag => return self.eat_field_slow(),
+            _ => return None,
+        };
+        let (bytes, rest) = behind.split_at_checked(len)?;
+        self.rest = rest;
+        Some(bytes)
+    }
+
+    /// If a field with this tag comes next that holds `head`, a length, and so many bytes up to its end, goes past it and
+    /// returns those bytes. Both lengths in one byte; else nothing is read.
+    #[inline(always)]
+    pub(crate) fn eat_field_behind(&mut self, tag: u8, head: &[u8]) -> Option<&'a [u8]> {
+        let (&[first, len], behind) = self.rest.split_first_chunk()?;
+        if first != tag || len >= 0x80 {
+            return None;
+        }
+        let (field, rest) = behind.split_at_checked(usize::from(len))?;
+        let (start, field) = field.split_at_checked(head.len())?;
+        let (&len, bytes) = field.split_first()?;
+        if usize::from(len) != bytes.len() || !same(start, head) {
+            return None;
+        }
+        self.rest = rest;
+        Some(bytes)
+    }
+
+    /// If the next field is a message of field 1 whose whole content is its fields 1 and 2, all three lengths in one byte, goes
+    /// past it and returns the bytes of the two. Else nothing is read.
+    #[inline(always)]
+    pub(crate) fn eat_short_pair(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+        let (head, behind) = self.rest.split_first_chunk()?;
+        let [_, len, _, first_len] = *head;
+        // `0a len 0a len`, compared at once.
+        if u32::from_le_bytes(*head) & 0x80ff_80ff != 0x000a_000a {
+            return None;
+        }
+        let (pair, rest) = behind.split_at_checked(usize::from(len).checked_sub(2)?)?;
+        let (first, second) = pair.split_at_checked(usize::from(first_len))?;
+        let (&[tag, second_len], second) = second.split_first_chunk()?;
+        if tag != 0x12 || usize::from(second_len) != second.len() {
+            return None;
+        }
+        self.rest = rest;
+        Some((first, second))
+    }
+
+    #[inline(never)]
+    fn eat_field_slow(&mut self) -> Option<&'a [u8]> {
+        let mut after = Reader { rest: self.rest.get(1..)?, ..*self };
+        let bytes = after.len_delimited().ok()?;
+        *self = after;
+        Some(bytes)
+    }
+
+    /// The next field of the message, or `None` at its end. Skips the content of groups.
+    #[inline(always)]
+    pub(crate) fn next(&mut self) -> Result<Option<(u32, Value<'a>)>, Fault> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let before = *self;
+        let (number, wire_type) = self.tag()?;
+        match wire_type {
+            4 => Err(before.fault(WireErrorKind::GroupEnd)),
+            _ => Ok(Some((number, self.value(number, wire_type)?))),
+        }
+    }
+
+    #[inline]
+    fn value(&mut self, number: u32, wire_type: u8) -> Result<Value<'a>, Fault> {
+        match wire_type {
+            0 => self.varint().map(Value::Varint),
+            1 => self.fixed::<8>().map(Value::Fixed64),
+            2 => self.len_delimited().map(Value::Len),
+            3 => self.skip_group(number).map(|()| Value::Group),
+            5 => self.fixed::<4>().map(Value::Fixed32),
+            _ => Err(self.fault(WireErrorKind::WireType)),
+        }
+    }
+
+    /// Field number (1 to 2^29 - 1) and wire type.
+    #[inline]
+    fn tag(&mut self) -> Result<(u32, u8), Fault> {
+        let before = *self;
+        let tag = self.short(WireErrorKind::BadTag)?;
+        let Ok(tag) = u32::try_from(tag) else { return Err(before.fault(WireErrorKind::BadTag)) };
+        match tag >> 3 {
+            0 => Err(before.fault(WireErrorKind::FieldZero)),
+            number => Ok((number, (tag & 7) as u8)),
+        }
+    }
+
+    /// A varint of at most five bytes.
+    #[inline]
+    fn short(&mut self, too_long: WireErrorKind) -> Result<u64, Fault> {
+        let before = *self;
+        let value = self.varint()?;
+        if before.rest.len() - self.rest.len() > MAX_SHORT {
+            return Err(before.fault(too_long));
+        }
+        Ok(value)
+    }
+
+    /// A varint of at most ten bytes; bits beyond 64 in the tenth are dropped.
+    #[inline]
+    pub(crate) fn varint(&mut self) -> Result<u64, Fault> {
+        match *self.rest {
+            [a, ref rest @ ..] if a < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(a))
+            }
+            [a, b, ref rest @ ..] if b < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(a & 0x7f) | u64::from(b) << 7)
+            }
+            _ => self.varint_slow(),
+        }
+    }
+
+    fn varint_slow(&mut self) -> Result<u64, Fault> {
+        let Some((value, rest)) = varint::first::<MAX_VARINT>(self.rest) else {
+            let cut = self.rest.len() < MAX_VARINT;
+            return Err(self.fault(if cut { WireErrorKind::CutVarint } else { WireErrorKind::LongVarint }));
+        };
+        self.rest = rest;
+        Ok(value)
+    }
+
+    #[inline]
+    fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+        let Some((&value, rest)) = self.rest.split_first_chunk::<N>() else {
+            return Err(self.fault(WireErrorKind::CutFixed));
+        };
+        self.rest = rest;
+        Ok(value)
+    }
+
+    /// A length and the bytes it counts.
+    #[inline]
+    pub(crate) fn len_delimited(&mut self) -> Result<&'a [u8], Fault> {
+        let before = *self;
+        let len = self.short(WireErrorKind::BadLength)?;
+        if len > MAX_LEN {
+            return Err(before.fault(WireErrorKind::BadLength));
+        }
+        let Some((bytes, rest)) = self.rest.split_at_checked(len as usize) else {
+            return Err(before.fault(WireErrorKind::LengthBeyondMessage));
+        };
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    /// Goes past a group, whose start has been read, and all that is in it.
+    #[cold]
+    fn skip_group(&mut self, number: u32) -> Result<(), Fault> {
+        if self.depth >= MAX_DEPTH {
+            return Err(self.fault(WireErrorKind::TooDeep));
+        }
+        self.depth += 1;
+        loop {
+            if self.rest.is_empty() {
+                return Err(self.fault(WireErrorKind::GroupOpen));
+            }
+            let before = *self;
+            match self.tag()? {
+                (end, 4) if end == number => break,
+                (_, 4) => return Err(before.fault(WireErrorKind::GroupEnd)),
+                (inner, wire_type) => self.value(inner, wire_type).map(drop)?,
+            }
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(message: &[u8]) -> Result<Vec<(u32, Value<'_>)>, WireErrorKind> {
+        let mut reader = Reader::new(message);
+        let mut fields = Vec::new();
+        loop {
+            match reader.next() {
+                Ok(Some(field)) => fields.push(field),
+                Ok(None) => return Ok(fields),
+                Err(fault) => return Err(fault.kind),
+            }
+        }
+    }
+
+    #[test]
+    fn fields_of_every_wire_type() {
+        let message = [
+            0x08, 0x96, 0x01, // 1: varint 150
+            0x11, 1, 2, 3, 4, 5, 6, 7, 8, // 2: eight bytes
+            0x1a, 0x02, b'h', b'i', // 3: length-delimited
+            0x23, 0x08, 0x01, 0x24, // 4: a group with a field
+            0x2d, 1, 2, 3, 4, // 5: four bytes
+        ];
+        let want = [
+            (1, Value::Varint(150)),
+            (2, Value::Fixed64([1, 2, 3, 4, 5, 6, 7, 8])),
+            (3, Value::Len(b"hi")),
+            (4, Value::Group),
+            (5, Value::Fixed32([1, 2, 3, 4])),
+        ];
+        assert_eq!(all(&message).unwrap(), want);
+    }
+
+    #[test]
+    fn what_is_refused() {
+        use WireErrorKind::*;
+        let long = [vec![0x08], vec![0xff; 10], vec![0x01]].concat();
+        for (message, want) in [
+            (&[0x08][..], CutVarint),
+            (&[0x08, 0x80], CutVarint),
+            (&long, LongVarint),
+            (&[0x00, 0x00], FieldZero),
+            (&[0x0e], WireType),
+            (&[0x0f], WireType),
+            (&[0x8a, 0x80, 0x80, 0x80, 0x80, 0x00, 0x00], BadTag),
+            (&[0xfa, 0xff, 0xff, 0xff, 0x1f, 0x00], BadTag),
+            (&[0x0a, 0x01], LengthBeyondMessage),
+            (&[0x0a, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00], BadLength),
+            (&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f], BadLength),
+            (&[0x09, 1, 2, 3], CutFixed),
+            (&[0x0d, 1], CutFixed),
+            (&[0x0c], GroupEnd),
+            (&[0x0b, 0x14], GroupEnd),
+            (&[0x0b], GroupOpen),
+        ] {
+            assert_eq!(all(message), Err(want), "{message:02x?}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_the_same_in_all_its_bytes() {
+        for len in 0..70 {
+            let key: Vec<u8> = (0..len).collect();
+            assert!(same(&key, &key.clone()));
+            assert!(!same(&key, &[&key[..], b"x"].concat()));
+            for at in 0..key.len() {
+                let mut other = key.clone();
+                other[at] ^= 0x10;
+                assert!(!same(&key, &other), "byte {at} of {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn varints_at_their_limits() {
+        for (bytes, want) in [
+            (&[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01][..], u64::MAX),
+            // Bits beyond 64 in the tenth byte are dropped.
+            (&[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f], u64::MAX),
+            (&[0x08, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7e], 0),
+            (&[0x88, 0x00, 0x81, 0x80, 0x00], 1),
+        ] {
+            assert_eq!(all(bytes).unwrap(), [(1, Value::Varint(want))]);
+        }
+    }
+
+    #[test]
+    fn a_hundred_levels_of_groups_and_no_more() {
+        let groups = |n: usize| [vec![0x0b; n], vec![0x0c; n]].concat();
+        assert_eq!(all(&groups(100)).unwrap(), [(1, Value::Group)]);
+        assert_eq!(all(&groups(101)), Err(WireErrorKind::TooDeep));
+        assert_eq!(all(&groups(1_000_000)), Err(WireErrorKind::TooDeep));
+    }
+
+    #[test]
+    fn a_fault_knows_its_offset() {
+        let message = [0x08, 0x01, 0x0a, 0x05, 0x00];
+        let mut reader = Reader::new(&message);
+        reader.next().unwrap();
+        assert_eq!(reader.next().unwrap_err().offset, 3);
+    }
+
+    #[test]
+    fn positions_are_those_in_the_payload() {
+        // Field 1, of two bytes; field 2, of a message with a field 1 of one byte and a length that is cut.
+        let payload = [0x0a, 0x02, b'h', b'i', 0x12, 0x05, 0x0a, 0x01, b'x', 0x0a, 0x07];
+        let mut reader = Reader::new(&payload);
+        let Ok(Some((1, Value::Len(first)))) = reader.next() else { panic!() };
+        assert_eq!((reader.start_of(first), reader.position()), (2, 4));
+        let Ok(Some((2, Value::Len(message)))) = reader.next() else { panic!() };
+        let mut nested = reader.nested(message);
+        assert_eq!((nested.position(), nested.depth), (6, 1));
+        let Ok(Some((1, Value::Len(inner)))) = nested.next() else { panic!() };
+        assert_eq!(nested.start_of(inner), 8);
+        assert_eq!(nested.next().unwrap_err().offset, 10);
+        assert_eq!(Fault::new(WireErrorKind::BadTag, 3).offset_by(4).offset, 7);
+    }
+}
