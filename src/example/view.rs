@@ -151,13 +151,17 @@ impl<'a> Example<'a> {
     }
 
     /// The entries of a map field of the payload: 1 for features or context, 2 for feature lists.
-    #[inline]
+    #[inline(always)]
     pub(super) fn open(self, field: u32, utf8: bool) -> Result<MapEntries<'a>> {
         if self.payload.len() as u64 > MAX_LEN {
-            return Err(Error::new(ErrorKind::TooLarge { len: self.payload.len() as u128, limit: MAX_LEN })
-                .at(self.at));
+            return Err(self.too_large());
         }
         Ok(MapEntries::new(self.payload, field, EntryRules { lenient: self.lenient, utf8 }))
+    }
+
+    #[cold]
+    fn too_large(self) -> Error {
+        Error::new(ErrorKind::TooLarge { len: self.payload.len() as u128, limit: MAX_LEN }).at(self.at)
     }
 
     #[cold]

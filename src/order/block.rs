@@ -73,6 +73,8 @@ impl BlockOrder {
     ///
     /// # Panics
     /// If there is no such position.
+    // Never inline: the other kinds of order would save and restore its registers too.
+    #[inline(never)]
     pub(super) fn get(&self, position: u64) -> u64 {
         let window = self.window(self.window_of(position));
         let (slot, offset) = self.split(&window, window.permuted.get(position - window.start));
@@ -83,6 +85,8 @@ impl BlockOrder {
     ///
     /// # Panics
     /// If there is no such record.
+    // Never inline, as `get`.
+    #[inline(never)]
     pub(super) fn inverse(&self, record: u64) -> u64 {
         assert!(record < self.n, "no record {record}, there are {}", self.n);
         let place = self.permuted.inverse(record / self.block);
