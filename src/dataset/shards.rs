@@ -88,11 +88,11 @@ impl ShardSet {
     /// [`ErrorKind::OutOfRange`].
     #[inline]
     pub(crate) fn shard_of(&self, i: u64) -> Result<(usize, u64)> {
-        if i >= self.len {
+        // The first shard that ends behind `i`; one without records ends where it starts.
+        let s = self.starts[1..].partition_point(|&end| end <= i);
+        if s >= self.files.len() {
             return Err(ErrorKind::OutOfRange { what: "record", i: i.into(), len: self.len }.into());
         }
-        // Shards without records share their start with the next: the last one that starts at or before `i`.
-        let s = self.starts.partition_point(|&start| start <= i) - 1;
         Ok((s, i - self.starts[s]))
     }
 
@@ -154,7 +154,7 @@ impl ShardSet {
     }
 
     /// Returns a record that was found; only where records are lent.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lend(&self, at: &RecordLocation, verify: Verify) -> Result<Record<'_>> {
         self.file_of(at).lend(at.i, at.span, verify)
     }
