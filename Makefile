@@ -93,7 +93,7 @@ test-frameworks:
 # What takes minutes: the quality of shuffles, and bijections of millions; and where TFSEEK_MEMORY_DIR names a folder with room
 # for 2 GB, the memory of an epoch.
 test-slow:
-	$(CARGO) test --release --test order --test loader -- --ignored --nocapture
+	$(CARGO) test --release --lib --test order -- --ignored --nocapture
 
 # The loader's threads under ThreadSanitizer, which needs the standard library's source.
 tsan:

@@ -59,7 +59,7 @@ fn bench(c: &mut Criterion) {
     group.finish();
 
     let path = bench::shard(256 << 20, 90);
-    let saved = IndexOptions::new().env_dir(None).index_dir(dir.path().join("i"));
+    let saved = IndexOptions::new().default_dirs(None, None).index_dir(dir.path().join("i"));
     let built = open(&path, &saved);
     let read = mapped(&path, &saved);
     let read = read.dataset().index(0).unwrap();

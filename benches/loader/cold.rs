@@ -141,10 +141,7 @@ fn load(dataset: &Dataset, shuffle: Shuffle, records: u64, common: u64) -> Run {
     let mut tally = Tally::start(common);
     for step in loader.by_ref().take(records.div_ceil(BATCH) as usize) {
         let step = step.unwrap();
-        step.records()
-            .expect("it has no schema")
-            .iter()
-            .for_each(|record| tally.add(record.unwrap().payload()));
+        step.records().expect("it has no schema").for_each(|record| tally.add(record.unwrap().payload()));
     }
     tally.end()
 }

@@ -62,7 +62,15 @@ impl Set {
 
     fn loader(&self, threads: usize) -> Box<Loader> {
         let options = self.dataset.dataset().loader(&self.schema).parser(self.parser());
-        Box::new(options.batch_size(BATCH as u64).shuffle(SEED).threads(threads).build().unwrap())
+        Box::new(
+            options
+                .batch_size(BATCH as u64)
+                .order(tfseek::loader::Shuffle::Global)
+                .seed(SEED)
+                .threads(threads)
+                .build()
+                .unwrap(),
+        )
     }
 
     /// The ways by their names. All that read values give the same batches.

@@ -105,7 +105,7 @@ impl Loader {
         if let Some(batch) = step.batch() {
             return Ok(columns::batch(py, batch, self.recipe.is_sequence(), false, self.recipe.bytes_as())?);
         }
-        let payloads = step.records().into_iter().flat_map(|records| records.iter());
+        let payloads = step.records().into_iter().flatten();
         let payloads: Result<Vec<_>> =
             payloads.map(|record| Ok(payload::bytes(py, record?.payload())?)).collect();
         Ok(PyList::new(py, payloads?)?.into_any())

@@ -115,7 +115,7 @@ impl DatasetColumn {
             let part = |(class, list)| Some((column.value_of(class)?, *start, list));
             parts.extend(classes.raw().filter_map(part));
         }
-        // Stable: of one value, shards stay in their order, and so do record numbers.
+        // The sort is stable: records with equal values keep shard order, so record numbers ascend.
         parts.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
         let mut all =
             Classes { feature: &self.feature, values: Vec::new(), ends: Vec::new(), records: Vec::new() };
@@ -150,36 +150,16 @@ pub struct Classes<'a> {
 }
 
 impl<'a> Classes<'a> {
-    /// The feature.
-    pub fn feature(&self) -> &'a str {
+    pub(crate) fn feature(&self) -> &'a str {
         self.feature
     }
 
-    /// How many distinct values there are.
-    pub fn len(&self) -> usize {
-        self.values.len()
-    }
-
-    /// Whether no record has a value.
-    pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
-    }
-
-    /// The `k`th value and its records.
-    pub fn get(&self, k: usize) -> Option<(Value<'a>, &[u64])> {
-        let start = k.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
-        Some((*self.values.get(k)?, self.records.get(start..*self.ends.get(k)?)?))
-    }
-
-    /// All of them.
+    /// Returns each value and the records that have it.
     pub fn iter(&self) -> impl Iterator<Item = (Value<'a>, &[u64])> {
-        (0..self.len()).filter_map(|k| self.get(k))
-    }
-
-    /// The records with this value: none, if it does not occur.
-    pub fn of(&self, value: Value<'_>) -> &[u64] {
-        let k = self.values.binary_search_by(|other| other.total_cmp(&value));
-        k.ok().and_then(|k| self.get(k)).map_or(&[], |(_, records)| records)
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let ranges = starts.zip(&self.ends);
+        let classes = self.values.iter().zip(ranges);
+        classes.filter_map(|(value, (start, &end))| Some((*value, self.records.get(start..end)?)))
     }
 }
 

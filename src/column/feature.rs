@@ -277,7 +277,7 @@ impl ColumnFile {
             (ColumnSource::File { .. }, None) => return Err(refused("a column without its file".into())),
         };
         if crc32c(&bytes) != section.crc {
-            return Err(self.corrupt(section, "its crc does not open_file"));
+            return Err(self.corrupt(section, "its crc does not hold"));
         }
         Ok(bytes)
     }

@@ -29,7 +29,7 @@ impl Dataset {
     /// use tfseek::column::ColumnOptions;
     /// let ds = options.open(&path)?;
     /// let some = ds.select(&"label in 2..5 or label == 9".parse()?, &ColumnOptions::new())?;
-    /// assert_eq!(some.ids(), [2, 3, 4, 9]);
+    /// assert_eq!(some.iter().collect::<Vec<_>>(), [2, 3, 4, 9]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -62,16 +62,6 @@ impl Selection {
         Ok(Selection { len, words: zeroed(len.div_ceil(64))? })
     }
 
-    /// Number of records in the dataset.
-    pub fn len(&self) -> u64 {
-        self.len
-    }
-
-    /// Whether no record was selected.
-    pub fn is_empty(&self) -> bool {
-        self.words.iter().all(|word| *word == 0)
-    }
-
     /// How many records were selected.
     pub fn count(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
@@ -89,11 +79,6 @@ impl Selection {
             let ones = std::iter::successors(Some(word).filter(|word| *word != 0), next);
             ones.map(move |left| k * 64 + u64::from(left.trailing_zeros()))
         })
-    }
-
-    /// The same as a list.
-    pub fn ids(&self) -> Vec<u64> {
-        self.iter().collect()
     }
 
     /// Bit k of word w is record 64 w + k.

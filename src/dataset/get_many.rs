@@ -13,7 +13,7 @@ use crate::record::Record;
 /// one loop: loads that do not depend on each other, so the processor overlaps their cache misses. While records are cold, a
 /// window is announced to the system as soon as it was looked up, one window early.
 #[derive(Debug)]
-pub struct GetMany<'a> {
+pub(super) struct GetMany<'a> {
     set: &'a ShardSet,
     ids: &'a [u64],
     /// Numbers before this one have been looked up.

@@ -80,7 +80,7 @@ impl Mapped {
 
     /// Returns the records `ids`, in that order. Reads ahead: index entries and records of the next window are touched together,
     /// so that their cache misses overlap, and while records have to be waited for the next window's bytes are asked for early.
-    pub fn get_many<'s>(&'s self, ids: &'s [u64]) -> GetMany<'s> {
+    pub fn get_many<'s>(&'s self, ids: &'s [u64]) -> impl ExactSizeIterator<Item = Result<Record<'s>>> {
         GetMany::new(self.0.set(), ids)
     }
 

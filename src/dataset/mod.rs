@@ -13,7 +13,6 @@ mod shards;
 mod touch;
 
 pub use dataset::{Dataset, ShardEntry};
-pub use get_many::GetMany;
 pub use iter::MappedIter;
 pub use mapped::Mapped;
 pub use options::DatasetOptions;

@@ -143,12 +143,9 @@ impl DatasetOptions {
         promise: Option<Promise>,
         access: impl Fn() -> Access,
     ) -> Result<Dataset> {
-        let mut pack = Pack::open(path, options)?;
-        if let Some(dir) = &self.base_dir {
-            pack = pack.base_dir(dir);
-        }
+        let pack = Pack::open(path, options)?;
         // An index that is not to be believed is not to be believed in a pack either: then it is a list of shards.
-        if !options.reads_indexes() || (self.check_shards && pack.check_shards().is_err()) {
+        if !options.reads_indexes() {
             return self.build_from_list(
                 pack.shards().map(|(path, _)| path).collect(),
                 options,

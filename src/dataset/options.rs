@@ -7,7 +7,6 @@ use crate::policy::Verify;
 use crate::record::MAX_RECORD;
 use std::fmt;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
 /// Options of datasets. Those of their indexes are [`IndexOptions`].
 ///
@@ -25,8 +24,6 @@ pub struct DatasetOptions {
     pub(super) verify: Verify,
     pub(super) max_record: u64,
     pub(super) allow_missing: bool,
-    pub(super) check_shards: bool,
-    pub(super) base_dir: Option<PathBuf>,
 }
 
 impl Default for DatasetOptions {
@@ -36,8 +33,6 @@ impl Default for DatasetOptions {
             verify: Verify::default(),
             max_record: MAX_RECORD,
             allow_missing: false,
-            check_shards: false,
-            base_dir: None,
         }
     }
 }
@@ -79,21 +74,6 @@ impl DatasetOptions {
         self
     }
 
-    /// For a dataset opened from a pack: compares every shard with its index now, and not at its first touch.
-    /// What is stale may then be built again, as the index mode says; later it is an error, since record numbers were given out.
-    #[must_use]
-    pub fn check_shards(mut self, check: bool) -> DatasetOptions {
-        self.check_shards = check;
-        self
-    }
-
-    /// For a dataset opened from a pack: sets the folder that its names count from, in place of the one that holds `.tfseek/`.
-    #[must_use]
-    pub fn base_dir(mut self, dir: impl Into<PathBuf>) -> DatasetOptions {
-        self.base_dir = Some(dir.into());
-        self
-    }
-
     /// Calls `f` with the number of bytes scanned since its last call, from any thread, as [`IndexOptions::progress`] says:
     /// for indexes while the dataset is opened, and for columns when they are asked for, unless
     /// [`ColumnOptions::progress`](crate::column::ColumnOptions::progress) names another callback for one call. `f` may end the work:
@@ -117,14 +97,12 @@ impl DatasetOptions {
 
 impl fmt::Debug for DatasetOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DatasetOptions { index, verify, max_record, allow_missing, check_shards, base_dir } = self;
+        let DatasetOptions { index, verify, max_record, allow_missing } = self;
         let mut s = f.debug_struct("DatasetOptions");
         s.field("index", index)
             .field("verify", verify)
             .field("max_record", max_record)
             .field("allow_missing", allow_missing)
-            .field("check_shards", check_shards)
-            .field("base_dir", base_dir)
             .finish()
     }
 }

@@ -26,7 +26,7 @@ impl Value<'_> {
     }
 
     /// Values of one kind in order, floats by IEEE's total order; kinds after each other.
-    pub fn total_cmp(&self, other: &Value<'_>) -> Ordering {
+    pub(crate) fn total_cmp(&self, other: &Value<'_>) -> Ordering {
         match (self, other) {
             (Value::Int(a), Value::Int(b)) => a.cmp(b),
             (Value::Float(a), Value::Float(b)) => a.total_cmp(b),

@@ -181,8 +181,10 @@ mod tests {
             let path = dir.path().join("x");
             let packed = pack(&stream, compression);
             std::fs::write(&path, &packed).unwrap();
-            let options =
-                IndexOptions::new().env_dir(None).index_dir(dir.path().join("i")).check_payloads(true);
+            let options = IndexOptions::new()
+                .default_dirs(None, None)
+                .index_dir(dir.path().join("i"))
+                .check_payloads(true);
             let work = Work::new(None);
             let plain = scan_slice(&stream, ScanStart::default(), false, &work).unwrap().offsets.finish();
             for mode in [IndexMode::Auto, IndexMode::Require] {
@@ -231,7 +233,7 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         let work = Work::new(None);
         let offsets = scan_slice(&bytes, ScanStart::default(), false, &work).unwrap().offsets;
-        let options = IndexOptions::new().env_dir(None).cache_dir(None);
+        let options = IndexOptions::new().default_dirs(None, None);
         let end = bytes.len() as u64;
         let written = sidecar_for_written(&path, Compression::None, offsets, end, &options).unwrap();
         assert_eq!(written.file(), Some(&*store::beside(&path)));

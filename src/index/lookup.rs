@@ -119,7 +119,7 @@ impl Index {
     }
 
     /// How the shard is compressed.
-    pub fn compression(&self) -> Compression {
+    pub(crate) fn compression(&self) -> Compression {
         self.0.header.compression()
     }
 

@@ -73,17 +73,11 @@ impl IndexOptions {
         self
     }
 
-    /// A folder in place of the one that `TFSEEK_INDEX_DIR` names; `None` for none.
+    /// Replaces the default folders: `env` stands for the one that `TFSEEK_INDEX_DIR` names, `cache` for `tfseek/` in the user's
+    /// cache folder. `None` for none.
     #[must_use]
-    pub fn env_dir(mut self, dir: Option<PathBuf>) -> IndexOptions {
-        self.env_dir = dir;
-        self
-    }
-
-    /// A folder in place of `tfseek/` in the user's cache folder; `None` for none.
-    #[must_use]
-    pub fn cache_dir(mut self, dir: Option<PathBuf>) -> IndexOptions {
-        self.cache_dir = dir;
+    pub fn default_dirs(mut self, env: Option<PathBuf>, cache: Option<PathBuf>) -> IndexOptions {
+        (self.env_dir, self.cache_dir) = (env, cache);
         self
     }
 

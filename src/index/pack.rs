@@ -9,7 +9,6 @@ use super::progress::Work;
 use super::sidecar::{Sidecar, TableOrigin};
 use super::store::{self, BESIDE, Save};
 use crate::error::{Error, ErrorKind, IndexError, OptionsError, Result};
-use crate::io::threads;
 use crate::io::{
     AtomicFile, Compression, Map, ReadAt, Region, folder, open_regular, path_from_bytes, zeroed,
 };
@@ -116,13 +115,6 @@ impl Pack {
         Ok(Ok(Pack { path: path.into(), base: base_of(path), header, entries, source, options }))
     }
 
-    /// The same pack with its names counted from `dir`, and not from where the pack lies.
-    #[must_use]
-    pub(crate) fn base_dir(mut self, dir: impl Into<PathBuf>) -> Pack {
-        self.base = dir.into();
-        self
-    }
-
     /// How many shards there are.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
@@ -153,20 +145,6 @@ impl Pack {
         let index = Index::from(sidecar);
         index.check_shard(file).map_err(|e| self.explain(e).in_file(&path))?;
         Ok(index)
-    }
-
-    /// Holds every shard against its index now, several at once.
-    ///
-    /// # Errors
-    /// As [`index`](Pack::index), of the first shard that is gone or changed.
-    pub(crate) fn check_shards(&self) -> Result<()> {
-        let check = |s: usize| {
-            let Some(entry) = self.entries.get(s) else { return Ok(()) };
-            let path = self.base.join(&entry.path);
-            let file = open_regular(&path).map_err(|e| Error::from(e).in_file(&path))?;
-            self.index(s, &file).map(drop)
-        };
-        threads::each(self.options.jobs, self.len(), true, check).map(drop)
     }
 
     fn embedded(&self, entry: &PackEntry) -> Result<Sidecar> {

@@ -35,7 +35,7 @@ use std::time::Duration;
 /// use tfseek::{DType, FeatureSpec, Schema};
 /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
 /// let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64)).build()?;
-/// let mut loader = ds.loader(&schema).batch_size(64).shuffle(42).build()?;
+/// let mut loader = ds.loader(&schema).batch_size(64).order(tfseek::loader::Shuffle::Global).seed(42).build()?;
 /// let mut seen = 0;
 /// for step in loader.by_ref().take(3) {
 ///     seen += step?.batch().unwrap().rows();
@@ -44,7 +44,7 @@ use std::time::Duration;
 ///
 /// // Saved, and gone on with elsewhere: with other threads, and another number of ranks.
 /// let saved = loader.state()?.to_json();
-/// let mut again = ds.loader(&schema).global_batch_size(64).shuffle(42).rank(0, 2).threads(1).build()?;
+/// let mut again = ds.loader(&schema).global_batch_size(64).order(tfseek::loader::Shuffle::Global).seed(42).rank(0, 2).threads(1).build()?;
 /// again.seek(&tfseek::order::State::from_json(&saved)?)?;
 /// let (here, there) = (loader.next().unwrap()?, again.next().unwrap()?);
 /// assert_eq!(here.ids()[..32], *there.ids());
@@ -189,7 +189,8 @@ impl Loader {
     }
 
     /// Payload bytes of the batches that are being made, or are made and wait.
-    pub fn bytes_under_way(&self) -> u64 {
+    #[cfg(all(test, target_os = "linux"))]
+    pub(super) fn bytes_under_way(&self) -> u64 {
         match &self.running {
             Execution::Threads(threads) => threads.queue.bytes(),
             _ => 0,
@@ -243,7 +244,7 @@ impl Loader {
     /// # for _ in 0..1000 { writer.write(b"")?; }
     /// # writer.close()?;
     /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
-    /// let mut loader = ds.record_loader().batch_size(64).shuffle(42).build()?;
+    /// let mut loader = ds.record_loader().batch_size(64).order(tfseek::loader::Shuffle::Global).seed(42).build()?;
     /// let first = loader.next().unwrap()?.ids().to_vec(); // a look at the first batch
     /// loader.begin()?;
     /// assert_eq!(loader.next().unwrap()?.ids(), first); // costs the epoch nothing

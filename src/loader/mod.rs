@@ -13,6 +13,8 @@
 
 #[expect(clippy::module_inception, reason = "the file of the type `Loader`")]
 mod loader;
+#[cfg(all(test, target_os = "linux"))]
+mod memory_tests;
 mod options;
 mod plan;
 mod queue;
@@ -23,5 +25,5 @@ mod worker;
 
 pub use loader::Loader;
 pub use options::{LoaderOptions, LoaderVerify, Shuffle};
-pub use step::{Records, Skipped, Step};
+pub use step::{Skipped, Step};
 pub use worker::ErrorPolicy;

@@ -154,12 +154,6 @@ impl LoaderOptions {
         self
     }
 
-    /// A global shuffle with this seed: `.order(Shuffle::Global).seed(seed)`.
-    pub fn shuffle(mut self, seed: u64) -> LoaderOptions {
-        (self.shuffle, self.seed) = (Shuffle::Global, seed);
-        self
-    }
-
     /// How records are shuffled. Not at all by default.
     pub fn order(mut self, shuffle: Shuffle) -> LoaderOptions {
         self.shuffle = shuffle;
@@ -176,7 +170,7 @@ impl LoaderOptions {
     /// # writer.close()?;
     /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
     /// let threes = ds.select(&"label == 3".parse()?, &Default::default())?;
-    /// let loader = ds.record_loader().batch_size(10).shuffle(42).select(&threes).build()?;
+    /// let loader = ds.record_loader().batch_size(10).order(tfseek::loader::Shuffle::Global).seed(42).select(&threes).build()?;
     /// assert_eq!(loader.cursor().steps_left()?, 10);
     ///
     /// // As many of each of the ten classes in every batch.
@@ -434,7 +428,7 @@ fn balanced(classes: &[Subset], subset: Option<&Subset>) -> Result<Spec> {
         }
         None => class.clone(),
     };
-    let classes: Vec<Subset> = classes.iter().map(of_subset).filter(|class| !class.is_empty()).collect();
+    let classes: Vec<Subset> = classes.iter().map(of_subset).filter(|class| class.len() > 0).collect();
     if classes.is_empty() {
         let of = if subset.is_some() { "none of the chosen records" } else { "no record" };
         let reason = format!("there are no classes to balance: {of} has a value");
@@ -471,9 +465,9 @@ mod tests {
             assert!(e.to_string().contains("at most 1024"), "{e}");
         }
         let most = loader().threads(2).batches_ahead(usize::MAX).memory(u64::MAX).look_ahead(u64::MAX);
-        assert_eq!(most.build().unwrap().map(|step| step.unwrap().len()).sum::<usize>(), 64);
+        assert_eq!(most.build().unwrap().map(|step| step.unwrap().ids().len()).sum::<usize>(), 64);
         let least = loader().threads(2).batches_ahead(0).memory(0).look_ahead(0);
-        assert_eq!(least.build().unwrap().map(|step| step.unwrap().len()).sum::<usize>(), 64);
+        assert_eq!(least.build().unwrap().map(|step| step.unwrap().ids().len()).sum::<usize>(), 64);
         for jobs in [crate::MAX_THREADS + 1, usize::MAX] {
             let index = crate::index::IndexOptions::new().jobs(jobs);
             let e = crate::DatasetOptions::new().index(index).open("nowhere").unwrap_err();

@@ -156,6 +156,7 @@ impl<P, T> QueueState<P, T> {
     }
 
     /// Bytes of the batches that are being made, or are made and wait.
+    #[cfg(all(test, target_os = "linux"))]
     fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -256,6 +257,7 @@ impl<P, T> BoundedQueue<P, T> {
     }
 
     /// Bytes of the batches that are being made, or are made and wait.
+    #[cfg(all(test, target_os = "linux"))]
     pub(super) fn bytes(&self) -> u64 {
         self.state().bytes()
     }

@@ -22,7 +22,7 @@ pub struct Step {
 
 pub(super) enum StepContent {
     Columns(Batch),
-    Records(Records),
+    Records(StepRecords),
 }
 
 /// A record that was left out because it is damaged or does not match the schema.
@@ -51,27 +51,18 @@ impl Step {
         }
     }
 
-    /// The records, if the loader has no schema.
-    pub fn records(&self) -> Option<&Records> {
+    /// Returns the records in order, one for each of [`ids`](Step::ids), if the loader has no schema. Checksums are not verified
+    /// again. An item is [`ErrorKind::Truncated`] if memory that was lent is shorter than it was.
+    pub fn records(&self) -> Option<impl ExactSizeIterator<Item = Result<Record<'_>>>> {
         match &self.content {
             StepContent::Columns(_) => None,
-            StepContent::Records(records) => Some(records),
+            StepContent::Records(records) => Some(records.iter()),
         }
     }
 
     /// Numbers of the records, one for each row.
     pub fn ids(&self) -> &[u64] {
         &self.ids
-    }
-
-    /// Number of samples.
-    pub fn len(&self) -> usize {
-        self.ids.len()
-    }
-
-    /// Returns true if there is no sample: a rank's share of a short last batch, or all were skipped.
-    pub fn is_empty(&self) -> bool {
-        self.ids.is_empty()
     }
 
     /// Payload bytes of the samples.
@@ -114,46 +105,24 @@ impl fmt::Debug for Step {
 
 /// Records of a step, of a loader without a schema. They are lent by the dataset's maps, which this keeps alive, or lie in a
 /// buffer of the step.
-pub struct Records {
+pub(super) struct StepRecords {
     dataset: Dataset,
     located: Vec<RecordLocation>,
     /// The records one after the other, and the range of each, if they were read.
     read: Option<(Region, Vec<Range<usize>>)>,
 }
 
-impl Records {
+impl StepRecords {
     pub(super) fn new(
         dataset: Dataset,
         located: Vec<RecordLocation>,
         read: Option<(Region, Vec<Range<usize>>)>,
-    ) -> Records {
-        Records { dataset, located, read }
-    }
-
-    /// Number of records.
-    pub fn len(&self) -> usize {
-        self.located.len()
-    }
-
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.located.is_empty()
+    ) -> StepRecords {
+        StepRecords { dataset, located, read }
     }
 
     /// Returns record `k` of the step. Checks nothing again: checksums were verified when the step was made.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfRange`] if `k` is not below [`len`](Records::len); [`ErrorKind::Truncated`] if memory that was lent is shorter
-    /// than it was.
-    pub fn get(&self, k: usize) -> Result<Record<'_>> {
-        let Some(at) = self.located.get(k) else {
-            return Err(ErrorKind::OutOfRange {
-                what: "record of the step",
-                i: k as i128,
-                len: self.len() as u64,
-            }
-            .into());
-        };
+    fn get(&self, k: usize, at: &RecordLocation) -> Result<Record<'_>> {
         let record = match &self.read {
             None => self.dataset.set().lend_again(at),
             Some((buffer, ranges)) => {
@@ -170,13 +139,13 @@ impl Records {
         Ok(record)
     }
 
-    /// The records, in order: [`len`](Records::len) of them.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Result<Record<'_>>> {
-        (0..self.len()).map(|k| self.get(k))
+    /// Returns the records in order.
+    fn iter(&self) -> impl ExactSizeIterator<Item = Result<Record<'_>>> {
+        self.located.iter().enumerate().map(|(k, at)| self.get(k, at))
     }
 }
 
-impl fmt::Debug for Records {
+impl fmt::Debug for StepRecords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }

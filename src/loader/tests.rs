@@ -44,7 +44,7 @@ fn schema() -> Schema {
 /// The values of a step are those of its records.
 fn check(step: &Step) {
     let batch = step.batch().unwrap();
-    assert_eq!(batch.rows(), step.len());
+    assert_eq!(batch.rows(), step.ids().len());
     let i = batch.get("i").unwrap().values().int64().unwrap();
     assert!(i.iter().map(|&i| i as u64).eq(step.ids().iter().copied()));
     let s = batch.get("s").unwrap().values().bytes().unwrap();
@@ -55,7 +55,13 @@ fn check(step: &Step) {
 fn delays_change_nothing() {
     let ds = memory(400);
     let ids = |threads: usize, seed: Option<u64>| {
-        let mut options = ds.dataset().loader(&schema()).batch_size(8).shuffle(6).threads(threads);
+        let mut options = ds
+            .dataset()
+            .loader(&schema())
+            .batch_size(8)
+            .order(crate::loader::Shuffle::Global)
+            .seed(6)
+            .threads(threads);
         if let Some(seed) = seed {
             let rng = Mutex::new(Lcg::new(seed));
             options = options.before_read(move |_| {
@@ -99,7 +105,13 @@ fn batches_and_bytes_under_way_stay_within_their_bounds() {
     {
         let seen = Arc::new(Seen::default());
         let (hook, rng) = (Arc::clone(&seen), Mutex::new(Lcg::new(7)));
-        let options = ds.dataset().loader(&schema()).batch_size(8).shuffle(6).threads(threads);
+        let options = ds
+            .dataset()
+            .loader(&schema())
+            .batch_size(8)
+            .order(crate::loader::Shuffle::Global)
+            .seed(6)
+            .threads(threads);
         let options = options.batches_ahead(batches).memory(memory).before_read(move |ids| {
             let now = hook.batches.fetch_add(1, SeqCst) + 1;
             hook.most_batches.fetch_max(now, SeqCst);
@@ -154,7 +166,13 @@ fn dropped_in_mid_flight() {
         for threads in [0, 1, 4] {
             let (alive, rng) = (Arc::new(()), Mutex::new(Lcg::new(taken as u64)));
             let held = Arc::clone(&alive);
-            let options = ds.dataset().loader(&schema()).batch_size(8).shuffle(6).threads(threads);
+            let options = ds
+                .dataset()
+                .loader(&schema())
+                .batch_size(8)
+                .order(crate::loader::Shuffle::Global)
+                .seed(6)
+                .threads(threads);
             let options = options.before_read(move |_| {
                 let _held = &held;
                 std::thread::sleep(Duration::from_micros(rng.lock().unwrap().below(300) as u64));
@@ -216,7 +234,8 @@ fn a_panic_is_an_error_of_its_batch() {
 #[test]
 fn a_clone_of_the_options_makes_the_same_loader() {
     let ds = memory(100);
-    let options = ds.dataset().loader(&schema()).batch_size(8).shuffle(6).threads(2);
+    let options =
+        ds.dataset().loader(&schema()).batch_size(8).order(crate::loader::Shuffle::Global).seed(6).threads(2);
     let mut first = options.clone().build().unwrap();
     let ids = |loader: &mut super::Loader, n: usize| {
         loader.by_ref().take(n).map(|step| step.unwrap().ids().to_vec()).collect::<Vec<_>>()

@@ -1,7 +1,7 @@
 //! From a plan to a step: read, verify, parse.
 
 use super::plan::BatchPlan;
-use super::step::{ReadRow, Records, Skipped, Step, StepContent};
+use super::step::{ReadRow, Skipped, Step, StepContent, StepRecords};
 use crate::batch::{BatchParser, BytePool, Row};
 use crate::dataset::{Dataset, RecordLocation, prefetch};
 use crate::error::{Error, Result};
@@ -177,7 +177,7 @@ impl BatchWorker {
         let Some(parser) = &self.parser else {
             let located = good.places.iter().filter_map(|&place| plan.located[place as usize]);
             let read = read.map(|(buffer, ranges)| (buffer.clone(), ranges));
-            let records = Records::new(self.dataset.clone(), located.collect(), read);
+            let records = StepRecords::new(self.dataset.clone(), located.collect(), read);
             return Ok(StepContent::Records(records));
         };
         if self.policy == ErrorPolicy::Raise {

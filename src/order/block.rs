@@ -198,7 +198,7 @@ pub(super) fn check(n: u64, block: u64, window: u64) -> Result<()> {
 /// records of one block correlate by `rho`. 1 + rho (B - 1) / W.
 ///
 /// 1 is a perfect shuffle. With rho = 1, where the records of a block are all alike, it is the worst case.
-pub fn deff(rho: f64, batch: u64, window: u64) -> f64 {
+pub(crate) fn deff(rho: f64, batch: u64, window: u64) -> f64 {
     1.0 + rho * batch.saturating_sub(1) as f64 / window.max(1) as f64
 }
 

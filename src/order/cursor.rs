@@ -97,7 +97,7 @@ impl Cursor {
 
     /// Joins the epochs: an iteration goes on with the next one. Off by default.
     #[must_use]
-    pub fn repeat(mut self, repeat: bool) -> Cursor {
+    pub(crate) fn repeat(mut self, repeat: bool) -> Cursor {
         self.repeats = repeat;
         self
     }

@@ -117,7 +117,7 @@ impl Order {
     }
 
     /// The seed.
-    pub fn seed(&self) -> u64 {
+    pub(crate) fn seed(&self) -> u64 {
         self.base.seed
     }
 

@@ -29,7 +29,7 @@
 //! | --- | --- |
 //! | records as they lie | [`Spec::Sequential`] |
 //! | a true shuffle | [`Spec::Global`]: as good as any, every position reads somewhere else |
-//! | a shuffle from disks that seek, or over a network | [`Spec::Block`]: reads blocks of neighbours; [`deff`] says what it costs |
+//! | a shuffle from disks that seek, or over a network | [`Spec::Block`]: reads blocks of neighbours; `docs/order.md` has the design effect |
 //! | some of the records | [`Spec::Filtered`], over a [`Subset`] |
 //! | several sources in fixed proportions | [`Spec::Mixture`] of [`Component`]s |
 //! | as many samples of each class | [`Spec::balanced`] |
@@ -58,7 +58,6 @@ mod subset;
 mod weighted;
 
 pub(crate) use block::check_memory;
-pub use block::deff;
 pub use cursor::Cursor;
 pub(crate) use cursor::{Position, following_epoch};
 pub use epoch::Order;

@@ -113,7 +113,7 @@ impl RankShare {
     ///
     /// # Errors
     /// [`OrderError::Refused`]: no such worker, or several workers with [`LastBatch::Continuous`].
-    pub fn worker(mut self, worker: u64, workers: u64) -> Result<RankShare> {
+    pub(crate) fn worker(mut self, worker: u64, workers: u64) -> Result<RankShare> {
         let reason = if worker >= workers {
             format!("worker {worker} of {workers}")
         } else if workers > 1 && self.last == LastBatch::Continuous {

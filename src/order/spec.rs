@@ -17,7 +17,7 @@ pub enum Spec {
     Global,
     /// A shuffle that reads in blocks of neighbours: records come from `window` blocks at a time, and each block is read once an
     /// epoch. For data on slow disks or behind a network, where a global shuffle would pay a seek for every record. About two windows
-    /// are in memory. [`deff`](super::deff) says how much worse than a global shuffle it can be. Where one window would hold
+    /// are in memory. [`Order::describe`](super::Order::describe) states its design effect (deff): how much worse than a global shuffle it can be. Where one window would hold
     /// everything, `Global` shuffles as well and costs less.
     Block {
         /// Records of a block.

@@ -24,7 +24,7 @@ const SAMPLE: u64 = 4096;
 /// ```
 /// use tfseek::order::Subset;
 /// let odd = Subset::from_fn(10, |i| i % 2 == 1);
-/// assert_eq!((odd.len(), odd.iter().nth(3), odd.rank(7), odd.rank(8)), (5, Some(7), Some(3), None));
+/// assert_eq!((odd.iter().count(), odd.iter().nth(3), odd.rank(7), odd.rank(8)), (5, Some(7), Some(3), None));
 /// assert_eq!(odd, Subset::from_ids([1, 3, 5, 7, 9])?);
 /// # Ok::<(), tfseek::Error>(())
 /// ```
@@ -117,13 +117,8 @@ impl Subset {
     }
 
     /// Number of survivors.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.0.len
-    }
-
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.len == 0
     }
 
     /// One more than the number of the last survivor; 0 if there is none.

@@ -53,15 +53,6 @@ impl Weights {
         Ok(Weights(Arc::new(AliasTable { weights, threshold, alias, digest })))
     }
 
-    /// Weights in floating point: the largest becomes 2^32 - 1, the others in proportion, rounded down, those above 0 to at
-    /// least 1.
-    ///
-    /// # Errors
-    /// [`OrderError::Weight`] for one that is negative, infinite or no number; and those of [`new`](Weights::new).
-    pub fn from_floats(weights: &[f64]) -> Result<Weights> {
-        Weights::new(scale(weights)?)
-    }
-
     /// Number of weights, at least one.
     #[allow(clippy::len_without_is_empty, reason = "there is at least one")]
     pub(super) fn len(&self) -> u64 {

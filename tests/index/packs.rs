@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tfseek::error::{IndexError, PathsError, Remedy};
 use tfseek::index::{IndexOptions, write_pack};
 use tfseek::{Dataset, DatasetOptions, ErrorKind, IndexMode, Mapped, Tail};
-use tfseek_testkit::shards::{equal, options, records, set_mtime, write};
+use tfseek_testkit::shards::{equal, options, records, write};
 
 /// Shards of 5 records each, and their pack.
 fn packed(dir: &Path, n: usize) -> (Vec<PathBuf>, PathBuf) {
@@ -66,21 +66,6 @@ fn a_shard_that_changed_is_an_error_at_its_first_touch() {
 }
 
 #[test]
-fn shards_may_be_checked_while_opening() {
-    let dir = tempfile::tempdir().unwrap();
-    let (paths, pack) = packed(dir.path(), 3);
-    let index = IndexOptions::new().index_dir(dir.path().join("index"));
-    let checked = DatasetOptions::new().check_shards(true).index(index);
-    assert_eq!(mapped(&pack, &checked).unwrap().len(), 15);
-    fs::write(&paths[1], equal(7, 40)).unwrap();
-    // What is stale is built again, which only this moment allows.
-    assert_eq!(mapped(&pack, &checked).unwrap().len(), 17);
-    let required = IndexOptions::new().mode(IndexMode::Require).index_dir(dir.path().join("no"));
-    let e = mapped(&pack, &checked.clone().index(required)).unwrap_err();
-    assert!(matches!(e.kind(), ErrorKind::Index(_)), "{e}");
-}
-
-#[test]
 fn an_index_that_is_not_believed_is_not_believed_in_a_pack() {
     let dir = tempfile::tempdir().unwrap();
     let (paths, pack) = packed(dir.path(), 3);
@@ -99,20 +84,6 @@ fn a_torn_tail_in_a_pack_is_one() {
     assert_eq!(e.place().record, Some(1));
     let ds = mapped(&pack, &DatasetOptions::new().index(IndexOptions::new().tail(Tail::Tolerate))).unwrap();
     assert_eq!((ds.len(), ds.get(0).unwrap().payload()), (1, &b"one"[..]));
-}
-
-#[test]
-fn names_in_a_pack_may_count_from_elsewhere() {
-    let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (paths, pack) = packed(a.path(), 2);
-    for path in &paths {
-        let copy = b.path().join(path.file_name().unwrap());
-        fs::copy(path, &copy).unwrap();
-        set_mtime(&copy, 1_700_000_000_000_000_000);
-    }
-    fs::remove_file(&paths[0]).unwrap();
-    let ds = mapped(&pack, &DatasetOptions::new().base_dir(b.path())).unwrap();
-    assert_eq!(payloads(ds.dataset()).unwrap().len(), 10);
 }
 
 #[test]

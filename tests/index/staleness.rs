@@ -72,7 +72,7 @@ fn a_copy_with_its_index_keeps_the_offsets() {
     fs::create_dir(there.path().join(".tfseek")).unwrap();
     fs::copy(case.dir.path().join(".tfseek/x.tfri"), there.path().join(".tfseek/x.tfri")).unwrap();
     let cache = there.path().join("cache");
-    let options = options().cache_dir(Some(cache.clone()));
+    let options = options().default_dirs(None, Some(cache.clone()));
     let beside = fs::read(there.path().join(".tfseek/x.tfri")).unwrap();
     assert_eq!(scanned(&copy, &options).1, 0);
     assert_eq!(
@@ -212,7 +212,7 @@ fn the_order_of_the_search_and_of_the_places_to_write() {
         let file = opened.indexes[0].file().map(|f| f.parent().unwrap().to_path_buf());
         (file, opened.warnings.len())
     };
-    let all = |a: PathBuf, b: PathBuf, c: PathBuf| options().index_dir(a).env_dir(Some(b)).cache_dir(Some(c));
+    let all = |a: PathBuf, b: PathBuf, c: PathBuf| options().index_dir(a).default_dirs(Some(b), Some(c));
     let (a, b, c) = (place("a"), place("b"), place("c"));
     let none = saved_in(&all(blocked("a"), blocked("b"), blocked("c")));
     assert_eq!(none, (None, 1), "memory, with one warning");
@@ -270,7 +270,7 @@ fn one_name_in_one_folder_of_indexes() {
     assert_eq!(e.place().path.as_deref(), Some(&*paths[1]));
     // By hash they are two.
     let cache = dir.path().join("c");
-    open_shards(&paths, &options().cache_dir(Some(cache.clone()))).unwrap();
+    open_shards(&paths, &options().default_dirs(None, Some(cache.clone()))).unwrap();
     assert_eq!(names(&cache).len(), 2);
 }
 

@@ -117,8 +117,13 @@ fn continuous_batches_lose_nothing_over_epochs() {
     for ranks in [1, 2, 3] {
         let mut loaders: Vec<_> = (0..ranks)
             .map(|rank| {
-                let options =
-                    ds.loader(&schema()).global_batch_size(6).rank(rank, ranks).shuffle(9).threads(2);
+                let options = ds
+                    .loader(&schema())
+                    .global_batch_size(6)
+                    .rank(rank, ranks)
+                    .order(Shuffle::Global)
+                    .seed(9)
+                    .threads(2);
                 options.last_batch(LastBatch::Continuous).repeat(true).build().unwrap()
             })
             .collect();
@@ -126,7 +131,7 @@ fn continuous_batches_lose_nothing_over_epochs() {
         while (found.len() as u64) < n * epochs {
             for loader in &mut loaders {
                 let step = loader.next().unwrap().unwrap();
-                assert_eq!(step.len() as u64 * ranks, 6);
+                assert_eq!(step.ids().len() as u64 * ranks, 6);
                 found.extend(step.samples().map(|sample| (sample.epoch, sample.position)));
             }
             if found.len() % 4 == 0 {

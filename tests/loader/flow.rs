@@ -5,7 +5,13 @@ use tfseek::order::{LastBatch, State};
 use tfseek::{ErrorKind, Loader};
 
 fn loader(ds: &Dataset, threads: usize) -> Loader {
-    ds.loader(&schema()).batch_size(10).shuffle(8).threads(threads).build().unwrap()
+    ds.loader(&schema())
+        .batch_size(10)
+        .order(tfseek::loader::Shuffle::Global)
+        .seed(8)
+        .threads(threads)
+        .build()
+        .unwrap()
 }
 
 fn ids(loader: &mut Loader, steps: usize) -> Vec<Vec<u64>> {
@@ -24,7 +30,14 @@ fn epochs_follow_each_other_and_differ() {
         assert_eq!(a.cursor().epoch(), 3);
         // From the start of any of them.
         for (epoch, want) in epochs.iter().enumerate() {
-            let mut b = ds.loader(&schema()).batch_size(10).shuffle(8).epoch(epoch as u64).build().unwrap();
+            let mut b = ds
+                .loader(&schema())
+                .batch_size(10)
+                .order(tfseek::loader::Shuffle::Global)
+                .seed(8)
+                .epoch(epoch as u64)
+                .build()
+                .unwrap();
             assert_eq!(ids(&mut b, usize::MAX), *want);
             a.set_epoch(epoch as u64).unwrap();
             assert_eq!(ids(&mut a, 2), want[..2]);
@@ -33,8 +46,15 @@ fn epochs_follow_each_other_and_differ() {
             assert_eq!(ids(&mut a, usize::MAX), *want);
         }
         // Without an end between them.
-        let mut c =
-            ds.loader(&schema()).batch_size(10).shuffle(8).threads(threads).repeat(true).build().unwrap();
+        let mut c = ds
+            .loader(&schema())
+            .batch_size(10)
+            .order(tfseek::loader::Shuffle::Global)
+            .seed(8)
+            .threads(threads)
+            .repeat(true)
+            .build()
+            .unwrap();
         assert_eq!(ids(&mut c, 15), epochs.concat()[..15]);
     }
 }
@@ -45,7 +65,12 @@ fn an_epoch_that_was_left_behind_its_last_step_has_no_end_to_come() {
     for threads in [0, 1] {
         for last in [LastBatch::Short, LastBatch::Drop, LastBatch::Pad, LastBatch::Continuous] {
             let made = || {
-                let options = ds.loader(&schema()).batch_size(12).shuffle(3).threads(threads);
+                let options = ds
+                    .loader(&schema())
+                    .batch_size(12)
+                    .order(tfseek::loader::Shuffle::Global)
+                    .seed(3)
+                    .threads(threads);
                 options.last_batch(last).build().unwrap()
             };
             let (mut left, mut whole) = (made(), made());
@@ -128,7 +153,12 @@ fn nothing_to_load_is_an_epoch_without_steps() {
     for threads in [0, 2] {
         for last in [LastBatch::Drop, LastBatch::Pad, LastBatch::Short, LastBatch::Continuous] {
             for repeat in [false, true] {
-                let options = ds.loader(&schema()).batch_size(4).shuffle(1).threads(threads);
+                let options = ds
+                    .loader(&schema())
+                    .batch_size(4)
+                    .order(tfseek::loader::Shuffle::Global)
+                    .seed(1)
+                    .threads(threads);
                 let mut loader = options.last_batch(last).repeat(repeat).build().unwrap();
                 assert!(loader.next().is_none() && loader.next().is_none(), "{threads} {last:?} {repeat}");
             }

@@ -7,7 +7,8 @@ use tfseek::order::{LastBatch, State};
 const LAST: [LastBatch; 4] = [LastBatch::Short, LastBatch::Drop, LastBatch::Pad, LastBatch::Continuous];
 
 fn made(ds: &Dataset, threads: usize, last: LastBatch, repeat: bool) -> Loader {
-    let options = ds.loader(&schema()).batch_size(12).shuffle(3).threads(threads);
+    let options =
+        ds.loader(&schema()).batch_size(12).order(tfseek::loader::Shuffle::Global).seed(3).threads(threads);
     options.last_batch(last).repeat(repeat).build().unwrap()
 }
 
@@ -115,8 +116,10 @@ fn a_state_of_an_epochs_end_leaves_nothing_of_it() {
         b.set_epoch(1).unwrap();
         assert_eq!(ids(&mut b, usize::MAX), epochs[1], "{last:?}");
         // The end itself, as workers and torch's samplers save it.
-        b.seek(&State::new(&a.cursor().order().at_epoch(0).unwrap(), 40, state.fingerprint()).unwrap())
-            .unwrap();
+        b.seek(
+            &State::new(&a.cursor().order().at_epoch(0).unwrap(), 40, &ds.fingerprint().unwrap()).unwrap(),
+        )
+        .unwrap();
         b.set_epoch(0).unwrap();
         assert_eq!(ids(&mut b, usize::MAX), Vec::<Vec<u64>>::new());
         b.set_epoch(1).unwrap();
@@ -188,7 +191,12 @@ fn no_epoch_follows_the_last() {
     for threads in [0, 2] {
         for last in LAST {
             for repeat in [false, true] {
-                let options = ds.loader(&schema()).batch_size(12).shuffle(3).threads(threads);
+                let options = ds
+                    .loader(&schema())
+                    .batch_size(12)
+                    .order(tfseek::loader::Shuffle::Global)
+                    .seed(3)
+                    .threads(threads);
                 let mut a = options.epoch(u64::MAX).last_batch(last).repeat(repeat).build().unwrap();
                 let steps = a.cursor().steps_left().unwrap() as usize;
                 let whole = if last == LastBatch::Continuous { steps - 1 } else { steps };

@@ -5,7 +5,6 @@ mod elastic;
 mod faults;
 mod flow;
 mod iterations;
-mod loader_memory;
 mod same;
 mod workers;
 
@@ -83,7 +82,7 @@ fn orders(n: u64) -> Vec<Shuffle> {
 /// The values of a step are those of its records.
 fn check(step: &Step) {
     let batch = step.batch().unwrap();
-    assert_eq!(batch.rows(), step.len());
+    assert_eq!(batch.rows(), step.ids().len());
     let i = batch.get("i").unwrap().values().int64().unwrap();
     assert!(i.iter().map(|&i| i as u64).eq(step.ids().iter().copied()));
     let x = batch.get("x").unwrap().values().float32().unwrap();

@@ -94,7 +94,13 @@ fn workers_repeat_epochs_without_an_end() {
     for workers in [1, 2, 4] {
         let mut counts = vec![0; 40];
         for worker in 0..workers {
-            let options = ds.loader(&schema()).batch_size(8).shuffle(1).worker(worker, workers).repeat(true);
+            let options = ds
+                .loader(&schema())
+                .batch_size(8)
+                .order(Shuffle::Global)
+                .seed(1)
+                .worker(worker, workers)
+                .repeat(true);
             let steps = [0, 1, 2, 3, 4].into_iter().filter(|step| step % workers == worker).count();
             for step in options.build().unwrap().take(3 * steps) {
                 step.unwrap().ids().iter().for_each(|&id| counts[id as usize] += 1);
@@ -102,6 +108,12 @@ fn workers_repeat_epochs_without_an_end() {
         }
         assert!(counts.iter().all(|&count| count == 3), "three epochs, {workers} workers: {counts:?}");
     }
-    let far = ds.loader(&schema()).batch_size(8).shuffle(1).worker(u64::MAX - 1, u64::MAX).repeat(true);
+    let far = ds
+        .loader(&schema())
+        .batch_size(8)
+        .order(Shuffle::Global)
+        .seed(1)
+        .worker(u64::MAX - 1, u64::MAX)
+        .repeat(true);
     assert!(far.build().unwrap().next().is_none(), "no step is ever its own");
 }

@@ -1,7 +1,7 @@
 //! The block order: a permutation of any shape, and the quality that it says.
 
 use crate::permutation::size;
-use crate::{all, is_permutation, refused};
+use crate::{all, deff, is_permutation, refused};
 use proptest::prelude::*;
 use tfseek::error::OrderError;
 use tfseek::order::*;

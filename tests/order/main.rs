@@ -16,6 +16,11 @@ use tfseek::error::OrderError;
 use tfseek::order::{Order, Permutation};
 use tfseek::{Error, ErrorKind};
 
+/// The design effect of a block order, by the formula of docs/order.md.
+fn deff(rho: f64, batch: u64, window: u64) -> f64 {
+    1.0 + rho * (batch - 1) as f64 / window as f64
+}
+
 fn refused(e: Error) -> OrderError {
     match e.into_kind() {
         ErrorKind::Order(e) => e,

@@ -57,10 +57,7 @@ fn states_are_small_and_come_back() {
         assert!(json.len() < 1024, "{}: {json}", json.len());
         let back = State::from_json(&json).unwrap();
         assert_eq!(back, state);
-        assert_eq!(
-            (back.seed(), back.epoch(), back.position(), back.records(), back.fingerprint()),
-            (u64::MAX, epoch, position, 1000, FP)
-        );
+        assert_eq!((back.epoch(), back.position()), (epoch, position));
         let again = back.resume(&spec, 1000, FP).unwrap();
         assert_eq!(again.get(position / 2).unwrap(), order.get(position / 2).unwrap());
         // Any other kind is refused, and nothing else is.

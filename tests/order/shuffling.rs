@@ -1,8 +1,9 @@
 //! docs/shuffling.md: its tables are what is measured, and what theory says; its snippets are those of this file, and run.
 
+use crate::deff;
 use std::sync::LazyLock;
 use tfseek::loader::Shuffle;
-use tfseek::order::{Component, LastBatch, RankShare, Spec, State, augmentation_seed, deff};
+use tfseek::order::{Component, LastBatch, RankShare, Spec, State, augmentation_seed};
 use tfseek::{Batch, DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Order, Schema};
 use tfseek_testkit::shuffles::*;
 
@@ -111,7 +112,7 @@ fn an_epoch_and_a_resume() -> Result {
     let mut seen = Vec::new();
     let mut train = |batch: &Batch| seen.extend_from_slice(labels(batch));
 
-    let mut loader = ds.loader(&schema).batch_size(256).shuffle(42).build()?;
+    let mut loader = ds.loader(&schema).batch_size(256).order(Shuffle::Global).seed(42).build()?;
     for epoch in 0..3 {
         for step in loader.by_ref() {
             train(step?.batch().unwrap());
@@ -127,7 +128,7 @@ fn an_epoch_and_a_resume() -> Result {
     assert!(saved.len() < 1024 && saved.contains(r#""algo":"prp1""#));
     let next = loader.next().unwrap()?.ids().to_vec();
 
-    let mut loader = ds.loader(&schema).batch_size(256).shuffle(42).build()?;
+    let mut loader = ds.loader(&schema).batch_size(256).order(Shuffle::Global).seed(42).build()?;
     loader.seek(&State::from_json(&saved)?)?;
 
     assert_eq!(loader.next().unwrap()?.ids(), next);
@@ -141,7 +142,8 @@ fn an_epoch_and_a_resume() -> Result {
                 .loader(&schema)
                 .global_batch_size(256)
                 .rank(rank, ranks) // 5 of 8 yesterday, 3 of 4 today
-                .shuffle(42)
+                .order(Shuffle::Global)
+                .seed(42)
                 .build()?;
             loader.seek(&State::from_json(&saved)?)?;
 
@@ -159,7 +161,7 @@ fn the_end_of_an_epoch() -> Result {
     let mut counted = 0;
     let mut count = |_: &Batch, real: &[bool]| counted += real.iter().filter(|real| **real).count();
 
-    let options = ds.loader(&schema).global_batch_size(256).rank(rank, ranks).shuffle(42);
+    let options = ds.loader(&schema).global_batch_size(256).rank(rank, ranks).order(Shuffle::Global).seed(42);
     for step in options.last_batch(LastBatch::Pad).build()? {
         let step = step?;
         let real: Vec<bool> = step.samples().map(|sample| !sample.padding).collect();
@@ -176,7 +178,7 @@ fn some_of_the_records() -> Result {
     let (_dir, ds, schema) = data()?;
 
     let some = ds.select(&"label in 3, 5..7".parse()?, &Default::default())?;
-    let loader = ds.loader(&schema).batch_size(100).shuffle(42).select(&some).build()?;
+    let loader = ds.loader(&schema).batch_size(100).order(Shuffle::Global).seed(42).select(&some).build()?;
 
     let mut found = Vec::new();
     for step in loader {
@@ -210,7 +212,7 @@ fn some_of_the_records() -> Result {
 #[test]
 fn seeds_of_samples() -> Result {
     let (_dir, ds, schema) = data()?;
-    let mut loader = ds.loader(&schema).batch_size(256).shuffle(42).build()?;
+    let mut loader = ds.loader(&schema).batch_size(256).order(Shuffle::Global).seed(42).build()?;
     let step = loader.next().unwrap()?;
     let mut seeds = Vec::new();
     let mut augment = |_: &Batch, row: usize, seed: u64| seeds.push((row, seed));

@@ -94,12 +94,12 @@ impl Ran {
 
     fn take(&mut self, step: Step) -> Outcome {
         self.steps += 1;
-        self.examples += step.len() as u64;
+        self.examples += step.ids().len() as u64;
         self.padding += step.samples().filter(|sample| sample.padding).count() as u64;
         self.payload += step.payload_bytes();
         let sum = match (step.batch(), step.records()) {
             (Some(batch), _) => touch::batch(batch),
-            (None, Some(records)) => records.iter().try_fold(0u64, |sum, record| {
+            (None, Some(mut records)) => records.try_fold(0u64, |sum, record| {
                 Ok::<_, tfseek::Error>(sum.wrapping_add(touch::bytes(record?.payload())))
             })?,
             (None, None) => 0,

@@ -162,7 +162,8 @@ fn steps_of_a_run_that_was_gone_on_with() {
         dir.run(&["epoch", "x-*", "-b", "16", "--seed", "4", "--steps", "3", "--state-out", "state.json"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let state = State::from_json(&fs::read_to_string(dir.path("state.json")).unwrap()).unwrap();
-    let mut loader = dataset(&dir).record_loader().batch_size(20).shuffle(0).build().unwrap();
+    let mut loader =
+        dataset(&dir).record_loader().batch_size(20).order(Shuffle::Global).seed(0).build().unwrap();
     loader.seek(&state).unwrap();
     let want = loader.nth(2).unwrap().unwrap();
     assert_eq!(ids(&dir, &["--resume", "state.json", "-b", "20", "--step", "2"]), want.ids());

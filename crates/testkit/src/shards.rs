@@ -35,7 +35,7 @@ pub fn set_mtime(path: &Path, ns: u64) {
 
 /// No folder but the ones a test names.
 pub fn options() -> IndexOptions {
-    IndexOptions::new().env_dir(None).cache_dir(None)
+    IndexOptions::new().default_dirs(None, None)
 }
 
 pub fn open(path: &Path, options: &IndexOptions) -> tfseek::Result<Indexes> {

@@ -123,11 +123,6 @@ impl State {
         }
     }
 
-    /// The seed.
-    pub fn seed(&self) -> u64 {
-        self.seed
-    }
-
     /// The epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
@@ -136,16 +131,6 @@ impl State {
     /// Positions of the epoch that were delivered.
     pub fn position(&self) -> u64 {
         self.position
-    }
-
-    /// Records of the dataset.
-    pub fn records(&self) -> u64 {
-        self.n
-    }
-
-    /// The dataset's fingerprint.
-    pub fn fingerprint(&self) -> &str {
-        &self.fingerprint
     }
 }
 

@@ -156,7 +156,7 @@ fn where_columns_are_found_and_written() {
     let place = |name: &str| dir.path().join(name);
     let blocked = |name: &str| path.join(name);
     let open = |a: PathBuf, b: PathBuf, c: PathBuf| {
-        let options = options().index_dir(a).env_dir(Some(b)).cache_dir(Some(c));
+        let options = options().index_dir(a).default_dirs(Some(b), Some(c));
         DatasetOptions::new().index(options).open(&path).unwrap()
     };
     let saved = |ds: &Dataset| {
@@ -245,7 +245,7 @@ fn large_files_through_maps_and_reads() {
         same(&column, &values);
         assert_eq!(bytes(&column.shards()[0]), on_disk);
         assert!(column.shards()[0].has_classes());
-        assert_eq!(column.classes().unwrap().of(Value::Int(5)), [15, 16, 17]);
+        assert!(column.classes().unwrap().iter().any(|class| class == (Value::Int(5), &[15, 16, 17][..])));
     }
     // Without the lists it is another file; they can be added without a scan.
     fs::remove_file(&file).unwrap();

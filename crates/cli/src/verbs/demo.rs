@@ -194,9 +194,16 @@ fn shuffled_epoch(numbered: &Numbered, seed: u64) -> Outcome<u64> {
         .feature("feature3", one(DType::Float32))
         .build()?;
     let (mut records, mut sum) = (0, 0);
-    for step in numbered.dataset.loader(&schema).batch_size(256).shuffle(seed).build()? {
+    for step in numbered
+        .dataset
+        .loader(&schema)
+        .batch_size(256)
+        .order(tfseek::loader::Shuffle::Global)
+        .seed(seed)
+        .build()?
+    {
         let step = step?;
-        records += step.len() as u64;
+        records += step.ids().len() as u64;
         sum = step.batch().map_or(0, touch::batch).wrapping_add(sum);
     }
     std::hint::black_box(sum);

@@ -1,16 +1,13 @@
 //! Memory of an epoch over a set that is larger than what may be under way: what is stated, and what the system counts.
 //!
-//! `TFSEEK_MEMORY_DIR=DIR cargo test --release --test loader -- --ignored --nocapture` writes 2 GB into that folder, and
+//! `TFSEEK_MEMORY_DIR=DIR cargo test --release --lib -- --ignored --nocapture` writes 2 GB into that folder, and
 //! takes them away again.
-#![cfg(target_os = "linux")]
 
+use crate::batch::{BatchParser, Column, Values};
+use crate::{DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Schema, Verify, Writer};
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use tfseek::batch::{BatchParser, Column, Values};
-use tfseek::{
-    DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Schema, Verify, Writer,
-};
 
 const THREADS: u64 = 2;
 const SHARDS: u64 = 5;
@@ -56,7 +53,8 @@ fn epoch(dataset: &Dataset, schema: Option<&Schema>, memory: Option<u64>) -> (u6
         }
         None => dataset.record_loader(),
     };
-    let options = options.batch_size(BATCH).shuffle(42).threads(THREADS as usize);
+    let options =
+        options.batch_size(BATCH).order(crate::loader::Shuffle::Global).seed(42).threads(THREADS as usize);
     let mut loader = match memory {
         Some(bytes) => options.memory(bytes),
         None => options,
@@ -68,7 +66,7 @@ fn epoch(dataset: &Dataset, schema: Option<&Schema>, memory: Option<u64>) -> (u6
         let step = step.unwrap();
         let len = match (step.batch(), step.records()) {
             (Some(batch), _) => batch.columns().map(|(_, column)| image(column)).sum(),
-            (_, Some(records)) => records.iter().map(|record| sum(record.unwrap().payload())).sum(),
+            (_, Some(records)) => records.map(|record| sum(record.unwrap().payload())).sum(),
             _ => 0,
         };
         // Late, so that the threads have made what they may.
