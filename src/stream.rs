@@ -141,7 +141,7 @@ fn mismatch(named: Compression, found: Compression, first: &[u8]) -> Error {
 }
 
 /// The reader, its first bytes put back.
-type Source = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
+type StreamSource = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
 
 /// Bytes the buffer begins with, and by which it grows at least.
 const BUFFER: usize = 256 << 10;
@@ -165,7 +165,7 @@ const BUFFER: usize = 256 << 10;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Stream {
-    source: Inflate<Source>,
+    source: Inflate<StreamSource>,
     /// The first bytes of the file, for a hint if its first record is none.
     first: Vec<u8>,
     name: PathBuf,

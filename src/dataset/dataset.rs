@@ -30,9 +30,9 @@ use std::sync::Arc;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Dataset(Arc<Inner>);
+pub struct Dataset(Arc<DatasetInner>);
 
-struct Inner {
+struct DatasetInner {
     set: ShardSet,
     warnings: Vec<Warning>,
     /// Columns are found and built as the indexes were.
@@ -53,7 +53,7 @@ pub struct ShardEntry<'a> {
 
 impl Dataset {
     pub(super) fn new(set: ShardSet, warnings: Vec<Warning>, options: IndexOptions) -> Dataset {
-        Dataset(Arc::new(Inner { set, warnings, options }))
+        Dataset(Arc::new(DatasetInner { set, warnings, options }))
     }
 
     /// Returns the number of records.

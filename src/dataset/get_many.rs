@@ -18,8 +18,8 @@ pub(super) struct GetMany<'a> {
     ids: &'a [u64],
     /// Numbers before this one have been looked up.
     located: usize,
-    now: Window,
-    next: Window,
+    now: FetchWindow,
+    next: FetchWindow,
     /// The record of `now` whose turn it is.
     turn: usize,
     ahead: ReadAhead,
@@ -27,7 +27,7 @@ pub(super) struct GetMany<'a> {
 
 /// Records that are looked up together.
 #[derive(Debug)]
-struct Window {
+struct FetchWindow {
     /// `None`: the look-up failed, and will say why when the record's turn comes.
     records: [Option<RecordLocation>; WINDOW],
     len: usize,
@@ -36,9 +36,9 @@ struct Window {
     cold: bool,
 }
 
-impl Window {
-    const EMPTY: Window =
-        Window { records: [None; WINDOW], len: 0, announced: Announced::Nothing, cold: false };
+impl FetchWindow {
+    const EMPTY: FetchWindow =
+        FetchWindow { records: [None; WINDOW], len: 0, announced: Announced::Nothing, cold: false };
 
     fn records(&self) -> &[Option<RecordLocation>] {
         self.records.get(..self.len).unwrap_or_default()
@@ -51,8 +51,8 @@ impl<'a> GetMany<'a> {
             set,
             ids,
             located: 0,
-            now: Window::EMPTY,
-            next: Window::EMPTY,
+            now: FetchWindow::EMPTY,
+            next: FetchWindow::EMPTY,
             turn: WINDOW,
             ahead: ReadAhead::default(),
         };
@@ -77,7 +77,7 @@ impl<'a> GetMany<'a> {
 
     #[cold]
     fn turn_over(&mut self) {
-        self.now = std::mem::replace(&mut self.next, Window::EMPTY);
+        self.now = std::mem::replace(&mut self.next, FetchWindow::EMPTY);
         self.turn = 0;
         self.look_up();
         self.now.cold = prefetch::is_cold(self.set, &self.ahead, self.now.announced, self.now.records());

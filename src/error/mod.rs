@@ -37,9 +37,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// As an [`io::Error`](std::io::Error) it keeps its kind (a file that is not there is `NotFound`, a truncated one
 /// `UnexpectedEof`, damage `InvalidData`), and `Error::from` gives it back as it was.
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorInner>);
 
-struct Inner {
+struct ErrorInner {
     kind: ErrorKind,
     place: Place,
 }
@@ -70,7 +70,7 @@ impl Error {
     /// Returns an error without a place.
     #[cold]
     pub(crate) fn new(kind: ErrorKind) -> Error {
-        Error(Box::new(Inner { kind, place: Place::default() }))
+        Error(Box::new(ErrorInner { kind, place: Place::default() }))
     }
 
     /// Returns what went wrong.
@@ -216,7 +216,7 @@ impl From<Error> for std::io::Error {
     #[cold]
     fn from(e: Error) -> std::io::Error {
         match *e.0 {
-            Inner { kind: ErrorKind::Io(io), place } if place == Place::default() => io,
+            ErrorInner { kind: ErrorKind::Io(io), place } if place == Place::default() => io,
             inner => std::io::Error::new(inner.kind.io_kind(), Error(Box::new(inner))),
         }
     }

@@ -79,7 +79,7 @@ pub(crate) enum Literal {
 
 impl Filter {
     fn parse(text: &str) -> Result<Filter> {
-        let mut parser = Parser { lexer: Lexer::new(text), depth: 0 };
+        let mut parser = FilterParser { lexer: Lexer::new(text), depth: 0 };
         let node = parser.any()?;
         match parser.lexer.next()? {
             Token::End => Ok(Filter(node)),
@@ -206,19 +206,19 @@ impl Literal {
 /// The deepest nesting that is read: each level is a call.
 const MAX_DEPTH: usize = 64;
 
-struct Parser<'t> {
+struct FilterParser<'t> {
     lexer: Lexer<'t>,
     depth: usize,
 }
 
-impl Parser<'_> {
+impl FilterParser<'_> {
     fn any(&mut self) -> Result<Node> {
-        let nodes = self.chain("or", Parser::all)?;
+        let nodes = self.chain("or", FilterParser::all)?;
         Ok(one_or(nodes, Node::Or))
     }
 
     fn all(&mut self) -> Result<Node> {
-        let nodes = self.chain("and", Parser::one)?;
+        let nodes = self.chain("and", FilterParser::one)?;
         Ok(one_or(nodes, Node::And))
     }
 

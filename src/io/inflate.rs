@@ -63,10 +63,10 @@ const INPUT: usize = 64 << 10;
 /// are one stream. An empty file is an empty stream.
 pub(crate) struct Inflate<R> {
     inner: R,
-    state: Option<State>,
+    state: Option<InflateState>,
 }
 
-struct State {
+struct InflateState {
     format: &'static str,
     stream: Decompress,
     input: Box<[u8]>,
@@ -86,7 +86,7 @@ impl<R: Read> Inflate<R> {
     pub(crate) fn new(inner: R, compression: Compression) -> Inflate<R> {
         let state = match compression {
             Compression::None => None,
-            _ => Some(State {
+            _ => Some(InflateState {
                 format: compression.name(),
                 stream: decoder(compression),
                 input: vec![0; INPUT].into_boxed_slice(),
@@ -119,7 +119,7 @@ impl<R: Read> Read for Inflate<R> {
     }
 }
 
-impl State {
+impl InflateState {
     fn read(&mut self, inner: &mut impl Read, buf: &mut [u8]) -> io::Result<usize> {
         if buf.is_empty() {
             return Ok(0);

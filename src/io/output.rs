@@ -21,13 +21,13 @@ use std::path::{Path, PathBuf};
 /// The file belongs to the process that created it: in a forked child every call is an error.
 #[derive(Debug)]
 pub struct Output {
-    sink: Sink,
+    sink: OutputSink,
     path: PathBuf,
     process: Process,
 }
 
 #[derive(Debug)]
-enum Sink {
+enum OutputSink {
     Whole(AtomicFile),
     Direct(File),
 }
@@ -40,9 +40,9 @@ impl Output {
     pub fn create(path: impl AsRef<Path>) -> io::Result<Output> {
         let path = path.as_ref();
         let sink = match OutputTarget::of(path)? {
-            OutputTarget::File(resolved) => Sink::Whole(AtomicFile::beside(resolved)?),
-            OutputTarget::Special(path) => Sink::Direct(OpenOptions::new().write(true).open(path)?),
-            OutputTarget::Descriptor(path) => Sink::Direct(OpenOptions::new().append(true).open(path)?),
+            OutputTarget::File(resolved) => OutputSink::Whole(AtomicFile::beside(resolved)?),
+            OutputTarget::Special(path) => OutputSink::Direct(OpenOptions::new().write(true).open(path)?),
+            OutputTarget::Descriptor(path) => OutputSink::Direct(OpenOptions::new().append(true).open(path)?),
         };
         Ok(Output { sink, path: path.into(), process: Process::this() })
     }
@@ -53,7 +53,11 @@ impl Output {
     /// I/O errors.
     pub(crate) fn in_place(path: impl AsRef<Path>) -> io::Result<Output> {
         let path = path.as_ref();
-        Ok(Output { sink: Sink::Direct(File::create(path)?), path: path.into(), process: Process::this() })
+        Ok(Output {
+            sink: OutputSink::Direct(File::create(path)?),
+            path: path.into(),
+            process: Process::this(),
+        })
     }
 
     /// Returns true if [`create`](Output::create) and [`commit`](Output::commit) would replace a file.
@@ -65,7 +69,7 @@ impl Output {
 
     /// Returns true for a file that appears whole or not at all.
     pub fn is_whole(&self) -> bool {
-        matches!(self.sink, Sink::Whole(_))
+        matches!(self.sink, OutputSink::Whole(_))
     }
 
     /// Returns the file that is being written.
@@ -75,8 +79,8 @@ impl Output {
     pub fn file(&self) -> io::Result<&File> {
         self.process.check()?;
         match &self.sink {
-            Sink::Whole(file) => file.file(),
-            Sink::Direct(file) => Ok(file),
+            OutputSink::Whole(file) => file.file(),
+            OutputSink::Direct(file) => Ok(file),
         }
     }
 
@@ -104,8 +108,8 @@ impl Output {
     /// name.
     pub fn commit(self) -> io::Result<()> {
         match self.sink {
-            Sink::Whole(file) => file.commit(),
-            Sink::Direct(_) => self.process.check(),
+            OutputSink::Whole(file) => file.commit(),
+            OutputSink::Direct(_) => self.process.check(),
         }
     }
 }
@@ -123,10 +127,10 @@ impl Write for Output {
 /// The identity of an output: the file's if it is there, else its name. Two paths that an [`Output`] would write to the same
 /// file have the same key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct OutputKey(Key);
+pub struct OutputKey(OutputIdentity);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Key {
+enum OutputIdentity {
     There(FileId),
     Named(PathBuf, OsString),
 }
@@ -139,14 +143,14 @@ impl OutputKey {
     pub fn of(path: impl AsRef<Path>) -> io::Result<OutputKey> {
         let path = path.as_ref();
         if let Ok(Some(id)) = FileId::of(path) {
-            return Ok(OutputKey(Key::There(id)));
+            return Ok(OutputKey(OutputIdentity::There(id)));
         }
         let path = match OutputTarget::of(path)? {
             OutputTarget::File(path) | OutputTarget::Special(path) | OutputTarget::Descriptor(path) => path,
         };
         let folder = folder(&path);
         let folder = folder.canonicalize().or_else(|_| std::path::absolute(folder))?;
-        Ok(OutputKey(Key::Named(folder, path.file_name().unwrap_or_default().into())))
+        Ok(OutputKey(OutputIdentity::Named(folder, path.file_name().unwrap_or_default().into())))
     }
 }
 

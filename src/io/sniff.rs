@@ -38,9 +38,9 @@ fn starts_with_record(first: &[u8]) -> bool {
 }
 
 /// (offset, magic, name, remedy)
-type Row = (usize, &'static [u8], &'static str, Remedy<'static>);
+type Magic = (usize, &'static [u8], &'static str, Remedy<'static>);
 
-const MAGICS: &[Row] = &[
+const MAGICS: &[Magic] = &[
     (0, b"version https://git-lfs.github.com/spec", "a git-LFS pointer", Remedy::FetchLfs),
     (0, b"\x1f\x8b", "gzip", Remedy::Compression),
     (0, b"PAR1", "Parquet", Remedy::Convert),

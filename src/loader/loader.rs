@@ -1,6 +1,6 @@
 //! The loader: threads that make batches, and an iterator that hands them out in order.
 
-use super::plan::{BatchPlan, BatchPlanner};
+use super::plan::{BatchPlanner, StepPlan};
 use super::queue::{BoundedQueue, Polled, QueueLimits};
 use super::step::Step;
 use super::worker::BatchWorker;
@@ -77,7 +77,7 @@ type PlacedStep = (Option<Position>, Result<Step>);
 
 struct WorkerThreads {
     worker: Arc<BatchWorker>,
-    queue: Arc<BoundedQueue<Result<BatchPlan>, PlacedStep>>,
+    queue: Arc<BoundedQueue<Result<StepPlan>, PlacedStep>>,
     handles: Vec<JoinHandle<()>>,
 }
 

@@ -7,7 +7,7 @@ use crate::io::Announced;
 use crate::order::{Cursor, Order, Position, RankShare, Run, following_epoch};
 
 /// One batch of one rank, before anything was read.
-pub(super) struct BatchPlan {
+pub(super) struct StepPlan {
     /// Its positions, and their epochs.
     pub(super) runs: Vec<(u64, Run)>,
     pub(super) ids: Vec<u64>,
@@ -43,13 +43,13 @@ impl BatchPlanner {
     }
 
     /// The next batch; `None` at the end of the epoch, and after an error.
-    pub(super) fn next(&mut self) -> Option<Result<BatchPlan>> {
+    pub(super) fn next(&mut self) -> Option<Result<StepPlan>> {
         let next = if self.failed { None } else { self.next_plan().transpose() };
         self.failed |= matches!(next, Some(Err(_)));
         next
     }
 
-    fn next_plan(&mut self) -> Result<Option<BatchPlan>> {
+    fn next_plan(&mut self) -> Result<Option<StepPlan>> {
         if self.step >= self.share.steps() {
             if !self.endless || self.order.is_empty() {
                 return Ok(None);
@@ -75,7 +75,7 @@ impl BatchPlanner {
         Ok(())
     }
 
-    fn plan(&self, step: u64) -> Result<Option<BatchPlan>> {
+    fn plan(&self, step: u64) -> Result<Option<StepPlan>> {
         let Some(steps) = self.share.step(step) else { return Ok(None) };
         let Some((epochs, position)) = self.share.after(step) else { return Ok(None) };
         let mut ids = Vec::new();
@@ -96,6 +96,6 @@ impl BatchPlanner {
         let bytes = located.iter().flatten().fold(0u64, |sum, at| sum.saturating_add(at.payload_len()));
         let cost = BatchCost { records: ids.len() as u64, bytes };
         let after = Position { epoch: following_epoch(self.epoch, epochs)?, position };
-        Ok(Some(BatchPlan { runs, ids, located, faults, after, cost, announced: Announced::Nothing }))
+        Ok(Some(StepPlan { runs, ids, located, faults, after, cost, announced: Announced::Nothing }))
     }
 }

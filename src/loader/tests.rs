@@ -86,7 +86,7 @@ fn delays_change_nothing() {
 
 /// Batches that were begun and not yet handed out, and their payload bytes.
 #[derive(Default)]
-struct Seen {
+struct SeenPlans {
     batches: AtomicUsize,
     bytes: AtomicU64,
     most_batches: AtomicUsize,
@@ -103,7 +103,7 @@ fn batches_and_bytes_under_way_stay_within_their_bounds() {
     for (threads, batches, memory) in
         [(1, 1, u64::MAX), (2, 3, u64::MAX), (8, 4, u64::MAX), (8, 64, 2500), (4, 64, 1)]
     {
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(SeenPlans::default());
         let (hook, rng) = (Arc::clone(&seen), Mutex::new(Lcg::new(7)));
         let options = ds
             .dataset()

@@ -1,6 +1,6 @@
 //! From a plan to a step: read, verify, parse.
 
-use super::plan::BatchPlan;
+use super::plan::StepPlan;
 use super::step::{ReadRow, Skipped, Step, StepContent, StepRecords};
 use crate::batch::{BatchParser, BytePool, Row};
 use crate::dataset::{Dataset, RecordLocation, prefetch};
@@ -60,19 +60,19 @@ fn with<T>(
 
 impl BatchWorker {
     /// Asks for the bytes of a batch that will be made later, if records are cold.
-    pub(super) fn announce(&self, plan: &mut BatchPlan) {
+    pub(super) fn announce(&self, plan: &mut StepPlan) {
         plan.announced = prefetch::announce(self.dataset.set(), &self.ahead, &plan.located);
     }
 
     /// Takes that back: the batch will not be made.
-    pub(super) fn forget(&self, plan: &BatchPlan) {
+    pub(super) fn forget(&self, plan: &StepPlan) {
         if plan.announced != Announced::Nothing {
             prefetch::forget(self.dataset.set(), &plan.located);
         }
     }
 
     /// Makes a step.
-    pub(super) fn make(&self, mut plan: BatchPlan) -> Result<Step> {
+    pub(super) fn make(&self, mut plan: StepPlan) -> Result<Step> {
         let mut faults = std::mem::take(&mut plan.faults).into_iter();
         #[cfg(test)]
         if let Some(before_read) = &self.before_read {
@@ -91,7 +91,7 @@ impl BatchWorker {
         };
         let kept = good.places.iter().filter_map(|&place| plan.located.get(place as usize)?.as_ref());
         let payload_bytes = kept.map(RecordLocation::payload_len).sum();
-        let BatchPlan { runs, mut ids, .. } = plan;
+        let StepPlan { runs, mut ids, .. } = plan;
         let kept = (good.places.len() < ids.len()).then(|| {
             let mut places = good.places.iter().peekable();
             let mut place = 0;
@@ -105,7 +105,7 @@ impl BatchWorker {
     }
 
     /// Raises an error, or lists its record.
-    fn skip(&self, plan: &BatchPlan, place: usize, error: Error, skipped: &mut Vec<Skipped>) -> Result<()> {
+    fn skip(&self, plan: &StepPlan, place: usize, error: Error, skipped: &mut Vec<Skipped>) -> Result<()> {
         let skips = self.policy == ErrorPolicy::Skip && error.is_data();
         if !skips {
             return Err(error);
@@ -116,7 +116,7 @@ impl BatchWorker {
 
     fn lent(
         &self,
-        plan: &BatchPlan,
+        plan: &StepPlan,
         faults: &mut Faults,
         verify: Verify,
         good: &mut GoodRows,
@@ -137,7 +137,7 @@ impl BatchWorker {
 
     fn read(
         &self,
-        plan: &BatchPlan,
+        plan: &StepPlan,
         faults: &mut Faults,
         verify: Verify,
         good: &mut GoodRows,
@@ -169,7 +169,7 @@ impl BatchWorker {
     /// Columns if there is a schema, and the records as they are if not.
     fn content<R: Row>(
         &self,
-        plan: &BatchPlan,
+        plan: &StepPlan,
         rows: Vec<R>,
         read: Option<(&Region, Vec<Range<usize>>)>,
         good: &mut GoodRows,

@@ -45,7 +45,7 @@ pub(super) struct BlockOrder {
 }
 
 /// One window of an epoch.
-struct Window {
+struct BlockWindow {
     start: u64,
     len: u64,
     /// Its first place among the permuted blocks.
@@ -157,9 +157,9 @@ impl BlockOrder {
         before * self.block - if self.last_at < before { self.block - self.last } else { 0 }
     }
 
-    fn window(&self, j: u64) -> Window {
+    fn window(&self, j: u64) -> BlockWindow {
         let (start, end, first) = (self.start(j), self.start(j + 1), j * self.window);
-        Window {
+        BlockWindow {
             start,
             len: end - start,
             first,
@@ -169,7 +169,7 @@ impl BlockOrder {
     }
 
     /// A number below a window's length as a slot and an offset in its block.
-    fn split(&self, window: &Window, u: u64) -> (u64, u64) {
+    fn split(&self, window: &BlockWindow, u: u64) -> (u64, u64) {
         let (slot, offset) = (u / self.block, u % self.block);
         match window.short {
             // The short block stands at `short * block`, and what follows begins `last` further on.

@@ -1,7 +1,7 @@
 //! An order: a spec with a number of records, a seed and an epoch.
 
 use super::mixture::{self, Mixture};
-use super::part::{Key, Part};
+use super::part::{OrderPart, PartKey};
 use super::spec::{Component, Spec};
 use crate::error::{Error, ErrorKind, OrderError, Result};
 use std::fmt;
@@ -48,14 +48,14 @@ struct OrderBase {
 }
 
 enum OrderParts {
-    One(Part),
-    Mixed { mixture: Mixture, parts: Vec<Part> },
+    One(OrderPart),
+    Mixed { mixture: Mixture, parts: Vec<OrderPart> },
 }
 
 /// The keys of one epoch.
 #[derive(Clone)]
 enum EpochKey {
-    One(Key),
+    One(PartKey),
     /// The position of the mixture at which the epoch begins.
     Mixed(u64),
 }
@@ -71,7 +71,7 @@ impl Order {
         let (parts, len) = match spec {
             Spec::Mixture(components) => mixed(components, n, seed)?,
             spec => {
-                let part = Part::new(spec, 0..n)?;
+                let part = OrderPart::new(spec, 0..n)?;
                 let len = part.len;
                 (OrderParts::One(part), len)
             }
@@ -165,9 +165,9 @@ impl Order {
     }
 
     /// Keys of the cycle and of the first components are made when they change, not for each position.
-    fn fill_mixed(&self, mixture: &Mixture, parts: &[Part], start: u64, out: &mut [u64]) {
+    fn fill_mixed(&self, mixture: &Mixture, parts: &[OrderPart], start: u64, out: &mut [u64]) {
         let mut cycle = mixture.cycle(start);
-        let mut keys: [Option<(u64, Key)>; AT_HAND] = [const { None }; AT_HAND];
+        let mut keys: [Option<(u64, PartKey)>; AT_HAND] = [const { None }; AT_HAND];
         for (t, out) in (start..).zip(out) {
             let (c, index) = mixture.get_by(&mut cycle, t);
             let part = &parts[c];
@@ -184,7 +184,7 @@ impl Order {
     }
 
     /// The key of component `c` for its sample `index`.
-    fn key(&self, part: &Part, c: usize, index: u64) -> Key {
+    fn key(&self, part: &OrderPart, c: usize, index: u64) -> PartKey {
         part.key(self.base.seed, index / part.len, mixture::stream(c))
     }
 
@@ -289,7 +289,7 @@ fn mixed(components: &[Component], n: u64, seed: u64) -> Result<(OrderParts, u64
         if records.start > records.end || records.end > n {
             return Err(refused(format!("records {records:?} of {n}")).into());
         }
-        let part = Part::new(&component.order, records).map_err(|e| match e.into_kind() {
+        let part = OrderPart::new(&component.order, records).map_err(|e| match e.into_kind() {
             // Its own words, with the component before them.
             ErrorKind::Order(OrderError::Refused { reason }) => refused(reason.into()),
             other => refused(other.to_string()),

@@ -13,7 +13,7 @@ const GLOBAL: u64 = 0;
 
 /// A source: the same for all epochs.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct OrderPart {
     /// The number of its first record among all.
     pub(super) first: u64,
     /// Its positions in an epoch.
@@ -33,7 +33,7 @@ pub(super) enum Kind {
 
 /// What a source is looked into with in one epoch.
 #[derive(Clone, Debug)]
-pub(super) enum Key {
+pub(super) enum PartKey {
     Sequential,
     Global(Permutation),
     Block(BlockOrder),
@@ -41,9 +41,9 @@ pub(super) enum Key {
     Weighted(u64),
 }
 
-impl Part {
+impl OrderPart {
     /// The source that a spec describes over `records`.
-    pub(super) fn new(spec: &Spec, records: Range<u64>) -> Result<Part> {
+    pub(super) fn new(spec: &Spec, records: Range<u64>) -> Result<OrderPart> {
         let n = records.end - records.start;
         let (filter, spec) = match spec {
             Spec::Filtered { subset, order } => (Some(subset.clone()), &**order),
@@ -71,38 +71,40 @@ impl Part {
                 return Err(OrderError::Refused { reason: reason.into() }.into());
             }
         };
-        Ok(Part { first: records.start, len, filter, kind })
+        Ok(OrderPart { first: records.start, len, filter, kind })
     }
 
     /// The key of an epoch, all streams moved by `stream`.
-    pub(super) fn key(&self, seed: u64, epoch: u64, stream: u64) -> Key {
+    pub(super) fn key(&self, seed: u64, epoch: u64, stream: u64) -> PartKey {
         match &self.kind {
-            Kind::Sequential => Key::Sequential,
-            Kind::Global => Key::Global(Permutation::new(self.len, seed, epoch, stream + GLOBAL)),
+            Kind::Sequential => PartKey::Sequential,
+            Kind::Global => PartKey::Global(Permutation::new(self.len, seed, epoch, stream + GLOBAL)),
             &Kind::Block { block, window } => {
-                Key::Block(BlockOrder::new(self.len, block, window, seed, epoch, stream))
+                PartKey::Block(BlockOrder::new(self.len, block, window, seed, epoch, stream))
             }
-            Kind::Weighted(weights) => Key::Weighted(weights.start(seed, epoch, stream + GLOBAL)),
+            Kind::Weighted(weights) => PartKey::Weighted(weights.start(seed, epoch, stream + GLOBAL)),
         }
     }
 
     /// The record at a position, which is below `len`.
-    pub(super) fn get(&self, key: &Key, position: u64) -> u64 {
+    pub(super) fn get(&self, key: &PartKey, position: u64) -> u64 {
         self.record(match key {
-            Key::Sequential => position,
-            Key::Global(order) => order.get(position),
-            Key::Block(order) => order.get(position),
-            Key::Weighted(start) => self.draw(*start, position),
+            PartKey::Sequential => position,
+            PartKey::Global(order) => order.get(position),
+            PartKey::Block(order) => order.get(position),
+            PartKey::Weighted(start) => self.draw(*start, position),
         })
     }
 
     /// The records at the positions from `start` on, all below `len`.
-    pub(super) fn fill(&self, key: &Key, start: u64, out: &mut [u64]) {
+    pub(super) fn fill(&self, key: &PartKey, start: u64, out: &mut [u64]) {
         match key {
-            Key::Global(order) => order.fill(start, out),
-            Key::Block(order) => order.fill(start, out),
-            Key::Sequential => (start..).zip(&mut *out).for_each(|(t, out)| *out = t),
-            Key::Weighted(first) => (start..).zip(&mut *out).for_each(|(t, out)| *out = self.draw(*first, t)),
+            PartKey::Global(order) => order.fill(start, out),
+            PartKey::Block(order) => order.fill(start, out),
+            PartKey::Sequential => (start..).zip(&mut *out).for_each(|(t, out)| *out = t),
+            PartKey::Weighted(first) => {
+                (start..).zip(&mut *out).for_each(|(t, out)| *out = self.draw(*first, t))
+            }
         }
         if self.first != 0 || self.filter.is_some() {
             out.iter_mut().for_each(|out| *out = self.record(*out));
@@ -110,20 +112,20 @@ impl Part {
     }
 
     /// The position of a record, if it has exactly one.
-    pub(super) fn inverse(&self, key: &Key, record: u64) -> Option<u64> {
+    pub(super) fn inverse(&self, key: &PartKey, record: u64) -> Option<u64> {
         let place = self.place(record)?;
         match key {
-            Key::Sequential => Some(place),
-            Key::Global(order) => Some(order.inverse(place)),
-            Key::Block(order) => Some(order.inverse(place)),
-            Key::Weighted(_) => None,
+            PartKey::Sequential => Some(place),
+            PartKey::Global(order) => Some(order.inverse(place)),
+            PartKey::Block(order) => Some(order.inverse(place)),
+            PartKey::Weighted(_) => None,
         }
     }
 
     /// Each position of a record, ascending.
-    pub(super) fn positions(&self, key: &Key, record: u64, found: impl FnMut(u64)) {
+    pub(super) fn positions(&self, key: &PartKey, record: u64, found: impl FnMut(u64)) {
         match key {
-            Key::Weighted(start) => {
+            PartKey::Weighted(start) => {
                 let Some(place) = self.place(record) else { return };
                 (0..self.len).filter(|t| self.draw(*start, *t) == place).for_each(found);
             }
@@ -158,7 +160,7 @@ impl Part {
     }
 }
 
-impl Part {
+impl OrderPart {
     /// For people: see [`Order::describe`](super::Order::describe).
     pub(super) fn describe(&self, global_batch: u64) -> String {
         let what = match &self.filter {

@@ -160,7 +160,7 @@ impl RankShare {
         let (at, end) = (begin + u128::from(from), begin + u128::from(to));
         // The last epoch that is touched has a number.
         u64::try_from(end / u128::from(self.len)).ok()?;
-        Some(Runs { at, end, len: self.len, padding: self.last == LastBatch::Pad })
+        Some(RunIter { at, end, len: self.len, padding: self.last == LastBatch::Pad })
     }
 
     /// Returns where a run stands when step `k` has been delivered, as (epochs after this one, position): what is saved, and
@@ -241,14 +241,14 @@ impl RankShare {
 
 /// The positions of a step as [`Run`]s.
 #[derive(Clone, Debug)]
-struct Runs {
+struct RunIter {
     at: u128,
     end: u128,
     len: u64,
     padding: bool,
 }
 
-impl Iterator for Runs {
+impl Iterator for RunIter {
     type Item = Run;
 
     fn next(&mut self) -> Option<Run> {

@@ -6,7 +6,7 @@ mod json;
 
 use super::digest::{digest, hex};
 use super::epoch::Order;
-use super::part::{Kind, Part};
+use super::part::{Kind, OrderPart};
 use super::spec::Spec;
 use crate::error::{Error, OrderError, Result};
 
@@ -142,14 +142,14 @@ impl SpecSummary {
                 SummaryWeights::new(components.len(), components.iter().map(|component| component.weight));
             let mut words = Vec::with_capacity(9 * components.len());
             for component in components {
-                words.extend(words_of(&Part::new(
+                words.extend(words_of(&OrderPart::new(
                     &component.order,
                     component.records.clone().unwrap_or(0..n),
                 )?));
             }
             return Ok(SpecSummary { kind: SummaryKind::Mixture(weights, digest(words)), ids: None });
         }
-        let part = Part::new(spec, 0..n)?;
+        let part = OrderPart::new(spec, 0..n)?;
         let kind = match &part.kind {
             Kind::Sequential => SummaryKind::Sequential,
             Kind::Global => SummaryKind::Global,
@@ -225,7 +225,7 @@ fn is_digest(text: &str) -> bool {
 }
 
 /// The words of a component in the digest `parts`.
-fn words_of(part: &Part) -> [u64; 9] {
+fn words_of(part: &OrderPart) -> [u64; 9] {
     let (kind, block, window, weights) = match &part.kind {
         Kind::Sequential => (0, 0, 0, 0),
         Kind::Global => (1, 0, 0, 0),
