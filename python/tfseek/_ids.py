@@ -29,5 +29,5 @@ def positions(key: Any, length: int) -> bytes:
     if array.dtype.kind not in "iu":
         raise TypeError(f"records are numbered by integers, found {array.dtype}")
     if array.dtype.kind == "u" and int(array.max()) >= 2**63:
-        raise IndexError(f"no record {array.max()}, there are {length}")
+        raise IndexError(f"no record {array.max()}: there are {length}")
     return array.astype("<i8").tobytes()

@@ -230,7 +230,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::RecordTooLarge { len, max_record } => {
                 write!(f, "the record has {len} bytes of payload, more than max_record, {max_record}")
             }
-            ErrorKind::OutOfRange { what, i, len } => write!(f, "no {what} {i}, there are {len}"),
+            ErrorKind::OutOfRange { what, i, len } => write!(f, "no {what} {i}: there are {len}"),
             ErrorKind::NotTfRecord { looks_like, .. } => {
                 write!(f, "not a TFRecord file, it looks like {looks_like}")
             }

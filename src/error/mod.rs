@@ -345,10 +345,10 @@ mod tests {
     #[test]
     fn messages_name_the_thing_and_the_number() {
         let text = |kind: ErrorKind| kind.to_string();
-        assert_eq!(text(ErrorKind::OutOfRange { what: "shard", i: 7, len: 3 }), "no shard 7, there are 3");
+        assert_eq!(text(ErrorKind::OutOfRange { what: "shard", i: 7, len: 3 }), "no shard 7: there are 3");
         assert_eq!(
             text(ErrorKind::OutOfRange { what: "record", i: -11, len: 10 }),
-            "no record -11, there are 10"
+            "no record -11: there are 10"
         );
         let len = u128::from(u64::MAX) + 16;
         assert_eq!(

@@ -75,7 +75,7 @@ impl fmt::Display for OrderError {
             OrderError::Batch { batch, ranks } => {
                 write!(f, "a global batch of {batch} cannot be shared evenly by {ranks} ranks")
             }
-            OrderError::Rank { rank, ranks } => write!(f, "no rank {rank}, there are {ranks}"),
+            OrderError::Rank { rank, ranks } => write!(f, "no rank {rank}: there are {ranks}"),
             OrderError::Weight { index, reason } => write!(f, "weight {index} {reason}"),
             OrderError::Windows { found, limit } => {
                 write!(

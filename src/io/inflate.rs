@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 /// The compression of a whole file around its record stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Compression {
     /// Uncompressed.
     #[default]

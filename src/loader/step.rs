@@ -27,6 +27,7 @@ pub(super) enum StepContent {
 
 /// A record that was left out because it is damaged or does not match the schema.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Skipped {
     /// Its number in the dataset.
     pub record: u64,

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 /// The reaction to a record that is damaged, or does not match the schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ErrorPolicy {
     /// The batch is an error, at its place in the order. Later batches stay valid.
     #[default]

@@ -88,7 +88,7 @@ impl BlockOrder {
     // Never inline, as `get`.
     #[inline(never)]
     pub(super) fn inverse(&self, record: u64) -> u64 {
-        assert!(record < self.n, "no record {record}, there are {}", self.n);
+        assert!(record < self.n, "no record {record}: there are {}", self.n);
         let place = self.permuted.inverse(record / self.block);
         let window = self.window(place / self.window);
         let slot = place - window.first;
@@ -137,7 +137,7 @@ impl BlockOrder {
     /// # Panics
     /// If there is no such position.
     fn window_of(&self, position: u64) -> u64 {
-        assert!(position < self.n, "no position {position}, there are {}", self.n);
+        assert!(position < self.n, "no position {position}: there are {}", self.n);
         // A product beyond u64 is one window of everything.
         let j = position / self.window.saturating_mul(self.block);
         if j + 1 < self.windows() && position >= self.start(j + 1) { j + 1 } else { j }
@@ -148,7 +148,7 @@ impl BlockOrder {
     /// # Panics
     /// If there are fewer windows.
     fn start(&self, window: u64) -> u64 {
-        assert!(window <= self.windows(), "no window {window}, there are {}", self.windows());
+        assert!(window <= self.windows(), "no window {window}: there are {}", self.windows());
         let before = window.saturating_mul(self.window).min(self.blocks);
         if before == self.blocks {
             // Before the product: it may be beyond u64 by less than a block.

@@ -203,7 +203,7 @@ impl Permutation {
 
     /// Outside of the n numbers a walk might never come back.
     fn check(&self, i: u64) {
-        assert!(i < self.n, "no place {i}, there are {}", self.n);
+        assert!(i < self.n, "no place {i}: there are {}", self.n);
     }
 }
 

@@ -223,8 +223,8 @@ fn what_cannot_be_done() {
         dir.run(&[&["epoch", "x-*"], args].concat()).fails(2, words);
         dir.run(&[&["order", "x-*", "--describe"], args].concat()).fails(2, words);
     };
-    refused(&["-b", "16", "--rank", "2", "--world-size", "2"], &["no rank 2, there are 2"]);
-    refused(&["-b", "16", "--rank", "1"], &["no rank 1, there are 1"]);
+    refused(&["-b", "16", "--rank", "2", "--world-size", "2"], &["no rank 2: there are 2"]);
+    refused(&["-b", "16", "--rank", "1"], &["no rank 1: there are 1"]);
     refused(&["-b", "16", "--world-size", "0"], &["--world-size"]);
     let words = ["a global batch of 16 cannot be shared evenly by 3 ranks"];
     refused(&["--global-batch-size", "16", "--world-size", "3"], &words);

@@ -175,10 +175,10 @@ fn steps_of_a_run_that_was_gone_on_with() {
 fn what_is_not_there() {
     let dir = two_shards();
     let order = |args: &[&str]| dir.run(&[&["order", "x-*", "-b", "16"], args].concat());
-    order(&["--step", "13"]).fails(2, &["no step 13, there are 13: the last is 12"]);
+    order(&["--step", "13"]).fails(2, &["no step 13: there are 13, and the last is 12"]);
     order(&["--step", "0", "--last-batch", "drop", "--global-batch-size", "999"]).fails(2, &["--batch-size"]);
     dir.run(&["order", "x-*", "-b", "999", "--last-batch", "drop", "--step", "0"])
-        .fails(2, &["no step 0, there are none"]);
+        .fails(2, &["no step 0: there are none"]);
     order(&[]).fails(2, &["--step", "--record", "--describe"]);
     order(&["--step", "1", "--record", "1"]).fails(2, &["--record"]);
     order(&["--record", "1", "--ids"]).fails(2, &["--ids"]);

@@ -48,8 +48,8 @@ fn steps(
 ) -> Outcome {
     if share.step(first).is_none() {
         return Err(Failure::usage(match share.steps() {
-            0 => format!("no step {first}, there are none"),
-            n => format!("no step {first}, there are {n}: the last is {}", n - 1),
+            0 => format!("no step {first}: there are none"),
+            n => format!("no step {first}: there are {n}, and the last is {}", n - 1),
         }));
     }
     let end = first.saturating_add(args.steps.get());
