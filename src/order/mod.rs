@@ -43,6 +43,7 @@
 //! Making an order takes well under a microsecond, whatever n is, but for the tables of weights and filters.
 
 mod block;
+#[cfg(feature = "json")]
 mod cursor;
 mod digest;
 mod epoch;
@@ -58,7 +59,9 @@ mod subset;
 mod weighted;
 
 pub(crate) use block::check_memory;
+#[cfg(feature = "json")]
 pub use cursor::Cursor;
+#[cfg(feature = "json")]
 pub(crate) use cursor::{Position, following_epoch};
 pub use epoch::Order;
 pub use lookup::Sample;
