@@ -8,6 +8,7 @@ use std::hint::black_box;
 use tfseek::batch::BatchParser;
 use tfseek::frame::put_record;
 use tfseek::{Mapped, Record};
+use tfseek_testkit::agree_parse::parse_batches;
 use tfseek_testkit::bench;
 use tfseek_testkit::bench::copy;
 use tfseek_testkit::bench::shapes::{BATCH, Order, Shape};
@@ -34,7 +35,7 @@ fn batch(c: &mut Criterion) {
             for parser in [&spans, &contiguous] {
                 let (mut serial, mut parallel) = (Sum::default(), Sum::default());
                 records.chunks(BATCH).for_each(|rows| serial.batch(&parser.parse(rows).unwrap()));
-                let batches = parser.parse_batches(&records, BATCH, 2).unwrap();
+                let batches = parse_batches(parser, &records, BATCH, 2).unwrap();
                 batches.iter().for_each(|batch| parallel.batch(batch));
                 sums.extend([serial, parallel]);
             }
@@ -46,7 +47,8 @@ fn batch(c: &mut Criterion) {
             });
             group.bench_function("spans", |b| b.iter(|| parse(&spans)));
             group.bench_function("contiguous", |b| b.iter(|| parse(&contiguous)));
-            group.bench_function("spans/2", |b| b.iter(|| spans.parse_batches(&records, BATCH, 2).unwrap()));
+            group
+                .bench_function("spans/2", |b| b.iter(|| parse_batches(&spans, &records, BATCH, 2).unwrap()));
             if let Some(key) = copy::feature(&shape) {
                 let values = copy::values(records.iter().map(|record| record.payload()), key);
                 let mut to = Vec::new();

@@ -2,7 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
-use crate::error::{EncodeError, Error, ErrorKind, IndexError, OptionsError, Result};
+use crate::error::{EncodeError, Error, IndexError, OptionsError, Result};
 use crate::frame::{OVERHEAD, put_record};
 use crate::index::{self, IndexOptions, TableBuilder};
 use crate::io::{Compression, NameNotSynced, Output, Process};
@@ -361,11 +361,6 @@ impl Writer {
         self.records
     }
 
-    /// Bytes of the record stream so far, before compression.
-    pub fn bytes_written(&self) -> u64 {
-        self.end
-    }
-
     fn closed(&self) -> Error {
         self.placed(if self.failed { EncodeError::Failed } else { EncodeError::Closed }.into())
     }
@@ -478,19 +473,10 @@ impl ShardedWriter {
     pub fn write(&mut self, payload: &[u8]) -> Result<()> {
         let shard = self.next;
         self.next = (shard + 1) % self.shards.len().max(1);
-        self.write_to(shard, payload)
-    }
-
-    /// Writes one record into shard `s`, out of turn.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfRange`]; as [`Writer::write`].
-    pub fn write_to(&mut self, s: usize, payload: &[u8]) -> Result<()> {
-        let len = self.shards.len() as u64;
-        self.shards
-            .get_mut(s)
-            .ok_or(ErrorKind::OutOfRange { what: "shard", i: s as i128, len })?
-            .write(payload)
+        match self.shards.get_mut(shard) {
+            Some(writer) => writer.write(payload),
+            None => Err(OptionsError::NoShards.into()),
+        }
     }
 
     /// Ends all shards, then gives them their names, then writes their indexes: a disk that is full leaves none of an atomic set.

@@ -101,7 +101,7 @@ impl Example {
     }
 
     /// ``"int64"``, ``"float"`` or ``"bytes"``; ``None`` if the feature is absent or has no kind.
-    fn kind(&self, key: Name) -> Result<Option<&'static str>> {
+    fn kind(&self, key: Name) -> Result<Option<String>> {
         Ok(feature::kind(self.view().get(&key).map_err(|e| self.placed(e))?))
     }
 
@@ -181,7 +181,7 @@ impl Example {
                 let parts: Vec<_> = features
                     .iter()
                     .map(|(name, f)| match f.kind() {
-                        Some(kind) => format!("{name:?}: {} {}", f.len(), kind.name()),
+                        Some(kind) => format!("{name:?}: {} {}", f.len(), kind),
                         None => format!("{name:?}: None"),
                     })
                     .collect();

@@ -42,8 +42,8 @@ pub(crate) fn part(region: &Region, address: usize, len: usize) -> Option<Region
 }
 
 /// What `ex.kind(key)` calls it.
-pub(crate) fn kind(feature: Option<Feature<'_>>) -> Option<&'static str> {
-    feature.and_then(Feature::kind).map(|kind| kind.name())
+pub(crate) fn kind(feature: Option<Feature<'_>>) -> Option<String> {
+    feature.and_then(Feature::kind).map(|kind| kind.to_string())
 }
 
 /// Features by name, as `tfseek._encode.features` takes a dict apart: `(name, kind, values)`, the numbers as little-endian bytes.

@@ -2,7 +2,6 @@
 
 use super::pool::Buf;
 use crate::io::Region;
-use crate::schema::DType;
 use std::fmt;
 use std::slice;
 
@@ -58,29 +57,6 @@ pub enum RowSplits {
     Int64(Buf<i64>),
 }
 
-impl RowSplits {
-    /// Number of splits: one more than there are rows.
-    pub fn len(&self) -> usize {
-        match self {
-            RowSplits::Int32(splits) => splits.len(),
-            RowSplits::Int64(splits) => splits.len(),
-        }
-    }
-
-    /// Whether there are none. There is always at least one.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The splits as 64 bits, whatever their type.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
-        (0..self.len()).map(|k| match self {
-            RowSplits::Int32(splits) => i64::from(splits[k]),
-            RowSplits::Int64(splits) => splits[k],
-        })
-    }
-}
-
 /// The values of a column.
 #[derive(Clone, Debug)]
 pub enum Values {
@@ -93,15 +69,6 @@ pub enum Values {
 }
 
 impl Values {
-    /// Their type.
-    pub fn dtype(&self) -> DType {
-        match self {
-            Values::Int64(_) => DType::Int64,
-            Values::Float32(_) => DType::Float32,
-            Values::Bytes(_) => DType::Bytes,
-        }
-    }
-
     /// How many there are.
     pub fn len(&self) -> usize {
         match self {
@@ -262,22 +229,20 @@ impl BytesColumn {
 
     /// The strings, in order.
     #[inline]
-    pub fn iter(&self) -> Strings<'_> {
-        Strings {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone + fmt::Debug {
+        ColumnStrings {
             from: match &self.repr {
-                BytesRepr::Spans { spans, regions } => {
-                    Source::Spans { spans: spans.iter(), regions, number: 0, region: bytes_of(regions, 0) }
-                }
+                BytesRepr::Spans { spans, regions } => StringSource::Spans {
+                    spans: spans.iter(),
+                    regions,
+                    number: 0,
+                    region: bytes_of(regions, 0),
+                },
                 BytesRepr::Contiguous { data, offsets } => {
-                    Source::Contiguous { data, ends: offsets.windows(2) }
+                    StringSource::Contiguous { data, ends: offsets.windows(2) }
                 }
             },
         }
-    }
-
-    /// Whether the strings lie in the records' own memory.
-    pub fn is_borrowed(&self) -> bool {
-        matches!(self.repr, BytesRepr::Spans { .. })
     }
 
     /// The strings one after the other, and `len + 1` offsets: string `k` is `data[offsets[k]..offsets[k + 1]]`. Copies the
@@ -300,12 +265,12 @@ impl BytesColumn {
 
 /// The strings of a [`BytesColumn`], in order.
 #[derive(Clone, Debug)]
-pub struct Strings<'a> {
-    from: Source<'a>,
+struct ColumnStrings<'a> {
+    from: StringSource<'a>,
 }
 
 #[derive(Clone, Debug)]
-enum Source<'a> {
+enum StringSource<'a> {
     /// A region is looked up where the next string is not in that of the last one: many lie in the same.
     Spans {
         spans: slice::Iter<'a, RegionSpan>,
@@ -323,20 +288,20 @@ fn bytes_of(regions: &[Region], number: u32) -> &[u8] {
     regions.get(number as usize).map(Region::as_ref).unwrap_or_default()
 }
 
-impl<'a> Iterator for Strings<'a> {
+impl<'a> Iterator for ColumnStrings<'a> {
     type Item = &'a [u8];
 
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
         match &mut self.from {
-            Source::Spans { spans, regions, number, region } => {
+            StringSource::Spans { spans, regions, number, region } => {
                 let span = spans.next()?;
                 if span.region != *number {
                     (*number, *region) = (span.region, bytes_of(regions, span.region));
                 }
                 Some(region.get(span.start..).and_then(|b| b.get(..span.len as usize)).unwrap_or_default())
             }
-            Source::Contiguous { data, ends } => match *ends.next()? {
+            StringSource::Contiguous { data, ends } => match *ends.next()? {
                 [from, to] => Some(data.get(from as usize..to as usize).unwrap_or_default()),
                 _ => None,
             },
@@ -346,22 +311,13 @@ impl<'a> Iterator for Strings<'a> {
     #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
         match &self.from {
-            Source::Spans { spans, .. } => spans.size_hint(),
-            Source::Contiguous { ends, .. } => ends.size_hint(),
+            StringSource::Spans { spans, .. } => spans.size_hint(),
+            StringSource::Contiguous { ends, .. } => ends.size_hint(),
         }
     }
 }
 
-impl ExactSizeIterator for Strings<'_> {}
-
-impl<'a> IntoIterator for &'a BytesColumn {
-    type Item = &'a [u8];
-    type IntoIter = Strings<'a>;
-
-    fn into_iter(self) -> Strings<'a> {
-        self.iter()
-    }
-}
+impl ExactSizeIterator for ColumnStrings<'_> {}
 
 impl PartialEq for BytesColumn {
     fn eq(&self, other: &BytesColumn) -> bool {

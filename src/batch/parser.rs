@@ -14,7 +14,6 @@ use super::slots::{AssemblyScratch, ColumnPools, RowError};
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::EntryRules;
 use crate::io::Region;
-use crate::io::threads;
 use crate::schema::Schema;
 use crate::wire::MAX_LEN;
 use std::fmt;
@@ -216,27 +215,6 @@ impl BatchParser {
     /// As [`parse`](BatchParser::parse).
     pub fn parse_single<R: Row + ?Sized>(&self, row: &R) -> Result<Batch> {
         self.run(Rows { rows: &[row], first: 0, single: true })
-    }
-
-    /// The records in batches of `batch_size` rows, the last one shorter, parsed by `jobs` threads (0: one for each
-    /// processor). Equal to [`parse`](BatchParser::parse) on each. Row numbers in errors are those in the batch.
-    ///
-    /// # Errors
-    /// As [`parse`](BatchParser::parse), of the first batch that fails.
-    ///
-    /// # Panics
-    /// If `batch_size` is 0.
-    pub fn parse_batches<R: Row + Sync>(
-        &self,
-        rows: &[R],
-        batch_size: usize,
-        jobs: usize,
-    ) -> Result<Vec<Batch>> {
-        let batches = rows.len().div_ceil(batch_size);
-        threads::each(jobs, batches, true, |k| {
-            let rows = &rows[k * batch_size..];
-            self.parse(&rows[..batch_size.min(rows.len())])
-        })
     }
 
     /// The records as one batch, without those that are refused: `skip` is called with the number of each and its error, in

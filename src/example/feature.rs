@@ -54,7 +54,7 @@ impl<'a> Feature<'a> {
     /// # Errors
     /// What the feature is instead.
     #[inline]
-    pub fn bytes(self) -> Result<BytesList<'a>, FeatureError> {
+    pub(crate) fn bytes(self) -> Result<BytesList<'a>, FeatureError> {
         match self {
             Feature::Bytes(list) => Ok(list),
             other => Err(other.unlike(FeatureKind::Bytes)),
@@ -66,7 +66,7 @@ impl<'a> Feature<'a> {
     /// # Errors
     /// What the feature is instead.
     #[inline]
-    pub fn float(self) -> Result<FloatList<'a>, FeatureError> {
+    pub(crate) fn float(self) -> Result<FloatList<'a>, FeatureError> {
         match self {
             Feature::Float(list) => Ok(list),
             other => Err(other.unlike(FeatureKind::Float)),
@@ -78,7 +78,7 @@ impl<'a> Feature<'a> {
     /// # Errors
     /// What the feature is instead.
     #[inline]
-    pub fn int64(self) -> Result<Int64List<'a>, FeatureError> {
+    pub(crate) fn int64(self) -> Result<Int64List<'a>, FeatureError> {
         match self {
             Feature::Int64(list) => Ok(list),
             other => Err(other.unlike(FeatureKind::Int64)),

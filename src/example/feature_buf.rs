@@ -24,12 +24,12 @@ pub enum FeatureBuf {
 
 impl FeatureBuf {
     /// A bytes list.
-    pub fn bytes(values: impl IntoIterator<Item: IntoBytes>) -> FeatureBuf {
+    pub(crate) fn bytes(values: impl IntoIterator<Item: IntoBytes>) -> FeatureBuf {
         FeatureBuf::Bytes(values.into_iter().map(IntoBytes::into_bytes).collect())
     }
 
     /// A float list; values are rounded as [`ToFloat`] says.
-    pub fn float(values: impl IntoIterator<Item: ToFloat>) -> FeatureBuf {
+    pub(crate) fn float(values: impl IntoIterator<Item: ToFloat>) -> FeatureBuf {
         FeatureBuf::Float(values.into_iter().map(ToFloat::to_float).collect())
     }
 
@@ -37,12 +37,12 @@ impl FeatureBuf {
     ///
     /// # Errors
     /// [`EncodeError::Int64Range`] for an integer above 2^63 - 1.
-    pub fn int64(values: impl IntoIterator<Item: ToInt64>) -> Result<FeatureBuf, EncodeError> {
+    pub(crate) fn int64(values: impl IntoIterator<Item: ToInt64>) -> Result<FeatureBuf, EncodeError> {
         values.into_iter().map(ToInt64::to_int64).collect::<Result<_, _>>().map(FeatureBuf::Int64)
     }
 
     /// The kind, if there is one.
-    pub fn kind(&self) -> Option<FeatureKind> {
+    pub(crate) fn kind(&self) -> Option<FeatureKind> {
         match self {
             FeatureBuf::None => None,
             FeatureBuf::Bytes(_) => Some(FeatureKind::Bytes),
@@ -52,18 +52,13 @@ impl FeatureBuf {
     }
 
     /// How many values there are; none in a feature without a kind.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             FeatureBuf::None => 0,
             FeatureBuf::Bytes(v) => v.len(),
             FeatureBuf::Float(v) => v.len(),
             FeatureBuf::Int64(v) => v.len(),
         }
-    }
-
-    /// Whether there are no values.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 

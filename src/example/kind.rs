@@ -15,7 +15,7 @@ pub enum FeatureKind {
 
 impl FeatureKind {
     /// `bytes`, `float` or `int64`.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             FeatureKind::Bytes => "bytes",
             FeatureKind::Float => "float",

@@ -89,17 +89,6 @@ impl<'a> Int64List<'a> {
         Int64Iter { chunk: Reader::new(chunk), fields, left: self.len }
     }
 
-    /// Value `k`. Linear in `k`, unless every value takes one byte.
-    pub fn get(self, k: usize) -> Option<i64> {
-        match self.bytes {
-            // As many bytes as values: each is its own byte.
-            ListBytes::One(chunk) if chunk.bytes().len() == self.len => {
-                chunk.bytes().get(k).map(|&b| i64::from(b))
-            }
-            _ => self.iter().nth(k),
-        }
-    }
-
     /// The first value.
     #[inline]
     pub fn first(self) -> Option<i64> {
@@ -236,19 +225,10 @@ impl<'a> FloatList<'a> {
         FloatIter { chunk: chunk.as_chunks().0, fields, left: self.len }
     }
 
-    /// Value `k`. O(1) for a list that lies in one packed chunk, else linear in `k`.
-    #[inline]
-    pub fn get(self, k: usize) -> Option<f32> {
-        match self.as_unaligned() {
-            Some(values) => values.get(k).map(|&bytes| f32::from_le_bytes(bytes)),
-            None => self.iter().nth(k),
-        }
-    }
-
     /// The first value.
     #[inline]
     pub fn first(self) -> Option<f32> {
-        self.get(0)
+        self.iter().next()
     }
 
     /// The list as it lies in the file, if it is one packed chunk that happens to be aligned (and the machine is
@@ -279,7 +259,7 @@ impl<'a> FloatList<'a> {
     ///
     /// # Errors
     /// [`ErrorKind::WrongLen`].
-    pub fn copy_to(self, dst: &mut [f32]) -> Result<()> {
+    pub(crate) fn copy_to(self, dst: &mut [f32]) -> Result<()> {
         copy_len(self.len, dst.len())?;
         match self.bytes {
             ListBytes::One(chunk) if cfg!(target_endian = "little") => {
@@ -330,6 +310,22 @@ impl Iterator for FloatIter<'_> {
                 Value::Len(chunk) => self.chunk = chunk.as_chunks().0,
                 _ => {}
             }
+        }
+    }
+
+    /// Without going through those before it in the same chunk, so that `nth(k)` of a list in one packed chunk is a look-up.
+    #[inline]
+    fn nth(&mut self, mut k: usize) -> Option<f32> {
+        loop {
+            let skipped = k.min(self.chunk.len());
+            self.chunk = self.chunk.get(skipped..).unwrap_or_default();
+            self.left = self.left.saturating_sub(skipped);
+            k -= skipped;
+            if k == 0 {
+                return self.next();
+            }
+            self.next()?;
+            k -= 1;
         }
     }
 
@@ -398,27 +394,10 @@ impl<'a> BytesList<'a> {
         BytesIter { fields, left: self.len }
     }
 
-    /// String `k`. Linear in `k`.
-    pub fn get(self, k: usize) -> Option<&'a [u8]> {
-        self.iter().nth(k)
-    }
-
     /// The first string.
     #[inline]
     pub fn first(self) -> Option<&'a [u8]> {
         self.iter().next()
-    }
-
-    /// Puts the strings into `dst`, which must have their number. The bytes stay where they are.
-    ///
-    /// # Errors
-    /// [`ErrorKind::WrongLen`].
-    pub fn copy_to(self, dst: &mut [&'a [u8]]) -> Result<()> {
-        copy_len(self.len, dst.len())?;
-        for (to, value) in dst.iter_mut().zip(self.iter()) {
-            *to = value;
-        }
-        Ok(())
     }
 
     /// The strings, owned.

@@ -51,12 +51,6 @@ impl<'a> SequenceExample<'a> {
         SequenceExample { context: self.context.with_lenient_map_entries(lenient) }
     }
 
-    /// The bytes.
-    #[inline]
-    pub fn payload(self) -> &'a [u8] {
-        self.context.payload()
-    }
-
     /// The context: features of the whole sequence. On the wire it is what an Example's features are, and so is
     /// the view.
     #[inline]
@@ -82,7 +76,7 @@ impl<'a> SequenceExample<'a> {
     /// Whether the message `feature_lists` is there at all, if only an empty one; of the context
     /// [`Example::has_features`] tells.
     pub fn has_feature_lists(self) -> bool {
-        has_map(self.payload(), 2)
+        has_map(self.context.payload(), 2)
     }
 
     /// Checks all that protobuf's own decoder would.
@@ -182,24 +176,9 @@ impl<'a> FeatureList<'a> {
         Ok(FeatureList { value, len })
     }
 
-    /// Number of steps. O(1).
-    pub fn len(self) -> usize {
-        self.len
-    }
-
-    /// Whether there is no step.
-    pub fn is_empty(self) -> bool {
-        self.len == 0
-    }
-
-    /// The steps, in order.
+    /// Returns the steps, in order. Their number, `iter().len()`, is O(1).
     pub fn iter(self) -> impl ExactSizeIterator<Item = Feature<'a>> + FusedIterator + Clone {
         FeatureSteps { messages: self.value.messages(1), list: Reader::new(&[]), left: self.len }
-    }
-
-    /// Step `k`. Linear in `k`.
-    pub fn get(self, k: usize) -> Option<Feature<'a>> {
-        self.iter().nth(k)
     }
 }
 

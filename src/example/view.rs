@@ -56,7 +56,7 @@ impl<'a> Example<'a> {
 
     /// The bytes.
     #[inline]
-    pub fn payload(self) -> &'a [u8] {
+    pub(super) fn payload(self) -> &'a [u8] {
         self.payload
     }
 
@@ -296,12 +296,6 @@ impl<'a> Features<'a> {
             Some(large) => large.truncate(kept),
             None => self.len = kept,
         }
-    }
-
-    /// The feature `key`. Binary search.
-    pub fn get(&self, key: &str) -> Option<Feature<'a>> {
-        let k = self.binary_search_by(|(other, _)| other.cmp(&key)).ok()?;
-        self.as_ref().get(k).map(|&(_, feature)| feature)
     }
 }
 

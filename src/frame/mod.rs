@@ -30,9 +30,9 @@ pub const OVERHEAD: usize = HEADER_LEN + FOOTER_LEN;
 
 /// A header whose crc holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub(crate) struct Header {
     /// Bytes of payload that follow, as claimed: any `u64` may stand here.
-    pub payload_len: u64,
+    pub(crate) payload_len: u64,
 }
 
 impl Header {
@@ -41,7 +41,7 @@ impl Header {
     /// # Errors
     /// [`ErrorKind::CorruptLength`].
     #[inline]
-    pub fn parse(bytes: &[u8; HEADER_LEN]) -> Result<Header> {
+    pub(crate) fn parse(bytes: &[u8; HEADER_LEN]) -> Result<Header> {
         let (len, stored) = split(bytes);
         let computed = crc::masked_len(len);
         if computed != stored {
@@ -89,7 +89,7 @@ fn check_footer(crc: u32, footer: [u8; FOOTER_LEN]) -> Result<()> {
 ///
 /// # Errors
 /// Those of `w`.
-pub fn put_header(w: &mut impl Write, payload_len: u64) -> std::io::Result<()> {
+pub(crate) fn put_header(w: &mut impl Write, payload_len: u64) -> std::io::Result<()> {
     let mut header = [0; HEADER_LEN];
     let mut rest = header.as_mut_slice();
     rest.write_u64::<LE>(payload_len)?;
@@ -144,11 +144,6 @@ impl<'a> Frames<'a> {
     /// The records of `bytes`. Looks at nothing yet.
     pub fn new(bytes: &'a [u8]) -> Frames<'a> {
         Frames { bytes, pos: 0, i: 0, done: false }
-    }
-
-    /// Byte offset at which the next record starts, or the damaged one.
-    pub fn offset(&self) -> u64 {
-        self.pos as u64
     }
 
     fn step(&mut self) -> Result<Frame<'a>> {

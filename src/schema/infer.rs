@@ -2,7 +2,7 @@
 
 use super::{DType, FeatureSpec, Schema, SchemaBuilder};
 use crate::error::{BYTES_OF_KEYS, DIFFERENT_KEYS, Error, ErrorKind, Result};
-use crate::example::{Example, Feature, FeatureKind, FeatureList, KindGuess, MessageKind, SequenceExample};
+use crate::example::{Example, Feature, FeatureKind, FeatureList, MessageKind, SequenceExample};
 use std::collections::BTreeMap;
 
 /// Collects the features of records and proposes a schema. Memory grows with the number of different keys, which is limited, and
@@ -111,7 +111,7 @@ impl Inference {
         for (key, list) in lists {
             self.note(key, true, |seen| {
                 seen.records += 1;
-                widen(&mut seen.steps, list.len());
+                widen(&mut seen.steps, list.iter().len());
                 list.iter().for_each(|step| seen.feature(step));
             })?;
         }
@@ -187,22 +187,6 @@ impl Inference {
 #[cold]
 fn too_many(what: &'static str, found: usize, limit: usize) -> Error {
     ErrorKind::TooMany { what, found: found as u128, limit: limit as u64 }.into()
-}
-
-impl Schema {
-    /// Returns the schema that takes all these records, as [`Inference::schema`] proposes it. They are what
-    /// [`MessageKind::guess_all`] takes them for.
-    ///
-    /// # Errors
-    /// Those of [`Inference::add`] and [`Inference::schema`]; [`ErrorKind::Spec`] if the records are neither Examples nor
-    /// SequenceExamples.
-    pub fn infer(payloads: &[impl AsRef<[u8]>]) -> Result<Schema> {
-        let mut guess = KindGuess::default();
-        payloads.iter().for_each(|payload| guess.add(payload.as_ref()));
-        let mut seen = Inference::new(guess.kind())?;
-        payloads.iter().try_for_each(|payload| seen.add(payload.as_ref()))?;
-        seen.schema()
-    }
 }
 
 /// The findings of an [`Inference`] under one key.

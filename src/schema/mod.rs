@@ -50,7 +50,7 @@ pub enum DType {
 
 impl DType {
     /// Returns TensorFlow's name: `float32`, `int64` or `string`.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             DType::Float32 => "float32",
             DType::Int64 => "int64",
@@ -115,7 +115,7 @@ pub enum Partition {
 
 impl Partition {
     /// Returns TensorFlow's name, as in the JSON form: `row_splits`, ..
-    pub const fn name(&self) -> &'static str {
+    pub(crate) const fn name(&self) -> &'static str {
         match self {
             Partition::RowSplits(_) => "row_splits",
             Partition::RowLengths(_) => "row_lengths",
@@ -127,7 +127,7 @@ impl Partition {
     }
 
     /// Returns the feature that holds it.
-    pub fn key(&self) -> Option<&str> {
+    pub(crate) fn key(&self) -> Option<&str> {
         match self {
             Partition::RowSplits(key)
             | Partition::RowLengths(key)
@@ -249,7 +249,7 @@ impl FeatureSpec {
     }
 
     /// Returns the type of the values.
-    pub fn dtype(&self) -> DType {
+    pub(crate) fn dtype(&self) -> DType {
         match self {
             FeatureSpec::FixedLen { dtype, .. }
             | FeatureSpec::VarLen { dtype }

@@ -18,7 +18,7 @@ macro_rules! dtypes {
             pub const ALL: &'static [TensorDType] = &[$(TensorDType::$variant),*];
 
             /// TensorFlow's name: `float32`, `int64`, `string`.
-            pub const fn name(self) -> &'static str {
+            pub(crate) const fn name(self) -> &'static str {
                 match self { $(TensorDType::$variant => $name,)* }
             }
 
@@ -66,17 +66,17 @@ dtypes! {
 }
 
 impl TensorDType {
-    /// The number that stands for it in a message.
-    pub const fn number(self) -> i32 {
+    /// Returns the number that stands for it in a message.
+    pub(super) const fn number(self) -> i32 {
         self as i32
     }
 
-    /// The dtype of this number. Those that TensorFlow has besides have none here.
-    pub fn from_number(number: i32) -> Option<TensorDType> {
+    /// Returns the dtype of this number. Those that TensorFlow has besides have none here.
+    pub(super) fn from_number(number: i32) -> Option<TensorDType> {
         TensorDType::ALL.iter().copied().find(|dtype| dtype.number() == number)
     }
 
-    /// The dtype of this name.
+    /// Returns the dtype of this name, which `Display` writes.
     pub fn from_name(name: &str) -> Option<TensorDType> {
         TensorDType::ALL.iter().copied().find(|dtype| dtype.name() == name)
     }

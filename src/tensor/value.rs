@@ -40,16 +40,6 @@ impl<'a> Tensor<'a> {
         &self.shape
     }
 
-    /// Number of elements: the product of the dimensions, 1 for a scalar.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there is no element, as where a dimension is 0.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// The elements as they lie in memory: little-endian, row-major, at any alignment. `None` for strings.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match &self.data {
@@ -100,14 +90,6 @@ impl<'a> Tensor<'a> {
                 let expected = TensorDType::String.name();
                 Err(TensorError::DType { expected, found: self.dtype.name() }.into())
             }
-        }
-    }
-
-    /// Whether the elements are still those of the input, and not a copy.
-    pub fn is_borrowed(&self) -> bool {
-        match &self.data {
-            Data::Numbers(bytes) => matches!(bytes, Cow::Borrowed(_)),
-            Data::Strings(given) => given.iter().all(|value| matches!(value, Cow::Borrowed(_))),
         }
     }
 

@@ -6,7 +6,7 @@ use tfseek::Result;
 use tfseek::batch::{Batch, BatchParser};
 use tfseek::io::Region;
 use tfseek::schema::Schema;
-use tfseek_testkit::agree_parse::{Outcome, Want, same_error};
+use tfseek_testkit::agree_parse::{Outcome, Want, parse_batches, same_error};
 use tfseek_testkit::arrays::Arrays;
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::shaped::{self, Style};
@@ -139,7 +139,7 @@ fn parallel(rng: &mut Rng, parser: &BatchParser, payloads: &[Vec<u8>], seed: u64
     let batch_size = rng.pick(&[1, 7, 63, 64, 65, 100, 1000]);
     let serial: Result<Vec<Batch>> = payloads.chunks(batch_size).map(|rows| parser.parse(rows)).collect();
     for jobs in 1..=3 {
-        match (parser.parse_batches(payloads, batch_size, jobs), &serial) {
+        match (parse_batches(parser, payloads, batch_size, jobs), &serial) {
             (Ok(found), Ok(serial)) => {
                 assert_eq!(found.len(), serial.len());
                 for (k, (found, serial)) in found.iter().zip(serial).enumerate() {

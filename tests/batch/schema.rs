@@ -2,7 +2,7 @@
 
 use tfseek::error::Category;
 use tfseek::example::ExampleBuilder;
-use tfseek::example::MessageKind;
+use tfseek::example::{KindGuess, MessageKind};
 use tfseek::schema::{Inference, Partition, SplitsDType, code};
 use tfseek::{DType, FeatureBuf, FeatureSpec, Schema, SequenceExampleBuilder};
 use tfseek_testkit::rng::Rng;
@@ -344,8 +344,17 @@ fn the_frame_around_the_features() {
     }
 }
 
+/// Guesses the kind of these records and infers a schema.
+fn infer(payloads: &[impl AsRef<[u8]>]) -> tfseek::Result<Schema> {
+    let mut guess = KindGuess::default();
+    payloads.iter().for_each(|payload| guess.add(payload.as_ref()));
+    let mut seen = Inference::new(guess.kind())?;
+    payloads.iter().try_for_each(|payload| seen.add(payload.as_ref()))?;
+    seen.schema()
+}
+
 fn inferred(payloads: &[Vec<u8>]) -> Schema {
-    Schema::infer(payloads).unwrap()
+    infer(payloads).unwrap()
 }
 
 #[test]
@@ -440,7 +449,7 @@ fn feature_lists() {
 fn several_kinds_are_no_column() {
     let mut rows = vec![ExampleBuilder::new().int64("x", [1]).int64("y", [1]).encode().unwrap(); 3];
     rows.push(ExampleBuilder::new().float("x", [1.0f32]).int64("y", [1]).encode().unwrap());
-    refused(Schema::infer(&rows), "float in 1 records and int64 in 3 records");
+    refused(infer(&rows), "float in 1 records and int64 in 3 records");
     let mut seen = Inference::new(MessageKind::Example).unwrap();
     rows.iter().for_each(|row| seen.add(row).unwrap());
     let conflicts = seen.findings().filter(|found| found.conflict().is_some());
@@ -451,8 +460,8 @@ fn several_kinds_are_no_column() {
 #[test]
 fn nothing_to_infer_from() {
     let none: [Vec<u8>; 0] = [];
-    assert_eq!(Schema::infer(&none).unwrap_err().category(), Some(Category::BadSpec));
-    assert_eq!(Schema::infer(&[b"plain text"]).unwrap_err().category(), Some(Category::BadSpec));
+    assert_eq!(infer(&none).unwrap_err().category(), Some(Category::BadSpec));
+    assert_eq!(infer(&[b"plain text"]).unwrap_err().category(), Some(Category::BadSpec));
     // A record that does not decode is not counted.
     let mut seen = Inference::new(MessageKind::Example).unwrap();
     assert_eq!(seen.add(b"\x0a\x05\x0a\x03").unwrap_err().category(), Some(Category::MalformedProto));

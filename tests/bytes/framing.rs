@@ -1,8 +1,9 @@
 //! Damage in a record stream is never silent: every truncation, every flipped bit, every absurd length.
 
 use tfseek::ErrorKind;
-use tfseek::frame::{FOOTER_LEN, Frames, HEADER_LEN, OVERHEAD, put_header, put_record};
+use tfseek::frame::{FOOTER_LEN, Frames, HEADER_LEN, OVERHEAD, put_record};
 use tfseek_testkit::rng::Rng;
+use tfseek_testkit::twin::put_header;
 use tfseek_testkit::{agree, alloc};
 
 const PAYLOADS: [&[u8]; 3] = [b"the first record", b"", b"and \x00 the third"];

@@ -5,9 +5,10 @@ use flate2::Compression as Level;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use std::io::{Cursor, Read, Write};
 use tfseek::error::CompressionError;
-use tfseek::frame::{put_header, put_record};
+use tfseek::frame::put_record;
 use tfseek::stream::StreamOptions;
 use tfseek::{Compression, Error, ErrorKind, Stream, Tail, Verify};
+use tfseek_testkit::twin::put_header;
 
 fn payloads() -> Vec<Vec<u8>> {
     (0..50).map(|i| vec![i as u8; i * 37 % 400]).collect()

@@ -7,8 +7,9 @@ use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use tfseek::error::{IndexError, PathsError, Remedy};
-use tfseek::frame::{put_header, put_record};
+use tfseek::frame::put_record;
 use tfseek::{Dataset, DatasetOptions, ErrorKind, IndexMode, Mapped, Verify};
+use tfseek_testkit::twin::put_header;
 
 /// Record `i` of shard `s`: lengths from 0 to 300, never two neighbours alike.
 fn payload(s: usize, i: usize) -> Vec<u8> {

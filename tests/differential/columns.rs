@@ -37,7 +37,7 @@ fn value(column: &Column) -> Value {
         Column::Ragged(ragged) => json!({
             "kind": "ragged",
             "values": array(&ragged.values, &ragged.shape),
-            "row_splits": ragged.row_splits.iter().map(|splits| splits.iter().collect()).collect::<Vec<Vec<i64>>>(),
+            "row_splits": ragged.row_splits.iter().map(splits).collect::<Vec<_>>(),
             "row_splits_dtype": match ragged.row_splits[0] {
                 RowSplits::Int32(_) => "int32",
                 RowSplits::Int64(_) => "int64",
@@ -61,5 +61,12 @@ fn array(values: &Values, shape: &[usize]) -> Value {
         Values::Bytes(values) => {
             json!({"dtype": "string", "shape": shape, "data": values.iter().map(hex).collect::<Vec<_>>()})
         }
+    }
+}
+
+fn splits(splits: &RowSplits) -> Vec<i64> {
+    match splits {
+        RowSplits::Int32(splits) => splits.iter().map(|&split| split.into()).collect(),
+        RowSplits::Int64(splits) => splits.to_vec(),
     }
 }

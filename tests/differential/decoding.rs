@@ -155,7 +155,7 @@ impl Round<'_> {
                 _ => None,
             });
             let ids = keys.flatten().filter(|p| matches!(p, Partition::ValueRowIds(_)));
-            ids.filter_map(Partition::key).map(str::to_owned).collect()
+            ids.filter_map(tfseek_testkit::twin_parse::partition_key).map(str::to_owned).collect()
         };
         let many = |f: &FeatureBuf| matches!(f, FeatureBuf::Int64(v) if v.iter().any(|&v| v >= MOST_ROWS));
         let context = row_ids(self.schema.features());
@@ -176,7 +176,7 @@ impl Round<'_> {
 fn source_keys(name: &str, spec: &FeatureSpec) -> Vec<String> {
     match spec {
         FeatureSpec::Ragged { value_key, partitions, .. } => {
-            let keys = partitions.iter().filter_map(Partition::key);
+            let keys = partitions.iter().filter_map(tfseek_testkit::twin_parse::partition_key);
             keys.chain([value_key.as_deref().unwrap_or(name)]).map(str::to_owned).collect()
         }
         FeatureSpec::Sparse { index_keys, value_key, .. } => {

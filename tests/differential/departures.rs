@@ -54,7 +54,7 @@ impl Case<'_> {
                     .then_some("partition that does not divide")
             }
             (_, ErrorKind::Feature(FeatureError::SparseCount { .. })) => self
-                .sparse(|values, index, _| values.len() != index.len())
+                .sparse(|values, index, _| tfseek_testkit::spelled::count(values) != index.len())
                 .then_some("indices of another record"),
             (_, ErrorKind::Feature(FeatureError::SparseIndex { .. })) => self
                 .sparse(|_, index, size| index.iter().any(|&i| u64::try_from(i).map_or(true, |i| i >= size)))
@@ -128,7 +128,7 @@ impl Case<'_> {
         }
         // The steps of all lists that the column names.
         let FeatureSpec::Ragged { value_key, partitions, .. } = spec else { return Vec::new() };
-        let keys = partitions.iter().filter_map(Partition::key);
+        let keys = partitions.iter().filter_map(tfseek_testkit::twin_parse::partition_key);
         let keys: Vec<&str> = keys.chain([value_key.as_deref().unwrap_or(name)]).collect();
         let steps = |key: &&str| message.feature_lists.get(*key).map_or(0, Vec::len);
         let step = |k: usize| {
@@ -185,9 +185,10 @@ fn int64<'f>(features: &'f Features, key: &str) -> Option<&'f [i64]> {
 fn divides(name: &str, spec: &FeatureSpec, scopes: &[Features]) -> bool {
     let FeatureSpec::Ragged { value_key, partitions, .. } = spec else { return true };
     scopes.iter().all(|features| {
-        let values = features.get(value_key.as_deref().unwrap_or(name)).map_or(0, FeatureBuf::len);
+        let values =
+            features.get(value_key.as_deref().unwrap_or(name)).map_or(0, tfseek_testkit::spelled::count);
         let rows = partitions.iter().rev().try_fold(values as i64, |n, partition| {
-            let numbers = match partition.key() {
+            let numbers = match tfseek_testkit::twin_parse::partition_key(partition) {
                 Some(key) => int64(features, key)?,
                 None => &[],
             };

@@ -60,7 +60,7 @@ fn features(rng: &mut Rng, schema: &Schema) -> Features {
         if let FeatureSpec::Sparse { index_keys, value_key, dtype, .. } = spec
             && let Some(index) = index_keys.iter().find_map(|key| all.get(key))
         {
-            let len = index.len();
+            let len = tfseek_testkit::spelled::count(index);
             for key in index_keys {
                 column
                     .insert(key.clone(), FeatureBuf::Int64((0..len).map(|_| rng.below(2) as i64).collect()));
@@ -173,7 +173,10 @@ fn divide(rng: &mut Rng, partition: &Partition, rows: usize, into: &mut Features
         Partition::RowLimits(_) => ends,
         _ => (0i64..).zip(&lengths).flat_map(|(row, &length)| (0..length).map(move |_| row)).collect(),
     };
-    into.insert(partition.key().unwrap().to_owned(), FeatureBuf::Int64(numbers));
+    into.insert(
+        tfseek_testkit::twin_parse::partition_key(partition).unwrap().to_owned(),
+        FeatureBuf::Int64(numbers),
+    );
     total as usize
 }
 

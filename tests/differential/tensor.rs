@@ -83,7 +83,7 @@ fn tensorflow_agrees() {
     let mut seen = BTreeMap::<&str, u32>::new();
     let mut differences = Vec::new();
     for (payload, dtype, ours) in &cases {
-        writeln!(to, "{}", json!({"payload": hex(payload), "dtype": dtype.name()})).unwrap();
+        writeln!(to, "{}", json!({"payload": hex(payload), "dtype": dtype.to_string()})).unwrap();
         to.flush().unwrap();
         let theirs: Value = from
             .next()

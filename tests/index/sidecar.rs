@@ -93,7 +93,7 @@ fn beyond_4_gib() {
     let len = 3u64 << 30;
     for i in 0..3 {
         file.seek(SeekFrom::Start(i * (len + 16))).unwrap();
-        tfseek::frame::put_header(&mut file, len).unwrap();
+        tfseek_testkit::twin::put_header(&mut file, len).unwrap();
     }
     if file.set_len(3 * (len + 16)).is_err() {
         return; // a file system without sparse files

@@ -5,12 +5,12 @@
 use std::fs::File;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
-use tfseek::frame::put_header;
 use tfseek::loader::{ErrorPolicy, Shuffle};
 use tfseek::stream::StreamOptions;
 use tfseek::{Dataset, DatasetOptions, ErrorKind, ExampleBuilder, IndexMode, Loader, Mapped, Schema, Stream};
 use tfseek_testkit::alloc;
 use tfseek_testkit::shards::{options, records};
+use tfseek_testkit::twin::put_header;
 
 const GIB: u64 = 1 << 30;
 /// No single request of memory is larger.

@@ -16,18 +16,16 @@ fn read(feature: Feature<'_>, ints: &mut [i64], floats: &mut [f32]) {
     match feature {
         Feature::None => {}
         Feature::Int64(list) => {
-            black_box((list.first(), list.get(1), list.iter().fold(0, i64::wrapping_add)));
+            black_box((list.first(), list.iter().nth(1), list.iter().fold(0, i64::wrapping_add)));
             list.decode_into(&mut ints[..list.len()]).unwrap();
         }
         Feature::Float(list) => {
-            black_box((list.first(), list.get(1), list.iter().sum::<f32>()));
+            black_box((list.first(), list.iter().nth(1), list.iter().sum::<f32>()));
             black_box((list.as_slice(), list.as_unaligned()));
-            list.copy_to(&mut floats[..list.len()]).unwrap();
+            floats.iter_mut().zip(list.iter()).for_each(|(to, value)| *to = value);
         }
         Feature::Bytes(list) => {
-            black_box((list.first(), list.get(1), list.iter().map(<[u8]>::len).sum::<usize>()));
-            let mut strings = [&b""[..]; 1024];
-            list.copy_to(&mut strings[..list.len()]).unwrap();
+            black_box((list.first(), list.iter().nth(1), list.iter().map(<[u8]>::len).sum::<usize>()));
         }
     }
 }
@@ -51,7 +49,7 @@ fn look_up(example: Example<'_>, keys: &[String], ints: &mut [i64], floats: &mut
     if example.entries().count() <= Features::ON_STACK {
         let features = example.features().unwrap();
         for &(key, feature) in &features {
-            black_box(features.get(key));
+            black_box(features.binary_search_by_key(&key, |&(other, _)| other)).unwrap();
             read(feature, ints, floats);
         }
     }
@@ -106,7 +104,7 @@ fn sequences(make: fn(&mut Rng) -> Vec<u8>) {
             }
             for key in &lists {
                 let list = sequence.feature_list(key).unwrap().unwrap();
-                black_box((list.get(0), list.get(1)));
+                black_box((list.iter().next(), list.iter().nth(1)));
                 for step in list.iter() {
                     read(step, &mut ints, &mut floats);
                     steps += 1;

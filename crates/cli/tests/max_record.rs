@@ -5,7 +5,7 @@ mod common;
 use common::{Folder, Ran, label};
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
-use tfseek::frame::{put_header, put_record};
+use tfseek::frame::put_record;
 
 const LEN: u64 = 60 << 30;
 
@@ -14,7 +14,8 @@ fn sparse(folder: &Folder) {
     let mut file = File::create(folder.path("sparse")).unwrap();
     let mut bytes = Vec::new();
     put_record(&mut bytes, &label(0)).unwrap();
-    put_header(&mut bytes, LEN).unwrap();
+    bytes.extend(LEN.to_le_bytes());
+    bytes.extend(tfseek::crc::masked_len(LEN).to_le_bytes());
     file.write_all(&bytes).unwrap();
     let end = bytes.len() as u64 + LEN + 4;
     file.set_len(end).unwrap();

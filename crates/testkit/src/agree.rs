@@ -17,7 +17,7 @@ pub fn example(payload: &[u8]) {
         let view = Example::new(payload).with_lenient_map_entries(lenient);
         let rules = Rules { lenient, only: None };
         let want = twin::example(payload, rules);
-        features(view, &want, rules);
+        features(view, payload, &want, rules);
         assert_eq!(ok(view.validate(), payload).is_some(), want.is_ok(), "validate");
         print(&view, payload);
     }
@@ -30,7 +30,7 @@ pub fn sequence(payload: &[u8]) {
         let rules = Rules { lenient, only: None };
         let context = twin::example(payload, rules);
         let lists = twin::feature_lists(payload, rules);
-        features(view.context(), &context, rules);
+        features(view.context(), payload, &context, rules);
         assert_eq!(
             ok(view.validate(), payload).is_some(),
             context.is_ok() && lists.is_ok() && twin::sequence(payload, rules).is_ok(),
@@ -62,8 +62,12 @@ pub fn sequence(payload: &[u8]) {
     }
 }
 
-fn features(view: Example<'_>, want: &twin::Result<twin::Map<twin::Feature>>, rules: Rules<'_>) {
-    let payload = view.payload();
+fn features(
+    view: Example<'_>,
+    payload: &[u8],
+    want: &twin::Result<twin::Map<twin::Feature>>,
+    rules: Rules<'_>,
+) {
     let entries = collect(view.entries(), payload);
     assert_eq!(entries.is_some(), want.is_ok(), "entries");
     if let (Some(entries), Ok(want)) = (&entries, want) {
@@ -81,10 +85,9 @@ fn features(view: Example<'_>, want: &twin::Result<twin::Map<twin::Feature>>, ru
         for (&(key, view), (want_key, want)) in all.iter().zip(&want.map) {
             assert_eq!(key.as_bytes(), want_key);
             feature(view, want);
-            feature(all.get(key).unwrap(), want);
         }
         for key in ABSENT {
-            assert_eq!(all.get(key).is_some(), want.map.contains_key(key.as_bytes()));
+            assert_eq!(all.iter().any(|&(other, _)| other == *key), want.map.contains_key(key.as_bytes()));
         }
         print(all, payload);
     }
@@ -209,29 +212,27 @@ pub fn feature(view: Feature<'_>, want: &twin::Feature) {
         _ => panic!("{view:?} and {want:?}"),
     }
     if let Some(of) = view.kind() {
-        assert_eq!(of.name(), kind(want));
+        assert_eq!(of.to_string(), kind(want));
     }
 }
 
 fn feature_list(view: FeatureList<'_>, want: &[twin::Feature]) {
-    assert_eq!((view.len(), view.is_empty()), (want.len(), want.is_empty()));
     let mut steps = view.iter();
-    for (k, want) in want.iter().enumerate() {
-        assert_eq!(steps.len(), view.len() - k);
-        feature(steps.next().unwrap(), want);
+    for (k, step) in want.iter().enumerate() {
+        assert_eq!(steps.len(), want.len() - k);
+        feature(steps.next().unwrap(), step);
     }
     assert!(steps.next().is_none() && steps.next().is_none());
     for k in some_of(want.len()) {
-        match (view.get(k), want.get(k)) {
+        match (view.iter().nth(k), want.get(k)) {
             (Some(step), Some(want)) => feature(step, want),
             (None, None) => {}
             (step, want) => panic!("{step:?} and {want:?}"),
         }
     }
-    assert_eq!(view.get(0).is_some(), !want.is_empty());
 }
 
-/// Indices at which to look: `get` is linear where it has to be.
+/// Indices of values to ask for by `nth`, which is linear where it has to be.
 fn some_of(len: usize) -> impl Iterator<Item = usize> {
     let far = [len / 2, len.saturating_sub(2), len.saturating_sub(1), len, len + 1, usize::MAX];
     (0..len.min(20)).chain(far)
@@ -260,7 +261,7 @@ fn int64(list: Int64List<'_>, want: &[i64]) {
     iter(list.into_iter(), want);
     assert_eq!((list.first(), list.to_vec().as_slice()), (want.first().copied(), want));
     for k in some_of(want.len()) {
-        assert_eq!(list.get(k), want.get(k).copied());
+        assert_eq!(list.iter().nth(k), want.get(k).copied());
     }
     let mut buf = vec![-7; want.len()];
     list.decode_into(&mut buf).unwrap();
@@ -277,7 +278,7 @@ fn float(list: FloatList<'_>, want: &[u32]) {
     assert_eq!(list.first().map(f32::to_bits), want.first().copied());
     assert_eq!(bits(&list.to_vec()), want);
     for k in some_of(want.len()) {
-        assert_eq!(list.get(k).map(f32::to_bits), want.get(k).copied());
+        assert_eq!(list.iter().nth(k).map(f32::to_bits), want.get(k).copied());
     }
     if let Some(slice) = list.as_slice() {
         assert_eq!(bits(slice), want);
@@ -286,11 +287,6 @@ fn float(list: FloatList<'_>, want: &[u32]) {
         Some(view) => assert_eq!(view.iter().map(|&v| u32::from_le_bytes(v)).collect::<Vec<_>>(), want),
         None => assert!(list.as_slice().is_none() || want.is_empty()),
     }
-    let mut buf = vec![-7.0; want.len()];
-    list.copy_to(&mut buf).unwrap();
-    assert_eq!(bits(&buf), want);
-    buf.push(0.0);
-    wrong_len(list.copy_to(&mut buf), want.len(), want.len() + 1);
 }
 
 fn bytes(list: BytesList<'_>, want: &[Vec<u8>]) {
@@ -300,13 +296,8 @@ fn bytes(list: BytesList<'_>, want: &[Vec<u8>]) {
     iter(list.into_iter(), &slices);
     assert_eq!((list.first(), list.to_vec().as_slice()), (slices.first().copied(), want));
     for k in some_of(want.len()) {
-        assert_eq!(list.get(k), slices.get(k).copied());
+        assert_eq!(list.iter().nth(k), slices.get(k).copied());
     }
-    let mut buf = vec![&b"before"[..]; want.len()];
-    list.copy_to(&mut buf).unwrap();
-    assert_eq!(buf, slices);
-    buf.push(b"");
-    wrong_len(list.copy_to(&mut buf), want.len(), want.len() + 1);
 }
 
 /// The records of a slice are the twin's, and they tile it: each starts where the one before ended, the first at 0,
@@ -316,7 +307,6 @@ pub fn frames(file: &[u8]) {
     let mut frames = Frames::new(file);
     let mut offset = 0;
     for (i, want) in want.iter().enumerate() {
-        assert_eq!(frames.offset(), offset);
         match (frames.next().unwrap(), want) {
             (Ok(frame), Frame::Record(payload)) => {
                 assert_eq!((frame.i, frame.offset, frame.payload), (i as u64, offset, payload.as_slice()));

@@ -4,7 +4,10 @@ use super::arrays::Arrays;
 use super::rng::Rng;
 use super::shaped;
 use super::twin_parse::{self, Fault, Form, Row};
-use tfseek::batch::{Batch, BatchParser};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tfseek::batch::{Batch, BatchParser, Row as PayloadRow};
 use tfseek::error::Category;
 use tfseek::io::Region;
 use tfseek::schema::Schema;
@@ -198,4 +201,25 @@ pub fn parse(data: &[u8]) {
             assert!(e.is_data() && !e.to_string().is_empty());
         }
     }
+}
+
+/// Parses the rows in batches by `jobs` threads that share the parser; the error is that of the first batch that fails.
+pub fn parse_batches<R: PayloadRow + Sync>(
+    parser: &BatchParser,
+    rows: &[R],
+    batch_size: usize,
+    jobs: usize,
+) -> Result<Vec<Batch>> {
+    let (next, parsed) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let Some(rows) = rows.chunks(batch_size).nth(next.fetch_add(1, Ordering::Relaxed)) {
+                    let batch = parser.parse(rows);
+                    parsed.lock().unwrap().insert(rows.as_ptr().addr(), batch);
+                }
+            });
+        }
+    });
+    parsed.into_inner().unwrap().into_values().collect()
 }

@@ -108,7 +108,7 @@ impl Maker<'_> {
             // Another member of the oneof, replaced by what follows.
             self.len_field(&mut out, 1 + number % 3, &[]);
         }
-        let len = feature.len();
+        let len = count(feature);
         let middle = if self.odd() { self.rng.below(len + 1) } else { len };
         for (from, to) in [(0, middle), (middle, len)] {
             // The second part is merged with the first.
@@ -139,5 +139,15 @@ impl Maker<'_> {
                 self.numbers(0, to - from, |maker, k, out| maker.varint(out, values[from + k] as u64, 10))
             }
         }
+    }
+}
+
+/// Returns the number of a feature's values.
+pub fn count(feature: &FeatureBuf) -> usize {
+    match feature {
+        FeatureBuf::None => 0,
+        FeatureBuf::Bytes(values) => values.len(),
+        FeatureBuf::Float(values) => values.len(),
+        FeatureBuf::Int64(values) => values.len(),
     }
 }

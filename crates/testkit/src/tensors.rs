@@ -9,7 +9,7 @@ pub fn dtype(k: u8) -> TensorDType {
 }
 
 pub fn dtype_field(dtype: TensorDType) -> [u8; 2] {
-    [0x08, dtype.number() as u8]
+    [0x08, dtype as u8]
 }
 
 pub fn varint(mut value: u64, out: &mut Vec<u8>) {

@@ -4,6 +4,7 @@
 //! of its fields, then read. It says only *that* a payload is refused, never why.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 
 /// Refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,4 +296,11 @@ fn frame(rest: &mut &[u8]) -> Frame {
         return Frame::CorruptData;
     }
     Frame::Record(payload.to_vec())
+}
+
+/// Writes the 12 bytes that stand before a payload of `len` bytes, which need not follow.
+pub fn put_header(w: &mut impl Write, len: u64) -> io::Result<()> {
+    let len = len.to_le_bytes();
+    w.write_all(&len)?;
+    w.write_all(&masked(&len).to_le_bytes())
 }

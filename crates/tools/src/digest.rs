@@ -32,7 +32,7 @@ pub fn content(content: &Content<'_>) -> Option<String> {
             text.push_str(",\"feature_lists\":[");
             for (k, (key, list)) in lists.iter().enumerate() {
                 let comma = if k == 0 { "" } else { "," };
-                let _ = write!(text, "{comma}[\"{}\",{},[", hex(key.as_bytes()), list.len());
+                let _ = write!(text, "{comma}[\"{}\",{},[", hex(key.as_bytes()), list.iter().len());
                 for (k, step) in list.iter().enumerate() {
                     text.push_str(if k == 0 { "[" } else { ",[" });
                     push_feature(&mut text, step);
@@ -69,7 +69,7 @@ fn push_feature(text: &mut String, feature: Feature<'_>) {
             hash.update(v);
         }),
     }
-    let kind = feature.kind().map_or("none", |kind| kind.name());
+    let kind = feature.kind().map_or_else(|| "none".to_owned(), |kind| kind.to_string());
     let _ = write!(text, "\"{kind}\",{},\"{}\"", feature.len(), hex(&hash.finalize()));
 }
 

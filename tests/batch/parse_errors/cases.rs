@@ -46,7 +46,7 @@ fn sparse(size: &[u64]) -> FeatureSpec {
 }
 
 fn strings(n: usize) -> FeatureBuf {
-    FeatureBuf::bytes(vec![MARKER; n])
+    FeatureBuf::Bytes(vec![MARKER.into(); n])
 }
 
 pub(crate) fn ints<const N: usize>(values: [i64; N]) -> FeatureBuf {
@@ -107,7 +107,7 @@ pub(crate) fn of_examples() -> Vec<Case> {
     use Category::*;
     let fixed = || FeatureSpec::fixed_len(&[2], DType::Int64);
     let good = || vec![("x", ints([1, 2]))];
-    let floats = || FeatureBuf::float([1.0f32, 2.0]);
+    let floats = || FeatureBuf::from([1.0f32, 2.0]);
     let mut cases = vec![
         case("x", fixed(), good(), vec![("x", strings(2))])
             .is(KindMismatch, &["expected int64", "found bytes"]),
@@ -164,11 +164,11 @@ pub(crate) fn of_examples() -> Vec<Case> {
     ];
     for (partition, good, bads) in partitions {
         for bad in bads {
-            let name: &[&str] = match partition.name() {
-                "row_splits" => &["row_splits must", "expected ", "found "],
-                "row_lengths" => &["row_lengths must", "expected ", "found "],
-                "row_starts" => &["row_starts", "expected ", "found "],
-                "row_limits" => &["row_limits must", "expected ", "found "],
+            let name: &[&str] = match &partition {
+                Partition::RowSplits(_) => &["row_splits must", "expected ", "found "],
+                Partition::RowLengths(_) => &["row_lengths must", "expected ", "found "],
+                Partition::RowStarts(_) => &["row_starts", "expected ", "found "],
+                Partition::RowLimits(_) => &["row_limits must", "expected ", "found "],
                 _ => &["value_rowids must", "expected ", "found "],
             };
             cases.push(

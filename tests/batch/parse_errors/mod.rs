@@ -137,7 +137,7 @@ fn the_lowest_row_wins_across_columns() {
             let feature = match name {
                 "c" => ints([1, 1]),
                 "e" => ints([1, 9]),
-                _ => FeatureBuf::float([1.0f32]),
+                _ => FeatureBuf::from([1.0f32]),
             };
             buf.features.insert(key(name), feature);
         }

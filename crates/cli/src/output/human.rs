@@ -107,7 +107,7 @@ impl Shape for Feature<'_> {
     fn shape(self) -> String {
         match (self.kind(), self.len()) {
             (None, _) => "no kind".to_owned(),
-            (Some(kind), 1) => kind.name().to_owned(),
+            (Some(kind), 1) => kind.to_string(),
             (Some(kind), n) => format!("{kind}[{n}]"),
         }
     }
@@ -124,7 +124,7 @@ impl Shape for Feature<'_> {
 impl Shape for FeatureList<'_> {
     fn shape(self) -> String {
         let mut shapes = self.iter().map(Shape::shape);
-        let steps = match self.len() {
+        let steps = match self.iter().len() {
             1 => "1 step".to_owned(),
             n => format!("{n} steps"),
         };
@@ -135,7 +135,7 @@ impl Shape for FeatureList<'_> {
     }
 
     fn is_empty(self) -> bool {
-        FeatureList::is_empty(self)
+        self.iter().len() == 0
     }
 
     fn values(self, limits: Limits) -> impl Display {
@@ -179,7 +179,7 @@ impl Display for Steps<'_> {
             usize::MAX => limits,
             _ => Limits { values: 4, one: Shown { text: 24, hex: 8, ..limits.one } },
         };
-        some(f, list.len(), steps, list.iter().map(|step| format!("[{}]", Values(step, inner))))
+        some(f, list.iter().len(), steps, list.iter().map(|step| format!("[{}]", Values(step, inner))))
     }
 }
 

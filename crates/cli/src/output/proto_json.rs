@@ -83,7 +83,7 @@ struct Steps<'a>(FeatureList<'a>);
 
 impl Serialize for Steps<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        member(s, "feature", self.0.is_empty(), &Seq(|| self.0.iter().map(Kinded)))
+        member(s, "feature", self.0.iter().len() == 0, &Seq(|| self.0.iter().map(Kinded)))
     }
 }
 

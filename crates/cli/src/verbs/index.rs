@@ -138,7 +138,7 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
             console.go_on(Err(e.into()))?;
             continue;
         }
-        let kind = kind.map_or("no", FeatureKind::name);
+        let kind = kind.map_or_else(|| "no".to_owned(), |kind| kind.to_string());
         console.note(format_args!("column {feature}: {kind} values in {count} of {len} records"));
     }
     Ok(())

@@ -191,8 +191,8 @@ fn shapes(map: &Map<'_, Feature<'_>>) -> Vec<(String, String)> {
 }
 
 fn list_shapes(map: &Map<'_, FeatureList<'_>>) -> Vec<(String, String)> {
-    let of = |list: &FeatureList<'_>| match list.get(0) {
-        Some(step) => format!("{} x {}", list.len(), shape(step)),
+    let of = |list: &FeatureList<'_>| match list.iter().next() {
+        Some(step) => format!("{} x {}", list.iter().len(), shape(step)),
         None => "0 steps".to_owned(),
     };
     map.iter().map(|(key, list)| ((*key).to_owned(), of(list))).collect()
@@ -201,7 +201,7 @@ fn list_shapes(map: &Map<'_, FeatureList<'_>>) -> Vec<(String, String)> {
 fn shape(feature: Feature<'_>) -> String {
     match (feature.kind(), feature.len()) {
         (None, _) => "no kind".to_owned(),
-        (Some(kind), 1) => kind.name().to_owned(),
+        (Some(kind), 1) => kind.to_string(),
         (Some(kind), n) => format!("{kind}[{n}]"),
     }
 }

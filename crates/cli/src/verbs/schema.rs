@@ -167,7 +167,7 @@ fn table(seen: &Inference, console: &mut Console) -> Outcome {
 
 /// Name, kinds, counts, presence, proposal.
 fn row(found: &Finding<'_>) -> [String; 5] {
-    let kinds: Vec<_> = found.kinds.keys().map(|kind| kind.name()).collect();
+    let kinds: Vec<_> = found.kinds.keys().map(ToString::to_string).collect();
     let kinds = if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") };
     let values = found.counts.map_or("-".to_owned(), range);
     let values = match found.steps {

@@ -3,6 +3,7 @@
 use super::super::payloads::{Maker, mutate};
 use super::super::rng::Rng;
 use super::super::twin::Feature;
+use super::super::twin_parse::partition_key;
 use super::{DTYPES, Style, values};
 use tfseek::schema::{FeatureSpec, Partition, Schema};
 
@@ -110,7 +111,7 @@ fn add(rng: &mut Rng, name: &str, spec: &FeatureSpec, all: &mut Vec<(String, Fea
                     Partition::RowLimits(_) => splits[1..].to_vec(),
                     _ => (0..rows).flat_map(|row| vec![row as i64; lengths[row] as usize]).collect(),
                 };
-                if let Some(key) = partition.key() {
+                if let Some(key) = partition_key(partition) {
                     put(key, Feature::Int64(numbers));
                 }
                 rows = splits[splits.len() - 1] as usize;

@@ -10,7 +10,30 @@ use put::{put_features, put_lists};
 use std::collections::BTreeMap;
 use take::{Taken, take_feature, take_list};
 use tfseek::error::Category;
-use tfseek::schema::{FeatureSpec, Partition, Schema};
+use tfseek::schema::{DType, FeatureSpec, Partition, Schema};
+
+/// Returns the feature that describes a dimension, if one does.
+pub fn partition_key(partition: &Partition) -> Option<&str> {
+    match partition {
+        Partition::RowSplits(key)
+        | Partition::RowLengths(key)
+        | Partition::RowStarts(key)
+        | Partition::RowLimits(key)
+        | Partition::ValueRowIds(key) => Some(key),
+        _ => None,
+    }
+}
+
+/// Returns the type of a column's values.
+pub fn dtype(spec: &FeatureSpec) -> DType {
+    match spec {
+        FeatureSpec::FixedLen { dtype, .. }
+        | FeatureSpec::VarLen { dtype }
+        | FeatureSpec::FixedLenSequence { dtype, .. }
+        | FeatureSpec::Ragged { dtype, .. }
+        | FeatureSpec::Sparse { dtype, .. } => *dtype,
+    }
+}
 
 /// A decoded row: an Example's features (or a context), and feature lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,7 +94,7 @@ pub fn keys(schema: &Schema) -> (Vec<Key>, Vec<Key>) {
             }
             FeatureSpec::Ragged { value_key, partitions, .. } => {
                 let value_key = value_key.as_ref().unwrap_or(name);
-                partitions.iter().filter_map(Partition::key).chain([value_key.as_str()]).collect()
+                partitions.iter().filter_map(partition_key).chain([value_key.as_str()]).collect()
             }
             _ => vec![name.as_str()],
         });

@@ -1,12 +1,12 @@
 //! What was taken of the rows, side by side.
 
 use super::super::arrays::{Array, Data, Neutral};
-use super::Form;
 use super::take::{Taken, default_data};
+use super::{Form, dtype, partition_key};
 use tfseek::schema::{DType, FeatureSpec, Partition, SplitsDType};
 
 pub(super) fn put_features(spec: &FeatureSpec, rows: &[Taken], form: Form) -> Neutral {
-    let mut values = Data::empty(spec.dtype());
+    let mut values = Data::empty(dtype(spec));
     rows.iter().for_each(|row| values.append(&row.values));
     let n = rows.len() as u64;
     let batch = if form.single { None } else { Some(n) };
@@ -17,7 +17,7 @@ pub(super) fn put_features(spec: &FeatureSpec, rows: &[Taken], form: Form) -> Ne
         FeatureSpec::FixedLenSequence { shape, default, .. } => {
             let padding = match default {
                 Some(default) => default_data(default),
-                None => zero(spec.dtype()),
+                None => zero(dtype(spec)),
             };
             padded(rows.iter().map(|row| &row.values), shape, batch, &padding)
         }
@@ -50,7 +50,7 @@ pub(super) fn put_features(spec: &FeatureSpec, rows: &[Taken], form: Form) -> Ne
 }
 
 pub(super) fn put_lists(spec: &FeatureSpec, rows: &[Vec<Taken>], form: Form) -> Neutral {
-    let mut values = Data::empty(spec.dtype());
+    let mut values = Data::empty(dtype(spec));
     rows.iter().flatten().for_each(|step| values.append(&step.values));
     let batch = if form.single { None } else { Some(rows.len() as u64) };
     match spec {
@@ -58,12 +58,12 @@ pub(super) fn put_lists(spec: &FeatureSpec, rows: &[Vec<Taken>], form: Form) -> 
             let of_rows: Vec<Data> = rows
                 .iter()
                 .map(|steps| {
-                    let mut of_row = Data::empty(spec.dtype());
+                    let mut of_row = Data::empty(dtype(spec));
                     steps.iter().for_each(|step| of_row.append(&step.values));
                     of_row
                 })
                 .collect();
-            padded(of_rows.iter(), shape, batch, &zero(spec.dtype()))
+            padded(of_rows.iter(), shape, batch, &zero(dtype(spec)))
         }
         FeatureSpec::VarLen { .. } => {
             let mut indices = Vec::new();
@@ -87,7 +87,7 @@ pub(super) fn put_lists(spec: &FeatureSpec, rows: &[Vec<Taken>], form: Form) -> 
             outer.push(rows.iter().flatten().map(|step| step.top).collect());
             ragged(values, partitions, *row_splits_dtype, outer, rows.iter().flatten())
         }
-        other => panic!("{} in feature lists", other.name()),
+        other => panic!("{other:?} in feature lists"),
     }
 }
 
@@ -147,7 +147,7 @@ fn ragged<'a>(
     mut outer: Vec<Vec<usize>>,
     taken: impl IntoIterator<Item = &'a Taken>,
 ) -> Neutral {
-    let uniform = |partition: &&Partition| partition.key().is_none();
+    let uniform = |partition: &&Partition| partition_key(partition).is_none();
     let innermost = partitions.iter().rev().take_while(uniform).count();
     let mut levels = vec![Vec::new(); partitions.len() - innermost];
     for of in taken {

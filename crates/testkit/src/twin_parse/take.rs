@@ -2,7 +2,7 @@
 
 use super::super::arrays::Data;
 use super::super::twin::{Feature, Key};
-use super::{Cell, Form, MOST_ROWS};
+use super::{Cell, Form, MOST_ROWS, partition_key};
 use std::collections::BTreeMap;
 use tfseek::error::Category;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema};
@@ -155,7 +155,7 @@ fn take_ragged(
     });
     let numbers: Vec<Vec<i64>> = partitions
         .iter()
-        .map(|partition| match partition.key() {
+        .map(|partition| match partition_key(partition) {
             Some(key) => int64s(features, key).unwrap_or_else(|e| {
                 faults.extend(e);
                 Vec::new()
@@ -176,7 +176,7 @@ fn take_ragged(
             Ok(lengths) => {
                 below = lengths.len();
                 // Innermost uniform rows are a dimension of the values, and no level.
-                if !levels.is_empty() || partition.key().is_some() {
+                if !levels.is_empty() || partition_key(partition).is_some() {
                     levels.insert(0, lengths);
                 }
             }
@@ -261,7 +261,7 @@ pub(super) fn take_list(
         }
         FeatureSpec::Ragged { dtype, value_key, partitions, .. } => {
             let value_key = value_key.as_deref().unwrap_or(name);
-            let keys: Vec<&str> = partitions.iter().filter_map(Partition::key).collect();
+            let keys: Vec<&str> = partitions.iter().filter_map(partition_key).collect();
             let steps = steps_of(value_key).len();
             if keys.iter().any(|key| steps_of(key).len() != steps) {
                 let mut faults = vec![Category::BadPartition];
@@ -282,7 +282,7 @@ pub(super) fn take_list(
             };
             (0..steps).map(step_of).collect()
         }
-        other => panic!("{} in feature lists", other.name()),
+        other => panic!("{other:?} in feature lists"),
     };
     let faults: Vec<Category> =
         steps.iter().filter_map(|step| step.as_ref().err()).flatten().copied().collect();
