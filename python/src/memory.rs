@@ -97,10 +97,10 @@ impl Held {
     /// Address of the first value. No slice is made of a buffer, for arrays may write to it.
     fn address(&self) -> usize {
         match self {
-            Held::Int64(values) => values.exposed_addr(),
-            Held::Int32(values) => values.exposed_addr(),
-            Held::Float32(values) => values.exposed_addr(),
-            Held::Bytes(values) | Held::Bool(values) => values.exposed_addr(),
+            Held::Int64(values) => values.as_mut_ptr().expose_provenance(),
+            Held::Int32(values) => values.as_mut_ptr().expose_provenance(),
+            Held::Float32(values) => values.as_mut_ptr().expose_provenance(),
+            Held::Bytes(values) | Held::Bool(values) => values.as_mut_ptr().expose_provenance(),
             Held::Region(bytes) | Held::Floats(bytes) => bytes.as_ptr().expose_provenance(),
         }
     }
@@ -216,7 +216,7 @@ fn made<'py>(owner: Bound<'py, Memory>, flags: c_int) -> PyResult<Bound<'py, PyA
     // writeable buffer. With `NPY_ARRAY_CARRAY`, which `lent_to_write` alone asks for, Python may write, at any time until `owner`
     // dies: `owner` holds the only `Buf` of the memory (`Buf::is_unique`, which stays true, as `owner` never clones it), makes no
     // slice of it (its address and length need none), and the pool looks at the memory only when that `Buf` is gone. So no
-    // reference to the values is alive while Python may write. `address` is that of `Buf::exposed_addr`, which comes from
+    // reference to the values is alive while Python may write. `address` is that of `Buf::as_mut_ptr`, which comes from
     // `Vec::as_mut_ptr`, so `data` may write. All bit patterns are values of the types; a bool is a `u8` in the `Buf`.
     //
     // NumPy takes over the reference to `dtype`, and the one to `owner` also where it fails. The array is a new reference, or null

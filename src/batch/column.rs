@@ -17,6 +17,7 @@ pub enum Column {
 }
 
 /// An array: `values`, as many as the product of `shape`.
+#[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Dense {
     /// The values, row-major.
@@ -26,6 +27,7 @@ pub struct Dense {
 }
 
 /// Values and where they stand (a COO tensor): value `k` is at `indices[k * rank..][..rank]`.
+#[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Sparse {
     /// Of shape `[n, rank]`.
@@ -38,6 +40,7 @@ pub struct Sparse {
 
 /// Rows of different lengths: row `r` of the outermost dimension is the rows (or values)
 /// `row_splits[0][r]..row_splits[0][r + 1]` of the next one.
+#[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Ragged {
     /// The values, row-major.
@@ -243,6 +246,11 @@ impl BytesColumn {
                 }
             },
         }
+    }
+
+    /// Returns true if the strings lie in the records' own memory.
+    pub fn is_borrowed(&self) -> bool {
+        matches!(self.repr, BytesRepr::Spans { .. })
     }
 
     /// The strings one after the other, and `len + 1` offsets: string `k` is `data[offsets[k]..offsets[k + 1]]`. Copies the

@@ -35,7 +35,9 @@ impl<T> PooledMemory<T> {
 
     fn fill(&mut self, memory: Vec<T>) {
         self.memory = memory;
-        self.address = self.memory.as_mut_ptr().expose_provenance();
+        let first = self.memory.as_mut_ptr();
+        debug_assert!(first.is_aligned(), "what `Buf::as_mut_ptr` promises");
+        self.address = first.expose_provenance();
     }
 }
 
@@ -64,17 +66,19 @@ impl<T> Buf<T> {
         self.data.as_ref().is_none_or(|lease| lease.0.leases.load(Ordering::Acquire) == 1)
     }
 
-    /// The address of the first value, whose provenance is exposed: a pointer that
-    /// [`with_exposed_provenance_mut`](std::ptr::with_exposed_provenance_mut) makes of it is one to memory that may be written, and
-    /// not one of a shared slice.
+    /// Returns a pointer to the first value.
+    ///
+    /// It is that of the vector that was lent ([`Vec::as_mut_ptr`], or a dangling one where there is no memory): aligned for `T`, valid
+    /// for [`len`](Buf::len) values as long as this `Buf` or a clone of it is kept, and not derived from a shared slice, so that writing
+    /// by it is allowed. Its provenance is exposed.
     ///
     /// A writer makes sure that no slice of these values exists meanwhile: that this `Buf` [is the only
     /// one](Buf::is_unique), that it is kept until the last write, and that it is neither cloned nor read.
-    pub fn exposed_addr(&self) -> usize {
-        match &self.data {
-            Some(lease) => lease.0.address,
-            None => ptr::dangling_mut::<T>().expose_provenance(),
-        }
+    #[inline]
+    pub fn as_mut_ptr(&self) -> *mut T {
+        self.data
+            .as_ref()
+            .map_or(ptr::dangling_mut(), |lease| ptr::with_exposed_provenance_mut(lease.0.address))
     }
 
     /// Number of values; reads none of them.
@@ -271,10 +275,10 @@ mod tests {
         assert!(one.is_unique());
         let other = one.clone();
         assert!(!one.is_unique() && !other.is_unique());
-        assert_eq!(one.exposed_addr(), other.exposed_addr());
+        assert_eq!(one.as_mut_ptr(), other.as_mut_ptr());
         std::thread::spawn(move || assert_eq!(&*other, [7; 3])).join().unwrap();
         assert!(one.is_unique());
-        assert_eq!(one.exposed_addr(), one.as_ptr().addr());
+        assert_eq!(one.as_mut_ptr().cast_const(), one.as_ptr());
 
         // Memory that is filled again is another lease, at the address that it then has.
         drop(one);
@@ -282,16 +286,16 @@ mod tests {
         buf.grow(1000, 1000, 8);
         let again = pool.lend(buf, 1000);
         assert!(again.is_unique());
-        assert_eq!(again.exposed_addr(), again.as_ptr().addr());
+        assert_eq!(again.as_mut_ptr().cast_const(), again.as_ptr());
         assert_eq!((again.len(), Buf::<i64>::default().len()), (1000, 0));
         assert!(Buf::from(vec![1.5f32]).is_unique() && Buf::<i64>::default().is_unique());
-        assert_eq!(Buf::<i64>::default().exposed_addr() % align_of::<i64>(), 0);
+        assert!(again.as_mut_ptr().is_aligned() && Buf::<i64>::default().as_mut_ptr().is_aligned());
     }
 
-    /// What a foreign writer does: writes by the exposed address while the only `Buf` is kept and not looked at.
+    /// What a foreign writer does: writes by the pointer while the only `Buf` is kept and not looked at.
     #[test]
     #[allow(unsafe_code)]
-    fn who_holds_the_only_buffer_may_write_by_its_address() {
+    fn who_holds_the_only_buffer_may_write_by_its_pointer() {
         let mut pool = BufPool::default();
         for round in 0..3 {
             let mut buf = pool.take();
@@ -302,7 +306,7 @@ mod tests {
             assert_eq!(clone.iter().sum::<i32>(), 4 * round);
             drop(clone);
             assert!(buf.is_unique());
-            let first = ptr::with_exposed_provenance_mut::<i32>(buf.exposed_addr());
+            let first = buf.as_mut_ptr();
             // SAFETY: the memory has 4 values, `buf` keeps it and is the only one; no slice of it is alive. The pointer was
             // derived from `Vec::as_mut_ptr`.
             unsafe { first.add(3).write(100) };

@@ -31,6 +31,7 @@ const FIELD_2: u32 = 0x12;
 const FIELD_3: u32 = 0x1a;
 
 /// The order in which keys are written. It does not matter to readers, but to bytes and their hashes.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyOrder {
     /// As Python's deterministic form: by unsigned bytes, but of two keys where one begins with the other the longer

@@ -108,6 +108,7 @@ pub fn put_record(w: &mut impl Write, payload: &[u8]) -> std::io::Result<()> {
 }
 
 /// One record in a slice: where it starts, and its payload.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// Ordinal, counted from 0.
