@@ -99,6 +99,7 @@ pub mod schema;
 #[cfg(feature = "dataset")]
 pub mod stream;
 pub mod tensor;
+#[cfg(feature = "dataset")]
 mod warning;
 mod wire;
 #[cfg(feature = "dataset")]
@@ -124,7 +125,7 @@ pub use io::inflate::Compression;
 #[cfg(feature = "dataset")]
 pub use io::threads::{MAX_THREADS, threads};
 #[cfg(feature = "dataset")]
-pub use loader::{Loader, LoaderOptions};
+pub use loader::{Loader, LoaderOptions, Shuffle};
 pub use order::Order;
 pub use policy::{IndexMode, Tail, Verify};
 #[cfg(feature = "dataset")]

@@ -89,6 +89,17 @@ impl<'a> Int64List<'a> {
         Int64Iter { chunk: Reader::new(chunk), fields, left: self.len }
     }
 
+    /// Returns value `k`. Linear in `k`, unless every value takes one byte.
+    pub fn get(self, k: usize) -> Option<i64> {
+        match self.bytes {
+            // As many bytes as values: each is its own byte.
+            ListBytes::One(chunk) if chunk.bytes().len() == self.len => {
+                chunk.bytes().get(k).map(|&b| i64::from(b))
+            }
+            _ => self.iter().nth(k),
+        }
+    }
+
     /// The first value.
     #[inline]
     pub fn first(self) -> Option<i64> {
@@ -225,10 +236,19 @@ impl<'a> FloatList<'a> {
         FloatIter { chunk: chunk.as_chunks().0, fields, left: self.len }
     }
 
+    /// Returns value `k`. O(1) for a list that lies in one packed chunk, else linear in `k`.
+    #[inline]
+    pub fn get(self, k: usize) -> Option<f32> {
+        match self.as_unaligned() {
+            Some(values) => values.get(k).map(|&bytes| f32::from_le_bytes(bytes)),
+            None => self.iter().nth(k),
+        }
+    }
+
     /// The first value.
     #[inline]
     pub fn first(self) -> Option<f32> {
-        self.iter().next()
+        self.get(0)
     }
 
     /// The list as it lies in the file, if it is one packed chunk that happens to be aligned (and the machine is
@@ -392,6 +412,11 @@ impl<'a> BytesList<'a> {
             ListBytes::Scattered(list) => list.values(),
         };
         BytesIter { fields, left: self.len }
+    }
+
+    /// Returns string `k`. Linear in `k`.
+    pub fn get(self, k: usize) -> Option<&'a [u8]> {
+        self.iter().nth(k)
     }
 
     /// The first string.

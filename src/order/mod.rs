@@ -43,7 +43,6 @@
 //! Making an order takes well under a microsecond, whatever n is, but for the tables of weights and filters.
 
 mod block;
-#[cfg(feature = "json")]
 mod cursor;
 mod digest;
 mod epoch;
@@ -53,15 +52,12 @@ mod part;
 mod prp;
 mod share;
 mod spec;
-#[cfg(feature = "json")]
 mod state;
 mod subset;
 mod weighted;
 
 pub(crate) use block::check_memory;
-#[cfg(feature = "json")]
 pub use cursor::Cursor;
-#[cfg(feature = "json")]
 pub(crate) use cursor::{Position, following_epoch};
 pub use epoch::Order;
 pub use lookup::Sample;
@@ -69,7 +65,6 @@ pub use mixture::mixture_weights;
 pub use prp::Permutation;
 pub use share::{LastBatch, RankShare, Run, Spot};
 pub use spec::{Component, Spec};
-#[cfg(feature = "json")]
 pub use state::State;
 pub use subset::Subset;
 pub use weighted::Weights;

@@ -2,6 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
+#[cfg(feature = "json")]
 mod json;
 
 use super::digest::{digest, hex};
