@@ -31,7 +31,7 @@ const SHAPES: [(&str, Value); 6] = [
 
 fn payload(values: &[i64]) -> Vec<u8> {
     let mut builder = ExampleBuilder::new();
-    builder.feature("k", FeatureBuf::Int64(values.to_vec()));
+    builder = builder.feature("k", FeatureBuf::Int64(values.to_vec()));
     builder.encode().unwrap()
 }
 

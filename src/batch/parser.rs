@@ -488,10 +488,10 @@ mod tests {
         let mut builder = ExampleBuilder::new();
         match fault {
             1 => return b"\x0a\x05\x0a".to_vec(),
-            2 => builder.feature("label", FeatureBuf::Float(vec![1.0])),
-            _ => builder.int64("label", [7]),
+            2 => builder = builder.feature("label", FeatureBuf::Float(vec![1.0])),
+            _ => builder = builder.int64("label", [7]),
         };
-        builder.int64("values", [1, 2, 3]).int64("lengths", [1, if fault == 3 { 1 } else { 2 }]);
+        builder = builder.int64("values", [1, 2, 3]).int64("lengths", [1, if fault == 3 { 1 } else { 2 }]);
         builder.encode().unwrap()
     }
 

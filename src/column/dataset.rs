@@ -154,6 +154,11 @@ impl<'a> Classes<'a> {
         self.feature
     }
 
+    /// Returns the records with this value: none, if it does not occur. O(classes).
+    pub fn of(&self, value: Value<'_>) -> &[u64] {
+        self.iter().find(|(other, _)| *other == value).map_or(&[], |(_, records)| records)
+    }
+
     /// Returns each value and the records that have it.
     pub fn iter(&self) -> impl Iterator<Item = (Value<'a>, &[u64])> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());

@@ -110,17 +110,15 @@ macro_rules! features {
             }
 
             /// The order in which keys are written.
-            pub fn key_order(&mut self, order: KeyOrder) -> &mut $builder {
+            #[must_use]
+            pub fn key_order(mut self, order: KeyOrder) -> $builder {
                 self.order = order;
                 self
             }
 
             #[doc = concat!("An int64 feature", $whose, ". An integer above 2^63 - 1 is refused.")]
-            pub fn int64(
-                &mut self,
-                key: impl Into<String>,
-                values: impl IntoIterator<Item: ToInt64>,
-            ) -> &mut $builder {
+            #[must_use]
+            pub fn int64(self, key: impl Into<String>, values: impl IntoIterator<Item: ToInt64>) -> $builder {
                 match FeatureBuf::int64(values) {
                     Ok(feature) => self.feature(key, feature),
                     Err(e) => self.refuse(Err((key.into(), e))),
@@ -128,30 +126,29 @@ macro_rules! features {
             }
 
             #[doc = concat!("A float feature", $whose, ".")]
-            pub fn float(
-                &mut self,
-                key: impl Into<String>,
-                values: impl IntoIterator<Item: ToFloat>,
-            ) -> &mut $builder {
+            #[must_use]
+            pub fn float(self, key: impl Into<String>, values: impl IntoIterator<Item: ToFloat>) -> $builder {
                 self.feature(key, FeatureBuf::float(values))
             }
 
             #[doc = concat!("A bytes feature", $whose, ".")]
+            #[must_use]
             pub fn bytes(
-                &mut self,
+                self,
                 key: impl Into<String>,
                 values: impl IntoIterator<Item: IntoBytes>,
-            ) -> &mut $builder {
+            ) -> $builder {
                 self.feature(key, FeatureBuf::bytes(values))
             }
 
             #[doc = concat!("A feature", $whose, ", of any kind. A key that is there already is refused.")]
-            pub fn feature(&mut self, key: impl Into<String>, feature: FeatureBuf) -> &mut $builder {
+            #[must_use]
+            pub fn feature(mut self, key: impl Into<String>, feature: FeatureBuf) -> $builder {
                 let inserted = self.$features.insert(key.into(), feature);
                 self.refuse(inserted)
             }
 
-            fn refuse(&mut self, inserted: Result<(), Refused>) -> &mut $builder {
+            fn refuse(mut self, inserted: Result<(), Refused>) -> $builder {
                 if let Err(refused) = inserted {
                     self.refused.get_or_insert(refused);
                 }
@@ -180,11 +177,12 @@ impl ExampleBuilder {
 impl SequenceExampleBuilder {
     /// A feature list, one feature a step; possibly of no steps. A key that is there already is refused; features of the context
     /// have keys of their own.
+    #[must_use]
     pub fn feature_list(
-        &mut self,
+        mut self,
         key: impl Into<String>,
         steps: impl IntoIterator<Item = FeatureBuf>,
-    ) -> &mut SequenceExampleBuilder {
+    ) -> SequenceExampleBuilder {
         let inserted = self.lists.insert(key.into(), steps.into_iter().collect());
         self.refuse(inserted)
     }
@@ -265,7 +263,7 @@ mod tests {
     #[test]
     fn empty_ones_of_each_kind() {
         let none: [&[u8]; 0] = [];
-        let one = |b: &mut ExampleBuilder| b.encode().unwrap();
+        let one = |b: ExampleBuilder| b.encode().unwrap();
         assert_eq!(one(builder().feature("a", FeatureBuf::None)), hex("0a07 0a05 0a0161 1200"));
         assert_eq!(one(builder().bytes("a", none)), hex("0a09 0a07 0a0161 1202 0a00"));
         assert_eq!(one(builder().float("a", [0f32; 0])), hex("0a09 0a07 0a0161 1202 1200"));
@@ -326,9 +324,8 @@ mod tests {
     fn orders_of_keys() {
         let given = ["b", "", "aa", "é", "a", "ab", "z"];
         let keys = |order| {
-            let mut b = builder();
-            given.iter().fold(&mut b, |b, key| b.feature(*key, FeatureBuf::None)).key_order(order);
-            let got = b.encode().unwrap();
+            let b = given.iter().fold(builder(), |b, key| b.feature(*key, FeatureBuf::None));
+            let got = b.key_order(order).encode().unwrap();
             // 0a len, then entries 0a len 0a len KEY 12 00.
             let mut rest = &got[2..];
             let mut keys = Vec::new();
@@ -398,7 +395,7 @@ mod tests {
     #[test]
     fn the_first_refusal_is_the_error() {
         let mut b = builder();
-        b.int64("a", [1]).int64("a", [2]).int64("b", [u64::MAX]);
+        b = b.int64("a", [1]).int64("a", [2]).int64("b", [u64::MAX]);
         for _ in 0..2 {
             let e = b.encode().unwrap_err();
             assert!(matches!(e.kind(), ErrorKind::Encode(EncodeError::DuplicateKey)));
@@ -408,7 +405,7 @@ mod tests {
         assert_eq!(e.to_string(), r#"feature "b\n": 18446744073709551615 does not fit into an int64"#);
 
         let mut b = SequenceExampleBuilder::new();
-        b.int64("k", [1]).feature_list("k", [[1], [2]].map(FeatureBuf::from));
+        b = b.int64("k", [1]).feature_list("k", [[1], [2]].map(FeatureBuf::from));
         assert!(!b.encode().unwrap().is_empty());
         let e = b.feature_list("k", [FeatureBuf::Float(vec![1.0])]).encode().unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::Encode(EncodeError::DuplicateKey)));
@@ -462,8 +459,7 @@ mod tests {
             lists in prop::collection::btree_map("[ab]{0,3}", prop::collection::vec(feature(), 0..4), 0..8),
         ) {
             let example = ExampleBuf { features: features.clone(), has_features: true };
-            let mut b = builder();
-            features.iter().fold(&mut b, |b, (key, f)| b.feature(key, f.clone()));
+            let b = features.iter().fold(builder(), |b, (key, f)| b.feature(key, f.clone()));
             prop_assert_eq!(b.encode().unwrap(), example.encode(KeyOrder::Python).unwrap());
             // A map's own order is that of bytes.
             let by_bytes = example.encode(KeyOrder::Bytes).unwrap();
@@ -472,9 +468,10 @@ mod tests {
             prop_assert_eq!(by_bytes.len(), example.encode(KeyOrder::Python).unwrap().len());
 
             let sequence = SequenceExampleBuf { context: features, feature_lists: lists, ..Default::default() };
-            let mut b = SequenceExampleBuilder::new();
-            sequence.context.iter().fold(&mut b, |b, (key, f)| b.feature(key, f.clone()));
-            sequence.feature_lists.iter().fold(&mut b, |b, (key, steps)| b.feature_list(key, steps.clone()));
+            let b = SequenceExampleBuilder::new();
+            let b = sequence.context.iter().fold(b, |b, (key, f)| b.feature(key, f.clone()));
+            let lists = sequence.feature_lists.iter();
+            let b = lists.fold(b, |b, (key, steps)| b.feature_list(key, steps.clone()));
             prop_assert_eq!(b.encode().unwrap(), sequence.encode(KeyOrder::Python).unwrap());
         }
     }

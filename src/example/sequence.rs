@@ -176,7 +176,22 @@ impl<'a> FeatureList<'a> {
         Ok(FeatureList { value, len })
     }
 
-    /// Returns the steps, in order. Their number, `iter().len()`, is O(1).
+    /// Returns the number of steps. O(1).
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Returns true if there is no step.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns step `k`. Linear in `k`.
+    pub fn get(self, k: usize) -> Option<Feature<'a>> {
+        self.iter().nth(k)
+    }
+
+    /// Returns the steps, in order.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Feature<'a>> + FusedIterator + Clone {
         FeatureSteps { messages: self.value.messages(1), list: Reader::new(&[]), left: self.len }
     }

@@ -16,7 +16,7 @@ pub const DEFAULT_LIMIT: u64 = 64 << 20;
 /// // float32 of shape [1_000_000], and not one value: a million zeros, by the fill rule.
 /// let bytes = [0x08, 0x01, 0x12, 0x06, 0x12, 0x04, 0x08, 0xc0, 0x84, 0x3d];
 /// let options = TensorOptions::new();
-/// assert_eq!(options.parse(&bytes, TensorDType::Float32)?.len(), 1_000_000);
+/// assert_eq!(options.parse(&bytes, TensorDType::Float32)?.shape(), [1_000_000]);
 /// let e = options.limit(1000).parse(&bytes, TensorDType::Float32).unwrap_err();
 /// assert!(matches!(e.kind(), ErrorKind::TooLarge { len: 4_000_000, limit: 1000 }));
 /// # Ok::<(), tfseek::Error>(())

@@ -25,13 +25,13 @@ fn row(lists: bool, outer: &[i64], inner: &[i64]) -> Vec<u8> {
     if lists {
         let mut builder = SequenceExampleBuilder::new();
         for (key, numbers) in features {
-            builder.feature_list(key, vec![FeatureBuf::Int64(numbers)]);
+            builder = builder.feature_list(key, vec![FeatureBuf::Int64(numbers)]);
         }
         return builder.encode().unwrap();
     }
     let mut builder = ExampleBuilder::new();
     for (key, numbers) in features {
-        builder.feature(key, FeatureBuf::Int64(numbers));
+        builder = builder.feature(key, FeatureBuf::Int64(numbers));
     }
     builder.encode().unwrap()
 }

@@ -362,18 +362,17 @@ fn what_is_always_alike_is_fixed() {
     let rows: Vec<_> = (0..20i64)
         .map(|i| {
             let mut row = ExampleBuilder::new();
-            row.int64("label", [i])
+            row = row
+                .int64("label", [i])
                 .float("emb", [0.5f32; 3])
                 .bytes("words", (0..i).map(|_| "w"))
                 .int64("empty", [0i64; 0])
                 .feature("never", tfseek::FeatureBuf::None);
-            if i == 7 {
-                row.feature("sometimes", tfseek::FeatureBuf::None)
-            } else {
-                row.int64("sometimes", [1])
-            }
-            .encode()
-            .unwrap()
+            row = match i {
+                7 => row.feature("sometimes", tfseek::FeatureBuf::None),
+                _ => row.int64("sometimes", [1]),
+            };
+            row.encode().unwrap()
         })
         .collect();
     let schema = inferred(&rows);
@@ -411,13 +410,14 @@ fn feature_lists() {
     let rows: Vec<_> = (0..10usize)
         .map(|i| {
             let mut row = SequenceExampleBuilder::new();
-            row.int64("id", [i as i64])
+            row = row
+                .int64("id", [i as i64])
                 .feature_list("frames", frames(i))
                 .feature_list("words", (0..i).map(|k| FeatureBuf::Bytes(vec![b"w".to_vec(); k])))
                 .feature_list("gaps", [FeatureBuf::Int64(vec![1]), FeatureBuf::None])
                 .feature_list("no steps", []);
             if i != 3 {
-                row.feature_list("sometimes", frames(1));
+                row = row.feature_list("sometimes", frames(1));
             }
             row.encode().unwrap()
         })
@@ -474,7 +474,7 @@ fn keys_that_are_data() {
     for block in 0..10 {
         let mut row = ExampleBuilder::new();
         for k in 0..10_000 {
-            row.int64(format!("{block}/{k}"), [1]);
+            row = row.int64(format!("{block}/{k}"), [1]);
         }
         seen.add(&row.encode().unwrap()).unwrap();
     }

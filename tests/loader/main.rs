@@ -19,8 +19,8 @@ use tfseek::{
 /// The payload of record `i`: its number, some floats, and a string whose length depends on it.
 fn payload(i: u64) -> Vec<u8> {
     let text = format!("{i}").repeat((i % 7) as usize);
-    let mut example = ExampleBuilder::new();
-    example.int64("i", [i as i64]).float("x", [i as f32; 3]).bytes("s", [text]).encode().unwrap()
+    let example = ExampleBuilder::new().int64("i", [i as i64]).float("x", [i as f32; 3]);
+    example.bytes("s", [text]).encode().unwrap()
 }
 
 /// Shards of these sizes in memory.

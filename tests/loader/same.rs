@@ -125,7 +125,7 @@ fn a_balance_without_classes_names_its_feature() {
     let mut bytes = Vec::new();
     for i in 0..20 {
         let mut example = ExampleBuilder::new();
-        example.int64("label", (i < 10).then_some(i % 2)).int64("i", [i]);
+        example = example.int64("label", (i < 10).then_some(i % 2)).int64("i", [i]);
         put_record(&mut bytes, &example.encode().unwrap()).unwrap();
     }
     let ds = open(vec![bytes]);

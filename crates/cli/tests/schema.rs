@@ -11,9 +11,12 @@ fn rows(range: std::ops::Range<i64>) -> Vec<Vec<u8>> {
     range
         .map(|i| {
             let mut row = ExampleBuilder::new();
-            row.int64("label", [i]).float("emb", [0.5f32, i as f32]).bytes("words", (0..i % 3).map(|_| "w"));
+            row = row
+                .int64("label", [i])
+                .float("emb", [0.5f32, i as f32])
+                .bytes("words", (0..i % 3).map(|_| "w"));
             if i != 3 {
-                row.float("weight", [1.0f32]);
+                row = row.float("weight", [1.0f32]);
             }
             row.encode().unwrap()
         })
@@ -25,8 +28,8 @@ fn sequences() -> Vec<Vec<u8>> {
     (0..3usize)
         .map(|i| {
             let mut row = SequenceExampleBuilder::new();
-            row.int64("id", [i as i64]).feature_list("frames", frames(i));
-            row.feature_list("words", (0..i).map(|k| FeatureBuf::Bytes(vec![b"w".to_vec(); k])));
+            row = row.int64("id", [i as i64]).feature_list("frames", frames(i));
+            row = row.feature_list("words", (0..i).map(|k| FeatureBuf::Bytes(vec![b"w".to_vec(); k])));
             row.encode().unwrap()
         })
         .collect()

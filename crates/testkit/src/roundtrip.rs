@@ -23,9 +23,9 @@ pub fn roundtrip(payload: &[u8]) {
             assert_eq!(again.encode(order).unwrap(), bytes);
 
             let mut builder = ExampleBuilder::new();
-            builder.key_order(order);
+            builder = builder.key_order(order);
             for (key, feature) in &buf.features {
-                builder.feature(key, feature.clone());
+                builder = builder.feature(key, feature.clone());
             }
             assert_eq!(builder.encode().unwrap(), bytes);
         }
@@ -43,12 +43,12 @@ pub fn roundtrip(payload: &[u8]) {
             assert_eq!(again.encode(order).unwrap(), bytes);
 
             let mut builder = SequenceExampleBuilder::new();
-            builder.key_order(order);
+            builder = builder.key_order(order);
             for (key, feature) in &buf.context {
-                builder.feature(key, feature.clone());
+                builder = builder.feature(key, feature.clone());
             }
             for (key, steps) in &buf.feature_lists {
-                builder.feature_list(key, steps.clone());
+                builder = builder.feature_list(key, steps.clone());
             }
             assert_eq!(builder.encode().unwrap(), bytes);
         }

@@ -237,9 +237,9 @@ fn true_column(values: impl Iterator<Item = Option<Value<'static>>>) -> Vec<u8> 
         let mut builder = ExampleBuilder::new();
         match value {
             None => {}
-            Some(Value::Int(v)) => _ = builder.int64("x", [v]),
-            Some(Value::Float(v)) => _ = builder.float("x", [v]),
-            Some(Value::Bytes(v)) => _ = builder.bytes("x", [v]),
+            Some(Value::Int(v)) => builder = builder.int64("x", [v]),
+            Some(Value::Float(v)) => builder = builder.float("x", [v]),
+            Some(Value::Bytes(v)) => builder = builder.bytes("x", [v]),
         }
         put_record(&mut file, &builder.encode().unwrap()).unwrap();
     }

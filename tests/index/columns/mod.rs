@@ -23,12 +23,12 @@ use twin::{Scalar, column_file, seal};
 
 fn of(value: &Option<Scalar>) -> Vec<u8> {
     let mut builder = ExampleBuilder::new();
-    builder.int64("other", [1, 2, 3]).int64("nothing", [0i64; 0]).int64("blank", [0i64; 0]);
+    builder = builder.int64("other", [1, 2, 3]).int64("nothing", [0i64; 0]).int64("blank", [0i64; 0]);
     match value {
         None => {}
-        Some(Scalar::Int(v)) => _ = builder.int64("label", [*v]),
-        Some(Scalar::Float(v)) => _ = builder.float("label", [*v]),
-        Some(Scalar::Str(v)) => _ = builder.bytes("label", [v.as_slice()]),
+        Some(Scalar::Int(v)) => builder = builder.int64("label", [*v]),
+        Some(Scalar::Float(v)) => builder = builder.float("label", [*v]),
+        Some(Scalar::Str(v)) => builder = builder.bytes("label", [v.as_slice()]),
     }
     builder.encode().unwrap()
 }

@@ -279,9 +279,9 @@ fn as_a_child() {
 fn sixteen_processes_build_different_columns() {
     let dir = tempfile::tempdir().unwrap();
     let mut builder = ExampleBuilder::new();
-    builder.int64("shared", [1]);
+    builder = builder.int64("shared", [1]);
     for k in 0..16 {
-        builder.int64(format!("f{k}"), [k]);
+        builder = builder.int64(format!("f{k}"), [k]);
     }
     let payload = builder.encode().unwrap();
     for s in ["s0", "s1"] {

@@ -4,8 +4,7 @@ use super::*;
 use tfseek::{Dataset, Error, SequenceExampleBuilder};
 
 fn of_keys(keys: &[&str], i: i64) -> Vec<u8> {
-    let mut builder = ExampleBuilder::new();
-    keys.iter().for_each(|key| _ = builder.int64(*key, [i]));
+    let builder = keys.iter().fold(ExampleBuilder::new(), |builder, key| builder.int64(*key, [i]));
     builder.encode().unwrap()
 }
 

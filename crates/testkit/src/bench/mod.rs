@@ -89,7 +89,7 @@ pub fn shard_in(dir: &Path, total: u64, mean: u64) -> PathBuf {
 /// An Example of `n` features: bytes, float and int64 in turn, keys of 17 bytes, about 45 bytes a feature.
 pub fn example(rng: &mut Rng, n: usize) -> Vec<u8> {
     let mut builder = ExampleBuilder::new();
-    builder.key_order(KeyOrder::Given);
+    builder = builder.key_order(KeyOrder::Given);
     for k in 0..n {
         let feature = match k % 3 {
             0 => {
@@ -99,7 +99,7 @@ pub fn example(rng: &mut Rng, n: usize) -> Vec<u8> {
             1 => FeatureBuf::Float((0..4).map(|_| rng.below(1000) as f32).collect()),
             _ => FeatureBuf::Int64((0..6).map(|_| rng.below(50_000) as i64).collect()),
         };
-        builder.feature(key(k), feature);
+        builder = builder.feature(key(k), feature);
     }
     builder.encode().unwrap()
 }

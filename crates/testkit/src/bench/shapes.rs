@@ -188,9 +188,10 @@ impl Shape {
                 }
             }
             let mut builder = ExampleBuilder::new();
-            builder.key_order(KeyOrder::Given);
+            builder = builder.key_order(KeyOrder::Given);
             for &place in &places {
-                builder.feature(self.features[place].key.as_str(), values[place].take().unwrap_or_default());
+                builder = builder
+                    .feature(self.features[place].key.as_str(), values[place].take().unwrap_or_default());
             }
             builder.encode().expect("far below the limit")
         };
