@@ -164,8 +164,8 @@ impl ExampleBuilder {
     /// Encodes the message. The builder stays as it is.
     ///
     /// # Errors
-    /// The first call that was refused, as [`ErrorKind::Encode`] with the key as its feature;
-    /// [`ErrorKind::TooLarge`] above 2^31 - 1 bytes.
+    /// The first call that was refused, as [`ErrorKind::Encode`](crate::ErrorKind::Encode) with the key as its feature;
+    /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.
     pub fn encode(&self) -> Result<Vec<u8>> {
         check(&self.refused)?;
         let mut out = Vec::new();

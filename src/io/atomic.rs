@@ -122,11 +122,11 @@ impl Drop for AtomicFile {
 /// The error of a file that is whole and has its name, while its folder could not be synced: a power failure may take the name
 /// away again. Comes inside an [`io::Error`].
 #[derive(Debug)]
-pub(crate) struct NameNotSynced(io::Error);
+pub struct NameNotSynced(io::Error);
 
 impl NameNotSynced {
     /// Returns true if `e` is such an error.
-    pub(crate) fn is(e: &io::Error) -> bool {
+    pub fn is(e: &io::Error) -> bool {
         e.get_ref().is_some_and(|inner| inner.is::<NameNotSynced>())
     }
 }

@@ -20,7 +20,8 @@ pub(crate) mod sniff;
 mod source;
 pub(crate) mod threads;
 
-pub(crate) use atomic::{AtomicFile, NameNotSynced, TMP_PREFIX};
+pub use atomic::NameNotSynced;
+pub(crate) use atomic::{AtomicFile, TMP_PREFIX};
 pub(crate) use file_state::{FileId, FileState, Stamp};
 pub(crate) use inflate::{Compression, Inflate};
 pub(crate) use map::{Map, Promise};

@@ -3,7 +3,7 @@
 //! A [`Schema`] names columns and gives each a [`FeatureSpec`]; a [`BatchParser`](crate::batch::BatchParser) makes arrays
 //! of it. Names and meaning are those of `tf.io.parse_example` and `tf.io.parse_sequence_example`.
 //!
-//! A schema is built in code, read from JSON ([`Schema::from_json`]) or inferred from records ([`Schema::infer`], [`Inference`]);
+//! A schema is built in code, read from JSON ([`Schema::from_json`]) or inferred from records ([`Inference`]);
 //! it prints as JSON ([`Schema::to_json`]). Code that makes a schema, for TensorFlow and for this crate, is in [`code`].
 //!
 //! ```
