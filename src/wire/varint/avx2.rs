@@ -118,8 +118,10 @@ fn continuations(block: &[u8; BLOCK]) -> u64 {
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn decode<const PEXT: bool>(chunk: &[u8], out: &mut [i64]) -> usize {
     let (mut rest, mut done) = (chunk, 0);
-    // The blocks that are whole, with room for as many values as they could hold.
-    while let Some(window) = rest.first_chunk::<WINDOW>()
+    // The blocks that are whole, with room for as many values as they could hold. Three values or more follow each, and
+    // overwrite what it leaves behind its last.
+    while rest.len() >= BLOCK + 3 * MAX_VARINT
+        && let Some(window) = rest.first_chunk::<WINDOW>()
         && let Some(to) = out[done..].first_chunk_mut::<BLOCK>()
     {
         let ends = !continuations(block_of(window));

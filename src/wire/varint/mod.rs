@@ -200,6 +200,17 @@ mod tests {
         }
     }
 
+    /// A block leaves up to three values of no meaning behind its last, and the end of the chunk may hold no more than two.
+    #[test]
+    fn nothing_is_written_behind_the_values() {
+        for (twos, ones, tens) in
+            (0..6).flat_map(|a| (50..140).flat_map(move |b| (0..5).map(move |c| (a, b, c))))
+        {
+            let ten = [[0x81; 9].as_slice(), &[1]].concat();
+            check(&[[0x81, 1].repeat(twos), vec![5; ones], ten.repeat(tens)].concat());
+        }
+    }
+
     /// A mask's way with every pattern of ends in three bytes: all that the table of pairs can meet, and more.
     #[test]
     fn every_pattern_of_ends() {
