@@ -1,7 +1,17 @@
 //! The tokens of a filter's text.
 
-use super::Op;
 use crate::error::{Error, ErrorKind, Result};
+
+/// A comparison.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Op {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token<'t> {

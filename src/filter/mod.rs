@@ -12,6 +12,7 @@ use std::str::FromStr;
 mod lex;
 pub(crate) mod value;
 
+pub(crate) use lex::Op;
 use lex::{Lexer, Token};
 use value::Value;
 
@@ -47,16 +48,6 @@ pub(crate) enum Test {
     Absent,
     Compare(Op, Literal),
     In(Vec<Item>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Op {
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! A push parser of the record framing: it does no I/O, the caller brings bytes from wherever they come.
 
-use super::{FOOTER_LEN, Front, HEADER_LEN, Header, OVERHEAD, check_footer, front, need};
+use super::checks::{FOOTER_LEN, Front, HEADER_LEN, Header, OVERHEAD, check_footer, front, need};
 use crate::crc::crc32c_append;
 use crate::error::{At, ErrorKind, Result};
 
@@ -208,7 +208,8 @@ impl Pieces {
 mod tests {
     use super::*;
     use crate::error::Result;
-    use crate::frame::{Frames, put_header, put_record};
+    use crate::frame::checks::put_header;
+    use crate::frame::{Frames, put_record};
 
     /// Offsets of the records, and how the bytes end; or the damaged record's ordinal and offset, and the message.
     type Outcome = std::result::Result<(Vec<u64>, Event), (Option<u64>, Option<u64>, String)>;

@@ -1,12 +1,15 @@
 //! Patterns: braces first, then `@` or wildcards.
 
-use super::set::{At, padded_to};
-use super::{Found, MAX_NAMES, existing};
+use super::folder::existing;
+use super::set::{At, Found, padded_to};
 use crate::error::{Error, PathsError, Result};
 use glob::{MatchOptions, Pattern};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+
+/// Names that braces may spell.
+pub const MAX_NAMES: usize = 1_000_000;
 
 /// Text that braces may spell, all names together: a million names of a few hundred bytes.
 const MAX_TEXT: usize = 256 << 20;

@@ -1,11 +1,16 @@
 //! Sets of shards, `train-00003-of-00010.tfrecord`: their names, and what is missing of them.
 
-use super::Found;
 use crate::error::{Error, PathsError, Result};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// A shard, and whether a folder, a wildcard or an `@` found it, as opposed to a caller who spelled its name.
+pub(super) struct Found {
+    pub(super) path: PathBuf,
+    pub(super) searched: bool,
+}
 
 /// Missing shards that an error lists; it counts them all.
 const MAX_LISTED: usize = 1000;

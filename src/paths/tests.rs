@@ -2,6 +2,7 @@ use super::*;
 use crate::ErrorKind;
 use proptest::prelude::*;
 use std::cmp::Ordering;
+use std::fs;
 use tempfile::TempDir;
 
 /// A folder with empty files of these names; folders on the way are made.

@@ -1,6 +1,6 @@
 //! What a schema is refused for.
 
-use super::{DType, FeatureSpec, Partition, SchemaBuilder, SplitsDType};
+use super::spec::{DType, FeatureSpec, Partition, SplitsDType};
 use crate::error::{Error, ErrorKind, Result};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,15 +13,17 @@ enum Part {
     FeatureLists,
 }
 
-pub(super) fn builder(builder: &SchemaBuilder) -> Result<()> {
-    if !builder.sequence
-        && let Some((name, _)) = builder.feature_lists.first()
-    {
+/// Checks the specs of a schema.
+pub(super) fn specs(
+    sequence: bool,
+    features: &[(String, FeatureSpec)],
+    feature_lists: &[(String, FeatureSpec)],
+) -> Result<()> {
+    if !sequence && let Some((name, _)) = feature_lists.first() {
         return Err(refused("feature lists are for a schema of SequenceExamples").feature(name.as_bytes()));
     }
-    let features = if builder.sequence { Part::Context } else { Part::Example };
-    part(features, &builder.features)?;
-    part(Part::FeatureLists, &builder.feature_lists)
+    part(if sequence { Part::Context } else { Part::Example }, features)?;
+    part(Part::FeatureLists, feature_lists)
 }
 
 fn part(part: Part, specs: &[(String, FeatureSpec)]) -> Result<()> {

@@ -12,7 +12,8 @@
 
 use super::dtype::check_bools;
 use super::element::Sealed;
-use super::{Element, TensorDType, elements};
+use super::shape::elements;
+use super::{Element, TensorDType};
 use crate::error::{ErrorKind, Result, TensorError};
 use crate::wire::MAX_LEN;
 use quick_protobuf::sizeofs::sizeof_varint;

@@ -28,6 +28,7 @@ mod element;
 mod options;
 mod parse;
 mod proto;
+mod shape;
 mod value;
 
 pub use build::{serialize_strings, serialize_tensor, serialize_values};
@@ -35,21 +36,3 @@ pub use dtype::TensorDType;
 pub use element::Element;
 pub use options::{DEFAULT_LIMIT, TensorOptions, parse_tensor};
 pub use value::{Strings, Tensor};
-
-/// The most dimensions that a shape of TensorFlow's has.
-const MAX_DIMS: usize = 254;
-
-/// The number of elements of a shape, multiplied from the first dimension on: TensorFlow refuses an overflow even
-/// where a later dimension is 0.
-fn elements(shape: &[u64]) -> Result<u64, crate::error::TensorError> {
-    use crate::error::TensorError;
-    if shape.len() > MAX_DIMS {
-        return Err(TensorError::TooManyDims { found: shape.len(), limit: MAX_DIMS });
-    }
-    let mut product = 1i64;
-    for &dim in shape {
-        let dim = i64::try_from(dim).map_err(|_| TensorError::Dim { found: dim.into() })?;
-        product = product.checked_mul(dim).ok_or(TensorError::TooManyElements)?;
-    }
-    Ok(product.unsigned_abs())
-}

@@ -5,9 +5,9 @@
 
 use super::dtype::{TensorDType, check_bools};
 use super::proto::{self, Form};
+use super::shape::{MAX_DIMS, elements};
 use super::value::Tensor;
 use super::value::{Data, STRING_COST};
-use super::{MAX_DIMS, elements};
 use crate::error::{Error, ErrorKind, Result, TensorError, WireErrorKind};
 use crate::wire::{Fault, MAX_LEN, Reader, Value, varint};
 use std::borrow::Cow;
