@@ -154,17 +154,21 @@ impl<'a> Classes<'a> {
         self.feature
     }
 
-    /// Returns the records with this value: none, if it does not occur. O(classes).
+    /// Returns the `k`th value and its records.
+    fn class(&self, k: usize) -> Option<(Value<'a>, &[u64])> {
+        let start = k.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        Some((*self.values.get(k)?, self.records.get(start..*self.ends.get(k)?)?))
+    }
+
+    /// Returns the records with this value: none, if it does not occur. A binary search.
     pub fn of(&self, value: Value<'_>) -> &[u64] {
-        self.iter().find(|(other, _)| *other == value).map_or(&[], |(_, records)| records)
+        let k = self.values.binary_search_by(|other| other.total_cmp(&value));
+        k.ok().and_then(|k| self.class(k)).map_or(&[], |(_, records)| records)
     }
 
     /// Returns each value and the records that have it.
     pub fn iter(&self) -> impl Iterator<Item = (Value<'a>, &[u64])> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        let ranges = starts.zip(&self.ends);
-        let classes = self.values.iter().zip(ranges);
-        classes.filter_map(|(value, (start, &end))| Some((*value, self.records.get(start..end)?)))
+        (0..self.values.len()).filter_map(|k| self.class(k))
     }
 }
 

@@ -333,22 +333,6 @@ impl Iterator for FloatIter<'_> {
         }
     }
 
-    /// Without going through those before it in the same chunk, so that `nth(k)` of a list in one packed chunk is a look-up.
-    #[inline]
-    fn nth(&mut self, mut k: usize) -> Option<f32> {
-        loop {
-            let skipped = k.min(self.chunk.len());
-            self.chunk = self.chunk.get(skipped..).unwrap_or_default();
-            self.left = self.left.saturating_sub(skipped);
-            k -= skipped;
-            if k == 0 {
-                return self.next();
-            }
-            self.next()?;
-            k -= 1;
-        }
-    }
-
     #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.left, Some(self.left))

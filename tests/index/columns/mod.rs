@@ -96,7 +96,11 @@ fn check(values: &[Option<Scalar>]) -> FeatureColumn {
     let float = matches!(values.iter().flatten().next(), Some(Scalar::Float(_)));
     assert_eq!(with.shards()[0].has_classes(), !float);
     match with.classes() {
-        Ok(listed) => assert!(listed == column.classes().unwrap()),
+        Ok(listed) => {
+            assert!(listed == column.classes().unwrap());
+            assert!(listed.iter().all(|(value, records)| listed.of(value) == records));
+            assert_eq!(listed.of(Value::Bytes(b"of no record")), [0u64; 0]);
+        }
         Err(e) => assert!(float && matches!(e.kind(), ErrorKind::Options(OptionsError::FloatClasses)), "{e}"),
     }
     let read = FeatureColumn::from_bytes(Region::new(bytes(&with.shards()[0]))).unwrap();
