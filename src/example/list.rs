@@ -279,7 +279,7 @@ impl<'a> FloatList<'a> {
     ///
     /// # Errors
     /// [`ErrorKind::WrongLen`].
-    pub(crate) fn copy_to(self, dst: &mut [f32]) -> Result<()> {
+    pub fn copy_to(self, dst: &mut [f32]) -> Result<()> {
         copy_len(self.len, dst.len())?;
         match self.bytes {
             ListBytes::One(chunk) if cfg!(target_endian = "little") => {

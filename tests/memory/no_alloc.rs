@@ -16,16 +16,16 @@ fn read(feature: Feature<'_>, ints: &mut [i64], floats: &mut [f32]) {
     match feature {
         Feature::None => {}
         Feature::Int64(list) => {
-            black_box((list.first(), list.iter().nth(1), list.iter().fold(0, i64::wrapping_add)));
+            black_box((list.first(), list.get(1), list.iter().fold(0, i64::wrapping_add)));
             list.decode_into(&mut ints[..list.len()]).unwrap();
         }
         Feature::Float(list) => {
-            black_box((list.first(), list.iter().nth(1), list.iter().sum::<f32>()));
+            black_box((list.first(), list.get(1), list.iter().sum::<f32>()));
             black_box((list.as_slice(), list.as_unaligned()));
-            floats.iter_mut().zip(list.iter()).for_each(|(to, value)| *to = value);
+            list.copy_to(&mut floats[..list.len()]).unwrap();
         }
         Feature::Bytes(list) => {
-            black_box((list.first(), list.iter().nth(1), list.iter().map(<[u8]>::len).sum::<usize>()));
+            black_box((list.first(), list.get(1), list.iter().map(<[u8]>::len).sum::<usize>()));
         }
     }
 }
@@ -104,7 +104,7 @@ fn sequences(make: fn(&mut Rng) -> Vec<u8>) {
             }
             for key in &lists {
                 let list = sequence.feature_list(key).unwrap().unwrap();
-                black_box((list.iter().next(), list.iter().nth(1)));
+                black_box((list.len(), list.get(1)));
                 for step in list.iter() {
                     read(step, &mut ints, &mut floats);
                     steps += 1;

@@ -217,6 +217,7 @@ pub fn feature(view: Feature<'_>, want: &twin::Feature) {
 }
 
 fn feature_list(view: FeatureList<'_>, want: &[twin::Feature]) {
+    assert_eq!((view.len(), view.is_empty()), (want.len(), want.is_empty()));
     let mut steps = view.iter();
     for (k, step) in want.iter().enumerate() {
         assert_eq!(steps.len(), want.len() - k);
@@ -224,7 +225,7 @@ fn feature_list(view: FeatureList<'_>, want: &[twin::Feature]) {
     }
     assert!(steps.next().is_none() && steps.next().is_none());
     for k in some_of(want.len()) {
-        match (view.iter().nth(k), want.get(k)) {
+        match (view.get(k), want.get(k)) {
             (Some(step), Some(want)) => feature(step, want),
             (None, None) => {}
             (step, want) => panic!("{step:?} and {want:?}"),
@@ -232,7 +233,7 @@ fn feature_list(view: FeatureList<'_>, want: &[twin::Feature]) {
     }
 }
 
-/// Indices of values to ask for by `nth`, which is linear where it has to be.
+/// Indices of values to ask for: `get` is linear where it has to be.
 fn some_of(len: usize) -> impl Iterator<Item = usize> {
     let far = [len / 2, len.saturating_sub(2), len.saturating_sub(1), len, len + 1, usize::MAX];
     (0..len.min(20)).chain(far)
@@ -261,7 +262,7 @@ fn int64(list: Int64List<'_>, want: &[i64]) {
     iter(list.into_iter(), want);
     assert_eq!((list.first(), list.to_vec().as_slice()), (want.first().copied(), want));
     for k in some_of(want.len()) {
-        assert_eq!(list.iter().nth(k), want.get(k).copied());
+        assert_eq!(list.get(k), want.get(k).copied());
     }
     let mut buf = vec![-7; want.len()];
     list.decode_into(&mut buf).unwrap();
@@ -278,7 +279,7 @@ fn float(list: FloatList<'_>, want: &[u32]) {
     assert_eq!(list.first().map(f32::to_bits), want.first().copied());
     assert_eq!(bits(&list.to_vec()), want);
     for k in some_of(want.len()) {
-        assert_eq!(list.iter().nth(k).map(f32::to_bits), want.get(k).copied());
+        assert_eq!(list.get(k).map(f32::to_bits), want.get(k).copied());
     }
     if let Some(slice) = list.as_slice() {
         assert_eq!(bits(slice), want);
@@ -287,6 +288,11 @@ fn float(list: FloatList<'_>, want: &[u32]) {
         Some(view) => assert_eq!(view.iter().map(|&v| u32::from_le_bytes(v)).collect::<Vec<_>>(), want),
         None => assert!(list.as_slice().is_none() || want.is_empty()),
     }
+    let mut buf = vec![-7.0; want.len()];
+    list.copy_to(&mut buf).unwrap();
+    assert_eq!(bits(&buf), want);
+    buf.push(0.0);
+    wrong_len(list.copy_to(&mut buf), want.len(), want.len() + 1);
 }
 
 fn bytes(list: BytesList<'_>, want: &[Vec<u8>]) {
@@ -296,7 +302,7 @@ fn bytes(list: BytesList<'_>, want: &[Vec<u8>]) {
     iter(list.into_iter(), &slices);
     assert_eq!((list.first(), list.to_vec().as_slice()), (slices.first().copied(), want));
     for k in some_of(want.len()) {
-        assert_eq!(list.iter().nth(k), slices.get(k).copied());
+        assert_eq!(list.get(k), slices.get(k).copied());
     }
 }
 
