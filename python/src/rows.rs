@@ -45,7 +45,7 @@ impl Payload {
         let (mut turn, mut all) = (Turn::new(), Vec::new());
         for item in from.try_iter()? {
             all.push(Payload::from_python(&item?)?);
-            // What makes the items may be slow.
+            // The iterator of the items may be slow.
             if turn.pause(from.py(), Turn::RECORD)? {
                 tell(all.len() as u64)?;
             }

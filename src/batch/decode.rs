@@ -106,7 +106,7 @@ trait ValueType: Copy {
         used: usize,
     ) -> Option<usize>;
 
-    /// Returns true if `count` values can be in so many bytes of a message: memory is made for no others.
+    /// Returns true if `bytes` bytes of a message can hold `count` values. Memory is allocated only then.
     fn fits(count: usize, bytes: usize) -> bool;
 }
 

@@ -300,7 +300,7 @@ impl BatchParser {
         if let Ok(mut all) = self.scratch.lock() {
             all.push(scratch);
         }
-        // Where a row is refused, the body goes back to its pool.
+        // If a row is refused, the body returns to its pool.
         let batch = Batch::new(body, &self.plan, &self.bodies);
         parsed.map(|()| batch).map_err(|error| rows.named(error))
     }
@@ -580,7 +580,7 @@ mod tests {
         });
         assert_eq!(skipped, refused);
         assert_eq!(format!("{:?}", batch.unwrap()), format!("{want:?}"));
-        // What `skip` refuses is the error.
+        // An error of `skip` ends the call.
         let e = parser.parse_skipping(&rows, |_, e| Err(e)).unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::TooLarge { .. }));
     }

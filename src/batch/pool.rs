@@ -292,7 +292,7 @@ mod tests {
         assert!(again.as_mut_ptr().is_aligned() && Buf::<i64>::default().as_mut_ptr().is_aligned());
     }
 
-    /// What a foreign writer does: writes by the pointer while the only `Buf` is kept and not looked at.
+    /// Writes through the pointer, as a foreign writer does, while the only `Buf` is kept and not read.
     #[test]
     #[allow(unsafe_code)]
     fn who_holds_the_only_buffer_may_write_by_its_pointer() {

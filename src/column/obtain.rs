@@ -30,19 +30,19 @@ pub struct ColumnOptions {
 }
 
 impl ColumnOptions {
-    /// The defaults: what is missing is built, without lists of classes, and not saved beside the data.
+    /// Returns the defaults: missing columns are built, without lists of classes, and not saved beside the data.
     pub fn new() -> ColumnOptions {
         ColumnOptions::default()
     }
 
-    /// Whether the files list the records of each distinct value too. Floats have no such lists.
+    /// Adds a list of the records of each distinct value to the files; false by default. Floats have no such lists.
     #[must_use]
     pub fn classes(mut self, yes: bool) -> ColumnOptions {
         self.classes = yes;
         self
     }
 
-    /// Whether no column file is read, so that all are built anew.
+    /// Builds all columns anew and reads no column file; false by default.
     #[must_use]
     pub fn rebuild(mut self, yes: bool) -> ColumnOptions {
         self.rebuild = yes;
@@ -57,9 +57,8 @@ impl ColumnOptions {
         self
     }
 
-    /// Whether each column is written to `.tfseek/` beside its shard, or to the folder for index files if one was named, as the
-    /// command `tfseek index --column` does. There is no limit then of what may be scanned, and a file that cannot be written is an
-    /// error.
+    /// Writes each column to `.tfseek/` beside its shard, or to the folder for index files if one was named, as the command
+    /// `tfseek index --column` does; false by default. The scan then has no limit, and a file that cannot be written is an error.
     #[must_use]
     pub fn beside(mut self, yes: bool) -> ColumnOptions {
         self.beside = yes;
