@@ -111,7 +111,7 @@ pub use batch::{Batch, BatchParser, Column};
 pub use column::Selection;
 #[cfg(feature = "dataset")]
 pub use dataset::{Dataset, DatasetOptions, Mapped};
-pub use error::{At, Error, ErrorKind, Place, Result};
+pub use error::{At, Error, ErrorKind, Location, Result};
 pub use example::{
     BytesList, Example, ExampleBuf, ExampleBuilder, Feature, FeatureBuf, FeatureKind, FeatureList, FloatList,
     Int64List, KeyOrder, SequenceExample, SequenceExampleBuf, SequenceExampleBuilder,

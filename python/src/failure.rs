@@ -67,7 +67,7 @@ impl From<Failure> for PyErr {
 fn raised(py: Python<'_>, e: &Error) -> PyResult<PyErr> {
     let class = class_of(e);
     let raised = py.import(intern!(py, "tfseek._rust"))?.getattr(class)?.call1((message(e),))?;
-    let place = e.place();
+    let place = e.location();
     raised.setattr(intern!(py, "path"), place.path.as_deref().map(|path| path.as_os_str()))?;
     raised.setattr(intern!(py, "record"), place.record)?;
     raised.setattr(intern!(py, "offset"), place.offset)?;
@@ -145,7 +145,10 @@ pub(crate) fn message(e: &Error) -> String {
 }
 
 fn path_of(e: &Error) -> String {
-    e.place().path.as_ref().map_or_else(|| "path".into(), |path| format!("{:?}", path.display().to_string()))
+    e.location()
+        .path
+        .as_ref()
+        .map_or_else(|| "path".into(), |path| format!("{:?}", path.display().to_string()))
 }
 
 fn class_of(e: &Error) -> &'static str {

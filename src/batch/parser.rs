@@ -238,7 +238,7 @@ impl BatchParser {
         let mut kept: Vec<&R> = rows.iter().collect();
         let mut numbers: Vec<usize> = (0..rows.len()).collect();
         loop {
-            let Some(first) = error.place().row.filter(|&row| row < kept.len()) else { return Err(error) };
+            let Some(first) = error.location().row.filter(|&row| row < kept.len()) else { return Err(error) };
             let mut refused = vec![first];
             skip(numbers[first], error)?;
             // A row that can be parsed alone was refused for the size of the whole batch, which may fit without it.
@@ -272,7 +272,7 @@ impl BatchParser {
             let parsed = self.run(Rows { rows: &rows[start..end], first: 0, single: false });
             let first = match parsed {
                 Ok(_) => end,
-                Err(error) => error.place().row.map_or(start, |row| start + row),
+                Err(error) => error.location().row.map_or(start, |row| start + row),
             };
             // Those before it were taken. The others one by one: of two that are refused, a parse names one.
             for row in first..end {
@@ -503,7 +503,7 @@ mod tests {
             match parser.parse(&rows) {
                 Ok(batch) => return (batch, skipped),
                 Err(e) => {
-                    let row = e.place().row.unwrap();
+                    let row = e.location().row.unwrap();
                     skipped.push((numbers.remove(row), e.to_string()));
                     rows.remove(row);
                 }

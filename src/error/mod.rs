@@ -1,21 +1,21 @@
-//! One error type: what went wrong ([`ErrorKind`]) and where ([`Place`]).
+//! One error type: what went wrong ([`ErrorKind`]) and where ([`Location`]).
 
 mod files;
 mod io;
 mod kind;
+mod location;
 mod options;
 mod order;
 mod payload;
-mod place;
 mod remedy;
 
 pub use files::{Build, CompressionError, IndexError, PathsError};
 pub use kind::ErrorKind;
 pub(crate) use kind::{BYTES_OF_KEYS, DIFFERENT_KEYS};
+pub use location::{At, Location};
 pub use options::OptionsError;
 pub use order::OrderError;
 pub use payload::{EncodeError, FeatureError, TensorError, WireError, WireErrorKind};
-pub use place::{At, Place};
 pub use remedy::Remedy;
 
 use std::fmt;
@@ -25,9 +25,9 @@ use std::sync::Arc;
 /// `Result` with tfseek's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error: what went wrong ([`kind`](Error::kind)) and where ([`place`](Error::place)). One word on the stack.
+/// An error: what went wrong ([`kind`](Error::kind)) and where ([`location`](Error::location)). One word on the stack.
 ///
-/// The message reads place first, then what was expected and what was found:
+/// The message gives the location first, then what was expected and what was found:
 ///
 /// ```text
 /// train-00002.tfrecord: record 17 at byte 90112: payload crc32c is 0x1b2f9a10, footer says 0x77c0e4d3
@@ -41,7 +41,7 @@ pub struct Error(Box<ErrorInner>);
 
 struct ErrorInner {
     kind: ErrorKind,
-    place: Place,
+    location: Location,
 }
 
 /// The kinds of fault that a parse by a schema can meet, as TensorFlow's users know them.
@@ -67,10 +67,10 @@ pub enum Category {
 }
 
 impl Error {
-    /// Returns an error without a place.
+    /// Returns an error without a location.
     #[cold]
     pub(crate) fn new(kind: ErrorKind) -> Error {
-        Error(Box::new(ErrorInner { kind, place: Place::default() }))
+        Error(Box::new(ErrorInner { kind, location: Location::default() }))
     }
 
     /// Returns what went wrong.
@@ -78,14 +78,14 @@ impl Error {
         &self.0.kind
     }
 
-    /// Returns what went wrong, without the place.
+    /// Returns what went wrong, without the location.
     pub fn into_kind(self) -> ErrorKind {
         self.0.kind
     }
 
     /// Returns where it went wrong.
-    pub fn place(&self) -> &Place {
-        &self.0.place
+    pub fn location(&self) -> &Location {
+        &self.0.location
     }
 
     /// Returns true if the data are damaged, malformed or not what was asked for, as opposed to a failed call.
@@ -139,12 +139,12 @@ impl Error {
     #[cold]
     #[must_use]
     pub fn at(mut self, at: At<'_>) -> Error {
-        let place = &mut self.0.place;
-        if place.path.is_none() {
-            place.path = at.path.map(Arc::from);
+        let location = &mut self.0.location;
+        if location.path.is_none() {
+            location.path = at.path.map(Arc::from);
         }
-        place.record = place.record.or(at.record);
-        place.offset = place.offset.or(at.offset);
+        location.record = location.record.or(at.record);
+        location.offset = location.offset.or(at.offset);
         self
     }
 
@@ -159,7 +159,7 @@ impl Error {
     #[cold]
     #[must_use]
     pub(crate) fn feature(mut self, key: &[u8]) -> Error {
-        self.0.place.feature.get_or_insert_with(|| key.escape_ascii().to_string().into_boxed_str());
+        self.0.location.feature.get_or_insert_with(|| key.escape_ascii().to_string().into_boxed_str());
         self
     }
 
@@ -167,7 +167,7 @@ impl Error {
     #[cold]
     #[must_use]
     pub(crate) fn row(mut self, row: usize) -> Error {
-        self.0.place.row.get_or_insert(row);
+        self.0.location.row.get_or_insert(row);
         self
     }
 
@@ -175,7 +175,7 @@ impl Error {
     #[cold]
     #[must_use]
     pub(crate) fn step(mut self, step: usize) -> Error {
-        self.0.place.step.get_or_insert(step);
+        self.0.location.step.get_or_insert(step);
         self
     }
 }
@@ -216,7 +216,7 @@ impl From<Error> for std::io::Error {
     #[cold]
     fn from(e: Error) -> std::io::Error {
         match *e.0 {
-            ErrorInner { kind: ErrorKind::Io(io), place } if place == Place::default() => io,
+            ErrorInner { kind: ErrorKind::Io(io), location } if location == Location::default() => io,
             inner => std::io::Error::new(inner.kind.io_kind(), Error(Box::new(inner))),
         }
     }
@@ -234,29 +234,29 @@ impl std::error::Error for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Error").field("kind", self.kind()).field("place", self.place()).finish()
+        f.debug_struct("Error").field("kind", self.kind()).field("location", self.location()).finish()
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = self.place();
-        if let Some(path) = &place.path {
+        let location = self.location();
+        if let Some(path) = &location.path {
             write!(f, "{}: ", path.display())?;
         }
-        match (place.record, place.offset) {
+        match (location.record, location.offset) {
             (Some(i), Some(o)) => write!(f, "record {i} at byte {o}: ")?,
             (Some(i), None) => write!(f, "record {i}: ")?,
             (None, Some(o)) => write!(f, "byte {o}: ")?,
             (None, None) => {}
         }
-        if let Some(row) = place.row {
+        if let Some(row) = location.row {
             write!(f, "row {row} of the batch: ")?;
         }
-        if let Some(key) = &place.feature {
+        if let Some(key) = &location.feature {
             write!(f, "feature \"{key}\": ")?;
         }
-        if let Some(step) = place.step {
+        if let Some(step) = location.step {
             write!(f, "step {step}: ")?;
         }
         self.kind().fmt(f)
@@ -298,7 +298,7 @@ mod tests {
             "a/b: record 7 at byte 90: truncated: the record needs 20 bytes, the file has 3 more"
         );
         let own = io.downcast::<Error>().unwrap();
-        assert_eq!((own.place().record, own.place().offset), (Some(7), Some(90)));
+        assert_eq!((own.location().record, own.location().offset), (Some(7), Some(90)));
         let again = Error::from(io::Error::from(own));
         assert!(matches!(again.kind(), ErrorKind::Truncated { need: 20, have: 3 }));
     }

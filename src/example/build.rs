@@ -399,7 +399,7 @@ mod tests {
         for _ in 0..2 {
             let e = b.encode().unwrap_err();
             assert!(matches!(e.kind(), ErrorKind::Encode(EncodeError::DuplicateKey)));
-            assert_eq!(e.place().feature.as_deref(), Some("a"));
+            assert_eq!(e.location().feature.as_deref(), Some("a"));
         }
         let e = builder().int64("b\n", [u64::MAX]).int64("b\n", [2]).encode().unwrap_err();
         assert_eq!(e.to_string(), r#"feature "b\n": 18446744073709551615 does not fit into an int64"#);

@@ -299,7 +299,7 @@ mod tests {
             assert_eq!(error.is_none(), ends.contains(&cut), "cut at {cut}");
             if let Some(e) = error {
                 assert!(matches!(e.kind(), ErrorKind::Truncated { .. }), "{e}");
-                assert_eq!(e.place().record, Some(whole as u64));
+                assert_eq!(e.location().record, Some(whole as u64));
             }
         }
     }

@@ -215,7 +215,7 @@ mod tests {
     type Outcome = std::result::Result<(Vec<u64>, Event), (Option<u64>, Option<u64>, String)>;
 
     fn outcome(walk: Result<(Vec<u64>, Event)>) -> Outcome {
-        walk.map_err(|e| (e.place().record, e.place().offset, e.kind().to_string()))
+        walk.map_err(|e| (e.location().record, e.location().offset, e.kind().to_string()))
     }
 
     /// Drives a parser by bytes that arrive `chunk` at a time.

@@ -216,7 +216,7 @@ mod tests {
             let mut bad = packed.clone();
             bad[packed.len() / 3] ^= 0x55;
             std::fs::write(&path, bad).unwrap();
-            assert_eq!(open(&path, compression, &options).unwrap_err().place().path.as_deref(), Some(&*path));
+            assert_eq!(open(&path, compression, &options).unwrap_err().location().path.as_deref(), Some(&*path));
             // Nothing at all in a stream.
             std::fs::write(&path, pack(b"", Compression::Zlib)).unwrap();
             let empty = open(&path, Compression::Zlib, &options).unwrap();

@@ -332,7 +332,7 @@ mod tests {
             let e = last(&index).unwrap_err();
             assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })), "{e}");
             assert!(e.to_string().contains(word), "{e}");
-            assert_eq!(e.place().path.as_deref(), Some(&*path));
+            assert_eq!(e.location().path.as_deref(), Some(&*path));
         }
         // A descriptor is given back when the tables were read.
         assert!(kept.iter().all(|index| last(index).is_ok()));

@@ -486,7 +486,7 @@ mod tests {
                 let table = scan.offsets.finish();
                 Ok(((0..n).map(|i| table.get(i).unwrap()).collect(), scan.end, scan.torn))
             }
-            Err(e) => Err((e.place().record, e.place().offset)),
+            Err(e) => Err((e.location().record, e.location().offset)),
         };
         let nothing = &Work::new(None);
         let slice = values(scan_slice(bytes, ScanStart::default(), payloads, nothing));

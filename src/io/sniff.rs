@@ -123,7 +123,7 @@ fn is_text(first: &[u8]) -> bool {
 /// error stays as it is.
 #[cold]
 pub(crate) fn explain(e: Error, first: &[u8]) -> Error {
-    let place = e.place();
+    let place = e.location();
     let at_start = place.record.unwrap_or(0) == 0 && place.offset.unwrap_or(0) == 0;
     if !at_start || !matches!(e.kind(), ErrorKind::CorruptLength { .. } | ErrorKind::Truncated { .. }) {
         return e;

@@ -108,7 +108,7 @@ fn by_some_row(rng: &mut Rng, parser: &BatchParser, payloads: &[Vec<u8>]) -> Res
             let records: Vec<_> = set.iter().map(Result::unwrap).collect();
             let batch = parser.parse(&records);
             if let Err(e) = &batch {
-                assert_eq!(e.place().record, e.place().row.map(|row| row as u64));
+                assert_eq!(e.location().record, e.location().row.map(|row| row as u64));
             }
             batch
         }

@@ -46,7 +46,7 @@ fn an_outer_partition_at_fault_before_an_inner_one() {
         parser.parse(&[&good, &good]).unwrap();
         for rows in [[&good, &outer, &inner], [&good, &inner, &outer]] {
             let error = parser.parse(&rows).unwrap_err();
-            assert_eq!(error.place().row, Some(1), "{error}");
+            assert_eq!(error.location().row, Some(1), "{error}");
         }
     }
 }

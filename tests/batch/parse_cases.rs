@@ -54,8 +54,8 @@ fn every_way(schema: &Schema, payloads: &[Vec<u8>], how: How, what: &str) -> Res
             // Records are places too, so messages differ.
             (Err(a), Err(b)) => {
                 assert_eq!(a.category(), b.category(), "{what}: {a} and {b}");
-                assert_eq!(a.place().row, b.place().row, "{what}: {a} and {b}");
-                assert_eq!(a.place().feature, b.place().feature, "{what}: {a} and {b}");
+                assert_eq!(a.location().row, b.location().row, "{what}: {a} and {b}");
+                assert_eq!(a.location().feature, b.location().feature, "{what}: {a} and {b}");
             }
             (a, b) => panic!("{what}: {a:?} and {b:?}"),
         }
@@ -248,7 +248,7 @@ fn parse_cases() {
 fn error(e: &Error, category: Category, row: usize, how: How, what: &str) {
     assert_eq!(e.category(), Some(category), "{what}: {e}");
     match how.single {
-        true => assert!(matches!(e.place().row, None | Some(0)), "{what}: {e}"),
-        false => assert_eq!(e.place().row, Some(row), "{what}: {e}"),
+        true => assert!(matches!(e.location().row, None | Some(0)), "{what}: {e}"),
+        false => assert_eq!(e.location().row, Some(row), "{what}: {e}"),
     }
 }

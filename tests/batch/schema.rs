@@ -222,7 +222,7 @@ fn defaults() {
 fn refused<T: std::fmt::Debug>(found: tfseek::Result<T>, words: &str) {
     let e = found.expect_err(words);
     assert_eq!(e.category(), Some(Category::BadSpec));
-    assert_eq!(e.place().feature.as_deref(), Some("x"), "{e}");
+    assert_eq!(e.location().feature.as_deref(), Some("x"), "{e}");
     assert!(e.to_string().contains(words), "no {words:?} in {e}");
 }
 

@@ -27,7 +27,7 @@ fn damaged(file: &[u8], i: usize, offset: usize) -> ErrorKind {
         assert_eq!(frames.next().unwrap().unwrap().payload, *payload);
     }
     let e = frames.next().unwrap().unwrap_err();
-    assert_eq!((e.place().record, e.place().offset), (Some(i as u64), Some(offset as u64)), "{e}");
+    assert_eq!((e.location().record, e.location().offset), (Some(i as u64), Some(offset as u64)), "{e}");
     assert!(e.to_string().starts_with(&format!("record {i} at byte {offset}: ")), "{e}");
     assert!(frames.next().is_none());
     e.into_kind()
@@ -120,7 +120,7 @@ fn lengths_that_no_file_has() {
                 ErrorKind::Truncated { need: n, have: h } => assert_eq!((*n, *h), (need, have)),
                 other => panic!("{len}: {other:?}"),
             }
-            assert_eq!((e.place().record, e.place().offset), (Some(3), Some(offsets[3] as u64)));
+            assert_eq!((e.location().record, e.location().offset), (Some(3), Some(offsets[3] as u64)));
             // The error itself is a box, and that is all.
             assert!(asked.times <= 1 && asked.bytes < 512, "{len}: {asked:?}");
         }

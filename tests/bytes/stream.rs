@@ -47,7 +47,7 @@ fn read_with(options: StreamOptions, file: Vec<u8>) -> (Vec<Vec<u8>>, Option<Err
             }
             Ok(None) => return (records, None),
             Err(e) => {
-                assert_eq!(e.place().path.as_deref(), Some("x.tfrecord".as_ref()));
+                assert_eq!(e.location().path.as_deref(), Some("x.tfrecord".as_ref()));
                 assert!(stream.next().unwrap().is_none(), "an error ends the stream");
                 return (records, Some(e));
             }
@@ -65,7 +65,7 @@ fn whole_then(file: Vec<u8>, is: impl Fn(&ErrorKind) -> bool) {
     assert_eq!(records, payloads());
     let error = error.expect("an error at the end");
     assert!(is(error.kind()), "{error}");
-    assert_eq!(error.place().record, Some(50));
+    assert_eq!(error.location().record, Some(50));
 }
 
 fn whole(file: Vec<u8>) {
@@ -107,7 +107,10 @@ fn every_truncation_of_a_plain_file() {
         assert_eq!(error.is_none(), ends.contains(&cut), "cut at {cut}");
         if let Some(e) = error {
             assert!(matches!(e.kind(), ErrorKind::Truncated { .. }), "{e}");
-            assert_eq!((e.place().record, e.place().offset), (Some(want as u64), Some(ends[want] as u64)));
+            assert_eq!(
+                (e.location().record, e.location().offset),
+                (Some(want as u64), Some(ends[want] as u64))
+            );
         }
         // A file still being written: its end is the end, and what is left is told.
         let options = StreamOptions::new().tail(Tail::Tolerate);
@@ -129,7 +132,7 @@ fn every_flipped_bit_of_a_plain_file() {
         let (records, error) = read(damaged);
         let error = error.expect("no flip passes");
         assert_eq!(records.len(), hit, "bit {bit}: the records before it are there");
-        assert_eq!(error.place().record, Some(hit as u64), "bit {bit}");
+        assert_eq!(error.location().record, Some(hit as u64), "bit {bit}");
         assert!(error.is_data());
     }
 }

@@ -130,7 +130,7 @@ fn a_damaged_payload_is_named_and_its_neighbours_are_there() {
     let ds = memory().open(&paths).unwrap();
     for e in [map.get(4).unwrap_err(), ds.read(4, &mut buf).unwrap_err()] {
         assert!(matches!(e.kind(), ErrorKind::CorruptData { .. }), "{e}");
-        let place = e.place();
+        let place = e.location();
         assert_eq!(
             (place.path.as_deref(), place.record, place.offset),
             (Some(paths[1].as_path()), Some(1), Some(93))
@@ -144,7 +144,7 @@ fn a_damaged_payload_is_named_and_its_neighbours_are_there() {
     assert_eq!(map.get(5).unwrap().payload(), payload(1, 2));
     let all = Vec::from_iter(0..map.len());
     let e = map.dataset().read_many(&all, |_| Ok(())).unwrap_err();
-    assert_eq!(e.place().record, Some(1));
+    assert_eq!(e.location().record, Some(1));
 
     let header_only = mapped(&paths, &memory().verify(Verify::Header));
     assert_ne!(header_only.get(4).unwrap().payload(), payload(1, 1));

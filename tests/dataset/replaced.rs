@@ -33,7 +33,7 @@ fn replace(path: &Path, bytes: &[u8]) {
 fn is_stale<T>(found: tfseek::Result<T>, path: &Path) {
     let e = found.err().expect("the file is another");
     assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })), "{e}");
-    assert_eq!(e.place().path.as_deref(), Some(path));
+    assert_eq!(e.location().path.as_deref(), Some(path));
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn no_index_file_and_no_shard_by_number_is_a_fifo_a_device_or_a_folder() {
         let (pack, _) = write_pack("p", std::slice::from_ref(&named), &options()).unwrap();
         odd(kind, &named).unwrap();
         let e = open(options(), pack.clone()).unwrap_err();
-        assert_eq!(e.place().path.as_deref(), Some(&*named), "{kind}: {e}");
+        assert_eq!(e.location().path.as_deref(), Some(&*named), "{kind}: {e}");
         odd(kind, &pack).unwrap();
         assert!(open(options(), pack).is_err(), "{kind}");
         // A shard.

@@ -183,11 +183,11 @@ fn names_the_row(batch: &[&Accepted], single: bool, ours: &Result<Columns, Error
     match ours {
         _ if single => Ok(()),
         Ok(_) if faulty.is_none() => Ok(()),
-        Err(e) if e.place().row == faulty => Ok(()),
+        Err(e) if e.location().row == faulty => Ok(()),
         Ok(_) => Err(format!("row {faulty:?} is refused alone, and taken in a batch")),
         Err(e) => Err(format!(
             "row {faulty:?} is refused alone, the batch is refused for row {:?}: {e}",
-            e.place().row
+            e.location().row
         )),
     }
 }

@@ -81,7 +81,7 @@ fn a_torn_tail_in_a_pack_is_one() {
     let (pack, _) = write_pack("x", &[path], &options().tail(Tail::Tolerate)).unwrap();
     let e = mapped(&pack, &DatasetOptions::new()).unwrap().get(0).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Truncated { need: 19, have: 18 }), "{e}");
-    assert_eq!(e.place().record, Some(1));
+    assert_eq!(e.location().record, Some(1));
     let ds = mapped(&pack, &DatasetOptions::new().index(IndexOptions::new().tail(Tail::Tolerate))).unwrap();
     assert_eq!((ds.len(), ds.get(0).unwrap().payload()), (1, &b"one"[..]));
 }

@@ -146,8 +146,8 @@ fn damage_has_a_place_and_the_lowest_shard_is_named() {
     for jobs in [1, 4] {
         let e = open_shards(&paths, &options().mode(IndexMode::Memory).jobs(jobs)).unwrap_err();
         assert!(matches!(e.kind(), ErrorKind::CorruptLength { .. }), "{e}");
-        assert_eq!(e.place().path.as_deref(), Some(&*paths[12]));
-        assert_eq!((e.place().record, e.place().offset), (Some(1), Some(16)));
+        assert_eq!(e.location().path.as_deref(), Some(&*paths[12]));
+        assert_eq!((e.location().record, e.location().offset), (Some(1), Some(16)));
     }
     paths.push(dir.path().join("missing"));
     assert!(matches!(open_shards(&paths, &options()).unwrap_err().kind(), tfseek::ErrorKind::Io(_)));
@@ -173,7 +173,7 @@ fn payload_crcs_on_request() {
     open(&path, &options).unwrap();
     let e = open(&path, &checked).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::CorruptData { .. }), "{e}");
-    assert_eq!(e.place().record, Some(1));
+    assert_eq!(e.location().record, Some(1));
 }
 
 #[test]

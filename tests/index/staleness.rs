@@ -120,7 +120,7 @@ fn a_record_in_part_is_an_error_until_it_is_whole() {
                 matches!(e.kind(), ErrorKind::Truncated { need: n, have } if (*n, *have) == (need, part as u64)),
                 "{e} {scans}"
             );
-            assert_eq!((e.place().record, e.place().offset), (Some(3000), Some(51_000)));
+            assert_eq!((e.location().record, e.location().offset), (Some(3000), Some(51_000)));
         }
         let tolerant = case.options.clone().tail(Tail::Tolerate);
         let (index, bytes) = scanned(&case.path, &tolerant);
@@ -192,7 +192,7 @@ fn missing_is_an_error_where_an_index_is_required() {
     let path = write(dir.path(), "x", &equal(3, 1));
     let e = open(&path, &options().mode(IndexMode::Require)).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Missing)));
-    assert_eq!(e.place().path.as_deref(), Some(&*path));
+    assert_eq!(e.location().path.as_deref(), Some(&*path));
     assert_eq!(names(dir.path()), ["x"]);
 }
 
@@ -263,7 +263,7 @@ fn one_name_in_one_folder_of_indexes() {
     let paths = [path("a"), path("b")];
     let e = open_shards(&paths, &options().index_dir(dir.path().join("i"))).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Index(IndexError::NameClash { other }) if **other == *paths[0]));
-    assert_eq!(e.place().path.as_deref(), Some(&*paths[1]));
+    assert_eq!(e.location().path.as_deref(), Some(&*paths[1]));
     // By hash they are two.
     let cache = dir.path().join("c");
     open_shards(&paths, &options().default_dirs(None, Some(cache.clone()))).unwrap();
@@ -290,7 +290,7 @@ fn what_killed_writers_left_goes_after_a_day() {
 fn a_folder_is_no_shard() {
     let dir = tempfile::tempdir().unwrap();
     let e = open(Path::new(dir.path()), &options()).unwrap_err();
-    assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)) && e.place().path.is_some(), "{e}");
+    assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)) && e.location().path.is_some(), "{e}");
 }
 
 /// Returns the payload's length, if the header's checksum is right.

@@ -58,7 +58,7 @@ fn everywhere(bytes: &[u8], mut check: impl FnMut(&dyn Fn() -> LoaderOptions)) {
 }
 
 fn record_of(e: &Error) -> Option<u64> {
-    e.place().record
+    e.location().record
 }
 
 #[test]

@@ -141,5 +141,5 @@ fn a_balance_without_classes_names_its_feature() {
         e.to_string(),
         "feature \"label\": order refused: there are no classes to balance: none of the chosen records has a value"
     );
-    assert_eq!(e.place().feature.as_deref(), Some("label"));
+    assert_eq!(e.location().feature.as_deref(), Some("label"));
 }

@@ -49,7 +49,7 @@ fn is_refused<T>(found: tfseek::Result<T>, len: u64, limit: u64) {
     }
     assert!(e.is_data());
     assert!(e.to_string().contains("max_record"), "{e}");
-    let place = e.place();
+    let place = e.location();
     assert!(place.path.is_some() && place.record == Some(1) && place.offset.is_some(), "{place:?}");
 }
 
@@ -130,7 +130,7 @@ fn memory_that_there_is_not_is_an_error() {
     let mut failed = |limit: u64| {
         let ds = in_memory().max_record(limit).open(&path).unwrap();
         let e = ds.read(1, &mut buf).err().unwrap();
-        assert_eq!(e.place().record, Some(1));
+        assert_eq!(e.location().record, Some(1));
         e
     };
     // The allocator of this test ends the process at requests beyond the cap that cannot fail.

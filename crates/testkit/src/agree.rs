@@ -140,7 +140,7 @@ fn typed(view: Example<'_>, key: &str, want: Option<&twin::Feature>) {
     };
     fn error<T>(result: Result<T>, key: &str) -> Option<FeatureError> {
         let e = result.err()?;
-        assert_eq!(e.place().feature.as_deref(), Some(&*key.as_bytes().escape_ascii().to_string()));
+        assert_eq!(e.location().feature.as_deref(), Some(&*key.as_bytes().escape_ascii().to_string()));
         match e.kind() {
             ErrorKind::Feature(e) => Some(*e),
             other => panic!("{other:?}"),
@@ -332,7 +332,7 @@ pub fn frames(file: &[u8]) {
                     other => panic!("{other:?}"),
                 };
                 assert_eq!(found, *want);
-                assert_eq!((e.place().record, e.place().offset), (Some(i as u64), Some(offset)));
+                assert_eq!((e.location().record, e.location().offset), (Some(i as u64), Some(offset)));
                 assert!(e.is_data());
             }
             (frame, want) => panic!("{frame:?} and {want:?}"),

@@ -91,7 +91,7 @@ impl Want {
     fn error(&self, e: &Error, want: Option<&Fault>) -> Result<Outcome, String> {
         let wrong = || format!("found {e:?}\nwant {want:?}");
         let Some(category) = e.category() else { return Err(wrong()) };
-        let row = match (e.place().row, self.form.single) {
+        let row = match (e.location().row, self.form.single) {
             (Some(row), false) => row,
             (None | Some(0), true) => 0,
             _ => return Err(wrong()),
@@ -120,7 +120,7 @@ impl Want {
 
 /// What two errors have in common that are the same error.
 pub fn same_error(a: &Error, b: &Error) -> bool {
-    a.category() == b.category() && a.place() == b.place() && a.to_string() == b.to_string()
+    a.category() == b.category() && a.location() == b.location() && a.to_string() == b.to_string()
 }
 
 /// A batch as a fuzz target reads it.

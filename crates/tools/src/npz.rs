@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(bytes, [header("<i8", &[2]), 7i64.to_le_bytes().repeat(2)].concat());
 
         let e = NpzWriter::create(&dir.path().join("none/x.npz")).err().unwrap();
-        assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)) && e.place().path.is_some(), "{e}");
+        assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)) && e.location().path.is_some(), "{e}");
     }
 
     #[test]

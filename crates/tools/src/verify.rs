@@ -99,7 +99,7 @@ mod tests {
         let mut read = 0;
         let found = verify(guessed(file(&payloads)), |bytes| read = bytes);
         assert_eq!((found.records, found.malformed, read), (22, 2, file(&payloads).len() as u64));
-        assert_eq!(found.first_malformed.as_ref().unwrap().place().record, Some(17));
+        assert_eq!(found.first_malformed.as_ref().unwrap().location().record, Some(17));
         assert!(found.damage.is_none() && !found.is_sound());
 
         // In the records from which the kind is guessed, and behind them.
@@ -109,7 +109,7 @@ mod tests {
             damaged[at as usize * record + 12] ^= 1;
             let found = verify(guessed(damaged), |_| ());
             assert_eq!((found.records, found.malformed), (at, 0));
-            assert_eq!(found.damage.unwrap().place().record, Some(at));
+            assert_eq!(found.damage.unwrap().location().record, Some(at));
         }
     }
 

@@ -47,7 +47,7 @@ fn one_bad_record_in_a_thousand() {
             assert_eq!(e.category(), Some(case.category), "{what}");
             assert!(e.is_data(), "{what}");
             let record = (row % 400) as u64;
-            let place = e.place();
+            let place = e.location();
             assert_eq!((place.row, place.record), (Some(row), Some(record)), "{what}");
             assert_eq!(place.offset, Some(record * (case.good.len() as u64 + 16)), "{what}");
             assert_eq!(place.path.as_deref(), Some(&*path), "{what}");
@@ -72,8 +72,8 @@ fn one_bad_record_in_a_thousand() {
         categories.insert(format!("{:?}", case.category));
         // Alone: no row, the rest is the same.
         let e = BatchParser::new(&case.schema).limit(1 << 20).parse_single(&case.bad).unwrap_err();
-        assert_eq!((e.category(), e.place().row), (Some(case.category), None), "{e}");
-        assert_eq!((e.place().feature.as_deref(), e.place().step), (case.feature, case.step), "{e}");
+        assert_eq!((e.category(), e.location().row), (Some(case.category), None), "{e}");
+        assert_eq!((e.location().feature.as_deref(), e.location().step), (case.feature, case.step), "{e}");
     }
     // All but the refused schema, which no record can cause.
     let want =
@@ -81,7 +81,7 @@ fn one_bad_record_in_a_thousand() {
     assert_eq!(categories.into_iter().collect::<Vec<_>>().join(" "), want);
     let spec = FeatureSpec::fixed_len(&[2], DType::Int64).with_default([1i64]);
     let e = Schema::example().feature("x", spec).build().unwrap_err();
-    assert_eq!((e.category(), e.place().feature.as_deref()), (Some(Category::BadSpec), Some("x")));
+    assert_eq!((e.category(), e.location().feature.as_deref()), (Some(Category::BadSpec), Some("x")));
 }
 
 /// All bad records of one batch, in all orders of the columns that find them: the lowest row is named.
@@ -90,7 +90,7 @@ fn the_lowest_row_wins() {
     for case in of_examples().into_iter().chain(of_sequences()) {
         for rows in [[3, 4], [10, 63], [63, 64], [5, 900], [130, 140]] {
             let (e, _) = parse(&case, &rows);
-            assert_eq!(e.place().row, Some(rows[0]), "{e}");
+            assert_eq!(e.location().row, Some(rows[0]), "{e}");
         }
     }
 }
@@ -152,7 +152,7 @@ fn the_lowest_row_wins_across_columns() {
                 let mut rows = good.clone();
                 (rows[a], rows[b]) = (message(Some(first)), message(Some(second)));
                 let e = parser.parse(&rows).unwrap_err();
-                let place = e.place();
+                let place = e.location();
                 assert_eq!(place.row, Some(a), "{first} {second}: {e}");
                 assert_eq!(place.feature.as_deref(), Some(&*format!("column {first}")), "{second}: {e}");
             }

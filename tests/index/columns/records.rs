@@ -76,7 +76,7 @@ fn what_makes_no_column() {
                 _ => "other",
             };
             assert_eq!(right, why, "{e}");
-            assert_eq!((e.place().record, e.place().path.as_deref()), (Some(2), Some(&*path)));
+            assert_eq!((e.location().record, e.location().path.as_deref()), (Some(2), Some(&*path)));
         }
         assert_eq!(names(&dir.path().join("i")), ["x.tfri"], "nothing is saved");
     }
@@ -87,7 +87,7 @@ fn what_makes_no_column() {
     let path = write(dir.path(), "x", &shard);
     let ds = at(&dir).verify(tfseek::Verify::Header).open(&path).unwrap();
     let e = ds.column("label", &Default::default()).unwrap_err();
-    assert!(matches!(e.kind(), ErrorKind::CorruptData { .. }) && e.place().record == Some(1), "{e}");
+    assert!(matches!(e.kind(), ErrorKind::CorruptData { .. }) && e.location().record == Some(1), "{e}");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn shards_are_joined_by_value() {
         matches!(e.kind(), ErrorKind::Feature(FeatureError::WrongKind { expected: "bytes", found: "int64" })),
         "{e}"
     );
-    assert_eq!((e.place().path.as_deref(), e.place().feature.as_deref()), (Some(&*odd), Some("label")));
+    assert_eq!((e.location().path.as_deref(), e.location().feature.as_deref()), (Some(&*odd), Some("label")));
 }
 
 #[test]

@@ -132,7 +132,10 @@ fn modes_and_limits() {
     fs::remove_file(case.file()).unwrap();
     let e = case.require().unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Index(IndexError::NoColumn { found: None, .. })), "{e}");
-    assert_eq!((e.place().path.as_deref(), e.place().feature.as_deref()), (Some(&*case.path), Some("label")));
+    assert_eq!(
+        (e.location().path.as_deref(), e.location().feature.as_deref()),
+        (Some(&*case.path), Some("label"))
+    );
     assert!(case.built(case.options().index(case.index().mode(IndexMode::Memory))) > 0);
     assert!(!case.file().exists());
     let len = fs::metadata(&case.path).unwrap().len();

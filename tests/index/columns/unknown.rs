@@ -17,7 +17,7 @@ fn shard(keys: &[&str], n: i64) -> Vec<u8> {
 fn refused<T>(result: tfseek::Result<T>, feature: &str, want: Option<&str>) -> Error {
     let Err(e) = result else { panic!("no error for {feature}") };
     let ErrorKind::UnknownFeature { nearest, .. } = e.kind() else { panic!("{e}") };
-    assert_eq!((e.place().feature.as_deref(), nearest.as_deref()), (Some(feature), want), "{e}");
+    assert_eq!((e.location().feature.as_deref(), nearest.as_deref()), (Some(feature), want), "{e}");
     e
 }
 

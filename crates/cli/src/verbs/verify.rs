@@ -77,7 +77,7 @@ fn report(
 ) -> Outcome {
     if args.json {
         let error = found.damage.as_ref().or(found.first_malformed.as_ref());
-        let place = error.map(Error::place);
+        let place = error.map(Error::location);
         let record = place.and_then(|place| place.record);
         let line = json!({
             "file": records::name(path).to_string_lossy(),

@@ -1,12 +1,12 @@
-//! The place of an error.
+//! The location of an error.
 
 use std::path::Path;
 use std::sync::Arc;
 
-/// The place of an error. Each part is known only if the layer that met the error knew it.
+/// The location of an error. Each part is known only if the layer that met the error knew it.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The file, as the caller named it.
     pub path: Option<Arc<Path>>,
     /// The record's ordinal in that file (its *shard*), counted from 0.
@@ -21,7 +21,7 @@ pub struct Place {
     pub step: Option<usize>,
 }
 
-/// The place of a record, borrowed. A [`Record`](crate::Record) and the views made from it carry it along. `Copy`.
+/// The location of a record, borrowed. A [`Record`](crate::Record) and the views made from it carry it along. `Copy`.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct At<'a> {
@@ -34,10 +34,10 @@ pub struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    /// An unknown place: that of a payload which came from a slice.
+    /// An unknown location: that of a payload which came from a slice.
     pub const NOWHERE: At<'static> = At { path: None, record: None, offset: None };
 
-    /// Returns the place of record `record`, whose header is at byte `offset` of `path`.
+    /// Returns the location of record `record`, whose header is at byte `offset` of `path`.
     pub fn new(path: &'a Path, record: u64, offset: u64) -> At<'a> {
         At { path: Some(path), record: Some(record), offset: Some(offset) }
     }
