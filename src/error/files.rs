@@ -1,17 +1,17 @@
-//! What is wrong with files: their compression, their indexes, their names.
+//! Errors about files: compression, indexes, paths.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The fault of a compressed record stream.
+/// An error in a compressed record stream.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompressionError {
-    /// The compressed bytes are not a stream of this format (or its checksum does not hold).
+    /// The compressed bytes are not a valid stream of this format, or the stream's checksum does not match.
     Corrupt {
         /// `gzip` or `zlib`.
         format: &'static str,
-        /// The decoder's words.
+        /// Message of the decoder.
         reason: Box<str>,
     },
     /// The compressed file ends inside the stream.
@@ -23,27 +23,28 @@ pub enum CompressionError {
     TrailingData {
         /// `gzip` or `zlib`.
         format: &'static str,
-        /// Where in the compressed file they begin.
+        /// Offset in the compressed file at which they begin.
         at: u64,
     },
-    /// The caller named a format, the bytes look like another.
+    /// The caller specified a format, and the first bytes are those of another.
     Mismatch {
-        /// What the caller said.
+        /// Format that the caller specified.
         expected: &'static str,
-        /// What the bytes look like.
+        /// Format that the first bytes indicate.
         found: &'static str,
     },
 }
 
-/// The index or column files that are missing, and would have to be built.
+/// The index or column files that are missing and would have to be built.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Build {
-    /// The paths of up to three shards, or one pattern that all match; of more shards without a pattern the first path.
+    /// Paths of up to three shards. For more shards: one pattern that matches all of them, or the first path if there is no such
+    /// pattern.
     pub paths: Vec<String>,
-    /// Shards that `paths` does not name.
+    /// Number of further shards, which `paths` does not name.
     pub more: usize,
-    /// The features whose columns are missing; empty if indexes are.
+    /// Features whose columns are missing. Empty if indexes are missing.
     pub features: Vec<String>,
 }
 
@@ -51,81 +52,81 @@ pub struct Build {
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexError {
-    /// There is none, and none may be built.
+    /// There is no usable index, and the options do not allow building one.
     Missing,
-    /// Not a regular file: its records can only be read in order.
+    /// Not a regular file, so its records can only be read in order.
     NotRegular {
-        /// What it is: `a FIFO`.
+        /// Type of the file, e.g. `a FIFO`.
         found: Box<str>,
     },
-    /// There is one, of an earlier state of the shard.
+    /// The index describes an earlier state of the shard.
     Stale {
-        /// What differs: expected and found.
+        /// Difference, with the expected and the found value.
         reason: Box<str>,
     },
     /// A shard changed after the pack that holds its index was written.
     StalePack {
         /// The pack.
         pack: Box<Path>,
-        /// What differs: expected and found.
+        /// Difference, with the expected and the found value.
         reason: Box<str>,
     },
-    /// The file is damaged, of a later version, or not an index.
+    /// The file is damaged, has a later version, or is not an index.
     Refused {
-        /// What is wrong with it.
+        /// Reason for the refusal.
         reason: Box<str>,
     },
-    /// A block's crc or an entry's bounds do not hold.
+    /// A block's crc does not match, or an entry of the block is out of bounds.
     CorruptBlock {
         /// The index file.
         file: Box<Path>,
-        /// The block, counted from 0.
+        /// Number of the block, counted from 0.
         block: u64,
-        /// What does not hold.
+        /// Check that failed.
         reason: &'static str,
     },
-    /// A section of a column file does not hold.
+    /// A section of a column file failed a check.
     CorruptSection {
         /// The column file.
         file: Box<Path>,
-        /// The section's name on the format page.
+        /// Name of the section on the format page.
         section: &'static str,
-        /// What does not hold.
+        /// Check that failed.
         reason: &'static str,
     },
-    /// There is no column file of a feature, and none may be built.
+    /// There is no usable column file of a feature, and the options do not allow building one.
     NoColumn {
-        /// Why the one that there is was not taken.
+        /// Reason why the existing file is not used. `None` if there is no file.
         found: Option<&'static str>,
         /// The indexes or columns that would have to be built.
         build: Box<Build>,
     },
-    /// The record's header has another length than the index: the shard was changed in place.
+    /// The lengths in the record's header and in the index differ: the shard was changed in place.
     LengthMismatch {
-        /// The payload length by the index.
+        /// Payload length according to the index.
         indexed: u64,
-        /// The payload length by the header.
+        /// Payload length according to the header.
         stored: u64,
     },
-    /// More bytes would have to be scanned than is allowed without an explicit request.
+    /// More bytes would have to be scanned than the limit for scans that were not requested explicitly.
     BuildLimit {
-        /// Shards without a usable index.
+        /// Number of shards without a usable index.
         shards: usize,
-        /// Bytes to scan.
+        /// Number of bytes to scan.
         bytes: u64,
-        /// The limit.
+        /// Limit in bytes.
         limit: u64,
         /// The indexes or columns that would have to be built.
         build: Box<Build>,
     },
-    /// An index in text form: a line that is wrong.
+    /// A line of an index in text form is invalid.
     Text {
-        /// The line, counted from 1.
+        /// Number of the line, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Reason why it is invalid.
         reason: Box<str>,
     },
-    /// Bytes are left after the last whole record of a compressed shard: its index does not say how many.
+    /// Bytes follow the last whole record of a compressed shard. The index does not contain their number.
     TornTail,
     /// Two shards would have the same index file.
     NameClash {
@@ -134,45 +135,45 @@ pub enum IndexError {
     },
 }
 
-/// The reason why paths do not name a dataset.
+/// The reason why paths do not specify a dataset.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathsError {
-    /// Nothing matches.
+    /// No file matches.
     NoMatch {
         /// The pattern, as given.
         pattern: Box<str>,
     },
-    /// Not a pattern that can be understood.
+    /// The pattern is invalid.
     BadPattern {
         /// The pattern, as given.
         pattern: Box<str>,
-        /// What is wrong with it.
+        /// Reason why it is invalid.
         reason: Box<str>,
     },
     /// Shards of a set `-NNNNN-of-NNNNN` are missing.
     MissingShards {
         /// The set, as `stem-?-of-NNNNN`.
         set: Box<str>,
-        /// How many the set has.
+        /// Number of shards in the set.
         total: u64,
-        /// The missing ones, in order (the first thousand of them).
+        /// Missing shards in ascending order, at most the first 1000.
         missing: Vec<PathBuf>,
-        /// How many are missing in all.
+        /// Number of all missing shards.
         missing_count: u64,
     },
-    /// The address of a store or a server, and no path: only local files are read.
+    /// The address of an object store or a server instead of a path. Only local files are read.
     NotLocal {
         /// The address, as given.
         address: Box<str>,
-        /// Its scheme: `gs`, `s3`.
+        /// Scheme of the address, e.g. `gs` or `s3`.
         scheme: Box<str>,
     },
-    /// More shards than a process may map.
+    /// The dataset has more shards than the process may map.
     TooManyMaps {
-        /// Shards in the dataset.
+        /// Number of shards in the dataset.
         shards: usize,
-        /// Maps this process may hold.
+        /// Number of maps that the process may hold.
         budget: usize,
     },
 }

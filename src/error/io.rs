@@ -3,24 +3,25 @@
 use std::fmt;
 use std::io;
 
-/// An I/O error in words: the system's where it has a number, its maker's where there are any, and ours for a bare kind.
-pub(super) struct Words<'a>(pub(super) &'a io::Error);
+/// The message of an I/O error: the operating system's for an error number, the inner error's if there is one, and tfseek's own
+/// for a bare [`io::ErrorKind`].
+pub(super) struct IoMessage<'a>(pub(super) &'a io::Error);
 
-impl fmt::Display for Words<'_> {
+impl fmt::Display for IoMessage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Words(e) = self;
-        match e.raw_os_error().is_none() && e.get_ref().is_none() {
-            true => match of_kind(e.kind()) {
-                Some(words) => f.write_str(words),
-                None => e.fmt(f),
-            },
-            false => e.fmt(f),
+        let IoMessage(e) = self;
+        if e.raw_os_error().is_none()
+            && e.get_ref().is_none()
+            && let Some(message) = kind_message(e.kind())
+        {
+            return f.write_str(message);
         }
+        e.fmt(f)
     }
 }
 
-/// In place of the standard library's words for a kind, where those say little of files.
-fn of_kind(kind: io::ErrorKind) -> Option<&'static str> {
+/// Returns a message that is more specific about files than the standard library's, if there is one.
+fn kind_message(kind: io::ErrorKind) -> Option<&'static str> {
     Some(match kind {
         io::ErrorKind::NotFound => "no such file or directory",
         io::ErrorKind::AlreadyExists => "the file exists already",
@@ -40,22 +41,22 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn io_errors_say_what_is_wrong_with_the_file() {
-        let said = |e: io::Error| Error::from(e).in_file(Path::new("a/b")).to_string();
-        assert_eq!(said(io::ErrorKind::NotFound.into()), "a/b: no such file or directory");
-        assert_eq!(said(io::ErrorKind::IsADirectory.into()), "a/b: is a directory, expected a file");
-        assert_eq!(said(io::ErrorKind::UnexpectedEof.into()), "a/b: the file ends too early");
-        assert_eq!(said(io::ErrorKind::OutOfMemory.into()), "a/b: not enough memory");
+    fn messages_of_io_errors() {
+        let message = |e: io::Error| Error::from(e).in_file(Path::new("a/b")).to_string();
+        assert_eq!(message(io::ErrorKind::NotFound.into()), "a/b: no such file or directory");
+        assert_eq!(message(io::ErrorKind::IsADirectory.into()), "a/b: is a directory, expected a file");
+        assert_eq!(message(io::ErrorKind::UnexpectedEof.into()), "a/b: the file ends too early");
+        assert_eq!(message(io::ErrorKind::OutOfMemory.into()), "a/b: not enough memory");
         for kind in [io::ErrorKind::Unsupported, io::ErrorKind::AlreadyExists, io::ErrorKind::NotADirectory] {
-            assert_ne!(said(kind.into()), format!("a/b: {kind}"));
+            assert_ne!(message(kind.into()), format!("a/b: {kind}"));
         }
-        // The system's own words, and those of whoever made the error.
+        // The operating system's message, and the inner error's.
         let missing = std::fs::File::open("/no/such/folder/at all").unwrap_err();
         assert_eq!(
-            said(io::Error::from_raw_os_error(missing.raw_os_error().unwrap())),
+            message(io::Error::from_raw_os_error(missing.raw_os_error().unwrap())),
             format!("a/b: {missing}")
         );
-        assert_eq!(said(io::Error::new(io::ErrorKind::NotFound, "no folder")), "a/b: no folder");
-        assert_eq!(said(io::ErrorKind::TimedOut.into()), "a/b: timed out");
+        assert_eq!(message(io::Error::new(io::ErrorKind::NotFound, "no folder")), "a/b: no folder");
+        assert_eq!(message(io::ErrorKind::TimedOut.into()), "a/b: timed out");
     }
 }

@@ -1,7 +1,7 @@
-//! What went wrong.
+//! The kinds of errors.
 
 use super::files::{CompressionError, IndexError, PathsError};
-use super::io::Words;
+use super::io::IoMessage;
 use super::options::OptionsError;
 use super::order::OrderError;
 use super::payload::{EncodeError, FeatureError, TensorError, WireError};
@@ -15,120 +15,120 @@ use std::io;
 pub enum ErrorKind {
     /// A call to the operating system failed.
     Io(io::Error),
-    /// The bytes end before the record does: `need` bytes from the record's start, `have` are there.
+    /// The bytes end inside a record.
     Truncated {
-        /// Bytes the record needs, header and footer counted (saturating at `u64::MAX`).
+        /// Number of bytes of the record, header and footer included. Saturates at `u64::MAX`.
         need: u64,
-        /// Bytes there are.
+        /// Number of bytes from the start of the record to the end.
         have: u64,
     },
-    /// The header's crc does not belong to the header's length. Both masked, as stored.
+    /// The crc in the header does not match the length. Both values are masked, as stored.
     CorruptLength {
         /// Masked CRC32C of the eight length bytes.
         computed: u32,
-        /// What the header says.
+        /// Masked CRC32C in the header.
         stored: u32,
     },
-    /// The footer does not belong to the payload. Both masked, as stored.
+    /// The crc in the footer does not match the payload. Both values are masked, as stored.
     CorruptData {
         /// Masked CRC32C of the payload.
         computed: u32,
-        /// What the footer says.
+        /// Masked CRC32C in the footer.
         stored: u32,
     },
     /// The payload is not a well-formed message.
     Wire(WireError),
-    /// A feature is not what the caller asked for.
+    /// A feature does not match the request.
     Feature(FeatureError),
-    /// No record has a feature of this name.
+    /// No record has a feature of the requested name.
     UnknownFeature {
-        /// The feature that was probably meant, if one has a similar name.
+        /// Feature with the most similar name, if one is similar enough.
         nearest: Option<Box<str>>,
-        /// True for the name of a feature list, which is no feature of the context.
+        /// True if the name is that of a feature list, which is not part of the context.
         list: bool,
-        /// Some of the features that the first records have, ascending.
+        /// Some of the features of the first records, in ascending order.
         keys: Box<[Box<str>]>,
     },
-    /// A message is no tensor, or not the one that was asked for; or a tensor cannot be written as asked.
+    /// A message is not a tensor or not the requested one, or a tensor cannot be serialized as requested.
     Tensor(TensorError),
-    /// A buffer does not have the length of the list that is to be copied into it.
+    /// A buffer has another length than the list that is to be copied into it.
     WrongLen {
-        /// Values in the list.
+        /// Number of values in the list.
         expected: usize,
-        /// Elements of the caller's buffer.
+        /// Length of the caller's buffer.
         found: usize,
     },
-    /// Larger than a message can be, or than a limit the caller set.
+    /// A size exceeds the maximum of a message, or a limit that the caller set.
     TooLarge {
-        /// Bytes there are, or were asked for.
+        /// Number of bytes, present or requested.
         len: u128,
-        /// The limit.
+        /// Limit in bytes.
         limit: u64,
     },
-    /// More things than can be counted or are taken.
+    /// A number of things exceeds a limit.
     TooMany {
-        /// The things: `records`, `different keys`.
+        /// Name of the things, e.g. `records` or `different keys`.
         what: &'static str,
-        /// Their number.
+        /// Number of the things.
         found: u128,
-        /// The limit.
+        /// Limit of the number.
         limit: u64,
     },
-    /// A record is longer than the option `max_record` allows.
+    /// A record exceeds the option `max_record`.
     RecordTooLarge {
-        /// Bytes of its payload, by its header or its index.
+        /// Payload length in bytes, according to the header or the index.
         len: u64,
-        /// The limit.
+        /// Limit in bytes.
         max_record: u64,
     },
-    /// An ordinal that is not below the number of things that there are.
+    /// An ordinal is not below the number of things.
     OutOfRange {
-        /// The thing that is counted: `record`, `shard`.
+        /// Name of the thing, e.g. `record` or `shard`.
         what: &'static str,
-        /// The ordinal that was asked for, as it was given: below 0 if it counts from the end.
+        /// Requested ordinal, as given. Negative if it counts from the end.
         i: i128,
-        /// How many there are.
+        /// Number of the things.
         len: u64,
     },
-    /// The file is something else than a TFRecord file.
+    /// The file is not a TFRecord file.
     NotTfRecord {
-        /// What it looks like: `a git-LFS pointer`.
+        /// Format that the first bytes indicate, e.g. `a git-LFS pointer`.
         looks_like: &'static str,
-        /// What can be done about it.
+        /// Remedy for a file of this format.
         remedy: Remedy<'static>,
     },
-    /// The compressed stream around the records is damaged.
+    /// The compressed stream is damaged, or does not have the specified format.
     Compression(CompressionError),
-    /// The shard is compressed, so its records cannot be reached at random.
+    /// The shard is compressed, so it does not support random access.
     Compressed {
         /// `gzip` or `zlib`.
         format: &'static str,
     },
     /// A sidecar, a pack or an index in text form cannot be used.
     Index(IndexError),
-    /// The paths do not name a dataset.
+    /// The paths do not specify a dataset.
     Paths(PathsError),
-    /// A message or a file cannot be written as asked.
+    /// A message or a file cannot be written as requested.
     Encode(EncodeError),
-    /// A schema that is refused, in words.
+    /// A schema is invalid. Contains the reason.
     Spec(Box<str>),
-    /// An order, a share of it, or a saved state is refused.
+    /// An order, a rank's share, or a saved state is refused.
     Order(OrderError),
-    /// A filter that cannot be read, or compares what cannot be compared, in words.
+    /// A filter cannot be parsed, or compares values of different kinds. Contains the reason.
     Filter(Box<str>),
-    /// An option is missing, or options cannot be met as given.
+    /// An option is missing, or options are invalid in this combination.
     Options(OptionsError),
     /// A thread of the library panicked.
     Panicked {
-        /// The message of the panic.
+        /// Message of the panic.
         message: Box<str>,
     },
-    /// The caller's progress callback ended the call.
+    /// The caller's progress callback cancelled the call.
     Cancelled,
 }
 
 impl ErrorKind {
-    /// Returns the remedy, if there is one that helps for sure.
+    /// Returns the remedy, if there is one that is certain to help.
     pub fn remedy(&self) -> Option<Remedy<'_>> {
         Some(match self {
             ErrorKind::Paths(PathsError::MissingShards { .. }) => Remedy::AllowMissing,
@@ -171,7 +171,7 @@ impl ErrorKind {
             | ErrorKind::Filter(_)
             | ErrorKind::Options(_)
             | ErrorKind::TooMany { .. } => io::ErrorKind::InvalidInput,
-            // Not `Interrupted`, after which a call is made again.
+            // Not `Interrupted`: callers retry a call after it.
             ErrorKind::Encode(_) | ErrorKind::Panicked { .. } | ErrorKind::Cancelled => io::ErrorKind::Other,
             ErrorKind::CorruptLength { .. }
             | ErrorKind::CorruptData { .. }
@@ -187,14 +187,14 @@ impl ErrorKind {
     }
 }
 
-/// The things of [`ErrorKind::TooMany`] where an inference meets more keys than it takes.
+/// Values of `what` in [`ErrorKind::TooMany`] for limits on the keys that schema inference collects.
 pub(crate) const DIFFERENT_KEYS: &str = "different keys";
 pub(crate) const BYTES_OF_KEYS: &str = "bytes of different keys";
 
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ErrorKind::Io(e) => Words(e).fmt(f),
+            ErrorKind::Io(e) => IoMessage(e).fmt(f),
             ErrorKind::Truncated { need, have } => {
                 write!(f, "truncated: the record needs {need} bytes, the file has {have} more")
             }

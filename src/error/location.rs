@@ -3,38 +3,38 @@
 use std::path::Path;
 use std::sync::Arc;
 
-/// The location of an error. Each part is known only if the layer that met the error knew it.
+/// The location of an error. Each part is `None` unless a layer that handled the error knew it.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Location {
-    /// The file, as the caller named it.
+    /// Path of the file, as given by the caller.
     pub path: Option<Arc<Path>>,
-    /// The record's ordinal in that file (its *shard*), counted from 0.
+    /// Ordinal of the record in that file (its *shard*), counted from 0.
     pub record: Option<u64>,
-    /// The byte offset of the record's header, in the record stream (inflated, if the file is compressed).
+    /// Byte offset of the record's header in the record stream, which is the decompressed content of a compressed file.
     pub offset: Option<u64>,
-    /// The feature's key (or the column's name), escaped where it is not printable.
+    /// Key of the feature or name of the column, escaped where it is not printable.
     pub feature: Option<Box<str>>,
-    /// The row of a batch that was being parsed, counted from 0.
+    /// Row of the batch that was being parsed, counted from 0.
     pub row: Option<usize>,
-    /// The step of a feature list, counted from 0.
+    /// Step of a feature list, counted from 0.
     pub step: Option<usize>,
 }
 
-/// The location of a record, borrowed. A [`Record`](crate::Record) and the views made from it carry it along. `Copy`.
+/// The location of a record, borrowed. [`Record`](crate::Record) and the views made from it contain one. `Copy`.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct At<'a> {
-    /// The file, as the caller named it.
+    /// Path of the file, as given by the caller.
     pub path: Option<&'a Path>,
-    /// The record's ordinal in its shard.
+    /// Ordinal of the record in its shard.
     pub record: Option<u64>,
-    /// The byte offset of the record's header in the record stream.
+    /// Byte offset of the record's header in the record stream.
     pub offset: Option<u64>,
 }
 
 impl<'a> At<'a> {
-    /// An unknown location: that of a payload which came from a slice.
+    /// An unknown location, e.g. of a payload in a slice.
     pub const NOWHERE: At<'static> = At { path: None, record: None, offset: None };
 
     /// Returns the location of record `record`, whose header is at byte `offset` of `path`.

@@ -1,4 +1,4 @@
-//! One error type: what went wrong ([`ErrorKind`]) and where ([`Location`]).
+//! The error type of the crate: [`Error`] has an [`ErrorKind`] and a [`Location`].
 
 mod files;
 mod io;
@@ -25,18 +25,18 @@ use std::sync::Arc;
 /// `Result` with tfseek's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error: what went wrong ([`kind`](Error::kind)) and where ([`location`](Error::location)). One word on the stack.
+/// An error with its [`kind`](Error::kind) and its [`location`](Error::location). The size of one pointer.
 ///
-/// The message gives the location first, then what was expected and what was found:
+/// The message contains the location first, then the expected and the found value:
 ///
 /// ```text
 /// train-00002.tfrecord: record 17 at byte 90112: payload crc32c is 0x1b2f9a10, footer says 0x77c0e4d3
 /// ```
 ///
-/// It names no option, no function and no command: [`ErrorKind::remedy`] says what can be done.
+/// It names no option, function or command. [`ErrorKind::remedy`] returns what the user can do.
 ///
-/// As an [`io::Error`](std::io::Error) it keeps its kind (a file that is not there is `NotFound`, a truncated one
-/// `UnexpectedEof`, damage `InvalidData`), and `Error::from` gives it back as it was.
+/// The conversion into [`io::Error`](std::io::Error) chooses the matching [`io::ErrorKind`](std::io::ErrorKind): `NotFound` for a
+/// missing file, `UnexpectedEof` for a truncated one, `InvalidData` for damage. `Error::from` returns the original error.
 pub struct Error(Box<ErrorInner>);
 
 struct ErrorInner {
@@ -44,25 +44,25 @@ struct ErrorInner {
     location: Location,
 }
 
-/// The kinds of fault that a parse by a schema can meet, as TensorFlow's users know them.
+/// The category of an error that parsing with a schema can return.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Category {
     /// The payload is not a well-formed message.
     MalformedProto,
-    /// A feature is of another kind.
+    /// A feature has another kind.
     KindMismatch,
     /// A feature has another number of values.
     CountMismatch,
-    /// A feature that is required is absent.
+    /// A required feature is missing.
     MissingFeature,
-    /// A partition does not divide its values.
+    /// A partition of a ragged feature does not match its values.
     BadPartition,
-    /// Sparse indices do not go with their values, or lie outside.
+    /// Sparse indices do not match the number of values, or are out of range.
     BadSparseIndex,
-    /// A schema is refused.
+    /// A schema is invalid.
     BadSpec,
-    /// Larger than a message, an index type or a limit.
+    /// A size exceeds the maximum of a message, the range of an index type, or a limit.
     TooLarge,
 }
 
@@ -73,22 +73,23 @@ impl Error {
         Error(Box::new(ErrorInner { kind, location: Location::default() }))
     }
 
-    /// Returns what went wrong.
+    /// Returns the kind.
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
     }
 
-    /// Returns what went wrong, without the location.
+    /// Returns the kind and drops the location.
     pub fn into_kind(self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Returns where it went wrong.
+    /// Returns the location.
     pub fn location(&self) -> &Location {
         &self.0.location
     }
 
-    /// Returns true if the data are damaged, malformed or not what was asked for, as opposed to a failed call.
+    /// Returns true if the data are damaged, malformed or do not match the request. Returns false for I/O errors and invalid
+    /// arguments.
     pub fn is_data(&self) -> bool {
         use ErrorKind::*;
         matches!(
@@ -114,7 +115,7 @@ impl Error {
         )
     }
 
-    /// Returns the kind of fault, if it is one that a parse by a schema can meet.
+    /// Returns the category, if parsing with a schema can return this error.
     pub fn category(&self) -> Option<Category> {
         Some(match self.kind() {
             ErrorKind::Wire(_) => Category::MalformedProto,
@@ -190,7 +191,7 @@ impl From<ErrorKind> for Error {
 impl From<std::io::Error> for Error {
     #[cold]
     fn from(e: std::io::Error) -> Error {
-        // An error of ours that went through an `io::Read` or `io::Write` comes out as itself.
+        // A tfseek error that was passed through `io::Read` or `io::Write` is unwrapped.
         match e.downcast::<Error>() {
             Ok(own) => own,
             Err(e) => Error::new(ErrorKind::Io(e)),
@@ -225,7 +226,7 @@ impl From<Error> for std::io::Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self.kind() {
-            // Its own text is in ours already.
+            // The message of `e` is part of ours already.
             ErrorKind::Io(e) => e.source(),
             _ => None,
         }
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn an_io_error_keeps_the_kind_and_gives_the_error_back() {
+    fn conversion_to_io_error_keeps_the_kind_and_the_error() {
         assert_eq!(kind_as_io(io::Error::from(io::ErrorKind::NotFound)), io::ErrorKind::NotFound);
         assert_eq!(
             kind_as_io(io::Error::from(io::ErrorKind::PermissionDenied)),
@@ -285,7 +286,7 @@ mod tests {
         assert_eq!(kind_as_io(CompressionError::Cut { format: "gzip" }), io::ErrorKind::UnexpectedEof);
         assert_eq!(kind_as_io(ErrorKind::CorruptData { computed: 1, stored: 2 }), io::ErrorKind::InvalidData);
         assert_eq!(kind_as_io(OptionsError::NoBatchSize), io::ErrorKind::InvalidInput);
-        // Callers of `read` and `write` try again after `Interrupted`.
+        // Callers of `read` and `write` retry after `Interrupted`.
         assert_eq!(kind_as_io(ErrorKind::Cancelled), io::ErrorKind::Other);
 
         let io = io::Error::from(Error::new(ErrorKind::Truncated { need: 20, have: 3 }).at(At::new(
@@ -304,27 +305,27 @@ mod tests {
     }
 
     #[test]
-    fn sources_repeat_nothing() {
+    fn sources_do_not_repeat_the_message() {
         let missing = || std::fs::File::open("/no/such/folder/at all").unwrap_err();
         let e = Error::from(missing()).in_file(Path::new("a/b"));
-        assert_eq!(said(&e), [format!("a/b: {}", missing())]);
-        assert_eq!(said(&io::Error::from(e)), [format!("a/b: {}", missing())]);
-        // What an error of another's stands on is not in its text.
+        assert_eq!(messages(&e), [format!("a/b: {}", missing())]);
+        assert_eq!(messages(&io::Error::from(e)), [format!("a/b: {}", missing())]);
+        // The source of a foreign error is not part of its message.
         let wrapped = io::Error::other(Wrapped(missing()));
         assert_eq!(
-            said(&Error::from(wrapped).in_file(Path::new("c"))),
+            messages(&Error::from(wrapped).in_file(Path::new("c"))),
             ["c: outer".to_owned(), missing().to_string()]
         );
         assert!(Error::from(CompressionError::Cut { format: "gzip" }).source().is_none());
     }
 
-    fn said(e: &dyn std::error::Error) -> Vec<String> {
-        let (mut said, mut next) = (Vec::new(), Some(e));
+    fn messages(e: &dyn std::error::Error) -> Vec<String> {
+        let (mut messages, mut next) = (Vec::new(), Some(e));
         while let Some(e) = next {
-            said.push(e.to_string());
+            messages.push(e.to_string());
             next = e.source();
         }
-        said
+        messages
     }
 
     #[derive(Debug)]
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_name_the_thing_and_the_number() {
+    fn messages_of_ranges_and_limits() {
         let text = |kind: ErrorKind| kind.to_string();
         assert_eq!(text(ErrorKind::OutOfRange { what: "shard", i: 7, len: 3 }), "no shard 7: there are 3");
         assert_eq!(

@@ -1,36 +1,36 @@
-//! Options that cannot be met.
+//! Errors about options.
 
 use std::fmt;
 
-/// The reason why options cannot be met: one is missing, or they contradict each other or what they are applied to.
+/// The reason why options are invalid: one is missing, or they contradict each other or the object they are applied to.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionsError {
-    /// A loader without a batch size.
+    /// The batch size of a loader is missing.
     NoBatchSize,
-    /// A set or a pack of no shards.
+    /// A set or a pack has no shards.
     NoShards,
-    /// The shards of a pack have no folder in common.
+    /// The shards of a pack have no common folder.
     NoCommonFolder,
-    /// A name that cannot be used.
+    /// A name is invalid.
     Name {
-        /// The thing that is named: `pack`, `shard of a pack`, `compression`.
+        /// Name of the thing, e.g. `pack`, `shard of a pack` or `compression`.
         what: &'static str,
-        /// The name, as given.
+        /// Invalid name, as given.
         name: Box<str>,
-        /// The reason why it cannot be used, or the names that can.
+        /// Reason why it is invalid, or the valid names.
         reason: &'static str,
     },
-    /// More threads than are started.
+    /// The number of threads exceeds the limit.
     Threads {
-        /// The number that was asked for.
+        /// Requested number.
         found: usize,
-        /// The limit.
+        /// Limit of the number.
         limit: usize,
     },
-    /// Classes were asked for of a feature of floats.
+    /// Classes of a float feature were requested. Classes are defined for int64 and bytes features.
     FloatClasses,
-    /// A filter was applied to given columns, and the column of this feature is not among them.
+    /// A filter was applied to given columns, and the column of this feature is not one of them.
     ColumnNotGiven,
 }
 

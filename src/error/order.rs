@@ -1,67 +1,67 @@
-//! What is refused of orders, shares and saved states.
+//! Errors about orders, ranks' shares and saved states.
 
 use std::fmt;
 
-/// Why an order, a share of it or a saved state is refused.
+/// The reason why an order, a rank's share or a saved state is refused.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OrderError {
-    /// There is no such position.
+    /// A position is not below the length of the epoch.
     Position {
-        /// The position that was asked for.
+        /// Requested position.
         position: u64,
-        /// Positions of the epoch.
+        /// Number of positions in the epoch.
         len: u64,
     },
-    /// A global batch that cannot be shared.
+    /// A global batch size is not a multiple of the number of ranks.
     Batch {
-        /// Samples of the batch.
+        /// Size of the global batch in samples.
         batch: u64,
-        /// The ranks.
+        /// Number of ranks.
         ranks: u64,
     },
-    /// There is no such rank.
+    /// A rank is not below the number of ranks.
     Rank {
-        /// The rank.
+        /// Requested rank.
         rank: u64,
-        /// How many there are.
+        /// Number of ranks.
         ranks: u64,
     },
-    /// A weight that is none.
+    /// A weight of a mixture is invalid.
     Weight {
-        /// Which one.
+        /// Index of the weight, counted from 0.
         index: usize,
-        /// What is wrong with it.
+        /// Reason why it is invalid.
         reason: &'static str,
     },
-    /// A block order of more windows than have streams.
+    /// A block order has more windows than there are random streams.
     Windows {
-        /// How many it would have.
+        /// Number of windows.
         found: u64,
-        /// How many it may have.
+        /// Limit of the number.
         limit: u64,
     },
-    /// Two windows of a block order do not fit into memory.
+    /// Two windows of a block order exceed the memory budget.
     Memory {
-        /// Bytes that they take.
+        /// Number of bytes of two windows.
         need: u64,
-        /// Bytes that they may take.
+        /// Memory budget in bytes.
         budget: u64,
-        /// The largest window, in blocks, that does fit; 0 if not even one block does.
+        /// Largest window that fits, in blocks. 0 if not even one block fits.
         largest_window: u64,
     },
-    /// A saved state that does not belong here, or is none.
+    /// A saved state is invalid, or belongs to another order.
     State {
-        /// The field that says so.
+        /// Name of the field.
         field: Box<str>,
-        /// What was expected.
+        /// Expected value.
         expected: Box<str>,
-        /// What stands there.
+        /// Found value.
         found: Box<str>,
     },
-    /// An order that makes no sense, in words.
+    /// The options of an order are invalid.
     Refused {
-        /// Why.
+        /// Reason for the refusal.
         reason: Box<str>,
     },
 }

@@ -1,196 +1,196 @@
-//! What is wrong with payloads: the wire, features, tensors, and messages to be encoded.
+//! Errors about payloads: wire format, features, tensors, encoding.
 
 use std::fmt;
 
-/// Why bytes are not a well-formed message, and where in the payload.
+/// The reason why a payload is not a well-formed message, with the offset in the payload.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireError {
-    /// What is wrong.
+    /// Kind of malformation.
     pub kind: WireErrorKind,
-    /// Byte offset in the payload at which the reader stood.
+    /// Byte offset of the reader in the payload.
     pub offset: usize,
 }
 
-/// The ways in which a payload can be malformed.
+/// The kind of malformation of a payload.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireErrorKind {
-    /// A varint runs past the end of its message or chunk.
+    /// A varint continues past the end of its message or chunk.
     CutVarint,
-    /// A varint of more than ten bytes.
+    /// A varint has more than ten bytes.
     LongVarint,
-    /// A tag of more than five bytes or beyond 32 bits.
+    /// A tag has more than five bytes or more than 32 bits.
     BadTag,
-    /// Field number 0.
+    /// A tag has field number 0.
     FieldZero,
-    /// Wire type 6 or 7.
+    /// A tag has wire type 6 or 7.
     WireType,
-    /// A length of more than five bytes or beyond 2^31 - 1.
+    /// A length has more than five bytes, or is larger than 2^31 - 1.
     BadLength,
-    /// A length that goes beyond the enclosing message.
+    /// A length exceeds the enclosing message.
     LengthBeyondMessage,
-    /// A fixed field that is cut off.
+    /// The message ends inside a fixed32 or fixed64 field.
     CutFixed,
-    /// Packed floats whose length is no multiple of 4.
+    /// The length of packed floats is not a multiple of 4.
     PackedFloatLength,
-    /// Packed doubles whose length is no multiple of 8.
+    /// The length of packed doubles is not a multiple of 8.
     PackedDoubleLength,
-    /// An end of group without its start, or with another number.
+    /// An end-group tag has no matching start-group tag.
     GroupEnd,
-    /// A group that is never closed.
+    /// A start-group tag has no matching end-group tag.
     GroupOpen,
-    /// More than 100 levels of messages and groups.
+    /// Messages and groups are nested more than 100 levels deep.
     TooDeep,
-    /// A key, or the name of a dimension, that is not UTF-8.
+    /// A key, or the name of a dimension, is not UTF-8.
     Utf8,
-    /// A map entry that holds an unknown field: decoders disagree on what it means.
+    /// A map entry contains an unknown field. Decoders disagree on its meaning.
     MapEntryUnknownField,
 }
 
-/// Why a feature is not what the caller asked for.
+/// The reason why a feature does not match the request.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeatureError {
-    /// The record has no such feature.
+    /// The record does not have the feature.
     Missing {
-        /// The kind that was asked for.
+        /// Requested kind.
         expected: &'static str,
     },
-    /// The feature is there, without a kind.
+    /// The feature exists but has no kind.
     NoKind {
-        /// The kind that was asked for.
+        /// Requested kind.
         expected: &'static str,
     },
-    /// The feature is of another kind.
+    /// The feature has another kind.
     WrongKind {
-        /// The kind that was asked for.
+        /// Requested kind.
         expected: &'static str,
-        /// The kind that it has.
+        /// Kind of the feature.
         found: &'static str,
     },
-    /// A fixed number of values was asked for.
+    /// The feature does not have the requested fixed number of values.
     Count {
-        /// The number that was asked for.
+        /// Requested number of values.
         expected: usize,
-        /// The number that there is.
+        /// Number of values in the feature.
         found: usize,
     },
-    /// Blocks of a fixed number of values were asked for.
+    /// The number of values is not a multiple of the requested block size.
     Blocks {
-        /// Values of a block.
+        /// Number of values per block.
         of: usize,
-        /// Values that there are.
+        /// Number of values in the feature.
         found: usize,
     },
-    /// A partition does not divide the values of its record.
+    /// A partition of a ragged feature does not match the values of its record.
     Partition {
-        /// TensorFlow's name of the partition, and what it has to do.
+        /// TensorFlow's name of the partition, and the rule that it breaks.
         rule: &'static str,
-        /// The number that the rule gives.
+        /// Number required by the rule.
         expected: i64,
-        /// The number that is there.
+        /// Number in the record.
         found: i64,
     },
-    /// A record has other numbers of indices and values.
+    /// The numbers of indices and values of a sparse feature differ.
     SparseCount {
-        /// Values that there are.
+        /// Number of values.
         values: usize,
-        /// Indices that there are.
+        /// Number of indices.
         indices: usize,
     },
-    /// More values than row splits of 32 bits can count.
+    /// The number of values exceeds the range of int32 row splits.
     SplitsRange {
-        /// Values that there are.
+        /// Number of values.
         found: usize,
     },
-    /// An index that lies outside of its dimension.
+    /// A sparse index is outside its dimension.
     SparseIndex {
         /// Size of the dimension.
         size: u64,
-        /// The index.
+        /// Index found in the record.
         found: i64,
     },
 }
 
-/// Why a message is no tensor, or bytes and a shape make none.
+/// The reason why a message is not a valid tensor, or why values and a shape cannot form one.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TensorError {
-    /// The tensor is of another dtype.
+    /// The tensor has another dtype.
     DType {
-        /// The dtype that was asked for.
+        /// Requested dtype.
         expected: &'static str,
-        /// The dtype that it has.
+        /// Dtype of the tensor.
         found: &'static str,
     },
-    /// A dtype number that stands for nothing, for a reference, or for something that has no plain form.
+    /// The dtype number is undefined, a reference type, or a type without a plain binary form.
     UnsupportedDType {
-        /// The number; 0 where the message has none.
+        /// Number of the dtype. 0 if the message contains none.
         number: i32,
     },
-    /// The shape says that it does not know how many dimensions it has.
+    /// The shape has an unknown rank.
     UnknownRank,
-    /// A dimension below 0 or above 2^63 - 1.
+    /// A dimension is below 0 or above 2^63 - 1.
     Dim {
-        /// The dimension.
+        /// Size of the dimension.
         found: i128,
     },
-    /// More dimensions than TensorFlow's shapes have.
+    /// The shape has more dimensions than a TensorFlow shape can have.
     TooManyDims {
-        /// How many there are.
+        /// Number of dimensions.
         found: usize,
-        /// How many there may be.
+        /// Limit of the number.
         limit: usize,
     },
-    /// The product of the dimensions, taken in their order, goes beyond 2^63 - 1.
+    /// The product of the dimensions, multiplied in their order, exceeds 2^63 - 1.
     TooManyElements,
-    /// The bytes of the values are not as many as the elements take.
+    /// The number of content bytes does not match the shape.
     ContentLen {
-        /// Bytes that the elements take (saturating at `u64::MAX`).
+        /// Number of bytes of the shape's elements. Saturates at `u64::MAX`.
         expected: u64,
-        /// Bytes there are.
+        /// Number of bytes in the message.
         found: u64,
     },
-    /// The bytes are not this many lengths and then strings of these lengths.
+    /// The content bytes are not one length per string followed by the strings.
     StringContent {
-        /// Strings that the shape asks for.
+        /// Number of strings in the shape.
         elements: u64,
-        /// Bytes there are.
+        /// Number of bytes in the message.
         found: u64,
     },
-    /// A byte that is neither 0 nor 1 where a bool stands.
+    /// The byte of a bool is neither 0 nor 1.
     Bool {
-        /// Which element, in row-major order.
+        /// Index of the element in row-major order.
         element: u64,
-        /// The byte.
+        /// Value of the byte.
         found: u8,
     },
-    /// To write: the values are not as many as the shape has elements.
+    /// On serialization, the number of values does not match the shape.
     Count {
-        /// Elements of the shape.
+        /// Number of elements of the shape.
         expected: u64,
-        /// Values there are.
+        /// Number of values.
         found: u64,
     },
 }
 
-/// Why something cannot be written.
+/// The reason why a message or a file cannot be written.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EncodeError {
-    /// A key was given twice.
+    /// A key was passed twice.
     DuplicateKey,
-    /// An integer above 2^63 - 1 does not fit into an int64 list.
+    /// An integer above 2^63 - 1 cannot be stored in an int64 list.
     Int64Range {
-        /// The integer.
+        /// Value of the integer.
         value: u128,
     },
-    /// The writer was closed.
+    /// The writer is closed.
     Closed,
-    /// An earlier write failed, so what follows cannot be trusted.
+    /// An earlier write failed, so nothing more is written.
     Failed,
-    /// The process was forked: the file belongs to the parent, and the child has a copy of its buffers.
+    /// The process is a forked child. The file belongs to the parent, and the child has a copy of its buffers.
     Forked,
 }
 
