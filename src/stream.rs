@@ -242,7 +242,7 @@ impl Stream {
                     return Ok(None);
                 }
                 // Only where records are passed.
-                Event::End | Event::Taken(_) | Event::Skip(_) => return Ok(None),
+                Event::End | Event::Consumed(_) | Event::Skip(_) => return Ok(None),
             }
         }
     }

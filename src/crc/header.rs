@@ -1,18 +1,18 @@
-//! The CRC32C of a header's eight length bytes.
+//! The CRC32C of the eight length bytes of a header.
 
-/// A way to take the CRC32C of eight little-endian bytes. `Copy`, so a loop can carry it.
+/// An implementation of the CRC32C of eight little-endian bytes. It is `Copy`, so that a loop can carry it.
 pub(crate) trait LenCrc: Copy {
     fn crc(self, len: u64) -> u32;
 }
 
-/// A loop that checks many headers. Its `run` must be `#[inline(always)]`: it is then compiled once for each
-/// [`LenCrc`], with the instruction inside the loop.
+/// A loop that checks many headers. Its `run` must be `#[inline(always)]`: it is then compiled once per [`LenCrc`], with the
+/// instruction inside the loop.
 pub(crate) trait WithLenCrc {
     type Out;
     fn run(self, crc: impl LenCrc) -> Self::Out;
 }
 
-/// The safe twin: eight look-ups in tables of 256 (*slicing by 8*), for processors without the instruction.
+/// The safe twin, for processors without the instruction: eight lookups in tables of 256 entries (*slicing by 8*).
 #[derive(Clone, Copy)]
 pub(crate) struct Tables;
 
@@ -21,14 +21,20 @@ impl LenCrc for Tables {
     fn crc(self, len: u64) -> u32 {
         let x = (len ^ 0xffff_ffff).to_le_bytes();
         let mut crc = 0;
-        for (k, byte) in x.into_iter().enumerate() {
-            crc ^= TABLES[7 - k][byte as usize];
+        for (table, byte) in TABLES.iter().rev().zip(x) {
+            #[expect(clippy::indexing_slicing, reason = "a byte is below 256, the length of a table")]
+            let of_byte = table[usize::from(byte)];
+            crc ^= of_byte;
         }
         !crc
     }
 }
 
 /// `TABLES[k][b]`: the CRC (without the inversions) of byte `b` followed by `k` zero bytes.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "evaluated at compile time, where an index out of bounds is an error"
+)]
 static TABLES: [[u32; 256]; 8] = {
     let mut t = [[0u32; 256]; 8];
     let mut b = 0;

@@ -1,11 +1,12 @@
 //! Masked CRC32C, the checksum of the record framing.
 //!
-//! CRC32C is the Castagnoli polynomial (0x82F63B78 reflected, RFC 3720 §B.4). TFRecord stores it *masked*,
-//! so that the checksum of bytes that themselves hold checksums is not degenerate:
-//! `mask(c) = rotate_right(c, 15) + 0xa282ead8`.
+//! CRC32C is the Castagnoli polynomial (0x82F63B78 reflected, RFC 3720 §B.4). TFRecord stores it *masked*, so that the checksum
+//! of bytes that contain checksums is not degenerate: `mask(c) = rotate_right(c, 15) + 0xa282ead8`.
 //!
-//! Payloads go through the `crc32c` crate. The check of the 8-byte length is inline: a crate call for each
-//! header costs a scan of 90-byte records 1.6 to 2.6 times its time (`benches/crc.rs`).
+//! Payloads are checked with the `crc32c` crate. The check of the 8-byte length is inlined: with a crate call per header, a scan
+//! of 90-byte records takes 1.6 to 2.6 times as long (`benches/crc.rs`).
+
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
 mod header;
 #[cfg(target_arch = "x86_64")]
@@ -16,45 +17,45 @@ pub(crate) use header::{LenCrc, WithLenCrc};
 
 const MASK_DELTA: u32 = 0xa282_ead8;
 
-/// CRC32C of `bytes`, as RFC 3720 has it: `crc32c(b"123456789") == 0xe3069283`.
+/// Returns the CRC32C of `bytes`, as RFC 3720 defines it: `crc32c(b"123456789") == 0xe3069283`.
 #[inline]
 pub fn crc32c(bytes: &[u8]) -> u32 {
     ::crc32c::crc32c(bytes)
 }
 
-/// CRC32C of the bytes behind `crc` and `bytes` together.
+/// Returns the CRC32C of two slices joined: `crc` is that of the first, `bytes` is the second.
 #[inline]
 pub(crate) fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     ::crc32c::crc32c_append(crc, bytes)
 }
 
-/// The form in which a record stores its checksum.
+/// Masks a CRC32C, as a record stores it.
 #[inline]
 pub(crate) const fn mask(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(MASK_DELTA)
 }
 
-/// The masked CRC32C of `bytes`, as a header or footer stores it.
+/// Returns the masked CRC32C of `bytes`, as a header or footer stores it.
 #[inline]
 pub fn masked(bytes: &[u8]) -> u32 {
     mask(crc32c(bytes))
 }
 
-/// The masked CRC32C of a record's length, as its header stores it.
+/// Returns the masked CRC32C of a record's length, as its header stores it.
 #[inline]
 pub fn masked_len(len: u64) -> u32 {
-    struct One(u64);
-    impl WithLenCrc for One {
+    struct MaskedLen(u64);
+    impl WithLenCrc for MaskedLen {
         type Out = u32;
         #[inline(always)]
         fn run(self, crc: impl LenCrc) -> u32 {
             mask(crc.crc(self.0))
         }
     }
-    with_len_crc(One(len))
+    with_len_crc(MaskedLen(len))
 }
 
-/// Runs `f` with the fastest [`LenCrc`] of this processor: the choice is made once, outside the loop.
+/// Runs `f` with the fastest [`LenCrc`] of this processor. The choice is made once, outside the loop.
 #[inline]
 pub(crate) fn with_len_crc<F: WithLenCrc>(f: F) -> F::Out {
     #[cfg(target_arch = "x86_64")]
@@ -70,23 +71,23 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn check_value_of_the_polynomial() {
+    fn known_values() {
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
-        // An empty payload's footer, and the header of length 0 (twelve zero bytes are no header).
+        // The footer of an empty payload, and the header of length 0 (twelve zero bytes are not a header).
         assert_eq!(masked(b""), MASK_DELTA);
         assert_eq!(masked_len(0), u32::from_le_bytes([0x29, 0x03, 0x98, 0x07]));
     }
 
     proptest! {
         #[test]
-        fn the_three_ways_agree(len: u64) {
+        fn implementations_agree(len: u64) {
             let want = crc32c(&len.to_le_bytes());
             prop_assert_eq!(Tables.crc(len), want);
             prop_assert_eq!(masked_len(len), mask(want));
         }
 
         #[test]
-        fn a_mask_can_be_undone(crc: u32) {
+        fn a_mask_can_be_removed(crc: u32) {
             prop_assert_eq!(mask(crc).wrapping_sub(MASK_DELTA).rotate_left(15), crc);
         }
 

@@ -207,7 +207,7 @@ impl ShardFile {
             return None;
         }
         let (offset, check) = (span.offset, verify == Verify::Payload);
-        let payload = frame::known(opened.bytes.lent(), offset, span.payload_len, check)?;
+        let payload = frame::payload_at(opened.bytes.lent(), offset, span.payload_len, check)?;
         Some(Record::of_file(payload, &self.file, i, span.offset))
     }
 
@@ -297,9 +297,9 @@ impl ShardFile {
     ) -> Result<Record<'b>> {
         self.check_len(i, span)?;
         let (here, len) = (span.offset.wrapping_sub(start), span.payload_len);
-        match frame::known(bytes, here, len, verify == Verify::Payload) {
+        match frame::payload_at(bytes, here, len, verify == Verify::Payload) {
             Some(payload) => Ok(Record::of_file(payload, &self.file, i, span.offset)),
-            None => Err(frame::known_fault(bytes, here, len).at(At::new(&self.file.path, i, span.offset))),
+            None => Err(frame::payload_fault(bytes, here, len).at(At::new(&self.file.path, i, span.offset))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Pure checks of a header and a footer, and the records of a slice.
+//! Pure checks of a header and a footer, and an iterator over the records of a slice.
 
 use crate::crc;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
@@ -6,52 +6,52 @@ use byteorder::{LE, WriteBytesExt};
 use std::hint::black_box;
 use std::io::Write;
 
-/// Bytes before a payload: the length and its crc.
+/// Bytes of a record's header: the length of the payload and its crc.
 pub const HEADER_LEN: usize = 8 + 4;
-/// Bytes after a payload: its crc.
+/// Bytes of a record's footer: the crc of the payload.
 pub const FOOTER_LEN: usize = 4;
-/// Bytes of a record that are not payload.
+/// Bytes of a record that are not payload: header and footer.
 pub const OVERHEAD: usize = HEADER_LEN + FOOTER_LEN;
 
-/// A header whose crc holds.
+/// A header whose crc is correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
-    /// Bytes of payload that follow, as claimed: any `u64` may stand here.
+pub(crate) struct RecordHeader {
+    /// Bytes of payload, as the header states. Any `u64` is possible.
     pub(crate) payload_len: u64,
 }
 
-impl Header {
-    /// Checks the crc of a header.
+impl RecordHeader {
+    /// Reads a header and checks its crc.
     ///
     /// # Errors
     /// [`ErrorKind::CorruptLength`].
     #[inline]
-    pub(crate) fn parse(bytes: &[u8; HEADER_LEN]) -> Result<Header> {
-        let (len, stored) = split(bytes);
+    pub(crate) fn parse(bytes: &[u8; HEADER_LEN]) -> Result<RecordHeader> {
+        let (len, stored) = split_header(bytes);
         let computed = crc::masked_len(len);
         if computed != stored {
             return Err(ErrorKind::CorruptLength { computed, stored }.into());
         }
-        Ok(Header { payload_len: len })
+        Ok(RecordHeader { payload_len: len })
     }
 
-    /// Bytes of the whole record; `u64::MAX`, which no file has, where they are more than that.
+    /// Returns the bytes of the whole record, saturating at `u64::MAX`, which no file has.
     #[inline]
     pub(crate) fn record_len(self) -> u64 {
         self.payload_len.saturating_add(OVERHEAD as u64)
     }
 }
 
-/// The length and the stored crc of a header, unchecked.
+/// Returns the length and the stored crc of a header, unchecked.
 #[inline(always)]
-pub(crate) fn split(header: &[u8; HEADER_LEN]) -> (u64, u32) {
-    // Two loads. Taken apart byte by byte, the compiler makes it twelve.
+pub(crate) fn split_header(header: &[u8; HEADER_LEN]) -> (u64, u32) {
+    // Two loads. The compiler makes twelve loads of a pattern that takes the array apart byte by byte.
     let len = header.first_chunk().copied().unwrap_or_default();
     let crc = header.last_chunk().copied().unwrap_or_default();
     (u64::from_le_bytes(len), u32::from_le_bytes(crc))
 }
 
-/// Checks a payload against the four bytes that follow it.
+/// Checks a payload against the footer that follows it.
 ///
 /// # Errors
 /// [`ErrorKind::CorruptData`].
@@ -60,7 +60,7 @@ fn check_payload(payload: &[u8], footer: [u8; FOOTER_LEN]) -> Result<()> {
     check_footer(crc::crc32c(payload), footer)
 }
 
-/// Checks the footer of a payload whose CRC32C, unmasked, is `crc`.
+/// Checks a footer against the unmasked CRC32C of its payload.
 #[inline]
 pub(super) fn check_footer(crc: u32, footer: [u8; FOOTER_LEN]) -> Result<()> {
     let (computed, stored) = (crc::mask(crc), u32::from_le_bytes(footer));
@@ -70,10 +70,10 @@ pub(super) fn check_footer(crc: u32, footer: [u8; FOOTER_LEN]) -> Result<()> {
     Ok(())
 }
 
-/// Writes the 12 bytes that stand before a payload of `payload_len` bytes.
+/// Writes the header of a payload of `payload_len` bytes.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub(crate) fn put_header(w: &mut impl Write, payload_len: u64) -> std::io::Result<()> {
     let mut header = [0; HEADER_LEN];
     let mut rest = header.as_mut_slice();
@@ -85,29 +85,29 @@ pub(crate) fn put_header(w: &mut impl Write, payload_len: u64) -> std::io::Resul
 /// Writes one whole record.
 ///
 /// # Errors
-/// Those of `w`.
+/// The errors of `w`.
 pub fn put_record(w: &mut impl Write, payload: &[u8]) -> std::io::Result<()> {
     put_header(w, payload.len() as u64)?;
     w.write_all(payload)?;
     w.write_u32::<LE>(crc::masked(payload))
 }
 
-/// One record in a slice: where it starts, and its payload.
+/// One record of a slice: its ordinal, its offset and its payload.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Ordinal, counted from 0.
+    /// Ordinal of the record, from 0.
     pub i: u64,
     /// Byte offset of the header.
     pub offset: u64,
-    /// The payload, its crc checked.
+    /// The payload, whose crc is correct.
     pub payload: &'a [u8],
 }
 
-/// The records of a slice, in order, both crcs of each checked.
+/// An iterator over the records of a slice, in order. Both crcs of each record are checked.
 ///
-/// After the last whole record the iterator ends if no byte is left, and else yields one error and then ends.
-/// An error carries the ordinal and the offset of the record at fault.
+/// After the last whole record the iterator ends if no bytes are left. Otherwise it yields one error and then ends. An error carries
+/// the ordinal and the offset of the damaged record.
 ///
 /// ```
 /// use tfseek::frame::{put_record, Frames};
@@ -127,22 +127,28 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// The records of `bytes`. Looks at nothing yet.
+    /// Creates an iterator over the records of `bytes`. Reads nothing yet.
     pub fn new(bytes: &'a [u8]) -> Frames<'a> {
         Frames { bytes, pos: 0, i: 0, done: false }
     }
 
     fn step(&mut self) -> Result<Frame<'a>> {
         let rest = self.bytes.get(self.pos..).unwrap_or_default();
-        match front(rest, true, u64::MAX)? {
-            Front::Whole(payload) => {
+        match first_record(rest, true, u64::MAX)? {
+            FirstRecord::Whole(payload) => {
                 let frame = Frame { i: self.i, offset: self.pos as u64, payload };
-                self.pos += payload.len() + OVERHEAD;
-                self.i += 1;
+                #[expect(
+                    clippy::arithmetic_side_effects,
+                    reason = "the record is inside of `bytes`, and so is its end"
+                )]
+                {
+                    self.pos += payload.len() + OVERHEAD;
+                    self.i += 1;
+                }
                 Ok(frame)
             }
-            Front::Part(header) => Err(truncated(need(header), rest.len() as u64)),
-            Front::TooLong(header) => Err(truncated(header.record_len(), rest.len() as u64)),
+            FirstRecord::Partial(header) => Err(truncated(needed_len(header), rest.len() as u64)),
+            FirstRecord::TooLong(header) => Err(truncated(header.record_len(), rest.len() as u64)),
         }
     }
 }
@@ -154,8 +160,8 @@ impl<'a> Iterator for Frames<'a> {
         if self.done || self.pos == self.bytes.len() {
             return None;
         }
-        let place = At { path: None, record: Some(self.i), offset: Some(self.pos as u64) };
-        let step = self.step().map_err(|e| e.at(place));
+        let at = At { path: None, record: Some(self.i), offset: Some(self.pos as u64) };
+        let step = self.step().map_err(|e| e.at(at));
         self.done = step.is_err();
         Some(step)
     }
@@ -163,56 +169,64 @@ impl<'a> Iterator for Frames<'a> {
 
 impl std::iter::FusedIterator for Frames<'_> {}
 
-/// The start of a slice, taken for a record.
-pub(crate) enum Front<'a> {
-    /// A whole record: its payload, which lies between a header and a footer.
+/// The record at the start of a slice.
+pub(crate) enum FirstRecord<'a> {
+    /// A whole record: its payload.
     Whole(&'a [u8]),
-    /// The beginning of a record. `None` if not even its header is all there.
-    Part(Option<Header>),
-    /// A payload above the limit, present or not.
-    TooLong(Header),
+    /// The start of a record. `None` if even its header is incomplete.
+    Partial(Option<RecordHeader>),
+    /// A record whose payload is longer than the limit, present or not.
+    TooLong(RecordHeader),
 }
 
-/// Bytes of a record as far as they are known: at least a header.
-pub(crate) fn need(header: Option<Header>) -> u64 {
-    header.map_or(HEADER_LEN as u64, Header::record_len)
+/// Returns the bytes that a record needs, as far as known: without its header, the length of a header.
+pub(crate) fn needed_len(header: Option<RecordHeader>) -> u64 {
+    header.map_or(HEADER_LEN as u64, RecordHeader::record_len)
 }
 
-/// Takes the start of `bytes` for a record, whose payload is checked if `check` says so.
+/// Parses the record at the start of `bytes`. Its payload is checked if `check` is set.
 ///
 /// # Errors
 /// [`ErrorKind::CorruptLength`], [`ErrorKind::CorruptData`]. The order of the checks: header crc, limit, presence of the body,
 /// payload crc.
 #[inline(always)]
-pub(crate) fn front(bytes: &[u8], check: bool, max_payload: u64) -> Result<Front<'_>> {
-    let Some((header, body)) = bytes.split_first_chunk::<HEADER_LEN>() else { return Ok(Front::Part(None)) };
-    // The length's crc is checked before the payload is looked for: a flipped bit in the length is then a
-    // corrupt length, and not a file that seems to end too early.
-    let header = Header::parse(header)?;
+pub(crate) fn first_record(bytes: &[u8], check: bool, max_payload: u64) -> Result<FirstRecord<'_>> {
+    let Some((header, body)) = bytes.split_first_chunk::<HEADER_LEN>() else {
+        return Ok(FirstRecord::Partial(None));
+    };
+    // The crc of the length is checked before the presence of the payload: a flipped bit in the length is then a corrupt length,
+    // and not a file that seems to end too early.
+    let header = RecordHeader::parse(header)?;
     if header.payload_len > max_payload {
-        return Ok(Front::TooLong(header));
+        return Ok(FirstRecord::TooLong(header));
     }
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "the condition before `||` excludes fewer bytes than a footer"
+    )]
     if body.len() < FOOTER_LEN || header.payload_len > (body.len() - FOOTER_LEN) as u64 {
-        return Ok(Front::Part(Some(header)));
+        return Ok(FirstRecord::Partial(Some(header)));
     }
-    // It fits into the slice, so it fits into a usize.
+    // The length fits into the slice, so it fits into a usize.
     let (payload, rest) = body.split_at(header.payload_len as usize);
-    let Some(&footer) = rest.first_chunk::<FOOTER_LEN>() else { return Ok(Front::Part(Some(header))) };
+    let Some(&footer) = rest.first_chunk::<FOOTER_LEN>() else {
+        return Ok(FirstRecord::Partial(Some(header)));
+    };
     if check {
         check_payload(payload, footer)?;
     }
-    Ok(Front::Whole(payload))
+    Ok(FirstRecord::Whole(payload))
 }
 
-/// Returns the payload of the record that an index puts at byte `offset` of `bytes`, if it is all there, its header is valid and
-/// gives `payload_len`, and, where `check` says so, its footer is that of the payload. `None` says only that the record is not as
-/// expected; [`known_fault`] tells why.
+/// Returns the payload of the record at byte `offset` of `bytes`, where an index expects a payload of `payload_len` bytes. `None` if
+/// the record is incomplete, its header is invalid or has another length, or, with `check` set, its footer does not match the payload.
+/// [`payload_fault`] returns the reason.
 #[inline(always)]
-pub(crate) fn known(bytes: &[u8], offset: u64, payload_len: u64, check: bool) -> Option<&[u8]> {
-    let (header, payload, footer) = known_parts(bytes, offset, payload_len)?;
-    let (len, stored) = split(header);
-    // Compared with a copy: from an equality the compiler would learn that it may take the payload's length from the header,
-    // and what is done with the payload would then wait for its bytes.
+pub(crate) fn payload_at(bytes: &[u8], offset: u64, payload_len: u64, check: bool) -> Option<&[u8]> {
+    let (header, payload, footer) = record_parts(bytes, offset, payload_len)?;
+    let (len, stored) = split_header(header);
+    // Compared with an opaque copy. From a plain equality the compiler could take the payload's length from the header, and the use
+    // of the payload would then wait for the header's bytes.
     if crc::masked_len(len) != stored || len != black_box(payload_len) {
         return None;
     }
@@ -222,9 +236,9 @@ pub(crate) fn known(bytes: &[u8], offset: u64, payload_len: u64, check: bool) ->
     Some(payload)
 }
 
-/// Header, payload and footer of a record, if they are there.
+/// Returns the header, payload and footer of a record, if they are present.
 #[inline(always)]
-fn known_parts(
+fn record_parts(
     bytes: &[u8],
     offset: u64,
     payload_len: u64,
@@ -236,17 +250,17 @@ fn known_parts(
     Some((header, payload, footer))
 }
 
-/// Returns the reason why [`known`] gives no payload: bytes that are missing, a header that is invalid or gives another length, or else
-/// the footer.
+/// Returns the reason why [`payload_at`] returns no payload: missing bytes, a header that is invalid or has another length, or
+/// otherwise the footer.
 #[cold]
-pub(crate) fn known_fault(bytes: &[u8], offset: u64, payload_len: u64) -> Error {
-    let Some((header, payload, footer)) = known_parts(bytes, offset, payload_len) else {
+pub(crate) fn payload_fault(bytes: &[u8], offset: u64, payload_len: u64) -> Error {
+    let Some((header, payload, footer)) = record_parts(bytes, offset, payload_len) else {
         let have = (bytes.len() as u64).saturating_sub(offset);
-        return truncated(Header { payload_len }.record_len(), have);
+        return truncated(RecordHeader { payload_len }.record_len(), have);
     };
-    match Header::parse(header) {
+    match RecordHeader::parse(header) {
         Err(e) => e,
-        Ok(Header { payload_len: stored }) if stored != payload_len => {
+        Ok(RecordHeader { payload_len: stored }) if stored != payload_len => {
             IndexError::LengthMismatch { indexed: payload_len, stored }.into()
         }
         Ok(_) => {
@@ -265,7 +279,7 @@ pub(crate) fn truncated(need: u64, have: u64) -> Error {
 mod tests {
     use super::*;
 
-    fn three() -> Vec<u8> {
+    fn three_records() -> Vec<u8> {
         let mut file = Vec::new();
         for payload in [b"".as_slice(), b"a", b"bb"] {
             put_record(&mut file, payload).unwrap();
@@ -278,13 +292,13 @@ mod tests {
         let hex = "0000000000000000 29039807 d8ea82a2 0100000000000000 0175de41 61 786ee428 \
                    0200000000000000 78270b34 6262 6397e2a5";
         let want: String = hex.split_whitespace().collect();
-        let got: String = three().iter().map(|b| format!("{b:02x}")).collect();
+        let got: String = three_records().iter().map(|b| format!("{b:02x}")).collect();
         assert_eq!(got, want);
     }
 
     #[test]
-    fn every_truncation_delivers_what_is_whole_and_then_says_so() {
-        let file = three();
+    fn truncated_files_yield_whole_records_and_then_an_error() {
+        let file = three_records();
         for cut in 0..file.len() {
             let mut whole = 0;
             let mut error = None;
@@ -305,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_no_file_has() {
+    fn huge_lengths_are_truncation() {
         for len in [1u64 << 31, 1 << 32, 1 << 40, (1 << 63) - 4, 1 << 63, u64::MAX - 15, u64::MAX] {
             let mut file = Vec::new();
             put_header(&mut file, len).unwrap();

@@ -1,6 +1,6 @@
 //! The record framing: pure checks of a header and a footer, and the records of a slice.
 //!
-//! A TFRecord file is records, one after the other, and nothing else. One record, all little-endian:
+//! A TFRecord file is a sequence of records and nothing else. The layout of one record, all little-endian:
 //!
 //! ```text
 //! | 0..8          | length of the payload, u64         | \ header, 12 bytes
@@ -9,7 +9,9 @@
 //! | ..16+length   | masked CRC32C of the payload       |   footer, 4 bytes
 //! ```
 //!
-//! Nothing here allocates, and no length is believed before it is compared with the bytes that are there.
+//! Nothing here allocates. A length is compared with the bytes that are present before it is used.
+
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
 mod checks;
 mod parser;
@@ -17,5 +19,5 @@ mod parser;
 #[cfg(test)]
 pub(crate) use checks::put_header;
 pub use checks::{FOOTER_LEN, Frame, Frames, HEADER_LEN, OVERHEAD, put_record};
-pub(crate) use checks::{Header, known, known_fault, split, truncated};
+pub(crate) use checks::{RecordHeader, payload_at, payload_fault, split_header, truncated};
 pub(crate) use parser::{Event, Parser, Torn};

@@ -11,7 +11,7 @@ use super::sidecar::Sidecar;
 use super::store::{self, IndexSearch, NamedShard, Save, named, save_somewhere, search, target_dir, write};
 use super::table::TableBuilder;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
-use crate::frame::{HEADER_LEN, Header, Torn};
+use crate::frame::{HEADER_LEN, RecordHeader, Torn};
 use crate::io::threads;
 use crate::io::{Compression, FileId, ReadAt, TMP_PREFIX, check_regular, open_regular, sniff};
 use crate::policy::{IndexMode, Tail};
@@ -259,7 +259,7 @@ pub(super) fn torn_tail(sidecar: &Sidecar, path: &Path) -> Result<Error> {
                 HEADER_LEN as u64
             } else {
                 open_regular(path)?.read_exact_at(&mut bytes, header.indexed_end)?;
-                Header::parse(&bytes).map_err(|e| e.at(place))?.record_len()
+                RecordHeader::parse(&bytes).map_err(|e| e.at(place))?.record_len()
             };
             Torn { need, have }
         }

@@ -13,7 +13,7 @@ use super::progress::{REPORT, Work};
 use super::table::TableBuilder;
 use crate::crc::{self, LenCrc, WithLenCrc, with_len_crc};
 use crate::error::{Error, Result};
-use crate::frame::{Event, FOOTER_LEN, HEADER_LEN, OVERHEAD, Parser, Torn, split};
+use crate::frame::{Event, FOOTER_LEN, HEADER_LEN, OVERHEAD, Parser, Torn, split_header};
 use crate::io::ReadAt;
 use std::io::Read;
 use std::ops::Range;
@@ -66,7 +66,7 @@ impl<const PAYLOADS: bool> WithLenCrc for Hop<'_, PAYLOADS> {
         while let Some((header, body)) =
             self.bytes.get(pos..).and_then(|b| b.split_first_chunk::<HEADER_LEN>())
         {
-            let (len, stored) = split(header);
+            let (len, stored) = split_header(header);
             if crc::mask(crc.crc(len)) != stored
                 || body.len() < FOOTER_LEN
                 || len > (body.len() - FOOTER_LEN) as u64
@@ -113,7 +113,7 @@ trait ScanBytes {
 /// Scans to the end: hops over the whole records that are at hand, and leaves the next one, which is cut off or damaged, to the parser.
 fn scan<B: ScanBytes>(mut bytes: B, start: ScanStart, payloads: bool) -> Result<ScanOutcome> {
     let ScanStart { mut offsets, at } = start;
-    let mut parser = Parser::passing(payloads, offsets.len(), at);
+    let mut parser = Parser::scanning(payloads, offsets.len(), at);
     let mut more = true;
     let placed = |e: Error, parser: &Parser| if B::PLACES_ERRORS { e.at(parser.at()) } else { e };
     loop {
@@ -126,13 +126,13 @@ fn scan<B: ScanBytes>(mut bytes: B, start: ScanStart, payloads: bool) -> Result<
             };
             if hopped > 0 {
                 let records = offsets.len() - before;
-                parser.hopped(records, hopped as u64);
+                parser.advance(records, hopped as u64);
                 bytes.take(hopped, records)?;
             }
         } else if more && hand.len() < HEADER_LEN && !parser.is_inside() {
             let before = offsets.len();
             let strode = bytes.stride(&mut offsets).map_err(|e| placed(e, &parser))?;
-            parser.hopped(offsets.len() - before, strode);
+            parser.advance(offsets.len() - before, strode);
             // What the parser would say, which saves half of its steps where records are large.
             more = bytes.bring(HEADER_LEN).map_err(|e| placed(e, &parser))?;
             continue;
@@ -154,7 +154,7 @@ fn scan<B: ScanBytes>(mut bytes: B, start: ScanStart, payloads: bool) -> Result<
                     }
                 }
             }
-            Event::Taken(taken) => {
+            Event::Consumed(taken) => {
                 bytes.take(taken, 0)?;
                 continue;
             }
@@ -304,7 +304,7 @@ impl<R: ReadAt + ?Sized> ScanBytes for FileWindows<'_, R> {
             }
             let mut header = [0; HEADER_LEN];
             self.file.read_exact_at(&mut header, self.pos)?;
-            let (len, stored) = split(&header);
+            let (len, stored) = split_header(&header);
             if crc::masked_len(len) != stored || len > left - OVERHEAD as u64 {
                 break;
             }

@@ -2,7 +2,7 @@
 
 use super::inflate::{Compression, is_zlib_of_records};
 use crate::error::{Error, ErrorKind, Remedy};
-use crate::frame::Header;
+use crate::frame::RecordHeader;
 
 /// The number of first bytes that is enough for every answer here.
 pub(crate) const SNIFF_LEN: usize = 512;
@@ -34,7 +34,7 @@ pub(crate) fn compression(first: &[u8]) -> Compression {
 }
 
 fn starts_with_record(first: &[u8]) -> bool {
-    first.first_chunk().is_some_and(|header| Header::parse(header).is_ok())
+    first.first_chunk().is_some_and(|header| RecordHeader::parse(header).is_ok())
 }
 
 /// (offset, magic, name, remedy)
