@@ -199,7 +199,7 @@ pub(crate) fn is_zlib_of_records(first: &[u8]) -> bool {
     let mut stream = decoder(Compression::Zlib);
     match stream.decompress(first, &mut header, FlushDecompress::None) {
         Ok(Status::StreamEnd) if stream.total_out() == 0 => true,
-        Ok(_) if stream.total_out() == header.len() as u64 => crate::frame::Header::parse(&header).is_ok(),
+        Ok(_) if stream.total_out() == header.len() as u64 => crate::frame::RecordHeader::parse(&header).is_ok(),
         _ => false,
     }
 }
