@@ -189,7 +189,7 @@ impl Order {
     }
 
     /// The position of a record: the inverse of [`get`](Order::get). `None` where a record may have several positions (mixtures,
-    /// weights: see [`spots_of`](Order::spots_of)), and for a record outside of a filter.
+    /// weights: see [`rows_of`](Order::rows_of)), and for a record outside of a filter.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) for a record that is not below [`records`](Order::records).

@@ -1,7 +1,7 @@
 //! Questions about an epoch: which samples a step had, and which steps had a record.
 
 use super::epoch::Order;
-use super::share::{RankShare, Run, Spot};
+use super::share::{RankShare, Run, StepRow};
 use crate::error::{OrderError, Result};
 
 /// Positions that are looked up together.
@@ -30,8 +30,8 @@ impl Order {
     /// // What rank 3 of 8 saw in step 18234; and back, from one of the records.
     /// let samples = order.samples(share.step(18_234).into_iter().flatten())?;
     /// assert_eq!(samples.len(), 32);
-    /// let spots = order.spots_of(samples[5].record, &share)?;
-    /// assert_eq!((spots[0].step, spots[0].rank, spots[0].place), (18_234, 3, 5));
+    /// let rows = order.rows_of(samples[5].record, &share)?;
+    /// assert_eq!((rows[0].step, rows[0].rank, rows[0].row), (18_234, 3, 5));
     /// # Ok::<(), tfseek::Error>(())
     /// ```
     ///
@@ -72,7 +72,7 @@ impl Order {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) for a record that is not below [`records`](Order::records).
-    pub fn spots_of(&self, record: u64, share: &RankShare) -> Result<Vec<Spot>> {
+    pub fn rows_of(&self, record: u64, share: &RankShare) -> Result<Vec<StepRow>> {
         Ok(self.positions_of(record)?.into_iter().filter_map(|position| share.locate(position)).collect())
     }
 }

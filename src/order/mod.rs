@@ -37,7 +37,7 @@
 //!
 //! An [`Order`] is one of these, made for a number of records, a seed and an epoch. [`RankShare`] cuts its positions into steps
 //! and ranks, a [`Cursor`] is the place of a run in its epochs, [`State`] is what a checkpoint keeps. [`Order::samples`] tells what
-//! a step had, [`Order::spots_of`] where a record was. A shuffle of other things than records is a [`Permutation`].
+//! a step had, [`Order::rows_of`] where a record was. A shuffle of other things than records is a [`Permutation`].
 //!
 //! **Cost.** A record of a global order takes about 30 ns, filled in batches about half; see `docs/performance.md`.
 //! Making an order takes well under a microsecond, whatever n is, but for the tables of weights and filters.
@@ -63,7 +63,7 @@ pub use epoch::Order;
 pub use lookup::Sample;
 pub use mixture::mixture_weights;
 pub use prp::Permutation;
-pub use share::{LastBatch, RankShare, Run, Spot};
+pub use share::{LastBatch, RankShare, Run, StepRow};
 pub use spec::{Component, Spec};
 pub use state::State;
 pub use subset::Subset;

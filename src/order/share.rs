@@ -71,13 +71,13 @@ pub struct Run {
 
 /// The step, rank and row that a position comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct StepRow {
     /// The step of the rank, whichever of its workers makes it.
     pub step: u64,
     /// The rank.
     pub rank: u64,
     /// The row in the rank's batch.
-    pub place: u64,
+    pub row: u64,
 }
 
 impl RankShare {
@@ -183,7 +183,7 @@ impl RankShare {
 
     /// The step, rank and row that a position of this epoch comes to; `None` if it is left out: before the start, or in
     /// a last batch that is dropped. Padding repeats positions, and is not counted.
-    pub(super) fn locate(&self, position: u64) -> Option<Spot> {
+    pub(super) fn locate(&self, position: u64) -> Option<StepRow> {
         let ahead = position.checked_sub(self.start)?;
         let (step, inside) = (ahead / self.batch, ahead % self.batch);
         if position >= self.len || step >= self.rank_steps() {
@@ -193,7 +193,7 @@ impl RankShare {
         // The last rank whose part begins at or before `inside`.
         let rank = ((u128::from(inside) + 1) * u128::from(self.ranks) - 1) / u128::from(size);
         let rank = rank as u64;
-        Some(Spot { step, rank, place: inside - self.part(size, rank).0 })
+        Some(StepRow { step, rank, row: inside - self.part(size, rank).0 })
     }
 
     /// Positions of an epoch.

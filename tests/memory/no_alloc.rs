@@ -206,7 +206,7 @@ fn orders_do_not_grow_with_the_records() {
             RankShare::new(n, 64, 3, 4, LastBatch::Pad).unwrap().starting_at(state.position()).unwrap();
         let samples = again.samples(share.step(0).unwrap()).unwrap();
         assert_eq!(samples[0].record, order.get(at + 48).unwrap());
-        assert!(order.spots_of(samples[0].record, &share).unwrap().iter().any(|spot| spot.place == 0));
+        assert!(order.rows_of(samples[0].record, &share).unwrap().iter().any(|row| row.row == 0));
     };
     for spec in [|_| Spec::Sequential, |_| Spec::Global, |_| Spec::Block { block: 16, window: 8 }, mixture]
         as [fn(u64) -> Spec; 4]

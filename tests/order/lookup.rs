@@ -83,7 +83,7 @@ fn a_record_is_found_wherever_it_comes() {
                 // In batches of one, a step is a position.
                 let ones = RankShare::new(order.len(), 1, 0, 1, LastBatch::Short).unwrap();
                 let found: Vec<u64> =
-                    order.spots_of(record, &ones).unwrap().iter().map(|spot| spot.step).collect();
+                    order.rows_of(record, &ones).unwrap().iter().map(|row| row.step).collect();
                 assert_eq!(found, want, "{spec:?}, epoch {epoch}: {record}");
                 if let Some(position) = order.position_of(record).unwrap() {
                     assert_eq!(want, [position]);
@@ -105,16 +105,16 @@ fn steps_forwards_and_backwards() {
                 for step in 0..shares[0].steps() {
                     for (rank, share) in (0..).zip(&shares) {
                         let samples = order.samples(share.step(step).unwrap()).unwrap();
-                        for (place, sample) in (0..).zip(samples) {
+                        for (row, sample) in (0..).zip(samples) {
                             if sample.epoch == 4 && !sample.padding {
-                                want[sample.record as usize].push(Spot { step, rank, place });
+                                want[sample.record as usize].push(StepRow { step, rank, row });
                             }
                         }
                     }
                 }
                 for (record, want) in (0..).zip(want) {
                     // Whichever rank is asked.
-                    assert_eq!(order.spots_of(record, &shares[record as usize % 3]).unwrap(), want);
+                    assert_eq!(order.rows_of(record, &shares[record as usize % 3]).unwrap(), want);
                 }
             }
         }
@@ -129,7 +129,7 @@ fn what_is_not_there_is_not_found() {
             matches!(e.into_kind(), ErrorKind::OutOfRange { what: "record", i: 200, len: 200 })
         };
         assert!(gone(order.position_of(200).unwrap_err()));
-        assert!(gone(order.spots_of(200, &share(&order, 0, LastBatch::Pad)).unwrap_err()));
+        assert!(gone(order.rows_of(200, &share(&order, 0, LastBatch::Pad)).unwrap_err()));
         // A share of more positions, however many.
         let len = order.len();
         for (start, count) in [(len - 1, 2), (len, 1), (0, u64::MAX)] {
@@ -159,8 +159,8 @@ fn a_billion_is_no_more() {
             let share = share.starting_at(123_456_789).unwrap();
             let samples = order.samples(share.step(18_234).unwrap()).unwrap();
             assert_eq!((samples.len(), samples[0].position), (256, 123_456_789 + 18_234 * 2048 + rank * 256));
-            let spots = order.spots_of(samples[17].record, &share).unwrap();
-            assert!(spots.contains(&Spot { step: 18_234, rank, place: 17 }));
+            let rows = order.rows_of(samples[17].record, &share).unwrap();
+            assert!(rows.contains(&StepRow { step: 18_234, rank, row: 17 }));
         }
     }
 }

@@ -36,8 +36,8 @@ fn mixtures_against_their_table() {
         assert!(seeks.into_iter().rev().eq(table.iter().copied()));
         assert_eq!(sample(&mixture, 3 * cycle), sample(&mixture, 3 * cycle));
         for (t, (c, i)) in table.iter().enumerate() {
-            let spots = mixture.spots_of(*c as u64 * SOURCE + i, &whole).unwrap();
-            assert_eq!(spots.first().map(|spot| spot.step), Some(t as u64));
+            let rows = mixture.rows_of(*c as u64 * SOURCE + i, &whole).unwrap();
+            assert_eq!(rows.first().map(|row| row.step), Some(t as u64));
         }
         for cycle in table.chunks(cycle as usize) {
             for (c, weight) in weights.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Steps and ranks: global batches do not depend on how many ranks there are, and nothing is lost on the way.
 
 use tfseek::error::OrderError;
-use tfseek::order::{LastBatch, RankShare, Run, Spec, Spot, State};
+use tfseek::order::{LastBatch, RankShare, Run, Spec, State, StepRow};
 use tfseek::{ErrorKind, Order};
 
 use LastBatch::{Continuous, Drop, Pad, Short};
@@ -25,9 +25,9 @@ fn count(share: &RankShare, k: u64) -> u64 {
 }
 
 /// Where a position comes: in a sequential order of `n` it is the record of this number.
-fn locate(share: &RankShare, n: u64, position: u64) -> Option<Spot> {
+fn locate(share: &RankShare, n: u64, position: u64) -> Option<StepRow> {
     let order = Order::new(&Spec::Sequential, n, 0, 0).unwrap();
-    if position < n { order.spots_of(position, share).unwrap().pop() } else { None }
+    if position < n { order.rows_of(position, share).unwrap().pop() } else { None }
 }
 
 /// What the ranks get in step k, one after the other.
@@ -113,26 +113,26 @@ fn positions_forwards_and_backwards() {
                     let shares: Vec<RankShare> = (0..ranks)
                         .map(|r| share(n, batch, r, ranks, last).starting_at(start).unwrap())
                         .collect();
-                    let mut spots = vec![None; n as usize];
+                    let mut rows = vec![None; n as usize];
                     for (rank, share) in shares.iter().enumerate() {
                         for step in 0..share.steps() {
-                            for (place, sample) in samples(share.step(step).unwrap()).iter().enumerate() {
+                            for (row, sample) in samples(share.step(step).unwrap()).iter().enumerate() {
                                 if sample.0 == 0 && !sample.2 {
-                                    spots[sample.1 as usize] =
-                                        Some(Spot { step, rank: rank as u64, place: place as u64 });
+                                    rows[sample.1 as usize] =
+                                        Some(StepRow { step, rank: rank as u64, row: row as u64 });
                                 }
                             }
                         }
                     }
-                    for (position, spot) in spots.iter().enumerate() {
+                    for (position, row) in rows.iter().enumerate() {
                         assert_eq!(
                             locate(&shares[0], n, position as u64),
-                            *spot,
+                            *row,
                             "{last:?} n {n} R {ranks} p0 {start}: {position}"
                         );
                     }
                     // Beyond the end there is no record, and no step.
-                    assert!(Order::new(&Spec::Sequential, n, 0, 0).unwrap().spots_of(n, &shares[0]).is_err());
+                    assert!(Order::new(&Spec::Sequential, n, 0, 0).unwrap().rows_of(n, &shares[0]).is_err());
                 }
             }
         }
@@ -236,8 +236,8 @@ fn shares_of_very_many_positions() {
                 }
                 share.samples();
                 for position in [0, start, n / 2, n - 1] {
-                    let spot = locate(&share, n, position);
-                    assert!(spot.is_none_or(|spot| spot.step < steps && spot.rank < ranks));
+                    let row = locate(&share, n, position);
+                    assert!(row.is_none_or(|row| row.step < steps && row.rank < ranks));
                 }
             }
         }

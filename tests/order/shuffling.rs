@@ -248,9 +248,9 @@ fn a_batch_looked_at_again() -> Result {
     let order = Order::new(&Spec::Global, ds_len, 42, 3)?; // epoch 3 of a run with seed 42
     let share = RankShare::new(order.len(), 256, 5, 8, LastBatch::Pad)?;
     let samples = order.samples(share.step(18_234).unwrap())?; // what rank 5 of 8 had in step 18,234
-    let spots = order.spots_of(123_456, &share)?; // in which step record 123,456 comes, and on which rank
+    let rows = order.rows_of(123_456, &share)?; // in which step record 123,456 comes, and on which rank
 
-    assert_eq!((samples.len(), spots.len()), (32, 1));
+    assert_eq!((samples.len(), rows.len()), (32, 1));
     assert_eq!(samples[0].position, 18_234 * 256 + 5 * 32);
     Ok(())
 }

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &args::Order, global: &Global, console: &mut Console) ->
         return steps(args, order, &share, first, &Places::of(&dataset), console);
     }
     if let Some(record) = args.question.record {
-        return spots(args, order, &share, record, &Places::of(&dataset), console);
+        return rows_of(args, order, &share, record, &Places::of(&dataset), console);
     }
     let (batch, ranks) = (args.share.global_batch()?, args.share.world_size.get());
     let each = match ranks {
@@ -101,7 +101,7 @@ fn parts(run: Run) -> impl Iterator<Item = Run> {
     })
 }
 
-fn spots(
+fn rows_of(
     args: &args::Order,
     order: &Order,
     share: &RankShare,
@@ -109,21 +109,21 @@ fn spots(
     places: &Places<'_>,
     console: &mut Console,
 ) -> Outcome {
-    let spots = order.spots_of(record, share)?;
-    if spots.is_empty() {
+    let rows = order.rows_of(record, share)?;
+    if rows.is_empty() {
         console.note(format_args!(
             "tfseek: record {record} is in no step of epoch {} from here on",
             order.epoch()
         ));
     }
-    let most = |f: fn(&tfseek::order::Spot) -> u64| spots.iter().map(f).max().unwrap_or(0);
-    let widest = [order.epoch(), most(|s| s.step), most(|s| s.rank), most(|s| s.place)];
+    let most = |f: fn(&tfseek::order::StepRow) -> u64| rows.iter().map(f).max().unwrap_or(0);
+    let widest = [order.epoch(), most(|s| s.step), most(|s| s.rank), most(|s| s.row)];
     let table = Table::new(["epoch", "step", "rank", "place"], &widest);
-    if !args.json && !spots.is_empty() {
+    if !args.json && !rows.is_empty() {
         table.head(console)?;
     }
-    for spot in spots {
-        let (epoch, step, rank, place) = (order.epoch(), spot.step, spot.rank, spot.place);
+    for row in rows {
+        let (epoch, step, rank, place) = (order.epoch(), row.step, row.rank, row.row);
         if args.json {
             let line = json!({"epoch": epoch, "step": step, "rank": rank, "place": place});
             console.print(format_args!("{}\n", places.with(record, line)?))?;
