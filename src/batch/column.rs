@@ -1,57 +1,58 @@
-//! The columns of a batch, in the shapes that TensorFlow gives them.
+//! The columns of a batch, in TensorFlow's shapes.
 
 use super::pool::Buf;
 use crate::io::Region;
 use std::fmt;
 use std::slice;
 
-/// One column. All shapes are row-major, all parts are `'static` and cloned for the price of a few counters.
+/// One column. Arrays are row-major. All parts are `'static`; a clone shares the values and costs a few reference counts.
 #[derive(Clone, Debug)]
 pub enum Column {
-    /// Of `FixedLen` and `FixedLenSequence`; and of `Ragged`, where a single record leaves no ragged dimension.
+    /// Column of a `FixedLen` or `FixedLenSequence` spec. Also of a `Ragged` spec, if a single record leaves no ragged dimension.
     Dense(Dense),
-    /// Of `VarLen` and `Sparse`.
+    /// Column of a `VarLen` or `Sparse` spec.
     Sparse(Sparse),
-    /// Of `Ragged`.
+    /// Column of a `Ragged` spec.
     Ragged(Ragged),
 }
 
-/// An array: `values`, as many as the product of `shape`.
+/// A dense array. The number of `values` is the product of `shape`.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Dense {
-    /// The values, row-major.
+    /// Values, row-major.
     pub values: Values,
-    /// The shape, the rows of the batch first.
+    /// Shape; the first dimension is the rows of the batch.
     pub shape: Vec<usize>,
 }
 
-/// Values and where they stand (a COO tensor): value `k` is at `indices[k * rank..][..rank]`.
+/// A sparse tensor in coordinate (COO) format: the index of value `k` is `indices[k * rank..][..rank]`.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Sparse {
-    /// Of shape `[n, rank]`.
+    /// Indices, of shape `[n, rank]`.
     pub indices: Buf<i64>,
-    /// Of shape `[n]`.
+    /// Values, of shape `[n]`.
     pub values: Values,
-    /// Of length `rank`.
+    /// Shape of the dense equivalent; its length is `rank`.
     pub dense_shape: Vec<u64>,
 }
 
-/// Rows of different lengths: row `r` of the outermost dimension is the rows (or values)
-/// `row_splits[0][r]..row_splits[0][r + 1]` of the next one.
+/// A ragged tensor: rows of different lengths.
+///
+/// Row `r` of the outermost dimension consists of the rows (or values) `row_splits[0][r]..row_splits[0][r + 1]` of the next one.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Ragged {
-    /// The values, row-major.
+    /// Values, row-major.
     pub values: Values,
-    /// Shape of the values: `[n]`, and behind that the lengths of innermost uniform rows.
+    /// Shape of the values: `[n]`, followed by the lengths of innermost uniform rows.
     pub shape: Vec<usize>,
-    /// One for each ragged dimension, outermost first.
+    /// Row splits of each ragged dimension, outermost first.
     pub row_splits: Vec<RowSplits>,
 }
 
-/// Row splits of the type that the spec asks for.
+/// Row splits, of the type that the spec requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowSplits {
     /// 32 bits.
@@ -72,7 +73,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// How many there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         match self {
             Values::Int64(values) => values.len(),
@@ -81,12 +82,12 @@ impl Values {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The integers, if that is what they are.
+    /// Returns the values if they are integers.
     pub fn int64(&self) -> Option<&[i64]> {
         match self {
             Values::Int64(values) => Some(values),
@@ -94,7 +95,7 @@ impl Values {
         }
     }
 
-    /// The floats, if that is what they are.
+    /// Returns the values if they are floats.
     pub fn float32(&self) -> Option<&[f32]> {
         match self {
             Values::Float32(values) => Some(values),
@@ -102,7 +103,7 @@ impl Values {
         }
     }
 
-    /// The byte strings, if that is what they are.
+    /// Returns the values if they are byte strings.
     pub fn bytes(&self) -> Option<&BytesColumn> {
         match self {
             Values::Bytes(values) => Some(values),
@@ -112,7 +113,7 @@ impl Values {
 }
 
 impl Column {
-    /// The values, whatever stands around them.
+    /// Returns the values of any variant.
     pub fn values(&self) -> &Values {
         match self {
             Column::Dense(column) => &column.values,
@@ -123,12 +124,12 @@ impl Column {
 }
 
 impl Column {
-    /// A column without values.
+    /// Returns a column without values.
     pub(super) fn empty() -> Column {
         Column::Dense(Dense { values: Values::Int64(Buf::default()), shape: Vec::new() })
     }
 
-    /// Makes it an array, in the vectors that it has.
+    /// Changes the column to a dense array, reusing its vectors.
     pub(super) fn set_dense(&mut self, values: Values, shape: impl IntoIterator<Item = usize>) {
         match self {
             Column::Dense(dense) => {
@@ -140,7 +141,7 @@ impl Column {
         }
     }
 
-    /// Makes it a sparse tensor, in the vectors that it has.
+    /// Changes the column to a sparse tensor, reusing its vectors.
     pub(super) fn set_sparse(
         &mut self,
         indices: Buf<i64>,
@@ -160,7 +161,7 @@ impl Column {
         }
     }
 
-    /// Lets go of all memory, and keeps the vectors around it.
+    /// Releases the shared memory and keeps the vectors.
     pub(super) fn release(&mut self) {
         let none = Values::Int64(Buf::default());
         match self {
@@ -174,10 +175,10 @@ impl Column {
     }
 }
 
-/// Byte strings: where they lie in the records' own memory, or one after the other in memory of their own.
+/// A column of byte strings: spans of the records' memory, or contiguous copies.
 ///
-/// Spans copy nothing and keep the records' memory (a map, a buffer) alive. They are what a parser makes where every
-/// row of the batch has a [`Region`]; elsewhere, and on request, the bytes are copied.
+/// Spans copy nothing and keep the records' memory (a map or a buffer) alive. A parser creates spans if every row of the batch
+/// has a [`Region`]. Otherwise, or on request, it copies the bytes.
 #[derive(Clone)]
 pub struct BytesColumn {
     pub(super) repr: BytesRepr,
@@ -189,7 +190,7 @@ pub(super) enum BytesRepr {
     Contiguous { data: Buf<u8>, offsets: Buf<i64> },
 }
 
-/// One string: `len` bytes from `start` on, of region `region`.
+/// The span of one string: `len` bytes of region `region`, starting at `start`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RegionSpan {
     pub(super) start: usize,
@@ -202,7 +203,7 @@ impl BytesColumn {
         BytesColumn { repr: BytesRepr::Contiguous { data, offsets } }
     }
 
-    /// How many strings there are.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         match &self.repr {
             BytesRepr::Spans { spans, .. } => spans.len(),
@@ -210,12 +211,12 @@ impl BytesColumn {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no strings.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// String `k`. O(1).
+    /// Returns string `k`, in constant time.
     #[inline]
     pub fn get(&self, k: usize) -> Option<&[u8]> {
         match &self.repr {
@@ -230,11 +231,11 @@ impl BytesColumn {
         }
     }
 
-    /// The strings, in order.
+    /// Returns an iterator over the strings.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone + fmt::Debug {
         ColumnStrings {
-            from: match &self.repr {
+            source: match &self.repr {
                 BytesRepr::Spans { spans, regions } => StringSource::Spans {
                     spans: spans.iter(),
                     regions,
@@ -248,13 +249,14 @@ impl BytesColumn {
         }
     }
 
-    /// Returns true if the strings lie in the records' own memory.
+    /// Returns true if the strings are spans of the records' memory.
     pub fn is_borrowed(&self) -> bool {
         matches!(self.repr, BytesRepr::Spans { .. })
     }
 
-    /// The strings one after the other, and `len + 1` offsets: string `k` is `data[offsets[k]..offsets[k + 1]]`. Copies the
-    /// bytes unless they lie so already.
+    /// Returns the concatenated strings and `len + 1` offsets: string `k` is `data[offsets[k]..offsets[k + 1]]`.
+    ///
+    /// Copies the bytes unless the column is contiguous already.
     pub fn to_contiguous(&self) -> (Buf<u8>, Buf<i64>) {
         if let BytesRepr::Contiguous { data, offsets } = &self.repr {
             return (data.clone(), offsets.clone());
@@ -271,15 +273,15 @@ impl BytesColumn {
     }
 }
 
-/// The strings of a [`BytesColumn`], in order.
+/// An iterator over the strings of a [`BytesColumn`].
 #[derive(Clone, Debug)]
 struct ColumnStrings<'a> {
-    from: StringSource<'a>,
+    source: StringSource<'a>,
 }
 
 #[derive(Clone, Debug)]
 enum StringSource<'a> {
-    /// A region is looked up where the next string is not in that of the last one: many lie in the same.
+    /// Keeps the region of the last string, because consecutive strings are often in the same region.
     Spans {
         spans: slice::Iter<'a, RegionSpan>,
         regions: &'a [Region],
@@ -301,7 +303,7 @@ impl<'a> Iterator for ColumnStrings<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
-        match &mut self.from {
+        match &mut self.source {
             StringSource::Spans { spans, regions, number, region } => {
                 let span = spans.next()?;
                 if span.region != *number {
@@ -318,7 +320,7 @@ impl<'a> Iterator for ColumnStrings<'a> {
 
     #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        match &self.from {
+        match &self.source {
             StringSource::Spans { spans, .. } => spans.size_hint(),
             StringSource::Contiguous { ends, .. } => ends.size_hint(),
         }

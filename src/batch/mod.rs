@@ -1,12 +1,12 @@
-//! Records to arrays, with the meaning of `tf.io.parse_example` and without its losses.
+//! Parsing of records into arrays, with the semantics of `tf.io.parse_example` and without its data loss.
 //!
-//! A [`BatchParser`] takes rows (anything that is a [`Row`]: slices, vectors, records) and gives a [`Batch`] of columns as a
-//! [`Schema`](crate::Schema) describes them. Each record is walked once; features that nobody asked for are skipped unread;
-//! then each column is filled in a run. Whatever a batch holds is `'static`: memory out of the parser's pool, or the
-//! memory that the rows lie in.
+//! A [`BatchParser`] parses rows (anything that implements [`Row`]: slices, vectors, records) into a [`Batch`] of columns, as a
+//! [`Schema`](crate::Schema) describes them. Each record is scanned once, and features that the schema does not name are skipped
+//! unread. Then the columns are filled one after the other. A batch is `'static`: it holds memory from the parser's pool, or
+//! shared references to the memory of the rows.
 //!
-//! The result for a payload is what TensorFlow makes of the same message written by protobuf: the last entry of a key counts,
-//! chunks and members are merged, nothing is lost that is legal. `docs/parsing.md` has the table of departures.
+//! The result for a payload is what TensorFlow returns for the same message written by protobuf: the last entry of a key counts,
+//! and chunks and members are merged, so no legal data is lost. `docs/parsing.md` has the table of differences.
 
 mod assemble;
 mod bytes;

@@ -7,73 +7,76 @@ use crate::io::Region;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-/// The columns of some records: `'static`, `Send`, made of memory that goes back to its parser when the batch and all that
-/// was cloned from it are dropped.
+/// The columns of a batch of records. It is `'static` and `Send`.
+///
+/// Its memory returns to the parser once the batch and everything cloned from it are dropped.
 pub struct Batch {
-    body: BatchBody,
+    data: BatchData,
     plan: Arc<BatchPlan>,
-    bodies: Arc<BodyPool>,
+    pool: Arc<BatchDataPool>,
 }
 
-/// The parts of a batch, which are used again.
+/// The reusable vectors of a batch.
 #[derive(Default)]
-pub(super) struct BatchBody {
+pub(super) struct BatchData {
     pub(super) rows: usize,
     pub(super) features: Vec<Column>,
     pub(super) lists: Vec<Column>,
     pub(super) lengths: Vec<Option<Buf<i64>>>,
-    /// Memory that byte strings refer to.
+    /// Memory that borrowed byte strings refer to.
     pub(super) regions: BufPool<Region>,
     pub(super) list_regions: BufPool<Region>,
 }
 
-/// Bodies that wait for the next batch.
+/// [`BatchData`] of dropped batches, kept for the next ones.
 #[derive(Default)]
-pub(super) struct BodyPool(Mutex<Vec<BatchBody>>);
+pub(super) struct BatchDataPool(Mutex<Vec<BatchData>>);
 
-impl BodyPool {
-    /// Bodies kept; one more is simply freed.
-    const MOST: usize = 64;
+impl BatchDataPool {
+    /// Maximum number of entries; beyond it, the data of a dropped batch is freed.
+    const MAX_ENTRIES: usize = 64;
 
-    pub(super) fn take(&self) -> BatchBody {
-        self.0.lock().ok().and_then(|mut bodies| bodies.pop()).unwrap_or_default()
+    pub(super) fn take(&self) -> BatchData {
+        self.0.lock().ok().and_then(|mut free| free.pop()).unwrap_or_default()
     }
 }
 
 impl Batch {
-    pub(super) fn new(body: BatchBody, plan: &Arc<BatchPlan>, bodies: &Arc<BodyPool>) -> Batch {
-        Batch { body, plan: Arc::clone(plan), bodies: Arc::clone(bodies) }
+    pub(super) fn new(data: BatchData, plan: &Arc<BatchPlan>, pool: &Arc<BatchDataPool>) -> Batch {
+        Batch { data, plan: Arc::clone(plan), pool: Arc::clone(pool) }
     }
 
-    /// Number of records; 1 where a single one was parsed.
+    /// Returns the number of records; 1 after [`parse_single`](super::BatchParser::parse_single).
     pub fn rows(&self) -> usize {
-        self.body.rows
+        self.data.rows
     }
 
-    /// The column of this name: of an Example's features, or of a context's.
+    /// Returns the column `name` of the features of an Example or of a context.
     pub fn get(&self, name: &str) -> Option<&Column> {
-        self.body.features.get(self.plan.features.column(name)?)
+        self.data.features.get(self.plan.features.column(name)?)
     }
 
-    /// The columns and their names, in the order of the names.
+    /// Returns the columns of the features and their names, sorted by name.
     pub fn columns(&self) -> impl ExactSizeIterator<Item = (&str, &Column)> {
-        named(&self.plan.features, &self.body.features)
+        named(&self.plan.features, &self.data.features)
     }
 
-    /// The column of this name, of feature lists.
+    /// Returns the column `name` of the feature lists.
     pub fn feature_list(&self, name: &str) -> Option<&Column> {
-        self.body.lists.get(self.plan.lists.column(name)?)
+        self.data.lists.get(self.plan.lists.column(name)?)
     }
 
-    /// The columns of feature lists and their names, in the order of the names.
+    /// Returns the columns of the feature lists and their names, sorted by name.
     pub fn feature_lists(&self) -> impl ExactSizeIterator<Item = (&str, &Column)> {
-        named(&self.plan.lists, &self.body.lists)
+        named(&self.plan.lists, &self.data.lists)
     }
 
-    /// How many steps each record has in the dense feature list `name`. `None` for other columns, and where a single record was
-    /// parsed: there the shape says it.
+    /// Returns the number of steps of each record in the dense feature list `name`.
+    ///
+    /// Returns `None` for other columns, and after [`parse_single`](super::BatchParser::parse_single): the shape then contains the
+    /// number of steps.
     pub fn lengths(&self, name: &str) -> Option<&Buf<i64>> {
-        self.body.lengths.get(self.plan.lists.column(name)?)?.as_ref()
+        self.data.lengths.get(self.plan.lists.column(name)?)?.as_ref()
     }
 }
 
@@ -86,16 +89,16 @@ fn named<'a>(
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        let mut body = std::mem::take(&mut self.body);
-        body.features.iter_mut().chain(&mut body.lists).for_each(Column::release);
-        body.lengths.clear();
-        // Maps and buffers are not held until the next batch.
-        body.regions.settle();
-        body.list_regions.settle();
-        if let Ok(mut bodies) = self.bodies.0.lock()
-            && bodies.len() < BodyPool::MOST
+        let mut data = std::mem::take(&mut self.data);
+        data.features.iter_mut().chain(&mut data.lists).for_each(Column::release);
+        data.lengths.clear();
+        // Releases maps and buffers now, and not only at the next batch.
+        data.regions.release_unused();
+        data.list_regions.release_unused();
+        if let Ok(mut free) = self.pool.0.lock()
+            && free.len() < BatchDataPool::MAX_ENTRIES
         {
-            bodies.push(body);
+            free.push(data);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `BatchParser`: a compiled schema and the memory to parse with, for any number of batches.
+//! `BatchParser`: a compiled schema and the scratch buffers to parse any number of batches.
 
 use super::assemble::Assembly;
 use super::bytes::{RowRegions, SpanBytes, ValuePools};
@@ -7,7 +7,7 @@ use super::compile::{BatchPlan, Need, PlanPart};
 use super::decode::{BadRow, RowBlock, SlotValues};
 use super::keys::KeyPredictor;
 use super::locate::{BLOCK_ROWS, MapField, SpanTable, Validation, locate};
-use super::output::{Batch, BatchBody, BodyPool};
+use super::output::{Batch, BatchData, BatchDataPool};
 use super::pool::BufPool;
 use super::row::Row;
 use super::slots::{AssemblyScratch, ColumnPools, RowError};
@@ -19,11 +19,11 @@ use crate::wire::MAX_LEN;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-/// Parses records into columns by a schema, as `tf.io.parse_example` and `tf.io.parse_sequence_example` do.
+/// A parser of records into columns by a schema, as in `tf.io.parse_example` and `tf.io.parse_sequence_example`.
 ///
-/// A parser learns the order of the keys and keeps the memory of batches that were dropped: make one and use it for all
-/// batches, from as many threads as you like. In the steady state nothing is allocated. Cost: about 30 ns for a feature
-/// with a few values, then the speed of memory.
+/// A parser learns the order of the keys and reuses the memory of dropped batches. Create one parser and use it for all batches,
+/// from any number of threads. In the steady state it allocates nothing. Parsing costs about 30 ns for a feature with a few
+/// values; larger features are limited by memory bandwidth.
 ///
 /// ```
 /// use tfseek::batch::{BatchParser, Column};
@@ -44,7 +44,7 @@ use std::sync::{Arc, Mutex};
 /// let Some(Column::Sparse(tokens)) = batch.get("tokens") else { panic!() };
 /// assert_eq!((&*tokens.indices, &*tokens.dense_shape), (&[0, 0, 0, 1][..], &[2, 2][..]));
 ///
-/// // One bad record is named.
+/// // The error identifies the record.
 /// let rows = [rows[0].clone(), ExampleBuilder::new().float("label", [3.0f32]).encode()?];
 /// let e = parser.parse(&rows).unwrap_err();
 /// assert_eq!(e.to_string(), "row 1 of the batch: feature \"label\": expected int64, found float");
@@ -52,7 +52,7 @@ use std::sync::{Arc, Mutex};
 /// ```
 pub struct BatchParser {
     plan: Arc<BatchPlan>,
-    bodies: Arc<BodyPool>,
+    batch_data: Arc<BatchDataPool>,
     scratch: Mutex<Vec<ParserScratch>>,
     full: bool,
     contiguous: bool,
@@ -60,7 +60,7 @@ pub struct BatchParser {
     limit: u64,
 }
 
-/// The memory of one parse at a time.
+/// Scratch buffers, used by one `parse` call at a time.
 struct ParserScratch {
     spans: SpanTable,
     features: PartScratch,
@@ -68,7 +68,7 @@ struct ParserScratch {
     assembly: AssemblyScratch,
 }
 
-/// The memory of one part of the plan.
+/// Scratch buffers of one part of the plan.
 struct PartScratch {
     keys: KeyPredictor,
     slots: Vec<SlotValues>,
@@ -76,7 +76,7 @@ struct PartScratch {
     column_pools: Vec<ColumnPools>,
     values: Vec<Values>,
     regions: RowRegions,
-    /// Byte strings stay in the regions of their rows.
+    /// Byte strings are spans of the rows' regions, and are not copied.
     borrows: bool,
 }
 
@@ -93,7 +93,7 @@ impl PartScratch {
         }
     }
 
-    /// Begins a batch of these rows.
+    /// Starts a batch of these rows.
     fn start<R: Row>(&mut self, rows: &[R], part: &PlanPart, contiguous: bool, pool: &mut BufPool<Region>) {
         for ((slot, pools), planned) in self.slots.iter_mut().zip(&mut self.slot_pools).zip(&part.slots) {
             slot.start(pools.memory(planned.dtype));
@@ -101,19 +101,19 @@ impl PartScratch {
         self.borrows = !contiguous && self.regions.find(rows, part, pool);
     }
 
-    /// Lets go of what the batch has now.
+    /// Releases the scratch references to memory that the batch now holds.
     fn end(&mut self) {
         self.values.clear();
         self.regions.release();
     }
 }
 
-/// The rows of one parse.
+/// The rows of one `parse` call.
 struct Rows<'a, R> {
     rows: &'a [R],
-    /// The number of the first row in messages.
+    /// Number of the first row, for error messages.
     first: usize,
-    /// Without the dimension of the rows.
+    /// Whether the columns omit the row dimension.
     single: bool,
 }
 
@@ -126,25 +126,25 @@ impl<R> Clone for Rows<'_, R> {
 impl<R> Copy for Rows<'_, R> {}
 
 impl<R: Row> Rows<'_, R> {
-    /// The error with the row's place.
+    /// Adds the location of the row to the error.
     #[cold]
-    fn named(self, RowError { row, error }: RowError) -> Error {
+    fn locate_error(self, RowError { row, error }: RowError) -> Error {
         let error = match self.rows.get(row) {
-            Some(at) => error.at(at.at()),
+            Some(row) => error.at(row.at()),
             None => error,
         };
         if self.single { error } else { error.row(self.first + row) }
     }
 }
 
-/// A clone has the same plan and options, and memory of its own.
+/// A clone has the same plan and options, and separate scratch buffers.
 impl Clone for BatchParser {
     fn clone(&self) -> BatchParser {
         let BatchParser { ref plan, full, contiguous, lenient, limit, .. } = *self;
         let plan = Arc::clone(plan);
         BatchParser {
             plan,
-            bodies: Arc::default(),
+            batch_data: Arc::default(),
             scratch: Mutex::default(),
             full,
             contiguous,
@@ -155,77 +155,86 @@ impl Clone for BatchParser {
 }
 
 impl BatchParser {
-    /// Bytes beyond which a column is refused that its values do not pay for.
-    const LIMIT: u64 = 4 << 30;
+    /// Default of [`limit`](BatchParser::limit): 4 GiB.
+    const DEFAULT_LIMIT: u64 = 4 << 30;
 
-    /// A parser for this schema. Checks only what it was asked for, copies byte strings only where it must, refuses sparse
-    /// indices outside of their dimension.
+    /// Creates a parser for a schema.
+    ///
+    /// By default it checks only the features of the schema, copies byte strings only if the rows do not have a [`Region`], and
+    /// refuses sparse indices outside of their dimension.
     pub fn new(schema: &Schema) -> BatchParser {
         BatchParser {
             plan: Arc::new(BatchPlan::new(schema)),
-            bodies: Arc::default(),
+            batch_data: Arc::default(),
             scratch: Mutex::default(),
             full: false,
             contiguous: false,
             lenient: false,
-            limit: BatchParser::LIMIT,
+            limit: BatchParser::DEFAULT_LIMIT,
         }
     }
 
-    /// Checks all of each payload, as protobuf's own decoder would: also features that the schema does not name, and that
-    /// keys are UTF-8. By default those are skipped unread.
+    /// Sets whether all of each payload is validated, as protobuf's own decoder does. Default: false.
+    ///
+    /// If true, features that the schema does not name are validated too, and keys must be UTF-8. If false, such features are
+    /// skipped unread.
     #[must_use]
     pub fn validate_full(self, full: bool) -> BatchParser {
         BatchParser { full, ..self }
     }
 
-    /// Copies byte strings into memory of the batch, one behind the other, also where it could refer to that of the rows.
+    /// Sets whether byte strings are always copied into contiguous memory of the batch. Default: false.
+    ///
+    /// If false, a batch borrows the memory of its rows where possible.
     #[must_use]
     pub fn contiguous_bytes(self, contiguous: bool) -> BatchParser {
         BatchParser { contiguous, ..self }
     }
 
-    /// Takes sparse indices that are negative or beyond their dimension, as TensorFlow does.
+    /// Sets whether sparse indices may be negative or beyond their dimension, as in TensorFlow. Default: false.
     #[must_use]
     pub fn lenient_sparse_index(self, lenient: bool) -> BatchParser {
         BatchParser { lenient, ..self }
     }
 
-    /// The most bytes that a column may take which are not paid for by its values: a few records can ask for any amount of
-    /// padding, or of empty ragged rows. 4 GiB by default.
+    /// Sets the limit on the bytes of a padded column or of the row splits of a ragged partition. Default: 4 GiB.
+    ///
+    /// Without a limit, a few small records could require any amount of padding or any number of empty ragged rows.
     #[must_use]
     pub fn limit(self, bytes: u64) -> BatchParser {
         BatchParser { limit: bytes, ..self }
     }
 
-    /// The records as one batch: the first dimension of each column is that of the rows.
+    /// Parses the records as one batch. The first dimension of each column is the rows.
     ///
     /// # Errors
-    /// Of the lowest row that cannot be taken: [`ErrorKind::Wire`], [`ErrorKind::Feature`] or [`ErrorKind::TooLarge`], with
-    /// the row, the feature, the step of a feature list, and the record's place where the row knows it.
-    /// [`Error::category`] sorts them.
+    /// The error of the lowest refused row: [`ErrorKind::Wire`], [`ErrorKind::Feature`] or [`ErrorKind::TooLarge`]. It contains the
+    /// row, the feature, the step of a feature list, and the location of the record if the row has one. [`Error::category`]
+    /// classifies it.
     pub fn parse<R: Row>(&self, rows: &[R]) -> Result<Batch> {
         self.run(Rows { rows, first: 0, single: false })
     }
 
-    /// One record, without the dimension of the rows: as `tf.io.parse_single_example` and
-    /// `tf.io.parse_single_sequence_example`.
+    /// Parses one record, without the row dimension, as `tf.io.parse_single_example` and
+    /// `tf.io.parse_single_sequence_example` do.
     ///
     /// # Errors
-    /// As [`parse`](BatchParser::parse).
+    /// Same as [`parse`](BatchParser::parse).
     pub fn parse_single<R: Row + ?Sized>(&self, row: &R) -> Result<Batch> {
         self.run(Rows { rows: &[row], first: 0, single: true })
     }
 
-    /// The records as one batch, without those that are refused: `skip` is called with the number of each and its error, in
-    /// the order in which [`parse`](BatchParser::parse) would refuse them if each were left out and the rest parsed again. Row
-    /// numbers in errors are counted accordingly, without the rows that were skipped before.
+    /// Parses the records as one batch and leaves out the refused rows.
     ///
-    /// A row is visited four times at most, however many are refused: by the first parse, twice while the refused ones are
-    /// found, and by the last parse. Only a batch that is too large as a whole is parsed again for each row that is left out.
+    /// Calls `skip` with the number and the error of each refused row. The order is the one in which repeated calls of
+    /// [`parse`](BatchParser::parse) would refuse them, each without the rows refused before. Row numbers in errors are counted the
+    /// same way, without the rows skipped before.
+    ///
+    /// Each row is visited at most four times, however many rows are refused: by the first parse, twice during the search for
+    /// refused rows, and by the last parse. Only a batch that is too large as a whole is parsed again for each row left out.
     ///
     /// # Errors
-    /// Those of `skip`, and errors that no row can be blamed for.
+    /// Errors of `skip`, and errors that no single row causes.
     pub(crate) fn parse_skipping<R: Row>(
         &self,
         rows: &[R],
@@ -241,7 +250,7 @@ impl BatchParser {
             let Some(first) = error.location().row.filter(|&row| row < kept.len()) else { return Err(error) };
             let mut refused = vec![first];
             skip(numbers[first], error)?;
-            // A row that can be parsed alone was refused for the size of the whole batch, which may fit without it.
+            // A row that can be parsed alone was refused because of the size of the whole batch, which may fit without it.
             if self.run(Rows { rows: &kept[first..=first], first: 0, single: false }).is_err() {
                 self.find_refused(&kept, first + 1, |row, error| {
                     refused.push(row);
@@ -258,7 +267,7 @@ impl BatchParser {
         }
     }
 
-    /// Calls `found` with each row from `from` on that is refused, whatever the other rows are; one row before `from` is.
+    /// Calls `found` with each row from `from` on that is refused on its own. Exactly one row before `from` is refused.
     fn find_refused<R: Row>(
         &self,
         rows: &[R],
@@ -274,7 +283,7 @@ impl BatchParser {
                 Ok(_) => end,
                 Err(error) => error.location().row.map_or(start, |row| start + row),
             };
-            // Those before it were taken. The others one by one: of two that are refused, a parse names one.
+            // Rows before `first` were accepted. The others are parsed one by one, because a parse reports only one refused row.
             for row in first..end {
                 let alone = Rows { rows: &rows[row..=row], first: row - skipped, single: false };
                 if let Err(error) = self.run(alone) {
@@ -295,35 +304,35 @@ impl BatchParser {
             lists: PartScratch::new(&self.plan.lists),
             assembly: AssemblyScratch::default(),
         });
-        let mut body = self.bodies.take();
-        let parsed = self.run_with(&mut scratch, &mut body, rows);
+        let mut data = self.batch_data.take();
+        let parsed = self.run_with(&mut scratch, &mut data, rows);
         if let Ok(mut all) = self.scratch.lock() {
             all.push(scratch);
         }
-        // If a row is refused, the body returns to its pool.
-        let batch = Batch::new(body, &self.plan, &self.bodies);
-        parsed.map(|()| batch).map_err(|error| rows.named(error))
+        // On an error the batch is dropped, and its data returns to the pool.
+        let batch = Batch::new(data, &self.plan, &self.batch_data);
+        parsed.map(|()| batch).map_err(|error| rows.locate_error(error))
     }
 
-    /// Takes the rows through all stages: locate and decode, block by block, then assemble.
+    /// Runs all stages: locates and decodes the rows block by block, then assembles the columns.
     fn run_with<R: Row>(
         &self,
         scratch: &mut ParserScratch,
-        body: &mut BatchBody,
+        data: &mut BatchData,
         rows: Rows<'_, R>,
     ) -> Result<(), RowError> {
         let ParserScratch { spans, features, lists, assembly } = scratch;
-        body.rows = rows.rows.len();
-        features.start(rows.rows, &self.plan.features, self.contiguous, &mut body.regions);
-        lists.start(rows.rows, &self.plan.lists, self.contiguous, &mut body.list_regions);
-        // A refused row stops the rows behind it, not those before: the lowest row is the one to be named.
+        data.rows = rows.rows.len();
+        features.start(rows.rows, &self.plan.features, self.contiguous, &mut data.regions);
+        lists.start(rows.rows, &self.plan.lists, self.contiguous, &mut data.list_regions);
+        // After a refused row only lower rows are processed, because the error is that of the lowest row.
         let mut end = rows.rows.len();
         let mut refused: Option<RowError> = None;
         let mut first = 0;
         while first < end {
             let block = first..end.min(first + BLOCK_ROWS);
-            let done = self.decode(MapField::Features, features, spans, rows.rows, first, block.len());
-            if let Err(error) = done {
+            let decoded = self.decode(MapField::Features, features, spans, rows.rows, first, block.len());
+            if let Err(error) = decoded {
                 end = error.row;
                 refused = Some(error);
             }
@@ -336,17 +345,17 @@ impl BatchParser {
             }
             first = block.end;
         }
-        // Columns of several features may refuse a row that is lower still.
+        // Columns made of several features may refuse an even lower row.
         let mut lowest = None;
-        let parts = [(features, &mut body.features, false), (lists, &mut body.lists, true)];
+        let parts = [(features, &mut data.features, false), (lists, &mut data.lists, true)];
         for (part, columns, is_lists) in parts {
-            let mut assembled = self.assembly(part, assembly, rows, end, is_lists);
-            let done = if refused.is_some() { assembled.check() } else { assembled.columns(columns) };
-            if is_lists && refused.is_none() && done.is_ok() && !rows.single {
-                body.lengths.clear();
-                body.lengths.extend((0..self.plan.lists.columns.len()).map(|at| assembled.lengths(at)));
+            let mut assembly = self.assembly(part, assembly, rows, end, is_lists);
+            let result = if refused.is_some() { assembly.check() } else { assembly.columns(columns) };
+            if is_lists && refused.is_none() && result.is_ok() && !rows.single {
+                data.lengths.clear();
+                data.lengths.extend((0..self.plan.lists.columns.len()).map(|column| assembly.lengths(column)));
             }
-            RowError::keep_lowest(&mut lowest, done);
+            RowError::keep_lowest(&mut lowest, result);
             part.end();
         }
         lowest.or(refused).map_or(Ok(()), Err)
@@ -359,7 +368,7 @@ impl BatchParser {
         }
     }
 
-    /// One block of rows, one part of the plan: locates the features of its rows, then decodes slot after slot.
+    /// Locates the features of one part of the plan in a block of rows, then decodes them slot by slot.
     fn decode<R: Row>(
         &self,
         map: MapField,
@@ -374,33 +383,35 @@ impl BatchParser {
             Validation { rules: EntryRules { lenient: false, utf8: self.full }, full: self.full };
         spans.reset(len, part.slots.len());
         let mut refused = None;
-        let mut good = len;
+        // Number of rows before the first refused one.
+        let mut valid = len;
         for (k, row) in rows[first..first + len].iter().enumerate() {
             let payload = row.payload();
-            let located = match payload.len() as u64 > MAX_LEN {
-                true => Err(ErrorKind::TooLarge { len: payload.len() as u128, limit: MAX_LEN }.into()),
-                false => locate(payload, map, validation, &mut scratch.keys, spans, k).map_err(Error::from),
+            let located = if payload.len() as u64 > MAX_LEN {
+                Err(ErrorKind::TooLarge { len: payload.len() as u128, limit: MAX_LEN }.into())
+            } else {
+                locate(payload, map, validation, &mut scratch.keys, spans, k).map_err(Error::from)
             };
             if let Err(error) = located {
-                (good, refused) = (k, Some(RowError { row: first + k, error }));
+                (valid, refused) = (k, Some(RowError { row: first + k, error }));
                 break;
             }
         }
         let context = self.plan.sequence;
         let bytes = SpanBytes { rows, part, regions: None };
         let slots = part.slots.iter().zip(&mut scratch.slots).zip(&mut scratch.slot_pools);
-        for (at, ((slot, values), pools)) in slots.enumerate() {
+        for (index, ((slot, values), pools)) in slots.enumerate() {
             let block =
-                RowBlock { rows: &rows[first..first + good], first, total: rows.len(), spans, context };
-            let done = match map {
-                MapField::Features => values.features(at, slot, &block),
-                MapField::FeatureLists => values.lists(at, slot, &block),
+                RowBlock { rows: &rows[first..first + valid], first, total: rows.len(), spans, context };
+            let decoded = match map {
+                MapField::Features => values.features(index, slot, &block),
+                MapField::FeatureLists => values.lists(index, slot, &block),
             };
-            if let Err(BadRow { row, step, fault }) = done {
+            if let Err(BadRow { row, step, fault }) = decoded {
                 let error = step.into_iter().fold(fault.error(&slot.key), Error::step);
-                (good, refused) = (row, Some(RowError { row: first + row, error }));
+                (valid, refused) = (row, Some(RowError { row: first + row, error }));
             } else if !scratch.borrows && !matches!(slot.need, Need::Blocks { .. }) {
-                // Blocks move when they are padded.
+                // The spans of blocks move when rows are padded, so their strings are copied later.
                 values.copy_strings(pools, &bytes);
             }
         }
@@ -412,7 +423,7 @@ impl BatchParser {
         part: &'a mut PartScratch,
         scratch: &'a mut AssemblyScratch,
         rows: Rows<'a, R>,
-        good: usize,
+        valid: usize,
         lists: bool,
     ) -> Assembly<'a, R> {
         let plan = self.part(if lists { MapField::FeatureLists } else { MapField::Features });
@@ -424,7 +435,7 @@ impl BatchParser {
             column_pools: &mut part.column_pools,
             values: &mut part.values,
             scratch,
-            rows: good,
+            rows: valid,
             single: rows.single,
             lists,
             limit: self.limit,
@@ -458,10 +469,10 @@ mod tests {
     use crate::schema::{DType, FeatureSpec, Partition, SplitsDType};
     use std::cell::Cell;
 
-    /// A row that counts how often its payload is asked for.
-    struct Counted<'a>(Vec<u8>, &'a Cell<usize>);
+    /// A row that counts the accesses to its payload.
+    struct CountedRow<'a>(Vec<u8>, &'a Cell<usize>);
 
-    impl Row for Counted<'_> {
+    impl Row for CountedRow<'_> {
         fn payload(&self) -> &[u8] {
             self.1.set(self.1.get() + 1);
             &self.0
@@ -483,7 +494,7 @@ mod tests {
         built.unwrap()
     }
 
-    /// Good rows, and those that each stage refuses: a malformed one, one of another kind, one whose partition does not fit.
+    /// Returns a valid row for `fault` 0, or a row that one stage refuses: malformed, wrong kind, or inconsistent partition.
     fn payload(fault: u32) -> Vec<u8> {
         let mut builder = ExampleBuilder::new();
         match fault {
@@ -512,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn skipped_rows_are_those_that_would_be_refused_one_by_one() {
+    fn skipped_rows_equal_the_rows_refused_by_repeated_parses() {
         let parser = BatchParser::new(&schema());
         let patterns: [fn(usize) -> u32; 7] = [
             |_| 0,
@@ -536,13 +547,13 @@ mod tests {
         }
     }
 
-    /// A row is visited a few times, whether one or all rows of its batch are refused.
+    /// The number of visits per row is bounded, whether one or all rows of a batch are refused.
     #[test]
-    fn many_refused_rows_are_found_in_a_few_visits() {
+    fn each_row_is_visited_at_most_four_times() {
         let parser = BatchParser::new(&schema());
         let visits = |pattern: fn(usize) -> u32| {
             let count = Cell::new(0);
-            let rows: Vec<Counted<'_>> = (0..1000).map(|k| Counted(payload(pattern(k)), &count)).collect();
+            let rows: Vec<_> = (0..1000).map(|k| CountedRow(payload(pattern(k)), &count)).collect();
             let mut skipped = 0;
             let batch = parser.parse_skipping(&rows, |_, _| {
                 skipped += 1;
@@ -554,13 +565,13 @@ mod tests {
         let once = visits(|_| 0);
         for pattern in [|_| 3, |_| 2, |k| (k % 2) as u32 * 3, |k| (k % 4) as u32] as [fn(usize) -> u32; 4] {
             let many = visits(pattern);
-            assert!(many <= 4 * once + 64, "{many} visits, {once} where no row is refused");
+            assert!(many <= 4 * once + 64, "{many} visits, {once} if no row is refused");
         }
     }
 
-    /// A batch that is too large as a whole loses its first rows, as if they were left out one by one.
+    /// A batch that is too large as a whole loses its first rows one by one, as with repeated parses.
     #[test]
-    fn a_limit_of_the_whole_batch_leaves_out_one_row_at_a_time() {
+    fn a_batch_above_the_limit_drops_one_row_at_a_time() {
         let spec = FeatureSpec::FixedLenSequence {
             shape: vec![],
             dtype: DType::Int64,

@@ -1,4 +1,4 @@
-//! Memory that is used again: a buffer that its last holder gives back.
+//! Pooled memory: buffers that return to their pool when the last reference is dropped.
 
 use crate::io::Region;
 use std::fmt;
@@ -7,41 +7,41 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Values that a batch owns: `'static`, `Send`, and cloned for the price of a counter. A slice.
+/// A reference-counted slice of values in a batch: `'static` and `Send`.
 ///
-/// The memory belongs to the parser's pool as well. When the last clone is dropped, wherever that is, the pool finds it
-/// free and fills it again; when the pool is gone, the last clone frees it.
+/// The memory also belongs to the parser's pool. After the last clone is dropped, on any thread, the pool reuses the memory. If
+/// the pool no longer exists, the last clone frees it. A clone costs one reference count.
 pub struct Buf<T> {
-    /// `None` is an empty buffer that costs nothing.
+    /// `None` for an empty buffer without memory.
     data: Option<MemoryLease<T>>,
     len: usize,
 }
 
-/// Memory that buffers and the pool share. The pool reads nothing of it before it is the last holder.
+/// Memory that buffers and the pool share. The pool does not access the values while any buffer references them.
 struct PooledMemory<T> {
     memory: Vec<T>,
     /// Address of the first value, exposed from `Vec::as_mut_ptr`: a pointer made from it may write.
     address: usize,
-    /// The [`MemoryLease`]s there are. The pool's own reference is not one of them.
+    /// Number of [`MemoryLease`]s; the pool's own reference is not counted.
     leases: AtomicUsize,
 }
 
 impl<T> PooledMemory<T> {
     fn new(memory: Vec<T>) -> PooledMemory<T> {
         let mut shared = PooledMemory { memory: Vec::new(), address: 0, leases: AtomicUsize::new(0) };
-        shared.fill(memory);
+        shared.set_memory(memory);
         shared
     }
 
-    fn fill(&mut self, memory: Vec<T>) {
+    fn set_memory(&mut self, memory: Vec<T>) {
         self.memory = memory;
         let first = self.memory.as_mut_ptr();
-        debug_assert!(first.is_aligned(), "what `Buf::as_mut_ptr` promises");
+        debug_assert!(first.is_aligned(), "`Buf::as_mut_ptr` guarantees alignment");
         self.address = first.expose_provenance();
     }
 }
 
-/// A buffer's reference to its memory, counted apart from the pool's.
+/// The reference of a buffer to its memory, counted separately from the pool's.
 struct MemoryLease<T>(Arc<PooledMemory<T>>);
 
 impl<T> MemoryLease<T> {
@@ -53,27 +53,28 @@ impl<T> MemoryLease<T> {
 
 impl<T> Drop for MemoryLease<T> {
     fn drop(&mut self) {
-        // With the load in `Buf::is_unique`: who finds itself alone finds all reads of the others behind it.
+        // Pairs with the `Acquire` load in `Buf::is_unique`: all reads through dropped leases happen before a load that returns 1.
         self.0.leases.fetch_sub(1, Ordering::Release);
     }
 }
 
 impl<T> Buf<T> {
-    /// Returns true if no other `Buf` holds this memory. The pool, which does not read lent memory, does not count.
+    /// Returns true if no other `Buf` references this memory.
     ///
-    /// Once this is true nothing but this `Buf` can make it false, by being cloned.
+    /// The pool does not count, because it does not read memory that a `Buf` references. Once the result is true, only cloning
+    /// this `Buf` can make it false.
     pub fn is_unique(&self) -> bool {
         self.data.as_ref().is_none_or(|lease| lease.0.leases.load(Ordering::Acquire) == 1)
     }
 
     /// Returns a pointer to the first value.
     ///
-    /// It is that of the vector that was lent ([`Vec::as_mut_ptr`], or a dangling one where there is no memory): aligned for `T`, valid
-    /// for [`len`](Buf::len) values as long as this `Buf` or a clone of it is kept, and not derived from a shared slice, so that writing
-    /// by it is allowed. Its provenance is exposed.
+    /// The pointer comes from [`Vec::as_mut_ptr`] of the underlying vector, and is dangling if there is no memory. It is aligned for
+    /// `T` and valid for [`len`](Buf::len) values while this `Buf` or a clone of it exists. It is not derived from a shared slice, so
+    /// writing through it is allowed. Its provenance is exposed.
     ///
-    /// A writer makes sure that no slice of these values exists meanwhile: that this `Buf` [is the only
-    /// one](Buf::is_unique), that it is kept until the last write, and that it is neither cloned nor read.
+    /// The caller must ensure that no slice of these values exists while it writes: this `Buf` [is unique](Buf::is_unique), is kept
+    /// until the last write, and is neither cloned nor read.
     #[inline]
     pub fn as_mut_ptr(&self) -> *mut T {
         self.data
@@ -81,14 +82,14 @@ impl<T> Buf<T> {
             .map_or(ptr::dangling_mut(), |lease| ptr::with_exposed_provenance_mut(lease.0.address))
     }
 
-    /// Number of values; reads none of them.
-    // A slice has one as well, for which there would have to be a slice.
+    /// Returns the number of values, without reading them.
+    // Shadows the method of the slice, which would create a slice first.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns true if there are no values; reads none of them.
+    /// Returns true if there are no values, without reading any.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -140,86 +141,86 @@ impl<T: fmt::Debug> fmt::Debug for Buf<T> {
     }
 }
 
-/// Buffers of one purpose that were handed out: those whose other holders are gone are filled again.
+/// A pool of buffers for one purpose. A buffer is reused once nothing else references it.
 ///
-/// Not more than [`BufPool::MOST`] are remembered. A buffer beyond that belongs to its holders alone.
+/// The pool tracks at most [`BufPool::MAX_TRACKED`] buffers. The memory of any other buffer is freed with its last reference.
 pub(super) struct BufPool<T> {
-    lent: Vec<Arc<PooledMemory<T>>>,
+    tracked: Vec<Arc<PooledMemory<T>>>,
 }
 
 impl<T> Default for BufPool<T> {
     fn default() -> BufPool<T> {
-        BufPool { lent: Vec::new() }
+        BufPool { tracked: Vec::new() }
     }
 }
 
-/// Memory to be filled, with the counter that it is going to be lent under.
+/// Memory to fill, and the reference-counted allocation that will hold it.
 ///
-/// The vector keeps the length that it had: what is written over need not be cleared first.
+/// The vector keeps its previous length, because values that are overwritten need not be cleared first.
 pub(super) struct BufMut<T> {
     pub(super) values: Vec<T>,
-    counter: Option<Arc<PooledMemory<T>>>,
+    shared: Option<Arc<PooledMemory<T>>>,
 }
 
 impl<T> Default for BufMut<T> {
     fn default() -> BufMut<T> {
-        BufMut { values: Vec::new(), counter: None }
+        BufMut { values: Vec::new(), shared: None }
     }
 }
 
 impl<T> BufPool<T> {
-    const MOST: usize = 64;
+    const MAX_TRACKED: usize = 64;
 
-    /// Memory that nobody holds any more, or new memory.
+    /// Returns memory that nothing references any more, or new memory.
     pub(super) fn take(&mut self) -> BufMut<T> {
-        for k in 0..self.lent.len() {
-            if let Some(shared) = Arc::get_mut(&mut self.lent[k]) {
+        for k in 0..self.tracked.len() {
+            if let Some(shared) = Arc::get_mut(&mut self.tracked[k]) {
                 let memory = std::mem::take(&mut shared.memory);
-                return BufMut { values: memory, counter: Some(self.lent.swap_remove(k)) };
+                return BufMut { values: memory, shared: Some(self.tracked.swap_remove(k)) };
             }
         }
-        BufMut { values: Vec::new(), counter: None }
+        BufMut { values: Vec::new(), shared: None }
     }
 
-    /// Lends the first `len` values.
+    /// Shares the first `len` values as a [`Buf`], and tracks their memory for reuse.
     pub(super) fn lend(&mut self, buf: BufMut<T>, len: usize) -> Buf<T> {
-        let BufMut { values: memory, counter } = buf;
+        let BufMut { values: memory, shared } = buf;
         let len = len.min(memory.len());
-        let shared = match counter {
-            Some(mut counter) => match Arc::get_mut(&mut counter) {
-                Some(place) => {
-                    place.fill(memory);
-                    counter
+        let shared = match shared {
+            Some(mut shared) => match Arc::get_mut(&mut shared) {
+                Some(unique) => {
+                    unique.set_memory(memory);
+                    shared
                 }
                 None => Arc::new(PooledMemory::new(memory)),
             },
             None => Arc::new(PooledMemory::new(memory)),
         };
         let buf = Buf { data: Some(MemoryLease::new(&shared)), len };
-        if self.lent.len() == BufPool::<T>::MOST {
-            self.lent.swap_remove(0);
+        if self.tracked.len() == BufPool::<T>::MAX_TRACKED {
+            self.tracked.swap_remove(0);
         }
-        self.lent.push(shared);
+        self.tracked.push(shared);
         buf
     }
 }
 
-/// Buffers that records are read into, and that come back when nothing refers to them any more.
+/// A pool of buffers that records are read into. A buffer is reused once nothing references it.
 #[derive(Default)]
 pub(crate) struct BytePool(Mutex<BufPool<u8>>);
 
 impl BytePool {
-    /// An empty vector, with the memory of a buffer that came back.
+    /// Returns an empty vector, with the memory of an unused buffer if there is one.
     pub(crate) fn take(&self) -> Vec<u8> {
         let mut memory = self.0.lock().map(|mut pool| pool.take().values).unwrap_or_default();
         memory.clear();
         memory
     }
 
-    /// Lends what was read.
+    /// Shares the bytes as a [`Region`], and tracks their memory for reuse.
     pub(crate) fn lend(&self, bytes: Vec<u8>) -> Region {
         let len = bytes.len();
-        let buf = BufMut { values: bytes, counter: None };
+        let buf = BufMut { values: bytes, shared: None };
         match self.0.lock() {
             Ok(mut pool) => Region::new(pool.lend(buf, len)),
             Err(_) => Region::from(buf.values),
@@ -228,9 +229,11 @@ impl BytePool {
 }
 
 impl<T> BufPool<T> {
-    /// Empties the memory that nobody holds, and forgets the rest: its last holder frees it, and what its values hold.
-    pub(super) fn settle(&mut self) {
-        self.lent.retain_mut(|shared| match Arc::get_mut(shared) {
+    /// Clears unreferenced memory, and stops tracking the rest.
+    ///
+    /// The last reference to untracked memory then frees it, together with everything that its values reference.
+    pub(super) fn release_unused(&mut self) {
+        self.tracked.retain_mut(|shared| match Arc::get_mut(shared) {
             Some(shared) => {
                 shared.memory.clear();
                 true
@@ -241,23 +244,26 @@ impl<T> BufPool<T> {
 }
 
 impl<T: Clone> BufMut<T> {
-    /// Makes the memory at least `len` long. It grows by doubling, from a MiB on by eighths (all of it is filled, so all of it
-    /// is paid for), yet not beyond `most`, which is at least `len`.
+    /// Grows the memory to at least `len` values, and never beyond `max`, which is at least `len`.
+    ///
+    /// The memory doubles below 1 MiB and grows by an eighth from there on, because all of it is written when it grows.
     #[inline]
-    pub(super) fn grow(&mut self, len: usize, most: usize, fill: T) {
+    pub(super) fn grow(&mut self, len: usize, max: usize, fill: T) {
         if self.values.len() < len {
-            self.grow_slow(len, most, fill);
+            self.grow_slow(len, max, fill);
         }
     }
 
     #[cold]
-    fn grow_slow(&mut self, len: usize, most: usize, fill: T) {
-        const GENTLE: usize = 1 << 20;
-        let now = self.values.len();
-        let more = if now.saturating_mul(size_of::<T>()) < GENTLE { now } else { now / 8 };
-        let to = now.saturating_add(more).max(64).min(most).max(len);
-        self.values.reserve_exact(to - self.values.len());
-        self.values.resize(to, fill);
+    fn grow_slow(&mut self, len: usize, max: usize, fill: T) {
+        /// Bytes up to which the memory doubles.
+        const DOUBLING_LIMIT: usize = 1 << 20;
+        let old_len = self.values.len();
+        let doubles = old_len.saturating_mul(size_of::<T>()) < DOUBLING_LIMIT;
+        let increment = if doubles { old_len } else { old_len / 8 };
+        let new_len = old_len.saturating_add(increment).max(64).min(max).max(len);
+        self.values.reserve_exact(new_len - old_len);
+        self.values.resize(new_len, fill);
     }
 }
 
@@ -266,11 +272,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_is_unique_while_no_other_holds_its_memory() {
+    fn a_buffer_is_unique_while_no_clone_exists() {
         let mut pool = BufPool::default();
         let mut buf = pool.take();
         buf.grow(3, 3, 7i64);
-        // The pool remembers it, and does not count.
+        // The pool tracks the memory; its reference does not count.
         let one = pool.lend(buf, 3);
         assert!(one.is_unique());
         let other = one.clone();
@@ -280,7 +286,7 @@ mod tests {
         assert!(one.is_unique());
         assert_eq!(one.as_mut_ptr().cast_const(), one.as_ptr());
 
-        // Memory that is filled again is another lease, at the address that it then has.
+        // Reused memory has a new lease, and the address that it has after growth.
         drop(one);
         let mut buf = pool.take();
         buf.grow(1000, 1000, 8);
@@ -292,10 +298,10 @@ mod tests {
         assert!(again.as_mut_ptr().is_aligned() && Buf::<i64>::default().as_mut_ptr().is_aligned());
     }
 
-    /// Writes through the pointer, as a foreign writer does, while the only `Buf` is kept and not read.
+    /// Writes through the pointer, as foreign code does, while the unique `Buf` is kept and not read.
     #[test]
     #[allow(unsafe_code)]
-    fn who_holds_the_only_buffer_may_write_by_its_pointer() {
+    fn a_unique_buffer_can_be_written_through_its_pointer() {
         let mut pool = BufPool::default();
         for round in 0..3 {
             let mut buf = pool.take();
@@ -307,8 +313,8 @@ mod tests {
             drop(clone);
             assert!(buf.is_unique());
             let first = buf.as_mut_ptr();
-            // SAFETY: the memory has 4 values, `buf` keeps it and is the only one; no slice of it is alive. The pointer was
-            // derived from `Vec::as_mut_ptr`.
+            // SAFETY: the memory has 4 values, so `first.add(3)` is in bounds. `buf` keeps the memory alive and is its only `Buf`, and
+            // no slice of it exists. The pointer was derived from `Vec::as_mut_ptr`, so it may write.
             unsafe { first.add(3).write(100) };
             drop(buf);
             assert_eq!(pool.take().values[3], 100);
@@ -316,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn large_memory_grows_by_less_than_it_has() {
+    fn large_memory_grows_by_an_eighth() {
         let mut buf = BufMut::default();
         for len in 1..=16 << 10 {
             buf.grow(len << 10, usize::MAX, 0u8);
