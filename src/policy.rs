@@ -1,39 +1,39 @@
-//! Policies that options of several areas share: which index files are used, what is accepted and what is verified.
+//! Policies that are options in several modules: use of index files, torn tails, verification of checksums.
 
-/// Which index files are read and written, and what may be scanned.
+/// The use of index files: which are read and written, and which shards may be scanned.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IndexMode {
-    /// Search; extend or build what is missing, while that leaves at most
-    /// [`auto_limit`](crate::index::IndexOptions::auto_limit) bytes to scan.
+    /// Use existing index files. Extend or build missing ones, if that scans at most
+    /// [`auto_limit`](crate::index::IndexOptions::auto_limit) bytes.
     #[default]
     Auto,
-    /// Search; an index that is missing, stale or refused is an error. Nothing is scanned or written.
+    /// Use existing index files. A missing, stale or refused index is an error. Nothing is scanned or written.
     Require,
-    /// No index file is read or written; scan, without the limit.
+    /// Scan all shards, without a limit. No index file is read or written.
     Memory,
-    /// No index file is read; scan, without the limit; write as `Auto` does.
+    /// Scan all shards, without a limit, and write index files as `Auto` does. No index file is read.
     Rebuild,
 }
 
-/// The meaning of bytes after the last whole record.
+/// The treatment of bytes after the last complete record of a shard (a torn tail).
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tail {
-    /// An error: the file was cut, or is still being written.
+    /// They are an error: the file was truncated, or is still being written.
     #[default]
     Strict,
-    /// The end of the shard, as in TensorFlow; [`Index::torn_tail_bytes`](crate::index::Index::torn_tail_bytes) says how many.
+    /// They are ignored, as in TensorFlow. [`Index::torn_tail_bytes`](crate::index::Index::torn_tail_bytes) returns their number.
     Tolerate,
 }
 
-/// Which checksums are verified on each access.
+/// The checksums that are verified on each access.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Verify {
-    /// Header and payload, as TensorFlow does: about 10 ns for 90 bytes, 8 us for 100 KB.
+    /// Header and payload, as in TensorFlow. Takes about 10 ns for 90 bytes and 8 us for 100 KB.
     #[default]
     Payload,
-    /// The 12-byte header only: an offset that is out of date is an error, never garbage.
+    /// Only the 12-byte header. A stale offset is then an error and never returns wrong bytes.
     Header,
 }

@@ -1,4 +1,4 @@
-//! One record: its payload and where it came from.
+//! A record: a payload and its location.
 
 use crate::error::At;
 use crate::example::{Example, SequenceExample};
@@ -9,44 +9,44 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The default limit on the payload bytes of a record: no message is longer, and a wrong length must not become memory.
+/// Default of the maximum payload length in bytes: the longest protobuf message. A corrupt length must not cause a large allocation.
 pub(crate) const MAX_RECORD: u64 = MAX_LEN;
 
-/// A record that borrows its bytes. `Copy`. The payload is not read before one of its features is asked for.
+/// A record that borrows its bytes. `Copy`. The payload is not parsed until a feature is looked up.
 ///
-/// What is made from it lives as long as the bytes do, not as long as the `Record`.
+/// Views made from it live as long as the bytes, not only as long as the `Record`.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
     payload: &'a [u8],
     origin: RecordOrigin<'a>,
-    /// Ordinal and offset, `UNKNOWN` where they are not known: six words in all, for a record is made for each access.
+    /// Ordinal and offset, or `UNKNOWN`. An `Option` would make the record larger than six words, and each access creates one.
     record: u64,
     offset: u64,
 }
 
-/// No file has so many records or bytes.
+/// The value of an unknown ordinal or offset. No file has this number of records or bytes.
 const UNKNOWN: u64 = u64::MAX;
 
-/// The file that a record came from. Two words, as a path is.
+/// The file of a record. Two words, the same size as a path.
 #[derive(Clone, Copy)]
 enum RecordOrigin<'a> {
-    /// A path, empty if it is not known.
+    /// A path, empty if it is unknown.
     Path(&'a Path),
     File(&'a RecordFile),
 }
 
 const _: () = assert!(size_of::<Record<'static>>() == 6 * size_of::<u64>() || size_of::<usize>() < 8);
 
-/// A file that lends records.
+/// A file whose records are borrowed from its map or read into buffers.
 #[derive(Debug)]
 pub(crate) struct RecordFile {
     pub(crate) path: PathBuf,
-    /// Its bytes, once they are mapped.
+    /// Bytes of the file, if they are mapped or in memory.
     pub(crate) region: OnceLock<Region>,
 }
 
 impl<'a> Record<'a> {
-    /// Makes a record of these bytes, at this place.
+    /// Creates a record of this payload at this location.
     #[inline]
     pub fn new(payload: &'a [u8], at: At<'a>) -> Record<'a> {
         let At { path, record, offset } = at;
@@ -54,7 +54,7 @@ impl<'a> Record<'a> {
         Record { payload, origin, record: record.unwrap_or(UNKNOWN), offset: offset.unwrap_or(UNKNOWN) }
     }
 
-    /// Makes a record of a file that may lend it.
+    /// Creates a record of `file`.
     #[inline(always)]
     pub(crate) fn of_file(payload: &'a [u8], file: &'a RecordFile, record: u64, offset: u64) -> Record<'a> {
         Record { payload, origin: RecordOrigin::File(file), record, offset }
@@ -66,7 +66,7 @@ impl<'a> Record<'a> {
         self.payload
     }
 
-    /// Returns the record's shard, ordinal in the shard, and offset.
+    /// Returns the record's location: shard, ordinal in the shard, and offset.
     #[inline]
     pub fn at(self) -> At<'a> {
         let known = |n: u64| (n != UNKNOWN).then_some(n);
@@ -77,8 +77,8 @@ impl<'a> Record<'a> {
         At { path, record: known(self.record), offset: known(self.offset) }
     }
 
-    /// Returns the memory that the payload is part of, if a map or a region lent it, and the offset at which the payload starts
-    /// in it. A clone of the region outlives the record, and the dataset.
+    /// Returns the region that contains the payload, and the payload's offset in it. `None` if the payload is not borrowed from a map
+    /// or a region. A clone of the region may outlive the record and the dataset.
     pub fn region(self) -> Option<(&'a Region, usize)> {
         match self.origin {
             RecordOrigin::Path(_) => None,
@@ -88,13 +88,13 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Returns the payload as a `tf.train.Example`. Cannot fail: bytes are checked when a feature is looked up.
+    /// Returns the payload as a `tf.train.Example`. Never fails: the bytes are validated when a feature is looked up.
     #[inline]
     pub fn example(self) -> Example<'a> {
         Example::new(self.payload).at(self.at())
     }
 
-    /// Returns the payload as a `tf.train.SequenceExample`. Cannot fail, as [`example`](Record::example).
+    /// Returns the payload as a `tf.train.SequenceExample`. Never fails, like [`example`](Record::example).
     #[inline]
     pub fn sequence_example(self) -> SequenceExample<'a> {
         SequenceExample::new(self.payload).at(self.at())

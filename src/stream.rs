@@ -1,4 +1,4 @@
-//! Records in file order, without an index: plain, gzip and zlib files, standard input, any reader.
+//! Reading records in file order without an index: from plain, gzip and zlib files, standard input, or any reader.
 
 use crate::error::{At, CompressionError, Error, Result};
 use crate::frame::{self, Event, HEADER_LEN, OVERHEAD, Parser, Torn};
@@ -35,45 +35,45 @@ impl Default for StreamOptions {
 }
 
 impl StreamOptions {
-    /// The defaults: compression by content, payloads verified, a torn tail is an error.
+    /// Returns the default options: compression is detected, payloads are verified, a torn tail is an error.
     pub fn new() -> StreamOptions {
         StreamOptions::default()
     }
 
-    /// How the file must be compressed. Without this its first bytes tell; its name is never looked at.
+    /// Sets the compression that the file must have. By default it is detected from the first bytes. The file name is not used.
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> StreamOptions {
         self.compression = Some(compression);
         self
     }
 
-    /// What is checked of each record.
+    /// Sets the checksums to verify. Default: [`Verify::Payload`].
     #[must_use]
     pub fn verify(mut self, verify: Verify) -> StreamOptions {
         self.verify = verify;
         self
     }
 
-    /// What bytes after the last whole record mean.
+    /// Sets the treatment of a torn tail. Default: [`Tail::Strict`].
     #[must_use]
     pub fn tail(mut self, tail: Tail) -> StreamOptions {
         self.tail = tail;
         self
     }
 
-    /// Payload bytes of a record, at most; 2^31 - 1 by default, the longest message that protobuf parses. A longer record is
-    /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge), before memory is allocated for it.
+    /// Sets the maximum payload length in bytes. Default: 2^31 - 1, the longest message that protobuf parses. A longer record is the
+    /// error [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge), returned before memory is allocated for it.
     #[must_use]
     pub fn max_record(mut self, bytes: u64) -> StreamOptions {
         self.max_record = bytes;
         self
     }
 
-    /// The records of a file.
+    /// Opens a file.
     ///
     /// # Errors
-    /// Those of the system; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for the address of a store;
-    /// [`CompressionError::Mismatch`] if the bytes are not compressed as was said.
+    /// I/O errors; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for the address of a store;
+    /// [`CompressionError::Mismatch`] if the file does not have the specified compression.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Stream> {
         let path = path.as_ref();
         paths::check_local(path)?;
@@ -84,17 +84,17 @@ impl StreamOptions {
         self.read(file, path)
     }
 
-    /// The records of any reader, which errors call `name`.
+    /// Reads the records of any reader. Errors contain `name` as the path.
     ///
     /// # Errors
-    /// As [`open`](StreamOptions::open).
+    /// I/O errors of the reader; [`CompressionError::Mismatch`] if the bytes do not have the specified compression.
     pub fn read(&self, reader: impl Read + Send + 'static, name: impl Into<PathBuf>) -> Result<Stream> {
         let name = name.into();
         let first = first_bytes(Box::new(reader)).map_err(|e| Error::from(e).in_file(&name))?;
         let (first, reader) = first;
         let found = sniff::compression(&first);
         let compression = match self.compression {
-            // An empty file is an empty stream, whatever its compression.
+            // An empty file is an empty stream with every compression.
             Some(named) if named != found && !first.is_empty() => {
                 return Err(mismatch(named, found, &first).in_file(&name));
             }
@@ -119,7 +119,7 @@ impl StreamOptions {
     }
 }
 
-/// The first bytes of a reader, as many as sniffing wants, and the rest of it.
+/// Reads up to [`SNIFF_LEN`] first bytes, and returns them and the reader.
 fn first_bytes(mut reader: Box<dyn Read + Send>) -> io::Result<(Vec<u8>, Box<dyn Read + Send>)> {
     let mut first = Vec::with_capacity(SNIFF_LEN);
     reader.by_ref().take(SNIFF_LEN as u64).read_to_end(&mut first)?;
@@ -140,16 +140,16 @@ fn mismatch(named: Compression, found: Compression, first: &[u8]) -> Error {
     CompressionError::Mismatch { expected, found }.into()
 }
 
-/// The reader, its first bytes put back.
+/// A reader after its first bytes, which were read already.
 type StreamSource = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
 
-/// Bytes the buffer begins with, and by which it grows at least.
+/// Minimum size of the buffer in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// Records in file order. Holds one buffer, as large as the largest record met, and grows it only as bytes arrive: a length that
-/// lies costs nothing.
+/// A reader of records in file order. It has one buffer, about as large as the largest record so far, which grows only as bytes arrive:
+/// a corrupt length does not allocate memory.
 ///
-/// Records before damage are delivered, then the error, once; after it the stream has ended.
+/// Records before damage are returned, then the error, once. After the error the stream has ended.
 ///
 /// ```
 /// use tfseek::{frame::put_record, stream::StreamOptions};
@@ -166,38 +166,38 @@ const BUFFER: usize = 256 << 10;
 /// ```
 pub struct Stream {
     source: Inflate<StreamSource>,
-    /// The first bytes of the file, for a hint if its first record is none.
+    /// First bytes of the file, to detect its format if the first record is damaged.
     first: Vec<u8>,
     name: PathBuf,
     options: StreamOptions,
     compression: Compression,
-    /// `buf[start..end]` was read and not handed out.
+    /// `buf[start..end]` contains bytes that were read and not returned yet.
     buf: Vec<u8>,
     start: usize,
     end: usize,
-    /// Stands at `buf[start]`.
+    /// Parser of the record stream, positioned at `buf[start]`.
     parser: Parser,
-    /// The reader has not ended yet.
+    /// True until the end of the reader.
     more: bool,
     ended: bool,
     torn: u64,
 }
 
 impl Stream {
-    /// The records of a file, compressed or not.
+    /// Opens a file, compressed or not, with the default options.
     ///
     /// # Errors
-    /// Those of the system.
+    /// I/O errors; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for the address of a store.
     pub fn open(path: impl AsRef<Path>) -> Result<Stream> {
         StreamOptions::new().open(path)
     }
 
-    /// The next record, which lives until the next call; `None` at the end, and ever after an error.
+    /// Returns the next record, which is valid until the next call. `None` at the end and after an error.
     ///
     /// # Errors
-    /// Damage, with path, record and the offset of its header in the record stream; [`ErrorKind::NotTfRecord`](crate::ErrorKind::NotTfRecord) where
-    /// the first bytes are those of something else; those of the reader.
-    #[allow(clippy::should_implement_trait, reason = "it lends")]
+    /// Damage, with path, record and the offset of its header in the record stream;
+    /// [`ErrorKind::NotTfRecord`](crate::ErrorKind::NotTfRecord) if the first bytes are those of another format; I/O errors of the reader.
+    #[allow(clippy::should_implement_trait, reason = "the record borrows from the stream")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         if self.ended {
             return Ok(None);
@@ -216,7 +216,7 @@ impl Stream {
             Err(e) => {
                 self.ended = true;
                 let e = e.at(At::new(&self.name, i, offset));
-                // Of a compressed file what it holds is looked at.
+                // For a compressed file, detect the format of the decompressed bytes.
                 let inflated = self.buf.get(self.start..self.end).unwrap_or_default();
                 Err(match self.compression {
                     Compression::None => sniff::explain(e, &self.first),
@@ -226,13 +226,13 @@ impl Stream {
         }
     }
 
-    /// Brings a whole record to `buf[start..]` and checks it; its payload's length.
+    /// Reads a complete record into `buf[start..]`, verifies it, and returns its payload length.
     fn step(&mut self) -> Result<Option<usize>> {
         loop {
             let bytes = self.buf.get(self.start..self.end).unwrap_or_default();
             match self.parser.step(bytes, self.more)? {
                 Event::Record(taken) => return Ok(Some(taken - OVERHEAD)),
-                // A record that does not fit into memory does not fit into the file either, unless memory is very small.
+                // A length above `usize::MAX` exceeds any buffer. `fill` then reads to the end of the file or runs out of memory.
                 Event::Need(need) => self.more = self.fill(usize::try_from(need).unwrap_or(usize::MAX))?,
                 Event::Torn(Torn { need, have }) if self.options.tail == Tail::Strict => {
                     return Err(frame::truncated(need, have));
@@ -241,13 +241,13 @@ impl Stream {
                     self.torn = have;
                     return Ok(None);
                 }
-                // Only where records are passed.
+                // A parser of whole records does not return these.
                 Event::End | Event::Consumed(_) | Event::Skip(_) => return Ok(None),
             }
         }
     }
 
-    /// Reads until `need` bytes stand at `start`; false if the stream ends before.
+    /// Reads until `buf[start..end]` has `need` bytes. Returns false if the stream ends before that.
     fn fill(&mut self, need: usize) -> Result<bool> {
         while self.end - self.start < need {
             if self.end == self.buf.len() {
@@ -263,7 +263,8 @@ impl Stream {
         Ok(true)
     }
 
-    /// Moves what is left to the front, or doubles the buffer: never by what a length claims, only by what has arrived.
+    /// Moves the remaining bytes to the front, and grows the buffer to up to twice their number. The growth depends on the bytes that
+    /// have arrived, not only on `need`, which may be corrupt.
     fn make_room(&mut self, need: usize) -> Result<()> {
         let have = self.end - self.start;
         self.buf.copy_within(self.start..self.end, 0);
@@ -275,27 +276,27 @@ impl Stream {
         Ok(())
     }
 
-    /// Records handed out so far.
+    /// Returns the number of records returned so far.
     pub fn records_read(&self) -> u64 {
         self.parser.records()
     }
 
-    /// Where the next record begins in the record stream, or the damaged one.
+    /// Returns the offset in the record stream of the next record, or of the damaged one.
     pub fn offset(&self) -> u64 {
         self.parser.offset()
     }
 
-    /// Returns the path, or the name that the caller gave.
+    /// Returns the path, or the name given by the caller.
     pub fn name(&self) -> &Path {
         &self.name
     }
 
-    /// How the file is compressed.
+    /// Returns the compression of the file.
     pub fn compression(&self) -> Compression {
         self.compression
     }
 
-    /// Bytes after the last whole record, once the end was reached with [`Tail::Tolerate`]; else 0.
+    /// Returns the number of bytes after the last complete record, if the end was reached with [`Tail::Tolerate`]. Otherwise 0.
     pub fn torn_tail_bytes(&self) -> u64 {
         self.torn
     }

@@ -1,47 +1,48 @@
-//! Warnings: facts that a user should know and that are no errors.
+//! Warnings: conditions that do not stop a call and that a user should know of.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A fact that a user should know and that is no error. [`Display`](fmt::Display) is the message for people; [`kind`](Warning::kind),
-/// [`path`](Warning::path) and the fields are for programs.
+/// A warning: a condition that does not stop a call and that a user should know of.
+///
+/// [`Display`](fmt::Display) is the message for users. [`kind`](Warning::kind), [`path`](Warning::path) and the fields are for programs.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
-    /// An index or column file is damaged or of a later version; it counts as missing.
+    /// An index or column file is damaged or has a later version. It is treated as missing.
     FileRefused {
-        /// The index or column file.
+        /// Path of the index or column file.
         path: PathBuf,
-        /// The reason for which it is refused.
+        /// Reason for the refusal.
         reason: Box<str>,
     },
-    /// Indexes or columns could not be saved anywhere, and will be built again next time. Given once for all shards.
+    /// Indexes or columns could not be saved in any folder and will be built again next time. Reported once for all shards.
     NotSaved {
-        /// The first shard.
+        /// Path of the first shard.
         path: PathBuf,
         /// Number of shards.
         shards: usize,
-        /// The error of the last folder that was tried.
+        /// Error of the last folder that was tried.
         reason: Box<str>,
     },
     /// A shard changed while it was scanned, so its index or column was not saved.
     ShardChanged {
-        /// The shard.
+        /// Path of the shard.
         path: PathBuf,
     },
-    /// A global order over small records, in a dataset larger than memory: each record is a read of its own.
+    /// A global order is used with small records and a dataset larger than memory, so each record takes a separate read.
     ScatteredReads {
-        /// Mean bytes of a record.
+        /// Mean size of a record in bytes.
         record_bytes: u64,
-        /// Bytes of the dataset.
+        /// Size of the dataset in bytes.
         dataset_bytes: u64,
-        /// Bytes of memory.
+        /// Memory limit of the process in bytes.
         memory_bytes: u64,
     },
 }
 
 impl Warning {
-    /// The kind's name, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed` or `scattered_reads`.
+    /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed` or `scattered_reads`.
     pub fn kind(&self) -> &'static str {
         match self {
             Warning::FileRefused { .. } => "file_refused",
@@ -51,7 +52,7 @@ impl Warning {
         }
     }
 
-    /// The file that the warning is about, if it is about one.
+    /// Returns the path of the file that the warning is about. `None` if it is not about a file.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Warning::FileRefused { path, .. }
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_names_the_file_and_the_fields_are_there_for_programs() {
+    fn messages_and_fields() {
         let path = PathBuf::from("a/x.tfri");
         let refused = Warning::FileRefused { path: path.clone(), reason: "shorter than a header".into() };
         assert_eq!(refused.to_string(), "a/x.tfri: index file is not used: shorter than a header");

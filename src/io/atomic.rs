@@ -13,33 +13,33 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The start of a temporary name; 16 random hex digits follow. Hidden, so that no `glob("train-*")` meets it.
+/// Prefix of a temporary name, followed by 16 random hex digits. The name is hidden, so `glob("train-*")` does not match it.
 pub(crate) const TMP_PREFIX: &str = ".tmp-";
 
-/// A file that is written under a temporary name beside its target and renamed onto it by
-/// [`commit`](AtomicFile::commit): a reader sees the old file or the whole new one.
+/// A file that is written under a temporary name next to its target and renamed onto it by [`commit`](AtomicFile::commit).
+/// Readers see the old file or the complete new one.
 ///
-/// A link is replaced, and the file that it names stays: a link in a shared folder cannot lead an index
-/// elsewhere. Folders, devices, FIFOs and sockets are refused. [`Output`](super::Output) is for paths that a user names: it follows
-/// links and writes into devices.
+/// A symbolic link is replaced and its target is left unchanged, so a link in a shared folder cannot redirect an index. Folders,
+/// devices, FIFOs and sockets are refused. [`Output`](super::Output) is for paths that a user specifies: it follows links and writes
+/// into devices.
 ///
-/// A kill leaves at most the temporary file; dropping without a commit removes it. The file belongs to the process that created
-/// it: in a forked child every call is an error, and dropping it leaves the temporary file to the parent.
+/// If the process is killed, at most the temporary file remains. Dropping without a commit removes the temporary file. The file
+/// belongs to the process that created it: in a forked child every call returns an error, and a drop does not remove the parent's
+/// temporary file.
 #[derive(Debug)]
 pub(crate) struct AtomicFile {
     file: Option<File>,
     tmp: PathBuf,
-    /// The path that is renamed to.
+    /// Path after the rename.
     target: PathBuf,
     process: Process,
 }
 
 impl AtomicFile {
-    /// Opens a new temporary file in the folder of `target`.
+    /// Creates a temporary file in the folder of `target`.
     ///
     /// # Errors
-    /// I/O errors, among them a folder that is missing or read-only; a target that is a folder, a device, a FIFO or a
-    /// socket.
+    /// I/O errors, e.g. for a missing or read-only folder; a target that is a folder, a device, a FIFO or a socket.
     pub(crate) fn create(target: impl AsRef<Path>) -> io::Result<AtomicFile> {
         let target = target.as_ref();
         if target.file_name().is_none() {
@@ -54,7 +54,7 @@ impl AtomicFile {
         AtomicFile::beside(target.into())
     }
 
-    /// Opens a new temporary file beside `target`, which is no link that is to be followed.
+    /// Creates a temporary file next to `target`. If `target` is a link, it is not followed.
     pub(super) fn beside(target: PathBuf) -> io::Result<AtomicFile> {
         loop {
             let mut name = OsString::from(TMP_PREFIX);
@@ -71,19 +71,19 @@ impl AtomicFile {
         }
     }
 
-    /// Returns the file that is being written.
+    /// Returns the open temporary file.
     ///
     /// # Errors
-    /// In a forked child.
+    /// [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
     pub(crate) fn file(&self) -> io::Result<&File> {
         self.process.check()?;
         self.file.as_ref().ok_or_else(committed)
     }
 
-    /// Brings the bytes to the disk, then gives the file its name.
+    /// Syncs the bytes to the disk, then renames the file to its target.
     ///
     /// # Errors
-    /// I/O errors; the target is then as it was. [`NameNotSynced`] is the exception: then the whole file has its name.
+    /// I/O errors; the target is then unchanged. The exception is [`NameNotSynced`], after which the target is the new file.
     pub(crate) fn commit(mut self) -> io::Result<()> {
         self.process.check()?;
         let file = self.file.take().ok_or_else(committed)?;
@@ -119,13 +119,13 @@ impl Drop for AtomicFile {
     }
 }
 
-/// The error of a file that is whole and has its name, while its folder could not be synced: a power failure may take the name
-/// away again. Comes inside an [`io::Error`].
+/// The error of a file that is complete and renamed, but whose folder could not be synced. A power failure may undo the rename.
+/// It is the inner error of an [`io::Error`].
 #[derive(Debug)]
 pub struct NameNotSynced(io::Error);
 
 impl NameNotSynced {
-    /// Returns true if `e` is such an error.
+    /// Returns true if `e` contains a `NameNotSynced`.
     pub fn is(e: &io::Error) -> bool {
         e.get_ref().is_some_and(|inner| inner.is::<NameNotSynced>())
     }
@@ -148,14 +148,14 @@ impl std::error::Error for NameNotSynced {
     }
 }
 
-/// Gives `file`, whose name is `from`, the name `to`.
+/// Renames `file` from `from` to `to`.
 ///
-/// A network file system may answer a rename that succeeded with "not found", when its reply was lost and the call repeated:
-/// then `to` names `file` itself. On systems without file numbers in `std` such an answer is an error.
+/// A network file system may report "not found" for a rename that succeeded, if the reply was lost and the call was repeated. In
+/// that case `to` is `file` itself. On systems where `std` has no inode numbers, this report is an error.
 fn rename(from: &Path, to: &Path, file: &File) -> io::Result<()> {
     loop {
         match fs::rename(from, to) {
-            // A signal on a network file system. If the first call has succeeded, the second one finds nothing.
+            // Caused by a signal on a network file system. If the first call succeeded, the second one returns `NotFound`.
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 let id = |found: io::Result<Option<FileId>>| found.ok().flatten();
@@ -173,7 +173,7 @@ fn rename(from: &Path, to: &Path, file: &File) -> io::Result<()> {
     }
 }
 
-/// Brings the name of `file` to the disk: a rename is there only when its folder is.
+/// Syncs the folder of `file`. A rename is durable only after this.
 fn sync_folder(file: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_or_not_at_all() {
+    fn the_target_has_the_old_or_the_new_content() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("a");
         let mut f = AtomicFile::create(&target).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_rename_leaves_nothing() {
+    fn a_failed_rename_leaves_no_temporary_file() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("folder");
         fs::create_dir(&target).unwrap();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_temporary_file_is_an_error_whatever_is_under_the_name() {
+    fn a_lost_temporary_file_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("a");
         fs::write(&target, "old").unwrap();
@@ -264,10 +264,10 @@ mod tests {
         assert_eq!(names(dir.path()), ["a"]);
     }
 
-    /// As after a reply of a network file system that was lost.
+    /// Simulates a network file system whose reply to the first rename was lost.
     #[test]
     #[cfg(unix)]
-    fn a_rename_that_succeeded_and_says_that_nothing_was_found_is_one() {
+    fn a_rename_that_succeeded_but_reports_not_found_is_a_success() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("a");
         let mut f = AtomicFile::create(&target).unwrap();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn in_another_process_it_is_an_error_and_removes_nothing() {
+    fn in_another_process_calls_fail_and_nothing_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("a");
         for commits in [false, true] {
@@ -288,9 +288,10 @@ mod tests {
             let tmp = f.tmp.clone();
             f.process = Process::other();
             assert!(f.write(b"child").is_err() && f.flush().is_err() && f.file().is_err());
-            match commits {
-                true => drop(f.commit().unwrap_err()),
-                false => drop(f),
+            if commits {
+                f.commit().unwrap_err();
+            } else {
+                drop(f);
             }
             assert_eq!(fs::read(&tmp).unwrap(), b"parent");
             assert!(!target.exists());
@@ -299,7 +300,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_name_that_could_not_be_synced_is_there() {
+    fn a_failed_folder_sync_is_name_not_synced() {
         let e = sync_folder(Path::new("/nowhere/at/all")).unwrap_err();
         let e = io::Error::new(e.kind(), NameNotSynced(e));
         assert!(NameNotSynced::is(&e) && e.to_string().contains("is there"), "{e}");

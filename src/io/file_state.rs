@@ -1,11 +1,11 @@
-//! The identity of files: which one a path names, and if it still is the one that was opened.
+//! File identity: device and inode number, and size and modification time.
 
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-/// A file's identity, whatever names and links lead to it: its device and its number there.
+/// The identity of a file, the same for all its names and links: device and inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FileId {
     device: u64,
@@ -13,10 +13,10 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    /// Returns the identity of the file that `path` names; `None` on systems where `std` has no numbers of files.
+    /// Returns the identity of the file at `path`. `None` on systems where `std` has no inode numbers.
     ///
     /// # Errors
-    /// I/O errors, among them a file that is not there.
+    /// I/O errors, e.g. for a missing file.
     pub(crate) fn of(path: &Path) -> io::Result<Option<FileId>> {
         fs::metadata(path).map(|found| FileId::known(&found))
     }
@@ -29,7 +29,7 @@ impl FileId {
         file.metadata().map(|found| FileId::known(&found))
     }
 
-    /// Returns the identity of the file that these metadata describe.
+    /// Returns the identity of the file with these metadata.
     #[cfg(unix)]
     pub(crate) fn known(found: &Metadata) -> Option<FileId> {
         use std::os::unix::fs::MetadataExt;
@@ -43,7 +43,7 @@ impl FileId {
     }
 }
 
-/// A file's size and modification time at one moment.
+/// The size and modification time of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) size: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Stamp {
 impl Stamp {
     pub(crate) fn of(meta: &Metadata) -> io::Result<Stamp> {
         let time = meta.modified()?;
-        // Nanoseconds since 1970 fill an i64 until 2262; what lies beyond stays at the edge.
+        // An i64 of nanoseconds since 1970 reaches to 2262. Later and earlier times saturate.
         let mtime_ns = match time.duration_since(UNIX_EPOCH) {
             Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
             Err(e) => i64::try_from(e.duration().as_nanos()).map_or(i64::MIN, |ns| -ns),
@@ -62,12 +62,12 @@ impl Stamp {
     }
 }
 
-/// A file at one moment. Equal states mean the same file with the same content, as far as the system tells: two files that were
-/// written within one tick of the clock may have equal stamps, but not equal ids.
+/// The stamp and the identity of a file. Equal states mean the same file with the same content, as far as the system reports it:
+/// two files that were written within one clock tick may have equal stamps, but not equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileState {
     pub(crate) stamp: Stamp,
-    /// `None` on systems where `std` has no numbers of files.
+    /// `None` on systems where `std` has no inode numbers.
     pub(crate) id: Option<FileId>,
 }
 
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_told_from_another_of_its_size_and_time() {
+    fn states_of_files_with_equal_stamps_differ() {
         let dir = tempfile::tempdir().unwrap();
         let time = UNIX_EPOCH + std::time::Duration::from_nanos(1_600_000_000_000_000_000);
         let state = |name: &str, bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! The record stream inside a compressed file.
+//! Decompression of gzip and zlib files.
 
 use crate::error::{CompressionError, Error, OptionsError};
 use flate2::{Decompress, FlushDecompress, Status};
@@ -6,14 +6,14 @@ use std::fmt;
 use std::io::{self, Read};
 use std::str::FromStr;
 
-/// The compression of a whole file around its record stream.
+/// The compression of a file. It applies to the whole record stream, not to single records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compression {
     /// Uncompressed.
     #[default]
     None,
-    /// gzip (RFC 1952), of one or more members.
+    /// gzip (RFC 1952), one or more members.
     Gzip,
     /// zlib (RFC 1950), one stream.
     Zlib,
@@ -36,8 +36,8 @@ impl fmt::Display for Compression {
     }
 }
 
-/// TensorFlow's names (`""`, `GZIP`, `ZLIB`) and ours, in any case. TensorFlow reads a file with a name it does not know as
-/// uncompressed; here that is an error.
+/// Parses TensorFlow's names (`""`, `GZIP`, `ZLIB`) and tfseek's, in upper or lower case. An unknown name is an error. TensorFlow
+/// treats it as uncompressed.
 impl FromStr for Compression {
     type Err = Error;
 
@@ -54,14 +54,14 @@ impl FromStr for Compression {
     }
 }
 
-/// Bytes read from the file at a time.
+/// Number of bytes per read from the file.
 const INPUT: usize = 64 << 10;
 
-/// Reads a record stream, inflating it if it is compressed.
+/// A reader of a record stream. Decompresses the file if it is compressed.
 ///
-/// Stricter than TensorFlow where that loses data unseen: a file that ends inside its stream (if only in the trailer), a wrong
-/// checksum, and bytes behind a zlib stream are errors, given after every byte that could be inflated. The members of a gzip file
-/// are one stream. An empty file is an empty stream.
+/// It is stricter than TensorFlow where TensorFlow loses data silently. A file that ends inside its stream (even in the trailer), a
+/// checksum mismatch, and bytes after a zlib stream are errors. They are returned after all bytes that could be decompressed. The
+/// members of a gzip file form one stream. An empty file is an empty stream.
 pub(crate) struct Inflate<R> {
     inner: R,
     state: Option<InflateState>,
@@ -71,19 +71,19 @@ struct InflateState {
     format: &'static str,
     stream: Decompress,
     input: Box<[u8]>,
-    /// What was read and not inflated yet: `input[start..end]`.
+    /// `input[start..end]` contains bytes that were read and not decompressed yet.
     start: usize,
     end: usize,
-    /// Bytes of the file before `input[start]`.
+    /// File offset of `input[start]`.
     consumed: u64,
-    /// The byte at which the current stream or member began.
+    /// File offset of the current stream or member.
     began: u64,
     ended: bool,
     failed: Option<CompressionError>,
 }
 
 impl<R: Read> Inflate<R> {
-    /// Reads the record stream of `inner`, a file with this compression.
+    /// Returns a reader of the record stream of `inner`, a file with this compression.
     pub(crate) fn new(inner: R, compression: Compression) -> Inflate<R> {
         let state = match compression {
             Compression::None => None,
@@ -104,7 +104,7 @@ impl<R: Read> Inflate<R> {
 }
 
 fn decoder(compression: Compression) -> Decompress {
-    // 15: the largest window, which reads all smaller ones.
+    // A decoder with the largest window, 15 bits, also reads streams with smaller windows.
     match compression {
         Compression::Gzip => Decompress::new_gzip(15),
         _ => Decompress::new_with_window_bits(true, 15),
@@ -138,7 +138,7 @@ impl InflateState {
                 };
                 self.start = 0;
                 if self.end == 0 {
-                    // Between members, or before the first byte: the end. Else the stream goes on where the file does not.
+                    // Between members or before the first byte, this is the end. Otherwise the file ends inside the stream.
                     if self.ended || self.consumed == self.began {
                         return Ok(0);
                     }
@@ -163,7 +163,7 @@ impl InflateState {
         }
     }
 
-    /// Calls the decoder once. Bytes from before an error are returned first.
+    /// Calls the decoder once and returns the number of bytes written to `buf`. Bytes before an error are returned first.
     fn inflate(&mut self, buf: &mut [u8]) -> usize {
         let (before_in, before_out) = (self.stream.total_in(), self.stream.total_out());
         let input = self.input.get(self.start..self.end).unwrap_or_default();
@@ -192,14 +192,15 @@ impl<R> fmt::Debug for Inflate<R> {
     }
 }
 
-/// Returns true if these first bytes of a file are those of a zlib stream of records: a zlib header, from which a record's
-/// header inflates, or nothing at all.
+/// Returns true if these first bytes of a file are a zlib stream that decompresses to a valid record header or to an empty stream.
 pub(crate) fn is_zlib_of_records(first: &[u8]) -> bool {
     let mut header = [0; crate::frame::HEADER_LEN];
     let mut stream = decoder(Compression::Zlib);
     match stream.decompress(first, &mut header, FlushDecompress::None) {
         Ok(Status::StreamEnd) if stream.total_out() == 0 => true,
-        Ok(_) if stream.total_out() == header.len() as u64 => crate::frame::RecordHeader::parse(&header).is_ok(),
+        Ok(_) if stream.total_out() == header.len() as u64 => {
+            crate::frame::RecordHeader::parse(&header).is_ok()
+        }
         _ => false,
     }
 }
@@ -209,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn names_are_parsed_in_any_case() {
         for (name, want) in
             [("", Compression::None), ("GZIP", Compression::Gzip), ("zlib", Compression::Zlib)]
         {

@@ -1,4 +1,4 @@
-//! Memory maps: files as slices.
+//! Memory maps of files.
 
 #![allow(unsafe_code)]
 
@@ -9,46 +9,46 @@ use std::ops::{Deref, Range};
 /// A file mapped for reading.
 ///
 /// # Contract
-/// *Nobody writes to or truncates the file while it is mapped. Replacing it by rename is fine*: the map keeps
-/// the old file. A truncated file makes the next access to its missing pages a SIGBUS, and bytes that change
-/// under a `&[u8]` are undefined behaviour in the language's terms. No unsafe code of tfseek relies on a byte
-/// being the same the second time it is read, and what tfseek itself writes goes through a rename.
+/// *No process writes to or truncates the file while it is mapped. Replacing the file by a rename is allowed*: the map keeps the
+/// old file. If the file is truncated, an access to its missing pages raises SIGBUS. Bytes that change under a `&[u8]` are undefined
+/// behaviour by the rules of Rust. No unsafe code of tfseek relies on reading the same byte twice with the same result, and
+/// tfseek replaces its own files by renames.
 ///
-/// Page tables cost about 2 MB for each GiB that has been touched.
+/// Page tables take about 2 MB for each GiB that has been accessed.
 #[derive(Debug)]
 pub(crate) struct Map(memmap2::Mmap);
 
-/// A token for the promise that the contract of [`Map`] holds for every file that is mapped with it. The unsafe function that opens a
-/// dataset makes it, and passes it to the code that makes the maps.
+/// A token for the guarantee that the contract of [`Map`] holds for every file that is mapped with it. The unsafe function that
+/// opens a dataset creates it and passes it to the code that creates the maps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promise(());
 
 impl Promise {
-    /// Makes the token.
+    /// Creates the token.
     ///
     /// # Safety
-    /// For as long as a map made with this promise lives, nobody writes to its file or truncates it.
+    /// No process may write to or truncate a file while a map of it that was created with this token exists.
     pub(crate) const unsafe fn new() -> Promise {
         Promise(())
     }
 }
 
 impl Map {
-    /// Maps the whole of `file`, which may be empty.
+    /// Maps all bytes of `file`, which may be empty.
     ///
     /// # Errors
-    /// Those of `mmap`; a file larger than the address space.
+    /// I/O errors of `mmap`; a file larger than the address space.
     pub(crate) fn open(file: &File, promise: Promise) -> io::Result<Map> {
         let Promise(()) = promise;
         let len = usize::try_from(file.metadata()?.len())
             .map_err(|_| io::Error::new(io::ErrorKind::OutOfMemory, "file larger than the address space"))?;
-        // SAFETY: memmap2 demands that the file is neither written to nor truncated while it is mapped. A `Promise`
-        // is made only by an unsafe function whose caller vouches for just that. `len` is the file's own.
+        // SAFETY: memmap2 requires that the file is neither written to nor truncated while it is mapped. A `Promise` can only be
+        // created by an unsafe function, whose caller guarantees exactly this. `len` is the length of the file.
         unsafe { memmap2::MmapOptions::new().len(len).map(file) }.map(Map)
     }
 
-    /// Asks the system to start reading these bytes in; returns at once. Advice only: a range outside the map, a
-    /// refusal, and a system without the call are no errors.
+    /// Advises the system to start reading these bytes, and returns immediately. A range outside the map, a refusal by the system, and
+    /// a system without this call are not errors.
     pub(crate) fn will_need(&self, range: Range<usize>) {
         #[cfg(unix)]
         if let Some(len) = self.clip(&range) {
@@ -58,12 +58,12 @@ impl Map {
         let _ = range;
     }
 
-    /// Reads these bytes in before it returns, so that a failing disk is an error here and no signal later.
+    /// Makes these bytes resident before it returns, so that a failing disk is an error here and not a signal later.
     ///
-    /// On a system without such a call it touches a byte of each page.
+    /// On a system without this call it reads one byte of each page.
     ///
     /// # Errors
-    /// Those of the disk, where the system can tell.
+    /// I/O errors of the disk, on systems that report them.
     pub(crate) fn populate(&self, range: Range<usize>) -> io::Result<()> {
         let Some(len) = self.clip(&range) else { return Ok(()) };
         #[cfg(target_os = "linux")]
@@ -76,7 +76,7 @@ impl Map {
         Ok(())
     }
 
-    /// Does portably what `populate` does.
+    /// Reads one byte of each page: the portable form of `populate`.
     fn touch(&self, range: Range<usize>) {
         let mut sum = 0u8;
         for byte in self.get(range).unwrap_or_default().iter().step_by(4096) {
@@ -90,7 +90,7 @@ impl Map {
         end.checked_sub(range.start).filter(|&len| len > 0)
     }
 
-    /// Returns the number of maps that a dataset may make: half of what the system allows this process.
+    /// Returns the number of maps that a dataset may create: half of the system's limit for this process.
     pub(crate) fn budget() -> usize {
         let system = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
         system.and_then(|s| s.trim().parse::<usize>().ok()).unwrap_or(65_530) / 2
@@ -119,12 +119,12 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn maps_what_the_file_holds() {
+    fn a_map_has_the_bytes_of_the_file() {
         for len in [0usize, 1, 4096, 10_000] {
             let mut file = tempfile::tempfile().unwrap();
             let bytes: Vec<u8> = (0..len).map(|i| i as u8).collect();
             file.write_all(&bytes).unwrap();
-            // SAFETY: an anonymous file that nobody else can reach.
+            // SAFETY: an anonymous file that no other process can open.
             let map = Map::open(&file, unsafe { Promise::new() }).unwrap();
             assert_eq!(&*map, bytes);
             map.will_need(0..len + 5);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_is_a_number() {
+    fn the_budget_is_positive() {
         assert!(Map::budget() > 100);
     }
 }

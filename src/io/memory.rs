@@ -1,18 +1,18 @@
-//! Memory: the process's limit, and allocations that may fail.
+//! The memory limit of the process, and fallible allocations.
 
 use std::io;
 
-/// Lengthens `buf` to `len` zero-filled bytes. A lack of memory is an error and does not abort.
+/// Extends `buf` with zeros to `len` bytes. If memory is insufficient, returns an error instead of aborting.
 ///
 /// # Errors
-/// [`io::ErrorKind::OutOfMemory`]; `buf` is then as it was.
+/// [`io::ErrorKind::OutOfMemory`]; `buf` is then unchanged.
 pub(crate) fn grow(buf: &mut Vec<u8>, len: usize) -> io::Result<()> {
     buf.try_reserve(len.saturating_sub(buf.len())).map_err(|_| io::ErrorKind::OutOfMemory)?;
     buf.resize(len, 0);
     Ok(())
 }
 
-/// As [`grow`], without room for more: for a buffer that has its final size.
+/// Like [`grow`], but reserves no extra capacity. For buffers that have their final size.
 pub(crate) fn grow_exact<T: Clone + Default>(buf: &mut Vec<T>, len: usize) -> io::Result<()> {
     buf.try_reserve_exact(len.saturating_sub(buf.len())).map_err(|_| io::ErrorKind::OutOfMemory)?;
     buf.resize(len, T::default());
@@ -29,11 +29,11 @@ pub(crate) fn zeroed<T: Clone + Default>(len: u64) -> io::Result<Vec<T>> {
     Ok(buf)
 }
 
-/// Returns the bytes of memory that this process may have: the limit of its control group, or the machine's memory. `u64::MAX` where
-/// the system does not tell.
+/// Returns the memory limit of this process in bytes: the smaller of its control group's limit and the machine's memory. `u64::MAX` if
+/// the system reports neither.
 pub(crate) fn memory_limit() -> u64 {
     let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-    // Version 2, then version 1 of control groups; "max" is no number.
+    // Control groups version 2, then version 1. "max" does not parse as a number.
     let group = number("/sys/fs/cgroup/memory.max").or(number("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
     group.unwrap_or(u64::MAX).min(installed().unwrap_or(u64::MAX))
 }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_more_than_this_test_needs() {
+    fn the_limit_is_above_a_megabyte() {
         assert!(memory_limit() > 1 << 20);
     }
 }

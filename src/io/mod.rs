@@ -1,6 +1,6 @@
-//! Bytes: regions that own them, maps, positional reads, and files that appear whole or not at all.
+//! File access: memory maps, positional reads, reference-counted byte regions, and files that are created atomically.
 //!
-//! Unix, Windows and macOS differ only in this folder.
+//! All platform-specific code is in this module.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 

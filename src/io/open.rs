@@ -1,4 +1,4 @@
-//! Opening files for reading: regular files only, and only so many at once.
+//! Opening regular files for reading, with a limit on open descriptors.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Opens a regular file for reading.
 ///
-/// Never blocks: a FIFO without a writer, a socket and a device are refused, as is a folder.
+/// Never blocks. FIFOs, sockets, devices and folders are refused.
 ///
 /// # Errors
-/// I/O errors; [`io::ErrorKind::IsADirectory`] and [`io::ErrorKind::Unsupported`] for what is no regular file.
+/// I/O errors; [`io::ErrorKind::IsADirectory`] for a folder, [`io::ErrorKind::Unsupported`] for other files that are not regular.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -23,7 +23,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
         options.custom_flags(libc::O_NONBLOCK);
     }
     let file = match options.open(path) {
-        // A write lease (fcntl(2), F_SETLEASE) on a regular file: without the flag, opening waits until it is given back.
+        // A write lease (fcntl(2), F_SETLEASE) on a regular file. Without the flag, `open` waits until the lease is released.
         Err(e) if e.kind() == io::ErrorKind::WouldBlock && std::fs::metadata(path)?.is_file() => {
             File::open(path)?
         }
@@ -33,10 +33,10 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Refuses what is not a regular file.
+/// Checks that the metadata are those of a regular file.
 ///
 /// # Errors
-/// [`io::ErrorKind::IsADirectory`]; [`io::ErrorKind::Unsupported`], which says what it is.
+/// [`io::ErrorKind::IsADirectory`]; [`io::ErrorKind::Unsupported`] with the type of the file in the message.
 pub(crate) fn check_regular(meta: &Metadata) -> io::Result<()> {
     if meta.is_file() {
         return Ok(());
@@ -63,8 +63,7 @@ fn type_name(_: &Metadata) -> &'static str {
     "a special file"
 }
 
-/// Limits on what the files of one dataset may hold: descriptors of shards, descriptors of index files, and memory of index
-/// files that are read in.
+/// The limits of one dataset: descriptors of shards, descriptors of index files, and memory of index files that were read.
 #[derive(Debug)]
 pub(crate) struct Budget {
     shards: Arc<AtomicUsize>,
@@ -73,11 +72,11 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Descriptors of shards; a process has 1024 unless its limit was raised.
+    /// Limit of open shards. The usual limit of a process is 1024 descriptors.
     const SHARDS: usize = 256;
-    /// Descriptors of index files that are not read yet.
+    /// Limit of open index files that are not read yet.
     const INDEXES: usize = 128;
-    /// Bytes of index files that are read in.
+    /// Limit of the memory of index files that were read, in bytes.
     const MEMORY: u64 = 256 << 20;
 
     pub(crate) fn new() -> Budget {
@@ -88,24 +87,24 @@ impl Budget {
         }
     }
 
-    /// Keeps a shard's descriptor, or gives it back where the limit is reached.
+    /// Keeps a shard's descriptor open, or returns the file if the limit is reached.
     pub(crate) fn keep_shard(&self, file: File) -> Result<KeptFile, File> {
         KeptFile::new(file, &self.shards)
     }
 
-    /// Keeps the descriptor of an index file, or gives it back where the limit is reached.
+    /// Keeps the descriptor of an index file open, or returns the file if the limit is reached.
     pub(crate) fn keep_index(&self, file: File) -> Result<KeptFile, File> {
         KeptFile::new(file, &self.indexes)
     }
 
-    /// Reserves memory for an index file that is read in, if there is so much left.
+    /// Reserves memory for reading an index file. `None` if it would exceed the limit.
     pub(crate) fn reserve(&self, bytes: u64) -> Option<Reserved> {
         self.memory.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).ok()?;
         Some(Reserved { left: Arc::clone(&self.memory), bytes })
     }
 }
 
-/// Memory that counts against a [`Budget`] until this is dropped.
+/// A reservation of memory that counts against a [`Budget`] until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     left: Arc<AtomicU64>,
@@ -118,7 +117,7 @@ impl Drop for Reserved {
     }
 }
 
-/// A descriptor that counts against a [`Budget`] until it is dropped.
+/// An open file that counts against a [`Budget`] until it is dropped.
 #[derive(Debug)]
 pub(crate) struct KeptFile {
     file: File,
@@ -153,12 +152,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_gives_back_what_does_not_fit() {
+    fn a_budget_refuses_above_its_limits() {
         let budget = Budget::new();
         let open = || tempfile::tempfile().unwrap();
         let mut kept: Vec<_> = (0..Budget::SHARDS).map(|_| budget.keep_shard(open()).unwrap()).collect();
         assert!(budget.keep_shard(open()).is_err());
-        assert!(budget.keep_index(open()).is_ok(), "index files have a limit of their own");
+        assert!(budget.keep_index(open()).is_ok(), "index files have a separate limit");
         kept.pop();
         assert!(budget.keep_shard(open()).is_ok());
         let all = budget.reserve(Budget::MEMORY);

@@ -1,4 +1,4 @@
-//! Outputs: files, FIFOs and devices that a user names.
+//! Output files, FIFOs and devices that a user specifies.
 
 use super::AtomicFile;
 use super::file_state::FileId;
@@ -9,16 +9,16 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that is written: whole or not at all, wherever that is possible.
+/// An output file. It is created atomically if its type allows it.
 ///
-/// | the path names | |
+/// | file at the path | behaviour |
 /// | --- | --- |
-/// | nothing, or a regular file | is written under a temporary name; the file appears, or is replaced, when it is [committed](Output::commit) |
-/// | a link | the same, for the file that it names; the link stays |
-/// | a FIFO, a device, a socket | is written into as bytes come, and never replaced |
-/// | `/dev/stdout`, `/dev/fd/3` | likewise; bytes are appended if it is redirected to a file |
+/// | none, or a regular file | written under a temporary name; created or replaced by [`commit`](Output::commit) |
+/// | symbolic link | the same for the target of the link; the link is kept |
+/// | FIFO, device, socket | written directly, never replaced |
+/// | `/dev/stdout`, `/dev/fd/3` | written directly; appended to if redirected to a file |
 ///
-/// The file belongs to the process that created it: in a forked child every call is an error.
+/// The file belongs to the process that created it: in a forked child every call returns an error.
 #[derive(Debug)]
 pub struct Output {
     sink: OutputSink,
@@ -33,10 +33,10 @@ enum OutputSink {
 }
 
 impl Output {
-    /// Opens `path` by the rules above. To open a FIFO waits for its reader.
+    /// Opens `path` by the rules above. Opening a FIFO blocks until it has a reader.
     ///
     /// # Errors
-    /// I/O errors; a folder.
+    /// I/O errors; a path that is a folder.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Output> {
         let path = path.as_ref();
         let sink = match OutputTarget::of(path)? {
@@ -47,7 +47,7 @@ impl Output {
         Ok(Output { sink, path: path.into(), process: Process::this() })
     }
 
-    /// Creates or empties the file at `path`, which is then written in place, as other writers do.
+    /// Creates or truncates the file at `path` and writes it in place, without a temporary file.
     ///
     /// # Errors
     /// I/O errors.
@@ -60,22 +60,22 @@ impl Output {
         })
     }
 
-    /// Returns true if [`create`](Output::create) and [`commit`](Output::commit) would replace a file.
+    /// Returns true if [`create`](Output::create) and [`commit`](Output::commit) would replace an existing file.
     pub fn replaces(path: impl AsRef<Path>) -> bool {
         let path = path.as_ref();
         fs::metadata(path).is_ok_and(|found| found.is_file())
             && !matches!(OutputTarget::of(path), Ok(OutputTarget::Special(_) | OutputTarget::Descriptor(_)))
     }
 
-    /// Returns true for a file that appears whole or not at all.
+    /// Returns true if the file is created atomically, i.e. written under a temporary name and renamed.
     pub fn is_whole(&self) -> bool {
         matches!(self.sink, OutputSink::Whole(_))
     }
 
-    /// Returns the file that is being written.
+    /// Returns the open file.
     ///
     /// # Errors
-    /// In a forked child.
+    /// [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
     pub fn file(&self) -> io::Result<&File> {
         self.process.check()?;
         match &self.sink {
@@ -89,23 +89,20 @@ impl Output {
         &self.path
     }
 
-    /// Waits until all bytes are on the disk, if it is a disk they go to.
+    /// Syncs a regular file to the disk. Does nothing for other files.
     ///
     /// # Errors
-    /// I/O errors; in a forked child.
+    /// I/O errors; [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let file = self.file()?;
-        match file.metadata()?.is_file() {
-            true => file.sync_all(),
-            false => Ok(()),
-        }
+        if file.metadata()?.is_file() { file.sync_all() } else { Ok(()) }
     }
 
-    /// Brings the bytes of a whole file to the disk and gives it its name. Does nothing for others.
+    /// Syncs an atomic file to the disk and renames it to its path. Does nothing for other files.
     ///
     /// # Errors
-    /// I/O errors; the target is then as it was. [`NameNotSynced`](super::NameNotSynced) is the exception: then the whole file has its
-    /// name.
+    /// I/O errors; the target is then unchanged. The exception is [`NameNotSynced`](super::NameNotSynced), after which the target is the
+    /// new file. [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
     pub fn commit(self) -> io::Result<()> {
         match self.sink {
             OutputSink::Whole(file) => file.commit(),
@@ -124,14 +121,14 @@ impl Write for Output {
     }
 }
 
-/// The identity of an output: the file's if it is there, else its name. Two paths that an [`Output`] would write to the same
-/// file have the same key.
+/// The identity of an output file: device and inode number if it exists, otherwise folder and name. Two paths have the same key if an
+/// [`Output`] would write both to the same file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OutputKey(OutputIdentity);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum OutputIdentity {
-    There(FileId),
+    Existing(FileId),
     Named(PathBuf, OsString),
 }
 
@@ -143,7 +140,7 @@ impl OutputKey {
     pub fn of(path: impl AsRef<Path>) -> io::Result<OutputKey> {
         let path = path.as_ref();
         if let Ok(Some(id)) = FileId::of(path) {
-            return Ok(OutputKey(OutputIdentity::There(id)));
+            return Ok(OutputKey(OutputIdentity::Existing(id)));
         }
         let path = match OutputTarget::of(path)? {
             OutputTarget::File(path) | OutputTarget::Special(path) | OutputTarget::Descriptor(path) => path,
@@ -159,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_when_it_is_committed() {
+    fn commit_replaces_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         assert!(!Output::replaces(&path));
@@ -178,7 +175,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_link_stays_and_its_file_is_replaced() {
+    fn a_link_is_kept_and_its_target_is_replaced() {
         use std::os::unix::fs::symlink;
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
@@ -206,7 +203,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_device_is_written_into() {
+    fn a_device_is_written_directly() {
         let before = FileId::of(Path::new("/dev/null")).unwrap();
         let mut out = Output::create("/dev/null").unwrap();
         assert!(!out.is_whole() && !Output::replaces("/dev/null"));

@@ -1,25 +1,25 @@
-//! Paths: the folder they lie in, their bytes, and what is behind their links.
+//! Path functions: parent folder, link resolution, conversion from bytes.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Links in a row, as Linux allows them.
+/// Maximum number of symbolic links to follow. The same as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// The kind of file behind an output's path.
+/// The type of an output file, with its path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum OutputTarget {
-    /// A regular file, or none yet, under this path, which is no link.
+    /// A regular file, or a file that does not exist yet. The path is not a link.
     File(PathBuf),
     /// A device, a FIFO or a socket.
     Special(PathBuf),
-    /// A descriptor of this process by its name in `/proc`, such as `/dev/stdout` when it is redirected to a file.
+    /// A descriptor of this process, by its path in `/proc`. E.g. `/dev/stdout` when it is redirected to a file.
     Descriptor(PathBuf),
 }
 
 impl OutputTarget {
-    /// Follows the links at the end of `path`; what they name need not exist.
+    /// Follows the links at the end of `path`. The file that they point to need not exist.
     pub(super) fn of(path: &Path) -> io::Result<OutputTarget> {
         let invalid = |what| io::Error::new(io::ErrorKind::InvalidInput, what);
         if path.file_name().is_none() {
@@ -36,8 +36,8 @@ impl OutputTarget {
         for _ in 0..MAX_LINKS {
             match path.symlink_metadata() {
                 Ok(found) if found.is_symlink() => {
-                    // The link of a descriptor is the file itself. Its text may name no file, or another one by now.
-                    if names_a_descriptor(&path) {
+                    // The link of a descriptor refers to the open file. The text of the link may name a different file or none.
+                    if is_descriptor(&path) {
                         return Ok(OutputTarget::Descriptor(path));
                     }
                     path = path.with_file_name(fs::read_link(&path)?);
@@ -51,12 +51,12 @@ impl OutputTarget {
     }
 }
 
-fn names_a_descriptor(path: &Path) -> bool {
+fn is_descriptor(path: &Path) -> bool {
     cfg!(target_os = "linux")
         && folder(path).canonicalize().is_ok_and(|dir| dir.starts_with("/proc") && dir.ends_with("fd"))
 }
 
-/// Returns the folder that a path lies in, as the path was given: a link is not followed.
+/// Returns the parent folder of a path. Links are not followed.
 pub(crate) fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
@@ -64,7 +64,7 @@ pub(crate) fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Returns the path that these bytes name: any on Unix, UTF-8 elsewhere.
+/// Converts bytes to a path. `None` on systems other than Unix if the bytes are not UTF-8.
 pub(crate) fn path_from_bytes(bytes: &[u8]) -> Option<PathBuf> {
     #[cfg(unix)]
     {

@@ -1,4 +1,4 @@
-//! Reads at a position, without a cursor: safe to share between threads.
+//! Positional reads, which use no cursor and can be shared between threads.
 
 use super::file_state::FileState;
 use super::memory::grow;
@@ -11,24 +11,24 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Bytes that can be read at a position.
+/// A source of bytes that can be read at any offset.
 pub(crate) trait ReadAt {
-    /// Returns the present number of bytes.
+    /// Returns the current size in bytes.
     ///
     /// # Errors
     /// I/O errors.
     fn size(&self) -> io::Result<u64>;
 
-    /// Reads some bytes at `offset`; 0 at the end.
+    /// Reads bytes at `offset` and returns their number, which is 0 at the end.
     ///
     /// # Errors
     /// I/O errors.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Fills `buf` from `offset`.
+    /// Fills `buf` with the bytes at `offset`.
     ///
     /// # Errors
-    /// `UnexpectedEof` where the bytes end before.
+    /// `UnexpectedEof` if the source ends before `buf` is full; I/O errors.
     fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !buf.is_empty() {
             match self.read_at(buf, offset) {
@@ -58,7 +58,7 @@ impl ReadAt for File {
 
     #[cfg(windows)]
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        // Moves the cursor as well, which nothing here looks at.
+        // It also moves the cursor, which is not used.
         std::os::windows::fs::FileExt::seek_read(self, buf, offset)
     }
 }
@@ -78,8 +78,8 @@ impl ReadAt for [u8] {
     }
 }
 
-/// A regular file that is read at positions. It keeps its descriptor, or is opened for each read where the budget of descriptors
-/// is spent, and must then be the file that it was.
+/// A regular file that is read with positional reads. It keeps its descriptor open. If the budget of descriptors is used up, it is
+/// reopened for each read and must be unchanged.
 #[derive(Debug)]
 pub(crate) enum PositionalFile {
     Kept(KeptFile),
@@ -87,7 +87,7 @@ pub(crate) enum PositionalFile {
 }
 
 impl PositionalFile {
-    /// Takes `file`, which was opened at `path`.
+    /// Wraps `file`, which was opened at `path`.
     ///
     /// # Errors
     /// I/O errors.
@@ -110,7 +110,7 @@ fn reopen(path: &Path, state: FileState) -> Result<File> {
 }
 
 impl Source for PositionalFile {
-    /// Does nothing: the threads that read are what reads ahead.
+    /// Does nothing. The reading threads provide the readahead.
     fn want(&self, _: &[Range<u64>]) {}
 
     fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
@@ -123,12 +123,12 @@ impl Source for PositionalFile {
             }
         };
         let (size, len) = (file.size()?, range.end.saturating_sub(range.start));
-        // The range, which may come from a damaged index, is compared with the file before it sizes anything.
+        // The range may come from a damaged index, so it is checked against the file size before the buffer grows.
         if range.end > size {
             return Err(frame::truncated(len, size.saturating_sub(range.start)));
         }
-        let held = buf.len();
-        let end = usize::try_from(len).ok().and_then(|len| held.checked_add(len));
+        let start = buf.len();
+        let end = usize::try_from(len).ok().and_then(|len| start.checked_add(len));
         grow(
             buf,
             end.ok_or(ErrorKind::TooLarge {
@@ -136,9 +136,9 @@ impl Source for PositionalFile {
                 limit: usize::MAX as u64,
             })?,
         )?;
-        let rest = buf.get_mut(held..).unwrap_or_default();
+        let rest = buf.get_mut(start..).unwrap_or_default();
         if let Err(e) = file.read_exact_at(rest, range.start) {
-            buf.truncate(held);
+            buf.truncate(start);
             return Err(e.into());
         }
         Ok(Fetched::Appended)
@@ -151,7 +151,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn a_file_and_a_slice_read_alike() {
+    fn a_file_and_a_slice_return_the_same_bytes() {
         let bytes: Vec<u8> = (0..=255).collect();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();

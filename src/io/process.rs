@@ -1,10 +1,10 @@
-//! The process that a file belongs to.
+//! The process that owns a file.
 
 use crate::error::{EncodeError, Error};
 use std::io;
 
-/// A process, by its id. What is written belongs to the one that opened it: a child that was forked has a copy of the buffers and
-/// the same descriptors, and would write everything a second time.
+/// A process id. A file that is being written belongs to the process that opened it. A forked child has a copy of the buffers and
+/// the same descriptors, so it would write the same bytes a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process(u32);
 
@@ -14,20 +14,20 @@ impl Process {
         Process(std::process::id())
     }
 
-    /// Returns true if the calling process is the same. A system call.
+    /// Returns true if this is the calling process. Makes a system call.
     pub(crate) fn is_this(self) -> bool {
         self == Process::this()
     }
 
-    /// Returns an error in any other process.
+    /// Checks that this is the calling process.
+    ///
+    /// # Errors
+    /// [`EncodeError::Forked`].
     pub(crate) fn check(self) -> io::Result<()> {
-        match self.is_this() {
-            true => Ok(()),
-            false => Err(Error::from(EncodeError::Forked).into()),
-        }
+        if self.is_this() { Ok(()) } else { Err(Error::from(EncodeError::Forked).into()) }
     }
 
-    /// Returns a process that is not the calling one.
+    /// Returns a process id other than the calling process's.
     #[cfg(test)]
     pub(crate) fn other() -> Process {
         Process(std::process::id().wrapping_add(1))

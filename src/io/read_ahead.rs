@@ -1,68 +1,70 @@
-//! When to announce records before their turn.
+//! The decision whether to announce records, i.e. to send the system a prefetch hint before they are accessed.
 //!
-//! To announce a record costs more than a warm one takes, and makes a cold one at least five times faster. So records are
-//! announced only while they turn out to be cold: a batch that was slow to touch starts it, and probes that are warm end it.
+//! An announcement costs more than an access to a warm record, one that is in memory. It makes an access to a cold record, which has
+//! to be read from the disk, at least five times faster. So records are announced only while they are cold. A batch that was slow to
+//! touch starts the announcements, and a number of warm probes ends them. To touch a record is to read one of its bytes.
 //!
-//! To touch a record that was not announced is expensive where the system reads ahead: it waits for all of that, megabytes on some
-//! machines. Hence one slow touch is reason enough for a closer look, and a probe asks for its own page before it touches it.
+//! Touching a cold record that was not announced is expensive on systems with a large readahead, because the page fault waits for
+//! all of it, megabytes on some machines. Therefore one slow touch is enough to test further records, and a probe requests its own
+//! page before it is touched.
 //!
-//! A [`ReadAhead`] knows no clock and no records: it is told how long a touch took.
+//! A [`ReadAhead`] has no clock and does not access records. Its callers pass the time that each touch took.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Records whose touches are timed together.
+/// Number of records that are touched and timed together.
 pub(crate) const WINDOW: usize = 32;
-/// The longest time that a warm record takes to touch: memory needs 0.2 us, the cache of the slowest disk 20.
+/// Maximum time to touch a warm record. Memory takes 0.2 us, the cache of the slowest disk 20 us.
 const WARM: Duration = Duration::from_micros(10);
-/// Records that are touched one by one after a slow touch: a thread may have lost its processor during that.
+/// Number of records that are touched one by one after a slow touch, because the thread may only have been preempted.
 const RETRIES: usize = 4;
-/// One of so many announced records is left out, as a probe.
+/// Number of announced records per probe. A probe is a record that is not announced.
 const PROBE_EVERY: u32 = 256;
-/// Probes in a row that must be warm before announcing ends.
+/// Number of consecutive warm probes that end the announcements.
 const WARM_PROBES: u32 = 8;
 
-/// Decides for the batches of one reader, which may have several threads, if records are announced.
+/// Decides whether the records of a reader's batches are announced. A reader may have several threads.
 #[derive(Debug, Default)]
 pub(crate) struct ReadAhead {
     state: AtomicU8,
-    /// Records that were announced since the last probe.
+    /// Number of records announced since the last probe.
     unprobed: AtomicU32,
-    /// Warm probes since the last cold one.
+    /// Number of warm probes since the last cold one.
     warm_probes: AtomicU32,
 }
 
-/// Nothing is known: the first record of a batch is touched alone.
+/// The initial state. The first record of a batch is touched alone.
 const UNKNOWN: u8 = 0;
 /// The last batch was warm.
 const LAST_WARM: u8 = 1;
-/// The last batch was slow, but all of it had been touched by then.
+/// The last batch was slow, but it had no more records to test.
 const SUSPECT: u8 = 2;
 /// Records are announced.
 const COLD: u8 = 3;
 
-/// The part of a batch that is announced before its turn.
+/// The part of a batch that is announced before it is accessed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Announced {
     #[default]
     Nothing,
     All,
-    /// The last record is the probe.
+    /// All records except the last, which is the probe.
     AllButLast,
 }
 
-/// The way in which records are touched.
+/// The way to touch records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Touch {
-    /// All at once, so that the processor overlaps their cache misses.
+    /// All records in one loop, so that the processor overlaps their cache misses.
     Together,
-    /// One record. No bytes but those of its header's page are asked for.
+    /// One record, without readahead: only the page of its header is read.
     Alone,
 }
 
 impl ReadAhead {
-    /// Decides what is to be announced of a batch of `len` records whose turn comes later.
+    /// Decides which records of a later batch of `len` records are announced.
     pub(crate) fn announce(&self, len: usize) -> Announced {
         if len == 0 || self.state.load(Relaxed) != COLD {
             return Announced::Nothing;
@@ -75,9 +77,9 @@ impl ReadAhead {
         Announced::AllButLast
     }
 
-    /// Decides if a batch of `len` records, whose turn it is, has to be fetched. A batch that is warm has then been touched.
+    /// Returns true if the current batch of `len` records has to be fetched. A warm batch is touched by this call.
     ///
-    /// `touch` touches records of the batch and returns how long that took.
+    /// `touch` touches records of the batch and returns the time that it took.
     pub(crate) fn is_cold(
         &self,
         announced: Announced,
@@ -110,7 +112,7 @@ impl ReadAhead {
     }
 }
 
-/// Touches the records of a batch, and returns the state that follows. Stops early if they are cold.
+/// Touches the records of a batch and returns the next state. Stops early if they are cold.
 fn touched(state: u8, len: usize, mut touch: impl FnMut(Touch, Range<usize>) -> Duration) -> u8 {
     let mut next = 0;
     let mut slow = |most: usize| {
@@ -119,7 +121,7 @@ fn touched(state: u8, len: usize, mut touch: impl FnMut(Touch, Range<usize>) -> 
         let warm = WARM * range.len() as u32;
         !range.is_empty() && touch(Touch::Together, range) > warm
     };
-    // A batch that follows a warm one is touched in one go: a touch alone takes as long as several together.
+    // After a warm batch all records are touched together: touching one alone takes as long as touching several.
     let first = usize::from(state != LAST_WARM);
     let was_slow = (first > 0 && slow(first)) || slow(WINDOW - first);
     if was_slow {
@@ -147,7 +149,7 @@ mod tests {
     const FAST: Duration = Duration::from_nanos(100);
     const SLOW: Duration = Duration::from_micros(100);
 
-    /// Runs a batch. Returns what was announced of it, if it was cold, and how its records were touched.
+    /// Runs a batch. Returns the announced part, true if it was cold, and the touches of its records.
     fn run(
         ahead: &ReadAhead,
         len: usize,
@@ -175,7 +177,7 @@ mod tests {
                 );
             }
         }
-        // The first record alone, later a window in one go.
+        // The first record is touched alone, later batches a window at a time.
         let ahead = ReadAhead::default();
         assert_eq!(run(&ahead, 32, |_| FAST).2, [(Touch::Together, 0..1), (Touch::Together, 1..32)]);
         assert_eq!(run(&ahead, 32, |_| FAST).2, [(Touch::Together, 0..32)]);
@@ -196,17 +198,17 @@ mod tests {
                 batches += 1;
                 assert!(
                     batches <= 2 && waited <= 2,
-                    "a batch of one record cannot tell a disk from a lost processor"
+                    "a batch of one record cannot distinguish a cold disk from a preemption"
                 );
             }
         }
     }
 
     #[test]
-    fn a_lost_processor_is_not_taken_for_a_cold_disk() {
+    fn a_preempted_thread_does_not_count_as_a_cold_disk() {
         for len in [5usize, 31, 32, 64, 256] {
             for lost in 0..len {
-                // The thread does not run for a while, once in each batch, at any record but the last four.
+                // The thread is preempted once per batch, at any record except the last four.
                 let ahead = ReadAhead::default();
                 run(&ahead, len, |_| FAST);
                 let stopped = |k| if k == lost { 100 * SLOW } else { FAST };
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_becomes_cold_is_found() {
+    fn a_disk_that_becomes_cold_is_detected() {
         for len in [8usize, 32, 64, 256] {
             let ahead = ReadAhead::default();
             run(&ahead, len, |_| FAST);
@@ -243,7 +245,7 @@ mod tests {
                 }
                 panic!("no probe");
             };
-            // Seven are not enough, and a cold one starts the count again.
+            // Seven are not enough, and a cold one resets the count.
             for _ in 0..WARM_PROBES - 1 {
                 assert_eq!(probe(FAST), (Announced::AllButLast, true, vec![(Touch::Alone, len - 1..len)]));
             }

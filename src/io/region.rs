@@ -1,4 +1,4 @@
-//! Bytes with an owner.
+//! Reference-counted byte regions.
 
 use super::Map;
 use std::fmt;
@@ -6,15 +6,15 @@ use std::io;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// Bytes and their owner, which keeps them alive: a map, a vector, a buffer of another library. `'static`, and cloned for
-/// the price of a counter.
+/// A byte slice with its reference-counted owner: a map, a vector, or a buffer of another library. It is `'static`, and a clone
+/// costs one increment of the counter.
 #[derive(Clone)]
 pub struct Region {
     owner: Owner,
     range: Range<usize>,
 }
 
-/// Maps and vectors have variants of their own, so that access to them is no virtual call.
+/// The owner of the bytes. Maps and vectors are separate variants, so that access to them needs no virtual call.
 #[derive(Clone)]
 enum Owner {
     Map(Arc<Map>),
@@ -23,13 +23,13 @@ enum Owner {
 }
 
 impl Region {
-    /// Makes a region of all bytes of `owner`, which must return the same bytes at each call.
+    /// Creates a region of all bytes of `owner`, which must return the same bytes on each call.
     pub fn new(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Region {
         let range = 0..owner.as_ref().len();
         Region { owner: Owner::Other(Arc::new(owner)), range }
     }
 
-    /// Returns a part of this region, with the same owner; `None` if `range` does not lie inside.
+    /// Returns a part of this region with the same owner. `None` if `range` is out of bounds.
     pub fn slice(&self, range: Range<usize>) -> Option<Region> {
         let start = self.range.start.checked_add(range.start)?;
         let end = self.range.start.checked_add(range.end)?;
@@ -37,25 +37,25 @@ impl Region {
             .then(|| Region { owner: self.owner.clone(), range: start..end })
     }
 
-    /// Asks the system to start reading these bytes in where they are mapped; returns at once. Advice only.
+    /// Advises the system to start reading these bytes if they are mapped. Returns immediately.
     pub(crate) fn will_need(&self, range: Range<usize>) {
         if let Owner::Map(map) = &self.owner {
-            map.will_need(self.inside(range));
+            map.will_need(self.range_in_owner(range));
         }
     }
 
-    /// Makes these bytes resident where they are mapped, so that a file that was cut, or a disk that fails, is an error here
-    /// and no signal later. Bytes in memory need nothing.
+    /// Makes these bytes resident if they are mapped, so that a truncated file or a failing disk is an error here and not a signal
+    /// later. Does nothing for bytes in memory.
     ///
     /// # Errors
-    /// Those of [`Map::populate`].
+    /// Errors of [`Map::populate`].
     pub(crate) fn populate(&self, range: Range<usize>) -> io::Result<()> {
         let Owner::Map(map) = &self.owner else { return Ok(()) };
-        map.populate(self.inside(range))
+        map.populate(self.range_in_owner(range))
     }
 
-    /// A range of this region as one of its owner's bytes, cut at the region's end.
-    fn inside(&self, range: Range<usize>) -> Range<usize> {
+    /// Converts a range of this region to a range of the owner's bytes, clipped to the end of the region.
+    fn range_in_owner(&self, range: Range<usize>) -> Range<usize> {
         let at = |k: usize| self.range.start.saturating_add(k).min(self.range.end);
         at(range.start)..at(range.end)
     }
@@ -89,7 +89,7 @@ impl Deref for Region {
             Owner::Vec(bytes) => bytes,
             Owner::Other(owner) => (**owner).as_ref(),
         };
-        // Empty if the owner broke its promise: an error later on, and never a panic here.
+        // Empty if the owner returns fewer bytes than before. That leads to an error later, but never to a panic here.
         all.get(self.range.clone()).unwrap_or_default()
     }
 }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slice_keeps_its_owner_and_its_bounds() {
+    fn a_slice_keeps_its_bounds() {
         let part = Region::from(b"abcdef".to_vec()).slice(1..5).unwrap();
         assert_eq!(&*part, b"bcde");
         assert_eq!(&*part.slice(1..3).unwrap(), b"cd");

@@ -1,26 +1,26 @@
-//! File formats by their first bytes: a suffix tells nothing reliable.
+//! Detection of file formats by the first bytes. File name suffixes are not reliable.
 
 use super::inflate::{Compression, is_zlib_of_records};
 use crate::error::{Error, ErrorKind, Remedy};
 use crate::frame::RecordHeader;
 
-/// The number of first bytes that is enough for every answer here.
+/// Number of first bytes that the functions of this module need at most.
 pub(crate) const SNIFF_LEN: usize = 512;
 
-/// The likely format of a file that is no TFRecord file.
+/// The likely format of a file that is not a TFRecord file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LooksLike {
-    /// The format, such as `a git-LFS pointer`.
+    /// Name of the format, e.g. `a git-LFS pointer`.
     pub(crate) what: &'static str,
     pub(crate) remedy: Remedy<'static>,
 }
 
-/// Returns the compression of the file that begins with `first`. A valid record header wins over everything.
+/// Returns the compression of the file that begins with `first`. A valid record header takes precedence.
 pub(crate) fn compression(first: &[u8]) -> Compression {
     match first {
         _ if starts_with_record(first) => Compression::None,
         [0x1f, 0x8b, 0x08, ..] => Compression::Gzip,
-        // RFC 1950: method 8, a window of at most 2^15, a check that is a multiple of 31.
+        // RFC 1950: method 8, a window of at most 2^15, a header that is a multiple of 31.
         [cmf, flg, ..]
             if cmf & 0x0f == 8
                 && cmf >> 4 <= 7
@@ -37,7 +37,7 @@ fn starts_with_record(first: &[u8]) -> bool {
     first.first_chunk().is_some_and(|header| RecordHeader::parse(header).is_ok())
 }
 
-/// (offset, magic, name, remedy)
+/// Offset, magic bytes, name and remedy of a file format.
 type Magic = (usize, &'static [u8], &'static str, Remedy<'static>);
 
 const MAGICS: &[Magic] = &[
@@ -76,7 +76,7 @@ const MAGICS: &[Magic] = &[
     (0, b"\x7fELF", "a program", Remedy::Convert),
 ];
 
-/// Returns the format of the file that begins with `first`, if it is known and not TFRecord.
+/// Returns the format of the file that begins with `first`. `None` if it is unknown or TFRecord.
 pub(crate) fn looks_like(first: &[u8]) -> Option<LooksLike> {
     if first.is_empty() || starts_with_record(first) {
         return None;
@@ -86,7 +86,7 @@ pub(crate) fn looks_like(first: &[u8]) -> Option<LooksLike> {
         return Some(LooksLike { what, remedy });
     }
     if first.len() >= 12 && first.iter().all(|&b| b == 0) {
-        // Never written, or a sparse copy that lost its content.
+        // The file was never written, or is a sparse copy that lost its content.
         return Some(LooksLike { what: "zeros", remedy: Remedy::FetchAgain });
     }
     text(first)
@@ -107,7 +107,7 @@ fn text(first: &[u8]) -> Option<LooksLike> {
     Some(LooksLike { what, remedy })
 }
 
-/// UTF-8 without control characters; what is cut at the end does not count.
+/// Returns true for UTF-8 text without control characters. A character that is cut off at the end is ignored.
 fn is_text(first: &[u8]) -> bool {
     let whole = match std::str::from_utf8(first) {
         Ok(text) => text,
@@ -119,12 +119,12 @@ fn is_text(first: &[u8]) -> bool {
     !whole.is_empty() && !whole.chars().any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x0c'))
 }
 
-/// Names the file's format where damage in its very first record means that it may not be a TFRecord file. Any other
-/// error stays as it is.
+/// Replaces an error in the first record by the file's actual format, if the first bytes show that it is not a TFRecord file. Returns
+/// other errors unchanged.
 #[cold]
 pub(crate) fn explain(e: Error, first: &[u8]) -> Error {
-    let place = e.location();
-    let at_start = place.record.unwrap_or(0) == 0 && place.offset.unwrap_or(0) == 0;
+    let location = e.location();
+    let at_start = location.record.unwrap_or(0) == 0 && location.offset.unwrap_or(0) == 0;
     if !at_start || !matches!(e.kind(), ErrorKind::CorruptLength { .. } | ErrorKind::Truncated { .. }) {
         return e;
     }
@@ -135,7 +135,7 @@ pub(crate) fn explain(e: Error, first: &[u8]) -> Error {
         }
         (compressed, _) => ErrorKind::Compressed { format: compressed.name() },
     };
-    match &place.path {
+    match &location.path {
         Some(path) => Error::new(kind).in_file(path),
         None => Error::new(kind),
     }
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_wins_over_everything() {
+    fn a_record_header_takes_precedence() {
         // A length whose first bytes are those of a zlib header.
         let mut file = Vec::new();
         crate::frame::put_header(&mut file, 0x9c78).unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_files_look_like() {
+    fn formats_are_detected() {
         let mut tar = vec![b'a'; 512];
         tar[257..262].copy_from_slice(b"ustar");
         for (first, want) in [

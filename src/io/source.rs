@@ -1,4 +1,4 @@
-//! Bytes that may have to be waited for: announced early, fetched when their turn has come.
+//! Byte sources that support prefetching.
 
 use super::Region;
 use crate::error::Result;
@@ -6,24 +6,25 @@ use crate::frame;
 use std::fmt;
 use std::ops::Range;
 
-/// Bytes at positions, whose storage may be slow: a map, memory, or a file that is read.
+/// A source of bytes at offsets, whose storage may be slow: a map, memory, or a file.
 ///
-/// Readers announce ranges with [`want`](Source::want) as soon as they know them, and [`fetch`](Source::fetch) each when its
-/// turn has come. Announcements are hints: a range may be fetched that was not wanted, and the other way round.
+/// Readers announce ranges with [`want`](Source::want) as soon as they know them, and call [`fetch`](Source::fetch) when they need
+/// the bytes. Announcements are prefetch hints: a range may be fetched without an announcement, or announced and never fetched.
 pub(crate) trait Source: fmt::Debug + Send + Sync {
-    /// Announces ranges that will be needed, in this order. Returns at once.
+    /// Announces ranges that will be needed, in this order. Returns immediately.
     fn want(&self, ranges: &[Range<u64>]);
 
-    /// Waits until the bytes of `range` are there. They are shared, or appended to `buf`, as the source can.
+    /// Waits until the bytes of `range` are available. Depending on the source, they are returned as shared memory or appended to
+    /// `buf`.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`](crate::ErrorKind::Truncated) where the bytes end before the range; I/O errors. `buf` is then as
-    /// it was.
+    /// [`ErrorKind::Truncated`](crate::ErrorKind::Truncated) if the source ends before the range does; I/O errors. `buf` is then
+    /// unchanged.
     fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched>;
 
-    /// Takes announcements back: these ranges will not be fetched, since the epoch was left.
+    /// Cancels announcements: these ranges will not be fetched, because the epoch was abandoned.
     ///
-    /// Does nothing by default, which suits sources whose announcements cost no memory of theirs.
+    /// By default does nothing, which is correct for sources whose announcements take no memory.
     fn forget(&self, ranges: &[Range<u64>]) {
         let _ = ranges;
     }
@@ -32,29 +33,29 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
 /// The bytes that [`Source::fetch`] returned.
 #[derive(Debug)]
 pub(crate) enum Fetched {
-    /// A part of memory that the source keeps.
+    /// A part of the source's own memory.
     Shared(Region),
-    /// They were appended to the buffer.
+    /// The bytes were appended to the buffer.
     Appended,
 }
 
-/// Bytes that the system reads on one call of advice.
+/// Maximum number of bytes that the system reads per call of `madvise`.
 const ADVICE: usize = 128 << 10;
 
-/// Maps are read in by the system. Bytes in memory are always there.
+/// Maps are prefetched by the system. Bytes in memory are always available.
 impl Source for Region {
     fn want(&self, ranges: &[Range<u64>]) {
         for range in ranges {
             let [start, end] = [range.start, range.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
             let end = end.min(self.len());
-            // One call is good for no more than the device takes at once.
+            // One call reads no more than the device accepts at once.
             for start in (start..end).step_by(ADVICE) {
                 self.will_need(start..end.min(start + ADVICE));
             }
         }
     }
 
-    /// Maps all of a range at once, which also turns a failing disk into an error instead of a signal.
+    /// Makes the whole range resident, which turns a failing disk into an error instead of a signal.
     fn fetch(&self, range: Range<u64>, _: &mut Vec<u8>) -> Result<Fetched> {
         let at = |at: u64| usize::try_from(at).ok();
         let part = at(range.start).zip(at(range.end)).and_then(|(start, end)| self.slice(start..end));
@@ -76,13 +77,13 @@ mod tests {
 
     #[test]
     #[allow(unsafe_code)]
-    fn all_sources_give_the_same_bytes() {
+    fn all_sources_return_the_same_bytes() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         let bytes: Vec<u8> = (0..300_000u32).map(|i| (i / 3) as u8).collect();
         std::fs::write(&path, &bytes).unwrap();
         let open = || File::open(&path).unwrap();
-        // SAFETY: a file of this test, which nobody else writes to.
+        // SAFETY: a file of this test, which no other code writes to.
         let map = Map::open(&open(), unsafe { Promise::new() }).unwrap();
         let (some, none) = (Budget::new(), Budget::new());
         let kept: Vec<_> = std::iter::from_fn(|| none.keep_shard(open()).ok()).collect();

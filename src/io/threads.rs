@@ -1,4 +1,4 @@
-//! Threads for one call: a pool for each, since rayon's global pool hangs a forked child.
+//! Thread pools, one per call: rayon's global pool would hang in a forked child.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
@@ -7,11 +7,11 @@ use rayon::prelude::*;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The most threads that a call, a loader or a command starts. Few machines have as many processors; a number above it is a
-/// mistake, and would be refused by the system after it has taken gigabytes of stacks.
+/// Maximum number of threads that a call, a loader or a command starts. A larger number is most likely a mistake: few machines have
+/// that many processors, and the system would refuse the threads after allocating gigabytes of stacks.
 pub const MAX_THREADS: usize = 1024;
 
-/// Returns the number of threads that `jobs` asks for: itself, or one for each processor if it is 0.
+/// Returns `jobs`, or the number of processors if `jobs` is 0.
 ///
 /// # Errors
 /// [`OptionsError::Threads`] above [`MAX_THREADS`].
@@ -23,9 +23,9 @@ pub fn threads(jobs: usize) -> Result<usize> {
     }
 }
 
-/// Calls `f(0)`, `f(1)`, .. `f(n - 1)` on `jobs` threads (0: one for each processor), and returns the results in order.
+/// Calls `f(0)`, `f(1)`, .. `f(n - 1)` on `jobs` threads (0: one per processor), and returns the results in order.
 ///
-/// The error is that of the lowest number that fails. With `hurry`, numbers above one that failed are left out.
+/// Returns the error of the lowest number that fails. With `hurry`, numbers above a failed one are skipped.
 pub(crate) fn each<T: Send>(
     jobs: usize,
     n: usize,
@@ -58,7 +58,7 @@ pub(crate) fn each<T: Send>(
         Some(done)
     };
     let all: Vec<Option<Result<T>>> = pool.install(|| (0..n).into_par_iter().map(run).collect());
-    // Those left out lie above the lowest error, so they are never reached.
+    // Skipped numbers are above the lowest error, so `collect` returns before it would reach them.
     all.into_iter().flatten().collect()
 }
 
@@ -68,7 +68,7 @@ mod tests {
     use crate::error::ErrorKind;
 
     #[test]
-    fn more_threads_than_sensible_are_an_error() {
+    fn too_many_threads_are_an_error() {
         for jobs in [MAX_THREADS + 1, 1_000_000_000, usize::MAX] {
             let e = each(jobs, 1, true, Ok).unwrap_err();
             assert!(e.to_string().contains("at most 1024"), "{e}");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn results_in_order_and_the_lowest_error() {
+    fn results_are_in_order_and_the_lowest_error_is_returned() {
         for jobs in [1, 2, 5] {
             assert_eq!(
                 each(jobs, 100, true, |k| Ok(k * 2)).unwrap(),
