@@ -11,7 +11,7 @@ use crate::example::{
     Feature, FeatureKind, FeatureList, FloatList, Int64List, VALUE_DEPTH, ValueMessage, packed, string,
 };
 use crate::schema::DType;
-use crate::wire::{Fault, Value, count_floats, varint};
+use crate::wire::{Fault, WireValue, count_floats, varint};
 
 /// The values of one slot, over all rows so far.
 #[derive(Default)]
@@ -609,7 +609,7 @@ fn lists<T: ValueType, R: Row>(
         let mut step = 0;
         for mut list in value.messages(VALUE_DEPTH) {
             while let Some(field) = list.next().map_err(|e| BadRow { row: k, step: None, fault: e.into() })? {
-                let (1, Value::Len(message)) = field else { continue };
+                let (1, WireValue::Len(message)) = field else { continue };
                 let step_value = ValueMessage::one(message, list.start_of(message));
                 let bad = |fault| BadRow { row: k, step: Some(step), fault };
                 let count = append(memory, used, step_value, FeatureList::STEP_DEPTH, &row).map_err(bad)?;

@@ -2,7 +2,7 @@
 
 use super::compile::PlanSlot;
 use crate::example::entry_head;
-use crate::wire::same;
+use crate::wire::keys_equal;
 
 /// The slot of a key that the schema does not name.
 pub(super) const UNWANTED: usize = usize::MAX;
@@ -38,7 +38,7 @@ struct KnownKey {
 impl KnownKey {
     #[inline(always)]
     fn is(&self, key: &[u8]) -> bool {
-        matches!(&*self.head, [_, _, own @ .., _] if same(own, key))
+        matches!(&*self.head, [_, _, own @ .., _] if keys_equal(own, key))
     }
 
     fn key(&self) -> &[u8] {

@@ -4,7 +4,7 @@ use super::kind::FeatureKind;
 use super::list::{BytesList, FloatList, Int64List};
 use super::source::{ListSlice, ScatteredList, ValueMessage};
 use crate::error::FeatureError;
-use crate::wire::{Fault, Reader, Value, count_floats, varint};
+use crate::wire::{Fault, WireReader, WireValue, count_floats, varint};
 use std::fmt;
 
 /// A feature of an example, checked and counted. `Copy`.
@@ -132,7 +132,7 @@ impl<'a> Feature<'a> {
         let mut counts = ListCounts::default();
         for mut feature in value.messages(depth) {
             while let Some((number, value)) = feature.next()? {
-                let (Some(member), Value::Len(list)) = (FeatureKind::of_field(number), value) else {
+                let (Some(member), WireValue::Len(list)) = (FeatureKind::of_field(number), value) else {
                     continue;
                 };
                 if kind != Some(member) {
@@ -182,12 +182,12 @@ fn one_value(message: &[u8], tag: u8) -> Option<&[u8]> {
 
 #[inline(never)]
 fn packed_slow(message: &[u8]) -> Option<&[u8]> {
-    let mut feature = Reader::new(message);
-    feature.eat(message[0]);
-    let mut list = Reader::new(feature.len_delimited().ok()?);
+    let mut feature = WireReader::new(message);
+    feature.take_tag(message[0]);
+    let mut list = WireReader::new(feature.len_delimited().ok()?);
     let chunk = match list.is_empty() {
         true => &[],
-        false if list.eat(0x0a) => list.len_delimited().ok()?,
+        false if list.take_tag(0x0a) => list.len_delimited().ok()?,
         false => return None,
     };
     (feature.is_empty() && list.is_empty()).then_some(chunk)
@@ -201,9 +201,9 @@ pub(crate) fn string(message: &[u8]) -> Option<&[u8]> {
 
 #[inline(never)]
 fn string_slow(message: &[u8]) -> Option<&[u8]> {
-    let mut feature = Reader::new(message);
-    let mut list = Reader::new(feature.eat_field(0x0a)?);
-    let value = list.eat_field(0x0a)?;
+    let mut feature = WireReader::new(message);
+    let mut list = WireReader::new(feature.take_field(0x0a)?);
+    let value = list.take_field(0x0a)?;
     (feature.is_empty() && list.is_empty()).then_some(value)
 }
 
@@ -229,7 +229,7 @@ impl<'a> ListCounts<'a> {
         self.last_list.filter(|_| self.lists == 1)
     }
 
-    fn add_list(&mut self, kind: FeatureKind, mut list: Reader<'a>) -> Result<(), Fault> {
+    fn add_list(&mut self, kind: FeatureKind, mut list: WireReader<'a>) -> Result<(), Fault> {
         self.lists += 1;
         self.last_list = Some(ListSlice::new(list.rest(), list.position()));
         while let Some((number, value)) = list.next()? {
@@ -238,14 +238,14 @@ impl<'a> ListCounts<'a> {
             }
             // A field of another wire type is an unknown one, and skipped (W5).
             match (kind, value) {
-                (FeatureKind::Bytes, Value::Len(_)) => self.values += 1,
-                (FeatureKind::Int64, Value::Len(chunk)) => {
+                (FeatureKind::Bytes, WireValue::Len(_)) => self.values += 1,
+                (FeatureKind::Int64, WireValue::Len(chunk)) => {
                     self.add_chunk(chunk, list.start_of(chunk), varint::count)?;
                 }
-                (FeatureKind::Float, Value::Len(chunk)) => {
+                (FeatureKind::Float, WireValue::Len(chunk)) => {
                     self.add_chunk(chunk, list.start_of(chunk), count_floats)?;
                 }
-                (FeatureKind::Int64, Value::Varint(_)) | (FeatureKind::Float, Value::Fixed32(_)) => {
+                (FeatureKind::Int64, WireValue::Varint(_)) | (FeatureKind::Float, WireValue::Fixed32(_)) => {
                     self.values += 1;
                     self.unpacked += 1;
                 }

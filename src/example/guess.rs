@@ -2,7 +2,7 @@
 
 use super::sequence::SequenceExample;
 use super::view::Example;
-use crate::wire::{Reader, Value};
+use crate::wire::{WireReader, WireValue};
 
 /// The kind of a message, or of all messages of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -138,10 +138,10 @@ fn feature(message: &[u8]) -> bool {
 
 /// Returns true if a message is length-delimited fields only, and `f` holds for each.
 fn fields(message: &[u8], mut f: impl FnMut(u32, &[u8]) -> bool) -> bool {
-    let mut reader = Reader::new(message);
+    let mut reader = WireReader::new(message);
     loop {
         match reader.next() {
-            Ok(Some((number, Value::Len(body)))) if f(number, body) => {}
+            Ok(Some((number, WireValue::Len(body)))) if f(number, body) => {}
             Ok(None) => return true,
             _ => return false,
         }

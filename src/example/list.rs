@@ -2,7 +2,7 @@
 
 use super::source::{ListFields, ListSlice, ScatteredList};
 use crate::error::{ErrorKind, Result};
-use crate::wire::{Reader, Value, varint};
+use crate::wire::{WireReader, WireValue, varint};
 use std::fmt;
 use std::iter::FusedIterator;
 
@@ -86,7 +86,7 @@ impl<'a> Int64List<'a> {
             ListBytes::One(chunk) => (chunk.bytes(), ListFields::none()),
             ListBytes::Scattered(list) => (&[][..], list.values()),
         };
-        Int64Iter { chunk: Reader::new(chunk), fields, left: self.len }
+        Int64Iter { chunk: WireReader::new(chunk), fields, left: self.len }
     }
 
     /// Returns value `k`. Linear in `k`, unless every value takes one byte.
@@ -140,7 +140,7 @@ impl<'a> Int64List<'a> {
 /// The values of an [`Int64List`].
 #[derive(Clone, Copy, Debug)]
 pub struct Int64Iter<'a> {
-    chunk: Reader<'a>,
+    chunk: WireReader<'a>,
     fields: ListFields<'a>,
     left: usize,
 }
@@ -152,11 +152,11 @@ impl Iterator for Int64Iter<'_> {
     fn next(&mut self) -> Option<i64> {
         while self.chunk.is_empty() {
             match self.fields.next()? {
-                Value::Varint(value) => {
+                WireValue::Varint(value) => {
                     self.left = self.left.saturating_sub(1);
                     return Some(value as i64);
                 }
-                Value::Len(chunk) => self.chunk = Reader::new(chunk),
+                WireValue::Len(chunk) => self.chunk = WireReader::new(chunk),
                 _ => {}
             }
         }
@@ -323,11 +323,11 @@ impl Iterator for FloatIter<'_> {
                 return Some(f32::from_le_bytes(*value));
             }
             match self.fields.next()? {
-                Value::Fixed32(value) => {
+                WireValue::Fixed32(value) => {
                     self.left = self.left.saturating_sub(1);
                     return Some(f32::from_le_bytes(value));
                 }
-                Value::Len(chunk) => self.chunk = chunk.as_chunks().0,
+                WireValue::Len(chunk) => self.chunk = chunk.as_chunks().0,
                 _ => {}
             }
         }
@@ -427,7 +427,7 @@ impl<'a> BytesIter<'a> {
     #[inline]
     pub(crate) fn next_with_start(&mut self) -> Option<(&'a [u8], usize)> {
         loop {
-            if let Value::Len(value) = self.fields.next()? {
+            if let WireValue::Len(value) = self.fields.next()? {
                 self.left = self.left.saturating_sub(1);
                 return Some((value, self.fields.start_of(value)));
             }

@@ -2,7 +2,7 @@
 
 use super::source::ValueMessage;
 use crate::error::WireErrorKind;
-use crate::wire::{Fault, Reader, Value};
+use crate::wire::{Fault, WireReader, WireValue};
 
 /// Levels below the payload of the message that is a map entry's value.
 pub(crate) const VALUE_DEPTH: u8 = 3;
@@ -27,8 +27,8 @@ pub(crate) struct EntryRules {
 /// repeat, holds messages whose field 1 is the entries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MapEntries<'a> {
-    payload: Reader<'a>,
-    message: Reader<'a>,
+    payload: WireReader<'a>,
+    message: WireReader<'a>,
     field: u32,
     rules: EntryRules,
 }
@@ -36,25 +36,25 @@ pub(crate) struct MapEntries<'a> {
 impl<'a> MapEntries<'a> {
     #[inline]
     pub(crate) fn new(payload: &'a [u8], field: u32, rules: EntryRules) -> MapEntries<'a> {
-        let mut payload = Reader::new(payload);
+        let mut payload = WireReader::new(payload);
         // The map is all there is, as a rule.
-        let message = payload.eat_field((field as u8) << 3 | 2).unwrap_or_default();
+        let message = payload.take_field((field as u8) << 3 | 2).unwrap_or_default();
         MapEntries { payload, message: payload.nested(message), field, rules }
     }
 
     /// The value of the next entry, if that is short and begins with `head`: the [`entry_head`] of a key that is UTF-8.
     #[inline(always)]
     pub(crate) fn next_expected(&mut self, head: &[u8]) -> Option<&'a [u8]> {
-        self.message.eat_field_behind(0x0a, head)
+        self.message.take_field_with_head(0x0a, head)
     }
 
     /// Key and value of the next entry, if it has the form that every encoder writes, and the reader behind it.
     #[inline(always)]
-    fn peek_fast(&self) -> Option<(&'a [u8], &'a [u8], Reader<'a>)> {
+    fn peek_fast(&self) -> Option<(&'a [u8], &'a [u8], WireReader<'a>)> {
         let mut message = self.message;
-        let (key, value) = match message.eat_short_pair() {
+        let (key, value) = match message.take_short_pair() {
             Some(pair) => pair,
-            None => long_pair(message.eat_field(0x0a)?)?,
+            None => long_pair(message.take_field(0x0a)?)?,
         };
         Some((key, value, message))
     }
@@ -108,10 +108,10 @@ impl<'a> MapEntries<'a> {
     fn next_slow(&mut self) -> Result<Option<MapEntry<'a>>, Fault> {
         loop {
             match self.message.next()? {
-                Some((1, Value::Len(entry))) => return self.entry_slow(entry).map(Some),
+                Some((1, WireValue::Len(entry))) => return self.entry_slow(entry).map(Some),
                 Some(_) => {}
                 None => match self.payload.next()? {
-                    Some((number, Value::Len(message))) if number == self.field => {
+                    Some((number, WireValue::Len(message))) if number == self.field => {
                         self.message = self.payload.nested(message);
                     }
                     Some(_) => {}
@@ -130,13 +130,13 @@ impl<'a> MapEntries<'a> {
         let mut values = 0;
         while let Some(field) = reader.next()? {
             match field {
-                (1, Value::Len(bytes)) => {
+                (1, WireValue::Len(bytes)) => {
                     if self.rules.utf8 {
                         utf8(bytes, reader.start_of(bytes))?;
                     }
                     key = bytes;
                 }
-                (2, Value::Len(bytes)) => {
+                (2, WireValue::Len(bytes)) => {
                     value = ValueMessage::one(bytes, reader.start_of(bytes));
                     values += 1;
                 }
@@ -151,8 +151,8 @@ impl<'a> MapEntries<'a> {
 /// Key and value of an entry in the form that every encoder writes: `0a klen key 12 vlen value`, and nothing behind it.
 #[inline(never)]
 fn long_pair(entry: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut entry = Reader::new(entry);
-    let pair = (entry.eat_field(0x0a)?, entry.eat_field(0x12)?);
+    let mut entry = WireReader::new(entry);
+    let pair = (entry.take_field(0x0a)?, entry.take_field(0x12)?);
     entry.is_empty().then_some(pair)
 }
 
@@ -169,9 +169,9 @@ fn utf8(key: &[u8], start: usize) -> Result<&str, Fault> {
 
 /// Returns true if a payload has the map `field` at all, if only an empty one.
 pub(super) fn has_map(payload: &[u8], field: u32) -> bool {
-    let mut reader = Reader::new(payload);
+    let mut reader = WireReader::new(payload);
     while let Ok(Some((number, value))) = reader.next() {
-        if number == field && matches!(value, Value::Len(_)) {
+        if number == field && matches!(value, WireValue::Len(_)) {
             return true;
         }
     }

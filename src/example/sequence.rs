@@ -5,7 +5,7 @@ use super::map::{MapEntries, VALUE_DEPTH, has_map};
 use super::source::{Messages, ValueMessage};
 use super::view::{Example, debug_entries};
 use crate::error::{At, Error, Result};
-use crate::wire::{Fault, Reader, Value};
+use crate::wire::{Fault, WireReader, WireValue};
 use std::fmt;
 use std::iter::FusedIterator;
 
@@ -167,7 +167,7 @@ impl<'a> FeatureList<'a> {
         let mut len = 0;
         for mut list in value.messages(VALUE_DEPTH) {
             while let Some(field) = list.next()? {
-                if let (1, Value::Len(step)) = field {
+                if let (1, WireValue::Len(step)) = field {
                     Feature::check(ValueMessage::one(step, list.start_of(step)), FeatureList::STEP_DEPTH)?;
                     len += 1;
                 }
@@ -193,7 +193,7 @@ impl<'a> FeatureList<'a> {
 
     /// Returns the steps, in order.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Feature<'a>> + FusedIterator + Clone {
-        FeatureSteps { messages: self.value.messages(1), list: Reader::new(&[]), left: self.len }
+        FeatureSteps { messages: self.value.messages(1), list: WireReader::new(&[]), left: self.len }
     }
 }
 
@@ -207,7 +207,7 @@ impl fmt::Debug for FeatureList<'_> {
 #[derive(Clone, Copy, Debug)]
 struct FeatureSteps<'a> {
     messages: Messages<'a>,
-    list: Reader<'a>,
+    list: WireReader<'a>,
     left: usize,
 }
 
@@ -218,7 +218,7 @@ impl<'a> Iterator for FeatureSteps<'a> {
         loop {
             // Checked at look-up. Should the bytes have changed since, the list ends early.
             while let Ok(Some(field)) = self.list.next() {
-                if let (1, Value::Len(step)) = field {
+                if let (1, WireValue::Len(step)) = field {
                     self.left = self.left.saturating_sub(1);
                     return Feature::check(ValueMessage::one(step, self.list.start_of(step)), 1).ok();
                 }

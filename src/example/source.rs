@@ -1,6 +1,6 @@
 //! Messages that protobuf lets come in pieces: the value of a map entry, and the lists in it.
 
-use crate::wire::{Reader, Value};
+use crate::wire::{WireReader, WireValue};
 
 /// The message that is the value of a map entry, or a step of a feature list, and its offset in the payload.
 ///
@@ -53,10 +53,10 @@ impl<'a> ValueMessage<'a> {
     /// The messages to merge, in order. The depth is that of the message: it counts only while it is checked.
     #[inline]
     pub(crate) fn messages(self, depth: u8) -> Messages<'a> {
-        let none = Reader::new(&[]);
+        let none = WireReader::new(&[]);
         match self.is_entry {
-            false => Messages { one: Some(Reader::at(self.bytes, self.start(), depth)), entry: none },
-            true => Messages { one: None, entry: Reader::at(self.bytes, self.start(), depth - 1) },
+            false => Messages { one: Some(WireReader::at(self.bytes, self.start(), depth)), entry: none },
+            true => Messages { one: None, entry: WireReader::at(self.bytes, self.start(), depth - 1) },
         }
     }
 }
@@ -64,26 +64,26 @@ impl<'a> ValueMessage<'a> {
 /// The messages of a [`ValueMessage`]. Stops at what is malformed: the entry was checked when it was found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Messages<'a> {
-    one: Option<Reader<'a>>,
-    entry: Reader<'a>,
+    one: Option<WireReader<'a>>,
+    entry: WireReader<'a>,
 }
 
 impl Messages<'_> {
     fn none() -> Self {
-        Messages { one: None, entry: Reader::new(&[]) }
+        Messages { one: None, entry: WireReader::new(&[]) }
     }
 }
 
 impl<'a> Iterator for Messages<'a> {
-    type Item = Reader<'a>;
+    type Item = WireReader<'a>;
 
     #[inline]
-    fn next(&mut self) -> Option<Reader<'a>> {
+    fn next(&mut self) -> Option<WireReader<'a>> {
         if let Some(message) = self.one.take() {
             return Some(message);
         }
         while let Ok(Some(field)) = self.entry.next() {
-            if let (2, Value::Len(message)) = field {
+            if let (2, WireValue::Len(message)) = field {
                 return Some(self.entry.nested(message));
             }
         }
@@ -136,8 +136,8 @@ impl<'a> ListSlice<'a> {
     }
 
     #[inline]
-    pub(super) fn reader(self) -> Reader<'a> {
-        Reader::at(self.bytes, self.start as usize, 0)
+    pub(super) fn reader(self) -> WireReader<'a> {
+        WireReader::at(self.bytes, self.start as usize, 0)
     }
 }
 
@@ -145,21 +145,21 @@ impl<'a> ListSlice<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListFields<'a> {
     messages: Messages<'a>,
-    feature: Reader<'a>,
-    list: Reader<'a>,
+    feature: WireReader<'a>,
+    list: WireReader<'a>,
     skip: u32,
 }
 
 impl<'a> ListFields<'a> {
     /// The fields of one list message.
     #[inline]
-    pub(super) fn of(list: Reader<'a>) -> ListFields<'a> {
+    pub(super) fn of(list: WireReader<'a>) -> ListFields<'a> {
         ListFields { list, ..ListFields::none() }
     }
 
     #[inline]
     pub(super) fn none() -> ListFields<'a> {
-        let none = Reader::new(&[]);
+        let none = WireReader::new(&[]);
         ListFields { messages: Messages::none(), feature: none, list: none, skip: 0 }
     }
 
@@ -169,10 +169,10 @@ impl<'a> ListFields<'a> {
         self.list.start_of(last)
     }
 
-    fn next_list(&mut self) -> Option<Reader<'a>> {
+    fn next_list(&mut self) -> Option<WireReader<'a>> {
         loop {
             while let Ok(Some((number, value))) = self.feature.next() {
-                if let (1..=3, Value::Len(list)) = (number, value) {
+                if let (1..=3, WireValue::Len(list)) = (number, value) {
                     if self.skip == 0 {
                         return Some(self.feature.nested(list));
                     }
@@ -185,10 +185,10 @@ impl<'a> ListFields<'a> {
 }
 
 impl<'a> Iterator for ListFields<'a> {
-    type Item = Value<'a>;
+    type Item = WireValue<'a>;
 
     #[inline]
-    fn next(&mut self) -> Option<Value<'a>> {
+    fn next(&mut self) -> Option<WireValue<'a>> {
         loop {
             while let Ok(Some((number, value))) = self.list.next() {
                 if number == 1 {

@@ -9,7 +9,7 @@ use super::shape::{MAX_DIMS, elements};
 use super::value::Tensor;
 use super::value::{Data, STRING_COST};
 use crate::error::{Error, ErrorKind, Result, TensorError, WireErrorKind};
-use crate::wire::{Fault, MAX_LEN, Reader, Value, varint};
+use crate::wire::{Fault, MAX_LEN, WireReader, WireValue, varint};
 use std::borrow::Cow;
 use std::io;
 
@@ -72,13 +72,13 @@ pub(super) fn parse(bytes: &[u8], dtype: TensorDType, limit: u64) -> Result<Tens
 impl<'a> Fields<'a> {
     fn read(bytes: &'a [u8], typed: u32) -> Result<Fields<'a>, Fault> {
         let mut fields = Fields::default();
-        let mut reader = Reader::new(bytes);
+        let mut reader = WireReader::new(bytes);
         while let Some((number, value)) = reader.next()? {
             match (number, value) {
                 // An enum keeps the low 32 bits of its varint.
-                (proto::DTYPE, Value::Varint(dtype)) => fields.dtype = dtype as i32,
-                (proto::SHAPE, Value::Len(shape)) => fields.shape.merge(reader.nested(shape))?,
-                (proto::CONTENT, Value::Len(content)) => fields.content = content,
+                (proto::DTYPE, WireValue::Varint(dtype)) => fields.dtype = dtype as i32,
+                (proto::SHAPE, WireValue::Len(shape)) => fields.shape.merge(reader.nested(shape))?,
+                (proto::CONTENT, WireValue::Len(content)) => fields.content = content,
                 _ => {
                     // A typed field of another dtype is ignored, but not if it is malformed.
                     if let Some(form) = Form::of(number) {
@@ -96,10 +96,10 @@ impl<'a> Fields<'a> {
 
 impl Shape {
     /// Adds what another occurrence of the field says.
-    fn merge(&mut self, mut reader: Reader<'_>) -> Result<(), Fault> {
+    fn merge(&mut self, mut reader: WireReader<'_>) -> Result<(), Fault> {
         while let Some((number, value)) = reader.next()? {
             match (number, value) {
-                (proto::SHAPE_DIM, Value::Len(dim)) => {
+                (proto::SHAPE_DIM, WireValue::Len(dim)) => {
                     let size = dim_size(reader.nested(dim))?;
                     self.count += 1;
                     match u64::try_from(size) {
@@ -108,7 +108,7 @@ impl Shape {
                         Err(_) => self.negative = self.negative.or(Some(size)),
                     }
                 }
-                (proto::SHAPE_UNKNOWN_RANK, Value::Varint(unknown)) => self.unknown_rank = unknown != 0,
+                (proto::SHAPE_UNKNOWN_RANK, WireValue::Varint(unknown)) => self.unknown_rank = unknown != 0,
                 _ => {}
             }
         }
@@ -131,12 +131,12 @@ impl Shape {
     }
 }
 
-fn dim_size(mut reader: Reader<'_>) -> Result<i64, Fault> {
+fn dim_size(mut reader: WireReader<'_>) -> Result<i64, Fault> {
     let mut size = 0;
     while let Some((number, value)) = reader.next()? {
         match (number, value) {
-            (proto::DIM_SIZE, Value::Varint(value)) => size = value as i64,
-            (proto::DIM_NAME, Value::Len(name)) if std::str::from_utf8(name).is_err() => {
+            (proto::DIM_SIZE, WireValue::Varint(value)) => size = value as i64,
+            (proto::DIM_NAME, WireValue::Len(name)) if std::str::from_utf8(name).is_err() => {
                 return Err(Fault::new(WireErrorKind::Utf8, reader.start_of(name)));
             }
             _ => {}
@@ -168,7 +168,7 @@ fn numbers(
     let total = usize::try_from(total).map_err(|_| out_of_memory())?;
     let mut out = Vec::new();
     out.try_reserve_exact(total).map_err(|_| out_of_memory())?;
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Ok(Some((field, value))) = reader.next() {
         if out.len() >= total {
             break;
@@ -177,15 +177,15 @@ fn numbers(
             continue;
         }
         match (Form::of(field), value) {
-            (Some(Form::Float), Value::Fixed32(value)) => out.extend_from_slice(&value),
-            (Some(Form::Double), Value::Fixed64(value)) => out.extend_from_slice(&value),
-            (Some(Form::Float | Form::Double), Value::Len(chunk)) => {
+            (Some(Form::Float), WireValue::Fixed32(value)) => out.extend_from_slice(&value),
+            (Some(Form::Double), WireValue::Fixed64(value)) => out.extend_from_slice(&value),
+            (Some(Form::Float | Form::Double), WireValue::Len(chunk)) => {
                 // What is behind the last element is ignored, and not copied.
                 out.extend_from_slice(&chunk[..chunk.len().min(total - out.len())]);
             }
-            (Some(Form::Varint), Value::Varint(value)) => put_varint(value, dtype, size, &mut out),
-            (Some(Form::Varint), Value::Len(chunk)) => {
-                let mut chunk = Reader::new(chunk);
+            (Some(Form::Varint), WireValue::Varint(value)) => put_varint(value, dtype, size, &mut out),
+            (Some(Form::Varint), WireValue::Len(chunk)) => {
+                let mut chunk = WireReader::new(chunk);
                 while !chunk.is_empty() && out.len() < total {
                     let Ok(value) = chunk.varint() else { break };
                     put_varint(value, dtype, size, &mut out);
@@ -221,9 +221,9 @@ fn fill(out: &mut Vec<u8>, size: usize, total: usize) {
 fn strings(bytes: &[u8], n: u64, values: usize, limit: u64) -> Result<Data<'_>> {
     let take = usize::try_from(n).unwrap_or(usize::MAX).min(values);
     let mut given = Vec::with_capacity(take);
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Ok(Some((field, value))) = reader.next() {
-        if let (proto::STRING_VAL, Value::Len(value)) = (field, value) {
+        if let (proto::STRING_VAL, WireValue::Len(value)) = (field, value) {
             if given.len() == take {
                 break;
             }

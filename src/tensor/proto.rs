@@ -9,7 +9,7 @@
 //! ```
 
 use super::TensorDType;
-use crate::wire::{Fault, Reader, Value, count_doubles, count_floats, varint};
+use crate::wire::{Fault, WireReader, WireValue, count_doubles, count_floats, varint};
 
 pub(super) const DTYPE: u32 = 1;
 pub(super) const SHAPE: u32 = 2;
@@ -48,19 +48,19 @@ impl Form {
 
     /// Counts the values in one occurrence of the field, which `reader` has just read, and checks that none is malformed. Under
     /// a wire type that does not fit it is an unknown field, with no values (W5).
-    pub(super) fn count(self, value: Value<'_>, reader: Reader<'_>) -> Result<usize, Fault> {
+    pub(super) fn count(self, value: WireValue<'_>, reader: WireReader<'_>) -> Result<usize, Fault> {
         let counted = match (self, value) {
-            (Form::Float, Value::Len(chunk)) => count_floats(chunk),
-            (Form::Double, Value::Len(chunk)) => count_doubles(chunk),
-            (Form::Varint, Value::Len(chunk)) => varint::count(chunk),
-            (Form::Float, Value::Fixed32(_))
-            | (Form::Double, Value::Fixed64(_))
-            | (Form::Varint, Value::Varint(_))
-            | (Form::Bytes, Value::Len(_)) => Ok(1),
+            (Form::Float, WireValue::Len(chunk)) => count_floats(chunk),
+            (Form::Double, WireValue::Len(chunk)) => count_doubles(chunk),
+            (Form::Varint, WireValue::Len(chunk)) => varint::count(chunk),
+            (Form::Float, WireValue::Fixed32(_))
+            | (Form::Double, WireValue::Fixed64(_))
+            | (Form::Varint, WireValue::Varint(_))
+            | (Form::Bytes, WireValue::Len(_)) => Ok(1),
             _ => Ok(0),
         };
         counted.map_err(|fault| match value {
-            Value::Len(chunk) => fault.offset_by(reader.start_of(chunk)),
+            WireValue::Len(chunk) => fault.offset_by(reader.start_of(chunk)),
             _ => fault,
         })
     }

@@ -1,12 +1,12 @@
-//! Broken rules of the wire format.
+//! Violations of the wire format.
 
 use crate::error::{Error, WireError, WireErrorKind};
 
-/// A broken rule, and its byte offset in the payload. One word, `Copy`: hot loops pass it around in results.
+/// A violation of the wire format, and its byte offset in the payload. It is one word and `Copy`, since hot loops return it in results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     pub(super) kind: WireErrorKind,
-    /// Payloads are shorter than 2^31 bytes (W13).
+    /// Byte offset in the payload. Payloads are shorter than 2^31 bytes (W13).
     pub(super) offset: u32,
 }
 
@@ -16,7 +16,7 @@ impl Fault {
         Fault { kind, offset: offset as u32 }
     }
 
-    /// The same fault, of a slice that starts at `base`.
+    /// Returns the fault with its offset moved by `base`, the start of the slice that the offset refers to.
     #[cold]
     pub(crate) fn offset_by(self, base: usize) -> Fault {
         Fault { offset: self.offset.wrapping_add(base as u32), ..self }

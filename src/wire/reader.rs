@@ -4,16 +4,16 @@ use super::fault::Fault;
 use super::varint::{self, MAX_VARINT};
 use crate::error::WireErrorKind;
 
-/// Levels of messages and groups below the payload (W4).
+/// Most levels of messages and groups below the payload (W4).
 const MAX_DEPTH: u8 = 100;
 /// Bytes of the longest tag or length (W2, W3).
 const MAX_SHORT: usize = 5;
 /// The largest length of a field, and of a whole payload (W3, W13).
 pub(crate) const MAX_LEN: u64 = i32::MAX as u64;
 
-/// Returns true if two keys are equal. Most take two loads that overlap, and no call.
+/// Returns true if two keys are equal. Keys of 8 to 32 bytes take two overlapping loads and no call.
 #[inline(always)]
-pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
+pub(crate) fn keys_equal(a: &[u8], b: &[u8]) -> bool {
     fn ends<const N: usize>(key: &[u8]) -> Option<([u8; N], [u8; N])> {
         Some((*key.first_chunk()?, *key.last_chunk()?))
     }
@@ -21,16 +21,16 @@ pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
         && match a.len() {
             8..=16 => ends::<8>(a) == ends::<8>(b),
             17..=32 => ends::<16>(a) == ends::<16>(b),
-            _ => same_slow(a, b),
+            _ => keys_equal_slow(a, b),
         }
 }
 
 #[inline(never)]
-fn same_slow(a: &[u8], b: &[u8]) -> bool {
+fn keys_equal_slow(a: &[u8], b: &[u8]) -> bool {
     a == b
 }
 
-/// Counts the floats of a packed chunk. The offset of a fault is that in the chunk.
+/// Counts the floats of a packed chunk. The offset of a fault is relative to the chunk.
 #[inline]
 pub(crate) fn count_floats(chunk: &[u8]) -> Result<usize, Fault> {
     if !chunk.len().is_multiple_of(4) {
@@ -39,7 +39,7 @@ pub(crate) fn count_floats(chunk: &[u8]) -> Result<usize, Fault> {
     Ok(chunk.len() / 4)
 }
 
-/// Counts the doubles of a packed chunk.
+/// Counts the doubles of a packed chunk. The offset of a fault is relative to the chunk.
 #[inline]
 pub(crate) fn count_doubles(chunk: &[u8]) -> Result<usize, Fault> {
     if !chunk.len().is_multiple_of(8) {
@@ -50,39 +50,39 @@ pub(crate) fn count_doubles(chunk: &[u8]) -> Result<usize, Fault> {
 
 /// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Value<'a> {
+pub(crate) enum WireValue<'a> {
     Varint(u64),
     Fixed64([u8; 8]),
     Len(&'a [u8]),
-    /// A group; its content was skipped.
+    /// A group, whose content was skipped.
     Group,
     Fixed32([u8; 4]),
 }
 
 /// A cursor over the bytes of one message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct WireReader<'a> {
     rest: &'a [u8],
-    /// Offset of the message's end in the payload. It stays while `rest` shrinks, so that positions cost nothing on the way.
+    /// Offset of the message's end in the payload. It does not change while `rest` shrinks, so reading need not update a position.
     end: u32,
     /// Levels below the payload.
     depth: u8,
 }
 
-const _: () = assert!(size_of::<Reader<'static>>() == 3 * size_of::<usize>() || size_of::<usize>() < 8);
+const _: () = assert!(size_of::<WireReader<'static>>() == 3 * size_of::<usize>() || size_of::<usize>() < 8);
 
-impl<'a> Reader<'a> {
-    /// A reader of a payload, or of bytes whose offsets nobody asks for. A payload longer than [`MAX_LEN`] has to be refused
-    /// before: its offsets do not fit.
+impl<'a> WireReader<'a> {
+    /// Creates a reader of a payload, or of bytes whose offsets are not used. The caller must reject payloads longer than
+    /// [`MAX_LEN`] first, since their offsets do not fit.
     #[inline]
-    pub(crate) fn new(payload: &'a [u8]) -> Reader<'a> {
-        Reader::at(payload, 0, 0)
+    pub(crate) fn new(payload: &'a [u8]) -> WireReader<'a> {
+        WireReader::at(payload, 0, 0)
     }
 
-    /// A reader of a message that starts at `start` in the payload, `depth` levels below it.
+    /// Creates a reader of a message that starts at byte `start` of the payload, `depth` levels below it.
     #[inline]
-    pub(crate) fn at(message: &'a [u8], start: usize, depth: u8) -> Reader<'a> {
-        Reader { rest: message, end: start.wrapping_add(message.len()) as u32, depth }
+    pub(crate) fn at(message: &'a [u8], start: usize, depth: u8) -> WireReader<'a> {
+        WireReader { rest: message, end: start.wrapping_add(message.len()) as u32, depth }
     }
 
     #[inline]
@@ -90,28 +90,32 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// The bytes that are left.
+    /// Returns the bytes that are left.
     #[inline]
     pub(crate) fn rest(self) -> &'a [u8] {
         self.rest
     }
 
-    /// Offset in the payload of the next byte.
+    /// Returns the offset of the next byte in the payload.
     #[inline]
     pub(crate) fn position(self) -> usize {
         self.end.wrapping_sub(self.rest.len() as u32) as usize
     }
 
-    /// Offset in the payload of the bytes that were read last.
+    /// Returns the offset in the payload of the bytes that were read last.
     #[inline]
     pub(crate) fn start_of(self, last: &[u8]) -> usize {
         self.position().wrapping_sub(last.len())
     }
 
-    /// A reader of the message that was the last field read.
+    /// Creates a reader of the message that was the last field read.
     #[inline]
-    pub(crate) fn nested(self, last: &'a [u8]) -> Reader<'a> {
-        Reader { rest: last, end: self.position() as u32, depth: self.depth + 1 }
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "messages are nested only as deep as their schema, at most 5 levels below the payload"
+    )]
+    pub(crate) fn nested(self, last: &'a [u8]) -> WireReader<'a> {
+        WireReader { rest: last, end: self.position() as u32, depth: self.depth + 1 }
     }
 
     #[cold]
@@ -119,9 +123,9 @@ impl<'a> Reader<'a> {
         Fault::new(kind, self.position())
     }
 
-    /// If the next byte is this one, goes past it. For tags of one byte.
+    /// Consumes a tag of one byte, if it comes next. Returns true if it did.
     #[inline]
-    pub(crate) fn eat(&mut self, tag: u8) -> bool {
+    pub(crate) fn take_tag(&mut self, tag: u8) -> bool {
         match self.rest {
             [first, rest @ ..] if *first == tag => {
                 self.rest = rest;
@@ -131,53 +135,53 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// If a field with this tag comes next, whose length and bytes are all there, goes past it. Else nothing is read, and
-    /// [`next`](Reader::next) reports what it is, or what is wrong. An `Option`, since a slice in two registers costs the
-    /// innermost loops a third of what an error in memory does.
+    /// Returns the bytes of the next field, if it has this tag and is complete. Otherwise nothing is consumed, and the caller gets the
+    /// field or the fault from [`next`](WireReader::next). The result is an `Option` and not a `Result`: a slice in two registers
+    /// costs the innermost loops a third as much as an error in memory.
     #[inline(always)]
-    pub(crate) fn eat_field(&mut self, tag: u8) -> Option<&'a [u8]> {
-        let (len, behind) = match self.rest {
-            [first, len @ 0..0x80, behind @ ..] if *first == tag => (usize::from(*len), behind),
-            [first, low, high @ 0..0x80, behind @ ..] if *first == tag => {
-                (usize::from(low & 0x7f) | usize::from(*high) << 7, behind)
+    pub(crate) fn take_field(&mut self, tag: u8) -> Option<&'a [u8]> {
+        let (len, body) = match self.rest {
+            [first, len @ 0..0x80, body @ ..] if *first == tag => (usize::from(*len), body),
+            [first, low, high @ 0..0x80, body @ ..] if *first == tag => {
+                (usize::from(low & 0x7f) | usize::from(*high) << 7, body)
             }
-            [first, ..] if *first == tag => return self.eat_field_slow(),
+            [first, ..] if *first == tag => return self.take_field_slow(),
             _ => return None,
         };
-        let (bytes, rest) = behind.split_at_checked(len)?;
+        let (bytes, rest) = body.split_at_checked(len)?;
         self.rest = rest;
         Some(bytes)
     }
 
-    /// If a field with this tag comes next that holds `head`, a length, and so many bytes up to its end, goes past it and
-    /// returns those bytes. Both lengths in one byte; else nothing is read.
+    /// Returns the last part of the next field, if the field has this tag and consists of `head`, a length, and that many bytes. Both
+    /// lengths must be one byte. Otherwise nothing is consumed.
     #[inline(always)]
-    pub(crate) fn eat_field_behind(&mut self, tag: u8, head: &[u8]) -> Option<&'a [u8]> {
-        let (&[first, len], behind) = self.rest.split_first_chunk()?;
+    pub(crate) fn take_field_with_head(&mut self, tag: u8, head: &[u8]) -> Option<&'a [u8]> {
+        let (&[first, len], body) = self.rest.split_first_chunk()?;
         if first != tag || len >= 0x80 {
             return None;
         }
-        let (field, rest) = behind.split_at_checked(usize::from(len))?;
+        let (field, rest) = body.split_at_checked(usize::from(len))?;
         let (start, field) = field.split_at_checked(head.len())?;
         let (&len, bytes) = field.split_first()?;
-        if usize::from(len) != bytes.len() || !same(start, head) {
+        if usize::from(len) != bytes.len() || !keys_equal(start, head) {
             return None;
         }
         self.rest = rest;
         Some(bytes)
     }
 
-    /// If the next field is a message of field 1 whose whole content is its fields 1 and 2, all three lengths in one byte, goes
-    /// past it and returns the bytes of the two. Else nothing is read.
+    /// Returns the bytes of fields 1 and 2 of the next field, if that is a message of field number 1 that consists of these two, and
+    /// all three lengths are one byte. Otherwise nothing is consumed.
     #[inline(always)]
-    pub(crate) fn eat_short_pair(&mut self) -> Option<(&'a [u8], &'a [u8])> {
-        let (head, behind) = self.rest.split_first_chunk()?;
+    pub(crate) fn take_short_pair(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+        let (head, body) = self.rest.split_first_chunk()?;
         let [_, len, _, first_len] = *head;
-        // `0a len 0a len`, compared at once.
+        // `0a len 0a len`, compared as one word.
         if u32::from_le_bytes(*head) & 0x80ff_80ff != 0x000a_000a {
             return None;
         }
-        let (pair, rest) = behind.split_at_checked(usize::from(len).checked_sub(2)?)?;
+        let (pair, rest) = body.split_at_checked(usize::from(len).checked_sub(2)?)?;
         let (first, second) = pair.split_at_checked(usize::from(first_len))?;
         let (&[tag, second_len], second) = second.split_first_chunk()?;
         if tag != 0x12 || usize::from(second_len) != second.len() {
@@ -188,16 +192,16 @@ impl<'a> Reader<'a> {
     }
 
     #[inline(never)]
-    fn eat_field_slow(&mut self) -> Option<&'a [u8]> {
-        let mut after = Reader { rest: self.rest.get(1..)?, ..*self };
+    fn take_field_slow(&mut self) -> Option<&'a [u8]> {
+        let mut after = WireReader { rest: self.rest.get(1..)?, ..*self };
         let bytes = after.len_delimited().ok()?;
         *self = after;
         Some(bytes)
     }
 
-    /// The next field of the message, or `None` at its end. Skips the content of groups.
+    /// Returns the next field of the message, or `None` at its end. Skips the content of groups.
     #[inline(always)]
-    pub(crate) fn next(&mut self) -> Result<Option<(u32, Value<'a>)>, Fault> {
+    pub(crate) fn next(&mut self) -> Result<Option<(u32, WireValue<'a>)>, Fault> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -210,18 +214,18 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn value(&mut self, number: u32, wire_type: u8) -> Result<Value<'a>, Fault> {
+    fn value(&mut self, number: u32, wire_type: u8) -> Result<WireValue<'a>, Fault> {
         match wire_type {
-            0 => self.varint().map(Value::Varint),
-            1 => self.fixed::<8>().map(Value::Fixed64),
-            2 => self.len_delimited().map(Value::Len),
-            3 => self.skip_group(number).map(|()| Value::Group),
-            5 => self.fixed::<4>().map(Value::Fixed32),
+            0 => self.varint().map(WireValue::Varint),
+            1 => self.fixed::<8>().map(WireValue::Fixed64),
+            2 => self.len_delimited().map(WireValue::Len),
+            3 => self.skip_group(number).map(|()| WireValue::Group),
+            5 => self.fixed::<4>().map(WireValue::Fixed32),
             _ => Err(self.fault(WireErrorKind::WireType)),
         }
     }
 
-    /// Field number (1 to 2^29 - 1) and wire type.
+    /// Reads a tag: the field number (1 to 2^29 - 1) and the wire type.
     #[inline]
     fn tag(&mut self) -> Result<(u32, u8), Fault> {
         let before = *self;
@@ -233,8 +237,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A varint of at most five bytes.
+    /// Reads a varint of at most five bytes.
     #[inline]
+    #[expect(clippy::arithmetic_side_effects, reason = "`self.rest` is a suffix of `before.rest`")]
     fn short(&mut self, too_long: WireErrorKind) -> Result<u64, Fault> {
         let before = *self;
         let value = self.varint()?;
@@ -244,7 +249,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// A varint of at most ten bytes; bits beyond 64 in the tenth are dropped.
+    /// Reads a varint of at most ten bytes. Bits beyond 64 in the tenth byte are dropped.
     #[inline]
     pub(crate) fn varint(&mut self) -> Result<u64, Fault> {
         match *self.rest {
@@ -278,7 +283,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// A length and the bytes it counts.
+    /// Reads a length, and returns that many bytes.
     #[inline]
     pub(crate) fn len_delimited(&mut self) -> Result<&'a [u8], Fault> {
         let before = *self;
@@ -293,13 +298,13 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// Goes past a group, whose start has been read, and all that is in it.
+    /// Skips a group and its content, after its start tag was read.
     #[cold]
     fn skip_group(&mut self, number: u32) -> Result<(), Fault> {
         if self.depth >= MAX_DEPTH {
             return Err(self.fault(WireErrorKind::TooDeep));
         }
-        self.depth += 1;
+        self.depth = self.depth.saturating_add(1);
         loop {
             if self.rest.is_empty() {
                 return Err(self.fault(WireErrorKind::GroupOpen));
@@ -311,7 +316,7 @@ impl<'a> Reader<'a> {
                 (inner, wire_type) => self.value(inner, wire_type).map(drop)?,
             }
         }
-        self.depth -= 1;
+        self.depth = self.depth.saturating_sub(1);
         Ok(())
     }
 }
@@ -320,8 +325,8 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    fn all(message: &[u8]) -> Result<Vec<(u32, Value<'_>)>, WireErrorKind> {
-        let mut reader = Reader::new(message);
+    fn all(message: &[u8]) -> Result<Vec<(u32, WireValue<'_>)>, WireErrorKind> {
+        let mut reader = WireReader::new(message);
         let mut fields = Vec::new();
         loop {
             match reader.next() {
@@ -342,17 +347,17 @@ mod tests {
             0x2d, 1, 2, 3, 4, // 5: four bytes
         ];
         let want = [
-            (1, Value::Varint(150)),
-            (2, Value::Fixed64([1, 2, 3, 4, 5, 6, 7, 8])),
-            (3, Value::Len(b"hi")),
-            (4, Value::Group),
-            (5, Value::Fixed32([1, 2, 3, 4])),
+            (1, WireValue::Varint(150)),
+            (2, WireValue::Fixed64([1, 2, 3, 4, 5, 6, 7, 8])),
+            (3, WireValue::Len(b"hi")),
+            (4, WireValue::Group),
+            (5, WireValue::Fixed32([1, 2, 3, 4])),
         ];
         assert_eq!(all(&message).unwrap(), want);
     }
 
     #[test]
-    fn what_is_refused() {
+    fn malformed_messages() {
         use WireErrorKind::*;
         let long = [vec![0x08], vec![0xff; 10], vec![0x01]].concat();
         for (message, want) in [
@@ -378,15 +383,15 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_the_same_in_all_its_bytes() {
+    fn keys_are_compared_in_all_bytes() {
         for len in 0..70 {
             let key: Vec<u8> = (0..len).collect();
-            assert!(same(&key, &key.clone()));
-            assert!(!same(&key, &[&key[..], b"x"].concat()));
+            assert!(keys_equal(&key, &key.clone()));
+            assert!(!keys_equal(&key, &[&key[..], b"x"].concat()));
             for at in 0..key.len() {
                 let mut other = key.clone();
                 other[at] ^= 0x10;
-                assert!(!same(&key, &other), "byte {at} of {len}");
+                assert!(!keys_equal(&key, &other), "byte {at} of {len}");
             }
         }
     }
@@ -400,37 +405,37 @@ mod tests {
             (&[0x08, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7e], 0),
             (&[0x88, 0x00, 0x81, 0x80, 0x00], 1),
         ] {
-            assert_eq!(all(bytes).unwrap(), [(1, Value::Varint(want))]);
+            assert_eq!(all(bytes).unwrap(), [(1, WireValue::Varint(want))]);
         }
     }
 
     #[test]
-    fn a_hundred_levels_of_groups_and_no_more() {
+    fn groups_nest_at_most_100_levels() {
         let groups = |n: usize| [vec![0x0b; n], vec![0x0c; n]].concat();
-        assert_eq!(all(&groups(100)).unwrap(), [(1, Value::Group)]);
+        assert_eq!(all(&groups(100)).unwrap(), [(1, WireValue::Group)]);
         assert_eq!(all(&groups(101)), Err(WireErrorKind::TooDeep));
         assert_eq!(all(&groups(1_000_000)), Err(WireErrorKind::TooDeep));
     }
 
     #[test]
-    fn a_fault_knows_its_offset() {
+    fn faults_have_offsets() {
         let message = [0x08, 0x01, 0x0a, 0x05, 0x00];
-        let mut reader = Reader::new(&message);
+        let mut reader = WireReader::new(&message);
         reader.next().unwrap();
         assert_eq!(reader.next().unwrap_err().offset, 3);
     }
 
     #[test]
-    fn positions_are_those_in_the_payload() {
-        // Field 1, of two bytes; field 2, of a message with a field 1 of one byte and a length that is cut.
+    fn positions_are_offsets_in_the_payload() {
+        // Field 1 has two bytes. Field 2 is a message: its field 1 has one byte, and then the message ends inside a field.
         let payload = [0x0a, 0x02, b'h', b'i', 0x12, 0x05, 0x0a, 0x01, b'x', 0x0a, 0x07];
-        let mut reader = Reader::new(&payload);
-        let Ok(Some((1, Value::Len(first)))) = reader.next() else { panic!() };
+        let mut reader = WireReader::new(&payload);
+        let Ok(Some((1, WireValue::Len(first)))) = reader.next() else { panic!() };
         assert_eq!((reader.start_of(first), reader.position()), (2, 4));
-        let Ok(Some((2, Value::Len(message)))) = reader.next() else { panic!() };
+        let Ok(Some((2, WireValue::Len(message)))) = reader.next() else { panic!() };
         let mut nested = reader.nested(message);
         assert_eq!((nested.position(), nested.depth), (6, 1));
-        let Ok(Some((1, Value::Len(inner)))) = nested.next() else { panic!() };
+        let Ok(Some((1, WireValue::Len(inner)))) = nested.next() else { panic!() };
         assert_eq!(nested.start_of(inner), 8);
         assert_eq!(nested.next().unwrap_err().offset, 10);
         assert_eq!(Fault::new(WireErrorKind::BadTag, 3).offset_by(4).offset, 7);

@@ -1,28 +1,32 @@
-//! Packed varints by blocks of 64 bytes, with the vector instructions of AVX2 and the bit instructions beside them.
+//! Packed varints in blocks of 64 bytes, with AVX2 and the bit manipulation instructions.
 //!
-//! Two `movemask` tell of 64 bytes which of them end a value. From there on no branch and no load waits for a value's
+//! Two `movemask` instructions find the bytes of a block that end a value. After that no branch and no load waits for a value's
 //! length: the starts and ends of the values are the set bits of one word.
 //!
-//! Measured (`benches/varint.rs`): four to seven times the safe twin, [`decode_slow`](super::slow::decode_slow), and
-//! 1.6 times where all values have one byte. For counting, 1.6 to 8 times
-//! [`count_slow`](super::slow::count_slow). Reads and writes go through slices and arrays alone; what is unsafe is to
-//! run these instructions at all.
+//! Measured (`benches/varint.rs`): four to seven times as fast as the safe twin, [`decode_slow`](super::slow::decode_slow), and 1.6
+//! times if all values have one byte. Counting is 1.6 to 8 times as fast as [`count_slow`](super::slow::count_slow). Memory is read
+//! and written through slices and arrays only. The unsafe part is to execute these instructions at all.
 
 #![allow(unsafe_code)]
 
 use super::slow::{MAX_VARINT, decode_slow};
 use std::arch::x86_64::*;
 
-/// Bytes that are looked at together, and the most values they hold.
+/// Bytes that are decoded together, and the most values that they contain.
 const BLOCK: usize = 64;
-/// A block, and what the loads of a value that starts in it may touch.
+/// Bytes of a block and of the bytes after it that a load may touch, for a value that starts in the block.
 const WINDOW: usize = BLOCK + 16;
 
-/// The seven bits of each byte that a value of up to eight bytes has in its first word, by its length.
+/// Mask of a value's bits in its first word (bytes 0 to 7), by the value's length.
 static LOW: [u64; 16] = payload_bits(0);
-/// The same of its second word.
+/// Mask of a value's bits in its second word (bytes 8 and 9), by the value's length.
 static HIGH: [u64; 16] = payload_bits(8);
 
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "evaluated at compile time, where an overflow or an index out of bounds is an error"
+)]
 const fn payload_bits(from: usize) -> [u64; 16] {
     let mut table = [0; 16];
     let mut len = 1;
@@ -37,10 +41,15 @@ const fn payload_bits(from: usize) -> [u64; 16] {
     table
 }
 
-/// Which bytes make up the two values that start a word, as four bytes each, by the word's mask of ends: a control of
-/// `pshufb`, which writes 0 where the control's high bit is set. Two values of up to four bytes, so 2 KiB. A table of
-/// twelve bits and four values has 64 KiB, and each step of it waits for the one before: a tenth faster on ids of two to
-/// three bytes, a quarter slower on ids of one to two.
+/// Control words of `pshufb` that spread the first two values of a word over four bytes each, by the word's mask of ends. `pshufb`
+/// writes 0 for a control byte whose high bit is set. Values have up to four bytes. The table takes 2 KiB.
+///
+/// A table of twelve bits and four values takes 64 KiB, and each of its steps depends on the one before. It is a tenth faster on ids of
+/// two to three bytes, and a quarter slower on ids of one to two bytes.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "evaluated at compile time, where an index out of bounds is an error"
+)]
 static PAIRS: [u64; 256] = {
     let mut table = [0; 256];
     let mut ends = 0;
@@ -64,50 +73,51 @@ static PAIRS: [u64; 256] = {
     table
 };
 
-/// Proof that this processor has the instructions below: only `detect` makes one.
+/// Proof that this processor has the instructions below. Only `detect` creates a value.
 #[derive(Clone, Copy)]
-pub(super) struct Masked {
-    /// Whether `pext` is an instruction, and not a program of some 250 cycles.
+pub(super) struct Avx2 {
+    /// True if `pext` is fast, and not microcode that takes some 250 cycles.
     pext: bool,
 }
 
-impl Masked {
+impl Avx2 {
     #[inline]
-    pub(super) fn detect() -> Option<Masked> {
+    pub(super) fn detect() -> Option<Avx2> {
         let all = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("lzcnt")
             && is_x86_feature_detected!("popcnt");
-        // AMD's Zen 1 and 2, and Hygon's, have `pext` in microcode. AMD's processors are those with SSE4a, and Zen 3 is
-        // the first of them with VAES. Where a hypervisor hides VAES, no more is lost than some speed.
+        // AMD's Zen 1 and 2 and Hygon's processors have `pext` in microcode. SSE4a identifies AMD's processors, and Zen 3 is the
+        // first of them with VAES. A hypervisor that hides VAES costs only some speed.
         let slow_pext = || is_x86_feature_detected!("sse4a") && !is_x86_feature_detected!("vaes");
-        all.then(|| Masked { pext: !slow_pext() })
+        all.then(|| Avx2 { pext: !slow_pext() })
     }
 
-    /// For the tests: the way of the processors with a slow `pext`.
+    /// Returns the form for processors with a slow `pext`, for tests.
     #[cfg(test)]
-    pub(super) fn without_pext(self) -> Masked {
-        Masked { pext: false }
+    pub(super) fn without_pext(self) -> Avx2 {
+        Avx2 { pext: false }
     }
 
-    /// As [`decode`](super::decode).
+    /// See [`decode`](super::decode).
     #[inline]
     pub(super) fn decode(self, chunk: &[u8], out: &mut [i64]) -> usize {
-        // SAFETY: the only demand of `decode` is that the processor has its target features. `self` exists, so `detect`
-        // has found all of them.
+        // SAFETY: `decode` requires only that the processor has its target features. `self` exists, so `detect` has found all of
+        // them.
         unsafe { if self.pext { decode::<true>(chunk, out) } else { decode::<false>(chunk, out) } }
     }
 
-    /// The number of values, or `None` if any is longer than ten bytes or cut off.
+    /// Returns the number of values, or `None` if one is longer than ten bytes or cut off.
     #[inline]
     pub(super) fn count(self, chunk: &[u8]) -> Option<usize> {
-        // SAFETY: as in `decode`.
+        // SAFETY: `count` requires only that the processor has its target features. `self` exists, so `detect` has found all of
+        // them.
         unsafe { count(chunk) }
     }
 }
 
-/// The bytes of a block that end no value.
+/// Returns the mask of the bytes of a block that do not end a value.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn continuations(block: &[u8; BLOCK]) -> u64 {
@@ -116,10 +126,16 @@ fn continuations(block: &[u8; BLOCK]) -> u64 {
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "`done` counts values that were written, so it is at most `out.len()`; `block` has returned true, so `ends` has a set \
+              bit, and all set bits belong to bytes of `rest`; a copy is made only of fewer bytes than WINDOW"
+)]
 fn decode<const PEXT: bool>(chunk: &[u8], out: &mut [i64]) -> usize {
     let (mut rest, mut done) = (chunk, 0);
-    // The blocks that are whole, with room for as many values as they could hold. Three values or more follow each, and
-    // overwrite what it leaves behind its last.
+    // Whole blocks, with room in `out` for as many values as a block can contain. At least three values follow each block, and
+    // overwrite the elements of `out` that are unspecified after its last value.
     while rest.len() >= BLOCK + 3 * MAX_VARINT
         && let Some(window) = rest.first_chunk::<WINDOW>()
         && let Some(to) = out[done..].first_chunk_mut::<BLOCK>()
@@ -131,7 +147,7 @@ fn decode<const PEXT: bool>(chunk: &[u8], out: &mut [i64]) -> usize {
         done += ends.count_ones() as usize;
         rest = &rest[BLOCK - ends.leading_zeros() as usize..];
     }
-    // The others, by way of copies that have the size.
+    // The remaining bytes, copied into a window.
     let mut to = [0; BLOCK];
     while !rest.is_empty() && done < out.len() {
         let mut copy = [0; WINDOW];
@@ -139,8 +155,8 @@ fn decode<const PEXT: bool>(chunk: &[u8], out: &mut [i64]) -> usize {
             copy[..rest.len()].copy_from_slice(rest);
             &copy
         });
-        let behind = if rest.len() < BLOCK { u64::MAX << rest.len() } else { 0 };
-        let ends = !continuations(block_of(window)) & !behind;
+        let padding = if rest.len() < BLOCK { u64::MAX << rest.len() } else { 0 };
+        let ends = !continuations(block_of(window)) & !padding;
         if !block::<PEXT>(window, ends, &mut to) {
             return done + decode_slow(rest, &mut out[done..]);
         }
@@ -154,8 +170,8 @@ fn decode<const PEXT: bool>(chunk: &[u8], out: &mut [i64]) -> usize {
     done
 }
 
-/// Decodes the values that end in a block. False, with nothing said of `out`, if none does or one is too long: bytes that
-/// have changed since they were counted.
+/// Decodes the values that end in a block. Returns false if no value ends there or one is too long, which means that the bytes have
+/// changed since they were counted. `out` is then unspecified.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn block<const PEXT: bool>(window: &[u8; WINDOW], ends: u64, out: &mut [i64; BLOCK]) -> bool {
@@ -165,7 +181,7 @@ fn block<const PEXT: bool>(window: &[u8; WINDOW], ends: u64, out: &mut [i64; BLO
         }
         return true;
     }
-    // Bit i of `runs_n`: bytes i to i + n - 1 end no value. What follows the last end is the next block's.
+    // Bit i of `runs_n`: bytes i to i + n - 1 do not end a value. Bytes after the last end belong to the next block.
     let Some(shift) = 63u32.checked_sub(ends.leading_zeros()) else { return false };
     let runs_1 = !ends & !(u64::MAX << shift);
     let runs_2 = runs_1 & runs_1 >> 1;
@@ -186,29 +202,34 @@ fn block<const PEXT: bool>(window: &[u8; WINDOW], ends: u64, out: &mut [i64; BLO
     true
 }
 
-/// The first block of a window, which is longer: the compiler sees that there is one.
+/// Returns the first block of a window. A window is longer than a block, so the compiler removes the other branch.
 #[inline]
 fn block_of(window: &[u8; WINDOW]) -> &[u8; BLOCK] {
     window.first_chunk().unwrap_or(&[0; BLOCK])
 }
 
-/// Eight bytes of a window. All callers stay below its end by a remainder, so the compiler leaves the other branch out.
+/// Returns the word at a byte of the window. All callers bound `at` by a remainder, so the compiler removes the other branch.
 #[inline]
 fn eight(window: &[u8; WINDOW], at: usize) -> u64 {
     window.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The word at a byte of the block.
+/// Returns the word at a byte of the block.
 #[inline]
 fn word(window: &[u8; WINDOW], at: u32) -> u64 {
-    // No start is 64 or more but that behind a block's last value.
+    // Only the start after a block's last value can be 64 or more, and its word is not used.
     let at = at as usize % BLOCK;
     eight(window, at)
 }
 
-/// Values of up to four bytes, four at a time. What is written behind the last is of no meaning.
+/// Decodes values of up to four bytes, four at a time. Up to three elements of `out` after the last value are unspecified.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a byte is below 256, the length of `PAIRS`, and a word has at most 64 trailing zeros"
+)]
 fn short(window: &[u8; WINDOW], ends: u64, out: &mut [i64; BLOCK]) {
     let (mut left, mut start) = (ends, 0);
     for to in out.as_chunks_mut::<4>().0 {
@@ -225,21 +246,27 @@ fn short(window: &[u8; WINDOW], ends: u64, out: &mut [i64; BLOCK]) {
         left = _blsr_u64(left);
 
         let bytes = _mm_and_si128(_mm_set_epi64x(b as i64, a as i64), _mm_set1_epi8(0x7f));
-        let which = _mm_or_si128(_mm_set_epi64x(second as i64, first as i64), _mm_set_epi64x(EIGHTS, 0));
-        let bytes = _mm_shuffle_epi8(bytes, which);
-        // Two and two bytes, then two and two pairs: b0 + 2^7 b1, and that + 2^14 of the next.
+        let control = _mm_or_si128(_mm_set_epi64x(second as i64, first as i64), _mm_set_epi64x(EIGHTS, 0));
+        let bytes = _mm_shuffle_epi8(bytes, control);
+        // Pairs of bytes, then pairs of pairs: b0 + 2^7 b1, then p0 + 2^14 p1.
         let pairs = _mm_maddubs_epi16(_mm_set1_epi16(0x8001_u16 as i16), bytes);
         let values = _mm_madd_epi16(pairs, _mm_set1_epi32(0x4000_0001));
         *to = bytemuck::cast(_mm256_cvtepu32_epi64(values));
     }
 }
 
-/// The second half of the register.
+/// The offset of the register's second half, in each byte of a control word.
 const EIGHTS: i64 = 0x0808_0808_0808_0808;
 
-/// Values of up to eight or, if `TEN`, ten bytes. What is written behind the last is of no meaning.
+/// Decodes values of up to eight bytes, or of up to ten bytes if `TEN`. One element of `out` after the last value may be unspecified.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "`len` is a remainder by 16, the length of both tables; a word has at most 64 trailing zeros, and a remainder by BLOCK \
+              plus 8 is small"
+)]
 fn long<const PEXT: bool, const TEN: bool>(window: &[u8; WINDOW], ends: u64, out: &mut [i64; BLOCK]) {
     let (mut left, mut start) = (ends, 0);
     for to in out.as_chunks_mut::<2>().0 {
@@ -262,7 +289,7 @@ fn long<const PEXT: bool, const TEN: bool>(window: &[u8; WINDOW], ends: u64, out
     }
 }
 
-/// The bits of `word` under a mask of seven bits a byte, side by side.
+/// Joins the bits of `word` selected by a mask, which has seven bits per byte.
 #[inline]
 #[target_feature(enable = "bmi2")]
 fn gather<const PEXT: bool>(word: u64, mask: u64) -> u64 {
@@ -276,6 +303,11 @@ fn gather<const PEXT: bool>(word: u64, mask: u64) -> u64 {
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a chunk has at most one value per byte; `tail` is shorter than a block, and each byte of padding counts as a value"
+)]
 fn count(chunk: &[u8]) -> Option<usize> {
     let (blocks, tail) = chunk.as_chunks::<BLOCK>();
     let (mut count, mut too_long, mut before) = (0, 0, Runs::default());
@@ -296,12 +328,12 @@ fn count(chunk: &[u8]) -> Option<usize> {
     (whole && too_long == 0).then_some(count)
 }
 
-/// What the next block must know of this one: bit i says that a run of one, two or four continuations ends at byte i.
+/// The state carried from block to block: bit i is set if a run of one, two or four continuation bytes ends at byte i.
 #[derive(Default)]
 struct Runs(u64, u64, u64);
 
 impl Runs {
-    /// Where runs of ten end.
+    /// Returns the mask of the bytes at which runs of ten end.
     #[inline]
     fn ten_at(&mut self, one: u64) -> u64 {
         let two = one & (one << 1 | self.0 >> 63);

@@ -1,14 +1,14 @@
-//! The decoders of varints: one family, and each fast form is tested against a plain twin.
+//! Varint decoders. Each fast form is tested against a naive twin.
 //!
-//! | | decodes | fast | slow |
+//! | | result | fast | slow |
 //! | --- | --- | --- | --- |
-//! | [`first`] | the first value of some bytes | | a byte at a time |
-//! | [`Reader::varint`](super::Reader::varint) | the same, with errors | one or two bytes, inlined | [`first`] |
-//! | [`decode_one`], [`decode_few`] | chunks of one value, or of few | `short.rs`: a word at a time, no branch on a length | [`first`] |
-//! | [`decode`] | all values of a chunk | `avx2.rs`: blocks of 64 bytes | [`decode_slow`]: eight values of one byte, else [`first`] |
-//! | [`count`] | how many values a chunk has, and if all are whole | `avx2.rs` | [`count_slow`]: a word at a time |
+//! | [`first`] | the first varint of some bytes | | a byte at a time |
+//! | [`WireReader::varint`](super::WireReader::varint) | the same, with errors | one or two bytes, inlined | [`first`] |
+//! | [`decode_one`], [`decode_few`] | chunks of one or a few values | `short.rs`: a word at a time, no branch on a length | [`first`] |
+//! | [`decode`] | all values of a chunk | `avx2.rs`: blocks of 64 bytes | [`decode_slow`]: eight values of one byte, otherwise [`first`] |
+//! | [`count`] | the number of values of a chunk, validated | `avx2.rs` | [`count_slow`]: a word at a time |
 //!
-//! A packed chunk is counted and checked in one pass, and decoded later without errors.
+//! A packed chunk is counted and validated in one pass. It can then be decoded without errors.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -19,42 +19,42 @@ pub(crate) use short::{decode_few, decode_one};
 pub(crate) use slow::{MAX_VARINT, first};
 
 #[cfg(target_arch = "x86_64")]
-use self::avx2::Masked;
+use self::avx2::Avx2;
 use self::slow::{count_slow, decode_slow};
 use super::fault::Fault;
 
-/// Bytes from which on the masks are faster (`benches/varint.rs`): below, it is the set-up that counts.
+/// Shortest chunks for which the AVX2 forms are faster (`benches/varint.rs`). For shorter chunks their set-up dominates.
 #[cfg(target_arch = "x86_64")]
-const MASKED_COUNT: usize = 32;
+const AVX2_MIN_COUNT: usize = 32;
 #[cfg(target_arch = "x86_64")]
-const MASKED_DECODE: usize = 16;
+const AVX2_MIN_DECODE: usize = 16;
 
-/// Counts the varints of a packed chunk. All of them must be whole and of at most ten bytes; the offset of a fault is that in
-/// the chunk.
+/// Counts the varints of a packed chunk. All must be whole and have at most ten bytes. The offset of a fault is relative to the
+/// chunk.
 #[inline]
 pub(crate) fn count(chunk: &[u8]) -> Result<usize, Fault> {
     #[cfg(target_arch = "x86_64")]
-    if chunk.len() >= MASKED_COUNT
-        && let Some(masked) = Masked::detect()
-        && let Some(count) = masked.count(chunk)
+    if chunk.len() >= AVX2_MIN_COUNT
+        && let Some(avx2) = Avx2::detect()
+        && let Some(count) = avx2.count(chunk)
     {
         return Ok(count);
     }
-    // Also where the masks have found a fault: the slow form says which, and where.
+    // The slow form also runs after the AVX2 form has found a fault, to report its kind and offset.
     count_slow(chunk)
 }
 
-/// Decodes a packed chunk that [`count`] has accepted, up to as many values as `out` takes. Returns their number.
+/// Decodes at most `out.len()` values of a packed chunk that [`count`] has accepted. Returns the number of values decoded.
 ///
-/// If the bytes have changed since, the list ends at the first value that is cut or too long, and `out` behind the values is
-/// unspecified.
+/// If the bytes have changed since then, decoding ends at the first value that is cut off or too long. The elements of `out` after the
+/// decoded values are then unspecified.
 #[inline]
 pub(crate) fn decode(chunk: &[u8], out: &mut [i64]) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if chunk.len() >= MASKED_DECODE
-        && let Some(masked) = Masked::detect()
+    if chunk.len() >= AVX2_MIN_DECODE
+        && let Some(avx2) = Avx2::detect()
     {
-        return masked.decode(chunk, out);
+        return avx2.decode(chunk, out);
     }
     decode_slow(chunk, out)
 }
@@ -64,15 +64,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The plain twin of all forms: bits are added one value at a time, in 128 bits.
+    /// The naive twin of all forms, which joins the bits of one value in 128 bits.
     pub(super) fn plain(bytes: &[u8]) -> Option<(u64, &[u8])> {
         let len = bytes.iter().take(MAX_VARINT).position(|byte| byte & 0x80 == 0)? + 1;
         let value = bytes[..len].iter().rev().fold(0u128, |value, byte| value << 7 | u128::from(byte & 0x7f));
         Some((value as u64, &bytes[len..]))
     }
 
-    /// One varint at a time.
-    fn naive(chunk: &[u8]) -> Option<usize> {
+    /// Counts one varint at a time.
+    fn naive_count(chunk: &[u8]) -> Option<usize> {
         let (mut rest, mut count) = (chunk, 0);
         while !rest.is_empty() {
             rest = plain(rest)?.1;
@@ -81,12 +81,12 @@ mod tests {
         Some(count)
     }
 
-    /// The values before the first that is cut or too long.
+    /// Decodes the values before the first that is cut off or too long.
     fn naive_decode(chunk: &[u8]) -> Vec<i64> {
         let mut rest = chunk;
         let next = || {
-            let (value, behind) = plain(rest)?;
-            rest = behind;
+            let (value, after) = plain(rest)?;
+            rest = after;
             Some(value as i64)
         };
         std::iter::from_fn(next).collect()
@@ -94,18 +94,18 @@ mod tests {
 
     type Decoder = (&'static str, fn(&[u8], &mut [i64]) -> usize);
 
-    /// Every form that this processor can run.
+    /// Returns all forms that this processor can run.
     fn decoders() -> Vec<Decoder> {
         let mut all: Vec<Decoder> = vec![("chosen", decode), ("slow", decode_slow)];
         #[cfg(target_arch = "x86_64")]
-        if Masked::detect().is_some() {
-            all.push(("masked", |chunk, out| Masked::detect().unwrap().decode(chunk, out)));
-            all.push(("no pext", |chunk, out| Masked::detect().unwrap().without_pext().decode(chunk, out)));
+        if Avx2::detect().is_some() {
+            all.push(("avx2", |chunk, out| Avx2::detect().unwrap().decode(chunk, out)));
+            all.push(("no pext", |chunk, out| Avx2::detect().unwrap().without_pext().decode(chunk, out)));
         }
         all
     }
 
-    /// All decoders against the naive one, into room for more, just as many, and fewer values.
+    /// Compares all decoders with the naive one, with room for fewer, exactly as many, and more values.
     fn check(chunk: &[u8]) {
         let want = naive_decode(chunk);
         for (name, decode) in decoders() {
@@ -113,7 +113,7 @@ mod tests {
                 let mut out = vec![0x5555; room];
                 let done = decode(chunk, &mut out);
                 assert_eq!(out[..done], want[..want.len().min(room)], "{name} {room} {chunk:02x?}");
-                if naive(chunk).is_some() {
+                if naive_count(chunk).is_some() {
                     assert!(out[done..].iter().all(|&value| value == 0x5555), "{name} {room} {chunk:02x?}");
                 }
             }
@@ -121,17 +121,17 @@ mod tests {
         let counted = count(chunk);
         let slow = count_slow(chunk);
         assert_eq!(format!("{counted:?}"), format!("{slow:?}"), "{chunk:02x?}");
-        assert_eq!(counted.ok(), naive(chunk), "{chunk:02x?}");
+        assert_eq!(counted.ok(), naive_count(chunk), "{chunk:02x?}");
         #[cfg(target_arch = "x86_64")]
-        if let Some(masked) = Masked::detect() {
-            assert_eq!(masked.count(chunk), naive(chunk), "{chunk:02x?}");
+        if let Some(avx2) = Avx2::detect() {
+            assert_eq!(avx2.count(chunk), naive_count(chunk), "{chunk:02x?}");
         }
     }
 
-    /// The forms that read one value, with the plain twin: of all lengths, cut, too long, with bits beyond 64.
+    /// Compares the forms that read one value with the naive twin: all lengths, cut off, too long, bits beyond 64.
     #[test]
-    fn first_values() {
-        use crate::wire::Reader;
+    fn first_value() {
+        use crate::wire::WireReader;
         for len in 0..14 {
             for last in [0, 1, 0x7f, 0x80, 0xff] {
                 for fill in [0x80, 0xff, 0xa5] {
@@ -139,7 +139,7 @@ mod tests {
                     for bytes in [&bytes[..], &bytes[..len + 1], &bytes[..len]] {
                         let want = plain(bytes);
                         assert_eq!(first::<MAX_VARINT>(bytes), want, "{bytes:02x?}");
-                        let mut reader = Reader::new(bytes);
+                        let mut reader = WireReader::new(bytes);
                         let read = reader.varint().ok().map(|value| (value, &bytes[reader.position()..]));
                         assert_eq!(read, want, "{bytes:02x?}");
                         let short = want.filter(|(_, rest)| bytes.len() - rest.len() <= 5);
@@ -156,13 +156,13 @@ mod tests {
             for run in 0..24 {
                 for after in 0..12 {
                     let chunk = [vec![1; before], vec![0x80; run], vec![2; after]].concat();
-                    assert_eq!(count(&chunk).ok(), naive(&chunk), "{before} {run} {after}");
+                    assert_eq!(count(&chunk).ok(), naive_count(&chunk), "{before} {run} {after}");
                 }
             }
         }
     }
 
-    /// Where the masks hand over from block to block, and to the tail.
+    /// Long runs across the borders of blocks, and into the tail.
     #[test]
     fn runs_around_ten_across_blocks() {
         for before in (40..70).chain(110..134) {
@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// One value of each length among one-byte values, at every place of a block, its unused bits set.
+    /// One value of each length among one-byte values, at every position of a block, with its unused bits set.
     #[test]
     fn one_long_value_anywhere() {
         for len in 1..=MAX_VARINT {
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// Values of one length only, at every count.
+    /// Values of one length, in every number up to 100.
     #[test]
     fn values_of_one_length() {
         for len in 1..=MAX_VARINT {
@@ -200,9 +200,9 @@ mod tests {
         }
     }
 
-    /// A block leaves up to three values of no meaning behind its last, and the end of the chunk may hold no more than two.
+    /// A block leaves up to three unspecified elements after its last value, and the rest of the chunk may have only two values.
     #[test]
-    fn nothing_is_written_behind_the_values() {
+    fn nothing_is_written_after_the_last_value() {
         for (twos, ones, tens) in
             (0..6).flat_map(|a| (50..140).flat_map(move |b| (0..5).map(move |c| (a, b, c))))
         {
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// A mask's way with every pattern of ends in three bytes: all that the table of pairs can meet, and more.
+    /// Every pattern of value ends in twelve bytes, which includes every index of the table of pairs.
     #[test]
     fn every_pattern_of_ends() {
         for pattern in 0u32..1 << 12 {
@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    /// Varints of `lens` bytes, the last with whatever bits.
+    /// Generates varints of `lens` bytes, whose last byte is arbitrary.
     fn varints(lens: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = Vec<u8>> {
         prop::collection::vec((prop::collection::vec(0x80u8.., 10), 0u8..0x80, lens), 0..120).prop_map(
             |values| {
@@ -237,37 +237,37 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_like_the_naive_twin(chunk in prop::collection::vec(prop_oneof![0u8..4, 0x7eu8..0x82, 0xfcu8..], 0..80)) {
-            prop_assert_eq!(count(&chunk).ok(), naive(&chunk));
+        fn count_agrees_with_the_naive_twin(chunk in prop::collection::vec(prop_oneof![0u8..4, 0x7eu8..0x82, 0xfcu8..], 0..80)) {
+            prop_assert_eq!(count(&chunk).ok(), naive_count(&chunk));
         }
 
         #[test]
-        fn all_ways_agree(
+        fn all_forms_agree(
             chunk in prop_oneof![varints(1..=1), varints(1..=3), varints(1..=5), varints(5..=9), varints(9..=10), varints(1..=10)],
             lead in 0usize..64,
         ) {
-            // The same bytes at another address.
+            // The same bytes at another alignment.
             let moved = [vec![0xff; lead], chunk].concat();
             check(&moved[lead..]);
         }
 
         #[test]
-        fn all_ways_agree_over_mixed_blocks(parts in prop::collection::vec(prop_oneof![varints(1..=1), varints(1..=4), varints(1..=10)], 0..6)) {
+        fn all_forms_agree_over_mixed_blocks(parts in prop::collection::vec(prop_oneof![varints(1..=1), varints(1..=4), varints(1..=10)], 0..6)) {
             check(&parts.concat());
         }
 
         #[test]
-        fn any_bytes_end_somewhere(chunk in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn all_forms_agree_on_any_bytes(chunk in prop::collection::vec(any::<u8>(), 0..300)) {
             check(&chunk);
         }
 
         #[test]
-        fn mostly_long_bytes_end_somewhere(chunk in prop::collection::vec(prop_oneof![1 => 0u8..0x80, 4 => 0x80u8..], 0..300)) {
+        fn all_forms_agree_on_mostly_continuation_bytes(chunk in prop::collection::vec(prop_oneof![1 => 0u8..0x80, 4 => 0x80u8..], 0..300)) {
             check(&chunk);
         }
 
         #[test]
-        fn a_cut_chunk_ends_early(chunk in varints(1..=10), cut in 0usize..12) {
+        fn all_forms_agree_on_truncated_chunks(chunk in varints(1..=10), cut in 0usize..12) {
             check(&chunk[..chunk.len().saturating_sub(cut)]);
         }
     }

@@ -1,12 +1,12 @@
-//! Chunks of one varint, or of a few, a word at a time.
+//! Decoders of chunks of one or a few varints, a word at a time.
 //!
-//! The lengths of values cannot be predicted, so up to eight bytes no branch depends on one: a word is read, if the payload has
-//! one from there on, and masks tell which of its bits belong to the value. That reads beyond the chunk, hence a chunk is
-//! given as its place in the payload.
+//! The lengths of values cannot be predicted, so for values of up to eight bytes no branch depends on the length. A word of the
+//! payload is read if there is one, and masks select the bits of the value. The word may extend beyond the chunk, so a chunk is passed
+//! as its range in the payload.
 
 use super::slow::{HIGH, MAX_VARINT, first};
 
-/// The value of the chunk `payload[start..start + len]`, which is one varint and nothing else; `None` if it is not.
+/// Decodes the chunk `payload[start..start + len]`, if it is exactly one varint. `None` if it is not.
 #[inline]
 pub(crate) fn decode_one(payload: &[u8], start: usize, len: usize) -> Option<u64> {
     let from = payload.get(start..)?;
@@ -24,9 +24,13 @@ fn decode_one_slow(chunk: &[u8]) -> Option<u64> {
     rest.is_empty().then_some(value)
 }
 
-/// If the chunk `payload[start..start + len]` has as many varints as `out` has room for, puts them there. What lies too near to
-/// the payload's end for a word, and values of more than eight bytes, are read byte by byte.
+/// Decodes the chunk `payload[start..start + len]` into `out`, if it has exactly `out.len()` varints. Values of more than eight bytes,
+/// and values within eight bytes of the payload's end, are read byte by byte.
 #[inline]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "`at` and `value_len` are inside of `from`, and `rest` is a suffix of its first `len` bytes"
+)]
 pub(crate) fn decode_few(payload: &[u8], start: usize, len: usize, out: &mut [i64]) -> Option<()> {
     let from = payload.get(start..)?;
     let mut at = 0;
@@ -44,21 +48,25 @@ pub(crate) fn decode_few(payload: &[u8], start: usize, len: usize, out: &mut [i6
             }
         }
     }
-    // A value that reaches beyond the chunk is none of its own.
+    // False if the last value extends beyond the chunk.
     (at == len).then_some(())
 }
 
-/// The value that a word begins with, and its length in bytes, if it ends in the word.
+/// Returns the value at the start of a word and its length in bytes, if it ends in the word.
 #[inline(always)]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "`bits` is at most 64 if `ends` is not 0, and at most 65 otherwise"
+)]
 fn leading(word: u64) -> Option<(u64, usize)> {
     let ends = !word & HIGH;
     let bits = ends.trailing_zeros() + 1;
-    (ends != 0).then(|| (sevens(word & (u64::MAX >> (64 - bits))), bits as usize / 8))
+    (ends != 0).then(|| (join_sevens(word & (u64::MAX >> (64 - bits))), bits as usize / 8))
 }
 
-/// The low seven bits of each byte, moved together.
+/// Joins the low seven bits of each byte.
 #[inline]
-fn sevens(word: u64) -> u64 {
+fn join_sevens(word: u64) -> u64 {
     let x = word & 0x7f7f_7f7f_7f7f_7f7f;
     let x = (x & 0x007f_007f_007f_007f) | (x & 0x7f00_7f00_7f00_7f00) >> 1;
     let x = (x & 0x0000_3fff_0000_3fff) | (x & 0x3fff_0000_3fff_0000) >> 2;
@@ -73,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reads_like_the_naive_twin(
+        fn decode_one_agrees_with_the_naive_twin(
             payload in prop::collection::vec(prop_oneof![any::<u8>(), Just(0x80), Just(0xff)], 0..24),
             start in 0..24usize,
             len in 0..12usize,
@@ -88,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_few_are_read_like_the_naive_twin(
+        fn decode_few_agrees_with_the_naive_twin(
             payload in prop::collection::vec(prop_oneof![3 => any::<u8>(), 3 => 0..0x80u8, 1 => Just(0x80), 1 => Just(0xff)], 0..40),
             start in 0..40usize,
             len in 0..24usize,
@@ -98,8 +106,8 @@ mod tests {
             let len = len.min(payload.len() - start);
             let mut rest = &payload[start..start + len];
             let next = |_| {
-                let (value, behind) = plain(rest)?;
-                rest = behind;
+                let (value, after) = plain(rest)?;
+                rest = after;
                 Some(value as i64)
             };
             let want: Option<Vec<i64>> = (0..count).map(next).collect();
@@ -121,8 +129,8 @@ mod tests {
                 }
                 payload.push(rest as u8);
                 let end = payload.len();
-                for behind in [0, 1, 8] {
-                    payload.resize(end + behind, 0xff);
+                for after in [0, 1, 8] {
+                    payload.resize(end + after, 0xff);
                     assert_eq!(decode_one(&payload, 1, end - 1), Some(value));
                 }
             }

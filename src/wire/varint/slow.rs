@@ -1,15 +1,20 @@
-//! The general forms: any varint, a byte or a word at a time.
+//! General varint decoders, which read a byte or a word at a time.
 
 use crate::error::WireErrorKind;
 use crate::wire::fault::Fault;
 
 /// Bytes of the longest varint (W1).
 pub(crate) const MAX_VARINT: usize = 10;
-/// The high bits of eight bytes: clear where a varint ends.
+/// The high bits of eight bytes. The high bit of a varint's last byte is clear.
 pub(super) const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// The safe twin of `Masked::decode`: eight values at once where all of them have one byte, else one after the other.
+/// The safe twin of `Avx2::decode`. Decodes eight values at once if each has one byte, and otherwise one value at a time.
 #[inline]
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "`done` is below `out.len()`, and grows only by values that were written"
+)]
 pub(super) fn decode_slow(mut chunk: &[u8], out: &mut [i64]) -> usize {
     let mut done = 0;
     while done < out.len() {
@@ -28,9 +33,13 @@ pub(super) fn decode_slow(mut chunk: &[u8], out: &mut [i64]) -> usize {
     done
 }
 
-/// The first value of some bytes, of at most `MAX` bytes itself, and the bytes behind it. Bits beyond 64 are dropped. Small
-/// enough to be inlined whole.
+/// Returns the first varint of some bytes and the bytes after it. `None` if it is cut off or longer than `MAX` bytes, which are at
+/// most 10. Bits beyond 64 are dropped. The function is small enough to be inlined.
 #[inline(always)]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "`k` is at most 9, so the value is shifted by at most 63 bits"
+)]
 pub(crate) fn first<const MAX: usize>(mut bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0;
     for k in 0..MAX {
@@ -44,25 +53,25 @@ pub(crate) fn first<const MAX: usize>(mut bytes: &[u8]) -> Option<(u64, &[u8])> 
     None
 }
 
-/// The safe twin of `Masked::count`.
-///
-/// Eight bytes a step: a varint ends where the high bit is clear. Cost: about 0.1 ns a byte.
+/// The safe twin of `Avx2::count`. Reads eight bytes per step, about 0.1 ns per byte.
 #[inline]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "counts and offsets are at most the chunk's length; `run` is below 10 before each step, which adds at most 8"
+)]
 pub(super) fn count_slow(chunk: &[u8]) -> Result<usize, Fault> {
     let mut count = 0;
-    // Bytes with the high bit set that stand directly before the current word.
+    // Number of bytes with the high bit set directly before the current word.
     let mut run = 0;
-    let mut words = chunk.chunks_exact(8);
-    for (k, word) in words.by_ref().enumerate() {
-        let word =
-            u64::from_le_bytes([word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7]]);
-        let ends = !word & HIGH;
+    let (words, tail) = chunk.as_chunks::<8>();
+    for (k, word) in words.iter().enumerate() {
+        let ends = !u64::from_le_bytes(*word) & HIGH;
         if ends == HIGH {
             count += 8;
             run = 0;
             continue;
         }
-        // Inside a word a run is at most seven bytes, so only those across words can be too long.
+        // A run that starts and ends inside a word is at most seven bytes, so only runs across words can be too long.
         let first = (ends.trailing_zeros() / 8) as usize;
         if run + first >= MAX_VARINT {
             return Err(Fault::new(WireErrorKind::LongVarint, (8 * k).saturating_sub(run)));
@@ -70,7 +79,6 @@ pub(super) fn count_slow(chunk: &[u8]) -> Result<usize, Fault> {
         count += ends.count_ones() as usize;
         run = if ends == 0 { run + 8 } else { (ends.leading_zeros() / 8) as usize };
     }
-    let tail = words.remainder();
     for (k, &byte) in tail.iter().enumerate() {
         if byte < 0x80 {
             count += 1;
