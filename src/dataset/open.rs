@@ -90,7 +90,7 @@ impl DatasetOptions {
         let mut shards = Vec::new();
         for (k, region) in regions.into_iter().enumerate() {
             let path = PathBuf::from(format!("<memory {k}>"));
-            let index = index::of_bytes(&region, &self.index, &work);
+            let index = index::index_bytes(&region, &self.index, &work);
             let index = work.end(index.map_err(|e| e.in_file(&path)))?;
             let (len, access) = (index.len(), Access::Memory(region));
             shards.push(ShardFile::new(path, len, IndexSource::Index(index), access, self.max_record));

@@ -202,7 +202,7 @@ impl ShardFile {
     #[inline(always)]
     fn get_fast(&self, i: u64, verify: Verify) -> Option<Record<'_>> {
         let opened = self.opened.get()?;
-        let span = opened.index.near(i)?;
+        let span = opened.index.locate_fast(i)?;
         if span.payload_len > self.max_record {
             return None;
         }

@@ -1,4 +1,4 @@
-//! One shard, scanned from a file to an index.
+//! Scanning one shard into an index.
 
 use super::identity::{Stamp, fingerprints};
 use super::layout::{self, CHECKED, Header, TORN};
@@ -15,7 +15,7 @@ use crate::io::{Compression, FileId, Inflate, Map, open_regular, sniff};
 use crate::policy::Tail;
 use std::path::Path;
 
-/// Scans a shard from the beginning, or from the end of what `old` knows.
+/// Scans a shard from its beginning, or from the end of the part that `old` covers.
 pub(super) fn scan(
     shard: NamedShard<'_>,
     expected: Stamp,
@@ -27,9 +27,9 @@ pub(super) fn scan(
     let file = open_regular(shard.path)?;
     let meta = file.metadata()?;
     let stamp = Stamp::of(&meta)?;
-    // The verdict on `old` was of another moment; a shard that changed since is scanned from its beginning. So is one
-    // whose old table turns out to be damaged.
-    let start = old.filter(|_| stamp == expected).and_then(|old| Some((old, known(old, work).ok()?)));
+    // `old` was compared with the shard when its stamp was `expected`. If the shard has changed since then, or if the
+    // table of `old` is corrupt, the scan starts at the beginning.
+    let start = old.filter(|_| stamp == expected).and_then(|old| Some((old, resume(old, work).ok()?)));
     let checked = options.check_payloads && start.as_ref().is_none_or(|(old, _)| old.header.has(CHECKED));
     let start = start.map(|(_, start)| start).unwrap_or_default();
     let payloads = options.check_payloads;
@@ -54,8 +54,8 @@ pub(super) fn scan(
     Ok(Sidecar { shard_id: FileId::known(&meta), ..assemble(scan, shard.compression, stamp, fps, checked) })
 }
 
-/// What an index of the file's beginning knows.
-fn known(old: &Sidecar, work: &Work) -> Result<ScanStart> {
+/// Returns the start of a scan that resumes where `old` ends.
+fn resume(old: &Sidecar, work: &Work) -> Result<ScanStart> {
     let mut offsets = TableBuilder::offsets();
     for i in 0..old.header.n_records {
         if i % (1 << 20) == 0 {
@@ -63,11 +63,12 @@ fn known(old: &Sidecar, work: &Work) -> Result<ScanStart> {
         }
         offsets.push(old.offset(i)?);
     }
-    // The last entry is the new part's first; its block is checked with it.
+    // The last entry is the offset of the first new record. Reading it verifies its block.
     old.offset(old.header.n_records)?;
     Ok(ScanStart { offsets, at: old.header.indexed_end })
 }
 
+/// Makes the sidecar of a shard from the outcome of a scan.
 fn assemble(
     scan: ScanOutcome,
     compression: Compression,
@@ -91,8 +92,8 @@ fn assemble(
     Sidecar::new(header, offsets.finish(), None, torn)
 }
 
-/// The index of a shard that is bytes in memory: scanned, and kept nowhere.
-pub(crate) fn of_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> Result<Index> {
+/// Scans a shard in memory into an index. The index is not saved.
+pub(crate) fn index_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> Result<Index> {
     let hint = |e: Error| sniff::explain(e, bytes.get(..sniff::SNIFF_LEN).unwrap_or(bytes));
     let scan = scan_slice(bytes, ScanStart::default(), options.check_payloads, work).map_err(hint)?;
     let stamp = Stamp { size: bytes.len() as u64, mtime_ns: 0 };
@@ -111,8 +112,8 @@ pub(crate) fn of_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> Res
     }
 }
 
-/// The index of a shard from offsets that a writer, or another tool's index, has given: `end` is where the last record
-/// ends in the record stream. Nothing is scanned.
+/// Builds the index of a shard from the offsets that a writer or another tool's index provides. Nothing is scanned. `end` is
+/// the end of the last record in the record stream.
 pub(crate) fn from_offsets(
     path: &Path,
     compression: Compression,
@@ -124,7 +125,7 @@ pub(crate) fn from_offsets(
     let stamp = Stamp::of(&file.metadata()?)?;
     if compression == Compression::None && end != stamp.size {
         return Err(IndexError::Stale {
-            reason: format!("the records end at {end}, the file has {} bytes", stamp.size).into(),
+            reason: format!("the records end at byte {end}, but the file has {} bytes", stamp.size).into(),
         }
         .into());
     }
@@ -201,10 +202,10 @@ mod tests {
                     fingerprints(packed.as_slice(), packed.len() as u64).unwrap()
                 );
             }
-            // For another compression it counts as not found.
+            // An index of a shard with another compression counts as missing.
             let e = open(&path, Compression::None, &options.clone().mode(IndexMode::Require)).unwrap_err();
             assert!(matches!(e.kind(), ErrorKind::Index(_)), "{e}");
-            // A stream that ends inside a record: at the scan with its bytes, later by the flag alone.
+            // A torn tail. The scan reports its length; an index file stores only a flag.
             std::fs::write(&path, pack(&stream[..stream.len() - 5], compression)).unwrap();
             let e = open(&path, compression, &options).unwrap_err();
             assert!(matches!(e.kind(), ErrorKind::Truncated { .. }), "{e}");
@@ -212,12 +213,15 @@ mod tests {
             assert!(matches!(e.kind(), ErrorKind::Index(IndexError::TornTail)) && e.is_data(), "{e}");
             let index = open(&path, compression, &options.clone().tail(Tail::Tolerate)).unwrap();
             assert_eq!((index.len(), index.torn_tail_bytes()), (2999, None));
-            // Damage to the compressed bytes.
+            // Corrupt compressed bytes.
             let mut bad = packed.clone();
             bad[packed.len() / 3] ^= 0x55;
             std::fs::write(&path, bad).unwrap();
-            assert_eq!(open(&path, compression, &options).unwrap_err().location().path.as_deref(), Some(&*path));
-            // Nothing at all in a stream.
+            assert_eq!(
+                open(&path, compression, &options).unwrap_err().location().path.as_deref(),
+                Some(&*path)
+            );
+            // An empty stream.
             std::fs::write(&path, pack(b"", Compression::Zlib)).unwrap();
             let empty = open(&path, Compression::Zlib, &options).unwrap();
             assert_eq!((empty.len(), empty.stream_end()), (0, 0));
@@ -226,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_leaves_the_index_that_a_checked_scan_makes() {
+    fn a_writer_saves_the_same_index_as_a_checked_scan() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         let bytes = records(2500);
@@ -236,14 +240,14 @@ mod tests {
         let options = IndexOptions::new().default_dirs(None, None);
         let end = bytes.len() as u64;
         let written = sidecar_for_written(&path, Compression::None, offsets, end, &options).unwrap();
-        assert_eq!(written.file(), Some(&*store::beside(&path)));
+        assert_eq!(written.file(), Some(&*store::hidden_sidecar(&path)));
         let scanned =
             open(&path, Compression::None, &options.check_payloads(true).mode(IndexMode::Memory)).unwrap();
         let mut want = Vec::new();
         scanned.write_to(&mut want).unwrap();
-        assert_eq!(std::fs::read(store::beside(&path)).unwrap(), want);
+        assert_eq!(std::fs::read(store::hidden_sidecar(&path)).unwrap(), want);
         let e =
             sidecar_for_written(&path, Compression::None, TableBuilder::offsets(), 0, &IndexOptions::new());
-        assert!(e.is_err(), "the offsets are of another file");
+        assert!(e.is_err(), "the offsets belong to another file");
     }
 }

@@ -1,4 +1,4 @@
-//! The index form of `tfrecord2idx`: a line a record, `offset SP size LF`, size = payload + 16.
+//! The text index of `tfrecord2idx`: one line per record, `offset SP size LF`, where size = payload + 16.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
@@ -12,14 +12,14 @@ use crate::io::folder;
 use std::io::{BufRead, Read, Write};
 use std::path::Path;
 
-/// The longest line: two u64, a space, an end of line.
+/// Maximum bytes of a line: two u64, a space and a line ending.
 const LINE: u64 = 20 + 1 + 20 + 2;
 
-/// Writes the lines of `records` as text, for DALI and the Python package `tfrecord`: `0..index.len()` for all of them. Those tools see
-/// no other records.
+/// Writes the text index of `records`, for DALI and the Python package `tfrecord`. Pass `0..index.len()` for all records: those
+/// tools find no others.
 ///
 /// # Errors
-/// [`ErrorKind::Compressed`]: those tools seek in the file itself. Those of `w` and of [`Index::locate`].
+/// [`ErrorKind::Compressed`], because those tools seek in the file itself. Errors of `w` and of [`Index::locate`].
 pub fn export_text(index: &Index, records: impl IntoIterator<Item = u64>, w: &mut impl Write) -> Result<()> {
     match index.compression() {
         Compression::None => {}
@@ -27,27 +27,31 @@ pub fn export_text(index: &Index, records: impl IntoIterator<Item = u64>, w: &mu
     }
     for i in records {
         let span = index.locate(i)?;
-        // A span lies inside the stream, so this does not overflow.
+        // `locate` returns spans whose end is at most `stream_end`, so the sum does not overflow.
         writeln!(w, "{} {}", span.offset, span.payload_len + OVERHEAD as u64)?;
     }
     Ok(())
 }
 
-/// Reads the text index of the uncompressed shard `path`, which must cover the whole of it. The headers are not read:
-/// they are checked at each access.
+/// Reads the text index of the uncompressed shard `path`. It must cover the whole shard. Record headers are not read here; they
+/// are verified on each access.
 ///
 /// # Errors
-/// [`IndexError::Text`] with the line: numbers, order, a start that is not 0, rows left out (a selection of records is
-/// not an index of the shard), an end that is not the file's. Those of the system.
+/// [`IndexError::Text`] with the line: a malformed line, records out of order, a first offset other than 0, missing lines (a
+/// selection of records is not an index of the shard), or an end that is not the end of the file. I/O errors.
 pub fn import_text(text: &mut impl BufRead, path: &Path) -> Result<Index> {
     let (offsets, end) = parse(text)?;
     let lines = offsets.len();
     let size = std::fs::metadata(path).map_err(|e| Error::from(e).in_file(path))?.len();
     if end != size {
         let name = path.strip_prefix(folder(path)).unwrap_or(path).display();
-        let what =
-            if end < size { "rows are left out, or the file has grown" } else { "it is of another file" };
-        return Err(wrong(lines, format!("the rows end at byte {end}, {name} has {size}: {what}")));
+        let why = if end < size {
+            "lines are missing, or the file has grown"
+        } else {
+            "the index belongs to another file"
+        };
+        let reason = format!("the last record ends at byte {end}, but {name} has {size} bytes: {why}");
+        return Err(invalid(lines, reason));
     }
     Ok(from_offsets(path, Compression::None, offsets, end, false).map_err(|e| e.in_file(path))?.into())
 }
@@ -62,32 +66,33 @@ fn parse(text: &mut impl BufRead) -> Result<(TableBuilder, u64)> {
         }
         number += 1;
         let (start, size) = fields(&line).ok_or_else(|| {
-            wrong(number, format!("\"{}\" is not an offset and a size", line.trim_ascii_end().escape_ascii()))
+            let line = line.trim_ascii_end().escape_ascii();
+            invalid(number, format!("expected an offset and a size, found \"{line}\""))
         })?;
         if size < OVERHEAD as u64 {
-            return Err(wrong(number, format!("size {size}, a record has {OVERHEAD} bytes or more")));
+            return Err(invalid(number, format!("size is {size}, expected at least {OVERHEAD}")));
         }
         if start > end {
-            return Err(wrong(
+            return Err(invalid(
                 number,
                 format!(
-                    "starts at {start}, the one before ends at {end}: rows are left out, and a selection of records \
-                     is not an index of the shard"
+                    "record starts at {start}, the previous one ends at {end}: lines are missing, and a selection of \
+                     records is not an index of the shard"
                 ),
             ));
         }
         if start < end {
-            return Err(wrong(
+            return Err(invalid(
                 number,
-                format!("starts at {start}, inside the one before, which ends at {end}"),
+                format!("record starts at {start}, inside the previous one, which ends at {end}"),
             ));
         }
         offsets.push(start);
-        end = start.checked_add(size).ok_or_else(|| wrong(number, "the record's end overflows".into()))?;
+        end = start.checked_add(size).ok_or_else(|| invalid(number, "the record's end overflows".into()))?;
     }
 }
 
-/// `start SP size`, decimal; the line's end may be CR LF, or missing in the last line.
+/// Parses `start SP size` in decimal. The line may end with LF or CR LF; the last line may have no ending.
 fn fields(line: &[u8]) -> Option<(u64, u64)> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)).ok()?;
@@ -97,6 +102,6 @@ fn fields(line: &[u8]) -> Option<(u64, u64)> {
 }
 
 #[cold]
-fn wrong(line: u64, reason: String) -> Error {
+fn invalid(line: u64, reason: String) -> Error {
     IndexError::Text { line, reason: reason.into() }.into()
 }

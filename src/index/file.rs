@@ -1,4 +1,4 @@
-//! Index and column files, opened: read in, mapped, or held open until a section is needed.
+//! Opening index and column files. A file is read into memory, mapped, or kept open until a section is needed.
 
 use super::layout::{HEADER_LEN, MAX_PREFIX, Section};
 use super::options::IndexOptions;
@@ -8,20 +8,21 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Up to here an index file is always read into memory: a process may open_file 65,530 maps on Linux.
+/// Maximum size of an index file that is always read into memory. Linux limits a process to 65,530 maps by default.
 pub(crate) const SMALL: u64 = 64 << 10;
-/// Up to here it is read into memory while the [`Budget`](crate::io::Budget) lasts: it may be deleted or cut from then on.
+/// Maximum size of an index file that is read into memory while the [`Budget`](crate::io::Budget) allows. A file in memory may
+/// then be deleted or truncated on disk.
 pub(crate) const READ_IN: u64 = 1 << 20;
 
-/// An index file that was opened.
+/// An open index or column file.
 pub(crate) enum OpenedFile {
-    /// All of it: read in, or mapped.
+    /// The whole file, in memory or mapped.
     Whole(Region, Option<Reserved>),
-    /// Its header and section table; the rest is read at its first use, from `file` if the budget had a descriptor for it.
+    /// The header and the section table. Sections are read on first use: from `file`, if the budget had a descriptor for it.
     Start { bytes: Vec<u8>, len: u64, head: Box<[u8; HEADER_LEN]>, file: Option<KeptFile> },
 }
 
-/// Opens the index file at `path`; `None` if there is none.
+/// Opens the index or column file at `path`. Returns `None` if there is no file.
 pub(crate) fn open_file(path: &Path, options: &IndexOptions) -> Result<Option<OpenedFile>, String> {
     let file = match open_regular(path) {
         Ok(file) => file,
@@ -48,10 +49,10 @@ pub(crate) fn open_file(path: &Path, options: &IndexOptions) -> Result<Option<Op
     Ok(Some(OpenedFile::Start { bytes, len, head, file: budget.keep_index(file).ok() }))
 }
 
-/// Opens an index file again to read a section that was left: it must be the one that was opened.
+/// Reopens an index file to read its sections. Its header must still be `head`.
 ///
 /// # Errors
-/// [`IndexError::Stale`] for a file that is gone, or another one.
+/// [`IndexError::Stale`] if the file was deleted or replaced. I/O errors.
 pub(crate) fn reopen(path: &Path, head: &[u8; HEADER_LEN]) -> Result<File> {
     let stale = |what: &str| {
         let reason = format!("the index file was {what} before it was read: open the dataset again").into();
@@ -69,12 +70,13 @@ pub(crate) fn reopen(path: &Path, head: &[u8; HEADER_LEN]) -> Result<File> {
     }
 }
 
+/// Returns a section of a file in memory, or `None` if it lies outside.
 pub(crate) fn slice(bytes: &Region, s: &Section) -> Option<Region> {
     let start = usize::try_from(s.offset).ok()?;
     bytes.slice(start..start.checked_add(usize::try_from(s.len).ok()?)?)
 }
 
-/// Reads a section, whose length was compared with the file's when it was opened.
+/// Reads a section of the file that begins at byte `at`. The caller has checked that the section lies inside the file.
 pub(crate) fn read_section(file: &File, at: u64, s: &Section) -> Result<Region> {
     let mut bytes = zeroed(s.len)?;
     file.read_exact_at(&mut bytes, at.saturating_add(s.offset))?;

@@ -1,9 +1,9 @@
-//! The bytes of an index file, drawn once. The normative page is `docs/index.md`.
+//! The layout of index files. The normative page is `docs/index.md`.
 //!
 //! ```text
-//! .tfri | header 128 | section table 32 x count | 0.. | section | 0.. | section |     each at the next multiple of 64
-//! .tfrc | likewise, with the magic 89 54 46 52 43 0d 0a 1a
-//! .tfrp | header 128 | shard table 32 x shards | names | 0.. | sidecar | 0.. | sidecar |              likewise
+//! .tfri | header 128 | section table 32 x count | 0.. | section | 0.. | section |       each part at a multiple of 64
+//! .tfrc | the same, with the magic 89 54 46 52 43 0d 0a 1a
+//! .tfrp | header 128 | shard table 32 x shards | names | 0.. | sidecar | 0.. | sidecar |              the same
 //!
 //! header  .tfri                                          .tfrp
 //!   0     magic 89 54 46 52 49 0d 0a 1a                  89 54 46 52 50 0d 0a 1a
@@ -26,28 +26,28 @@
 //! shard     0 offset u64 | 8 len u64 | 16 n_records u64 | 24 name_end u64
 //! ```
 //!
-//! The sections of a sidecar are in `sidecar.rs`, those of a column in `column/layout.rs`, the offsets' blocks in `table.rs`.
-//! Little-endian throughout; the crcs are plain, not masked.
+//! `sidecar.rs` defines the sections of a sidecar, `column/layout.rs` those of a column, and `table.rs` the blocks of offsets.
+//! All integers are little-endian. CRCs are not masked.
 
 use crate::crc::crc32c;
 use crate::error::{Error, IndexError};
 use crate::io::Compression;
 
-/// The header of every index file.
+/// Bytes of the header of every index file.
 pub(crate) const HEADER_LEN: usize = CRC_AT + 4;
-/// One entry of a section table, and one of a pack's shard table.
+/// Bytes of an entry of a section table, and of a pack's shard table.
 pub(crate) const ENTRY_LEN: usize = 32;
-/// Sections and embedded sidecars start at multiples of this.
+/// Alignment of sections and of embedded sidecars in the file.
 pub(crate) const ALIGN: u64 = 64;
-/// More sections are refused: the table fits into the first read.
+/// Maximum number of sections, so that the table fits into the first read. Files with more are refused.
 pub(crate) const MAX_SECTIONS: usize = 64;
-/// The header and the longest section table.
+/// Bytes of the header and the longest section table.
 pub(crate) const MAX_PREFIX: usize = HEADER_LEN + MAX_SECTIONS * ENTRY_LEN;
 
 pub(crate) const TFRI: [u8; 8] = *b"\x89TFRI\r\n\x1a";
 pub(crate) const TFRC: [u8; 8] = *b"\x89TFRC\r\n\x1a";
 pub(crate) const TFRP: [u8; 8] = *b"\x89TFRP\r\n\x1a";
-/// A larger one is refused; the minor number is not looked at.
+/// Major version of the format. A file with another one is refused; the minor version is ignored.
 pub(crate) const MAJOR: u16 = 1;
 
 pub(super) const MAJOR_AT: usize = 8;
@@ -66,7 +66,7 @@ const ZERO_AT: usize = FLAGS_AT + 4;
 const TABLE_CRC_AT: usize = ZERO_AT + 36;
 const CRC_AT: usize = TABLE_CRC_AT + 4;
 
-// The same places in a pack.
+// Offsets of fields that only a pack has.
 const SHARD_COUNT_AT: usize = DATA_SIZE_AT;
 const NAMES_LEN_AT: usize = INDEXED_END_AT;
 const DATASET_FP_AT: usize = MTIME_AT;
@@ -82,16 +82,16 @@ const KNOWN: u32 = GZIP | ZLIB | TORN | GAPS | CHECKED;
 
 const MANDATORY: u16 = 1;
 
-/// Why a file is not an index of ours: becomes [`IndexError::Refused`](crate::error::IndexError::Refused).
+/// The reason why an index file is refused. It becomes [`IndexError::Refused`](crate::error::IndexError::Refused).
 pub(crate) type Refusal = String;
 
-/// A [`Refusal`] as an error.
+/// Converts a [`Refusal`] to an error.
 #[cold]
 pub(crate) fn refused(reason: Refusal) -> Error {
     IndexError::Refused { reason: reason.into() }.into()
 }
 
-/// Flags 0 and 1.
+/// Returns flags 0 and 1 for a compression.
 pub(crate) const fn compression_flags(compression: Compression) -> u32 {
     match compression {
         Compression::None => 0,
@@ -100,7 +100,7 @@ pub(crate) const fn compression_flags(compression: Compression) -> u32 {
     }
 }
 
-/// What a sidecar says about its shard, its own length and sections aside.
+/// The fields of a sidecar's header that describe its shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) n_records: u64,
@@ -126,7 +126,7 @@ impl Header {
         }
     }
 
-    /// The equalities that tie the fields to each other. What only a scan could tell is believed.
+    /// Checks that the fields are consistent with each other. Facts that only a scan could verify are accepted.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         let plain = self.compression() == Compression::None;
         let wrong = if self.flags & !KNOWN != 0 {
@@ -140,12 +140,12 @@ impl Header {
         } else if !plain && self.indexed_end != self.data_size {
             "indexed_end is not data_size"
         } else if plain && self.has(TORN) != (self.indexed_end < self.data_size) {
-            // Else a forged index could hide the end of a file without the flag that makes it an error.
-            "the torn tail's flag does not fit data_size"
+            // Otherwise a forged index could hide the end of a file without setting the flag that makes it an error.
+            "the torn flag contradicts data_size"
         } else if self.n_records > self.stream_end / crate::frame::OVERHEAD as u64 {
             "more records than fit into stream_end"
         } else if self.n_records == 0 && self.stream_end != 0 {
-            "a stream without records that ends elsewhere than at 0"
+            "no records, but stream_end is not 0"
         } else {
             return Ok(());
         };
@@ -153,7 +153,7 @@ impl Header {
     }
 }
 
-/// A section: what its table entry says.
+/// The section table entry of one section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Section {
     pub(crate) kind: u32,
@@ -161,16 +161,16 @@ pub(crate) struct Section {
     pub(crate) param: u16,
     pub(crate) offset: u64,
     pub(crate) len: u64,
-    /// Of the whole section; 0 for blocked tables, which carry a crc a block.
+    /// CRC32C of the whole section. 0 for blocked tables, which store one per block.
     pub(crate) crc: u32,
 }
 
-/// The next multiple of [`ALIGN`], or `None` above `u64::MAX`.
+/// Rounds `at` up to a multiple of [`ALIGN`]. Returns `None` above `u64::MAX`.
 pub(crate) fn align(at: u64) -> Option<u64> {
     at.checked_next_multiple_of(ALIGN)
 }
 
-/// Lays out the sections of a `.tfri` or `.tfrc` file: the header and the table, and the sections with their places.
+/// Lays out the sections of a `.tfri` or `.tfrc` file. Returns the header with the section table, and the sections with their offsets.
 pub(crate) fn encode_file(
     magic: &[u8; 8],
     header: &Header,
@@ -206,15 +206,15 @@ pub(crate) fn encode_file(
     (bytes, sections)
 }
 
-/// A section of a type that the reader does not know: it is skipped, unless it is mandatory.
+/// Skips a section of a type that this version does not know. Refuses the file if the section is mandatory.
 pub(crate) fn unknown(section: &Section) -> Result<(), Refusal> {
-    match section.mandatory {
-        true => Err(format!("unknown mandatory section {}", section.kind)),
-        false => Ok(()),
+    if section.mandatory {
+        return Err(format!("unknown mandatory section {}", section.kind));
     }
+    Ok(())
 }
 
-/// Reads the header and the section table of a `.tfri` or `.tfrc` file: each section lies where it should.
+/// Reads the header and the section table of a `.tfri` or `.tfrc` file, and checks the offset of each section.
 pub(crate) fn decode_file(
     prefix: &[u8],
     file_len: u64,
@@ -234,7 +234,7 @@ pub(crate) fn decode_file(
     header.check()?;
     let count = u32_at(head, COUNT_AT) as usize;
     if count > MAX_SECTIONS {
-        return Err(format!("{count} sections, at most {MAX_SECTIONS} are allowed"));
+        return Err(format!("{count} sections, expected at most {MAX_SECTIONS}"));
     }
     let table = prefix
         .get(HEADER_LEN..HEADER_LEN + count * ENTRY_LEN)
@@ -264,13 +264,13 @@ fn decode_sections(table: &[u8], file_len: u64) -> Result<Vec<Section>, Refusal>
         }
         last_kind = Some(kind);
         if align(end) != Some(section.offset) {
-            return Err(format!("section {kind} is not where it should be"));
+            return Err(format!("section {kind} is at a wrong offset, {}", section.offset));
         }
         end = section.offset.checked_add(section.len).ok_or("a section's end overflows")?;
         sections.push(section);
     }
     if end != file_len {
-        return Err(format!("the last section ends at {end}, the file at {file_len}"));
+        return Err(format!("the last section ends at byte {end}, but the file has {file_len} bytes"));
     }
     Ok(sections)
 }
@@ -284,7 +284,7 @@ pub(crate) struct PackHeader {
     pub(crate) fingerprint: [u8; 16],
 }
 
-/// A pack's header for the shard table and names `tables`.
+/// Encodes the header of a pack; `tables` is its shard table and names.
 pub(crate) fn encode_pack(header: &PackHeader, tables: &[u8], file_len: u64) -> Vec<u8> {
     let mut bytes = vec![0; HEADER_LEN];
     put(&mut bytes, 0, &TFRP);
@@ -298,8 +298,8 @@ pub(crate) fn encode_pack(header: &PackHeader, tables: &[u8], file_len: u64) -> 
     bytes
 }
 
-/// A pack's header, and the length of its shard table and names, which lie inside the file. Their crc is checked by
-/// [`check_pack_tables`].
+/// Reads the header of a pack. Also returns the length of its shard table and names, which is checked to lie inside the file.
+/// [`check_pack_tables`] verifies their CRC.
 pub(crate) fn decode_pack(prefix: &[u8], file_len: u64) -> Result<(PackHeader, u64), Refusal> {
     let head = decode_common(prefix, file_len, &TFRP)?;
     let mut fingerprint = [0; 16];
@@ -318,12 +318,13 @@ pub(crate) fn decode_pack(prefix: &[u8], file_len: u64) -> Result<(PackHeader, u
     }
 }
 
+/// Verifies the CRC of the shard table and names of a pack.
 pub(crate) fn check_pack_tables(prefix: &[u8], tables: &[u8]) -> Result<(), Refusal> {
     let head = prefix.first_chunk::<HEADER_LEN>().ok_or("shorter than a header")?;
     check_table_crc(head, crc32c(tables))
 }
 
-/// What `.tfri` and `.tfrp` have in common: magic, crc, major number and length.
+/// Checks the header fields that all index files share: magic, major version, CRC and length.
 fn decode_common<'a>(
     prefix: &'a [u8],
     file_len: u64,
@@ -331,20 +332,20 @@ fn decode_common<'a>(
 ) -> Result<&'a [u8; HEADER_LEN], Refusal> {
     let head = prefix.first_chunk::<HEADER_LEN>().ok_or("shorter than a header")?;
     if head[..MAJOR_AT] != *magic {
-        return Err("the magic number is not that of an index".into());
+        return Err("the magic number is not that of an index file".into());
     }
-    // The version comes before the crc: a later major may lay out even that differently.
+    // The version is checked before the CRC, because a later major version may store the CRC elsewhere.
     let major = u16::from_le_bytes([head[MAJOR_AT], head[MAJOR_AT + 1]]);
     if major != MAJOR {
-        return Err(format!("format version {major}, this reader knows {MAJOR}"));
+        return Err(format!("format version is {major}, expected {MAJOR}"));
     }
     let (computed, stored) = (crc32c(&head[..CRC_AT]), u32_at(head, CRC_AT));
     if computed != stored {
         return Err(format!("header crc32c is {computed:#010x}, stored is {stored:#010x}"));
     }
-    let said = u64_at(head, FILE_LEN_AT);
-    if said != file_len {
-        return Err(format!("the file has {file_len} bytes, its header says {said}"));
+    let declared = u64_at(head, FILE_LEN_AT);
+    if declared != file_len {
+        return Err(format!("the file has {file_len} bytes, its header declares {declared}"));
     }
     Ok(head)
 }
@@ -357,6 +358,7 @@ fn check_table_crc(head: &[u8; HEADER_LEN], computed: u32) -> Result<(), Refusal
     Ok(())
 }
 
+/// Writes the CRCs of the tables and of the header itself.
 pub(super) fn seal(header: &mut [u8], table_crc: u32) {
     put(header, TABLE_CRC_AT, &table_crc.to_le_bytes());
     let crc = crc32c(&header[..CRC_AT]);
@@ -367,7 +369,7 @@ fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
     bytes[at..at + field.len()].copy_from_slice(field);
 }
 
-/// The callers hold arrays that are longer than any field's place.
+/// Reads the u64 at `at`. Every caller's array contains the field; otherwise the result would be 0.
 pub(crate) fn u64_at<const N: usize>(bytes: &[u8; N], at: usize) -> u64 {
     bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b))
 }
@@ -381,7 +383,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_that_contradict_each_other() {
+    fn contradictory_fields_are_refused() {
         let h = Header { data_size: 16, indexed_end: 16, stream_end: 16, n_records: 1, ..Header::default() };
         let cases = [
             Header { flags: 1 << 5, ..h },

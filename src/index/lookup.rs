@@ -1,6 +1,6 @@
-//! The index of one shard: where its records are.
+//! The index of one shard: the location of each record.
 
-use super::identity::{self, Stamp, Verdict, stale};
+use super::identity::{self, Staleness, Stamp, stale};
 use super::layout::{self, CHECKED, GAPS, TORN, refused};
 use super::sidecar::{Sidecar, Span};
 use crate::error::{Error, ErrorKind, Result};
@@ -11,12 +11,12 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where the records of one shard start. Cheap to clone; any thread may ask.
+/// The offsets of the records of one shard. Cheap to clone, and usable from any thread.
 #[derive(Clone)]
 pub struct Index(pub(super) Arc<Sidecar>);
 
 impl Index {
-    /// Reads a sidecar that is in memory. Checks what opening a file checks, except that it is of some shard.
+    /// Reads a sidecar from memory. It is checked like an index file, but not compared with a shard.
     ///
     /// # Errors
     /// [`IndexError::Refused`](crate::error::IndexError::Refused).
@@ -26,54 +26,54 @@ impl Index {
         Ok(sidecar.into())
     }
 
-    /// The header, as a sidecar of this index has it.
+    /// Returns the header of the sidecar.
     pub(crate) fn header(&self) -> &layout::Header {
         &self.0.header
     }
 
-    /// Number of records.
+    /// Returns the number of records.
     #[inline]
     pub fn len(&self) -> u64 {
         self.0.header.n_records
     }
 
-    /// Returns true without records.
+    /// Returns true if there are no records.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the span of record `i`: reads one entry and its neighbour, allocates nothing. The span lies inside
-    /// [`stream_end`](Index::stream_end) and between its neighbours.
+    /// Returns the span of record `i`. Reads two entries and allocates nothing. Spans do not overlap, and end at
+    /// [`stream_end`](Index::stream_end) at most.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`]; [`IndexError::CorruptBlock`](crate::error::IndexError::CorruptBlock); [`ErrorKind::Io`] and [`IndexError::Stale`](crate::error::IndexError::Stale) at the first
-    /// use of a large index file without maps.
+    /// [`ErrorKind::OutOfRange`]; [`IndexError::CorruptBlock`](crate::error::IndexError::CorruptBlock). The first use of a large index
+    /// file that is not mapped can also fail with [`ErrorKind::Io`] or [`IndexError::Stale`](crate::error::IndexError::Stale).
     #[inline]
     pub fn locate(&self, i: u64) -> Result<Span> {
-        match self.near(i) {
+        match self.locate_fast(i) {
             Some(span) => Ok(span),
-            None => self.locate_slowly(i),
+            None => self.locate_slow(i),
         }
     }
 
-    /// The short way of [`locate`](Index::locate), for nearly all records; `None` says nothing.
+    /// Returns the span of record `i` if the fast path can. `None` means only that [`locate`](Index::locate) must take the slow path.
     #[inline(always)]
-    pub(crate) fn near(&self, i: u64) -> Option<Span> {
+    pub(crate) fn locate_fast(&self, i: u64) -> Option<Span> {
         let sidecar = &*self.0;
         if i >= sidecar.header.n_records {
             return None;
         }
-        sidecar.tables.get()?.span_near(&sidecar.header, i)
+        sidecar.tables.get()?.span_fast(&sidecar.header, i)
     }
 
-    /// The byte with which the entry of record `i` begins, if it is in memory.
+    /// Returns the first byte of the entry of record `i`, if it is in memory.
     #[inline]
     pub(crate) fn entry(&self, i: u64) -> Option<&u8> {
         self.0.tables.get()?.offsets.entry(i)
     }
 
     #[cold]
-    fn locate_slowly(&self, i: u64) -> Result<Span> {
+    fn locate_slow(&self, i: u64) -> Result<Span> {
         let sidecar = &*self.0;
         if i >= sidecar.header.n_records {
             return Err(out_of_range(i, sidecar.header.n_records));
@@ -82,23 +82,23 @@ impl Index {
         tables.span(&sidecar.header, i).map_err(|bad| sidecar.corrupt(bad, Some(i)))
     }
 
-    /// The shard's size when it was scanned.
+    /// Returns the size of the shard when it was scanned.
     pub(crate) fn data_size(&self) -> u64 {
         self.0.header.data_size
     }
 
-    /// The end of the last whole record in the file; its size, if the shard is compressed.
+    /// Returns the end of the last whole record in the file, or the size of the file if the shard is compressed.
     pub(crate) fn indexed_end(&self) -> u64 {
         self.0.header.indexed_end
     }
 
-    /// The end of the last whole record in the record stream.
+    /// Returns the end of the last whole record in the record stream.
     pub fn stream_end(&self) -> u64 {
         self.0.header.stream_end
     }
 
-    /// Number of bytes after the last whole record, a *torn tail*. `None` if the shard is compressed, there are some, and the
-    /// index was not built by this process: an index file does not keep their number.
+    /// Returns the number of bytes after the last whole record, a *torn tail*; 0 without one. `None` if a compressed shard has a torn
+    /// tail and another process scanned it: index files do not store this number.
     pub fn torn_tail_bytes(&self) -> Option<u64> {
         let header = &self.0.header;
         match header.compression() {
@@ -108,33 +108,33 @@ impl Index {
         }
     }
 
-    /// Whether damage was skipped, so that records do not touch.
+    /// Returns true if damaged records were skipped, so that there are gaps between records.
     pub fn has_gaps(&self) -> bool {
         self.0.header.has(GAPS)
     }
 
-    /// Whether every payload's crc was checked when the shard was scanned.
+    /// Returns true if the scan of the shard verified the CRC of every payload.
     pub fn is_checked(&self) -> bool {
         self.0.header.has(CHECKED)
     }
 
-    /// How the shard is compressed.
+    /// Returns the compression of the shard.
     pub(crate) fn compression(&self) -> Compression {
         self.0.header.compression()
     }
 
-    /// XXH3-64 of the first and of the last 64 KiB that are indexed.
+    /// Returns the XXH3-64 of the first and of the last 64 KiB of the indexed bytes.
     pub(crate) fn fingerprints(&self) -> (u64, u64) {
         (self.0.header.fp_head, self.0.header.fp_tail)
     }
 
-    /// The index file this was read from or saved to; `None` if it is in memory only.
+    /// Returns the index file that this index was read from or saved to. `None` if it is in memory only.
     pub fn file(&self) -> Option<&Path> {
         self.0.file.as_deref()
     }
 
-    /// Checks that `file` still is the shard that was indexed, by the table of the format page: the same size and time, or
-    /// the same size and fingerprints. One `fstat`, and 128 KiB read if the time differs.
+    /// Checks that `file` is the indexed shard: it must have the indexed size, and the indexed time or fingerprints. Costs one
+    /// `fstat`, and a read of 128 KiB if the time differs.
     ///
     /// # Errors
     /// [`IndexError::Stale`](crate::error::IndexError::Stale); I/O errors.
@@ -142,51 +142,51 @@ impl Index {
         self.check_file(file, false).map(drop)
     }
 
-    /// As [`check_shard`](Index::check_shard). With `may_have_grown`, a shard with more bytes passes too: its indexed records are
-    /// where they were. Returns the file's size and time.
+    /// Checks a shard like [`check_shard`](Index::check_shard), and returns its size and time. With `may_have_grown`, a shard that has
+    /// grown passes as well, because its indexed records have not moved.
     pub(crate) fn check_file(&self, file: &File, may_have_grown: bool) -> Result<Stamp> {
         let (known, now) = (&self.0.header, FileState::of(file)?);
         let fingerprints = |end| identity::fingerprints(file, end);
-        let why = match identity::judge(known, now.stamp, fingerprints)? {
-            // Two files that were written within one tick of the clock have one time.
-            Verdict::Accept
+        let why = match identity::compare(known, now.stamp, fingerprints)? {
+            // Two files that were written within one clock tick have the same time.
+            Staleness::Fresh
                 if self.0.shard_id.is_some_and(|id| now.id != Some(id))
                     && fingerprints(known.indexed_end)? != self.fingerprints() =>
             {
                 "the shard was replaced"
             }
-            Verdict::Extend if !may_have_grown => "the shard has grown",
-            Verdict::Accept | Verdict::Moved | Verdict::Extend => return Ok(now.stamp),
-            Verdict::Rebuild(why) => why,
+            Staleness::Grown if !may_have_grown => "the shard has grown",
+            Staleness::Fresh | Staleness::Moved | Staleness::Grown => return Ok(now.stamp),
+            Staleness::Stale(why) => why,
         };
         Err(stale(known, now.stamp, why))
     }
 
-    /// Checks every block now, instead of each at its first use, and every span.
+    /// Verifies every block now, instead of each on first use, and validates every span.
     ///
     /// # Errors
     /// [`IndexError::CorruptBlock`](crate::error::IndexError::CorruptBlock).
     pub fn verify(&self) -> Result<()> {
         let tables = self.0.load()?;
         for table in [Some(&tables.offsets), tables.lengths.as_ref()].into_iter().flatten() {
-            table.check_all().map_err(|bad| self.0.corrupt(bad, None))?;
+            table.verify_all().map_err(|bad| self.0.corrupt(bad, None))?;
         }
         (0..self.len()).try_for_each(|i| self.locate(i).map(drop))
     }
 
-    /// Writes the sidecar: a pure function of the shard, its time and whether payloads were checked.
+    /// Writes the sidecar. Its bytes depend only on the shard, its time and whether payloads were verified.
     ///
     /// # Errors
-    /// Those of `w`, and of a large index file that is read only now.
+    /// Errors of `w`, and of reading a large index file that was not read before.
     pub fn write_to(&self, w: &mut impl Write) -> Result<()> {
         self.0.write_to(w)
     }
 }
 
-/// The fingerprint of a dataset, as 32 hex digits: over records and bytes of its shards in their order, not over paths
-/// or times, so that a copy has the same.
+/// Returns the fingerprint of a dataset as 32 hex digits. It covers the records and bytes of its shards in order, but no paths and
+/// no times, so a copy has the same fingerprint.
 pub(crate) fn dataset_fingerprint(indexes: &[Index]) -> String {
-    let bytes = identity::of_dataset(indexes.iter().map(|i| &i.0.header));
+    let bytes = identity::dataset_hash(indexes.iter().map(|i| &i.0.header));
     format!("{:032x}", u128::from_be_bytes(bytes))
 }
 
@@ -222,7 +222,7 @@ mod tests {
         builder.finish()
     }
 
-    /// Two records of 1 and 2 bytes with 10 bytes of damage between them and 4 after.
+    /// A sidecar of two records of 1 and 2 bytes, with 10 damaged bytes between them and a torn tail of 4.
     fn with_gaps(lengths: &[u64]) -> Vec<u8> {
         let header = Header {
             n_records: 2,
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(index.locate(0).unwrap(), Span { offset: 0, payload_len: 1 });
         assert_eq!(index.locate(1).unwrap(), Span { offset: 27, payload_len: 2 });
         index.verify().unwrap();
-        // A record may reach to the next, and no further.
+        // A record may end where the next one starts, but not later.
         assert!(Index::from_sidecar(Region::new(with_gaps(&[11, 2]))).unwrap().verify().is_ok());
         for lengths in [[12, 2], [1, 3], [u64::MAX, 2]] {
             let index = Index::from_sidecar(Region::new(with_gaps(&lengths))).unwrap();
@@ -255,7 +255,7 @@ mod tests {
         }
     }
 
-    /// Headers whose crcs hold over values that do not belong together.
+    /// Tables with valid CRCs over inconsistent values.
     #[test]
     fn forged_offsets_stay_inside() {
         for values in
@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    /// A sidecar of `n` records at `path`, whose shard had the time `mtime_ns`.
+    /// Writes a sidecar of `n` records to `path`, for a shard with the time `mtime_ns`.
     fn write_sidecar(path: &Path, n: u64, mtime_ns: i64) {
         let header = Header {
             n_records: n,
@@ -299,9 +299,9 @@ mod tests {
         index.locate(index.len() - 1)
     }
 
-    /// Read in, kept open, or opened again: an index file that is deleted is an error at most.
+    /// An index file in memory or kept open may be deleted or replaced. A file that must be reopened then causes an error.
     #[test]
-    fn a_deleted_or_replaced_index_file_is_not_missed_while_the_budget_lasts() {
+    fn a_deleted_or_replaced_index_file_stays_usable_within_the_budget() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.tfri");
         let options = IndexOptions::new().budgeted();
@@ -311,7 +311,11 @@ mod tests {
             for replaced in [true, false] {
                 write_sidecar(&path, n, 1);
                 let index = open();
-                assert_eq!(index.0.tables.get().is_some(), n < 100_000, "up to 1 MiB it is read in");
+                assert_eq!(
+                    index.0.tables.get().is_some(),
+                    n < 100_000,
+                    "files up to 1 MiB are read into memory"
+                );
                 std::fs::remove_file(&path).unwrap();
                 if replaced {
                     write_sidecar(&path, n, 2);
@@ -322,8 +326,8 @@ mod tests {
         // Beyond the limit on descriptors.
         write_sidecar(&path, 300_000, 1);
         let kept: Vec<Index> = (0..128).map(|_| open()).collect();
-        let (opened_again, replaced, deleted) = (open(), open(), open());
-        assert!(last(&opened_again).is_ok());
+        let (reopened, replaced, deleted) = (open(), open(), open());
+        assert!(last(&reopened).is_ok());
         for (index, word) in [(replaced, "replaced"), (deleted, "deleted")] {
             match word {
                 "replaced" => write_sidecar(&path, 300_000, 2),
@@ -334,7 +338,7 @@ mod tests {
             assert!(e.to_string().contains(word), "{e}");
             assert_eq!(e.location().path.as_deref(), Some(&*path));
         }
-        // A descriptor is given back when the tables were read.
+        // A descriptor is returned to the budget once the tables are read.
         assert!(kept.iter().all(|index| last(index).is_ok()));
         write_sidecar(&path, 300_000, 1);
         let again = open();
@@ -343,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_need_a_table_at_once_all_get_it() {
+    fn threads_that_load_a_table_at_the_same_time_all_get_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.tfri");
         write_sidecar(&path, 300_000, 1);

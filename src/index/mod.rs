@@ -1,8 +1,11 @@
-//! The index of a shard: the table of where its records start, and the small files in which it is kept.
+//! The index of a shard: a table of record offsets, and the small files that store it.
 //!
-//! An index is a cache: deletable, rebuildable, never trusted for content. [`open_shards`] finds, extends or builds the
-//! indexes of a set of shards; [`build_beside`] is the command `tfseek index`; [`write_pack`] puts those of a whole dataset
-//! into one file; [`import_text`] and [`export_text`] read and write the form of `tfrecord2idx`.
+//! An index is a cache. It can be deleted and rebuilt, and it is never trusted for the content of records.
+//!
+//! - [`open_shards`] finds, extends or builds the indexes of a set of shards.
+//! - [`build_beside`] does the work of the command `tfseek index`.
+//! - [`write_pack`] writes the indexes of a whole dataset to one file.
+//! - [`import_text`] and [`export_text`] read and write the text format of `tfrecord2idx`.
 //!
 //! ```
 //! use tfseek::index::{IndexOptions, open_shards};
@@ -43,7 +46,7 @@ pub use options::IndexOptions;
 pub use pack::write_pack;
 pub use sidecar::Span;
 
-pub(crate) use build::of_bytes;
+pub(crate) use build::index_bytes;
 pub(crate) use file::{OpenedFile, open_file, read_section, reopen, slice};
 pub(crate) use identity::{Stamp, hex128};
 pub(crate) use layout::{CHECKED, HEADER_LEN, Header, MAX_PREFIX, Refusal, Section, refused};

@@ -1,4 +1,4 @@
-//! Files of shards, found or built: one account of what was searched for, scanned, and not saved, for indexes and columns alike.
+//! Finding or building the files of many shards: the steps that indexes and columns share.
 
 use super::options::IndexOptions;
 use super::progress::Work;
@@ -11,9 +11,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// A kind of file that a shard has one of, or several: its search and its making.
+/// A kind of file that belongs to a shard, with the steps of its search and its build.
 pub(crate) trait ShardFiles: Sync {
-    /// The outcome of the search for one shard.
+    /// The result of the search for one shard.
     type Found: Send + Sync;
     /// The shard's files, found or built.
     type Made: Send;
@@ -21,48 +21,48 @@ pub(crate) trait ShardFiles: Sync {
     /// Searches for the files of shard `s`.
     fn search(&self, s: usize) -> Result<Searched<Self::Found>>;
 
-    /// Refuses to go on where files are missing and nothing may be scanned.
+    /// Returns an error if files are missing. Called if nothing may be scanned.
     fn require(&self, _searched: &[Searched<Self::Found>]) -> Result<()> {
         Ok(())
     }
 
-    /// The features that an error tells the user to build columns of.
+    /// Returns the features whose columns an error advises the user to build.
     fn features(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Called once before shards are scanned.
+    /// Prepares the scans. Called once, before any shard is scanned.
     fn begin(&self) {}
 
-    /// Scans what is missing of shard `s`, and saves what is new.
+    /// Builds the missing files of shard `s` by a scan, and saves new ones.
     fn make(&self, s: usize, found: Self::Found) -> Result<Made<Self::Made>>;
 
-    /// Called once for the shards that were made, with their numbers; `all` is false if another one failed, whose error comes after
-    /// that of this call.
+    /// Completes the files. Called once with the shards that succeeded and their numbers. `all` is false if a shard failed; an error of
+    /// this call takes precedence over the error of that shard.
     fn finish(&self, _made: &mut [(usize, Made<Self::Made>)], _all: bool) -> Result<()> {
         Ok(())
     }
 }
 
-/// The outcome of a search.
+/// The result of a search, with the work that is left.
 pub(crate) struct Searched<F> {
     pub(crate) found: F,
-    /// Bytes to scan, if something is missing.
+    /// Number of bytes to scan, if files are missing.
     pub(crate) scan: Option<u64>,
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// The files of one shard, and what kept them from being saved.
+/// The files of one shard, found or built, and the outcome of saving them.
 pub(crate) struct Made<T> {
     pub(crate) files: T,
-    /// The shard changed while it was scanned.
+    /// True if the shard changed while it was scanned.
     pub(crate) changed: bool,
     /// The error of the last folder that was tried.
     pub(crate) not_saved: Option<io::Error>,
 }
 
-/// Finds the files of all shards, or builds what is missing as the mode of `options` allows; with all warnings. Several shards at
-/// once; of several errors, that of the first shard.
+/// Finds the files of all shards, and builds missing ones if the mode of `options` allows it. Processes several shards at once. Returns
+/// the files and all warnings, or the error of the first shard that failed.
 pub(crate) fn obtain<K: ShardFiles>(
     kind: &K,
     shards: &[NamedShard<'_>],
@@ -72,7 +72,7 @@ pub(crate) fn obtain<K: ShardFiles>(
 ) -> Result<(Vec<K::Made>, Vec<Warning>)> {
     check_names(shards, options)?;
     threads::threads(options.jobs)?;
-    // A search takes some 20 us, a pool of threads a hundred.
+    // Starting a thread pool takes about 100 us, a search about 20 us.
     let search_jobs = if shards.len() < 64 { 1 } else { options.jobs };
     let mut searched = threads::each(search_jobs, shards.len(), true, |s| {
         work.report(0)?;
@@ -96,10 +96,10 @@ pub(crate) fn obtain<K: ShardFiles>(
     }
     let mut warnings: Vec<Vec<Warning>> =
         searched.iter_mut().map(|searched| std::mem::take(&mut searched.warnings)).collect();
-    // Each is taken once, by the thread that comes to its shard.
+    // Each entry is taken once, by the thread that processes its shard.
     let found: Vec<_> = searched.into_iter().map(|searched| Mutex::new(Some(searched.found))).collect();
     let made: Vec<_> = shards.iter().map(|_| Mutex::new(None)).collect();
-    // A scan of a MiB takes less than a pool, too.
+    // Scanning a MiB also takes less time than starting a thread pool.
     let jobs = if bytes < 1 << 20 { 1 } else { options.jobs };
     let done = threads::each(jobs, shards.len(), true, |s| {
         let found = take(&found[s]).ok_or(IndexError::Missing)?;
@@ -107,7 +107,7 @@ pub(crate) fn obtain<K: ShardFiles>(
         *made[s].lock().unwrap_or_else(|e| e.into_inner()) = Some(files);
         Ok(())
     });
-    // Where a shard failed, the scans of the others are not lost.
+    // If a shard failed, the scans of the others are still finished and saved.
     let mut made: Vec<(usize, Made<K::Made>)> =
         made.iter().enumerate().filter_map(|(s, made)| Some((s, take(made)?))).collect();
     kind.finish(&mut made, done.is_ok())?;
@@ -136,7 +136,7 @@ fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
     slot.lock().unwrap_or_else(|e| e.into_inner()).take()
 }
 
-/// The advice to build the indexes of these shards: their paths, or the pattern that they have in common.
+/// Returns the advice to build the indexes of these shards: their paths, or a pattern that matches all of them.
 pub(crate) fn build_of(shards: &[NamedShard<'_>]) -> Build {
     let names: Vec<String> = shards.iter().map(|s| s.path.display().to_string()).collect();
     let (Some(first), true) = (names.first(), names.len() > 3) else {
@@ -158,7 +158,7 @@ pub(crate) fn build_of(shards: &[NamedShard<'_>]) -> Build {
     }
 }
 
-/// The warning of an index or column file that is refused.
+/// Returns the warning for a refused index or column file.
 pub(crate) fn refused_file(path: &Path, reason: &str) -> Warning {
     Warning::FileRefused { path: path.into(), reason: reason.into() }
 }

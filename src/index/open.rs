@@ -1,4 +1,4 @@
-//! Indexes of many shards: found, extended or built, and saved.
+//! Finding, extending, building and saving the indexes of many shards.
 
 use super::build::{from_offsets, scan};
 use super::identity::{Stamp, stale};
@@ -21,13 +21,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The indexes of a set of shards, in its order. Several of these collect into one.
+/// The indexes of a set of shards, in the order of the set. Collecting several of these joins them.
 #[non_exhaustive]
 #[derive(Debug, Default)]
 pub struct Indexes {
-    /// One for each shard.
+    /// One index per shard.
     pub indexes: Vec<Index>,
-    /// Warnings: index files that were refused or could not be saved, shards that changed meanwhile.
+    /// Index files that were refused or could not be saved, and shards that changed while they were scanned.
     pub warnings: Vec<Warning>,
 }
 
@@ -42,30 +42,35 @@ impl FromIterator<Indexes> for Indexes {
     }
 }
 
-/// Finds, extends or builds the indexes of uncompressed shards, several at once, as
-/// [`mode`](IndexOptions::mode) says. Nothing is written beside the data.
+/// Finds, extends or builds the indexes of uncompressed shards, as [`mode`](IndexOptions::mode) allows. Processes several shards at
+/// once. Nothing is written next to the data.
 ///
 /// # Errors
-/// Damage, with path, record and offset; a torn tail, unless tolerated; [`IndexError::BuildLimit`] before anything is
-/// scanned; [`IndexError::Missing`] and [`IndexError::Stale`] where an index is required; [`IndexError::NameClash`];
-/// [`ErrorKind::Cancelled`] where [`progress`](IndexOptions::progress) says so; I/O errors. Of several, that of the first shard.
+/// The error of the first shard that fails:
+/// - a corrupt record, with path, record and offset
+/// - a torn tail, unless tolerated
+/// - [`IndexError::BuildLimit`], before anything is scanned
+/// - [`IndexError::Missing`] or [`IndexError::Stale`], if an index is required
+/// - [`IndexError::NameClash`]
+/// - [`ErrorKind::Cancelled`], if the [`progress`](IndexOptions::progress) callback cancels the call
+/// - I/O errors
 pub fn open_shards(paths: &[PathBuf], options: &IndexOptions) -> Result<Indexes> {
     let work = Work::new(options.progress.as_ref());
-    work.end(open_all(&plain(paths), options, Save::Unasked, &work))
+    work.end(open_all(&uncompressed(paths), options, Save::Unasked, &work))
 }
 
-/// Builds indexes as the command `tfseek index` does: as [`open_shards`], without the limit, and each index is written to
-/// `.tfseek/` beside its shard, or to [`index_dir`](IndexOptions::index_dir). Removes the temporary files that killed writers left
-/// there a day ago or earlier.
+/// Builds indexes like the command `tfseek index`. Works like [`open_shards`], but without the limit on bytes to scan. Writes each index
+/// to `.tfseek/` next to its shard, or to [`index_dir`](IndexOptions::index_dir). Also removes temporary files there that killed
+/// writers left at least a day ago.
 ///
-/// Returns the one index of each shard, or its error: a shard that fails does not keep the others from being indexed. With
-/// [`IndexMode::Rebuild`] nothing is searched for; the other modes mean the same here.
+/// Returns the index or the error of each shard. A shard that fails does not stop the others. [`IndexMode::Rebuild`] and
+/// [`IndexMode::Memory`] skip the search for existing indexes. With [`IndexMode::Require`] a shard without a usable index is an error.
 ///
 /// # Errors
-/// Errors of the set as a whole: [`IndexError::NameClash`], and [`ErrorKind::Cancelled`]. Those of a shard are as in [`open_shards`];
-/// also where an index cannot be written.
+/// Errors of the whole set: [`IndexError::NameClash`] and [`ErrorKind::Cancelled`]. Errors per shard are those of [`open_shards`], and
+/// a failed write of its index.
 pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Result<Indexes>>> {
-    let shards = plain(paths);
+    let shards = uncompressed(paths);
     store::check_names(&shards, options)?;
     let (one, work) = (options.clone().jobs(1), Work::new(options.progress.as_ref()));
     let build = |s: usize| Ok(open_all(&shards[s..=s], &one, Save::Asked, &work));
@@ -73,16 +78,16 @@ pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Res
     let mut folders: Vec<PathBuf> = paths.iter().map(|p| target_dir(p, options)).collect();
     folders.sort();
     folders.dedup();
-    // A file that stays is no error: the indexes are there.
+    // A leftover that cannot be removed is not an error, because the indexes are complete.
     folders.iter().for_each(|dir| drop(remove_leftovers(dir)));
     work.end(built)
 }
 
-fn plain(paths: &[PathBuf]) -> Vec<NamedShard<'_>> {
+fn uncompressed(paths: &[PathBuf]) -> Vec<NamedShard<'_>> {
     paths.iter().map(|path| NamedShard { path, compression: Compression::None }).collect()
 }
 
-/// Removes the temporary files in `dir` that are a day old: those that killed writers have left.
+/// Removes temporary files in `dir` that are at least a day old. Killed writers leave such files.
 fn remove_leftovers(dir: &Path) -> io::Result<()> {
     let day_ago = SystemTime::now() - Duration::from_secs(24 * 60 * 60);
     for entry in fs::read_dir(dir)? {
@@ -98,7 +103,7 @@ fn remove_leftovers(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Finds or builds the indexes of these shards.
+/// Finds, extends or builds the indexes of shards.
 pub(crate) fn open_all(
     shards: &[NamedShard<'_>],
     options: &IndexOptions,
@@ -119,7 +124,7 @@ struct IndexFiles<'a> {
     work: &'a Work,
 }
 
-/// A shard's index as it was found, and the shard's state then.
+/// The result of the search for an index, and the state of the shard at that time.
 struct FoundIndex {
     stamp: Stamp,
     id: Option<FileId>,
@@ -143,9 +148,10 @@ impl ShardFiles for IndexFiles<'_> {
         }
         let stamp = Stamp::of(&meta).map_err(here)?;
         let mut warnings = Vec::new();
-        let found = match options.reads_indexes() {
-            false => IndexSearch::Nothing(None),
-            true => search(shard, stamp, options, |file, reason| warnings.push(refused_file(file, reason)))?,
+        let found = if options.reads_indexes() {
+            search(shard, stamp, options, |file, reason| warnings.push(refused_file(file, reason)))?
+        } else {
+            IndexSearch::Nothing(None)
         };
         if options.mode == IndexMode::Require {
             let error = match &found {
@@ -168,13 +174,13 @@ impl ShardFiles for IndexFiles<'_> {
     }
 
     fn make(&self, s: usize, found: FoundIndex) -> Result<Made<Index>> {
-        self.finished(self.shards[s], found).map_err(|e| explained(e, self.shards[s]))
+        self.complete(self.shards[s], found).map_err(|e| explain(e, self.shards[s]))
     }
 }
 
 impl IndexFiles<'_> {
-    /// Scans what is left to scan, saves what is new, and compares the result with the options.
-    fn finished(&self, shard: NamedShard<'_>, found: FoundIndex) -> Result<Made<Index>> {
+    /// Scans the part of a shard that is not indexed, saves a new index, and checks the result against the options.
+    fn complete(&self, shard: NamedShard<'_>, found: FoundIndex) -> Result<Made<Index>> {
         let IndexFiles { options, work, .. } = *self;
         let FoundIndex { stamp, id, search } = found;
         let (mut sidecar, fresh) = match search {
@@ -187,7 +193,7 @@ impl IndexFiles<'_> {
             IndexSearch::Nothing(_) => (scan(shard, stamp, None, options, work)?, false),
         };
         let known = Stamp { size: sidecar.header.data_size, mtime_ns: sidecar.header.mtime_ns };
-        // What was not scanned was compared just now.
+        // A fresh index was compared with the shard a moment ago, and nothing was scanned since.
         let changed = !fresh && Stamp::of(&fs::metadata(shard.path)?)? != known;
         let mut not_saved = None;
         if !changed {
@@ -215,9 +221,9 @@ impl IndexFiles<'_> {
     }
 }
 
-/// Names the shard, and says what the file is where its very first record is damaged.
+/// Adds the path to an error. If the first record is damaged, also adds the kind of file that the shard seems to be.
 #[cold]
-fn explained(e: Error, shard: NamedShard<'_>) -> Error {
+fn explain(e: Error, shard: NamedShard<'_>) -> Error {
     let e = e.in_file(shard.path);
     let mut first = Vec::new();
     let read = |file: File| file.take(sniff::SNIFF_LEN as u64).read_to_end(&mut first);
@@ -227,8 +233,8 @@ fn explained(e: Error, shard: NamedShard<'_>) -> Error {
     }
 }
 
-/// Writes the sidecar of a file that a Writer has just closed, from the offsets it noted: to `.tfseek/` beside it, or to
-/// the `index_dir` of `options`.
+/// Writes the sidecar of a shard that a `Writer` has just closed, from the offsets that it recorded. Writes to `.tfseek/` next to the
+/// shard, or to the `index_dir` of `options`.
 pub(crate) fn sidecar_for_written(
     path: &Path,
     compression: Compression,
@@ -243,7 +249,7 @@ pub(crate) fn sidecar_for_written(
     Ok(sidecar.into())
 }
 
-/// A torn tail as an error: with what this process's scan found, or twelve bytes read where an older one stopped.
+/// Returns the error of a torn tail. If this process did not scan the shard, the header of the torn record is read from it.
 pub(super) fn torn_tail(sidecar: &Sidecar, path: &Path) -> Result<Error> {
     let header = &sidecar.header;
     let place = At::new(path, header.n_records, header.stream_end);

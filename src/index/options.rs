@@ -1,4 +1,4 @@
-//! Options of finding, building and keeping indexes.
+//! Options for finding, building and saving indexes.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
@@ -30,7 +30,7 @@ pub struct IndexOptions {
     pub(crate) jobs: usize,
     pub(crate) may_map: Option<Promise>,
     pub(crate) progress: Option<ProgressCallback>,
-    /// Shared by all files of one dataset; `None` for one that is made for each call.
+    /// The budget shared by all files of one dataset. `None`: each call creates a new one.
     budget: Option<Arc<Budget>>,
 }
 
@@ -54,76 +54,76 @@ impl Default for IndexOptions {
 }
 
 impl IndexOptions {
-    /// The defaults: search everywhere, build what is missing, write into the user's cache.
+    /// Returns the defaults: search everywhere, build missing indexes, save them to the user's cache.
     pub fn new() -> IndexOptions {
         IndexOptions::default()
     }
 
-    /// What may be read, scanned and written.
+    /// Sets which index files are read and written, and whether shards are scanned. Default: [`IndexMode::Auto`].
     #[must_use]
     pub fn mode(mut self, mode: IndexMode) -> IndexOptions {
         self.mode = mode;
         self
     }
 
-    /// A folder for index files, which then is looked into first and written to first. Made if it is missing.
+    /// Sets a folder for index files. It is searched first and written first, and is created if it is missing. Default: none.
     #[must_use]
     pub fn index_dir(mut self, dir: impl Into<PathBuf>) -> IndexOptions {
         self.index_dir = Some(dir.into());
         self
     }
 
-    /// Replaces the default folders: `env` stands for the one that `TFSEEK_INDEX_DIR` names, `cache` for `tfseek/` in the user's
-    /// cache folder. `None` for none.
+    /// Replaces the default folders. `env` replaces the folder given by `TFSEEK_INDEX_DIR`, and `cache` replaces `tfseek/` in the user's
+    /// cache folder. `None`: no folder.
     #[must_use]
     pub fn default_dirs(mut self, env: Option<PathBuf>, cache: Option<PathBuf>) -> IndexOptions {
         (self.env_dir, self.cache_dir) = (env, cache);
         self
     }
 
-    /// The bytes that [`IndexMode::Auto`] may scan, all shards together: 64 GiB unless set.
+    /// Sets the maximum number of bytes that [`IndexMode::Auto`] scans, over all shards. Default: 64 GiB.
     #[must_use]
     pub fn auto_limit(mut self, bytes: u64) -> IndexOptions {
         self.auto_limit = bytes;
         self
     }
 
-    /// Whether every payload's crc must have been checked: a scan then reads everything.
+    /// Sets whether the CRC of every payload must be verified. A scan then reads all bytes. Default: false.
     #[must_use]
     pub fn check_payloads(mut self, yes: bool) -> IndexOptions {
         self.check_payloads = yes;
         self
     }
 
-    /// Whether a column is taken that was built when the shard had another size or time: after a copy or a sync, say, that
-    /// brought the column files along. A column that is out of date passes unnoticed then, if head and tail of the shard
-    /// are what they were.
+    /// Sets whether a column is used if the shard had another size or time when the column was built. This is useful after a copy or a
+    /// sync that includes the column files. A stale column is then not detected if the first and the last 64 KiB of the shard are
+    /// unchanged. Default: false.
     #[must_use]
     pub fn trust_columns(mut self, yes: bool) -> IndexOptions {
         self.trust_columns = yes;
         self
     }
 
-    /// What bytes after the last whole record mean.
+    /// Sets the meaning of bytes after the last whole record. Default: [`Tail::Strict`].
     #[must_use]
     pub fn tail(mut self, tail: Tail) -> IndexOptions {
         self.tail = tail;
         self
     }
 
-    /// Threads; 0 for as many as the machine has. At most [`MAX_THREADS`](crate::MAX_THREADS): more are an error when the options
-    /// are used.
+    /// Sets the number of threads. 0, the default: one per core. More than [`MAX_THREADS`](crate::MAX_THREADS) is an error when the
+    /// options are used.
     #[must_use]
     pub fn jobs(mut self, jobs: usize) -> IndexOptions {
         self.jobs = jobs;
         self
     }
 
-    /// Calls `f` with the number of bytes scanned since its last call, from any thread: after each MiB at most, and with 0 before each
-    /// shard.
+    /// Sets a callback for progress. It receives the number of bytes scanned since its last call, about once per MiB, and 0 before each
+    /// shard. Any thread may call it.
     ///
-    /// [`ControlFlow::Break`] ends the work on all threads with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled). Files that were
-    /// complete by then stay, no file is left in part, and `f` is not called again but for threads that are in it already.
+    /// [`ControlFlow::Break`] stops all threads with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled). Complete files stay, and no
+    /// partial file is left. `f` is not called again, except by threads that have already started a call.
     #[must_use]
     pub fn progress(mut self, f: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) -> IndexOptions {
         self.progress = Some(ProgressCallback::new(f));
@@ -131,7 +131,7 @@ impl IndexOptions {
     }
 }
 
-/// The defaults with this mode.
+/// The default options with this mode.
 impl From<IndexMode> for IndexOptions {
     fn from(mode: IndexMode) -> IndexOptions {
         IndexOptions::new().mode(mode)
@@ -139,30 +139,30 @@ impl From<IndexMode> for IndexOptions {
 }
 
 impl IndexOptions {
-    /// The same options with a budget: the one they have, or a new one.
+    /// Returns the same options with a budget, a new one if they have none.
     pub(crate) fn budgeted(&self) -> IndexOptions {
         IndexOptions { budget: Some(self.budget()), ..self.clone() }
     }
 
-    /// Lets shards be scanned and large index files be read through maps, which processes share. The promise is for the
-    /// shards while they are scanned, and for the index files as long as an [`Index`](super::Index) or
-    /// [`Pack`](super::Pack) made with these options lives. What tfseek writes keeps it.
+    /// Allows maps for scanning shards and for reading large index files; processes share mapped memory. The contract covers the shards
+    /// while they are scanned, and the index files while an [`Index`](super::Index) or [`Pack`](super::Pack) made with these options
+    /// lives. Files that tfseek writes are replaced by rename, so they keep the contract.
     pub(crate) fn may_map(self, promise: Promise) -> IndexOptions {
         IndexOptions { may_map: Some(promise), ..self }
     }
 
-    /// The budget of these options, or a new one.
+    /// Returns the budget of these options, or a new one.
     pub(crate) fn budget(&self) -> Arc<Budget> {
         self.budget.clone().unwrap_or_else(|| Arc::new(Budget::new()))
     }
 
-    /// Whether index files are read at all.
+    /// Returns true if the mode reads index files.
     pub(crate) fn reads_indexes(&self) -> bool {
         matches!(self.mode, IndexMode::Auto | IndexMode::Require)
     }
 }
 
-/// `tfseek/` in the user's cache folder, by the habit of the system.
+/// Returns `tfseek/` in the user's cache folder, by the convention of the operating system.
 fn user_cache() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let cache = if cfg!(windows) {
@@ -170,7 +170,7 @@ fn user_cache() -> Option<PathBuf> {
     } else if cfg!(target_os = "macos") {
         folder("HOME").map(|home| home.join("Library/Caches"))
     } else {
-        // A relative XDG_CACHE_HOME is to be ignored, by the base directory specification.
+        // The XDG base directory specification requires ignoring a relative XDG_CACHE_HOME.
         folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))
     };
     Some(cache?.join("tfseek"))

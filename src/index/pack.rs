@@ -1,4 +1,4 @@
-//! Packs: the sidecars of a dataset in one file, so that ten thousand shards open with one read.
+//! Packs: all sidecars of a dataset in one file, so that ten thousand shards open with one read.
 
 use super::file::{READ_IN, SMALL, slice};
 use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, MAX_PREFIX, PackHeader, TORN, refused, u64_at};
@@ -7,7 +7,7 @@ use super::open::{Indexes, open_all, torn_tail};
 use super::options::IndexOptions;
 use super::progress::Work;
 use super::sidecar::{Sidecar, TableOrigin};
-use super::store::{self, BESIDE, Save};
+use super::store::{self, HIDDEN_DIR, Save};
 use crate::error::{Error, ErrorKind, IndexError, OptionsError, Result};
 use crate::io::{
     AtomicFile, Compression, Map, ReadAt, Region, folder, open_regular, path_from_bytes, zeroed,
@@ -20,10 +20,10 @@ use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// The indexes of a dataset, from one `.tfrp` file.
+/// The indexes of a dataset, read from one `.tfrp` file.
 ///
-/// Opening reads the header, the shard table and the names, and no shard's metadata. Record numbers are given out from
-/// then on, so a shard that turns out to be gone or changed at its first touch is an error, never rebuilt.
+/// Opening reads the header, the shard table and the names, but no metadata of shards. Record numbers are fixed from then on. So a
+/// shard that is missing or has changed at its first access is an error, and its index is never rebuilt.
 pub(crate) struct Pack {
     path: PathBuf,
     base: PathBuf,
@@ -46,10 +46,10 @@ enum PackBytes {
 }
 
 impl Pack {
-    /// Opens a pack. `options` say whether it may be mapped, and what an index in it must be fit for.
+    /// Opens a pack. `options` determine whether it may be mapped, and which of its indexes are suitable.
     ///
     /// # Errors
-    /// [`IndexError::Refused`]; those of the system.
+    /// [`IndexError::Refused`]; I/O errors.
     pub(crate) fn open(path: impl AsRef<Path>, options: &IndexOptions) -> Result<Pack> {
         let path = path.as_ref();
         Pack::open_at(path, options).map_err(|e| e.in_file(path))
@@ -71,7 +71,7 @@ impl Pack {
         Ok(Pack { options: options.clone(), ..pack })
     }
 
-    /// The outer error is a refusal, the inner one the system's.
+    /// Decodes the header and the tables of a pack. The outer error is a refusal, the inner one an I/O error.
     fn decode(path: &Path, source: PackBytes, file_len: u64) -> Result<Result<Pack>, layout::Refusal> {
         let head = match source.read(0, file_len.min(HEADER_LEN as u64)) {
             Ok(head) => head,
@@ -83,9 +83,10 @@ impl Pack {
             Err(e) => return Ok(Err(e)),
         };
         layout::check_pack_tables(&head, &tables)?;
-        // Both lie inside the file, so they fit.
-        let (table, names) =
-            tables.split_at_checked(header.shard_count as usize * ENTRY_LEN).ok_or("cut off")?;
+        // `decode_pack` has checked that both are inside the file, which bounds their sizes.
+        let (table, names) = tables
+            .split_at_checked(header.shard_count as usize * ENTRY_LEN)
+            .ok_or("the shard table is truncated")?;
         let mut entries = Vec::with_capacity(header.shard_count as usize);
         let (mut name_start, mut end, mut n_records) = (0, HEADER_LEN as u64 + tables_len, 0u64);
         for (s, entry) in table.as_chunks::<ENTRY_LEN>().0.iter().enumerate() {
@@ -94,7 +95,7 @@ impl Pack {
             let name = names.get(name_start..name_end).ok_or_else(|| format!("name {s} is out of bounds"))?;
             name_start = name_end;
             if layout::align(end) != Some(offset) {
-                return Err(format!("sidecar {s} is not where it should be"));
+                return Err(format!("sidecar {s} is at a wrong offset, {offset}"));
             }
             end = offset.checked_add(len).ok_or("a sidecar's end overflows")?;
             n_records = n_records.checked_add(n).ok_or("the number of records overflows")?;
@@ -103,40 +104,43 @@ impl Pack {
             entries.push(PackEntry { offset, len, n_records: n, path });
         }
         if name_start != names.len() {
-            return Err("the names are longer than their entries say".into());
+            return Err("the shard table does not cover all names".into());
         }
         if end != file_len {
-            return Err(format!("the last sidecar ends at {end}, the file at {file_len}"));
+            return Err(format!("the last sidecar ends at byte {end}, but the file has {file_len} bytes"));
         }
         if n_records != header.n_records {
-            return Err(format!("the shards have {n_records} records, the header says {}", header.n_records));
+            return Err(format!(
+                "the shards have {n_records} records, the header declares {}",
+                header.n_records
+            ));
         }
         let options = IndexOptions::new();
-        Ok(Ok(Pack { path: path.into(), base: base_of(path), header, entries, source, options }))
+        Ok(Ok(Pack { path: path.into(), base: base_folder(path), header, entries, source, options }))
     }
 
-    /// How many shards there are.
+    /// Returns the number of shards.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The path and the number of records of each shard, in the dataset's order.
+    /// Returns the path and the number of records of each shard, in the order of the dataset.
     pub(crate) fn shards(&self) -> impl ExactSizeIterator<Item = (PathBuf, u64)> + '_ {
         self.entries.iter().map(|e| (self.base.join(&e.path), e.n_records))
     }
 
-    /// The index of shard `s`, held against `file`, the descriptor from which that shard will be read.
+    /// Returns the index of shard `s`, after comparing it with `file`, the descriptor from which the shard will be read.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`] for the embedded sidecar; [`IndexError::StalePack`] if
-    /// the shard is another now; those of the system.
+    /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`] for the embedded sidecar; [`IndexError::StalePack`] if the shard has changed;
+    /// I/O errors.
     pub(crate) fn index(&self, s: usize, file: &File) -> Result<Index> {
         let out = || ErrorKind::OutOfRange { what: "shard", i: s as i128, len: self.len() as u64 };
         let entry = self.entries.get(s).ok_or_else(out)?;
         let mut sidecar = self.embedded(entry).map_err(|e| e.in_file(&self.path))?;
         sidecar.file = Some(self.path.clone().into());
         let path = self.base.join(&entry.path);
-        if let Some(why) = store::unfit(&sidecar.header, Compression::None, &self.options) {
+        if let Some(why) = store::mismatch(&sidecar.header, Compression::None, &self.options) {
             return Err(self.explain(IndexError::Stale { reason: why.into() }.into()).in_file(&path));
         }
         if sidecar.header.has(TORN) && self.options.tail == Tail::Strict {
@@ -159,14 +163,15 @@ impl Pack {
             }
         };
         if sidecar.header.n_records != entry.n_records {
-            let (has, said) = (sidecar.header.n_records, entry.n_records);
+            let (found, declared) = (sidecar.header.n_records, entry.n_records);
             return Err(refused(format!(
-                "an embedded sidecar has {has} records, the shard table says {said}"
+                "an embedded sidecar has {found} records, the shard table declares {declared}"
             )));
         }
         Ok(sidecar)
     }
 
+    /// Turns a stale index into a stale pack.
     fn explain(&self, e: Error) -> Error {
         let reason = match e.kind() {
             ErrorKind::Index(IndexError::Stale { reason }) => reason.clone(),
@@ -183,14 +188,14 @@ impl fmt::Debug for Pack {
 }
 
 impl PackBytes {
-    /// Reads `len` bytes that were found to lie inside the file.
+    /// Reads `len` bytes. The caller has checked that they are inside the file.
     fn read(&self, at: u64, len: u64) -> Result<Region> {
         let part = self.part(at, len)?;
         part.populate(0..part.len())?;
         Ok(part)
     }
 
-    /// The same, where mapped bytes need not be resident yet.
+    /// Returns `len` bytes like [`read`](PackBytes::read), but does not make mapped bytes resident.
     fn part(&self, at: u64, len: u64) -> Result<Region> {
         match self {
             PackBytes::Bytes(all) => {
@@ -206,12 +211,12 @@ impl PackBytes {
     }
 }
 
-/// Names stay inside the folder they are counted from.
+/// Checks that a name is a relative path that stays inside the base folder.
 fn check_name(name: &[u8]) -> Result<(), &'static str> {
     if name.contains(&0) {
         return Err("a NUL byte");
     }
-    // On Windows these would be separators and drives; elsewhere they are bytes like others.
+    // Windows treats these as separators and drive letters; other systems as ordinary bytes.
     if cfg!(windows) && name.iter().any(|b| matches!(b, b'\\' | b':')) {
         return Err("a backslash or a colon");
     }
@@ -221,31 +226,30 @@ fn check_name(name: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The folder that holds the `.tfseek/` of a pack; for a pack elsewhere, its own.
-fn base_of(pack: &Path) -> PathBuf {
+/// Returns the folder to which the names in a pack are relative: the parent of `.tfseek/` for a pack in such a folder, otherwise the
+/// pack's own folder.
+fn base_folder(pack: &Path) -> PathBuf {
     let own = folder(pack);
     match own.file_name() {
-        Some(name) if name == BESIDE => folder(own).to_path_buf(),
-        // `x.tfrp` opened from inside `.tfseek/`.
+        Some(name) if name == HIDDEN_DIR => folder(own).to_path_buf(),
+        // The path is `x.tfrp`, and the current folder is `.tfseek/`.
         None if own == Path::new(".") => match std::env::current_dir() {
-            Ok(dir) if dir.ends_with(BESIDE) => PathBuf::from(".."),
+            Ok(dir) if dir.ends_with(HIDDEN_DIR) => PathBuf::from(".."),
             _ => own.to_path_buf(),
         },
         _ => own.to_path_buf(),
     }
 }
 
-/// The command `tfseek index --pack NAME PATHS`: indexes uncompressed shards, without the limit, and writes
-/// `.tfseek/NAME.tfrp` in their deepest common folder. No sidecars are written. The pack's path, and the indexes.
+/// Writes a pack like the command `tfseek index --pack NAME PATHS`. Indexes uncompressed shards, without the limit on bytes to scan, and
+/// writes `.tfseek/NAME.tfrp` in their deepest common folder. No sidecars are written. Returns the path of the pack and the indexes.
 ///
 /// # Errors
-/// As [`open_shards`](super::open_shards); a name that is no file name, or shards without a common folder; a shard that
-/// changed while it was scanned; where the pack cannot be written.
+/// Errors of [`open_shards`](super::open_shards); a name that is not a file name; shards without a common folder; a shard that changed
+/// while it was scanned; a failed write of the pack.
 pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Result<(PathBuf, Indexes)> {
-    let checked = match name.contains(['/', '\\']) {
-        true => Err("a slash or a backslash"),
-        false => check_name(name.as_bytes()),
-    };
+    let checked =
+        if name.contains(['/', '\\']) { Err("a slash or a backslash") } else { check_name(name.as_bytes()) };
     checked.map_err(|reason| OptionsError::Name { what: "pack", name: name.into(), reason })?;
     let (base, names) = common_folder(paths)?;
     let shards: Vec<_> =
@@ -257,7 +261,7 @@ pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Resu
         let reason = "it changed while it was scanned".into();
         return Err(Error::from(IndexError::Stale { reason }).in_file(path));
     }
-    let target = base.join(BESIDE).join(format!("{name}.tfrp"));
+    let target = base.join(HIDDEN_DIR).join(format!("{name}.tfrp"));
     write(&target, &names, &opened.indexes).map_err(|e| e.in_file(&target))?;
     Ok((target, opened))
 }
@@ -267,10 +271,10 @@ fn write(target: &Path, names: &[Vec<u8>], indexes: &[Index]) -> Result<()> {
     let mut end = (HEADER_LEN + ENTRY_LEN * names.len() + names_len) as u64;
     let mut tables = Vec::new();
     let (mut name_end, mut n_records) = (0, 0);
-    let mut places = Vec::new();
+    let mut offsets = Vec::new();
     for (name, index) in names.iter().zip(indexes) {
         let (offset, len) = (end.next_multiple_of(ALIGN), index.0.file_len()?);
-        places.push((end, offset));
+        offsets.push((end, offset));
         end = offset + len;
         name_end += name.len() as u64;
         n_records += index.len();
@@ -283,14 +287,14 @@ fn write(target: &Path, names: &[Vec<u8>], indexes: &[Index]) -> Result<()> {
         n_records,
         shard_count: names.len() as u64,
         names_len: names_len as u64,
-        fingerprint: super::identity::of_dataset(indexes.iter().map(|i| &i.0.header)),
+        fingerprint: super::identity::dataset_hash(indexes.iter().map(|i| &i.0.header)),
     };
     std::fs::create_dir_all(folder(target))?;
     let mut file = AtomicFile::create(target)?;
     let mut w = io::BufWriter::new(&mut file);
     w.write_all(&layout::encode_pack(&header, &tables, end))?;
     w.write_all(&tables)?;
-    for (index, (from, to)) in indexes.iter().zip(places) {
+    for (index, (from, to)) in indexes.iter().zip(offsets) {
         // Less than 64 bytes.
         w.write_all(&[0; ALIGN as usize][..(to - from) as usize])?;
         index.write_to(&mut w)?;
@@ -301,9 +305,9 @@ fn write(target: &Path, names: &[Vec<u8>], indexes: &[Index]) -> Result<()> {
     Ok(())
 }
 
-/// The deepest folder that holds all paths, and the paths from there on, with `/`.
+/// Returns the deepest folder that contains all paths, and the paths relative to it, with `/` as the separator.
 fn common_folder(paths: &[PathBuf]) -> Result<(PathBuf, Vec<Vec<u8>>)> {
-    let absolute = paths.iter().map(|path| full(path).map_err(|e| Error::from(e).in_file(path)));
+    let absolute = paths.iter().map(|path| absolute_path(path).map_err(|e| Error::from(e).in_file(path)));
     let absolute: Vec<PathBuf> = absolute.collect::<Result<_>>()?;
     let Some(first) = absolute.first() else {
         return Err(OptionsError::NoShards.into());
@@ -330,8 +334,8 @@ fn common_folder(paths: &[PathBuf]) -> Result<(PathBuf, Vec<Vec<u8>>)> {
     Ok((base, names))
 }
 
-/// An absolute path without `..`. Links are not followed, unless `..` makes that necessary.
-fn full(path: &Path) -> io::Result<PathBuf> {
+/// Returns an absolute path without `..`. Links are followed only if the path contains `..`.
+fn absolute_path(path: &Path) -> io::Result<PathBuf> {
     if !path.components().any(|c| c == Component::ParentDir) {
         return std::path::absolute(path);
     }

@@ -1,4 +1,4 @@
-//! The progress of a call, and its end by the caller.
+//! Progress reports of a call, and its cancellation by the caller.
 
 use crate::error::{ErrorKind, Result};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// A callback that is told of bytes that were scanned, and may end the work.
+/// A callback that receives the number of scanned bytes and may cancel the call.
 #[derive(Clone)]
 pub(crate) struct ProgressCallback(Arc<dyn Fn(u64) -> ControlFlow<()> + Send + Sync>);
 
@@ -22,10 +22,10 @@ impl fmt::Debug for ProgressCallback {
     }
 }
 
-/// Bytes between two calls of a [`ProgressCallback`].
+/// Approximate number of bytes scanned between two calls of a [`ProgressCallback`].
 pub(crate) const REPORT: usize = 1 << 20;
 
-/// One call under a [`ProgressCallback`], on all its threads: once the callback has ended it, every report is an error.
+/// The progress of one call, shared by its threads. Once the callback has cancelled the call, every report returns an error.
 pub(crate) struct Work {
     progress: Option<ProgressCallback>,
     cancelled: AtomicBool,
@@ -36,7 +36,7 @@ impl Work {
         Work { progress: progress.cloned(), cancelled: AtomicBool::new(false) }
     }
 
-    /// Reports bytes that were scanned.
+    /// Reports the number of bytes scanned since the last report.
     ///
     /// # Errors
     /// [`ErrorKind::Cancelled`].
@@ -54,12 +54,9 @@ impl Work {
         }
     }
 
-    /// The outcome of the call. Where the caller ended it, the error says only that, whichever thread noticed first and at
-    /// whatever record.
+    /// Returns the outcome of the call. If the callback cancelled it, the error is always [`ErrorKind::Cancelled`] without a location,
+    /// whichever thread stopped first.
     pub(crate) fn end<T>(&self, outcome: Result<T>) -> Result<T> {
-        match self.cancelled.load(Relaxed) {
-            true => Err(ErrorKind::Cancelled.into()),
-            false => outcome,
-        }
+        if self.cancelled.load(Relaxed) { Err(ErrorKind::Cancelled.into()) } else { outcome }
     }
 }

@@ -1,13 +1,12 @@
-//! The scan: from header to header, each length's crc checked, each start pushed into the table.
+//! The scan of a shard: it moves from header to header, verifies the CRC of each length, and pushes each offset into a table.
 //!
-//! There are three ways in with one result: over a slice (a map), at positions of a file, and along an inflated stream. Damage
-//! is an error with its place, and the records before it are dropped: an index is of a whole shard. ScanBytes after the last whole
-//! record (less than a header, or a valid header without its whole body) are a *torn tail*, which is reported; twelve bytes that
-//! are no header are damage.
+//! There are three entry points with the same result: for a slice (a map), for positional reads of a file, and for an inflated stream.
+//! A corrupt record is an error with its location. The records before it are dropped, because an index covers a whole shard. Bytes after
+//! the last whole record are a *torn tail*, which is reported: less than a header, or a valid header without its whole body. Twelve
+//! bytes that are not a valid header are corrupt.
 //!
-//! All three go through [`Parser`]. Over the whole records that are at hand there is a loop of its own, [`Hop`], with the crc
-//! instruction inside: by way of the parser alone a scan of 90-byte records takes more than twice the instructions. A test holds
-//! it against the parser.
+//! All three use [`Parser`]. Whole records in the buffer take a faster loop, [`WholeRecords`], with the CRC instruction inlined. With
+//! the parser alone, a scan of 90-byte records takes more than twice the instructions. A test compares the two.
 
 use super::progress::{REPORT, Work};
 use super::table::TableBuilder;
@@ -18,24 +17,24 @@ use crate::io::ReadAt;
 use std::io::Read;
 use std::ops::Range;
 
-/// Buffer of the scans without a map.
+/// Bytes of the buffer of a scan without a map.
 const BUFFER: usize = 256 << 10;
-/// From this mean record length on the scan reads the twelve bytes of each header instead of everything: here both cost
-/// the same, about 580 ns a record.
+/// Mean record length from which the scan reads only the twelve bytes of each header instead of all bytes. At this length both cost
+/// the same, about 580 ns per record.
 const SPARSE: u64 = 4 << 10;
 
-/// What a scan has found.
+/// The result of a scan.
 #[derive(Debug)]
 pub(crate) struct ScanOutcome {
-    /// The offsets of the records; the end of the stream is not among them yet.
+    /// The offsets of the records, without the end of the stream.
     pub(crate) offsets: TableBuilder,
     /// The end of the last whole record.
     pub(crate) end: u64,
-    /// What is left after it.
+    /// The torn tail after it.
     pub(crate) torn: Option<Torn>,
 }
 
-/// Where a scan starts: at the beginning, or after the records that are known.
+/// The start of a scan: the beginning of the shard, or the end of the records that are already indexed.
 #[derive(Debug)]
 pub(crate) struct ScanStart {
     pub(crate) offsets: TableBuilder,
@@ -48,16 +47,15 @@ impl Default for ScanStart {
     }
 }
 
-/// The hop over the whole records at the start of a slice, which stands at byte `offset` of the stream. Nothing in here allocates but
-/// the table.
-struct Hop<'a, const PAYLOADS: bool> {
+/// The fast loop over the whole records at the start of a slice, which begins at byte `offset` of the stream. Only the table allocates.
+struct WholeRecords<'a, const PAYLOADS: bool> {
     bytes: &'a [u8],
     offset: u64,
     offsets: &'a mut TableBuilder,
 }
 
-impl<const PAYLOADS: bool> WithLenCrc for Hop<'_, PAYLOADS> {
-    /// The end of the last record that is whole and, as far as it is checked, undamaged.
+impl<const PAYLOADS: bool> WithLenCrc for WholeRecords<'_, PAYLOADS> {
+    /// Number of bytes up to the end of the last record that is whole and, as far as it is verified, undamaged.
     type Out = usize;
 
     #[inline(always)]
@@ -73,7 +71,7 @@ impl<const PAYLOADS: bool> WithLenCrc for Hop<'_, PAYLOADS> {
             {
                 break;
             }
-            // It fits into the slice, so it fits into a usize.
+            // The payload is inside the slice, so its length fits a usize.
             let len = len as usize;
             if PAYLOADS {
                 let (payload, rest) = body.split_at(len);
@@ -88,64 +86,66 @@ impl<const PAYLOADS: bool> WithLenCrc for Hop<'_, PAYLOADS> {
     }
 }
 
-/// The bytes of a record stream, some of them at hand.
+/// The bytes of a record stream, part of them in a buffer.
 trait ScanBytes {
-    /// Whether errors of reading name the record that was to be read.
-    const PLACES_ERRORS: bool;
-    /// Those from the position on that are at hand.
-    fn at_hand(&self) -> &[u8];
-    /// Moves on over whole records of which nothing but the header is read, where that is how records are passed; returns their bytes.
-    /// Stops before the first that is cut off or damaged.
+    /// True if read errors carry the location of the record that was being read.
+    const LOCATES_ERRORS: bool;
+    /// Returns the buffered bytes from the current position.
+    fn buffered(&self) -> &[u8];
+    /// Moves over whole records by reading only their headers, for sources with that mode. Returns the number of bytes passed. Stops at
+    /// the first record that is torn or corrupt.
     #[inline(always)]
-    fn stride(&mut self, _offsets: &mut TableBuilder) -> Result<u64> {
+    fn scan_headers(&mut self, _offsets: &mut TableBuilder) -> Result<u64> {
         Ok(0)
     }
-    /// Brings `n` bytes, at most a header; false if there are fewer.
-    fn bring(&mut self, n: usize) -> Result<bool>;
-    /// Moves on by `n` bytes that are at hand, in which `records` records end.
-    fn take(&mut self, n: usize, records: u64) -> Result<()>;
-    /// Moves on by a record of `n` bytes, or by all bytes there are; returns their number.
+    /// Buffers at least `n` bytes, at most a header. Returns false if the stream has fewer.
+    fn fill(&mut self, n: usize) -> Result<bool>;
+    /// Moves forward by `n` buffered bytes, in which `records` records end.
+    fn consume(&mut self, n: usize, records: u64) -> Result<()>;
+    /// Moves forward by a record of `n` bytes, or to the end of the stream. Returns the number of bytes passed.
     fn skip(&mut self, n: u64) -> Result<u64>;
-    /// Reports the bytes that were not reported yet.
-    fn end(&mut self) -> Result<()>;
+    /// Reports progress for bytes that are not reported yet.
+    fn finish(&mut self) -> Result<()>;
 }
 
-/// Scans to the end: hops over the whole records that are at hand, and leaves the next one, which is cut off or damaged, to the parser.
+/// Scans to the end of the stream. [`WholeRecords`] handles whole records in the buffer; the parser handles the next one, which is torn,
+/// corrupt or not fully buffered.
 fn scan<B: ScanBytes>(mut bytes: B, start: ScanStart, payloads: bool) -> Result<ScanOutcome> {
     let ScanStart { mut offsets, at } = start;
     let mut parser = Parser::scanning(payloads, offsets.len(), at);
     let mut more = true;
-    let placed = |e: Error, parser: &Parser| if B::PLACES_ERRORS { e.at(parser.at()) } else { e };
+    let located = |e: Error, parser: &Parser| if B::LOCATES_ERRORS { e.at(parser.at()) } else { e };
     loop {
-        let (hand, offset) = (bytes.at_hand(), parser.offset());
-        if hand.len() >= OVERHEAD && !parser.is_inside() {
+        let (buffered, offset) = (bytes.buffered(), parser.offset());
+        if buffered.len() >= OVERHEAD && !parser.is_inside() {
             let before = offsets.len();
-            let hopped = match payloads {
-                true => with_len_crc(Hop::<true> { bytes: hand, offset, offsets: &mut offsets }),
-                false => with_len_crc(Hop::<false> { bytes: hand, offset, offsets: &mut offsets }),
+            let scanned = if payloads {
+                with_len_crc(WholeRecords::<true> { bytes: buffered, offset, offsets: &mut offsets })
+            } else {
+                with_len_crc(WholeRecords::<false> { bytes: buffered, offset, offsets: &mut offsets })
             };
-            if hopped > 0 {
+            if scanned > 0 {
                 let records = offsets.len() - before;
-                parser.advance(records, hopped as u64);
-                bytes.take(hopped, records)?;
+                parser.advance(records, scanned as u64);
+                bytes.consume(scanned, records)?;
             }
-        } else if more && hand.len() < HEADER_LEN && !parser.is_inside() {
+        } else if more && buffered.len() < HEADER_LEN && !parser.is_inside() {
             let before = offsets.len();
-            let strode = bytes.stride(&mut offsets).map_err(|e| placed(e, &parser))?;
-            parser.advance(offsets.len() - before, strode);
-            // What the parser would say, which saves half of its steps where records are large.
-            more = bytes.bring(HEADER_LEN).map_err(|e| placed(e, &parser))?;
+            let scanned = bytes.scan_headers(&mut offsets).map_err(|e| located(e, &parser))?;
+            parser.advance(offsets.len() - before, scanned);
+            // The parser would return `Event::Need(HEADER_LEN)`. Skipping that call saves half of the parser steps for large records.
+            more = bytes.fill(HEADER_LEN).map_err(|e| located(e, &parser))?;
             continue;
         }
         let offset = parser.offset();
-        let torn = match parser.step(bytes.at_hand(), more).map_err(|e| e.at(parser.at()))? {
+        let torn = match parser.step(bytes.buffered(), more).map_err(|e| e.at(parser.at()))? {
             Event::Need(n) => {
                 more =
-                    bytes.bring(usize::try_from(n).unwrap_or(HEADER_LEN)).map_err(|e| placed(e, &parser))?;
+                    bytes.fill(usize::try_from(n).unwrap_or(HEADER_LEN)).map_err(|e| located(e, &parser))?;
                 continue;
             }
             Event::Skip(need) => {
-                let have = bytes.skip(need).map_err(|e| placed(e, &parser))?;
+                let have = bytes.skip(need).map_err(|e| located(e, &parser))?;
                 match parser.skipped(need, have) {
                     Some(torn) => Some(torn),
                     None => {
@@ -154,48 +154,48 @@ fn scan<B: ScanBytes>(mut bytes: B, start: ScanStart, payloads: bool) -> Result<
                     }
                 }
             }
-            Event::Consumed(taken) => {
-                bytes.take(taken, 0)?;
+            Event::Consumed(n) => {
+                bytes.consume(n, 0)?;
                 continue;
             }
-            Event::Record(taken) => {
+            Event::Record(n) => {
                 offsets.push(offset);
-                bytes.take(taken, 1)?;
+                bytes.consume(n, 1)?;
                 continue;
             }
             Event::Torn(torn) => Some(torn),
             Event::End => None,
         };
-        bytes.end()?;
+        bytes.finish()?;
         return Ok(ScanOutcome { offsets, end: offset, torn });
     }
 }
 
-/// Scans a shard that is a slice.
+/// Scans a shard in memory.
 pub(crate) fn scan_slice(bytes: &[u8], start: ScanStart, payloads: bool, work: &Work) -> Result<ScanOutcome> {
     let pos = usize::try_from(start.at).unwrap_or(usize::MAX).min(bytes.len());
     scan(SliceBytes { bytes, pos, end: pos, reported: pos, work }, start, payloads)
 }
 
-/// A slice, of which [`REPORT`] bytes are at hand: between two of these windows progress is reported.
+/// A slice with a window of [`REPORT`] bytes. Progress is reported between two windows.
 struct SliceBytes<'a> {
     bytes: &'a [u8],
     pos: usize,
-    /// The end of the window.
+    /// End of the window.
     end: usize,
     reported: usize,
     work: &'a Work,
 }
 
 impl ScanBytes for SliceBytes<'_> {
-    const PLACES_ERRORS: bool = false;
+    const LOCATES_ERRORS: bool = false;
 
     #[inline]
-    fn at_hand(&self) -> &[u8] {
+    fn buffered(&self) -> &[u8] {
         self.bytes.get(self.pos..self.end).unwrap_or_default()
     }
 
-    fn bring(&mut self, n: usize) -> Result<bool> {
+    fn fill(&mut self, n: usize) -> Result<bool> {
         if self.pos > self.reported {
             self.work.report((self.pos - self.reported) as u64)?;
             self.reported = self.pos;
@@ -205,7 +205,7 @@ impl ScanBytes for SliceBytes<'_> {
     }
 
     #[inline]
-    fn take(&mut self, n: usize, _: u64) -> Result<()> {
+    fn consume(&mut self, n: usize, _: u64) -> Result<()> {
         self.pos += n;
         Ok(())
     }
@@ -222,15 +222,15 @@ impl ScanBytes for SliceBytes<'_> {
         }
     }
 
-    fn end(&mut self) -> Result<()> {
+    fn finish(&mut self) -> Result<()> {
         self.work.report((self.pos - self.reported) as u64)
     }
 }
 
-/// Scans the first `size` bytes of a file by reads at positions.
+/// Scans the first `size` bytes of a file by positional reads.
 ///
-/// While records are small it reads everything, a buffer at a time; where they are large, the twelve bytes of each
-/// header. With payloads to check it reads everything in any case.
+/// While records are small, the scan reads all bytes, one buffer at a time. While they are large, it reads only the twelve bytes of each
+/// header. If payloads are verified, it always reads all bytes.
 pub(crate) fn scan_file(
     file: &(impl ReadAt + ?Sized),
     size: u64,
@@ -248,24 +248,24 @@ pub(crate) fn scan_file(
     scan(windows, start, false)
 }
 
-/// The first `size` bytes of a file, a window of which is at hand.
+/// The first `size` bytes of a file, with a buffered window.
 struct FileWindows<'a, R: ?Sized> {
     file: &'a R,
     size: u64,
     pos: u64,
     buf: Vec<u8>,
-    /// The bytes of `buf` that stand at `pos`.
+    /// The range of `buf` that holds the bytes from `pos`.
     window: Range<usize>,
-    /// Mean length of a record, the last ones above all: a file may change its habits.
+    /// Moving average of record lengths. Recent records have most weight, because lengths may change within a file.
     mean: u64,
     reported: u64,
     work: &'a Work,
 }
 
 impl<R: ReadAt + ?Sized> FileWindows<'_, R> {
-    /// Moves on by `records` records of `n` bytes in all.
+    /// Moves forward by `records` records with `n` bytes in total.
     #[inline]
-    fn passed(&mut self, n: u64, records: u64) -> Result<()> {
+    fn advance(&mut self, n: u64, records: u64) -> Result<()> {
         if self.pos + n - self.reported > REPORT as u64 && self.pos > self.reported {
             self.work.report(self.pos - self.reported)?;
             self.reported = self.pos;
@@ -285,16 +285,16 @@ impl<R: ReadAt + ?Sized> FileWindows<'_, R> {
 }
 
 impl<R: ReadAt + ?Sized> ScanBytes for FileWindows<'_, R> {
-    const PLACES_ERRORS: bool = false;
+    const LOCATES_ERRORS: bool = false;
 
     #[inline]
-    fn at_hand(&self) -> &[u8] {
+    fn buffered(&self) -> &[u8] {
         self.buf.get(self.window.clone()).unwrap_or_default()
     }
 
-    /// The same as `bring` and `skip` by way of the parser, in half of the instructions.
+    /// Has the same effect as `fill`, the parser and `skip`, in half the instructions.
     #[inline]
-    fn stride(&mut self, offsets: &mut TableBuilder) -> Result<u64> {
+    fn scan_headers(&mut self, offsets: &mut TableBuilder) -> Result<u64> {
         let from = self.pos;
         self.window = 0..0;
         while self.mean >= SPARSE {
@@ -309,13 +309,13 @@ impl<R: ReadAt + ?Sized> ScanBytes for FileWindows<'_, R> {
                 break;
             }
             offsets.push(self.pos);
-            self.passed(OVERHEAD as u64 + len, 1)?;
+            self.advance(OVERHEAD as u64 + len, 1)?;
         }
         Ok(self.pos - from)
     }
 
     #[inline]
-    fn bring(&mut self, n: usize) -> Result<bool> {
+    fn fill(&mut self, n: usize) -> Result<bool> {
         let left = usize::try_from(self.size.saturating_sub(self.pos)).unwrap_or(usize::MAX);
         let want = if self.mean >= SPARSE { HEADER_LEN } else { BUFFER }.min(left);
         self.window = 0..0;
@@ -325,9 +325,9 @@ impl<R: ReadAt + ?Sized> ScanBytes for FileWindows<'_, R> {
     }
 
     #[inline]
-    fn take(&mut self, n: usize, records: u64) -> Result<()> {
+    fn consume(&mut self, n: usize, records: u64) -> Result<()> {
         self.window.start += n;
-        self.passed(n as u64, records)
+        self.advance(n as u64, records)
     }
 
     #[inline]
@@ -336,21 +336,21 @@ impl<R: ReadAt + ?Sized> ScanBytes for FileWindows<'_, R> {
         if n > left {
             return Ok(left);
         }
-        // It reaches beyond the window.
+        // The record ends after the window.
         self.window = 0..0;
-        self.passed(n, 1)?;
+        self.advance(n, 1)?;
         Ok(n)
     }
 
-    fn end(&mut self) -> Result<()> {
-        match self.pos >= self.size {
-            true => self.work.report(self.pos - self.reported),
-            false => Ok(()),
+    fn finish(&mut self) -> Result<()> {
+        if self.pos < self.size {
+            return Ok(());
         }
+        self.work.report(self.pos - self.reported)
     }
 }
 
-/// A `Read` over positions.
+/// A `Read` by positional reads.
 struct FileReader<'a, R: ?Sized> {
     file: &'a R,
     pos: u64,
@@ -367,7 +367,7 @@ impl<R: ReadAt + ?Sized> Read for FileReader<'_, R> {
     }
 }
 
-/// Scans a record stream from where `stream` stands, which is `start.at`, to its end.
+/// Scans a record stream to its end. The current position of `stream` must be `start.at`.
 pub(crate) fn scan_stream(
     stream: impl Read,
     start: ScanStart,
@@ -379,23 +379,24 @@ pub(crate) fn scan_stream(
     scan(buffered, start, payloads)
 }
 
-/// A reader, a buffer of which is at hand.
+/// A reader with a buffer.
 struct BufferedBytes<'a, R> {
     inner: R,
     buf: Vec<u8>,
     start: usize,
     end: usize,
     work: &'a Work,
-    /// ScanBytes read since the last report.
+    /// Bytes read since the last report.
     unreported: usize,
 }
 
 impl<R: Read> BufferedBytes<'_, R> {
-    fn fill(&mut self) -> std::io::Result<usize> {
+    /// Reads more bytes into the buffer. Returns 0 at the end of the stream.
+    fn read_more(&mut self) -> std::io::Result<usize> {
         loop {
             match self.inner.read(&mut self.buf[self.end..]) {
                 Ok(n) => {
-                    // A `Read` that claims more than it was given room for is not believed.
+                    // A faulty `Read` may return more than the length of the buffer.
                     let n = n.min(self.buf.len() - self.end);
                     self.end += n;
                     self.unreported += n;
@@ -412,18 +413,18 @@ impl<R: Read> BufferedBytes<'_, R> {
 }
 
 impl<R: Read> ScanBytes for BufferedBytes<'_, R> {
-    const PLACES_ERRORS: bool = true;
+    const LOCATES_ERRORS: bool = true;
 
     #[inline]
-    fn at_hand(&self) -> &[u8] {
+    fn buffered(&self) -> &[u8] {
         self.buf.get(self.start..self.end).unwrap_or_default()
     }
 
-    fn bring(&mut self, n: usize) -> Result<bool> {
+    fn fill(&mut self, n: usize) -> Result<bool> {
         self.buf.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         while self.end < n {
-            if self.fill()? == 0 {
+            if self.read_more()? == 0 {
                 return Ok(false);
             }
         }
@@ -431,7 +432,7 @@ impl<R: Read> ScanBytes for BufferedBytes<'_, R> {
     }
 
     #[inline]
-    fn take(&mut self, n: usize, _: u64) -> Result<()> {
+    fn consume(&mut self, n: usize, _: u64) -> Result<()> {
         self.start = self.end.min(self.start + n);
         Ok(())
     }
@@ -447,13 +448,13 @@ impl<R: Read> ScanBytes for BufferedBytes<'_, R> {
                 return Ok(n);
             }
             (self.start, self.end) = (0, 0);
-            if self.fill()? == 0 {
+            if self.read_more()? == 0 {
                 return Ok(n - left);
             }
         }
     }
 
-    fn end(&mut self) -> Result<()> {
+    fn finish(&mut self) -> Result<()> {
         self.work.report(self.unreported as u64)
     }
 }
@@ -478,8 +479,8 @@ mod tests {
     /// Offsets, end and torn tail; or the record and the offset of the damage.
     type Outcome = Result<(Vec<u64>, u64, Option<Torn>), (Option<u64>, Option<u64>)>;
 
-    /// The three ways, and the parser by itself, must agree.
-    fn all_ways(bytes: &[u8], payloads: bool) -> Outcome {
+    /// Scans by all three entry points and by the parser alone, and compares the results.
+    fn scan_all(bytes: &[u8], payloads: bool) -> Outcome {
         let values = |scan: Result<ScanOutcome>| match scan {
             Ok(scan) => {
                 let n = scan.offsets.len();
@@ -488,17 +489,17 @@ mod tests {
             }
             Err(e) => Err((e.location().record, e.location().offset)),
         };
-        let nothing = &Work::new(None);
-        let slice = values(scan_slice(bytes, ScanStart::default(), payloads, nothing));
-        let file = values(scan_file(bytes, bytes.len() as u64, ScanStart::default(), payloads, nothing));
-        let stream = values(scan_stream(OneByOne(bytes), ScanStart::default(), payloads, nothing));
+        let work = &Work::new(None);
+        let slice = values(scan_slice(bytes, ScanStart::default(), payloads, work));
+        let file = values(scan_file(bytes, bytes.len() as u64, ScanStart::default(), payloads, work));
+        let stream = values(scan_stream(ShortReads(bytes), ScanStart::default(), payloads, work));
         assert_eq!(slice, file);
         assert_eq!(slice, stream);
         assert_eq!(slice, by_parser(bytes, payloads));
         slice
     }
 
-    /// The twin of [`Hop`]: every record by way of the parser.
+    /// Scans by the parser alone, without [`WholeRecords`].
     fn by_parser(bytes: &[u8], payloads: bool) -> Outcome {
         let mut parser = Parser::whole(payloads, u64::MAX);
         let (mut offsets, mut pos) = (Vec::new(), 0);
@@ -521,8 +522,9 @@ mod tests {
         }
     }
 
-    struct OneByOne<'a>(&'a [u8]);
-    impl Read for OneByOne<'_> {
+    /// A reader that returns at most seven bytes per call.
+    struct ShortReads<'a>(&'a [u8]);
+    impl Read for ShortReads<'_> {
         fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
             let n = buf.len().min(7);
             self.0.read(&mut buf[..n])
@@ -535,7 +537,7 @@ mod tests {
         let ends = [0u64, 16, 33, 51, 107];
         for cut in 0..=file.len() {
             for payloads in [false, true] {
-                let (offsets, end, torn) = all_ways(&file[..cut], payloads).unwrap();
+                let (offsets, end, torn) = scan_all(&file[..cut], payloads).unwrap();
                 let whole = ends.iter().filter(|&&e| e > 0 && e <= cut as u64).count();
                 assert_eq!(offsets, ends[..whole]);
                 assert_eq!(end, ends[whole]);
@@ -546,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_of_a_header_is_damage_with_its_place() {
+    fn every_flipped_bit_of_a_header_is_an_error_with_its_location() {
         let file = shard([3, 5, 9]);
         for bit in 0..file.len() * 8 {
             let byte = bit / 8;
@@ -555,32 +557,32 @@ mod tests {
             let in_header = byte - start < HEADER_LEN;
             let mut bad = file.clone();
             bad[byte] ^= 1 << (bit % 8);
-            let place = Err((Some(i), Some(start as u64)));
-            assert_eq!(all_ways(&bad, true).map(|_| ()), place, "bit {bit}");
-            let quick = all_ways(&bad, false).map(|_| ());
-            assert_eq!(quick, if in_header { place } else { Ok(()) }, "bit {bit}");
+            let damage = Err((Some(i), Some(start as u64)));
+            assert_eq!(scan_all(&bad, true).map(|_| ()), damage, "bit {bit}");
+            let headers_only = scan_all(&bad, false).map(|_| ());
+            assert_eq!(headers_only, if in_header { damage } else { Ok(()) }, "bit {bit}");
         }
     }
 
     #[test]
-    fn a_tail_of_zeros_is_damage_and_huge_lengths_are_torn() {
+    fn a_tail_of_zeros_is_corrupt_and_huge_lengths_are_torn() {
         let mut file = shard([3]);
         file.extend([0; 12]);
-        assert_eq!(all_ways(&file, false), Err((Some(1), Some(19))));
+        assert_eq!(scan_all(&file, false), Err((Some(1), Some(19))));
         for len in [1u64 << 40, (1 << 63) - 4, u64::MAX - 15, u64::MAX] {
             let mut file = shard([3]);
             crate::frame::put_header(&mut file, len).unwrap();
-            let (_, end, torn) = all_ways(&file, true).unwrap();
+            let (_, end, torn) = scan_all(&file, true).unwrap();
             assert_eq!((end, torn), (19, Some(Torn { need: len.saturating_add(16), have: 12 })));
         }
     }
 
     #[test]
-    fn small_and_large_records_in_turn() {
-        // Through the buffered and the sparse way of `scan_file` and back, and over a report or two.
+    fn alternating_small_and_large_records() {
+        // `scan_file` switches between reading all bytes and reading headers. The file is long enough for several reports.
         let lens = (0..3000).map(|i| if i / 500 % 2 == 0 { i % 90 } else { 9000 + i });
         let file = shard(lens);
-        let (offsets, end, torn) = all_ways(&file, false).unwrap();
+        let (offsets, end, torn) = scan_all(&file, false).unwrap();
         assert_eq!((offsets.len(), end, torn), (3000, file.len() as u64, None));
         let seen = Arc::new(AtomicU64::new(0));
         let count = {
@@ -599,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn from_a_start() {
+    fn a_scan_that_resumes() {
         let file = shard([3, 5, 9]);
         let mut offsets = TableBuilder::offsets();
         offsets.push(0);

@@ -1,5 +1,4 @@
-//! A sidecar in memory: its header and its tables, which may still be on disk; and its sections, which `docs/index.md`,
-//! section 5, defines.
+//! A sidecar in memory: its header, and its tables, which may be read later. Section 5 of `docs/index.md` defines its sections.
 
 use super::file::{read_section, reopen, slice};
 use super::layout::{self, GAPS, Header, Refusal, Section, TFRI, decode_file, encode_file, refused, unknown};
@@ -12,27 +11,27 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// One record's place in the record stream (inflated, if the shard is compressed).
+/// The location of a record in the record stream (the inflated bytes, if the shard is compressed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Byte offset of the record's header.
     pub offset: u64,
-    /// Bytes of its payload.
+    /// Number of payload bytes.
     pub payload_len: u64,
 }
 
-/// A sidecar in memory; its tables may still be on disk.
+/// A sidecar index of one shard. Its tables may be read later, on first use.
 pub(crate) struct Sidecar {
     pub(crate) header: Header,
     pub(super) tables: OnceLock<SidecarTables>,
     pub(super) source: Option<LazyTables>,
     /// The index file, or the pack.
     pub(crate) file: Option<Box<Path>>,
-    /// What this process's scan found at the end.
+    /// The torn tail, if this process scanned the shard and found one.
     pub(crate) torn: Option<Torn>,
-    /// The shard's file when it was scanned or compared.
+    /// The file identifier of the shard when it was scanned or compared.
     pub(crate) shard_id: Option<FileId>,
-    /// The memory of an index file that was read in.
+    /// The share of the memory budget that an index file in memory takes.
     pub(super) _reserved: Option<Reserved>,
 }
 
@@ -41,29 +40,30 @@ pub(super) struct SidecarTables {
     pub(super) lengths: Option<Table>,
 }
 
-/// Where tables come from that are read at their first use.
+/// The source of tables that are read on first use.
 pub(super) struct LazyTables {
     sections: SidecarSections,
     from: TableOrigin,
 }
 
+/// The file from which tables are read.
 pub(super) enum TableOrigin {
-    /// The index file itself, kept open until the tables are read: it may be deleted or replaced meanwhile.
+    /// The index file, kept open until the tables are read. It may be deleted or replaced in the meantime.
     Kept(Mutex<Option<Arc<KeptFile>>>),
-    /// Opened again then: thousands of shards must not hold a descriptor each. The header must be the same still.
+    /// The path of the index file, which is reopened. Its header must still be `head`. Thousands of shards cannot keep a descriptor each.
     Path { path: Box<Path>, head: Box<[u8; layout::HEADER_LEN]> },
-    /// A pack, which holds one descriptor for all, and where the sidecar lies in it.
+    /// A pack, which keeps one descriptor for all shards, and the offset of the sidecar in it.
     File { file: Arc<File>, at: u64 },
 }
 
 impl Sidecar {
-    /// An index of this process's making.
+    /// Returns a sidecar that this process built.
     pub(crate) fn new(header: Header, offsets: Table, lengths: Option<Table>, torn: Option<Torn>) -> Sidecar {
         let tables = OnceLock::from(SidecarTables { offsets, lengths });
-        Sidecar { tables, torn, ..Sidecar::unplaced(header) }
+        Sidecar { tables, torn, ..Sidecar::without_tables(header) }
     }
 
-    fn unplaced(header: Header) -> Sidecar {
+    fn without_tables(header: Header) -> Sidecar {
         Sidecar {
             header,
             tables: OnceLock::new(),
@@ -75,23 +75,23 @@ impl Sidecar {
         }
     }
 
-    /// A sidecar whose bytes are all there; `len` is the length that its header must give.
+    /// Reads a sidecar that is in memory. Its header must give the length `len`.
     pub(crate) fn from_bytes(bytes: Region, len: u64) -> Result<Sidecar, Refusal> {
         bytes.populate(0..layout::MAX_PREFIX).map_err(|e| e.to_string())?;
         let (header, sections) = decode(&bytes, len)?;
         let tables = SidecarTables::open(&header, &sections, |s| slice(&bytes, s))
             .ok_or("the sections are cut off")?;
-        Ok(Sidecar { tables: OnceLock::from(tables), ..Sidecar::unplaced(header) })
+        Ok(Sidecar { tables: OnceLock::from(tables), ..Sidecar::without_tables(header) })
     }
 
-    /// A sidecar whose tables are read at their first use; `prefix` is its start.
+    /// Returns a sidecar of `len` bytes whose tables are read on first use. `prefix` is its start.
     pub(super) fn lazy(prefix: &[u8], len: u64, from: TableOrigin) -> Result<Sidecar, Refusal> {
         let (header, sections) = decode(prefix, len)?;
         let source = Some(LazyTables { sections, from });
-        Ok(Sidecar { source, ..Sidecar::unplaced(header) })
+        Ok(Sidecar { source, ..Sidecar::without_tables(header) })
     }
 
-    /// The tables, read in if they were not.
+    /// Returns the tables, and reads them first if necessary.
     #[cold]
     pub(super) fn load(&self) -> Result<&SidecarTables> {
         if let Some(tables) = self.tables.get() {
@@ -102,13 +102,13 @@ impl Sidecar {
                 return Err(refused("no tables".into()));
             };
             let read = |file: &File, at| SidecarTables::read(&self.header, sections, file, at);
-            // Threads may come here together: each reads, and the tables of the first are kept.
+            // Several threads may read at the same time. The tables of the first one are kept.
             let init = |tables| self.tables.get_or_init(|| tables);
             match from {
                 TableOrigin::File { file, at } => Ok(init(read(file, *at)?)),
                 TableOrigin::Path { path, head } => Ok(init(read(&reopen(path, head)?, 0)?)),
                 TableOrigin::Kept(kept) => {
-                    // Not locked while it is read: a child that is forked meanwhile would wait for ever.
+                    // The lock is not held during the read: a child forked at that moment would wait for it forever.
                     let lock = || kept.lock().unwrap_or_else(|e| e.into_inner());
                     let Some(file) = lock().clone() else {
                         return self.tables.get().ok_or_else(|| refused("no tables".into()));
@@ -125,11 +125,12 @@ impl Sidecar {
         })
     }
 
+    /// Returns the offset of record `i`, or the end of the record stream for `i` = number of records.
     pub(crate) fn offset(&self, i: u64) -> Result<u64> {
         self.load()?.offsets.get(i).map_err(|bad| self.corrupt(bad, Some(i)))
     }
 
-    /// The header and section table, and where the sections go.
+    /// Encodes the header and the section table. Also returns the sections with their offsets.
     fn encode_head(&self, tables: &SidecarTables) -> (Vec<u8>, Vec<Section>) {
         let mut sections = vec![(OFFSETS, tables.offsets.param(), tables.offsets.section_len())];
         if let Some(lengths) = &tables.lengths {
@@ -138,7 +139,7 @@ impl Sidecar {
         encode(&self.header, &sections)
     }
 
-    /// Bytes of the sidecar.
+    /// Returns the length of the sidecar file in bytes.
     pub(super) fn file_len(&self) -> Result<u64> {
         let (_, placed) = self.encode_head(self.load()?);
         Ok(placed.last().map_or(0, |s| s.offset + s.len))
@@ -187,7 +188,7 @@ impl SidecarTables {
         Some(SidecarTables { offsets, lengths })
     }
 
-    /// Reads the tables of a sidecar that begins at byte `at` of `file`.
+    /// Reads the tables of the sidecar that begins at byte `at` of `file`.
     fn read(header: &Header, sections: &SidecarSections, file: &File, at: u64) -> Result<SidecarTables> {
         let section = |s: &Section| read_section(file, at, s);
         let offsets = section(&sections.offsets)?;
@@ -196,30 +197,33 @@ impl SidecarTables {
         SidecarTables::open(header, sections, pick).ok_or_else(|| refused("the sections are cut off".into()))
     }
 
-    /// Makes mapped tables resident; see [`Region::populate`].
+    /// Makes mapped tables resident, see [`Region::populate`].
     fn populate(&self) -> Result<()> {
         let tables = [Some(&self.offsets), self.lengths.as_ref()];
         Ok(tables.into_iter().flatten().try_for_each(Table::populate)?)
     }
 
-    /// Record `i`, in the case that nearly all looks are; says yes or nothing.
+    /// Returns the span of record `i` on the fast path. `None` means only that [`span`](SidecarTables::span) must take the slow path.
     #[inline(always)]
-    pub(super) fn span_near(&self, header: &Header, i: u64) -> Option<Span> {
+    pub(super) fn span_fast(&self, header: &Header, i: u64) -> Option<Span> {
         if self.lengths.is_some() {
             return None;
         }
-        let (offset, next) = self.offsets.pair_near(i)?;
+        let (offset, next) = self.offsets.pair_fast(i)?;
         let payload_len = next.checked_sub(offset)?.checked_sub(crate::frame::OVERHEAD as u64)?;
         (next <= header.stream_end).then_some(Span { offset, payload_len })
     }
 
-    /// Record `i`, or why not.
+    /// Returns the span of record `i`, or the corrupt block.
     pub(super) fn span(&self, header: &Header, i: u64) -> Result<Span, BadBlock> {
         const OVERHEAD: u64 = crate::frame::OVERHEAD as u64;
         let (offset, next) = self.offsets.pair(i)?;
         let room = next.checked_sub(offset).and_then(|room| room.checked_sub(OVERHEAD));
         let (Some(room), true) = (room, next <= header.stream_end) else {
-            return Err(BadBlock { block: i / table::BLOCK, reason: "an entry is not below the next" });
+            return Err(BadBlock {
+                block: i / table::BLOCK,
+                reason: "a record overlaps the next one or the end of the stream",
+            });
         };
         let payload_len = match &self.lengths {
             None => room,
@@ -228,7 +232,7 @@ impl SidecarTables {
                 _ => {
                     return Err(BadBlock {
                         block: i / table::BLOCK,
-                        reason: "a record reaches into the next",
+                        reason: "a record overlaps the next one",
                     });
                 }
             },
@@ -237,9 +241,9 @@ impl SidecarTables {
     }
 }
 
-/// Where the records start; always there.
+/// Type of the section with the record offsets, which every sidecar has.
 pub(crate) const OFFSETS: u32 = 1;
-/// The payload lengths; there if and only if damage was skipped.
+/// Type of the section with the payload lengths, which a sidecar has if and only if damaged records were skipped.
 pub(crate) const LENGTHS: u32 = 2;
 
 /// The sections of a sidecar that this version knows.
@@ -249,15 +253,15 @@ pub(crate) struct SidecarSections {
     pub(crate) lengths: Option<Section>,
 }
 
-/// Lays out the sections of a sidecar, given as (type, param, length), all mandatory: the header and the table, and where the
-/// sections go.
+/// Lays out mandatory sections of a sidecar, given as (type, param, length). Returns the header with the section table, and the
+/// sections with their offsets.
 pub(crate) fn encode(header: &Header, sections: &[(u32, u16, u64)]) -> (Vec<u8>, Vec<Section>) {
     let section = |&(kind, param, len)| Section { kind, mandatory: true, param, offset: 0, len, crc: 0 };
     encode_file(&TFRI, header, sections.iter().map(section).collect())
 }
 
-/// Reads the header and the section table of a sidecar of `file_len` bytes, of which `prefix` is the start
-/// (all of it, or [`MAX_PREFIX`]). Looks at nothing else, so the cost does not grow with the records.
+/// Reads the header and the section table of a sidecar of `file_len` bytes. `prefix` is its start: the whole file, or
+/// [`MAX_PREFIX`] bytes. Reads nothing else, so the cost does not depend on the number of records.
 pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, SidecarSections), Refusal> {
     let (header, all) = decode_file(prefix, file_len, &TFRI)?;
     let (mut offsets, mut lengths) = (None, None);
@@ -270,7 +274,7 @@ pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, SidecarSec
     }
     let offsets = offsets.ok_or("the section of offsets is missing")?;
     if lengths.is_some() != header.has(GAPS) {
-        return Err("the section of lengths does not fit the gaps' flag".into());
+        return Err("the section of lengths contradicts the gaps flag".into());
     }
     // n_records is at most stream_end / 16, so + 1 stays a u64.
     check_blocked(&offsets, header.n_records + 1)?;
@@ -280,18 +284,18 @@ pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, SidecarSec
     Ok((header, SidecarSections { offsets, lengths }))
 }
 
-/// A blocked table of `m` values has one length and no other.
+/// Checks the length of a blocked table of `m` values.
 fn check_blocked(section: &Section, m: u64) -> Result<(), Refusal> {
     let width = match section.param {
         4 | 8 => u64::from(section.param),
-        other => return Err(format!("entries of {other} bytes")),
+        other => return Err(format!("entries have {other} bytes, expected 4 or 8")),
     };
     let want = m
         .div_ceil(BLOCK)
         .checked_mul(BLOCK_ENTRY as u64)
         .and_then(|blocks| m.checked_mul(width)?.checked_add(blocks));
     if want != Some(section.len) {
-        return Err(format!("section {} has {} bytes, which is not {m} entries", section.kind, section.len));
+        return Err(format!("section {} has {} bytes, wrong for {m} entries", section.kind, section.len));
     }
     Ok(())
 }
@@ -313,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_comes_back() {
+    fn a_header_round_trips() {
         let (bytes, placed) = encode(&header(), &[(OFFSETS, 4, 24)]);
         let (got, sections) = decode(&bytes, 192 + 24).unwrap();
         assert_eq!(got, header());
@@ -342,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_exactly_with_gaps() {
+    fn lengths_are_required_exactly_with_gaps() {
         let h = header();
         let gaps = Header { flags: GAPS, ..h };
         let (bytes, _) = encode(&gaps, &[(OFFSETS, 4, 24)]);

@@ -1,7 +1,7 @@
-//! Where a shard's index and column files lie: looked for, judged and saved.
+//! The locations of index and column files: search, choice and saving.
 
 use super::file::{OpenedFile, open_file};
-use super::identity::{Stamp, Verdict, fingerprints, hex128, judge};
+use super::identity::{Staleness, Stamp, compare, fingerprints, hex128};
 use super::layout::{CHECKED, GAPS, Header};
 use super::options::IndexOptions;
 use super::sidecar::{Sidecar, TableOrigin};
@@ -14,53 +14,54 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// The hidden folder beside the data. Hidden, so that another job's `glob("train-*")` never catches an index.
-pub(crate) const BESIDE: &str = ".tfseek";
-/// The ending of a sidecar's name.
+/// Name of the hidden index folder next to the data. It is hidden so that `glob("train-*")` in another job never matches an index.
+pub(crate) const HIDDEN_DIR: &str = ".tfseek";
+/// File name extension of a sidecar.
 pub(super) const TFRI: &str = ".tfri";
 
-/// A shard, as the caller named it.
+/// A shard: the path as the caller gave it, and the compression.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedShard<'a> {
     pub(crate) path: &'a Path,
     pub(crate) compression: Compression,
 }
 
+/// Returns the path of a sidecar in the hidden folder.
 #[cfg(test)]
-pub(crate) fn beside(path: &Path) -> PathBuf {
-    named(&folder(path).join(BESIDE), path)
+pub(crate) fn hidden_sidecar(path: &Path) -> PathBuf {
+    named(&folder(path).join(HIDDEN_DIR), path)
 }
 
-/// The sidecar in a folder where names are shards' names.
+/// Returns the path of a sidecar in a folder where files are named after shards.
 pub(crate) fn named(dir: &Path, path: &Path) -> PathBuf {
     named_with(dir, path, TFRI)
 }
 
-/// A file of a shard in a folder where names are shards' names; `ending` says which.
+/// Returns the path of a file with the extension `ending` in a folder where files are named after shards.
 pub(crate) fn named_with(dir: &Path, path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path.file_name().unwrap_or(OsStr::new("")));
     name.push(ending);
     dir.join(name)
 }
 
-/// A file of a shard in a folder for shards from anywhere: its name is the hash of the shard's real path.
+/// Returns the path of a file in a folder that serves all shards of the machine. Its name is the hash of the shard's real path.
 pub(crate) fn hashed_with(dir: &Path, path: &Path, ending: &str) -> io::Result<PathBuf> {
     let real = fs::canonicalize(path)?;
     Ok(dir.join(hex128(real.as_os_str().as_encoded_bytes()) + ending))
 }
 
-/// Where a shard's file with this ending may lie, in the order of the search.
+/// Returns the paths where a shard's file with the extension `ending` may be, in search order.
 pub(crate) fn places(path: &Path, ending: &str, options: &IndexOptions) -> impl Iterator<Item = PathBuf> {
-    // Each is made only when its turn has come: a hash costs a look at the real path.
-    (0..4).filter_map(move |turn| match turn {
+    // Each path is computed only when it is needed, because a hash requires resolving the real path.
+    (0..4).filter_map(move |k| match k {
         0 => Some(named_with(options.index_dir.as_deref()?, path, ending)),
         1 => hashed_with(options.env_dir.as_deref()?, path, ending).ok(),
-        2 => Some(named_with(&folder(path).join(BESIDE), path, ending)),
+        2 => Some(named_with(&folder(path).join(HIDDEN_DIR), path, ending)),
         _ => hashed_with(options.cache_dir.as_deref()?, path, ending).ok(),
     })
 }
 
-/// Two shards with one name cannot share an `index_dir`.
+/// Refuses two shards with the same file name if there is an `index_dir`.
 pub(crate) fn check_names(shards: &[NamedShard<'_>], options: &IndexOptions) -> Result<()> {
     if options.index_dir.is_none() {
         return Ok(());
@@ -79,20 +80,20 @@ pub(crate) fn check_names(shards: &[NamedShard<'_>], options: &IndexOptions) -> 
     Ok(())
 }
 
-/// What the search has come to.
+/// The result of the search for the index of a shard.
 pub(crate) enum IndexSearch {
-    /// Of this very file.
+    /// An index with the size and the time of the shard.
     Fresh(Sidecar),
-    /// Of the same bytes, with another time.
+    /// An index of the same bytes with another time.
     Moved(Sidecar),
-    /// Of the file's beginning.
+    /// An index of the first part of the shard, which has grown since.
     Partial(Sidecar),
-    /// Nothing that can be used, and why, if there was something.
+    /// No usable index. If one was found, the field is the reason why it is not usable.
     Nothing(Option<&'static str>),
 }
 
-/// Looks where §1 of the format page says, in its order. The first that is of this very file is taken, then the first
-/// with another time only, then the one that covers most of the file.
+/// Searches for an index in the folders of docs/index.md §1, in that order. The first with the shard's size and time is taken;
+/// otherwise the first of the same bytes with another time; otherwise the one that covers most of the shard.
 pub(crate) fn search(
     shard: NamedShard<'_>,
     now: Stamp,
@@ -101,17 +102,17 @@ pub(crate) fn search(
 ) -> Result<IndexSearch> {
     let path = shard.path;
     let mut best = IndexSearch::Nothing(None);
-    for place in places(path, TFRI, options) {
-        let sidecar = match read(&place, options) {
+    for candidate in places(path, TFRI, options) {
+        let sidecar = match read(&candidate, options) {
             Ok(Some(sidecar)) => sidecar,
             Ok(None) => continue,
             Err(reason) => {
-                refused(&place, &reason);
+                refused(&candidate, &reason);
                 best = best.or(IndexSearch::Nothing(Some("the index file is refused")));
                 continue;
             }
         };
-        best = match judge_core(sidecar, shard, now, options)? {
+        best = match classify(sidecar, shard, now, options)? {
             fresh @ IndexSearch::Fresh(_) => return Ok(fresh),
             other => best.or(other),
         };
@@ -119,42 +120,42 @@ pub(crate) fn search(
     Ok(best)
 }
 
-/// Why an index, whoever's it is, is not fit for what the caller wants.
-pub(crate) fn unfit(
+/// Returns the reason why an index is unsuitable for the options of the caller, whatever its shard is.
+pub(crate) fn mismatch(
     header: &Header,
     compression: Compression,
     options: &IndexOptions,
 ) -> Option<&'static str> {
     if header.compression() != compression {
-        return Some("the index is for another compression");
+        return Some("the index is of a shard with another compression");
     }
     if header.has(GAPS) {
-        return Some("damage was skipped when it was indexed");
+        return Some("damaged records were skipped when the shard was indexed");
     }
     if options.check_payloads && !header.has(CHECKED) {
-        return Some("payloads were not checked when it was indexed");
+        return Some("payloads were not verified when the shard was indexed");
     }
     None
 }
 
-/// Whether an index is this shard's and fits what the caller wants.
-fn judge_core(
+/// Compares an index with the options and with the shard.
+fn classify(
     sidecar: Sidecar,
     shard: NamedShard<'_>,
     now: Stamp,
     options: &IndexOptions,
 ) -> Result<IndexSearch> {
     let header = &sidecar.header;
-    if let Some(why) = unfit(header, shard.compression, options) {
+    if let Some(why) = mismatch(header, shard.compression, options) {
         return Ok(IndexSearch::Nothing(Some(why)));
     }
-    let verdict = judge(header, now, |end| fingerprints(&open_regular(shard.path)?, end))
+    let staleness = compare(header, now, |end| fingerprints(&open_regular(shard.path)?, end))
         .map_err(|e| Error::from(e).in_file(shard.path))?;
-    Ok(match verdict {
-        Verdict::Accept => IndexSearch::Fresh(sidecar),
-        Verdict::Moved => IndexSearch::Moved(sidecar),
-        Verdict::Extend => IndexSearch::Partial(sidecar),
-        Verdict::Rebuild(why) => IndexSearch::Nothing(Some(why)),
+    Ok(match staleness {
+        Staleness::Fresh => IndexSearch::Fresh(sidecar),
+        Staleness::Moved => IndexSearch::Moved(sidecar),
+        Staleness::Grown => IndexSearch::Partial(sidecar),
+        Staleness::Stale(why) => IndexSearch::Nothing(Some(why)),
     })
 }
 
@@ -169,16 +170,16 @@ impl IndexSearch {
         }
     }
 
-    /// The better of two; the first, when they are equally good.
+    /// Returns the better of two results, or `self` if they are equally good.
     fn or(self, other: IndexSearch) -> IndexSearch {
         if other.rank() > self.rank() { other } else { self }
     }
 }
 
-/// The sidecar at `path`; `None` if there is none, or a reason for which it counts as none.
+/// Reads the sidecar at `path`. Returns `None` if there is no file; the error is the reason why the file is refused.
 pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Sidecar>, String> {
-    let Some(held) = open_file(path, options)? else { return Ok(None) };
-    let mut sidecar = match held {
+    let Some(opened) = open_file(path, options)? else { return Ok(None) };
+    let mut sidecar = match opened {
         OpenedFile::Whole(bytes, reserved) => {
             let len = bytes.len() as u64;
             Sidecar { _reserved: reserved, ..Sidecar::from_bytes(bytes, len)? }
@@ -195,23 +196,23 @@ pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Sidecar
     Ok(Some(sidecar))
 }
 
-/// Where an index or a column that was built goes.
+/// The destination of an index or a column that was built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Save {
-    /// Not beside the data, and if nowhere else, then nowhere.
+    /// The first writable of `index_dir`, `TFSEEK_INDEX_DIR` and the cache; otherwise memory only. Never the folder of the data.
     Unasked,
-    /// Beside the data, or an error.
+    /// `index_dir`, or else the hidden folder next to the data. A failed write is an error.
     Asked,
-    /// Nowhere: a pack takes it.
+    /// Memory only: a pack will contain it.
     Never,
 }
 
-/// The folder of index files that were asked for.
+/// Returns the folder for index files that the caller requests: `index_dir`, or the hidden folder next to the data.
 pub(crate) fn target_dir(path: &Path, options: &IndexOptions) -> PathBuf {
-    options.index_dir.clone().unwrap_or_else(|| folder(path).join(BESIDE))
+    options.index_dir.clone().unwrap_or_else(|| folder(path).join(HIDDEN_DIR))
 }
 
-/// Writes an index file whole: in the target folder, made if missing.
+/// Writes an index file atomically. Creates its folder if it is missing.
 pub(crate) fn write(target: &Path, bytes: impl FnOnce(&mut AtomicFile) -> Result<()>) -> Result<()> {
     fs::create_dir_all(folder(target))?;
     let mut file = AtomicFile::create(target)?;
@@ -220,14 +221,15 @@ pub(crate) fn write(target: &Path, bytes: impl FnOnce(&mut AtomicFile) -> Result
     Ok(())
 }
 
-/// Writes to the first of index_dir, TFSEEK_INDEX_DIR and cache that takes it: where. What the last one said, if none does.
+/// Writes an index file to the first writable of `index_dir`, `TFSEEK_INDEX_DIR` and the cache, and returns its path. If all fail,
+/// returns the last error.
 pub(crate) fn save_somewhere(
     path: &Path,
     ending: &str,
     options: &IndexOptions,
     bytes: impl Fn(&mut AtomicFile) -> Result<()>,
 ) -> io::Result<PathBuf> {
-    let mut last = io::Error::other("there is no folder for indexes");
+    let mut last = io::Error::other("no folder for index files is configured");
     let targets = [
         options.index_dir.as_deref().map(|dir| Ok(named_with(dir, path, ending))),
         options.env_dir.as_deref().map(|dir| hashed_with(dir, path, ending)),

@@ -1,4 +1,4 @@
-//! Blocked tables: ascending offsets in a little more than four bytes each, any of them at the price of one look.
+//! Blocked tables: ascending offsets in little more than four bytes each, with constant-time access.
 //!
 //! ```text
 //! | block table: { base u64, crc32c u32, zero u32 } x ceil(m / 1024) | rel[0] rel[1] .. rel[m-1] |
@@ -6,9 +6,9 @@
 //! crc = crc32c of the block's base and its rel entries
 //! ```
 //!
-//! A block is checked the first time one of its values is used, with a bit a block to remember it: opening does not
-//! grow with m. The crc cannot be left out: a flipped bit in a base moves 1024 records at once, and where records have
-//! equal lengths they land on other valid headers.
+//! A block is verified the first time one of its values is used, and one bit per block records the result. So the cost of opening a
+//! table does not grow with m. The CRC is necessary: a flipped bit in a base moves 1024 offsets at once, and if all records have the
+//! same length, the moved offsets point at valid headers.
 
 use crate::crc::{crc32c, crc32c_append};
 use crate::io::Region;
@@ -16,23 +16,23 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Values in a block; the last may be short.
+/// Number of values in a block. The last block may have fewer.
 pub(crate) const BLOCK: u64 = 1 << BLOCK_BITS;
 const BLOCK_BITS: u32 = 10;
-/// An entry of the block table: base, crc, zero.
+/// Bytes of an entry of the block table: base, crc, zero.
 pub(crate) const BLOCK_ENTRY: usize = 8 + 4 + 4;
 
-/// Builds a table from values fed one at a time; holds four bytes a value while the table is narrow.
+/// A builder of a table from single values. Uses four bytes per value while the table is narrow.
 #[derive(Debug)]
 pub(crate) struct TableBuilder {
     bases: Vec<u64>,
     rel: RelEntries,
     len: u64,
-    /// Whether a block's base is its first value, or 0.
+    /// True if the base of a block is its first value, false if it is 0.
     relative: bool,
 }
 
-/// As on disk.
+/// The rel entries as they are stored on disk.
 #[derive(Debug)]
 struct RelEntries {
     bytes: Vec<u8>,
@@ -40,7 +40,7 @@ struct RelEntries {
 }
 
 impl TableBuilder {
-    /// A table of offsets, which must be fed in ascending order.
+    /// Returns a builder of a table of offsets, which must be pushed in ascending order.
     pub(crate) fn offsets() -> TableBuilder {
         TableBuilder {
             bases: Vec::new(),
@@ -50,7 +50,7 @@ impl TableBuilder {
         }
     }
 
-    /// A table of lengths, in any order. Nothing but the tests skips damage yet.
+    /// Returns a builder of a table of lengths, in any order. Only tests build one: no scan skips damaged records yet.
     #[cfg(test)]
     pub(crate) fn lengths() -> TableBuilder {
         TableBuilder { relative: false, ..TableBuilder::offsets() }
@@ -78,7 +78,8 @@ impl TableBuilder {
         }
     }
 
-    /// One block that spans 4 GiB makes the whole table wide: then most records are large, and the table is small.
+    /// Pushes a value to a wide table, and makes a narrow table wide first. One block that spans 4 GiB makes the whole table wide.
+    /// The records are then large on average, so the table is small.
     #[cold]
     fn push_wide(&mut self, value: u64) {
         if !self.rel.wide {
@@ -93,7 +94,7 @@ impl TableBuilder {
         self.len += 1;
     }
 
-    /// Takes the crcs; the values stay where they are.
+    /// Computes the CRCs. The values are not copied.
     pub(crate) fn finish(mut self) -> Table {
         let (m, wide) = (self.len, self.rel.wide);
         if wide {
@@ -108,19 +109,19 @@ impl TableBuilder {
             blocks.extend([0; 4]);
         }
         let bytes = TableBytes::Own { blocks, rel: self.rel.bytes };
-        Table { m, wide, bytes, checked: None, ends: TableEnds::default() }
+        Table { m, wide, bytes, verified: None, ends: TableEnds::default() }
     }
 }
 
-/// A blocked table, of this process's making or from a file.
+/// A blocked table, built by this process or read from a file.
 #[derive(Debug)]
 pub(crate) struct Table {
     m: u64,
     wide: bool,
     bytes: TableBytes,
-    /// A bit a block whose crc was found right; `None` for a table that never left this process.
-    checked: Option<Box<[AtomicU64]>>,
-    /// What the first and the last value must be; looked at when their blocks are checked.
+    /// One bit per block, set once its CRC is verified. `None` for a table that this process built.
+    verified: Option<Box<[AtomicU64]>>,
+    /// The required first and last value, compared when their blocks are verified.
     ends: TableEnds,
 }
 
@@ -131,14 +132,14 @@ enum TableBytes {
     Section { all: Region, split: usize },
 }
 
-/// The first and the last value of a table, where they are known.
+/// The first and the last value of a table, if they are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TableEnds {
     pub(crate) first: Option<u64>,
     pub(crate) last: Option<u64>,
 }
 
-/// A block that does not hold what it should; becomes `IndexError::CorruptBlock`.
+/// A corrupt block. It becomes `IndexError::CorruptBlock`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadBlock {
     pub(crate) block: u64,
@@ -146,7 +147,7 @@ pub(crate) struct BadBlock {
 }
 
 impl Table {
-    /// A section of `m` values with entries of `param` bytes; `None` if the length is another.
+    /// Opens a section of `m` values with entries of `param` bytes. Returns `None` if its length does not match.
     pub(crate) fn open(section: &Region, m: u64, param: u16, ends: TableEnds) -> Option<Table> {
         let m_here = usize::try_from(m).ok()?;
         let blocks = m_here.div_ceil(BLOCK as usize);
@@ -155,12 +156,12 @@ impl Table {
         if end != section.len() || !matches!(param, 4 | 8) {
             return None;
         }
-        let checked = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let verified = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         Some(Table {
             m,
             wide: param == 8,
             bytes: TableBytes::Section { all: section.clone(), split },
-            checked: Some(checked),
+            verified: Some(verified),
             ends,
         })
     }
@@ -169,7 +170,7 @@ impl Table {
         if self.wide { 8 } else { 4 }
     }
 
-    /// The two parts of the section, in their order on disk.
+    /// Returns the two parts of the section, in file order.
     pub(crate) fn parts(&self) -> [&[u8]; 2] {
         let (blocks, rel) = self.slices();
         [blocks, rel]
@@ -187,19 +188,19 @@ impl Table {
         self.parts().iter().map(|part| part.len() as u64).sum()
     }
 
-    /// Value `i`.
+    /// Returns value `i`.
     #[inline]
     pub(crate) fn get(&self, i: u64) -> Result<u64, BadBlock> {
         let (blocks, rel) = self.slices();
         self.value(blocks, rel, i)
     }
 
-    /// Values `i` and `i + 1`, in the case that all but one look in 1024 are: the table is narrow, and both lie in one block
-    /// that was checked. Says yes or nothing; [`pair`](Table::pair) finds out why.
+    /// Returns values `i` and `i + 1` on the fast path: the table is narrow, and both values are in one verified block. This covers all
+    /// lookups but one in 1024. `None` means only that [`pair`](Table::pair) must take the slow path.
     #[inline(always)]
-    pub(crate) fn pair_near(&self, i: u64) -> Option<(u64, u64)> {
+    pub(crate) fn pair_fast(&self, i: u64) -> Option<(u64, u64)> {
         let block = i >> BLOCK_BITS;
-        if self.wide || (i + 1).is_multiple_of(BLOCK) || !self.is_checked(block) {
+        if self.wide || (i + 1).is_multiple_of(BLOCK) || !self.is_verified(block) {
             return None;
         }
         let (blocks, rel) = self.slices();
@@ -208,26 +209,26 @@ impl Table {
         Some((base.checked_add(both & 0xffff_ffff)?, base.checked_add(both >> 32)?))
     }
 
-    /// Returns the first byte of value `i`, if its block was checked: a mapped block is resident from then on.
+    /// Returns the first byte of value `i` if its block is verified. A mapped block is resident from then on.
     #[inline]
     pub(crate) fn entry(&self, i: u64) -> Option<&u8> {
-        if !self.is_checked(i >> BLOCK_BITS) {
+        if !self.is_verified(i >> BLOCK_BITS) {
             return None;
         }
         let (_, rel) = self.slices();
         rel.get(usize::try_from(i).ok()?.checked_mul(usize::from(self.param()))?)
     }
 
-    /// Values `i` and `i + 1`.
+    /// Returns values `i` and `i + 1`.
     pub(crate) fn pair(&self, i: u64) -> Result<(u64, u64), BadBlock> {
         let (blocks, rel) = self.slices();
         Ok((self.value(blocks, rel, i)?, self.value(blocks, rel, i + 1)?))
     }
 
-    /// Whether a block's crc was found right, or needs no look.
+    /// Returns true if the CRC of a block is verified or needs no verification.
     #[inline(always)]
-    fn is_checked(&self, block: u64) -> bool {
-        match &self.checked {
+    fn is_verified(&self, block: u64) -> bool {
+        match &self.verified {
             Some(bits) => {
                 bits.get((block >> 6) as usize).is_some_and(|w| w.load(Relaxed) >> (block & 63) & 1 == 1)
             }
@@ -238,13 +239,13 @@ impl Table {
     #[inline(always)]
     fn value(&self, blocks: &[u8], rel: &[u8], i: u64) -> Result<u64, BadBlock> {
         let block = i >> BLOCK_BITS;
-        if !self.is_checked(block) {
-            self.check(block)?;
+        if !self.is_verified(block) {
+            self.verify(block)?;
         }
         self.raw(blocks, rel, i)
     }
 
-    /// Value `i`, its block unchecked.
+    /// Returns value `i` without verification of its block.
     #[inline(always)]
     fn raw(&self, blocks: &[u8], rel: &[u8], i: u64) -> Result<u64, BadBlock> {
         let block = i >> BLOCK_BITS;
@@ -258,31 +259,31 @@ impl Table {
             (Some(base), Some(rel)) => {
                 base.checked_add(rel).ok_or(BadBlock { block, reason: "an entry overflows" })
             }
-            _ => Err(BadBlock { block, reason: "the table ends before it" }),
+            _ => Err(BadBlock { block, reason: "the table is too short" }),
         }
     }
 
-    /// Checks the crc of a block, and remembers it if it holds.
+    /// Verifies the CRC of a block, and marks the block as verified.
     #[cold]
-    fn check(&self, block: u64) -> Result<(), BadBlock> {
-        let Some(checked) = &self.checked else { return Ok(()) };
+    fn verify(&self, block: u64) -> Result<(), BadBlock> {
+        let Some(verified) = &self.verified else { return Ok(()) };
         let width = usize::from(self.param());
         let start = (block as usize) << BLOCK_BITS;
         let end = (start + BLOCK as usize).min(self.m as usize);
         if self.populate_block(block as usize, start * width..end * width).is_err() {
             return Err(BadBlock {
                 block,
-                reason: "its bytes cannot be read; the index file was cut, or its disk fails",
+                reason: "its bytes cannot be read: the index file was truncated, or the disk failed",
             });
         }
         let (blocks, all) = self.slices();
         let entry = field::<BLOCK_ENTRY>(blocks, block as usize * BLOCK_ENTRY);
         let (Some(entry), Some(rel)) = (entry, all.get(start * width..end * width)) else {
-            return Err(BadBlock { block, reason: "the table ends before it" });
+            return Err(BadBlock { block, reason: "the table is too short" });
         };
         let stored = u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]);
         if crc32c_append(crc32c(&entry[..8]), rel) != stored {
-            return Err(BadBlock { block, reason: "its crc32c does not hold" });
+            return Err(BadBlock { block, reason: "crc32c mismatch" });
         }
         let holds = |i: u64, want: Option<u64>| want.is_none_or(|want| self.raw(blocks, all, i) == Ok(want));
         if block == 0 && !holds(0, self.ends.first) {
@@ -291,14 +292,14 @@ impl Table {
         if end as u64 == self.m && !holds(self.m - 1, self.ends.last) {
             return Err(BadBlock { block, reason: "the last entry is not the end of the stream" });
         }
-        // Relaxed: the bit says that bytes which do not change were looked at, and orders nothing.
-        if let Some(word) = checked.get((block >> 6) as usize) {
+        // Relaxed is enough: the bytes do not change, so the bit orders no other memory access.
+        if let Some(word) = verified.get((block >> 6) as usize) {
             word.fetch_or(1 << (block & 63), Relaxed);
         }
         Ok(())
     }
 
-    /// Makes a mapped block resident: its entry, and its values at `rel` of the rel entries.
+    /// Makes a mapped block resident: its entry in the block table, and bytes `rel` of the rel entries.
     fn populate_block(&self, block: usize, rel: Range<usize>) -> io::Result<()> {
         let TableBytes::Section { all, split } = &self.bytes else { return Ok(()) };
         all.populate(block * BLOCK_ENTRY..(block + 1) * BLOCK_ENTRY)?;
@@ -313,9 +314,9 @@ impl Table {
         }
     }
 
-    /// Checks every block that was not looked at yet.
-    pub(crate) fn check_all(&self) -> Result<(), BadBlock> {
-        (0..self.m.div_ceil(BLOCK)).try_for_each(|block| self.check(block))
+    /// Verifies every block, including those that are already verified.
+    pub(crate) fn verify_all(&self) -> Result<(), BadBlock> {
+        (0..self.m.div_ceil(BLOCK)).try_for_each(|block| self.verify(block))
     }
 }
 
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn around_multiples_of_a_block() {
+    fn lengths_around_multiples_of_a_block() {
         for m in [1u64, 2, 1023, 1024, 1025, 2047, 2048, 2049, 5000] {
             let table = build((0..m).map(|i| i * 17));
             assert_eq!(table.section_len(), 16 * m.div_ceil(1024) + 4 * m);
@@ -357,13 +358,13 @@ mod tests {
     #[test]
     fn the_4_gib_edge() {
         let g4 = 1u64 << 32;
-        // A block's last value may be 2^32 - 1 above its first, not 2^32.
+        // The last value of a narrow block is at most 2^32 - 1 above its first.
         assert_eq!(build([5, 5 + g4 - 1]).param(), 4);
         let wide = build([5, 100, 5 + g4]);
         assert_eq!((wide.param(), wide.section_len()), (8, 16 + 24));
         assert_eq!(wide.parts()[0][..8], [0; 8], "the base of a wide table is 0");
         assert_eq!(reopen(&wide).pair(1), Ok((100, 5 + g4)));
-        // Far apart in different blocks: narrow. The switch in a late block keeps what was there.
+        // Values that are far apart in different blocks stay narrow. A later switch to wide keeps the earlier values.
         let far = (0..1024).chain((0..10).map(|i| (g4 << 8) + i));
         assert_eq!(build(far.clone()).param(), 4);
         let late = build(far.clone().chain([(g4 << 9)]));
@@ -378,14 +379,14 @@ mod tests {
     }
 
     #[test]
-    fn each_flipped_bit_is_found_at_the_first_touch_of_its_block() {
+    fn each_flipped_bit_is_found_on_first_use_of_its_block() {
         let table = build((0..1500).map(|i| i * 16));
         let good: Vec<u8> = table.parts().concat();
         let rel = 2 * BLOCK_ENTRY;
         for bit in 0..good.len() * 8 {
             let byte = bit / 8;
             if byte < rel && byte % BLOCK_ENTRY >= 12 {
-                continue; // zero bytes
+                continue; // padding, not covered by the CRC
             }
             let block = if byte < rel { byte / BLOCK_ENTRY } else { (byte - rel) / 4096 } as u64;
             let mut bad = good.clone();
@@ -393,7 +394,7 @@ mod tests {
             let table = Table::open(&Region::new(bad), 1500, 4, TableEnds::default()).unwrap();
             assert_eq!(table.get(block * 1024 + 3).unwrap_err().block, block, "bit {bit}");
             assert!(table.get((1 - block) * 1024 + 3).is_ok());
-            assert!(table.check_all().is_err());
+            assert!(table.verify_all().is_err());
         }
     }
 }
