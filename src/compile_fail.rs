@@ -1,5 +1,5 @@
-//! What must not compile, each beside a twin that does and differs in one line. With the compiler's own test of the
-//! error's code where it has one (on a nightly compiler); a stable one only sees that it fails.
+//! Examples that must not compile, each followed by one that compiles and differs in one line. A nightly compiler also checks the
+//! error code. A stable compiler only checks that compilation fails.
 
 /// A view cannot outlive its payload.
 ///
@@ -18,7 +18,7 @@
 /// assert_eq!(label.first(), Some(7));
 /// ```
 ///
-/// Nor can what it lent: a byte string is a part of the payload.
+/// A byte string borrowed from a view is part of the payload and cannot outlive it either.
 ///
 /// ```compile_fail,E0505
 /// let payload = tfseek::ExampleBuilder::new().bytes("image", ["jpeg"]).encode().unwrap();
@@ -34,7 +34,7 @@
 /// ```
 struct Payload;
 
-/// What a mapped dataset lends cannot outlive it, whatever it was made of on the way.
+/// A value borrowed from a mapped dataset through a record and a view cannot outlive the dataset.
 ///
 /// ```compile_fail,E0505
 /// # let mut file = Vec::new();
@@ -55,7 +55,7 @@ struct Payload;
 /// drop(set);
 /// ```
 ///
-/// A clone keeps the bytes, but does not lend its life to what the first one lent.
+/// A clone of the dataset keeps the bytes, but does not extend borrows from the first one.
 ///
 /// ```compile_fail,E0505
 /// # let mut file = Vec::new();
@@ -77,7 +77,7 @@ struct Payload;
 /// ```
 struct Mapped;
 
-/// What is read into a buffer borrows it: the next read cannot overwrite it unseen.
+/// A record that was read into a buffer borrows it, so the next read cannot overwrite it.
 ///
 /// ```compile_fail,E0499
 /// # fn f(set: &tfseek::Dataset) -> tfseek::Result<()> {
@@ -97,18 +97,18 @@ struct Mapped;
 /// ```
 struct Dataset;
 
-/// A map is made under a promise, and only unsafe code can give it.
+/// Opening a map requires a guarantee by the caller, so it is unsafe.
 ///
 /// ```compile_fail,E0133
 /// tfseek::Mapped::open("train.tfrecord").unwrap_err();
 /// ```
 /// ```
-/// // SAFETY: there is no such file, so nobody changes it.
+/// // SAFETY: the file does not exist, so no process changes it.
 /// unsafe { tfseek::Mapped::open("no such folder/train.tfrecord") }.unwrap_err();
 /// ```
-struct Door;
+struct MapContract;
 
-/// A float does not go into an int64 list, not even a whole one.
+/// An int64 list does not accept floats, not even integral ones.
 ///
 /// ```compile_fail,E0277
 /// tfseek::ExampleBuilder::new().int64("label", [3.0]);

@@ -1,71 +1,90 @@
-//! Random access to the TFRecord files you already have.
+//! Random access to TFRecord files of `tf.train.Example`.
 //!
-//! A TFRecord file is records one after the other, and where the millionth starts nobody knows who has not read those
-//! before it. tfseek scans a shard once, keeps an index of about four bytes a record, and from then on a set of shards
-//! is an array: records are found by number, lent out of a memory map, and looked into as `tf.train.Example` without a
-//! copy or an allocation.
+//! A TFRecord file is a sequence of framed records, and the offset of a record is not known until all records before it are read.
+//! tfseek scans each file (*shard*) once and saves an index of about four bytes per record. After that a set of shards is an array:
+//! records are accessed by number, borrowed from a memory map, and read as `tf.train.Example` without copies or allocations.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
-//! use tfseek::{ExampleBuilder, Mapped, DatasetOptions};
+//! use tfseek::{DatasetOptions, ExampleBuilder, Mapped};
 //!
-//! // Shards that somebody has written: train-00000-of-00002.tfrecord, ..
+//! // Write two shards: train-00000-of-00002.tfrecord and train-00001-of-00002.tfrecord.
 //! let mut writer = tfseek::writer::WriterOptions::new().create_shards(dir.path().join("train"), ".tfrecord", 2)?;
 //! for i in 0..1000 {
 //!     writer.write(&ExampleBuilder::new().int64("label", [i % 10]).float("emb", [i as f32; 8]).encode()?)?;
 //! }
 //! writer.close()?;
 //!
-//! // As an array of records.
+//! // Open them as an array of records.
 //! # let options = DatasetOptions::new().index(tfseek::index::IndexOptions::new().index_dir(dir.path().join("index")));
 //! # let path = |name: &str| dir.path().join(name);
-//! // SAFETY: these shards are written once.
+//! // SAFETY: no process writes to or truncates these shards while they are mapped.
 //! let ds: Mapped = unsafe { options.open_mapped(path("train-*.tfrecord")) }?;
 //! let example = ds.get(640)?.example();
 //! assert_eq!(example.float("emb")?.len(), 8);
-//! assert_eq!(example.get("no such feature")?.map(|f| f.len()), None);
+//! assert!(example.get("no such feature")?.is_none());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Which type do I want?
+//! # Types by task
 //!
-//! | | |
+//! | task | type |
 //! | --- | --- |
-//! | records by number, from files that are written once | [`Mapped`]: lends them, copies nothing |
-//! | records by number, and no promise about the files | [`Dataset`]: reads them into your buffer |
-//! | records in file order; gzip and zlib; standard input | [`Stream`]: needs no index |
-//! | the features of a record | [`Example`], [`SequenceExample`]: views that borrow |
-//! | records as arrays, for training | [`Schema`] and [`BatchParser`]: the meaning of `tf.io.parse_example` |
-//! | the order of an epoch: shuffles, mixtures, shares of ranks, saved states | [`order`]: arithmetic, for any number of records |
-//! | shuffled epochs in batches, for training: threads, ranks, exact resume | [`Dataset::loader`], [`Loader`] (`docs/shuffling.md`) |
-//! | to make records | [`ExampleBuilder`], [`SequenceExampleBuilder`] |
-//! | tensors in a bytes feature, as `tf.io.serialize_tensor` writes them | [`parse_tensor`], [`serialize_tensor`], [`tensor`] |
-//! | to write them | [`Writer`], [`ShardedWriter`] |
-//! | to name shards | [`paths`]: patterns, sets, what is missing |
-//! | one feature of all records: classes, filters | [`Dataset::column`], [`Dataset::select`] |
-//! | to build and keep indexes yourself | [`index`] |
-//! | framing and checksums of bytes in memory | [`frame`], [`crc`] |
+//! | access records by number, in files that do not change while they are mapped | [`Mapped`]: borrows records, copies nothing |
+//! | access records by number, in any files | [`Dataset`]: reads records into your buffer |
+//! | read records in file order; gzip and zlib; standard input | [`Stream`]: needs no index |
+//! | read the features of a record | [`Example`], [`SequenceExample`]: views that borrow the payload |
+//! | parse records into arrays | [`Schema`], [`BatchParser`]: the semantics of `tf.io.parse_example` ([parsing.md]) |
+//! | train on shuffled epochs in batches | [`Dataset::loader`], [`Loader`]: threads, ranks, exact resume ([shuffling.md]) |
+//! | compute the order of an epoch | [`order`]: shuffles, mixtures, ranks' shares, saved states ([order.md]) |
+//! | find records by a feature | [`Dataset::column`], [`Dataset::select`]: classes and filters |
+//! | build records | [`ExampleBuilder`], [`SequenceExampleBuilder`] |
+//! | write records to files | [`Writer`], [`ShardedWriter`] |
+//! | store tensors in a bytes feature, as `tf.io.serialize_tensor` does | [`parse_tensor`], [`serialize_tensor`], [`tensor`] |
+//! | select shards | [`paths`]: patterns, sets, missing shards ([paths.md]) |
+//! | build and store indexes | [`index`] ([index.md]) |
+//! | frame and verify records in memory | [`frame`], [`crc`] ([format.md]) |
 //!
-//! What the bytes mean is TensorFlow's meaning, bit for bit, but for departures that lose no data: `docs/format.md`. Every error
-//! says where: path, record, byte offset, feature ([`Error`]). Damage never passes in silence, and no bytes, however wrong,
-//! cause a panic, a read out of bounds or an allocation that they did not pay for.
+//! # Guarantees
 //!
-//! # Features
+//! * Results are the same as TensorFlow's, bit for bit. [format.md] and [parsing.md] list the exceptions, none of which loses data.
+//! * An [`Error`] contains its location as far as it is known: path, record, byte offset, feature.
+//! * Checksums are verified on each access by default, and damage is an error. No input causes a panic, an out-of-bounds read, or an
+//!   allocation out of proportion to its size.
+//! * Data files are never changed. Opening a dataset may write an index: to a specified folder, to the folder in `TFSEEK_INDEX_DIR`,
+//!   or to the user's cache folder. It is written next to the data only on request ([`index`]).
 //!
-//! | | |
+//! # Crate features
+//!
+//! | feature | contents |
 //! | --- | --- |
-//! | `dataset` (default) | the whole crate; it includes `json` |
-//! | `json` | [`order::State`]: checkpoints, which are JSON |
+//! | `dataset` (default) | the whole crate; includes `json` |
+//! | `json` | [`order::State`]: saved states as JSON |
 //!
-//! Without default features the crate is what needs neither files nor threads, and next to no dependencies: [`crc`], [`frame`],
+//! Without default features the crate needs no files and no threads and has few dependencies. It consists of [`crc`], [`frame`],
 //! [`example`], [`tensor`], [`order`], [`error`](mod@error) and [`policy`].
 //!
-//! Opening a dataset may write an index: to a folder you name, to `TFSEEK_INDEX_DIR`, or to the user's cache folder, and never
-//! beside the data unless you ask ([`index`]).
+//! # Further documentation
+//!
+//! * [format.md]: TFRecord files of examples
+//! * [paths.md]: paths and patterns of a dataset
+//! * [index.md]: use and format of index files
+//! * [parsing.md]: schemas and batches
+//! * [shuffling.md]: shuffling, batches and resume
+//! * [order.md]: the definition of all orders
+//! * [performance.md]: measurements
+//!
+//! [format.md]: https://github.com/tfseek/tfseek/blob/main/docs/format.md
+//! [paths.md]: https://github.com/tfseek/tfseek/blob/main/docs/paths.md
+//! [index.md]: https://github.com/tfseek/tfseek/blob/main/docs/index.md
+//! [parsing.md]: https://github.com/tfseek/tfseek/blob/main/docs/parsing.md
+//! [shuffling.md]: https://github.com/tfseek/tfseek/blob/main/docs/shuffling.md
+//! [order.md]: https://github.com/tfseek/tfseek/blob/main/docs/order.md
+//! [performance.md]: https://github.com/tfseek/tfseek/blob/main/docs/performance.md
 
-// Some functions of the lower storeys have their only callers in the upper ones.
+// Without `dataset`, some functions of the lower layers have no callers.
 #![cfg_attr(not(feature = "dataset"), allow(dead_code, unused_imports))]
-// Nothing that a user gives ends in a panic.
+// No input of a user may cause a panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 #[cfg(feature = "dataset")]

@@ -1,4 +1,4 @@
-//! Records out: one file, or a set of shards; an index on the way.
+//! Writing records to a file or to a set of shards, with or without an index.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Options of writing files.
+/// Options of a [`Writer`] and a [`ShardedWriter`].
 ///
 /// ```no_run
 /// use tfseek::writer::WriterOptions;
@@ -37,67 +37,66 @@ impl Default for WriterOptions {
 }
 
 impl WriterOptions {
-    /// The defaults: uncompressed, atomic, without an index.
+    /// Returns the default options: uncompressed, atomic, without an index.
     pub fn new() -> WriterOptions {
         WriterOptions::default()
     }
 
-    /// Compresses the whole file. Its records can then be read in order only.
+    /// Sets the compression of the whole file. Default: none. Records of a compressed file can only be read in order.
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> WriterOptions {
         self.compression = compression;
         self
     }
 
-    /// How hard to compress, from 0 to 9; 6 by default, as TensorFlow.
+    /// Sets the compression level, from 0 to 9. Default: 6, as in TensorFlow. Larger values are treated as 9.
     #[must_use]
     pub fn level(mut self, level: u32) -> WriterOptions {
         self.level = level.min(9);
         self
     }
 
-    /// Whether the file appears under its name only when it is closed (the default), or is written in place, as TensorFlow does.
+    /// Sets atomic writing. If true (the default), the file is written under a temporary name and renamed when it is closed. If
+    /// false, it is written in place, as in TensorFlow.
     #[must_use]
     pub fn atomic(mut self, atomic: bool) -> WriterOptions {
         self.atomic = atomic;
         self
     }
 
-    /// Whether an index is written as the file is closed, to `.tfseek/` beside it. Costs four bytes of memory a record.
+    /// Writes an index to `.tfseek/` in the folder of the file when the file is closed. Default: false. Takes four bytes of memory per
+    /// record.
     #[must_use]
     pub fn index(mut self, index: bool) -> WriterOptions {
         self.index = index.then(IndexOptions::new);
         self
     }
 
-    /// The same, to this folder.
+    /// Writes an index to this folder when the file is closed.
     #[must_use]
     pub fn index_dir(mut self, dir: impl Into<PathBuf>) -> WriterOptions {
         self.index = Some(IndexOptions::new().index_dir(dir));
         self
     }
 
-    /// Creates a file, or replaces one. Links are followed, and a FIFO or a device is written into: [`Output`] has the rules.
+    /// Creates or replaces a file. Links are followed, and FIFOs and devices are written directly, by the rules of [`Output`].
     ///
     /// # Errors
-    /// Those of the system; an index of what is no regular file.
+    /// I/O errors; [`IndexError::NotRegular`] if an index was requested for a file that is not regular.
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Writer> {
         let path = path.as_ref();
-        let output = match self.atomic {
-            true => Output::create(path),
-            false => Output::in_place(path),
-        };
-        let here = |e| Error::from(e).in_file(path);
-        let output = output.map_err(here)?;
+        let output = if self.atomic { Output::create(path) } else { Output::in_place(path) };
+        let in_file = |e| Error::from(e).in_file(path);
+        let output = output.map_err(in_file)?;
         if self.index.is_some()
             && !output.is_whole()
-            && !output.file().and_then(File::metadata).map_err(here)?.is_file()
+            && !output.file().and_then(File::metadata).map_err(in_file)?.is_file()
         {
             let found = "a device or a FIFO".into();
             return Err(Error::from(IndexError::NotRegular { found }).in_file(path));
         }
-        let target = Target { sink: TargetSink::File(output), process: Process::this() };
-        let index = self.index.clone().map(|options| Noted {
+        let target = WriterTarget { sink: TargetKind::File(output), process: Process::this() };
+        let index = self.index.clone().map(|options| PendingIndex {
             path: path.into(),
             offsets: TableBuilder::offsets(),
             options,
@@ -113,13 +112,12 @@ impl WriterOptions {
         })
     }
 
-    /// Creates a set of `count` shards `PREFIX-00000-of-00010SUFFIX`, all of which appear when the set is closed.
+    /// Creates a set of `count` shards `PREFIX-00000-of-00010SUFFIX`. By default they appear when the set is closed.
     ///
-    /// `("out/train", ".tfrecord", 10)` gives Beam's form; `("out/mnist-train.tfrecord", "", 10)` that of TensorFlow
-    /// Datasets.
+    /// `("out/train", ".tfrecord", 10)` produces Beam's names, `("out/mnist-train.tfrecord", "", 10)` those of TensorFlow Datasets.
     ///
     /// # Errors
-    /// Those of the system; a set of no shards.
+    /// I/O errors; [`OptionsError::NoShards`] if `count` is 0.
     pub fn create_shards(
         &self,
         prefix: impl AsRef<Path>,
@@ -137,28 +135,30 @@ impl WriterOptions {
         Ok(ShardedWriter { shards: (0..count).map(shard).collect::<Result<_>>()?, next: 0 })
     }
 
-    fn sink(&self, target: Target) -> Sink {
+    fn sink(&self, target: WriterTarget) -> WriterSink {
         let out = BufWriter::with_capacity(BUFFER, target);
         let level = Level::new(self.level);
         match self.compression {
-            Compression::None => Sink::Plain(out),
-            // The header that TensorFlow writes: no name, no time, operating system 3.
-            Compression::Gzip => Sink::Gzip(GzBuilder::new().mtime(0).operating_system(3).write(out, level)),
-            Compression::Zlib => Sink::Zlib(ZlibEncoder::new(out, level)),
+            Compression::None => WriterSink::Plain(out),
+            // The same header as in TensorFlow: no name, no time, operating system 3.
+            Compression::Gzip => {
+                WriterSink::Gzip(GzBuilder::new().mtime(0).operating_system(3).write(out, level))
+            }
+            Compression::Zlib => WriterSink::Zlib(ZlibEncoder::new(out, level)),
         }
     }
 }
 
 const BUFFER: usize = 256 << 10;
 
-/// Writes records; byte for byte what TensorFlow's writer writes of the same payloads (before compression).
+/// A writer of one TFRecord file. Before compression, its output is identical to that of TensorFlow's writer.
 ///
-/// Buffered: nothing need be in the file before [`flush`](Writer::flush) or [`close`](Writer::close). By default the file
-/// is written under a temporary name and gets its own when it is closed; dropped before, it leaves nothing behind.
+/// Writes are buffered until [`flush`](Writer::flush) or [`close`](Writer::close). By default the file is written under a temporary
+/// name and renamed when it is closed. If the writer is dropped before that, the temporary file is removed.
 ///
-/// The file belongs to the process that created the writer. In a forked child nothing reaches it: [`flush`](Writer::flush),
-/// [`sync`](Writer::sync) and [`close`](Writer::close) are errors, [`write`](Writer::write) is one when the buffer is full, and a
-/// drop neither writes nor removes anything.
+/// The file belongs to the process that created the writer. In a forked child, [`flush`](Writer::flush), [`sync`](Writer::sync) and
+/// [`close`](Writer::close) return errors, [`write`](Writer::write) returns an error when the buffer is full, and a drop neither
+/// writes nor removes anything.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -170,66 +170,66 @@ const BUFFER: usize = 256 << 10;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Writer {
-    /// `None` once closed, or given up.
-    sink: Option<Sink>,
+    /// `None` after the writer was closed or failed.
+    sink: Option<WriterSink>,
     failed: bool,
     path: Option<PathBuf>,
-    /// Bytes of the record stream.
+    /// Length of the record stream in bytes.
     end: u64,
     records: u64,
-    index: Option<Noted>,
+    index: Option<PendingIndex>,
     process: Process,
 }
 
-/// A file whose bytes are all there, and its name is not.
-struct Finished {
-    target: Target,
+/// A file whose bytes are all written and synced, but which is not renamed yet.
+struct FinishedFile {
+    target: WriterTarget,
     compression: Compression,
 }
 
-/// A file that has its name, and no index yet.
-struct Named {
+/// A file that is renamed to its path, but has no index yet.
+struct CommittedFile {
     compression: Compression,
-    /// The name may be lost in a power failure.
+    /// The error of the folder's sync, after which a power failure may undo the rename.
     unsynced: Option<io::Error>,
 }
 
-/// What is noted for the index.
-struct Noted {
+/// The index of the file that is being written.
+struct PendingIndex {
     path: PathBuf,
     offsets: TableBuilder,
     options: IndexOptions,
 }
 
-enum Sink {
-    Plain(BufWriter<Target>),
-    Gzip(GzEncoder<BufWriter<Target>>),
-    Zlib(ZlibEncoder<BufWriter<Target>>),
+enum WriterSink {
+    Plain(BufWriter<WriterTarget>),
+    Gzip(GzEncoder<BufWriter<WriterTarget>>),
+    Zlib(ZlibEncoder<BufWriter<WriterTarget>>),
 }
 
-/// The bytes' destination. It takes them in the process that it was made in, and in no other.
-struct Target {
-    sink: TargetSink,
+/// The destination of the bytes. It accepts bytes only in the process that created it.
+struct WriterTarget {
+    sink: TargetKind,
     process: Process,
 }
 
-enum TargetSink {
+enum TargetKind {
     File(Output),
     Other(Box<dyn Write + Send>),
 }
 
 impl Writer {
-    /// Creates a file, or replaces one when it is closed. [`WriterOptions`] has more to say.
+    /// Creates a writer with the default [`WriterOptions`]. An existing file is replaced when the writer is closed.
     ///
     /// # Errors
-    /// Those of the system.
+    /// I/O errors.
     pub fn create(path: impl AsRef<Path>) -> Result<Writer> {
         WriterOptions::new().create(path)
     }
 
-    /// Writes into any sink. `options` about files do not matter here.
+    /// Creates a writer to any sink. Options about files and indexes are ignored.
     pub fn new(sink: impl Write + Send + 'static, options: &WriterOptions) -> Writer {
-        let target = Target { sink: TargetSink::Other(Box::new(sink)), process: Process::this() };
+        let target = WriterTarget { sink: TargetKind::Other(Box::new(sink)), process: Process::this() };
         let sink = options.sink(target);
         let process = Process::this();
         Writer { sink: Some(sink), failed: false, path: None, end: 0, records: 0, index: None, process }
@@ -238,74 +238,74 @@ impl Writer {
     /// Writes one record.
     ///
     /// # Errors
-    /// [`EncodeError::Closed`]; those of the sink, after which the file is not to be trusted.
+    /// I/O errors, after which the file is incomplete and further writes fail; [`EncodeError::Closed`]; [`EncodeError::Failed`] after
+    /// an earlier error; [`EncodeError::Forked`].
     pub fn write(&mut self, payload: &[u8]) -> Result<()> {
         let written = match &mut self.sink {
-            Some(Sink::Plain(w)) => put_record(w, payload),
-            Some(Sink::Gzip(w)) => put_record(w, payload),
-            Some(Sink::Zlib(w)) => put_record(w, payload),
+            Some(WriterSink::Plain(w)) => put_record(w, payload),
+            Some(WriterSink::Gzip(w)) => put_record(w, payload),
+            Some(WriterSink::Zlib(w)) => put_record(w, payload),
             None => return Err(self.closed()),
         };
-        self.done(written)?;
-        if let Some(noted) = &mut self.index {
-            noted.offsets.push(self.end);
+        self.fail_on_error(written)?;
+        if let Some(index) = &mut self.index {
+            index.offsets.push(self.end);
         }
         self.end += (payload.len() + OVERHEAD) as u64;
         self.records += 1;
         Ok(())
     }
 
-    /// Hands everything written so far to the operating system. In a compressed file that ends a block: it costs room.
+    /// Writes all buffered bytes to the operating system. In a compressed file this ends a block, which makes the file larger.
     ///
     /// # Errors
-    /// As [`write`](Writer::write).
+    /// The same as [`write`](Writer::write).
     pub fn flush(&mut self) -> Result<()> {
         self.check_process()?;
         let flushed = match &mut self.sink {
-            Some(Sink::Plain(w)) => w.flush(),
-            Some(Sink::Gzip(w)) => w.flush(),
-            Some(Sink::Zlib(w)) => w.flush(),
+            Some(WriterSink::Plain(w)) => w.flush(),
+            Some(WriterSink::Gzip(w)) => w.flush(),
+            Some(WriterSink::Zlib(w)) => w.flush(),
             None => return Err(self.closed()),
         };
-        self.done(flushed)
+        self.fail_on_error(flushed)
     }
 
-    /// As [`flush`](Writer::flush), and waits until it is on the disk.
+    /// Flushes like [`flush`](Writer::flush), then syncs the file to the disk.
     ///
     /// # Errors
-    /// As [`write`](Writer::write).
+    /// The same as [`write`](Writer::write).
     pub fn sync(&mut self) -> Result<()> {
         self.flush()?;
         let target = match &self.sink {
-            Some(Sink::Plain(w)) => w.get_ref(),
-            Some(Sink::Gzip(w)) => w.get_ref().get_ref(),
-            Some(Sink::Zlib(w)) => w.get_ref().get_ref(),
+            Some(WriterSink::Plain(w)) => w.get_ref(),
+            Some(WriterSink::Gzip(w)) => w.get_ref().get_ref(),
+            Some(WriterSink::Zlib(w)) => w.get_ref().get_ref(),
             None => return Err(self.closed()),
         };
         let synced = target.sync();
-        self.done(synced)
+        self.fail_on_error(synced)
     }
 
-    /// Ends the file and gives it its name, then writes its index if one was asked for. Closing again does nothing.
+    /// Finishes the file and renames it to its path, then writes its index if one was requested. A second call does nothing.
     ///
     /// # Errors
-    /// Those of the sink; [`EncodeError::Failed`] after an earlier one; [`EncodeError::Forked`]. An atomic file that could not be
-    /// ended is gone. It is there, whole and under its name, where the error is one of its index, or is
-    /// [`NameNotSynced`].
+    /// I/O errors; [`EncodeError::Failed`] after an earlier error; [`EncodeError::Forked`]. After an error an atomic file is not created,
+    /// except if the error is [`NameNotSynced`] or comes from the index: then the file is complete and has its name.
     pub fn close(&mut self) -> Result<()> {
         match self.finish()? {
             Some(finished) => {
-                let named = self.name(finished)?;
-                self.index(named)
+                let committed = self.commit(finished)?;
+                self.write_index(committed)
             }
             None => Ok(()),
         }
     }
 
-    /// Brings every byte to the disk; the file has no name yet. `None` if it was closed before.
-    fn finish(&mut self) -> Result<Option<Finished>> {
+    /// Writes all bytes and syncs an atomic file, but does not rename it. `None` if the writer is closed already.
+    fn finish(&mut self) -> Result<Option<FinishedFile>> {
         if self.failed {
-            return Err(self.placed(EncodeError::Failed.into()));
+            return Err(self.locate(EncodeError::Failed.into()));
         }
         if self.sink.is_some() {
             self.check_process()?;
@@ -313,7 +313,7 @@ impl Writer {
         let Some(sink) = self.sink.take() else { return Ok(None) };
         let compression = sink.compression();
         let target = sink.finish().and_then(|target| {
-            if let TargetSink::File(output) = &target.sink
+            if let TargetKind::File(output) = &target.sink
                 && output.is_whole()
             {
                 output.sync()?;
@@ -321,61 +321,61 @@ impl Writer {
             Ok(target)
         });
         match target {
-            Ok(target) => Ok(Some(Finished { target, compression })),
-            Err(e) => self.done(Err(e)).map(|()| None),
+            Ok(target) => Ok(Some(FinishedFile { target, compression })),
+            Err(e) => self.fail_on_error(Err(e)).map(|()| None),
         }
     }
 
-    fn name(&mut self, Finished { target, compression }: Finished) -> Result<Named> {
+    fn commit(&mut self, FinishedFile { target, compression }: FinishedFile) -> Result<CommittedFile> {
         let unsynced = match target.commit() {
             Err(e) if NameNotSynced::is(&e) => Some(e),
-            committed => {
-                self.done(committed)?;
+            result => {
+                self.fail_on_error(result)?;
                 None
             }
         };
-        Ok(Named { compression, unsynced })
+        Ok(CommittedFile { compression, unsynced })
     }
 
-    fn index(&mut self, Named { compression, unsynced }: Named) -> Result<()> {
+    fn write_index(&mut self, CommittedFile { compression, unsynced }: CommittedFile) -> Result<()> {
         let indexed = match self.index.take() {
-            Some(Noted { path, offsets, options }) => {
+            Some(PendingIndex { path, offsets, options }) => {
                 index::sidecar_for_written(&path, compression, offsets, self.end, &options).map(drop)
             }
             None => Ok(()),
         };
         match unsynced {
-            Some(e) => Err(self.placed(e.into())),
+            Some(e) => Err(self.locate(e.into())),
             None => indexed,
         }
     }
 
-    /// A forked child must not touch the sink: it would write the parent's bytes again, and another thread may have been at work
-    /// on it when the process was forked.
+    /// Checks that this is not a forked child. A child must not use the sink: it would write the parent's bytes again, and another
+    /// thread may have been using the sink during the fork.
     fn check_process(&self) -> Result<()> {
-        self.process.check().map_err(|e| self.placed(e.into()))
+        self.process.check().map_err(|e| self.locate(e.into()))
     }
 
-    /// Records written so far.
+    /// Returns the number of records written so far.
     pub fn records_written(&self) -> u64 {
         self.records
     }
 
     fn closed(&self) -> Error {
-        self.placed(if self.failed { EncodeError::Failed } else { EncodeError::Closed }.into())
+        self.locate(if self.failed { EncodeError::Failed } else { EncodeError::Closed }.into())
     }
 
-    /// After an error a record may be there in part, and nothing must follow it: the file is given up.
-    fn done(&mut self, written: io::Result<()>) -> Result<()> {
+    /// Drops the sink after an error: the last record may be incomplete, so no other record must follow it.
+    fn fail_on_error(&mut self, written: io::Result<()>) -> Result<()> {
         written.map_err(|e| {
-            self.give_up();
+            self.drop_sink();
             self.failed = true;
-            self.placed(e.into())
+            self.locate(e.into())
         })
     }
 
-    /// Drops the sink. A forked child forgets it: compressors and buffers write on a drop.
-    fn give_up(&mut self) {
+    /// Drops the sink. A forked child leaks it instead, because compressors and buffers write when they are dropped.
+    fn drop_sink(&mut self) {
         if self.sink.is_some() && !self.process.is_this() {
             std::mem::forget((self.sink.take(), self.index.take()));
         }
@@ -383,7 +383,7 @@ impl Writer {
     }
 
     #[cold]
-    fn placed(&self, e: Error) -> Error {
+    fn locate(&self, e: Error) -> Error {
         match &self.path {
             Some(path) => e.in_file(path),
             None => e,
@@ -393,60 +393,60 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.give_up();
+        self.drop_sink();
     }
 }
 
-impl Sink {
+impl WriterSink {
     fn compression(&self) -> Compression {
         match self {
-            Sink::Plain(_) => Compression::None,
-            Sink::Gzip(_) => Compression::Gzip,
-            Sink::Zlib(_) => Compression::Zlib,
+            WriterSink::Plain(_) => Compression::None,
+            WriterSink::Gzip(_) => Compression::Gzip,
+            WriterSink::Zlib(_) => Compression::Zlib,
         }
     }
 
-    fn finish(self) -> io::Result<Target> {
+    fn finish(self) -> io::Result<WriterTarget> {
         let out = match self {
-            Sink::Plain(w) => w,
-            Sink::Gzip(w) => w.finish()?,
-            Sink::Zlib(w) => w.finish()?,
+            WriterSink::Plain(w) => w,
+            WriterSink::Gzip(w) => w.finish()?,
+            WriterSink::Zlib(w) => w.finish()?,
         };
         out.into_inner().map_err(io::IntoInnerError::into_error)
     }
 }
 
-impl Target {
+impl WriterTarget {
     fn sync(&self) -> io::Result<()> {
         match &self.sink {
-            TargetSink::File(output) => output.sync(),
-            TargetSink::Other(_) => self.process.check(),
+            TargetKind::File(output) => output.sync(),
+            TargetKind::Other(_) => self.process.check(),
         }
     }
 
     fn commit(self) -> io::Result<()> {
         self.process.check()?;
         match self.sink {
-            TargetSink::File(output) => output.commit(),
-            TargetSink::Other(mut sink) => sink.flush(),
+            TargetKind::File(output) => output.commit(),
+            TargetKind::Other(mut sink) => sink.flush(),
         }
     }
 }
 
-impl Write for Target {
+impl Write for WriterTarget {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         self.process.check()?;
         match &mut self.sink {
-            TargetSink::File(w) => w.write(buf),
-            TargetSink::Other(w) => w.write(buf),
+            TargetKind::File(w) => w.write(buf),
+            TargetKind::Other(w) => w.write(buf),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.process.check()?;
         match &mut self.sink {
-            TargetSink::File(w) => w.flush(),
-            TargetSink::Other(w) => w.flush(),
+            TargetKind::File(w) => w.flush(),
+            TargetKind::Other(w) => w.flush(),
         }
     }
 }
@@ -457,8 +457,8 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// Writes a set of shards. Records go round: the first to shard 0, the next to shard 1. See
-/// [`WriterOptions::create_shards`].
+/// A writer of a set of shards. Records are distributed round-robin: the first goes to shard 0, the second to shard 1.
+/// Created by [`WriterOptions::create_shards`].
 #[derive(Debug)]
 pub struct ShardedWriter {
     shards: Vec<Writer>,
@@ -466,10 +466,10 @@ pub struct ShardedWriter {
 }
 
 impl ShardedWriter {
-    /// Writes one record into the shard whose turn it is.
+    /// Writes one record to the next shard.
     ///
     /// # Errors
-    /// As [`Writer::write`].
+    /// The same as [`Writer::write`].
     pub fn write(&mut self, payload: &[u8]) -> Result<()> {
         let shard = self.next;
         self.next = (shard + 1) % self.shards.len().max(1);
@@ -479,25 +479,26 @@ impl ShardedWriter {
         }
     }
 
-    /// Ends all shards, then gives them their names, then writes their indexes: a disk that is full leaves none of an atomic set.
-    /// Closing again does nothing.
+    /// Finishes all shards, then renames all, then writes all indexes, so a full disk leaves no shard of an atomic set. A second call does
+    /// nothing.
     ///
     /// # Errors
-    /// The first shard's that fails. If that is a rename, the shards before it have their names already; if it is an index, all
-    /// have.
+    /// The error of the first shard that fails, like [`Writer::close`]. If a rename fails, the shards before it are renamed already. If an
+    /// index fails, all shards are renamed.
     pub fn close(&mut self) -> Result<()> {
         let finished = self.shards.iter_mut().map(Writer::finish).collect::<Result<Vec<_>>>()?;
-        let mut named = Vec::with_capacity(finished.len());
+        let mut committed = Vec::with_capacity(finished.len());
         for (shard, finished) in self.shards.iter_mut().zip(finished) {
             if let Some(finished) = finished {
-                named.push((shard.name(finished)?, shard));
+                committed.push((shard.commit(finished)?, shard));
             }
         }
-        let indexed: Vec<Result<()>> = named.into_iter().map(|(named, shard)| shard.index(named)).collect();
+        let indexed: Vec<Result<()>> =
+            committed.into_iter().map(|(file, shard)| shard.write_index(file)).collect();
         indexed.into_iter().collect()
     }
 
-    /// Records written so far.
+    /// Returns the number of records written so far to all shards.
     pub fn records_written(&self) -> u64 {
         self.shards.iter().map(Writer::records_written).sum()
     }

@@ -1,25 +1,25 @@
-//! Paths that exist: files, and the shards in a folder.
+//! Resolution of existing paths: a file, or the shards in a folder.
 
-use super::set::{Found, Member};
+use super::set::{FoundShard, ShardName};
 use crate::error::{Error, PathsError, Result};
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// What ends the name of a TFRecord file, if `.gz` or `.zz` and `-NNNNN-of-NNNNN` are taken off it.
+/// File name extensions of TFRecord files. `.gz` or `.zz` and `-NNNNN-of-NNNNN` may follow them.
 pub const EXTENSIONS: [&str; 5] = [".tfrecord", ".tfrecords", ".tfrec", ".record", ".tfr"];
 
-/// The path itself, or the shards in it if it is a folder; `None` if it does not exist.
-pub(super) fn existing(path: &Path) -> Result<Option<Vec<Found>>> {
+/// Returns the path itself, or the shards in it if it is a folder. `None` if it does not exist.
+pub(super) fn existing(path: &Path) -> Result<Option<Vec<FoundShard>>> {
     match fs::metadata(path) {
         Ok(meta) if meta.is_dir() => folder(path).map(Some),
-        Ok(_) => Ok(Some(vec![Found { path: path.to_path_buf(), searched: false }])),
+        Ok(_) => Ok(Some(vec![FoundShard { path: path.to_path_buf(), searched: false }])),
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(e) => Err(Error::from(e).in_file(path)),
     }
 }
 
-fn folder(dir: &Path) -> Result<Vec<Found>> {
+fn folder(dir: &Path) -> Result<Vec<FoundShard>> {
     let in_dir = |e| Error::from(e).in_file(dir);
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).map_err(in_dir)? {
@@ -28,9 +28,9 @@ fn folder(dir: &Path) -> Result<Vec<Found>> {
             continue;
         }
         let path = dir.join(name);
-        // Through links. One that leads nowhere is an error: a shard that is silently absent would be a loss.
+        // Links are followed. A dangling link is an error, because skipping it would silently lose a shard.
         if !fs::metadata(&path).map_err(|e| Error::from(e).in_file(&path))?.is_dir() {
-            found.push(Found { path, searched: true });
+            found.push(FoundShard { path, searched: true });
         }
     }
     if found.is_empty() {
@@ -40,14 +40,15 @@ fn folder(dir: &Path) -> Result<Vec<Found>> {
     Ok(found)
 }
 
-/// Whether a file of this name is taken from a folder.
+/// Returns true if a file of this name counts as a shard of its folder.
 fn has_extension(name: &str) -> bool {
     let plain = |name: &str| {
         let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zz")).unwrap_or(name);
         EXTENSIONS.iter().any(|e| name.ends_with(e))
     };
-    let before_shard = || Member::parse(name).is_some_and(|m| m.suffix.is_empty() && plain(m.stem));
-    // `x-00000-of-00002.gz`, whose extension stands before the shard and whose compression after it.
-    let between = || Member::parse(name).is_some_and(|m| matches!(m.suffix, ".gz" | ".zz") && plain(m.stem));
+    let before_shard = || ShardName::parse(name).is_some_and(|m| m.suffix.is_empty() && plain(m.stem));
+    // `x.tfrecord-00000-of-00002.gz` has its extension before the shard number and its compression after it.
+    let between =
+        || ShardName::parse(name).is_some_and(|m| matches!(m.suffix, ".gz" | ".zz") && plain(m.stem));
     !name.starts_with('.') && (plain(name) || before_shard() || between())
 }

@@ -1,30 +1,29 @@
-//! From what a user types to an ordered list of shards.
+//! Resolution of paths and patterns to an ordered list of shards.
 //!
-//! | form | example | gives | order | checked for gaps |
+//! | form | example | result | order | checked for gaps |
 //! | --- | --- | --- | --- | --- |
-//! | file | `train.tfrecord` | itself; it has to exist | - | no |
-//! | pack | `.tfseek/train.tfrp` | itself; [`is_pack`] tells it from a shard | - | no |
-//! | folder | `data/` | its files with one of the [`EXTENSIONS`], not those of its folders | natural | yes |
-//! | wildcards | `data/train-*`, `**/*.tfrecord`, `x-[0-4]?` | the files that match; `*` and `?` stop at `/` and at a leading dot | natural | yes |
-//! | braces | `x-{00000..00009}`, `{a,b}.tfrecord` | each name spelled, all of which have to exist | natural | no |
+//! | file | `train.tfrecord` | the file, which must exist | - | no |
+//! | pack | `.tfseek/train.tfrp` | the pack; [`is_pack`] distinguishes it from a shard | - | no |
+//! | folder | `data/` | its files with one of the [`EXTENSIONS`], without subfolders | natural | yes |
+//! | wildcards | `data/train-*`, `**/*.tfrecord`, `x-[0-4]?` | the matching files; `*` and `?` match neither `/` nor a leading dot | natural | yes |
+//! | braces | `x-{00000..00009}`, `{a,b}.tfrecord` | all names of the expansion, each of which must exist | natural | no |
 //! | set | `train@10.tfrecord`, `train.tfrecord@10` | `train-00000-of-00010.tfrecord`.., `train.tfrecord-00000-of-00010`.. | natural | yes |
-//! | set of any size | `train@*.tfrecord` | the one set there is; two of different sizes are refused | natural | yes |
-//! | list | `["b.tfrecord", "a-*"]` | what each item gives, repeated if an item is | the caller's | as its items |
+//! | set of any size | `train@*.tfrecord` | the only set of this name; two sets of different sizes are an error | natural | yes |
+//! | list | `["b.tfrecord", "a-*"]` | the results of the items, with duplicates | the list's | the same as for each item |
 //!
-//! * **What exists is not a pattern.** A path that is there is taken literally, whatever characters its name
-//!   has; so are the folders at its start, as far as they exist.
-//! * **Order decides record numbers**, so it is fixed: a list keeps the caller's, and what one pattern gives is in
-//!   natural order (runs of digits by their value), each file once.
-//! * **Gaps.** A name `-00003-of-00010` tells how many shards its set has. A set of which a folder, a wildcard or an
-//!   `@` found some but which lacks others is an error that names them; a set whose members were all spelled by the
-//!   caller, one by one or in braces, is what the caller says it is. Members are looked for among all that was
-//!   resolved, so two patterns may share a set. Each folder has sets of its own.
-//! * **Addresses are refused.** What begins with a scheme and `://`, as `gs://bucket/x` does, is
-//!   [`NotLocal`](PathsError::NotLocal), `file://` too. A file in a folder whose name looks like a scheme is reached by
-//!   `./gs:/x`.
-//! * In braces `{a..b}` and `{a..b..step}` are ranges of decimal numbers, padded with zeros as in a shell: to the
-//!   longer end if one begins with a zero. Braces nest. They may spell at most [`MAX_NAMES`] names; nothing else
-//!   here takes room by a number that was typed: `x@999999999999` looks at what the folder holds.
+//! * **An existing path is not a pattern.** It is taken literally, whatever characters its name contains. The same holds for the
+//!   leading folders of a pattern, as far as they exist.
+//! * **The order determines record numbers**, so it is fixed. A list keeps the order of its items. The results of one pattern are in
+//!   natural order (runs of digits compare by value), each file once.
+//! * **Gaps.** A name like `-00003-of-00010` contains the number of shards in its set. If a folder, a wildcard or an `@` found some
+//!   shards of a set but not all, that is an error with the names of the missing ones. A set whose shards were all named by the
+//!   caller, one by one or in braces, may be incomplete. The check covers all resolved paths, so two patterns may share a set. Sets
+//!   in different folders are different sets.
+//! * **Addresses are refused.** A path that begins with a scheme and `://`, like `gs://bucket/x`, is
+//!   [`NotLocal`](PathsError::NotLocal), including `file://`. Use `./gs:/x` for a file in a local folder with such a name.
+//! * **Braces.** `{a..b}` and `{a..b..step}` are ranges of decimal numbers. If one end begins with a zero, numbers are padded to the
+//!   length of the longer end, as in a shell. Braces nest. They may expand to at most [`MAX_NAMES`] names. No other form takes memory
+//!   in proportion to a given number: `x@999999999999` lists the folder instead of counting.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
@@ -39,18 +38,18 @@ pub use pattern::MAX_NAMES;
 use folder::existing;
 
 use natural::natural_cmp;
-use set::Found;
+use set::FoundShard;
 
 use crate::error::{Error, PathsError, Result};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Shards of a dataset: one path or pattern, or a list of them. A single one is a list of one.
+/// The shards of a dataset, given as one path or pattern or as a list of them.
 ///
-/// The forms are in the [module's table](self). This trait is sealed.
+/// The [module's table](self) describes the forms. This trait is sealed.
 pub trait IntoPaths: sealed::Sealed {
-    /// The paths and patterns, as given.
+    /// Returns the paths and patterns, as given.
     fn into_paths(self) -> Vec<PathBuf>;
 }
 
@@ -82,10 +81,9 @@ macro_rules! list_of_paths {
 }
 list_of_paths!([] &[P], [] Vec<P>, [] &Vec<P>, [N] [P; N], [N] &[P; N]);
 
-/// The shards that `paths` name, in order.
+/// Returns the shards that `paths` match, in order. Opens no shard.
 ///
-/// With `allow_missing` a set may have gaps and braces may spell names that are not there, as long as something is
-/// left. No shard is opened.
+/// With `allow_missing` a set may have gaps and names in braces may not exist, if at least one file remains.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -102,9 +100,8 @@ list_of_paths!([] &[P], [] Vec<P>, [] &Vec<P>, [N] [P; N], [N] &[P; N]);
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Paths`](crate::ErrorKind::Paths) when a pattern matches nothing, cannot be understood or leaves gaps, and when
-/// an address is given for a path;
-/// [`ErrorKind::Io`](crate::ErrorKind::Io) when a file is not there or a folder cannot be read.
+/// [`ErrorKind::Paths`](crate::ErrorKind::Paths) if a pattern matches no file, is invalid or leaves gaps, or if a path is the address of
+/// a store; [`ErrorKind::Io`](crate::ErrorKind::Io) if a file does not exist or a folder cannot be read.
 pub fn resolve(paths: impl IntoPaths, allow_missing: bool) -> Result<Vec<PathBuf>> {
     let given = paths.into_paths();
     if given.is_empty() {
@@ -115,7 +112,7 @@ pub fn resolve(paths: impl IntoPaths, allow_missing: bool) -> Result<Vec<PathBuf
         let mut found = resolve_one(path, allow_missing)?;
         if found.len() > 1 {
             found.sort_by(|a, b| natural_cmp(&a.path, &b.path));
-            // Braces and wildcards may reach a file twice. If one of the two searched for it, it was searched for.
+            // Braces and wildcards may find a file twice. It counts as searched if it was searched for at least once.
             found.dedup_by(|b, a| {
                 a.searched |= a.path == b.path && b.searched;
                 a.path == b.path
@@ -129,37 +126,37 @@ pub fn resolve(paths: impl IntoPaths, allow_missing: bool) -> Result<Vec<PathBuf
     Ok(all.into_iter().map(|f| f.path).collect())
 }
 
-/// Whether a path is that of a pack (`.tfrp`): the indexes of a whole dataset, and the names of its shards.
+/// Returns true if a path is that of a pack (`.tfrp`), which contains the indexes and the shard names of a dataset.
 pub fn is_pack(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "tfrp")
 }
 
-fn resolve_one(path: PathBuf, allow_missing: bool) -> Result<Vec<Found>> {
+fn resolve_one(path: PathBuf, allow_missing: bool) -> Result<Vec<FoundShard>> {
     check_local(&path)?;
     match existing(&path) {
         Ok(Some(found)) => Ok(found),
-        // Whatever the system has against the name (too long, not a folder), a pattern is not a name.
+        // An I/O error (name too long, not a folder) is ignored for a pattern, because a pattern is not a file name.
         Ok(None) | Err(_) if pattern::is_pattern(&path) => pattern::resolve(&path, allow_missing),
         Ok(None) => Err(Error::from(io::Error::new(io::ErrorKind::NotFound, "no such file")).in_file(&path)),
         Err(e) => Err(e),
     }
 }
 
-/// Refuses the address of a store or a server.
+/// Checks that a path is not the address of a store or a server.
 ///
 /// # Errors
 /// [`PathsError::NotLocal`].
 pub(crate) fn check_local(path: &Path) -> Result<()> {
     let Some((scheme, slashes)) = path.to_str().and_then(scheme) else { return Ok(()) };
-    // With one slash, as `pathlib.Path` writes it, it may be a folder of that name.
+    // With one slash, as `pathlib.Path` formats an address, it may be a path in a folder of that name.
     if slashes < 2 && Path::new(&format!("{scheme}:")).exists() {
         return Ok(());
     }
     Err(PathsError::NotLocal { address: path.display().to_string().into(), scheme: scheme.into() }.into())
 }
 
-/// The scheme that an address begins with (RFC 3986, 3.1), and how many slashes follow its colon, of two. A single letter is a
-/// drive of Windows.
+/// Returns the scheme of an address (RFC 3986, 3.1), and the number of slashes after its colon, at most 2. A single letter is a Windows
+/// drive and not a scheme.
 fn scheme(path: &str) -> Option<(&str, usize)> {
     let (scheme, rest) = path.split_once(":/")?;
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())

@@ -1,24 +1,24 @@
-//! Patterns: braces first, then `@` or wildcards.
+//! Expansion of patterns: braces first, then `@` or wildcards.
 
 use super::folder::existing;
-use super::set::{At, Found, padded_to};
+use super::set::{AtPattern, FoundShard, padded_to};
 use crate::error::{Error, PathsError, Result};
 use glob::{MatchOptions, Pattern};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-/// Names that braces may spell.
+/// Maximum number of names in the expansion of braces.
 pub const MAX_NAMES: usize = 1_000_000;
 
-/// Text that braces may spell, all names together: a million names of a few hundred bytes.
+/// Maximum length of all expanded names in bytes: enough for a million names of a few hundred bytes.
 const MAX_TEXT: usize = 256 << 20;
-/// Braces in braces.
+/// Maximum nesting depth of braces.
 const MAX_DEPTH: usize = 16;
-/// Missing names that an error lists; it counts them all.
+/// Maximum number of missing names in an error, which contains the number of all.
 const MAX_LISTED: usize = 1000;
 
-/// As in a shell: `*` and `?` match neither a `/` nor a leading dot, so that no pattern stumbles into `.tfseek/`.
+/// The rules of a shell: `*` and `?` match neither `/` nor a leading dot, so no pattern matches files in `.tfseek/`.
 const SHELL: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
@@ -26,19 +26,19 @@ fn has_wildcard(s: &str) -> bool {
     s.contains(['*', '?', '['])
 }
 
-fn at_spec(path: &Path) -> Option<At<'_>> {
-    At::parse(path.file_name()?.to_str()?)
+fn at_pattern(path: &Path) -> Option<AtPattern<'_>> {
+    AtPattern::parse(path.file_name()?.to_str()?)
 }
 
-/// Whether a path that does not exist can be something else than the name of a file.
+/// Returns true if a path that does not exist may be a pattern.
 pub(super) fn is_pattern(path: &Path) -> bool {
-    path.to_str().is_some_and(|s| s.contains('{') || has_wildcard(s)) || at_spec(path).is_some()
+    path.to_str().is_some_and(|s| s.contains('{') || has_wildcard(s)) || at_pattern(path).is_some()
 }
 
-pub(super) fn resolve(path: &Path, allow_missing: bool) -> Result<Vec<Found>> {
+pub(super) fn resolve(path: &Path, allow_missing: bool) -> Result<Vec<FoundShard>> {
     let pattern = || path.display().to_string().into_boxed_str();
     let bad = |reason: Box<str>| Error::from(PathsError::BadPattern { pattern: pattern(), reason });
-    // Folders that exist are taken literally, as files are. The empty path, an ancestor of each relative one, always is.
+    // Existing folders are taken literally, like files. The empty path is an ancestor of every relative path.
     let base = path.ancestors().skip(1).find(|a| a.as_os_str().is_empty() || a.exists());
     let base = base.unwrap_or(Path::new(""));
     let rest = path.strip_prefix(base).ok().and_then(Path::to_str);
@@ -51,7 +51,7 @@ pub(super) fn resolve(path: &Path, allow_missing: bool) -> Result<Vec<Found>> {
         let path = base.join(word);
         if let Some(mut found) = existing(&path)? {
             all.append(&mut found);
-        } else if let Some(at) = at_spec(&path) {
+        } else if let Some(at) = at_pattern(&path) {
             let dir = Path::new(word).parent().and_then(Path::to_str).unwrap_or_default();
             if has_wildcard(dir) {
                 return Err(bad("wildcards do not go together with `@`".into()));
@@ -76,15 +76,15 @@ pub(super) fn resolve(path: &Path, allow_missing: bool) -> Result<Vec<Found>> {
     Ok(all)
 }
 
-/// What a search found; nothing is an error, unless gaps are allowed.
-fn searched(path: &Path, found: Vec<Found>, allow_missing: bool) -> Result<Vec<Found>> {
+/// Returns `found`. If it is empty, returns an error unless gaps are allowed.
+fn searched(path: &Path, found: Vec<FoundShard>, allow_missing: bool) -> Result<Vec<FoundShard>> {
     if found.is_empty() && !allow_missing {
         return Err(PathsError::NoMatch { pattern: path.display().to_string().into() }.into());
     }
     Ok(found)
 }
 
-fn matches(base: &Path, word: &str) -> Result<Vec<Found>> {
+fn matches(base: &Path, word: &str) -> Result<Vec<FoundShard>> {
     let path = base.join(word);
     let bad = |reason: &str| {
         let pattern = path.display().to_string().into();
@@ -95,35 +95,34 @@ fn matches(base: &Path, word: &str) -> Result<Vec<Found>> {
     let pattern = pattern.to_str().ok_or_else(|| bad("a pattern has to be UTF-8"))?;
     let mut found = Vec::new();
     for path in glob::glob_with(pattern, SHELL).map_err(|e| bad(e.msg))? {
-        // A folder that cannot be read may hold shards.
+        // A folder that cannot be read is an error, because it may contain shards.
         let path = path.map_err(|e| {
             let path = e.path().to_path_buf();
             Error::from(io::Error::from(e)).in_file(&path)
         })?;
         if !path.is_dir() {
-            found.push(Found { path, searched: true });
+            found.push(FoundShard { path, searched: true });
         }
     }
     Ok(found)
 }
 
-/// The names that braces spell: `{a,b}`, `{00..10}`, `{0..10..2}`, side by side and in each other. Braces that
-/// are none of these, or have no partner, are text.
+/// Expands braces: `{a,b}`, `{00..10}`, `{0..10..2}`, several in a row and nested. Braces of another form and unmatched braces are text.
 fn expand(pattern: &str, depth: usize) -> Result<Vec<String>, String> {
     if depth > MAX_DEPTH {
         return Err(format!("braces more than {MAX_DEPTH} deep"));
     }
     let bytes = pattern.as_bytes();
-    let partner = partners(bytes);
+    let partner = matching_braces(bytes);
     let mut words = vec![String::new()];
-    let mut text = 0; // where text that is not written yet begins
+    let mut text = 0; // start of the text that is not copied yet
     let mut at = 0;
     while let Some(end) = partner.get(at) {
         let &Some(end) = end else {
             at += 1;
             continue;
         };
-        let body = cut(pattern, at + 1..end);
+        let body = part(pattern, at + 1..end);
         let choices = match (commas(body), range(body)?) {
             (parts, None) if parts.len() == 1 => {
                 expand(body, depth + 1)?.into_iter().map(|w| format!("{{{w}}}")).collect()
@@ -133,28 +132,28 @@ fn expand(pattern: &str, depth: usize) -> Result<Vec<String>, String> {
                 let (mut choices, mut bytes) = (Vec::new(), 0);
                 for part in parts {
                     let mut part = expand(part, depth + 1)?;
-                    bytes += text_of(&part);
-                    fits(choices.len() + part.len(), bytes)?;
+                    bytes += total_len(&part);
+                    check_limits(choices.len() + part.len(), bytes)?;
                     choices.append(&mut part);
                 }
                 choices
             }
         };
-        words = product(&words, &[cut(pattern, text..at).to_owned()])?;
+        words = product(&words, &[part(pattern, text..at).to_owned()])?;
         words = product(&words, &choices)?;
         at = end + 1;
         text = at;
     }
-    product(&words, &[cut(pattern, text..pattern.len()).to_owned()])
+    product(&words, &[part(pattern, text..pattern.len()).to_owned()])
 }
 
-/// A part of a pattern between braces, which are characters of one byte.
-fn cut(pattern: &str, range: Range<usize>) -> &str {
+/// Returns a part of a pattern whose ends are next to braces, i.e. at character boundaries.
+fn part(pattern: &str, range: Range<usize>) -> &str {
     pattern.get(range).unwrap_or_default()
 }
 
-/// For each `{` that has one, where its `}` is.
-fn partners(bytes: &[u8]) -> Vec<Option<usize>> {
+/// Returns a table with the offset of the matching `}` for the offset of each matched `{`.
+fn matching_braces(bytes: &[u8]) -> Vec<Option<usize>> {
     let mut partner = vec![None; bytes.len()];
     let mut open = Vec::new();
     for (i, c) in bytes.iter().enumerate() {
@@ -171,7 +170,7 @@ fn partners(bytes: &[u8]) -> Vec<Option<usize>> {
     partner
 }
 
-/// The body of a pair of braces, cut at the commas that are not in braces of their own.
+/// Splits the body of a pair of braces at the commas that are not in inner braces.
 fn commas(body: &str) -> Vec<&str> {
     let mut depth = 0usize;
     body.split(|c| {
@@ -185,7 +184,7 @@ fn commas(body: &str) -> Vec<&str> {
     .collect()
 }
 
-/// The numbers of `a..b` or `a..b..step`, padded as in a shell; `None` if it is something else.
+/// Returns the numbers of `a..b` or `a..b..step`, padded as in a shell. `None` if the body has another form.
 fn range(body: &str) -> Result<Option<Vec<String>>, String> {
     let parts = body.split("..").collect::<Vec<_>>();
     let (from, to, step) = match *parts.as_slice() {
@@ -203,25 +202,26 @@ fn range(body: &str) -> Result<Option<Vec<String>>, String> {
     let width = if padded { from.len().max(to.len()) } else { 0 };
     let steps = a.abs_diff(b) / step;
     let count = usize::try_from(steps).unwrap_or(usize::MAX).saturating_add(1);
-    fits(count, count.saturating_mul(width))?;
+    check_limits(count, count.saturating_mul(width))?;
     let nth = |i: u64| if a <= b { a + i * step } else { a - i * step };
     Ok(Some((0..=steps).map(|i| padded_to(width, nth(i))).collect()))
 }
 
-/// Each of `heads` with each of `tails` after it.
+/// Returns each of `heads` concatenated with each of `tails`.
 fn product(heads: &[String], tails: &[String]) -> Result<Vec<String>, String> {
     let count = heads.len().saturating_mul(tails.len());
-    let bytes =
-        text_of(heads).saturating_mul(tails.len()).saturating_add(text_of(tails).saturating_mul(heads.len()));
-    fits(count, bytes)?;
+    let bytes = total_len(heads)
+        .saturating_mul(tails.len())
+        .saturating_add(total_len(tails).saturating_mul(heads.len()));
+    check_limits(count, bytes)?;
     Ok(heads.iter().flat_map(|head| tails.iter().map(move |tail| format!("{head}{tail}"))).collect())
 }
 
-fn text_of(words: &[String]) -> usize {
+fn total_len(words: &[String]) -> usize {
     words.iter().map(String::len).sum()
 }
 
-fn fits(names: usize, bytes: usize) -> Result<(), String> {
+fn check_limits(names: usize, bytes: usize) -> Result<(), String> {
     if names > MAX_NAMES {
         return Err(format!("braces spell {names} names, at most {MAX_NAMES} are read"));
     }
@@ -251,7 +251,7 @@ mod tests {
             ("{0..0}", "0"),
             ("{a,{b,c{1,2}}}", "a b c1 c2"),
             ("{,x}", " x"),
-            // Text that only looks like it.
+            // Text that is not an expansion.
             ("{a}", "{a}"),
             ("{}", "{}"),
             ("{{a,b}", "{a {b"),
@@ -266,7 +266,7 @@ mod tests {
         }
     }
 
-    /// A format's width is a number of 16 bits, and panics above.
+    /// The width of `format!` has 16 bits, and a larger width panics.
     #[test]
     fn numbers_of_any_width() {
         for zeros in [65_534, 65_535, 65_536, 100_000] {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn braces_that_spell_too_much() {
+    fn expansions_above_the_limits_are_errors() {
         let deep = "{a,".repeat(40) + &"}".repeat(40);
         let long = format!("{{{}0..999999}}", "0".repeat(1000));
         let many = "{0..9}".repeat(100);
@@ -296,7 +296,7 @@ mod tests {
             expand(pattern, 0).unwrap_err();
         }
         assert_eq!(expand("{1..1000000}", 0).unwrap().len(), MAX_NAMES);
-        // Ends soon, whatever is open.
+        // Unmatched braces take linear time.
         assert_eq!(expand(&"{".repeat(100_000), 0).unwrap().len(), 1);
     }
 }

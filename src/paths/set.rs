@@ -1,4 +1,4 @@
-//! Sets of shards, `train-00003-of-00010.tfrecord`: their names, and what is missing of them.
+//! Sets of shards like `train-00003-of-00010.tfrecord`: parsing of their names, and detection of missing shards.
 
 use crate::error::{Error, PathsError, Result};
 use std::collections::BTreeMap;
@@ -6,61 +6,65 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A shard, and whether a folder, a wildcard or an `@` found it, as opposed to a caller who spelled its name.
-pub(super) struct Found {
+/// A resolved shard.
+pub(super) struct FoundShard {
     pub(super) path: PathBuf,
+    /// True if a folder, a wildcard or an `@` found it. False if the caller gave its full name.
     pub(super) searched: bool,
 }
 
-/// Missing shards that an error lists; it counts them all.
+/// Maximum number of missing shards in an error, which contains the number of all.
 const MAX_LISTED: usize = 1000;
 
-/// The name of one shard of a set: `<stem>-<index>-of-<total><suffix>`, both numbers of any width.
+/// The parsed name of one shard of a set: `<stem>-<index>-of-<total><suffix>`. Both numbers may have any width.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Member<'a> {
+pub(super) struct ShardName<'a> {
     pub(super) stem: &'a str,
     pub(super) index: &'a str,
     pub(super) total: &'a str,
     pub(super) suffix: &'a str,
 }
 
-impl<'a> Member<'a> {
-    pub(super) fn parse(name: &'a str) -> Option<Member<'a>> {
-        // The last one counts: a stem may have looked like a set before.
+impl<'a> ShardName<'a> {
+    pub(super) fn parse(name: &'a str) -> Option<ShardName<'a>> {
+        // The last match is used, because a stem may itself have the form of a shard name.
         name.rmatch_indices("-of-").find_map(|(at, of)| {
             let (left, right) = (name.get(..at)?, name.get(at + of.len()..)?);
             let stem = left.trim_end_matches(|c: char| c.is_ascii_digit());
             let suffix = right.trim_start_matches(|c: char| c.is_ascii_digit());
             let (index, total) = (left.strip_prefix(stem)?, right.strip_suffix(suffix)?);
             let stem = stem.strip_suffix('-')?;
-            (!index.is_empty() && !total.is_empty()).then_some(Member { stem, index, total, suffix })
+            (!index.is_empty() && !total.is_empty()).then_some(ShardName { stem, index, total, suffix })
         })
     }
 
-    /// Index and total, if the one is below the other and both are numbers a machine can hold.
+    /// Returns index and total. `None` if one exceeds 64 bits, or the index is not below the total.
     fn numbers(&self) -> Option<(u64, u64)> {
         let (index, total) = (self.index.parse().ok()?, self.total.parse().ok()?);
         (index < total).then_some((index, total))
     }
 }
 
-/// Of each set of which at least one shard was searched for, all shards have to be there.
-pub(super) fn check_complete(found: &[Found]) -> Result<()> {
+/// Checks that no shard is missing from a set with at least one searched shard.
+///
+/// # Errors
+/// [`PathsError::MissingShards`].
+pub(super) fn check_complete(found: &[FoundShard]) -> Result<()> {
     #[derive(Default)]
-    struct Set {
+    struct NumberedSet {
         total: u64,
         indices: Vec<u64>,
         width: usize,
         searched: bool,
     }
-    let mut sets = BTreeMap::<_, Set>::new();
-    for Found { path, searched } in found {
+    let mut sets = BTreeMap::<_, NumberedSet>::new();
+    for FoundShard { path, searched } in found {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let Some(member) = Member::parse(&name) else { continue };
+        let Some(member) = ShardName::parse(&name) else { continue };
         let Some((index, total)) = member.numbers() else { continue };
         let key = (path.parent(), [member.stem, member.total, member.suffix].map(String::from));
         let set = sets.entry(key).or_default();
-        // The narrowest name there is shows how far numbers are padded: `-0-of-12` or `-00000-of-00012`.
+        // The narrowest index shows the width of the padding: `-0-of-12` or `-00000-of-00012`.
         set.width =
             if set.indices.is_empty() { member.index.len() } else { set.width.min(member.index.len()) };
         set.total = total;
@@ -89,28 +93,28 @@ pub(super) fn check_complete(found: &[Found]) -> Result<()> {
     Ok(())
 }
 
-/// A number with zeros before it up to this width, which may be larger than the widths of `format!`.
+/// Formats a number with leading zeros up to this width, which may exceed the maximum width of `format!`.
 pub(super) fn padded_to(width: usize, number: u64) -> String {
     let digits = number.to_string();
     let zeros = width.saturating_sub(digits.len());
     "0".repeat(zeros) + &digits
 }
 
-/// The numbers below `total` that the ascending `there` lacks. Steps over what is there: a total of 2^60 costs nothing.
-fn gaps(there: &[u64], total: u64) -> impl Iterator<Item = u64> {
-    let mut there = there.iter().copied().peekable();
-    (0..total).filter(move |i| there.next_if_eq(i).is_none())
+/// Returns the numbers below `total` that are not in the ascending `present`. Lazy, so a total of 2^60 takes no memory.
+fn gaps(present: &[u64], total: u64) -> impl Iterator<Item = u64> {
+    let mut present = present.iter().copied().peekable();
+    (0..total).filter(move |i| present.next_if_eq(i).is_none())
 }
 
-/// A spec `<stem>@<total><suffix>`, `*` for a total that is not known.
-pub(super) struct At<'a> {
+/// A parsed pattern `<stem>@<total><suffix>`. The total may be `*`.
+pub(super) struct AtPattern<'a> {
     stem: &'a str,
     total: &'a str,
     suffix: &'a str,
 }
 
-impl<'a> At<'a> {
-    pub(super) fn parse(name: &'a str) -> Option<At<'a>> {
+impl<'a> AtPattern<'a> {
+    pub(super) fn parse(name: &'a str) -> Option<AtPattern<'a>> {
         let (stem, rest) = name.rsplit_once('@')?;
         let suffix = match rest.strip_prefix('*') {
             Some(suffix) => suffix,
@@ -118,19 +122,20 @@ impl<'a> At<'a> {
         };
         let total = rest.strip_suffix(suffix)?;
         let ends_well = suffix.is_empty() || suffix.starts_with('.');
-        (!stem.is_empty() && !total.is_empty() && ends_well).then_some(At { stem, total, suffix })
+        (!stem.is_empty() && !total.is_empty() && ends_well).then_some(AtPattern { stem, total, suffix })
     }
 
-    /// The set's shards in `dir`: by what the folder holds, not by counting up to a total that was typed.
-    pub(super) fn resolve(&self, dir: &Path) -> Result<Vec<Found>> {
-        let spec =
+    /// Returns the set's shards in `dir`. Lists the folder instead of counting up to the total, which may be any number.
+    pub(super) fn resolve(&self, dir: &Path) -> Result<Vec<FoundShard>> {
+        let pattern =
             || dir.join(format!("{}@{}{}", self.stem, self.total, self.suffix)).display().to_string().into();
-        let bad =
-            |reason: String| Error::from(PathsError::BadPattern { pattern: spec(), reason: reason.into() });
+        let bad = |reason: String| {
+            Error::from(PathsError::BadPattern { pattern: pattern(), reason: reason.into() })
+        };
         if self.stem.contains(['*', '?', '[']) || self.suffix.contains(['*', '?', '[']) {
             return Err(bad("wildcards do not go together with `@`".into()));
         }
-        let wanted = match self.total {
+        let given_total = match self.total {
             "*" => None,
             total => match total.parse() {
                 Ok(0) => return Err(bad("a set has at least one shard".into())),
@@ -150,10 +155,11 @@ impl<'a> At<'a> {
         let mut indices = Vec::new();
         for entry in entries {
             let name = entry.map_err(in_dir)?.file_name();
-            // The spec is text, so a name that is none cannot be of its set.
-            let Some(member) = name.to_str().and_then(Member::parse) else { continue };
+            // The pattern is UTF-8, so a name that is not UTF-8 cannot belong to its set.
+            let Some(member) = name.to_str().and_then(ShardName::parse) else { continue };
             let Some((index, total)) = member.numbers() else { continue };
-            if (member.stem, member.suffix) != (self.stem, self.suffix) || wanted.is_some_and(|w| w != total)
+            if (member.stem, member.suffix) != (self.stem, self.suffix)
+                || given_total.is_some_and(|given| given != total)
             {
                 continue;
             }
@@ -161,10 +167,9 @@ impl<'a> At<'a> {
                 totals.push(member.total.into());
             }
             indices.push(index);
-            found.push(Found { path: dir.join(&name), searched: true });
+            found.push(FoundShard { path: dir.join(&name), searched: true });
         }
-        // A set that was written again with another number of shards, beside the old one: both would be every
-        // record twice.
+        // A set that was rewritten with another number of shards next to the old one. Using both would duplicate each record.
         if totals.len() > 1 {
             totals.sort();
             return Err(bad(format!("several sets are there, `-of-{}`", totals.join("` and `-of-"))));

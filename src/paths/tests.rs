@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::fs;
 use tempfile::TempDir;
 
-/// A folder with empty files of these names; folders on the way are made.
+/// Creates a folder with empty files of these names, and their parent folders.
 fn folder_with(names: &[&str]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for name in names {
@@ -16,8 +16,8 @@ fn folder_with(names: &[&str]) -> TempDir {
     dir
 }
 
-/// What the patterns give in `dir`, without `dir`, joined by spaces; an error's text if there is one.
-fn given(dir: &TempDir, patterns: &[&str], allow_missing: bool) -> String {
+/// Returns the paths that the patterns match in `dir`, relative to `dir` and joined by spaces, or the message of the error.
+fn resolved(dir: &TempDir, patterns: &[&str], allow_missing: bool) -> String {
     let prefix = dir.path();
     let patterns = patterns.iter().map(|p| prefix.join(p)).collect::<Vec<_>>();
     match resolve(patterns, allow_missing) {
@@ -33,8 +33,8 @@ fn given(dir: &TempDir, patterns: &[&str], allow_missing: bool) -> String {
     }
 }
 
-fn one(dir: &TempDir, pattern: &str) -> String {
-    given(dir, &[pattern], false)
+fn resolved_one(dir: &TempDir, pattern: &str) -> String {
+    resolved(dir, &[pattern], false)
 }
 
 fn is_error(text: &str, part: &str) {
@@ -44,13 +44,13 @@ fn is_error(text: &str, part: &str) {
 #[test]
 fn files_and_lists() {
     let dir = folder_with(&["b.tfrecord", "a.bin", "sub/c.tfrecord"]);
-    assert_eq!(one(&dir, "a.bin"), "a.bin");
+    assert_eq!(resolved_one(&dir, "a.bin"), "a.bin");
     assert_eq!(
-        given(&dir, &["sub/c.tfrecord", "b.tfrecord", "b.tfrecord"], false),
+        resolved(&dir, &["sub/c.tfrecord", "b.tfrecord", "b.tfrecord"], false),
         "sub/c.tfrecord b.tfrecord b.tfrecord"
     );
-    is_error(&one(&dir, "none.tfrecord"), "none.tfrecord: no such file");
-    is_error(&given(&dir, &["b.tfrecord", "none"], true), "none: ");
+    is_error(&resolved_one(&dir, "none.tfrecord"), "none.tfrecord: no such file");
+    is_error(&resolved(&dir, &["b.tfrecord", "none"], true), "none: ");
     assert!(matches!(resolve(dir.path().join("none"), false).unwrap_err().kind(), ErrorKind::Io(_)));
     let e = resolve(Vec::<PathBuf>::new(), false).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Paths(PathsError::NoMatch { .. })));
@@ -100,25 +100,25 @@ fn folders() {
     ]);
     let want = "a9.tfrecords a10.tfrecord b.tfrec.gz c.record.zz d.tfr e.tfrecord-00000-of-00001 \
                 f.tfrecord-00000-of-00001.gz g.tfrecord.gz-0-of-1 h-00000-of-00001.tfrecord";
-    assert_eq!(one(&dir, ""), want);
-    assert_eq!(one(&dir, "sub"), "sub/x.tfrecord");
-    is_error(&one(&dir, "folder.tfrecord"), "no file matches");
+    assert_eq!(resolved_one(&dir, ""), want);
+    assert_eq!(resolved_one(&dir, "sub"), "sub/x.tfrecord");
+    is_error(&resolved_one(&dir, "folder.tfrecord"), "no file matches");
     let gap = folder_with(&["x-0-of-2.tfrecord"]);
-    is_error(&one(&gap, ""), "x-?-of-2.tfrecord: 1 of 2 shards are missing: x-1-of-2.tfrecord");
+    is_error(&resolved_one(&gap, ""), "x-?-of-2.tfrecord: 1 of 2 shards are missing: x-1-of-2.tfrecord");
 }
 
 #[test]
 fn wildcards() {
     let dir = folder_with(&["t-10", "t-9", ".t-1", "sub/t-7", "sub/deep/t-8", "t-dir/x", ".tfseek/t-3"]);
-    assert_eq!(one(&dir, "t-*"), "t-9 t-10");
-    assert_eq!(one(&dir, "t-[0-9]"), "t-9");
-    assert_eq!(one(&dir, "t-??"), "t-10");
-    assert_eq!(one(&dir, "*/t-*"), "sub/t-7");
-    assert_eq!(one(&dir, "**/t-*"), "sub/deep/t-8 sub/t-7 t-9 t-10");
-    assert_eq!(given(&dir, &["t-10", "t-*"], false), "t-10 t-9 t-10");
-    is_error(&one(&dir, "u-*"), "no file matches u-*");
-    is_error(&given(&dir, &["u-*"], true), "no file matches u-*");
-    is_error(&one(&dir, "t-[0"), "t-[0: ");
+    assert_eq!(resolved_one(&dir, "t-*"), "t-9 t-10");
+    assert_eq!(resolved_one(&dir, "t-[0-9]"), "t-9");
+    assert_eq!(resolved_one(&dir, "t-??"), "t-10");
+    assert_eq!(resolved_one(&dir, "*/t-*"), "sub/t-7");
+    assert_eq!(resolved_one(&dir, "**/t-*"), "sub/deep/t-8 sub/t-7 t-9 t-10");
+    assert_eq!(resolved(&dir, &["t-10", "t-*"], false), "t-10 t-9 t-10");
+    is_error(&resolved_one(&dir, "u-*"), "no file matches u-*");
+    is_error(&resolved(&dir, &["u-*"], true), "no file matches u-*");
+    is_error(&resolved_one(&dir, "t-[0"), "t-[0: ");
 }
 
 #[test]
@@ -135,32 +135,32 @@ fn names_that_look_like_patterns() {
         "x/d3",
         "{y}/e@1/f-0-of-1",
     ]);
-    assert_eq!(one(&dir, "a[1]"), "a[1]");
-    assert_eq!(one(&dir, "b{1,2}"), "b{1,2}");
-    assert_eq!(one(&dir, "c@2"), "c@2");
-    assert_eq!(one(&dir, "[x]/d*"), "[x]/d1 [x]/d2");
-    assert_eq!(one(&dir, "[x]/d{1..2}"), "[x]/d1 [x]/d2");
-    assert_eq!(one(&dir, "{y}/e@1/f@1"), "{y}/e@1/f-0-of-1");
+    assert_eq!(resolved_one(&dir, "a[1]"), "a[1]");
+    assert_eq!(resolved_one(&dir, "b{1,2}"), "b{1,2}");
+    assert_eq!(resolved_one(&dir, "c@2"), "c@2");
+    assert_eq!(resolved_one(&dir, "[x]/d*"), "[x]/d1 [x]/d2");
+    assert_eq!(resolved_one(&dir, "[x]/d{1..2}"), "[x]/d1 [x]/d2");
+    assert_eq!(resolved_one(&dir, "{y}/e@1/f@1"), "{y}/e@1/f-0-of-1");
     // Not a set, not a wildcard: a file that is not there.
     assert!(matches!(resolve(dir.path().join("user@host"), false).unwrap_err().kind(), ErrorKind::Io(_)));
 }
 
 #[test]
-fn braces_spell_names_that_have_to_exist() {
+fn names_in_braces_must_exist() {
     let dir = folder_with(&["x-00", "x-01", "x-02", "a-0-of-3", "a-1-of-3", "s@1/y", "t-0-of-1"]);
-    assert_eq!(one(&dir, "x-{02..00}"), "x-00 x-01 x-02");
-    assert_eq!(one(&dir, "x-{00,00,{00..01}}"), "x-00 x-01");
-    is_error(&one(&dir, "x-{00..05}"), "x-{00..05}: 3 of 6 shards are missing: x-03 x-04 x-05");
-    assert_eq!(given(&dir, &["x-{00..05}"], true), "x-00 x-01 x-02");
-    is_error(&given(&dir, &["y-{0..5}"], true), "no file matches y-{0..5}");
-    // Part of a set, spelled: as in a list, it is what the caller says it is.
-    assert_eq!(one(&dir, "a-{0..1}-of-3"), "a-0-of-3 a-1-of-3");
-    // With other forms inside.
-    assert_eq!(one(&dir, "{x-0?,t@1}"), "t-0-of-1 x-00 x-01 x-02");
-    is_error(&one(&dir, "{x,z}-*"), "no file matches z-*");
-    assert_eq!(given(&dir, &["{x,z}-*"], true), "x-00 x-01 x-02");
-    is_error(&one(&dir, "{a-{0..1}-of-3,a-?-of-3}"), "a-2-of-3");
-    is_error(&one(&dir, "x-{0..1000000000000}"), "at most 1000000 are read");
+    assert_eq!(resolved_one(&dir, "x-{02..00}"), "x-00 x-01 x-02");
+    assert_eq!(resolved_one(&dir, "x-{00,00,{00..01}}"), "x-00 x-01");
+    is_error(&resolved_one(&dir, "x-{00..05}"), "x-{00..05}: 3 of 6 shards are missing: x-03 x-04 x-05");
+    assert_eq!(resolved(&dir, &["x-{00..05}"], true), "x-00 x-01 x-02");
+    is_error(&resolved(&dir, &["y-{0..5}"], true), "no file matches y-{0..5}");
+    // Part of a set, named in braces: as in a list, it may be incomplete.
+    assert_eq!(resolved_one(&dir, "a-{0..1}-of-3"), "a-0-of-3 a-1-of-3");
+    // Braces around other forms.
+    assert_eq!(resolved_one(&dir, "{x-0?,t@1}"), "t-0-of-1 x-00 x-01 x-02");
+    is_error(&resolved_one(&dir, "{x,z}-*"), "no file matches z-*");
+    assert_eq!(resolved(&dir, &["{x,z}-*"], true), "x-00 x-01 x-02");
+    is_error(&resolved_one(&dir, "{a-{0..1}-of-3,a-?-of-3}"), "a-2-of-3");
+    is_error(&resolved_one(&dir, "x-{0..1000000000000}"), "at most 1000000 are read");
 }
 
 #[test]
@@ -182,26 +182,26 @@ fn sets_by_at() {
     ]);
     let front = "train-00000-of-00002.tfrecord train-00001-of-00002.tfrecord";
     let back = "train.tfrecord-00000-of-00002 train.tfrecord-00001-of-00002";
-    assert_eq!(one(&dir, "train@2.tfrecord"), front);
-    assert_eq!(one(&dir, "train@00002.tfrecord"), front);
-    assert_eq!(one(&dir, "train@*.tfrecord"), front);
-    assert_eq!(one(&dir, "train.tfrecord@2"), back);
-    assert_eq!(one(&dir, "train.tfrecord@*"), back);
-    assert_eq!(one(&dir, "sub/s@*"), "sub/s-0-of-1");
-    assert_eq!(one(&dir, "old@1"), "old-0-of-1");
-    is_error(&one(&dir, "old@3"), "old-?-of-3: 1 of 3 shards are missing: old-2-of-3");
-    is_error(&one(&dir, "old@*"), "old@*: several sets are there, `-of-1` and `-of-3`");
-    is_error(&one(&dir, "dup@2"), "shard 0 is there twice");
-    is_error(&one(&dir, "train@3.tfrecord"), "no file matches train@3.tfrecord");
-    is_error(&one(&dir, "train@0"), "at least one");
-    is_error(&one(&dir, "train@999999999999"), "no file matches");
-    is_error(&one(&dir, "train@99999999999999999999999"), "more shards than can be counted");
-    is_error(&one(&dir, "tr*@2.tfrecord"), "wildcards");
-    is_error(&one(&dir, "s*/s@1"), "wildcards");
-    is_error(&one(&dir, "none/s@1"), "no file matches");
-    // Natural order, and the width of the names that are there.
-    assert_eq!(given(&dir, &["w@11"], true), "w-9-of-11 w-10-of-11");
-    is_error(&one(&dir, "w@11"), "9 of 11 shards are missing: w-0-of-11 w-1-of-11");
+    assert_eq!(resolved_one(&dir, "train@2.tfrecord"), front);
+    assert_eq!(resolved_one(&dir, "train@00002.tfrecord"), front);
+    assert_eq!(resolved_one(&dir, "train@*.tfrecord"), front);
+    assert_eq!(resolved_one(&dir, "train.tfrecord@2"), back);
+    assert_eq!(resolved_one(&dir, "train.tfrecord@*"), back);
+    assert_eq!(resolved_one(&dir, "sub/s@*"), "sub/s-0-of-1");
+    assert_eq!(resolved_one(&dir, "old@1"), "old-0-of-1");
+    is_error(&resolved_one(&dir, "old@3"), "old-?-of-3: 1 of 3 shards are missing: old-2-of-3");
+    is_error(&resolved_one(&dir, "old@*"), "old@*: several sets are there, `-of-1` and `-of-3`");
+    is_error(&resolved_one(&dir, "dup@2"), "shard 0 is there twice");
+    is_error(&resolved_one(&dir, "train@3.tfrecord"), "no file matches train@3.tfrecord");
+    is_error(&resolved_one(&dir, "train@0"), "at least one");
+    is_error(&resolved_one(&dir, "train@999999999999"), "no file matches");
+    is_error(&resolved_one(&dir, "train@99999999999999999999999"), "more shards than can be counted");
+    is_error(&resolved_one(&dir, "tr*@2.tfrecord"), "wildcards");
+    is_error(&resolved_one(&dir, "s*/s@1"), "wildcards");
+    is_error(&resolved_one(&dir, "none/s@1"), "no file matches");
+    // Natural order, and the width of the existing names.
+    assert_eq!(resolved(&dir, &["w@11"], true), "w-9-of-11 w-10-of-11");
+    is_error(&resolved_one(&dir, "w@11"), "9 of 11 shards are missing: w-0-of-11 w-1-of-11");
 }
 
 #[test]
@@ -217,26 +217,26 @@ fn gaps_of_sets() {
         "beyond-5-of-3",
         "late-3-of-4",
     ]);
-    // A shard named alone, and a list, are what the caller says.
-    assert_eq!(one(&dir, "a/x-00000-of-00003.gz"), "a/x-00000-of-00003.gz");
-    given(&dir, &["a/x-00000-of-00003.gz", "a/x-00002-of-00003.gz"], false)
+    // A single shard or a list may be incomplete.
+    assert_eq!(resolved_one(&dir, "a/x-00000-of-00003.gz"), "a/x-00000-of-00003.gz");
+    resolved(&dir, &["a/x-00000-of-00003.gz", "a/x-00002-of-00003.gz"], false)
         .strip_prefix("a/x-00000")
         .unwrap();
-    // A pattern is not.
+    // A pattern must be complete.
     let gap = "x-00001-of-00003.gz";
-    is_error(&one(&dir, "a/x-*"), &format!("a/x-?-of-00003.gz: 1 of 3 shards are missing: a/{gap}"));
-    assert_eq!(given(&dir, &["a/x-*"], true), "a/x-00000-of-00003.gz a/x-00002-of-00003.gz");
-    // What another folder has does not fill it.
-    is_error(&one(&dir, "[ab]/x-*"), "a/x-00001-of-00003.gz");
-    is_error(&given(&dir, &["a/x-*", "b/x-*"], false), "a/x-00001-of-00003.gz");
+    is_error(&resolved_one(&dir, "a/x-*"), &format!("a/x-?-of-00003.gz: 1 of 3 shards are missing: a/{gap}"));
+    assert_eq!(resolved(&dir, &["a/x-*"], true), "a/x-00000-of-00003.gz a/x-00002-of-00003.gz");
+    // A shard in another folder does not fill the gap.
+    is_error(&resolved_one(&dir, "[ab]/x-*"), "a/x-00001-of-00003.gz");
+    is_error(&resolved(&dir, &["a/x-*", "b/x-*"], false), "a/x-00001-of-00003.gz");
     // Two sets in two folders, and two in one.
-    assert_eq!(one(&dir, "c/*"), "c/x-00000-of-00001.gz c/y-0000-of-0002 c/y-0001-of-0002");
+    assert_eq!(resolved_one(&dir, "c/*"), "c/x-00000-of-00001.gz c/y-0000-of-0002 c/y-0001-of-0002");
     // Two patterns share a set.
-    assert_eq!(given(&dir, &["c/y-0001*", "c/y-0000*"], false), "c/y-0001-of-0002 c/y-0000-of-0002");
-    is_error(&given(&dir, &["c/y-0001*"], false), "c/y-0000-of-0002");
-    // No shard of its set, so it lacks none.
-    assert_eq!(one(&dir, "beyond-*"), "beyond-5-of-3");
-    is_error(&one(&dir, "late-*"), "late-0-of-4 late-1-of-4 late-2-of-4");
+    assert_eq!(resolved(&dir, &["c/y-0001*", "c/y-0000*"], false), "c/y-0001-of-0002 c/y-0000-of-0002");
+    is_error(&resolved(&dir, &["c/y-0001*"], false), "c/y-0000-of-0002");
+    // The index is not below the total, so this is not a shard of a set.
+    assert_eq!(resolved_one(&dir, "beyond-*"), "beyond-5-of-3");
+    is_error(&resolved_one(&dir, "late-*"), "late-0-of-4 late-1-of-4 late-2-of-4");
     let e = resolve(dir.path().join("huge-*"), false).unwrap_err();
     let ErrorKind::Paths(PathsError::MissingShards { total, missing, missing_count, .. }) = e.kind() else {
         panic!("{e}")
@@ -246,14 +246,14 @@ fn gaps_of_sets() {
 }
 
 #[test]
-fn packs_pass() {
+fn packs_are_returned_unchanged() {
     let dir = folder_with(&[".tfseek/train.tfrp"]);
-    assert_eq!(one(&dir, ".tfseek/train.tfrp"), ".tfseek/train.tfrp");
+    assert_eq!(resolved_one(&dir, ".tfseek/train.tfrp"), ".tfseek/train.tfrp");
     assert!(is_pack(Path::new(".tfseek/train.tfrp")));
     assert!(!is_pack(Path::new("train.tfrecord")));
 }
 
-/// An address of a store is told from a name, before the system is asked for a file of that name.
+/// An address of a store is detected before any file is opened.
 #[test]
 fn addresses_are_refused_by_their_scheme() {
     for (address, scheme) in [
@@ -284,7 +284,7 @@ fn addresses_are_refused_by_their_scheme() {
     if cfg!(windows) {
         return;
     }
-    // One letter is a drive, and what is no scheme is a name.
+    // One letter is a drive. Text that is not a scheme is part of a file name.
     for name in ["c:/none", "c://none", "1a://none", "a b://none", "://none", "none:x", "no/gs://x"] {
         let text = resolve(name, false).unwrap_err().to_string();
         assert!(text.ends_with("no such file"), "{name}: {text}");
@@ -293,10 +293,10 @@ fn addresses_are_refused_by_their_scheme() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_under_a_name_like_an_address_opens_with_a_dot_before_it() {
+fn a_file_in_a_folder_named_like_a_scheme_opens_with_a_leading_dot() {
     let dir = folder_with(&["gs:/bucket/a.tfrecord", "gs:/bucket/b.tfrecord"]);
-    assert_eq!(one(&dir, "./gs://bucket/a.tfrecord"), "gs://bucket/a.tfrecord");
-    assert_eq!(one(&dir, "./gs:/bucket/*.tfrecord"), "gs:/bucket/a.tfrecord gs:/bucket/b.tfrecord");
+    assert_eq!(resolved_one(&dir, "./gs://bucket/a.tfrecord"), "gs://bucket/a.tfrecord");
+    assert_eq!(resolved_one(&dir, "./gs:/bucket/*.tfrecord"), "gs:/bucket/a.tfrecord gs:/bucket/b.tfrecord");
 }
 
 #[cfg(unix)]
@@ -304,14 +304,14 @@ fn a_file_under_a_name_like_an_address_opens_with_a_dot_before_it() {
 fn links() {
     let dir = folder_with(&["real/a.tfrecord"]);
     std::os::unix::fs::symlink(dir.path().join("real"), dir.path().join("link")).unwrap();
-    assert_eq!(one(&dir, "link"), "link/a.tfrecord");
+    assert_eq!(resolved_one(&dir, "link"), "link/a.tfrecord");
     std::os::unix::fs::symlink("nowhere", dir.path().join("real/b.tfrecord")).unwrap();
-    is_error(&one(&dir, "real"), "real/b.tfrecord: ");
+    is_error(&resolved_one(&dir, "real"), "real/b.tfrecord: ");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn names_that_are_not_text() {
+fn names_that_are_not_utf8() {
     use std::os::unix::ffi::OsStrExt;
     let dir = folder_with(&["a.tfrecord"]);
     let odd = dir.path().join(OsStr::from_bytes(b"\xff.tfrecord"));
@@ -322,7 +322,7 @@ fn names_that_are_not_text() {
 
 #[test]
 fn member_names() {
-    let parse = |name| set::Member::parse(name).map(|m| [m.stem, m.index, m.total, m.suffix].join("|"));
+    let parse = |name| set::ShardName::parse(name).map(|m| [m.stem, m.index, m.total, m.suffix].join("|"));
     assert_eq!(parse("x-1-of-2").unwrap(), "x|1|2|");
     assert_eq!(parse("x-1-of-2-3-of-4.gz").unwrap(), "x-1-of-2|3|4|.gz");
     assert_eq!(parse("x-1-of-2-of-").unwrap(), "x|1|2|-of-");
@@ -332,12 +332,12 @@ fn member_names() {
     }
 }
 
-/// Names made of what natural order looks at.
+/// Names of characters that matter to natural order.
 fn name() -> impl Strategy<Value = String> {
     proptest::string::string_regex("[ab/:.0129é-]{0,8}").unwrap()
 }
 
-/// The order by its words: tokens, compared one by one.
+/// Natural order by its definition: tokens, compared one by one.
 fn naive(a: &str, b: &str) -> Ordering {
     fn tokens(s: &str) -> Vec<(u8, Option<u64>)> {
         let mut tokens = Vec::<(u8, Option<u64>)>::new();
@@ -347,7 +347,7 @@ fn naive(a: &str, b: &str) -> Ordering {
                 number = Some(number.unwrap_or(0) * 10 + u64::from(c - b'0'));
                 continue;
             }
-            // A number stands where its digits do among the bytes.
+            // A number sorts among the bytes where its digits do.
             tokens.extend(number.take().map(|n| (b'0', Some(n))));
             tokens.push((c, None));
         }
@@ -377,7 +377,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_resolves_or_says_why(text in "[ab{},.0-9@*?\\[\\]-]{0,24}") {
+    fn any_text_resolves_or_is_an_error(text in "[ab{},.0-9@*?\\[\\]-]{0,24}") {
         let dir = folder_with(&["a", "b", "a-0-of-1", "0"]);
         if let Ok(paths) = resolve(dir.path().join(text), false) {
             prop_assert!(!paths.is_empty());
