@@ -1,4 +1,4 @@
-//! [`Dataset`]: shards in order.
+//! The type [`Dataset`].
 
 use super::get_many::GetMany;
 use super::shard::ShardFile;
@@ -11,11 +11,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Shards in order, as one array of records: record `i` is found by its number. `Send + Sync + 'static`, and cloned for the
-/// price of a counter.
+/// A sequence of shards, as one array of records with access by record number. It is `Send + Sync + 'static`, and a clone only
+/// increments a counter.
 ///
-/// This is the safe way: files are read at positions, and a record is copied into the caller's buffer. It keeps
-/// a bounded number of descriptors. [`Mapped`](super::Mapped) lends records out of a map instead, without a copy.
+/// A `Dataset` needs no `unsafe` code: it reads records by positional reads into a buffer of the caller. It keeps a bounded number of
+/// descriptors open. [`Mapped`](super::Mapped) returns records that borrow from a map instead, without a copy.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -35,15 +35,15 @@ pub struct Dataset(Arc<DatasetInner>);
 struct DatasetInner {
     set: ShardSet,
     warnings: Vec<Warning>,
-    /// Columns are found and built as the indexes were.
+    /// The options for finding and building indexes, which columns use as well.
     options: IndexOptions,
 }
 
-/// One shard of a dataset: a file, and the numbers of its records.
+/// One shard of a dataset, with its range of record numbers.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct ShardEntry<'a> {
-    /// The file.
+    /// Path of the shard.
     pub path: &'a Path,
     /// Number of the shard's first record in the dataset.
     pub start: u64,
@@ -62,7 +62,7 @@ impl Dataset {
         self.0.set.len()
     }
 
-    /// Returns true if there is no record.
+    /// Returns true if there are no records.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -77,18 +77,18 @@ impl Dataset {
         })
     }
 
-    /// Returns the records and where they are.
+    /// Returns the shards as one array of records.
     #[inline]
     pub(crate) fn set(&self) -> &ShardSet {
         &self.0.set
     }
 
-    /// Returns the files and their indexes, in order.
+    /// Returns the shards, in order.
     pub(crate) fn files(&self) -> &[ShardFile] {
         self.set().files()
     }
 
-    /// Returns the options by which indexes were found and built; columns are, too.
+    /// Returns the options for finding and building indexes and columns.
     pub(crate) fn index_options(&self) -> &IndexOptions {
         &self.0.options
     }
@@ -96,40 +96,42 @@ impl Dataset {
     /// Returns the index of shard `s`.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`]; for a dataset opened from a pack, those of the shard's first touch.
+    /// [`ErrorKind::OutOfRange`]. For a dataset opened from a pack, also the errors of opening the shard.
     pub fn index(&self, s: usize) -> Result<&Index> {
         let len = self.files().len() as u64;
         self.files().get(s).ok_or(ErrorKind::OutOfRange { what: "shard", i: s as i128, len })?.index()
     }
 
-    /// Returns what was noticed while opening and is no error, such as an index that had to be ignored.
+    /// Returns the warnings from opening the dataset, for example about an index that was ignored.
     pub fn warnings(&self) -> &[Warning] {
         &self.0.warnings
     }
 
-    /// Returns an identifier of the records of this dataset, independent of paths and times: a copy has the same. 32 hex digits.
+    /// Returns an identifier of the records of this dataset, 32 hex digits. It does not depend on paths and times, so a copy has the
+    /// same one.
     ///
     /// # Errors
-    /// For a dataset opened from a pack, those of each shard's first touch.
+    /// For a dataset opened from a pack, the errors of opening each shard.
     pub fn fingerprint(&self) -> Result<String> {
         let indexes = self.files().iter().map(|file| file.index().cloned()).collect::<Result<Vec<_>>>()?;
         Ok(crate::index::dataset_fingerprint(&indexes))
     }
 
-    /// Returns the bytes of all shards, by their indexes.
+    /// Returns the total size of the shards in bytes, from their indexes.
     ///
     /// # Errors
-    /// For a dataset opened from a pack, those of each shard's first touch.
+    /// For a dataset opened from a pack, the errors of opening each shard.
     pub(crate) fn stored_bytes(&self) -> Result<u64> {
         self.files().iter().try_fold(0u64, |sum, file| Ok(sum.saturating_add(file.index()?.data_size())))
     }
 
-    /// Returns the bytes of all shards; `None` if shards must be touched for that, since a pack does not have their sizes.
+    /// Returns the total size of the shards in bytes, if it is known without opening them. `None` is possible with a pack, which does not
+    /// store sizes of shards.
     pub fn known_bytes(&self) -> Option<u64> {
         self.files().iter().try_fold(0u64, |sum, file| Some(sum.saturating_add(file.known_bytes()?)))
     }
 
-    /// Returns the shard that holds record `i`, and the record's number in it.
+    /// Returns the shard that contains record `i`, and the record's ordinal in that shard.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfRange`].
@@ -138,25 +140,27 @@ impl Dataset {
         self.set().shard_of(i)
     }
 
-    /// Returns record `i`. Of a mapped dataset it is lent, and `buf` left as it is; else it is read into `buf`.
+    /// Returns record `i`. The record of a mapped dataset borrows from the map, and `buf` does not change. Otherwise the record is read
+    /// into `buf`.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`]; damage at its place; an index that is out of date.
+    /// [`ErrorKind::OutOfRange`]; a corrupt record, with its location; a stale index.
     pub fn read<'b>(&'b self, i: u64, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
         let set = self.set();
         set.read(&set.locate(i)?, buf)
     }
 
-    /// Calls `f` with the records `ids`, one after the other. Reads ahead: a mapped record's bytes are asked for before its
-    /// turn, and records that lie side by side are read at once.
+    /// Calls `f` with each of the records `ids`, in that order. Mapped records are prefetched. For positional reads, records that are
+    /// adjacent in the file are read together.
     ///
     /// # Errors
-    /// Those of [`read`](Dataset::read) and of `f`; `f` has seen the records before.
+    /// Errors of [`read`](Dataset::read) and of `f`. The first error ends the call; `f` was called with the records before it.
     pub fn read_many(&self, ids: &[u64], mut f: impl FnMut(Record<'_>) -> Result<()>) -> Result<()> {
         let set = self.set();
-        match set.lends() {
-            true => GetMany::new(set, ids).try_for_each(|record| f(record?)),
-            false => set.read_runs(ids.iter().copied(), set.verify(), f),
+        if set.lends() {
+            GetMany::new(set, ids).try_for_each(|record| f(record?))
+        } else {
+            set.read_runs(ids.iter().copied(), set.verify(), f)
         }
     }
 }

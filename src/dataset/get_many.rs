@@ -1,4 +1,4 @@
-//! Records by number, with read-ahead for those that come next.
+//! Records by number, with prefetching.
 
 use super::prefetch;
 use super::shards::{RecordLocation, ShardSet};
@@ -7,32 +7,33 @@ use crate::io::read_ahead::WINDOW;
 use crate::io::{Announced, ReadAhead};
 use crate::record::Record;
 
-/// Records in the order of a list of numbers; see [`Mapped::get_many`](super::Mapped::get_many).
+/// An iterator over records in the order of a list of record numbers. See [`Mapped::get_many`](super::Mapped::get_many).
 ///
-/// The numbers go through two windows of 32. A window is looked up in the index in one loop, then its records are touched in
-/// one loop: loads that do not depend on each other, so the processor overlaps their cache misses. While records are cold, a
-/// window is announced to the system as soon as it was looked up, one window early.
+/// The numbers pass through two windows of 32. The records of a window are located in one loop, and touched in another. The loads of
+/// a loop do not depend on each other, so the processor overlaps their cache misses. While records are cold, a window is announced to
+/// the system as soon as its records are located, one window ahead of its use.
 #[derive(Debug)]
 pub(super) struct GetMany<'a> {
     set: &'a ShardSet,
+    /// Numbers of the records that are not returned yet.
     ids: &'a [u64],
-    /// Numbers before this one have been looked up.
+    /// Length of the prefix of `ids` that is already located.
     located: usize,
-    now: FetchWindow,
+    current: FetchWindow,
     next: FetchWindow,
-    /// The record of `now` whose turn it is.
-    turn: usize,
+    /// Position of the next record in `current`.
+    position: usize,
     ahead: ReadAhead,
 }
 
-/// Records that are looked up together.
+/// A window: records that are located together.
 #[derive(Debug)]
 struct FetchWindow {
-    /// `None`: the look-up failed, and will say why when the record's turn comes.
+    /// Locations of the records. `None`: the lookup failed, and is repeated to return its error in order.
     records: [Option<RecordLocation>; WINDOW],
     len: usize,
     announced: Announced,
-    /// The records must be fetched.
+    /// True if the records must be fetched first.
     cold: bool,
 }
 
@@ -51,17 +52,17 @@ impl<'a> GetMany<'a> {
             set,
             ids,
             located: 0,
-            now: FetchWindow::EMPTY,
+            current: FetchWindow::EMPTY,
             next: FetchWindow::EMPTY,
-            turn: WINDOW,
+            position: WINDOW,
             ahead: ReadAhead::default(),
         };
-        this.look_up();
+        this.fill_next();
         this
     }
 
-    /// Fills `next`.
-    fn look_up(&mut self) {
+    /// Locates the records of the window `next`.
+    fn fill_next(&mut self) {
         let ids = self.ids.get(self.located..).unwrap_or_default();
         let ids = ids.get(..WINDOW).unwrap_or(ids);
         let mut next = self.next.records.iter_mut();
@@ -76,11 +77,12 @@ impl<'a> GetMany<'a> {
     }
 
     #[cold]
-    fn turn_over(&mut self) {
-        self.now = std::mem::replace(&mut self.next, FetchWindow::EMPTY);
-        self.turn = 0;
-        self.look_up();
-        self.now.cold = prefetch::is_cold(self.set, &self.ahead, self.now.announced, self.now.records());
+    fn next_window(&mut self) {
+        self.current = std::mem::replace(&mut self.next, FetchWindow::EMPTY);
+        self.position = 0;
+        self.fill_next();
+        let window = &self.current;
+        self.current.cold = prefetch::is_cold(self.set, &self.ahead, window.announced, window.records());
     }
 
     #[cold]
@@ -96,15 +98,15 @@ impl<'a> Iterator for GetMany<'a> {
     #[inline]
     fn next(&mut self) -> Option<Result<Record<'a>>> {
         let (&id, rest) = self.ids.split_first()?;
-        if self.turn == WINDOW {
-            self.turn_over();
+        if self.position == WINDOW {
+            self.next_window();
         }
-        let at = &self.now.records[self.turn];
-        self.turn += 1;
+        let at = &self.current.records[self.position];
+        self.position += 1;
         self.ids = rest;
         self.located = self.located.saturating_sub(1);
         Some(match at {
-            Some(at) if self.now.cold => self.fetch(at),
+            Some(at) if self.current.cold => self.fetch(at),
             Some(at) => self.set.lend(at, self.set.verify()),
             None => self.set.get(id),
         })

@@ -1,4 +1,4 @@
-//! Records one after the other.
+//! Iteration over records in order.
 
 use super::shard::ShardFile;
 use super::shards::ShardSet;
@@ -7,13 +7,14 @@ use crate::record::Record;
 use std::iter::FusedIterator;
 use std::ops::Range;
 
-/// Records of a [`Mapped`](super::Mapped), in order. An error does not end it: the records behind a damaged one are still there.
+/// An iterator over records of a [`Mapped`](super::Mapped), in order. It continues after an error, because the records after a corrupt
+/// one are still readable.
 #[derive(Clone, Debug)]
 pub struct MappedIter<'a> {
     set: &'a ShardSet,
     next: u64,
     end: u64,
-    /// The shard that holds the records `from..to` of the dataset, looked up once a shard.
+    /// The current shard. It contains the records `from..to` of the dataset.
     file: Option<&'a ShardFile>,
     from: u64,
     to: u64,

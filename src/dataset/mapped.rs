@@ -1,4 +1,4 @@
-//! [`Mapped`]: shards that lend their records.
+//! The type [`Mapped`].
 
 use super::dataset::Dataset;
 use super::get_many::GetMany;
@@ -8,11 +8,11 @@ use crate::record::Record;
 use std::fmt;
 use std::ops::Range;
 
-/// A [`Dataset`] all of whose shards are bytes: maps, or memory. Records are lent for the dataset's life, and
-/// from `get` to a decoded value nothing is allocated.
+/// A [`Dataset`] whose shards are all mapped or in memory. Records borrow from the dataset, and nothing is allocated from `get` to a
+/// decoded value.
 ///
-/// [`dataset`](Mapped::dataset) has what all datasets have: shards, columns, loaders. A shard is mapped when it is first
-/// touched. Page tables cost about 2 MB for each GiB touched.
+/// [`dataset`](Mapped::dataset) returns the methods that all datasets have: shards, columns, loaders. A shard is mapped on first
+/// access. Page tables take about 2 MB for each GiB accessed.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -21,7 +21,7 @@ use std::ops::Range;
 /// # for i in 0..10 { writer.write(&tfseek::ExampleBuilder::new().float("emb", [i as f32; 4]).encode()?)?; }
 /// # writer.close()?;
 /// # let options = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory);
-/// // SAFETY: the shards are written once, and by then closed.
+/// // SAFETY: the writer is closed, and nothing else writes to the shard.
 /// let ds = unsafe { options.open_mapped(&path) }?;
 /// let emb = ds.get(3)?.example().float("emb")?;
 /// assert_eq!(emb.get(2), Some(3.0));
@@ -41,12 +41,12 @@ use std::ops::Range;
 pub struct Mapped(Dataset);
 
 impl Mapped {
-    /// Returns a dataset as one that lends; `None` if it reads its shards.
+    /// Returns `dataset` as a `Mapped`. `None` if it uses positional reads.
     pub fn from_dataset(dataset: &Dataset) -> Option<Mapped> {
         dataset.set().lends().then(|| Mapped(dataset.clone()))
     }
 
-    /// Takes a dataset whose shards all lend.
+    /// Wraps a dataset whose shards are all mapped or in memory.
     pub(super) fn new(dataset: Dataset) -> Mapped {
         Mapped(dataset)
     }
@@ -62,24 +62,25 @@ impl Mapped {
         self.0.len()
     }
 
-    /// Returns true if there is no record.
+    /// Returns true if there are no records.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns record `i`, lent for the dataset's life.
+    /// Returns record `i`, which borrows from the dataset.
     ///
-    /// Cost when warm: two or three cache misses, and the check that [`Verify`](crate::Verify) asks for.
+    /// Cost while the record is in the page cache: two or three cache misses, and the verification that [`Verify`](crate::Verify) selects.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange); damage at its place; an index that is out of date.
+    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange); a corrupt record, with its location; a stale index.
     #[inline]
     pub fn get(&self, i: u64) -> Result<Record<'_>> {
         self.0.set().get(i)
     }
 
-    /// Returns the records `ids`, in that order. Reads ahead: index entries and records of the next window are touched together,
-    /// so that their cache misses overlap, and while records have to be waited for the next window's bytes are asked for early.
+    /// Returns the records `ids`, in that order, with prefetching. Records are processed in windows: the index entries and records of a
+    /// window are touched together, so that their cache misses overlap. While records come from disk, the bytes of the next window are
+    /// requested early.
     pub fn get_many<'s>(&'s self, ids: &'s [u64]) -> impl ExactSizeIterator<Item = Result<Record<'s>>> {
         GetMany::new(self.0.set(), ids)
     }

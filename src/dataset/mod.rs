@@ -1,6 +1,6 @@
 //! Many shards as one array of records: [`Dataset`] and [`Mapped`].
 
-#[expect(clippy::module_inception, reason = "the file of the type `Dataset`")]
+#[expect(clippy::module_inception, reason = "the file that defines the type `Dataset`")]
 mod dataset;
 mod get_many;
 mod iter;

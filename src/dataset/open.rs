@@ -1,4 +1,4 @@
-//! Opening: from paths, or bytes, to a [`Dataset`] or a [`Mapped`]. All constructors of these types stand here.
+//! The constructors of [`Dataset`] and [`Mapped`], from paths or from bytes.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
@@ -15,13 +15,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 impl Dataset {
-    /// Opens shards for positional reads: a path, a pattern, or a list of them (`docs/paths.md` has the forms). Finds
-    /// their indexes, and builds what is missing. [`DatasetOptions`] has the options.
+    /// Opens shards for positional reads. `paths` is a path, a pattern, or a list of them; `docs/paths.md` lists the forms. Finds the
+    /// indexes of the shards, and builds missing ones. [`DatasetOptions`] opens shards with other options.
     ///
     /// # Errors
-    /// [`ErrorKind::Paths`] where nothing or not all of a set is found, [`ErrorKind::Compressed`], the place of the
-    /// first damage in a shard that had to be scanned, [`ErrorKind::Cancelled`] where the callback of
-    /// [`DatasetOptions::progress`] ends the call, and I/O errors.
+    /// - [`ErrorKind::Paths`], if no shard is found or a set is incomplete
+    /// - [`ErrorKind::Compressed`]
+    /// - the first corrupt record of a shard that was scanned, with its location
+    /// - [`ErrorKind::Cancelled`], if the callback of [`DatasetOptions::progress`] cancels the call
+    /// - I/O errors
     pub fn open(paths: impl IntoPaths) -> Result<Dataset> {
         DatasetOptions::new().open(paths)
     }
@@ -31,25 +33,25 @@ impl Mapped {
     /// Opens shards through maps.
     ///
     /// # Errors
-    /// Those of [`Dataset::open`]; [`PathsError::TooManyMaps`] above the number of maps that a process may hold.
+    /// Errors of [`Dataset::open`]; [`PathsError::TooManyMaps`] for more shards than the process may map.
     ///
     /// # Safety
-    /// Nobody writes to or truncates the shards, or the index and column files that belong to them, while this dataset lives, a
-    /// clone of it, or what was taken from it and keeps its memory: an [`Index`](crate::Index), a [`Region`], a column, a batch.
-    /// Replacing a file by rename is fine: the maps keep the old one.
+    /// The shards, and the index and column files that belong to them, must not be written to or truncated while this dataset lives. The
+    /// same holds while a clone of the dataset lives, or an object that keeps its memory: an [`Index`](crate::Index), a [`Region`], a
+    /// column, a batch. Replacing a file by rename is fine, because the maps keep the old file.
     ///
-    /// A truncated file makes the next access to its missing pages a SIGBUS, and bytes that change under a `&[u8]` are undefined
-    /// behaviour. What tfseek writes itself goes through a rename.
+    /// Access to the missing pages of a truncated file raises SIGBUS, and a change of the bytes behind a `&[u8]` is undefined behaviour.
+    /// Files that tfseek itself writes are only replaced by rename.
     #[allow(unsafe_code)]
     pub unsafe fn open(paths: impl IntoPaths) -> Result<Mapped> {
-        // SAFETY: the caller's promise is the one that is asked for.
+        // SAFETY: this function has the same contract, which the caller fulfils.
         unsafe { DatasetOptions::new().open_mapped(paths) }
     }
 
-    /// Opens one shard that is in memory; scanned at once, and never written to disk.
+    /// Opens one shard in memory. It is scanned at once, and nothing is written to disk.
     ///
     /// # Errors
-    /// The place of the first damage.
+    /// The first corrupt record, with its location.
     pub fn from_bytes(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Result<Mapped> {
         DatasetOptions::new().open_regions([Region::new(bytes)])
     }
@@ -59,7 +61,7 @@ impl DatasetOptions {
     /// Opens shards for positional reads.
     ///
     /// # Errors
-    /// Those of [`Dataset::open`].
+    /// Errors of [`Dataset::open`].
     pub fn open(&self, paths: impl IntoPaths) -> Result<Dataset> {
         self.build(paths, None)
     }
@@ -67,24 +69,24 @@ impl DatasetOptions {
     /// Opens shards through maps.
     ///
     /// # Errors
-    /// Those of [`Mapped::open`].
+    /// Errors of [`Mapped::open`].
     ///
     /// # Safety
     /// The contract of [`Mapped::open`].
     #[allow(unsafe_code)]
     pub unsafe fn open_mapped(&self, paths: impl IntoPaths) -> Result<Mapped> {
-        // SAFETY: a promise asks that the files mapped with it stay as they are for as long as the maps live. This one goes to
-        // the shards and, in the options, to the index and column files of the new dataset, and nowhere else: it is private to
-        // the crate, and the caller's options, which may open other datasets, are left without it. The maps live in the dataset
-        // and in what is taken from it, and for all of those the caller has promised just that.
+        // SAFETY: the contract of a promise is that files mapped with it do not change while the maps live. This promise is used
+        // for the shards and, through the options, for the index and column files of the new dataset, and for nothing else. It is
+        // private to the crate, and `self`, which may open other datasets, does not contain it. The maps live in the dataset and in
+        // objects taken from it. The caller guarantees for exactly these files and objects that the files do not change.
         let promise = unsafe { Promise::new() };
         Ok(Mapped::new(self.build(paths, Some(promise))?))
     }
 
-    /// Opens shards that are in memory, in this order. They are scanned at once, and nothing is written to disk.
+    /// Opens shards in memory, in this order. They are scanned at once, and nothing is written to disk.
     ///
     /// # Errors
-    /// The place of the first damage; its path is `<memory 0>` for the first region.
+    /// The first corrupt record, with its location. The path of the first region is `<memory 0>`.
     pub fn open_regions(&self, regions: impl IntoIterator<Item = Region>) -> Result<Mapped> {
         let work = Work::new(self.index.progress.as_ref());
         let mut shards = Vec::new();
@@ -144,7 +146,7 @@ impl DatasetOptions {
         access: impl Fn() -> Access,
     ) -> Result<Dataset> {
         let pack = Pack::open(path, options)?;
-        // An index that is not to be believed is not to be believed in a pack either: then it is a list of shards.
+        // If the mode does not read indexes, the pack serves as a list of shards only.
         if !options.reads_indexes() {
             return self.build_from_list(
                 pack.shards().map(|(path, _)| path).collect(),

@@ -1,4 +1,4 @@
-//! [`DatasetOptions`]: how datasets are opened.
+//! Options for opening datasets.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
@@ -8,7 +8,7 @@ use crate::record::MAX_RECORD;
 use std::fmt;
 use std::ops::ControlFlow;
 
-/// Options of datasets. Those of their indexes are [`IndexOptions`].
+/// Options for opening a dataset. [`IndexOptions`] are the options of its indexes.
 ///
 /// ```no_run
 /// use tfseek::index::IndexOptions;
@@ -38,13 +38,13 @@ impl Default for DatasetOptions {
 }
 
 impl DatasetOptions {
-    /// Returns the defaults: indexes are found or built, payloads verified, a torn tail or a missing shard is an error.
+    /// Returns the defaults: indexes are found or built, payloads are verified, and a torn tail or a missing shard is an error.
     pub fn new() -> DatasetOptions {
         DatasetOptions::default()
     }
 
-    /// Sets how indexes are found and built, in place of what was set before. An [`IndexMode`](crate::IndexMode) stands for the
-    /// default options with that mode. A callback that [`progress`](DatasetOptions::progress) named stays, unless `options` have one.
+    /// Sets the options for finding and building indexes, and replaces earlier ones. An [`IndexMode`](crate::IndexMode) means the default
+    /// options with that mode. The callback of [`progress`](DatasetOptions::progress) stays, unless `options` have one.
     #[must_use]
     pub fn index(mut self, options: impl Into<IndexOptions>) -> DatasetOptions {
         let before = std::mem::replace(&mut self.index, options.into());
@@ -59,24 +59,26 @@ impl DatasetOptions {
         self
     }
 
-    /// Sets the limit on the payload bytes of a record; 2^31 - 1 by default, the longest message that protobuf parses. A longer record is
-    /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge) when it is asked for, before memory is allocated for it; the others stay readable.
+    /// Sets the maximum number of payload bytes of a record. Default: 2^31 - 1, the longest message that protobuf parses. Access to a longer
+    /// record returns [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge), before any memory is allocated for it. Other records
+    /// stay readable.
     #[must_use]
     pub fn max_record(mut self, bytes: u64) -> DatasetOptions {
         self.max_record = bytes;
         self
     }
 
-    /// Goes on where shards of a set `-NNNNN-of-NNNNN` are missing. Record numbers are then those of what is there.
+    /// Sets whether shards of a set `-NNNNN-of-NNNNN` may be missing. Record numbers then count the records of the shards that exist.
+    /// Default: false.
     #[must_use]
     pub fn allow_missing(mut self, allow: bool) -> DatasetOptions {
         self.allow_missing = allow;
         self
     }
 
-    /// Calls `f` with the number of bytes scanned since its last call, from any thread, as [`IndexOptions::progress`] says:
-    /// for indexes while the dataset is opened, and for columns when they are asked for, unless
-    /// [`ColumnOptions::progress`](crate::column::ColumnOptions::progress) names another callback for one call. `f` may end the work:
+    /// Sets a callback for progress, as described at [`IndexOptions::progress`]. It receives the number of bytes scanned since its last
+    /// call. Scans happen for indexes when the dataset is opened, and for columns when they are built; for these,
+    /// [`ColumnOptions::progress`](crate::column::ColumnOptions::progress) can set another callback per call. `f` can cancel the call:
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

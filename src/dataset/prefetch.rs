@@ -1,5 +1,5 @@
-//! Bytes of records, announced to the shards' sources before their turn, touched and fetched: what
-//! [`GetMany`](super::GetMany) and the loader do ahead.
+//! Prefetching for [`GetMany`](super::GetMany) and the loader: records are announced to the sources of their shards, touched, and
+//! fetched.
 
 use super::shards::{RecordLocation, ShardSet};
 use super::touch::Loads;
@@ -10,26 +10,26 @@ use crate::io::{Announced, ReadAhead, Source};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// A cache line.
+/// Bytes of a cache line.
 const LINE: u64 = 64;
-/// All lines are loaded of a record that is not longer; the processor sees by itself where a longer one goes on.
+/// Maximum length of a record of which all cache lines are loaded. For a longer one, the hardware prefetcher loads the rest.
 const SHORT: u64 = 4 * LINE;
-/// Records whose ranges are handed to a source in one call, at most.
+/// Maximum number of records whose ranges are passed to a source in one call.
 const CALL: usize = 64;
 
-/// Announces records of a batch whose turn comes later, if records are cold. `None` stands for a record that was not found.
+/// Announces the records of a later batch, if records are cold. `None` is a record whose lookup failed.
 pub(crate) fn announce(set: &ShardSet, ahead: &ReadAhead, records: &[Option<RecordLocation>]) -> Announced {
     let announced = ahead.announce(records.len());
     match announced {
         Announced::Nothing => {}
-        Announced::All => want(set, records),
-        Announced::AllButLast => want(set, records.split_last().map_or(&[], |(_, others)| others)),
+        Announced::All => request(set, records),
+        Announced::AllButLast => request(set, records.split_last().map_or(&[], |(_, others)| others)),
     }
     announced
 }
 
-/// Touches records whose turn it is, or returns true if they are cold: then they have been announced, and must be
-/// [fetched](fetch) before they are lent.
+/// Touches the records of the current batch, or returns true if they are cold. Cold records are all announced when this returns, and
+/// must be [fetched](fetch) before they are used.
 pub(crate) fn is_cold(
     set: &ShardSet,
     ahead: &ReadAhead,
@@ -41,34 +41,34 @@ pub(crate) fn is_cold(
     });
     if cold {
         match announced {
-            // Late, and still better than one record after the other.
-            Announced::Nothing => want(set, records),
-            Announced::AllButLast => want(set, records.last().map_or(&[], std::slice::from_ref)),
+            // Even a late announcement is faster than waiting for one record after the other.
+            Announced::Nothing => request(set, records),
+            Announced::AllButLast => request(set, records.last().map_or(&[], std::slice::from_ref)),
             Announced::All => {}
         }
     }
     cold
 }
 
-/// Fetches a record that will be lent: all its bytes are mapped at once, and a failing disk is an error instead of a signal.
+/// Fetches a record before it is returned. All its pages are mapped at once, and a disk failure is an error instead of a signal.
 pub(crate) fn fetch(set: &ShardSet, at: &RecordLocation) -> Result<()> {
     let file = set.file_of(at);
     let Some(range) = file.range(at.span) else { return Ok(()) };
     let fetched = file.source()?.fetch(range, &mut Vec::new());
-    fetched.map(drop).map_err(|e| e.at(set.place(at)))
+    fetched.map(drop).map_err(|e| e.at(set.location(at)))
 }
 
-/// Announces records.
-fn want(set: &ShardSet, records: &[Option<RecordLocation>]) {
+/// Announces records to their sources.
+fn request(set: &ShardSet, records: &[Option<RecordLocation>]) {
     by_shard(set, records, |source, ranges| source.want(ranges));
 }
 
-/// Takes the announcement of records back.
+/// Withdraws the announcement of records.
 pub(crate) fn forget(set: &ShardSet, records: &[Option<RecordLocation>]) {
     by_shard(set, records, |source, ranges| source.forget(ranges));
 }
 
-/// Calls `f` with the ranges of the records in each shard, in the order of the records.
+/// Calls `f` for each shard with the byte ranges of its records, in the order of the records. At most [`CALL`] records per call.
 fn by_shard(set: &ShardSet, records: &[Option<RecordLocation>], f: impl Fn(&dyn Source, &[Range<u64>])) {
     for records in records.chunks(CALL) {
         let mut order = [(u32::MAX, 0); CALL];
@@ -81,11 +81,11 @@ fn by_shard(set: &ShardSet, records: &[Option<RecordLocation>], f: impl Fn(&dyn 
         }
         let order = &mut order[..found];
         order.sort_unstable();
-        for of_shard in order.chunk_by(|a, b| a.0 == b.0) {
+        for in_shard in order.chunk_by(|a, b| a.0 == b.0) {
             let mut ranges = [const { 0..0 }; CALL];
             let mut len = 0;
             let mut source = None;
-            for at in of_shard.iter().filter_map(|&(_, k)| records[k].as_ref()) {
+            for at in in_shard.iter().filter_map(|&(_, k)| records[k].as_ref()) {
                 let file = set.file_of(at);
                 source = file.source().ok();
                 if let Some(range) = file.range(at.span) {
@@ -100,7 +100,7 @@ fn by_shard(set: &ShardSet, records: &[Option<RecordLocation>], f: impl Fn(&dyn 
     }
 }
 
-/// Touches records, and returns how long it took.
+/// Touches records, and returns the duration.
 fn touch(set: &ShardSet, how: Touch, records: &[Option<RecordLocation>]) -> Duration {
     let start = Instant::now();
     match how {
@@ -120,13 +120,13 @@ fn touch(set: &ShardSet, how: Touch, records: &[Option<RecordLocation>]) -> Dura
     start.elapsed()
 }
 
-/// Loads the header of each of these lent records, and all of those that are short.
+/// Loads the header of each record, and all bytes of short records. Records must be mapped or in memory.
 pub(super) fn touch_together<'a>(set: &ShardSet, records: impl IntoIterator<Item = &'a RecordLocation>) {
     let mut loads = Loads::new();
     for at in records {
         let bytes = set.file_of(at).bytes().unwrap_or_default();
         let (start, stored) = (at.span.offset, at.span.payload_len.saturating_add(OVERHEAD as u64));
-        let byte = |at: u64| usize::try_from(at).ok().and_then(|at| bytes.get(at));
+        let byte = |offset: u64| usize::try_from(offset).ok().and_then(|offset| bytes.get(offset));
         loads.push(byte(start));
         if stored <= SHORT {
             let (first, last) = (start / LINE, start.saturating_add(stored - 1) / LINE);
@@ -146,7 +146,7 @@ mod tests {
     use std::cell::RefCell;
 
     #[test]
-    fn ranges_go_to_their_shards_in_order_and_records_too_long_to_none() {
+    fn sources_receive_their_ranges_in_order_and_no_records_above_the_limit() {
         let shard = |lens: &[usize]| {
             let mut bytes = Vec::new();
             lens.iter().for_each(|&len| put_record(&mut bytes, &vec![7; len]).unwrap());
@@ -177,7 +177,7 @@ mod tests {
         let set = ds.dataset().set();
         let records: Vec<_> = (0..64).map(|i| set.locate(i).ok()).collect();
         let ahead = ReadAhead::default();
-        // One cold batch.
+        // One batch that is measured as cold.
         assert!((0..2).any(|_| ahead.is_cold(Announced::Nothing, 64, |_, _| Duration::from_secs(1))));
         let mut batches = 0;
         loop {
@@ -188,7 +188,7 @@ mod tests {
                 break;
             }
             batches += 1;
-            // A thread that loses its processor takes a probe for cold; not for ever.
+            // A preempted thread may measure warm records as cold, but not every time.
             assert!(batches < 10_000);
         }
         assert!(batches >= 8);

@@ -1,4 +1,4 @@
-//! One file of a dataset: its index and its bytes, opened at first touch and lent for the dataset's life.
+//! One shard of a dataset: its index and its bytes, opened on first access and kept open.
 
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{self, HEADER_LEN, OVERHEAD};
@@ -13,46 +13,46 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// The way in which the bytes of a shard are reached.
+/// The access method for the bytes of a shard.
 #[derive(Debug)]
 pub(crate) enum Access {
-    /// They are in memory.
+    /// Bytes in memory.
     Memory(Region),
-    /// Through a map.
+    /// A map of the file.
     Map(Promise),
-    /// Through positional reads, on a descriptor that is kept while the budget lasts.
+    /// Positional reads, on a descriptor that stays open if the budget allows.
     Read(Arc<Budget>),
 }
 
-/// The place that the index of a shard comes from.
+/// The source of the index of a shard.
 #[derive(Debug)]
 pub(crate) enum IndexSource {
     Index(Index),
-    /// Compared with the shard at first touch.
+    /// Entry `slot` of a pack. It is compared with the shard on first access.
     Pack {
         pack: Arc<Pack>,
         slot: usize,
     },
 }
 
-/// One file of a dataset.
+/// One shard of a dataset.
 #[derive(Debug)]
 pub(crate) struct ShardFile {
     file: RecordFile,
     len: u64,
-    /// Payload bytes of a record, at most; a longer one is an error.
+    /// Maximum payload bytes of a record. Access to a longer record is an error.
     max_record: u64,
     index: IndexSource,
     access: Access,
     opened: OnceLock<Opened>,
 }
 
-/// A shard that has been touched.
+/// A shard after the first access.
 #[derive(Debug)]
 struct Opened {
     index: Index,
     bytes: ShardBytes,
-    /// Size and time of the file then; `None` for bytes that are no file.
+    /// Size and time of the file when it was opened. `None` for bytes in memory.
     stamp: Option<Stamp>,
 }
 
@@ -64,8 +64,9 @@ enum ShardBytes {
 }
 
 impl ShardBytes {
+    /// Returns the bytes of a shard that is mapped or in memory. Empty for positional reads.
     #[inline(always)]
-    fn lent(&self) -> &[u8] {
+    fn slice(&self) -> &[u8] {
         match self {
             ShardBytes::Map(map) => map,
             ShardBytes::Memory(region) => region,
@@ -75,7 +76,7 @@ impl ShardBytes {
 }
 
 impl ShardFile {
-    /// A shard of `len` records, none of which may have a payload of more than `max_record` bytes. Opens nothing.
+    /// Returns a shard of `len` records, whose payloads are limited to `max_record` bytes. Opens no file.
     pub(crate) fn new(
         path: PathBuf,
         len: u64,
@@ -91,17 +92,17 @@ impl ShardFile {
         &self.file.path
     }
 
-    /// Returns the number of records. O(1), and known before the first touch.
+    /// Returns the number of records. It is known before the first access.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Returns true if records can be lent.
+    /// Returns true if records can borrow from the shard: it is mapped or in memory.
     pub(crate) fn lends(&self) -> bool {
         !matches!(self.access, Access::Read(_))
     }
 
-    /// Returns true for a file, and false for bytes in memory.
+    /// Returns true for a file, false for bytes in memory.
     pub(crate) fn is_file(&self) -> bool {
         !matches!(self.access, Access::Memory(_))
     }
@@ -110,7 +111,7 @@ impl ShardFile {
         Ok(&self.opened()?.index)
     }
 
-    /// Returns the bytes of the shard by its index, if that is known without a touch.
+    /// Returns the size of the shard in bytes from its index, if it is known without opening the shard.
     pub(crate) fn known_bytes(&self) -> Option<u64> {
         match (&self.index, self.opened.get()) {
             (IndexSource::Index(index), _) | (_, Some(Opened { index, .. })) => Some(index.data_size()),
@@ -118,8 +119,8 @@ impl ShardFile {
         }
     }
 
-    /// Returns the file's size and time, if they are what they were when the shard was opened: then its path still names the bytes
-    /// that are read.
+    /// Returns the size and time of the file, if they have not changed since the shard was opened. The path then still refers to the
+    /// bytes that are read.
     pub(crate) fn stamp(&self) -> Result<Option<Stamp>> {
         let then = self.opened()?.stamp;
         let now = std::fs::metadata(self.path()).and_then(|meta| Stamp::of(&meta)).ok();
@@ -130,19 +131,20 @@ impl ShardFile {
     fn opened(&self) -> Result<&Opened> {
         match self.opened.get() {
             Some(opened) => Ok(opened),
-            None => self.first_touch().map_err(|e| e.in_file(&self.file.path)),
+            None => self.open().map_err(|e| e.in_file(&self.file.path)),
         }
     }
 
+    /// Opens the shard and compares its index with it.
     #[cold]
-    fn first_touch(&self) -> Result<&Opened> {
-        // The index is compared with the descriptor that is read from afterwards, so that no replacement slips in between.
-        let open = || -> Result<(File, Index, Option<Stamp>)> {
+    fn open(&self) -> Result<&Opened> {
+        // The index is compared with the same descriptor that is read later, so the file cannot be replaced in between.
+        let open_file = || -> Result<(File, Index, Option<Stamp>)> {
             let file = open_regular(&self.file.path)?;
             let (index, stamp) = match &self.index {
-                // A shard that has grown is read as far as its index knows it.
+                // Of a shard that has grown, only the indexed records are accessible.
                 IndexSource::Index(index) => (index.clone(), index.check_file(&file, true)?),
-                // A pack has compared its index by itself.
+                // `Pack::index` compares the index with the file.
                 IndexSource::Pack { pack, slot } => (pack.index(*slot, &file)?, FileState::of(&file)?.stamp),
             };
             Ok((file, index, Some(stamp)))
@@ -153,15 +155,15 @@ impl ShardFile {
                 (index.clone(), ShardBytes::Memory(region.clone()), None)
             }
             Access::Map(promise) => {
-                let (file, index, stamp) = open()?;
+                let (file, index, stamp) = open_file()?;
                 (index, ShardBytes::Map(Arc::new(Map::open(&file, *promise)?)), stamp)
             }
             Access::Read(budget) => {
-                let (file, index, stamp) = open()?;
+                let (file, index, stamp) = open_file()?;
                 (index, ShardBytes::File(PositionalFile::new(&self.file.path, file, budget)?), stamp)
             }
         };
-        // Two threads may come here at once: the map of the first is kept.
+        // Two threads may open the shard at the same time. The map of the first one is kept.
         let opened = self.opened.get_or_init(|| Opened { index, bytes, stamp });
         match &opened.bytes {
             ShardBytes::Map(map) => _ = self.file.region.get_or_init(|| Arc::clone(map).into()),
@@ -171,13 +173,13 @@ impl ShardFile {
         Ok(opened)
     }
 
-    /// Returns the first byte of record `i`'s entry in the index, if that is in memory: to be loaded early.
+    /// Returns the first byte of the index entry of record `i` for prefetching, if it is in memory.
     #[inline]
     pub(crate) fn entry(&self, i: u64) -> Option<&u8> {
         self.opened.get()?.index.entry(i)
     }
 
-    /// Returns the place of record `i` of this shard, by the index.
+    /// Returns the span of record `i` from the index.
     #[inline]
     pub(crate) fn locate(&self, i: u64) -> Result<Span> {
         let opened = self.opened()?;
@@ -189,8 +191,8 @@ impl ShardFile {
 
     /// Returns record `i`. Only for a shard that [`lends`](ShardFile::lends).
     ///
-    /// Short, so that a processor that waits for one record's bytes has room to find the next: nearly all calls end in
-    /// `get_fast`, and `get_slow` finds out why one did not.
+    /// Nearly all calls take the fast path, `get_fast`. It is short, so that a processor that waits for the bytes of one record can
+    /// already execute loads of the next one. `get_slow` handles the other cases and errors.
     #[inline(always)]
     pub(crate) fn get(&self, i: u64, verify: Verify) -> Result<Record<'_>> {
         match self.get_fast(i, verify) {
@@ -207,7 +209,7 @@ impl ShardFile {
             return None;
         }
         let (offset, check) = (span.offset, verify == Verify::Payload);
-        let payload = frame::payload_at(opened.bytes.lent(), offset, span.payload_len, check)?;
+        let payload = frame::payload_at(opened.bytes.slice(), offset, span.payload_len, check)?;
         Some(Record::of_file(payload, &self.file, i, span.offset))
     }
 
@@ -216,30 +218,30 @@ impl ShardFile {
         self.lend(i, self.locate(i)?, verify)
     }
 
-    /// Returns record `i`, which was found at `span`. Only for a shard that [`lends`](ShardFile::lends).
+    /// Returns record `i`, which is located at `span`. Only for a shard that [`lends`](ShardFile::lends).
     #[inline]
     pub(crate) fn lend(&self, i: u64, span: Span, verify: Verify) -> Result<Record<'_>> {
-        self.carve(i, span, 0, self.bytes()?, verify)
+        self.extract(i, span, 0, self.bytes()?, verify)
     }
 
-    /// Returns record `i` at `span`, which was lent before, unchecked.
+    /// Returns record `i` at `span` without verification. [`lend`](ShardFile::lend) must have returned this record before.
     pub(crate) fn lend_again(&self, i: u64, span: Span) -> Record<'_> {
         let payload = || {
             let start = usize::try_from(span.offset).ok()?.checked_add(HEADER_LEN)?;
             let end = start.checked_add(usize::try_from(span.payload_len).ok()?)?;
             self.bytes().ok()?.get(start..end)
         };
-        // Never empty for want of bytes: a map is as long as it was, and a region too, unless its owner broke its promise.
+        // The range is inside the bytes, as it was for `lend`: the length of a map or a region does not change.
         Record::of_file(payload().unwrap_or_default(), &self.file, i, span.offset)
     }
 
-    /// Returns the bytes of a shard that [`lends`](ShardFile::lends), and none of one that is read.
+    /// Returns the bytes of a shard that [`lends`](ShardFile::lends). Empty for positional reads.
     #[inline]
     pub(crate) fn bytes(&self) -> Result<&[u8]> {
-        Ok(self.opened()?.bytes.lent())
+        Ok(self.opened()?.bytes.slice())
     }
 
-    /// Returns the bytes of the shard, to be announced and fetched.
+    /// Returns the source of the shard, which prefetches and reads byte ranges.
     pub(crate) fn source(&self) -> Result<&dyn Source> {
         Ok(match &self.opened()?.bytes {
             ShardBytes::File(file) => file,
@@ -248,20 +250,20 @@ impl ShardFile {
         })
     }
 
-    /// Returns the bytes of a record, header and footer included; `None` if it is too long to be handed out. Of a shard that
-    /// lends they end where the shard ends.
+    /// Returns the byte range of a record, with header and footer. `None` if the record is longer than the limit. In a shard that
+    /// [`lends`](ShardFile::lends), the range is cut at the end of the shard.
     pub(crate) fn range(&self, span: Span) -> Option<Range<u64>> {
         if span.payload_len > self.max_record {
             return None;
         }
-        let Range { start, mut end } = stored(span);
+        let Range { start, mut end } = stored_range(span);
         if self.lends() {
             end = end.min(self.bytes().ok()?.len() as u64);
         }
         Some(start.min(end)..end)
     }
 
-    /// Refuses a record that is longer than the limit, before anything is read or allocated for it.
+    /// Checks the length of a record against the limit. Called before anything is read or allocated for the record.
     #[inline]
     pub(crate) fn check_len(&self, i: u64, span: Span) -> Result<()> {
         if span.payload_len > self.max_record {
@@ -276,7 +278,7 @@ impl ShardFile {
         Error::from(kind).at(At::new(&self.file.path, i, span.offset))
     }
 
-    /// Fetches bytes and appends them to `buf`, which an error leaves as it was.
+    /// Fetches bytes and appends them to `buf`. `buf` does not change if there is an error.
     pub(crate) fn append(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<()> {
         match self.source()?.fetch(range, buf).map_err(|e| e.in_file(&self.file.path))? {
             Fetched::Appended => {}
@@ -285,9 +287,9 @@ impl ShardFile {
         Ok(())
     }
 
-    /// Returns record `i` out of `bytes`, which are those of the shard from `start` on.
+    /// Returns record `i` from `bytes`, the bytes of the shard that begin at offset `start`.
     #[inline]
-    pub(crate) fn carve<'b>(
+    pub(crate) fn extract<'b>(
         &'b self,
         i: u64,
         span: Span,
@@ -304,7 +306,7 @@ impl ShardFile {
     }
 }
 
-/// Returns the bytes of a record, header and footer included, by the index. What overflows ends at `u64::MAX`, where no file ends.
-pub(crate) fn stored(span: Span) -> Range<u64> {
+/// Returns the byte range of a record, with header and footer. An end that overflows becomes `u64::MAX`, which is beyond any file.
+pub(crate) fn stored_range(span: Span) -> Range<u64> {
     span.offset..span.offset.saturating_add(span.payload_len).saturating_add(OVERHEAD as u64)
 }

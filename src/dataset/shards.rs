@@ -1,6 +1,6 @@
-//! The shards of a dataset as one array of records: which shard holds a record, and where.
+//! The shards of a dataset as one array of records.
 
-use super::shard::{ShardFile, stored};
+use super::shard::{ShardFile, stored_range};
 use super::touch::Loads;
 use crate::error::{At, ErrorKind, Result};
 use crate::frame::HEADER_LEN;
@@ -10,18 +10,18 @@ use crate::record::Record;
 use std::fmt;
 use std::ops::Range;
 
-/// Files in order, and the numbers of their records.
+/// The shards of a dataset in order, with the record number of each first record.
 pub(crate) struct ShardSet {
     files: Vec<ShardFile>,
     len: u64,
-    /// `starts[s]` is the number of shard `s`'s first record; the last one is the number of records.
+    /// Record number of the first record of each shard, followed by the number of records.
     starts: Vec<u64>,
-    /// Every shard lends its records.
+    /// True if every shard is mapped or in memory.
     lends: bool,
     verify: Verify,
 }
 
-/// The place of a record by the index.
+/// The location of a record according to the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordLocation {
     pub(super) shard: u32,
@@ -30,12 +30,12 @@ pub(crate) struct RecordLocation {
 }
 
 impl RecordLocation {
-    /// Returns the bytes of its payload.
+    /// Returns the number of payload bytes.
     pub(crate) fn payload_len(&self) -> u64 {
         self.span.payload_len
     }
 
-    /// Returns the location that a record without a payload would have.
+    /// Returns the location of the same record with an empty payload.
     pub(super) fn header(&self) -> RecordLocation {
         RecordLocation { span: Span { payload_len: 0, ..self.span }, ..*self }
     }
@@ -62,17 +62,17 @@ impl ShardSet {
         self.len
     }
 
-    /// Returns the files, in order.
+    /// Returns the shards, in order.
     pub(crate) fn files(&self) -> &[ShardFile] {
         &self.files
     }
 
-    /// Returns the number of each shard's first record, and behind them the number of records.
+    /// Returns the record number of the first record of each shard, followed by the number of records.
     pub(crate) fn starts(&self) -> &[u64] {
         &self.starts
     }
 
-    /// Returns true if records are lent, and not read.
+    /// Returns true if records borrow from the shards, false for positional reads.
     pub(crate) fn lends(&self) -> bool {
         self.lends
     }
@@ -82,13 +82,13 @@ impl ShardSet {
         self.verify
     }
 
-    /// Returns the shard that holds record `i`, and the record's number in it.
+    /// Returns the shard that contains record `i`, and the record's ordinal in that shard.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfRange`].
     #[inline]
     pub(crate) fn shard_of(&self, i: u64) -> Result<(usize, u64)> {
-        // The first shard that ends behind `i`; one without records ends where it starts.
+        // The first shard whose records end after `i`. This is never an empty shard, which ends where it starts.
         let s = self.starts[1..].partition_point(|&end| end <= i);
         if s >= self.files.len() {
             return Err(ErrorKind::OutOfRange { what: "record", i: i.into(), len: self.len }.into());
@@ -96,24 +96,24 @@ impl ShardSet {
         Ok((s, i - self.starts[s]))
     }
 
-    /// Returns the place of record `i`.
+    /// Returns the location of record `i`.
     #[inline]
     pub(crate) fn locate(&self, i: u64) -> Result<RecordLocation> {
         let (s, k) = self.shard_of(i)?;
         self.locate_in(s, k)
     }
 
-    /// Returns the place of record `k` of shard `s`.
+    /// Returns the location of record `k` of shard `s`.
     #[inline]
     fn locate_in(&self, s: usize, k: u64) -> Result<RecordLocation> {
         let span = self.files[s].locate(k)?;
         Ok(RecordLocation { shard: s as u32, i: k, span })
     }
 
-    /// Calls `each` with what [`locate`](ShardSet::locate) returns for each of `ids`, in that order.
+    /// Calls `each` with the result of [`locate`](ShardSet::locate) for each of `ids`, in that order. Overlaps their cache misses.
     pub(crate) fn locate_all(&self, ids: &[u64], mut each: impl FnMut(Result<RecordLocation>)) {
-        for ids in ids.chunks(Loads::MOST) {
-            let mut shards = [None; Loads::MOST];
+        for ids in ids.chunks(Loads::CAPACITY) {
+            let mut shards = [None; Loads::CAPACITY];
             let mut loads = Loads::new();
             for (shard, &id) in shards.iter_mut().zip(ids) {
                 *shard = self.shard_of(id).ok();
@@ -134,37 +134,37 @@ impl ShardSet {
         &self.files[at.shard as usize]
     }
 
-    /// Returns the place of a record, for errors to name.
-    pub(crate) fn place(&self, at: &RecordLocation) -> At<'_> {
+    /// Returns the location of a record for errors.
+    pub(crate) fn location(&self, at: &RecordLocation) -> At<'_> {
         At::new(self.file_of(at).path(), at.i, at.span.offset)
     }
 
-    /// Returns record `i`; only where records are lent.
+    /// Returns record `i`. Only if [`lends`](ShardSet::lends).
     #[inline]
     pub(super) fn get(&self, i: u64) -> Result<Record<'_>> {
         match self.files.as_slice() {
             [file] if i < self.len => file.get(i, self.verify),
-            _ => self.get_of_many(i),
+            _ => self.get_slow(i),
         }
     }
 
-    fn get_of_many(&self, i: u64) -> Result<Record<'_>> {
+    fn get_slow(&self, i: u64) -> Result<Record<'_>> {
         let (s, k) = self.shard_of(i)?;
         self.files[s].get(k, self.verify)
     }
 
-    /// Returns a record that was found; only where records are lent.
+    /// Returns the record at a location. Only if [`lends`](ShardSet::lends).
     #[inline(always)]
     pub(crate) fn lend(&self, at: &RecordLocation, verify: Verify) -> Result<Record<'_>> {
         self.file_of(at).lend(at.i, at.span, verify)
     }
 
-    /// Returns a record that [`lend`](ShardSet::lend) has returned before, unchecked.
+    /// Returns a record without verification. [`lend`](ShardSet::lend) must have returned it before.
     pub(crate) fn lend_again(&self, at: &RecordLocation) -> Record<'_> {
         self.file_of(at).lend_again(at.i, at.span)
     }
 
-    /// Reads a record and appends it to `buf`. Returns the place of its payload there.
+    /// Reads a record and appends it to `buf`. Returns the range of its payload in `buf`.
     pub(crate) fn append(
         &self,
         at: &RecordLocation,
@@ -175,13 +175,13 @@ impl ShardSet {
         let file = self.file_of(at);
         file.check_len(i, span)?;
         let start = buf.len();
-        file.append(stored(span), buf).map_err(|e| e.at(self.place(at)))?;
-        let payload = file.carve(i, span, span.offset, &buf[start..], verify)?.payload();
+        file.append(stored_range(span), buf).map_err(|e| e.at(self.location(at)))?;
+        let payload = file.extract(i, span, span.offset, &buf[start..], verify)?.payload();
         let from = start + HEADER_LEN;
         Ok(from..from + payload.len())
     }
 
-    /// Returns a record that was found: lent, or read into `buf`.
+    /// Returns the record at a location. It borrows from the shard, or is read into `buf`.
     pub(super) fn read<'b>(&'b self, at: &RecordLocation, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
         let RecordLocation { i, span, .. } = *at;
         let file = self.file_of(at);
@@ -190,11 +190,11 @@ impl ShardSet {
         }
         file.check_len(i, span)?;
         buf.clear();
-        file.append(stored(span), buf).map_err(|e| e.at(self.place(at)))?;
-        file.carve(i, span, span.offset, buf, self.verify)
+        file.append(stored_range(span), buf).map_err(|e| e.at(self.location(at)))?;
+        file.extract(i, span, span.offset, buf, self.verify)
     }
 
-    /// Reads records in the order of `ids`, and neighbours together, up to a MiB of them.
+    /// Calls `f` with the records `ids`, in that order. Reads records that are adjacent in the file together, up to 1 MiB per read.
     pub(crate) fn read_runs(
         &self,
         ids: impl Iterator<Item = u64>,
@@ -208,12 +208,12 @@ impl ShardSet {
             let first = first?;
             let file = self.file_of(&first);
             file.check_len(first.i, first.span)?;
-            let Range { start, mut end } = stored(first.span);
+            let Range { start, mut end } = stored_range(first.span);
             run.clear();
             run.push(first);
-            // An error, a gap or another shard ends the run; its turn comes after the records before it.
+            // An error, a gap or another shard ends the run. The next iteration handles it, after the records of this run.
             while let Some(Ok(next)) = ids.peek() {
-                let next_end = stored(next.span).end;
+                let next_end = stored_range(next.span).end;
                 if next.shard != first.shard || next.span.offset != end || next_end - start > RUN {
                     break;
                 }
@@ -222,9 +222,9 @@ impl ShardSet {
                 ids.next();
             }
             buf.clear();
-            file.append(start..end, &mut buf).map_err(|e| e.at(self.place(&first)))?;
+            file.append(start..end, &mut buf).map_err(|e| e.at(self.location(&first)))?;
             for &RecordLocation { i, span, .. } in &run {
-                f(file.carve(i, span, start, &buf, verify)?)?;
+                f(file.extract(i, span, start, &buf, verify)?)?;
             }
         }
         Ok(())
@@ -246,7 +246,7 @@ mod tests {
     use crate::policy::IndexMode;
 
     #[test]
-    fn the_same_as_one_by_one() {
+    fn locate_all_agrees_with_locate() {
         let shard = |n: usize| {
             let mut bytes = Vec::new();
             (0..n).for_each(|i| put_record(&mut bytes, &vec![7; i * 5 % 300]).unwrap());

@@ -1,25 +1,27 @@
-//! Loads that overlap: of index entries and records that will be read in a moment.
+//! Batched loads of index entries and records that will be read soon, so that their cache misses overlap.
 //!
-//! A processor has a dozen cache misses under way, if it finds as many loads among the few hundred instructions that it looks
-//! ahead. So addresses are computed first, and then nothing but loaded.
+//! A processor can have about a dozen cache misses in flight, if it finds that number of loads within its window of a few hundred
+//! instructions. So all addresses are computed first, and then loaded in a loop that does nothing else.
 
-/// Addresses that will be loaded.
+/// A list of bytes to load.
 pub(super) struct Loads<'a> {
-    bytes: [&'a u8; Loads::MOST],
+    bytes: [&'a u8; Loads::CAPACITY],
     len: usize,
 }
 
 impl<'a> Loads<'a> {
-    pub(super) const MOST: usize = 64;
+    /// Capacity of the list.
+    pub(super) const CAPACITY: usize = 64;
 
     pub(super) fn new() -> Loads<'a> {
-        Loads { bytes: [&0; Loads::MOST], len: 0 }
+        Loads { bytes: [&0; Loads::CAPACITY], len: 0 }
     }
 
+    /// Adds a byte. If the list is full, loads its bytes first.
     #[inline]
     pub(super) fn push(&mut self, byte: Option<&'a u8>) {
         if let Some(byte) = byte {
-            if self.len == Loads::MOST {
+            if self.len == Loads::CAPACITY {
                 self.run();
             }
             self.bytes[self.len] = byte;
@@ -27,6 +29,7 @@ impl<'a> Loads<'a> {
         }
     }
 
+    /// Loads all bytes and clears the list.
     pub(super) fn run(&mut self) {
         let bytes = self.bytes.get(..self.len).unwrap_or_default();
         std::hint::black_box(bytes.iter().fold(0, |all, &&byte| all ^ byte));
