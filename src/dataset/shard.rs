@@ -142,7 +142,7 @@ impl ShardFile {
         let open_file = || -> Result<(File, Index, Option<Stamp>)> {
             let file = open_regular(&self.file.path)?;
             let (index, stamp) = match &self.index {
-                // Of a shard that has grown, only the indexed records are accessible.
+                // If the shard has grown, only the indexed records are accessible.
                 IndexSource::Index(index) => (index.clone(), index.check_file(&file, true)?),
                 // `Pack::index` compares the index with the file.
                 IndexSource::Pack { pack, slot } => (pack.index(*slot, &file)?, FileState::of(&file)?.stamp),
@@ -231,7 +231,8 @@ impl ShardFile {
             let end = start.checked_add(usize::try_from(span.payload_len).ok()?)?;
             self.bytes().ok()?.get(start..end)
         };
-        // The range is inside the bytes, as it was for `lend`: the length of a map or a region does not change.
+        // The range is inside the bytes, as it was for `lend`. The length of a map never changes, and the length of a region only if its
+        // owner breaks the contract; the payload is then empty.
         Record::of_file(payload().unwrap_or_default(), &self.file, i, span.offset)
     }
 

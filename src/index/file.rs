@@ -70,13 +70,13 @@ pub(crate) fn reopen(path: &Path, head: &[u8; HEADER_LEN]) -> Result<File> {
     }
 }
 
-/// Returns a section of a file in memory, or `None` if it lies outside.
+/// Returns a section of a file in memory, or `None` if it is outside the file.
 pub(crate) fn slice(bytes: &Region, s: &Section) -> Option<Region> {
     let start = usize::try_from(s.offset).ok()?;
     bytes.slice(start..start.checked_add(usize::try_from(s.len).ok()?)?)
 }
 
-/// Reads a section of the file that begins at byte `at`. The caller has checked that the section lies inside the file.
+/// Reads a section of the file that begins at byte `at`. The caller has checked that the section is inside the file.
 pub(crate) fn read_section(file: &File, at: u64, s: &Section) -> Result<Region> {
     let mut bytes = zeroed(s.len)?;
     file.read_exact_at(&mut bytes, at.saturating_add(s.offset))?;

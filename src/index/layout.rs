@@ -1,7 +1,7 @@
 //! The layout of index files. The normative page is `docs/index.md`.
 //!
 //! ```text
-//! .tfri | header 128 | section table 32 x count | 0.. | section | 0.. | section |       each part at a multiple of 64
+//! .tfri | header 128 | section table 32 x count | 0.. | section | 0.. | section |     each section at a multiple of 64
 //! .tfrc | the same, with the magic 89 54 46 52 43 0d 0a 1a
 //! .tfrp | header 128 | shard table 32 x shards | names | 0.. | sidecar | 0.. | sidecar |              the same
 //!
@@ -298,7 +298,7 @@ pub(crate) fn encode_pack(header: &PackHeader, tables: &[u8], file_len: u64) -> 
     bytes
 }
 
-/// Reads the header of a pack. Also returns the length of its shard table and names, which is checked to lie inside the file.
+/// Reads the header of a pack. Also returns the length of its shard table and names, and checks that they are inside the file.
 /// [`check_pack_tables`] verifies their CRC.
 pub(crate) fn decode_pack(prefix: &[u8], file_len: u64) -> Result<(PackHeader, u64), Refusal> {
     let head = decode_common(prefix, file_len, &TFRP)?;

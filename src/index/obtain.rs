@@ -21,7 +21,7 @@ pub(crate) trait ShardFiles: Sync {
     /// Searches for the files of shard `s`.
     fn search(&self, s: usize) -> Result<Searched<Self::Found>>;
 
-    /// Returns an error if files are missing. Called if nothing may be scanned.
+    /// Returns an error if files are missing. Called if scans are not allowed.
     fn require(&self, _searched: &[Searched<Self::Found>]) -> Result<()> {
         Ok(())
     }
