@@ -1,4 +1,4 @@
-//! From decoded slots to columns.
+//! Assembly of columns from decoded slots.
 
 use super::bytes::{SpanBytes, ValueMemory, ValuePools};
 use super::column::{Column, RegionSpan, Values};
@@ -10,77 +10,77 @@ use super::slots::{AssemblyScratch, ColumnPools, DecodedSlots, RowError};
 use super::{ragged, sparse};
 use crate::error::{ErrorKind, Result};
 
-/// The slots of one part of a plan, decoded, and all that their columns are assembled with.
+/// The decoded slots of one part of a plan, and the buffers to assemble their columns.
 pub(super) struct Assembly<'a, R> {
     pub(super) bytes: SpanBytes<'a, R>,
     pub(super) slots: &'a mut [SlotValues],
     pub(super) slot_pools: &'a mut [ValuePools],
     pub(super) column_pools: &'a mut [ColumnPools],
-    /// The values of the slots once they are lent.
+    /// Shared values of the slots; empty until `share_values`.
     pub(super) values: &'a mut Vec<Values>,
     pub(super) scratch: &'a mut AssemblyScratch,
-    /// Rows that were decoded.
+    /// Number of decoded rows.
     pub(super) rows: usize,
-    /// Without the dimension of the rows.
+    /// Whether the columns omit the row dimension.
     pub(super) single: bool,
-    /// Slots of feature lists: the counts are those of steps.
+    /// Whether the slots are feature lists. If so, counts are per step.
     pub(super) lists: bool,
-    /// Most bytes of a column that its values do not pay for.
+    /// Maximum bytes of a padded column or of the row splits of a partition.
     pub(super) limit: u64,
-    /// Sparse indices may lie outside of their dimension.
+    /// Whether sparse indices may be outside of their dimension.
     pub(super) lenient: bool,
 }
 
 impl<R: Row> Assembly<'_, R> {
-    /// Makes the columns. The error is that of the lowest row that is refused.
+    /// Assembles the columns. The error is that of the lowest refused row.
     pub(super) fn columns(&mut self, columns: &mut Vec<Column>) -> Result<(), RowError> {
         let part = self.bytes.part;
         columns.resize_with(part.columns.len(), Column::empty);
         for planned in &part.columns {
-            if let ColumnForm::Padded { slot, of, fill, .. } = &planned.form {
-                let padded = self.pad(*slot, *of, fill);
+            if let ColumnForm::Padded { slot, block_len, fill, .. } = &planned.form {
+                let padded = self.pad(*slot, *block_len, fill);
                 padded.map_err(|error| RowError { row: 0, error: error.feature(planned.name.as_bytes()) })?;
             }
         }
-        self.lend_values();
+        self.share_values();
         let mut lowest = None;
-        for (at, column) in columns.iter_mut().enumerate() {
-            RowError::keep_lowest(&mut lowest, self.column(at, column));
+        for (index, column) in columns.iter_mut().enumerate() {
+            RowError::keep_lowest(&mut lowest, self.column(index, column));
         }
         lowest.map_or(Ok(()), Err)
     }
 
-    /// Checks what only columns of several features can refuse. The error is that of the lowest row.
+    /// Validates columns made of several features, without keeping them. The error is that of the lowest refused row.
     pub(super) fn check(&mut self) -> Result<(), RowError> {
-        self.lend_values();
+        self.share_values();
         let mut lowest = None;
-        for (at, planned) in self.bytes.part.columns.iter().enumerate() {
+        for (index, planned) in self.bytes.part.columns.iter().enumerate() {
             let composite = match &planned.form {
                 ColumnForm::Ragged { partitions, .. } => !partitions.is_empty(),
                 ColumnForm::Sparse { .. } => true,
                 _ => false,
             };
             if composite {
-                RowError::keep_lowest(&mut lowest, self.column(at, &mut Column::empty()));
+                RowError::keep_lowest(&mut lowest, self.column(index, &mut Column::empty()));
             }
         }
         lowest.map_or(Ok(()), Err)
     }
 
-    /// Lends the values of all slots.
-    fn lend_values(&mut self) {
+    /// Shares the values of all slots.
+    fn share_values(&mut self) {
         self.values.clear();
-        for (at, slot) in self.bytes.part.slots.iter().enumerate() {
-            let filled = &mut self.slots[at];
+        for (index, slot) in self.bytes.part.slots.iter().enumerate() {
+            let filled = &mut self.slots[index];
             let len = match slot.need {
                 Need::Fixed { count, .. } => self.rows.saturating_mul(count).min(filled.used),
                 _ => filled.used,
             };
-            self.values.push(filled.lend(&mut self.slot_pools[at], len, &self.bytes));
+            self.values.push(filled.lend(&mut self.slot_pools[index], len, &self.bytes));
         }
     }
 
-    fn column(&mut self, at: usize, column: &mut Column) -> Result<(), RowError> {
+    fn column(&mut self, index: usize, column: &mut Column) -> Result<(), RowError> {
         let slots = DecodedSlots {
             slots: self.slots,
             values: self.values,
@@ -90,15 +90,15 @@ impl<R: Row> Assembly<'_, R> {
             limit: self.limit,
             lenient: self.lenient,
         };
-        let planned = &self.bytes.part.columns[at];
-        let pools = &mut self.column_pools[at];
-        let made = match &planned.form {
+        let planned = &self.bytes.part.columns[index];
+        let pools = &mut self.column_pools[index];
+        let assembled = match &planned.form {
             ColumnForm::Dense { slot, shape } => {
                 dense(slots, *slot, None, shape, column);
                 Ok(())
             }
-            ColumnForm::Padded { slot, shape, of, .. } => {
-                dense(slots, *slot, Some(*of), shape, column);
+            ColumnForm::Padded { slot, shape, block_len, .. } => {
+                dense(slots, *slot, Some(*block_len), shape, column);
                 Ok(())
             }
             ColumnForm::VarLen { slot } => {
@@ -110,19 +110,20 @@ impl<R: Row> Assembly<'_, R> {
                 ragged::column(slots, form, pools, &mut self.scratch.items, column)
             }
             ColumnForm::Sparse { values, indices, size, already_sorted } => {
-                let form = sparse::SparseForm { values: *values, indices, size, sorted: *already_sorted };
+                let form =
+                    sparse::SparseForm { values: *values, indices, size, already_sorted: *already_sorted };
                 sparse::column(slots, form, pools, &mut self.scratch.order, column)
             }
         };
-        made.map_err(|RowError { row, error }| RowError {
+        assembled.map_err(|RowError { row, error }| RowError {
             row,
             error: error.feature(planned.name.as_bytes()),
         })
     }
 
-    /// Makes all rows as long as the longest.
-    fn pad(&mut self, slot: usize, of: usize, fill: &DefaultValues) -> Result<()> {
-        let longest = longest_row(&self.slots[slot], self.lists, of, self.rows);
+    /// Pads all rows to the length of the longest.
+    fn pad(&mut self, slot: usize, block_len: usize, fill: &DefaultValues) -> Result<()> {
+        let longest = longest_row(&self.slots[slot], self.lists, block_len, self.rows);
         let rows = self.rows;
         let used = self.slots[slot].used;
         let total = rows.saturating_mul(longest);
@@ -131,7 +132,7 @@ impl<R: Row> Assembly<'_, R> {
         }
         let memory = std::mem::take(&mut self.slots[slot].memory);
         let filled = &self.slots[slot];
-        let mut lens = (0..rows).rev().map(|row| row_len(filled, self.lists, of, row));
+        let mut lens = (0..rows).rev().map(|row| row_len(filled, self.lists, block_len, row));
         let padded = match memory {
             ValueMemory::Int64(mut buf) => {
                 let fill = if let DefaultValues::Int64(fill) = fill { fill.first().copied() } else { None };
@@ -145,7 +146,7 @@ impl<R: Row> Assembly<'_, R> {
             }
             ValueMemory::Bytes(mut buf) => {
                 let mut span = [RegionSpan::default()];
-                // Without bytes of its own it lies anywhere.
+                // An empty string may have any span.
                 if let DefaultValues::Bytes(ends) = fill
                     && self.bytes.part.slots[slot].fallback.is_some()
                 {
@@ -160,10 +161,10 @@ impl<R: Row> Assembly<'_, R> {
         Ok(())
     }
 
-    /// The number of steps in each row of a dense feature list.
-    pub(super) fn lengths(&mut self, at: usize) -> Option<Buf<i64>> {
-        let ColumnForm::Padded { slot, .. } = &self.bytes.part.columns[at].form else { return None };
-        let pool = &mut self.column_pools[at].lengths;
+    /// Returns the number of steps in each row of a dense feature list; `None` for other columns.
+    pub(super) fn lengths(&mut self, index: usize) -> Option<Buf<i64>> {
+        let ColumnForm::Padded { slot, .. } = &self.bytes.part.columns[index].form else { return None };
+        let pool = &mut self.column_pools[index].lengths;
         let mut buf = pool.take();
         buf.grow(self.rows, self.rows, 0);
         for (to, &steps) in buf.values.iter_mut().zip(&self.slots[*slot].steps[..self.rows]) {
@@ -173,27 +174,31 @@ impl<R: Row> Assembly<'_, R> {
     }
 }
 
-/// Number of values of a row.
-fn row_len(filled: &SlotValues, lists: bool, of: usize, row: usize) -> usize {
-    match lists {
-        true => filled.steps[row] as usize * of,
-        false => filled.counts[row] as usize,
-    }
+/// Returns the number of values of a row.
+fn row_len(filled: &SlotValues, lists: bool, block_len: usize, row: usize) -> usize {
+    if lists { filled.steps[row] as usize * block_len } else { filled.counts[row] as usize }
 }
 
-fn longest_row(filled: &SlotValues, lists: bool, of: usize, rows: usize) -> usize {
-    (0..rows).map(|row| row_len(filled, lists, of, row)).max().unwrap_or(0)
+fn longest_row(filled: &SlotValues, lists: bool, block_len: usize, rows: usize) -> usize {
+    (0..rows).map(|row| row_len(filled, lists, block_len, row)).max().unwrap_or(0)
 }
 
-/// A dense column; if rows were padded, in blocks of `of` values.
-fn dense(slots: DecodedSlots<'_>, slot: usize, of: Option<usize>, shape: &[usize], column: &mut Column) {
-    // All rows are as long as the longest.
-    let blocks = of.map(|of| longest_row(&slots.slots[slot], slots.lists, of, slots.rows) / of);
+/// Assembles a dense column. `block_len` is given if the rows were padded.
+fn dense(
+    slots: DecodedSlots<'_>,
+    slot: usize,
+    block_len: Option<usize>,
+    shape: &[usize],
+    column: &mut Column,
+) {
+    // All rows have the length of the longest.
+    let longest = |block_len| longest_row(&slots.slots[slot], slots.lists, block_len, slots.rows);
+    let blocks = block_len.map(|block_len| longest(block_len) / block_len);
     let shape = slots.rows_dimension().into_iter().chain(blocks).chain(shape.iter().copied());
     column.set_dense(slots.values(slot), shape);
 }
 
-/// A sparse column of all values of a slot.
+/// Assembles a sparse column of all values of a slot.
 fn var_len(slots: DecodedSlots<'_>, slot: usize, pools: &mut ColumnPools, column: &mut Column) {
     let values = slots.values(slot);
     let pool = &mut pools.int64;
@@ -204,18 +209,15 @@ fn var_len(slots: DecodedSlots<'_>, slot: usize, pools: &mut ColumnPools, column
     let rank = 1 + usize::from(slots.lists) + usize::from(!slots.single);
     buf.grow(used * rank, used * rank, 0);
     if !slots.lists {
-        match slots.single {
-            true => {
-                for (k, to) in buf.values.iter_mut().take(used).enumerate() {
-                    *to = k as i64;
-                }
+        if slots.single {
+            for (k, to) in buf.values.iter_mut().take(used).enumerate() {
+                *to = k as i64;
             }
-            false => {
-                let mut to = buf.values.chunks_exact_mut(2);
-                for (row, &count) in counts.iter().enumerate() {
-                    for (k, to) in to.by_ref().take(count as usize).enumerate() {
-                        to.copy_from_slice(&[row as i64, k as i64]);
-                    }
+        } else {
+            let mut to = buf.values.chunks_exact_mut(2);
+            for (row, &count) in counts.iter().enumerate() {
+                for (k, to) in to.by_ref().take(count as usize).enumerate() {
+                    to.copy_from_slice(&[row as i64, k as i64]);
                 }
             }
         }
@@ -224,9 +226,9 @@ fn var_len(slots: DecodedSlots<'_>, slot: usize, pools: &mut ColumnPools, column
     }
     let steps = slots.steps(slot);
     let mut to = buf.values.chunks_exact_mut(rank);
-    let mut left = counts.iter();
+    let mut cells = counts.iter();
     for (row, &steps) in steps.iter().enumerate() {
-        for (step, &count) in left.by_ref().take(steps as usize).enumerate() {
+        for (step, &count) in cells.by_ref().take(steps as usize).enumerate() {
             for (k, to) in to.by_ref().take(count as usize).enumerate() {
                 let index = [row as i64, step as i64, k as i64];
                 to.copy_from_slice(&index[3 - rank..]);
@@ -237,8 +239,9 @@ fn var_len(slots: DecodedSlots<'_>, slot: usize, pools: &mut ColumnPools, column
     column.set_sparse(indices, values, rows.into_iter().chain([longest(steps), longest(counts)]));
 }
 
-/// Moves rows that lie one behind the other apart, to `longest` values each; `lens` are theirs, from the last to the
-/// first.
+/// Moves contiguous rows apart, so that each has `longest` values, and fills the gaps with `fill`.
+///
+/// `lens` are the lengths of the rows, from the last to the first.
 fn spread<T: Copy>(
     buf: &mut BufMut<T>,
     lens: &mut dyn Iterator<Item = usize>,
@@ -255,7 +258,7 @@ fn spread<T: Copy>(
     buf.grow(total, total, fill);
     let (mut from, mut to) = (used, total);
     for len in lens {
-        // From the end on, for a row's new place is never before its old one.
+        // The last row moves first, because the new offset of a row is never below its old offset.
         from -= len;
         to -= longest;
         buf.values.copy_within(from..from + len, to);

@@ -1,4 +1,4 @@
-//! Byte strings become values: the spans of rows turn into spans of regions, or the bytes are copied.
+//! Conversion of byte strings to values: spans of rows become spans of regions, or the bytes are copied.
 
 use super::column::{BytesColumn, BytesRepr, RegionSpan, Values};
 use super::compile::PlanPart;
@@ -11,8 +11,7 @@ use crate::schema::DType;
 pub(super) enum ValueMemory {
     Int64(BufMut<i64>),
     Float32(BufMut<f32>),
-    /// Spans into the payloads of the batch: `region` is the row, or the number of rows and behind it the number of a slot
-    /// whose default it is.
+    /// Spans into the payloads of the batch. `region` is a row, or the number of rows plus the slot whose default it is.
     Bytes(BufMut<RegionSpan>),
 }
 
@@ -22,7 +21,7 @@ impl Default for ValueMemory {
     }
 }
 
-/// The pools of one slot, or of one column that needs memory of its own.
+/// The buffer pools of one slot, or of one column that does not use the memory of its slots.
 #[derive(Default)]
 pub(super) struct ValuePools {
     int64: BufPool<i64>,
@@ -33,7 +32,7 @@ pub(super) struct ValuePools {
 }
 
 impl ValuePools {
-    /// Memory for values of this type.
+    /// Returns memory for values of this type.
     pub(super) fn memory(&mut self, dtype: DType) -> ValueMemory {
         match dtype {
             DType::Int64 => ValueMemory::Int64(self.int64.take()),
@@ -42,7 +41,7 @@ impl ValuePools {
         }
     }
 
-    /// Lends the first `len` values.
+    /// Shares the first `len` values. `strings` are the strings copied so far.
     pub(super) fn lend<R: Row>(
         &mut self,
         memory: ValueMemory,
@@ -65,8 +64,8 @@ impl ValuePools {
                 }
                 None => {
                     let mut strings = strings.unwrap_or_else(|| self.strings());
-                    let rest = buf.values.get(strings.len..len).unwrap_or_default();
-                    strings.append(rest, |span| bytes.get(span));
+                    let uncopied = buf.values.get(strings.len..len).unwrap_or_default();
+                    strings.append(uncopied, |span| bytes.get(span));
                     self.spans.lend(buf, 0);
                     self.lend_strings(strings)
                 }
@@ -74,7 +73,7 @@ impl ValuePools {
         }
     }
 
-    /// Memory for strings that are copied one behind the other.
+    /// Returns memory for contiguous copies of strings.
     pub(super) fn strings(&mut self) -> CopiedStrings {
         CopiedStrings { data: self.data.take(), offsets: self.offsets.take(), len: 0, end: 0 }
     }
@@ -85,7 +84,7 @@ impl ValuePools {
         BytesColumn::contiguous(self.data.lend(data, end), self.offsets.lend(offsets, len + 1))
     }
 
-    /// The values in another order: value `order[k]` becomes value `k`.
+    /// Returns the values in another order: value `order[k]` becomes value `k`.
     pub(super) fn permute(&mut self, values: &Values, order: &[u32]) -> Values {
         fn gather<T: Copy>(
             mut buf: BufMut<T>,
@@ -130,18 +129,19 @@ impl ValuePools {
     }
 }
 
-/// Strings that were copied one behind the other.
+/// Contiguous copies of strings.
 #[derive(Default)]
 pub(super) struct CopiedStrings {
     data: BufMut<u8>,
     offsets: BufMut<i64>,
-    /// How many, and the bytes of all.
+    /// Number of strings.
     len: usize,
+    /// Number of bytes of all strings.
     end: usize,
 }
 
 impl CopiedStrings {
-    /// Number of strings.
+    /// Returns the number of strings.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -165,7 +165,8 @@ impl CopiedStrings {
     }
 }
 
-/// A copy between slices of one length. Most strings are short: two pieces that overlap, and no call.
+/// Copies between slices of equal length. Short strings, which are the most common, are copied as two overlapping chunks, without
+/// a call to `memcpy`.
 #[inline]
 fn copy(from: &[u8], to: &mut [u8]) {
     fn ends<const N: usize>(from: &[u8], to: &mut [u8]) {
@@ -182,11 +183,11 @@ fn copy(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// The bytes of spans while a batch is made.
+/// Resolves spans to bytes while a batch is assembled.
 pub(super) struct SpanBytes<'a, R> {
     pub(super) rows: &'a [R],
     pub(super) part: &'a PlanPart,
-    /// Set if the batch refers to the memory of its rows.
+    /// Set if the batch borrows the memory of its rows.
     pub(super) regions: Option<&'a RowRegions>,
 }
 
@@ -204,25 +205,26 @@ impl<'a, R: Row> SpanBytes<'a, R> {
     }
 }
 
-/// The region of each row, and behind the rows those of the slots' defaults.
+/// The region of each row, followed by the regions of the default values of the slots.
 #[derive(Default)]
 pub(super) struct RowRegions {
     rows: Vec<RowRegion>,
     regions: Buf<Region>,
 }
 
-/// The region of one row, and where in it the payload starts.
+/// The region of one row.
 #[derive(Clone, Copy, Default)]
 struct RowRegion {
+    /// Offset of the payload in the region.
     start: usize,
     region: u32,
 }
 
-/// Number of regions that are remembered: rows of a shuffled batch come from a few shards in turn.
-const RECENT: usize = 16;
+/// Size of the cache of recent regions. The rows of a shuffled batch come from a few shards at a time.
+const RECENT_REGIONS: usize = 16;
 
 impl RowRegions {
-    /// Finds the region of each row. Returns false if one has none, or if no slot wants byte strings.
+    /// Finds the region of each row. Returns false if a row has none, or if no slot has byte strings.
     pub(super) fn find<R: Row>(&mut self, rows: &[R], part: &PlanPart, pool: &mut BufPool<Region>) -> bool {
         self.release();
         if rows.is_empty() || !part.slots.iter().any(|slot| slot.dtype == DType::Bytes) {
@@ -230,20 +232,20 @@ impl RowRegions {
         }
         let mut regions = pool.take();
         regions.values.clear();
-        let mut recent = [(0, 0); RECENT];
+        let mut recent = [(0, 0); RECENT_REGIONS];
         for row in rows {
             let Some((region, start)) = row.region() else { break };
-            // The payload must be the region's own bytes; an empty one may be anywhere.
+            // The payload must be a slice of the region itself. An empty payload may have any address.
             let payload = row.payload();
-            let own = region.get(start..).and_then(|bytes| bytes.get(..payload.len()));
-            if !payload.is_empty() && own.is_none_or(|own| !std::ptr::eq(own, payload)) {
+            let in_region = region.get(start..).and_then(|bytes| bytes.get(..payload.len()));
+            if !payload.is_empty() && in_region.is_none_or(|bytes| !std::ptr::eq(bytes, payload)) {
                 break;
             }
-            // The address is the region's identity, and nothing more.
+            // The address only identifies the region; it is never dereferenced.
             let addr = std::ptr::from_ref(region).addr();
-            let (known, id) = &mut recent[addr / 8 % RECENT];
-            if *known != addr {
-                (*known, *id) = (addr, regions.values.len() as u32);
+            let (cached_addr, id) = &mut recent[addr / 8 % RECENT_REGIONS];
+            if *cached_addr != addr {
+                (*cached_addr, *id) = (addr, regions.values.len() as u32);
                 regions.values.push(region.clone());
             }
             self.rows.push(RowRegion { start, region: *id });
@@ -268,7 +270,7 @@ impl RowRegions {
         found
     }
 
-    /// Lets go of the regions.
+    /// Releases the regions.
     pub(super) fn release(&mut self) {
         self.rows.clear();
         self.regions = Buf::default();

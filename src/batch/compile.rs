@@ -1,4 +1,4 @@
-//! A schema, compiled: the features to look for in a record, and the columns to make of them.
+//! Compiled schemas: the features to locate in a record, and the columns to assemble from them.
 
 use crate::example::FeatureBuf;
 use crate::io::Region;
@@ -28,27 +28,27 @@ pub(super) struct PlanSlot {
     pub(super) key: Box<str>,
     pub(super) dtype: DType,
     pub(super) need: Need,
-    /// The byte strings of its default or its padding.
+    /// Concatenated byte strings of its default or its padding.
     pub(super) fallback: Option<Region>,
 }
 
-/// How many values a feature may have, and what it is when it is absent.
+/// The allowed number of values of a feature, and the result for an absent feature.
 #[derive(Debug)]
 pub(super) enum Need {
     /// `count` values, or the default.
     Fixed { count: usize, default: Option<DefaultValues> },
-    /// Any number of blocks of `of` values. A step of a feature list is one block.
-    Blocks { of: usize, required: bool },
-    /// Any number.
+    /// Any number of blocks of `block_len` values. A step of a feature list is one block.
+    Blocks { block_len: usize, required: bool },
+    /// Any number of values.
     Any,
 }
 
-/// Values of a slot in records that have none.
+/// Values of a slot in records that do not have the feature.
 #[derive(Debug)]
 pub(super) enum DefaultValues {
     Int64(Vec<i64>),
     Float32(Vec<f32>),
-    /// The end of each string in the slot's fallback.
+    /// End of each string in the fallback of the slot.
     Bytes(Vec<usize>),
 }
 
@@ -65,11 +65,11 @@ pub(super) enum ColumnForm {
         slot: usize,
         shape: Vec<usize>,
     },
-    /// `fill` is one value.
     Padded {
         slot: usize,
         shape: Vec<usize>,
-        of: usize,
+        block_len: usize,
+        /// Padding; a single value.
         fill: DefaultValues,
     },
     VarLen {
@@ -88,7 +88,7 @@ pub(super) enum ColumnForm {
     },
 }
 
-/// A partition, its key resolved to a slot.
+/// A partition, with its key resolved to a slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PartitionPlan {
     RowSplits(usize),
@@ -115,7 +115,7 @@ impl DefaultValues {
         }
     }
 
-    /// TensorFlow's padding: 0, 0.0 or `""`.
+    /// Returns TensorFlow's default padding: 0, 0.0 or `""`.
     fn zero(dtype: DType) -> DefaultValues {
         DefaultValues::new(&match dtype {
             DType::Int64 => FeatureBuf::Int64(vec![0]),
@@ -136,9 +136,9 @@ impl BatchPlan {
 }
 
 impl PlanPart {
-    /// The schema was checked when it was built: keys have one role each, shapes have a size.
+    /// Compiles specs that were validated when the schema was built: each key has one role, and the size of each shape fits.
     fn new(specs: &BTreeMap<String, FeatureSpec>) -> PlanPart {
-        let mut wanted: BTreeMap<&str, (DType, Need)> = BTreeMap::new();
+        let mut needs: BTreeMap<&str, (DType, Need)> = BTreeMap::new();
         let mut fallbacks: BTreeMap<&str, Region> = BTreeMap::new();
         for (name, spec) in specs {
             if let FeatureSpec::FixedLen { default: Some(FeatureBuf::Bytes(values)), .. }
@@ -150,27 +150,27 @@ impl PlanPart {
                 FeatureSpec::FixedLen { shape, dtype, default } => {
                     let default = default.as_ref().map(DefaultValues::new);
                     let count = elements(shape).unwrap_or(usize::MAX);
-                    wanted.insert(name, (*dtype, Need::Fixed { count, default }));
+                    needs.insert(name, (*dtype, Need::Fixed { count, default }));
                 }
                 FeatureSpec::FixedLenSequence { shape, dtype, allow_missing, .. } => {
-                    let of = elements(shape).unwrap_or(usize::MAX);
-                    wanted.insert(name, (*dtype, Need::Blocks { of, required: !allow_missing }));
+                    let block_len = elements(shape).unwrap_or(usize::MAX);
+                    needs.insert(name, (*dtype, Need::Blocks { block_len, required: !allow_missing }));
                 }
                 FeatureSpec::VarLen { dtype } => {
-                    wanted.insert(name, (*dtype, Need::Any));
+                    needs.insert(name, (*dtype, Need::Any));
                 }
                 FeatureSpec::Ragged { dtype, value_key, partitions, .. } => {
-                    wanted.insert(value_key.as_deref().unwrap_or(name), (*dtype, Need::Any));
+                    needs.insert(value_key.as_deref().unwrap_or(name), (*dtype, Need::Any));
                     let keys = partitions.iter().filter_map(Partition::key);
-                    wanted.extend(keys.map(|key| (key, (DType::Int64, Need::Any))));
+                    needs.extend(keys.map(|key| (key, (DType::Int64, Need::Any))));
                 }
                 FeatureSpec::Sparse { index_keys, value_key, dtype, .. } => {
-                    wanted.insert(value_key, (*dtype, Need::Any));
-                    wanted.extend(index_keys.iter().map(|key| (&**key, (DType::Int64, Need::Any))));
+                    needs.insert(value_key, (*dtype, Need::Any));
+                    needs.extend(index_keys.iter().map(|key| (&**key, (DType::Int64, Need::Any))));
                 }
             }
         }
-        let slots = wanted.into_iter().map(|(key, (dtype, need))| PlanSlot {
+        let slots = needs.into_iter().map(|(key, (dtype, need))| PlanSlot {
             key: key.into(),
             dtype,
             need,
@@ -184,7 +184,7 @@ impl PlanPart {
         PlanPart { columns: columns.collect(), slots }
     }
 
-    /// The column of this name.
+    /// Returns the index of the column `name`.
     pub(super) fn column(&self, name: &str) -> Option<usize> {
         self.columns.binary_search_by(|column| (*column.name).cmp(name)).ok()
     }
@@ -199,7 +199,7 @@ impl ColumnForm {
             FeatureSpec::FixedLenSequence { shape, dtype, default, .. } => ColumnForm::Padded {
                 slot: slot(name),
                 shape: shape.clone(),
-                of: elements(shape).unwrap_or(usize::MAX),
+                block_len: elements(shape).unwrap_or(usize::MAX),
                 fill: default.as_ref().map_or_else(|| DefaultValues::zero(*dtype), DefaultValues::new),
             },
             FeatureSpec::VarLen { .. } => ColumnForm::VarLen { slot: slot(name) },
@@ -219,7 +219,7 @@ impl ColumnForm {
 }
 
 impl PartitionPlan {
-    /// The slot of the feature that describes it.
+    /// Returns the slot of the feature that describes the partition.
     pub(super) fn key(self) -> Option<usize> {
         match self {
             PartitionPlan::RowSplits(key)

@@ -1,4 +1,4 @@
-//! From spans to values: one slot after the other, each over the rows of a block.
+//! Decoding of spans to values: slot by slot, each over the rows of a block.
 
 use super::bytes::{CopiedStrings, SpanBytes, ValueMemory, ValuePools};
 use super::column::{RegionSpan, Values};
@@ -13,21 +13,21 @@ use crate::example::{
 use crate::schema::DType;
 use crate::wire::{Fault, WireValue, count_floats, varint};
 
-/// The values of one slot, over all rows so far.
+/// The values of one slot, for all rows so far.
 #[derive(Default)]
 pub(super) struct SlotValues {
     pub(super) memory: ValueMemory,
-    /// Values in the memory.
+    /// Number of values in the memory.
     pub(super) used: usize,
-    /// Strings among them that were copied already.
+    /// Copies of the first strings of the memory.
     strings: Option<CopiedStrings>,
-    /// Values of each row, or of each step of each row. Empty where all have the same number.
+    /// Number of values of each row, or of each step of each row. Empty if the number is fixed.
     pub(super) counts: Vec<u32>,
-    /// Steps of each row of a feature list.
+    /// Number of steps of each row of a feature list.
     pub(super) steps: Vec<u32>,
 }
 
-/// Why a row is refused.
+/// The reason for refusing a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RowFault {
     Wire(Fault),
@@ -35,7 +35,7 @@ pub(super) enum RowFault {
 }
 
 impl RowFault {
-    /// The error, of the slot with this key.
+    /// Converts the fault to an error that names the feature `key`.
     #[cold]
     pub(super) fn error(self, key: &str) -> Error {
         match self {
@@ -60,53 +60,57 @@ impl From<FeatureError> for RowFault {
     }
 }
 
-/// The first row of a block that is refused, counted from the block's start, its step if it is one of a list, and why.
+/// The first refused row of a block.
 pub(super) struct BadRow {
+    /// Row, counted from the start of the block.
     pub(super) row: usize,
+    /// Step of a feature list.
     pub(super) step: Option<usize>,
     pub(super) fault: RowFault,
 }
 
-/// Rows of a batch that are filled together.
+/// A block of rows, which are decoded together.
 pub(super) struct RowBlock<'a, R> {
-    /// The rows before the first bad one.
+    /// Rows before the first refused one.
     pub(super) rows: &'a [R],
-    /// The number of the first row, and of all rows of the batch.
+    /// Number of the first row in the batch.
     pub(super) first: usize,
+    /// Number of rows in the batch.
     pub(super) total: usize,
     pub(super) spans: &'a SpanTable,
-    /// In a context, a feature without a kind is there, with no values; elsewhere it is absent.
+    /// Whether the features are those of a context. There, a feature without a kind is an empty list; elsewhere it is absent.
     pub(super) context: bool,
 }
 
-/// A type of values: how a list of them is found, counted and decoded. Functions with the suffix `_fast` take the form that every
-/// encoder writes, and return `None` for all others.
+/// A value type: finds, counts and decodes lists of its values.
+///
+/// Functions with the suffix `_fast` accept the common encoding only, and return `None` for any other.
 trait ValueType: Copy {
     const KIND: FeatureKind;
     type List<'a>: Copy;
 
     fn list<'a>(feature: Feature<'a>) -> Result<Self::List<'a>, FeatureError>;
     fn len(list: Self::List<'_>) -> usize;
-    /// Copies all values of a list of as many values as `to` has room for.
-    fn take(list: Self::List<'_>, row: &RowBytes<'_>, to: &mut [Self]);
-    /// Something to fill memory with.
+    /// Copies all values of a list to `to`, which has the same length.
+    fn copy_all(list: Self::List<'_>, row: &RowBytes<'_>, to: &mut [Self]);
+    /// Initial value of new memory.
     const BLANK: Self;
 
-    /// The value of a list of one.
-    fn one_fast(row: &RowBytes<'_>, message: Message<'_>) -> Option<Self>;
+    /// Returns the value of a list of one value.
+    fn scalar_fast(row: &RowBytes<'_>, message: ContiguousMessage<'_>) -> Option<Self>;
 
-    /// Fills `to` with the values of a list that has as many.
-    fn fixed_fast(row: &RowBytes<'_>, message: Message<'_>, to: &mut [Self]) -> Option<()>;
+    /// Fills `to` with the values of a list of the same length.
+    fn fixed_fast(row: &RowBytes<'_>, message: ContiguousMessage<'_>, to: &mut [Self]) -> Option<()>;
 
-    /// Puts the values of a list behind the first `used`. Returns how many there are.
+    /// Writes the values of a list after the first `used` values. Returns their number.
     fn append_fast(
         row: &RowBytes<'_>,
-        message: Message<'_>,
+        message: ContiguousMessage<'_>,
         memory: &mut BufMut<Self>,
         used: usize,
     ) -> Option<usize>;
 
-    /// Returns true if `bytes` bytes of a message can hold `count` values. Memory is allocated only then.
+    /// Returns true if a message of `bytes` bytes can contain `count` values. Memory is allocated only then.
     fn fits(count: usize, bytes: usize) -> bool;
 }
 
@@ -116,23 +120,23 @@ struct RowBytes<'a> {
     payload: &'a [u8],
 }
 
-/// The message of a feature in one slice, and the offset of its end in the payload: values that it ends with are found from
-/// there.
+/// The message of a feature, in one slice.
 #[derive(Clone, Copy)]
-struct Message<'a> {
+struct ContiguousMessage<'a> {
     bytes: &'a [u8],
+    /// Offset of the end of the message in the payload. The offsets of values at the end of the message are derived from it.
     end: usize,
 }
 
-impl<'a> Message<'a> {
-    /// The packed chunk of a list of numbers, and its offset in the payload.
+impl<'a> ContiguousMessage<'a> {
+    /// Returns the packed chunk of a list of numbers, and its offset in the payload.
     #[inline(always)]
     fn packed(self, kind: FeatureKind) -> Option<(&'a [u8], usize)> {
         let chunk = packed(self.bytes, kind)?;
         Some((chunk, self.end - chunk.len()))
     }
 
-    /// The only string of a list, and its offset in the payload.
+    /// Returns the only string of a list, and its offset in the payload.
     #[inline(always)]
     fn string(self) -> Option<(&'a [u8], usize)> {
         let value = string(self.bytes)?;
@@ -140,8 +144,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Lists of up to this many values are decoded one value after the other.
-const SHORT: usize = 16;
+/// Maximum length of a list that is decoded value by value.
+const SHORT_LIST: usize = 16;
 
 impl ValueType for i64 {
     const KIND: FeatureKind = FeatureKind::Int64;
@@ -156,21 +160,21 @@ impl ValueType for i64 {
         list.len()
     }
 
-    fn take(list: Int64List<'_>, _: &RowBytes<'_>, to: &mut [i64]) {
-        // The lengths agree; values that have changed since they were counted end the list early.
+    fn copy_all(list: Int64List<'_>, _: &RowBytes<'_>, to: &mut [i64]) {
+        // The lengths are equal. If the bytes have changed since the values were counted, the list ends early.
         let _ = list.decode_into(to);
     }
 
     #[inline]
-    fn one_fast(row: &RowBytes<'_>, message: Message<'_>) -> Option<i64> {
+    fn scalar_fast(row: &RowBytes<'_>, message: ContiguousMessage<'_>) -> Option<i64> {
         let (chunk, start) = message.packed(FeatureKind::Int64)?;
         varint::decode_one(row.payload, start, chunk.len()).map(|value| value as i64)
     }
 
     #[inline]
-    fn fixed_fast(row: &RowBytes<'_>, message: Message<'_>, to: &mut [i64]) -> Option<()> {
+    fn fixed_fast(row: &RowBytes<'_>, message: ContiguousMessage<'_>, to: &mut [i64]) -> Option<()> {
         let (chunk, start) = message.packed(FeatureKind::Int64)?;
-        if to.len() > SHORT {
+        if to.len() > SHORT_LIST {
             let count = varint::count(chunk).ok()?;
             return (count == to.len() && varint::decode(chunk, to) == count).then_some(());
         }
@@ -180,7 +184,7 @@ impl ValueType for i64 {
     #[inline]
     fn append_fast(
         _: &RowBytes<'_>,
-        message: Message<'_>,
+        message: ContiguousMessage<'_>,
         memory: &mut BufMut<i64>,
         used: usize,
     ) -> Option<usize> {
@@ -210,18 +214,18 @@ impl ValueType for f32 {
         list.len()
     }
 
-    fn take(list: FloatList<'_>, _: &RowBytes<'_>, to: &mut [f32]) {
+    fn copy_all(list: FloatList<'_>, _: &RowBytes<'_>, to: &mut [f32]) {
         let _ = list.copy_to(to);
     }
 
     #[inline]
-    fn one_fast(_: &RowBytes<'_>, message: Message<'_>) -> Option<f32> {
+    fn scalar_fast(_: &RowBytes<'_>, message: ContiguousMessage<'_>) -> Option<f32> {
         let (value, _) = message.packed(FeatureKind::Float)?;
         Some(f32::from_le_bytes(value.try_into().ok()?))
     }
 
     #[inline]
-    fn fixed_fast(_: &RowBytes<'_>, message: Message<'_>, to: &mut [f32]) -> Option<()> {
+    fn fixed_fast(_: &RowBytes<'_>, message: ContiguousMessage<'_>, to: &mut [f32]) -> Option<()> {
         let (chunk, _) = message.packed(FeatureKind::Float)?;
         copy_floats(chunk, to)
     }
@@ -229,7 +233,7 @@ impl ValueType for f32 {
     #[inline]
     fn append_fast(
         _: &RowBytes<'_>,
-        message: Message<'_>,
+        message: ContiguousMessage<'_>,
         memory: &mut BufMut<f32>,
         used: usize,
     ) -> Option<usize> {
@@ -246,7 +250,7 @@ impl ValueType for f32 {
     }
 }
 
-/// Copies a chunk of as many floats as `to` has room for.
+/// Copies a chunk of floats to `to`. Returns `None` if their numbers differ.
 #[inline]
 fn copy_floats(chunk: &[u8], to: &mut [f32]) -> Option<()> {
     if cfg!(target_endian = "little") {
@@ -268,7 +272,7 @@ fn copy_floats(chunk: &[u8], to: &mut [f32]) -> Option<()> {
 }
 
 impl RowBytes<'_> {
-    /// The span of a string that starts at `start` in the payload.
+    /// Returns the span of a string that starts at `start` in the payload.
     #[inline]
     fn span(&self, value: &[u8], start: usize) -> RegionSpan {
         RegionSpan { start, len: value.len() as u32, region: self.number as u32 }
@@ -288,7 +292,7 @@ impl ValueType for RegionSpan {
         list.len()
     }
 
-    fn take(list: Self::List<'_>, row: &RowBytes<'_>, to: &mut [RegionSpan]) {
+    fn copy_all(list: Self::List<'_>, row: &RowBytes<'_>, to: &mut [RegionSpan]) {
         let mut strings = list.iter();
         for to in to {
             let Some((value, start)) = strings.next_with_start() else { break };
@@ -297,20 +301,20 @@ impl ValueType for RegionSpan {
     }
 
     #[inline]
-    fn one_fast(row: &RowBytes<'_>, message: Message<'_>) -> Option<RegionSpan> {
+    fn scalar_fast(row: &RowBytes<'_>, message: ContiguousMessage<'_>) -> Option<RegionSpan> {
         let (value, start) = message.string()?;
         Some(row.span(value, start))
     }
 
     #[inline]
-    fn fixed_fast(_: &RowBytes<'_>, _: Message<'_>, _: &mut [RegionSpan]) -> Option<()> {
+    fn fixed_fast(_: &RowBytes<'_>, _: ContiguousMessage<'_>, _: &mut [RegionSpan]) -> Option<()> {
         None
     }
 
     #[inline]
     fn append_fast(
         row: &RowBytes<'_>,
-        message: Message<'_>,
+        message: ContiguousMessage<'_>,
         memory: &mut BufMut<RegionSpan>,
         used: usize,
     ) -> Option<usize> {
@@ -327,7 +331,7 @@ impl ValueType for RegionSpan {
 }
 
 impl SlotValues {
-    /// Begins a batch, with nothing filled into this memory.
+    /// Starts a batch. No values are in the memory yet.
     pub(super) fn start(&mut self, memory: ValueMemory) {
         self.memory = memory;
         self.used = 0;
@@ -336,11 +340,11 @@ impl SlotValues {
         self.steps.clear();
     }
 
-    /// Fills in the features of a block. Where a row is refused, the rows before it are filled in, and more may be.
+    /// Decodes the features of slot `index` in a block. If a row is refused, the rows before it are decoded; later rows may be.
     #[inline]
     pub(super) fn features<R: Row>(
         &mut self,
-        at: usize,
+        index: usize,
         slot: &PlanSlot,
         block: &RowBlock<'_, R>,
     ) -> Result<(), BadRow> {
@@ -350,10 +354,12 @@ impl SlotValues {
                 match &slot.need {
                     Need::Fixed { count, .. } => {
                         *used = (block.first + block.rows.len()).saturating_mul(*count);
-                        fixed($memory, at, *count, slot, $default, block)
+                        fixed($memory, index, *count, slot, $default, block)
                     }
-                    Need::Blocks { of, .. } => any($memory, used, counts, at, *of, block),
-                    Need::Any => any($memory, used, counts, at, 1, block),
+                    Need::Blocks { block_len, .. } => {
+                        variable($memory, used, counts, index, *block_len, block)
+                    }
+                    Need::Any => variable($memory, used, counts, index, 1, block),
                 }
             };
         }
@@ -374,30 +380,30 @@ impl SlotValues {
             }),
             ValueMemory::Bytes(memory) => by_need!(memory, |to: &mut [RegionSpan]| {
                 if let Some(DefaultValues::Bytes(ends)) = default {
-                    default_spans(ends, block.total + at, to);
+                    default_spans(ends, block.total + index, to);
                 }
             }),
         }
     }
 
-    /// Fills in the feature lists of a block, as [`features`](SlotValues::features) does.
+    /// Decodes the feature lists of slot `index` in a block, in the same way as [`features`](SlotValues::features).
     pub(super) fn lists<R: Row>(
         &mut self,
-        at: usize,
+        index: usize,
         slot: &PlanSlot,
         block: &RowBlock<'_, R>,
     ) -> Result<(), BadRow> {
         let SlotValues { memory, used, counts, steps, .. } = self;
         match memory {
-            ValueMemory::Int64(memory) => lists(memory, used, counts, steps, at, slot, block),
-            ValueMemory::Float32(memory) => lists(memory, used, counts, steps, at, slot, block),
-            ValueMemory::Bytes(memory) => lists(memory, used, counts, steps, at, slot, block),
+            ValueMemory::Int64(memory) => lists(memory, used, counts, steps, index, slot, block),
+            ValueMemory::Float32(memory) => lists(memory, used, counts, steps, index, slot, block),
+            ValueMemory::Bytes(memory) => lists(memory, used, counts, steps, index, slot, block),
         }
     }
 }
 
 impl SlotValues {
-    /// Copies the strings that were filled in since the last call, while they are still in the cache.
+    /// Copies the strings decoded since the last call, while they are still in the CPU cache.
     pub(super) fn copy_strings<R: Row>(&mut self, pools: &mut ValuePools, bytes: &SpanBytes<'_, R>) {
         let ValueMemory::Bytes(spans) = &self.memory else { return };
         let strings = self.strings.get_or_insert_with(|| pools.strings());
@@ -405,7 +411,7 @@ impl SlotValues {
         strings.append(new, |span| bytes.get(span));
     }
 
-    /// Lends the first `len` values.
+    /// Shares the first `len` values.
     pub(super) fn lend<R: Row>(
         &mut self,
         pools: &mut ValuePools,
@@ -417,7 +423,7 @@ impl SlotValues {
     }
 }
 
-/// Fills in the spans of default values: strings that end at `ends` in region `region`.
+/// Writes the spans of default strings, which end at `ends` in region `region`.
 pub(super) fn default_spans(ends: &[usize], region: usize, to: &mut [RegionSpan]) {
     let mut start = 0;
     for (to, &end) in to.iter_mut().zip(ends) {
@@ -426,34 +432,34 @@ pub(super) fn default_spans(ends: &[usize], region: usize, to: &mut [RegionSpan]
     }
 }
 
-/// A fixed number of values in each row, so that their places are known.
+/// Decodes a fixed number of values per row. The position of each row's values is known in advance.
 #[inline]
 fn fixed<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
-    at: usize,
+    index: usize,
     count: usize,
     slot: &PlanSlot,
     default: impl Fn(&mut [T]),
     block: &RowBlock<'_, R>,
 ) -> Result<(), BadRow> {
-    let most = block.total.saturating_mul(count);
+    let max = block.total.saturating_mul(count);
     if count == 1 {
-        memory.grow(block.first + block.rows.len(), most, T::BLANK);
+        memory.grow(block.first + block.rows.len(), max, T::BLANK);
     }
     for (k, row) in block.rows.iter().enumerate() {
-        let span = block.spans.get(k, at);
+        let span = block.spans.get(k, index);
         let row = RowBytes { number: block.first + k, payload: row.payload() };
-        if let Some(bytes) = span.one(row.payload) {
-            let message = Message { bytes, end: span.start_of_tail(&[]) };
+        if let Some(bytes) = span.contiguous(row.payload) {
+            let message = ContiguousMessage { bytes, end: span.start_of_tail(&[]) };
             if count == 1 {
-                if let Some(value) = T::one_fast(&row, message)
+                if let Some(value) = T::scalar_fast(&row, message)
                     && let Some(to) = memory.values.get_mut(row.number)
                 {
                     *to = value;
                     continue;
                 }
             } else if T::fits(count, bytes.len()) {
-                let to = row_values(memory, &row, count, most);
+                let to = row_values(memory, &row, count, max);
                 if T::fixed_fast(&row, message, to).is_some() {
                     continue;
                 }
@@ -468,20 +474,23 @@ fn fixed<T: ValueType, R: Row>(
     Ok(())
 }
 
-/// The memory of a row's values. They are either in its bytes or in the default, so the product is one of sizes that there are.
+/// Returns the memory for the values of one row.
+///
+/// `count` values exist in the row's bytes or in the default, and those of all earlier rows are in memory, so the end cannot
+/// overflow.
 #[inline]
 fn row_values<'d, T: ValueType>(
     memory: &'d mut BufMut<T>,
     row: &RowBytes<'_>,
     count: usize,
-    most: usize,
+    max: usize,
 ) -> &'d mut [T] {
     let start = row.number.saturating_mul(count);
-    memory.grow(start + count, most, T::BLANK);
+    memory.grow(start + count, max, T::BLANK);
     &mut memory.values[start..start + count]
 }
 
-/// One row, in any encoding, or absent.
+/// Decodes one row in any encoding. The feature may be absent.
 #[inline(never)]
 fn fixed_slow<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
@@ -493,23 +502,23 @@ fn fixed_slow<T: ValueType, R: Row>(
     block: &RowBlock<'_, R>,
 ) -> Result<(), RowFault> {
     let has_default = matches!(slot.need, Need::Fixed { default: Some(_), .. });
-    let most = block.total.saturating_mul(count);
+    let max = block.total.saturating_mul(count);
     match list_slow::<T>(span, row.payload)? {
-        Some(list) if T::len(list) == count => T::take(list, row, row_values(memory, row, count, most)),
+        Some(list) if T::len(list) == count => T::copy_all(list, row, row_values(memory, row, count, max)),
         Some(list) => return Err(FeatureError::Count { expected: count, found: T::len(list) }.into()),
-        // Without a kind, but there: a context takes it for a list of no values.
+        // In a context, a feature that is present without a kind is an empty list.
         None if block.context && span.message(row.payload).is_some() => {
             if count > 0 {
                 return Err(FeatureError::Count { expected: count, found: 0 }.into());
             }
         }
-        None if has_default => default(row_values(memory, row, count, most)),
+        None if has_default => default(row_values(memory, row, count, max)),
         None => return Err(FeatureError::Missing { expected: DType::from(T::KIND).name() }.into()),
     }
     Ok(())
 }
 
-/// A list in any encoding; `None` for one that is absent or has no kind.
+/// Returns a list in any encoding; `None` if the feature is absent or has no kind.
 #[inline(never)]
 fn list_slow<T: ValueType>(span: ValueSpan, payload: &[u8]) -> Result<Option<T::List<'_>>, RowFault> {
     let Some(value) = span.message(payload) else { return Ok(None) };
@@ -519,7 +528,7 @@ fn list_slow<T: ValueType>(span: ValueSpan, payload: &[u8]) -> Result<Option<T::
     }
 }
 
-/// Puts the values of one message behind the others. No values if there is no kind.
+/// Appends the values of one message and returns their number, which is 0 without a kind.
 #[inline]
 fn append<T: ValueType>(
     memory: &mut BufMut<T>,
@@ -529,7 +538,7 @@ fn append<T: ValueType>(
     row: &RowBytes<'_>,
 ) -> Result<usize, RowFault> {
     if let Some(bytes) = value.as_one()
-        && let message = (Message { bytes, end: value.start_of_tail(&[]) })
+        && let message = (ContiguousMessage { bytes, end: value.start_of_tail(&[]) })
         && let Some(count) = T::append_fast(row, message, memory, *used)
     {
         *used += count;
@@ -552,53 +561,53 @@ fn append_slow<T: ValueType>(
     };
     let count = T::len(list);
     memory.grow(*used + count, usize::MAX, T::BLANK);
-    T::take(list, row, &mut memory.values[*used..*used + count]);
+    T::copy_all(list, row, &mut memory.values[*used..*used + count]);
     *used += count;
     Ok(count)
 }
 
-/// Any number of values in each row, in blocks of `of`.
+/// Decodes any number of values per row. The number must be a multiple of `block_len`.
 #[inline]
-fn any<T: ValueType, R: Row>(
+fn variable<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     used: &mut usize,
     counts: &mut Vec<u32>,
-    at: usize,
-    of: usize,
+    index: usize,
+    block_len: usize,
     block: &RowBlock<'_, R>,
 ) -> Result<(), BadRow> {
     for (k, row) in block.rows.iter().enumerate() {
         let row = RowBytes { number: block.first + k, payload: row.payload() };
         let bad = |fault| BadRow { row: k, step: None, fault };
-        let count = match block.spans.get(k, at).message(row.payload) {
+        let count = match block.spans.get(k, index).message(row.payload) {
             None => 0,
             Some(value) => append(memory, used, value, VALUE_DEPTH, &row).map_err(bad)?,
         };
-        if of > 1 && !count.is_multiple_of(of) {
-            return Err(bad(FeatureError::Blocks { of, found: count }.into()));
+        if block_len > 1 && !count.is_multiple_of(block_len) {
+            return Err(bad(FeatureError::Blocks { of: block_len, found: count }.into()));
         }
         counts.push(count as u32);
     }
     Ok(())
 }
 
-/// The steps of each row.
+/// Decodes the steps of each row of a feature list.
 fn lists<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     used: &mut usize,
     counts: &mut Vec<u32>,
     steps: &mut Vec<u32>,
-    at: usize,
+    index: usize,
     slot: &PlanSlot,
     block: &RowBlock<'_, R>,
 ) -> Result<(), BadRow> {
     for (k, row) in block.rows.iter().enumerate() {
         let row = RowBytes { number: block.first + k, payload: row.payload() };
-        let (exactly, required) = match slot.need {
-            Need::Blocks { of, required } => (Some(of), required),
+        let (step_len, required) = match slot.need {
+            Need::Blocks { block_len, required } => (Some(block_len), required),
             _ => (None, false),
         };
-        let Some(value) = block.spans.get(k, at).message(row.payload) else {
+        let Some(value) = block.spans.get(k, index).message(row.payload) else {
             if required {
                 let fault = FeatureError::Missing { expected: slot.dtype.name() }.into();
                 return Err(BadRow { row: k, step: None, fault });
@@ -613,7 +622,7 @@ fn lists<T: ValueType, R: Row>(
                 let step_value = ValueMessage::one(message, list.start_of(message));
                 let bad = |fault| BadRow { row: k, step: Some(step), fault };
                 let count = append(memory, used, step_value, FeatureList::STEP_DEPTH, &row).map_err(bad)?;
-                if let Some(expected) = exactly.filter(|&expected| expected != count) {
+                if let Some(expected) = step_len.filter(|&expected| expected != count) {
                     return Err(bad(FeatureError::Count { expected, found: count }.into()));
                 }
                 counts.push(count as u32);

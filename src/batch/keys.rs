@@ -1,43 +1,45 @@
-//! From the keys of a record to the slots of a plan: predicted by the order of the last record, or else looked up by hash.
+//! Lookup of the slot of each key of a record: predicted from the key order of the last record, otherwise found by hash.
 
 use super::compile::PlanSlot;
 use crate::example::entry_head;
 use crate::wire::keys_equal;
 
 /// The slot of a key that the schema does not name.
-pub(super) const UNWANTED: usize = usize::MAX;
+pub(super) const NO_SLOT: usize = usize::MAX;
 
-/// The keys of a schema, and those of other features that were met often enough to be skipped quickly.
+/// A predictor and hash table of keys: the keys of a schema, and other keys that are learned so that they are skipped quickly.
 ///
-/// Writers put the features of a record into the same order as in the one before, or each into an order of its own (a hash
-/// map's). So the key behind the last one is tried first, and if that fails too often, no longer until it would have been
-/// right again.
+/// Most writers store the features of all records in one order; others use a different order for each record (that of a hash map).
+/// Therefore the key that followed the last key in an earlier record is compared first. If the prediction fails too often it is
+/// turned off, until sampled records have a stable order again.
 ///
-/// Key numbers: 0 is the start of a record, 1 to `slots` are the schema's, those above were learned.
+/// Key numbers: 0 is the start of a record, 1 to `slots` are the keys of the schema, higher numbers are learned keys.
 pub(super) struct KeyPredictor {
     known: Vec<KnownKey>,
     numbers: KeyTable,
     slots: usize,
-    /// The number of the last key, and of the one predicted to follow.
+    /// Number of the last key.
     last: u32,
-    guess: u32,
-    /// While above 0, the predicted key is compared first.
-    trust: u32,
-    /// In this record keys are neither predicted nor watched.
-    blind: bool,
+    /// Number of the key that is predicted to follow the last one.
+    predicted: u32,
+    /// Confidence in the prediction. The predicted key is compared first while this is above 0.
+    confidence: u32,
+    /// Whether the keys of this record are looked up by hash only, without prediction.
+    hash_only: bool,
+    /// Number of records, wrapping.
     records: u32,
 }
 
 struct KnownKey {
     /// The [`entry_head`] of this key. Empty for number 0.
     head: Box<[u8]>,
-    /// The number of the key that followed; 0 if none did.
+    /// Number of the key that followed this key last time; 0 if none did.
     next: u32,
 }
 
 impl KnownKey {
     #[inline(always)]
-    fn is(&self, key: &[u8]) -> bool {
+    fn matches(&self, key: &[u8]) -> bool {
         matches!(&*self.head, [_, _, own @ .., _] if keys_equal(own, key))
     }
 
@@ -46,16 +48,17 @@ impl KnownKey {
     }
 }
 
-/// Learned keys: a file whose keys are data must not fill the memory.
-const MOST_LEARNED: usize = 1024;
-const LONGEST_LEARNED: usize = 127;
-/// The longest probe for a learned key: a file whose keys are made to collide must not cost more than others.
-const LONGEST_WAY: usize = 8;
-const MOST_TRUST: u32 = 32;
+/// Maximum number of learned keys. It bounds the memory for a file that uses keys as data.
+const MAX_LEARNED_KEYS: usize = 1024;
+/// Maximum length of a learned key, in bytes.
+const MAX_LEARNED_KEY_LEN: usize = 127;
+/// Maximum probe length of a learned key. It bounds the cost of a file whose keys are crafted to collide.
+const MAX_PROBE_LEN: usize = 8;
+const MAX_CONFIDENCE: u32 = 32;
 /// While prediction is off, every 32nd record is checked for a stable key order.
-const WATCHED: u32 = 32;
-/// Hits whose gain one miss costs.
-const MISS: u32 = 4;
+const SAMPLE_INTERVAL: u32 = 32;
+/// Decrease of the confidence per mispredicted key. A miss costs as much as 4 hits save.
+const MISS_PENALTY: u32 = 4;
 
 impl KeyPredictor {
     pub(super) fn new(slots: &[PlanSlot]) -> KeyPredictor {
@@ -64,9 +67,9 @@ impl KeyPredictor {
             numbers: KeyTable::default(),
             slots: slots.len(),
             last: 0,
-            guess: 0,
-            trust: MOST_TRUST,
-            blind: false,
+            predicted: 0,
+            confidence: MAX_CONFIDENCE,
+            hash_only: false,
             records: 0,
         };
         for slot in slots {
@@ -85,121 +88,123 @@ impl KeyPredictor {
         self.known.len() as u32 - 1
     }
 
-    /// Begins a new record.
+    /// Starts a new record.
     #[inline]
     pub(super) fn start(&mut self) {
         self.records = self.records.wrapping_add(1);
-        self.blind = self.trust == 0 && !self.records.is_multiple_of(WATCHED);
-        self.came(0);
+        self.hash_only = self.confidence == 0 && !self.records.is_multiple_of(SAMPLE_INTERVAL);
+        self.advance(0);
     }
 
-    /// The first bytes of the next entry, if keys come in the order of the last record.
+    /// Returns the first bytes of the predicted next entry; `None` without a prediction.
     #[inline(always)]
     pub(super) fn expected(&self) -> Option<&[u8]> {
-        let head = &*self.known.get(self.guess as usize)?.head;
-        (self.trust > 0 && !head.is_empty()).then_some(head)
+        let head = &*self.known.get(self.predicted as usize)?.head;
+        (self.confidence > 0 && !head.is_empty()).then_some(head)
     }
 
-    /// The slot of the expected key, which came, or [`UNWANTED`].
+    /// Advances to the expected key, after a match. Returns its slot, or [`NO_SLOT`].
     #[inline(always)]
-    pub(super) fn slot_of_expected(&mut self) -> usize {
-        self.trust = (self.trust + 1).min(MOST_TRUST);
-        self.came(self.guess);
+    pub(super) fn accept_expected(&mut self) -> usize {
+        self.confidence = (self.confidence + 1).min(MAX_CONFIDENCE);
+        self.advance(self.predicted);
         self.slot_of(self.last)
     }
 
-    /// Returns true if nothing is predicted in this record: its keys are looked up with [`by_hash`](KeyPredictor::by_hash).
+    /// Returns true if the keys of this record are looked up with [`slot_by_hash`](KeyPredictor::slot_by_hash) only.
     #[inline(always)]
-    pub(super) fn is_blind(&self) -> bool {
-        self.blind
+    pub(super) fn is_hash_only(&self) -> bool {
+        self.hash_only
     }
 
-    /// The slot of the next key of the record, or [`UNWANTED`].
+    /// Returns the slot of the next key of the record, or [`NO_SLOT`].
     #[inline(always)]
     pub(super) fn slot(&mut self, key: &[u8]) -> usize {
-        let number = self.watched(key);
+        let number = self.predict_or_find(key);
         self.slot_of(number)
     }
 
-    /// The slot of the next key of a record without prediction, or [`UNWANTED`].
+    /// Returns the slot of the next key of a record without prediction, or [`NO_SLOT`].
     #[inline(always)]
-    pub(super) fn by_hash(&mut self, key: &[u8]) -> usize {
-        let number = self.numbers.find(key, &self.known).unwrap_or_else(|| self.watched(key));
+    pub(super) fn slot_by_hash(&mut self, key: &[u8]) -> usize {
+        let number = self.numbers.find(key, &self.known).unwrap_or_else(|| self.predict_or_find(key));
         self.slot_of(number)
     }
 
     #[inline(always)]
     fn slot_of(&self, number: u32) -> usize {
-        // 0, which stands for no key of ours, wraps round to a number that is no slot either.
+        // Number 0 wraps around to a value that is not a slot either.
         let slot = (number as usize).wrapping_sub(1);
-        if slot < self.slots { slot } else { UNWANTED }
+        if slot < self.slots { slot } else { NO_SLOT }
     }
 
     #[inline(always)]
-    fn came(&mut self, number: u32) {
+    fn advance(&mut self, number: u32) {
         self.last = number;
-        self.guess = self.known.get(number as usize).map_or(0, |known| known.next);
+        self.predicted = self.known.get(number as usize).map_or(0, |known| known.next);
     }
 
     #[inline(never)]
-    fn watched(&mut self, key: &[u8]) -> u32 {
-        if self.trust > 0 {
-            let guess = &self.known[self.guess as usize];
-            if guess.is(key) {
-                self.trust = (self.trust + 1).min(MOST_TRUST);
-                self.came(self.guess);
+    fn predict_or_find(&mut self, key: &[u8]) -> u32 {
+        if self.confidence > 0 {
+            let predicted = &self.known[self.predicted as usize];
+            if predicted.matches(key) {
+                self.confidence = (self.confidence + 1).min(MAX_CONFIDENCE);
+                self.advance(self.predicted);
                 return self.last;
             }
             // The predicted key may be missing in this record.
-            let second = guess.next;
-            if self.guess != 0 && self.known[second as usize].is(key) {
-                self.came(second);
+            let second = predicted.next;
+            if self.predicted != 0 && self.known[second as usize].matches(key) {
+                self.advance(second);
                 return second;
             }
         }
-        self.hashed(key)
+        self.find_or_learn(key)
     }
 
     #[inline]
-    fn hashed(&mut self, key: &[u8]) -> u32 {
+    fn find_or_learn(&mut self, key: &[u8]) -> u32 {
         let number = match self.numbers.find(key, &self.known) {
             Some(number) => number,
-            None if self.learns(key) => self.add(key),
-            // Not remembered: the prediction stays as if the key were not there.
+            None if self.is_learnable(key) => self.add(key),
+            // The key is ignored, and the prediction stays the same.
             None => return 0,
         };
-        self.trust = match self.guess == number {
-            true => (self.trust + 1).min(MOST_TRUST),
-            false => self.trust.saturating_sub(MISS),
+        self.confidence = if self.predicted == number {
+            (self.confidence + 1).min(MAX_CONFIDENCE)
+        } else {
+            self.confidence.saturating_sub(MISS_PENALTY)
         };
         self.known[self.last as usize].next = number;
-        self.came(number);
+        self.advance(number);
         number
     }
 
-    /// Returns true if a key that no slot has is to be remembered. A predicted key is not checked again, so it has to be UTF-8.
-    fn learns(&self, key: &[u8]) -> bool {
-        self.known.len() <= self.slots + MOST_LEARNED
-            && key.len() <= LONGEST_LEARNED
-            && self.numbers.way(key) <= LONGEST_WAY
+    /// Returns true if a key without a slot can be learned. It must be UTF-8, because predicted keys are not validated again.
+    fn is_learnable(&self, key: &[u8]) -> bool {
+        self.known.len() <= self.slots + MAX_LEARNED_KEYS
+            && key.len() <= MAX_LEARNED_KEY_LEN
+            && self.numbers.probe_len(key) <= MAX_PROBE_LEN
             && std::str::from_utf8(key).is_ok()
     }
 }
 
-/// Numbers by key: open addressing, a quarter full at most. A map of the standard library takes three times as long, which
-/// is felt where each record has an order of its own.
+/// A hash table from keys to numbers, with open addressing and a load factor of at most 1/4.
+///
+/// A standard library map takes three times as long, which is noticeable if the key order differs between records.
 #[derive(Default)]
 struct KeyTable {
-    /// A power of two of them; 0 is free. A number stands in its key's slot, or in one of the next.
+    /// Numbers; 0 marks a free slot. The length is a power of two. A number is in the first free slot from its key's hash on.
     slots: Vec<u32>,
-    /// The most slots that lie before a number's.
-    longest: usize,
+    /// Maximum number of occupied slots before the slot of any number.
+    max_probe: usize,
 }
 
 impl KeyTable {
-    /// A table of all keys but number 0.
+    /// Creates a table of all keys except number 0.
     fn new(known: &[KnownKey]) -> KeyTable {
-        let mut numbers = KeyTable { slots: vec![0; (known.len() * 8).next_power_of_two()], longest: 0 };
+        let mut numbers = KeyTable { slots: vec![0; (known.len() * 8).next_power_of_two()], max_probe: 0 };
         for (number, known) in known.iter().enumerate().skip(1) {
             numbers.insert(known.key(), number as u32);
         }
@@ -214,34 +219,35 @@ impl KeyTable {
     #[inline(always)]
     fn find(&self, key: &[u8], known: &[KnownKey]) -> Option<u32> {
         let (first, mask) = (self.first_slot(key), self.slots.len().wrapping_sub(1));
-        for way in 0..=self.longest {
-            let number = *self.slots.get((first + way) & mask)?;
+        for probe in 0..=self.max_probe {
+            let number = *self.slots.get((first + probe) & mask)?;
             if number == 0 {
                 return None;
             }
-            if known.get(number as usize)?.is(key) {
+            if known.get(number as usize)?.matches(key) {
                 return Some(number);
             }
         }
         None
     }
 
-    /// Number of taken slots before the first free one for this key.
-    fn way(&self, key: &[u8]) -> usize {
+    /// Returns the number of occupied slots before the first free slot for this key.
+    fn probe_len(&self, key: &[u8]) -> usize {
         let (first, mask) = (self.first_slot(key), self.slots.len().wrapping_sub(1));
-        (0..self.slots.len()).find(|way| self.slots[(first + way) & mask] == 0).unwrap_or(usize::MAX)
+        (0..self.slots.len()).find(|probe| self.slots[(first + probe) & mask] == 0).unwrap_or(usize::MAX)
     }
 
     fn insert(&mut self, key: &[u8], number: u32) {
-        let (first, mask, way) = (self.first_slot(key), self.slots.len().wrapping_sub(1), self.way(key));
-        self.longest = self.longest.max(way);
-        if let Some(slot) = self.slots.get_mut(first.wrapping_add(way) & mask) {
+        let (first, mask) = (self.first_slot(key), self.slots.len().wrapping_sub(1));
+        let probe_len = self.probe_len(key);
+        self.max_probe = self.max_probe.max(probe_len);
+        if let Some(slot) = self.slots.get_mut(first.wrapping_add(probe_len) & mask) {
             *slot = number;
         }
     }
 }
 
-/// Hashes two words, the first and the last of the key; no loop for common lengths.
+/// Hashes the first and the last words of the key, without a loop for common lengths.
 #[inline(always)]
 fn hash(key: &[u8]) -> u64 {
     let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
@@ -262,7 +268,7 @@ fn hash_slow(key: &[u8]) -> u64 {
     })
 }
 
-/// Both halves of a product of all bits.
+/// Multiplies to 128 bits and combines both halves with XOR.
 #[inline(always)]
 fn mix(hash: u64, low: u64, high: u64) -> u64 {
     let low = low ^ hash ^ 0x9e37_79b9_7f4a_7c15;
@@ -283,14 +289,14 @@ mod tests {
     }
 
     #[test]
-    fn every_order_gives_the_same_slots() {
+    fn key_order_does_not_change_slots() {
         let mut keys = keys(&["a", "b", "c", "d"]);
         let orders = ["abcd", "abcd", "dcba", "xaybzc", "xaybzc", "", "bb", "acd", "abd", "q"];
         for order in orders.iter().cycle().take(500) {
             keys.start();
             for key in order.bytes() {
-                let want = if key < b'e' { usize::from(key - b'a') } else { UNWANTED };
-                assert_eq!(keys.slot(&[key]), want, "{order}");
+                let expected = if key < b'e' { usize::from(key - b'a') } else { NO_SLOT };
+                assert_eq!(keys.slot(&[key]), expected, "{order}");
             }
         }
     }
@@ -299,29 +305,29 @@ mod tests {
     fn keys_of_all_lengths_are_found() {
         let names: Vec<String> = (0..1000).map(|k| format!("{k}{}", "x".repeat(k % 300))).collect();
         let mut keys = keys(&names.iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(keys.numbers.longest <= LONGEST_WAY, "{}", keys.numbers.longest);
+        assert!(keys.numbers.max_probe <= MAX_PROBE_LEN, "{}", keys.numbers.max_probe);
         for step in [1, 7, 999] {
             keys.start();
             for k in (0..1000).map(|k| k * step % 1000) {
                 assert_eq!(keys.slot(names[k].as_bytes()), k);
             }
         }
-        // Names as tables have them: they differ in their last bytes.
+        // Column names of a table, which differ only in their last bytes.
         let rows: Vec<String> = (0..1000).map(|k| format!("feature/key/{k:05}")).collect();
         let rows = self::keys(&rows.iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(rows.numbers.longest <= LONGEST_WAY, "{}", rows.numbers.longest);
-        assert_eq!(keys.slot(b""), UNWANTED);
+        assert!(rows.numbers.max_probe <= MAX_PROBE_LEN, "{}", rows.numbers.max_probe);
+        assert_eq!(keys.slot(b""), NO_SLOT);
     }
 
     #[test]
-    fn keys_that_are_data_are_not_remembered_for_ever() {
+    fn the_number_of_learned_keys_is_bounded() {
         let mut keys = keys(&["a"]);
         for k in 0..100_000u32 {
             keys.start();
-            assert_eq!(keys.slot(format!("key {k}").as_bytes()), UNWANTED);
+            assert_eq!(keys.slot(format!("key {k}").as_bytes()), NO_SLOT);
             assert_eq!(keys.slot(b"a"), 0);
-            assert_eq!(keys.slot(&[b'x'; 1000]), UNWANTED);
+            assert_eq!(keys.slot(&[b'x'; 1000]), NO_SLOT);
         }
-        assert!(keys.known.len() <= MOST_LEARNED + 2);
+        assert!(keys.known.len() <= MAX_LEARNED_KEYS + 2);
     }
 }

@@ -1,22 +1,25 @@
-//! One walk over a record: the spans of the features that the schema names.
+//! Location: one scan of a record finds the spans of the features that the schema names.
 
 use super::keys::KeyPredictor;
 use crate::example::{EntryRules, Feature, FeatureList, MapEntries, MapEntry, VALUE_DEPTH, ValueMessage};
 use crate::wire::Fault;
 
-/// Rows that are walked before any of their values is read: enough that each column is filled in a run, few enough that
-/// their payloads are still in the cache by then.
+/// Number of rows in a block. All rows of a block are located before any of their values is decoded.
+///
+/// The number is large enough to fill each column with many values at a time, and small enough that the payloads are still in the
+/// CPU cache when they are decoded.
 pub(super) const BLOCK_ROWS: usize = 64;
 
-/// The span of a map entry's value in its payload, which is shorter than 2^31.
+/// The span of the value of a map entry in its payload, which is shorter than 2^31 bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct ValueSpan {
     start: u32,
     len: u32,
 }
 
-/// Set in `len`: the span is that of a whole entry, which map its value more than once.
+/// Flag in `len`: the span is a whole map entry, whose value is in several pieces.
 const ENTRY: u32 = 1 << 31;
+/// The span of an absent feature. It starts beyond the end of every payload.
 const ABSENT: ValueSpan = ValueSpan { start: u32::MAX, len: 0 };
 
 impl ValueSpan {
@@ -26,13 +29,14 @@ impl ValueSpan {
         ValueSpan { start: value.start() as u32, len: value.len() as u32 | flag }
     }
 
-    /// The value's bytes, if they are in one piece; `None` where they are not, and where there is no value.
+    /// Returns the bytes of the value if they are contiguous; `None` if they are not, or if there is no value.
     #[inline]
-    pub(super) fn one(self, payload: &[u8]) -> Option<&[u8]> {
+    pub(super) fn contiguous(self, payload: &[u8]) -> Option<&[u8]> {
+        // With the flag `ENTRY` the end is beyond every payload.
         payload.get(self.start as usize..self.start as usize + self.len as usize)
     }
 
-    /// The value, if there is one.
+    /// Returns the value, if there is one.
     #[inline]
     pub(super) fn message(self, payload: &[u8]) -> Option<ValueMessage<'_>> {
         if self == ABSENT {
@@ -46,14 +50,14 @@ impl ValueSpan {
         })
     }
 
-    /// Offset in the payload of bytes that the value, which is in one piece, ends with.
+    /// Returns the offset in the payload of `tail`, the last bytes of a contiguous value.
     #[inline]
     pub(super) fn start_of_tail(self, tail: &[u8]) -> usize {
         self.start as usize + self.len as usize - tail.len()
     }
 }
 
-/// The value spans of a block of rows: one line for each row, one span for each slot.
+/// The value spans of a block of rows: a table with one row per record and one column per slot.
 #[derive(Default)]
 pub(super) struct SpanTable {
     spans: Vec<ValueSpan>,
@@ -62,10 +66,10 @@ pub(super) struct SpanTable {
 }
 
 impl SpanTable {
-    /// Room for `rows` rows of `slots` slots.
+    /// Resizes the table to `rows` rows of `slots` slots.
     pub(super) fn reset(&mut self, rows: usize, slots: usize) {
         self.slots = slots;
-        // An odd number of cache lines, so that the spans of one slot do not fall into the same few sets of the cache.
+        // The stride is an odd number of cache lines, so that the spans of one slot are spread over all sets of the cache.
         self.stride = (slots.div_ceil(8) | 1) * 8;
         self.spans.resize(rows * self.stride, ABSENT);
     }
@@ -81,7 +85,7 @@ impl SpanTable {
     }
 }
 
-/// The two maps of a message.
+/// A map field of the message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum MapField {
     Features,
@@ -89,8 +93,8 @@ pub(super) enum MapField {
 }
 
 impl MapField {
-    /// Checks all of a value.
-    fn check(self, value: ValueMessage<'_>) -> Result<(), Fault> {
+    /// Validates a whole value.
+    fn validate(self, value: ValueMessage<'_>) -> Result<(), Fault> {
         match self {
             MapField::Features => Feature::check(value, VALUE_DEPTH).map(drop),
             MapField::FeatureLists => FeatureList::check(value).map(drop),
@@ -98,15 +102,15 @@ impl MapField {
     }
 }
 
-/// The checks of features that the schema does not name.
+/// Validation options of map entries and of features that the schema does not name.
 #[derive(Clone, Copy)]
 pub(super) struct Validation {
     pub(super) rules: EntryRules,
-    /// Their values are checked, too.
+    /// Whether the values of these features are validated too.
     pub(super) full: bool,
 }
 
-/// Fills line `row` of the table with the spans of one map of the payload.
+/// Fills row `row` of the table with the spans of one map of the payload.
 #[inline]
 pub(super) fn locate(
     payload: &[u8],
@@ -116,48 +120,48 @@ pub(super) fn locate(
     table: &mut SpanTable,
     row: usize,
 ) -> Result<(), Fault> {
-    let line = table.row(row);
-    line.fill(ABSENT);
+    let spans = table.row(row);
+    spans.fill(ABSENT);
     let field = match map {
         MapField::Features => 1,
         MapField::FeatureLists => 2,
     };
     let mut entries = MapEntries::new(payload, field, validation.rules);
-    let put = |span: Option<&mut ValueSpan>, value: &[u8], start: usize| match span {
+    let store = |span: Option<&mut ValueSpan>, value: &[u8], start: usize| match span {
         Some(span) if *span == ABSENT => {
             *span = ValueSpan { start: start as u32, len: value.len() as u32 };
             Ok(())
         }
         None if !validation.full => Ok(()),
-        span => put_slow(span, payload, map, validation, ValueMessage::one(value, start)),
+        span => store_slow(span, payload, map, validation, ValueMessage::one(value, start)),
     };
     keys.start();
-    // The form of every encoder has loops of its own, without error values: half of the time is spent here.
+    // The common encoding has separate loops without error values, because half of the parse time is spent here.
     loop {
-        if keys.is_blind() {
+        if keys.is_hash_only() {
             while let Some((key, value)) = entries.next_fast() {
-                put(line.get_mut(keys.by_hash(key)), value, entries.start_of(value))?;
+                store(spans.get_mut(keys.slot_by_hash(key)), value, entries.start_of(value))?;
             }
         } else {
             loop {
                 let (slot, value) = match keys.expected().and_then(|head| entries.next_expected(head)) {
-                    Some(value) => (keys.slot_of_expected(), value),
+                    Some(value) => (keys.accept_expected(), value),
                     None => match entries.next_fast() {
                         Some((key, value)) => (keys.slot(key), value),
                         None => break,
                     },
                 };
-                put(line.get_mut(slot), value, entries.start_of(value))?;
+                store(spans.get_mut(slot), value, entries.start_of(value))?;
             }
         }
         let Some(MapEntry { key, value }) = entries.next()? else { return Ok(()) };
-        put_slow(line.get_mut(keys.slot(key)), payload, map, validation, value)?;
+        store_slow(spans.get_mut(keys.slot(key)), payload, map, validation, value)?;
     }
 }
 
-/// Puts a value that is not the first of its key, or not wanted, or in an uncommon form.
+/// Stores a value that repeats a key, has no slot, or has an uncommon encoding.
 #[inline(never)]
-fn put_slow(
+fn store_slow(
     span: Option<&mut ValueSpan>,
     payload: &[u8],
     map: MapField,
@@ -166,11 +170,11 @@ fn put_slow(
 ) -> Result<(), Fault> {
     match span {
         Some(span) => {
-            let before = std::mem::replace(span, ValueSpan::new(value));
-            // The last one counts, but the earlier one must be well-formed, too.
-            before.message(payload).map_or(Ok(()), |before| map.check(before))
+            let earlier = std::mem::replace(span, ValueSpan::new(value));
+            // The last value counts, but the earlier one must be well-formed too.
+            earlier.message(payload).map_or(Ok(()), |earlier| map.validate(earlier))
         }
-        None if validation.full => map.check(value),
+        None if validation.full => map.validate(value),
         None => Ok(()),
     }
 }

@@ -353,7 +353,8 @@ impl BatchParser {
             let result = if refused.is_some() { assembly.check() } else { assembly.columns(columns) };
             if is_lists && refused.is_none() && result.is_ok() && !rows.single {
                 data.lengths.clear();
-                data.lengths.extend((0..self.plan.lists.columns.len()).map(|column| assembly.lengths(column)));
+                data.lengths
+                    .extend((0..self.plan.lists.columns.len()).map(|column| assembly.lengths(column)));
             }
             RowError::keep_lowest(&mut lowest, result);
             part.end();

@@ -1,4 +1,4 @@
-//! Ragged columns: row splits out of counts, and out of the features that describe partitions.
+//! Assembly of ragged columns: row splits from counts, and from the features that describe partitions.
 
 use super::column::{Column, Ragged, RowSplits};
 use super::compile::PartitionPlan;
@@ -11,13 +11,15 @@ use crate::schema::SplitsDType;
 #[derive(Clone, Copy)]
 pub(super) struct RaggedForm<'a> {
     pub(super) slot: usize,
-    /// Outermost first.
+    /// Partitions, outermost first.
     pub(super) partitions: &'a [PartitionPlan],
     pub(super) splits: SplitsDType,
 }
 
-/// Assembles a ragged column; the error is that of the lowest row. Partitions are taken one after the other over all rows, so
-/// a row before the refused one may be refused by a partition that was not reached.
+/// Assembles a ragged column. The error is that of the lowest refused row.
+///
+/// Each partition is processed for all rows before the next partition. After an error, the rows before the refused one are
+/// therefore assembled again, because a partition that was not reached may refuse one of them.
 pub(super) fn column(
     slots: DecodedSlots<'_>,
     form: RaggedForm<'_>,
@@ -25,22 +27,22 @@ pub(super) fn column(
     items: &mut Vec<u32>,
     column: &mut Column,
 ) -> Result<(), RowError> {
-    let mut made = RaggedAssembly { slots, form, pools, items }.column(column);
-    while let Err(RowError { row: rows @ 1.., .. }) = made {
+    let mut result = RaggedAssembly { slots, form, pools, items }.column(column);
+    while let Err(RowError { row: rows @ 1.., .. }) = result {
         let slots = DecodedSlots { rows, ..slots };
         let Err(earlier) = (RaggedAssembly { slots, form, pools, items }).column(column) else { break };
-        made = Err(earlier);
+        result = Err(earlier);
     }
-    made
+    result
 }
 
-/// One ragged column while it is assembled. Partitions divide the values of each cell by themselves; the last division is the
-/// one into cells.
+/// One ragged column during assembly. Partitions divide the values of each cell separately. The last row splits divide the values
+/// of the batch into cells.
 struct RaggedAssembly<'a, 'm> {
     slots: DecodedSlots<'a>,
     form: RaggedForm<'a>,
     pools: &'m mut ColumnPools,
-    /// The number of items of each cell: values, then rows of the innermost partition, and so on outwards.
+    /// Number of items of each cell: values at first, then rows of the innermost partition, and so on outwards.
     items: &'m mut Vec<u32>,
 }
 
@@ -50,7 +52,7 @@ impl RaggedAssembly<'_, '_> {
         let values = self.slots.values(slot);
         self.items.clear();
         self.items.extend_from_slice(self.slots.counts(slot));
-        // The vectors are used again.
+        // Reuses the vectors of the column.
         let (mut shape, mut row_splits) = match column {
             Column::Ragged(old) => (std::mem::take(&mut old.shape), std::mem::take(&mut old.row_splits)),
             Column::Dense(old) => (std::mem::take(&mut old.shape), Vec::new()),
@@ -59,10 +61,10 @@ impl RaggedAssembly<'_, '_> {
         shape.clear();
         row_splits.clear();
         // Innermost first.
-        for division in partitions.iter().rev() {
-            match *division {
+        for partition in partitions.iter().rev() {
+            match *partition {
                 PartitionPlan::Uniform(len) if row_splits.is_empty() => {
-                    // Nothing ragged inside: the values get another dimension.
+                    // No inner dimension is ragged, so the values get another uniform dimension.
                     shape.push(len);
                     self.divide_uniform(len)?;
                 }
@@ -70,7 +72,7 @@ impl RaggedAssembly<'_, '_> {
                     self.divide_uniform(len)?;
                     row_splits.push(self.uniform_splits(len)?);
                 }
-                _ => row_splits.push(self.divide(division)?),
+                _ => row_splits.push(self.divide(partition)?),
             }
         }
         if self.slots.lists {
@@ -92,7 +94,7 @@ impl RaggedAssembly<'_, '_> {
         Ok(())
     }
 
-    /// The splits of cells into items.
+    /// Returns the row splits that divide all items into cells.
     fn cell_splits(&mut self) -> Result<RowSplits, RowError> {
         let mut buf = self.pools.int64.take();
         let len = self.items.len() + 1;
@@ -106,7 +108,7 @@ impl RaggedAssembly<'_, '_> {
         self.lend(buf, len)
     }
 
-    /// The splits of all items into rows of one length.
+    /// Returns the row splits that divide all items into rows of length `len`.
     fn uniform_splits(&mut self, len: usize) -> Result<RowSplits, RowError> {
         let count = self.items.iter().map(|&rows| rows as usize).sum::<usize>() + 1;
         let mut buf = self.pools.int64.take();
@@ -118,11 +120,11 @@ impl RaggedAssembly<'_, '_> {
     }
 
     fn lend(&mut self, buf: BufMut<i64>, len: usize) -> Result<RowSplits, RowError> {
-        let lent = self.pools.lend_splits(buf, len, self.form.splits);
-        lent.map_err(|error| RowError { row: 0, error })
+        let splits = self.pools.lend_splits(buf, len, self.form.splits);
+        splits.map_err(|error| RowError { row: 0, error })
     }
 
-    /// Rows of one length: items become rows.
+    /// Groups the items of each cell into rows of length `len`. The rows are the new items.
     fn divide_uniform(&mut self, len: usize) -> Result<(), RowError> {
         for cell in 0..self.items.len() {
             let found = self.items[cell] as usize;
@@ -136,9 +138,9 @@ impl RaggedAssembly<'_, '_> {
         Ok(())
     }
 
-    /// The splits that another feature describes: items become rows.
-    fn divide(&mut self, division: &PartitionPlan) -> Result<RowSplits, RowError> {
-        let key = division.key().unwrap_or(self.form.slot);
+    /// Groups the items of each cell into rows as another feature describes, and returns the row splits. The rows are the new items.
+    fn divide(&mut self, partition: &PartitionPlan) -> Result<RowSplits, RowError> {
+        let key = partition.key().unwrap_or(self.form.slot);
         if self.slots.lists {
             self.check_steps(key)?;
         }
@@ -152,7 +154,7 @@ impl RaggedAssembly<'_, '_> {
             let Some(&count) = self.slots.slots[key].counts.get(cell) else { break };
             let (own, rest) = numbers.split_at(count as usize);
             numbers = rest;
-            let rows = divide_cell(division, own, items, base, &mut splits)
+            let rows = divide_cell(partition, own, items, base, &mut splits)
                 .map_err(|error| self.cell_error(cell, error))?;
             base += items;
             self.items[cell] = rows;
@@ -161,12 +163,12 @@ impl RaggedAssembly<'_, '_> {
         self.lend(buf, len)
     }
 
-    /// Refuses the first row whose partition has other steps than its values.
+    /// Refuses the first row whose partition and values have different numbers of steps.
     fn check_steps(&self, key: usize) -> Result<(), RowError> {
         let (values, partition) = (self.slots.steps(self.form.slot), &self.slots.slots[key].steps);
         for (row, (&expected, &found)) in values.iter().zip(partition).enumerate() {
             if expected != found {
-                let rule = "the partition must have as many steps as the values";
+                let rule = "the partition and the values must have the same number of steps";
                 let (expected, found) = (expected.into(), found.into());
                 return Err(RowError {
                     row,
@@ -177,7 +179,7 @@ impl RaggedAssembly<'_, '_> {
         Ok(())
     }
 
-    /// The error of a cell, by its row and its step.
+    /// Adds the row and the step of a cell to its error.
     fn cell_error(&self, cell: usize, error: Error) -> RowError {
         if self.slots.lists {
             let mut first = 0;
@@ -192,7 +194,7 @@ impl RaggedAssembly<'_, '_> {
     }
 }
 
-/// Writes row splits. Ids of rows can ask for more than any input pays for, so their number is limited.
+/// A writer of row splits. Their number is limited, because a single `value_rowids` value can require any number of empty rows.
 struct SplitsWriter<'a> {
     buf: &'a mut BufMut<i64>,
     len: usize,
@@ -217,15 +219,15 @@ fn rule(rule: &'static str, expected: i64, found: i64) -> Error {
     FeatureError::Partition { rule, expected, found }.into()
 }
 
-/// Divides the `items` of one cell, which begin at `base`. Returns the number of rows.
+/// Divides the `items` items of one cell, which start at `base`. Returns the number of rows.
 fn divide_cell(
-    division: &PartitionPlan,
+    partition: &PartitionPlan,
     numbers: &[i64],
     items: i64,
     base: i64,
     splits: &mut SplitsWriter<'_>,
 ) -> Result<u32> {
-    /// Limits that must ascend up to the number of items.
+    /// Pushes limits, which must ascend to the number of items.
     fn limits(
         numbers: impl IntoIterator<Item = i64>,
         items: i64,
@@ -242,13 +244,10 @@ fn divide_cell(
             last = limit;
             rows += 1;
         }
-        match last == items {
-            true => Ok(rows),
-            false => Err(rule(end, items, last)),
-        }
+        if last == items { Ok(rows) } else { Err(rule(end, items, last)) }
     }
     let numbers = numbers.iter().copied();
-    match division {
+    match partition {
         PartitionPlan::RowSplits(_) => {
             let mut numbers = numbers;
             match numbers.next() {
@@ -272,7 +271,7 @@ fn divide_cell(
             let mut numbers = numbers;
             match numbers.next() {
                 None => {
-                    let none = "row_starts of no rows leave no room for values";
+                    let none = "row_starts without rows must have no values";
                     return if items == 0 { Ok(0) } else { Err(rule(none, 0, items)) };
                 }
                 Some(0) => {}
@@ -291,16 +290,18 @@ fn divide_cell(
                 rows += 1;
                 splits.push(base + end)?;
             }
-            match end == items {
-                true => Ok(rows),
-                false => Err(rule("row_lengths must add up to the number of values", items, end)),
+            if end == items {
+                Ok(rows)
+            } else {
+                Err(rule("row_lengths must add up to the number of values", items, end))
             }
         }
         PartitionPlan::ValueRowIds(_) => {
             if numbers.len() as i64 != items {
-                return Err(rule("value_rowids must be as many as the values", items, numbers.len() as i64));
+                let found = numbers.len() as i64;
+                return Err(rule("value_rowids must have one number per value", items, found));
             }
-            // A row ends where a later one begins; rows without values end where they begin.
+            // Each row up to `id` ends at value `k`, including rows without values.
             let mut row = 0;
             for (k, id) in numbers.enumerate() {
                 if id < row {

@@ -1,24 +1,25 @@
-//! The rows that a parser takes.
+//! `Row`: the input of a parser.
 
 use crate::error::At;
 use crate::io::Region;
 use crate::record::Record;
 
-/// One serialized record: its payload, where it came from, and what keeps its bytes alive.
+/// One serialized record: its payload, its location for errors, and the memory that keeps its bytes alive.
 ///
-/// Slices and vectors of bytes are rows, and so are [`Record`]s and [`Region`]s. Only the last two (a record as far as it
-/// was lent by a map or a region) let a batch refer to their bytes instead of copying them.
+/// Byte slices, byte vectors, [`Record`]s and [`Region`]s are rows. A batch can borrow the bytes of a [`Region`], and of a
+/// [`Record`] that was borrowed from a map or a region. It copies the bytes of all other rows.
 pub trait Row {
-    /// The serialized `Example` or `SequenceExample`.
+    /// Returns the serialized `Example` or `SequenceExample`.
     fn payload(&self) -> &[u8];
 
-    /// Where it came from, for errors to name.
+    /// Returns the location of the record, for error messages.
     fn at(&self) -> At<'_> {
         At::NOWHERE
     }
 
-    /// The memory that the payload is part of, if it can be kept, and the offset at which the payload starts in it. If the
-    /// payload is not there, its bytes are copied.
+    /// Returns the shared memory that contains the payload, if any, and the offset of the payload in it.
+    ///
+    /// If the payload is not at that offset, its bytes are copied.
     fn region(&self) -> Option<(&Region, usize)> {
         None
     }

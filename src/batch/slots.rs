@@ -1,4 +1,4 @@
-//! The decoded values of all slots, and the memory that columns are assembled in.
+//! The decoded values of all slots, and the buffers that columns are assembled in.
 
 use super::bytes::ValuePools;
 use super::column::{RowSplits, Values};
@@ -7,66 +7,64 @@ use super::pool::{BufMut, BufPool};
 use crate::error::{Error, FeatureError, Result};
 use crate::schema::SplitsDType;
 
-/// The values of all slots of one part of a plan, once their memory is lent. Columns are assembled from it.
+/// The decoded values of all slots of one part of a plan. Columns are assembled from it.
 ///
-/// A *cell* is a row, or a step of a feature list: one list of values was read from it.
+/// A *cell* is a row, or one step of a feature list. Each cell contains one list of values.
 #[derive(Clone, Copy)]
 pub(super) struct DecodedSlots<'a> {
-    /// The counts of values and steps, by slot.
+    /// Counts of values and steps, by slot.
     pub(super) slots: &'a [SlotValues],
-    /// The values, by slot.
+    /// Values, by slot.
     pub(super) values: &'a [Values],
-    /// Rows that were decoded.
+    /// Number of decoded rows.
     pub(super) rows: usize,
-    /// Without the dimension of the rows.
+    /// Whether the columns omit the row dimension.
     pub(super) single: bool,
-    /// Slots of feature lists: the counts are those of steps.
+    /// Whether the slots are feature lists. If so, cells are steps.
     pub(super) lists: bool,
-    /// Most bytes of a column that its values do not pay for.
+    /// Maximum bytes of a padded column or of the row splits of a partition.
     pub(super) limit: u64,
-    /// Sparse indices may lie outside of their dimension.
+    /// Whether sparse indices may be outside of their dimension.
     pub(super) lenient: bool,
 }
 
 impl<'a> DecodedSlots<'a> {
-    /// The values of a slot.
+    /// Returns the values of a slot.
     pub(super) fn values(&self, slot: usize) -> Values {
         self.values.get(slot).cloned().unwrap_or(Values::Int64(super::Buf::default()))
     }
 
-    /// The values of a slot of integers.
+    /// Returns the values of a slot of integers.
     pub(super) fn int64(&self, slot: usize) -> &'a [i64] {
         self.values.get(slot).and_then(Values::int64).unwrap_or_default()
     }
 
-    /// The number of steps of each row.
+    /// Returns the number of steps of each row.
     pub(super) fn steps(&self, slot: usize) -> &'a [u32] {
         &self.slots[slot].steps[..self.rows]
     }
 
-    /// The number of values of each cell.
+    /// Returns the number of values of each cell.
     pub(super) fn counts(&self, slot: usize) -> &'a [u32] {
-        let cells = match self.lists {
-            true => self.steps(slot).iter().map(|&steps| steps as usize).sum(),
-            false => self.rows,
-        };
+        let cells =
+            if self.lists { self.steps(slot).iter().map(|&steps| steps as usize).sum() } else { self.rows };
         &self.slots[slot].counts[..cells]
     }
 
-    /// The dimension of the rows, if the batch has one.
+    /// Returns the row dimension, if the batch has one.
     pub(super) fn rows_dimension(&self) -> Option<usize> {
         (!self.single).then_some(self.rows)
     }
 }
 
-/// A row that is refused, and why.
+/// A refused row and the reason.
 pub(super) struct RowError {
     pub(super) row: usize,
     pub(super) error: Error,
 }
 
 impl RowError {
-    /// Keeps the error of the lowest row, and of several in one row the first.
+    /// Keeps the error of the lowest row; for equal rows, the first error.
     pub(super) fn keep_lowest(lowest: &mut Option<RowError>, found: Result<(), RowError>) {
         if let Err(found) = found
             && lowest.as_ref().is_none_or(|lowest| found.row < lowest.row)
@@ -76,10 +74,10 @@ impl RowError {
     }
 }
 
-/// The pools of one column, beside those of its slots.
+/// The buffer pools of one column, in addition to the pools of its slots.
 #[derive(Default)]
 pub(super) struct ColumnPools {
-    /// Indices, or row splits.
+    /// Pool of sparse indices, or of row splits.
     pub(super) int64: BufPool<i64>,
     pub(super) int32: BufPool<i32>,
     pub(super) values: ValuePools,
@@ -87,7 +85,7 @@ pub(super) struct ColumnPools {
 }
 
 impl ColumnPools {
-    /// Lends row splits: the first `len` of them, which are 64 bits wide, in the type that is asked for.
+    /// Shares the first `len` row splits, converted from 64 bits to the requested type.
     pub(super) fn lend_splits(
         &mut self,
         buf: BufMut<i64>,
@@ -98,7 +96,7 @@ impl ColumnPools {
             return Ok(RowSplits::Int64(self.int64.lend(buf, len)));
         }
         let from = buf.values.get(..len).unwrap_or_default();
-        // They ascend.
+        // Row splits ascend, so the last one is the largest.
         let last = from.last().copied().unwrap_or_default();
         if i32::try_from(last).is_err() {
             return Err(FeatureError::SplitsRange { found: last as usize }.into());
@@ -113,7 +111,7 @@ impl ColumnPools {
     }
 }
 
-/// Vectors that are used again and again while columns are assembled.
+/// Vectors that are reused while columns are assembled.
 #[derive(Default)]
 pub(super) struct AssemblyScratch {
     pub(super) items: Vec<u32>,

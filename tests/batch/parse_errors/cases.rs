@@ -292,7 +292,7 @@ pub(crate) fn of_sequences() -> Vec<Case> {
             .is(BadPartition, &["row_lengths must", "expected 1", "found 2"])
             .in_step(1),
         case(with("p", Some(vec![ints([2])])), "column")
-            .is(BadPartition, &["as many steps", "expected 2", "found 1"]),
+            .is(BadPartition, &["same number of steps", "expected 2", "found 1"]),
         case(with("p", Some(vec![strings(2), ints([1])])), "p")
             .is(KindMismatch, &["expected int64", "found bytes"])
             .in_step(0),
