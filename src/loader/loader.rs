@@ -1,4 +1,4 @@
-//! The loader: threads that make batches, and an iterator that hands them out in order.
+//! The loader: threads that make batches, and an iterator that yields them in order.
 
 use super::plan::{BatchPlanner, StepPlan};
 use super::queue::{BoundedQueue, Polled, QueueLimits};
@@ -14,17 +14,20 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Batches of an epoch, in order: an iterator. Made by [`Dataset::loader`](crate::Dataset::loader).
+/// An iterator over the batches of an epoch, in order. Made by [`Dataset::loader`](crate::Dataset::loader).
 ///
-/// Threads start when the first batch is asked for, and end with the loader. The batches depend on the seed, the epoch and the
-/// batch size, and on nothing else.
+/// Threads start with the first call of `next` and end when the loader is dropped. The batches depend only on the seed, the epoch
+/// and the batch size.
 ///
-/// The loader is one iterator over all epochs: at the end of an epoch it gives `None`, and asked again it goes on with the next
-/// epoch. [`begin`](Loader::begin) starts an iteration as `iter(loader)` does in Python: an epoch that was left early begins again
-/// at position 0, one that was handed out whole is followed by the next, and a place that [`seek`](Loader::seek) or
-/// [`set_epoch`](Loader::set_epoch) chose is kept. `docs/shuffling.md` ("Epochs and iterators") defines all of it; the rules are
-/// those of [`Cursor`], which the loader moves. Epoch 2^64 - 1 is the last one: asked for more, with
-/// [`repeat`](super::LoaderOptions::repeat) too, the loader gives one error and then `None`.
+/// One loader iterates over all epochs. At the end of an epoch it returns `None`, and the next call starts the next epoch.
+/// [`begin`](Loader::begin) starts an iteration as `iter(loader)` does in Python:
+///
+/// * After an epoch that was left early, the same epoch starts again at position 0.
+/// * After an epoch that was delivered completely, the next epoch starts.
+/// * A position that was set by [`seek`](Loader::seek) or [`set_epoch`](Loader::set_epoch) is kept.
+///
+/// The section "Epochs and iterators" of `docs/shuffling.md` defines these rules, and [`Cursor`] implements them. Epoch 2^64 - 1 is
+/// the last one. After it the loader returns one error and then `None`, also with [`repeat`](super::LoaderOptions::repeat).
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -42,7 +45,7 @@ use std::time::Duration;
 /// }
 /// assert_eq!(seen, 192);
 ///
-/// // Saved, and gone on with elsewhere: with other threads, and another number of ranks.
+/// // The state is saved, and the run resumes with other threads and another number of ranks.
 /// let saved = loader.state()?.to_json();
 /// let mut again = ds.loader(&schema).global_batch_size(64).order(tfseek::loader::Shuffle::Global).seed(42).rank(0, 2).threads(1).build()?;
 /// again.seek(&tfseek::order::State::from_json(&saved)?)?;
@@ -54,41 +57,41 @@ pub struct Loader {
     worker: Arc<BatchWorker>,
     cursor: Cursor,
     limits: QueueLimits,
-    /// 0: batches are made by the caller's thread.
+    /// Number of worker threads. 0: the calling thread makes the batches.
     threads: usize,
     running: Execution,
     fingerprint: OnceLock<String>,
     warnings: Vec<Warning>,
 }
 
-/// The making of batches at the moment.
+/// The state of batch production.
 enum Execution {
     /// Not started.
     Idle,
-    /// There is no further epoch, and the error that says so was handed out.
+    /// There is no further epoch, and the error that reports it was returned.
     Exhausted,
-    /// In the caller's thread.
+    /// The calling thread makes the batches.
     Inline(Box<BatchPlanner>),
     Threads(WorkerThreads),
 }
 
-/// A batch, and the place of the run after it unless planning failed.
-type PlacedStep = (Option<Position>, Result<Step>);
+/// A batch, and the run's position after it. `None`: planning failed.
+type QueuedStep = (Option<Position>, Result<Step>);
 
 struct WorkerThreads {
     worker: Arc<BatchWorker>,
-    queue: Arc<BoundedQueue<Result<StepPlan>, PlacedStep>>,
+    queue: Arc<BoundedQueue<Result<StepPlan>, QueuedStep>>,
     handles: Vec<JoinHandle<()>>,
 }
 
 impl Drop for WorkerThreads {
-    /// A worker ends with its current batch.
+    /// Waits for all threads. Each worker finishes its current batch first.
     fn drop(&mut self) {
         let mut left = self.queue.stop();
         for handle in self.handles.drain(..) {
             let _ = handle.join();
         }
-        // The planner may have been at one more.
+        // The planner may have added one more plan after the first `stop`.
         left.append(&mut self.queue.stop());
         left.iter().flatten().for_each(|plan| self.worker.forget(plan));
     }
@@ -114,7 +117,7 @@ impl WorkerThreads {
             let work = move || {
                 while let Some((ticket, plan)) = queue.take() {
                     let after = plan.as_ref().ok().map(|plan| plan.after);
-                    let made = plan.and_then(|plan| guarded(|| worker.make(plan)));
+                    let made = plan.and_then(|plan| catch_panic(|| worker.make(plan)));
                     queue.put(ticket, (after, made));
                 }
             };
@@ -124,7 +127,7 @@ impl WorkerThreads {
         let plan = move || {
             let mut planner = planner;
             while queue.wait_to_plan() {
-                match guarded(|| planner.next().transpose()) {
+                match catch_panic(|| planner.next().transpose()) {
                     Ok(None) => break,
                     Ok(Some(mut plan)) => {
                         worker.announce(&mut plan);
@@ -144,8 +147,8 @@ impl WorkerThreads {
     }
 }
 
-/// Turns a panic into an error: the consumer must not wait for a batch that never comes.
-fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
+/// Calls `f` and turns a panic into an error. Otherwise the consumer would wait forever for the batch.
+fn catch_panic<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
@@ -172,37 +175,39 @@ impl Loader {
         }
     }
 
-    /// The place of the loader in its epochs: the order, the epoch, the steps that are left. A clone of it says where an
-    /// iteration would begin.
+    /// Returns the loader's position in its epochs: the order, the epoch, the number of steps left. A clone of the cursor can compute
+    /// the position at which the next iteration would begin.
     pub fn cursor(&self) -> &Cursor {
         &self.cursor
     }
 
-    /// A description of the order and its cost, for people.
+    /// Returns a readable description of the order and its cost.
     pub fn describe(&self) -> String {
         self.cursor.order().describe(self.cursor.global_batch())
     }
 
-    /// Warnings about the order: that it will be slow here, say.
+    /// Returns warnings about the order, for example that it will be slow on this machine.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// Payload bytes of the batches that are being made, or are made and wait.
+    /// Returns the payload bytes of the batches in flight.
     #[cfg(all(test, target_os = "linux"))]
-    pub(super) fn bytes_under_way(&self) -> u64 {
+    pub(super) fn bytes_in_flight(&self) -> u64 {
         match &self.running {
             Execution::Threads(threads) => threads.queue.bytes(),
             _ => 0,
         }
     }
 
-    /// The state that a checkpoint keeps: the same on all ranks, and less than 1 KiB as JSON. It counts the batches that were handed
-    /// out, not those that were made ahead; a batch that was an error counts once a later one was handed out. After the last batch of
-    /// an epoch it is where the next epoch begins; of one of several workers, the epoch's end, until that was handed out.
+    /// Returns the state for a checkpoint: the same on all ranks, and less than 1 KiB as JSON.
+    ///
+    /// The state counts batches that were returned, not batches that were made ahead. A batch that was an error counts once a later
+    /// batch was returned. After the last batch of an epoch the state is the start of the next epoch. With several workers
+    /// ([`worker`](super::LoaderOptions::worker)) it is the end of the epoch until that end was returned.
     ///
     /// # Errors
-    /// For a dataset opened from a pack, those of each shard's first touch.
+    /// For a dataset opened from a pack: the errors of opening each shard at its first access.
     pub fn state(&self) -> Result<State> {
         self.cursor.state(self.fingerprint()?)
     }
@@ -215,27 +220,28 @@ impl Loader {
         Ok(self.fingerprint.get_or_init(|| fingerprint))
     }
 
-    /// Goes on where a run was saved: with its seed, epoch and position. O(1). Batch size, ranks and threads are this loader's.
-    /// If that iteration is left early, the next one begins the epoch at its position 0.
+    /// Resumes a saved run with its seed, epoch and position, in O(1). Batch size, ranks and threads remain those of this loader.
+    /// If the resumed iteration is left early, the next one starts the epoch again at position 0.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`]: another dataset, another kind of order, another algorithm. The loader stays where it was.
+    /// [`ErrorKind::Order`] if the state is of another dataset, another kind of order or another algorithm. The loader then keeps its
+    /// position.
     pub fn seek(&mut self, state: &State) -> Result<()> {
         let fingerprint = self.fingerprint()?.to_owned();
         self.move_cursor(|cursor| cursor.seek(state, &fingerprint))
     }
 
-    /// Goes to the start of an epoch, also of the one that it is in. A place in that epoch which is about to begin is kept
-    /// ([`Cursor::set_epoch`]).
+    /// Moves to the start of an epoch, which may be the current one. If the next iteration would start in that epoch anyway, its
+    /// position is kept ([`Cursor::set_epoch`]).
     ///
     /// # Errors
-    /// For a mixture whose positions up to that epoch are beyond 2^64.
+    /// [`ErrorKind::Order`] for a mixture whose number of positions up to that epoch exceeds 2^64.
     pub fn set_epoch(&mut self, epoch: u64) -> Result<()> {
         self.move_cursor(|cursor| cursor.set_epoch(epoch))
     }
 
-    /// Begins an iteration: with the epoch that it is in, from its start, if that was left early; with the next one, if all
-    /// of it was handed out. A place that was chosen, and of which no batch was asked for yet, stays.
+    /// Begins an iteration: at the start of the current epoch if it was left early, and at the start of the next one if the current
+    /// epoch was delivered completely. A position that was set is kept if no batch was requested from it yet.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -245,28 +251,29 @@ impl Loader {
     /// # writer.close()?;
     /// # let ds = tfseek::DatasetOptions::new().index(tfseek::IndexMode::Memory).open(&path)?;
     /// let mut loader = ds.record_loader().batch_size(64).order(tfseek::loader::Shuffle::Global).seed(42).build()?;
-    /// let first = loader.next().unwrap()?.ids().to_vec(); // a look at the first batch
+    /// let first = loader.next().unwrap()?.ids().to_vec(); // reads only the first batch
     /// loader.begin()?;
-    /// assert_eq!(loader.next().unwrap()?.ids(), first); // costs the epoch nothing
+    /// assert_eq!(loader.next().unwrap()?.ids(), first); // the epoch starts again
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Order`] after the last epoch.
+    /// [`ErrorKind::Order`] if the last epoch has ended.
     pub fn begin(&mut self) -> Result<()> {
         self.move_cursor(Cursor::begin)
     }
 
-    /// Goes to the place of a cursor: this loader's, moved, or that of another loader of the same dataset and order. A loader in a
-    /// forked child goes on in this way where the parent's is, whose threads are not there.
+    /// Moves to the position of a cursor: a modified clone of this loader's cursor, or the cursor of another loader of the same
+    /// dataset and order. A forked child, which lacks the parent's threads, builds a new loader and continues at the parent's position
+    /// with this method.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`] for an order of other records or positions.
+    /// [`ErrorKind::Order`] if the cursor's order has other records or positions.
     pub fn go_to(&mut self, cursor: &Cursor) -> Result<()> {
         self.move_cursor(|own| own.go_to(cursor))
     }
 
-    /// Stops the threads once the cursor has moved; on an error all stays as it was.
+    /// Stops the threads once the cursor has moved. After an error the loader is unchanged.
     fn move_cursor(&mut self, to: impl FnOnce(&mut Cursor) -> Result<()>) -> Result<()> {
         to(&mut self.cursor)?;
         self.running = Execution::Idle;
@@ -288,15 +295,15 @@ impl Loader {
         Ok(())
     }
 
-    /// Waits for the next step, at most for `patience`: `None` if it has not come by then. The inner `None` is the end of an epoch.
+    /// Waits for the next step for at most `timeout` and returns `None` on a timeout. An inner `None` is the end of an epoch.
     ///
-    /// For callers with other work to do meanwhile, such as signals.
-    pub fn next_within(&mut self, patience: Duration) -> Option<Option<Result<Step>>> {
-        self.advance(Some(patience))
+    /// This serves callers that must do other work while they wait, for example check for signals.
+    pub fn next_within(&mut self, timeout: Duration) -> Option<Option<Result<Step>>> {
+        self.advance(Some(timeout))
     }
 
-    fn advance(&mut self, patience: Option<Duration>) -> Option<Option<Result<Step>>> {
-        // All of an epoch was handed out, but its end was not.
+    fn advance(&mut self, timeout: Option<Duration>) -> Option<Option<Result<Step>>> {
+        // All batches of the epoch were returned, but its end was not.
         if matches!(self.running, Execution::Idle) && self.cursor.has_crossed() {
             return Some(self.end_epoch());
         }
@@ -315,22 +322,22 @@ impl Loader {
                 Some(Err(e)) => (None, Err(e)),
                 Some(Ok(mut plan)) => {
                     self.worker.announce(&mut plan);
-                    (Some(plan.after), guarded(|| self.worker.make(plan)))
+                    (Some(plan.after), catch_panic(|| self.worker.make(plan)))
                 }
             },
-            Execution::Threads(threads) => match threads.queue.next(patience) {
+            Execution::Threads(threads) => match threads.queue.next(timeout) {
                 Polled::Pending => return None,
                 Polled::Closed => return Some(self.end_epoch()),
                 Polled::Ready(made) => made,
             },
         };
         if let Some(after) = after {
-            self.cursor.pass(after, made.is_ok());
+            self.cursor.move_past(after, made.is_ok());
         }
         Some(Some(made))
     }
 
-    /// Returns `None`, and the next epoch begins.
+    /// Ends the epoch and returns `None`. The next call starts the next epoch.
     fn end_epoch<T>(&mut self) -> Option<T> {
         self.running = Execution::Idle;
         self.cursor.end();

@@ -1,7 +1,8 @@
-//! Memory of an epoch over a set that is larger than what may be under way: what is stated, and what the system counts.
+//! Memory of an epoch over a dataset that is larger than the limit of bytes in flight: the documented limits, and the memory that
+//! the system counts.
 //!
-//! `TFSEEK_MEMORY_DIR=DIR cargo test --release --lib -- --ignored --nocapture` writes 2 GB into that folder, and
-//! takes them away again.
+//! `TFSEEK_MEMORY_DIR=DIR cargo test --release --lib -- --ignored --nocapture` writes 2 GB into that folder and deletes them
+//! afterwards.
 
 use crate::batch::{BatchParser, Column, Values};
 use crate::{DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Schema, Verify, Writer};
@@ -13,19 +14,19 @@ const THREADS: u64 = 2;
 const SHARDS: u64 = 5;
 const RECORDS: u64 = 4_000;
 const LEN: u64 = 100 << 10;
-/// Large, so that the bound is met.
+/// The number of samples of a batch: large, so that the limit is reached.
 const BATCH: u64 = 1024;
-/// What threads, tables and pages half filled take beside payloads.
+/// Allowance for threads, tables and partly filled pages.
 const SLACK: u64 = 32 << 20;
 
-/// A line of `/proc/self/status`, in bytes.
+/// Returns a value of `/proc/self/status`, in bytes.
 fn status(name: &str) -> u64 {
     let text = fs::read_to_string("/proc/self/status").unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
     line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
 }
 
-/// The most of `RssAnon` and `VmPTE` while `f` runs, above what there was before.
+/// Returns the maxima of `RssAnon` and `VmPTE` while `f` runs, minus their values before.
 fn peaks<T>(f: impl FnOnce() -> T) -> (u64, u64, T) {
     let (anon, tables, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     let before = (status("RssAnon"), status("VmPTE"));
@@ -44,7 +45,7 @@ fn peaks<T>(f: impl FnOnce() -> T) -> (u64, u64, T) {
     (anon.into_inner().saturating_sub(before.0), tables.into_inner().saturating_sub(before.1), value)
 }
 
-/// What a consumer sees: payload bytes, the most bytes under way, and the largest batch.
+/// Runs an epoch. Returns the payload bytes, the maximum of bytes in flight, and the bytes of the largest batch.
 fn epoch(dataset: &Dataset, schema: Option<&Schema>, memory: Option<u64>) -> (u64, u64, u64) {
     let options = match schema {
         Some(schema) => {
@@ -61,7 +62,7 @@ fn epoch(dataset: &Dataset, schema: Option<&Schema>, memory: Option<u64>) -> (u6
     }
     .build()
     .unwrap();
-    let (mut bytes, mut most, mut largest) = (0, 0, 0);
+    let (mut bytes, mut max, mut largest) = (0, 0, 0);
     while let Some(step) = loader.next() {
         let step = step.unwrap();
         let len = match (step.batch(), step.records()) {
@@ -69,13 +70,13 @@ fn epoch(dataset: &Dataset, schema: Option<&Schema>, memory: Option<u64>) -> (u6
             (_, Some(records)) => records.map(|record| sum(record.unwrap().payload())).sum(),
             _ => 0,
         };
-        // Late, so that the threads have made what they may.
+        // A slow consumer, so that the threads reach their limits.
         std::thread::sleep(Duration::from_millis(20));
         bytes += len;
-        most = most.max(loader.bytes_under_way());
+        max = max.max(loader.bytes_in_flight());
         largest = largest.max(len);
     }
-    (bytes, most, largest)
+    (bytes, max, largest)
 }
 
 fn image(column: &Column) -> u64 {
@@ -85,7 +86,7 @@ fn image(column: &Column) -> u64 {
     }
 }
 
-/// Reads all bytes, and counts them.
+/// Reads all bytes and returns their number.
 fn sum(bytes: &[u8]) -> u64 {
     std::hint::black_box(bytes.iter().fold(0u64, |sum, &b| sum.wrapping_add(u64::from(b))));
     bytes.len() as u64
@@ -93,7 +94,7 @@ fn sum(bytes: &[u8]) -> u64 {
 
 #[test]
 #[ignore = "writes 2 GB"]
-fn an_epoch_stays_under_its_bound() {
+fn an_epoch_stays_within_its_memory_limit() {
     let Some(dir) = std::env::var_os("TFSEEK_MEMORY_DIR") else {
         eprintln!("skipped: TFSEEK_MEMORY_DIR does not name a folder with room for 2 GB");
         return;
@@ -114,35 +115,36 @@ fn an_epoch_stays_under_its_bound() {
     let options = DatasetOptions::new().index(IndexMode::Memory).verify(Verify::Payload);
     let schema =
         Schema::example().feature("image", FeatureSpec::fixed_len(&[], DType::Bytes)).build().unwrap();
-    println!("MB: the bound, the most under way, the most of RssAnon and VmPTE above what there was");
+    println!("MB: limit, maximum in flight, growth of RssAnon and VmPTE");
     for memory in [Some(256 << 20), None] {
-        for (name, lends, schema) in [
+        for (name, mapped, schema) in [
             ("mapped, records", true, None),
             ("mapped, parsed", true, Some(&schema)),
             ("read, records", false, None),
             ("read, parsed", false, Some(&schema)),
         ] {
-            let (anon, tables, (bytes, most, largest)) = peaks(|| {
+            let (anon, tables, (bytes, max, largest)) = peaks(|| {
                 #[allow(unsafe_code)]
-                let dataset = match lends {
-                    // SAFETY: files of this test, which nobody else writes to.
-                    true => unsafe { options.open_mapped(&paths) }.unwrap().dataset().clone(),
-                    false => options.open(&paths).unwrap(),
+                let dataset = if mapped {
+                    // SAFETY: the files belong to this test, and no other process writes to them.
+                    unsafe { options.open_mapped(&paths) }.unwrap().dataset().clone()
+                } else {
+                    options.open(&paths).unwrap()
                 };
                 epoch(&dataset, schema, memory)
             });
-            // The default, on a machine with 8 GiB or more.
-            let bound = memory.unwrap_or(1 << 30);
+            // The default limit on a machine with 8 GiB or more.
+            let limit = memory.unwrap_or(1 << 30);
             let mb = |bytes: u64| bytes as f64 / 1e6;
-            println!("{name:18} {:7.0} {:7.0} {:7.0} {:7.1}", mb(bound), mb(most), mb(anon), mb(tables));
+            println!("{name:18} {:7.0} {:7.0} {:7.0} {:7.1}", mb(limit), mb(max), mb(anon), mb(tables));
             assert!(bytes >= total, "every record");
-            assert!(most <= bound);
-            // Beside what is under way: the batch that the consumer holds, and the short one at the end, which may lie in a
-            // large buffer. What a batch is parsed into each thread keeps for its next ones, and may be an eighth too large.
-            let made = bound + 2 * largest;
+            assert!(max <= limit);
+            // Not in flight: the batch that the consumer holds, and the short last batch, which may be in a large buffer. Each
+            // thread keeps the buffers of parsed batches for its next ones, and they may be an eighth too large.
+            let made = limit + 2 * largest;
             let parsed = if schema.is_some() { THREADS * (made + made / 8) } else { 0 };
-            let stated = parsed + if lends { 0 } else { made };
-            assert!(anon <= stated + SLACK, "{name}: {anon} bytes, {stated} are stated");
+            let expected = parsed + if mapped { 0 } else { made };
+            assert!(anon <= expected + SLACK, "{name}: {anon} bytes, at most {expected} expected");
         }
     }
 }

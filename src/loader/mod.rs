@@ -1,15 +1,15 @@
 //! From a dataset to batches: an order, threads that read ahead, and batches in that order.
 //!
 //! ```text
-//! order (arithmetic) -> plan -> announce -> threads: read, verify, parse a batch -> batches in order -> you
+//! order (arithmetic) -> plan -> announce -> threads: read, verify, parse a batch -> batches in order -> caller
 //! ```
 //!
-//! The unit of work is a batch. A thread takes the next plan, reads, verifies and parses its records into memory of its own, and
-//! hands the batch over. Batches leave in the order of their plans, whichever thread was faster. Batches and bytes under way are
-//! bounded.
+//! The unit of work is a batch. A thread takes the next plan, reads, verifies and parses its records into its own buffers, and puts
+//! the batch into the queue. Batches leave the queue in the order of their plans, whichever thread finishes first. The number of
+//! batches in flight and their payload bytes are bounded.
 //!
-//! Files in the order of the work: `plan` (positions to plans), `advise` (when the system is asked for bytes ahead), `queue` (the
-//! bounded queue between threads), `worker` (one batch), `step` (the result), `loader` (threads, and the iterator), `options`.
+//! Files in the order of the work: `plan` (positions to plans), `queue` (the bounded queue between threads), `worker` (makes one
+//! batch), `step` (the result), `loader` (the threads and the iterator), `options`. Prefetching is in `dataset/prefetch.rs`.
 
 #[expect(clippy::module_inception, reason = "the file of the type `Loader`")]
 mod loader;

@@ -17,42 +17,42 @@ use crate::warning::Warning;
 use std::fmt;
 use std::sync::Arc;
 
-/// How records are shuffled.
+/// The order of the records in an epoch.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Shuffle {
-    /// Not at all.
+    /// No shuffle: the order of the dataset.
     #[default]
     None,
-    /// A permutation of all records: the best there is.
+    /// A permutation of all records: the best shuffle.
     Global,
-    /// Blocks of about 1 MiB of neighbours, and the records of some blocks at a time: for disks that seek, and networks.
+    /// Shuffles blocks of about 1 MiB, and the records within a window of several blocks. Suits hard disks and network storage.
     Block,
-    /// Any other order: a block order of given sizes, a filter, a mixture, classes in balance, weights.
+    /// Any other order: a block order of given sizes, a filter, a mixture, balanced classes, weights.
     Order(Spec),
 }
 
-/// Which checksums are verified of each record, in which epochs.
+/// The checksums that are verified on each access, by epoch.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoaderVerify {
-    /// The same in every epoch.
+    /// The same checksums in every epoch.
     Always(Verify),
-    /// Payloads in epoch 0, headers in the others.
+    /// Payload checksums in epoch 0, header checksums in later epochs.
     FirstEpoch,
 }
 
-/// Options of a [`Loader`]: [`Dataset::loader`] and [`Dataset::record_loader`] make them, [`build`](LoaderOptions::build) makes the
+/// Options of a [`Loader`], made by [`Dataset::loader`] and [`Dataset::record_loader`]. [`build`](LoaderOptions::build) makes the
 /// loader.
 ///
-/// A clone shares no memory pools, threads or locks with the options it was made from, nor with their loaders: in a forked child it
-/// makes the same loader again.
+/// A clone shares no memory pools, threads or locks with the original options or with their loaders. A forked child can therefore
+/// build the same loader again from a clone.
 #[must_use]
 #[derive(Clone)]
 pub struct LoaderOptions {
     dataset: Dataset,
     parser: Option<BatchParser>,
-    batch: Option<BatchSize>,
+    batch: Option<BatchSamples>,
     shuffle: Shuffle,
     subset: Option<Subset>,
     classes: Option<ClassSubsets>,
@@ -72,39 +72,40 @@ pub struct LoaderOptions {
     before_read: Option<super::worker::BeforeRead>,
 }
 
-/// Samples of a batch.
+/// The number of samples of a batch.
 #[derive(Clone, Copy, Debug)]
-enum BatchSize {
-    OfRank(u64),
-    OfAllRanks(u64),
+enum BatchSamples {
+    PerRank(u64),
+    Global(u64),
 }
 
 /// The records of each class of a feature.
 #[derive(Clone)]
 struct ClassSubsets {
     feature: Box<str>,
-    /// The error is that of a column whose numbers do not ascend.
+    /// The error of a column whose record numbers do not ascend is kept until the loader is built.
     classes: std::result::Result<Arc<[Subset]>, OrderError>,
 }
 
-/// Records that are planned ahead of the workers, at most and at least.
-const AHEAD_RECORDS: u64 = 1024;
-const AHEAD_LEAST: u64 = 16;
-const AHEAD_BYTES: u64 = 256 << 20;
-/// Payload bytes of batches under way by default.
+/// Limits of the records that are planned ahead of the workers: the largest number, the number that is always allowed, and the
+/// default limit in bytes.
+const MAX_RECORDS_AHEAD: u64 = 1024;
+const MIN_RECORDS_AHEAD: u64 = 16;
+const BYTES_AHEAD: u64 = 256 << 20;
+/// Default limit of the payload bytes of batches in flight.
 const MEMORY: u64 = 1 << 30;
-/// Samples of a rank's batch at most: a larger number is a mistake, and the list of samples alone takes memory.
-const MOST_SAMPLES: u64 = 1 << 24;
-/// Records below this size take a page each in a global order.
-const SMALL: u64 = 64 << 10;
+/// Largest number of samples in one rank's batch. A larger number is a mistake, and the list of samples alone takes memory.
+const MAX_SAMPLES: u64 = 1 << 24;
+/// Mean record size below which a global order reads scattered pages.
+const SMALL_RECORD: u64 = 64 << 10;
 
 impl Dataset {
-    /// Options of a loader that parses records by a schema.
+    /// Returns the options of a loader that parses records with a schema.
     pub fn loader(&self, schema: &Schema) -> LoaderOptions {
         LoaderOptions::new(self.clone(), Some(BatchParser::new(schema)))
     }
 
-    /// Options of a loader that hands out records as they are.
+    /// Returns the options of a loader that yields unparsed records.
     pub fn record_loader(&self) -> LoaderOptions {
         LoaderOptions::new(self.clone(), None)
     }
@@ -136,31 +137,33 @@ impl LoaderOptions {
         }
     }
 
-    /// A parser with options of its own, in place of the schema's.
+    /// Replaces the parser made from the schema by one with other options.
     pub fn parser(mut self, parser: BatchParser) -> LoaderOptions {
         self.parser = Some(parser);
         self
     }
 
-    /// Samples of one rank's batch, as in torch: the global batch has as many for each rank.
+    /// Sets the number of samples in one rank's batch, as in torch. The global batch is this number times the number of ranks.
     pub fn batch_size(mut self, samples: u64) -> LoaderOptions {
-        self.batch = Some(BatchSize::OfRank(samples));
+        self.batch = Some(BatchSamples::PerRank(samples));
         self
     }
 
-    /// Samples of a batch over all ranks, a multiple of their number. Batches stay the same when the number of ranks changes.
+    /// Sets the number of samples of a batch over all ranks, a multiple of the number of ranks. Global batches then do not depend on
+    /// the number of ranks.
     pub fn global_batch_size(mut self, samples: u64) -> LoaderOptions {
-        self.batch = Some(BatchSize::OfAllRanks(samples));
+        self.batch = Some(BatchSamples::Global(samples));
         self
     }
 
-    /// How records are shuffled. Not at all by default.
+    /// Sets the order of the records in an epoch. Default: no shuffle.
     pub fn order(mut self, shuffle: Shuffle) -> LoaderOptions {
         self.shuffle = shuffle;
         self
     }
 
-    /// Only these records, a [`Selection`] or a [`Subset`], in the chosen order: as if they were all there is.
+    /// Restricts the loader to these records, a [`Selection`] or a [`Subset`], in the configured order. Other records are ignored, as if
+    /// the dataset did not contain them.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -173,7 +176,7 @@ impl LoaderOptions {
     /// let loader = ds.record_loader().batch_size(10).order(tfseek::loader::Shuffle::Global).seed(42).select(&threes).build()?;
     /// assert_eq!(loader.cursor().steps_left()?, 10);
     ///
-    /// // As many of each of the ten classes in every batch.
+    /// // Every batch has the same number of records of each of the ten classes.
     /// let label = ds.column("label", &Default::default())?;
     /// let mut loader = ds.record_loader().batch_size(20).seed(42).balance(&label.classes()?).build()?;
     /// let ids = loader.next().unwrap()?.ids().to_vec();
@@ -185,9 +188,11 @@ impl LoaderOptions {
         self
     }
 
-    /// As many samples of each class, in a shuffle of its own for each ([`Spec::balanced`]): this takes the place of the
-    /// order that is chosen. With [`select`](LoaderOptions::select), of the selected records; a class of which none is selected
-    /// is left out. Takes eight bytes a record.
+    /// Delivers the same number of samples of each class, and shuffles each class separately ([`Spec::balanced`]). This replaces the
+    /// configured order.
+    ///
+    /// With [`select`](LoaderOptions::select) only the selected records count, and a class without a selected record is left out.
+    /// The lists take eight bytes per record.
     pub fn balance(mut self, classes: &Classes<'_>) -> LoaderOptions {
         let subsets = classes.iter().map(|(_, ids)| Subset::from_ids(ids)).collect::<Result<_>>();
         let subsets = subsets.map_err(|e| match e.into_kind() {
@@ -198,104 +203,109 @@ impl LoaderOptions {
         self
     }
 
-    /// The seed of the order. 0 by default. [`seed_of`](crate::order::seed_of) makes one of a negative number.
+    /// Sets the seed of the order. Default: 0. [`seed_of`](crate::order::seed_of) converts a negative number to a seed.
     pub fn seed(mut self, seed: u64) -> LoaderOptions {
         self.seed = seed;
         self
     }
 
-    /// The first epoch. 0 by default.
+    /// Sets the first epoch. Default: 0.
     pub fn epoch(mut self, epoch: u64) -> LoaderOptions {
         self.epoch = epoch;
         self
     }
 
-    /// The rank, and the number of ranks. 0 of 1 by default.
+    /// Sets the rank and the number of ranks. Default: rank 0 of 1.
     pub fn rank(mut self, rank: u64, ranks: u64) -> LoaderOptions {
         self.rank = (rank, ranks);
         self
     }
 
-    /// Only the steps `worker`, `worker + workers`, .. of this rank: for processes that hand out their batches in turn, as the
-    /// workers of torch's `DataLoader` do. Taken in turn they are the batches of one loader, in the same sequence. 0 of 1 by default.
+    /// Restricts the loader to the steps `worker`, `worker + workers`, .. of this rank. Default: worker 0 of 1.
     ///
-    /// [`state`](Loader::state) is then where the worker's round ends, one step of each worker: a worker of as many goes on from
-    /// its own state exactly, and all of them from that of any, where all have delivered the same number of steps.
+    /// This serves worker processes that deliver batches in round-robin order, as those of torch's `DataLoader` do. In that order
+    /// their batches are the batches of one loader.
+    ///
+    /// [`state`](Loader::state) is then the end of the round that the worker's last step belongs to. A round has one step of each
+    /// worker. With the same number of workers, each worker resumes exactly from its own state. If all workers have delivered
+    /// the same number of steps, all of them can resume from the state of any one.
     pub fn worker(mut self, worker: u64, workers: u64) -> LoaderOptions {
         self.worker = (worker, workers);
         self
     }
 
-    /// How the last batch of an epoch is made. By default nothing is lost: it is short on one rank, and filled up with
-    /// padding on several.
+    /// Sets the treatment of the last, incomplete batch of an epoch. By default no record is lost: with one rank the batch is short,
+    /// with several ranks it is padded.
     pub fn last_batch(mut self, last: LastBatch) -> LoaderOptions {
         self.last = Some(last);
         self
     }
 
-    /// Threads that make batches; one for each processor by default. 0: batches are made by the caller's thread, when they are
-    /// asked for. At most [`MAX_THREADS`](crate::MAX_THREADS). Batches do not depend on it.
+    /// Sets the number of threads that make batches, at most [`MAX_THREADS`](crate::MAX_THREADS). Default: one per processor. 0: the
+    /// calling thread makes each batch on request. The batches do not depend on this number.
     pub fn threads(mut self, threads: usize) -> LoaderOptions {
         self.threads = Some(threads);
         self
     }
 
-    /// Batches under way at most: being made, or made and not yet asked for. Twice the threads by default.
+    /// Sets the largest number of batches in flight: being made, or made and not yet returned. Default: twice the number of threads.
     pub fn batches_ahead(mut self, batches: usize) -> LoaderOptions {
         self.batches = Some(batches);
         self
     }
 
-    /// Payload bytes of the batches under way at most; one batch is always made, however large. 1 GiB by default, or an eighth
-    /// of the memory that the process may have, if that is less.
+    /// Sets the limit of the payload bytes of all batches in flight. Default: 1 GiB or an eighth of the memory available to the process,
+    /// whichever is less. One batch is always made, even if it is larger than the limit.
     ///
-    /// Records that are lent from a map take no other memory. Where bytes are copied (numbers into columns, strings on request,
-    /// everything with positional reads) the process also holds the batch that is in the caller's hands, and each thread keeps the
-    /// buffers of batches that were dropped for its next ones: for each thread at most as much as this bound and a batch more,
-    /// plus an eighth. `docs/performance.md` has what was measured.
+    /// Records borrowed from a map take no other memory. Other bytes are copied: numbers into columns, strings on request, and
+    /// everything with positional reads. In this case the process also holds the batch that the caller has. Each thread also keeps the
+    /// buffers of dropped batches for its next ones: per thread at most this limit plus one batch, plus an eighth of that.
+    /// `docs/performance.md` has measurements.
     pub fn memory(mut self, bytes: u64) -> LoaderOptions {
         self.memory = Some(bytes);
         self
     }
 
-    /// Bytes of records that the system is asked for before their turn. 256 MiB by default, or a twentieth of the memory that
-    /// the process may have, if that is less.
+    /// Sets the number of bytes that are prefetched ahead of the workers. Default: 256 MiB or a twentieth of the memory available to the
+    /// process, whichever is less.
     pub fn look_ahead(mut self, bytes: u64) -> LoaderOptions {
         self.ahead = Some(bytes);
         self
     }
 
-    /// The reaction to a record that is damaged, or does not match the schema. Its batch is an error by default.
+    /// Sets the policy for a record that is damaged or does not match the schema. By default its batch is an error.
     pub fn errors(mut self, policy: ErrorPolicy) -> LoaderOptions {
         self.policy = policy;
         self
     }
 
-    /// Which checksums are verified of each record. Those that the dataset verifies, by default.
+    /// Sets the checksums that are verified on each access. Default: those that the dataset verifies.
     pub fn verify(mut self, verify: LoaderVerify) -> LoaderOptions {
         self.verify = Some(verify);
         self
     }
 
-    /// One epoch follows the other without an end. By default the iterator ends with each epoch, and goes on with the next one
-    /// when it is asked again.
+    /// Makes the iterator continue with the next epoch without returning `None`. By default it returns `None` at the end of each epoch,
+    /// and the next call starts the next one.
     pub fn repeat(mut self, repeat: bool) -> LoaderOptions {
         self.repeat = repeat;
         self
     }
 
-    /// Calls `f` in the thread that makes a batch, with the numbers of its records, before they are read.
+    /// Calls `f` with the record numbers of a batch, in the thread that makes it, before the records are read.
     #[cfg(test)]
     pub(super) fn before_read(mut self, f: impl Fn(&[u64]) + Send + Sync + 'static) -> LoaderOptions {
         self.before_read = Some(Arc::new(f));
         self
     }
 
-    /// The place at which the loader begins, with its order and its share, without a loader: to find out what a run saw, say, on a
-    /// machine with less memory; or to read records in that order by other means.
+    /// Returns the position at which the loader starts, with its order and its share of it. No loader is made.
+    ///
+    /// A cursor can tell which records a run has seen, also on a machine with less memory. It can also drive another reader in the same
+    /// order.
     ///
     /// # Errors
-    /// As [`build`](LoaderOptions::build), as far as they concern the order.
+    /// Those errors of [`build`](LoaderOptions::build) that concern the order.
     pub fn to_cursor(&self) -> Result<Cursor> {
         let n = self.dataset.len();
         let (rank, ranks) = self.rank;
@@ -322,27 +332,28 @@ impl LoaderOptions {
         Ok(Cursor::new(order, share.worker(worker, workers)?)?.repeat(self.repeat))
     }
 
-    /// Samples of a batch over all ranks.
+    /// Returns the number of samples of a batch over all ranks.
     fn global_batch(&self) -> Result<u64> {
         match self.batch {
             None => Err(OptionsError::NoBatchSize.into()),
-            Some(BatchSize::OfAllRanks(samples)) => Ok(samples),
-            Some(BatchSize::OfRank(samples)) => {
+            Some(BatchSamples::Global(samples)) => Ok(samples),
+            Some(BatchSamples::PerRank(samples)) => {
                 samples.checked_mul(self.rank.1).ok_or_else(|| too_many_samples(samples))
             }
         }
     }
 
-    /// Checks the options. Nothing is read, and no thread is started, before the first batch is asked for.
+    /// Validates the options and makes the loader. Before the first call of `next` no record is read and no thread is started.
     ///
     /// # Errors
-    /// [`OrderError`]: a rank that there is not, a batch that the ranks cannot share or of more than 2^24 samples, an order that does not go with the
-    /// dataset; [`OptionsError`] without a batch size, and for more than [`MAX_THREADS`](crate::MAX_THREADS) threads.
+    /// [`OrderError`] if the rank is not below the number of ranks, the batch cannot be divided among the ranks, a rank's batch has
+    /// more than 2^24 samples, or the order is unsuitable for the dataset. [`OptionsError`] without a batch size, and for more than
+    /// [`MAX_THREADS`](crate::MAX_THREADS) threads.
     pub fn build(self) -> Result<Loader> {
         let samples = self.global_batch()? / self.rank.1.max(1);
-        if samples > MOST_SAMPLES {
+        if samples > MAX_SAMPLES {
             return Err(match self.batch {
-                Some(BatchSize::OfRank(samples) | BatchSize::OfAllRanks(samples)) => {
+                Some(BatchSamples::PerRank(samples) | BatchSamples::Global(samples)) => {
                     too_many_samples(samples)
                 }
                 None => too_many_samples(samples),
@@ -354,10 +365,10 @@ impl LoaderOptions {
         let warnings = match dataset.known_bytes() {
             Some(bytes) => {
                 let (spec, n) = (cursor.order().spec(), dataset.len());
-                if let Spec::Block { block, window } = *plain(spec) {
+                if let Spec::Block { block, window } = *unfiltered(spec) {
                     check_memory(n, bytes, block, window, memory)?;
                 }
-                scattered(spec, n, bytes, memory).into_iter().collect()
+                scattered_reads(spec, n, bytes, memory).into_iter().collect()
             }
             None => Vec::new(),
         };
@@ -368,9 +379,9 @@ impl LoaderOptions {
         let limits = QueueLimits {
             batches: self.batches.unwrap_or(2 * threads).max(1),
             memory: self.memory.unwrap_or(MEMORY.min(memory / 8)),
-            ahead_records: AHEAD_RECORDS.max(samples),
-            ahead_bytes: self.ahead.unwrap_or(AHEAD_BYTES.min(memory / 20)),
-            ahead_least: AHEAD_LEAST,
+            ahead_records: MAX_RECORDS_AHEAD.max(samples),
+            ahead_bytes: self.ahead.unwrap_or(BYTES_AHEAD.min(memory / 20)),
+            min_ahead_records: MIN_RECORDS_AHEAD,
         };
         let verify = match self.verify.unwrap_or(LoaderVerify::Always(dataset.set().verify())) {
             LoaderVerify::Always(verify) => [verify; 2],
@@ -398,40 +409,40 @@ impl From<&Selection> for Subset {
 
 #[cold]
 fn too_many_samples(samples: u64) -> crate::Error {
-    let reason = format!("a batch of {samples} samples: a rank takes at most {MOST_SAMPLES}");
+    let reason = format!("a batch of {samples} samples: at most {MAX_SAMPLES} are allowed per rank");
     OrderError::Refused { reason: reason.into() }.into()
 }
 
-/// A warning of an order that will be slow here. The order is not changed.
-fn scattered(spec: &Spec, n: u64, bytes: u64, memory: u64) -> Option<Warning> {
+/// Returns a warning if a global order over small records will be slow on this machine. The order is not changed.
+fn scattered_reads(spec: &Spec, n: u64, bytes: u64, memory: u64) -> Option<Warning> {
     let mean = bytes / n.max(1);
-    (*spec == Spec::Global && bytes > memory && mean < SMALL).then_some(Warning::ScatteredReads {
+    (*spec == Spec::Global && bytes > memory && mean < SMALL_RECORD).then_some(Warning::ScatteredReads {
         record_bytes: mean,
         dataset_bytes: bytes,
         memory_bytes: memory,
     })
 }
 
-/// The order without its subset.
-fn plain(spec: &Spec) -> &Spec {
+/// Returns the order without its filter.
+fn unfiltered(spec: &Spec) -> &Spec {
     match spec {
         Spec::Filtered { order, .. } => order,
         spec => spec,
     }
 }
 
-/// An order with as many samples of each class, of the records of a subset.
+/// Returns an order with the same number of samples of each class, restricted to the records of a subset.
 fn balanced(classes: &[Subset], subset: Option<&Subset>) -> Result<Spec> {
-    let of_subset = |class: &Subset| match subset {
+    let in_subset = |class: &Subset| match subset {
         Some(subset) => {
             Subset::from_ascending(class.iter().filter(|&id| subset.rank(id).is_some()).collect())
         }
         None => class.clone(),
     };
-    let classes: Vec<Subset> = classes.iter().map(of_subset).filter(|class| class.len() > 0).collect();
+    let classes: Vec<Subset> = classes.iter().map(in_subset).filter(|class| class.len() > 0).collect();
     if classes.is_empty() {
-        let of = if subset.is_some() { "none of the chosen records" } else { "no record" };
-        let reason = format!("there are no classes to balance: {of} has a value");
+        let without = if subset.is_some() { "none of the selected records" } else { "no record" };
+        let reason = format!("there are no classes to balance: {without} has a value");
         return Err(OrderError::Refused { reason: reason.into() }.into());
     }
     Ok(Spec::balanced(classes))
@@ -455,7 +466,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_beyond_all_measure_are_refused_or_do_no_harm() {
+    fn extreme_option_values_are_refused_or_harmless() {
         let mut bytes = Vec::new();
         (0..64).for_each(|_| crate::frame::put_record(&mut bytes, &[7; 100]).unwrap());
         let dataset = crate::Mapped::from_bytes(bytes).unwrap();
@@ -476,8 +487,8 @@ mod tests {
     }
 
     #[test]
-    fn a_global_order_over_small_records_in_a_large_set_is_warned_of() {
-        let warned = |spec, n, bytes| scattered(&spec, n, bytes, 1 << 30);
+    fn a_global_order_over_small_records_in_a_large_dataset_warns() {
+        let warned = |spec, n, bytes| scattered_reads(&spec, n, bytes, 1 << 30);
         let text = warned(Spec::Global, 1 << 20, 2 << 30).unwrap().to_string();
         assert!(text.contains("records of 2048 bytes") && text.contains("block order"), "{text}");
         assert_eq!(warned(Spec::Global, 1 << 20, 1 << 29), None);

@@ -1,4 +1,4 @@
-//! From positions to plans: the records of the next batch, and where they lie.
+//! From positions to plans: the records of the next batch and their locations.
 
 use super::queue::BatchCost;
 use crate::dataset::{Dataset, RecordLocation};
@@ -6,43 +6,43 @@ use crate::error::{Error, Result};
 use crate::io::Announced;
 use crate::order::{Cursor, Order, Position, RankShare, Run, following_epoch};
 
-/// One batch of one rank, before anything was read.
+/// The plan of one rank's batch, made before its records are read.
 pub(super) struct StepPlan {
-    /// Its positions, and their epochs.
+    /// Runs of positions, each with its epoch.
     pub(super) runs: Vec<(u64, Run)>,
     pub(super) ids: Vec<u64>,
-    /// The location of each record, if the index has one.
+    /// The location of each record. `None` if the index has no valid one.
     pub(super) located: Vec<Option<RecordLocation>>,
-    /// Why the index has none for the others, in order.
+    /// The errors of the records without a location, in order.
     pub(super) faults: Vec<Error>,
-    /// The place of the run after this batch.
+    /// The run's position after this batch.
     pub(super) after: Position,
     pub(super) cost: BatchCost,
-    /// The records whose bytes were asked for early.
+    /// The records that were announced for prefetch.
     pub(super) announced: Announced,
 }
 
-/// Plans the batches of an epoch, from a cursor on.
+/// Plans the batches of an epoch, starting at a cursor.
 pub(super) struct BatchPlanner {
     dataset: Dataset,
     order: Order,
     share: RankShare,
     epoch: u64,
     step: u64,
-    /// One epoch follows the other.
-    endless: bool,
-    /// There was an error, which is the last result.
+    /// The next epoch follows without an end of the iteration.
+    repeats: bool,
+    /// An error was returned. It is the last result.
     failed: bool,
 }
 
 impl BatchPlanner {
     pub(super) fn new(dataset: Dataset, cursor: &Cursor) -> Result<BatchPlanner> {
-        let epoch = cursor.place().epoch;
+        let epoch = cursor.next_position().epoch;
         let (order, share) = (cursor.order().at_epoch(epoch)?, cursor.share()?);
-        Ok(BatchPlanner { dataset, order, share, epoch, step: 0, endless: cursor.repeats(), failed: false })
+        Ok(BatchPlanner { dataset, order, share, epoch, step: 0, repeats: cursor.repeats(), failed: false })
     }
 
-    /// The next batch; `None` at the end of the epoch, and after an error.
+    /// Returns the plan of the next batch. `None` at the end of the epoch and after an error.
     pub(super) fn next(&mut self) -> Option<Result<StepPlan>> {
         let next = if self.failed { None } else { self.next_plan().transpose() };
         self.failed |= matches!(next, Some(Err(_)));
@@ -51,10 +51,10 @@ impl BatchPlanner {
 
     fn next_plan(&mut self) -> Result<Option<StepPlan>> {
         if self.step >= self.share.steps() {
-            if !self.endless || self.order.is_empty() {
+            if !self.repeats || self.order.is_empty() {
                 return Ok(None);
             }
-            self.turn_over()?;
+            self.start_next_epoch()?;
             if self.step >= self.share.steps() {
                 return Ok(None);
             }
@@ -64,8 +64,8 @@ impl BatchPlanner {
         self.plan(step)
     }
 
-    /// Goes to the next epoch: to position 0, unless batches go on across the end.
-    fn turn_over(&mut self) -> Result<()> {
+    /// Moves to position 0 of the next epoch, or to a later position if the last batch continued into that epoch.
+    fn start_next_epoch(&mut self) -> Result<()> {
         let end = self.share.steps().checked_sub(1).and_then(|step| self.share.after(step));
         let (epochs, position) = end.filter(|_| self.share.is_continuous()).unwrap_or((1, 0));
         self.epoch = following_epoch(self.epoch, epochs)?;
@@ -76,17 +76,17 @@ impl BatchPlanner {
     }
 
     fn plan(&self, step: u64) -> Result<Option<StepPlan>> {
-        let Some(steps) = self.share.step(step) else { return Ok(None) };
+        let Some(runs_of_step) = self.share.step(step) else { return Ok(None) };
         let Some((epochs, position)) = self.share.after(step) else { return Ok(None) };
         let mut ids = Vec::new();
         let mut runs = Vec::new();
-        for run in steps {
-            let from = ids.len();
-            ids.resize(from + run.len as usize, 0);
+        for run in runs_of_step {
+            let filled = ids.len();
+            ids.resize(filled + run.len as usize, 0);
             let epoch = following_epoch(self.epoch, run.epoch)?;
             match run.epoch {
-                0 => self.order.fill(run.start, &mut ids[from..])?,
-                _ => self.order.at_epoch(epoch)?.fill(run.start, &mut ids[from..])?,
+                0 => self.order.fill(run.start, &mut ids[filled..])?,
+                _ => self.order.at_epoch(epoch)?.fill(run.start, &mut ids[filled..])?,
             }
             runs.push((epoch, run));
         }

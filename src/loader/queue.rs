@@ -1,44 +1,45 @@
 //! The bounded queue between planner, workers and consumer. Batches leave in the order of their plans.
 //!
-//! A [`QueueState`] is a plain state machine without threads or a clock, so that a test can try every order in which its
-//! calls can come. [`BoundedQueue`] puts a lock around it.
+//! A [`QueueState`] is a state machine without threads or a clock, so that a test can try every possible order of its calls.
+//! [`BoundedQueue`] puts a lock around it.
 //!
 //! ```text
 //! planner --plan--> | plans, in order | --take--> workers --put--> | done, by ticket | --next--> consumer
-//!                    look-ahead bound             memory bound, batches ahead
+//!                    look-ahead limit             memory limit, batches in flight
 //! ```
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Records and payload bytes of a batch.
+/// The number of records and payload bytes of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BatchCost {
     pub(super) records: u64,
     pub(super) bytes: u64,
 }
 
-/// Bounds of a queue.
+/// The limits of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueLimits {
-    /// Batches that are being made, or are made and wait.
+    /// Largest number of batches in flight: being made, or made and waiting for the consumer.
     pub(super) batches: usize,
-    /// Bytes of their payloads. One batch may always be made, however large.
+    /// Limit of their payload bytes. One batch may always be made, even if it is larger.
     pub(super) memory: u64,
-    /// Records that are planned and not yet taken, and their bytes; `ahead_least` records in any case.
+    /// Limits of the plans that no worker has taken yet: records and payload bytes.
     pub(super) ahead_records: u64,
     pub(super) ahead_bytes: u64,
-    pub(super) ahead_least: u64,
+    /// Number of records that may always be planned.
+    pub(super) min_ahead_records: u64,
 }
 
-/// The result of a request to the queue.
+/// The result of a call to the queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Polled<T> {
     Ready(T),
-    /// Not yet: poll again after a change.
+    /// Not ready: poll again after the state has changed.
     Pending,
-    /// Nothing will come any more.
+    /// The queue is closed and returns nothing more.
     Closed,
 }
 
@@ -49,11 +50,11 @@ struct QueueState<P, T> {
     ahead: BatchCost,
     /// The planner has ended.
     planned: bool,
-    /// Batches that were taken and not yet handed out, in order: `None` while they are made.
+    /// Batches in flight, in order, with their payload bytes. `None` while a batch is being made.
     made: VecDeque<(Option<T>, u64)>,
-    /// The ticket of the first of them.
+    /// The ticket of the first batch in `made`.
     first: u64,
-    /// Bytes of all of them.
+    /// Payload bytes of all batches in `made`.
     bytes: u64,
     stopped: bool,
 }
@@ -72,13 +73,13 @@ impl<P, T> QueueState<P, T> {
         }
     }
 
-    /// Ready if the planner may plan another batch.
+    /// Returns `Ready` if the planner may plan another batch.
     fn may_plan(&self) -> Polled<()> {
-        let QueueLimits { ahead_records, ahead_bytes, ahead_least, .. } = self.limits;
+        let QueueLimits { ahead_records, ahead_bytes, min_ahead_records, .. } = self.limits;
         if self.stopped || self.planned {
             Polled::Closed
         } else if self.plans.is_empty()
-            || self.ahead.records < ahead_least
+            || self.ahead.records < min_ahead_records
             || (self.ahead.records < ahead_records && self.ahead.bytes < ahead_bytes)
         {
             Polled::Ready(())
@@ -94,12 +95,12 @@ impl<P, T> QueueState<P, T> {
         self.plans.push_back((plan, cost));
     }
 
-    /// Ends the planning.
+    /// Marks the end of planning.
     fn end_plan(&mut self) {
         self.planned = true;
     }
 
-    /// The next batch to be made, and its ticket.
+    /// Returns the next plan, and the ticket of its batch.
     fn take(&mut self) -> Polled<(u64, P)> {
         if self.stopped || (self.planned && self.plans.is_empty()) {
             return Polled::Closed;
@@ -107,16 +108,15 @@ impl<P, T> QueueState<P, T> {
         let Some((_, cost)) = self.plans.front() else { return Polled::Pending };
         let fits = self.made.len() < self.limits.batches
             && self.bytes.checked_add(cost.bytes).is_some_and(|bytes| bytes <= self.limits.memory);
-        // The one that the consumer waits for is made in any case, to avoid a deadlock.
+        // The batch that the consumer waits for is always made, to avoid a deadlock.
         if !fits && !self.made.is_empty() {
             return Polled::Pending;
         }
         let Some((plan, cost)) = self.plans.pop_front() else { return Polled::Pending };
         self.ahead.records -= cost.records;
-        self.ahead.bytes = match self.plans.is_empty() {
-            true => 0,
-            false => self.ahead.bytes.saturating_sub(cost.bytes),
-        };
+        // The sum may have saturated, so an empty list resets it.
+        self.ahead.bytes =
+            if self.plans.is_empty() { 0 } else { self.ahead.bytes.saturating_sub(cost.bytes) };
         self.bytes = self.bytes.saturating_add(cost.bytes);
         let ticket = self.first + self.made.len() as u64;
         self.made.push_back((None, cost.bytes));
@@ -125,13 +125,13 @@ impl<P, T> QueueState<P, T> {
 
     /// Stores a batch that was made.
     fn put(&mut self, ticket: u64, batch: T) {
-        let place = ticket.checked_sub(self.first).and_then(|k| self.made.get_mut(k as usize));
-        if let Some((slot, _)) = place {
+        let entry = ticket.checked_sub(self.first).and_then(|k| self.made.get_mut(k as usize));
+        if let Some((slot, _)) = entry {
             *slot = Some(batch);
         }
     }
 
-    /// The consumer's next batch.
+    /// Returns the consumer's next batch.
     fn next(&mut self) -> Polled<T> {
         match self.made.front_mut() {
             Some((slot, bytes)) => match slot.take() {
@@ -149,20 +149,20 @@ impl<P, T> QueueState<P, T> {
         }
     }
 
-    /// Closes the queue for all. Returns the plans that were not taken.
+    /// Closes the queue for planner, workers and consumer. Returns the plans that no worker has taken.
     fn stop(&mut self) -> Vec<P> {
         self.stopped = true;
         self.plans.drain(..).map(|(plan, _)| plan).collect()
     }
 
-    /// Bytes of the batches that are being made, or are made and wait.
+    /// Returns the payload bytes of the batches in flight.
     #[cfg(all(test, target_os = "linux"))]
     fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-/// A queue with a lock. Planner, workers and consumer wait at a condition variable each.
+/// A [`QueueState`] with a lock. Planner, workers and consumer each wait on their own condition variable.
 pub(super) struct BoundedQueue<P, T> {
     state: Mutex<QueueState<P, T>>,
     planner: Condvar,
@@ -180,12 +180,12 @@ impl<P, T> BoundedQueue<P, T> {
         }
     }
 
-    /// No method of the state panics halfway, so a poisoned lock holds a consistent state.
+    /// Locks the state. None of its methods panics halfway, so the state behind a poisoned lock is consistent.
     fn state(&self) -> MutexGuard<'_, QueueState<P, T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until another batch may be planned; false if the queue is closed.
+    /// Waits until another batch may be planned. Returns false if the queue is closed.
     pub(super) fn wait_to_plan(&self) -> bool {
         let mut state = self.state();
         loop {
@@ -208,7 +208,7 @@ impl<P, T> BoundedQueue<P, T> {
         self.consumer.notify_all();
     }
 
-    /// Waits for a batch to make.
+    /// Waits for the next plan. Returns `None` if the queue is closed.
     pub(super) fn take(&self) -> Option<(u64, P)> {
         let mut state = self.state();
         loop {
@@ -229,25 +229,25 @@ impl<P, T> BoundedQueue<P, T> {
         self.consumer.notify_one();
     }
 
-    /// Waits for the next batch, at most for `patience` if that is given: then `Pending`.
-    pub(super) fn next(&self, patience: Option<Duration>) -> Polled<T> {
+    /// Waits for the next batch. With a `timeout`, returns `Pending` if no batch is ready by then.
+    pub(super) fn next(&self, timeout: Option<Duration>) -> Polled<T> {
         let mut state = self.state();
         loop {
             match state.next() {
                 Polled::Pending => {}
-                answer => {
+                result => {
                     drop(state);
-                    // Room for one more: for a worker that waits with a plan, and thereby for the planner.
+                    // There is room for one more batch, for which a worker may be waiting. Its next `take` wakes the planner.
                     self.workers.notify_all();
-                    return answer;
+                    return result;
                 }
             }
-            state = match patience {
+            state = match timeout {
                 None => self.consumer.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(patience) => {
-                    let (state, late) =
-                        self.consumer.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner);
-                    if late.timed_out() {
+                Some(timeout) => {
+                    let (state, waited) =
+                        self.consumer.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner);
+                    if waited.timed_out() {
                         return Polled::Pending;
                     }
                     state
@@ -256,13 +256,13 @@ impl<P, T> BoundedQueue<P, T> {
         }
     }
 
-    /// Bytes of the batches that are being made, or are made and wait.
+    /// Returns the payload bytes of the batches in flight.
     #[cfg(all(test, target_os = "linux"))]
     pub(super) fn bytes(&self) -> u64 {
         self.state().bytes()
     }
 
-    /// Closes the queue for all. Returns the plans that were not taken.
+    /// Closes the queue for planner, workers and consumer. Returns the plans that no worker has taken.
     pub(super) fn stop(&self) -> Vec<P> {
         let left = self.state().stop();
         self.planner.notify_all();
@@ -278,23 +278,23 @@ mod tests {
     use std::collections::HashSet;
 
     const LIMITS: QueueLimits =
-        QueueLimits { batches: 4, memory: 10, ahead_records: 3, ahead_bytes: 12, ahead_least: 1 };
-    /// One is larger than the memory, and one larger than the look-ahead.
+        QueueLimits { batches: 4, memory: 10, ahead_records: 3, ahead_bytes: 12, min_ahead_records: 1 };
+    /// One cost is above the memory limit, and one is above the look-ahead limit.
     const COSTS: [u64; 9] = [4, 1, 11, 3, 2, 20, 1, 5, 2];
     const WORKERS: usize = 3;
 
-    /// Every order in which a planner, three workers and a consumer can come to the queue, with the next action of each.
-    /// All calls are made under one lock, so these are all the interleavings there are.
+    /// One state of a planner, three workers, a consumer and their queue. The test visits every state that can be reached.
+    /// All calls are made under one lock, so this covers all interleavings.
     #[derive(Clone)]
     struct Simulation {
         state: QueueState<usize, usize>,
         planned: usize,
         ended: bool,
-        /// The ticket and the plan that a worker holds.
+        /// The ticket and the plan that each worker holds.
         holds: [Option<(u64, usize)>; WORKERS],
-        gone: [bool; WORKERS],
-        got: usize,
-        over: bool,
+        exited: [bool; WORKERS],
+        received: usize,
+        consumer_done: bool,
     }
 
     impl Clone for QueueState<usize, usize> {
@@ -313,16 +313,16 @@ mod tests {
     }
 
     impl Simulation {
-        /// Before the first call.
+        /// Returns the state before the first call.
         fn start() -> Simulation {
             Simulation {
                 state: QueueState::new(LIMITS),
                 planned: 0,
                 ended: false,
                 holds: [None; WORKERS],
-                gone: [false; WORKERS],
-                got: 0,
-                over: false,
+                exited: [false; WORKERS],
+                received: 0,
+                consumer_done: false,
             }
         }
 
@@ -334,16 +334,17 @@ mod tests {
                 state.made,
                 state.first,
                 self.holds,
-                self.gone,
+                self.exited,
                 self.planned,
                 self.ended,
-                self.over
+                self.consumer_done
             )
         }
 
-        /// One step of actor `who`; false if it has to wait, or has gone.
-        fn step(&mut self, who: usize) -> bool {
-            match who {
+        /// Makes the next call of `actor`: 0 is the planner, the last one is the consumer. Returns false if it must wait or has
+        /// exited.
+        fn step(&mut self, actor: usize) -> bool {
+            match actor {
                 0 if self.ended => false,
                 0 => match self.state.may_plan() {
                     Polled::Ready(()) if self.planned == COSTS.len() => {
@@ -358,15 +359,15 @@ mod tests {
                         true
                     }
                     Polled::Pending => false,
-                    Polled::Closed => panic!("it was not stopped"),
+                    Polled::Closed => panic!("closed before a stop"),
                 },
                 1..=WORKERS => {
-                    let worker = who - 1;
+                    let worker = actor - 1;
                     if let Some((ticket, plan)) = self.holds[worker].take() {
                         self.state.put(ticket, plan);
                         return true;
                     }
-                    if self.gone[worker] {
+                    if self.exited[worker] {
                         return false;
                     }
                     match self.state.take() {
@@ -376,21 +377,21 @@ mod tests {
                         }
                         Polled::Pending => false,
                         Polled::Closed => {
-                            self.gone[worker] = true;
+                            self.exited[worker] = true;
                             true
                         }
                     }
                 }
-                _ if self.over => false,
+                _ if self.consumer_done => false,
                 _ => match self.state.next() {
                     Polled::Ready(plan) => {
-                        assert_eq!(plan, self.got, "batches leave in the order of their plans");
-                        self.got += 1;
+                        assert_eq!(plan, self.received, "batches leave in the order of their plans");
+                        self.received += 1;
                         true
                     }
                     Polled::Pending => false,
                     Polled::Closed => {
-                        self.over = true;
+                        self.consumer_done = true;
                         true
                     }
                 },
@@ -405,7 +406,7 @@ mod tests {
             assert!(state.made.len() <= LIMITS.batches, "batches");
             let ahead: u64 = state.plans.iter().map(|(_, cost)| cost.bytes).sum();
             assert_eq!((state.plans.len() as u64, ahead), (state.ahead.records, state.ahead.bytes));
-            // One plan may step over the bound.
+            // One plan may exceed the limit.
             let before: u64 = state.plans.iter().rev().skip(1).map(|(_, cost)| cost.bytes).sum();
             assert!(state.plans.len() <= 3 && before < LIMITS.ahead_bytes, "look-ahead");
         }
@@ -422,21 +423,21 @@ mod tests {
             }
             simulation.check();
             let mut moved = false;
-            for who in 0..WORKERS + 2 {
+            for actor in 0..WORKERS + 2 {
                 let mut next = simulation.clone();
-                if next.step(who) {
+                if next.step(actor) {
                     moved = true;
                     open.push(next);
                 }
             }
             if !moved {
-                // None can go on: then all have ended, and nothing is left.
+                // No actor can make a call, so all of them must have exited with all batches delivered.
                 assert!(
-                    simulation.over && simulation.ended && simulation.gone == [true; WORKERS],
-                    "a standstill: {}",
+                    simulation.consumer_done && simulation.ended && simulation.exited == [true; WORKERS],
+                    "a deadlock: {}",
                     simulation.key()
                 );
-                assert_eq!(simulation.got, COSTS.len());
+                assert_eq!(simulation.received, COSTS.len());
                 ends += 1;
             }
         }
@@ -444,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn from_any_state_a_stop_closes_the_queue_for_all() {
+    fn a_stop_closes_the_queue_in_every_state() {
         for steps in 0..60u32 {
             let mut simulation = Simulation::start();
             for k in 0..steps {
@@ -453,7 +454,7 @@ mod tests {
             simulation.state.stop();
             assert_eq!(simulation.state.may_plan(), Polled::Closed);
             assert!(matches!(simulation.state.take(), Polled::Closed));
-            // What was made may still be had, then it is over.
+            // Finished batches may still be taken. Then the queue is closed.
             while let Polled::Ready(_) = simulation.state.next() {}
             assert_eq!(simulation.state.next(), Polled::Closed);
         }

@@ -1,4 +1,4 @@
-//! A step: one batch of a loader, or its records.
+//! A step of a loader: one batch, or its unparsed records.
 
 use crate::batch::{Batch, Row};
 use crate::dataset::{Dataset, RecordLocation};
@@ -9,12 +9,12 @@ use crate::record::Record;
 use std::fmt;
 use std::ops::Range;
 
-/// One rank's batch of one step: `'static`, and independent of loader and dataset.
+/// One rank's batch of one step. It is `'static` and may outlive the loader and the dataset.
 pub struct Step {
     pub(super) content: StepContent,
     pub(super) runs: Vec<(u64, Run)>,
     pub(super) ids: Vec<u64>,
-    /// Index of each record among the positions of the runs, if some were skipped.
+    /// Index of each record among the positions of the runs. `None` if no record was skipped.
     pub(super) kept: Option<Vec<u32>>,
     pub(super) skipped: Vec<Skipped>,
     pub(super) payload_bytes: u64,
@@ -29,14 +29,14 @@ pub(super) enum StepContent {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Skipped {
-    /// Its number in the dataset.
+    /// The record number in the dataset.
     pub record: u64,
-    /// Its fault.
+    /// The reason for which it was left out.
     pub error: Error,
 }
 
 impl Step {
-    /// The columns, if the loader has a schema.
+    /// Returns the columns if the loader has a schema.
     pub fn batch(&self) -> Option<&Batch> {
         match &self.content {
             StepContent::Columns(batch) => Some(batch),
@@ -44,7 +44,7 @@ impl Step {
         }
     }
 
-    /// The columns, if the loader has a schema, to be kept without the step.
+    /// Converts the step into its columns if the loader has a schema.
     pub fn into_batch(self) -> Option<Batch> {
         match self.content {
             StepContent::Columns(batch) => Some(batch),
@@ -53,7 +53,7 @@ impl Step {
     }
 
     /// Returns the records in order, one for each of [`ids`](Step::ids), if the loader has no schema. Checksums are not verified
-    /// again. An item is [`ErrorKind::Truncated`] if memory that was lent is shorter than it was.
+    /// again. An item is [`ErrorKind::Truncated`] if borrowed memory has become shorter.
     pub fn records(&self) -> Option<impl ExactSizeIterator<Item = Result<Record<'_>>>> {
         match &self.content {
             StepContent::Columns(_) => None,
@@ -61,17 +61,17 @@ impl Step {
         }
     }
 
-    /// Numbers of the records, one for each row.
+    /// Returns the record numbers, one for each row.
     pub fn ids(&self) -> &[u64] {
         &self.ids
     }
 
-    /// Payload bytes of the samples.
+    /// Returns the payload bytes of the batch.
     pub fn payload_bytes(&self) -> u64 {
         self.payload_bytes
     }
 
-    /// The record, epoch and position of each row, and whether it is padding, which metrics must leave out.
+    /// Returns the record, epoch and position of each row, and a flag for padding. Metrics must leave padding out.
     pub fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
         let mut positions = self
             .runs
@@ -79,14 +79,14 @@ impl Step {
             .flat_map(|&(epoch, run)| (0..run.len).map(move |k| (epoch, run.start + k, run.padding)));
         let mut next = 0;
         self.ids.iter().enumerate().filter_map(move |(k, &record)| {
-            let place = self.kept.as_ref().map_or(k, |kept| kept[k] as usize);
-            let (epoch, position, padding) = positions.nth(place - next)?;
-            next = place + 1;
+            let index = self.kept.as_ref().map_or(k, |kept| kept[k] as usize);
+            let (epoch, position, padding) = positions.nth(index - next)?;
+            next = index + 1;
             Some(Sample { record, epoch, position, padding })
         })
     }
 
-    /// The records that were left out, with [`ErrorPolicy::Skip`](super::ErrorPolicy::Skip).
+    /// Returns the records that [`ErrorPolicy::Skip`](super::ErrorPolicy::Skip) left out.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }
@@ -104,12 +104,12 @@ impl fmt::Debug for Step {
     }
 }
 
-/// Records of a step, of a loader without a schema. They are lent by the dataset's maps, which this keeps alive, or lie in a
-/// buffer of the step.
+/// The records of a step of a loader without a schema. They are borrowed from the dataset's maps, which the step keeps alive, or
+/// are in a buffer of the step.
 pub(super) struct StepRecords {
     dataset: Dataset,
     located: Vec<RecordLocation>,
-    /// The records one after the other, and the range of each, if they were read.
+    /// The payloads in one buffer, and the range of each. `None` if the records are borrowed from maps.
     read: Option<(Region, Vec<Range<usize>>)>,
 }
 
@@ -122,20 +122,20 @@ impl StepRecords {
         StepRecords { dataset, located, read }
     }
 
-    /// Returns record `k` of the step. Checks nothing again: checksums were verified when the step was made.
+    /// Returns record `k` of the step. Verifies nothing: the checksums were verified when the step was made.
     fn get(&self, k: usize, at: &RecordLocation) -> Result<Record<'_>> {
         let record = match &self.read {
             None => self.dataset.set().lend_again(at),
             Some((buffer, ranges)) => {
                 let payload = ranges.get(k).and_then(|range| buffer.get(range.clone()));
-                Record::new(payload.unwrap_or_default(), self.dataset.set().place(at))
+                Record::new(payload.unwrap_or_default(), self.dataset.set().location(at))
             }
         };
         let (expected, found) = (at.payload_len(), record.payload().len() as u64);
         if expected != found {
-            // Memory that was lent is shorter than it was.
+            // The borrowed memory has become shorter.
             let e = Error::from(ErrorKind::Truncated { need: expected, have: found });
-            return Err(e.at(self.dataset.set().place(at)));
+            return Err(e.at(self.dataset.set().location(at)));
         }
         Ok(record)
     }
@@ -152,11 +152,11 @@ impl fmt::Debug for StepRecords {
     }
 }
 
-/// A record that was read into a buffer that a batch can hold on to.
+/// A record in a buffer that a batch can keep alive.
 pub(super) struct ReadRow<'a> {
     pub(super) payload: &'a [u8],
     pub(super) at: At<'a>,
-    /// The buffer that the payload lies in, and where it starts there.
+    /// The buffer that contains the payload, and the payload's offset in it.
     pub(super) buffer: (&'a Region, usize),
 }
 

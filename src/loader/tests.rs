@@ -1,4 +1,4 @@
-//! Threads: delays change nothing, bounds hold, a panic is an error, and a loader that is dropped leaves no thread behind.
+//! Threads of a loader: delays change nothing, limits hold, a panic is an error, and a dropped loader leaves no thread running.
 
 use super::Step;
 use crate::frame::put_record;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-/// Pseudo-random numbers, for delays.
+/// A pseudo-random generator for delays.
 struct Lcg(u64);
 
 impl Lcg {
@@ -21,7 +21,7 @@ impl Lcg {
     }
 }
 
-/// The payload of record `i`: its number, and a string whose length depends on it.
+/// Returns the payload of record `i`: its number, and a string whose length depends on it.
 fn payload(i: u64) -> Vec<u8> {
     let text = format!("{i}").repeat((i % 7) as usize);
     ExampleBuilder::new().int64("i", [i as i64]).bytes("s", [text]).encode().unwrap()
@@ -41,7 +41,7 @@ fn schema() -> Schema {
         .unwrap()
 }
 
-/// The values of a step are those of its records.
+/// Asserts that the values of a step are those of its records.
 fn check(step: &Step) {
     let batch = step.batch().unwrap();
     assert_eq!(batch.rows(), step.ids().len());
@@ -84,13 +84,13 @@ fn delays_change_nothing() {
     }
 }
 
-/// Batches that were begun and not yet handed out, and their payload bytes.
+/// Batches in flight and their payload bytes, now and at the maximum.
 #[derive(Default)]
-struct SeenPlans {
+struct InFlight {
     batches: AtomicUsize,
     bytes: AtomicU64,
-    most_batches: AtomicUsize,
-    most_bytes: AtomicU64,
+    max_batches: AtomicUsize,
+    max_bytes: AtomicU64,
 }
 
 fn sizes(ids: &[u64]) -> u64 {
@@ -98,12 +98,12 @@ fn sizes(ids: &[u64]) -> u64 {
 }
 
 #[test]
-fn batches_and_bytes_under_way_stay_within_their_bounds() {
+fn batches_and_bytes_in_flight_stay_within_their_limits() {
     let ds = memory(600);
     for (threads, batches, memory) in
         [(1, 1, u64::MAX), (2, 3, u64::MAX), (8, 4, u64::MAX), (8, 64, 2500), (4, 64, 1)]
     {
-        let seen = Arc::new(SeenPlans::default());
+        let seen = Arc::new(InFlight::default());
         let (hook, rng) = (Arc::clone(&seen), Mutex::new(Lcg::new(7)));
         let options = ds
             .dataset()
@@ -114,40 +114,40 @@ fn batches_and_bytes_under_way_stay_within_their_bounds() {
             .threads(threads);
         let options = options.batches_ahead(batches).memory(memory).before_read(move |ids| {
             let now = hook.batches.fetch_add(1, SeqCst) + 1;
-            hook.most_batches.fetch_max(now, SeqCst);
+            hook.max_batches.fetch_max(now, SeqCst);
             let now = hook.bytes.fetch_add(sizes(ids), SeqCst) + sizes(ids);
-            hook.most_bytes.fetch_max(now, SeqCst);
+            hook.max_bytes.fetch_max(now, SeqCst);
             std::thread::sleep(Duration::from_micros(rng.lock().unwrap().below(200) as u64));
         });
         let mut loader = options.build().unwrap();
         let (mut largest, mut steps) = (0, 0);
         while let Some(step) = loader.next() {
             let step = step.unwrap();
-            let under_way = loader.bytes_under_way();
+            let in_flight = loader.bytes_in_flight();
             seen.batches.fetch_sub(1, SeqCst);
             seen.bytes.fetch_sub(sizes(step.ids()), SeqCst);
             largest = largest.max(sizes(step.ids()));
-            assert!(under_way <= memory.max(largest * 2), "{under_way}");
+            assert!(in_flight <= memory.max(largest * 2), "{in_flight}");
             steps += 1;
         }
         assert_eq!(steps, 75);
-        // The one in the consumer's hands has left the loader, and another may have been begun before this test took note.
-        assert!(seen.most_batches.load(SeqCst) <= batches + 1);
-        assert!(seen.most_bytes.load(SeqCst) <= memory.max(largest).saturating_add(largest));
+        // The batch that the consumer holds has left the loader. Another one may have started before this test counted that.
+        assert!(seen.max_batches.load(SeqCst) <= batches + 1);
+        assert!(seen.max_bytes.load(SeqCst) <= memory.max(largest).saturating_add(largest));
         assert_eq!((seen.batches.load(SeqCst), seen.bytes.load(SeqCst)), (0, 0));
     }
 }
 
-/// Whoever takes nothing holds up the reading, at exactly as many batches as are allowed.
+/// Back-pressure: if the consumer takes no batch, the workers stop at exactly the largest number of batches allowed.
 #[test]
-fn a_slow_consumer_stops_the_readers() {
+fn a_slow_consumer_stops_the_workers() {
     let ds = memory(1000);
-    let (begun, batches) = mpsc::channel();
+    let (started, batches) = mpsc::channel();
     let options = ds.dataset().record_loader().batch_size(10).threads(4).batches_ahead(6);
-    let options = options.before_read(move |ids| begun.send(ids[0]).unwrap());
+    let options = options.before_read(move |ids| started.send(ids[0]).unwrap());
     let mut loader = options.build().unwrap();
     loader.next().unwrap().unwrap();
-    // One was taken, six more are begun, and no seventh.
+    // One batch was taken. Six more have started, and no seventh.
     let mut first: Vec<u64> =
         (0..7).map(|_| batches.recv_timeout(Duration::from_secs(60)).unwrap()).collect();
     first.sort_unstable();
@@ -158,9 +158,9 @@ fn a_slow_consumer_stops_the_readers() {
     assert!(batches.recv_timeout(Duration::from_millis(200)).is_err());
 }
 
-/// When `drop` returns, no thread holds anything of the loader's, whatever it was about to do.
+/// `drop` joins all threads, so no thread holds anything of the loader's afterwards.
 #[test]
-fn dropped_in_mid_flight() {
+fn drop_joins_the_threads() {
     let ds = memory(2000);
     for taken in [0, 1, 7, 60] {
         for threads in [0, 1, 4] {
@@ -179,7 +179,7 @@ fn dropped_in_mid_flight() {
             });
             let mut loader = options.build().unwrap();
             assert_eq!(loader.by_ref().take(taken).count(), taken);
-            // With a watchdog.
+            // In a thread, so that the test can time out.
             let (done, finished) = mpsc::channel();
             std::thread::spawn(move || {
                 drop(loader);
@@ -191,9 +191,9 @@ fn dropped_in_mid_flight() {
     }
 }
 
-/// A caller who has other things to look after gets control back.
+/// `next_within` returns `None` on a timeout, and a later call returns the step.
 #[test]
-fn waiting_for_a_step_can_be_given_up_for_a_while() {
+fn waiting_for_a_step_can_time_out() {
     let ds = memory(30);
     let (go, wait) = mpsc::channel::<()>();
     let wait = Mutex::new(wait);
@@ -230,7 +230,7 @@ fn a_panic_is_an_error_of_its_batch() {
     }
 }
 
-/// As in a forked child, where the threads of the parent are not: the same loader again, and its place.
+/// A forked child has no threads of the parent. It makes the same loader again and moves it to the parent's position.
 #[test]
 fn a_clone_of_the_options_makes_the_same_loader() {
     let ds = memory(100);

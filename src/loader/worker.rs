@@ -9,14 +9,14 @@ use crate::io::{Announced, ReadAhead, Region};
 use crate::policy::Verify;
 use std::ops::Range;
 
-/// The reaction to a record that is damaged, or does not match the schema.
+/// The treatment of records that are damaged or do not match the schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorPolicy {
-    /// The batch is an error, at its place in the order. Later batches stay valid.
+    /// The batch is an error at its position in the order. Later batches stay valid.
     #[default]
     Raise,
-    /// The batch is shorter by it, and lists it. Its position counts as delivered.
+    /// The record is left out of the batch and listed in [`Step::skipped`]. Its position counts as delivered.
     Skip,
 }
 
@@ -25,11 +25,11 @@ pub(super) struct BatchWorker {
     pub(super) dataset: Dataset,
     pub(super) parser: Option<BatchParser>,
     pub(super) policy: ErrorPolicy,
-    /// In the first epoch, and in those after it.
+    /// The checksums to verify: in the first epoch, and in later epochs.
     pub(super) verify: [Verify; 2],
     pub(super) ahead: ReadAhead,
     pub(super) buffers: BytePool,
-    /// Called with the numbers of the records of a batch before they are read.
+    /// Called with the record numbers of a batch before the records are read.
     #[cfg(test)]
     pub(super) before_read: Option<BeforeRead>,
 }
@@ -37,18 +37,18 @@ pub(super) struct BatchWorker {
 #[cfg(test)]
 pub(super) type BeforeRead = std::sync::Arc<dyn Fn(&[u64]) + Send + Sync>;
 
-/// The records of a batch that were read and parsed, by their places in the plan, and those that were left out.
+/// The records of a batch that were read and parsed, by their index in the plan, and the skipped ones.
 #[derive(Default)]
-struct GoodRows {
-    places: Vec<u32>,
+struct BatchOutcome {
+    kept: Vec<u32>,
     skipped: Vec<Skipped>,
 }
 
-/// The errors of records that were not found, in the order of their places.
+/// The errors of records without a location, in the order of the plan.
 type Faults = std::vec::IntoIter<Error>;
 
-/// Applies `f` to a record that was found, or returns the error of one that was not.
-fn with<T>(
+/// Applies `f` to the location of a record. If it has none, returns its error.
+fn if_located<T>(
     at: &Option<RecordLocation>,
     faults: &mut Faults,
     f: impl FnOnce(&RecordLocation) -> Result<T>,
@@ -60,12 +60,12 @@ fn with<T>(
 }
 
 impl BatchWorker {
-    /// Asks for the bytes of a batch that will be made later, if records are cold.
+    /// Announces the records of a batch that will be made later, if records are cold.
     pub(super) fn announce(&self, plan: &mut StepPlan) {
         plan.announced = prefetch::announce(self.dataset.set(), &self.ahead, &plan.located);
     }
 
-    /// Takes that back: the batch will not be made.
+    /// Takes the announcement back because the batch will not be made.
     pub(super) fn forget(&self, plan: &StepPlan) {
         if plan.announced != Announced::Nothing {
             prefetch::forget(self.dataset.set(), &plan.located);
@@ -80,103 +80,108 @@ impl BatchWorker {
             before_read(&plan.ids);
         }
         let verify = self.verify[usize::from(plan.runs.first().is_some_and(|&(epoch, _)| epoch > 0))];
-        let mut good = GoodRows::default();
+        let mut outcome = BatchOutcome::default();
         let content = if self.dataset.set().lends() {
             let set = self.dataset.set();
             if prefetch::is_cold(set, &self.ahead, plan.announced, &plan.located) {
                 plan.located.iter().flatten().try_for_each(|at| prefetch::fetch(set, at))?;
             }
-            self.lent(&plan, &mut faults, verify, &mut good)?
+            self.borrow_records(&plan, &mut faults, verify, &mut outcome)?
         } else {
-            self.read(&plan, &mut faults, verify, &mut good)?
+            self.read_records(&plan, &mut faults, verify, &mut outcome)?
         };
-        let kept = good.places.iter().filter_map(|&place| plan.located.get(place as usize)?.as_ref());
+        let kept = outcome.kept.iter().filter_map(|&index| plan.located.get(index as usize)?.as_ref());
         let payload_bytes = kept.map(RecordLocation::payload_len).sum();
         let StepPlan { runs, mut ids, .. } = plan;
-        let kept = (good.places.len() < ids.len()).then(|| {
-            let mut places = good.places.iter().peekable();
-            let mut place = 0;
+        let kept = (outcome.kept.len() < ids.len()).then(|| {
+            let mut kept = outcome.kept.iter().peekable();
+            let mut seen = 0;
             ids.retain(|_| {
-                place += 1;
-                places.next_if(|&&kept| kept + 1 == place).is_some()
+                seen += 1;
+                kept.next_if(|&&index| index + 1 == seen).is_some()
             });
-            good.places
+            outcome.kept
         });
-        Ok(Step { content, runs, ids, kept, skipped: good.skipped, payload_bytes })
+        Ok(Step { content, runs, ids, kept, skipped: outcome.skipped, payload_bytes })
     }
 
-    /// Raises an error, or lists its record.
-    fn skip(&self, plan: &StepPlan, place: usize, error: Error, skipped: &mut Vec<Skipped>) -> Result<()> {
+    /// Adds a record to the skipped ones, or returns its error if the policy or the kind of error does not allow that.
+    fn skip(&self, plan: &StepPlan, index: usize, error: Error, skipped: &mut Vec<Skipped>) -> Result<()> {
         let skips = self.policy == ErrorPolicy::Skip && error.is_data();
         if !skips {
             return Err(error);
         }
-        skipped.push(Skipped { record: plan.ids[place], error });
+        skipped.push(Skipped { record: plan.ids[index], error });
         Ok(())
     }
 
-    fn lent(
+    /// Makes the content from records that are borrowed from maps.
+    fn borrow_records(
         &self,
         plan: &StepPlan,
         faults: &mut Faults,
         verify: Verify,
-        good: &mut GoodRows,
+        outcome: &mut BatchOutcome,
     ) -> Result<StepContent> {
         let mut rows = Vec::with_capacity(plan.ids.len());
-        for (place, at) in plan.located.iter().enumerate() {
-            let Some(lent) = with(at, faults, |at| self.dataset.set().lend(at, verify)) else { continue };
-            match lent {
+        for (index, at) in plan.located.iter().enumerate() {
+            let Some(borrowed) = if_located(at, faults, |at| self.dataset.set().lend(at, verify)) else {
+                continue;
+            };
+            match borrowed {
                 Ok(record) => {
                     rows.push(record);
-                    good.places.push(place as u32);
+                    outcome.kept.push(index as u32);
                 }
-                Err(e) => self.skip(plan, place, e, &mut good.skipped)?,
+                Err(e) => self.skip(plan, index, e, &mut outcome.skipped)?,
             }
         }
-        self.content(plan, rows, None, good)
+        self.content(plan, rows, None, outcome)
     }
 
-    fn read(
+    /// Makes the content from records that are read into a pooled buffer.
+    fn read_records(
         &self,
         plan: &StepPlan,
         faults: &mut Faults,
         verify: Verify,
-        good: &mut GoodRows,
+        outcome: &mut BatchOutcome,
     ) -> Result<StepContent> {
-        let mut draft = self.buffers.take();
+        let mut buffer = self.buffers.take();
         let mut ranges = Vec::with_capacity(plan.ids.len());
-        for (place, at) in plan.located.iter().enumerate() {
-            let Some(read) = with(at, faults, |at| self.dataset.set().append(at, verify, &mut draft)) else {
+        for (index, at) in plan.located.iter().enumerate() {
+            let Some(read) = if_located(at, faults, |at| self.dataset.set().append(at, verify, &mut buffer))
+            else {
                 continue;
             };
             match read {
                 Ok(range) => {
                     ranges.push(range);
-                    good.places.push(place as u32);
+                    outcome.kept.push(index as u32);
                 }
-                Err(e) => self.skip(plan, place, e, &mut good.skipped)?,
+                Err(e) => self.skip(plan, index, e, &mut outcome.skipped)?,
             }
         }
-        let buffer = self.buffers.lend(draft);
+        let buffer = self.buffers.lend(buffer);
         let mut rows = Vec::with_capacity(ranges.len());
-        for (range, &place) in ranges.iter().zip(&good.places) {
-            let Some(at) = &plan.located[place as usize] else { continue };
+        for (range, &index) in ranges.iter().zip(&outcome.kept) {
+            let Some(at) = &plan.located[index as usize] else { continue };
             let payload = buffer.get(range.clone()).unwrap_or_default();
-            rows.push(ReadRow { payload, at: self.dataset.set().place(at), buffer: (&buffer, range.start) });
+            rows.push(ReadRow { payload, at: self.dataset.set().location(at), buffer: (&buffer, range.start) });
         }
-        self.content(plan, rows, Some((&buffer, ranges)), good)
+        self.content(plan, rows, Some((&buffer, ranges)), outcome)
     }
 
-    /// Columns if there is a schema, and the records as they are if not.
+    /// Parses the rows into columns. Without a schema, returns the records unparsed.
     fn content<R: Row>(
         &self,
         plan: &StepPlan,
         rows: Vec<R>,
         read: Option<(&Region, Vec<Range<usize>>)>,
-        good: &mut GoodRows,
+        outcome: &mut BatchOutcome,
     ) -> Result<StepContent> {
         let Some(parser) = &self.parser else {
-            let located = good.places.iter().filter_map(|&place| plan.located[place as usize]);
+            let located = outcome.kept.iter().filter_map(|&index| plan.located[index as usize]);
             let read = read.map(|(buffer, ranges)| (buffer.clone(), ranges));
             let records = StepRecords::new(self.dataset.clone(), located.collect(), read);
             return Ok(StepContent::Records(records));
@@ -186,11 +191,11 @@ impl BatchWorker {
         }
         let mut refused = Vec::new();
         let batch = parser.parse_skipping(&rows, |row, error| {
-            refused.push(good.places[row]);
-            self.skip(plan, good.places[row] as usize, error, &mut good.skipped)
+            refused.push(outcome.kept[row]);
+            self.skip(plan, outcome.kept[row] as usize, error, &mut outcome.skipped)
         })?;
         refused.sort_unstable();
-        good.places.retain(|place| refused.binary_search(place).is_err());
+        outcome.kept.retain(|index| refused.binary_search(index).is_err());
         Ok(StepContent::Columns(batch))
     }
 }
