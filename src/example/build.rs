@@ -1,4 +1,4 @@
-//! Builders of messages.
+//! Builders of Examples and SequenceExamples.
 
 use super::encode::{self, KeyOrder};
 use super::feature_buf::FeatureBuf;
@@ -20,8 +20,8 @@ impl<V> Default for GivenOrder<V> {
 }
 
 impl<V> GivenOrder<V> {
-    /// The first value of a key stays, a second one is refused.
-    fn insert(&mut self, key: String, value: V) -> Result<(), Refused> {
+    /// Inserts a value. A second value of the same key is rejected.
+    fn insert(&mut self, key: String, value: V) -> Result<(), Rejected> {
         let n = self.0.len();
         match self.0.entry(key) {
             Entry::Vacant(entry) => {
@@ -43,11 +43,11 @@ impl<V> GivenOrder<V> {
     }
 }
 
-/// A key, and why its value was refused.
-type Refused = (String, EncodeError);
+/// A key, and the reason why its value was rejected.
+type Rejected = (String, EncodeError);
 
-fn check(refused: &Option<Refused>) -> Result<()> {
-    match refused {
+fn check(rejected: &Option<Rejected>) -> Result<()> {
+    match rejected {
         Some((key, e)) => Err(Error::from(e.clone()).feature(key.as_bytes())),
         None => Ok(()),
     }
@@ -55,8 +55,8 @@ fn check(refused: &Option<Refused>) -> Result<()> {
 
 /// Builds an Example.
 ///
-/// A call that is refused (a key that was there, an integer beyond int64) is remembered, and the first of them is
-/// what [`encode`](ExampleBuilder::encode) returns: a chain needs one `?`.
+/// A call may be rejected, for a duplicate key or an integer beyond int64. [`encode`](ExampleBuilder::encode) returns the error of the
+/// first rejected call, so a chain of calls needs only one `?`.
 ///
 /// ```
 /// use tfseek::example::ExampleBuilder;
@@ -72,18 +72,18 @@ fn check(refused: &Option<Refused>) -> Result<()> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Without any feature it writes `0a 00`, as Python's `Example(features=Features(feature={}))`.
+/// A builder without features writes `0a 00`, like Python's `Example(features=Features(feature={}))`.
 #[derive(Clone, Debug, Default)]
 pub struct ExampleBuilder {
     features: GivenOrder<FeatureBuf>,
     order: KeyOrder,
-    refused: Option<Refused>,
+    rejected: Option<Rejected>,
 }
 
-/// Builds a SequenceExample: [`int64`](Self::int64), [`float`](Self::float) and so on give features of its context,
-/// [`feature_list`](Self::feature_list) its feature lists.
+/// Builds a SequenceExample. [`feature_list`](Self::feature_list) adds a feature list. The other methods, for example
+/// [`int64`](Self::int64), add features of the context.
 ///
-/// Refused calls are remembered as by [`ExampleBuilder`]. A context or feature lists without any key are not written.
+/// Rejected calls are handled as in [`ExampleBuilder`]. A context without keys is not written, and neither are empty feature lists.
 ///
 /// ```
 /// use tfseek::example::{FeatureBuf, SequenceExampleBuilder};
@@ -98,40 +98,40 @@ pub struct SequenceExampleBuilder {
     context: GivenOrder<FeatureBuf>,
     lists: GivenOrder<Vec<FeatureBuf>>,
     order: KeyOrder,
-    refused: Option<Refused>,
+    rejected: Option<Rejected>,
 }
 
 macro_rules! features {
     ($builder:ident, $features:ident, $whose:literal) => {
         impl $builder {
-            /// An empty one.
+            /// Creates an empty builder.
             pub fn new() -> $builder {
                 $builder::default()
             }
 
-            /// The order in which keys are written.
+            /// Sets the order in which keys are written. Default: [`KeyOrder::Python`].
             #[must_use]
             pub fn key_order(mut self, order: KeyOrder) -> $builder {
                 self.order = order;
                 self
             }
 
-            #[doc = concat!("An int64 feature", $whose, ". An integer above 2^63 - 1 is refused.")]
+            #[doc = concat!("Adds an int64 feature", $whose, ". An integer above 2^63 - 1 is rejected.")]
             #[must_use]
             pub fn int64(self, key: impl Into<String>, values: impl IntoIterator<Item: ToInt64>) -> $builder {
                 match FeatureBuf::int64(values) {
                     Ok(feature) => self.feature(key, feature),
-                    Err(e) => self.refuse(Err((key.into(), e))),
+                    Err(e) => self.note_rejection(Err((key.into(), e))),
                 }
             }
 
-            #[doc = concat!("A float feature", $whose, ".")]
+            #[doc = concat!("Adds a float feature", $whose, ".")]
             #[must_use]
             pub fn float(self, key: impl Into<String>, values: impl IntoIterator<Item: ToFloat>) -> $builder {
                 self.feature(key, FeatureBuf::float(values))
             }
 
-            #[doc = concat!("A bytes feature", $whose, ".")]
+            #[doc = concat!("Adds a bytes feature", $whose, ".")]
             #[must_use]
             pub fn bytes(
                 self,
@@ -141,16 +141,16 @@ macro_rules! features {
                 self.feature(key, FeatureBuf::bytes(values))
             }
 
-            #[doc = concat!("A feature", $whose, ", of any kind. A key that is there already is refused.")]
+            #[doc = concat!("Adds a feature of any kind", $whose, ". A duplicate key is rejected.")]
             #[must_use]
             pub fn feature(mut self, key: impl Into<String>, feature: FeatureBuf) -> $builder {
                 let inserted = self.$features.insert(key.into(), feature);
-                self.refuse(inserted)
+                self.note_rejection(inserted)
             }
 
-            fn refuse(mut self, inserted: Result<(), Refused>) -> $builder {
-                if let Err(refused) = inserted {
-                    self.refused.get_or_insert(refused);
+            fn note_rejection(mut self, inserted: Result<(), Rejected>) -> $builder {
+                if let Err(rejected) = inserted {
+                    self.rejected.get_or_insert(rejected);
                 }
                 self
             }
@@ -158,16 +158,16 @@ macro_rules! features {
     };
 }
 features!(ExampleBuilder, features, "");
-features!(SequenceExampleBuilder, context, " of the context");
+features!(SequenceExampleBuilder, context, " to the context");
 
 impl ExampleBuilder {
-    /// Encodes the message. The builder stays as it is.
+    /// Encodes the message. The builder is not changed.
     ///
     /// # Errors
-    /// The first call that was refused, as [`ErrorKind::Encode`](crate::ErrorKind::Encode) with the key as its feature;
+    /// [`ErrorKind::Encode`](crate::ErrorKind::Encode) for the first rejected call, with its key as the feature;
     /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.
     pub fn encode(&self) -> Result<Vec<u8>> {
-        check(&self.refused)?;
+        check(&self.rejected)?;
         let mut out = Vec::new();
         encode::put_example(&self.features.entries(self.order), true, &mut out)?;
         Ok(out)
@@ -175,8 +175,8 @@ impl ExampleBuilder {
 }
 
 impl SequenceExampleBuilder {
-    /// A feature list, one feature a step; possibly of no steps. A key that is there already is refused; features of the context
-    /// have keys of their own.
+    /// Adds a feature list with one feature per step. It may have no steps. A duplicate key is rejected, but the context may have a
+    /// feature with the same key.
     #[must_use]
     pub fn feature_list(
         mut self,
@@ -184,15 +184,15 @@ impl SequenceExampleBuilder {
         steps: impl IntoIterator<Item = FeatureBuf>,
     ) -> SequenceExampleBuilder {
         let inserted = self.lists.insert(key.into(), steps.into_iter().collect());
-        self.refuse(inserted)
+        self.note_rejection(inserted)
     }
 
-    /// Encodes the message. The builder stays as it is.
+    /// Encodes the message. The builder is not changed.
     ///
     /// # Errors
     /// As [`ExampleBuilder::encode`].
     pub fn encode(&self) -> Result<Vec<u8>> {
-        check(&self.refused)?;
+        check(&self.rejected)?;
         let (context, lists) = (self.context.entries(self.order), self.lists.entries(self.order));
         let mut out = Vec::new();
         encode::put_sequence(&context, false, &lists, false, &mut out)?;
@@ -209,7 +209,7 @@ mod tests {
     use proptest::prelude::*;
     use std::borrow::Cow;
 
-    /// The bytes of a hex text; spaces and what follows a `#` are for the reader.
+    /// Parses a hex text. Spaces are ignored, and a `#` starts a comment.
     fn hex(text: &str) -> Vec<u8> {
         let digits =
             text.lines().flat_map(|l| l.split('#').next().unwrap().chars()).filter(|c| !c.is_whitespace());
@@ -261,18 +261,18 @@ mod tests {
     }
 
     #[test]
-    fn empty_ones_of_each_kind() {
+    fn empty_lists_of_each_kind() {
         let none: [&[u8]; 0] = [];
-        let one = |b: ExampleBuilder| b.encode().unwrap();
-        assert_eq!(one(builder().feature("a", FeatureBuf::None)), hex("0a07 0a05 0a0161 1200"));
-        assert_eq!(one(builder().bytes("a", none)), hex("0a09 0a07 0a0161 1202 0a00"));
-        assert_eq!(one(builder().float("a", [0f32; 0])), hex("0a09 0a07 0a0161 1202 1200"));
-        assert_eq!(one(builder().int64("a", [0i64; 0])), hex("0a09 0a07 0a0161 1202 1a00"));
-        assert_eq!(one(builder().int64("", [3])), hex("0a0b 0a09 0a00 1205 1a03 0a0103"));
+        let encode = |b: ExampleBuilder| b.encode().unwrap();
+        assert_eq!(encode(builder().feature("a", FeatureBuf::None)), hex("0a07 0a05 0a0161 1200"));
+        assert_eq!(encode(builder().bytes("a", none)), hex("0a09 0a07 0a0161 1202 0a00"));
+        assert_eq!(encode(builder().float("a", [0f32; 0])), hex("0a09 0a07 0a0161 1202 1200"));
+        assert_eq!(encode(builder().int64("a", [0i64; 0])), hex("0a09 0a07 0a0161 1202 1a00"));
+        assert_eq!(encode(builder().int64("", [3])), hex("0a0b 0a09 0a00 1205 1a03 0a0103"));
     }
 
     #[test]
-    fn messages_without_anything() {
+    fn empty_messages() {
         assert_eq!(builder().encode().unwrap(), hex("0a00"));
         assert_eq!(ExampleBuf::default().encode(KeyOrder::Python).unwrap(), hex(""));
         assert_eq!(
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_of_keys() {
+    fn key_orders() {
         let given = ["b", "", "aa", "é", "a", "ab", "z"];
         let keys = |order| {
             let b = given.iter().fold(builder(), |b, key| b.feature(*key, FeatureBuf::None));
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_into_an_int64_list() {
+    fn int64_conversions() {
         let ints = |f: Result<FeatureBuf, EncodeError>| match f.unwrap() {
             FeatureBuf::Int64(v) => v,
             other => panic!("{other:?}"),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_into_a_float_list() {
+    fn float_conversions() {
         assert_eq!(FeatureBuf::float([0.1f64]), FeatureBuf::Float(vec![0.1]));
         assert_eq!(
             FeatureBuf::float([1e39, -1e39, 1e-50]),
@@ -368,14 +368,14 @@ mod tests {
         );
         assert_eq!(FeatureBuf::float([true, false]), FeatureBuf::Float(vec![1.0, 0.0]));
         assert_eq!(FeatureBuf::float(&vec![u64::MAX]), FeatureBuf::Float(vec![18_446_744_073_709_551_615.0]));
-        // By way of f64: 2^60 + 2^36 is half way between two f32 and one more is above it, but f64 rounds that off.
+        // Converted through f64. 2^60 + 2^36 is halfway between two f32, and x is above it by 1, which f64 rounds off.
         let x = (1i64 << 60) + (1 << 36) + 1;
         assert_eq!(FeatureBuf::float([x]), FeatureBuf::Float(vec![(1i64 << 60) as f32]));
         assert_ne!(x as f32, (1i64 << 60) as f32);
     }
 
     #[test]
-    fn what_goes_into_a_bytes_list() {
+    fn bytes_conversions() {
         let want = FeatureBuf::Bytes(vec![b"ab".to_vec()]);
         assert_eq!(FeatureBuf::bytes(["ab"]), want);
         assert_eq!(FeatureBuf::bytes(&["ab"]), want);
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_refusal_is_the_error() {
+    fn the_first_rejected_call_is_the_error() {
         let mut b = builder();
         b = b.int64("a", [1]).int64("a", [2]).int64("b", [u64::MAX]);
         for _ in 0..2 {
@@ -412,12 +412,12 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_too_long() {
-        // Zeroed memory that nobody touches: only its length is asked for.
+    fn messages_above_the_limit_are_rejected() {
+        // Zeroed memory that is never touched: only its length is read.
         let big = || FeatureBuf::Float(vec![0.0; 1 << 29]);
         let e = builder().feature("a", big()).encode().unwrap_err();
         let limit = MAX_LEN;
-        // Entry, key, value, list and packed: five bytes of length each but the key's.
+        // Features, entry, value, list and chunk have lengths of five bytes. The key takes three bytes.
         assert!(
             matches!(e.kind(), ErrorKind::TooLarge { len, limit: l } if *len == (1 << 31) + 5 * 6 + 3 && *l == limit),
             "{e}"
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn equality_is_that_of_bits() {
+    fn features_are_equal_if_their_bits_are() {
         let float = |bits: u32| FeatureBuf::Float(vec![f32::from_bits(bits)]);
         assert_eq!(float(0x7fc0_0001), float(0x7fc0_0001));
         assert_ne!(float(0x7fc0_0001), float(0x7fc0_0000));
@@ -452,7 +452,7 @@ mod tests {
     }
 
     proptest! {
-        /// Lengths, too: `put_message` compares them with what was written.
+        /// This also checks the lengths: `put_message` compares them with the bytes that were written.
         #[test]
         fn builder_and_map_agree(
             features in prop::collection::btree_map("[ab\\x00é]{0,3}", feature(), 0..8),
@@ -461,7 +461,7 @@ mod tests {
             let example = ExampleBuf { features: features.clone(), has_features: true };
             let b = features.iter().fold(builder(), |b, (key, f)| b.feature(key, f.clone()));
             prop_assert_eq!(b.encode().unwrap(), example.encode(KeyOrder::Python).unwrap());
-            // A map's own order is that of bytes.
+            // A map is ordered by bytes.
             let by_bytes = example.encode(KeyOrder::Bytes).unwrap();
             prop_assert_eq!(&b.key_order(KeyOrder::Given).encode().unwrap(), &by_bytes);
             prop_assert_eq!(&example.encode(KeyOrder::Given).unwrap(), &by_bytes);

@@ -1,20 +1,20 @@
-//! Encoding: the bytes of messages.
+//! Encoding of messages.
 //!
 //! ```text
-//! Example          0a len Features                          absent if there is none
-//! Features         0a len entry, for each key
-//! entry            0a len key, 12 len Feature               both always, also when empty
+//! Example          0a len Features                          absent if the message has no `features`
+//! Features         0a len entry, per key
+//! entry            0a len key, 12 len Feature               always both, even if empty
 //! Feature          nothing | 0a len BytesList | 12 len FloatList | 1a len Int64List
-//! BytesList        0a len value, for each value
+//! BytesList        0a len value, per value
 //! FloatList        0a len packed                            one chunk; nothing if there are no values
 //! Int64List        0a len packed                            one chunk; nothing if there are no values
 //! SequenceExample  0a len Features, 12 len FeatureLists
-//! FeatureLists     0a len entry, for each key               entry: 0a len key, 12 len FeatureList
-//! FeatureList      0a len Feature, for each step
+//! FeatureLists     0a len entry, per key                    entry: 0a len key, 12 len FeatureList
+//! FeatureList      0a len Feature, per step
 //! ```
 //!
-//! These are the bytes of Python's `SerializeToString(deterministic=True)`. Lengths are computed first, from the
-//! inside out and in `u64`, and compared with the limit of a message once: every length inside is below the whole's.
+//! These are the bytes of Python's `SerializeToString(deterministic=True)`. Lengths are computed first, from the inside out, in `u64`.
+//! The length of the whole message is compared with the limit once, since every length inside is smaller.
 
 use super::feature_buf::FeatureBuf;
 use crate::error::{Error, ErrorKind, Result};
@@ -25,22 +25,22 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::io;
 
-// Field 1, 2 and 3, all length-delimited: `number << 3 | 2`.
+// Tags of fields 1, 2 and 3, all length-delimited: `number << 3 | 2`.
 const FIELD_1: u32 = 0x0a;
 const FIELD_2: u32 = 0x12;
 const FIELD_3: u32 = 0x1a;
 
-/// The order in which keys are written. It does not matter to readers, but to bytes and their hashes.
+/// The order in which keys are written. It affects the bytes and their hashes, but not the meaning.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyOrder {
-    /// As Python's deterministic form: by unsigned bytes, but of two keys where one begins with the other the longer
-    /// first. "aa", "ab", "a", "b", and "" last.
+    /// The deterministic order of Python's protobuf: by unsigned bytes, but if one key is a prefix of another, the longer key comes
+    /// first: "aa", "ab", "a", "b", "".
     #[default]
     Python,
-    /// As the deterministic form of C++, Go and Java: by unsigned bytes. "", "a", "aa".
+    /// The deterministic order of C++, Go and Java: by unsigned bytes: "", "a", "aa".
     Bytes,
-    /// As they were given.
+    /// The order in which the keys were given.
     Given,
 }
 
@@ -54,13 +54,13 @@ impl KeyOrder {
     }
 }
 
-/// As if each key ended with a byte above all others.
+/// Compares keys as if each ended with a byte above all others.
 fn python_cmp(a: &str, b: &str) -> Ordering {
     let common = a.len().min(b.len());
-    a.as_bytes()[..common].cmp(&b.as_bytes()[..common]).then(b.len().cmp(&a.len()))
+    a.as_bytes().get(..common).cmp(&b.as_bytes().get(..common)).then(b.len().cmp(&a.len()))
 }
 
-/// The entries of a map in this order.
+/// Returns the entries of a map in the given order.
 pub(super) fn entries<V>(map: &BTreeMap<String, V>, order: KeyOrder) -> Vec<(&str, &V)> {
     let mut entries = map.iter().map(|(key, value)| (key.as_str(), value)).collect::<Vec<_>>();
     order.sort(&mut entries);
@@ -68,15 +68,15 @@ pub(super) fn entries<V>(map: &BTreeMap<String, V>, order: KeyOrder) -> Vec<(&st
 }
 
 type Entries<'a, V> = [(&'a str, &'a V)];
-type Put = quick_protobuf::Result<()>;
+type WriteResult = quick_protobuf::Result<()>;
 
-/// Appends an Example. Its features are written if there are some, or if it `has` the field though they are none.
+/// Appends an Example. The field `features` is written if there are features, or if `has` is set.
 pub(super) fn put_example(features: &Entries<'_, FeatureBuf>, has: bool, out: &mut Vec<u8>) -> Result<()> {
     let map = (has || !features.is_empty()).then(|| map_len(features));
     put_message(map.map_or(0, field_len), out, |w| put_map(w, FIELD_1, map, features))
 }
 
-/// Appends a SequenceExample; the flags are as `has` of [`put_example`].
+/// Appends a SequenceExample. The flags have the meaning of `has` in [`put_example`].
 pub(super) fn put_sequence(
     context: &Entries<'_, FeatureBuf>,
     has_context: bool,
@@ -86,38 +86,39 @@ pub(super) fn put_sequence(
 ) -> Result<()> {
     let first = (has_context || !context.is_empty()).then(|| map_len(context));
     let second = (has_lists || !lists.is_empty()).then(|| map_len(lists));
-    put_message(first.map_or(0, field_len) + second.map_or(0, field_len), out, |w| {
+    let len = first.map_or(0, field_len).saturating_add(second.map_or(0, field_len));
+    put_message(len, out, |w| {
         put_map(w, FIELD_1, first, context)?;
         put_map(w, FIELD_2, second, lists)
     })
 }
 
-/// One allocation at most, and none before the length is known to be good.
+/// Appends a message of `len` bytes. Allocates at most once, and only after the length is checked.
 fn put_message(
     len: u64,
     out: &mut Vec<u8>,
-    put: impl FnOnce(&mut Writer<&mut Vec<u8>>) -> Put,
+    put: impl FnOnce(&mut Writer<&mut Vec<u8>>) -> WriteResult,
 ) -> Result<()> {
     if len > MAX_LEN {
         return Err(ErrorKind::TooLarge { len: len.into(), limit: MAX_LEN }.into());
     }
     let start = out.len();
     out.reserve(len as usize);
-    // A vector never fails to be written to; the encoder's type says it could.
+    // Writing to a vector never fails, but the encoder's type allows errors.
     put(&mut Writer::new(out)).map_err(|e| Error::from(io::Error::other(e)))?;
-    debug_assert_eq!((out.len() - start) as u64, len, "lengths were computed wrong");
+    debug_assert_eq!(out.len().saturating_sub(start) as u64, len, "the computed length is wrong");
     Ok(())
 }
 
-/// A length-delimited field whose tag is one byte.
+/// Returns the bytes of a length-delimited field with a one-byte tag.
 fn field_len(body: u64) -> u64 {
-    1 + sizeof_varint(body) as u64 + body
+    body.saturating_add(sizeof_varint(body) as u64).saturating_add(1)
 }
 
-/// A value of a map's entry, to be encoded.
+/// A value of a map entry that can be encoded.
 trait EncodedValue {
     fn body_len(&self) -> u64;
-    fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> Put;
+    fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> WriteResult;
 }
 
 fn map_len<V: EncodedValue>(entries: &Entries<'_, V>) -> u64 {
@@ -125,7 +126,7 @@ fn map_len<V: EncodedValue>(entries: &Entries<'_, V>) -> u64 {
 }
 
 fn entry_len(key: &str, value_len: u64) -> u64 {
-    field_len(key.len() as u64) + field_len(value_len)
+    field_len(key.len() as u64).saturating_add(field_len(value_len))
 }
 
 fn put_map<V: EncodedValue>(
@@ -133,7 +134,7 @@ fn put_map<V: EncodedValue>(
     tag: u32,
     len: Option<u64>,
     entries: &Entries<'_, V>,
-) -> Put {
+) -> WriteResult {
     let Some(len) = len else { return Ok(()) };
     w.write_tag(tag)?;
     w.write_varint(len)?;
@@ -149,13 +150,13 @@ fn put_map<V: EncodedValue>(
     Ok(())
 }
 
-/// The tag of a feature's list, the list's length, and the length of the one chunk in it, which bytes do not have.
+/// Returns the tag of a feature's list, the length of the list, and the length of its packed chunk, which is 0 for byte strings.
 fn list_lengths(feature: &FeatureBuf) -> Option<(u32, u64, u64)> {
     let of_chunk = |tag, chunk| Some((tag, if chunk == 0 { 0 } else { field_len(chunk) }, chunk));
     match feature {
         FeatureBuf::None => None,
         FeatureBuf::Bytes(v) => Some((FIELD_1, v.iter().map(|v| field_len(v.len() as u64)).sum(), 0)),
-        FeatureBuf::Float(v) => of_chunk(FIELD_2, v.len() as u64 * 4),
+        FeatureBuf::Float(v) => of_chunk(FIELD_2, (v.len() as u64).saturating_mul(4)),
         FeatureBuf::Int64(v) => of_chunk(FIELD_3, v.iter().map(|&v| sizeof_varint(v as u64) as u64).sum()),
     }
 }
@@ -165,14 +166,14 @@ impl EncodedValue for FeatureBuf {
         list_lengths(self).map_or(0, |(_, list_len, _)| field_len(list_len))
     }
 
-    fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> Put {
+    fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> WriteResult {
         let Some((tag, list_len, chunk_len)) = list_lengths(self) else { return Ok(()) };
         w.write_tag(tag)?;
         w.write_varint(list_len)?;
         if chunk_len > 0 {
             w.write_tag(FIELD_1)?;
             if let (FeatureBuf::Float(v), true) = (self, cfg!(target_endian = "little")) {
-                // The values as they lie in memory are the chunk.
+                // The chunk is the values as they are in memory.
                 return w.write_bytes(bytemuck::cast_slice(v));
             }
             w.write_varint(chunk_len)?;
@@ -193,7 +194,7 @@ impl EncodedValue for Vec<FeatureBuf> {
         self.iter().map(|step| field_len(step.body_len())).sum()
     }
 
-    fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> Put {
+    fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> WriteResult {
         for step in self {
             w.write_tag(FIELD_1)?;
             w.write_varint(step.body_len())?;

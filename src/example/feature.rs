@@ -1,4 +1,4 @@
-//! One feature: a list of one of three kinds, or nothing.
+//! A feature: a list of one of three kinds, or no list.
 
 use super::kind::FeatureKind;
 use super::list::{BytesList, FloatList, Int64List};
@@ -7,9 +7,9 @@ use crate::error::FeatureError;
 use crate::wire::{Fault, WireReader, WireValue, count_floats, varint};
 use std::fmt;
 
-/// A feature of an example, checked and counted. `Copy`.
+/// A feature of an example, validated and counted. It is `Copy`.
 ///
-/// `None` is a feature that is there without a kind, which is not the same as a list without values.
+/// `None` is a feature without a kind, which is not the same as a list without values.
 #[derive(Clone, Copy, Default)]
 pub enum Feature<'a> {
     /// No kind is set.
@@ -24,7 +24,7 @@ pub enum Feature<'a> {
 }
 
 impl<'a> Feature<'a> {
-    /// The kind, if one is set.
+    /// Returns the kind, if one is set.
     pub fn kind(self) -> Option<FeatureKind> {
         match self {
             Feature::None => None,
@@ -34,7 +34,7 @@ impl<'a> Feature<'a> {
         }
     }
 
-    /// Number of values; 0 without a kind.
+    /// Returns the number of values, 0 without a kind.
     pub fn len(self) -> usize {
         match self {
             Feature::None => 0,
@@ -44,49 +44,49 @@ impl<'a> Feature<'a> {
         }
     }
 
-    /// Whether there is no value.
+    /// Returns true if there is no value.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// The byte strings.
+    /// Returns the byte strings.
     ///
     /// # Errors
-    /// What the feature is instead.
+    /// [`FeatureError::NoKind`] or [`FeatureError::WrongKind`].
     #[inline]
     pub(crate) fn bytes(self) -> Result<BytesList<'a>, FeatureError> {
         match self {
             Feature::Bytes(list) => Ok(list),
-            other => Err(other.unlike(FeatureKind::Bytes)),
+            other => Err(other.kind_mismatch(FeatureKind::Bytes)),
         }
     }
 
-    /// The floats.
+    /// Returns the floats.
     ///
     /// # Errors
-    /// What the feature is instead.
+    /// [`FeatureError::NoKind`] or [`FeatureError::WrongKind`].
     #[inline]
     pub(crate) fn float(self) -> Result<FloatList<'a>, FeatureError> {
         match self {
             Feature::Float(list) => Ok(list),
-            other => Err(other.unlike(FeatureKind::Float)),
+            other => Err(other.kind_mismatch(FeatureKind::Float)),
         }
     }
 
-    /// The integers.
+    /// Returns the integers.
     ///
     /// # Errors
-    /// What the feature is instead.
+    /// [`FeatureError::NoKind`] or [`FeatureError::WrongKind`].
     #[inline]
     pub(crate) fn int64(self) -> Result<Int64List<'a>, FeatureError> {
         match self {
             Feature::Int64(list) => Ok(list),
-            other => Err(other.unlike(FeatureKind::Int64)),
+            other => Err(other.kind_mismatch(FeatureKind::Int64)),
         }
     }
 
     #[cold]
-    fn unlike(self, expected: FeatureKind) -> FeatureError {
+    fn kind_mismatch(self, expected: FeatureKind) -> FeatureError {
         let expected = expected.name();
         match self.kind() {
             None => FeatureError::NoKind { expected },
@@ -94,7 +94,7 @@ impl<'a> Feature<'a> {
         }
     }
 
-    /// Checks and counts a feature whose message lies `depth` levels below the payload.
+    /// Validates and counts a feature whose message is `depth` levels below the payload.
     #[inline]
     pub(crate) fn check(value: ValueMessage<'a>, depth: u8) -> Result<Feature<'a>, Fault> {
         if let Some(message) = value.as_one() {
@@ -108,7 +108,7 @@ impl<'a> Feature<'a> {
         Feature::check_slow(value, depth)
     }
 
-    /// A list of numbers in the form that every encoder writes.
+    /// Validates a list of numbers in the form that every encoder writes. `None` for any other form.
     #[inline]
     fn check_fast(value: ValueMessage<'a>, message: &'a [u8]) -> Result<Option<Feature<'a>>, Fault> {
         if let Some(chunk) = packed(message, FeatureKind::Int64) {
@@ -124,11 +124,11 @@ impl<'a> Feature<'a> {
         Ok(None)
     }
 
-    /// All that protobuf allows: members that repeat and replace each other, values in any mixture.
+    /// Validates every form that protobuf allows: members that repeat and replace each other, packed and unpacked values mixed.
     fn check_slow(value: ValueMessage<'a>, depth: u8) -> Result<Feature<'a>, Fault> {
         let mut kind = None;
-        // Members seen, and those of them before the last change of kind.
-        let (mut members, mut skip) = (0, 0);
+        // Number of members so far, and number of members before the last change of kind.
+        let (mut members, mut skip) = (0u32, 0);
         let mut counts = ListCounts::default();
         for mut feature in value.messages(depth) {
             while let Some((number, value)) = feature.next()? {
@@ -138,7 +138,7 @@ impl<'a> Feature<'a> {
                 if kind != Some(member) {
                     (kind, skip, counts) = (Some(member), members, ListCounts::default());
                 }
-                members += 1;
+                members = members.saturating_add(1);
                 counts.add_list(member, feature.nested(list))?;
             }
         }
@@ -155,8 +155,8 @@ impl<'a> Feature<'a> {
     }
 }
 
-/// The chunk of a feature of numbers in the form that every encoder writes: one list of this kind, and in it one chunk (or
-/// nothing). It ends where the message ends, and is not checked.
+/// Returns the packed chunk of a feature in the form that every encoder writes: one list of this kind with one chunk, or with none.
+/// The chunk ends at the end of the message, and is not validated.
 #[inline]
 pub(crate) fn packed(message: &[u8], kind: FeatureKind) -> Option<&[u8]> {
     let tag = match kind {
@@ -170,11 +170,11 @@ pub(crate) fn packed(message: &[u8], kind: FeatureKind) -> Option<&[u8]> {
     }
 }
 
-/// The field 1 of a message that is one list, and in it that one field, if all lengths need one byte.
+/// Returns field 1 of a list, if the message is only this list, the list is only this field, and both lengths are one byte.
 #[inline(always)]
 fn one_value(message: &[u8], tag: u8) -> Option<&[u8]> {
     let (head, bytes) = message.split_first_chunk()?;
-    // `tag len+2 0a len`, compared at once.
+    // `tag len+2 0a len`, compared as one word.
     let len = bytes.len() as u32;
     let want = u32::from_le_bytes([tag, 2, 0x0a, 0]).wrapping_add(len.wrapping_mul(0x0100_0100));
     (len < 0x80 - 2 && u32::from_le_bytes(*head) == want).then_some(bytes)
@@ -183,17 +183,19 @@ fn one_value(message: &[u8], tag: u8) -> Option<&[u8]> {
 #[inline(never)]
 fn packed_slow(message: &[u8]) -> Option<&[u8]> {
     let mut feature = WireReader::new(message);
-    feature.take_tag(message[0]);
+    feature.take_tag(*message.first()?);
     let mut list = WireReader::new(feature.len_delimited().ok()?);
-    let chunk = match list.is_empty() {
-        true => &[],
-        false if list.take_tag(0x0a) => list.len_delimited().ok()?,
-        false => return None,
+    let chunk = if list.is_empty() {
+        &[]
+    } else if list.take_tag(0x0a) {
+        list.len_delimited().ok()?
+    } else {
+        return None;
     };
     (feature.is_empty() && list.is_empty()).then_some(chunk)
 }
 
-/// The value of a feature that is one byte string, in the form that every encoder writes. It ends where the message ends.
+/// Returns the value of a feature of one byte string in the form that every encoder writes. It ends at the end of the message.
 #[inline]
 pub(crate) fn string(message: &[u8]) -> Option<&[u8]> {
     one_value(message, 0x0a).or_else(|| string_slow(message))
@@ -207,20 +209,25 @@ fn string_slow(message: &[u8]) -> Option<&[u8]> {
     (feature.is_empty() && list.is_empty()).then_some(value)
 }
 
-/// Counts over the lists of one kind in a feature.
+/// Counts of the lists of one kind in a feature. No count exceeds the number of bytes of the payload.
 #[derive(Default)]
 struct ListCounts<'a> {
     values: usize,
     lists: usize,
     last_list: Option<ListSlice<'a>>,
-    /// Chunks with something in them, the last of them, and values outside of chunks.
+    /// Number of chunks that are not empty.
     chunks: usize,
     last_chunk: Option<ListSlice<'a>>,
+    /// Number of values outside of chunks.
     unpacked: usize,
 }
 
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "each list, chunk and value takes at least one byte of the payload"
+)]
 impl<'a> ListCounts<'a> {
-    /// The chunk that all values lie in; an empty one where there are no values.
+    /// Returns the chunk that contains all values. It is empty if there are no values.
     fn only_chunk(&self) -> Option<ListSlice<'a>> {
         (self.chunks <= 1 && self.unpacked == 0).then(|| self.last_chunk.unwrap_or(ListSlice::new(&[], 0)))
     }
@@ -236,7 +243,7 @@ impl<'a> ListCounts<'a> {
             if number != 1 {
                 continue;
             }
-            // A field of another wire type is an unknown one, and skipped (W5).
+            // A field of another wire type is an unknown field, and skipped (W5).
             match (kind, value) {
                 (FeatureKind::Bytes, WireValue::Len(_)) => self.values += 1,
                 (FeatureKind::Int64, WireValue::Len(chunk)) => {
@@ -271,7 +278,7 @@ impl<'a> ListCounts<'a> {
     }
 }
 
-// Features are returned by value, so that their size is felt.
+// Features are returned by value, so their size affects speed.
 const _: () = assert!(size_of::<Feature<'static>>() <= 6 * size_of::<u64>());
 const _: () = assert!(size_of::<Int64List<'static>>() <= 5 * size_of::<u64>());
 

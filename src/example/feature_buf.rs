@@ -1,17 +1,17 @@
-//! A feature that owns its values.
+//! An owned feature.
 
 use super::feature::Feature;
 use super::kind::FeatureKind;
 use super::values::{IntoBytes, ToFloat, ToInt64};
 use crate::error::{EncodeError, Result};
 
-/// A feature's values.
+/// An owned feature: a list of one of three kinds, or no list.
 ///
-/// Equal are values with equal bits: a NaN is the same NaN, and 0.0 is not -0.0. So two features are equal if and
-/// only if they are written as the same bytes.
+/// Values are compared by their bits: a NaN equals the same NaN, and 0.0 does not equal -0.0. Two features are therefore equal if and
+/// only if they are encoded as the same bytes.
 #[derive(Clone, Debug, Default)]
 pub enum FeatureBuf {
-    /// No kind at all. TensorFlow's parsers take it for an absent feature.
+    /// No kind. TensorFlow's parsers treat it as an absent feature.
     #[default]
     None,
     /// A bytes list.
@@ -23,17 +23,17 @@ pub enum FeatureBuf {
 }
 
 impl FeatureBuf {
-    /// A bytes list.
+    /// Creates a bytes list.
     pub(crate) fn bytes(values: impl IntoIterator<Item: IntoBytes>) -> FeatureBuf {
         FeatureBuf::Bytes(values.into_iter().map(IntoBytes::into_bytes).collect())
     }
 
-    /// A float list; values are rounded as [`ToFloat`] says.
+    /// Creates a float list. Values are rounded as described for [`ToFloat`].
     pub(crate) fn float(values: impl IntoIterator<Item: ToFloat>) -> FeatureBuf {
         FeatureBuf::Float(values.into_iter().map(ToFloat::to_float).collect())
     }
 
-    /// An int64 list.
+    /// Creates an int64 list.
     ///
     /// # Errors
     /// [`EncodeError::Int64Range`] for an integer above 2^63 - 1.
@@ -41,7 +41,7 @@ impl FeatureBuf {
         values.into_iter().map(ToInt64::to_int64).collect::<Result<_, _>>().map(FeatureBuf::Int64)
     }
 
-    /// The kind, if there is one.
+    /// Returns the kind, if there is one.
     pub(crate) fn kind(&self) -> Option<FeatureKind> {
         match self {
             FeatureBuf::None => None,
@@ -51,7 +51,7 @@ impl FeatureBuf {
         }
     }
 
-    /// How many values there are; none in a feature without a kind.
+    /// Returns the number of values, 0 without a kind.
     pub(crate) fn len(&self) -> usize {
         match self {
             FeatureBuf::None => 0,

@@ -1,10 +1,10 @@
-//! The kind of the messages in a file, guessed from its first payloads.
+//! Guesses the kind of the messages in a file from its first payloads.
 
 use super::sequence::SequenceExample;
 use super::view::Example;
 use crate::wire::{WireReader, WireValue};
 
-/// The kind of a message, or of all messages of a file.
+/// The kind of a message, or of all messages in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageKind {
     /// A `tf.train.Example`.
@@ -16,7 +16,7 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    /// `Example`, `SequenceExample` or `other`.
+    /// Returns `Example`, `SequenceExample` or `other`.
     pub const fn name(self) -> &'static str {
         match self {
             MessageKind::Example => "Example",
@@ -25,17 +25,17 @@ impl MessageKind {
         }
     }
 
-    /// The kind of one payload; `None` for an empty one, which can be any.
+    /// Returns the kind of a payload. `None` for an empty payload, which can be of any kind.
     fn of(payload: &[u8]) -> Option<MessageKind> {
         if payload.is_empty() {
             return None;
         }
         let mut lists = false;
-        let known = fields(payload, |number, body| match number {
-            1 => map(body, feature),
+        let known = all_fields(payload, |number, body| match number {
+            1 => is_map(body, is_feature),
             2 => {
                 lists = true;
-                map(body, |list| fields(list, |number, step| number == 1 && feature(step)))
+                is_map(body, |list| all_fields(list, |number, step| number == 1 && is_feature(step)))
             }
             _ => false,
         });
@@ -49,13 +49,14 @@ impl MessageKind {
 
 /// Guesses the kind of a file's messages from its first payloads.
 ///
-/// Files are of one kind, and a SequenceExample without feature lists is an Example too: one record with lists among the first
-/// makes all of them SequenceExamples. Empty payloads say nothing; where there are no others, they are Examples.
+/// All messages of a file are assumed to be of one kind. A SequenceExample without feature lists is also an Example, so one record
+/// with feature lists among the first makes all of them SequenceExamples. Empty payloads are ignored. If there are no others, the
+/// kind is Example.
 ///
-/// Every decoder of protobuf takes an event or a list of Examples for an Example with unknown fields or strange keys: that
-/// a payload decodes says little. The guess asks for more: no fields but those of an Example (or a SequenceExample),
-/// map entries with one key and at most one value, and keys without control characters. The bytes of a message inside begin
-/// with such a character, so a message that is nested otherwise is told apart. A payload that passes must decode as well.
+/// Decoding is not enough: protobuf decodes an event, or a list of Examples, as an Example with unknown fields or strange keys. The
+/// guess therefore also requires that there are no fields other than those of the message, that map entries have one key and at most
+/// one value, and that keys have no control characters. A nested message starts with a control character, so it is not accepted as a
+/// key. The payload must also decode.
 ///
 /// ```
 /// use tfseek::ExampleBuilder;
@@ -78,15 +79,15 @@ pub struct KindGuess {
 }
 
 impl KindGuess {
-    /// Payloads that make a guess complete, and bytes of payloads that do.
+    /// Number of payloads, or of bytes, after which a guess is complete.
     const COMPLETE: (usize, usize) = (16, 1 << 20);
 
-    /// Takes the next payload of the file into account.
+    /// Adds the next payload of the file.
     pub fn add(&mut self, payload: &[u8]) {
-        self.payloads += 1;
+        self.payloads = self.payloads.saturating_add(1);
         self.bytes = self.bytes.saturating_add(payload.len());
         self.kind = match self.kind {
-            // Nothing changes these any more.
+            // These are final.
             Some(MessageKind::SequenceExample | MessageKind::Other) => self.kind,
             Some(MessageKind::Example) => match MessageKind::of(payload) {
                 Some(MessageKind::SequenceExample) => Some(MessageKind::SequenceExample),
@@ -96,28 +97,29 @@ impl KindGuess {
         };
     }
 
-    /// Returns true once 16 payloads, or a MiB of them, were added: the point where reading ahead for a guess ends. More may be
-    /// added.
+    /// Returns true after 16 payloads, or 1 MiB of payloads, were added. Callers then stop reading ahead for the guess. More payloads
+    /// may still be added.
     pub fn is_complete(&self) -> bool {
         self.payloads >= KindGuess::COMPLETE.0 || self.bytes >= KindGuess::COMPLETE.1
     }
 
-    /// The kind, as far as the payloads tell; an Example where there was none.
+    /// Returns the kind, as guessed so far. Without payloads it is Example.
     pub fn kind(&self) -> MessageKind {
         self.kind.unwrap_or(MessageKind::Example)
     }
 }
 
-fn map(message: &[u8], value: impl Fn(&[u8]) -> bool) -> bool {
-    fields(message, |number, entry| {
-        let (mut keys, mut values) = (0, 0);
-        let known = fields(entry, |number, body| match number {
+/// Returns true if `message` is a plain map: entries with one key and at most one value, for which `value` returns true.
+fn is_map(message: &[u8], value: impl Fn(&[u8]) -> bool) -> bool {
+    all_fields(message, |number, entry| {
+        let (mut keys, mut values) = (0usize, 0usize);
+        let known = all_fields(entry, |number, body| match number {
             1 => {
-                keys += 1;
+                keys = keys.saturating_add(1);
                 std::str::from_utf8(body).is_ok_and(|key| !key.chars().any(char::is_control))
             }
             2 => {
-                values += 1;
+                values = values.saturating_add(1);
                 value(body)
             }
             _ => false,
@@ -126,18 +128,19 @@ fn map(message: &[u8], value: impl Fn(&[u8]) -> bool) -> bool {
     })
 }
 
-fn feature(message: &[u8]) -> bool {
-    fields(message, |number, list| match number {
-        1 => fields(list, |number, _| number == 1),
-        // Packed, or value by value.
+/// Returns true if `message` has the fields of a Feature and its lists.
+fn is_feature(message: &[u8]) -> bool {
+    all_fields(message, |number, list| match number {
+        1 => all_fields(list, |number, _| number == 1),
+        // The first value is packed or unpacked.
         2 => matches!(list, [] | [0x0a | 0x0d, ..]),
         3 => matches!(list, [] | [0x0a | 0x08, ..]),
         _ => false,
     })
 }
 
-/// Returns true if a message is length-delimited fields only, and `f` holds for each.
-fn fields(message: &[u8], mut f: impl FnMut(u32, &[u8]) -> bool) -> bool {
+/// Returns true if all fields of a message are length-delimited, and `f` returns true for each.
+fn all_fields(message: &[u8], mut f: impl FnMut(u32, &[u8]) -> bool) -> bool {
     let mut reader = WireReader::new(message);
     loop {
         match reader.next() {
@@ -180,7 +183,7 @@ mod tests {
         assert_eq!(of(A_IS_1), Some(MessageKind::Example));
         assert_eq!(of(b""), None);
         assert_eq!(of(b"\x0a\x00"), Some(MessageKind::Example));
-        // A feature without a kind, with and without its value field.
+        // A feature without a kind, with and without a value field.
         assert_eq!(of(b"\x0a\x07\x0a\x05\x0a\x01a\x12\x00"), Some(MessageKind::Example));
         assert_eq!(of(b"\x0a\x05\x0a\x03\x0a\x01a"), Some(MessageKind::Example));
     }
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_decodes() {
+    fn other_messages_that_decode() {
         // An event: its time is a fixed64 in field 1.
         assert_eq!(MessageKind::of(b"\x09\0\0\0\0\0\0\xf0\x3f"), Some(MessageKind::Other));
         // A list of Examples: field 1 is an Example, whose entry would be a key of control characters.

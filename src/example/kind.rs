@@ -1,8 +1,8 @@
-//! The kinds of lists.
+//! The kinds of features.
 
 use std::fmt;
 
-/// The kinds of list a feature can hold.
+/// The kind of a feature's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FeatureKind {
     /// Byte strings.
@@ -14,7 +14,7 @@ pub enum FeatureKind {
 }
 
 impl FeatureKind {
-    /// `bytes`, `float` or `int64`.
+    /// Returns `bytes`, `float` or `int64`.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             FeatureKind::Bytes => "bytes",

@@ -1,4 +1,4 @@
-//! The three lists: `Copy` views that were checked and counted when they were looked up.
+//! The three kinds of lists: `Copy` views that were validated and counted when they were looked up.
 
 use super::source::{ListFields, ListSlice, ScatteredList};
 use crate::error::{ErrorKind, Result};
@@ -6,24 +6,21 @@ use crate::wire::{WireReader, WireValue, varint};
 use std::fmt;
 use std::iter::FusedIterator;
 
-/// The bytes of a list's values, never a copy.
+/// The bytes of a list's values, borrowed from the payload.
 #[derive(Clone, Copy)]
 enum ListBytes<'a> {
-    /// Numbers: one packed chunk. Byte strings: one list message.
+    /// One packed chunk of numbers, or one list message of byte strings.
     One(ListSlice<'a>),
-    /// Anything else that protobuf allows.
+    /// Any other form that protobuf allows.
     Scattered(ScatteredList<'a>),
 }
 
-fn copy_len(list: usize, buf: usize) -> Result<()> {
-    match list == buf {
-        true => Ok(()),
-        false => Err(ErrorKind::WrongLen { expected: list, found: buf }.into()),
-    }
+fn check_len(list: usize, buf: usize) -> Result<()> {
+    if list == buf { Ok(()) } else { Err(ErrorKind::WrongLen { expected: list, found: buf }.into()) }
 }
 
-/// How many values `Debug` shows.
-const SHOWN: usize = 8;
+/// Number of values that `Debug` prints.
+const DEBUG_VALUES: usize = 8;
 
 fn debug_list<T: fmt::Debug>(
     f: &mut fmt::Formatter<'_>,
@@ -32,13 +29,13 @@ fn debug_list<T: fmt::Debug>(
     len: usize,
 ) -> fmt::Result {
     write!(f, "{name}[")?;
-    for (k, value) in values.take(SHOWN).enumerate() {
+    for (k, value) in values.take(DEBUG_VALUES).enumerate() {
         if k > 0 {
             f.write_str(", ")?;
         }
         value.fmt(f)?;
     }
-    match len.saturating_sub(SHOWN) {
+    match len.saturating_sub(DEBUG_VALUES) {
         0 => f.write_str("]"),
         more => write!(f, ", .. {more} more]"),
     }
@@ -46,7 +43,7 @@ fn debug_list<T: fmt::Debug>(
 
 // ---- int64 ----
 
-/// A list of 64-bit integers. `Copy`; decoded as it is iterated.
+/// A list of 64-bit integers. It is `Copy`. Values are decoded as they are iterated.
 #[derive(Clone, Copy)]
 pub struct Int64List<'a> {
     bytes: ListBytes<'a>,
@@ -67,19 +64,19 @@ impl<'a> Int64List<'a> {
         Int64List { bytes: chunk.map_or(ListBytes::Scattered(scattered), ListBytes::One), len }
     }
 
-    /// Number of values. O(1).
+    /// Returns the number of values. O(1).
     #[inline]
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Whether there is no value.
+    /// Returns true if there is no value.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// The values, in order.
+    /// Returns an iterator over the values, in order.
     #[inline]
     pub fn iter(self) -> Int64Iter<'a> {
         let (chunk, fields) = match self.bytes {
@@ -92,7 +89,7 @@ impl<'a> Int64List<'a> {
     /// Returns value `k`. Linear in `k`, unless every value takes one byte.
     pub fn get(self, k: usize) -> Option<i64> {
         match self.bytes {
-            // As many bytes as values: each is its own byte.
+            // If there are as many bytes as values, each value is one byte.
             ListBytes::One(chunk) if chunk.bytes().len() == self.len => {
                 chunk.bytes().get(k).map(|&b| i64::from(b))
             }
@@ -100,21 +97,21 @@ impl<'a> Int64List<'a> {
         }
     }
 
-    /// The first value.
+    /// Returns the first value.
     #[inline]
     pub fn first(self) -> Option<i64> {
         self.iter().next()
     }
 
-    /// Decodes all values into `dst`, which must have their number. Faster than [`iter`](Self::iter): a list is decoded by
-    /// blocks of 64 bytes where the processor has AVX2 and BMI2.
+    /// Decodes all values into `dst`, which must have the list's length. Faster than [`iter`](Self::iter): on processors with AVX2 and
+    /// BMI2, a list is decoded in blocks of 64 bytes.
     ///
     /// # Errors
     /// [`ErrorKind::WrongLen`].
     pub fn decode_into(self, dst: &mut [i64]) -> Result<()> {
-        copy_len(self.len, dst.len())?;
+        check_len(self.len, dst.len())?;
         match self.bytes {
-            // Counted at look-up, so `dst` is filled. Should the bytes have changed since, what is left is not.
+            // The values were counted at lookup, so `dst` is filled. If the bytes have changed since then, its end is unspecified.
             ListBytes::One(chunk) => {
                 varint::decode(chunk.bytes(), dst);
             }
@@ -127,7 +124,7 @@ impl<'a> Int64List<'a> {
         Ok(())
     }
 
-    /// The values, owned.
+    /// Copies the values into a vector.
     pub fn to_vec(self) -> Vec<i64> {
         let ListBytes::One(chunk) = self.bytes else { return self.iter().collect() };
         let mut values = vec![0; self.len];
@@ -137,7 +134,7 @@ impl<'a> Int64List<'a> {
     }
 }
 
-/// The values of an [`Int64List`].
+/// An iterator over the values of an [`Int64List`].
 #[derive(Clone, Copy, Debug)]
 pub struct Int64Iter<'a> {
     chunk: WireReader<'a>,
@@ -160,7 +157,7 @@ impl Iterator for Int64Iter<'_> {
                 _ => {}
             }
         }
-        // Checked at look-up. Should the bytes have changed since, the list ends early.
+        // The list was validated at lookup. If the bytes have changed since then, it ends early.
         let value = self.chunk.varint().ok()?;
         self.left = self.left.saturating_sub(1);
         Some(value as i64)
@@ -193,7 +190,7 @@ impl fmt::Debug for Int64List<'_> {
 
 // ---- float ----
 
-/// A list of 32-bit floats. `Copy`; the bits are those of the file, NaN payloads included.
+/// A list of 32-bit floats. It is `Copy`. The bits are those of the file, NaN payloads included.
 #[derive(Clone, Copy)]
 pub struct FloatList<'a> {
     bytes: ListBytes<'a>,
@@ -214,19 +211,19 @@ impl<'a> FloatList<'a> {
         FloatList { bytes: chunk.map_or(ListBytes::Scattered(scattered), ListBytes::One), len }
     }
 
-    /// Number of values. O(1).
+    /// Returns the number of values. O(1).
     #[inline]
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Whether there is no value.
+    /// Returns true if there is no value.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// The values, in order.
+    /// Returns an iterator over the values, in order.
     #[inline]
     pub fn iter(self) -> FloatIter<'a> {
         let (chunk, fields) = match self.bytes {
@@ -236,7 +233,7 @@ impl<'a> FloatList<'a> {
         FloatIter { chunk: chunk.as_chunks().0, fields, left: self.len }
     }
 
-    /// Returns value `k`. O(1) for a list that lies in one packed chunk, else linear in `k`.
+    /// Returns value `k`. O(1) for a list that is one packed chunk, linear in `k` otherwise.
     #[inline]
     pub fn get(self, k: usize) -> Option<f32> {
         match self.as_unaligned() {
@@ -245,15 +242,16 @@ impl<'a> FloatList<'a> {
         }
     }
 
-    /// The first value.
+    /// Returns the first value.
     #[inline]
     pub fn first(self) -> Option<f32> {
         self.get(0)
     }
 
-    /// The list as it lies in the file, if it is one packed chunk that happens to be aligned (and the machine is
-    /// little-endian). Alignment is luck: with records of varying length one list in four has it. Empty lists
-    /// always do.
+    /// Returns the list in place, if it is one packed chunk that is aligned, and the machine is little-endian.
+    ///
+    /// Alignment depends on the offset in the file: with records of varying length, one list in four is aligned. An empty list always
+    /// is.
     #[inline]
     pub fn as_slice(self) -> Option<&'a [f32]> {
         match self.bytes {
@@ -265,8 +263,8 @@ impl<'a> FloatList<'a> {
         }
     }
 
-    /// The list as it lies in the file, if it is one packed chunk: little-endian, at any alignment. A loop over
-    /// it is as fast as one over `&[f32]`.
+    /// Returns the list in place, if it is one packed chunk. Values are little-endian, at any alignment. A loop over them is as fast as
+    /// a loop over `&[f32]`.
     #[inline]
     pub fn as_unaligned(self) -> Option<&'a [[u8; 4]]> {
         match self.bytes {
@@ -275,12 +273,12 @@ impl<'a> FloatList<'a> {
         }
     }
 
-    /// Copies all values into `dst`, which must have their number. A plain copy of bytes for one packed chunk.
+    /// Copies all values into `dst`, which must have the list's length. One packed chunk is a plain copy of bytes.
     ///
     /// # Errors
     /// [`ErrorKind::WrongLen`].
     pub fn copy_to(self, dst: &mut [f32]) -> Result<()> {
-        copy_len(self.len, dst.len())?;
+        check_len(self.len, dst.len())?;
         match self.bytes {
             ListBytes::One(chunk) if cfg!(target_endian = "little") => {
                 let dst: &mut [u8] = bytemuck::cast_slice_mut(dst);
@@ -297,13 +295,13 @@ impl<'a> FloatList<'a> {
         Ok(())
     }
 
-    /// The values, owned.
+    /// Copies the values into a vector.
     pub fn to_vec(self) -> Vec<f32> {
         self.iter().collect()
     }
 }
 
-/// The values of a [`FloatList`].
+/// An iterator over the values of a [`FloatList`].
 #[derive(Clone, Copy, Debug)]
 pub struct FloatIter<'a> {
     chunk: &'a [[u8; 4]],
@@ -360,7 +358,7 @@ impl fmt::Debug for FloatList<'_> {
 
 // ---- bytes ----
 
-/// A list of byte strings. `Copy`; each string is a slice of the payload.
+/// A list of byte strings. It is `Copy`. Each string is a slice of the payload.
 #[derive(Clone, Copy)]
 pub struct BytesList<'a> {
     bytes: ListBytes<'a>,
@@ -376,19 +374,19 @@ impl<'a> BytesList<'a> {
         BytesList { bytes: list.map_or(ListBytes::Scattered(scattered), ListBytes::One), len }
     }
 
-    /// Number of strings. O(1).
+    /// Returns the number of strings. O(1).
     #[inline]
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Whether there is no string.
+    /// Returns true if there is no string.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// The strings, in order.
+    /// Returns an iterator over the strings, in order.
     #[inline]
     pub fn iter(self) -> BytesIter<'a> {
         let fields = match self.bytes {
@@ -403,19 +401,19 @@ impl<'a> BytesList<'a> {
         self.iter().nth(k)
     }
 
-    /// The first string.
+    /// Returns the first string.
     #[inline]
     pub fn first(self) -> Option<&'a [u8]> {
         self.iter().next()
     }
 
-    /// The strings, owned.
+    /// Copies the strings into a vector.
     pub fn to_vec(self) -> Vec<Vec<u8>> {
         self.iter().map(<[u8]>::to_vec).collect()
     }
 }
 
-/// The strings of a [`BytesList`].
+/// An iterator over the strings of a [`BytesList`].
 #[derive(Clone, Copy, Debug)]
 pub struct BytesIter<'a> {
     fields: ListFields<'a>,
@@ -423,7 +421,7 @@ pub struct BytesIter<'a> {
 }
 
 impl<'a> BytesIter<'a> {
-    /// The next string and its offset in the payload.
+    /// Returns the next string and its offset in the payload.
     #[inline]
     pub(crate) fn next_with_start(&mut self) -> Option<(&'a [u8], usize)> {
         loop {
@@ -464,9 +462,9 @@ impl<'a> IntoIterator for BytesList<'a> {
 
 impl fmt::Debug for BytesList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Text where it is short, the length where it is long.
-        struct Short<'a>(&'a [u8]);
-        impl fmt::Debug for Short<'_> {
+        /// A short string as text, or the length of a long one.
+        struct DebugBytes<'a>(&'a [u8]);
+        impl fmt::Debug for DebugBytes<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self.0.len() {
                     ..=64 => write!(f, "\"{}\"", self.0.escape_ascii()),
@@ -474,6 +472,6 @@ impl fmt::Debug for BytesList<'_> {
                 }
             }
         }
-        debug_list(f, "bytes", self.iter().map(Short), self.len)
+        debug_list(f, "bytes", self.iter().map(DebugBytes), self.len)
     }
 }

@@ -4,27 +4,27 @@ use super::source::ValueMessage;
 use crate::error::WireErrorKind;
 use crate::wire::{Fault, WireReader, WireValue};
 
-/// Levels below the payload of the message that is a map entry's value.
+/// Number of levels from the payload down to the value of a map entry.
 pub(crate) const VALUE_DEPTH: u8 = 3;
 
-/// One entry of a map: its key, as bytes, and its value.
+/// An entry of a map: its key, as bytes, and its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MapEntry<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) value: ValueMessage<'a>,
 }
 
-/// Which entries are accepted.
+/// Rules for accepting map entries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EntryRules {
-    /// An unknown field in an entry is ignored instead of refused.
+    /// True if an unknown field in an entry is ignored. Otherwise the entry is rejected.
     pub(crate) lenient: bool,
-    /// Keys must be UTF-8, also those that a later one in the same entry replaces.
+    /// True if keys must be UTF-8, including keys that a later key of the same entry replaces.
     pub(crate) utf8: bool,
 }
 
-/// The entries of the map `field` of a payload, duplicates and all: field `field` of the payload, which may
-/// repeat, holds messages whose field 1 is the entries.
+/// The entries of a map in a payload, duplicates included. Field `field` of the payload, which may repeat, contains messages whose
+/// field 1 is the entries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MapEntries<'a> {
     payload: WireReader<'a>,
@@ -37,18 +37,18 @@ impl<'a> MapEntries<'a> {
     #[inline]
     pub(crate) fn new(payload: &'a [u8], field: u32, rules: EntryRules) -> MapEntries<'a> {
         let mut payload = WireReader::new(payload);
-        // The map is all there is, as a rule.
+        // Normally the payload consists of this field only.
         let message = payload.take_field((field as u8) << 3 | 2).unwrap_or_default();
         MapEntries { payload, message: payload.nested(message), field, rules }
     }
 
-    /// The value of the next entry, if that is short and begins with `head`: the [`entry_head`] of a key that is UTF-8.
+    /// Returns the value of the next entry, if the entry is short and starts with `head`, the [`entry_head`] of a key in UTF-8.
     #[inline(always)]
     pub(crate) fn next_expected(&mut self, head: &[u8]) -> Option<&'a [u8]> {
         self.message.take_field_with_head(0x0a, head)
     }
 
-    /// Key and value of the next entry, if it has the form that every encoder writes, and the reader behind it.
+    /// Returns key and value of the next entry, if it has the form that every encoder writes, and the reader after it.
     #[inline(always)]
     fn peek_fast(&self) -> Option<(&'a [u8], &'a [u8], WireReader<'a>)> {
         let mut message = self.message;
@@ -59,25 +59,25 @@ impl<'a> MapEntries<'a> {
         Some((key, value, message))
     }
 
-    /// Key and value of the next entry, if it has the form that every encoder writes. Otherwise nothing is read, and
-    /// [`next`](MapEntries::next) reports what there is.
+    /// Returns key and value of the next entry, if it has the form that every encoder writes. Otherwise nothing is consumed, and the
+    /// caller continues with [`next`](MapEntries::next).
     #[inline(always)]
     pub(crate) fn next_fast(&mut self) -> Option<(&'a [u8], &'a [u8])> {
-        let (key, value, behind) = self.peek_fast()?;
+        let (key, value, after) = self.peek_fast()?;
         if self.rules.utf8 && std::str::from_utf8(key).is_err() {
             return None;
         }
-        self.message = behind;
+        self.message = after;
         Some((key, value))
     }
 
-    /// The next entry and its key as text, checked once. For rules that ask for UTF-8.
+    /// Returns the next entry, with its key as text, which is validated once. For rules that require UTF-8.
     #[inline(always)]
     pub(super) fn next_text(&mut self) -> Result<Option<(&'a str, ValueMessage<'a>)>, Fault> {
-        if let Some((key, value, behind)) = self.peek_fast()
+        if let Some((key, value, after)) = self.peek_fast()
             && let Ok(key) = std::str::from_utf8(key)
         {
-            self.message = behind;
+            self.message = after;
             return Ok(Some((key, ValueMessage::one(value, self.start_of(value)))));
         }
         match self.next_slow()? {
@@ -86,8 +86,8 @@ impl<'a> MapEntries<'a> {
         }
     }
 
-    /// Offset in the payload of the value that [`next_expected`](MapEntries::next_expected) or
-    /// [`next_fast`](MapEntries::next_fast) has returned: nothing stands behind it in its entry.
+    /// Returns the offset in the payload of the value that [`next_expected`](MapEntries::next_expected) or
+    /// [`next_fast`](MapEntries::next_fast) returned last. The value is the last field of its entry.
     #[inline(always)]
     pub(crate) fn start_of(&self, value: &[u8]) -> usize {
         self.message.start_of(value)
@@ -121,13 +121,13 @@ impl<'a> MapEntries<'a> {
         }
     }
 
-    /// The entry that was read last: key and value in any order, missing (then they are empty) or repeated (the last key, all
-    /// values merged).
+    /// Parses the entry that was read last. Key and value may come in any order. If missing, they are empty. If repeated, the last key
+    /// wins and all values are merged.
     fn entry_slow(&self, entry: &'a [u8]) -> Result<MapEntry<'a>, Fault> {
         let entry_start = self.message.start_of(entry);
         let mut reader = self.message.nested(entry);
         let (mut key, mut value) = (&[][..], ValueMessage::one(&[], entry_start));
-        let mut values = 0;
+        let mut values = 0usize;
         while let Some(field) = reader.next()? {
             match field {
                 (1, WireValue::Len(bytes)) => {
@@ -138,7 +138,7 @@ impl<'a> MapEntries<'a> {
                 }
                 (2, WireValue::Len(bytes)) => {
                     value = ValueMessage::one(bytes, reader.start_of(bytes));
-                    values += 1;
+                    values = values.saturating_add(1);
                 }
                 _ if self.rules.lenient => {}
                 _ => return Err(Fault::new(WireErrorKind::MapEntryUnknownField, entry_start)),
@@ -148,7 +148,7 @@ impl<'a> MapEntries<'a> {
     }
 }
 
-/// Key and value of an entry in the form that every encoder writes: `0a klen key 12 vlen value`, and nothing behind it.
+/// Returns key and value of an entry in the form that every encoder writes: `0a klen key 12 vlen value`, and nothing after it.
 #[inline(never)]
 fn long_pair(entry: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut entry = WireReader::new(entry);
@@ -156,18 +156,18 @@ fn long_pair(entry: &[u8]) -> Option<(&[u8], &[u8])> {
     entry.is_empty().then_some(pair)
 }
 
-/// The bytes before the value's length in an entry of this key: `0a klen key 12`. Where `klen` needs more than a byte this is
-/// something else, but longer than any entry that [`next_expected`](MapEntries::next_expected) takes.
+/// Returns the bytes before the value's length in an entry with this key: `0a klen key 12`. If `klen` needs more than one byte the
+/// result is meaningless, but longer than any entry that [`next_expected`](MapEntries::next_expected) accepts.
 pub(crate) fn entry_head(key: &[u8]) -> Box<[u8]> {
     [&[0x0a, key.len() as u8], key, &[0x12]].concat().into()
 }
 
-/// A key as text, which stands at `start` in the payload.
+/// Returns a key as text. `start` is its offset in the payload.
 fn utf8(key: &[u8], start: usize) -> Result<&str, Fault> {
     std::str::from_utf8(key).map_err(|_| Fault::new(WireErrorKind::Utf8, start))
 }
 
-/// Returns true if a payload has the map `field` at all, if only an empty one.
+/// Returns true if a payload contains the map `field`, even an empty one.
 pub(super) fn has_map(payload: &[u8], field: u32) -> bool {
     let mut reader = WireReader::new(payload);
     while let Ok(Some((number, value))) = reader.next() {

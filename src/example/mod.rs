@@ -1,4 +1,4 @@
-//! `tf.train.Example` and `tf.train.SequenceExample`: views that borrow, messages that own their features, builders.
+//! `tf.train.Example` and `tf.train.SequenceExample`: borrowed views, owned messages and builders.
 //!
 //! ```text
 //! Example          features = 1: Features
@@ -10,13 +10,14 @@
 //! BytesList.value = 1: bytes    FloatList.value = 1: float, packed    Int64List.value = 1: int64, packed
 //! ```
 //!
-//! The meaning is protobuf's own, as `FromString` gives it (`docs/format.md`): the last entry of a key
-//! wins, the last member of a oneof wins, messages merge, numbers may be packed or not. One departure: a map
-//! entry with an unknown field is refused, for decoders do not agree on what it means
-//! ([`Example::with_lenient_map_entries`] takes it).
+//! Messages are decoded as protobuf's `FromString` decodes them (`docs/format.md`): the last entry of a key wins, the last member of
+//! a oneof wins, messages merge, and numbers may be packed or not. There is one exception: a map entry with an unknown field is
+//! rejected, because decoders disagree on its meaning. [`Example::with_lenient_map_entries`] accepts it.
 //!
-//! A list is checked when it is looked up: one pass that also counts. After that its length is O(1), its
-//! iteration cannot fail, and nothing was allocated.
+//! A list is validated and counted in one pass when it is looked up. After that its length is O(1) and its iteration cannot fail.
+//! Nothing is allocated.
+
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
 mod build;
 mod encode;
@@ -44,7 +45,7 @@ pub use sequence::{FeatureList, SequenceExample};
 pub use values::{IntoBytes, ToFloat, ToInt64};
 pub use view::{Example, Features};
 
-// For parsing batches.
+// Used by `batch`.
 pub(crate) use feature::{packed, string};
 pub(crate) use map::{EntryRules, MapEntries, MapEntry, VALUE_DEPTH, entry_head};
 pub(crate) use source::ValueMessage;

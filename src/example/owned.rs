@@ -1,4 +1,4 @@
-//! Messages that own their features: to be kept, compared, changed and encoded.
+//! Owned messages, which can be kept, compared, changed and encoded.
 
 use super::encode::{self, KeyOrder};
 use super::feature_buf::FeatureBuf;
@@ -7,7 +7,7 @@ use super::view::Example;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 
-/// An Example that owns its features: a map, without an order of its own.
+/// An owned Example: a map of its features, which does not keep the order of the keys.
 ///
 /// ```
 /// use tfseek::example::{ExampleBuf, FeatureBuf, KeyOrder};
@@ -21,14 +21,13 @@ use std::collections::BTreeMap;
 pub struct ExampleBuf {
     /// The features by key.
     pub features: BTreeMap<String, FeatureBuf>,
-    /// Whether the field `features` is written though there are none: `0a 00` and no bytes at all are both an
-    /// Example without features, and what was read is written again. With features it makes no difference to the
-    /// bytes; it does to `==`.
+    /// True if the field `features` is written even without features, as `0a 00`. An Example without features is either that or no
+    /// bytes at all, and reading and encoding keeps the form. With features the flag does not affect the bytes, but it affects `==`.
     pub has_features: bool,
 }
 
 impl ExampleBuf {
-    /// Encodes the message, keys in this order. A map was given none: [`KeyOrder::Given`] is [`KeyOrder::Bytes`] here.
+    /// Encodes the message with its keys in the given order. A map has no given order, so [`KeyOrder::Given`] is [`KeyOrder::Bytes`].
     ///
     /// # Errors
     /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.
@@ -43,7 +42,7 @@ impl ExampleBuf {
 impl TryFrom<Example<'_>> for ExampleBuf {
     type Error = Error;
 
-    /// Copies all features. Encoded again the message is what protobuf would write of this payload.
+    /// Copies all features. When encoded, the message has the bytes that protobuf would write for this payload.
     ///
     /// # Errors
     /// As [`Example::validate`].
@@ -53,21 +52,21 @@ impl TryFrom<Example<'_>> for ExampleBuf {
     }
 }
 
-/// A SequenceExample that owns its context and its feature lists: maps, without an order of their own.
+/// An owned SequenceExample: maps of its context and its feature lists, which do not keep the order of the keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SequenceExampleBuf {
-    /// The features of the whole record.
+    /// The features of the context, by key.
     pub context: BTreeMap<String, FeatureBuf>,
-    /// The features of each step, by key. A list without steps is still there.
+    /// The steps of each feature list, by key. A list may have no steps.
     pub feature_lists: BTreeMap<String, Vec<FeatureBuf>>,
-    /// Whether the field `context` is written though it is empty (`0a 00`).
+    /// True if the field `context` is written even if it is empty (`0a 00`).
     pub has_context: bool,
-    /// Whether the field `feature_lists` is written though it is empty (`12 00`).
+    /// True if the field `feature_lists` is written even if it is empty (`12 00`).
     pub has_feature_lists: bool,
 }
 
 impl SequenceExampleBuf {
-    /// Encodes the message, keys in this order. A map was given none: [`KeyOrder::Given`] is [`KeyOrder::Bytes`] here.
+    /// Encodes the message with its keys in the given order. A map has no given order, so [`KeyOrder::Given`] is [`KeyOrder::Bytes`].
     ///
     /// # Errors
     /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.
@@ -83,7 +82,7 @@ impl SequenceExampleBuf {
 impl TryFrom<SequenceExample<'_>> for SequenceExampleBuf {
     type Error = Error;
 
-    /// Copies the context and all feature lists. Encoded again the message is what protobuf would write of this payload.
+    /// Copies the context and all feature lists. When encoded, the message has the bytes that protobuf would write for this payload.
     ///
     /// # Errors
     /// As [`SequenceExample::validate`].

@@ -1,4 +1,4 @@
-//! `SequenceExample<'a>`: a context, and lists of features.
+//! `SequenceExample<'a>`: a context and feature lists.
 
 use super::feature::Feature;
 use super::map::{MapEntries, VALUE_DEPTH, has_map};
@@ -9,7 +9,7 @@ use crate::wire::{Fault, WireReader, WireValue};
 use std::fmt;
 use std::iter::FusedIterator;
 
-/// A `tf.train.SequenceExample` that borrows its payload. `Copy`, as [`Example`], and as lazy.
+/// A `tf.train.SequenceExample` that borrows its payload. Like [`Example`], it is `Copy`, and each lookup walks the payload.
 ///
 /// ```
 /// use tfseek::{Feature, FeatureBuf, SequenceExample, SequenceExampleBuilder};
@@ -26,39 +26,39 @@ use std::iter::FusedIterator;
 /// ```
 #[derive(Clone, Copy)]
 pub struct SequenceExample<'a> {
-    /// The context is field 1, as an Example's features are: this is both.
+    /// The payload, viewed as an Example. The context is field 1, like an Example's features.
     context: Example<'a>,
 }
 
 impl<'a> SequenceExample<'a> {
-    /// The SequenceExample in these bytes. O(1), and looks at none of them.
+    /// Creates a view of the SequenceExample in `payload`. O(1); reads nothing.
     #[inline]
     pub fn new(payload: &'a [u8]) -> SequenceExample<'a> {
         SequenceExample { context: Example::new(payload) }
     }
 
-    /// The same, with a place for its errors to name.
+    /// Sets the location that errors report.
     #[inline]
     #[must_use]
     pub fn at(self, at: At<'a>) -> SequenceExample<'a> {
         SequenceExample { context: self.context.at(at) }
     }
 
-    /// The same, taking map entries that hold an unknown field; see [`Example::with_lenient_map_entries`].
+    /// Sets whether map entries with an unknown field are accepted. See [`Example::with_lenient_map_entries`].
     #[inline]
     #[must_use]
     pub fn with_lenient_map_entries(self, lenient: bool) -> SequenceExample<'a> {
         SequenceExample { context: self.context.with_lenient_map_entries(lenient) }
     }
 
-    /// The context: features of the whole sequence. On the wire it is what an Example's features are, and so is
-    /// the view.
+    /// Returns the context, the features of the whole sequence. It is an [`Example`], since on the wire a context and an Example's
+    /// features are the same.
     #[inline]
     pub fn context(self) -> Example<'a> {
         self.context
     }
 
-    /// The feature list `key`: the last of that name, `None` if there is none. All its steps are checked.
+    /// Returns the last feature list named `key`, or `None` if there is none. All of its steps are validated.
     ///
     /// # Errors
     /// As [`Example::get`].
@@ -66,20 +66,21 @@ impl<'a> SequenceExample<'a> {
         self.find(key.as_bytes()).map_err(|e| e.feature(key.as_bytes()))
     }
 
-    /// All feature lists in wire order, duplicates seen; each is checked whole. No allocation. Ends after an error.
+    /// Returns an iterator over all feature lists in wire order, duplicates included. Each list is fully validated. Nothing is
+    /// allocated. The iterator ends after an error.
     pub fn feature_lists(
         self,
     ) -> impl FusedIterator<Item = Result<(&'a str, FeatureList<'a>)>> + Clone + fmt::Debug {
         FeatureListEntries { sequence: Some(self), state: None }
     }
 
-    /// Whether the message `feature_lists` is there at all, if only an empty one; of the context
-    /// [`Example::has_features`] tells.
+    /// Returns true if the message `feature_lists` is present, even if it is empty. For the context there is
+    /// [`Example::has_features`].
     pub fn has_feature_lists(self) -> bool {
         has_map(self.context.payload(), 2)
     }
 
-    /// Checks all that protobuf's own decoder would.
+    /// Validates everything that protobuf's own decoder validates.
     ///
     /// # Errors
     /// As [`Example::validate`].
@@ -110,7 +111,7 @@ impl fmt::Debug for SequenceExample<'_> {
     }
 }
 
-/// The feature lists of a [`SequenceExample`] in wire order, duplicates seen.
+/// An iterator over the feature lists of a [`SequenceExample`] in wire order, duplicates included.
 #[derive(Clone, Copy)]
 struct FeatureListEntries<'a> {
     sequence: Option<SequenceExample<'a>>,
@@ -152,7 +153,7 @@ impl fmt::Debug for FeatureListEntries<'_> {
     }
 }
 
-/// The steps of one feature list, all of them checked. `Copy`.
+/// The steps of a feature list, all validated. It is `Copy`.
 #[derive(Clone, Copy)]
 pub struct FeatureList<'a> {
     value: ValueMessage<'a>,
@@ -160,7 +161,7 @@ pub struct FeatureList<'a> {
 }
 
 impl<'a> FeatureList<'a> {
-    /// Levels below the payload of a step.
+    /// Number of levels from the payload down to a step.
     pub(crate) const STEP_DEPTH: u8 = VALUE_DEPTH + 1;
 
     pub(crate) fn check(value: ValueMessage<'a>) -> Result<FeatureList<'a>, Fault> {
@@ -169,7 +170,13 @@ impl<'a> FeatureList<'a> {
             while let Some(field) = list.next()? {
                 if let (1, WireValue::Len(step)) = field {
                     Feature::check(ValueMessage::one(step, list.start_of(step)), FeatureList::STEP_DEPTH)?;
-                    len += 1;
+                    #[expect(
+                        clippy::arithmetic_side_effects,
+                        reason = "each step takes at least one byte of the payload"
+                    )]
+                    {
+                        len += 1;
+                    }
                 }
             }
         }
@@ -191,7 +198,7 @@ impl<'a> FeatureList<'a> {
         self.iter().nth(k)
     }
 
-    /// Returns the steps, in order.
+    /// Returns an iterator over the steps, in order.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Feature<'a>> + FusedIterator + Clone {
         FeatureSteps { messages: self.value.messages(1), list: WireReader::new(&[]), left: self.len }
     }
@@ -203,7 +210,7 @@ impl fmt::Debug for FeatureList<'_> {
     }
 }
 
-/// The steps of a [`FeatureList`].
+/// An iterator over the steps of a [`FeatureList`].
 #[derive(Clone, Copy, Debug)]
 struct FeatureSteps<'a> {
     messages: Messages<'a>,
@@ -216,7 +223,7 @@ impl<'a> Iterator for FeatureSteps<'a> {
 
     fn next(&mut self) -> Option<Feature<'a>> {
         loop {
-            // Checked at look-up. Should the bytes have changed since, the list ends early.
+            // The list was validated at lookup. If the bytes have changed since then, it ends early.
             while let Ok(Some(field)) = self.list.next() {
                 if let (1, WireValue::Len(step)) = field {
                     self.left = self.left.saturating_sub(1);

@@ -1,67 +1,73 @@
-//! Messages that protobuf lets come in pieces: the value of a map entry, and the lists in it.
+//! Messages that protobuf allows to be split into parts: the value of a map entry, and the lists in it.
 
 use crate::wire::{WireReader, WireValue};
 
-/// The message that is the value of a map entry, or a step of a feature list, and its offset in the payload.
+/// The message that is the value of a map entry or a step of a feature list, and its offset in the payload.
 ///
-/// As a rule it is one slice. Where an entry holds its value more than once, the values are merged: then this is the entry, and
-/// its values are walked one after the other.
+/// Normally it is one slice. If an entry contains its value more than once, the values are merged: then this is the entry, and its
+/// values are iterated in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ValueMessage<'a> {
     bytes: &'a [u8],
     start: u32,
-    /// The bytes are those of the whole entry.
+    /// True if the bytes are those of the whole entry.
     is_entry: bool,
 }
 
 impl<'a> ValueMessage<'a> {
-    /// A message of one slice. Payloads are shorter than 2^31 bytes.
+    /// Creates a message of one slice. Payloads are shorter than 2^31 bytes.
     #[inline]
     pub(crate) fn one(bytes: &'a [u8], start: usize) -> ValueMessage<'a> {
         ValueMessage { bytes, start: start as u32, is_entry: false }
     }
 
-    /// The merged values of an entry.
+    /// Creates the merged message of all values of an entry.
     pub(crate) fn entry(bytes: &'a [u8], start: usize) -> ValueMessage<'a> {
         ValueMessage { bytes, start: start as u32, is_entry: true }
     }
 
-    /// The message, if it is one slice.
+    /// Returns the message, if it is one slice.
     #[inline]
     pub(crate) fn as_one(self) -> Option<&'a [u8]> {
         (!self.is_entry).then_some(self.bytes)
     }
 
-    /// Offset of its bytes in the payload.
+    /// Returns the offset of the bytes in the payload.
     #[inline]
     pub(crate) fn start(self) -> usize {
         self.start as usize
     }
 
-    /// Number of its bytes.
+    /// Returns the number of bytes.
     #[inline]
     pub(crate) fn len(self) -> usize {
         self.bytes.len()
     }
 
-    /// Offset in the payload of bytes that the message ends with.
+    /// Returns the offset in the payload of `tail`, a suffix of the message.
     #[inline]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`tail` is a suffix of the message, whose end is inside of the payload"
+    )]
     pub(crate) fn start_of_tail(self, tail: &[u8]) -> usize {
         self.start() + self.len() - tail.len()
     }
 
-    /// The messages to merge, in order. The depth is that of the message: it counts only while it is checked.
+    /// Returns the messages to merge, in order. `depth` is the depth of the message. It matters only for validation.
     #[inline]
     pub(crate) fn messages(self, depth: u8) -> Messages<'a> {
-        let none = WireReader::new(&[]);
-        match self.is_entry {
-            false => Messages { one: Some(WireReader::at(self.bytes, self.start(), depth)), entry: none },
-            true => Messages { one: None, entry: WireReader::at(self.bytes, self.start(), depth - 1) },
+        if self.is_entry {
+            let entry = WireReader::at(self.bytes, self.start(), depth.saturating_sub(1));
+            Messages { one: None, entry }
+        } else {
+            let message = WireReader::at(self.bytes, self.start(), depth);
+            Messages { one: Some(message), entry: WireReader::new(&[]) }
         }
     }
 }
 
-/// The messages of a [`ValueMessage`]. Stops at what is malformed: the entry was checked when it was found.
+/// An iterator over the messages of a [`ValueMessage`]. It ends at a malformed field: the entry was validated when it was found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Messages<'a> {
     one: Option<WireReader<'a>>,
@@ -91,15 +97,15 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// The values of a list that is no single slice: merged, unpacked, or in many chunks. Walks the message again, past the members
-/// of the oneof that a later one of another kind has replaced.
+/// The values of a list that is not one slice: merged, unpacked, or in several chunks. Iterating walks the message again, and skips
+/// the members of the oneof that a later member of another kind replaces.
 ///
-/// A [`ValueMessage`] in other words: in this order the enums that hold it need no word for their tag.
+/// It has the fields of a [`ValueMessage`]. With this layout, enums that contain it need no extra word for their tag.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScatteredList<'a> {
     bytes: &'a [u8],
     start: u32,
-    /// Members of the oneof before the first that counts.
+    /// Number of members of the oneof to skip.
     skip: u32,
     is_entry: bool,
 }
@@ -117,7 +123,7 @@ impl<'a> ScatteredList<'a> {
     }
 }
 
-/// A list of one slice, and its offset in the payload: a packed chunk of numbers, or a list message of byte strings.
+/// A list that is one slice, and its offset in the payload: a packed chunk of numbers, or a list message of byte strings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListSlice<'a> {
     bytes: &'a [u8],
@@ -141,7 +147,7 @@ impl<'a> ListSlice<'a> {
     }
 }
 
-/// The fields `value = 1` of all the lists of a [`ScatteredList`], or of one list message.
+/// An iterator over the fields `value = 1` of all lists of a [`ScatteredList`], or of one list message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListFields<'a> {
     messages: Messages<'a>,
@@ -151,7 +157,7 @@ pub(super) struct ListFields<'a> {
 }
 
 impl<'a> ListFields<'a> {
-    /// The fields of one list message.
+    /// Returns the fields of one list message.
     #[inline]
     pub(super) fn of(list: WireReader<'a>) -> ListFields<'a> {
         ListFields { list, ..ListFields::none() }
@@ -163,7 +169,7 @@ impl<'a> ListFields<'a> {
         ListFields { messages: Messages::none(), feature: none, list: none, skip: 0 }
     }
 
-    /// Offset in the payload of the field that was returned last, which holds these bytes.
+    /// Returns the offset in the payload of `last`, the bytes of the field that was returned last.
     #[inline]
     pub(super) fn start_of(&self, last: &[u8]) -> usize {
         self.list.start_of(last)
@@ -176,7 +182,7 @@ impl<'a> ListFields<'a> {
                     if self.skip == 0 {
                         return Some(self.feature.nested(list));
                     }
-                    self.skip -= 1;
+                    self.skip = self.skip.saturating_sub(1);
                 }
             }
             self.feature = self.messages.next()?;

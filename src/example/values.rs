@@ -1,4 +1,4 @@
-//! The Rust types whose values go into lists.
+//! The Rust types that can be put into lists.
 
 use crate::error::EncodeError;
 use std::borrow::Cow;
@@ -7,31 +7,33 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A value of an int64 list: integers and `bool`, as in Python. A float does not, not even a whole one:
+/// A type that can be put into an int64 list: integers and `bool`, as in Python. A float cannot, even if it is integral:
 ///
 /// ```compile_fail,E0277
 /// tfseek::example::ExampleBuilder::new().int64("label", [3.0]);
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not go into an int64 list",
-    note = "integers of up to 64 bits and `bool` do; a float has to be converted first"
+    message = "`{Self}` cannot be put into an int64 list",
+    note = "integers of up to 64 bits and `bool` can; a float must be converted first"
 )]
 pub trait ToInt64: sealed::Sealed {
-    /// The value as an `i64`.
+    /// Returns the value as an `i64`.
     ///
     /// # Errors
     /// [`EncodeError::Int64Range`] above 2^63 - 1.
     fn to_int64(self) -> Result<i64, EncodeError>;
 }
 
-/// A value of a float list: `f32` as it is, `f64` rounded to the nearest `f32` (to infinity beyond its range),
-/// integers and `bool` by way of `f64`. That is what Python's protobuf does, double rounding included.
+/// A type that can be put into a float list: `f32`, `f64`, integers and `bool`.
+///
+/// An `f64` is rounded to the nearest `f32`, or to infinity beyond its range. Integers are converted through `f64`. Python's protobuf
+/// does the same, including the double rounding.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not go into a float list",
-    note = "`f32`, `f64`, integers of up to 64 bits and `bool` do"
+    message = "`{Self}` cannot be put into a float list",
+    note = "`f32`, `f64`, integers of up to 64 bits and `bool` can"
 )]
 pub trait ToFloat: sealed::Sealed {
-    /// The value as an `f32`.
+    /// Returns the value as an `f32`.
     fn to_float(self) -> f32;
 }
 
@@ -41,7 +43,7 @@ macro_rules! ints {
         impl ToInt64 for $t {
             #[inline]
             fn to_int64(self) -> Result<i64, EncodeError> {
-                // No type here goes below -2^63, so what does not fit is positive.
+                // No type here has values below -2^63, so a value that does not fit is positive.
                 i64::try_from(self).map_err(|_| EncodeError::Int64Range { value: self as u128 })
             }
         }
@@ -84,19 +86,19 @@ impl ToFloat for f64 {
     }
 }
 
-/// A value of a bytes list: strings and bytes, owned or not. Owned ones are moved and not copied.
+/// A type that can be put into a bytes list: strings and bytes, owned or borrowed. Owned values are moved, not copied.
 ///
-/// A list is a list: one image is `[image]`, and not its bytes one by one.
+/// A single value must be given as a list of one: an image is `[image]`, not its bytes.
 ///
 /// ```compile_fail,E0277
 /// tfseek::example::ExampleBuilder::new().bytes("image", vec![0xffu8, 0xd8]);
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a value of a bytes list",
-    note = "strings and bytes are: one value is given as a list of one, `[value]`"
+    message = "`{Self}` cannot be put into a bytes list",
+    note = "strings and bytes can; a single value is given as a list of one, `[value]`"
 )]
 pub trait IntoBytes: sealed::Sealed {
-    /// The value's bytes.
+    /// Returns the bytes of the value.
     fn into_bytes(self) -> Vec<u8>;
 }
 
@@ -122,7 +124,7 @@ into_bytes! {
     [N] [u8; N]: Vec::from,
 }
 
-// Iterating over `&values` gives references.
+// Iterating over `&values` yields references.
 impl<T: sealed::Sealed> sealed::Sealed for &T {}
 impl<T: ToInt64 + Copy> ToInt64 for &T {
     #[inline]

@@ -1,11 +1,11 @@
-//! Writing: the bytes of `tf.io.serialize_tensor`.
+//! Writing of tensors, with the bytes of `tf.io.serialize_tensor`.
 //!
 //! ```text
 //! TensorProto       08 dtype, 12 len TensorShapeProto, values
-//! TensorShapeProto  12 len Dim, for each dimension
+//! TensorShapeProto  12 len Dim, per dimension
 //! Dim               08 size                             nothing if the size is 0
 //! values, numbers   22 len bytes                        tensor_content; absent if there is no element
-//! values, strings   42 len bytes, for each element
+//! values, strings   42 len bytes, per element
 //! ```
 //!
 //! Lengths are computed first and compared with the limit of a message, as in `example/encode.rs`.
@@ -25,25 +25,25 @@ const SIZE: u8 = 0x08;
 const CONTENT: u8 = 0x22;
 const STRING: u8 = 0x42;
 
-/// Serializes numbers that are bytes already: little-endian and row-major.
+/// Serializes numbers, bools or complex numbers given as bytes, little-endian and row-major.
 ///
 /// ```
 /// use tfseek::tensor::{TensorDType, serialize_tensor};
-/// // Two halves: 1.0 and -2.0.
+/// // Two float16 values: 1.0 and -2.0.
 /// let bytes = serialize_tensor(TensorDType::Float16, &[2], &[0x00, 0x3c, 0x00, 0xc0])?;
 /// assert_eq!(bytes, b"\x08\x13\x12\x04\x12\x02\x08\x02\x22\x04\x00\x3c\x00\xc0");
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Tensor`] if the shape is none, the bytes are not as many as its elements take, a bool is neither 0 nor
-/// 1, or the dtype is `string`, for which there is [`serialize_strings`]; [`ErrorKind::TooLarge`] above 2^31 - 1 bytes.
+/// [`ErrorKind::Tensor`] if the shape is invalid, if the number of bytes does not match it, if a bool is neither 0 nor 1, or if the
+/// dtype is `string` (use [`serialize_strings`]); [`ErrorKind::TooLarge`] above 2^31 - 1 bytes.
 pub fn serialize_tensor(dtype: TensorDType, shape: &[u64], bytes: &[u8]) -> Result<Vec<u8>> {
     let n = elements(shape)?;
     let Some(size) = dtype.size() else {
         return Err(TensorError::DType { expected: "a dtype of numbers", found: dtype.name() }.into());
     };
-    let expected = u128::from(n) * size as u128;
+    let expected = u128::from(n).saturating_mul(size as u128);
     if expected != bytes.len() as u128 {
         let expected = u64::try_from(expected).unwrap_or(u64::MAX);
         return Err(TensorError::ContentLen { expected, found: bytes.len() as u64 }.into());
@@ -68,7 +68,7 @@ pub fn serialize_tensor(dtype: TensorDType, shape: &[u64], bytes: &[u8]) -> Resu
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Tensor`] if the shape is none or the values are not as many as it has elements;
+/// [`ErrorKind::Tensor`] if the shape is invalid or does not have as many elements as there are values;
 /// [`ErrorKind::TooLarge`] above 2^31 - 1 bytes.
 pub fn serialize_values<T: Element>(shape: &[u64], values: &[T]) -> Result<Vec<u8>> {
     let n = elements(shape)?;
@@ -76,7 +76,7 @@ pub fn serialize_values<T: Element>(shape: &[u64], values: &[T]) -> Result<Vec<u
     if values.is_empty() {
         return header(T::DTYPE, shape, 0);
     }
-    let len = values.len() as u64 * size_of::<T>() as u64;
+    let len = size_of_val(values) as u64;
     let mut out = header(T::DTYPE, shape, field_len(len))?;
     out.push(CONTENT);
     put_varint(len, &mut out);
@@ -106,8 +106,8 @@ pub(super) fn put_strings<'s>(
 ) -> Result<Vec<u8>> {
     let n = elements(shape)?;
     check_count(n, values.len())?;
-    // A filled tensor may have more strings than anyone should count: each takes two bytes at least.
-    let least = u128::from(n) * 2;
+    // Each string takes at least two bytes. Checked first, because a filled tensor may have too many strings to iterate over.
+    let least = u128::from(n).saturating_mul(2);
     if least > u128::from(MAX_LEN) {
         return Err(ErrorKind::TooLarge { len: least, limit: MAX_LEN }.into());
     }
@@ -118,23 +118,24 @@ pub(super) fn put_strings<'s>(
 }
 
 fn check_count(elements: u64, values: usize) -> Result<(), TensorError> {
-    match elements == values as u64 {
-        true => Ok(()),
-        false => Err(TensorError::Count { expected: elements, found: values as u64 }),
+    if elements == values as u64 {
+        Ok(())
+    } else {
+        Err(TensorError::Count { expected: elements, found: values as u64 })
     }
 }
 
-/// Dtype and shape, with room for so many bytes of values.
+/// Writes dtype and shape, and reserves `values` bytes for the values.
 fn header(dtype: TensorDType, shape: &[u64], values: u64) -> Result<Vec<u8>> {
-    let dim_len = |dim: u64| if dim == 0 { 0 } else { 1 + sizeof_varint(dim) as u64 };
+    let dim_len = |dim: u64| if dim == 0 { 0 } else { (sizeof_varint(dim) as u64).saturating_add(1) };
     let shape_len = shape.iter().map(|&dim| field_len(dim_len(dim))).sum();
-    let len = (2 + field_len(shape_len)).saturating_add(values);
+    let len = field_len(shape_len).saturating_add(2).saturating_add(values);
     if len > MAX_LEN {
         return Err(ErrorKind::TooLarge { len: len.into(), limit: MAX_LEN }.into());
     }
     let mut out = Vec::with_capacity(len as usize);
     out.push(DTYPE);
-    // All numbers are below 128.
+    // All dtype numbers are below 128, so each is a varint of one byte.
     out.push(dtype.number() as u8);
     out.push(SHAPE);
     put_varint(shape_len, &mut out);
@@ -146,13 +147,13 @@ fn header(dtype: TensorDType, shape: &[u64], values: u64) -> Result<Vec<u8>> {
             put_varint(dim, &mut out);
         }
     }
-    debug_assert_eq!(out.len() as u64 + values, len, "lengths were computed wrong");
+    debug_assert_eq!((out.len() as u64).saturating_add(values), len, "the computed length is wrong");
     Ok(out)
 }
 
-/// A length-delimited field whose tag is one byte.
+/// Returns the bytes of a length-delimited field with a one-byte tag.
 fn field_len(body: u64) -> u64 {
-    (1 + sizeof_varint(body) as u64).saturating_add(body)
+    body.saturating_add(sizeof_varint(body) as u64).saturating_add(1)
 }
 
 fn put_bytes(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {

@@ -1,31 +1,31 @@
-//! Rust's types for the elements of a tensor.
+//! The Rust types of a tensor's elements.
 
 use super::TensorDType;
 
 mod sealed {
     pub trait Sealed: Copy + 'static {
-        /// An element of its little-endian bytes, of which there are as many as it takes.
+        /// Reads an element from its little-endian bytes, which must have its size.
         fn read(bytes: &[u8]) -> Self;
 
-        /// Appends its little-endian bytes.
+        /// Appends the element's little-endian bytes.
         fn put(self, out: &mut Vec<u8>);
 
-        /// The bytes as they lie, if they are aligned and the machine is little-endian.
+        /// Returns the bytes as elements, if they are aligned and the machine is little-endian.
         fn cast(bytes: &[u8]) -> Option<&[Self]>;
     }
 }
 
 pub(super) use sealed::Sealed;
 
-/// A type that the elements of a tensor can be read into and written from: numbers, `bool`, and for complex numbers
-/// arrays of real and imaginary part. `float16` and `bfloat16` have no type in Rust; their bytes are at
-/// [`Tensor::as_bytes`](super::Tensor::as_bytes).
+/// A Rust type of a tensor's elements: numbers, `bool`, and arrays of real and imaginary part for complex numbers.
+///
+/// `float16` and `bfloat16` have no type in Rust. [`Tensor::as_bytes`](super::Tensor::as_bytes) returns their bytes.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not the type of a tensor's elements",
+    message = "`{Self}` is not a type of tensor elements",
     note = "`f32`, `f64`, integers of up to 64 bits, `bool`, `[f32; 2]` and `[f64; 2]` are"
 )]
 pub trait Element: Sealed {
-    /// The dtype that has these elements.
+    /// The dtype of these elements.
     const DTYPE: TensorDType;
 }
 
@@ -93,7 +93,7 @@ impl Sealed for bool {
     }
 
     fn cast(bytes: &[u8]) -> Option<&[bool]> {
-        // Every byte was found to be 0 or 1; the cast looks again.
+        // The bytes were validated to be 0 or 1, and the cast validates them again.
         bytemuck::checked::try_cast_slice(bytes).ok()
     }
 }
@@ -102,7 +102,7 @@ impl Element for bool {
     const DTYPE: TensorDType = TensorDType::Bool;
 }
 
-/// The bytes of one element. Callers cut them to its size; were they fewer, zeros would stand in.
+/// Returns the bytes of an element. Callers pass its exact size. If there were fewer bytes, the result would be zeros.
 #[inline]
 fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.first_chunk().copied().unwrap_or([0; N])
@@ -110,7 +110,7 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
 
 fn cast<T: bytemuck::Pod>(bytes: &[u8]) -> Option<&[T]> {
     if bytes.is_empty() {
-        // An empty slice may lie anywhere, also where it is not aligned.
+        // An empty slice may have any address, even an unaligned one.
         return Some(&[]);
     }
     if cfg!(target_endian = "little") { bytemuck::try_cast_slice(bytes).ok() } else { None }

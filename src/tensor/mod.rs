@@ -1,7 +1,7 @@
-//! Tensors in one byte string: what `tf.io.serialize_tensor` writes and `tf.io.parse_tensor` reads.
+//! Serialized tensors, as `tf.io.serialize_tensor` writes and `tf.io.parse_tensor` reads them.
 //!
-//! Pipelines put whole arrays into a bytes feature that way: a serialized `TensorProto`, of which a dtype, a shape and
-//! the values are read and written here, for the dtypes that have a plain form in memory ([`TensorDType`]).
+//! Pipelines use them to store an array as one value of a bytes feature. This module reads and writes the dtype, the shape and the
+//! values of a serialized `TensorProto`, for dtypes with a plain form in memory ([`TensorDType`]).
 //!
 //! ```
 //! use tfseek::tensor::{TensorDType, parse_tensor, serialize_values};
@@ -13,14 +13,15 @@
 //! # Ok::<(), tfseek::Error>(())
 //! ```
 //!
-//! **What it costs.** Values that TensorFlow wrote are lent out of the input: no copy, and one small allocation for the
-//! shape. Values in the typed fields, the form for people who build a `TensorProto` by hand, are decoded into memory of
-//! their own.
+//! **Cost.** Values that TensorFlow wrote are borrowed from the input. Nothing is copied, and only the shape is allocated. Values in
+//! the typed fields, which a `TensorProto` built by hand may have, are decoded into a buffer.
 //!
-//! **What it is safe from.** A `TensorProto` may give fewer values than its shape has elements; the last one then
-//! stands for all that are missing, and zero where there is none. So ten bytes can ask for terabytes. Such a *filled*
-//! tensor may take 64 MiB unless told otherwise ([`TensorOptions::limit`]); beyond that it is refused before anything
-//! is allocated. All others are bounded by the input. The rules are section 10 of `docs/format.md`.
+//! **Memory limit.** A `TensorProto` may have fewer values than its shape has elements. The missing values are then equal to the last
+//! one, or zero if there is none, so ten bytes can describe terabytes. A *filled* tensor of this kind may take at most 64 MiB by
+//! default ([`TensorOptions::limit`]). A larger one is rejected before anything is allocated. The size of any other tensor is bounded
+//! by the input. The rules are in section 10 of `docs/format.md`.
+
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
 mod build;
 mod dtype;

@@ -1,19 +1,19 @@
-//! How a tensor is to be read.
+//! Options for parsing a tensor.
 
 use super::parse::parse;
 use super::{Tensor, TensorDType};
 use crate::error::Result;
 
-/// Bytes that a filled tensor may take unless told otherwise: 64 MiB.
+/// Default limit of the bytes that a filled tensor may take: 64 MiB.
 pub const DEFAULT_LIMIT: u64 = 64 << 20;
 
-/// Everything that can be said when a tensor is parsed.
+/// Options for parsing a tensor.
 ///
 /// ```
 /// use tfseek::ErrorKind;
 /// use tfseek::tensor::{TensorDType, TensorOptions};
 ///
-/// // float32 of shape [1_000_000], and not one value: a million zeros, by the fill rule.
+/// // A float32 tensor of shape [1_000_000] without values: by the fill rule, a million zeros.
 /// let bytes = [0x08, 0x01, 0x12, 0x06, 0x12, 0x04, 0x08, 0xc0, 0x84, 0x3d];
 /// let options = TensorOptions::new();
 /// assert_eq!(options.parse(&bytes, TensorDType::Float32)?.shape(), [1_000_000]);
@@ -33,20 +33,20 @@ impl Default for TensorOptions {
 }
 
 impl TensorOptions {
-    /// The defaults: filled tensors of at most 64 MiB.
+    /// Creates the default options: filled tensors take at most 64 MiB.
     pub fn new() -> TensorOptions {
         TensorOptions::default()
     }
 
-    /// Bytes that a tensor may take if it gives fewer values than it has elements. Of strings each counts its length
-    /// and 16 bytes. Tensors that give all of their values are bounded by the input, and not by this.
+    /// Sets the limit, in bytes, of a tensor that has fewer values than elements. Default: 64 MiB. A string counts as its length plus
+    /// 16 bytes. A tensor that has all of its values is bounded by the input, and not by this limit.
     #[must_use]
     pub fn limit(mut self, bytes: u64) -> TensorOptions {
         self.limit = bytes;
         self
     }
 
-    /// Parses a serialized `TensorProto`, which must be of this dtype.
+    /// Parses a serialized `TensorProto`, which must have the given dtype.
     ///
     /// # Errors
     /// As [`parse_tensor`].
@@ -55,13 +55,13 @@ impl TensorOptions {
     }
 }
 
-/// Parses a serialized `TensorProto`, which must be of this dtype, as `tf.io.parse_tensor` does.
+/// Parses a serialized `TensorProto`, which must have the given dtype, like `tf.io.parse_tensor`.
 ///
 /// # Errors
-/// [`ErrorKind::Wire`](crate::ErrorKind::Wire) if the bytes are not a well-formed message,
-/// [`ErrorKind::Tensor`](crate::ErrorKind::Tensor) if it is not a tensor or one of another dtype,
-/// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) for a filled tensor of more than [`DEFAULT_LIMIT`] bytes. Their
-/// offsets are those in `bytes`; to say where `bytes` came from, use [`Error::at`](crate::Error::at).
+/// [`ErrorKind::Wire`](crate::ErrorKind::Wire) if the bytes are not a well-formed message;
+/// [`ErrorKind::Tensor`](crate::ErrorKind::Tensor) if the message is not a tensor or has another dtype;
+/// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) for a filled tensor of more than [`DEFAULT_LIMIT`] bytes. Offsets in errors
+/// are relative to `bytes`. Use [`Error::at`](crate::Error::at) to add the location of `bytes`.
 pub fn parse_tensor(bytes: &[u8], dtype: TensorDType) -> Result<Tensor<'_>> {
     TensorOptions::new().parse(bytes, dtype)
 }

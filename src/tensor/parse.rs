@@ -1,33 +1,35 @@
-//! Reading: one pass validates and counts, a second one decodes typed values where there are any to decode.
+//! Parsing of tensors: a first pass validates and counts, and a second pass decodes typed values, if there are any.
 //!
-//! The order matters to what is allocated. By the time that memory is asked for, the shape's product is known, and has
-//! been compared with the bytes that are there or, for a filled tensor, with the limit.
+//! The order bounds the memory. Before values are allocated, the product of the shape is compared with the bytes that are present or,
+//! for a filled tensor, with the limit.
 
 use super::dtype::{TensorDType, check_bools};
-use super::proto::{self, Form};
+use super::proto::{self, ValueEncoding};
 use super::shape::{MAX_DIMS, elements};
 use super::value::Tensor;
-use super::value::{Data, STRING_COST};
+use super::value::{STRING_COST, TensorData};
 use crate::error::{Error, ErrorKind, Result, TensorError, WireErrorKind};
 use crate::wire::{Fault, MAX_LEN, WireReader, WireValue, varint};
 use std::borrow::Cow;
 use std::io;
 
-/// What the first pass finds.
+/// The fields of a `TensorProto`, as found by the first pass.
 #[derive(Default)]
-struct Fields<'a> {
+struct TensorFields<'a> {
     dtype: i32,
-    shape: Shape,
+    shape: ParsedShape,
     content: &'a [u8],
-    /// Values in the typed field of the dtype that was asked for.
+    /// Number of values in the typed field of the requested dtype.
     values: usize,
 }
 
 #[derive(Default)]
-struct Shape {
-    /// The first of them, one more than there may be.
+struct ParsedShape {
+    /// The first dimensions that are not negative, at most `MAX_DIMS + 1`.
     dims: Vec<u64>,
+    /// Number of all dimensions.
     count: usize,
+    /// The first negative dimension.
     negative: Option<i64>,
     unknown_rank: bool,
 }
@@ -37,7 +39,7 @@ pub(super) fn parse(bytes: &[u8], dtype: TensorDType, limit: u64) -> Result<Tens
         return Err(ErrorKind::TooLarge { len: bytes.len() as u128, limit: MAX_LEN }.into());
     }
     let typed = proto::typed_field(dtype);
-    let fields = Fields::read(bytes, typed)?;
+    let fields = TensorFields::read(bytes, typed)?;
 
     match TensorDType::from_number(fields.dtype) {
         Some(stored) if stored == dtype => {}
@@ -51,7 +53,7 @@ pub(super) fn parse(bytes: &[u8], dtype: TensorDType, limit: u64) -> Result<Tens
     let data = match (dtype.size(), fields.content) {
         (Some(size), []) => numbers(bytes, dtype, size, n, fields.values, limit)?,
         (Some(size), content) => {
-            let expected = u128::from(n) * size as u128;
+            let expected = u128::from(n).saturating_mul(size as u128);
             if expected != content.len() as u128 {
                 let expected = u64::try_from(expected).unwrap_or(u64::MAX);
                 return Err(TensorError::ContentLen { expected, found: content.len() as u64 }.into());
@@ -59,32 +61,32 @@ pub(super) fn parse(bytes: &[u8], dtype: TensorDType, limit: u64) -> Result<Tens
             if dtype == TensorDType::Bool {
                 check_bools(content)?;
             }
-            Data::Numbers(Cow::Borrowed(content))
+            TensorData::Numbers(Cow::Borrowed(content))
         }
         (None, []) => strings(bytes, n, fields.values, limit)?,
         (None, content) => string_content(content, n)?,
     };
-    // Every element costs bytes that are there, or that the limit allows.
+    // Each element takes bytes that are present or that the limit allows.
     let len = usize::try_from(n).map_err(|_| out_of_memory())?;
     Ok(Tensor { dtype, shape, len, data })
 }
 
-impl<'a> Fields<'a> {
-    fn read(bytes: &'a [u8], typed: u32) -> Result<Fields<'a>, Fault> {
-        let mut fields = Fields::default();
+impl<'a> TensorFields<'a> {
+    fn read(bytes: &'a [u8], typed: u32) -> Result<TensorFields<'a>, Fault> {
+        let mut fields = TensorFields::default();
         let mut reader = WireReader::new(bytes);
         while let Some((number, value)) = reader.next()? {
             match (number, value) {
-                // An enum keeps the low 32 bits of its varint.
+                // An enum is the low 32 bits of its varint.
                 (proto::DTYPE, WireValue::Varint(dtype)) => fields.dtype = dtype as i32,
                 (proto::SHAPE, WireValue::Len(shape)) => fields.shape.merge(reader.nested(shape))?,
                 (proto::CONTENT, WireValue::Len(content)) => fields.content = content,
                 _ => {
-                    // A typed field of another dtype is ignored, but not if it is malformed.
-                    if let Some(form) = Form::of(number) {
-                        let count = form.count(value, reader)?;
+                    // A typed field of another dtype is ignored, but it must be well-formed.
+                    if let Some(encoding) = ValueEncoding::of(number) {
+                        let count = encoding.count(value, reader)?;
                         if number == typed {
-                            fields.values += count;
+                            fields.values = fields.values.saturating_add(count);
                         }
                     }
                 }
@@ -94,14 +96,14 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl Shape {
-    /// Adds what another occurrence of the field says.
+impl ParsedShape {
+    /// Adds the dimensions of another occurrence of the field.
     fn merge(&mut self, mut reader: WireReader<'_>) -> Result<(), Fault> {
         while let Some((number, value)) = reader.next()? {
             match (number, value) {
                 (proto::SHAPE_DIM, WireValue::Len(dim)) => {
                     let size = dim_size(reader.nested(dim))?;
-                    self.count += 1;
+                    self.count = self.count.saturating_add(1);
                     match u64::try_from(size) {
                         Ok(size) if self.dims.len() <= MAX_DIMS => self.dims.push(size),
                         Ok(_) => {}
@@ -115,7 +117,7 @@ impl Shape {
         Ok(())
     }
 
-    /// The dimensions and the number of elements.
+    /// Returns the dimensions and the number of elements.
     fn checked(self) -> Result<(Vec<u64>, u64), TensorError> {
         if self.unknown_rank {
             return Err(TensorError::UnknownRank);
@@ -145,7 +147,7 @@ fn dim_size(mut reader: WireReader<'_>) -> Result<i64, Fault> {
     Ok(size)
 }
 
-/// Numbers of a typed field, which has so many values: the first `n` of them, the last repeated where they are fewer.
+/// Decodes the first `n` numbers of a typed field with `values` values. If there are fewer, the last is repeated.
 fn numbers(
     bytes: &[u8],
     dtype: TensorDType,
@@ -153,17 +155,17 @@ fn numbers(
     n: u64,
     values: usize,
     limit: u64,
-) -> Result<Data<'_>> {
+) -> Result<TensorData<'_>> {
     let number = proto::typed_field(dtype);
-    // A complex number is two values; half of one at the end is none.
-    let given =
-        values / if matches!(dtype, TensorDType::Complex64 | TensorDType::Complex128) { 2 } else { 1 };
-    let total = u128::from(n) * size as u128;
+    // A complex number is two values. Half a complex number at the end is ignored.
+    let complex = matches!(dtype, TensorDType::Complex64 | TensorDType::Complex128);
+    let given = if complex { values / 2 } else { values };
+    let total = u128::from(n).saturating_mul(size as u128);
     if total == 0 {
-        return Ok(Data::Numbers(Cow::Borrowed(&[])));
+        return Ok(TensorData::Numbers(Cow::Borrowed(&[])));
     }
     if (given as u64) < n {
-        within(total, limit)?;
+        check_limit(total, limit)?;
     }
     let total = usize::try_from(total).map_err(|_| out_of_memory())?;
     let mut out = Vec::new();
@@ -176,15 +178,18 @@ fn numbers(
         if field != number {
             continue;
         }
-        match (Form::of(field), value) {
-            (Some(Form::Float), WireValue::Fixed32(value)) => out.extend_from_slice(&value),
-            (Some(Form::Double), WireValue::Fixed64(value)) => out.extend_from_slice(&value),
-            (Some(Form::Float | Form::Double), WireValue::Len(chunk)) => {
-                // What is behind the last element is ignored, and not copied.
-                out.extend_from_slice(&chunk[..chunk.len().min(total - out.len())]);
+        match (ValueEncoding::of(field), value) {
+            (Some(ValueEncoding::Float), WireValue::Fixed32(value)) => out.extend_from_slice(&value),
+            (Some(ValueEncoding::Double), WireValue::Fixed64(value)) => out.extend_from_slice(&value),
+            (Some(ValueEncoding::Float | ValueEncoding::Double), WireValue::Len(chunk)) => {
+                // Bytes after the last element are ignored, and not copied.
+                let room = total.saturating_sub(out.len());
+                out.extend_from_slice(chunk.get(..room).unwrap_or(chunk));
             }
-            (Some(Form::Varint), WireValue::Varint(value)) => put_varint(value, dtype, size, &mut out),
-            (Some(Form::Varint), WireValue::Len(chunk)) => {
+            (Some(ValueEncoding::Varint), WireValue::Varint(value)) => {
+                put_varint(value, dtype, size, &mut out)
+            }
+            (Some(ValueEncoding::Varint), WireValue::Len(chunk)) => {
                 let mut chunk = WireReader::new(chunk);
                 while !chunk.is_empty() && out.len() < total {
                     let Ok(value) = chunk.varint() else { break };
@@ -196,16 +201,21 @@ fn numbers(
     }
     out.truncate(total.min(given.saturating_mul(size)));
     fill(&mut out, size, total);
-    Ok(Data::Numbers(Cow::Owned(out)))
+    Ok(TensorData::Numbers(Cow::Owned(out)))
 }
 
-/// The low bits of a value, as many as the dtype has; of a bool whether it is not zero.
+/// Appends the low `size` bytes of a value. For bools, appends 1 if the value is not zero, and 0 otherwise.
 fn put_varint(value: u64, dtype: TensorDType, size: usize, out: &mut Vec<u8>) {
     let value = if dtype == TensorDType::Bool { u64::from(value != 0) } else { value };
-    out.extend_from_slice(&value.to_le_bytes()[..size.min(8)]);
+    let bytes = value.to_le_bytes();
+    out.extend_from_slice(bytes.get(..size).unwrap_or(&bytes));
 }
 
-/// Repeats the last element up to `total` bytes, in ever larger pieces; zeros where there is none.
+/// Repeats the last element up to `total` bytes, in pieces of increasing size. Without an element, fills with zeros.
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "`start` is at most `out.len()`, which only grows and is below `total` in the loop"
+)]
 fn fill(out: &mut Vec<u8>, size: usize, total: usize) {
     let start = out.len().saturating_sub(size);
     if out.is_empty() {
@@ -217,8 +227,8 @@ fn fill(out: &mut Vec<u8>, size: usize, total: usize) {
     }
 }
 
-/// Strings of the typed field. What is repeated is not stored, but counts.
-fn strings(bytes: &[u8], n: u64, values: usize, limit: u64) -> Result<Data<'_>> {
+/// Collects the strings of the typed field. Repeated strings are not stored, but count towards the limit.
+fn strings(bytes: &[u8], n: u64, values: usize, limit: u64) -> Result<TensorData<'_>> {
     let take = usize::try_from(n).unwrap_or(usize::MAX).min(values);
     let mut given = Vec::with_capacity(take);
     let mut reader = WireReader::new(bytes);
@@ -230,19 +240,21 @@ fn strings(bytes: &[u8], n: u64, values: usize, limit: u64) -> Result<Data<'_>> 
             given.push(Cow::Borrowed(value));
         }
     }
-    let missing = n - take as u64;
+    let missing = n.saturating_sub(take as u64);
     if missing > 0 {
         let stored: u128 = given.iter().map(|value| value.len() as u128).sum();
         let last = given.last().map_or(0, |value| value.len() as u128);
-        within(stored + u128::from(missing) * last + u128::from(n) * STRING_COST, limit)?;
+        let filled = u128::from(missing).saturating_mul(last);
+        let slices = u128::from(n).saturating_mul(STRING_COST);
+        check_limit(stored.saturating_add(filled).saturating_add(slices), limit)?;
     }
-    Ok(Data::Strings(given))
+    Ok(TensorData::Strings(given))
 }
 
-/// Strings as `tensor_content` has them: all of their lengths, then all of their bytes.
-fn string_content(content: &[u8], n: u64) -> Result<Data<'_>> {
+/// Splits a `tensor_content` of strings: all lengths, then all bytes.
+fn string_content(content: &[u8], n: u64) -> Result<TensorData<'_>> {
     let bad = TensorError::StringContent { elements: n, found: content.len() as u64 };
-    // Each length takes a byte, so what follows is bounded by the input.
+    // Each length takes at least one byte, so the number of strings is bounded by the input.
     let Some(n) = usize::try_from(n).ok().filter(|&n| n <= content.len()) else { return Err(bad.into()) };
     let mut rest = content;
     let mut lengths = Vec::with_capacity(n);
@@ -251,32 +263,29 @@ fn string_content(content: &[u8], n: u64) -> Result<Data<'_>> {
     }
     let mut values = Vec::with_capacity(n);
     for length in lengths {
-        let (value, behind) = rest.split_at_checked(length as usize).ok_or(bad)?;
+        let (value, after) = rest.split_at_checked(length as usize).ok_or(bad)?;
         values.push(Cow::Borrowed(value));
-        rest = behind;
+        rest = after;
     }
     match rest {
-        [] => Ok(Data::Strings(values)),
+        [] => Ok(TensorData::Strings(values)),
         _ => Err(bad.into()),
     }
 }
 
-/// A varint of at most five bytes, of whose value the low 32 bits count. This is no field of a message: TensorFlow
-/// reads it by a rule of its own.
+/// Reads a varint of at most five bytes, and returns its low 32 bits. It is not a field of a message: TensorFlow reads it with
+/// different rules.
 fn varint32(rest: &mut &[u8]) -> Option<u32> {
-    let (value, behind) = varint::first::<5>(rest)?;
-    *rest = behind;
+    let (value, after) = varint::first::<5>(rest)?;
+    *rest = after;
     Some(value as u32)
 }
 
-fn within(len: u128, limit: u64) -> Result<()> {
-    match len <= u128::from(limit) {
-        true => Ok(()),
-        false => Err(ErrorKind::TooLarge { len, limit }.into()),
-    }
+fn check_limit(len: u128, limit: u64) -> Result<()> {
+    if len <= u128::from(limit) { Ok(()) } else { Err(ErrorKind::TooLarge { len, limit }.into()) }
 }
 
-/// The limit allowed it, the machine does not.
+/// Returns the error for a tensor that the limit allows, but the machine has no memory for.
 #[cold]
 fn out_of_memory() -> Error {
     Error::new(ErrorKind::Io(io::ErrorKind::OutOfMemory.into()))

@@ -1,4 +1,4 @@
-//! The fields of a `TensorProto`, and which of them holds the values of a dtype.
+//! The fields of a `TensorProto`, and the field that contains the values of each dtype.
 //!
 //! ```text
 //! TensorProto       dtype=1 (enum)  tensor_shape=2  version_number=3  tensor_content=4 (bytes)
@@ -22,41 +22,41 @@ pub(super) const SHAPE_UNKNOWN_RANK: u32 = 3;
 pub(super) const DIM_SIZE: u32 = 1;
 pub(super) const DIM_NAME: u32 = 2;
 
-/// How a typed field encodes its values.
+/// The encoding of the values of a typed field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// Four bytes a value.
+pub(super) enum ValueEncoding {
+    /// Four bytes per value.
     Float,
-    /// Eight bytes a value.
+    /// Eight bytes per value.
     Double,
     Varint,
-    /// Length-delimited.
+    /// Length-delimited byte strings.
     Bytes,
 }
 
-impl Form {
-    /// The form of a typed field; `None` for all other fields.
-    pub(super) fn of(number: u32) -> Option<Form> {
+impl ValueEncoding {
+    /// Returns the encoding of a typed field, or `None` for any other field.
+    pub(super) fn of(number: u32) -> Option<ValueEncoding> {
         match number {
-            5 | 9 => Some(Form::Float),
-            6 | 12 => Some(Form::Double),
-            7 | 10 | 11 | 13 | 16 | 17 => Some(Form::Varint),
-            STRING_VAL => Some(Form::Bytes),
+            5 | 9 => Some(ValueEncoding::Float),
+            6 | 12 => Some(ValueEncoding::Double),
+            7 | 10 | 11 | 13 | 16 | 17 => Some(ValueEncoding::Varint),
+            STRING_VAL => Some(ValueEncoding::Bytes),
             _ => None,
         }
     }
 
-    /// Counts the values in one occurrence of the field, which `reader` has just read, and checks that none is malformed. Under
-    /// a wire type that does not fit it is an unknown field, with no values (W5).
+    /// Counts and validates the values in one occurrence of the field, which `reader` has just read. With an unsuitable wire type it
+    /// is an unknown field, which has no values (W5).
     pub(super) fn count(self, value: WireValue<'_>, reader: WireReader<'_>) -> Result<usize, Fault> {
         let counted = match (self, value) {
-            (Form::Float, WireValue::Len(chunk)) => count_floats(chunk),
-            (Form::Double, WireValue::Len(chunk)) => count_doubles(chunk),
-            (Form::Varint, WireValue::Len(chunk)) => varint::count(chunk),
-            (Form::Float, WireValue::Fixed32(_))
-            | (Form::Double, WireValue::Fixed64(_))
-            | (Form::Varint, WireValue::Varint(_))
-            | (Form::Bytes, WireValue::Len(_)) => Ok(1),
+            (ValueEncoding::Float, WireValue::Len(chunk)) => count_floats(chunk),
+            (ValueEncoding::Double, WireValue::Len(chunk)) => count_doubles(chunk),
+            (ValueEncoding::Varint, WireValue::Len(chunk)) => varint::count(chunk),
+            (ValueEncoding::Float, WireValue::Fixed32(_))
+            | (ValueEncoding::Double, WireValue::Fixed64(_))
+            | (ValueEncoding::Varint, WireValue::Varint(_))
+            | (ValueEncoding::Bytes, WireValue::Len(_)) => Ok(1),
             _ => Ok(0),
         };
         counted.map_err(|fault| match value {
@@ -66,7 +66,7 @@ impl Form {
     }
 }
 
-/// The number of the typed field that holds a dtype's values.
+/// Returns the number of the typed field that contains a dtype's values.
 pub(super) fn typed_field(dtype: TensorDType) -> u32 {
     use TensorDType::*;
     match dtype {

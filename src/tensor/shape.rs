@@ -1,12 +1,12 @@
-//! Shapes, and their numbers of elements.
+//! Numbers of elements of shapes.
 
 use crate::error::TensorError;
 
-/// The most dimensions that a shape of TensorFlow's has.
+/// Most dimensions of a shape in TensorFlow.
 pub(super) const MAX_DIMS: usize = 254;
 
-/// The number of elements of a shape, multiplied from the first dimension on: TensorFlow refuses an overflow even
-/// where a later dimension is 0.
+/// Returns the number of elements of a shape. Dimensions are multiplied in order: TensorFlow rejects an overflow even if a later
+/// dimension is 0.
 pub(super) fn elements(shape: &[u64]) -> Result<u64, TensorError> {
     if shape.len() > MAX_DIMS {
         return Err(TensorError::TooManyDims { found: shape.len(), limit: MAX_DIMS });

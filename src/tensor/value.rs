@@ -1,4 +1,4 @@
-//! A tensor that was read: dtype, shape and values.
+//! A parsed tensor: dtype, shape and values.
 
 use super::{Element, TensorDType, build};
 use crate::error::{Result, TensorError};
@@ -6,62 +6,63 @@ use std::borrow::Cow;
 use std::fmt;
 use std::iter::FusedIterator;
 
-/// What a string counts besides its length, where a tensor is held against a limit: the slice that stands for it.
+/// Bytes that each string of a tensor counts in addition to its length, for the limit: the size of its slice.
 pub(super) const STRING_COST: u128 = 16;
 
-/// A dtype, a shape, and the values in row-major order. Borrows the bytes it was parsed from, unless its values had to
-/// be decoded or filled.
+/// A tensor: a dtype, a shape, and the values in row-major order. It borrows the bytes that it was parsed from, unless its values
+/// had to be decoded or filled.
 ///
-/// Two tensors are equal if their dtypes and shapes are and their values are bit for bit, so that NaN equals itself.
+/// Two tensors are equal if their dtypes, their shapes and the bits of their values are equal. A NaN therefore equals itself.
 #[derive(Clone)]
 pub struct Tensor<'a> {
     pub(super) dtype: TensorDType,
     pub(super) shape: Vec<u64>,
     pub(super) len: usize,
-    pub(super) data: Data<'a>,
+    pub(super) data: TensorData<'a>,
 }
 
 #[derive(Clone)]
-pub(super) enum Data<'a> {
-    /// Little-endian, as many bytes as all elements take.
+pub(super) enum TensorData<'a> {
+    /// The bytes of all elements, little-endian.
     Numbers(Cow<'a, [u8]>),
-    /// At most as many strings as elements. The last stands for all that are missing, "" where there is none.
+    /// The strings, not more than there are elements. Missing strings are equal to the last one, or "" if there is none.
     Strings(Vec<Cow<'a, [u8]>>),
 }
 
 impl<'a> Tensor<'a> {
-    /// What the elements are.
+    /// Returns the type of the elements.
     pub fn dtype(&self) -> TensorDType {
         self.dtype
     }
 
-    /// The dimensions, outermost first; none for a scalar.
+    /// Returns the dimensions, outermost first. A scalar has none.
     pub fn shape(&self) -> &[u64] {
         &self.shape
     }
 
-    /// The elements as they lie in memory: little-endian, row-major, at any alignment. `None` for strings.
+    /// Returns the bytes of the elements: little-endian, row-major, at any alignment. `None` for strings.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match &self.data {
-            Data::Numbers(bytes) => Some(bytes),
-            Data::Strings(_) => None,
+            TensorData::Numbers(bytes) => Some(bytes),
+            TensorData::Strings(_) => None,
         }
     }
 
-    /// The elements as a slice, if they happen to be aligned (and the machine is little-endian). Alignment is luck
-    /// where the tensor borrows; an empty one always has it. For those without luck there is
-    /// [`to_vec`](Tensor::to_vec).
+    /// Returns the elements as a slice, if they are aligned and the machine is little-endian.
+    ///
+    /// The elements of a tensor that borrows its input may or may not be aligned. Those of an empty tensor always are.
+    /// [`to_vec`](Tensor::to_vec) works at any alignment.
     ///
     /// # Errors
-    /// [`TensorError::DType`] if these are not the tensor's elements.
+    /// [`TensorError::DType`] if the tensor has another dtype.
     pub fn as_slice<T: Element>(&self) -> Result<Option<&[T]>> {
         self.numbers::<T>().map(T::cast)
     }
 
-    /// The elements, copied, at any alignment.
+    /// Copies the elements into a vector, at any alignment.
     ///
     /// # Errors
-    /// [`TensorError::DType`] if these are not the tensor's elements.
+    /// [`TensorError::DType`] if the tensor has another dtype.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let bytes = self.numbers::<T>()?;
         if let Some(slice) = T::cast(bytes) {
@@ -74,43 +75,43 @@ impl<'a> Tensor<'a> {
 
     fn numbers<T: Element>(&self) -> Result<&[u8]> {
         match &self.data {
-            Data::Numbers(bytes) if self.dtype == T::DTYPE => Ok(bytes),
+            TensorData::Numbers(bytes) if self.dtype == T::DTYPE => Ok(bytes),
             _ => Err(TensorError::DType { expected: T::DTYPE.name(), found: self.dtype.name() }.into()),
         }
     }
 
-    /// The strings, in row-major order.
+    /// Returns an iterator over the strings, in row-major order.
     ///
     /// # Errors
     /// [`TensorError::DType`] if the tensor's elements are numbers.
     pub fn strings(&self) -> Result<Strings<'_>> {
         match &self.data {
-            Data::Strings(given) => Ok(Strings { given, next: 0, len: self.len }),
-            Data::Numbers(_) => {
+            TensorData::Strings(given) => Ok(Strings { given, next: 0, len: self.len }),
+            TensorData::Numbers(_) => {
                 let expected = TensorDType::String.name();
                 Err(TensorError::DType { expected, found: self.dtype.name() }.into())
             }
         }
     }
 
-    /// The same tensor with memory of its own.
+    /// Copies borrowed values, so that the tensor borrows nothing.
     pub fn into_owned(self) -> Tensor<'static> {
-        let own = |bytes: Cow<'a, [u8]>| Cow::Owned(bytes.into_owned());
+        let into_owned = |bytes: Cow<'a, [u8]>| Cow::Owned(bytes.into_owned());
         let data = match self.data {
-            Data::Numbers(bytes) => Data::Numbers(own(bytes)),
-            Data::Strings(given) => Data::Strings(given.into_iter().map(own).collect()),
+            TensorData::Numbers(bytes) => TensorData::Numbers(into_owned(bytes)),
+            TensorData::Strings(given) => TensorData::Strings(given.into_iter().map(into_owned).collect()),
         };
         Tensor { dtype: self.dtype, shape: self.shape, len: self.len, data }
     }
 
-    /// The bytes that `tf.io.serialize_tensor` makes of this tensor, whatever form it was parsed from.
+    /// Serializes the tensor. The bytes are those of `tf.io.serialize_tensor`, independent of the form that the tensor was parsed from.
     ///
     /// # Errors
     /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) above 2^31 - 1 bytes.
     pub fn serialize(&self) -> Result<Vec<u8>> {
         match &self.data {
-            Data::Numbers(bytes) => build::serialize_tensor(self.dtype, &self.shape, bytes),
-            Data::Strings(given) => {
+            TensorData::Numbers(bytes) => build::serialize_tensor(self.dtype, &self.shape, bytes),
+            TensorData::Strings(given) => {
                 build::put_strings(&self.shape, Strings { given, next: 0, len: self.len })
             }
         }
@@ -136,7 +137,7 @@ impl fmt::Debug for Tensor<'_> {
     }
 }
 
-/// The strings of a [`Tensor`].
+/// An iterator over the strings of a [`Tensor`].
 #[derive(Clone)]
 pub struct Strings<'t> {
     given: &'t [Cow<'t, [u8]>],
@@ -153,11 +154,11 @@ impl<'t> Iterator for Strings<'t> {
         if k >= self.len {
             return None;
         }
-        self.next += 1;
+        self.next = k.saturating_add(1);
         Some(self.given.get(k).or(self.given.last()).map_or(&[], |value| value))
     }
 
-    /// Without going through those before it, so that `nth(k)` is a look-up.
+    /// Skips `k` strings in O(1).
     #[inline]
     fn nth(&mut self, k: usize) -> Option<&'t [u8]> {
         self.next = self.next.saturating_add(k).min(self.len);
@@ -166,7 +167,7 @@ impl<'t> Iterator for Strings<'t> {
 
     #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.len - self.next;
+        let left = self.len.saturating_sub(self.next);
         (left, Some(left))
     }
 }
