@@ -471,7 +471,7 @@ mod tests {
         (0..64).for_each(|_| crate::frame::put_record(&mut bytes, &[7; 100]).unwrap());
         let dataset = crate::Mapped::from_bytes(bytes).unwrap();
         let loader = || dataset.dataset().record_loader().batch_size(8);
-        for threads in [crate::MAX_THREADS + 1, 1 << 63, usize::MAX] {
+        for threads in [crate::MAX_THREADS + 1, 1 << 31, usize::MAX] {
             let e = loader().threads(threads).build().unwrap_err();
             assert!(e.to_string().contains("at most 1024"), "{e}");
         }

@@ -96,6 +96,7 @@ mod tests {
 
     /// Returns all forms that this processor can run.
     fn decoders() -> Vec<Decoder> {
+        #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut, reason = "no further form"))]
         let mut all: Vec<Decoder> = vec![("chosen", decode), ("slow", decode_slow)];
         #[cfg(target_arch = "x86_64")]
         if Avx2::detect().is_some() {
