@@ -1,0 +1,134 @@
+//! The shell commands and the Rust of the tutorial and the cookbook: each block runs, and prints what the page shows.
+//!
+//! The Rust blocks are the lines of `recipes.rs` and `tutorial.rs`; a test compares them with the pages. They open files by relative
+//! paths, so they run in a process whose working folder holds the dataset of `tfseek demo`.
+
+#![cfg(unix)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod recipes;
+mod tutorial;
+
+use common::{Folder, Ran};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
+
+const TUTORIAL: &str = include_str!("../../../../docs/tutorial.md");
+const COOKBOOK: &str = include_str!("../../../../docs/cookbook.md");
+
+/// The variable that is set in the process that runs the Rust blocks.
+const IN_FOLDER: &str = "TFSEEK_TEST_COOKBOOK";
+
+/// Returns the blocks of a page in this language.
+fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
+    let fence = format!("```{language}\n");
+    page.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
+}
+
+/// Compares a line with an expected one, in which `..` stands for any text.
+fn line_matches(expected: &str, line: &str) -> bool {
+    match expected.split_once("..") {
+        Some((start, end)) => line.strip_prefix(start).is_some_and(|rest| {
+            rest.char_indices().any(|(at, _)| line_matches(end, &rest[at..])) || end.is_empty()
+        }),
+        None => line == expected,
+    }
+}
+
+/// Compares lines with expected ones, among which `...` stands for any number of lines.
+fn matches(expected: &[&str], lines: &[&str]) -> bool {
+    match (expected, lines) {
+        ([], []) => true,
+        (["..."], _) => true,
+        (["...", expected @ ..], lines) => (0..=lines.len()).any(|n| matches(expected, &lines[n..])),
+        ([first, expected @ ..], [line, lines @ ..]) => line_matches(first, line) && matches(expected, lines),
+        _ => false,
+    }
+}
+
+/// Returns a command that runs in a folder, keeps its cache there, and finds `tfseek`.
+fn in_folder(dir: &Folder, program: impl AsRef<OsStr>, args: &[&str]) -> Command {
+    let tfseek = Path::new(env!("CARGO_BIN_EXE_tfseek")).parent().unwrap().to_owned();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([tfseek].into_iter().chain(std::env::split_paths(&path))).unwrap();
+    let mut command = Command::new(program);
+    command.args(args).current_dir(dir.path("")).env("PATH", path).env("TFSEEK_INDEX_DIR", dir.path("index"));
+    command
+}
+
+/// Runs the commands of a page in order, in one folder. A command must succeed, and print the lines below it if there are any.
+fn run_commands(page: &str) {
+    let dir = Folder::new();
+    for block in blocks(page, "console") {
+        for command in format!("\n{block}").split("\n$ ").skip(1) {
+            let (command, expected) = command.split_once('\n').unwrap_or((command, ""));
+            let ran =
+                Ran::of(in_folder(&dir, "sh", &["-c", &format!("{{ {command}\n}} 2>&1")]).output().unwrap());
+            assert_eq!(ran.code, 0, "$ {command}\n{}", ran.out);
+            let (expected, found): (Vec<_>, Vec<_>) = (expected.lines().collect(), ran.out.lines().collect());
+            assert!(expected.is_empty() || matches(&expected, &found), "$ {command}\n{}", ran.out);
+        }
+    }
+}
+
+#[test]
+fn commands_of_the_tutorial() {
+    run_commands(TUTORIAL);
+}
+
+#[test]
+fn commands_of_the_cookbook() {
+    run_commands(COOKBOOK);
+}
+
+#[test]
+fn rust_blocks_are_these() {
+    let lines = |text: &'static str| text.lines().map(str::trim).collect::<Vec<_>>();
+    for (page, source) in [(TUTORIAL, include_str!("tutorial.rs")), (COOKBOOK, include_str!("recipes.rs"))] {
+        let source = lines(source);
+        let blocks = blocks(page, "rust");
+        assert!(!blocks.is_empty());
+        for block in blocks {
+            let block_lines = lines(block);
+            assert!(source.windows(block_lines.len()).any(|some| some == block_lines), "not run:\n{block}");
+        }
+    }
+}
+
+/// Runs a test of this file in a folder with the dataset of `tfseek demo`. Returns its output.
+fn run_in_folder(test: &str) -> String {
+    let dir = Folder::new();
+    assert_eq!(dir.run(&["demo", "--keep", "data"]).code, 0);
+    assert_eq!(dir.run(&["index", "--pack", "all", "data"]).code, 0);
+    let program = std::env::current_exe().unwrap();
+    let mut command = in_folder(&dir, program, &["--exact", test, "--nocapture"]);
+    let ran = Ran::of(command.env(IN_FOLDER, "1").output().unwrap());
+    assert!(ran.code == 0 && ran.out.contains("1 passed"), "{}{}", ran.out, ran.err);
+    ran.out
+}
+
+#[test]
+fn rust_of_the_cookbook() -> Result {
+    if std::env::var_os(IN_FOLDER).is_some() {
+        return recipes::run();
+    }
+    run_in_folder("rust_of_the_cookbook");
+    Ok(())
+}
+
+#[test]
+fn rust_of_the_tutorial() -> Result {
+    if std::env::var_os(IN_FOLDER).is_some() {
+        return tutorial::run();
+    }
+    // The losses are those that the page shows below the loop in Python.
+    let printed = run_in_folder("rust_of_the_tutorial");
+    let losses: Vec<_> = printed.lines().filter(|line| line.starts_with("epoch ")).collect();
+    assert_eq!(losses.len(), 3);
+    assert!(TUTORIAL.contains(&losses.join("\n")), "{printed}");
+    Ok(())
+}

@@ -1,0 +1,97 @@
+"""The Python of the tutorial and the cookbook runs, and prints what the pages show."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pathlib
+import re
+import subprocess
+import sys
+from typing import Any, NamedTuple, Optional
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+#: A block of Python, the module that it needs, and the block of text below it: what it prints.
+BLOCK = re.compile(r"^```python(?: (\w+))?\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
+
+pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered in log:RuntimeWarning")
+
+
+class Block(NamedTuple):
+    module: str
+    code: str
+    output: Optional[str]
+
+
+def sections(page: str) -> list[tuple[str, list[Block]]]:
+    """The title and the blocks of each section. The first section is the text above the first title."""
+    parts = re.split(r"^## ", (ROOT / "docs" / page).read_text(), flags=re.M)
+    return [(part.split("\n", 1)[0], [Block(*found) for found in BLOCK.findall(part)]) for part in parts]
+
+
+def run(block: Block, names: dict[str, Any]) -> None:
+    """Runs a block and compares its output with the text below it, or with the comments of its ``print`` lines."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block.code, "<page>", "exec"), names)
+    expected = block.output or "".join(f"{line}\n" for line in re.findall(r"^ *print\(.*\)  +# (.*)$", block.code, re.M))
+    if expected or "print(" in block.code:
+        assert printed.getvalue() == expected, block.code
+
+
+@pytest.fixture
+def _demo_data(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of its own for each test, with the dataset of ``tfseek demo`` in it, and a pack of its indexes."""
+    monkeypatch.chdir(tmp_path)
+    for arguments in (["demo", "--keep", "data"], ["index", "--pack", "all", "data"]):
+        subprocess.run([sys.executable, "-m", "tfseek", *arguments], check=True, capture_output=True)
+
+
+def modules(page: str) -> list[str]:
+    """The modules that blocks of a page need, and ``""`` for the blocks that need none."""
+    return sorted({block.module for _, blocks in sections(page) for block in blocks})
+
+
+@pytest.mark.usefixtures("_demo_data")
+@pytest.mark.parametrize("module", modules("tutorial.md"))
+def test_tutorial(module: str) -> None:
+    """The blocks of the tutorial share their names. The blocks that need a module also need the blocks above them."""
+    if module:
+        pytest.importorskip(module)
+    names: dict[str, Any] = {}
+    for _, blocks in sections("tutorial.md"):
+        for block in blocks:
+            if block.module in ("", module):
+                run(block, names)
+
+
+@pytest.mark.usefixtures("_demo_data")
+@pytest.mark.parametrize("module", modules("cookbook.md"))
+def test_cookbook(module: str) -> None:
+    """Recipes share their files, and the names of the first section only."""
+    if module:
+        pytest.importorskip(module)
+    (_, first), *recipes = sections("cookbook.md")
+    shared: dict[str, Any] = {}
+    for block in first:
+        run(block, shared)
+    for _, blocks in recipes:
+        names = dict(shared)
+        for block in blocks:
+            if block.module in ("", module):
+                run(block, names)
+
+
+def test_recipes_are_short() -> None:
+    """Twenty recipes, each of at most ten lines per language."""
+    first, *recipes = re.split(r"^## ", (ROOT / "docs" / "cookbook.md").read_text(), flags=re.M)
+    assert len(recipes) == 20
+    for recipe in recipes:
+        blocks = re.findall(r"^```(\w+)[^\n]*\n(.*?)^```$", recipe, re.M | re.S)
+        assert blocks, recipe
+        for language, code in blocks:
+            lines = [line for line in code.splitlines() if language != "console" or line.startswith("$ ")]
+            assert language == "text" or len(lines) <= 10, code
