@@ -1,6 +1,6 @@
 //! The protobuf wire format: a cursor over one message.
 //!
-//! A [`WireReader`] has a slice of its own message only, so it cannot read beyond the enclosing message: a length is compared with
+//! A [`WireReader`] is confined to the slice of one message, so it cannot read beyond that message: a length is compared with
 //! the bytes that are left before a slice is taken. The rules are those of protobuf's own decoder, as `docs/format.md` lists them
 //! (W1 to W13). A [`Fault`] contains the violated rule and the offset in the payload.
 //!
