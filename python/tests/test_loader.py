@@ -323,7 +323,7 @@ def test_workers_take_turns(ds: tfseek.Dataset) -> None:
     assert [len(worker) for worker in three] == [12, 11, 11]
     found = [[batch["label"].tolist() for batch in worker] for worker in three]
     assert [found[step % 3][step // 3] for step in range(len(want))] == want
-    with pytest.raises(tfseek.OrderError, match="worker 3 of 3"):
+    with pytest.raises(tfseek.OrderError, match="no worker 3: there are 3"):
         made(3, 3)
 
 

@@ -1,8 +1,8 @@
-//! The tokens of a filter's text.
+//! The tokenizer of the filter language.
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A comparison.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Op {
     Eq,
@@ -16,12 +16,12 @@ pub(crate) enum Op {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token<'t> {
     Word(&'t str),
-    /// Digits, or a sign and letters as in `-inf`.
+    /// A number: digits, or a sign and letters as in `-inf`.
     Number(&'t str),
-    /// In quotes, which are taken off.
+    /// A string, without its quotes and with its escapes decoded.
     Str(Vec<u8>),
     Op(Op),
-    /// `..` or `..=`, with the comparison to the range's end.
+    /// A range operator: `..` is [`Op::Lt`], `..=` is [`Op::Le`].
     Range(Op),
     Open,
     Close,
@@ -38,8 +38,9 @@ impl Token<'_> {
 /// A cursor over a filter's text.
 pub(super) struct Lexer<'t> {
     text: &'t str,
-    /// The byte offsets of the last token, and of the first byte behind it.
+    /// Byte offset of the last token.
     last: usize,
+    /// Byte offset of the end of the last token.
     at: usize,
 }
 
@@ -53,6 +54,7 @@ impl<'t> Lexer<'t> {
         Lexer { ..*self }.next()
     }
 
+    /// Consumes and returns the next token, or [`Token::End`] at the end of the text.
     pub(super) fn next(&mut self) -> Result<Token<'t>> {
         let rest = self.rest();
         self.at += rest.len() - rest.trim_start().len();
@@ -65,7 +67,7 @@ impl<'t> Lexer<'t> {
             ',' => (Token::Comma, 1),
             '"' | '\'' => return self.string(first),
             '=' if rest.starts_with("==") => (Token::Op(Op::Eq), 2),
-            '=' => return Err(self.wrong("`=` compares nothing, `==` does")),
+            '=' => return Err(self.error("expected `==`, found `=`")),
             '!' if rest.starts_with("!=") => (Token::Op(Op::Ne), 2),
             '<' if rest.starts_with("<=") => (Token::Op(Op::Le), 2),
             '<' => (Token::Op(Op::Lt), 1),
@@ -81,7 +83,7 @@ impl<'t> Lexer<'t> {
                 let len = word(rest);
                 (Token::Word(rest.get(..len).unwrap_or_default()), len)
             }
-            _ => return Err(self.wrong("a character that stands for nothing")),
+            c => return Err(self.error(&format!("unexpected character `{}`", c.escape_debug()))),
         };
         self.at += len;
         Ok(token)
@@ -107,34 +109,36 @@ impl<'t> Lexer<'t> {
                     Some('x') => {
                         let mut digit = || chars.next().and_then(|(_, c)| c.to_digit(16));
                         let (Some(high), Some(low)) = (digit(), digit()) else {
-                            return Err(self.wrong("`\\x` wants two hexadecimal digits"));
+                            return Err(self.error("expected two hexadecimal digits after `\\x`"));
                         };
                         bytes.push((high * 16 + low) as u8);
                     }
-                    _ => return Err(self.wrong("an escape that stands for nothing")),
+                    _ => return Err(self.error("unknown escape in a string")),
                 },
                 c => bytes.extend(c.to_string().bytes()),
             }
         }
-        Err(self.wrong("a string without its end"))
+        Err(self.error("unterminated string"))
     }
 
-    /// Returns an error at the last token.
+    /// Creates an error at the last token: `expected` names what the parser accepts there.
     #[cold]
-    pub(super) fn expected(&self, what: &str) -> Error {
+    pub(super) fn expected(&self, expected: &str) -> Error {
         match self.text.get(self.last..self.at).unwrap_or_default() {
-            "" => self.wrong(&format!("expected {what}, found the end")),
-            found => self.wrong(&format!("expected {what}, found `{}`", found.escape_debug())),
+            "" => self.error(&format!("expected {expected}, found the end")),
+            found => self.error(&format!("expected {expected}, found `{}`", found.escape_debug())),
         }
     }
 
+    /// Creates an error at the last token.
     #[cold]
-    pub(super) fn wrong(&self, what: &str) -> Error {
-        ErrorKind::Filter(format!("at byte {}: {what}", self.last).into()).into()
+    pub(super) fn error(&self, message: &str) -> Error {
+        ErrorKind::Filter(format!("at byte {}: {message}", self.last).into()).into()
     }
 }
 
-/// Length of a number: sign, digits, a fraction that is not the start of `..`, an exponent; or a sign and letters.
+/// Returns the length of the number at the start of `text`: a sign, digits, a fraction and an exponent, or a sign and letters. A `.` that
+/// begins `..` is not a fraction.
 fn number(text: &str) -> usize {
     let bytes = text.as_bytes();
     let run = |from: usize, f: fn(&u8) -> bool| from + bytes.iter().skip(from).take_while(|b| f(b)).count();
@@ -155,14 +159,14 @@ fn number(text: &str) -> usize {
     len
 }
 
-/// Length of a bare name.
+/// Returns the length of the unquoted name at the start of `text`.
 fn word(text: &str) -> usize {
-    let goes_on = |(at, c): &(usize, char)| {
+    let continues = |(at, c): &(usize, char)| {
         c.is_alphanumeric()
             || matches!(c, '_' | '/' | '-' | ':')
             || (*c == '.' && !text.get(*at..).is_some_and(|rest| rest.starts_with("..")))
     };
-    text.char_indices().find(|next| !goes_on(next)).map_or(text.len(), |(at, _)| at)
+    text.char_indices().find(|next| !continues(next)).map_or(text.len(), |(at, _)| at)
 }
 
 #[cfg(test)]
@@ -170,14 +174,14 @@ mod tests {
     use super::super::Filter;
 
     #[test]
-    fn what_is_refused_and_where() {
-        for (text, at, why) in [
+    fn syntax_errors_and_their_offsets() {
+        for (text, at, message) in [
             ("", 0, "expected a feature, found the end"),
             ("label", 5, "expected one of == != < <= > >= in, found the end"),
-            ("label = 3", 6, "`==` does"),
+            ("label = 3", 6, "expected `==`, found `=`"),
             ("label == ", 9, "expected a value, found the end"),
             ("label == cat", 9, "a string in quotes, found `cat`"),
-            ("label == 3 4", 11, "`and`, `or` or the end, found `4`"),
+            ("label == 3 4", 11, "`and`, `or` or the end of the filter, found `4`"),
             ("label == 3 and", 14, "expected a feature"),
             ("label in 1,", 11, "expected a value"),
             ("label in ..", 11, "the end of the range"),
@@ -187,15 +191,15 @@ mod tests {
             ("in == 3", 0, "in quotes"),
             ("label == -", 9, "expected a number"),
             ("label == +x", 9, "expected a number"),
-            ("label == 'a", 9, "without its end"),
-            (r"label == '\q'", 9, "an escape"),
+            ("label == 'a", 9, "unterminated string"),
+            (r"label == '\q'", 9, "unknown escape"),
             (r"label == '\x4'", 9, "two hexadecimal digits"),
             (r"'\xff' == 1", 0, "UTF-8"),
-            ("label ~ 3", 6, "stands for nothing"),
-            ("é == §", 6, "stands for nothing"),
+            ("label ~ 3", 6, "unexpected character `~`"),
+            ("é == §", 6, "unexpected character `§`"),
         ] {
             let e = Filter::parse(text).unwrap_err().to_string();
-            assert!(e.contains(why) && e.contains(&format!("at byte {at}:")), "{text:?}: {e}");
+            assert!(e.contains(message) && e.contains(&format!("at byte {at}:")), "{text:?}: {e}");
         }
         let deep = "(".repeat(100_000);
         assert!(Filter::parse(&deep).unwrap_err().to_string().contains("too deeply"));
@@ -204,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn one_condition_in_many_ways() {
+    fn equivalent_texts_parse_to_equal_filters() {
         let same =
             |a: &str, b: &str| assert_eq!(Filter::parse(a).unwrap(), Filter::parse(b).unwrap(), "{a} {b}");
         same("label==3", " label  ==\t3 ");

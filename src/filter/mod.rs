@@ -1,4 +1,4 @@
-//! The filter language: conditions on features, and the text in which they are written. It reads no records.
+//! The filter language: conditions on features, and their text form. This module reads no records.
 //!
 //! [`Dataset::select`](crate::Dataset::select) applies a [`Filter`] to columns.
 
@@ -16,26 +16,27 @@ pub(crate) use lex::Op;
 use lex::{Lexer, Token};
 use value::Value;
 
-/// A condition on the features of a record, for [`Dataset::select`](crate::Dataset::select). Read from text:
+/// A condition on the features of a record, for [`Dataset::select`](crate::Dataset::select). It is parsed from text:
 ///
 /// | | |
 /// | --- | --- |
-/// | `label == 3`, `!=`, `<`, `<=`, `>`, `>=` | a value compared with a number or a string |
-/// | `label in 1, 2, 5..9` | one of several; a range leaves out its end, `5..=9` takes it in, `5..` and `..9` are open |
+/// | `label == 3`, `!=`, `<`, `<=`, `>`, `>=` | comparison of a value with a number or a string |
+/// | `label in 1, 2, 5..9` | value in a list; a range excludes its end, `5..=9` includes it, `5..` and `..9` are open |
 /// | `name == "cat"`, `name == 'cat'` | strings, with `\n`, `\t`, `\\`, `\"`, `\'` and `\x41`; they compare as bytes |
-/// | `present(label)`, `absent(label)` | whether there is a value; a feature that no record has is an error here, too |
-/// | `not`, `and`, `or`, `( )` | the tighter first |
+/// | `present(label)`, `absent(label)` | test for a value; a feature that no record has is an error here too |
+/// | `not`, `and`, `or`, `( )` | in order of precedence, `not` binds tightest |
 ///
-/// A feature's name stands bare if it begins with a letter or `_` and goes on with those, digits and `/ . - :`; any other name,
-/// and the words `and or not in`, in quotes. A record without a value meets no comparison, `!=` included, but it does meet the
-/// `not` of one. Floats compare as `f32`, so a number is rounded to one first: `x == 0.1` finds 0.1.
+/// A feature name needs no quotes if it begins with a letter or `_` and continues with those, digits and `/ . - :`. Other names, and
+/// the words `and`, `or`, `not` and `in`, must be quoted. A record without a value fails every comparison, including `!=`, and
+/// therefore meets the `not` of a comparison. Floats compare as `f32`. Numbers are rounded to `f32` first, so `x == 0.1` finds 0.1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter(pub(crate) Node);
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
-    /// All, any: lists and not pairs, so that a long chain is no deep tree.
+    /// Conjunction. The operands are a list, not a pair, so a long chain does not become a deep tree.
     And(Vec<Node>),
+    /// Disjunction, likewise a list.
     Or(Vec<Node>),
     Not(Box<Node>),
     Test(Box<str>, Test),
@@ -47,19 +48,20 @@ pub(crate) enum Test {
     Present,
     Absent,
     Compare(Op, Literal),
-    In(Vec<Item>),
+    In(Vec<ListItem>),
 }
 
+/// An element of the list after `in`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Item {
+pub(crate) enum ListItem {
     One(Literal),
     Range { from: Option<Literal>, to: Option<(Op, Literal)> },
 }
 
-/// A number or a string that values are compared with.
+/// A number or a string with which values are compared.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Literal {
-    /// As an integer, if it is one that an int64 holds, and as a float.
+    /// A number as an integer, if it is one that fits into int64, and as a float.
     Number {
         text: Box<str>,
         int: Option<i64>,
@@ -71,14 +73,14 @@ pub(crate) enum Literal {
 impl Filter {
     fn parse(text: &str) -> Result<Filter> {
         let mut parser = FilterParser { lexer: Lexer::new(text), depth: 0 };
-        let node = parser.any()?;
+        let node = parser.or_chain()?;
         match parser.lexer.next()? {
             Token::End => Ok(Filter(node)),
-            _ => Err(parser.lexer.expected("`and`, `or` or the end")),
+            _ => Err(parser.lexer.expected("`and`, `or` or the end of the filter")),
         }
     }
 
-    /// Returns the features that it asks about, sorted, each once.
+    /// Returns the names of the features in the condition, sorted and without duplicates.
     pub fn features(&self) -> Vec<&str> {
         let mut all = Vec::new();
         self.0.features(&mut all);
@@ -88,7 +90,7 @@ impl Filter {
     }
 }
 
-/// Reads the text form. The error is [`ErrorKind::Filter`], with what was expected and the byte where it was.
+/// Parses the text form. The error is [`ErrorKind::Filter`], with the byte offset and the expected token.
 impl FromStr for Filter {
     type Err = Error;
 
@@ -108,17 +110,17 @@ impl Node {
 }
 
 impl Test {
-    /// Returns an error if values of this kind cannot be compared as the condition says.
+    /// Checks that values of this kind can be compared with the literals of the condition.
     pub(crate) fn check(&self, feature: &str, kind: FeatureKind) -> Result<()> {
         let literals: Vec<&Literal> = match self {
             Test::Present | Test::Absent => return Ok(()),
             Test::Compare(_, literal) => vec![literal],
-            Test::In(items) => items.iter().flat_map(Item::literals).collect(),
+            Test::In(items) => items.iter().flat_map(ListItem::literals).collect(),
         };
         for literal in literals {
-            let (fits, wants) = match kind {
+            let (fits, expected) = match kind {
                 FeatureKind::Int64 => {
-                    (matches!(literal, Literal::Number { int: Some(_), .. }), "an integer of 64 bits")
+                    (matches!(literal, Literal::Number { int: Some(_), .. }), "a 64-bit integer")
                 }
                 FeatureKind::Float => (matches!(literal, Literal::Number { .. }), "a number"),
                 FeatureKind::Bytes => (matches!(literal, Literal::Str(_)), "a string in quotes"),
@@ -129,15 +131,15 @@ impl Test {
                     Literal::Str(bytes) => format!("\"{}\"", bytes.escape_ascii()),
                 };
                 let feature = feature.escape_default();
-                let what =
-                    format!("feature \"{feature}\" has values of {kind}: expected {wants}, found {found}");
-                return Err(ErrorKind::Filter(what.into()).into());
+                let message =
+                    format!("feature \"{feature}\" has values of {kind}: expected {expected}, found {found}");
+                return Err(ErrorKind::Filter(message.into()).into());
             }
         }
         Ok(())
     }
 
-    /// Returns true if a value meets the condition.
+    /// Returns true if a value meets the condition. The kind of the value must have passed [`check`](Test::check).
     pub(crate) fn meets(&self, value: Value<'_>) -> bool {
         match self {
             // The caller handles records without a value.
@@ -149,7 +151,7 @@ impl Test {
 }
 
 impl Op {
-    /// Returns true if a comparison with this result meets the operator; `None` is that with a NaN.
+    /// Returns true if a comparison with this result meets the operator. `None` is the result of a comparison with NaN.
     fn holds(self, found: Option<Ordering>) -> bool {
         match self {
             Op::Eq => found == Some(Ordering::Equal),
@@ -162,19 +164,19 @@ impl Op {
     }
 }
 
-impl Item {
+impl ListItem {
     fn literals(&self) -> impl Iterator<Item = &Literal> {
         let (first, last) = match self {
-            Item::One(literal) => (Some(literal), None),
-            Item::Range { from, to } => (from.as_ref(), to.as_ref().map(|(_, to)| to)),
+            ListItem::One(literal) => (Some(literal), None),
+            ListItem::Range { from, to } => (from.as_ref(), to.as_ref().map(|(_, to)| to)),
         };
         first.into_iter().chain(last)
     }
 
     fn holds(&self, value: Value<'_>) -> bool {
         match self {
-            Item::One(literal) => Op::Eq.holds(literal.cmp(value)),
-            Item::Range { from, to } => {
+            ListItem::One(literal) => Op::Eq.holds(literal.cmp(value)),
+            ListItem::Range { from, to } => {
                 from.as_ref().is_none_or(|from| Op::Ge.holds(from.cmp(value)))
                     && to.as_ref().is_none_or(|(op, to)| op.holds(to.cmp(value)))
             }
@@ -183,7 +185,7 @@ impl Item {
 }
 
 impl Literal {
-    /// Compares a value of a kind that was checked with this.
+    /// Compares a value with this literal. It returns `None` for NaN and for a kind that does not match the literal.
     fn cmp(&self, value: Value<'_>) -> Option<Ordering> {
         match (value, self) {
             (Value::Int(value), Literal::Number { int, .. }) => Some(value.cmp(int.as_ref()?)),
@@ -194,7 +196,7 @@ impl Literal {
     }
 }
 
-/// The deepest nesting that is read: each level is a call.
+/// Maximum nesting depth. Each level is a recursive call of the parser.
 const MAX_DEPTH: usize = 64;
 
 struct FilterParser<'t> {
@@ -203,14 +205,14 @@ struct FilterParser<'t> {
 }
 
 impl FilterParser<'_> {
-    fn any(&mut self) -> Result<Node> {
-        let nodes = self.chain("or", FilterParser::all)?;
-        Ok(one_or(nodes, Node::Or))
+    fn or_chain(&mut self) -> Result<Node> {
+        let nodes = self.chain("or", FilterParser::and_chain)?;
+        Ok(join(nodes, Node::Or))
     }
 
-    fn all(&mut self) -> Result<Node> {
-        let nodes = self.chain("and", FilterParser::one)?;
-        Ok(one_or(nodes, Node::And))
+    fn and_chain(&mut self) -> Result<Node> {
+        let nodes = self.chain("and", FilterParser::operand)?;
+        Ok(join(nodes, Node::And))
     }
 
     fn chain(&mut self, word: &str, mut part: impl FnMut(&mut Self) -> Result<Node>) -> Result<Vec<Node>> {
@@ -222,15 +224,15 @@ impl FilterParser<'_> {
         Ok(nodes)
     }
 
-    fn one(&mut self) -> Result<Node> {
+    fn operand(&mut self) -> Result<Node> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(self.lexer.wrong("nested too deeply"));
+            return Err(self.lexer.error("nested too deeply"));
         }
         let node = match self.lexer.next()? {
-            Token::Word("not") => Node::Not(Box::new(self.one()?)),
+            Token::Word("not") => Node::Not(Box::new(self.operand()?)),
             Token::Open => {
-                let node = self.any()?;
+                let node = self.or_chain()?;
                 self.close()?;
                 node
             }
@@ -260,12 +262,12 @@ impl FilterParser<'_> {
     fn feature(&mut self, token: Token<'_>) -> Result<Box<str>> {
         match token {
             Token::Word("and" | "or" | "in") => {
-                Err(self.lexer.expected("a feature (in quotes, if that is its name)"))
+                Err(self.lexer.expected("a feature (in quotes, if its name is a keyword)"))
             }
             Token::Word(name) => Ok(name.into()),
             Token::Str(name) => match String::from_utf8(name) {
                 Ok(name) => Ok(name.into()),
-                Err(_) => Err(self.lexer.wrong("a feature's name is UTF-8")),
+                Err(_) => Err(self.lexer.error("expected a feature name in UTF-8")),
             },
             _ => Err(self.lexer.expected("a feature")),
         }
@@ -289,7 +291,7 @@ impl FilterParser<'_> {
         }
     }
 
-    fn item(&mut self) -> Result<Item> {
+    fn item(&mut self) -> Result<ListItem> {
         let from = match self.lexer.peek()? {
             Token::Range(_) => None,
             _ => {
@@ -298,7 +300,7 @@ impl FilterParser<'_> {
             }
         };
         let Token::Range(op) = self.lexer.peek()? else {
-            return from.map(Item::One).ok_or_else(|| self.lexer.expected("a value"));
+            return from.map(ListItem::One).ok_or_else(|| self.lexer.expected("a value"));
         };
         self.lexer.next()?;
         let to = match self.lexer.peek()? {
@@ -312,7 +314,7 @@ impl FilterParser<'_> {
             }
             _ => None,
         };
-        Ok(Item::Range { from, to })
+        Ok(ListItem::Range { from, to })
     }
 
     fn literal(&mut self, token: Token<'_>) -> Result<Literal> {
@@ -328,7 +330,8 @@ impl FilterParser<'_> {
     }
 }
 
-fn one_or(mut nodes: Vec<Node>, many: impl Fn(Vec<Node>) -> Node) -> Node {
+/// Returns the only node of the list, or joins several nodes with `many`.
+fn join(mut nodes: Vec<Node>, many: impl Fn(Vec<Node>) -> Node) -> Node {
     match (nodes.len(), nodes.pop()) {
         (1, Some(node)) => node,
         (_, last) => {

@@ -7,16 +7,16 @@ use std::fmt;
 /// One value of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// Of an int64 feature.
+    /// A value of an int64 feature.
     Int(i64),
-    /// Of a float feature.
+    /// A value of a float feature.
     Float(f32),
-    /// Of a bytes feature.
+    /// A value of a bytes feature.
     Bytes(&'a [u8]),
 }
 
 impl Value<'_> {
-    /// The kind of feature that it is of.
+    /// Returns the kind of feature with values of this type.
     pub fn kind(self) -> FeatureKind {
         match self {
             Value::Int(_) => FeatureKind::Int64,
@@ -25,7 +25,7 @@ impl Value<'_> {
         }
     }
 
-    /// Values of one kind in order, floats by IEEE's total order; kinds after each other.
+    /// Compares two values in a total order: first by kind, then by value. Floats compare by IEEE 754's total order.
     pub(crate) fn total_cmp(&self, other: &Value<'_>) -> Ordering {
         match (self, other) {
             (Value::Int(a), Value::Int(b)) => a.cmp(b),

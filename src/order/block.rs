@@ -1,42 +1,43 @@
-//! The two-level block order: blocks of neighbours are permuted, and the records of W blocks at a time.
+//! The two-level block order: blocks of adjacent records are permuted, and then the records within windows of W blocks.
 //!
 //! ```text
-//! records    | block 0 | block 1 | .. | last, short |       b records each, shard edges ignored
+//! records    | block 0 | block 1 | .. | last, short |       b records each, shard boundaries ignored
 //! blocks     permuted by PRP1, stream 1
-//! windows    W blocks of that permutation each, the last may have fewer
-//! in one     its m records permuted by PRP1, stream 2 + window
+//! windows    W consecutive blocks of that permutation each, the last window may have fewer
+//! window j   its m records permuted by PRP1, stream 2 + j
 //! ```
 //!
-//! The short block stands in some window in some *slot*; the windows behind it begin that much earlier.
+//! The short block occupies one *slot* of one window. All later windows begin earlier by the number of records that it lacks.
 
 use super::prp::Permutation;
 use crate::error::{OrderError, Result};
 
-/// Streams of the blocks' permutation and of the first window's.
-const BLOCKS: u64 = 1;
-const WINDOWS: u64 = 2;
-/// Further windows would reach into other streams.
+/// Stream of the block permutation.
+const BLOCK_STREAM: u64 = 1;
+/// Stream of window 0; window j has the stream j above it.
+const WINDOW_STREAM: u64 = 2;
+/// Maximum number of windows. The streams of more windows would collide with other streams.
 const MAX_WINDOWS: u64 = 1 << 32;
 
-/// Bytes of a block by default: enough for a disk to be read at its speed.
+/// Default size of a block in bytes: large enough to read a disk at its full throughput.
 const BLOCK_BYTES: u64 = 1 << 20;
-/// The least number of blocks in a window by default.
+/// Minimum of the default window size, in blocks.
 const MIN_WINDOW: u64 = 64;
 
-/// Offsets that are kept on the stack while the blocks are looked up.
+/// Number of in-block offsets kept on the stack while the blocks are computed.
 const BATCH: usize = 64;
 
-/// A shuffle that reads in blocks: records come from `window` blocks at a time, and each block is read once an epoch.
+/// A shuffle that reads in blocks: records come from `window` blocks at a time, and each block is read once per epoch.
 #[derive(Clone, Debug)]
 pub(super) struct BlockOrder {
     n: u64,
     block: u64,
-    /// Blocks of a window, at most all of them.
+    /// Blocks per window, at most `blocks`.
     window: u64,
     blocks: u64,
-    /// Records of the last block.
+    /// Number of records in the last block.
     last: u64,
-    /// Where the permutation puts the last block.
+    /// Position of the last block in the block permutation.
     last_at: u64,
     permuted: Permutation,
     seed: u64,
@@ -48,19 +49,19 @@ pub(super) struct BlockOrder {
 struct BlockWindow {
     start: u64,
     len: u64,
-    /// Its first place among the permuted blocks.
+    /// Position of its first block in the block permutation.
     first: u64,
-    /// The place in it of the last block, if that is short and stands here.
+    /// Slot of the last block, if this window contains it.
     short: Option<u64>,
     permuted: Permutation,
 }
 
 impl BlockOrder {
-    /// The order of `n` records in blocks of `block` and windows of `window` blocks, which [`check`] has accepted. `stream` is
-    /// added to all streams: a component's, or 0.
+    /// Creates the order of `n` records in blocks of `block` records and windows of `window` blocks, sizes that [`check`] has
+    /// accepted. `stream` is added to all streams: the stream of a mixture component, or 0.
     pub(super) fn new(n: u64, block: u64, window: u64, seed: u64, epoch: u64, stream: u64) -> BlockOrder {
         let blocks = n.div_ceil(block);
-        let permuted = Permutation::new(blocks, seed, epoch, stream + BLOCKS);
+        let permuted = Permutation::new(blocks, seed, epoch, stream + BLOCK_STREAM);
         let (last, last_at) = match blocks.checked_sub(1) {
             Some(others) => (n - others * block, permuted.inverse(others)),
             None => (0, 0),
@@ -69,11 +70,11 @@ impl BlockOrder {
         BlockOrder { n, block, window, blocks, last, last_at, permuted, seed, epoch, stream }
     }
 
-    /// The record at a position.
+    /// Returns the record at a position.
     ///
     /// # Panics
-    /// If there is no such position.
-    // Never inline: the other kinds of order would save and restore its registers too.
+    /// Panics if the position does not exist.
+    // Not inlined: otherwise the other kinds of order would save and restore its registers too.
     #[inline(never)]
     pub(super) fn get(&self, position: u64) -> u64 {
         let window = self.window(self.window_of(position));
@@ -81,17 +82,17 @@ impl BlockOrder {
         self.permuted.get(window.first + slot) * self.block + offset
     }
 
-    /// The position of a record: `inverse(get(t)) == t`.
+    /// Returns the position of a record: `inverse(get(t)) == t`.
     ///
     /// # Panics
-    /// If there is no such record.
-    // Never inline, as `get`.
+    /// Panics if the record does not exist.
+    // Not inlined, for the same reason as `get`.
     #[inline(never)]
     pub(super) fn inverse(&self, record: u64) -> u64 {
         assert!(record < self.n, "no record {record}: there are {}", self.n);
-        let place = self.permuted.inverse(record / self.block);
-        let window = self.window(place / self.window);
-        let slot = place - window.first;
+        let block_position = self.permuted.inverse(record / self.block);
+        let window = self.window(block_position / self.window);
+        let slot = block_position - window.first;
         let missing = match window.short {
             Some(short) if slot > short => self.block - self.last,
             _ => 0,
@@ -99,10 +100,10 @@ impl BlockOrder {
         window.start + window.permuted.inverse(slot * self.block - missing + record % self.block)
     }
 
-    /// The records at the positions from `start` on: the keys of a window are made once.
+    /// Fills `out` with the records at the positions from `start` on. It derives the keys of a window only once.
     ///
     /// # Panics
-    /// If there are fewer than `start + out.len()` positions.
+    /// Panics if there are fewer than `start + out.len()` positions.
     pub(super) fn fill(&self, start: u64, mut out: &mut [u64]) {
         let mut position = start;
         while !out.is_empty() {
@@ -127,31 +128,31 @@ impl BlockOrder {
         }
     }
 
-    /// Number of windows.
+    /// Returns the number of windows.
     fn windows(&self) -> u64 {
         self.blocks.div_ceil(self.window)
     }
 
-    /// The window that a position lies in.
+    /// Returns the window that contains a position.
     ///
     /// # Panics
-    /// If there is no such position.
+    /// Panics if the position does not exist.
     fn window_of(&self, position: u64) -> u64 {
         assert!(position < self.n, "no position {position}: there are {}", self.n);
-        // A product beyond u64 is one window of everything.
+        // If the product exceeds u64, one window contains all records.
         let j = position / self.window.saturating_mul(self.block);
         if j + 1 < self.windows() && position >= self.start(j + 1) { j + 1 } else { j }
     }
 
-    /// The first position of a window; the number of positions for the window after the last one.
+    /// Returns the first position of a window, or the number of positions for the window after the last one.
     ///
     /// # Panics
-    /// If there are fewer windows.
+    /// Panics if `window` is above the number of windows.
     fn start(&self, window: u64) -> u64 {
         assert!(window <= self.windows(), "no window {window}: there are {}", self.windows());
         let before = window.saturating_mul(self.window).min(self.blocks);
         if before == self.blocks {
-            // Before the product: it may be beyond u64 by less than a block.
+            // Returned before the product is computed, which can exceed u64 by less than a block.
             return self.n;
         }
         before * self.block - if self.last_at < before { self.block - self.last } else { 0 }
@@ -164,28 +165,29 @@ impl BlockOrder {
             len: end - start,
             first,
             short: self.last_at.checked_sub(first).filter(|slot| *slot < self.window),
-            permuted: Permutation::new(end - start, self.seed, self.epoch, self.stream + WINDOWS + j),
+            permuted: Permutation::new(end - start, self.seed, self.epoch, self.stream + WINDOW_STREAM + j),
         }
     }
 
-    /// A number below a window's length as a slot and an offset in its block.
+    /// Splits a number below the window's length into a slot and an offset in the block of that slot.
     fn split(&self, window: &BlockWindow, u: u64) -> (u64, u64) {
         let (slot, offset) = (u / self.block, u % self.block);
         match window.short {
-            // The short block stands at `short * block`, and what follows begins `last` further on.
+            // The short block begins at `short * block`, and the next block begins `last` records later.
             Some(short) if slot >= short => match (u - short * self.block).checked_sub(self.last) {
                 None => (short, offset),
-                Some(behind) => (short + 1 + behind / self.block, behind % self.block),
+                Some(after) => (short + 1 + after / self.block, after % self.block),
             },
             _ => (slot, offset),
         }
     }
 }
 
-/// Refuses sizes of 0, and more windows than have streams.
+/// Rejects block and window sizes of 0, and more than [`MAX_WINDOWS`] windows.
 pub(super) fn check(n: u64, block: u64, window: u64) -> Result<()> {
     if block == 0 || window == 0 {
-        return Err(OrderError::Refused { reason: "blocks and windows of 0 make no order".into() }.into());
+        let reason = format!("expected block and window sizes of at least 1, found {block} and {window}");
+        return Err(OrderError::Refused { reason: reason.into() }.into());
     }
     let windows = n.div_ceil(block).div_ceil(window);
     if windows > MAX_WINDOWS {
@@ -194,41 +196,40 @@ pub(super) fn check(n: u64, block: u64, window: u64) -> Result<()> {
     Ok(())
 }
 
-/// The design effect of a block order: the variance of a batch's mean over that of a batch drawn at random, where two
-/// records of one block correlate by `rho`. 1 + rho (B - 1) / W.
+/// Returns the design effect of a block order: 1 + rho (B - 1) / W.
 ///
-/// 1 is a perfect shuffle. With rho = 1, where the records of a block are all alike, it is the worst case.
+/// This is the variance of a batch's mean, divided by that variance for batches drawn at random, if two records of a block have
+/// correlation `rho`. A perfect shuffle has 1. The worst case is rho = 1, where all records of a block are alike.
 pub(crate) fn deff(rho: f64, batch: u64, window: u64) -> f64 {
     1.0 + rho * batch.saturating_sub(1) as f64 / window.max(1) as f64
 }
 
-/// The default block: about 1 MiB of records, and at least one. `stored_bytes` are the bytes of all `n` records on disk.
+/// Returns the default block size: about 1 MiB of records, at least one. `stored_bytes` is the size of all `n` records on disk.
 pub(super) fn default_block(n: u64, stored_bytes: u64) -> u64 {
     let block = u128::from(BLOCK_BYTES) * u128::from(n) / u128::from(stored_bytes.max(1));
     u64::try_from(block).unwrap_or(u64::MAX).max(1)
 }
 
-/// The default window: four blocks for each sample of a global batch, so that [`deff`] stays below 1.25, and at least 64.
+/// Returns the default window size: four blocks per sample of a global batch, at least 64. This keeps [`deff`] below 1.25.
 ///
-/// It depends on the batch alone, never on the machine: two ranks must agree.
+/// It depends only on the batch, never on the machine, because all ranks must agree on it.
 pub(super) fn default_window(global_batch: u64) -> u64 {
     global_batch.saturating_mul(4).max(MIN_WINDOW)
 }
 
-/// Checks that two windows fit into memory.
+/// Checks that two windows fit into a memory budget in bytes.
 ///
 /// # Errors
-/// [`OrderError::Memory`], which names the largest window that would. The window is never made smaller in silence: it is
-/// part of what the order is.
+/// [`OrderError::Memory`], with the largest window that fits. The window is never reduced silently, because the order depends on it.
 pub(crate) fn check_memory(n: u64, stored_bytes: u64, block: u64, window: u64, budget: u64) -> Result<()> {
     let records = (u128::from(block) * u128::from(window)).saturating_mul(2).min(u128::from(n));
     let bytes_of = |records: u128| (records * u128::from(stored_bytes)).div_ceil(u128::from(n.max(1)));
-    // n and stored_bytes are below 2^64, and so the product is a u128.
+    // n and stored_bytes are below 2^64, so the product is below 2^128.
     let need = bytes_of(records);
     if need <= u128::from(budget) {
         return Ok(());
     }
-    // The data set does not fit, so neither n nor its bytes are 0.
+    // Some records do not fit into the budget, so neither n nor stored_bytes is 0.
     let largest =
         u128::from(budget) * u128::from(n) / u128::from(stored_bytes.max(1)) / (2 * u128::from(block.max(1)));
     let cast = |x: u128| u64::try_from(x).unwrap_or(u64::MAX);
@@ -242,15 +243,15 @@ mod tests {
     use crate::order::{Order, Spec};
 
     impl BlockOrder {
-        /// The blocks of a window. Block k is the records from `k * block` on.
+        /// Returns the blocks of a window. Block k contains the records from `k * block` on.
         fn blocks(&self, window: u64) -> Vec<u64> {
             let first = window * self.window;
             let end = self.blocks.min(first.saturating_add(self.window));
-            (first..end).map(|place| self.permuted.get(place)).collect()
+            (first..end).map(|position| self.permuted.get(position)).collect()
         }
     }
 
-    /// Each window holds the records of its blocks and no other.
+    /// Each window contains the records of its blocks and no others.
     #[test]
     fn windows_over_a_grid_of_shapes() {
         for (n, b, w) in [
@@ -284,11 +285,11 @@ mod tests {
                 }
             }
         }
-        let nothing = BlockOrder::new(0, 4, 4, 0, 0, 0);
-        assert_eq!((nothing.windows(), nothing.start(0)), (0, 0));
+        let empty = BlockOrder::new(0, 4, 4, 0, 0, 0);
+        assert_eq!((empty.windows(), empty.start(0)), (0, 0));
     }
 
-    /// Sizes of all magnitudes: a position lies in its window.
+    /// For sizes of all magnitudes, each position is inside its window.
     #[test]
     fn windows_of_any_size() {
         let size = |bits: u32, i: u64| (crate::order::prp::mix(i) >> (64 - bits)).max(1);
@@ -305,7 +306,7 @@ mod tests {
         }
     }
 
-    /// Whatever batch is read: its blocks are those of two windows at most, so that these are all that memory holds.
+    /// The blocks of any batch belong to at most two windows, so no more than two windows need memory.
     #[test]
     fn two_windows_are_enough() {
         let (n, b, w) = (10_007, 32, 8);
@@ -318,8 +319,8 @@ mod tests {
             blocks.dedup();
             let windows = block.window_of(start)..=block.window_of(end - 1);
             assert!(windows.clone().count() <= 2);
-            let held: Vec<u64> = windows.flat_map(|j| block.blocks(j)).collect();
-            assert!(held.len() as u64 <= 2 * w && blocks.iter().all(|k| held.contains(k)));
+            let available: Vec<u64> = windows.flat_map(|j| block.blocks(j)).collect();
+            assert!(available.len() as u64 <= 2 * w && blocks.iter().all(|k| available.contains(k)));
         }
     }
 
@@ -348,7 +349,7 @@ mod tests {
         }
         let tiny = check_memory(n, stored, 9, 1024, 10).unwrap_err();
         assert!(tiny.to_string().contains("make blocks smaller"), "{tiny}");
-        // What is larger than everything holds everything, and no more.
+        // A window larger than the dataset counts as the size of the dataset.
         assert!(check_memory(10, 1000, u64::MAX, u64::MAX, 1000).is_ok());
         assert!(check_memory(u64::MAX, u64::MAX, u64::MAX, u64::MAX, 1000).is_err());
         assert!(check_memory(0, 0, 1, 1, 0).is_ok());

@@ -1,4 +1,4 @@
-//! The place of a run in its epochs: where an iteration begins, and how epochs end.
+//! The current position of a run: the start of each iteration, and the end of each epoch.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
@@ -7,7 +7,7 @@ use super::share::RankShare;
 use super::state::State;
 use crate::error::{OrderError, Result};
 
-/// An epoch, and the number of its positions that were handed out over all ranks.
+/// An epoch, and the number of its positions that all ranks together have delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) epoch: u64,
@@ -20,11 +20,13 @@ impl Position {
     }
 }
 
-/// The place of a run: an epoch, a position in it, and where the next iteration begins.
+/// The current position of a run: an epoch, a position in it, and the start of the next iteration.
 ///
-/// It follows the rules of `docs/shuffling.md`, "Epochs and iterators": an epoch that was left early begins again, one that was
-/// handed out whole is followed by the next, and a chosen place is kept until it is entered. A [`Loader`](crate::Loader) moves
-/// one; those who read records by other means can have their own. It holds no records and no threads, and a clone is cheap.
+/// It follows the rules of `docs/shuffling.md`, "Epochs and iterators". An epoch that was left early begins again. An epoch that was
+/// delivered completely is followed by the next one. A position that was set explicitly is kept until an iteration enters it.
+///
+/// A [`Loader`](crate::Loader) contains one. Code that reads records by other means can use its own. It holds no records and no
+/// threads, and a clone is cheap.
 ///
 /// ```
 /// use tfseek::order::{Cursor, LastBatch, Order, RankShare, Spec};
@@ -32,51 +34,51 @@ impl Position {
 /// let share = RankShare::new(order.len(), 10, 0, 1, LastBatch::Short)?;
 /// let mut cursor = Cursor::new(order, share)?;
 /// cursor.begin()?;
-/// cursor.enter()?; // a step is asked for
-/// cursor.advance(3)?; // and two more
+/// cursor.enter()?; // the first step is requested
+/// cursor.advance(3)?; // three steps are delivered
 /// assert_eq!((cursor.epoch(), cursor.steps_left()?), (0, 7));
 ///
 /// cursor.begin()?; // left early: the epoch begins again
 /// assert_eq!((cursor.epoch(), cursor.steps_left()?), (0, 10));
 /// cursor.enter()?;
 /// cursor.advance(10)?;
-/// cursor.begin()?; // handed out whole: the next one
+/// cursor.begin()?; // delivered completely: the next epoch begins
 /// assert_eq!((cursor.epoch(), cursor.steps_left()?), (1, 10));
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Cursor {
-    /// The order of the epoch in which the cursor was last placed.
+    /// Order of the epoch to which the cursor was last moved.
     order: Order,
-    /// From position 0.
+    /// Share of an epoch from position 0 on.
     share: RankShare,
     repeats: bool,
     skips_ends: bool,
-    /// Behind the batches that were handed out: saved in states.
+    /// Position after the last delivered batch: the one that states contain.
     delivered: Position,
-    /// Behind those and the ones that were errors: where the run goes on.
+    /// Position after the last batch, delivered or failed: the run continues here.
     next: Position,
-    /// The epoch that is iterated over, once it was entered.
+    /// Epoch of the current iteration, after `enter`.
     begun: u64,
-    /// The place at which that epoch begins again if it is left early.
+    /// Position at which that epoch begins again if it is left early.
     start: Position,
-    /// Nothing was asked for since the cursor was placed.
+    /// True until a step is requested at the current position.
     fresh: bool,
-    /// Behind the end of the last epoch.
+    /// True after the end of the last epoch.
     exhausted: bool,
-    /// The place was chosen by `set_epoch` or `reset`.
+    /// True if `set_epoch` or `reset` set the position.
     chosen: bool,
 }
 
 impl Cursor {
-    /// A cursor at position 0 of the order's epoch.
+    /// Creates a cursor at position 0 of the order's epoch.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if the share is not of as many positions as the order has.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if share and order have different numbers of positions.
     pub fn new(order: Order, share: RankShare) -> Result<Cursor> {
         if share.positions() != order.len() {
             let reason =
-                format!("a share of {} positions for an order of {}", share.positions(), order.len());
+                format!("expected a share of {} positions, found {}", order.len(), share.positions());
             return Err(OrderError::Refused { reason: reason.into() }.into());
         }
         let (share, start) = (share.starting_at(0)?, Position::start_of(order.epoch()));
@@ -95,27 +97,27 @@ impl Cursor {
         })
     }
 
-    /// Joins the epochs: an iteration goes on with the next one. Off by default.
+    /// Makes iterations continue with the next epoch instead of ending. Off by default.
     #[must_use]
     pub(crate) fn repeat(mut self, repeat: bool) -> Cursor {
         self.repeats = repeat;
         self
     }
 
-    /// Makes [`begin`](Cursor::begin) go to the next epoch from a saved state at the end of one, unless
-    /// [`set_epoch`](Cursor::set_epoch) chose that epoch. Off by default: such an iteration is empty.
+    /// Makes [`begin`](Cursor::begin) go to the next epoch after a saved state at the end of an epoch was loaded, unless
+    /// [`set_epoch`](Cursor::set_epoch) set that epoch. Off by default: the iteration is then empty.
     #[must_use]
     pub fn skip_ends(mut self, skip: bool) -> Cursor {
         self.skips_ends = skip;
         self
     }
 
-    /// The order, in the epoch in which the cursor was last placed.
+    /// Returns the order of the epoch to which the cursor was last moved.
     pub fn order(&self) -> &Order {
         &self.order
     }
 
-    /// The share of the epoch from here on.
+    /// Returns the rank's share of the epoch from the current position on.
     ///
     /// # Errors
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) if the order has no such epoch.
@@ -124,54 +126,54 @@ impl Cursor {
         self.share.clone().starting_at(self.next.position)
     }
 
-    /// The epoch of the next step; after the last step of an epoch still that epoch, until its end was handed out.
+    /// Returns the epoch of the next step. After the last step of an epoch this is still that epoch, until its end is delivered.
     pub fn epoch(&self) -> u64 {
         if self.fresh { self.next.epoch } else { self.begun }
     }
 
-    /// The position of the next step in its epoch.
+    /// Returns the position of the next step in its epoch.
     pub fn position(&self) -> u64 {
         self.next.position
     }
 
-    /// Returns true if nothing was asked for at this place: the next iteration begins here.
+    /// Returns true if no step was requested at this position. The next iteration then begins here.
     pub fn is_fresh(&self) -> bool {
         self.fresh
     }
 
-    /// Steps of the current epoch that are left, the same number on all ranks.
+    /// Returns the number of steps left in the current epoch. It is the same on all ranks.
     ///
     /// # Errors
-    /// As [`share`](Cursor::share).
+    /// The errors of [`share`](Cursor::share).
     pub fn steps_left(&self) -> Result<u64> {
         if self.has_crossed() { Ok(0) } else { Ok(self.share()?.steps()) }
     }
 
-    /// Begins an iteration: with the epoch of the cursor, from its start, if that was left early; with the next one, if all
-    /// of it was handed out. A place that was chosen, and at which nothing was asked for yet, stays.
+    /// Begins an iteration. If the current epoch was left early, it begins again from its start. If it was delivered completely, the
+    /// next epoch begins. A position at which no step was requested yet is kept.
     ///
     /// # Errors
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) after the last epoch.
     pub fn begin(&mut self) -> Result<()> {
         let skips = self.skips_ends && self.fresh && !self.chosen && self.next.position > 0;
         if skips && self.share()?.steps() == 0 {
-            let next = self.following()?;
-            return self.place_at(next, next);
+            let next = self.next_epoch_start()?;
+            return self.move_to(next, next);
         }
-        let (place, start) = self.upcoming()?;
-        self.place_at(place, start)
+        let (position, start) = self.upcoming()?;
+        self.move_to(position, start)
     }
 
-    /// Goes to the start of an epoch, also of the current one. A place in that epoch which is about to begin is kept: a saved
-    /// position, or the position behind what the epoch before took of it ([`LastBatch::Continuous`](super::LastBatch)).
-    /// [`reset`](Cursor::reset) goes to position 0.
+    /// Moves to the start of an epoch, which may be the current one. If the next iteration would begin inside that epoch anyway, its
+    /// position is kept: a saved position, or with [`LastBatch::Continuous`](super::LastBatch) the position after the samples that the
+    /// previous epoch's last batch took. [`reset`](Cursor::reset) moves to position 0.
     ///
     /// # Errors
-    /// For a mixture whose positions up to that epoch are beyond 2^64.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for a mixture whose positions up to that epoch are beyond 2^64.
     pub fn set_epoch(&mut self, epoch: u64) -> Result<()> {
         match self.upcoming() {
-            Ok((place, start)) if place.epoch == epoch && (self.fresh || self.is_over()) => {
-                self.place_at(place, start)?;
+            Ok((position, start)) if position.epoch == epoch && (self.fresh || self.is_over()) => {
+                self.move_to(position, start)?;
             }
             _ => self.go_to_start(epoch)?,
         }
@@ -179,30 +181,30 @@ impl Cursor {
         Ok(())
     }
 
-    /// Goes to position 0 of the current epoch.
+    /// Moves to position 0 of the current epoch.
     ///
     /// # Errors
-    /// As [`set_epoch`](Cursor::set_epoch).
+    /// The errors of [`set_epoch`](Cursor::set_epoch).
     pub fn reset(&mut self) -> Result<()> {
         self.go_to_start(self.epoch())?;
         self.chosen = true;
         Ok(())
     }
 
-    /// Goes to a saved place: its seed, epoch and position. `fingerprint` is the dataset's. If the iteration there is left early,
-    /// the next one begins the epoch at position 0.
+    /// Moves to a saved state: its seed, epoch and position. `fingerprint` is the dataset's. If the iteration that begins there is
+    /// left early, the next one begins at position 0 of the epoch.
     ///
     /// # Errors
-    /// Those of [`State::resume`]. The cursor stays where it was.
+    /// The errors of [`State::resume`]. The cursor is not moved then.
     pub fn seek(&mut self, state: &State, fingerprint: &str) -> Result<()> {
         let order = state.resume(self.order.spec(), self.order.records(), fingerprint)?;
-        let place = Position { epoch: state.epoch(), position: state.position() };
+        let position = Position { epoch: state.epoch(), position: state.position() };
         (self.order, self.chosen) = (order, false);
-        self.place_at(place, Position::start_of(place.epoch))
+        self.move_to(position, Position::start_of(position.epoch))
     }
 
-    /// The state that a checkpoint keeps: the same on all ranks. It counts what was handed out; of an epoch that was handed out
-    /// whole it is the start of the next one.
+    /// Returns the state to save in a checkpoint. It is the same on all ranks, and counts delivered batches only. After all of an
+    /// epoch was delivered it is the start of the next epoch.
     ///
     /// # Errors
     /// [`OrderError::State`] for an invalid fingerprint.
@@ -210,11 +212,11 @@ impl Cursor {
         self.state_at(self.delivered, fingerprint)
     }
 
-    /// The same state, but the end of an epoch that was handed out whole is that end until the iteration has
-    /// ended. A run that goes on from it has nothing left of this epoch.
+    /// Returns the state to save in a checkpoint, as [`state`](Cursor::state) does, with one difference. After all of an epoch was
+    /// delivered it is the end of that epoch, until the iteration has ended. A run resumed from it has no steps left in the epoch.
     ///
     /// # Errors
-    /// As [`state`](Cursor::state).
+    /// The errors of [`state`](Cursor::state).
     pub fn state_in_epoch(&self, fingerprint: &str) -> Result<State> {
         if self.delivered.epoch > self.epoch() && !self.share.is_continuous() {
             return self.state_at(Position { epoch: self.epoch(), position: self.order.len() }, fingerprint);
@@ -226,13 +228,13 @@ impl Cursor {
         State::new(&self.order.at_epoch(at.epoch)?, at.position, fingerprint)
     }
 
-    /// Enters the iteration that begins here. Called when its first step is asked for; again it changes nothing.
+    /// Enters the iteration that begins here. Call it when the first step is requested. Further calls have no effect.
     ///
     /// # Errors
     /// [`ErrorKind::Order`](crate::ErrorKind::Order) after the last epoch.
     pub fn enter(&mut self) -> Result<()> {
         if self.exhausted {
-            self.following()?;
+            self.next_epoch_start()?;
         }
         if self.fresh {
             (self.begun, self.fresh, self.chosen) = (self.next.epoch, false, false);
@@ -240,29 +242,29 @@ impl Cursor {
         Ok(())
     }
 
-    /// Counts `steps` more steps of the current epoch as handed out.
+    /// Counts `steps` more steps of the current epoch as delivered.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if there are not as many.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if fewer steps are left.
     pub fn advance(&mut self, steps: u64) -> Result<()> {
         let Some(last) = steps.checked_sub(1) else { return Ok(()) };
         let Some((epochs, position)) = self.share()?.after(last) else {
-            let reason = format!("{steps} steps behind position {} of the epoch", self.next.position);
+            let reason = format!("fewer than {steps} steps follow position {}", self.next.position);
             return Err(OrderError::Refused { reason: reason.into() }.into());
         };
         let after = Position { epoch: following_epoch(self.next.epoch, epochs)?, position };
-        self.pass(after, true);
+        self.move_past(after, true);
         Ok(())
     }
 
-    /// Goes to the place of another cursor of the same order, which may have another share.
+    /// Moves to the position of another cursor of the same order. The share may be different.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for an order of other records or positions.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if the two orders differ in their number of records or positions.
     pub(crate) fn go_to(&mut self, other: &Cursor) -> Result<()> {
         let orders = [&self.order, &other.order].map(|order| (order.len(), order.records()));
         if orders[0] != orders[1] {
-            let reason = "the other cursor is of another order".into();
+            let reason = "the other cursor has a different order".into();
             return Err(OrderError::Refused { reason }.into());
         }
         let Cursor { share, repeats, skips_ends, .. } = self;
@@ -270,89 +272,89 @@ impl Cursor {
         Ok(())
     }
 
-    /// Samples of a batch over all ranks.
+    /// Returns the number of samples per batch over all ranks.
     pub(crate) fn global_batch(&self) -> u64 {
         self.share.global_batch()
     }
 
-    /// Returns true if one epoch follows the other without an end.
+    /// Returns true if iterations continue with the next epoch instead of ending.
     pub(crate) fn repeats(&self) -> bool {
         self.repeats
     }
 
-    /// Where the run goes on.
-    pub(crate) fn place(&self) -> Position {
+    /// Returns the position at which the run continues.
+    pub(crate) fn next_position(&self) -> Position {
         self.next
     }
 
-    /// Moves behind a step that ends at `after`. A step that was `made` is handed out; one that was an error counts as handed out
-    /// once a later one was.
-    pub(crate) fn pass(&mut self, after: Position, made: bool) {
-        let after = self.beyond(after);
+    /// Moves past a step that ends at `after`. `delivered` is false for a step that failed; it counts as delivered once a later
+    /// step is delivered.
+    pub(crate) fn move_past(&mut self, after: Position, delivered: bool) {
+        let after = self.skip_epoch_end(after);
         self.next = after;
-        // Where epochs are joined, an iteration goes on in the next one.
+        // A repeating iteration continues in the next epoch.
         if self.repeats && after.epoch != self.begun {
-            // One of several workers learns of it with its first batch there.
+            // One of several workers enters the next epoch with its first batch there, so `after` may be past the start.
             let start = if self.share.is_continuous() { after } else { Position::start_of(after.epoch) };
             (self.begun, self.start) = (after.epoch, start);
         }
-        if made {
+        if delivered {
             self.delivered = after;
         }
     }
 
-    /// The same place, or the start of the next epoch if nothing is left of this one.
-    fn beyond(&self, at: Position) -> Position {
-        // Other workers may have steps to deliver still: the epoch is over when there is nothing behind its end.
+    /// Returns the same position, or the start of the next epoch if no steps are left in this one.
+    fn skip_epoch_end(&self, at: Position) -> Position {
+        // Other workers may still have steps to deliver, so with workers only the end of the iteration ends the epoch.
         if self.share.is_continuous() || self.share.has_workers() || self.steps_at(at.position) > 0 {
             return at;
         }
-        // After the last epoch there is none.
+        // No epoch follows the last one.
         self.epoch_after(at.epoch).unwrap_or(Position { position: self.order.len(), ..at })
     }
 
-    /// Returns true if all of the epoch was handed out and its end was not.
+    /// Returns true if all steps of the epoch were delivered but its end was not.
     pub(crate) fn has_crossed(&self) -> bool {
         !self.fresh && self.begun != self.next.epoch
     }
 
-    /// Ends the iteration: the next epoch is about to begin.
+    /// Ends the iteration. The next iteration begins with the next epoch.
     pub(crate) fn end(&mut self) {
-        // Where the last batch was dropped, positions are left; and an epoch may have had no steps at all. There are steps left where
-        // the plans ended with an error.
+        // A dropped last batch leaves positions but no steps, and an epoch may have no steps at all. Steps are left only if the
+        // iteration ended with an error.
         if self.begun != self.next.epoch || self.steps_at(self.next.position) == 0 {
-            match self.following() {
+            match self.next_epoch_start() {
                 Ok(next) => (self.next, self.start) = (next, next),
-                // At the end of the last epoch.
+                // This was the last epoch.
                 Err(_) => self.exhausted = true,
             }
             (self.delivered, self.fresh) = (self.next, true);
         }
     }
 
-    /// Steps from a position of any epoch on: all epochs have as many positions.
+    /// Returns the number of steps from a position on. It is the same in every epoch, because all epochs have the same length.
     fn steps_at(&self, position: u64) -> u64 {
-        // No position of the cursor is beyond the end.
+        // Positions of the cursor are never past the end, so `starting_at` does not fail.
         self.share.clone().starting_at(position).map_or(0, |share| share.steps())
     }
 
-    /// Where the next iteration begins, and where it begins again if it is left early.
+    /// Returns the position at which the next iteration begins, and the one at which its epoch begins again if it is left early.
     fn upcoming(&self) -> Result<(Position, Position)> {
         if self.exhausted || self.is_over() {
-            let next = self.following()?;
+            let next = self.next_epoch_start()?;
             return Ok((next, next));
         }
         Ok((if self.fresh { self.next } else { self.start }, self.start))
     }
 
-    /// Returns true if all of the epoch was handed out, its end aside.
+    /// Returns true if all steps of the current epoch were delivered. Its end may not have been delivered yet.
     fn is_over(&self) -> bool {
         !self.fresh && (self.begun != self.next.epoch || self.steps_at(self.next.position) == 0)
     }
 
-    /// The start of the epoch after the current one.
-    fn following(&self) -> Result<Position> {
-        // All of the epoch was handed out.
+    /// Returns the start of the epoch after the current one.
+    fn next_epoch_start(&self) -> Result<Position> {
+        // If the cursor has crossed, `next` is in the next epoch already.
         if self.has_crossed() { Ok(self.next) } else { self.epoch_after(self.next.epoch) }
     }
 
@@ -364,18 +366,21 @@ impl Cursor {
 
     fn go_to_start(&mut self, epoch: u64) -> Result<()> {
         let start = Position::start_of(epoch);
-        self.place_at(start, start)
+        self.move_to(start, start)
     }
 
-    fn place_at(&mut self, place: Position, start: Position) -> Result<()> {
-        self.order = self.order.at_epoch(place.epoch)?;
-        (self.delivered, self.next, self.start) = (place, place, start);
+    fn move_to(&mut self, position: Position, start: Position) -> Result<()> {
+        self.order = self.order.at_epoch(position.epoch)?;
+        (self.delivered, self.next, self.start) = (position, position, start);
         (self.fresh, self.exhausted) = (true, false);
         Ok(())
     }
 }
 
-/// The epoch that comes `ahead` epochs after this one: 2^64 - 1 is the last.
+/// Returns the epoch that is `ahead` epochs after this one.
+///
+/// # Errors
+/// [`OrderError::Refused`] if it is above 2^64 - 1, the last epoch.
 pub(crate) fn following_epoch(epoch: u64, ahead: u64) -> Result<u64> {
     epoch.checked_add(ahead).ok_or_else(|| {
         let reason = format!("no epoch follows 2^64 - 1: {ahead} after epoch {epoch}");

@@ -1,8 +1,8 @@
-//! Digests of lists that are too long for a saved state.
+//! Digests of lists that are too long to store in a saved state.
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// XXH3-128 over the words, each as eight bytes, little-endian.
+/// Computes the XXH3-128 of the words, each as eight little-endian bytes.
 pub(super) fn digest(words: impl IntoIterator<Item = u64>) -> u128 {
     let mut hash = Xxh3::new();
     for word in words {
@@ -11,7 +11,7 @@ pub(super) fn digest(words: impl IntoIterator<Item = u64>) -> u128 {
     hash.digest128()
 }
 
-/// The text of a digest in a state: 32 hex digits.
+/// Formats a digest as 32 hex digits, as in a state.
 pub(super) fn hex(digest: u128) -> String {
     format!("{digest:032x}")
 }

@@ -1,4 +1,4 @@
-//! An order: a spec with a number of records, a seed and an epoch.
+//! An order: a spec applied to a number of records, a seed and an epoch.
 
 use super::mixture::{self, Mixture};
 use super::part::{OrderPart, PartKey};
@@ -7,14 +7,13 @@ use crate::error::{Error, ErrorKind, OrderError, Result};
 use std::fmt;
 use std::sync::Arc;
 
-/// Components whose keys are kept while positions are filled.
-const AT_HAND: usize = 16;
+/// Number of components with cached keys in `fill`, and with a line in `describe`.
+const FIRST_COMPONENTS: usize = 16;
 
-/// The order of one epoch: which record comes at which position.
+/// The order of one epoch: the record at each position.
 ///
-/// A value like a number: it is shared and copied freely, and asking changes nothing in it. Making one takes well under
-/// a microsecond, but for a mixture of very many components; [`at_epoch`](Order::at_epoch) shares everything with the order it
-/// comes from.
+/// It is immutable and cheap to clone. Creating one takes well under a microsecond, except for a mixture of very many components.
+/// [`at_epoch`](Order::at_epoch) shares all data with the order it was called on.
 ///
 /// ```
 /// use tfseek::order::{Subset, Order, Spec};
@@ -25,7 +24,7 @@ const AT_HAND: usize = 16;
 /// assert_eq!(order.position_of(461)?, Some(2));
 /// assert!(order.get(1000).is_err());
 ///
-/// // The records 0, 10, 20, .. only.
+/// // Only the records 0, 10, 20, ..
 /// let tens = Spec::Global.filtered(Subset::from_fn(1000, |i| i % 10 == 0));
 /// let order = Order::new(&tens, 1000, 42, 7)?;
 /// assert_eq!((order.len(), order.get(5)? % 10), (100, 0));
@@ -38,7 +37,7 @@ pub struct Order {
     key: EpochKey,
 }
 
-/// Shared by all epochs.
+/// The data shared by all epochs of an order.
 struct OrderBase {
     spec: Spec,
     n: u64,
@@ -56,17 +55,19 @@ enum OrderParts {
 #[derive(Clone)]
 enum EpochKey {
     One(PartKey),
-    /// The position of the mixture at which the epoch begins.
+    /// Position at which the epoch begins, counted over all epochs of the mixture.
     Mixed(u64),
 }
 
 impl Order {
-    /// The order of `n` records in an epoch.
+    /// Creates the order of `n` records in an epoch.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order): a spec that does not go with `n` records (a filter or weights of other
-    /// records, an empty component), that is nested where it may not be, that has sizes of 0 or too many windows, or a
-    /// mixture whose positions up to this epoch are beyond u64.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if
+    /// - the spec does not match `n` records (a filter or weights of another dataset, an empty component),
+    /// - specs are nested that must not be,
+    /// - the spec has sizes of 0 or too many windows, or
+    /// - a mixture's positions up to this epoch are beyond u64.
     pub fn new(spec: &Spec, n: u64, seed: u64, epoch: u64) -> Result<Order> {
         let (parts, len) = match spec {
             Spec::Mixture(components) => mixed(components, n, seed)?,
@@ -79,10 +80,11 @@ impl Order {
         Order::of(Arc::new(OrderBase { spec: spec.clone(), n, len, seed, parts }), epoch)
     }
 
-    /// The same order in another epoch.
+    /// Returns the same order in another epoch.
     ///
     /// # Errors
-    /// Only for a mixture, whose positions up to that epoch may be beyond u64.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for a mixture whose positions up to that epoch are beyond u64. Other orders
+    /// return no error.
     pub fn at_epoch(&self, epoch: u64) -> Result<Order> {
         Order::of(self.base.clone(), epoch)
     }
@@ -93,7 +95,7 @@ impl Order {
             OrderParts::Mixed { .. } => {
                 let end = epoch.checked_add(1).and_then(|epochs| epochs.checked_mul(base.len));
                 let end = end.ok_or_else(|| OrderError::Refused {
-                    reason: format!("epoch {epoch} of {} positions is beyond 2^64", base.len).into(),
+                    reason: format!("epoch {epoch}, of {} positions, ends beyond 2^64", base.len).into(),
                 })?;
                 EpochKey::Mixed(end - base.len)
             }
@@ -101,7 +103,7 @@ impl Order {
         Ok(Order { base, epoch, key })
     }
 
-    /// Positions of an epoch.
+    /// Returns the number of positions per epoch.
     pub fn len(&self) -> u64 {
         self.base.len
     }
@@ -111,30 +113,30 @@ impl Order {
         self.base.len == 0
     }
 
-    /// Number of records it was made for.
+    /// Returns the number of records that the order was created for.
     pub fn records(&self) -> u64 {
         self.base.n
     }
 
-    /// The seed.
+    /// Returns the seed.
     pub(crate) fn seed(&self) -> u64 {
         self.base.seed
     }
 
-    /// The epoch.
+    /// Returns the epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// The spec it was made from.
+    /// Returns the spec that the order was created from.
     pub fn spec(&self) -> &Spec {
         &self.base.spec
     }
 
-    /// The record at a position.
+    /// Returns the record at a position.
     ///
     /// # Errors
-    /// [`OrderError::Position`] for a position that is not below [`len`](Order::len).
+    /// [`OrderError::Position`] if the position is not below [`len`](Order::len).
     pub fn get(&self, position: u64) -> Result<u64> {
         self.check(position, 1)?;
         Ok(match (&self.base.parts, &self.key) {
@@ -144,14 +146,14 @@ impl Order {
                 let part = &parts[c];
                 part.get(&self.key(part, c, index), index % part.len)
             }
-            _ => return Err(made_apart()),
+            _ => return Err(foreign_key()),
         })
     }
 
-    /// The records at the positions from `start` on. Allocates nothing.
+    /// Fills `out` with the records at the positions from `start` on. It does not allocate.
     ///
     /// # Errors
-    /// [`OrderError::Position`] if the epoch ends before `start + out.len()`; nothing is written then.
+    /// [`OrderError::Position`] if the epoch ends before `start + out.len()`. `out` is not changed then.
     pub fn fill(&self, start: u64, out: &mut [u64]) -> Result<()> {
         self.check(start, out.len() as u64)?;
         match (&self.base.parts, &self.key) {
@@ -159,21 +161,21 @@ impl Order {
             (OrderParts::Mixed { mixture, parts }, EpochKey::Mixed(first)) => {
                 self.fill_mixed(mixture, parts, first + start, out);
             }
-            _ => return Err(made_apart()),
+            _ => return Err(foreign_key()),
         }
         Ok(())
     }
 
-    /// Keys of the cycle and of the first components are made when they change, not for each position.
+    /// Fills `out` from a mixture. The keys of the cycle and of the first components are derived only when they change.
     fn fill_mixed(&self, mixture: &Mixture, parts: &[OrderPart], start: u64, out: &mut [u64]) {
         let mut cycle = mixture.cycle(start);
-        let mut keys: [Option<(u64, PartKey)>; AT_HAND] = [const { None }; AT_HAND];
+        let mut keys: [Option<(u64, PartKey)>; FIRST_COMPONENTS] = [const { None }; FIRST_COMPONENTS];
         for (t, out) in (start..).zip(out) {
             let (c, index) = mixture.get_by(&mut cycle, t);
             let part = &parts[c];
             let (epoch, position) = (index / part.len, index % part.len);
             *out = match keys.get_mut(c) {
-                Some(Some((of, key))) if *of == epoch => part.get(key, position),
+                Some(Some((cached, key))) if *cached == epoch => part.get(key, position),
                 Some(slot) => {
                     let (_, key) = slot.insert((epoch, self.key(part, c, index)));
                     part.get(key, position)
@@ -183,16 +185,16 @@ impl Order {
         }
     }
 
-    /// The key of component `c` for its sample `index`.
+    /// Returns the key of component `c` in the epoch of its sample `index`.
     fn key(&self, part: &OrderPart, c: usize, index: u64) -> PartKey {
         part.key(self.base.seed, index / part.len, mixture::stream(c))
     }
 
-    /// The position of a record: the inverse of [`get`](Order::get). `None` where a record may have several positions (mixtures,
-    /// weights: see [`rows_of`](Order::rows_of)), and for a record outside of a filter.
+    /// Returns the position of a record: the inverse of [`get`](Order::get). It returns `None` for a record that a filter excludes, and
+    /// for mixtures and weighted orders, where a record may have several positions (see [`rows_of`](Order::rows_of)).
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) for a record that is not below [`records`](Order::records).
+    /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) if the record is not below [`records`](Order::records).
     pub fn position_of(&self, record: u64) -> Result<Option<u64>> {
         self.check_record(record)?;
         Ok(match (&self.base.parts, &self.key) {
@@ -201,28 +203,28 @@ impl Order {
         })
     }
 
-    /// All positions of a record in this epoch, ascending, for an order of any kind.
+    /// Returns all positions of a record in this epoch in ascending order, for any kind of order.
     pub(super) fn positions_of(&self, record: u64) -> Result<Vec<u64>> {
         self.check_record(record)?;
         let mut positions = Vec::new();
         match (&self.base.parts, &self.key) {
             (OrderParts::One(part), EpochKey::One(key)) => part.positions(key, record, |t| positions.push(t)),
             (OrderParts::Mixed { mixture, parts }, EpochKey::Mixed(start)) => {
-                // An epoch begins and ends anywhere in a cycle, and anywhere in a component's own epochs.
+                // An epoch may begin and end in the middle of a cycle, and in the middle of a component's own epochs.
                 let last = start + (self.base.len - 1);
                 for (c, part) in parts.iter().enumerate() {
                     let samples = mixture.samples(c, *start, last);
                     for epoch in samples.start() / part.len..=samples.end() / part.len {
                         let begin = epoch * part.len;
-                        part.positions(&self.key(part, c, begin), record, |place| {
-                            let t = begin.checked_add(place).and_then(|index| mixture.inverse(c, index));
+                        part.positions(&self.key(part, c, begin), record, |position| {
+                            let t = begin.checked_add(position).and_then(|index| mixture.inverse(c, index));
                             positions.extend(t.filter(|t| (*start..=last).contains(t)).map(|t| t - start));
                         });
                     }
                 }
                 positions.sort_unstable();
             }
-            _ => return Err(made_apart()),
+            _ => return Err(foreign_key()),
         }
         Ok(positions)
     }
@@ -234,7 +236,7 @@ impl Order {
         Ok(())
     }
 
-    /// A description of the order and its cost, for people. Its quality is that for batches of `global_batch`.
+    /// Describes the order and its cost as text for users. The design effect in it is the one for batches of `global_batch`.
     ///
     /// ```
     /// use tfseek::order::{Order, Spec};
@@ -256,11 +258,13 @@ impl Order {
                     parts.len(),
                     mixture.cycle_len()
                 );
-                for (c, (part, weight)) in parts.iter().zip(mixture.weights()).enumerate().take(AT_HAND) {
-                    text += &format!("\n  {c}: {weight} a cycle from {}", part.describe(global_batch));
+                for (c, (part, weight)) in
+                    parts.iter().zip(mixture.weights()).enumerate().take(FIRST_COMPONENTS)
+                {
+                    text += &format!("\n  {c}: {weight} per cycle from {}", part.describe(global_batch));
                 }
-                if parts.len() > AT_HAND {
-                    text += &format!("\n  and {} more", parts.len() - AT_HAND);
+                if parts.len() > FIRST_COMPONENTS {
+                    text += &format!("\n  and {} more", parts.len() - FIRST_COMPONENTS);
                 }
                 text
             }
@@ -287,19 +291,19 @@ fn mixed(components: &[Component], n: u64, seed: u64) -> Result<(OrderParts, u64
             |reason: String| OrderError::Refused { reason: format!("component {c}: {reason}").into() };
         let records = component.records.clone().unwrap_or(0..n);
         if records.start > records.end || records.end > n {
-            return Err(refused(format!("records {records:?} of {n}")).into());
+            return Err(refused(format!("expected records within 0..{n}, found {records:?}")).into());
         }
         let part = OrderPart::new(&component.order, records).map_err(|e| match e.into_kind() {
-            // Its own words, with the component before them.
+            // Keeps the reason and adds the component, without repeating "order refused".
             ErrorKind::Order(OrderError::Refused { reason }) => refused(reason.into()),
             other => refused(other.to_string()),
         })?;
         if part.len == 0 {
-            return Err(refused("it has no records".to_owned()).into());
+            return Err(refused("no records".to_owned()).into());
         }
         len = len
             .checked_add(part.len)
-            .ok_or_else(|| refused("more than 2^64 - 1 positions in all".to_owned()))?;
+            .ok_or_else(|| refused("more than 2^64 - 1 positions in total".to_owned()))?;
         parts.push(part);
     }
     Ok((OrderParts::Mixed { mixture, parts }, len))
@@ -316,8 +320,8 @@ impl fmt::Debug for Order {
     }
 }
 
-/// Parts and key are made together, so that this is no error of a caller.
+/// The error for parts and a key of different kinds. No call can cause it, because both are created together.
 #[cold]
-fn made_apart() -> Error {
-    OrderError::Refused { reason: "its parts and its key are of two orders".into() }.into()
+fn foreign_key() -> Error {
+    OrderError::Refused { reason: "parts and key belong to different orders".into() }.into()
 }

@@ -1,33 +1,33 @@
-//! Questions about an epoch: which samples a step had, and which steps had a record.
+//! Queries of an epoch: the samples of a step, and the steps that contain a record.
 
 use super::epoch::Order;
 use super::share::{RankShare, Run, StepRow};
 use crate::error::{OrderError, Result};
 
-/// Positions that are looked up together.
+/// Number of positions looked up per call of [`Order::fill`].
 const CHUNK: u64 = 64;
 
-/// A row of a batch: a record, and the position that it came from.
+/// A row of a batch: a record, and its position in an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// The epoch.
     pub epoch: u64,
-    /// The position in it. With the epoch, the input of [`augmentation_seed`](super::augmentation_seed).
+    /// The position in the epoch. Both are inputs of [`augmentation_seed`](super::augmentation_seed).
     pub position: u64,
-    /// The record.
+    /// The record number.
     pub record: u64,
-    /// True if it only fills up the last batch.
+    /// True if the row only pads the last batch.
     pub padding: bool,
 }
 
 impl Order {
-    /// The samples of a step, or of any other positions: those that rank r saw in step k, without a run.
+    /// Returns the samples of a step of a rank, or of any other positions, without a training run.
     ///
     /// ```
     /// use tfseek::order::{LastBatch, Order, Spec, RankShare};
     /// let order = Order::new(&Spec::Global, 1_000_000_000, 42, 3)?;
     /// let share = RankShare::new(order.len(), 256, 3, 8, LastBatch::Pad)?;
-    /// // What rank 3 of 8 saw in step 18234; and back, from one of the records.
+    /// // The samples of rank 3 of 8 in step 18234, and the way back from one of the records.
     /// let samples = order.samples(share.step(18_234).into_iter().flatten())?;
     /// assert_eq!(samples.len(), 32);
     /// let rows = order.rows_of(samples[5].record, &share)?;
@@ -35,22 +35,22 @@ impl Order {
     /// # Ok::<(), tfseek::Error>(())
     /// ```
     ///
-    /// To train, [`fill`](Order::fill) a buffer that is kept instead.
+    /// Training loops should call [`fill`](Order::fill) with a reused buffer instead.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for positions that the order does not have, and for epochs beyond u64.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for positions that do not exist, and for epochs beyond u64.
     pub fn samples(&self, runs: impl IntoIterator<Item = Run>) -> Result<Vec<Sample>> {
         let (mut samples, mut records) = (Vec::new(), [0; CHUNK as usize]);
         for run in runs {
             let epoch = self.epoch().checked_add(run.epoch).ok_or_else(|| OrderError::Refused {
-                reason: format!("{} epochs behind epoch {} is beyond 2^64", run.epoch, self.epoch()).into(),
+                reason: format!("{} epochs after epoch {} is beyond 2^64", run.epoch, self.epoch()).into(),
             })?;
-            let ahead;
+            let later;
             let order = if run.epoch == 0 {
                 self
             } else {
-                ahead = self.at_epoch(epoch)?;
-                &ahead
+                later = self.at_epoch(epoch)?;
+                &later
             };
             let mut done = 0;
             while done < run.len {
@@ -65,10 +65,10 @@ impl Order {
         Ok(samples)
     }
 
-    /// The steps, ranks and rows in which the run of a share sees a record in this epoch, in ascending order; without padding.
+    /// Returns the steps, ranks and rows that contain a record in this epoch, in ascending order, without padding rows. `share`
+    /// defines the run: its start, batch size, number of ranks and last batch.
     ///
-    /// It takes as long as [`get`](Order::get) for each of them; for weighted draws, which have no inverse, as long as for the
-    /// whole epoch.
+    /// The cost per result is that of [`get`](Order::get). Weighted draws have no inverse, so they cost a scan of the whole epoch.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) for a record that is not below [`records`](Order::records).

@@ -1,57 +1,58 @@
-//! Which component comes at which position: exact counts in every cycle.
+//! Mixtures: the component at each position, with exact counts in every cycle.
 
 use super::prp::Permutation;
 use super::weighted::scale;
 use crate::error::{OrderError, Result};
 use std::ops::RangeInclusive;
 
-/// Stream of the cycles, above all windows of a block order.
-const CYCLES: u64 = 3 << 32;
-/// Components are this far apart in streams, and so many of them have streams.
-const COMPONENT: u64 = 1 << 40;
+/// Stream of the cycle permutations, above the streams of all windows of a block order.
+const CYCLE_STREAM: u64 = 3 << 32;
+/// Distance between the streams of adjacent components.
+const COMPONENT_STREAMS: u64 = 1 << 40;
+/// Maximum number of components: there are no streams for more.
 const MAX_COMPONENTS: usize = (1 << 24) - 2;
 
-/// What floats are made parts of.
+/// Sum of the integer weights that represent floating-point proportions.
 const PARTS: u64 = 4096;
 
-/// The stream that all streams of a component are moved by.
+/// Returns the number that is added to all streams of a component.
 pub(super) fn stream(component: usize) -> u64 {
-    (component as u64 + 1) * COMPONENT
+    (component as u64 + 1) * COMPONENT_STREAMS
 }
 
 /// Several sources mixed in integer proportions.
 ///
-/// With the weights q and their sum P, each cycle of P positions holds exactly q\[c\] samples of component c, in an order of its
-/// own. The samples of a component are numbered 0, 1, 2, .. as they come. So there is no drawing and no state but the position,
-/// and any position can be asked for.
+/// With the weights q and their sum P, each cycle of P positions contains exactly q\[c\] samples of component c. Each cycle has a
+/// different order. The samples of a component are numbered 0, 1, 2, .. in the order of their positions. The position is the only
+/// state, and any position can be computed directly.
 ///
-/// A position costs one number of a [`Permutation`] of P, so a small P is dear: 300 ns at 100, 10 us at 2. Weights with a common
-/// factor mix in the same proportions over longer, cheaper cycles.
+/// A position costs one lookup in a [`Permutation`] of P numbers, which is slow for a small P: 300 ns at 100, 10 us at 2. Weights with
+/// a common factor mix in the same proportions over longer, cheaper cycles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mixture {
     weights: Vec<u64>,
-    /// Sum of the weights up to and with this one.
+    /// Sum of the weights up to and including each component.
     ends: Vec<u64>,
     seed: u64,
 }
 
-/// One cycle, ready to be looked into.
+/// The permutation of one cycle.
 pub(super) struct Cycle {
     number: u64,
     order: Permutation,
 }
 
 impl Mixture {
-    /// A mixture in these proportions.
+    /// Creates a mixture in these proportions.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order): no weights, a weight of 0, a sum beyond u64, or more than 2^24 - 2
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) for no weights, a weight of 0, a sum beyond u64, or more than 2^24 - 2
     /// components.
     pub(super) fn new(weights: impl Into<Vec<u64>>, seed: u64) -> Result<Mixture> {
         let weights = weights.into();
         if weights.is_empty() || weights.len() > MAX_COMPONENTS {
             let reason =
-                format!("a mixture has 1 to {MAX_COMPONENTS} components, this one has {}", weights.len());
+                format!("expected 1 to {MAX_COMPONENTS} components in a mixture, found {}", weights.len());
             return Err(OrderError::Refused { reason: reason.into() }.into());
         }
         let mut sum = 0u64;
@@ -68,22 +69,22 @@ impl Mixture {
         Ok(Mixture { weights, ends, seed })
     }
 
-    /// The weights.
+    /// Returns the weights.
     pub(super) fn weights(&self) -> &[u64] {
         &self.weights
     }
 
-    /// Their sum: the length of a cycle.
+    /// Returns the length of a cycle: the sum of the weights.
     pub(super) fn cycle_len(&self) -> u64 {
         self.ends.last().copied().unwrap_or_default()
     }
 
-    /// Which component comes at position `t`, and which of its samples. There is no last position.
+    /// Returns the component at position `t`, and the number of its sample. Positions have no upper limit.
     pub(super) fn get(&self, t: u64) -> (usize, u64) {
         self.get_in(&self.cycle(t), t)
     }
 
-    /// The position of a component's sample; `None` where there is no such component, or the position is beyond u64.
+    /// Returns the position of a component's sample, or `None` if the component does not exist or the position is beyond u64.
     pub(super) fn inverse(&self, component: usize, index: u64) -> Option<u64> {
         let weight = *self.weights.get(component)?;
         let cycle = index / weight;
@@ -92,20 +93,20 @@ impl Mixture {
         cycle.checked_mul(self.cycle_len())?.checked_add(inside)
     }
 
-    /// The samples of a component in the cycles that the positions `first..=last` touch.
+    /// Returns the samples of a component in all cycles that contain a position of `first..=last`.
     pub(super) fn samples(&self, component: usize, first: u64, last: u64) -> RangeInclusive<u64> {
         let (weight, cycle) = (self.weights[component], self.cycle_len());
-        // At most `first` and `last`; but the last cycle may end beyond u64.
+        // The products are at most `first` and `last`, but the last cycle may end beyond u64.
         first / cycle * weight..=(last / cycle * weight).saturating_add(weight - 1)
     }
 
-    /// The cycle of a position.
+    /// Returns the cycle that contains a position.
     pub(super) fn cycle(&self, t: u64) -> Cycle {
         let number = t / self.cycle_len();
         Cycle { number, order: self.permuted(number) }
     }
 
-    /// [`get`](Mixture::get), with a cycle at hand, which is replaced where it is another.
+    /// Does the same as [`get`](Mixture::get), with a cached cycle. It replaces `cycle` if `t` is in another one.
     pub(super) fn get_by(&self, cycle: &mut Cycle, t: u64) -> (usize, u64) {
         if t / self.cycle_len() != cycle.number {
             *cycle = self.cycle(t);
@@ -117,20 +118,21 @@ impl Mixture {
         let u = cycle.order.get(t % self.cycle_len());
         let component = self.ends.partition_point(|end| *end <= u);
         let weight = self.weights[component];
-        // At most t: a component has no more samples than there were positions.
+        // This is at most t: a component has at most as many samples as there are positions up to t.
         (component, cycle.number * weight + (u - (self.ends[component] - weight)))
     }
 
     fn permuted(&self, cycle: u64) -> Permutation {
-        Permutation::new(self.cycle_len(), self.seed, cycle, CYCLES)
+        Permutation::new(self.cycle_len(), self.seed, cycle, CYCLE_STREAM)
     }
 }
 
-/// Integer weights for proportions in floating point: 4096 parts by largest remainder, each component at least one.
+/// Converts floating-point proportions to integer weights with the sum 4096, by the largest remainder method. Each weight is at
+/// least 1.
 ///
-/// The floats become integers first, as those of [`Weights`](super::Weights) do, so that all else is exact. A component whose
-/// part would be below 1 gets 1; the others share what is left: each its whole parts, and of those that remain one more for the
-/// largest fractions, of equal ones for the component that comes first.
+/// The proportions are first scaled to integers below 2^32, so all further steps are exact. A component whose share of the 4096
+/// parts is below 1 gets 1. The remaining parts are divided among the other components. Each gets the integer part of its share.
+/// Parts left over go one each to the components with the largest fractions. On a tie the first component gets the part.
 ///
 /// ```
 /// assert_eq!(tfseek::order::mixture_weights(&[0.7, 0.2999, 0.0001])?, [2867, 1228, 1]);
@@ -138,11 +140,12 @@ impl Mixture {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Order`](crate::ErrorKind::Order): a weight that is 0, negative, infinite or no number; none, or more than 4096.
+/// [`ErrorKind::Order`](crate::ErrorKind::Order) for a proportion that is 0, negative, infinite or NaN, for no proportions, and for
+/// more than 4096 of them.
 pub fn mixture_weights(proportions: &[f64]) -> Result<Vec<u64>> {
     let scaled = scale(proportions)?;
     if scaled.is_empty() || scaled.len() as u64 > PARTS {
-        let reason = format!("proportions in floats are for 1 to {PARTS} components, not {}", scaled.len());
+        let reason = format!("expected 1 to {PARTS} floating-point proportions, found {}", scaled.len());
         return Err(OrderError::Refused { reason: reason.into() }.into());
     }
     if let Some(index) = scaled.iter().position(|x| *x == 0) {
@@ -150,7 +153,7 @@ pub fn mixture_weights(proportions: &[f64]) -> Result<Vec<u64>> {
     }
     let mut weights = vec![0; scaled.len()];
     let (parts, shared) = loop {
-        // What those without a weight yet share, and the sum of their proportions.
+        // The parts left for components without a weight, and the sum of their proportions.
         let parts = PARTS - weights.iter().sum::<u64>();
         let open = || weights.iter().zip(&scaled).filter(|(w, _)| **w == 0).map(|(_, x)| u64::from(*x));
         let shared: u64 = open().sum();
@@ -170,7 +173,7 @@ pub fn mixture_weights(proportions: &[f64]) -> Result<Vec<u64>> {
         left -= weights[c];
     }
     let mut by_fraction = open;
-    // Stable: of equal fractions the first component stays first.
+    // The sort is stable: on a tie the first component stays first.
     by_fraction.sort_by_key(|c| std::cmp::Reverse(u64::from(scaled[*c]) * parts % shared));
     for &c in by_fraction.iter().take(left as usize) {
         weights[c] += 1;
@@ -187,7 +190,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn mixtures_there_and_back(weights in prop::collection::vec(1u64..1000, 1..40), seed: u64, t in 0..u64::MAX / 2) {
+        fn mixture_inverse_inverts_get(weights in prop::collection::vec(1u64..1000, 1..40), seed: u64, t in 0..u64::MAX / 2) {
             let mixture = Mixture::new(weights, seed).unwrap();
             let (c, index) = mixture.get(t);
             prop_assert_eq!(mixture.inverse(c, index), Some(t));

@@ -1,9 +1,9 @@
-//! The order of an epoch as arithmetic: which record comes at which position.
+//! The order of an epoch, computed: the record at each position.
 //!
-//! An order is a function `record = order(seed, epoch, position)`. Nothing is drawn beforehand and nothing is kept: no table of n
-//! numbers, no shuffle buffer, no state of a generator. So any position of a billion can be asked for at once, a run is resumed
-//! at its position, and every machine, rank, thread and worker gets the same answer. `docs/order.md` defines it to the bit, for a
-//! second implementation, and says why it may be trusted.
+//! An order is a function `record = order(seed, epoch, position)`. It needs no table of n numbers, no shuffle buffer and no
+//! generator state. Any position of a billion can be computed directly, and a run resumes at its position. Every machine, rank,
+//! thread and worker gets the same result. `docs/order.md` defines the function bit by bit, for other implementations, and reports
+//! the tests of its quality.
 //!
 //! ```
 //! use tfseek::order::{LastBatch, Order, Spec, RankShare};
@@ -13,7 +13,7 @@
 //! assert_eq!(order.get(0)?, 36_767_572);
 //! assert_eq!(order.position_of(36_767_572)?, Some(0));
 //!
-//! // What rank 2 of 8 trains on in step 1000, 256 samples a global batch.
+//! // The records of rank 2 of 8 in step 1000, with 256 samples per global batch.
 //! let share = RankShare::new(order.len(), 256, 2, 8, LastBatch::Pad)?;
 //! let mut records = vec![0; 32];
 //! for run in share.step(1000).into_iter().flatten() {
@@ -23,24 +23,24 @@
 //! # Ok::<(), tfseek::Error>(())
 //! ```
 //!
-//! # Which order do I want?
+//! # Choosing an order
 //!
 //! | | |
 //! | --- | --- |
-//! | records as they lie | [`Spec::Sequential`] |
-//! | a true shuffle | [`Spec::Global`]: as good as any, every position reads somewhere else |
-//! | a shuffle from disks that seek, or over a network | [`Spec::Block`]: reads blocks of neighbours; `docs/order.md` has the design effect |
-//! | some of the records | [`Spec::Filtered`], over a [`Subset`] |
+//! | records in stored order | [`Spec::Sequential`] |
+//! | a full shuffle | [`Spec::Global`]: statistically as good as a random permutation; reads are scattered over the dataset |
+//! | a shuffle for disks that seek, or for a network | [`Spec::Block`]: reads blocks of adjacent records; `docs/order.md` gives the design effect |
+//! | a subset of the records | [`Spec::Filtered`], over a [`Subset`] |
 //! | several sources in fixed proportions | [`Spec::Mixture`] of [`Component`]s |
-//! | as many samples of each class | [`Spec::balanced`] |
-//! | records by weight, with replacement | [`Spec::Weighted`], by [`Weights`] |
+//! | the same number of samples of each class | [`Spec::balanced`] |
+//! | records drawn by weight, with replacement | [`Spec::Weighted`], with [`Weights`] |
 //!
-//! An [`Order`] is one of these, made for a number of records, a seed and an epoch. [`RankShare`] cuts its positions into steps
-//! and ranks, a [`Cursor`] is the place of a run in its epochs, [`State`] is what a checkpoint keeps. [`Order::samples`] tells what
-//! a step had, [`Order::rows_of`] where a record was. A shuffle of other things than records is a [`Permutation`].
+//! An [`Order`] is a spec applied to a number of records, a seed and an epoch. [`RankShare`] divides its positions into steps and
+//! ranks. A [`Cursor`] is the current position of a run, and [`State`] is its saved form. [`Order::samples`] lists the samples of a
+//! step; [`Order::rows_of`] lists the steps and batch rows of a record. A [`Permutation`] can shuffle data other than records.
 //!
-//! **Cost.** A record of a global order takes about 30 ns, filled in batches about half; see `docs/performance.md`.
-//! Making an order takes well under a microsecond, whatever n is, but for the tables of weights and filters.
+//! **Cost.** A record of a global order takes about 30 ns, or about half of that when filled in batches; see
+//! `docs/performance.md`. Creating an order takes well under a microsecond for any n, except for the tables of weights and filters.
 
 mod block;
 mod cursor;
@@ -71,7 +71,7 @@ pub use weighted::Weights;
 
 use crate::error::{OrderError, Result};
 
-/// The seed that a number of 64 bits names, signed or not: a negative one is the number with the same bits.
+/// Converts a signed or unsigned 64-bit integer to a seed. A negative number becomes the unsigned number with the same bits.
 ///
 /// ```
 /// assert_eq!(tfseek::order::seed_of(-1)?, u64::MAX);
@@ -80,7 +80,7 @@ use crate::error::{OrderError, Result};
 /// ```
 ///
 /// # Errors
-/// [`OrderError::Refused`] below -2^63 and above 2^64 - 1.
+/// [`OrderError::Refused`] for a number below -2^63 or above 2^64 - 1.
 pub fn seed_of(number: i128) -> Result<u64> {
     let negative = || i64::try_from(number).ok().map(i64::cast_unsigned);
     u64::try_from(number).ok().or_else(negative).ok_or_else(|| {
@@ -89,8 +89,7 @@ pub fn seed_of(number: i128) -> Result<u64> {
     })
 }
 
-/// The seed for the augmentation of the sample at a position: the same whatever rank, worker or thread makes it, and after
-/// every resume.
+/// Returns the seed for augmenting the sample at a position. It is the same on every rank, worker and thread, and after a resume.
 ///
 /// ```
 /// assert_eq!(tfseek::order::augmentation_seed(42, 7, 1000), 0xc6f9_4087_67b7_785b);

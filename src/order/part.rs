@@ -1,4 +1,4 @@
-//! One source of records, whole or a component: a spec without mixtures, checked; and what an epoch needs to look into it.
+//! One source of records: a validated spec without mixtures, for all records or for one component, and its keys for one epoch.
 
 use super::block::{self, BlockOrder};
 use super::prp::Permutation;
@@ -8,41 +8,44 @@ use super::weighted::Weights;
 use crate::error::{OrderError, Result};
 use std::ops::Range;
 
-/// The stream of a permutation of everything, of a filter's survivors, and of weighted draws.
-const GLOBAL: u64 = 0;
+/// Stream of a permutation of all records or of a filter's survivors, and of weighted draws.
+const GLOBAL_STREAM: u64 = 0;
 
-/// A source: the same for all epochs.
+/// One source of records, shared by all epochs.
 #[derive(Clone, Debug)]
 pub(super) struct OrderPart {
-    /// The number of its first record among all.
+    /// Record number of its first record in the dataset.
     pub(super) first: u64,
-    /// Its positions in an epoch.
+    /// Number of its positions per epoch.
     pub(super) len: u64,
     pub(super) filter: Option<Subset>,
-    pub(super) kind: Kind,
+    pub(super) kind: PartKind,
 }
 
-/// How a source is ordered.
+/// The kind of order of a source.
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(super) enum PartKind {
     Sequential,
     Global,
     Block { block: u64, window: u64 },
     Weighted(Weights),
 }
 
-/// What a source is looked into with in one epoch.
+/// The key of a source in one epoch.
 #[derive(Clone, Debug)]
 pub(super) enum PartKey {
     Sequential,
     Global(Permutation),
     Block(BlockOrder),
-    /// What the draws begin with.
+    /// Start value of the draws.
     Weighted(u64),
 }
 
 impl OrderPart {
-    /// The source that a spec describes over `records`.
+    /// Creates the source of a spec over `records`.
+    ///
+    /// # Errors
+    /// [`OrderError`] if the spec does not match the number of records, is nested, or has invalid block sizes.
     pub(super) fn new(spec: &Spec, records: Range<u64>) -> Result<OrderPart> {
         let n = records.end - records.start;
         let (filter, spec) = match spec {
@@ -50,43 +53,47 @@ impl OrderPart {
             spec => (None, spec),
         };
         if let Some(filter) = filter.as_ref().filter(|filter| filter.end() > n) {
-            let reason = format!("a filter with record {}, of {n} records", filter.end() - 1);
+            let reason = format!("expected a filter of records below {n}, found record {}", filter.end() - 1);
             return Err(OrderError::Refused { reason: reason.into() }.into());
         }
         let len = filter.as_ref().map_or(n, Subset::len);
         let kind = match spec {
-            Spec::Sequential => Kind::Sequential,
-            Spec::Global => Kind::Global,
+            Spec::Sequential => PartKind::Sequential,
+            Spec::Global => PartKind::Global,
             &Spec::Block { block, window } => {
                 block::check(len, block, window)?;
-                Kind::Block { block, window }
+                PartKind::Block { block, window }
             }
-            Spec::Weighted(weights) if weights.len() == len => Kind::Weighted(weights.clone()),
+            Spec::Weighted(weights) if weights.len() == len => PartKind::Weighted(weights.clone()),
             Spec::Weighted(weights) => {
-                let reason = format!("{} weights for {len} records", weights.len());
+                let reason = format!("expected {len} weights, one per record, found {}", weights.len());
                 return Err(OrderError::Refused { reason: reason.into() }.into());
             }
             Spec::Filtered { .. } | Spec::Mixture(_) => {
-                let reason = "a filter or a component holds a plain order: no mixture, no second filter";
+                let reason = "a filter or a component must have a plain order: no mixture, no second filter";
                 return Err(OrderError::Refused { reason: reason.into() }.into());
             }
         };
         Ok(OrderPart { first: records.start, len, filter, kind })
     }
 
-    /// The key of an epoch, all streams moved by `stream`.
+    /// Returns the key of an epoch. `stream` is added to all streams.
     pub(super) fn key(&self, seed: u64, epoch: u64, stream: u64) -> PartKey {
         match &self.kind {
-            Kind::Sequential => PartKey::Sequential,
-            Kind::Global => PartKey::Global(Permutation::new(self.len, seed, epoch, stream + GLOBAL)),
-            &Kind::Block { block, window } => {
+            PartKind::Sequential => PartKey::Sequential,
+            PartKind::Global => {
+                PartKey::Global(Permutation::new(self.len, seed, epoch, stream + GLOBAL_STREAM))
+            }
+            &PartKind::Block { block, window } => {
                 PartKey::Block(BlockOrder::new(self.len, block, window, seed, epoch, stream))
             }
-            Kind::Weighted(weights) => PartKey::Weighted(weights.start(seed, epoch, stream + GLOBAL)),
+            PartKind::Weighted(weights) => {
+                PartKey::Weighted(weights.start(seed, epoch, stream + GLOBAL_STREAM))
+            }
         }
     }
 
-    /// The record at a position, which is below `len`.
+    /// Returns the record at a position below `len`.
     pub(super) fn get(&self, key: &PartKey, position: u64) -> u64 {
         self.record(match key {
             PartKey::Sequential => position,
@@ -96,7 +103,7 @@ impl OrderPart {
         })
     }
 
-    /// The records at the positions from `start` on, all below `len`.
+    /// Fills `out` with the records at the positions from `start` on. All positions must be below `len`.
     pub(super) fn fill(&self, key: &PartKey, start: u64, out: &mut [u64]) {
         match key {
             PartKey::Global(order) => order.fill(start, out),
@@ -111,23 +118,23 @@ impl OrderPart {
         }
     }
 
-    /// The position of a record, if it has exactly one.
+    /// Returns the position of a record, or `None` if it has no position or may have several.
     pub(super) fn inverse(&self, key: &PartKey, record: u64) -> Option<u64> {
-        let place = self.place(record)?;
+        let index = self.index_of(record)?;
         match key {
-            PartKey::Sequential => Some(place),
-            PartKey::Global(order) => Some(order.inverse(place)),
-            PartKey::Block(order) => Some(order.inverse(place)),
+            PartKey::Sequential => Some(index),
+            PartKey::Global(order) => Some(order.inverse(index)),
+            PartKey::Block(order) => Some(order.inverse(index)),
             PartKey::Weighted(_) => None,
         }
     }
 
-    /// Each position of a record, ascending.
+    /// Calls `found` with each position of a record, in ascending order.
     pub(super) fn positions(&self, key: &PartKey, record: u64, found: impl FnMut(u64)) {
         match key {
             PartKey::Weighted(start) => {
-                let Some(place) = self.place(record) else { return };
-                (0..self.len).filter(|t| self.draw(*start, *t) == place).for_each(found);
+                let Some(index) = self.index_of(record) else { return };
+                (0..self.len).filter(|t| self.draw(*start, *t) == index).for_each(found);
             }
             _ => self.inverse(key, record).into_iter().for_each(found),
         }
@@ -135,14 +142,14 @@ impl OrderPart {
 
     fn draw(&self, start: u64, t: u64) -> u64 {
         match &self.kind {
-            Kind::Weighted(weights) => weights.draw(start, t),
-            // Keys are made by `key` only, and go with their part. Of another part's this is a place all the same.
+            PartKind::Weighted(weights) => weights.draw(start, t),
+            // Not reached: only `key` creates keys, and a weighted key is used with its own part. `t` is a valid index anyway.
             _ => t,
         }
     }
 
-    /// Which of this source's records it is, if it is one of them.
-    fn place(&self, record: u64) -> Option<u64> {
+    /// Returns the index of a record among the records of this source, if it is one of them.
+    fn index_of(&self, record: u64) -> Option<u64> {
         let record = record.checked_sub(self.first)?;
         match &self.filter {
             Some(filter) => filter.rank(record),
@@ -150,42 +157,42 @@ impl OrderPart {
         }
     }
 
-    /// The number among all records of the place-th of this source.
-    fn record(&self, place: u64) -> u64 {
+    /// Returns the record number, in the dataset, of the record at `index` of this source.
+    fn record(&self, index: u64) -> u64 {
         match &self.filter {
-            // The place is below len, so there is one.
-            Some(filter) => self.first + filter.select(place).unwrap_or_default(),
-            None => self.first + place,
+            // The index is below len, so the filter has this survivor.
+            Some(filter) => self.first + filter.select(index).unwrap_or_default(),
+            None => self.first + index,
         }
     }
 }
 
 impl OrderPart {
-    /// For people: see [`Order::describe`](super::Order::describe).
+    /// Describes the source as text for users, for [`Order::describe`](super::Order::describe).
     pub(super) fn describe(&self, global_batch: u64) -> String {
-        let what = match &self.filter {
+        let records = match &self.filter {
             Some(filter) => format!("{} records of a filter", filter.len()),
             None => format!("{} records", self.len),
         };
         match &self.kind {
-            Kind::Sequential => format!("{what} as they lie"),
-            Kind::Global => {
-                format!("{what} in global order; deff(rho=1) = 1.00 for batches of {global_batch}")
+            PartKind::Sequential => format!("{records} in sequential order"),
+            PartKind::Global => {
+                format!("{records} in global order; deff(rho=1) = 1.00 for batches of {global_batch}")
             }
-            Kind::Weighted(_) => format!("{what} drawn by weight, with replacement"),
-            &Kind::Block { block, window } => {
+            PartKind::Weighted(_) => format!("{records} drawn by weight, with replacement"),
+            &PartKind::Block { block, window } => {
                 let (blocks, windows) = (self.len.div_ceil(block), self.len.div_ceil(block).div_ceil(window));
                 if windows <= 1 {
                     return format!(
-                        "{what} in block order: {blocks} blocks of {block} in one window, which `global` shuffles \
-                         as well and at less cost; deff(rho=1) = 1.00 for batches of {global_batch}"
+                        "{records} in block order: {blocks} blocks of {block} in one window (`global` shuffles \
+                         equally well at lower cost); deff(rho=1) = 1.00 for batches of {global_batch}"
                     );
                 }
-                let held = block.saturating_mul(window).saturating_mul(2).min(self.len);
+                let in_memory = block.saturating_mul(window).saturating_mul(2).min(self.len);
                 let deff = block::deff(1.0, global_batch, window);
                 format!(
-                    "{what} in block order: {blocks} blocks of {block}, {windows} windows of {window} blocks, \
-                     at most {held} records in memory; deff(rho=1) = {deff:.2} for batches of {global_batch}"
+                    "{records} in block order: {blocks} blocks of {block}, {windows} windows of {window} blocks, \
+                     at most {in_memory} records in memory; deff(rho=1) = {deff:.2} for batches of {global_batch}"
                 )
             }
         }

@@ -1,10 +1,10 @@
-//! PRP1: a permutation of the numbers below n as a function of the number, and the mixing it is made of.
+//! PRP1: a permutation of the numbers below n, computed by a Feistel network with cycle-walking, and its mixing functions.
 //!
 //! ```text
 //! key      k0 .. k7 from (seed, epoch, stream, n), by mix
-//! domain   2^bits with bits = max(10, ceil(log2 n)), an index cut in two: | left: bits/2 | right: the rest |
+//! domain   2^bits with bits = max(10, ceil(log2 n)), an index split in two: | left: bits/2 | right: the rest |
 //! round j  even: left ^= F(right, kj)     odd: right ^= F(left, kj)
-//! get      eight rounds, and again until the number is below n
+//! get      eight rounds, repeated until the number is below n
 //! ```
 
 use std::fmt;
@@ -16,15 +16,15 @@ const TAG: u64 = u64::from_be_bytes(*b"TFRDPRP1");
 
 const ROUNDS: usize = 8;
 
-/// With smaller domains eight rounds do not reach all permutations of five or six numbers equally often.
+/// Minimum bits of the domain. In smaller domains, eight rounds do not give all permutations of five or six numbers equally often.
 const MIN_BITS: u32 = 10;
 
-/// Indices that go through the rounds together. Enough to fill the processor's pipelines, and half a page of stack.
+/// Number of indices that go through the rounds together. It fills the processor's pipelines and takes half a page of stack.
 const BATCH: usize = 64;
-/// As many lanes as one loop of a round takes.
+/// Number of indices per loop of a round.
 const LANES: usize = 8;
 
-/// SplitMix64's finisher.
+/// Applies the finalizer of SplitMix64.
 pub(super) fn mix(mut z: u64) -> u64 {
     z ^= z >> 30;
     z = z.wrapping_mul(C1);
@@ -33,26 +33,26 @@ pub(super) fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Words to one word; each of them, and their order, matters.
+/// Hashes words to one word. The result depends on each word and on their order.
 pub(super) fn absorb<const N: usize>(words: [u64; N]) -> u64 {
     words.into_iter().fold(0, |h, word| mix((h ^ word).wrapping_add(G)))
 }
 
-/// The i-th word of the sequence that starts at `h`.
+/// Returns the i-th word of the sequence that starts at `h`.
 pub(super) fn nth(h: u64, i: u64) -> u64 {
     mix(h.wrapping_add(i.wrapping_mul(G)))
 }
 
-/// The high word of the product: a number below `b`, if `a` is any u64.
+/// Returns the high word of the product of `a` and `b`: a number below `b`, if `b` is not 0.
 pub(super) fn mulhi(a: u64, b: u64) -> u64 {
     ((u128::from(a) * u128::from(b)) >> 64) as u64
 }
 
 /// PRP1: a permutation of the numbers below `n` that is computed, not stored.
 ///
-/// A shuffle that takes no memory and no time to set up: `get(i)` is the number at place i, `inverse` the place of a number.
-/// It is a function of `(n, seed, epoch, stream)` and nothing else, the same on every machine; `docs/order.md` defines it to
-/// the bit. It is built to be as good as a drawn shuffle in every statistic of training order. It is no cipher.
+/// `get(i)` returns the number at position i, and `inverse` returns the position of a number. The permutation depends only on
+/// `(n, seed, epoch, stream)`, and is the same on every machine. `docs/order.md` defines it bit by bit. It is designed to match a
+/// randomly drawn permutation in every statistic that matters for training order. It is not a cipher.
 ///
 /// ```
 /// use tfseek::order::Permutation;
@@ -62,22 +62,22 @@ pub(super) fn mulhi(a: u64, b: u64) -> u64 {
 /// assert_eq!(shuffle.inverse(8), 3);
 /// ```
 ///
-/// **Cost.** 80 bytes; about 100 ns to make; about 30 ns a number where `n` is 1000 or more, up to three times that
-/// just above a power of two. Below, a number takes 1024/n turns: 300 ns at 100, 10 us at 2. [`fill`](Permutation::fill) takes
-/// about half.
+/// **Cost.** The struct takes 80 bytes, and creating it about 100 ns. If `n` is 1000 or more, a number takes about 30 ns, and up to
+/// three times as long just above a power of two. For a smaller `n`, a number takes 1024/n passes through the rounds on average:
+/// 300 ns at 100, 10 us at 2. [`fill`](Permutation::fill) takes about half the time per number.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Permutation {
     n: u64,
     keys: [u64; ROUNDS],
-    /// Bits of the left part.
+    /// Width of the left half in bits.
     left: u32,
-    /// Bits of the right part: as many, or one more.
+    /// Width of the right half in bits: the same, or one more.
     right: u32,
 }
 
 impl Permutation {
-    /// The permutation of the numbers below `n` for this seed, epoch and stream. Streams are for several independent
-    /// permutations under one seed; the shuffle of a whole dataset has stream 0.
+    /// Creates the permutation of the numbers below `n` for a seed, an epoch and a stream. Different streams give independent
+    /// permutations under one seed. The shuffle of a whole dataset has stream 0.
     pub fn new(n: u64, seed: u64, epoch: u64, stream: u64) -> Permutation {
         let h = absorb([TAG, seed, epoch, stream, n]);
         let bits = (u64::BITS - n.saturating_sub(1).leading_zeros()).max(MIN_BITS);
@@ -89,10 +89,10 @@ impl Permutation {
         }
     }
 
-    /// The number at place `i`.
+    /// Returns the number at position `i`.
     ///
     /// # Panics
-    /// If `i` is not below `n`.
+    /// Panics if `i` is not below `n`.
     pub fn get(&self, i: u64) -> u64 {
         self.check(i);
         self.walk(i, |l, r| {
@@ -103,10 +103,10 @@ impl Permutation {
         })
     }
 
-    /// The place of a number: `inverse(get(i)) == i`.
+    /// Returns the position of a number: `inverse(get(i)) == i`.
     ///
     /// # Panics
-    /// If `number` is not below `n`.
+    /// Panics if `number` is not below `n`.
     pub fn inverse(&self, number: u64) -> u64 {
         self.check(number);
         self.walk(number, |l, r| {
@@ -117,14 +117,14 @@ impl Permutation {
         })
     }
 
-    /// The numbers at the places from `start` on.
+    /// Fills `out` with the numbers at the positions from `start` on.
     ///
     /// # Panics
-    /// If there are fewer than `start + out.len()` places.
+    /// Panics if there are fewer than `start + out.len()` positions.
     pub fn fill(&self, start: u64, out: &mut [u64]) {
         assert!(
             out.len() as u64 <= self.n && start <= self.n - out.len() as u64,
-            "{} places from {start} on, of {}",
+            "no {} positions from {start} on: there are {}",
             out.len(),
             self.n
         );
@@ -134,38 +134,39 @@ impl Permutation {
         self.apply(out);
     }
 
-    /// Puts the number at each place in its stead. The places are below n.
-    pub(super) fn apply(&self, places: &mut [u64]) {
-        for places in places.chunks_mut(BATCH) {
-            self.apply_batch(places);
+    /// Replaces each position by the number at that position. All positions must be below n.
+    pub(super) fn apply(&self, positions: &mut [u64]) {
+        for positions in positions.chunks_mut(BATCH) {
+            self.apply_batch(positions);
         }
     }
 
-    /// Turn by turn for all of them; those that are below n drop out, and the others close up.
-    fn apply_batch(&self, places: &mut [u64]) {
+    /// Passes a batch through the rounds until all its numbers are below n. After each pass, the finished numbers are removed and
+    /// the others are moved together.
+    fn apply_batch(&self, positions: &mut [u64]) {
         let mut x = [0; BATCH];
-        let mut home: [usize; BATCH] = std::array::from_fn(|i| i);
-        let mut open = places.len();
-        x[..open].copy_from_slice(places);
+        let mut target: [usize; BATCH] = std::array::from_fn(|i| i);
+        let mut open = positions.len();
+        x[..open].copy_from_slice(positions);
         while open > 0 {
-            // What lies behind `open` is some number of the domain, and its turn costs little.
+            // The last chunk may contain unused numbers after `open`. They are in the domain, and computing them costs little.
             for lanes in x[..open.next_multiple_of(LANES)].chunks_exact_mut(LANES) {
-                self.turn(lanes);
+                self.feistel(lanes);
             }
-            let mut still = 0;
+            let mut unfinished = 0;
             for i in 0..open {
-                let (number, at) = (x[i], home[i]);
-                places[at] = number;
-                // Without a branch: just above a power of two nobody could guess it.
-                (x[still], home[still]) = (number, at);
-                still += usize::from(number >= self.n);
+                let (number, at) = (x[i], target[i]);
+                positions[at] = number;
+                // Branchless: just above a power of two, a branch could not be predicted.
+                (x[unfinished], target[unfinished]) = (number, at);
+                unfinished += usize::from(number >= self.n);
             }
-            open = still;
+            open = unfinished;
         }
     }
 
-    /// All rounds, once, for some lanes: loops that wait for nothing but their own lane.
-    fn turn(&self, x: &mut [u64]) {
+    /// Applies all rounds once to [`LANES`] numbers. The loops have no dependencies between lanes.
+    fn feistel(&self, x: &mut [u64]) {
         let mask = self.mask();
         let (mut l, mut r) = ([0; LANES], [0; LANES]);
         for i in 0..LANES {
@@ -184,7 +185,8 @@ impl Permutation {
         }
     }
 
-    /// A number below n stays on its cycle in the domain until it meets another below n, at the latest itself.
+    /// Applies the rounds until the number is below n (cycle-walking). This terminates, because the rounds permute the domain: the
+    /// cycle of a number below n contains a number below n, at the latest the number itself.
     fn walk(&self, mut x: u64, rounds: impl Fn(&mut u64, &mut u64)) -> u64 {
         let mask = self.mask();
         loop {
@@ -201,9 +203,9 @@ impl Permutation {
         (1 << self.right) - 1
     }
 
-    /// Outside of the n numbers a walk might never come back.
+    /// Panics if `i` is not below n. The cycle of another number may contain no number below n, so the walk might not terminate.
     fn check(&self, i: u64) {
-        assert!(i < self.n, "no place {i}: there are {}", self.n);
+        assert!(i < self.n, "no position {i}: there are {}", self.n);
     }
 }
 
@@ -213,7 +215,7 @@ impl fmt::Debug for Permutation {
     }
 }
 
-/// The round function: two multiplications, the top `bits` of the result.
+/// Computes the round function: two multiplications, and the top `bits` of the result.
 fn f(x: u64, key: u64, bits: u32) -> u64 {
     let mut z = (x ^ key).wrapping_mul(C1);
     z ^= z >> 32;

@@ -1,38 +1,39 @@
-//! The positions of each step and rank, and the end of an epoch.
+//! The positions of each step and rank, and the last batch of an epoch.
 //!
 //! ```text
 //! position   p0          p0+B         p0+2B        ..     n
 //! step       | 0          | 1          | 2          ..
-//! rank       | 0 | 1 | 2  | 0 | 1 | 2  |                   each B/R of it, in order
-//! worker     | 0          | 1          | 0          ..     whole steps of a rank, in turn
+//! rank       | 0 | 1 | 2  | 0 | 1 | 2  |                   B/R positions of the step each, in order
+//! worker     | 0          | 1          | 0          ..     whole steps of a rank, round-robin
 //! ```
 
 use crate::error::{OrderError, Result};
 
-/// How the last batch of an epoch is made where the number of positions is no multiple of the batch.
+/// The policy for the last batch of an epoch if the number of positions is not a multiple of the batch size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LastBatch {
-    /// It is left out.
+    /// The last batch is left out.
     Drop,
-    /// It is filled up with the epoch's first positions, which are marked as padding.
+    /// The last batch is filled up with the epoch's first positions, which are marked as padding.
     Pad,
-    /// It is smaller. Ranks may get shares of different sizes, even empty ones.
+    /// The last batch is smaller. Shares of the ranks may differ in size, and may be empty.
     Short,
-    /// It goes on with the next epoch; no batch is ever short, and steps need not begin with an epoch.
+    /// The last batch continues with the next epoch. No batch is short, and an epoch may begin in the middle of a step.
     Continuous,
 }
 
 impl LastBatch {
-    /// The default: nothing is lost, and ranks stay together.
+    /// Returns the default: `Short` for one rank, and `Pad` for several. No sample is lost, and all ranks have the same number of
+    /// steps.
     pub(crate) fn default_for(ranks: u64) -> LastBatch {
         if ranks <= 1 { LastBatch::Short } else { LastBatch::Pad }
     }
 }
 
-/// One rank's share of an epoch, step by step.
+/// The share of one rank in an epoch: its positions in each step.
 ///
-/// A global batch is `batch` positions in a row. Each rank takes one part of it, and the parts in the order of the ranks are
-/// the batch again: so what is trained on does not depend on how many ranks there are, and a run may go on with more or fewer.
+/// A global batch consists of `batch` consecutive positions. Each rank takes one part of it, and the parts in the order of the ranks
+/// are the whole batch. The samples of a step therefore do not depend on the number of ranks, and a run can resume with another number.
 ///
 /// ```
 /// use tfseek::order::{LastBatch, RankShare, Run};
@@ -65,14 +66,14 @@ pub struct Run {
     pub start: u64,
     /// Number of positions, at least one.
     pub len: u64,
-    /// True if they only fill up the last batch: metrics must leave them out.
+    /// True if the positions only pad the last batch. Metrics must exclude them.
     pub padding: bool,
 }
 
-/// The step, rank and row that a position comes to.
+/// The step, rank and batch row of a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepRow {
-    /// The step of the rank, whichever of its workers makes it.
+    /// The step of the rank, counted over all its workers.
     pub step: u64,
     /// The rank.
     pub rank: u64,
@@ -81,11 +82,10 @@ pub struct StepRow {
 }
 
 impl RankShare {
-    /// The share of `rank` in an epoch of `len` positions, in global batches of `batch`.
+    /// Creates the share of `rank` of `ranks` in an epoch of `len` positions, in global batches of `batch` samples.
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order): no ranks, no such rank, or a batch that is 0 or no multiple of
-    /// the ranks.
+    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if `rank` is not below `ranks`, or if `batch` is 0 or not a multiple of `ranks`.
     pub fn new(len: u64, batch: u64, rank: u64, ranks: u64, last: LastBatch) -> Result<RankShare> {
         if rank >= ranks {
             return Err(OrderError::Rank { rank, ranks }.into());
@@ -96,10 +96,10 @@ impl RankShare {
         Ok(RankShare { len, batch, rank, ranks, last, start: 0, worker: 0, workers: 1 })
     }
 
-    /// The same share with its step 0 at position `start`: a run that was stopped there goes on with it.
+    /// Returns the same share with its step 0 at position `start`, for a run that resumes there.
     ///
     /// # Errors
-    /// [`OrderError::Position`] beyond the end of the epoch. Its end itself is valid, and leaves no steps.
+    /// [`OrderError::Position`] if `start` is beyond the end of the epoch. The end itself is valid, and leaves no steps.
     pub fn starting_at(mut self, start: u64) -> Result<RankShare> {
         if start > self.len {
             return Err(OrderError::Position { position: start, len: self.len }.into());
@@ -108,16 +108,16 @@ impl RankShare {
         Ok(self)
     }
 
-    /// Only the steps `worker`, `worker + workers`, .. of this rank: its step k is step `worker + k * workers` of the rank. For
-    /// processes that hand out their batches in turn. 0 of 1 by default.
+    /// Restricts the share to the steps `worker`, `worker + workers`, .. of this rank: its step k is step `worker + k * workers` of the
+    /// rank. It is for processes whose batches are consumed round-robin. Default: worker 0 of 1.
     ///
     /// # Errors
-    /// [`OrderError::Refused`]: no such worker, or several workers with [`LastBatch::Continuous`].
+    /// [`OrderError::Refused`] if `worker` is not below `workers`, or for several workers with [`LastBatch::Continuous`].
     pub(crate) fn worker(mut self, worker: u64, workers: u64) -> Result<RankShare> {
         let reason = if worker >= workers {
-            format!("worker {worker} of {workers}")
+            format!("no worker {worker}: there are {workers}")
         } else if workers > 1 && self.last == LastBatch::Continuous {
-            format!("batches that go on across epochs, for {workers} workers")
+            format!("expected one worker for continuous batches, found {workers}")
         } else {
             (self.worker, self.workers) = (worker, workers);
             return Ok(self);
@@ -125,12 +125,13 @@ impl RankShare {
         Err(OrderError::Refused { reason: reason.into() }.into())
     }
 
-    /// Steps until the epoch ends: the same number on all ranks. With [`LastBatch::Continuous`] those that begin in it.
+    /// Returns the number of steps until the epoch ends. It is the same on all ranks. With [`LastBatch::Continuous`] it counts the
+    /// steps that begin in this epoch.
     pub fn steps(&self) -> u64 {
         self.rank_steps().saturating_sub(self.worker).div_ceil(self.workers)
     }
 
-    /// Steps of all workers.
+    /// Returns the number of steps of all workers of this rank.
     fn rank_steps(&self) -> u64 {
         let left = self.len - self.start;
         match self.last {
@@ -139,7 +140,7 @@ impl RankShare {
         }
     }
 
-    /// Number of samples in the [`steps`](RankShare::steps) of this share, padding included.
+    /// Returns the number of samples in the [`steps`](RankShare::steps) of this share, including padding.
     pub fn samples(&self) -> u64 {
         let (steps, each) = (self.steps(), self.batch / self.ranks);
         match self.rank_steps().checked_sub(1) {
@@ -151,20 +152,21 @@ impl RankShare {
         }
     }
 
-    /// This rank's positions in step `k`, as [`Run`]s: one, unless the end of an epoch lies in between. `None` if there is no
-    /// such step. Continuous steps never end, as long as there are records and numbers to count them.
+    /// Returns this rank's positions in step `k` as [`Run`]s: one run, unless the positions cross the end of an epoch. It returns `None`
+    /// if the step does not exist. Continuous steps have no end, unless the epoch is empty or the numbers exceed u64.
     pub fn step(&self, k: u64) -> Option<impl Iterator<Item = Run> + Clone + use<>> {
         let k = k.checked_mul(self.workers)?.checked_add(self.worker)?;
         let begin = self.begin(k)?;
         let (from, to) = self.part(self.size(k), self.rank);
         let (at, end) = (begin + u128::from(from), begin + u128::from(to));
-        // The last epoch that is touched has a number.
+        // The number of the last epoch reached must be a u64.
         u64::try_from(end / u128::from(self.len)).ok()?;
         Some(RunIter { at, end, len: self.len, padding: self.last == LastBatch::Pad })
     }
 
-    /// Returns where a run stands when step `k` has been delivered, as (epochs after this one, position): what is saved, and
-    /// what [`starting_at`](RankShare::starting_at) takes. Of several workers it is the end of the round, one step of each.
+    /// Returns the position of a run after step `k` was delivered, as (epochs after this one, position in that epoch). States contain
+    /// this position, and [`starting_at`](RankShare::starting_at) accepts it. With several workers it is the end of the round, which
+    /// consists of one step per worker.
     pub fn after(&self, k: u64) -> Option<(u64, u64)> {
         let round = k.checked_mul(self.workers)?;
         self.begin(round.checked_add(self.worker)?)?;
@@ -181,8 +183,8 @@ impl RankShare {
         }
     }
 
-    /// The step, rank and row that a position of this epoch comes to; `None` if it is left out: before the start, or in
-    /// a last batch that is dropped. Padding repeats positions, and is not counted.
+    /// Returns the step, rank and row of a position of this epoch. It returns `None` for a position before the start of the share, and
+    /// for one in a dropped last batch. Padding rows, which repeat positions, are ignored.
     pub(super) fn locate(&self, position: u64) -> Option<StepRow> {
         let ahead = position.checked_sub(self.start)?;
         let (step, inside) = (ahead / self.batch, ahead % self.batch);
@@ -196,17 +198,17 @@ impl RankShare {
         Some(StepRow { step, rank, row: inside - self.part(size, rank).0 })
     }
 
-    /// Positions of an epoch.
+    /// Returns the number of positions per epoch.
     pub(super) fn positions(&self) -> u64 {
         self.len
     }
 
-    /// Samples of a batch over all ranks.
+    /// Returns the number of samples per batch over all ranks.
     pub(super) fn global_batch(&self) -> u64 {
         self.batch
     }
 
-    /// Returns true if a batch may go on with the next epoch.
+    /// Returns true if a batch may continue with the next epoch.
     pub(crate) fn is_continuous(&self) -> bool {
         self.last == LastBatch::Continuous
     }
@@ -216,30 +218,30 @@ impl RankShare {
         self.workers > 1
     }
 
-    /// The stream position at which the rank's step `k` begins, if there is such a step.
+    /// Returns the position at which the rank's step `k` begins, counted over epochs, or `None` if the step does not exist.
     fn begin(&self, k: u64) -> Option<u128> {
         let endless = self.last == LastBatch::Continuous && self.len > 0;
         (endless || k < self.rank_steps())
             .then(|| u128::from(self.start) + u128::from(k) * u128::from(self.batch))
     }
 
-    /// Positions of the rank's step `k` on all ranks.
+    /// Returns the number of positions of the rank's step `k` over all ranks.
     fn size(&self, k: u64) -> u64 {
         match self.last {
-            // The step exists: the positions before it are below len.
+            // The step exists, so it begins below len and nothing underflows.
             LastBatch::Short => (self.len - self.start - k * self.batch).min(self.batch),
             _ => self.batch,
         }
     }
 
-    /// Begin and end of a rank's part in a batch of `size`.
+    /// Returns the begin and end of a rank's part in a batch of `size` positions.
     fn part(&self, size: u64, rank: u64) -> (u64, u64) {
         let cut = |rank: u64| (u128::from(size) * u128::from(rank) / u128::from(self.ranks)) as u64;
         (cut(rank), if rank + 1 < self.ranks { cut(rank + 1) } else { size })
     }
 }
 
-/// The positions of a step as [`Run`]s.
+/// An iterator over the positions of a step as [`Run`]s.
 #[derive(Clone, Debug)]
 struct RunIter {
     at: u128,
@@ -260,7 +262,7 @@ impl Iterator for RunIter {
         let here = (len - start).min(self.end - self.at);
         self.at += here;
         Some(Run {
-            // Padding stays in its epoch.
+            // Padding repeats positions of the same epoch.
             epoch: if self.padding { 0 } else { epoch as u64 },
             start: start as u64,
             len: here as u64,
@@ -274,16 +276,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_lost_by_default() {
+    fn default_is_short_for_one_rank_and_pad_for_several() {
         assert_eq!(
             (LastBatch::default_for(1), LastBatch::default_for(8)),
             (LastBatch::Short, LastBatch::Pad)
         );
     }
 
-    /// Workers taken in turn give the steps of their rank, and each round ends where its last step does.
+    /// Steps of the workers, taken round-robin, are the steps of their rank, and each round ends at the end of its last step.
     #[test]
-    fn workers_share_the_steps_of_a_rank() {
+    fn workers_divide_the_steps_of_a_rank() {
         for last in [LastBatch::Drop, LastBatch::Pad, LastBatch::Short] {
             for (n, start, workers) in
                 [(0, 0, 2), (5, 0, 3), (100, 0, 1), (100, 7, 3), (101, 0, 4), (101, 3, 9)]

@@ -1,4 +1,4 @@
-//! The kind of an order, given once for all epochs.
+//! The specification of an order, independent of seed and epoch.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
@@ -7,67 +7,68 @@ use super::subset::Subset;
 use super::weighted::Weights;
 use std::ops::Range;
 
-/// Which kind of order, without a seed and an epoch. [`Order::new`](super::Order::new) makes an order of it.
+/// The kind of an order and its parameters, without a seed and an epoch. [`Order::new`](super::Order::new) creates an order from it.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spec {
-    /// As the records lie: position t is record t.
+    /// Stored order: position t is record t.
     Sequential,
     /// A permutation of all records.
     Global,
-    /// A shuffle that reads in blocks of neighbours: records come from `window` blocks at a time, and each block is read once an
-    /// epoch. For data on slow disks or behind a network, where a global shuffle would pay a seek for every record. About two windows
-    /// are in memory. [`Order::describe`](super::Order::describe) states its design effect (deff): how much worse than a global shuffle it can be. Where one window would hold
-    /// everything, `Global` shuffles as well and costs less.
+    /// A shuffle that reads in blocks of adjacent records. Records come from `window` blocks at a time, and each block is read once per
+    /// epoch. It is for slow disks and networks, where a global shuffle would cost one seek per record. About two windows must fit into
+    /// memory. [`Order::describe`](super::Order::describe) reports the design effect (deff): how much worse than a global shuffle it
+    /// can be. If one window would contain all records, `Global` shuffles equally well at lower cost.
     Block {
-        /// Records of a block.
+        /// Number of records per block.
         block: u64,
-        /// Blocks of a window.
+        /// Number of blocks per window.
         window: u64,
     },
-    /// Drawn with replacement, one weight for each record. An epoch is as many draws as there are records.
+    /// Draws with replacement, with one weight per record. An epoch has the same number of draws as there are records.
     Weighted(Weights),
-    /// Only some records: position t is the survivor whose index among them `order` gives.
+    /// A subset of the records. `order` yields an index at position t, and the record is the survivor with that index.
     Filtered {
-        /// The records.
+        /// The surviving records.
         subset: Subset,
-        /// The order of the survivors, as if they were all there is; no mixture, and not filtered again.
+        /// The order of the survivors, defined as if there were no other records. It must not be a mixture or filtered itself.
         order: Box<Spec>,
     },
-    /// Several sources in fixed proportions: with the weights q and their sum P, each cycle of P positions holds exactly q\[c\]
-    /// samples of component c. An epoch is as many positions as the components have records in all; where the proportions are
-    /// others, some are seen more than once in it and some not at all, and the next epoch goes on where this one ended.
+    /// Several sources in fixed proportions. With the weights q and their sum P, each cycle of P positions contains exactly q\[c\]
+    /// samples of component c. The length of an epoch is the number of records of all components together. If the proportions differ
+    /// from those of the sizes, an epoch contains some records several times and others not at all. The next epoch continues each
+    /// component at the position where the last one ended.
     ///
-    /// A position costs one number of a permutation of P, so a small P is slow: 300 ns at 100, 10 us at 2. Weights with a common
-    /// factor mix in the same proportions over longer, faster cycles.
+    /// A position costs one lookup in a permutation of P numbers, which is slow for a small P: 300 ns at 100, 10 us at 2. Weights with
+    /// a common factor mix in the same proportions over longer, faster cycles.
     Mixture(Vec<Component>),
 }
 
 /// A source of a mixture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Component {
-    /// Its samples in each cycle.
+    /// Number of its samples per cycle.
     pub(super) weight: u64,
-    /// Its records, of all; `None` for all of them.
+    /// Its records. `None`: all records of the dataset.
     pub(super) records: Option<Range<u64>>,
     pub(super) order: Spec,
 }
 
 impl Spec {
-    /// The default block order: blocks of about 1 MiB, four blocks in a window for each sample of a
-    /// global batch. `stored_bytes` are the bytes of all `n` records.
+    /// Returns the default block order: blocks of about 1 MiB, and windows of four blocks per sample of a global batch, at least 64
+    /// blocks. `stored_bytes` is the size of all `n` records on disk.
     pub fn block_for(n: u64, stored_bytes: u64, global_batch: u64) -> Spec {
         Spec::Block { block: default_block(n, stored_bytes), window: default_window(global_batch) }
     }
 
-    /// The records of a subset in this order.
+    /// Returns a spec of only the records of a subset, in this order.
     #[must_use]
     pub fn filtered(self, subset: Subset) -> Spec {
         Spec::Filtered { subset, order: Box::new(self) }
     }
 
-    /// Class balance: as many positions have as many samples of each class, whatever their sizes. A mixture with one sample of
-    /// each class in every cycle, and no record of a class twice before all of it were seen.
+    /// Returns a class-balanced spec: all classes have the same number of samples, independent of their sizes. It is a mixture with one
+    /// sample of each class per cycle. No record repeats until all records of its class have been used.
     ///
     /// ```
     /// use tfseek::order::{Subset, Order, Spec};
@@ -79,7 +80,7 @@ impl Spec {
     /// # Ok::<(), tfseek::Error>(())
     /// ```
     ///
-    /// With few classes a cycle is short, and a position takes microseconds ([`Mixture`](Spec::Mixture) says why).
+    /// With few classes a cycle is short, and a position takes microseconds (see [`Mixture`](Spec::Mixture)).
     pub fn balanced(classes: impl IntoIterator<Item = Subset>) -> Spec {
         let class = |filter| Component::new(1, Spec::Global.filtered(filter));
         Spec::Mixture(classes.into_iter().map(class).collect())
@@ -87,13 +88,13 @@ impl Spec {
 }
 
 impl Component {
-    /// All records in this order, `weight` samples in each cycle. Not a mixture.
+    /// Creates a component of all records in this order, with `weight` samples per cycle. The order must not be a mixture.
     pub fn new(weight: u64, order: Spec) -> Component {
         Component { weight, records: None, order }
     }
 
-    /// The same with these records only. The order is over them as if they were all there is: a filter's numbers count from the
-    /// first of them.
+    /// Restricts the component to these records. The order is defined as if there were no other records: the record numbers of a
+    /// filter count from the first record of the range.
     #[must_use]
     pub fn over(mut self, records: Range<u64>) -> Component {
         self.records = Some(records);

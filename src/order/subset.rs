@@ -1,9 +1,9 @@
-//! Some of the records: a sorted list of their numbers, or a bitmap with ranks, whichever is smaller.
+//! A subset of the records: a sorted list of record numbers, or a bitmap with ranks, whichever is smaller.
 //!
 //! ```text
-//! words     64 records each, bit 0 first
-//! ranks     survivors before each group of 8 words (a cache line)
-//! samples   for each 4096th survivor, its group: where a search begins
+//! words     bitmap of 64 records per word, bit 0 first
+//! ranks     number of survivors before each group of 8 words (a cache line)
+//! samples   group of every 4096th survivor, from which a search starts
 //! ```
 
 use super::digest::digest;
@@ -11,15 +11,16 @@ use crate::error::{OrderError, Result};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// Words of a group: one cache line.
+/// Words per group: one cache line.
 const GROUP: usize = 8;
+/// Number of survivors per entry of `samples`.
 const SAMPLE: u64 = 4096;
 
-/// A selection of records, in ascending order of their numbers.
+/// A subset of the records, in ascending order of their numbers.
 ///
-/// An order over a filter permutes the survivors; records outside are never handed out. Clones share their memory:
-/// eight bytes a survivor, or 1.13 bits a record where that is less. To find a survivor takes a look-up in the list, or about three
-/// cache misses in the bitmap.
+/// An order over a subset permutes the records in it (the *survivors*), and yields no others. Clones share their memory: eight bytes
+/// per survivor, or 1.13 bits per record of the dataset if that is less. Finding the k-th survivor takes one access to the list, or
+/// about three cache misses in the bitmap.
 ///
 /// ```
 /// use tfseek::order::Subset;
@@ -45,28 +46,30 @@ enum SubsetForm {
 }
 
 impl Subset {
-    /// The records of these numbers, which must ascend.
+    /// Creates a subset from record numbers in ascending order.
     ///
     /// # Errors
-    /// [`OrderError::Refused`], with its index, for a number that is not above the one before it.
+    /// [`OrderError::Refused`], with the index, for a number that is not above the previous one, and for the number 2^64 - 1.
     pub fn from_ids(ids: impl Into<Vec<u64>>) -> Result<Subset> {
         let ids = ids.into();
         if let Some(at) = ids.windows(2).position(|pair| pair[0] >= pair[1]) {
-            let reason = format!("ids[{}] is {} after {}: they must ascend", at + 1, ids[at + 1], ids[at]);
+            let reason =
+                format!("ids must be ascending, but ids[{}] is {} after {}", at + 1, ids[at + 1], ids[at]);
             return Err(OrderError::Refused { reason: reason.into() }.into());
         }
         if ids.last() == Some(&u64::MAX) {
-            return Err(OrderError::Refused { reason: "no record has the number 2^64 - 1".into() }.into());
+            let reason = "expected record numbers below 2^64 - 1, found 2^64 - 1";
+            return Err(OrderError::Refused { reason: reason.into() }.into());
         }
         Ok(Subset::from_ascending(ids))
     }
 
-    /// The records of these numbers, which ascend and are below 2^64 - 1.
+    /// Creates a subset from record numbers that are ascending and below 2^64 - 1.
     pub(crate) fn from_ascending(ids: Vec<u64>) -> Subset {
         debug_assert!(ids.is_sorted_by(|a, b| a < b));
         let end = ids.last().map_or(0, |last| last.saturating_add(1));
         let len = ids.len() as u64;
-        // A bitmap takes a bit and an eighth for each record, so it is smaller from a 57th of them on.
+        // A bitmap takes 1.125 bits per record, so it is smaller if at least one in 57 records survives.
         if end / 57 < len && end >= 1024 {
             let words = usize::try_from(end.div_ceil(64)).unwrap_or(usize::MAX);
             let mut bits = vec![0; words];
@@ -78,7 +81,7 @@ impl Subset {
         Subset::make(SubsetForm::Ids(ids), len, end)
     }
 
-    /// Those of the first `n` records for which `keep` returns true.
+    /// Creates a subset of those of the first `n` records for which `keep` returns true.
     pub fn from_fn(n: u64, mut keep: impl FnMut(u64) -> bool) -> Subset {
         let words = (0..n.div_ceil(64)).map(|word| {
             let begin = word * 64;
@@ -88,7 +91,7 @@ impl Subset {
         Subset::of_bits(words.collect())
     }
 
-    /// The records whose bits are set: bit k of word w is record 64 w + k.
+    /// Creates a subset from a bitmap: bit k of word w is record 64 w + k.
     pub(crate) fn from_bits(words: impl Into<Vec<u64>>) -> Subset {
         Subset::of_bits(words.into())
     }
@@ -116,17 +119,17 @@ impl Subset {
         Subset(Arc::new(SubsetTable { form, len, end, digest: OnceLock::new() }))
     }
 
-    /// Number of survivors.
+    /// Returns the number of survivors.
     pub(crate) fn len(&self) -> u64 {
         self.0.len
     }
 
-    /// One more than the number of the last survivor; 0 if there is none.
+    /// Returns one more than the number of the last survivor, or 0 if there are no survivors.
     pub(super) fn end(&self) -> u64 {
         self.0.end
     }
 
-    /// The survivor at index `k`.
+    /// Returns the record number of the survivor at index `k`.
     pub(super) fn select(&self, k: u64) -> Option<u64> {
         if k >= self.0.len {
             return None;
@@ -134,7 +137,7 @@ impl Subset {
         Some(match &self.0.form {
             SubsetForm::Ids(ids) => ids[k as usize],
             SubsetForm::Bits { words, ranks, samples } => {
-                // The last group that begins with k survivors before it, or fewer.
+                // The last group with at most k survivors before it.
                 let sample = (k / SAMPLE) as usize;
                 let low = samples[sample] as usize;
                 let high = samples.get(sample + 1).map_or(ranks.len(), |group| *group as usize + 1);
@@ -150,7 +153,7 @@ impl Subset {
         })
     }
 
-    /// The index of a record among the survivors; `None` if it is not one.
+    /// Returns the index of a record among the survivors, or `None` if it is not in the subset.
     pub fn rank(&self, record: u64) -> Option<u64> {
         if record >= self.0.end {
             return None;
@@ -167,19 +170,19 @@ impl Subset {
         }
     }
 
-    /// All survivors.
+    /// Returns an iterator over all survivors.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
-        // Each select finds its group anew; the caches know it.
+        // Each `select` searches its group again, which is cheap because the group is in the cache.
         (0..self.len()).filter_map(|k| self.select(k))
     }
 
-    /// XXH3-128 over the survivors' numbers: what stands for them in a state. Computed once.
+    /// Returns the XXH3-128 of the survivors' numbers, which represents them in a state. It is computed once.
     pub(super) fn digest(&self) -> u128 {
         *self.0.digest.get_or_init(|| digest(self.iter()))
     }
 }
 
-/// The position of the k-th set bit; there are more than k.
+/// Returns the position of the k-th set bit, counted from 0. The word must have more than k set bits.
 fn nth_bit(mut word: u64, k: u64) -> u32 {
     for _ in 0..k {
         word &= word - 1;
@@ -187,7 +190,7 @@ fn nth_bit(mut word: u64, k: u64) -> u32 {
     word.trailing_zeros()
 }
 
-/// Subsets are equal if they have the same survivors, whatever their form.
+/// Subsets are equal if they have the same survivors, even if one is a list and the other a bitmap.
 impl PartialEq for Subset {
     fn eq(&self, other: &Subset) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

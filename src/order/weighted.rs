@@ -1,4 +1,4 @@
-//! Draws with replacement, in proportion to weights: Vose's alias table, in integers.
+//! Weighted draws with replacement, from Vose's alias table in integers.
 
 use super::digest::digest;
 use super::prp::{absorb, mulhi, nth};
@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 const TAG: u64 = u64::from_be_bytes(*b"TFRDALI1");
 
-/// The largest weight, and what the largest of floats becomes.
+/// The largest weight. Floating-point weights are scaled so that their maximum becomes this weight.
 const MAX: u32 = u32::MAX;
 
-/// A weight for each record.
+/// One weight per record, for draws with replacement.
 ///
-/// Records are drawn with replacement, each in proportion to its weight; one of weight 0 never is. A draw is a function of its
-/// number, in constant time, from a table of 12 bytes a record that is made once.
+/// Each record is drawn with a probability proportional to its weight. Records of weight 0 are never drawn. A draw is a function of
+/// its number and takes constant time. The table for it is built once and takes 12 bytes per record.
 ///
 /// ```
 /// use tfseek::order::{Order, Spec, Weights};
@@ -36,45 +36,45 @@ struct AliasTable {
 }
 
 impl Weights {
-    /// These weights; the table is made here, in O(n).
+    /// Builds the table of these weights, in O(n) time.
     ///
     /// # Errors
-    /// [`OrderError::Refused`] if there are none, all of them are 0, or there are 2^32 or more.
+    /// [`OrderError::Refused`] if there are no weights, all weights are 0, or there are 2^32 or more.
     pub fn new(weights: impl Into<Vec<u32>>) -> Result<Weights> {
         let weights = weights.into();
         if weights.len() as u64 > u64::from(u32::MAX) {
             return Err(OrderError::Refused { reason: "more than 2^32 - 1 weights".into() }.into());
         }
         if weights.iter().all(|w| *w == 0) {
-            return Err(OrderError::Refused { reason: "no weight is above 0".into() }.into());
+            return Err(OrderError::Refused { reason: "expected a weight above 0, found none".into() }.into());
         }
         let (threshold, alias) = vose(&weights);
         let digest = digest(weights.iter().map(|w| u64::from(*w)));
         Ok(Weights(Arc::new(AliasTable { weights, threshold, alias, digest })))
     }
 
-    /// Number of weights, at least one.
+    /// Returns the number of weights, at least one.
     #[allow(clippy::len_without_is_empty, reason = "there is at least one")]
     pub(super) fn len(&self) -> u64 {
         self.0.weights.len() as u64
     }
 
-    /// The weights themselves.
+    /// Returns the weights.
     pub(super) fn as_slice(&self) -> &[u32] {
         &self.0.weights
     }
 
-    /// The start value of the draws of an epoch.
+    /// Returns the start value of the draws of an epoch.
     pub(super) fn start(&self, seed: u64, epoch: u64, stream: u64) -> u64 {
         absorb([TAG, seed, epoch, stream, self.len()])
     }
 
-    /// Draw `t` of those that begin with `start`.
+    /// Returns the record of draw `t`, for the start value of an epoch.
     pub(super) fn draw(&self, start: u64, t: u64) -> u64 {
         let t = t.wrapping_mul(2);
         let j = mulhi(nth(start, t.wrapping_add(1)), self.len());
         let table = &*self.0;
-        // j is below n, which is below 2^32.
+        // j is below n, which is below 2^32, so the casts lose nothing.
         if nth(start, t.wrapping_add(2)) < table.threshold[j as usize] {
             j
         } else {
@@ -82,16 +82,17 @@ impl Weights {
         }
     }
 
+    /// Returns the XXH3-128 of the weights, which represents them in a state.
     pub(super) fn digest(&self) -> u128 {
         self.0.digest
     }
 }
 
-/// Vose's table (1991): record j keeps `threshold[j]` of its 2^64 and gives the rest to `alias[j]`. In integers all of it is
-/// exact but the last bit of a threshold, and the same on every machine.
+/// Builds Vose's alias table (1991): of 2^64 draws of index j, `threshold[j]` yield j and the rest yield `alias[j]`. Integer
+/// arithmetic is exact except for the last bit of a threshold, and gives the same table on every machine.
 fn vose(weights: &[u32]) -> (Vec<u64>, Vec<u32>) {
     let n = weights.len() as u64;
-    // Below 2^64: both factors are below 2^32.
+    // The sum and the products are below 2^64, because n and the weights are below 2^32.
     let sum: u64 = weights.iter().map(|w| u64::from(*w)).sum();
     let mut p: Vec<u64> = weights.iter().map(|w| n * u64::from(*w)).collect();
     let mut threshold = vec![u64::MAX; weights.len()];
@@ -111,13 +112,13 @@ fn vose(weights: &[u32]) -> (Vec<u64>, Vec<u32>) {
     (threshold, alias)
 }
 
-/// Floats to integers in proportion; 0 stays 0.
+/// Scales floats to integers in proportion. The largest becomes [`MAX`], 0 stays 0, and other values are at least 1.
 pub(super) fn scale(weights: &[f64]) -> Result<Vec<u32>> {
     if let Some(index) = weights.iter().position(|x| !(x.is_finite() && *x >= 0.0)) {
         return Err(OrderError::Weight { index, reason: "is negative, infinite or not a number" }.into());
     }
     let max = weights.iter().copied().fold(0.0, f64::max);
-    // Divided first, so that nothing becomes infinite; at most 1, so that the cast is exact but for the fraction.
+    // The division comes first, so nothing becomes infinite. The quotient is at most 1, so the cast only drops the fraction.
     let one = |x: f64| if x > 0.0 { ((x / max * f64::from(MAX)) as u32).max(1) } else { 0 };
     Ok(weights.iter().map(|x| one(*x)).collect())
 }
@@ -141,9 +142,9 @@ impl fmt::Debug for Weights {
 mod tests {
     use super::*;
 
-    /// Draws are functions of their number, whatever the length of an epoch.
+    /// A draw depends only on its number, even far beyond the length of an epoch.
     #[test]
-    fn draws_of_any_number() {
+    fn draws_beyond_the_epoch() {
         let weights = Weights::new([5, 2, 1, 0, 8]).unwrap();
         let start = weights.start(1, 0, 0);
         let first: Vec<u64> = (0..12).map(|t| weights.draw(start, t)).collect();

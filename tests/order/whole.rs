@@ -29,15 +29,21 @@ fn specs_that_make_no_sense() {
     let mixture = || Spec::Mixture(vec![Component::new(1, Spec::Global)]);
     let component = |component| Spec::Mixture(vec![component]);
     for (spec, why) in [
-        (Spec::Global.filtered(ids(&[10])), "a filter with record 10, of 10 records"),
-        (Spec::Weighted(Weights::new([1, 2]).unwrap()), "2 weights for 10 records"),
+        (Spec::Global.filtered(ids(&[10])), "expected a filter of records below 10, found record 10"),
+        (Spec::Weighted(Weights::new([1, 2]).unwrap()), "expected 10 weights, one per record, found 2"),
         (mixture().filtered(ids(&[1])), "no mixture"),
         (Spec::Global.filtered(ids(&[1])).filtered(ids(&[0])), "no second filter"),
-        (Spec::Block { block: 0, window: 1 }, "blocks and windows of 0"),
-        (Spec::Mixture(vec![]), "has 0"),
+        (Spec::Block { block: 0, window: 1 }, "block and window sizes of at least 1, found 0 and 1"),
+        (Spec::Mixture(vec![]), "components in a mixture, found 0"),
         (component(Component::new(0, Spec::Global)), "weight 0 is 0"),
-        (component(Component::new(1, mixture())), "component 0: a filter or a component holds a plain order"),
-        (component(Component::new(1, Spec::Global).over(0..11)), "records 0..11 of 10"),
+        (
+            component(Component::new(1, mixture())),
+            "component 0: a filter or a component must have a plain order",
+        ),
+        (
+            component(Component::new(1, Spec::Global).over(0..11)),
+            "expected records within 0..10, found 0..11",
+        ),
         (component(Component::new(1, Spec::Global).over(3..3)), "no records"),
         (
             Spec::Mixture(vec![Component::new(u64::MAX, Spec::Global), Component::new(1, Spec::Global)]),
@@ -79,13 +85,13 @@ fn orders_describe_themselves() {
     let text = Order::new(&spec, n, 0, 0).unwrap().describe(32);
     for part in [
         "175 positions in a mixture of 4 components, cycles of 9",
-        "0: 5 a cycle from 100 records in global order",
-        "1: 2 a cycle from 57 records in block order: 15 blocks of 4, 5 windows of 3 blocks, at most 24 records",
-        "2: 1 a cycle from 15 records of a filter in global order",
-        "3: 1 a cycle from 3 records as they lie",
+        "0: 5 per cycle from 100 records in global order",
+        "1: 2 per cycle from 57 records in block order: 15 blocks of 4, 5 windows of 3 blocks, at most 24 records",
+        "2: 1 per cycle from 15 records of a filter in global order",
+        "3: 1 per cycle from 3 records in sequential order",
     ] {
         assert!(text.contains(part), "{text}");
     }
     let one = Order::new(&Spec::Block { block: 4, window: 64 }, 100, 0, 0).unwrap().describe(32);
-    assert!(one.contains("25 blocks of 4 in one window, which `global` shuffles as well"), "{one}");
+    assert!(one.contains("25 blocks of 4 in one window (`global` shuffles equally well"), "{one}");
 }

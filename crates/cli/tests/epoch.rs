@@ -70,7 +70,7 @@ fn for_people() {
     let (dir, _) = two_shards();
     let ran = dir.run(&["epoch", "x-*", "-b", "16", "--world-size", "3", "--rank", "1", "--order", "none"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-    assert!(ran.out.starts_with("epoch 0, rank 1 of 3, 200 records as they lie\n"), "{}", ran.out);
+    assert!(ran.out.starts_with("epoch 0, rank 1 of 3, 200 records in sequential order\n"), "{}", ran.out);
     let words = [
         "\n  steps        5 of 5\n",
         "\n  examples     80, ",

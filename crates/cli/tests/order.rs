@@ -134,7 +134,7 @@ fn in_words() {
     dir.run(&["order", "x-*", "-b", "8", "--describe"])
         .prints("200 records in global order; deff(rho=1) = 1.00 for batches of 8\n25 steps of 8 samples\n");
     let ran = dir.run(&["order", "x-*", "-b", "8", "--world-size", "4", "--order", "none", "--describe"]);
-    ran.prints("200 records as they lie\n7 steps of 32 samples, 8 for each of 4 ranks\n");
+    ran.prints("200 records in sequential order\n7 steps of 32 samples, 8 for each of 4 ranks\n");
 }
 
 /// The shards are replaced by zeros, of which the size and the time are right.

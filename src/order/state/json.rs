@@ -7,11 +7,11 @@
 //!        {"algo": "prp1", "kind": "block", "b": 256, "W": 1024}
 //!        {"algo": "prp1", "kind": "weighted", "weights": [..] | D}
 //!        {"algo": "prp1", "kind": "mixture", "weights": [..] | D, "parts": D}
-//!        any but a mixture over a filter: and "ids": D
-//! D      32 hex digits: XXH3-128 over u64, little-endian. Weights are a list up to 16 of them.
-//! ids    the survivors
-//! parts  for each component kind (0 none, 1 global, 2 block, 3 weighted), b, W, first record, positions in an epoch, the ids'
-//!        and the weights' digest, high half and low half; 0 for what it does not have
+//!        any kind except mixture may have a filter, and then has "ids": D
+//! D      32 hex digits: XXH3-128 of u64 words, little-endian. Up to 16 weights are a list, more are D.
+//! ids    digest of the filter's survivors
+//! parts  digest of nine words per component: kind (0 none, 1 global, 2 block, 3 weighted), b, W, first record, positions per
+//!        epoch, digest of the survivors (high half, low half), digest of the weights (high half, low half). Absent values are 0.
 //! ```
 
 use super::{LISTED, SpecSummary, State, SummaryKind, SummaryWeights, is_digest, refused};
@@ -23,7 +23,7 @@ const VERSION: u64 = 1;
 const ALGORITHM: &str = "prp1";
 
 impl State {
-    /// The state as JSON, less than 1 KiB.
+    /// Returns the state as JSON, less than 1 KiB.
     pub fn to_json(&self) -> String {
         let number = Value::from;
         let fields = [
@@ -38,15 +38,15 @@ impl State {
         Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()).to_string()
     }
 
-    /// Reads a state from JSON.
+    /// Parses a state from JSON.
     ///
     /// # Errors
-    /// [`OrderError::State`](crate::error::OrderError::State) for anything but a state of this version and algorithm. Unknown fields are refused:
-    /// they may make the order another.
+    /// [`OrderError::State`](crate::error::OrderError::State) if the text is not a state of this version and algorithm. Unknown fields
+    /// are refused, because they may mean a different order.
     pub fn from_json(text: &str) -> Result<State> {
         let json = serde_json::from_str(text).map_err(|e| refused("json", "a saved state", e))?;
         let Value::Object(mut fields) = json else { return Err(refused("json", "an object", json)) };
-        // The version first: the meaning of the rest depends on it.
+        // The version is checked first, because the meaning of all other fields depends on it.
         let version = number(&mut fields, "v")?;
         if version != VERSION {
             return Err(refused("v", VERSION, version));
@@ -99,7 +99,7 @@ impl SpecSummary {
         fields
     }
 
-    /// Accepts the fields that some spec may have, and no others.
+    /// Parses the `order` object. It accepts the fields of the given kind, and no others.
     fn from_json(order: &Map<String, Value>) -> Result<SpecSummary> {
         let text = |field| match order.get(field) {
             Some(Value::String(text)) => Ok(text.as_str()),
@@ -111,7 +111,9 @@ impl SpecSummary {
         }
         let value = |field| order.get(field).unwrap_or(&Value::Null);
         let bad = |field, expected| refused(field, expected, value(field));
-        let size = |field| value(field).as_u64().filter(|size| *size > 0).ok_or_else(|| bad(field, "a size"));
+        let size = |field| {
+            value(field).as_u64().filter(|size| *size > 0).ok_or_else(|| bad(field, "a number above 0"))
+        };
         let weights = || {
             SummaryWeights::from_json(value("weights"))
                 .ok_or_else(|| bad("weights", "a list of up to 16 weights, or 32 hex digits"))
@@ -159,7 +161,7 @@ impl SummaryWeights {
     }
 }
 
-/// The digest that 32 hex digits are.
+/// Parses a digest from 32 hex digits.
 fn digest(value: &Value) -> Option<u128> {
     let text = value.as_str().filter(|text| is_digest(text))?;
     u128::from_str_radix(text, 16).ok()

@@ -1,4 +1,4 @@
-//! The saved place of a run in an order: under 1 KiB as JSON ([`json`]).
+//! The saved position of a run in an order: less than 1 KiB as JSON ([`json`]).
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
@@ -7,17 +7,17 @@ mod json;
 
 use super::digest::{digest, hex};
 use super::epoch::Order;
-use super::part::{Kind, OrderPart};
+use super::part::{OrderPart, PartKind};
 use super::spec::Spec;
 use crate::error::{Error, OrderError, Result};
 
-/// Up to this number of weights, a state lists them; of more it has their digest.
+/// Maximum number of weights that a state lists. For more weights it contains their digest.
 const LISTED: usize = 16;
 
-/// The saved place of a run: all that a checkpoint has to keep of the data.
+/// The saved position of a run: all data-loading state that a checkpoint needs.
 ///
-/// Six numbers and names, the same on all ranks. To go on from it costs nothing: there is no generator to wind forward, no buffer
-/// to fill. It is refused where it does not belong: other records, another kind of order, another algorithm.
+/// It consists of six numbers and names, the same on all ranks. Resuming from it costs nothing: there is no generator to advance and
+/// no buffer to refill. A state of other records, another kind of order or another algorithm is refused.
 ///
 /// ```
 /// use tfseek::order::{Order, Spec, State};
@@ -42,11 +42,11 @@ pub struct State {
     fingerprint: String,
 }
 
-/// What a state keeps of a spec.
+/// The summary of a spec in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SpecSummary {
     kind: SummaryKind,
-    /// Digest of the survivors of a filter.
+    /// Digest of a filter's survivors.
     ids: Option<u128>,
 }
 
@@ -70,10 +70,10 @@ enum SummaryWeights {
 }
 
 impl State {
-    /// The state of a run that has delivered the positions below `position` of this order. `fingerprint` is the dataset's.
+    /// Creates the state of a run that has delivered the positions below `position` of this order. `fingerprint` is the dataset's.
     ///
     /// # Errors
-    /// [`OrderError::Position`] beyond the end of the epoch, and [`OrderError::State`] for an invalid fingerprint.
+    /// [`OrderError::Position`] if `position` is beyond the end of the epoch, and [`OrderError::State`] for an invalid fingerprint.
     pub fn new(order: &Order, position: u64, fingerprint: &str) -> Result<State> {
         if position > order.len() {
             return Err(OrderError::Position { position, len: order.len() }.into());
@@ -91,14 +91,14 @@ impl State {
         })
     }
 
-    /// The order to go on with: that of the saved seed and epoch, for a run of `spec` over `n` records with this
-    /// fingerprint. The run goes on at [`position`](State::position).
+    /// Returns the order of the saved seed and epoch, for a run of `spec` over `n` records with this fingerprint. The run resumes at
+    /// [`position`](State::position).
     ///
-    /// The sizes of a block order are the state's, not the spec's: they were chosen for one batch size, and stay when that
-    /// changes.
+    /// The sizes of a block order come from the state, not from the spec. They were chosen for one batch size, and stay the same if
+    /// the batch size changes.
     ///
     /// # Errors
-    /// [`OrderError::State`] names a field in which the state differs from this run; and those of [`Order::new`].
+    /// [`OrderError::State`], with the name of a field in which the state differs from this run, and the errors of [`Order::new`].
     pub fn resume(&self, spec: &Spec, n: u64, fingerprint: &str) -> Result<Order> {
         if self.n != n {
             return Err(refused("n", n, self.n));
@@ -115,7 +115,7 @@ impl State {
         Ok(order)
     }
 
-    /// The same spec with the saved sizes of blocks and windows.
+    /// Returns the spec with the saved block and window sizes.
     fn with_sizes(&self, spec: &Spec) -> Spec {
         match (spec, &self.order.kind) {
             (Spec::Block { .. }, &SummaryKind::Block { block, window }) => Spec::Block { block, window },
@@ -124,19 +124,19 @@ impl State {
         }
     }
 
-    /// The epoch.
+    /// Returns the epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Positions of the epoch that were delivered.
+    /// Returns the number of positions of the epoch that were delivered.
     pub fn position(&self) -> u64 {
         self.position
     }
 }
 
 impl SpecSummary {
-    /// The summary of a spec over `n` records.
+    /// Creates the summary of a spec over `n` records.
     fn new(spec: &Spec, n: u64) -> Result<SpecSummary> {
         if let Spec::Mixture(components) = spec {
             let weights =
@@ -152,10 +152,10 @@ impl SpecSummary {
         }
         let part = OrderPart::new(spec, 0..n)?;
         let kind = match &part.kind {
-            Kind::Sequential => SummaryKind::Sequential,
-            Kind::Global => SummaryKind::Global,
-            &Kind::Block { block, window } => SummaryKind::Block { block, window },
-            Kind::Weighted(weights) => SummaryKind::Weighted(match weights.as_slice() {
+            PartKind::Sequential => SummaryKind::Sequential,
+            PartKind::Global => SummaryKind::Global,
+            &PartKind::Block { block, window } => SummaryKind::Block { block, window },
+            PartKind::Weighted(weights) => SummaryKind::Weighted(match weights.as_slice() {
                 few if few.len() <= LISTED => {
                     SummaryWeights::Listed(few.iter().map(|w| u64::from(*w)).collect())
                 }
@@ -167,7 +167,7 @@ impl SpecSummary {
 
     /// Compares this saved summary with that of a run.
     fn check(&self, want: &SpecSummary) -> Result<()> {
-        // The kind first: where it is another, so is all else.
+        // The kind is compared first, because the other fields differ whenever the kind does.
         for field in ["kind", "b", "W", "weights", "parts", "ids"] {
             let (want, found) = (want.field(field), self.field(field));
             if want != found {
@@ -178,7 +178,7 @@ impl SpecSummary {
         Ok(())
     }
 
-    /// The text of a field, as it stands in JSON.
+    /// Returns the text of a field as in JSON.
     fn field(&self, name: &str) -> Option<String> {
         let quoted = |text: &str| format!("\"{text}\"");
         match (name, &self.kind) {
@@ -214,9 +214,10 @@ impl SummaryKind {
 
 impl SummaryWeights {
     fn new(count: usize, weights: impl Iterator<Item = u64>) -> SummaryWeights {
-        match count <= LISTED {
-            true => SummaryWeights::Listed(weights.collect()),
-            false => SummaryWeights::Digest(digest(weights)),
+        if count <= LISTED {
+            SummaryWeights::Listed(weights.collect())
+        } else {
+            SummaryWeights::Digest(digest(weights))
         }
     }
 }
@@ -225,13 +226,13 @@ fn is_digest(text: &str) -> bool {
     text.len() == 32 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
-/// The words of a component in the digest `parts`.
+/// Returns the words of a component for the digest `parts`.
 fn words_of(part: &OrderPart) -> [u64; 9] {
     let (kind, block, window, weights) = match &part.kind {
-        Kind::Sequential => (0, 0, 0, 0),
-        Kind::Global => (1, 0, 0, 0),
-        &Kind::Block { block, window } => (2, block, window, 0),
-        Kind::Weighted(weights) => (3, 0, 0, weights.digest()),
+        PartKind::Sequential => (0, 0, 0, 0),
+        PartKind::Global => (1, 0, 0, 0),
+        &PartKind::Block { block, window } => (2, block, window, 0),
+        PartKind::Weighted(weights) => (3, 0, 0, weights.digest()),
     };
     let ids = part.filter.as_ref().map_or(0, |filter| filter.digest());
     let halves = |digest: u128| ((digest >> 64) as u64, digest as u64);
