@@ -123,7 +123,7 @@ fn an_epoch_and_a_resume() -> Result {
     assert_eq!(seen.len(), 3000);
     loader.next().unwrap()?;
 
-    let saved = loader.state()?.to_json(); // into the checkpoint, beside the weights
+    let saved = loader.state()?.to_json(); // save it in the checkpoint with the model weights
 
     assert!(saved.len() < 1024 && saved.contains(r#""algo":"prp1""#));
     let next = loader.next().unwrap()?.ids().to_vec();
@@ -141,7 +141,7 @@ fn an_epoch_and_a_resume() -> Result {
             let mut loader = ds
                 .loader(&schema)
                 .global_batch_size(256)
-                .rank(rank, ranks) // 5 of 8 yesterday, 3 of 4 today
+                .rank(rank, ranks) // 5 of 8 before, 3 of 4 now
                 .order(Shuffle::Global)
                 .seed(42)
                 .build()?;
@@ -247,8 +247,8 @@ fn a_batch_looked_at_again() -> Result {
 
     let order = Order::new(&Spec::Global, ds_len, 42, 3)?; // epoch 3 of a run with seed 42
     let share = RankShare::new(order.len(), 256, 5, 8, LastBatch::Pad)?;
-    let samples = order.samples(share.step(18_234).unwrap())?; // what rank 5 of 8 had in step 18,234
-    let rows = order.rows_of(123_456, &share)?; // in which step record 123,456 comes, and on which rank
+    let samples = order.samples(share.step(18_234).unwrap())?; // the samples of rank 5 of 8 in step 18,234
+    let rows = order.rows_of(123_456, &share)?; // the steps, ranks and rows of record 123,456
 
     assert_eq!((samples.len(), rows.len()), (32, 1));
     assert_eq!(samples[0].position, 18_234 * 256 + 5 * 32);
