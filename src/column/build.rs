@@ -1,4 +1,4 @@
-//! A column on its way from records to a file.
+//! A builder of columns: from records to the sections of a file.
 
 use super::layout::{ColumnSections, ValueEncoding};
 use crate::error::{ErrorKind, FeatureError};
@@ -6,11 +6,11 @@ use crate::example::{Feature, FeatureKind};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Bytes of distinct strings that one shard's dictionary may have: a column is of labels and keys, and a feature of images
-/// that was named by mistake must not fill the memory.
+/// Limit of the bytes of distinct strings in one shard's dictionary. Columns are for labels and keys, and a feature of images that
+/// is named by mistake must not fill the memory.
 const MAX_DICT: u64 = 1 << 30;
 
-/// The values of one feature, record after record.
+/// A builder of one feature's column. It takes the records in order.
 #[derive(Debug, Default)]
 pub(super) struct ColumnBuilder {
     n: u64,
@@ -18,14 +18,14 @@ pub(super) struct ColumnBuilder {
     raw: RawValues,
 }
 
-/// Values as they came, one a record from the first that there is: 0 where none.
+/// The values in record order, one per record once there is a first value. A record without a value has 0.
 #[derive(Debug, Default)]
 enum RawValues {
     #[default]
     None,
     Int(Vec<i64>),
     Float(Vec<u32>),
-    /// Codes in the order in which the strings came.
+    /// Codes, numbered by the first occurrence of each string.
     Code {
         codes: Vec<u32>,
         known: HashMap<Box<[u8]>, u32>,
@@ -44,7 +44,7 @@ impl RawValues {
     }
 }
 
-/// The sections of a column, values narrowed and sorted as the format wants them.
+/// The sections of a column. Codes are sorted and narrowed as the format requires.
 pub(super) struct BuiltColumn {
     encoding: ValueEncoding,
     values: Vec<u8>,
@@ -53,14 +53,14 @@ pub(super) struct BuiltColumn {
 }
 
 impl BuiltColumn {
-    pub(super) fn parts<'a>(&'a self, name: &'a str) -> ColumnSections<'a> {
+    pub(super) fn sections<'a>(&'a self, name: &'a str) -> ColumnSections<'a> {
         let BuiltColumn { encoding, values, present, dict } = self;
         ColumnSections { encoding: *encoding, name, values, present, dict: dict.as_deref(), classes: None }
     }
 }
 
 impl ColumnBuilder {
-    /// Takes the feature of the next record. Absent, without a kind, and without values are all "none".
+    /// Adds the feature of the next record. A feature that is absent, has no kind or has no values counts as none.
     pub(super) fn push(&mut self, feature: Option<Feature<'_>>) -> Result<(), ErrorKind> {
         let feature = feature.filter(|f| !f.is_empty());
         if self.n.is_multiple_of(8) {
@@ -68,7 +68,7 @@ impl ColumnBuilder {
         }
         match feature {
             Some(feature) => {
-                self.value(feature)?;
+                self.push_value(feature)?;
                 if let Some(last) = self.present.last_mut() {
                     *last |= 1 << (self.n % 8);
                 }
@@ -84,12 +84,12 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    fn value(&mut self, feature: Feature<'_>) -> Result<(), ErrorKind> {
+    fn push_value(&mut self, feature: Feature<'_>) -> Result<(), ErrorKind> {
         if feature.len() != 1 {
             return Err(ErrorKind::Feature(FeatureError::Count { expected: 1, found: feature.len() }));
         }
         if let (RawValues::None, Some(kind)) = (&self.raw, feature.kind()) {
-            // One entry each, and there are no more records than bytes of the shard / 16.
+            // A shard has at most one record per 16 bytes, so this takes at most half of the shard's size.
             let n = self.n as usize;
             self.raw = match kind {
                 FeatureKind::Int64 => RawValues::Int(vec![0; n]),
@@ -117,7 +117,7 @@ impl ColumnBuilder {
     pub(super) fn finish(self) -> BuiltColumn {
         let present = self.present;
         let (encoding, values, dict) = match self.raw {
-            // A shard without any value is one of int64.
+            // A shard without any value has the encoding int64.
             RawValues::None => (ValueEncoding::Int64, vec![0; self.n as usize * 8], None),
             RawValues::Int(values) => {
                 (ValueEncoding::Int64, values.into_iter().flat_map(i64::to_le_bytes).collect(), None)
@@ -151,11 +151,11 @@ fn code(known: &mut HashMap<Box<[u8]>, u32>, bytes: &mut u64, string: &[u8]) -> 
     *bytes = len;
     match known.entry(string.into()) {
         Entry::Occupied(known) => Ok(*known.get()),
-        Entry::Vacant(place) => Ok(*place.insert(next)),
+        Entry::Vacant(entry) => Ok(*entry.insert(next)),
     }
 }
 
-/// DICT, and for each code in order of arrival the one in order of the strings.
+/// Returns DICT, and a map from the codes in order of first occurrence to the codes in order of the strings.
 fn dictionary(known: HashMap<Box<[u8]>, u32>) -> (Vec<u8>, Vec<u32>) {
     let mut strings: Vec<(Box<[u8]>, u32)> = known.into_iter().collect();
     strings.sort_unstable();

@@ -1,50 +1,50 @@
-//! The records of each distinct value.
+//! The records of each distinct value of a shard.
 
 use super::data::ColumnData;
 
-/// The distinct values of a shard, ascending, and the records of each, ascending too.
+/// The distinct values of a shard, ascending, and the records of each value, also ascending.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShardClasses {
-    /// Integers, or codes.
+    /// The distinct integers or codes.
     classes: Vec<i64>,
-    /// Where a class ends in `records`.
+    /// The end of each class in `records`.
     ends: Vec<usize>,
     records: Vec<u64>,
 }
 
 impl ShardClasses {
-    /// Counted from the values. Costs a sort of them and a pass.
-    pub(super) fn of(data: &ColumnData) -> ShardClasses {
+    /// Collects the classes of the values. This costs a sort and two passes.
+    pub(super) fn from_values(data: &ColumnData) -> ShardClasses {
         let present = || (0..data.len()).filter(|&i| data.has(i)).filter_map(|i| Some((i, data.raw(i)?)));
         let mut classes: Vec<i64> = present().map(|(_, raw)| raw).collect();
         let len = classes.len();
         classes.sort_unstable();
         classes.dedup();
         let mut ends = vec![0usize; classes.len()];
-        let slot = |raw| classes.binary_search(&raw);
-        for k in present().filter_map(|(_, raw)| slot(raw).ok()) {
+        let class_of = |raw| classes.binary_search(&raw);
+        for k in present().filter_map(|(_, raw)| class_of(raw).ok()) {
             ends[k] += 1;
         }
-        // Where each class starts; each record then moves its class's start on, until it is the end.
+        // Turns the counts into starts. Each record then increments the start of its class, which so becomes the end.
         let mut start = 0;
         for end in &mut ends {
             start += std::mem::replace(end, start);
         }
         let mut records = vec![0; len];
         for (i, raw) in present() {
-            if let Ok(k) = slot(raw)
-                && let Some(place) = records.get_mut(ends[k])
+            if let Ok(k) = class_of(raw)
+                && let Some(entry) = records.get_mut(ends[k])
             {
-                *place = i;
+                *entry = i;
                 ends[k] += 1;
             }
         }
         ShardClasses { classes, ends, records }
     }
 
-    /// Reads CLASSES, whose crc holds: what it says is held against the values, all of it.
+    /// Decodes CLASSES, whose crc holds, and validates all of it against the values.
     pub(super) fn decode(bytes: &[u8], width: u16, data: &ColumnData) -> Result<ShardClasses, &'static str> {
-        const CUT: &str = "the lists are cut off";
+        const CUT: &str = "the section is too short for its number of classes";
         let (k, rest) = bytes.split_first_chunk().ok_or(CUT)?;
         let k = usize::try_from(u64::from_le_bytes(*k)).ok().filter(|&k| k <= rest.len() / 16).ok_or(CUT)?;
         let (ends, rest) = rest.split_at(8 * k);
@@ -59,29 +59,29 @@ impl ShardClasses {
         if !rest.len().is_multiple_of(usize::from(width))
             || ends.last().copied().unwrap_or(0) != records.len() as u64
         {
-            return Err("the lists do not end with the section");
+            return Err("the last list does not end at the end of the section");
         }
         if !classes.is_sorted_by(|a, b| a < b) || !ends.is_sorted_by(|a, b| a < b) || ends.first() == Some(&0)
         {
-            return Err("classes or their ends are not in ascending order");
+            return Err("the classes or their ends are not in ascending order");
         }
-        // None is above the last, which is a usize.
+        // No end is above the last one, which equals `records.len()`.
         let ends: Vec<usize> = ends.into_iter().map(|end| end as usize).collect();
         let all = ShardClasses { classes, ends, records };
         for (class, list) in all.raw() {
             let of_class = |&i: &u64| data.has(i) && data.raw(i) == Some(class);
             if !list.is_sorted_by(|a, b| a < b) || !list.iter().all(of_class) {
-                return Err("a list has other records than those of its class");
+                return Err("a list is not ascending or contains a record of another class");
             }
         }
-        // No record twice, each with its own value: as many as there are values are all of them.
+        // No record is listed twice, and each one is in the list of its value. If the counts are equal, all records are listed.
         if all.records.len() as u64 != data.count() {
-            return Err("the lists leave records out");
+            return Err("the lists leave out records that have a value");
         }
         Ok(all)
     }
 
-    /// CLASSES, and the width of its record numbers.
+    /// Returns the width of a record number, and the bytes of CLASSES.
     pub(super) fn encode(&self, n: u64) -> (u16, Vec<u8>) {
         let width = if n <= 1 << 32 { 4 } else { 8 };
         let mut bytes = (self.classes.len() as u64).to_le_bytes().to_vec();
@@ -91,7 +91,7 @@ impl ShardClasses {
         (width, bytes)
     }
 
-    /// Each class as it is stored, and its records.
+    /// Returns each stored class and its records.
     pub(crate) fn raw(&self) -> impl Iterator<Item = (i64, &[u64])> {
         let mut start = 0;
         self.classes.iter().zip(&self.ends).map(move |(&class, &end)| {

@@ -1,10 +1,10 @@
-//! The values of a column file, once its sections were checked.
+//! The validated values of a column file.
 
-use super::layout::ValueEncoding;
+use super::layout::{DICT, PRESENT, VALUES, ValueEncoding};
 use crate::filter::value::Value;
 use crate::io::Region;
 
-/// VALUES, PRESENT and DICT. All of it was checked, so looks at it cannot fail.
+/// The contents of VALUES, PRESENT and DICT. They were validated, so access to them cannot fail.
 #[derive(Debug)]
 pub(crate) struct ColumnData {
     pub(super) encoding: ValueEncoding,
@@ -22,25 +22,25 @@ struct Dictionary {
 }
 
 impl ColumnData {
-    /// Sections whose crcs hold and whose lengths are those of `n` values. What a forged file could say beyond that is
-    /// refused here.
+    /// Validates sections whose crcs hold and whose lengths are those of `n` values. This refuses any other inconsistency that a
+    /// forged file can have. An error has the type of the section and the reason.
     pub(super) fn new(
         encoding: ValueEncoding,
         n: u64,
         values: Region,
         present: Region,
         dict: Option<Region>,
-    ) -> Result<ColumnData, &'static str> {
+    ) -> Result<ColumnData, (u32, &'static str)> {
         let spare = (n % 8) as u32;
         if spare != 0 && present.last().is_none_or(|last| last.checked_shr(spare) != Some(0)) {
-            return Err("a value is present behind the last record");
+            return Err((PRESENT, "a bit after the last record is set"));
         }
-        let dict = dict.map(Dictionary::new).transpose()?;
+        let dict = dict.map(Dictionary::new).transpose().map_err(|reason| (DICT, reason))?;
         let data = ColumnData { encoding, n, values, present, dict };
         if let Some(Dictionary { d, .. }) = data.dict
             && (0..n).any(|i| data.raw(i).is_none_or(|code| code as u64 >= d as u64))
         {
-            return Err("a code is not below the number of strings");
+            return Err((VALUES, "a code is not below the number of strings in DICT"));
         }
         Ok(data)
     }
@@ -49,19 +49,19 @@ impl ColumnData {
         self.n
     }
 
-    /// Whether record `i` has a value.
+    /// Returns true if record `i` has a value.
     #[inline]
     pub(crate) fn has(&self, i: u64) -> bool {
         let byte = usize::try_from(i / 8).ok().and_then(|at| self.present.get(at));
         i < self.n && byte.is_some_and(|byte| byte >> (i % 8) & 1 == 1)
     }
 
-    /// How many records have a value.
+    /// Returns the number of records with a value.
     pub(crate) fn count(&self) -> u64 {
         self.present.iter().map(|byte| u64::from(byte.count_ones())).sum()
     }
 
-    /// The integer, the code, or the bits of the float.
+    /// Returns the stored entry: the integer, the code, or the bits of the float.
     #[inline]
     pub(super) fn raw(&self, i: u64) -> Option<i64> {
         let at = usize::try_from(i).ok()?.checked_mul(self.encoding.width())?;
@@ -74,7 +74,7 @@ impl ColumnData {
         })
     }
 
-    /// The value of record `i`, if it has one.
+    /// Returns the value of record `i`, if it has one.
     #[inline]
     pub(crate) fn get(&self, i: u64) -> Option<Value<'_>> {
         if !self.has(i) {
@@ -83,7 +83,7 @@ impl ColumnData {
         self.value_of(self.raw(i)?)
     }
 
-    /// The value that a class, or a stored entry, stands for.
+    /// Returns the value of a stored entry or of a class.
     pub(super) fn value_of(&self, raw: i64) -> Option<Value<'_>> {
         Some(match self.encoding {
             ValueEncoding::Int64 => Value::Int(raw),
@@ -92,20 +92,20 @@ impl ColumnData {
         })
     }
 
-    /// Calls `f` with each record whose value meets `wanted`, ascending. Of a string that occurs often it is asked once.
-    pub(crate) fn matching(&self, wanted: impl Fn(Value<'_>) -> bool, mut f: impl FnMut(u64)) {
+    /// Calls `f` with each record whose value meets `condition`, ascending. `condition` is called once for each distinct string.
+    pub(crate) fn matching(&self, condition: impl Fn(Value<'_>) -> bool, mut f: impl FnMut(u64)) {
         match &self.dict {
             Some(dict) => {
                 let met: Vec<bool> =
-                    (0..dict.d).map(|j| dict.get(j).is_some_and(|s| wanted(Value::Bytes(s)))).collect();
+                    (0..dict.d).map(|j| dict.get(j).is_some_and(|s| condition(Value::Bytes(s)))).collect();
                 let met = |i: &u64| self.raw(*i).is_some_and(|code| met.get(code as usize) == Some(&true));
                 (0..self.n).filter(|&i| self.has(i)).filter(met).for_each(&mut f);
             }
-            None => (0..self.n).filter(|&i| self.get(i).is_some_and(&wanted)).for_each(&mut f),
+            None => (0..self.n).filter(|&i| self.get(i).is_some_and(&condition)).for_each(&mut f),
         }
     }
 
-    /// The sections' bytes, to be written again.
+    /// Returns the bytes of VALUES, PRESENT and DICT.
     pub(super) fn sections(&self) -> (&[u8], &[u8], Option<&[u8]>) {
         (&self.values, &self.present, self.dict.as_ref().map(|dict| &*dict.bytes))
     }
@@ -113,41 +113,79 @@ impl ColumnData {
 
 impl Dictionary {
     fn new(bytes: Region) -> Result<Dictionary, &'static str> {
-        const CUT: &str = "the dictionary is cut off";
-        let d = bytes.first_chunk().map(|d| u64::from_le_bytes(*d)).ok_or(CUT)?;
-        // An end of eight bytes each, held against what is there before anything is made of it.
-        let d = usize::try_from(d).ok().filter(|&d| d <= (bytes.len() - 8) / 8).ok_or(CUT)?;
+        const CUT: &str = "the section is too short for its number of strings";
+        let (d, rest) = bytes.split_first_chunk().ok_or(CUT)?;
+        // Each string has an end of eight bytes. The count is compared with the section's length before it is used.
+        let d = usize::try_from(u64::from_le_bytes(*d)).ok().filter(|&d| d <= rest.len() / 8).ok_or(CUT)?;
         let dict = Dictionary { d, bytes };
-        let mut before = None;
+        let mut last = None;
         for j in 0..d {
-            let string = dict.get(j).ok_or("the strings are not one after the other")?;
-            if before.is_some_and(|before| before >= string) {
+            let string = dict.get(j).ok_or("a string ends before it starts or after the section")?;
+            if last.is_some_and(|last| last >= string) {
                 return Err("the strings are not in ascending order");
             }
-            before = Some(string);
+            last = Some(string);
         }
-        let end = 8 + 8 * d as u64 + dict.end(d).ok_or(CUT)?;
-        if end != dict.bytes.len() as u64 {
-            return Err("the strings do not end with the dictionary");
+        let len = dict.strings().ok_or(CUT)?.len() as u64;
+        if dict.start(d) != Some(len) {
+            return Err("the last string does not end at the end of the section");
         }
         Ok(dict)
     }
 
-    /// Where the `j`th string starts, counted from the first; the end of the last for `d`.
-    fn end(&self, j: usize) -> Option<u64> {
-        match j.checked_sub(1) {
-            None => Some(0),
-            Some(before) => {
-                self.bytes.get(8 + 8 * before..)?.first_chunk().map(|end| u64::from_le_bytes(*end))
-            }
+    /// Returns all strings, one after the other.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "8 + 8 * d is at most the length of the section, by `new`"
+    )]
+    fn strings(&self) -> Option<&[u8]> {
+        self.bytes.get(8 + 8 * self.d..)
+    }
+
+    /// Returns the start of string `j <= d`, relative to the first string. For `j = d` this is the end of the last string.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "j <= d, and 8 * d is less than the length of the section"
+    )]
+    fn start(&self, j: usize) -> Option<u64> {
+        if j == 0 {
+            return Some(0);
         }
+        // String j starts at the end of string j - 1, which is entry j of the section's u64 entries: entry 0 is d.
+        self.bytes.get(8 * j..)?.first_chunk().map(|end| u64::from_le_bytes(*end))
     }
 
     fn get(&self, j: usize) -> Option<&[u8]> {
         if j >= self.d {
             return None;
         }
-        let strings = self.bytes.get(8 + 8 * self.d..)?;
-        strings.get(usize::try_from(self.end(j)?).ok()?..usize::try_from(self.end(j + 1)?).ok()?)
+        let (start, end) = (self.start(j)?, self.start(j + 1)?);
+        self.strings()?.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_their_section() {
+        let dict = |d: u64, end: u64| [d.to_le_bytes(), end.to_le_bytes()].concat();
+        let good = [dict(1, 1), b"a".to_vec()].concat();
+        let column = |values: [u8; 3], present: u8, dict: &[u8]| {
+            let (values, present) = (Region::from(values.to_vec()), Region::from(vec![present]));
+            ColumnData::new(ValueEncoding::Code8, 3, values, present, Some(Region::from(dict.to_vec())))
+        };
+        assert_eq!(column([0; 3], 0b101, &good).unwrap().get(2), Some(Value::Bytes(b"a")));
+        for (values, present, dict, section) in [
+            ([0; 3], 0b1101, good.clone(), PRESENT),
+            ([0, 0, 1], 0b101, good, VALUES),
+            ([0; 3], 0b101, dict(2, 1), DICT),
+            ([0; 3], 0b101, dict(1, u64::MAX), DICT),
+            ([0; 3], 0b101, dict(u64::MAX, 0), DICT),
+            ([0; 3], 0b101, dict(0, 1), DICT),
+        ] {
+            assert_eq!(column(values, present, &dict).unwrap_err().0, section);
+        }
     }
 }

@@ -9,22 +9,22 @@ use crate::filter::value::Value;
 use crate::warning::Warning;
 use std::fmt;
 
-/// One feature's value for each record of a [`Dataset`], made by [`Dataset::column`]. In memory, or in maps that processes
-/// share; a look at a value cannot fail.
+/// One feature's value for each record of a [`Dataset`]. Made by [`Dataset::column`].
 ///
-/// Strings are stored as codes into a dictionary of each shard; here they are joined by value.
+/// The values are in memory, or in maps that several processes share. Access to a value cannot fail. Each shard stores strings as
+/// codes into its own dictionary. This type joins them by value.
 pub struct DatasetColumn {
-    /// Keeps the promise under which files were mapped.
+    /// Also holds the token of the contract under which the files were mapped.
     dataset: Dataset,
     feature: Box<str>,
     kind: Option<FeatureKind>,
-    /// One a shard, loaded.
+    /// The columns of the shards, loaded.
     shards: Vec<FeatureColumn>,
     warnings: Vec<Warning>,
 }
 
 impl DatasetColumn {
-    /// Of columns that are loaded, one a shard; their values must be of one kind.
+    /// Joins the columns of all shards, which must be loaded. All values must have the same kind.
     pub(super) fn new(
         dataset: &Dataset,
         feature: &str,
@@ -33,11 +33,11 @@ impl DatasetColumn {
     ) -> Result<DatasetColumn> {
         let mut kind = None;
         for (column, shard) in shards.iter().zip(dataset.shards()) {
-            // A column without any value says int64 and means nothing by it.
-            let means =
+            // A column without any value is stored as int64, which implies no kind.
+            let has_kind =
                 column.kind() != FeatureKind::Int64 || column.loaded().is_some_and(|data| data.count() > 0);
             match (kind, column.kind()) {
-                _ if !means => {}
+                _ if !has_kind => {}
                 (None, found) => kind = Some(found),
                 (Some(expected), found) if expected != found => {
                     let (expected, found) = (expected.name(), found.name());
@@ -50,32 +50,32 @@ impl DatasetColumn {
         Ok(DatasetColumn { dataset: dataset.clone(), feature: feature.into(), kind, shards, warnings })
     }
 
-    /// The feature.
+    /// Returns the name of the feature.
     pub fn feature(&self) -> &str {
         &self.feature
     }
 
-    /// The kind of its values; `None` if no record has one: where all of them have the feature without a value, or there are no records.
+    /// Returns the kind of the values. `None` if no record has a value.
     pub fn kind(&self) -> Option<FeatureKind> {
         self.kind
     }
 
-    /// Number of records, with a value or without.
+    /// Returns the number of records, with or without a value.
     pub fn len(&self) -> u64 {
         self.dataset.len()
     }
 
-    /// Whether there is no record.
+    /// Returns true if there are no records.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many records have a value. Counted anew.
+    /// Returns the number of records with a value. Each call counts them again.
     pub fn count(&self) -> u64 {
         self.loaded().map(|(_, data)| data.count()).sum()
     }
 
-    /// The value of record `i`; `None` if it has none, or there is no such record. A look at two or three places.
+    /// Returns the value of record `i`. `None` if the record has no value or does not exist. Takes two or three memory accesses.
     #[inline]
     pub fn get(&self, i: u64) -> Option<Value<'_>> {
         let (s, k) = match self.shards.as_slice() {
@@ -85,26 +85,27 @@ impl DatasetColumn {
         self.shards.get(s)?.loaded()?.get(k)
     }
 
-    /// The values of all records, in order.
+    /// Returns the values of all records, in order.
     pub fn iter(&self) -> impl Iterator<Item = Option<Value<'_>>> {
         self.loaded().flat_map(|(_, data)| (0..data.len()).map(|i| data.get(i)))
     }
 
-    /// The columns of the shards, in order: their files, their own codes.
+    /// Returns the columns of the shards, in order. Each has its own file and its own codes.
     pub fn shards(&self) -> &[FeatureColumn] {
         &self.shards
     }
 
-    /// Warnings from finding and building it. Columns that were asked for together share them.
+    /// Returns the warnings from finding and building the column. Columns that were requested together share them.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// The distinct values, ascending, and the records of each: for orders that balance classes. Counted from the values where
-    /// the column files do not list them, which takes a sort of them.
+    /// Returns the distinct values, ascending, and the records of each value, for orders that balance classes. For a column file
+    /// without these lists, they are collected from the values, which takes a sort.
     ///
     /// # Errors
-    /// [`OptionsError::FloatClasses`]; [`IndexError::CorruptSection`](crate::error::IndexError::CorruptSection).
+    /// [`OptionsError::FloatClasses`] for a feature of floats. [`IndexError::CorruptSection`](crate::error::IndexError::CorruptSection)
+    /// if the lists are damaged.
     pub fn classes(&self) -> Result<Classes<'_>> {
         if self.kind == Some(FeatureKind::Float) {
             return Err(Error::from(OptionsError::FloatClasses).feature(self.feature.as_bytes()));
@@ -132,15 +133,15 @@ impl DatasetColumn {
         Ok(all)
     }
 
-    /// Each shard's first record, and its values.
+    /// Returns the first record number and the values of each shard.
     pub(super) fn loaded(&self) -> impl Iterator<Item = (u64, &ColumnData)> {
         let starts = self.dataset.set().starts().iter().copied();
         self.shards.iter().zip(starts).filter_map(|(column, start)| Some((start, column.loaded()?)))
     }
 }
 
-/// The distinct values of a [`DatasetColumn`], ascending (strings as bytes), and the records of each, ascending too. Records
-/// without a value are in none.
+/// The distinct values of a [`DatasetColumn`], ascending (strings as bytes), and the records of each value, also ascending. Records
+/// without a value are in no class.
 #[derive(Clone, PartialEq)]
 pub struct Classes<'a> {
     feature: &'a str,
@@ -160,7 +161,7 @@ impl<'a> Classes<'a> {
         Some((*self.values.get(k)?, self.records.get(start..*self.ends.get(k)?)?))
     }
 
-    /// Returns the records with this value: none, if it does not occur. A binary search.
+    /// Returns the records with this value, by binary search. The slice is empty if the value does not occur.
     pub fn of(&self, value: Value<'_>) -> &[u64] {
         let k = self.values.binary_search_by(|other| other.total_cmp(&value));
         k.ok().and_then(|k| self.class(k)).map_or(&[], |(_, records)| records)

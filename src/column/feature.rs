@@ -2,7 +2,7 @@
 
 use super::classes::ShardClasses;
 use super::data::ColumnData;
-use super::layout::{self, ColumnSections, SectionTable, name_of};
+use super::layout::{self, ColumnSections, SectionTable, section_name};
 use crate::crc::crc32c;
 use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::example::FeatureKind;
@@ -16,10 +16,10 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// One feature's value for each record of one shard: what a column file holds. Cheap to clone; any thread may ask.
+/// One feature's value for each record of one shard: the content of a column file. It is cheap to clone and thread-safe.
 ///
-/// [`Dataset::column`](crate::Dataset::column) finds or builds those of all shards and joins them; this is one of them, for
-/// tools that look at the files themselves.
+/// [`Dataset::column`](crate::Dataset::column) finds or builds the columns of all shards and joins them. This type is one of them,
+/// for tools that read the files directly.
 #[derive(Clone)]
 pub struct FeatureColumn(Arc<ColumnFile>);
 
@@ -30,14 +30,14 @@ struct ColumnFile {
     source: ColumnSource,
     file: Option<Box<Path>>,
     data: OnceLock<ColumnData>,
-    /// The memory of a file that was read in.
+    /// Accounts for the memory of a file that was read completely.
     _reserved: Option<Reserved>,
 }
 
 enum ColumnSource {
     Bytes(Region),
-    /// SectionTable are read at their first use: from the descriptor while one is kept, else from a file that must still have this
-    /// header.
+    /// Sections are read at their first use: from the descriptor while it is kept, and then from the reopened file, which must still
+    /// have the header `head`.
     File {
         head: Box<[u8; HEADER_LEN]>,
         kept: Mutex<Option<Arc<KeptFile>>>,
@@ -45,25 +45,29 @@ enum ColumnSource {
 }
 
 impl FeatureColumn {
-    /// Reads a column file that is in memory. Checks what opening a file checks, except that it is of some shard and feature.
+    /// Decodes a column file in memory. Makes the same checks as opening a file, except those for a particular shard and feature.
     ///
     /// # Errors
-    /// [`IndexError::Refused`].
+    /// [`IndexError::Refused`] if a check fails.
     pub fn from_bytes(bytes: Region) -> Result<FeatureColumn> {
-        FeatureColumn::whole(bytes, None, None).map_err(refused)
+        FeatureColumn::from_whole(bytes, None, None).map_err(refused)
     }
 
-    /// A file of which all bytes are there.
-    fn whole(bytes: Region, file: Option<&Path>, feature: Option<&str>) -> Result<FeatureColumn, Refusal> {
+    /// Opens a file whose bytes are all in memory or mapped.
+    fn from_whole(
+        bytes: Region,
+        file: Option<&Path>,
+        feature: Option<&str>,
+    ) -> Result<FeatureColumn, Refusal> {
         bytes.populate(0..MAX_PREFIX).map_err(|e| e.to_string())?;
         let (header, sections) = layout::decode(&bytes, bytes.len() as u64)?;
         FeatureColumn::new(header, sections, ColumnSource::Bytes(bytes), file, feature)
     }
 
-    /// A file that was opened at `file`; it must be of `feature`.
-    pub(super) fn opened(held: OpenedFile, file: &Path, feature: &str) -> Result<FeatureColumn, Refusal> {
-        match held {
-            OpenedFile::Whole(bytes, reserved) => FeatureColumn::whole(bytes, Some(file), Some(feature))
+    /// Decodes an opened file with the path `file`, which must be a column of `feature`.
+    pub(super) fn opened(opened: OpenedFile, file: &Path, feature: &str) -> Result<FeatureColumn, Refusal> {
+        match opened {
+            OpenedFile::Whole(bytes, reserved) => FeatureColumn::from_whole(bytes, Some(file), Some(feature))
                 .map(|column| column.reserving(reserved)),
             OpenedFile::Start { bytes, len, head, file: kept } => {
                 let (header, sections) = layout::decode(&bytes, len)?;
@@ -80,9 +84,9 @@ impl FeatureColumn {
         file: Option<&Path>,
         feature: Option<&str>,
     ) -> Result<FeatureColumn, Refusal> {
-        // Before it is read: a name of another length is another, and as long as a forged file likes.
+        // The length is compared before the name is read, because a forged file can have a name of any length.
         if feature.is_some_and(|feature| feature.len() as u64 != sections.name.len) {
-            return Err("the column is of another feature".into());
+            return Err("the column belongs to another feature".into());
         }
         let file = file.map(Box::from);
         let (name, data) = (Box::from(""), OnceLock::new());
@@ -90,13 +94,13 @@ impl FeatureColumn {
         let name = inner.section(&inner.sections.name).map_err(|e| e.to_string())?;
         let name = std::str::from_utf8(&name).map_err(|_| "the feature's name is not UTF-8")?;
         if feature.is_some_and(|feature| feature != name) {
-            return Err("the column is of another feature".into());
+            return Err("the column belongs to another feature".into());
         }
         inner.name = name.into();
         Ok(FeatureColumn(Arc::new(inner)))
     }
 
-    /// The same column, which alone holds the memory that was reserved for it.
+    /// Stores the reservation for the column's memory. The column must have no other clones.
     fn reserving(self, reserved: Option<Reserved>) -> FeatureColumn {
         match Arc::try_unwrap(self.0) {
             Ok(inner) => FeatureColumn(Arc::new(ColumnFile { _reserved: reserved, ..inner })),
@@ -104,53 +108,53 @@ impl FeatureColumn {
         }
     }
 
-    /// The header of the file, which says what records these are.
+    /// Returns the header of the file, which identifies the records.
     pub(super) fn header(&self) -> &Header {
         &self.0.header
     }
 
-    /// The feature.
+    /// Returns the name of the feature.
     pub fn feature(&self) -> &str {
         &self.0.name
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     pub fn len(&self) -> u64 {
         self.0.header.n_records
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no records.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The kind of the feature. A column without any value is stored as one of int64.
+    /// Returns the kind of the feature. A column without any value is stored as int64.
     pub fn kind(&self) -> FeatureKind {
         self.0.sections.encoding.kind()
     }
 
-    /// Whether the records of each class are listed in the file.
+    /// Returns true if the file lists the records of each class.
     pub fn has_classes(&self) -> bool {
         self.0.sections.classes.is_some()
     }
 
-    /// The file that this was read from or saved to; `None` if it is in memory only.
+    /// Returns the file that the column was read from or saved to. `None` if the column is only in memory.
     pub fn file(&self) -> Option<&Path> {
         self.0.file.as_deref()
     }
 
-    /// The value of record `i`; `None` if it has none, or there is no such record.
+    /// Returns the value of record `i`. `None` if the record has no value or does not exist.
     ///
     /// # Errors
-    /// At the first use [`IndexError::CorruptSection`], and those of the system.
+    /// [`IndexError::CorruptSection`] and I/O errors, at the first use.
     pub fn get(&self, i: u64) -> Result<Option<Value<'_>>> {
         Ok(self.data()?.get(i))
     }
 
-    /// Checks every section now, and all that is in it.
+    /// Verifies and validates all sections now.
     ///
     /// # Errors
-    /// [`IndexError::CorruptSection`]; those of the system.
+    /// [`IndexError::CorruptSection`] and I/O errors.
     pub fn verify(&self) -> Result<()> {
         self.data()?;
         if self.has_classes() {
@@ -159,10 +163,10 @@ impl FeatureColumn {
         Ok(())
     }
 
-    /// Writes the file: a pure function of the shard, its time and the options.
+    /// Writes the column file. Its bytes depend only on the shard, the shard's modification time and the options.
     ///
     /// # Errors
-    /// Those of `w`, and of a large file that is read only now.
+    /// Errors of `w`. A large file may be read only now; then also the errors of [`verify`](FeatureColumn::verify).
     pub fn write_to(&self, w: &mut impl Write) -> Result<()> {
         match &self.0.source {
             ColumnSource::Bytes(bytes) => Ok(w.write_all(bytes)?),
@@ -170,7 +174,7 @@ impl FeatureColumn {
         }
     }
 
-    /// All values, read in and checked if they were not.
+    /// Returns all values. Loads and validates them at the first call.
     pub(crate) fn data(&self) -> Result<&ColumnData> {
         match self.0.data.get() {
             Some(data) => Ok(data),
@@ -178,44 +182,45 @@ impl FeatureColumn {
         }
     }
 
-    /// All values, if they were read in.
+    /// Returns all values if they are loaded.
     #[inline]
     pub(crate) fn loaded(&self) -> Option<&ColumnData> {
         self.0.data.get()
     }
 
-    /// The records of each class, from the file's lists if it has them. Not for floats.
+    /// Returns the records of each class, from the file's lists if it has them. Not for floats.
     pub(crate) fn classes(&self) -> Result<ShardClasses> {
         let data = self.data()?;
         match &self.0.sections.classes {
-            None => Ok(ShardClasses::of(data)),
+            None => Ok(ShardClasses::from_values(data)),
             Some(section) => {
-                // The lists say what the values say: a file that went away meanwhile is not missed.
+                // The lists can be computed from the values, so a file that is gone by now is no error.
                 let bytes = match self.0.section(section) {
                     Err(e) if matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })) => {
-                        return Ok(ShardClasses::of(data));
+                        return Ok(ShardClasses::from_values(data));
                     }
                     bytes => bytes?,
                 };
-                ShardClasses::decode(&bytes, section.param, data).map_err(|why| self.0.corrupt(section, why))
+                ShardClasses::decode(&bytes, section.param, data)
+                    .map_err(|why| self.0.corrupt(section.kind, why))
             }
         }
     }
 
-    /// The value that a class of [`classes`](FeatureColumn::classes) stands for.
+    /// Returns the value of a class of [`classes`](FeatureColumn::classes).
     pub(crate) fn value_of(&self, class: i64) -> Option<Value<'_>> {
         self.loaded()?.value_of(class)
     }
 
-    /// The same column with the lists of its classes, in memory if it had none. Floats have none.
+    /// Returns the column with the lists of its classes. If it had none, the new column is in memory. Floats have no such lists.
     pub(crate) fn with_classes(&self) -> Result<FeatureColumn> {
-        match self.has_classes() || self.kind() == FeatureKind::Float {
-            true => Ok(self.clone()),
-            false => FeatureColumn::from_bytes(Region::from(self.encode(true)?)),
+        if self.has_classes() || self.kind() == FeatureKind::Float {
+            return Ok(self.clone());
         }
+        FeatureColumn::from_bytes(Region::from(self.encode(true)?))
     }
 
-    /// The same column, kept in a file.
+    /// Returns the column as the content of `file`, to which it was saved.
     pub(super) fn in_file(&self, file: &Path) -> FeatureColumn {
         let ColumnFile { header, name, sections, source, .. } = &*self.0;
         match source {
@@ -247,9 +252,9 @@ impl ColumnFile {
     fn load(&self) -> Result<&ColumnData> {
         let SectionTable { encoding, values, present, dict, .. } = &self.sections;
         let dictionary = dict.as_ref().map(|dict| self.section(dict)).transpose()?;
-        let (n, at) = (self.header.n_records, dict.as_ref().unwrap_or(values));
-        let data = ColumnData::new(*encoding, n, self.section(values)?, self.section(present)?, dictionary)
-            .map_err(|why| self.corrupt(at, why))?;
+        let (n, values, present) = (self.header.n_records, self.section(values)?, self.section(present)?);
+        let data = ColumnData::new(*encoding, n, values, present, dictionary)
+            .map_err(|(section, why)| self.corrupt(section, why))?;
         let data = self.data.get_or_init(|| data);
         if let ColumnSource::File { kept, .. } = &self.source {
             *kept.lock().unwrap_or_else(|e| e.into_inner()) = None;
@@ -257,12 +262,12 @@ impl ColumnFile {
         Ok(data)
     }
 
-    /// The bytes of a section, whose crc holds.
+    /// Returns the bytes of a section, and verifies its crc.
     fn section(&self, section: &Section) -> Result<Region> {
         let bytes = match (&self.source, &self.file) {
             (ColumnSource::Bytes(bytes), _) => {
                 let bytes =
-                    slice(bytes, section).ok_or_else(|| refused("the sections are cut off".into()))?;
+                    slice(bytes, section).ok_or_else(|| refused("the file ends inside a section".into()))?;
                 bytes.populate(0..bytes.len())?;
                 bytes
             }
@@ -274,18 +279,20 @@ impl ColumnFile {
                 };
                 read.map_err(|e| e.in_file(file))?
             }
-            (ColumnSource::File { .. }, None) => return Err(refused("a column without its file".into())),
+            (ColumnSource::File { .. }, None) => {
+                return Err(refused("the path of the column file is unknown".into()));
+            }
         };
         if crc32c(&bytes) != section.crc {
-            return Err(self.corrupt(section, "its crc does not hold"));
+            return Err(self.corrupt(section.kind, "crc32c mismatch"));
         }
         Ok(bytes)
     }
 
     #[cold]
-    fn corrupt(&self, section: &Section, reason: &'static str) -> Error {
+    fn corrupt(&self, section: u32, reason: &'static str) -> Error {
         let file = self.file.clone().unwrap_or_else(|| Path::new("(column in memory)").into());
-        IndexError::CorruptSection { file, section: name_of(section.kind), reason }.into()
+        IndexError::CorruptSection { file, section: section_name(section), reason }.into()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The sections of a column file, drawn once. The normative page is `docs/index.md`, section 6.
+//! The sections of a column file. The normative page is `docs/index.md`, section 6.
 //!
 //! ```text
 //! 16 NAME     the feature's name
@@ -8,7 +8,7 @@
 //! 20 CLASSES  u64 k | u64 end[k] | i64 class[k] | record numbers, u32 or u64
 //! ```
 //!
-//! Each section has one crc, in the section table.
+//! The section table has one crc for each section.
 
 use crate::crc::crc32c;
 use crate::example::FeatureKind;
@@ -20,8 +20,8 @@ pub(super) const PRESENT: u32 = 18;
 pub(super) const DICT: u32 = 19;
 pub(super) const CLASSES: u32 = 20;
 
-/// What a section is called in messages.
-pub(super) fn name_of(kind: u32) -> &'static str {
+/// Returns the name of a section for messages.
+pub(super) fn section_name(kind: u32) -> &'static str {
     match kind {
         NAME => "NAME",
         VALUES => "VALUES",
@@ -31,7 +31,7 @@ pub(super) fn name_of(kind: u32) -> &'static str {
     }
 }
 
-/// How values are stored: the param of VALUES.
+/// The encoding of values: the param of VALUES.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueEncoding {
     Int64,
@@ -42,7 +42,7 @@ pub(super) enum ValueEncoding {
 }
 
 impl ValueEncoding {
-    fn of_param(param: u16) -> Option<ValueEncoding> {
+    fn from_param(param: u16) -> Option<ValueEncoding> {
         Some(match param {
             0 => ValueEncoding::Int64,
             1 => ValueEncoding::Float,
@@ -57,7 +57,7 @@ impl ValueEncoding {
         self as u16
     }
 
-    /// The narrowest that holds `d` codes.
+    /// Returns the narrowest encoding for `d` codes.
     pub(super) fn for_codes(d: usize) -> ValueEncoding {
         match d {
             0..=0x100 => ValueEncoding::Code8,
@@ -84,7 +84,7 @@ impl ValueEncoding {
     }
 }
 
-/// The sections of a column file.
+/// The table entries of a column file's sections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SectionTable {
     pub(super) encoding: ValueEncoding,
@@ -95,15 +95,15 @@ pub(super) struct SectionTable {
     pub(super) classes: Option<Section>,
 }
 
-/// Reads the header and the section table of a column file of `file_len` bytes, of which `prefix` is the start. O(1).
+/// Decodes the header and the section table of a column file of `file_len` bytes that starts with `prefix`, in O(1).
 pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, SectionTable), Refusal> {
     let (header, all) = layout::decode_file(prefix, file_len, &TFRC)?;
     if !header.has(CHECKED) {
-        return Err("a column whose payloads were not checked".into());
+        return Err("the flag checked is not set".into());
     }
     let [mut name, mut values, mut present, mut dict, mut classes] = [None; 5];
     for section in all {
-        let place = match section.kind {
+        let entry = match section.kind {
             NAME => &mut name,
             VALUES => &mut values,
             PRESENT => &mut present,
@@ -114,50 +114,55 @@ pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, SectionTab
                 continue;
             }
         };
-        *place = Some(section);
+        *entry = Some(section);
     }
     let (Some(name), Some(values), Some(present)) = (name, values, present) else {
-        return Err("a section of the column is missing".into());
+        return Err("a mandatory section is missing".into());
     };
-    let encoding =
-        ValueEncoding::of_param(values.param).ok_or_else(|| format!("values of type {}", values.param))?;
+    let encoding = ValueEncoding::from_param(values.param)
+        .ok_or_else(|| format!("unknown param {} of section VALUES", values.param))?;
     let n = header.n_records;
-    exactly(&values, n.checked_mul(encoding.width() as u64))?;
-    exactly(&present, Some(n.div_ceil(8)))?;
+    check_len(&values, n.checked_mul(encoding.width() as u64))?;
+    check_len(&present, Some(n.div_ceil(8)))?;
     if dict.is_some() != (encoding.kind() == FeatureKind::Bytes) {
-        return Err("the dictionary does not fit the type of the values".into());
+        return Err("section DICT does not match the encoding of the values".into());
     }
     if dict.is_some_and(|dict| dict.len < 8) {
-        return Err("the dictionary is cut off".into());
+        return Err("section DICT is shorter than 8 bytes".into());
     }
     if let Some(Section { param, len, .. }) = classes
         && (encoding == ValueEncoding::Float || !matches!(param, 4 | 8) || len < 8)
     {
-        return Err("classes that no column has".into());
+        return Err(
+            "section CLASSES has float values, a param other than 4 or 8, or less than 8 bytes".into()
+        );
     }
     Ok((header, SectionTable { encoding, name, values, present, dict, classes }))
 }
 
-fn exactly(section: &Section, want: Option<u64>) -> Result<(), Refusal> {
-    match want == Some(section.len) {
-        true => Ok(()),
-        false => Err(format!("section {} has {} bytes", name_of(section.kind), section.len)),
+/// Compares the length of a section with the expected one. `None`: the expected length overflows.
+fn check_len(section: &Section, expected: Option<u64>) -> Result<(), Refusal> {
+    let name = section_name(section.kind);
+    let expected = expected.ok_or_else(|| format!("section {name} would have more than 2^64 bytes"))?;
+    if expected != section.len {
+        return Err(format!("section {name} has {} bytes, expected {expected}", section.len));
     }
+    Ok(())
 }
 
-/// The bytes of the sections of a column file that is to be written.
+/// The contents of the sections of a new column file.
 pub(super) struct ColumnSections<'a> {
     pub(super) encoding: ValueEncoding,
     pub(super) name: &'a str,
     pub(super) values: &'a [u8],
     pub(super) present: &'a [u8],
     pub(super) dict: Option<&'a [u8]>,
-    /// With the width of a record number.
+    /// The width of a record number, and the bytes.
     pub(super) classes: Option<(u16, &'a [u8])>,
 }
 
 impl ColumnSections<'_> {
-    /// The file.
+    /// Returns the bytes of the file.
     pub(super) fn encode(&self, header: &Header) -> Vec<u8> {
         let mut all = vec![
             (NAME, true, 0, self.name.as_bytes()),
@@ -172,7 +177,7 @@ impl ColumnSections<'_> {
         };
         let (mut file, placed) = layout::encode_file(&TFRC, header, all.iter().map(section).collect());
         for ((.., bytes), section) in all.iter().zip(placed) {
-            // In memory already, so it fits into a usize.
+            // The sections are in memory, so their offsets fit into a usize.
             file.resize(section.offset as usize, 0);
             file.extend(*bytes);
         }

@@ -1,8 +1,10 @@
-//! Columns: one feature's value for each record, in files beside the indexes.
+//! Columns: one feature's value for each record, stored in files next to the indexes.
 //!
-//! A [`DatasetColumn`] has the values of all shards: for filters ([`Filter`](crate::Filter), [`Selection`]) and for orders that balance classes
-//! ([`Classes`]). A [`FeatureColumn`] is one shard's part of it, kept in a column file (`docs/index.md`). A column file is read
-//! as an index is: O(1) to open, each section checked by its crc at its first use, and taken only if it is of this very file.
+//! A [`DatasetColumn`] has the values of all shards. It serves filters ([`Filter`](crate::Filter), [`Selection`]) and orders that
+//! balance classes ([`Classes`]). A [`FeatureColumn`] has the values of one shard and is stored in a column file (`docs/index.md`).
+//!
+//! Column files are read like indexes. Opening one takes O(1), and each section's crc is checked at its first use. A file is used
+//! only if it matches the shard exactly.
 
 mod build;
 mod classes;

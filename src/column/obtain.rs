@@ -1,4 +1,4 @@
-//! Columns of a dataset, found or built: all shards are searched, then all that is missing is built in one scan of each shard.
+//! Finds or builds the columns of a dataset. Searches all shards first, then builds all missing columns in one scan per shard.
 
 use super::dataset::DatasetColumn;
 use super::feature::FeatureColumn;
@@ -19,7 +19,7 @@ use crate::record::Record;
 use std::io;
 use std::ops::ControlFlow;
 
-/// Options of finding and building columns, for [`Dataset::column`], [`Dataset::columns`] and [`Dataset::select`].
+/// Options for finding and building columns, used by [`Dataset::column`], [`Dataset::columns`] and [`Dataset::select`].
 #[derive(Clone, Debug, Default)]
 pub struct ColumnOptions {
     classes: bool,
@@ -30,43 +30,45 @@ pub struct ColumnOptions {
 }
 
 impl ColumnOptions {
-    /// Returns the defaults: missing columns are built, without lists of classes, and not saved beside the data.
+    /// Returns the defaults: missing columns are built without lists of classes, and are not saved next to the data.
     pub fn new() -> ColumnOptions {
         ColumnOptions::default()
     }
 
-    /// Adds a list of the records of each distinct value to the files; false by default. Floats have no such lists.
+    /// Adds a list of the records of each distinct value to the files. Default: false. Floats have no such lists.
     #[must_use]
     pub fn classes(mut self, yes: bool) -> ColumnOptions {
         self.classes = yes;
         self
     }
 
-    /// Builds all columns anew and reads no column file; false by default.
+    /// Builds all columns again and reads no column file. Default: false.
     #[must_use]
     pub fn rebuild(mut self, yes: bool) -> ColumnOptions {
         self.rebuild = yes;
         self
     }
 
-    /// Accepts a feature that no record has, as a column without values: for shards that are opened one by one, others of which
-    /// have it. By default that is an error.
+    /// Accepts a feature that no record has, and returns a column without values. Default: false, an error. Useful if shards are opened
+    /// one by one and only some of them have the feature.
     #[must_use]
     pub fn unknown(mut self, yes: bool) -> ColumnOptions {
         self.unknown = yes;
         self
     }
 
-    /// Writes each column to `.tfseek/` beside its shard, or to the folder for index files if one was named, as the command
-    /// `tfseek index --column` does; false by default. The scan then has no limit, and a file that cannot be written is an error.
+    /// Writes each column to `.tfseek/` next to its shard, or to the folder for index files if one is configured. Default: false.
+    ///
+    /// The command `tfseek index --column` does the same. With this option the scan has no limit, and a file that cannot be written is
+    /// an error.
     #[must_use]
     pub fn beside(mut self, yes: bool) -> ColumnOptions {
         self.beside = yes;
         self
     }
 
-    /// Calls `f` in place of the callback of [`DatasetOptions::progress`](crate::DatasetOptions::progress), as
-    /// [`IndexOptions::progress`] says: with the bytes scanned since its last call, and `f` may end the work.
+    /// Sets a progress callback in place of that of [`DatasetOptions::progress`](crate::DatasetOptions::progress). It follows the
+    /// rules of [`IndexOptions::progress`]: `f` receives the number of bytes scanned since its last call, and may cancel the work.
     #[must_use]
     pub fn progress(mut self, f: impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) -> ColumnOptions {
         self.progress = Some(ProgressCallback::new(f));
@@ -75,12 +77,11 @@ impl ColumnOptions {
 }
 
 impl Dataset {
-    /// One feature's value for each record: read from column files, and built where there are none, by the same rules as
-    /// indexes are (those of the [`DatasetOptions`](crate::DatasetOptions) that the dataset was opened with). Nothing is written beside the
-    /// data.
+    /// Returns one feature's value for each record. Reads column files, and builds missing columns by the rules for indexes, which the
+    /// [`DatasetOptions`](crate::DatasetOptions) of the dataset configure. Writes nothing next to the data.
     ///
-    /// A feature has one value a record, or none: absent, without a kind, and without values are the same. Of a
-    /// SequenceExample it is one of the context. To build a column every payload is read and its crc checked.
+    /// The feature must have at most one value per record. A feature that is absent, has no kind or has no values counts as none. In
+    /// a SequenceExample it is a feature of the context. To build a column, every payload is read and its crc is verified.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -98,18 +99,20 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownFeature`](crate::ErrorKind::UnknownFeature) where no record has a value of the feature, nor one of the
-    /// first records of each shard its key: the name is misspelt, say. Nothing is saved then.
+    /// [`ErrorKind::UnknownFeature`](crate::ErrorKind::UnknownFeature) if no record has a value of the feature and its key does not
+    /// occur in the first records of any shard, for example because the name is misspelt. Nothing is saved then.
     ///
-    /// A record with two values or with a value of another kind than the one before it, and a payload that is damaged or does
-    /// not parse: with the record; nothing is saved then. [`IndexError::BuildLimit`], [`IndexError::NoColumn`],
-    /// [`IndexError::CorruptSection`]; [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled); those of the system.
+    /// An error that names the record, if the record has two values or a value of another kind than earlier records, is damaged, or
+    /// does not parse. Nothing is saved then.
+    ///
+    /// [`IndexError::BuildLimit`], [`IndexError::NoColumn`], [`IndexError::CorruptSection`],
+    /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled), and I/O errors.
     pub fn column(&self, feature: &str, columns: &ColumnOptions) -> Result<DatasetColumn> {
         let columns = self.columns(&[feature], columns)?;
         columns.into_iter().next().ok_or_else(|| IndexError::Missing.into())
     }
 
-    /// As [`column`](Dataset::column), for several features: the columns that are missing are built in one scan.
+    /// Returns the columns of several features, like [`column`](Dataset::column). All missing columns are built in one scan.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -135,7 +138,7 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// As [`column`](Dataset::column).
+    /// The errors of [`column`](Dataset::column).
     pub fn columns(&self, features: &[&str], columns: &ColumnOptions) -> Result<Vec<DatasetColumn>> {
         let work = Work::new(columns.progress.as_ref().or(self.index_options().progress.as_ref()));
         work.end(self.find_or_build(features, columns, &work))
@@ -164,15 +167,15 @@ impl Dataset {
             work,
         };
         let (made, warnings) = obtain(&files, &named, options, save, work)?;
-        let of_feature = |k: usize| {
-            let of_shards = made.iter().filter_map(|made| made.columns.get(k).cloned()).collect();
-            DatasetColumn::new(self, features[k], of_shards, warnings.clone())
+        let join_shards = |k: usize| {
+            let shard_columns = made.iter().filter_map(|made| made.columns.get(k).cloned()).collect();
+            DatasetColumn::new(self, features[k], shard_columns, warnings.clone())
         };
-        (0..features.len()).map(of_feature).collect()
+        (0..features.len()).map(join_shards).collect()
     }
 }
 
-/// The column files of a dataset's shards.
+/// The search for the column files of a dataset's shards, and the scans that build missing ones.
 struct ColumnFiles<'a> {
     dataset: &'a Dataset,
     shards: &'a [ShardFile],
@@ -185,35 +188,37 @@ struct ColumnFiles<'a> {
     work: &'a Work,
 }
 
-/// A shard's columns as they were found, and the shard's state then.
+/// The search results for a shard's columns, and the shard's size and time during the search.
 struct FoundColumns {
     stamp: Option<Stamp>,
     search: Vec<ColumnSearch>,
 }
 
-/// A shard's columns, one for each feature, and which of them are yet to be saved.
-struct MadeColumns {
+/// A shard's columns, one for each feature, and the indexes of those that must still be saved.
+struct ShardColumns {
     columns: Vec<FeatureColumn>,
     unsaved: Vec<usize>,
 }
 
 impl ShardFiles for ColumnFiles<'_> {
     type Found = FoundColumns;
-    type Made = MadeColumns;
+    type Made = ShardColumns;
 
     fn search(&self, s: usize) -> Result<Searched<FoundColumns>> {
         let (shard, options) = (&self.shards[s], self.options);
         let (index, stamp) = (shard.index()?, shard.stamp()?);
         let mut warnings = Vec::new();
         let reads = options.reads_indexes() && shard.is_file() && !self.columns.rebuild;
-        let found = self.features.iter().map(|feature| match reads {
-            true => search(shard.path(), feature, index, stamp, options, |file, reason| {
+        let found = self.features.iter().map(|feature| {
+            if !reads {
+                return ColumnSearch::Missing(None);
+            }
+            search(shard.path(), feature, index, stamp, options, |file, reason| {
                 warnings.push(refused_file(file, reason));
-            }),
-            false => ColumnSearch::Nothing(None),
+            })
         });
         let search: Vec<ColumnSearch> = found.collect();
-        let misses = search.iter().any(|found| matches!(found, ColumnSearch::Nothing(_)));
+        let misses = search.iter().any(|found| matches!(found, ColumnSearch::Missing(_)));
         let scan = misses.then(|| index.indexed_end());
         Ok(Searched { found: FoundColumns { stamp, search }, scan, warnings })
     }
@@ -222,7 +227,7 @@ impl ShardFiles for ColumnFiles<'_> {
     fn require(&self, searched: &[Searched<FoundColumns>]) -> Result<()> {
         for (searched, shard) in searched.iter().zip(self.shards) {
             for (found, feature) in searched.found.search.iter().zip(self.features) {
-                if let ColumnSearch::Nothing(found) = found {
+                if let ColumnSearch::Missing(found) = found {
                     let build = Box::new(Build { features: self.features(), ..build_of(self.named) });
                     let error = Error::from(IndexError::NoColumn { found: *found, build });
                     return Err(error.in_file(shard.path()).feature(feature.as_bytes()));
@@ -240,20 +245,20 @@ impl ShardFiles for ColumnFiles<'_> {
         self.known.note_first(self.dataset, self.features);
     }
 
-    /// Scans a shard for the columns that it lacks, and saves what is new.
-    fn make(&self, s: usize, found: FoundColumns) -> Result<Made<MadeColumns>> {
+    /// Builds the missing columns of a shard in one scan, and saves the new ones.
+    fn make(&self, s: usize, found: FoundColumns) -> Result<Made<ShardColumns>> {
         self.work.report(0)?;
         let FoundColumns { stamp, search } = found;
         let shard = &self.shards[s];
         let index = shard.index()?;
-        let lacks = |found: &ColumnSearch| matches!(found, ColumnSearch::Nothing(_));
+        let lacks = |found: &ColumnSearch| matches!(found, ColumnSearch::Missing(_));
         let missing = self.features.iter().zip(&search).filter(|(_, found)| lacks(found));
         let missing: Vec<&str> = missing.map(|(feature, _)| *feature).collect();
-        // What was not scanned was compared just now.
+        // Without a scan, the stamp of the search is still current.
         let (mut changed, mut built, mut saves) = (false, Vec::new().into_iter(), stamp.is_some());
         if !missing.is_empty() {
             let mut scan = ColumnScan::new(missing);
-            self.scan(s, |record| scan.record(record))?;
+            self.scan(s, |record| scan.push(record))?;
             saves = saves && shard.stamp()? == stamp;
             let header = header_for(index, stamp).filter(|_| saves);
             saves = header.is_some();
@@ -272,14 +277,14 @@ impl ShardFiles for ColumnFiles<'_> {
                     (with, new)
                 }
                 ColumnSearch::Column(column) => (column, false),
-                ColumnSearch::Nothing(_) => (built.next().ok_or(IndexError::Missing)?, true),
+                ColumnSearch::Missing(_) => (built.next().ok_or(IndexError::Missing)?, true),
             };
             if (new || asked) && writes {
                 unsaved.push(k);
             }
             columns.push(column);
         }
-        let mut files = MadeColumns { columns, unsaved };
+        let mut files = ShardColumns { columns, unsaved };
         let mut not_saved = None;
         if !self.known.all() {
             self.load(&files.columns, shard)?;
@@ -291,8 +296,8 @@ impl ShardFiles for ColumnFiles<'_> {
         Ok(Made { files, changed, not_saved })
     }
 
-    /// Refuses features that no record has, and saves what could not be saved before they were known.
-    fn finish(&self, made: &mut [(usize, Made<MadeColumns>)], all: bool) -> Result<()> {
+    /// Refuses features that no record has. Then saves the columns that had to wait until all features were known.
+    fn finish(&self, made: &mut [(usize, Made<ShardColumns>)], all: bool) -> Result<()> {
         if all {
             self.known.check(self.dataset, self.features)?;
         }
@@ -307,8 +312,8 @@ impl ShardFiles for ColumnFiles<'_> {
 }
 
 impl ColumnFiles<'_> {
-    /// Saves those of a shard's columns that are new and not saved yet; returns the error of a column that stays in memory.
-    fn save_new(&self, files: &mut MadeColumns, shard: &ShardFile) -> Result<Option<io::Error>> {
+    /// Saves the unsaved columns of a shard. Returns the error of a column that could not be saved and stays in memory.
+    fn save_new(&self, files: &mut ShardColumns, shard: &ShardFile) -> Result<Option<io::Error>> {
         let mut not_saved = None;
         for k in std::mem::take(&mut files.unsaved) {
             let Some(column) = files.columns.get_mut(k) else { continue };
@@ -321,14 +326,14 @@ impl ColumnFiles<'_> {
         Ok(not_saved)
     }
 
-    /// Checks a shard's columns: no access to a value fails from here on.
+    /// Loads and validates a shard's columns, so that no later access to a value can fail.
     fn load(&self, columns: &[FeatureColumn], shard: &ShardFile) -> Result<()> {
         columns.iter().zip(self.features).try_for_each(|(column, feature)| {
             column.data().map_err(|e| e.in_file(shard.path()).feature(feature.as_bytes())).map(drop)
         })
     }
 
-    /// Calls `f` with the records of shard `s` in order. Payloads are checked, whatever the dataset's readers check.
+    /// Calls `f` with the records of shard `s` in order. Verifies payloads, regardless of the dataset's options.
     fn scan(&self, s: usize, mut f: impl FnMut(Record<'_>) -> Result<()>) -> Result<()> {
         let (start, shard) = (self.dataset.set().starts()[s], &self.shards[s]);
         let mut seen = 0;

@@ -1,4 +1,4 @@
-//! Columns out of records: any number of features in one scan of a shard.
+//! Columns built from records: any number of features in one scan of a shard.
 
 use super::build::ColumnBuilder;
 use super::feature::FeatureColumn;
@@ -8,7 +8,7 @@ use crate::index::{CHECKED, Header, Index, Stamp};
 use crate::io::Region;
 use crate::record::Record;
 
-/// The columns of some features, while the records of one shard go by in their order.
+/// The columns of several features during the scan of one shard. It takes all records in order.
 pub(crate) struct ColumnScan<'f> {
     features: Vec<(&'f str, ColumnBuilder)>,
 }
@@ -18,10 +18,10 @@ impl<'f> ColumnScan<'f> {
         ColumnScan { features: features.into_iter().map(|f| (f, ColumnBuilder::default())).collect() }
     }
 
-    /// Takes the next record, an Example or a SequenceExample with its context. The whole payload must be sound, as for a
-    /// parser of it; of a key that comes twice the last entry counts.
-    pub(crate) fn record(&mut self, record: Record<'_>) -> Result<()> {
-        // On the stack for as many as anybody asks for at once.
+    /// Adds the next record, an Example or the context of a SequenceExample. The whole payload must be valid. If a key occurs twice,
+    /// the last entry counts.
+    pub(crate) fn push(&mut self, record: Record<'_>) -> Result<()> {
+        // Up to eight features need no allocation per record.
         let (mut few, mut many) = ([const { None::<Feature<'_>> }; 8], Vec::new());
         let last = match few.get_mut(..self.features.len()) {
             Some(few) => few,
@@ -32,8 +32,8 @@ impl<'f> ColumnScan<'f> {
         };
         for entry in record.example().entries() {
             let (key, feature) = entry?;
-            for ((wanted, _), last) in self.features.iter().zip(&mut *last) {
-                if *wanted == key {
+            for ((feature_name, _), last) in self.features.iter().zip(&mut *last) {
+                if *feature_name == key {
                     *last = Some(feature);
                 }
             }
@@ -44,10 +44,10 @@ impl<'f> ColumnScan<'f> {
         Ok(())
     }
 
-    /// The columns, with the lists of their classes if asked for (floats have none), in memory.
+    /// Returns the columns, in memory. With `classes`, they have lists of their classes, except columns of floats.
     pub(crate) fn finish(self, header: &Header, classes: bool) -> Result<Vec<FeatureColumn>> {
         let column = |(feature, builder): (&str, ColumnBuilder)| {
-            let bytes = builder.finish().parts(feature).encode(header);
+            let bytes = builder.finish().sections(feature).encode(header);
             let column = FeatureColumn::from_bytes(Region::from(bytes))?;
             if classes { column.with_classes() } else { Ok(column) }
         };
@@ -55,8 +55,8 @@ impl<'f> ColumnScan<'f> {
     }
 }
 
-/// The header of the columns of a shard whose size and time were `stamp` while it was scanned: the rest of the identity is
-/// that of the index in use. `None` where the two do not go together, so that nothing can be saved.
+/// Returns the header of columns that can be saved. Size and time are those of the shard during the scan, and the rest of the
+/// identity is that of the index in use. `None` if the two contradict each other.
 pub(crate) fn header_for(index: &Index, stamp: Option<Stamp>) -> Option<Header> {
     let known = *index.header();
     let header =
@@ -64,7 +64,7 @@ pub(crate) fn header_for(index: &Index, stamp: Option<Stamp>) -> Option<Header> 
     header.check().is_ok().then_some(header)
 }
 
-/// The header of columns that stay in memory.
+/// Returns the header of columns that stay in memory.
 pub(crate) fn header_in_memory(index: &Index) -> Header {
     Header { flags: index.header().flags | CHECKED, ..*index.header() }
 }

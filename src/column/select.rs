@@ -1,4 +1,4 @@
-//! The records that meet a condition.
+//! Selections: the records that meet a filter.
 
 use super::dataset::DatasetColumn;
 use super::obtain::ColumnOptions;
@@ -8,7 +8,7 @@ use crate::filter::{Filter, Node, Test};
 use crate::io::zeroed;
 use std::fmt;
 
-/// Some records of a dataset: a bit for each.
+/// A set of records of a dataset, stored as one bit per record.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Selection {
     len: u64,
@@ -16,8 +16,8 @@ pub struct Selection {
 }
 
 impl Dataset {
-    /// The records that meet `filter`, from columns that are found or built as [`columns`](Dataset::columns) says: all that are
-    /// missing in one scan.
+    /// Returns the records that meet `filter`. The columns of its features are found or built like those of
+    /// [`columns`](Dataset::columns), all missing ones in one scan.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -34,18 +34,18 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// Those of [`columns`](Dataset::columns); [`ErrorKind::Filter`](crate::ErrorKind::Filter) where a value is compared with a
-    /// value of another kind.
+    /// The errors of [`columns`](Dataset::columns). [`ErrorKind::Filter`](crate::ErrorKind::Filter) if the filter compares a feature
+    /// with a value of another kind.
     pub fn select(&self, filter: &Filter, columns: &ColumnOptions) -> Result<Selection> {
         filter.0.select(&self.columns(&filter.features(), columns)?, self.len())
     }
 
-    /// As [`select`](Dataset::select), from the columns of the filter's [`features`](Filter::features): nothing is searched for, read
-    /// or built.
+    /// Returns the records that meet `filter`, from the given columns of its [`features`](Filter::features). Searches for, reads and
+    /// builds no files.
     ///
     /// # Errors
-    /// [`ErrorKind::Filter`](crate::ErrorKind::Filter) as there; [`OptionsError::ColumnNotGiven`] for a feature without a column here,
-    /// or with one of another number of records.
+    /// [`ErrorKind::Filter`](crate::ErrorKind::Filter) if the filter compares a feature with a value of another kind.
+    /// [`OptionsError::ColumnNotGiven`] if `columns` lacks a feature, or its column has another number of records.
     pub fn select_from(&self, filter: &Filter, columns: &[DatasetColumn]) -> Result<Selection> {
         let lacks = |feature: &&str| {
             !columns.iter().any(|column| column.feature() == *feature && column.len() == self.len())
@@ -62,17 +62,17 @@ impl Selection {
         Ok(Selection { len, words: zeroed(len.div_ceil(64))? })
     }
 
-    /// How many records were selected.
+    /// Returns the number of selected records.
     pub fn count(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Whether record `i` was.
+    /// Returns true if record `i` is selected.
     pub fn contains(&self, i: u64) -> bool {
         self.words.get((i / 64) as usize).is_some_and(|word| word >> (i % 64) & 1 == 1)
     }
 
-    /// The selected records, ascending.
+    /// Returns the selected records, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u64> {
         self.words.iter().zip(0u64..).flat_map(|(&word, k)| {
             let next = |left: &u64| Some(left & (left - 1)).filter(|left| *left != 0);
@@ -81,7 +81,7 @@ impl Selection {
         })
     }
 
-    /// Bit k of word w is record 64 w + k.
+    /// Returns the bits: bit k of word w is record 64 w + k.
     pub(crate) fn words(&self) -> &[u64] {
         &self.words
     }
@@ -107,7 +107,7 @@ impl Selection {
 }
 
 impl Node {
-    /// The records of `len` that meet it; `columns` has those of its features.
+    /// Returns the records below `len` that meet this condition. `columns` contains the columns of its features.
     fn select(&self, columns: &[DatasetColumn], len: u64) -> Result<Selection> {
         Ok(match self {
             Node::And(nodes) => {

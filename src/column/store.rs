@@ -1,4 +1,4 @@
-//! Where a shard's column lies, whether it is the one, and where a new one goes.
+//! The locations of a shard's column files: search for a usable file, and save a new one.
 
 use super::feature::FeatureColumn;
 use crate::error::Result;
@@ -10,11 +10,11 @@ use std::fmt::Write;
 use std::io;
 use std::path::Path;
 
-/// The longest name of a column in a file's name; a longer one is hashed.
+/// Largest length of an escaped feature name in a file name. A longer one is replaced by a hash.
 const MAX_NAME: usize = 120;
 
-/// What follows a shard's name, or its hash, in the name of its column file. Without dots the name splits one way, without
-/// capitals it survives a file system that folds case.
+/// Returns the end of a column file's name, after the shard's name or its hash. The escaped feature name has no dots, so the file
+/// name splits in one way. It has no capital letters, so it survives a case-insensitive file system.
 fn ending(feature: &str) -> String {
     let mut name = String::new();
     for byte in feature.bytes() {
@@ -29,17 +29,19 @@ fn ending(feature: &str) -> String {
     format!(".{name}.tfrc")
 }
 
-/// What the search for a column has come to.
+/// The result of a search for a column file.
 #[derive(Debug)]
 pub(crate) enum ColumnSearch {
     Column(FeatureColumn),
-    /// Nothing that can be used, and why, if there was something.
-    Nothing(Option<&'static str>),
+    /// No usable column. If there was an unusable one, the reason.
+    Missing(Option<&'static str>),
 }
 
-/// Looks for the column of a shard where its index would be, in the same order. The first is taken that has the records of
-/// `index` and this very size and time (`None`: the shard is not what it was when it was opened); else, if the caller trusts
-/// columns, the first of the records.
+/// Searches for the column of a shard in the folders of its index, in the same order.
+///
+/// Returns the first column that has the records of `index` and the size and time of `stamp`. `None` as the stamp means that the
+/// shard has changed since it was opened. If no column matches and the options trust columns, returns the first column that has the
+/// records of `index`.
 pub(crate) fn search(
     path: &Path,
     feature: &str,
@@ -48,56 +50,57 @@ pub(crate) fn search(
     options: &IndexOptions,
     mut refused: impl FnMut(&Path, &str),
 ) -> ColumnSearch {
-    let mut best = ColumnSearch::Nothing(None);
-    for place in places(path, &ending(feature), options) {
-        let column = match open_file(&place, options) {
+    let mut best = ColumnSearch::Missing(None);
+    for file in places(path, &ending(feature), options) {
+        let column = match open_file(&file, options) {
             Ok(None) => continue,
-            Ok(Some(held)) => FeatureColumn::opened(held, &place, feature),
+            Ok(Some(opened)) => FeatureColumn::opened(opened, &file, feature),
             Err(reason) => Err(reason),
         };
         let column = match column {
             Ok(column) => column,
             Err(reason) => {
-                refused(&place, &reason);
-                best = best.or(ColumnSearch::Nothing(Some("the column file is refused")));
+                refused(&file, &reason);
+                best = best.or(ColumnSearch::Missing(Some("the column file was refused")));
                 continue;
             }
         };
         let known = column.header();
         if identity(known) != identity(index.header()) {
-            best = best.or(ColumnSearch::Nothing(Some("the column is of other records")));
+            best = best.or(ColumnSearch::Missing(Some("the column belongs to other records")));
         } else if stamp == Some(Stamp { size: known.data_size, mtime_ns: known.mtime_ns }) {
             return ColumnSearch::Column(column);
         } else if options.trust_columns {
             best = best.or(ColumnSearch::Column(column));
         } else {
-            let why = "the shard has another size or time than when the column was built";
-            best = best.or(ColumnSearch::Nothing(Some(why)));
+            let why = "the shard's size or modification time has changed since the column was built";
+            best = best.or(ColumnSearch::Missing(Some(why)));
         }
     }
     best
 }
 
 impl ColumnSearch {
-    /// The better of two; the first, when they are equally good.
+    /// Returns the better of two results: the first one if they are equal.
     fn or(self, other: ColumnSearch) -> ColumnSearch {
         match (&self, &other) {
-            (ColumnSearch::Nothing(_), ColumnSearch::Column(_)) | (ColumnSearch::Nothing(None), _) => other,
+            (ColumnSearch::Missing(_), ColumnSearch::Column(_)) | (ColumnSearch::Missing(None), _) => other,
             _ => self,
         }
     }
 }
 
-/// What a column has in common with the index of its shard.
+/// Returns the fields that a column shares with the index of its shard.
 fn identity(header: &Header) -> [u64; 6] {
     let Header { n_records, indexed_end, stream_end, fp_head, fp_tail, flags, .. } = *header;
     [n_records, indexed_end, stream_end, fp_head, fp_tail, (flags & !CHECKED).into()]
 }
 
-/// Saves a column where `save` says, unless it is there: the column in its file, or why it stays in memory.
+/// Saves a column as `save` requires, unless it is already in the target file. Returns the column in its file, or the I/O error for
+/// which it stays in memory.
 ///
 /// # Errors
-/// Where it was asked for and cannot be written.
+/// A column that was requested ([`Save::Asked`]) and cannot be written.
 pub(crate) fn save(
     column: &FeatureColumn,
     path: &Path,
@@ -124,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_files() {
+    fn file_names() {
         for (feature, name) in [
             ("label", ".label.tfrc"),
             ("image/class.Text", ".image%2Fclass%2E%54ext.tfrc"),
