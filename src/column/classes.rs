@@ -1,5 +1,7 @@
 //! The records of each distinct value of a shard.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use super::data::ColumnData;
 
 /// The distinct values of a shard, ascending, and the records of each value, also ascending.
@@ -14,6 +16,11 @@ pub(crate) struct ShardClasses {
 
 impl ShardClasses {
     /// Collects the classes of the values. This costs a sort and two passes.
+    #[expect(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        reason = "k is an index of `classes`, which is as long as `ends`; counts and sums are at most the number of values"
+    )]
     pub(super) fn from_values(data: &ColumnData) -> ShardClasses {
         let present = || (0..data.len()).filter(|&i| data.has(i)).filter_map(|i| Some((i, data.raw(i)?)));
         let mut classes: Vec<i64> = present().map(|(_, raw)| raw).collect();
@@ -46,9 +53,9 @@ impl ShardClasses {
     pub(super) fn decode(bytes: &[u8], width: u16, data: &ColumnData) -> Result<ShardClasses, &'static str> {
         const CUT: &str = "the section is too short for its number of classes";
         let (k, rest) = bytes.split_first_chunk().ok_or(CUT)?;
-        let k = usize::try_from(u64::from_le_bytes(*k)).ok().filter(|&k| k <= rest.len() / 16).ok_or(CUT)?;
-        let (ends, rest) = rest.split_at(8 * k);
-        let (classes, rest) = rest.split_at(8 * k);
+        let len = usize::try_from(u64::from_le_bytes(*k)).ok().and_then(|k| k.checked_mul(8)).ok_or(CUT)?;
+        let (ends, rest) = rest.split_at_checked(len).ok_or(CUT)?;
+        let (classes, rest) = rest.split_at_checked(len).ok_or(CUT)?;
         let ends: Vec<u64> = ends.as_chunks().0.iter().map(|end| u64::from_le_bytes(*end)).collect();
         let classes: Vec<i64> =
             classes.as_chunks().0.iter().map(|class| i64::from_le_bytes(*class)).collect();
@@ -87,7 +94,11 @@ impl ShardClasses {
         let mut bytes = (self.classes.len() as u64).to_le_bytes().to_vec();
         self.ends.iter().for_each(|&end| bytes.extend((end as u64).to_le_bytes()));
         self.classes.iter().for_each(|class| bytes.extend(class.to_le_bytes()));
-        self.records.iter().for_each(|i| bytes.extend(&i.to_le_bytes()[..usize::from(width)]));
+        match width {
+            // Record numbers are below n, so they fit into a u32.
+            4 => self.records.iter().for_each(|&i| bytes.extend((i as u32).to_le_bytes())),
+            _ => self.records.iter().for_each(|i| bytes.extend(i.to_le_bytes())),
+        }
         (width, bytes)
     }
 

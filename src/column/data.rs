@@ -1,5 +1,7 @@
 //! The validated values of a column file.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use super::layout::{DICT, PRESENT, VALUES, ValueEncoding};
 use crate::filter::value::Value;
 use crate::io::Region;
@@ -155,6 +157,7 @@ impl Dictionary {
         self.bytes.get(8 * j..)?.first_chunk().map(|end| u64::from_le_bytes(*end))
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "j < d")]
     fn get(&self, j: usize) -> Option<&[u8]> {
         if j >= self.d {
             return None;

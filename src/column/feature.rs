@@ -1,5 +1,7 @@
 //! One feature's value for each record of one shard: [`FeatureColumn`].
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use super::classes::ShardClasses;
 use super::data::ColumnData;
 use super::layout::{self, ColumnSections, SectionTable, section_name};

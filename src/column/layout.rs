@@ -10,6 +10,8 @@
 //!
 //! The section table has one crc for each section.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use crate::crc::crc32c;
 use crate::example::FeatureKind;
 use crate::index::layout::{self, CHECKED, Header, Refusal, Section, TFRC};
