@@ -1,5 +1,7 @@
 //! One shard of a dataset: its index and its bytes, opened on first access and kept open.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{self, HEADER_LEN, OVERHEAD};
 use crate::index::{Index, Pack, Span};

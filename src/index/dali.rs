@@ -1,6 +1,6 @@
 //! The text index of `tfrecord2idx`: one line per record, `offset SP size LF`, where size = payload + 16.
 
-#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
 use super::build::from_offsets;
 use super::lookup::Index;
@@ -27,8 +27,12 @@ pub fn export_text(index: &Index, records: impl IntoIterator<Item = u64>, w: &mu
     }
     for i in records {
         let span = index.locate(i)?;
-        // `locate` returns spans whose end is at most `stream_end`, so the sum does not overflow.
-        writeln!(w, "{} {}", span.offset, span.payload_len + OVERHEAD as u64)?;
+        #[expect(
+            clippy::arithmetic_side_effects,
+            reason = "`locate` returns spans that end at `stream_end` or before"
+        )]
+        let size = span.payload_len + OVERHEAD as u64;
+        writeln!(w, "{} {size}", span.offset)?;
     }
     Ok(())
 }
@@ -56,6 +60,7 @@ pub fn import_text(text: &mut impl BufRead, path: &Path) -> Result<Index> {
     Ok(from_offsets(path, Compression::None, offsets, end, false).map_err(|e| e.in_file(path))?.into())
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "a count of lines that were read")]
 fn parse(text: &mut impl BufRead) -> Result<(TableBuilder, u64)> {
     let mut offsets = TableBuilder::offsets();
     let (mut end, mut number, mut line) = (0u64, 0, Vec::new());

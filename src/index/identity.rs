@@ -1,5 +1,7 @@
 //! Staleness of an index: the comparison of a shard with the size, time and fingerprints that its index stores.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use super::layout::{GAPS, Header};
 use crate::error::{Error, IndexError};
 pub(crate) use crate::io::Stamp;
@@ -68,8 +70,10 @@ pub(crate) fn fingerprints(file: &(impl ReadAt + ?Sized), indexed_end: u64) -> i
     let mut buf = vec![0; len as usize];
     file.read_exact_at(&mut buf, 0)?;
     let head = xxh3_64(&buf);
-    if indexed_end > len {
-        file.read_exact_at(&mut buf, indexed_end - len)?;
+    if let Some(start) = indexed_end.checked_sub(len)
+        && start > 0
+    {
+        file.read_exact_at(&mut buf, start)?;
     }
     Ok((head, xxh3_64(&buf)))
 }

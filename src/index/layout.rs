@@ -29,6 +29,8 @@
 //! `sidecar.rs` defines the sections of a sidecar, `column/layout.rs` those of a column, and `table.rs` the blocks of offsets.
 //! All integers are little-endian. CRCs are not masked.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use crate::crc::crc32c;
 use crate::error::{Error, IndexError};
 use crate::io::Compression;
@@ -128,6 +130,7 @@ impl Header {
 
     /// Checks that the fields are consistent with each other. Facts that only a scan could verify are accepted.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
+        const OVERHEAD: u64 = crate::frame::OVERHEAD as u64;
         let plain = self.compression() == Compression::None;
         let wrong = if self.flags & !KNOWN != 0 {
             "an unknown flag"
@@ -142,7 +145,7 @@ impl Header {
         } else if plain && self.has(TORN) != (self.indexed_end < self.data_size) {
             // Otherwise a forged index could hide the end of a file without setting the flag that makes it an error.
             "the torn flag contradicts data_size"
-        } else if self.n_records > self.stream_end / crate::frame::OVERHEAD as u64 {
+        } else if self.n_records > self.stream_end / OVERHEAD {
             "more records than fit into stream_end"
         } else if self.n_records == 0 && self.stream_end != 0 {
             "no records, but stream_end is not 0"
@@ -171,25 +174,29 @@ pub(crate) fn align(at: u64) -> Option<u64> {
 }
 
 /// Lays out the sections of a `.tfri` or `.tfrc` file. Returns the header with the section table, and the sections with their offsets.
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "at most MAX_SECTIONS sections, whose bytes are in memory"
+)]
 pub(crate) fn encode_file(
     magic: &[u8; 8],
     header: &Header,
     mut sections: Vec<Section>,
 ) -> (Vec<u8>, Vec<Section>) {
     let mut end = (HEADER_LEN + sections.len() * ENTRY_LEN) as u64;
-    let mut bytes = vec![0; HEADER_LEN];
+    let mut table = Vec::with_capacity(sections.len() * ENTRY_LEN);
     for section in &mut sections {
         section.offset = end.next_multiple_of(ALIGN);
         end = section.offset + section.len;
-        bytes.extend(section.kind.to_le_bytes());
-        bytes.extend((if section.mandatory { MANDATORY } else { 0 }).to_le_bytes());
-        bytes.extend(section.param.to_le_bytes());
-        bytes.extend(section.offset.to_le_bytes());
-        bytes.extend(section.len.to_le_bytes());
-        bytes.extend(section.crc.to_le_bytes());
-        bytes.extend([0; 4]);
+        table.extend(section.kind.to_le_bytes());
+        table.extend((if section.mandatory { MANDATORY } else { 0 }).to_le_bytes());
+        table.extend(section.param.to_le_bytes());
+        table.extend(section.offset.to_le_bytes());
+        table.extend(section.len.to_le_bytes());
+        table.extend(section.crc.to_le_bytes());
+        table.extend([0; 4]);
     }
-    let table_crc = crc32c(&bytes[HEADER_LEN..]);
+    let mut bytes = vec![0; HEADER_LEN];
     put(&mut bytes, 0, magic);
     put(&mut bytes, MAJOR_AT, &MAJOR.to_le_bytes());
     put(&mut bytes, COUNT_AT, &(sections.len() as u32).to_le_bytes());
@@ -202,7 +209,8 @@ pub(crate) fn encode_file(
     put(&mut bytes, FP_TAIL_AT, &header.fp_tail.to_le_bytes());
     put(&mut bytes, STREAM_END_AT, &header.stream_end.to_le_bytes());
     put(&mut bytes, FLAGS_AT, &header.flags.to_le_bytes());
-    seal(&mut bytes, table_crc);
+    seal(&mut bytes, crc32c(&table));
+    bytes.extend(table);
     (bytes, sections)
 }
 
@@ -236,13 +244,15 @@ pub(crate) fn decode_file(
     if count > MAX_SECTIONS {
         return Err(format!("{count} sections, expected at most {MAX_SECTIONS}"));
     }
-    let table = prefix
-        .get(HEADER_LEN..HEADER_LEN + count * ENTRY_LEN)
-        .ok_or_else(|| "the section table is cut off".to_string())?;
+    #[expect(clippy::arithmetic_side_effects, reason = "`count` is at most MAX_SECTIONS")]
+    let table_end = HEADER_LEN + count * ENTRY_LEN;
+    let table =
+        prefix.get(HEADER_LEN..table_end).ok_or_else(|| "the section table is truncated".to_string())?;
     check_table_crc(head, crc32c(table))?;
     Ok((header, decode_sections(table, file_len)?))
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "`table` is a slice of at most MAX_PREFIX bytes")]
 fn decode_sections(table: &[u8], file_len: u64) -> Result<Vec<Section>, Refusal> {
     let mut sections = Vec::new();
     let mut end = (HEADER_LEN + table.len()) as u64;
@@ -313,7 +323,9 @@ pub(crate) fn decode_pack(prefix: &[u8], file_len: u64) -> Result<(PackHeader, u
     let tables =
         header.shard_count.checked_mul(ENTRY_LEN as u64).and_then(|t| t.checked_add(header.names_len));
     match tables {
-        Some(len) if len <= file_len - HEADER_LEN as u64 => Ok((header, len)),
+        Some(len) if file_len.checked_sub(HEADER_LEN as u64).is_some_and(|room| len <= room) => {
+            Ok((header, len))
+        }
         _ => Err("the shard table and the names are longer than the file".into()),
     }
 }
@@ -359,12 +371,18 @@ fn check_table_crc(head: &[u8; HEADER_LEN], computed: u32) -> Result<(), Refusal
 }
 
 /// Writes the CRCs of the tables and of the header itself.
+#[expect(clippy::indexing_slicing, reason = "callers pass at least HEADER_LEN bytes")]
 pub(super) fn seal(header: &mut [u8], table_crc: u32) {
     put(header, TABLE_CRC_AT, &table_crc.to_le_bytes());
     let crc = crc32c(&header[..CRC_AT]);
     put(header, CRC_AT, &crc.to_le_bytes());
 }
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "callers pass fields of the header and at least HEADER_LEN bytes"
+)]
+#[expect(clippy::arithmetic_side_effects, reason = "callers pass fields of the header")]
 fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
     bytes[at..at + field.len()].copy_from_slice(field);
 }

@@ -1,5 +1,7 @@
 //! The index of one shard: the location of each record.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use super::identity::{self, Staleness, Stamp, stale};
 use super::layout::{self, CHECKED, GAPS, TORN, refused};
 use super::sidecar::{Sidecar, Span};
@@ -103,7 +105,7 @@ impl Index {
         let header = &self.0.header;
         match header.compression() {
             _ if !header.has(TORN) => Some(0),
-            Compression::None => Some(header.data_size - header.indexed_end),
+            Compression::None => header.data_size.checked_sub(header.indexed_end),
             _ => self.0.torn.map(|torn| torn.have),
         }
     }

@@ -1,5 +1,7 @@
 //! Packs: all sidecars of a dataset in one file, so that ten thousand shards open with one read.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use super::file::{READ_IN, SMALL, slice};
 use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, MAX_PREFIX, PackHeader, TORN, refused, u64_at};
 use super::lookup::Index;
@@ -83,13 +85,19 @@ impl Pack {
             Err(e) => return Ok(Err(e)),
         };
         layout::check_pack_tables(&head, &tables)?;
-        // `decode_pack` has checked that both are inside the file, which bounds their sizes.
-        let (table, names) = tables
-            .split_at_checked(header.shard_count as usize * ENTRY_LEN)
+        let (table, names) = usize::try_from(header.shard_count)
+            .ok()
+            .and_then(|shards| tables.split_at_checked(shards.checked_mul(ENTRY_LEN)?))
             .ok_or("the shard table is truncated")?;
-        let mut entries = Vec::with_capacity(header.shard_count as usize);
-        let (mut name_start, mut end, mut n_records) = (0, HEADER_LEN as u64 + tables_len, 0u64);
-        for (s, entry) in table.as_chunks::<ENTRY_LEN>().0.iter().enumerate() {
+        let table = table.as_chunks::<ENTRY_LEN>().0;
+        let mut entries = Vec::with_capacity(table.len());
+        #[expect(
+            clippy::arithmetic_side_effects,
+            reason = "`decode_pack` has found the tables inside the file"
+        )]
+        let mut end = HEADER_LEN as u64 + tables_len;
+        let (mut name_start, mut n_records) = (0, 0u64);
+        for (s, entry) in table.iter().enumerate() {
             let (offset, len, n) = (u64_at(entry, 0), u64_at(entry, 8), u64_at(entry, 16));
             let name_end = usize::try_from(u64_at(entry, 24)).unwrap_or(usize::MAX);
             let name = names.get(name_start..name_end).ok_or_else(|| format!("name {s} is out of bounds"))?;
@@ -266,6 +274,8 @@ pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Resu
     Ok((target, opened))
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "sums of the lengths of names and sidecars in memory")]
+#[expect(clippy::indexing_slicing, reason = "`to` is `from` rounded up to a multiple of ALIGN")]
 fn write(target: &Path, names: &[Vec<u8>], indexes: &[Index]) -> Result<()> {
     let names_len: usize = names.iter().map(Vec::len).sum();
     let mut end = (HEADER_LEN + ENTRY_LEN * names.len() + names_len) as u64;
@@ -295,7 +305,6 @@ fn write(target: &Path, names: &[Vec<u8>], indexes: &[Index]) -> Result<()> {
     w.write_all(&layout::encode_pack(&header, &tables, end))?;
     w.write_all(&tables)?;
     for (index, (from, to)) in indexes.iter().zip(offsets) {
-        // Less than 64 bytes.
         w.write_all(&[0; ALIGN as usize][..(to - from) as usize])?;
         index.write_to(&mut w)?;
     }

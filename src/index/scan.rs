@@ -8,6 +8,8 @@
 //! All three use [`Parser`]. Whole records in the buffer take a faster loop, [`WholeRecords`], with the CRC instruction inlined. With
 //! the parser alone, a scan of 90-byte records takes more than twice the instructions. A test compares the two.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use super::progress::{REPORT, Work};
 use super::table::TableBuilder;
 use crate::crc::{self, LenCrc, WithLenCrc, with_len_crc};
@@ -58,6 +60,10 @@ impl<const PAYLOADS: bool> WithLenCrc for WholeRecords<'_, PAYLOADS> {
     /// Number of bytes up to the end of the last record that is whole and, as far as it is verified, undamaged.
     type Out = usize;
 
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "the length of `body` is checked first; `pos` is a position in the slice; the offset of a byte fits a u64"
+    )]
     #[inline(always)]
     fn run(self, crc: impl LenCrc) -> usize {
         let mut pos = 0;
@@ -110,6 +116,7 @@ trait ScanBytes {
 
 /// Scans to the end of the stream. [`WholeRecords`] handles whole records in the buffer; the parser handles the next one, which is torn,
 /// corrupt or not fully buffered.
+#[expect(clippy::arithmetic_side_effects, reason = "the table of offsets only grows")]
 fn scan<B: ScanBytes>(mut bytes: B, start: ScanStart, payloads: bool) -> Result<ScanOutcome> {
     let ScanStart { mut offsets, at } = start;
     let mut parser = Parser::scanning(payloads, offsets.len(), at);
@@ -195,6 +202,7 @@ impl ScanBytes for SliceBytes<'_> {
         self.bytes.get(self.pos..self.end).unwrap_or_default()
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "`reported <= pos <= end`")]
     fn fill(&mut self, n: usize) -> Result<bool> {
         if self.pos > self.reported {
             self.work.report((self.pos - self.reported) as u64)?;
@@ -204,12 +212,17 @@ impl ScanBytes for SliceBytes<'_> {
         Ok(self.end - self.pos >= n)
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "`n` bytes are buffered")]
     #[inline]
     fn consume(&mut self, n: usize, _: u64) -> Result<()> {
         self.pos += n;
         Ok(())
     }
 
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`pos` is at most the length of the slice, and `here` at most `left`"
+    )]
     fn skip(&mut self, n: u64) -> Result<u64> {
         let left = self.bytes.len() - self.pos;
         match usize::try_from(n).ok().filter(|n| *n <= left) {
@@ -222,6 +235,7 @@ impl ScanBytes for SliceBytes<'_> {
         }
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "`reported <= pos`")]
     fn finish(&mut self) -> Result<()> {
         self.work.report((self.pos - self.reported) as u64)
     }
@@ -264,6 +278,10 @@ struct FileWindows<'a, R: ?Sized> {
 
 impl<R: ReadAt + ?Sized> FileWindows<'_, R> {
     /// Moves forward by `records` records with `n` bytes in total.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`reported <= pos`, callers pass an `n` with `pos + n <= size`, and the mean of lengths is at most about `size`"
+    )]
     #[inline]
     fn advance(&mut self, n: u64, records: u64) -> Result<()> {
         if self.pos + n - self.reported > REPORT as u64 && self.pos > self.reported {
@@ -293,6 +311,10 @@ impl<R: ReadAt + ?Sized> ScanBytes for FileWindows<'_, R> {
     }
 
     /// Has the same effect as `fill`, the parser and `skip`, in half the instructions.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`left` and `len` are checked first, and `pos` only grows"
+    )]
     #[inline]
     fn scan_headers(&mut self, offsets: &mut TableBuilder) -> Result<u64> {
         let from = self.pos;
@@ -314,6 +336,7 @@ impl<R: ReadAt + ?Sized> ScanBytes for FileWindows<'_, R> {
         Ok(self.pos - from)
     }
 
+    #[expect(clippy::indexing_slicing, reason = "`want` is at most BUFFER, the length of `buf`")]
     #[inline]
     fn fill(&mut self, n: usize) -> Result<bool> {
         let left = usize::try_from(self.size.saturating_sub(self.pos)).unwrap_or(usize::MAX);
@@ -324,6 +347,7 @@ impl<R: ReadAt + ?Sized> ScanBytes for FileWindows<'_, R> {
         Ok(want >= n)
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "`n` bytes are buffered")]
     #[inline]
     fn consume(&mut self, n: usize, records: u64) -> Result<()> {
         self.window.start += n;
@@ -342,6 +366,7 @@ impl<R: ReadAt + ?Sized> ScanBytes for FileWindows<'_, R> {
         Ok(n)
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "`reported <= pos`")]
     fn finish(&mut self) -> Result<()> {
         if self.pos < self.size {
             return Ok(());
@@ -358,10 +383,14 @@ struct FileReader<'a, R: ?Sized> {
 }
 
 impl<R: ReadAt + ?Sized> Read for FileReader<'_, R> {
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`n` bytes after `pos` were read, so a file has the offset `pos + n`"
+    )]
     fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
         let left = usize::try_from(self.end.saturating_sub(self.pos)).unwrap_or(usize::MAX);
-        let n = buf.len().min(left);
-        let n = self.file.read_at(&mut buf[..n], self.pos)?;
+        let want = buf.len().min(left);
+        let n = self.file.read_at(buf.get_mut(..want).unwrap_or_default(), self.pos)?;
         self.pos += n as u64;
         Ok(n)
     }
@@ -392,6 +421,11 @@ struct BufferedBytes<'a, R> {
 
 impl<R: Read> BufferedBytes<'_, R> {
     /// Reads more bytes into the buffer. Returns 0 at the end of the stream.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`end` is at most the length of `buf`, and `unreported` less than REPORT + BUFFER"
+    )]
+    #[expect(clippy::indexing_slicing, reason = "`end` is at most the length of `buf`")]
     fn read_more(&mut self) -> std::io::Result<usize> {
         loop {
             match self.inner.read(&mut self.buf[self.end..]) {
@@ -420,6 +454,7 @@ impl<R: Read> ScanBytes for BufferedBytes<'_, R> {
         self.buf.get(self.start..self.end).unwrap_or_default()
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "`start <= end`")]
     fn fill(&mut self, n: usize) -> Result<bool> {
         self.buf.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
@@ -431,12 +466,17 @@ impl<R: Read> ScanBytes for BufferedBytes<'_, R> {
         Ok(true)
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "`n` bytes are buffered")]
     #[inline]
     fn consume(&mut self, n: usize, _: u64) -> Result<()> {
         self.start = self.end.min(self.start + n);
         Ok(())
     }
 
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`start <= end`, and `taken` is at most `here` and `left`"
+    )]
     fn skip(&mut self, n: u64) -> Result<u64> {
         let mut left = n;
         loop {

@@ -1,5 +1,7 @@
 //! A sidecar in memory: its header, and its tables, which may be read later. Section 5 of `docs/index.md` defines its sections.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use super::file::{read_section, reopen, slice};
 use super::layout::{self, GAPS, Header, Refusal, Section, TFRI, decode_file, encode_file, refused, unknown};
 use super::table::{self, BLOCK, BLOCK_ENTRY, BadBlock, Table, TableEnds};
@@ -80,7 +82,7 @@ impl Sidecar {
         bytes.populate(0..layout::MAX_PREFIX).map_err(|e| e.to_string())?;
         let (header, sections) = decode(&bytes, len)?;
         let tables = SidecarTables::open(&header, &sections, |s| slice(&bytes, s))
-            .ok_or("the sections are cut off")?;
+            .ok_or("the sections are truncated")?;
         Ok(Sidecar { tables: OnceLock::from(tables), ..Sidecar::without_tables(header) })
     }
 
@@ -140,11 +142,17 @@ impl Sidecar {
     }
 
     /// Returns the length of the sidecar file in bytes.
+    #[expect(clippy::arithmetic_side_effects, reason = "`encode_file` has computed the same sum")]
     pub(super) fn file_len(&self) -> Result<u64> {
         let (_, placed) = self.encode_head(self.load()?);
         Ok(placed.last().map_or(0, |s| s.offset + s.len))
     }
 
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`encode_file` has computed the same sums and differences"
+    )]
+    #[expect(clippy::indexing_slicing, reason = "`encode_file` adds less than ALIGN bytes of padding")]
     pub(super) fn write_to(&self, w: &mut impl Write) -> Result<()> {
         let tables = self.load()?;
         tables.populate()?;
@@ -153,7 +161,6 @@ impl Sidecar {
         let mut at = prefix.len() as u64;
         let tables = [Some(&tables.offsets), tables.lengths.as_ref()];
         for (table, section) in tables.into_iter().flatten().zip(placed) {
-            // Less than 64 bytes.
             w.write_all(&[0; layout::ALIGN as usize][..(section.offset - at) as usize])?;
             for part in table.parts() {
                 w.write_all(part)?;
@@ -194,7 +201,7 @@ impl SidecarTables {
         let offsets = section(&sections.offsets)?;
         let lengths = sections.lengths.as_ref().map(section).transpose()?;
         let pick = |s: &Section| if s.kind == OFFSETS { Some(offsets.clone()) } else { lengths.clone() };
-        SidecarTables::open(header, sections, pick).ok_or_else(|| refused("the sections are cut off".into()))
+        SidecarTables::open(header, sections, pick).ok_or_else(|| refused("the sections are truncated".into()))
     }
 
     /// Makes mapped tables resident, see [`Region::populate`].
@@ -276,8 +283,12 @@ pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, SidecarSec
     if lengths.is_some() != header.has(GAPS) {
         return Err("the section of lengths contradicts the gaps flag".into());
     }
-    // n_records is at most stream_end / 16, so + 1 stays a u64.
-    check_blocked(&offsets, header.n_records + 1)?;
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`Header::check` has limited n_records to stream_end / 16"
+    )]
+    let m = header.n_records + 1;
+    check_blocked(&offsets, m)?;
     if let Some(lengths) = &lengths {
         check_blocked(lengths, header.n_records)?;
     }

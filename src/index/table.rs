@@ -10,6 +10,8 @@
 //! table does not grow with m. The CRC is necessary: a flipped bit in a base moves 1024 offsets at once, and if all records have the
 //! same length, the moved offsets point at valid headers.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use crate::crc::{crc32c, crc32c_append};
 use crate::io::Region;
 use std::io;
@@ -60,6 +62,10 @@ impl TableBuilder {
         self.len
     }
 
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "the table holds at least four bytes in memory per value"
+    )]
     #[inline]
     pub(crate) fn push(&mut self, value: u64) {
         if self.rel.wide {
@@ -80,12 +86,17 @@ impl TableBuilder {
 
     /// Pushes a value to a wide table, and makes a narrow table wide first. One block that spans 4 GiB makes the whole table wide.
     /// The records are then large on average, so the table is small.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "the table holds at least four bytes in memory per value"
+    )]
     #[cold]
     fn push_wide(&mut self, value: u64) {
         if !self.rel.wide {
             let absolute = |(i, rel): (usize, &[u8; 4])| {
                 let base = self.bases.get(i >> BLOCK_BITS).copied().unwrap_or_default();
-                (base + u64::from(u32::from_le_bytes(*rel))).to_le_bytes()
+                // The inverse of `wrapping_sub` in `push`. It wraps around if values are not in ascending order.
+                base.wrapping_add(u64::from(u32::from_le_bytes(*rel))).to_le_bytes()
             };
             let bytes = self.rel.bytes.as_chunks().0.iter().enumerate().flat_map(absolute).collect();
             self.rel = RelEntries { bytes, wide: true };
@@ -95,6 +106,10 @@ impl TableBuilder {
     }
 
     /// Computes the CRCs. The values are not copied.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "16 bytes per block of 1024 values, which takes at least as many in memory"
+    )]
     pub(crate) fn finish(mut self) -> Table {
         let (m, wide) = (self.len, self.rel.wide);
         if wide {
@@ -197,6 +212,10 @@ impl Table {
 
     /// Returns values `i` and `i + 1` on the fast path: the table is narrow, and both values are in one verified block. This covers all
     /// lookups but one in 1024. `None` means only that [`pair`](Table::pair) must take the slow path.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`i < m`, and the table, which is in memory, has 4 bytes per value and 16 per block"
+    )]
     #[inline(always)]
     pub(crate) fn pair_fast(&self, i: u64) -> Option<(u64, u64)> {
         let block = i >> BLOCK_BITS;
@@ -220,6 +239,7 @@ impl Table {
     }
 
     /// Returns values `i` and `i + 1`.
+    #[expect(clippy::arithmetic_side_effects, reason = "`i < m`")]
     pub(crate) fn pair(&self, i: u64) -> Result<(u64, u64), BadBlock> {
         let (blocks, rel) = self.slices();
         Ok((self.value(blocks, rel, i)?, self.value(blocks, rel, i + 1)?))
@@ -246,6 +266,10 @@ impl Table {
     }
 
     /// Returns value `i` without verification of its block.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`i <= m`, and the table, which is in memory, has `width` bytes per value and 16 per block"
+    )]
     #[inline(always)]
     fn raw(&self, blocks: &[u8], rel: &[u8], i: u64) -> Result<u64, BadBlock> {
         let block = i >> BLOCK_BITS;
@@ -264,6 +288,10 @@ impl Table {
     }
 
     /// Verifies the CRC of a block, and marks the block as verified.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`block <= m / 1024`, and the table, which is in memory, has `width` bytes per value; a block with an entry has a value, so `m > 0`"
+    )]
     #[cold]
     fn verify(&self, block: u64) -> Result<(), BadBlock> {
         let Some(verified) = &self.verified else { return Ok(()) };
@@ -300,6 +328,10 @@ impl Table {
     }
 
     /// Makes a mapped block resident: its entry in the block table, and bytes `rel` of the rel entries.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`block` is at most the number of blocks, and both ranges are parts of a section in memory"
+    )]
     fn populate_block(&self, block: usize, rel: Range<usize>) -> io::Result<()> {
         let TableBytes::Section { all, split } = &self.bytes else { return Ok(()) };
         all.populate(block * BLOCK_ENTRY..(block + 1) * BLOCK_ENTRY)?;
@@ -376,6 +408,15 @@ mod tests {
         [7, 3, g4 - 1].into_iter().for_each(|v| lengths.push(v));
         let lengths = lengths.finish();
         assert_eq!((lengths.param(), lengths.get(1)), (4, Ok(3)));
+    }
+
+    /// An index that is extended supplies the first offsets, and a forged one may supply any values.
+    #[test]
+    fn offsets_that_are_not_in_order_do_not_overflow() {
+        let values = [u64::MAX, 0, 5 << 32, 7];
+        let table = build(values);
+        assert_eq!(table.param(), 8);
+        assert!((0..4).all(|i| table.get(i) == Ok(values[i as usize])));
     }
 
     #[test]
