@@ -1,7 +1,6 @@
 //! The Rust of docs/cookbook.md: one function per recipe.
 
 use crate::Result;
-use tfseek::Compression;
 use tfseek::{DType, Dataset, ExampleBuilder, FeatureSpec, Schema, Shuffle};
 
 /// Runs the recipes in the order of the page.
@@ -31,7 +30,8 @@ pub(crate) fn run() -> Result {
 /// Writes the records of one file to a gzip file.
 fn compress(from: &str, to: &str) -> Result {
     let mut stream = tfseek::Stream::open(from)?;
-    let mut writer = tfseek::writer::WriterOptions::new().compression(Compression::Gzip).create(to)?;
+    let mut writer =
+        tfseek::writer::WriterOptions::new().compression(tfseek::Compression::Gzip).create(to)?;
     while let Some(record) = stream.next()? {
         writer.write(record.payload())?;
     }
@@ -192,10 +192,8 @@ fn find_the_record_behind_a_nan_loss(ds: &Dataset) -> Result {
 }
 
 fn reproduce_a_batch(ds: &Dataset) -> Result {
-    use tfseek::{
-        Order,
-        order::{LastBatch, RankShare, Spec},
-    };
+    use tfseek::Order;
+    use tfseek::order::{LastBatch, RankShare, Spec};
     let order = Order::new(&Spec::Global, ds.len(), 42, 3)?;
     let share = RankShare::new(order.len(), 256, 0, 1, LastBatch::Short)?;
     let samples = order.samples(share.step(17).unwrap())?;
