@@ -1,8 +1,8 @@
-//! How a byte string is shown to people: text as text, an image by its size, the rest in hex.
+//! Readable forms of byte strings: text in quotes, images by their dimensions, other bytes in hex.
 
 use std::fmt::{self, Display, Write};
 
-/// A number of bytes: `17 kB`, or exact.
+/// A number of bytes, printed rounded (`17 kB`) or exact (`17123 B`).
 #[derive(Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) bytes: u64,
@@ -21,7 +21,7 @@ impl Display for Size {
         }
         let (mut value, mut name) = (bytes as f64 / 1e3, "kB");
         for larger in ["MB", "GB", "TB", "PB", "EB"] {
-            // 999.95 kB would round to 1000.0 kB.
+            // 999.5 kB would round to 1000 kB.
             if value < 999.5 {
                 break;
             }
@@ -31,14 +31,14 @@ impl Display for Size {
     }
 }
 
-/// The bytes as text, if they are text: UTF-8, and of the control characters only tab and line ends.
+/// Returns the bytes as text if they are UTF-8 without control characters other than tabs and line ends.
 pub(crate) fn as_text(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     let printable = |c: char| !c.is_control() || matches!(c, '\t' | '\n' | '\r');
     text.chars().all(printable).then_some(text)
 }
 
-/// A text in quotes, on one line, and with nothing in it that a terminal would act upon.
+/// A text in quotes, printed on one line, with control characters escaped.
 pub(crate) struct Quoted<'a>(pub(crate) &'a str);
 
 impl Display for Quoted<'_> {
@@ -49,7 +49,7 @@ impl Display for Quoted<'_> {
     }
 }
 
-/// A key: as it is, unless something in it needs quotes.
+/// A key, printed without quotes unless a character in it requires them.
 pub(crate) struct Key<'a>(pub(crate) &'a str);
 
 impl Key<'_> {
@@ -57,7 +57,7 @@ impl Key<'_> {
         !self.0.is_empty() && self.0.chars().all(|c| c.is_alphanumeric() || c.is_ascii_graphic() && c != '"')
     }
 
-    /// Characters it takes.
+    /// Returns the number of printed characters.
     pub(crate) fn width(&self) -> usize {
         if self.plain() { self.0.chars().count() } else { Quoted(self.0).to_string().chars().count() }
     }
@@ -70,7 +70,8 @@ impl Display for Key<'_> {
 }
 
 fn escape(f: &mut fmt::Formatter<'_>, text: &str, quoted: bool) -> fmt::Result {
-    // Piece by piece: `escape_debug` escapes both quotes, and combining marks at the start of a text only.
+    // The pieces between quotes are escaped separately, because `escape_debug` escapes both kinds of quotes. It escapes a combining
+    // mark only at the start of a text.
     for (k, piece) in text.split('\'').enumerate() {
         if k > 0 {
             f.write_char('\'')?;
@@ -85,26 +86,26 @@ fn escape(f: &mut fmt::Formatter<'_>, text: &str, quoted: bool) -> fmt::Result {
     Ok(())
 }
 
-/// How much of a value is shown.
+/// Limits on the printed part of a byte string.
 #[derive(Clone, Copy)]
-pub(crate) struct Shown {
-    /// Characters of a text.
+pub(crate) struct ByteLimits {
+    /// Maximum number of characters of a text.
     pub(crate) text: usize,
-    /// Bytes in hex.
+    /// Maximum number of bytes in hex.
     pub(crate) hex: usize,
-    /// Sizes in bytes.
+    /// Print sizes as exact numbers of bytes.
     pub(crate) exact: bool,
 }
 
-/// A byte string for people, on one line.
-pub(crate) struct Value<'a>(pub(crate) &'a [u8], pub(crate) Shown);
+/// A byte string in readable form, on one line.
+pub(crate) struct Readable<'a>(pub(crate) &'a [u8], pub(crate) ByteLimits);
 
-impl Display for Value<'_> {
+impl Display for Readable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Value(bytes, shown) = *self;
-        let size = Size { bytes: bytes.len() as u64, exact: shown.exact };
+        let Readable(bytes, limits) = *self;
+        let size = Size { bytes: bytes.len() as u64, exact: limits.exact };
         if let Some(text) = as_text(bytes) {
-            return match text.char_indices().nth(shown.text) {
+            return match text.char_indices().nth(limits.text) {
                 None => Quoted(text).fmt(f),
                 Some((end, _)) => write!(f, "{}.. ({size})", Quoted(text.get(..end).unwrap_or(text))),
             };
@@ -113,14 +114,14 @@ impl Display for Value<'_> {
             return write!(f, "<{name} {width}x{height} {size}>");
         }
         f.write_char('<')?;
-        // A few bytes are counted at a glance.
+        // Up to four bytes need no size: a reader can count them.
         if bytes.len() > 4 {
             write!(f, "{size} ")?;
         }
-        for byte in bytes.iter().take(shown.hex) {
+        for byte in bytes.iter().take(limits.hex) {
             write!(f, "{byte:02x}")?;
         }
-        f.write_str(if bytes.len() > shown.hex { "..>" } else { ">" })
+        f.write_str(if bytes.len() > limits.hex { "..>" } else { ">" })
     }
 }
 
@@ -146,7 +147,7 @@ mod tests {
     use super::*;
 
     fn shown(bytes: &[u8]) -> String {
-        Value(bytes, Shown { text: 10, hex: 4, exact: false }).to_string()
+        Readable(bytes, ByteLimits { text: 10, hex: 4, exact: false }).to_string()
     }
 
     #[test]
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_what_is_none() {
+    fn text_and_other_bytes() {
         assert_eq!(shown(b""), "\"\"");
         assert_eq!(shown(b"cat"), "\"cat\"");
         assert_eq!(shown("it's \"ü\"\n".as_bytes()), "\"it's \\\"ü\\\"\\n\"");
@@ -185,10 +186,10 @@ mod tests {
     }
 
     #[test]
-    fn images_by_their_size() {
+    fn images_are_printed_by_their_dimensions() {
         let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x40\0\0\0\xf0\x08\x02\0\0\0";
         assert_eq!(shown(png), "<png 320x240 29 bytes>");
-        // The signature alone is no image.
+        // The signature alone is not an image.
         assert_eq!(shown(&png[..8]), "<8 bytes 89504e47..>");
     }
 

@@ -1,29 +1,30 @@
-//! The two streams: data on stdout, everything said to people on stderr.
+//! The two output streams: data on standard output, messages on standard error.
 
-use crate::args::{ColorChoice, Global};
+use crate::args::{ColorChoice, GlobalArgs};
 use crate::exit::{Failure, Outcome};
 use anstyle::Style;
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
-/// Standard output, the messages, and what the user said about both.
+/// Standard output and standard error, with the user's options for both.
 pub(crate) struct Console {
     out: BufWriter<StdoutLock<'static>>,
-    /// Someone watches: each record is shown when it is there.
+    /// Standard output is a terminal, so it is flushed after each record.
     live: bool,
     color: bool,
     color_err: bool,
     quiet: bool,
-    worst: u8,
+    /// The highest exit code so far.
+    exit_code: u8,
 }
 
-/// Headings and keys.
+/// The style of headings and keys.
 pub(crate) const BOLD: Style = Style::new().bold();
-/// What is about a value, not the value.
+/// The style of labels and units.
 pub(crate) const DIM: Style = Style::new().dimmed();
 
 impl Console {
-    pub(crate) fn new(global: &Global) -> Console {
+    pub(crate) fn new(global: &GlobalArgs) -> Console {
         let live = io::stdout().is_terminal();
         Console {
             out: BufWriter::with_capacity(1 << 16, io::stdout().lock()),
@@ -31,22 +32,22 @@ impl Console {
             color: global.color.on(live),
             color_err: global.color.on(io::stderr().is_terminal()),
             quiet: global.quiet,
-            worst: 0,
+            exit_code: 0,
         }
     }
 
-    /// Where data goes.
+    /// Returns the writer of standard output.
     pub(crate) fn out(&mut self) -> &mut impl Write {
         &mut self.out
     }
 
-    /// Writes data; a failure is the end of the run.
+    /// Writes data; an error ends the run.
     pub(crate) fn print(&mut self, text: impl Display) -> Outcome {
         write!(self.out, "{text}").map_err(Failure::Stdout)
     }
 
-    /// Lets a watching user see what is there.
-    pub(crate) fn settle(&mut self) -> Outcome {
+    /// Ends a record: flushes standard output if it is a terminal.
+    pub(crate) fn end_record(&mut self) -> Outcome {
         if self.live { self.flush() } else { Ok(()) }
     }
 
@@ -54,21 +55,21 @@ impl Console {
         self.out.flush().map_err(Failure::Stdout)
     }
 
-    /// The style, if colours are on.
+    /// Returns `style` if colours are on, otherwise the plain style.
     pub(crate) fn style(&self, style: Style) -> Style {
         if self.color { style } else { Style::new() }
     }
 
-    /// Says something to people, unless they asked for silence.
+    /// Prints a message, unless the run is quiet.
     pub(crate) fn note(&mut self, message: impl Display) {
         if !self.quiet {
             let _ = writeln!(io::stderr(), "{message}");
         }
     }
 
-    /// Reports a failure and goes on; the run ends with the highest code there was.
+    /// Prints a failure and records its exit code; the run continues, and ends with the highest code.
     pub(crate) fn report(&mut self, failure: &Failure) {
-        // What was printed comes before what went wrong after it.
+        // Data that was printed before the failure appears before its message.
         let _ = self.out.flush();
         let red = if self.color_err {
             Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()))
@@ -76,11 +77,11 @@ impl Console {
             Style::new()
         };
         let _ = writeln!(io::stderr(), "{red}tfseek:{red:#} {failure}");
-        self.worst = self.worst.max(failure.code());
+        self.exit_code = self.exit_code.max(failure.code());
     }
 
-    /// Reports the failure of one file of several and goes on with the next, unless stdout is gone.
-    pub(crate) fn go_on(&mut self, outcome: Outcome) -> Outcome {
+    /// Reports the failure of one of several files and continues with the next; an error of standard output is returned.
+    pub(crate) fn report_and_continue(&mut self, outcome: Outcome) -> Outcome {
         match outcome {
             Err(failure @ Failure::Stdout(_)) => Err(failure),
             Err(failure) => {
@@ -91,20 +92,20 @@ impl Console {
         }
     }
 
-    /// The exit code, after the last byte was written.
+    /// Flushes standard output and returns the exit code.
     pub(crate) fn finish(mut self, outcome: Outcome) -> u8 {
         let outcome = outcome.and_then(|()| self.flush());
         match outcome {
-            // The reader has what it wanted: `tfseek cat f | head -1` is no failure.
+            // The reader needs no more data: `tfseek cat f | head -1` is not a failure.
             Err(Failure::Stdout(e)) if e.kind() == io::ErrorKind::BrokenPipe => {
-                // The buffer must not be tried again when it is dropped.
+                // Dropping the writer would flush it again.
                 let _ = self.out.into_parts();
-                return self.worst;
+                return self.exit_code;
             }
             Err(failure) => self.report(&failure),
             Ok(()) => {}
         }
-        self.worst
+        self.exit_code
     }
 }
 
@@ -113,7 +114,7 @@ impl ColorChoice {
         match self {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
-            // https://no-color.org: present and not empty.
+            // https://no-color.org: NO_COLOR counts if it is present and not empty.
             ColorChoice::Auto => {
                 terminal
                     && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())

@@ -1,9 +1,9 @@
-//! Shards that are read by number, and what kind their records are.
+//! Datasets for the verbs that access records by number.
 
-use crate::args::{Access, Door, Global, KindArg, KindChoice, Limit, Paths};
+use crate::args::{AccessArgs, GlobalArgs, IoMode, LimitArgs, PathsArgs, PayloadArgs, PayloadKind};
 use crate::console::Console;
 use crate::exit::Outcome;
-use crate::output::Item;
+use crate::output::NumberedRecord;
 use crate::progress;
 use crate::warnings;
 use indicatif::ProgressBar;
@@ -14,42 +14,43 @@ use tfseek::example::{KindGuess, MessageKind};
 use tfseek::index::IndexOptions;
 use tfseek::{Dataset, DatasetOptions, Filter, Selection};
 
-/// A dataset, and the kinds of its shards as far as they were looked at.
+/// A dataset, and the message kinds of the shards that were accessed.
 pub(crate) struct Numbered {
     pub(crate) dataset: Dataset,
-    choice: KindChoice,
+    choice: PayloadKind,
     kinds: HashMap<usize, MessageKind>,
     buf: Vec<u8>,
 }
 
 impl Numbered {
-    /// Opens what the user named.
+    /// Opens the dataset that the arguments specify.
     pub(crate) fn open(
-        paths: &Paths,
-        access: &Access,
-        payloads: KindArg,
-        global: &Global,
+        paths: &PathsArgs,
+        access: &AccessArgs,
+        payloads: PayloadArgs,
+        global: &GlobalArgs,
         console: &mut Console,
     ) -> Outcome<Numbered> {
         let dataset = open(paths, access, payloads.limit, global, console)?;
         Ok(Numbered::new(dataset, payloads.kind))
     }
 
-    pub(crate) fn new(dataset: Dataset, choice: KindChoice) -> Numbered {
+    pub(crate) fn new(dataset: Dataset, choice: PayloadKind) -> Numbered {
         Numbered { dataset, choice, kinds: HashMap::new(), buf: Vec::new() }
     }
 
-    /// Record `i`, counted over all shards.
-    pub(crate) fn get(&mut self, i: u64) -> tfseek::Result<Item<'_>> {
-        let kind = match self.choice.named() {
+    /// Reads record `i`, counted over all shards.
+    pub(crate) fn get(&mut self, i: u64) -> tfseek::Result<NumberedRecord<'_>> {
+        let kind = match self.choice.specified() {
             Some(kind) => kind,
             None => self.guess(i)?,
         };
         let record = self.dataset.read(i, &mut self.buf)?;
-        Ok(Item { record, index: Some(i), kind, strict: self.choice != KindChoice::Auto })
+        Ok(NumberedRecord { record, index: Some(i), kind, strict: self.choice != PayloadKind::Auto })
     }
 
-    /// The kind of the shard that holds record `i`, from the shard's first records. Damage there is not what was asked for.
+    /// Guesses the kind of the shard that contains record `i` from the shard's first records. Damage there ends the guess and is not
+    /// an error, because those records were not requested.
     fn guess(&mut self, i: u64) -> tfseek::Result<MessageKind> {
         let (s, _) = self.dataset.shard_of(i)?;
         if let Some(&kind) = self.kinds.get(&s) {
@@ -71,81 +72,85 @@ impl Numbered {
 }
 
 /// Maps record numbers over all files to a file and a number in it.
-pub(crate) struct Places<'a> {
+pub(crate) struct RecordLocations<'a> {
     dataset: &'a Dataset,
     paths: Vec<&'a Path>,
 }
 
-impl Places<'_> {
-    pub(crate) fn of(dataset: &Dataset) -> Places<'_> {
-        Places { dataset, paths: dataset.shards().map(|shard| shard.path).collect() }
+impl RecordLocations<'_> {
+    pub(crate) fn of(dataset: &Dataset) -> RecordLocations<'_> {
+        RecordLocations { dataset, paths: dataset.shards().map(|shard| shard.path).collect() }
     }
 
     /// Returns true if there are several files.
-    pub(crate) fn many(&self) -> bool {
+    pub(crate) fn has_many_files(&self) -> bool {
         self.paths.len() > 1
     }
 
-    /// Returns the file of record `i`, and its number there.
-    pub(crate) fn place(&self, i: u64) -> tfseek::Result<(&Path, u64)> {
+    /// Returns the file of record `i`, and the record's number in it.
+    pub(crate) fn locate(&self, i: u64) -> tfseek::Result<(&Path, u64)> {
         let (s, record) = self.dataset.shard_of(i)?;
         Ok((self.paths.get(s).copied().unwrap_or(Path::new("")), record))
     }
 }
 
-/// Opens what the user named. Indexes that are missing are built, with a bar if that takes long.
+/// Opens the dataset that the arguments specify. Missing indexes are built, with a progress bar.
 pub(crate) fn open(
-    paths: &Paths,
-    access: &Access,
-    limit: Limit,
-    global: &Global,
+    paths: &PathsArgs,
+    access: &AccessArgs,
+    limit: LimitArgs,
+    global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<Dataset> {
     let paths = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
-    let bar = progress::over(global, "indexing", progress::bytes_of(&paths));
-    let mut index = IndexOptions::new().jobs(access.jobs);
+    let bar = progress::bytes(global, "indexing", progress::total_size(&paths));
+    let mut index = IndexOptions::new().jobs(access.jobs.jobs);
     if let Some(dir) = &access.index_dir {
         index = index.index_dir(dir);
     }
-    let options =
-        limit.dataset(DatasetOptions::new()).allow_missing(true).index(index).progress(progress::moves(&bar));
-    let opened = through(&options, access.io, &paths);
+    let options = limit
+        .dataset(DatasetOptions::new())
+        .allow_missing(true)
+        .index(index)
+        .progress(progress::callback(&bar));
+    let opened = open_with(&options, access.io, &paths);
     bar.finish_and_clear();
     let dataset = opened?;
     warnings::print(dataset.warnings(), console);
     Ok(dataset)
 }
 
-/// The records that meet a filter. Columns that are missing are built, with a bar if that takes long.
-pub(crate) fn select(dataset: &Dataset, filter: &Filter, global: &Global) -> Outcome<Selection> {
-    Ok(building(dataset, global, |columns| dataset.select(filter, columns))?)
+/// Returns the records that meet a filter. Missing columns are built, with a progress bar.
+pub(crate) fn select(dataset: &Dataset, filter: &Filter, global: &GlobalArgs) -> Outcome<Selection> {
+    Ok(with_column_bar(dataset, global, |columns| dataset.select(filter, columns))?)
 }
 
-/// The column of a feature, likewise.
-pub(crate) fn column(dataset: &Dataset, feature: &str, global: &Global) -> Outcome<DatasetColumn> {
-    Ok(building(dataset, global, |columns| dataset.column(feature, columns))?)
+/// Returns the column of a feature. Missing column files are built, with a progress bar.
+pub(crate) fn column(dataset: &Dataset, feature: &str, global: &GlobalArgs) -> Outcome<DatasetColumn> {
+    Ok(with_column_bar(dataset, global, |columns| dataset.column(feature, columns))?)
 }
 
-fn building<T>(
+fn with_column_bar<T>(
     dataset: &Dataset,
-    global: &Global,
+    global: &GlobalArgs,
     build: impl FnOnce(&ColumnOptions) -> tfseek::Result<T>,
 ) -> tfseek::Result<T> {
     let bar: ProgressBar = match dataset.known_bytes() {
-        Some(bytes) => progress::over(global, "columns", bytes),
-        None => progress::counting(global, "columns"),
+        Some(bytes) => progress::bytes(global, "columns", bytes),
+        None => progress::byte_count(global, "columns"),
     };
-    let built = build(&ColumnOptions::new().progress(progress::moves(&bar)));
+    let built = build(&ColumnOptions::new().progress(progress::callback(&bar)));
     bar.finish_and_clear();
     built
 }
 
 #[allow(unsafe_code)]
-fn through(options: &DatasetOptions, door: Door, paths: &[PathBuf]) -> tfseek::Result<Dataset> {
-    match door {
-        Door::Pread => options.open(paths),
-        // SAFETY: whoever runs the command promises that nobody writes to or truncates the files meanwhile; its help and
-        // the docs of `run` say so, and `--io pread` is the way without the promise.
-        Door::Map => Ok(unsafe { options.open_mapped(paths) }?.dataset().clone()),
+fn open_with(options: &DatasetOptions, io: IoMode, paths: &[PathBuf]) -> tfseek::Result<Dataset> {
+    match io {
+        IoMode::Pread => options.open(paths),
+        // SAFETY: `open_mapped` requires that no process writes to or truncates the files while they are mapped. The user who runs
+        // the command guarantees this: the help of `--io` and the docs of `run` state the requirement, and `--io pread` reads
+        // without maps.
+        IoMode::Map => Ok(unsafe { options.open_mapped(paths) }?.dataset().clone()),
     }
 }

@@ -1,48 +1,49 @@
-//! A training loop without the training.
+//! A training loop that only reads.
 //!
-//! A batch is asked for, every value in it is looked at, and then the next one is asked for. A *step* lasts from asking for a
-//! batch to being done with it. The first one, in which threads start and nothing was read ahead, is told apart.
+//! The loop requests a batch, reads every value in it, and requests the next one. A *step* lasts from the request for a batch until
+//! all its values have been read. The first batch is measured separately: during it the threads start, and nothing is read ahead.
 
 use crate::console::Console;
 use crate::exit::Outcome;
-use crate::process::{self, Watch};
-use crate::times::Times;
-use crate::touch;
+use crate::process::{self, MemoryMonitor};
+use crate::times::TimeHistogram;
+use crate::value_sum;
 use indicatif::ProgressBar;
 use std::time::{Duration, Instant};
 use tfseek::loader::{Loader, Step};
 
-/// A batch that was waited for so long was not there in time.
+/// A batch that the loop waits for longer than this counts as a stall.
 const STALL: Duration = Duration::from_millis(1);
-/// Skipped records that are named.
-const NAMED: u64 = 10;
+/// Maximum number of skipped records that are listed.
+const MAX_LISTED: u64 = 10;
 
-/// What a run came to.
-pub(crate) struct Ran {
+/// Measurements of a run.
+pub(crate) struct RunStats {
     pub(crate) steps: u64,
     pub(crate) examples: u64,
-    /// Those that only filled up the last batch.
+    /// Number of examples that are padding of the last batch.
     pub(crate) padding: u64,
-    /// Payload bytes of all of them.
+    /// Payload bytes of all examples.
     pub(crate) payload: u64,
-    /// The sum of all values.
+    /// Sum of all values.
     pub(crate) sum: u64,
     pub(crate) time: Duration,
     pub(crate) cpu: Option<Duration>,
-    /// From the start to the first batch.
+    /// Time from the start to the first batch.
     pub(crate) first: Option<Duration>,
-    /// The steps behind the first.
-    pub(crate) step_times: Times,
-    /// Of those the ones that were waited for, and how long.
+    /// Times of the steps after the first.
+    pub(crate) step_times: TimeHistogram,
+    /// Number of stalls among the steps after the first.
     pub(crate) stalls: u64,
+    /// Total time of these stalls.
     pub(crate) stalled: Duration,
-    pub(crate) watch: Watch,
+    pub(crate) memory: MemoryMonitor,
     pub(crate) skipped: SkippedRecords,
 }
 
-impl Ran {
-    pub(crate) fn new() -> Ran {
-        Ran {
+impl RunStats {
+    pub(crate) fn new() -> RunStats {
+        RunStats {
             steps: 0,
             examples: 0,
             padding: 0,
@@ -51,56 +52,56 @@ impl Ran {
             time: Duration::ZERO,
             cpu: None,
             first: None,
-            step_times: Times::new(),
+            step_times: TimeHistogram::new(),
             stalls: 0,
             stalled: Duration::ZERO,
-            watch: Watch::new(),
+            memory: MemoryMonitor::new(),
             skipped: SkippedRecords::default(),
         }
     }
 
-    /// The loop: so many steps, or until the loader says that the epoch is over, and goes to the next one.
-    pub(crate) fn through(&mut self, loader: &mut Loader, most: Option<u64>, bar: &ProgressBar) -> Outcome {
+    /// Runs at most `max_steps` steps, or until the loader reports the end of the epoch, after which it is at the next epoch.
+    pub(crate) fn run(&mut self, loader: &mut Loader, max_steps: Option<u64>, bar: &ProgressBar) -> Outcome {
         let (start, cpu) = (Instant::now(), process::cpu());
-        let mut asked = start;
-        while most.is_none_or(|most| self.steps < most) {
-            let Some(made) = loader.next_within(Watch::EVERY) else {
-                self.watch.look();
+        let mut requested = start;
+        while max_steps.is_none_or(|max| self.steps < max) {
+            let Some(next) = loader.next_within(MemoryMonitor::INTERVAL) else {
+                self.memory.sample();
                 continue;
             };
-            let waited = asked.elapsed();
-            let Some(made) = made else { break };
-            self.take(made?)?;
+            let waited = requested.elapsed();
+            let Some(step) = next else { break };
+            self.add(step?)?;
             let now = Instant::now();
             match self.first {
                 None => self.first = Some(waited),
                 Some(_) => {
-                    self.step_times.add(now - asked);
+                    self.step_times.add(now - requested);
                     if waited > STALL {
                         self.stalls += 1;
                         self.stalled += waited;
                     }
                 }
             }
-            self.watch.at(now);
+            self.memory.sample_if_due(now);
             bar.inc(1);
-            asked = now;
+            requested = now;
         }
         self.time = start.elapsed();
         self.cpu = cpu.and_then(|before| process::cpu()?.checked_sub(before));
-        self.watch.look();
+        self.memory.sample();
         Ok(())
     }
 
-    fn take(&mut self, step: Step) -> Outcome {
+    fn add(&mut self, step: Step) -> Outcome {
         self.steps += 1;
         self.examples += step.ids().len() as u64;
         self.padding += step.samples().filter(|sample| sample.padding).count() as u64;
         self.payload += step.payload_bytes();
         let sum = match (step.batch(), step.records()) {
-            (Some(batch), _) => touch::batch(batch),
+            (Some(batch), _) => value_sum::batch(batch),
             (None, Some(mut records)) => records.try_fold(0u64, |sum, record| {
-                Ok::<_, tfseek::Error>(sum.wrapping_add(touch::bytes(record?.payload())))
+                Ok::<_, tfseek::Error>(sum.wrapping_add(value_sum::bytes(record?.payload())))
             })?,
             (None, None) => 0,
         };
@@ -112,25 +113,26 @@ impl Ran {
     }
 }
 
-/// Records that were left out.
+/// Records that were skipped.
 #[derive(Default)]
 pub(crate) struct SkippedRecords {
     pub(crate) count: u64,
+    /// The first records, each with its error.
     first: Vec<String>,
 }
 
 impl SkippedRecords {
-    fn add(&mut self, what: String) {
-        if self.count < NAMED {
-            self.first.push(what);
+    fn add(&mut self, record_and_error: String) {
+        if self.count < MAX_LISTED {
+            self.first.push(record_and_error);
         }
         self.count += 1;
     }
 
-    /// Says which.
-    pub(crate) fn tell(&self, console: &mut Console) {
-        for what in &self.first {
-            console.note(format_args!("tfseek: skipped {what}"));
+    /// Prints the first records and the number of further ones.
+    pub(crate) fn print(&self, console: &mut Console) {
+        for skipped in &self.first {
+            console.note(format_args!("tfseek: skipped {skipped}"));
         }
         match self.count - self.first.len() as u64 {
             0 => {}

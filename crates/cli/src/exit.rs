@@ -1,15 +1,15 @@
-//! The end of a run: messages on stderr, and an exit code.
+//! The end of a run: error messages and exit codes.
 //!
 //! | code | meaning |
 //! | --- | --- |
-//! | 0 | all well; also when the reader of our output has gone away |
+//! | 0 | success, also if the reader of standard output closed its pipe |
 //! | 1 | a problem in the data: damage, a malformed record, missing shards |
-//! | 2 | usage: something that cannot be done as asked |
-//! | 3 | input and output |
+//! | 2 | a usage error: the request cannot be carried out |
+//! | 3 | an I/O error |
 //! | 4 | not a TFRecord file |
-//! | 130 | interrupted: the signal is left to the system, and a shell reports a death by SIGINT so |
+//! | 130 | interrupted: SIGINT keeps its default action, and shells report a death by SIGINT as 130 |
 //!
-//! An interrupt leaves the file that was being written under its temporary name (`.tmp-` and 16 hex digits), as any kill does.
+//! After an interrupt, as after any kill, a file that was being written remains under its temporary name (`.tmp-` and 16 hex digits).
 
 use std::io;
 use std::path::Path;
@@ -18,21 +18,21 @@ use tfseek::{Error, ErrorKind};
 
 /// The exit code for a problem in the data.
 pub(crate) const DATA: u8 = 1;
-/// The exit code for something that cannot be done as asked.
+/// The exit code for a usage error.
 pub(crate) const USAGE: u8 = 2;
-/// The exit code for failed input and output.
+/// The exit code for an I/O error.
 pub(crate) const IO: u8 = 3;
 /// The exit code for a file that is not a TFRecord file.
 pub(crate) const NOT_TFRECORD: u8 = 4;
 
-/// The reason why a verb stopped.
+/// The reason why a verb failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// An error of the library, which knows its place.
+    /// An error of the library, with its location.
     Error(Error),
-    /// Standard output cannot be written.
+    /// An error of writing to standard output.
     Stdout(io::Error),
-    /// A message of our own, and its code.
+    /// A message of the command, with its exit code.
     Message(u8, String),
 }
 
@@ -59,38 +59,38 @@ impl Failure {
     }
 }
 
-/// Returns the message of an error, with its remedy in the words of the command.
+/// Returns the message of an error, with its remedy in terms of the command.
 pub(crate) fn message(e: &Error) -> String {
-    let words = match e.kind().remedy() {
-        Some(Remedy::AllowMissing) => "`--allow-missing` goes on without them".into(),
+    let hint = match e.kind().remedy() {
+        Some(Remedy::AllowMissing) => "`--allow-missing` continues without them".into(),
         Some(Remedy::BuildIndex) => "`tfseek index` builds one".into(),
         Some(Remedy::Build(build)) => format!("run `{}`", index_command(build)),
         Some(Remedy::WritePack(pack)) => {
             let name = pack.file_stem().unwrap_or_default().display();
             format!("run `tfseek index --pack {name}` on its shards again")
         }
-        Some(Remedy::Delete(_)) => "delete the file, and it is built again".into(),
-        Some(Remedy::Rebuild) => "`tfseek index --rebuild` reads it anew".into(),
+        Some(Remedy::Delete(_)) => "delete the file; it is then built again".into(),
+        Some(Remedy::Rebuild) => "`tfseek index --rebuild` builds it again".into(),
         Some(Remedy::ReadWithoutMaps) => "`--io pread` reads without maps".into(),
         Some(Remedy::MaxRecord(len)) => format!("`--max-record {len}` reads it"),
         Some(Remedy::Unpack) => "unpack it with `tfseek unpack` for random access".into(),
         Some(Remedy::FewerRecords) => {
-            "where keys are data, no schema describes the records; infer from fewer of them with `-n`, or write the \
-             schema by hand"
+            "if keys are data, no schema describes the records; infer from fewer records with `-n`, or write the schema \
+             by hand"
                 .into()
         }
         Some(Remedy::Convert) => "convert it, or read it with a tool for that format".into(),
         Some(Remedy::Extract) => "unpack it first".into(),
         Some(Remedy::ExtractOr(tool)) => format!("unpack it first, or read it with {tool}"),
         Some(Remedy::ReadWith(tool)) => format!("read it with {tool}"),
-        Some(Remedy::FetchAgain) => "the download or the copy went wrong; fetch the file again".into(),
+        Some(Remedy::FetchAgain) => "the download or the copy failed; fetch the file again".into(),
         Some(Remedy::FetchLfs) => "fetch the file itself with `git lfs pull`".into(),
-        Some(Remedy::OpenShard) => "name the shard it belongs to".into(),
-        Some(Remedy::OpenPack) => "name it with its ending .tfrp to open the set".into(),
-        Some(Remedy::Compression) => "it is compressed; name no other compression".into(),
+        Some(Remedy::OpenShard) => "open the shard it belongs to".into(),
+        Some(Remedy::OpenPack) => "open it under a name that ends in .tfrp".into(),
+        Some(Remedy::Compression) => "it is compressed; specify its compression, or none".into(),
         _ => return e.to_string(),
     };
-    format!("{e} ({words})")
+    format!("{e} ({hint})")
 }
 
 /// Returns the shell command that builds index or column files: `tfseek index 'data/train-*.tfrecord' --column 'label'`.
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_can_be_pasted_into_a_shell() {
+    fn commands_are_quoted_for_a_shell() {
         let mut build = Build::default();
         build.paths = vec!["it's/train-*.tfrecord".into()];
         assert_eq!(index_command(&build), r"tfseek index 'it'\''s/train-*.tfrecord'");

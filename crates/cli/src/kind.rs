@@ -1,16 +1,16 @@
-//! The kind of records that the user named.
+//! The kind of records that the user specified.
 
-use crate::args::KindChoice;
+use crate::args::PayloadKind;
 use tfseek::example::MessageKind;
 
-impl KindChoice {
-    /// The kind the user named.
-    pub(crate) fn named(self) -> Option<MessageKind> {
+impl PayloadKind {
+    /// Returns the kind that the user specified, or `None` if it is to be guessed.
+    pub(crate) fn specified(self) -> Option<MessageKind> {
         match self {
-            KindChoice::Auto => None,
-            KindChoice::Example => Some(MessageKind::Example),
-            KindChoice::Sequence => Some(MessageKind::SequenceExample),
-            KindChoice::Raw => Some(MessageKind::Other),
+            PayloadKind::Auto => None,
+            PayloadKind::Example => Some(MessageKind::Example),
+            PayloadKind::Sequence => Some(MessageKind::SequenceExample),
+            PayloadKind::Raw => Some(MessageKind::Other),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The `tfseek` command, as a library: [`run`].
+//! The `tfseek` command as a library; its entry point is [`run`].
 
-// Nothing that a user gives ends in a panic.
+// No user input causes a panic.
 #![cfg_attr(
     not(test),
     deny(
@@ -30,7 +30,7 @@ mod share;
 mod text;
 mod threads;
 mod times;
-mod touch;
+mod value_sum;
 mod verbs;
 mod warnings;
 
@@ -43,19 +43,18 @@ use console::Console;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs the command with these arguments, the program's name first. Data goes to the process's standard output, all else
-/// to its standard error.
+/// Runs the command with `args`, starting with the program name. Data goes to standard output, all messages to standard error.
 ///
-/// Files that are read by number are mapped, unless the arguments say `--io pread`: the caller of the command takes over
-/// the promise of [`tfseek::Mapped::open`] that nobody writes to or truncates them meanwhile.
+/// Verbs that access records by number map the files, unless `args` contains `--io pread`. The user of the command then keeps the
+/// contract of [`tfseek::Mapped::open`]: no process writes to or truncates the files while the command runs.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Cli { global, verb } = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(e) => {
-            // Nobody is left to be told if this fails, too.
+            // If this fails, the failure cannot be reported either.
             let _ = e.print();
-            let asked = matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            return ExitCode::from(if asked { 0 } else { exit::USAGE });
+            let requested = matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            return ExitCode::from(if requested { 0 } else { exit::USAGE });
         }
     };
     let mut console = Console::new(&global);

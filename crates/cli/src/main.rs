@@ -1,6 +1,6 @@
 //! The `tfseek` command.
 
-// Nothing that a user gives ends in a panic.
+// No user input causes a panic.
 #![cfg_attr(
     not(test),
     deny(

@@ -1,42 +1,43 @@
-//! Bars on stderr, for people who wait: on a terminal, or if asked for.
+//! Progress bars on standard error, drawn on a terminal or with `--progress`.
 
-use crate::args::Global;
+use crate::args::GlobalArgs;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-/// A bar over `bytes` bytes, or one that is never drawn.
-pub(crate) fn over(global: &Global, what: &'static str, bytes: u64) -> ProgressBar {
+/// Returns a bar of `bytes` bytes, or a hidden one.
+pub(crate) fn bytes(global: &GlobalArgs, label: &'static str, bytes: u64) -> ProgressBar {
     let template = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta}";
-    bar(global, what, bytes, template)
+    bar(global, label, bytes, template)
 }
 
-/// A bar over steps, or one that is never drawn.
-pub(crate) fn steps(global: &Global, what: &'static str, steps: u64) -> ProgressBar {
-    bar(global, what, steps, "{msg} {wide_bar} {pos}/{len} steps {eta}")
+/// Returns a bar of `steps` steps, or a hidden one.
+pub(crate) fn steps(global: &GlobalArgs, label: &'static str, steps: u64) -> ProgressBar {
+    bar(global, label, steps, "{msg} {wide_bar} {pos}/{len} steps {eta}")
 }
 
-fn bar(global: &Global, what: &'static str, len: u64, template: &str) -> ProgressBar {
-    let wanted = !global.quiet && (global.progress || std::io::stderr().is_terminal());
-    if !wanted || len == 0 {
+fn bar(global: &GlobalArgs, label: &'static str, len: u64, template: &str) -> ProgressBar {
+    let visible = !global.quiet && (global.progress || std::io::stderr().is_terminal());
+    if !visible || len == 0 {
         return ProgressBar::hidden();
     }
-    // A forced bar is drawn on what is no terminal too, four lines a second.
-    let target = match std::io::stderr().is_terminal() {
-        true => ProgressDrawTarget::stderr_with_hz(10),
-        false => ProgressDrawTarget::term_like_with_hz(Box::new(Lines), 4),
+    // With `--progress` and no terminal, four plain lines per second are printed.
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr_with_hz(10)
+    } else {
+        ProgressDrawTarget::term_like_with_hz(Box::new(PlainLines), 4)
     };
-    let bar = ProgressBar::with_draw_target(Some(len), target).with_message(what);
+    let bar = ProgressBar::with_draw_target(Some(len), target).with_message(label);
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
     bar
 }
 
-/// A count of bytes, where nobody knows how many there will be.
-pub(crate) fn counting(global: &Global, what: &'static str) -> ProgressBar {
-    let bar = over(global, what, 1);
+/// Returns a count of bytes without a known total, or a hidden one.
+pub(crate) fn byte_count(global: &GlobalArgs, label: &'static str) -> ProgressBar {
+    let bar = bytes(global, label, 1);
     bar.unset_length();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {decimal_bytes} {decimal_bytes_per_sec}")
     {
@@ -45,8 +46,8 @@ pub(crate) fn counting(global: &Global, what: &'static str) -> ProgressBar {
     bar
 }
 
-/// The library's progress callback that moves a bar of bytes. It ends nothing: an interrupt ends the process.
-pub(crate) fn moves(bar: &ProgressBar) -> impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static {
+/// Returns a progress callback for the library that advances a bar of bytes. It never cancels: an interrupt kills the process.
+pub(crate) fn callback(bar: &ProgressBar) -> impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static {
     let bar = bar.clone();
     move |bytes| {
         if bytes > 0 {
@@ -56,16 +57,16 @@ pub(crate) fn moves(bar: &ProgressBar) -> impl Fn(u64) -> ControlFlow<()> + Send
     }
 }
 
-/// What files have in bytes on disk; what cannot be asked counts as nothing.
-pub(crate) fn bytes_of(paths: &[PathBuf]) -> u64 {
+/// Returns the total size of files in bytes. A file whose size is not available counts as 0.
+pub(crate) fn total_size(paths: &[PathBuf]) -> u64 {
     paths.iter().filter_map(|p| std::fs::metadata(p).ok()).map(|m| m.len()).sum()
 }
 
-/// Standard error as plain lines.
+/// A draw target that prints plain lines to standard error.
 #[derive(Debug)]
-struct Lines;
+struct PlainLines;
 
-impl indicatif::TermLike for Lines {
+impl indicatif::TermLike for PlainLines {
     fn width(&self) -> u16 {
         100
     }

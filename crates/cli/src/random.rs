@@ -1,7 +1,8 @@
-//! SplitMix64: small, seeded, the same everywhere. For drawing records and making observations, and nothing secret.
+//! Seeded random numbers, for `sample` and `demo`.
 
 use std::collections::HashMap;
 
+/// The generator SplitMix64. Its numbers are the same on every machine, and not cryptographically secure.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -16,24 +17,25 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`, which is not 0. The high half of a product: for no `n` in use is its bias to be seen.
+    /// Returns a number below `n`, which must not be 0. It is the high half of a 128-bit product, whose bias is negligible for the
+    /// `n` in use.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
-    /// A number from [0, 1).
+    /// Returns a number in [0, 1).
     pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A number of the normal distribution, by Box and Muller.
+    /// Returns a number from the standard normal distribution, by the Box-Muller transform.
     pub(crate) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// `k` different numbers below `n`, in random order; all of them if `k` is larger. Fisher and Yates' shuffle, of which only
-    /// the places that were touched are kept.
+    /// Returns `min(k, n)` distinct numbers below `n`, in random order. This is a Fisher-Yates shuffle that stores only the positions
+    /// that were swapped.
     pub(crate) fn draw(&mut self, k: u64, n: u64) -> impl Iterator<Item = u64> {
         let mut moved = HashMap::new();
         (0..k.min(n)).map(move |at| {
@@ -49,7 +51,7 @@ mod tests {
     use super::Random;
 
     #[test]
-    fn draws_each_once() {
+    fn draws_are_distinct() {
         for (k, n) in [(0, 0), (5, 0), (1, 1), (3, 10), (10, 10), (99, 10)] {
             let mut drawn: Vec<u64> = Random::new(7).draw(k, n).collect();
             assert_eq!(drawn.len() as u64, k.min(n));
@@ -61,8 +63,8 @@ mod tests {
     }
 
     #[test]
-    fn the_published_sequence() {
-        // From the reference implementation, seed 1234567.
+    fn numbers_of_the_reference_implementation() {
+        // The seed is 1234567.
         let mut random = Random::new(1_234_567);
         assert_eq!(random.next(), 6_457_827_717_110_365_317);
         assert_eq!(random.next(), 3_203_168_211_198_807_973);

@@ -1,6 +1,6 @@
-//! The order and the rank's share that the arguments give, for the verb that reads its records and the one that only prints it.
+//! The order and the rank's share that the arguments specify, for the verbs `epoch` and `order`.
 
-use crate::args::{self, Global};
+use crate::args::{self, GlobalArgs};
 use crate::dataset;
 use crate::exit::{Failure, Outcome};
 use crate::text;
@@ -8,31 +8,36 @@ use tfseek::Dataset;
 use tfseek::loader::{Loader, LoaderOptions};
 use tfseek::order::{Cursor, State};
 
-impl args::Share {
-    /// A loader at the place where it is to begin.
+impl args::ShareArgs {
+    /// Builds a loader, at its start position.
     pub(crate) fn loader(
         &self,
         dataset: &Dataset,
         options: LoaderOptions,
-        global: &Global,
+        global: &GlobalArgs,
     ) -> Outcome<Loader> {
-        let mut loader = self.tell(dataset, options, global)?.build()?;
+        let mut loader = self.configure(dataset, options, global)?.build()?;
         if let Some(state) = self.state()? {
             loader.seek(&state)?;
         }
         Ok(loader)
     }
 
-    /// The place at which that loader begins, with its order and its share, without a loader.
-    pub(crate) fn cursor(&self, dataset: &Dataset, global: &Global) -> Outcome<Cursor> {
-        let mut cursor = self.tell(dataset, dataset.record_loader(), global)?.to_cursor()?;
+    /// Returns the start position of that loader, with its order and its share, without building a loader.
+    pub(crate) fn cursor(&self, dataset: &Dataset, global: &GlobalArgs) -> Outcome<Cursor> {
+        let mut cursor = self.configure(dataset, dataset.record_loader(), global)?.to_cursor()?;
         if let Some(state) = self.state()? {
             cursor.seek(&state, &dataset.fingerprint()?)?;
         }
         Ok(cursor)
     }
 
-    fn tell(&self, dataset: &Dataset, options: LoaderOptions, global: &Global) -> Outcome<LoaderOptions> {
+    fn configure(
+        &self,
+        dataset: &Dataset,
+        options: LoaderOptions,
+        global: &GlobalArgs,
+    ) -> Outcome<LoaderOptions> {
         let mut options = options
             .global_batch_size(self.global_batch()?)
             .order(self.shuffle.into())
@@ -51,7 +56,7 @@ impl args::Share {
         Ok(options)
     }
 
-    /// Samples of a batch over all ranks.
+    /// Returns the number of samples per batch over all ranks.
     pub(crate) fn global_batch(&self) -> Outcome<u64> {
         let ranks = self.world_size.get();
         match (self.batch.global_batch_size, self.batch.batch_size) {
@@ -59,12 +64,12 @@ impl args::Share {
             (None, Some(each)) => each.get().checked_mul(ranks).ok_or_else(|| {
                 Failure::usage(format!("{ranks} batches of {each} samples are more than 2^64 samples"))
             }),
-            (None, None) => Err(Failure::usage("a batch has how many samples? --batch-size says")),
+            (None, None) => Err(Failure::usage("the batch size is missing: specify --batch-size")),
         }
     }
 
     fn state(&self) -> Outcome<Option<State>> {
         let Some(path) = &self.resume else { return Ok(None) };
-        text::parsed(path, "a saved state", State::from_json).map(Some)
+        text::parse_file(path, "a saved state", State::from_json).map(Some)
     }
 }

@@ -1,15 +1,15 @@
-//! Work on many files at once, results in order.
+//! Parallel work on many files, with results in order.
 
 use crate::exit::{Failure, IO, Outcome};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// Calls `work` for each item on `jobs` threads (0: one for each processor) and `done(item, result)` here, in order. When `done` fails
-/// no further work is begun.
+/// Calls `work` for each item on `jobs` threads (0: one per processor), and `done(item, result)` on the calling thread, in the order
+/// of the items. After an error of `done` no further work starts.
 ///
 /// # Errors
-/// Those of `done`; threads that cannot be started.
+/// The error of `done`, or of a thread that cannot be started.
 pub(crate) fn in_order<I: Copy + Sync, T: Send>(
     items: impl IntoIterator<Item = I>,
     jobs: usize,
@@ -42,17 +42,17 @@ pub(crate) fn in_order<I: Copy + Sync, T: Send>(
             }
         }
         drop(send);
-        // Results that came before their turn.
+        // Results that arrived before the result of `next_done`.
         let mut early = BTreeMap::new();
-        let mut turn = 0;
+        let mut next_done = 0;
         for (k, result) in receive {
             early.insert(k, result);
-            while let (Some(&item), Some(result)) = (items.get(turn), early.remove(&turn)) {
+            while let (Some(&item), Some(result)) = (items.get(next_done), early.remove(&next_done)) {
                 if let Err(e) = done(item, result) {
                     next.store(items.len(), Ordering::Relaxed);
                     return Err(e);
                 }
-                turn += 1;
+                next_done += 1;
             }
         }
         Ok(())

@@ -1,17 +1,17 @@
-//! Warnings, for people and as JSON.
+//! Warnings as messages and as JSON.
 
 use crate::console::Console;
 use serde_json::{Value, json};
 use tfseek::Warning;
 
-/// Prints warnings for people.
+/// Prints warnings as messages.
 pub(crate) fn print(warnings: &[Warning], console: &mut Console) {
     for warning in warnings {
         console.note(format_args!("tfseek: {warning}"));
     }
 }
 
-/// Warnings as objects, for `--json`.
+/// Returns warnings as JSON objects, for `--json`.
 pub(crate) fn as_json<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Value {
     let object = |warning: &Warning| {
         json!({

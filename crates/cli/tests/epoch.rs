@@ -1,4 +1,4 @@
-//! `epoch`: what a run comes to, stopped and gone on with, and over damaged records.
+//! `epoch`: reports of runs, of resumed runs, and of runs over damaged records.
 
 mod common;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fs;
 use tfseek::{DType, FeatureSpec, Schema};
 
-/// Two shards of 100 records each, labels 0 to 199.
+/// Writes two shards of 100 records each, with labels 0 to 199. Returns the folder and the number of payload bytes.
 fn two_shards() -> (Folder, u64) {
     let dir = Folder::new();
     dir.shard("x-0.tfrecord", labels(0..100));
@@ -29,7 +29,7 @@ fn sum(report: &Value) -> u64 {
 }
 
 #[test]
-fn numbers() {
+fn the_report_as_json() {
     let (dir, payload) = two_shards();
     let seen = report(&dir, &["-b", "16", "--schema", "s.json", "--seed", "3", "--epoch", "7"]);
     let all = [
@@ -66,7 +66,7 @@ fn numbers() {
 }
 
 #[test]
-fn for_people() {
+fn the_report_as_text() {
     let (dir, _) = two_shards();
     let ran = dir.run(&["epoch", "x-*", "-b", "16", "--world-size", "3", "--rank", "1", "--order", "none"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
@@ -74,7 +74,7 @@ fn for_people() {
     let words = [
         "\n  steps        5 of 5\n",
         "\n  examples     80, ",
-        // The last batch has 8 left, which are rank 0's.
+        // The last batch has 8 records, which belong to rank 0.
         "\n  padding      16 of them\n",
         " GB/s, verified: payload\n",
         "\n  first batch  after ",
@@ -84,18 +84,18 @@ fn for_people() {
     for word in words {
         assert!(ran.out.contains(word), "no {word:?} in {}", ran.out);
     }
-    // One step has no times behind the first.
+    // A single step has no step times, because the first step is reported separately.
     let ran = dir.run(&["epoch", "x-*", "-b", "16", "--steps", "1", "--verify", "header"]);
     assert!(ran.out.contains("steps        1 of 13\n") && !ran.out.contains("p50"), "{}", ran.out);
     assert!(ran.out.contains("verified: header"), "{}", ran.out);
-    // No time is of no epoch.
+    // An empty epoch has no times.
     dir.shard("empty.tfrecord", [""; 0]);
     let ran = dir.run(&["epoch", "empty.tfrecord", "-b", "16"]);
     assert!(ran.code == 0 && ran.out.contains("steps        0 of 0\n"), "{}{}", ran.out, ran.err);
 }
 
 #[test]
-fn the_same_values_in_whatever_order() {
+fn the_sum_does_not_depend_on_the_order() {
     let (dir, payload) = two_shards();
     for kind in [&["-s", "s.json"][..], &[]] {
         let run = |args: &[&str]| report(&dir, &[kind, args].concat());
@@ -128,7 +128,7 @@ fn the_same_values_in_whatever_order() {
 }
 
 #[test]
-fn stopped_and_gone_on_with() {
+fn a_run_is_stopped_and_resumed() {
     let (dir, payload) = two_shards();
     let whole = report(&dir, &["-b", "16", "--seed", "5", "--epoch", "2"]);
     let first = report(
@@ -136,7 +136,7 @@ fn stopped_and_gone_on_with() {
         &["-b", "16", "--seed", "5", "--epoch", "2", "--steps", "4", "--state-out", "state.json"],
     );
     assert_eq!((&first["steps"], &first["examples"]), (&4.into(), &64.into()));
-    // With other ranks and another batch, and saved to where it came from.
+    // Resumed with another number of ranks and another batch size. The new state replaces the old one.
     let state = fs::read(dir.path("state.json")).unwrap();
     let ranks = ["0", "1"].map(|rank| {
         fs::write(dir.path("state.json"), &state).unwrap();
@@ -148,23 +148,23 @@ fn stopped_and_gone_on_with() {
     let all = [&first, &ranks[0], &ranks[1]];
     assert_eq!(all.into_iter().map(sum).fold(0, u64::wrapping_add), sum(&whole));
     assert_eq!(all.iter().map(|part| part["payload_bytes"].as_u64().unwrap()).sum::<u64>(), payload);
-    // Behind the epoch is the next one.
+    // The state at the end of an epoch continues with the next one.
     let next = report(&dir, &["--resume", "state.json", "-b", "16"]);
     assert_eq!((&next["epoch"], &next["examples"]), (&3.into(), &200.into()));
 
-    // So it is where nothing was left to do.
+    // This also holds for a run without steps.
     fs::write(dir.path("state.json"), &state).unwrap();
     let args = ["--resume", "state.json", "--state-out", "state.json", "-b", "150", "--last-batch", "drop"];
     assert_eq!(report(&dir, &args)["steps"], 0);
     let next = report(&dir, &args);
     assert_eq!((&next["epoch"], &next["steps"]), (&3.into(), &1.into()));
 
-    // So it is where --steps were all that was left.
+    // This also holds if --steps is the number of remaining steps.
     let args = ["--state-out", "all.json", "-b", "50", "--steps", "4"];
     assert_eq!(report(&dir, &args)["steps"], 4);
     let next = report(&dir, &["--resume", "all.json", "-b", "50"]);
     assert_eq!((&next["epoch"], &next["steps"]), (&1.into(), &4.into()));
-    // Behind the last epoch there is none.
+    // No epoch follows the last one.
     let last = ["--epoch", "18446744073709551615", "--state-out", "all.json", "-b", "50"];
     assert_eq!(report(&dir, &last)["steps"], 4);
     assert_eq!(report(&dir, &["--resume", "all.json", "-b", "50"])["steps"], 0);
@@ -181,17 +181,17 @@ fn stopped_and_gone_on_with() {
 }
 
 #[test]
-fn damaged_records_stop_it_or_are_listed() {
+fn damaged_records_end_the_run_or_are_skipped() {
     let (dir, _) = two_shards();
     let whole = report(&dir, &["-b", "10", "--order", "none", "--steps", "5"]);
     for record in 50..62 {
         damage(&dir.path("x-0.tfrecord"), 34 * record + 14);
     }
-    // Their headers are sound.
+    // The headers of these records are intact.
     assert_eq!(report(&dir, &["-b", "10", "--verify", "header", "--order", "none"])["examples"], 200);
     let run = |args: &[&str]| dir.run(&[&["epoch", "x-*", "-b", "10", "--order", "none"], args].concat());
     run(&["--state-out", "state.json"]).fails(1, &["x-0.tfrecord: record 50 at byte 1700: payload crc32c"]);
-    // What came before is saved.
+    // The saved state is the position before the damaged record.
     let state: Value = serde_json::from_slice(&fs::read(dir.path("state.json")).unwrap()).unwrap();
     assert_eq!(state["pos"], 50);
     let before = report(&dir, &["-b", "10", "--order", "none", "--steps", "5", "--skip-errors"]);
@@ -208,7 +208,7 @@ fn damaged_records_stop_it_or_are_listed() {
     assert_eq!(run(&["--skip-errors", "-q"]).err, "");
     assert!(run(&["--skip-errors"]).out.contains("\n  skipped      12\n"));
 
-    // What does not go with the schema is no damage, and the same.
+    // Records that do not match the schema are treated like damaged ones.
     let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[2], DType::Int64));
     fs::write(dir.path("pairs.json"), schema.build().unwrap().to_json()).unwrap();
     run(&["-s", "pairs.json"]).fails(1, &["x-0.tfrecord: record 0", "\"label\""]);
@@ -217,7 +217,7 @@ fn damaged_records_stop_it_or_are_listed() {
 }
 
 #[test]
-fn what_cannot_be_done() {
+fn invalid_options_are_refused() {
     let (dir, _) = two_shards();
     let refused = |args: &[&str], words: &[&str]| {
         dir.run(&[&["epoch", "x-*"], args].concat()).fails(2, words);
@@ -239,16 +239,16 @@ fn what_cannot_be_done() {
 }
 
 #[test]
-fn a_bar_if_somebody_looks() {
+fn progress_is_printed_on_request() {
     let (dir, _) = two_shards();
     let ran = dir.run(&["epoch", "x-*", "-b", "16", "--progress"]);
     assert!(ran.err.contains("epoch ") && ran.err.contains("/13 steps"), "{}", ran.err);
     assert_eq!(dir.run(&["epoch", "x-*", "-b", "16", "-q", "--progress"]).err, "");
 }
 
-/// Every verb that may have to build a column shows that.
+/// Every verb that may build a column shows the progress of that.
 #[test]
-fn a_bar_while_columns_are_built() {
+fn progress_is_printed_while_columns_are_built() {
     for args in [
         &["epoch", "-b", "16", "--filter", "label < 50"][..],
         &["epoch", "-b", "16", "--balance", "label"],

@@ -1,4 +1,4 @@
-//! A record of 60 GiB in a sparse file: every verb that reads it says so, and asks for no memory.
+//! A record of 60 GiB in a sparse file: every verb that reads it reports an error and allocates no memory for it.
 
 mod common;
 
@@ -9,7 +9,7 @@ use tfseek::frame::put_record;
 
 const LEN: u64 = 60 << 30;
 
-/// Three records; the middle one is a hole.
+/// Writes three records. The middle one is a hole.
 fn sparse(folder: &Folder) {
     let mut file = File::create(folder.path("sparse")).unwrap();
     let mut bytes = Vec::new();
@@ -23,7 +23,7 @@ fn sparse(folder: &Folder) {
     put_record(&mut file, &label(2)).unwrap();
 }
 
-/// Runs with 4 GiB of address space, where the shell can limit that.
+/// Runs the command with 4 GiB of address space, if the shell can limit it.
 fn run(folder: &Folder, words: &str) -> Ran {
     let limited = format!("ulimit -v 4194304 2>/dev/null; exec {} {words}", env!("CARGO_BIN_EXE_tfseek"));
     let mut command = folder.command(&[]);
@@ -36,7 +36,7 @@ fn run(folder: &Folder, words: &str) -> Ran {
 }
 
 #[test]
-fn a_record_of_60_gib_is_an_error_of_its_own() {
+fn a_record_of_60_gib_is_an_error() {
     let folder = Folder::new();
     sparse(&folder);
     std::fs::write(
@@ -67,7 +67,7 @@ fn a_record_of_60_gib_is_an_error_of_its_own() {
         let text = format!("{LEN} bytes of payload");
         assert!(ran.err.contains(&text) && ran.err.contains("--max-record"), "{words}: {ran:?}");
     }
-    // The records around it are there.
+    // The other records can be read.
     let ran = run(&folder, "get --io pread sparse 0 2");
     assert!(ran.code == 0 && ran.out.contains("record 2"), "{ran:?}");
     let ran = run(&folder, "epoch --io pread --batch-size 3 --skip-errors sparse");

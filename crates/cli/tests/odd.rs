@@ -1,4 +1,4 @@
-//! Inputs that are no sound, regular file of records: each verb ends soon, with the status that fits, and says why.
+//! Inputs that are not intact regular TFRecord files. Each verb ends within the time limit, with the right status and a message.
 
 mod common;
 
@@ -7,10 +7,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::time::{Duration, Instant};
 
-/// How long a run may take. Only one that hangs takes so long, on however slow a machine.
-const LONG: Duration = Duration::from_secs(120);
+/// Time limit of a run. Only a run that hangs takes this long, even on a slow machine.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Runs the command; one that hangs is killed, and fails the test.
+/// Runs the command. A run that hangs is killed and fails the test.
 #[track_caller]
 fn run(dir: &Folder, args: &[&OsStr]) -> Ran {
     let (out, err) = (dir.path("stdout"), dir.path("stderr"));
@@ -21,7 +21,7 @@ fn run(dir: &Folder, args: &[&OsStr]) -> Ran {
     let status = loop {
         match child.try_wait().unwrap() {
             Some(status) => break status,
-            None if start.elapsed() > LONG => {
+            None if start.elapsed() > TIMEOUT => {
                 child.kill().unwrap();
                 panic!("{args:?} hangs");
             }
@@ -39,7 +39,7 @@ fn words(text: &str, file: &OsStr) -> Vec<OsString> {
     text.split(' ').map(|word| if word == "FILE" { file.to_owned() } else { word.into() }).collect()
 }
 
-/// Verbs that read in order, and then those that read by number.
+/// Verbs that read in file order.
 const IN_ORDER: &[&str] = &[
     "head FILE",
     "head -f json FILE",
@@ -56,6 +56,7 @@ const IN_ORDER: &[&str] = &[
     "schema FILE",
     "unpack -o unpacked FILE",
 ];
+/// Verbs that access records by number.
 const BY_NUMBER: &[&str] = &[
     "get FILE 0",
     "get --io pread FILE 0",
@@ -68,30 +69,30 @@ const BY_NUMBER: &[&str] = &[
     "epoch -b 2 FILE",
 ];
 
-/// Runs all verbs. `expected` has the exit status of those that read in order, of those that read by number, and of verbs
-/// that differ.
+/// Runs all verbs. `expected` contains the exit status of the verbs that read in file order, that of the verbs that access by
+/// number, and the exceptions.
 #[track_caller]
 fn all_verbs(dir: &Folder, file: impl AsRef<OsStr>, expected: (i32, i32, &[(&str, i32)])) {
     for (verbs, code) in [(IN_ORDER, expected.0), (BY_NUMBER, expected.1)] {
         for verb in verbs {
-            one_verb(dir, verb, file.as_ref(), expected.2, code);
+            check_verb(dir, verb, file.as_ref(), expected.2, code);
         }
     }
 }
 
 #[track_caller]
-fn one_verb(dir: &Folder, verb: &str, file: &OsStr, others: &[(&str, i32)], code: i32) {
-    let code = others.iter().find(|(other, _)| verb.starts_with(other)).map_or(code, |&(_, code)| code);
+fn check_verb(dir: &Folder, verb: &str, file: &OsStr, exceptions: &[(&str, i32)], code: i32) {
+    let code = exceptions.iter().find(|(other, _)| verb.starts_with(other)).map_or(code, |&(_, code)| code);
     let args = words(verb, file);
     let ran = run(dir, &args.iter().map(OsString::as_os_str).collect::<Vec<_>>());
-    let what = format!("{verb} of {}: {ran:?}", file.display());
-    assert_eq!(ran.code, code, "{what}");
-    assert!(!ran.err.contains("panicked"), "{what}");
-    assert!(code == 0 || ran.err.contains("tfseek: "), "nothing is said: {what}");
-    assert!(ran.out.is_empty() || ran.out.ends_with('\n'), "half a line: {what}");
+    let context = format!("{verb} of {}: {ran:?}", file.display());
+    assert_eq!(ran.code, code, "{context}");
+    assert!(!ran.err.contains("panicked"), "{context}");
+    assert!(code == 0 || ran.err.contains("tfseek: "), "no message: {context}");
+    assert!(ran.out.is_empty() || ran.out.ends_with('\n'), "an incomplete line: {context}");
     if verb.contains("json FILE") && !verb.contains("proto-json") || verb.starts_with("digest") {
         for line in ran.out.lines() {
-            serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|e| panic!("{e}: {what}"));
+            serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|e| panic!("{e}: {context}"));
         }
     }
     for left in ["unpacked", ".tfseek"] {
@@ -107,7 +108,7 @@ fn folder() -> Folder {
     dir
 }
 
-/// Has no records, which is no fault; a record that is asked for is not there, and there is nothing to infer from.
+/// Exceptions for a file without records, which is not an error: `schema` has no records to infer from, and `get` finds no record 0.
 const EMPTY: &[(&str, i32)] = &[("schema", 1), ("get", 2)];
 
 #[test]
@@ -120,7 +121,7 @@ fn an_empty_file() {
 }
 
 #[test]
-fn nothing_and_a_folder_without_shards() {
+fn a_missing_file_and_a_folder_without_shards() {
     let dir = folder();
     all_verbs(&dir, "missing", (3, 3, &[]));
     fs::create_dir(dir.path("folder")).unwrap();
@@ -130,9 +131,9 @@ fn nothing_and_a_folder_without_shards() {
     dir.run(&["cat", "folder"]).fails(3, &["no file matches folder"]);
 }
 
-/// Addresses of stores are told from names of files.
+/// Addresses of object stores are refused and not treated as file names.
 #[test]
-fn addresses() {
+fn addresses_are_refused() {
     let dir = folder();
     for address in ["gs://bucket/train-*", "s3://bucket/x.tfrecord", "https://example.org/x.tfrecord"] {
         all_verbs(&dir, address, (2, 2, &[]));
@@ -144,7 +145,7 @@ fn addresses() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_under_a_name_like_an_address() {
+fn a_file_whose_name_looks_like_an_address() {
     let dir = folder();
     dir.run(&["cat", "gs:/x.tfrecord"]).fails(2, &["local files only"]);
     fs::create_dir(dir.path("gs:")).unwrap();
@@ -156,19 +157,19 @@ fn a_file_under_a_name_like_an_address() {
 }
 
 #[test]
-fn a_git_lfs_pointer_and_a_text_that_is_compressed() {
+fn a_git_lfs_pointer_and_compressed_text() {
     let dir = folder();
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n";
     fs::write(dir.path("x.tfrecord"), pointer).unwrap();
     all_verbs(&dir, "x.tfrecord", (4, 4, &[]));
-    // A header, one stored block, and its CRC and length.
+    // A gzip header, one stored block, its CRC and its length.
     let gzip = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x01\x1d\x00\xe2\xff\
         one line of text\nand another\n\
         \xc3\xad\xc7\x21\x1d\x00\x00\x00";
     fs::write(dir.path("y.tfrecord"), gzip).unwrap();
     all_verbs(&dir, "y.tfrecord", (4, 2, &[]));
     dir.run(&["head", "y.tfrecord"]).fails(4, &["y.tfrecord: not a TFRecord file, it looks like text"]);
-    // `info` has a row for each file, also for one that is not there, and the status is the highest.
+    // `info` prints a row for each file, even for a missing one. The exit status is the highest of all.
     dir.shard("z.tfrecord", labels(0..2));
     let ran = dir.run(&["info", "--json", "x.tfrecord", "y.tfrecord", "z.tfrecord", "none"]);
     assert_eq!(ran.code, 4, "{ran:?}");
@@ -190,7 +191,7 @@ fn a_git_lfs_pointer_and_a_text_that_is_compressed() {
 }
 
 #[test]
-fn a_file_that_is_cut_in_its_first_record_or_damaged() {
+fn truncated_and_damaged_files() {
     let dir = folder();
     let path = dir.shard("cut.tfrecord", labels(0..3));
     let bytes = fs::read(&path).unwrap();
@@ -202,7 +203,7 @@ fn a_file_that_is_cut_in_its_first_record_or_damaged() {
         assert_eq!((&line["records"], &line["kind"]), (&0.into(), &"unknown".into()), "{ran:?}");
         assert!(line["error"].as_str().unwrap().contains("truncated"), "{ran:?}");
     }
-    // The length of record 1. What is not compressed is left alone from its first record on.
+    // Damage in the length of record 1. `unpack` skips an uncompressed file after its first record.
     let path = dir.shard("length.tfrecord", labels(0..3));
     damage(&path, 34);
     all_verbs(&dir, "length.tfrecord", (1, 1, &[("unpack", 0)]));
@@ -211,7 +212,7 @@ fn a_file_that_is_cut_in_its_first_record_or_damaged() {
     let line: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&line["records"], &line["kind"]), (&1.into(), &"Example".into()), "{ran:?}");
     assert!(line["error"].as_str().unwrap().contains("record 1 at byte 34"), "{ran:?}");
-    // Its payload, which a scan of headers does not look at.
+    // Damage in the payload of record 1, which a scan of headers does not read.
     let path = dir.shard("payload.tfrecord", labels(0..3));
     damage(&path, 34 + 20);
     let sound =
@@ -220,7 +221,7 @@ fn a_file_that_is_cut_in_its_first_record_or_damaged() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read() {
+fn a_file_without_read_permission() {
     let dir = folder();
     let path = dir.shard("closed.tfrecord", labels(0..3));
     let mut mode = fs::metadata(&path).unwrap().permissions();
@@ -229,7 +230,7 @@ fn a_file_that_may_not_be_read() {
     std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0);
     fs::set_permissions(&path, mode).unwrap();
     if File::open(&path).is_ok() {
-        eprintln!("SKIPPED: this user may read everything");
+        eprintln!("SKIPPED: this user can read all files");
         return;
     }
     all_verbs(&dir, "closed.tfrecord", (3, 3, &[]));
@@ -237,12 +238,12 @@ fn a_file_that_may_not_be_read() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_name_that_is_not_text() {
+fn a_file_name_that_is_not_utf8() {
     use std::os::unix::ffi::OsStrExt;
     let dir = folder();
     let name = OsStr::from_bytes(b"caf\xe9.tfrecord");
     if let Err(e) = fs::rename(dir.shard("x.tfrecord", labels(0..3)), dir.path("").join(name)) {
-        eprintln!("SKIPPED: no such name on this file system: {e}");
+        eprintln!("SKIPPED: the file system does not allow the name: {e}");
         return;
     }
     all_verbs(&dir, name, (0, 0, &[]));
@@ -270,7 +271,7 @@ mod pipes_and_devices {
         dir.run(&["get", "socket", "0"]).fails(2, &["socket: a socket, not a regular file", "in order"]);
     }
 
-    /// A writer at the other end of a pipe, which waits until somebody reads.
+    /// A process that writes a file into a pipe. It waits until a reader opens the pipe.
     struct Feeder(Child);
 
     impl Feeder {
@@ -300,16 +301,16 @@ mod pipes_and_devices {
         for (verbs, code) in [(IN_ORDER, 0), (BY_NUMBER, 2)] {
             for verb in verbs {
                 let _feeder = Feeder::new(&file, &pipe);
-                one_verb(&dir, verb, OsStr::new("pipe"), &[], code);
+                check_verb(&dir, verb, OsStr::new("pipe"), &[], code);
             }
         }
-        // Refused without being opened, so also where nobody writes.
+        // The pipe is refused without being opened, so no writer is needed.
         dir.run(&["get", "pipe", "0"]).fails(2, &["pipe: a FIFO, not a regular file", "in order"]);
         let feeder = Feeder::new(&file, &pipe);
         let info = dir.run(&["info", "pipe"]);
         assert!(info.code == 0 && info.out.contains("records      30\n"), "{info:?}");
         drop(feeder);
-        // As SequenceExamples the records would have to be read again.
+        // The records would have to be read again as SequenceExamples.
         let lists = dir.shard("b.tfrecord", (0..30).map(|_| sequence()));
         let feeder = Feeder::new(&lists, &pipe);
         let want = dir.run(&["schema", "b.tfrecord"]).out;

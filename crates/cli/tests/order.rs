@@ -1,4 +1,4 @@
-//! `order`: the records that a loader hands out, told without reading any.
+//! `order`: prints the records that a loader returns, without reading any record.
 
 mod common;
 
@@ -8,7 +8,7 @@ use tfseek::loader::Shuffle;
 use tfseek::order::{LastBatch, State};
 use tfseek::{Dataset, DatasetOptions, IndexMode};
 
-/// Two shards of 100 records each, indexed.
+/// Writes and indexes two shards of 100 records each.
 fn two_shards() -> Folder {
     let dir = Folder::new();
     dir.shard("x-0.tfrecord", labels(0..100));
@@ -29,7 +29,7 @@ fn ids(dir: &Folder, args: &[&str]) -> Vec<u64> {
 }
 
 #[test]
-fn tables() {
+fn a_table_of_samples() {
     let dir = two_shards();
     let step = ["order", "x-*", "-b", "4", "--order", "none", "--last-batch", "pad", "--step"];
     dir.run(&[&step[..], &["3"]].concat()).prints(
@@ -43,7 +43,7 @@ fn tables() {
     let of_three = ["order", "x-*", "-b", "11", "--world-size", "3", "--rank", "2", "--step", "6"];
     let ran = dir.run(&[&of_three[..], &["--order", "none", "--json", "--epoch", "5"]].concat());
     let lines: Vec<&str> = ran.out.lines().collect();
-    // Positions 198 to 230 are in the last step, and 220 to 230 this rank's.
+    // Positions 198 to 230 are in the last step, and positions 220 to 230 belong to this rank.
     let first =
         r#"{"epoch":5,"file":"x-0.tfrecord","index":20,"padding":true,"position":20,"record":20,"step":6}"#;
     assert_eq!((lines.len(), lines[0]), (11, first));
@@ -66,7 +66,7 @@ fn tables() {
 }
 
 #[test]
-fn the_records_that_a_loader_hands_out() {
+fn ids_are_the_records_of_a_loader() {
     let dir = two_shards();
     let dataset = dataset(&dir);
     let orders = [("global", Shuffle::Global), ("block", Shuffle::Block), ("none", Shuffle::None)];
@@ -96,7 +96,7 @@ fn the_records_that_a_loader_hands_out() {
 }
 
 #[test]
-fn numbers_go_to_get() {
+fn get_takes_the_ids() {
     let dir = two_shards();
     let here = ids(&dir, &["-b", "5", "--seed", "1", "--step", "20"]);
     let words: Vec<String> = here.iter().map(u64::to_string).collect();
@@ -108,20 +108,20 @@ fn numbers_go_to_get() {
 }
 
 #[test]
-fn where_a_record_is() {
+fn steps_and_rows_of_a_record() {
     let dir = two_shards();
     let share = ["order", "x-*", "--seed", "1", "--global-batch-size", "24", "--world-size", "3"];
     for record in ["0", "77", "199"] {
         let ran = dir.run(&[&share[..], &["--record", record, "--json"]].concat());
-        let spot: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
-        let (step, rank) = (spot["step"].to_string(), spot["rank"].to_string());
-        let place = spot["place"].as_u64().unwrap() as usize;
+        let line: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        let (step, rank) = (line["step"].to_string(), line["rank"].to_string());
+        let row = line["row"].as_u64().unwrap() as usize;
         let ran = dir.run(&[&share[..], &["--ids", "--step", &step, "--rank", &rank]].concat());
-        assert_eq!(ran.out.lines().nth(place), Some(record));
+        assert_eq!(ran.out.lines().nth(row), Some(record));
     }
     let table = ["order", "x-*", "--order", "none", "--global-batch-size", "24", "--world-size", "3"];
     dir.run(&[&table[..], &["--record", "150"]].concat())
-        .prints("epoch  step  rank  place\n    0     6     0      6\n");
+        .prints("epoch  step  rank  row\n    0     6     0    6\n");
     let ran = dir.run(&[&table[..], &["--record", "199", "--last-batch", "drop"]].concat());
     assert_eq!((ran.code, ran.out.as_str()), (0, ""));
     assert!(ran.err.contains("record 199 is in no step of epoch 0"), "{}", ran.err);
@@ -129,7 +129,7 @@ fn where_a_record_is() {
 }
 
 #[test]
-fn in_words() {
+fn a_description() {
     let dir = two_shards();
     dir.run(&["order", "x-*", "-b", "8", "--describe"])
         .prints("200 records in global order; deff(rho=1) = 1.00 for batches of 8\n25 steps of 8 samples\n");
@@ -137,7 +137,7 @@ fn in_words() {
     ran.prints("200 records in sequential order\n7 steps of 32 samples, 8 for each of 4 ranks\n");
 }
 
-/// The shards are replaced by zeros, of which the size and the time are right.
+/// The shards are replaced by zeros, with the same size and modification time.
 #[test]
 fn no_record_is_read() {
     let dir = two_shards();
@@ -156,7 +156,7 @@ fn no_record_is_read() {
 }
 
 #[test]
-fn steps_of_a_run_that_was_gone_on_with() {
+fn steps_of_a_resumed_run() {
     let dir = two_shards();
     let ran =
         dir.run(&["epoch", "x-*", "-b", "16", "--seed", "4", "--steps", "3", "--state-out", "state.json"]);
@@ -172,7 +172,7 @@ fn steps_of_a_run_that_was_gone_on_with() {
 }
 
 #[test]
-fn what_is_not_there() {
+fn steps_and_options_that_are_refused() {
     let dir = two_shards();
     let order = |args: &[&str]| dir.run(&[&["order", "x-*", "-b", "16"], args].concat());
     order(&["--step", "13"]).fails(2, &["no step 13: there are 13, and the last is 12"]);
@@ -183,20 +183,20 @@ fn what_is_not_there() {
     order(&["--step", "1", "--record", "1"]).fails(2, &["--record"]);
     order(&["--record", "1", "--ids"]).fails(2, &["--ids"]);
     order(&["--describe", "--steps", "2"]).fails(2, &["--steps"]);
-    // A continuous order goes on, and a large batch is printed piece by piece.
+    // A continuous order has no last step, and a large batch is printed in chunks.
     assert_eq!(ids(&dir, &["-b", "16", "--last-batch", "continuous", "--step", "1000000"]).len(), 16);
     assert_eq!(ids(&dir, &["-b", "5000", "--last-batch", "pad", "--step", "0"]).len(), 5000);
 }
 
-/// Labels are 0 to 199, so a condition over them is one over records.
+/// Record `i` has the label `i`, so a condition on labels selects record numbers.
 #[test]
-fn some_of_the_records_and_values_in_balance() {
+fn filtered_and_balanced_orders() {
     let dir = two_shards();
     let mut some = ids(&dir, &["-b", "50", "--filter", "label in 20..30 or label == 150", "--step", "0"]);
     assert!(!some.is_sorted());
     some.sort_unstable();
     assert!(some.into_iter().eq((20..30).chain([150])));
-    // One of each value in a cycle of 200.
+    // A cycle of 200 samples has one sample of each value.
     let mut each = ids(&dir, &["-b", "200", "--balance", "label", "--step", "0"]);
     each.sort_unstable();
     assert!(each.into_iter().eq(0..200));

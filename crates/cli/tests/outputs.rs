@@ -1,4 +1,4 @@
-//! What verbs write: which paths are replaced, followed, written into or refused; and arguments beyond all measure.
+//! Output paths (replaced, followed, written to or refused), and arguments with extreme values.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A folder with `a.tfrecord`, the same as `a.gz`, and a schema.
+/// Returns a folder with `a.tfrecord`, the same records in `a.gz`, and a schema.
 fn folder() -> Folder {
     let dir = Folder::new();
     dir.shard("a.tfrecord", labels(0..100));
@@ -17,7 +17,7 @@ fn folder() -> Folder {
     dir
 }
 
-/// The verbs that write what `-o` or its like names, with that name.
+/// Returns the arguments of the verbs that write to a path given as an option, with the path `out`.
 fn writers(out: &str) -> [Vec<&str>; 3] {
     [
         vec!["unpack", "a.gz", "-o", out],
@@ -26,7 +26,7 @@ fn writers(out: &str) -> [Vec<&str>; 3] {
     ]
 }
 
-/// Output of the same verb to a regular file.
+/// Returns the output of a verb to a regular file.
 fn wanted(dir: &Folder, args: &[&str]) -> Vec<u8> {
     let args: Vec<_> = args.iter().map(|&arg| if arg == "OUT" { "wanted" } else { arg }).collect();
     let ran = dir.run(&args);
@@ -49,7 +49,7 @@ fn is_fifo(path: &Path) -> bool {
 
 #[test]
 #[cfg(unix)]
-fn a_fifo_gets_the_bytes_and_stays_one() {
+fn a_fifo_receives_the_bytes_and_is_not_replaced() {
     let dir = folder();
     assert!(Command::new("mkfifo").arg(dir.path("fifo")).status().unwrap().success());
     for verb in 0..3 {
@@ -71,10 +71,10 @@ fn a_fifo_gets_the_bytes_and_stays_one() {
     assert!(temporary_files(&dir.path("")).is_empty());
 }
 
-/// Beside a real `/dev/null`, which a test that fails would remove for all, stands a link to it.
+/// The test writes through a link to `/dev/null`, because a failing test could otherwise remove the device.
 #[test]
 #[cfg(target_os = "linux")]
-fn devices_and_descriptors_are_written_into() {
+fn devices_and_descriptors_are_written_to() {
     use std::os::unix::fs::{FileTypeExt, symlink};
     let dir = folder();
     symlink("/dev/null", dir.path("null")).unwrap();
@@ -101,7 +101,7 @@ fn devices_and_descriptors_are_written_into() {
         let status = dir.command(args).stdout(file).stderr(Stdio::null()).status().unwrap();
         assert!(status.success(), "{args:?}");
         let got = fs::read(dir.path("redirected")).unwrap();
-        // What `epoch` prints goes where the descriptor stands.
+        // `epoch` also prints its report, at the position of the descriptor.
         assert!(verb == 2 || got == [b"before", &want[..]].concat(), "{args:?}: {} bytes", got.len());
     }
     assert!(temporary_files(&dir.path("")).is_empty());
@@ -109,7 +109,7 @@ fn devices_and_descriptors_are_written_into() {
 
 #[test]
 #[cfg(unix)]
-fn a_link_stays_and_its_file_is_replaced() {
+fn a_link_is_kept_and_its_target_is_replaced() {
     use std::os::unix::fs::symlink;
     for verb in 0..3 {
         let dir = folder();
@@ -122,7 +122,7 @@ fn a_link_stays_and_its_file_is_replaced() {
             }
             let mut args = writers("link")[verb].clone();
             if old.is_some() && verb < 2 {
-                dir.run(&args).fails(2, &["link: is there already"]);
+                dir.run(&args).fails(2, &["link: already exists"]);
                 args.push("--force");
             }
             let ran = dir.run(&args);
@@ -135,7 +135,7 @@ fn a_link_stays_and_its_file_is_replaced() {
 }
 
 #[test]
-fn outputs_that_are_one_file_are_refused_before_anything_is_written() {
+fn outputs_to_the_same_file_are_refused_before_anything_is_written() {
     let dir = Folder::new();
     for folder in ["x", "y"] {
         fs::create_dir(dir.path(folder)).unwrap();
@@ -157,7 +157,7 @@ fn outputs_that_are_one_file_are_refused_before_anything_is_written() {
         assert!(!dir.path("x/s").exists());
     }
     assert_eq!(fs::read_dir(dir.path("o")).unwrap().count(), 0);
-    // A plain file stays as it is, and is written nowhere.
+    // A plain file is skipped.
     let ran = dir.run(&["unpack", "x/s.gz", "y/s", "-o", "o"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(dir.path("o/s").exists());
@@ -169,28 +169,29 @@ fn outputs_that_are_one_file_are_refused_before_anything_is_written() {
 }
 
 #[test]
-fn an_output_is_no_input() {
+fn an_output_that_is_an_input_is_refused() {
     let dir = folder();
     let before = fs::read(dir.path("a.tfrecord")).unwrap();
     let gz = fs::read(dir.path("a.gz")).unwrap();
     fs::copy(dir.path("a.gz"), dir.path("a.tfrecord.gz")).unwrap();
     let parse = ["parse", "-s", "schema.json", "a.tfrecord", "--force", "-o"];
     let epoch = ["epoch", "a.tfrecord", "-b", "10", "-s", "schema.json", "--state-out"];
-    dir.run(&[&parse[..], &["a.tfrecord"]].concat()).fails(2, &["a.tfrecord: is read"]);
-    dir.run(&[&parse[..], &["./schema.json"]].concat()).fails(2, &["is the file schema.json"]);
-    dir.run(&[&epoch[..], &["a.tfrecord"]].concat()).fails(2, &["a.tfrecord: is read"]);
-    dir.run(&[&epoch[..], &["schema.json"]].concat()).fails(2, &["schema.json: is read"]);
-    dir.run(&["unpack", "--force", "a.gz", "-o", "a.gz"]).fails(2, &["a.gz: is read"]);
-    dir.run(&["unpack", "--force", "a.tfrecord.gz", "a.tfrecord"]).fails(2, &["a.tfrecord: is read"]);
+    dir.run(&[&parse[..], &["a.tfrecord"]].concat()).fails(2, &["a.tfrecord: is an input"]);
+    dir.run(&[&parse[..], &["./schema.json"]].concat()).fails(2, &["the same file as the input schema.json"]);
+    dir.run(&[&epoch[..], &["a.tfrecord"]].concat()).fails(2, &["a.tfrecord: is an input"]);
+    dir.run(&[&epoch[..], &["schema.json"]].concat()).fails(2, &["schema.json: is an input"]);
+    dir.run(&["unpack", "--force", "a.gz", "-o", "a.gz"]).fails(2, &["a.gz: is an input"]);
+    dir.run(&["unpack", "--force", "a.tfrecord.gz", "a.tfrecord"]).fails(2, &["a.tfrecord: is an input"]);
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink("a.tfrecord", dir.path("link")).unwrap();
-        dir.run(&[&parse[..], &["link"]].concat()).fails(2, &["link: is the file a.tfrecord"]);
+        dir.run(&[&parse[..], &["link"]].concat())
+            .fails(2, &["link: is the same file as the input a.tfrecord"]);
         fs::copy(dir.path("a.tfrecord"), dir.path("a.tfrecord.idx")).unwrap();
-        dir.run(&["index", "--format", "dali", "a.tfrecord", "a.tfrecord.idx"]).fails(2, &["is read"]);
+        dir.run(&["index", "--format", "dali", "a.tfrecord", "a.tfrecord.idx"]).fails(2, &["is an input"]);
     }
     assert!(fs::read(dir.path("a.tfrecord")).unwrap() == before && fs::read(dir.path("a.gz")).unwrap() == gz);
-    // The state that a run goes on from may be replaced by its next one.
+    // The state that a run resumes from may be replaced by the new state.
     for _ in 0..2 {
         let resume: &[&str] = if dir.path("state").exists() { &["--resume", "state"] } else { &[] };
         let args = ["epoch", "a.tfrecord", "-b", "10", "--steps", "2", "--json", "--state-out", "state"];
@@ -202,7 +203,7 @@ fn an_output_is_no_input() {
 
 #[test]
 #[cfg(unix)]
-fn files_with_names_of_our_own_replace_links_and_no_fifos() {
+fn index_files_replace_links_but_not_fifos() {
     let dir = folder();
     fs::create_dir(dir.path(".tfseek")).unwrap();
     fs::write(dir.path("precious"), "precious").unwrap();
@@ -223,7 +224,7 @@ fn files_with_names_of_our_own_replace_links_and_no_fifos() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn texts_come_through_pipes_and_have_an_end() {
+fn schemas_and_states_are_read_from_pipes_up_to_a_limit() {
     let dir = folder();
     let state =
         dir.run(&["epoch", "a.tfrecord", "-b", "10", "--steps", "3", "--state-out", "/dev/stderr", "--json"]);
@@ -238,7 +239,7 @@ fn texts_come_through_pipes_and_have_an_end() {
     let ran = dir.run_on(state.err.as_bytes(), &with(&order, "/dev/stdin"));
     assert_eq!(ran.code, 0, "{}", ran.err);
     for (args, what) in [(&parse[..], "not a schema"), (&order, "not a saved state")] {
-        // In 200 MB of address space: read without a limit, it would not fit.
+        // The address space is limited to 400 MB, which reading `/dev/zero` without a limit would exceed.
         let bounded = |path: &str| {
             let mut command = Command::new("sh");
             command.arg("-c").arg("ulimit -v 400000; exec \"$@\"").arg("sh");
@@ -253,9 +254,9 @@ fn texts_come_through_pipes_and_have_an_end() {
     }
 }
 
-/// A format's width is a number of 16 bits, and panics above.
+/// The width in a Rust format string is a 16-bit number, and a larger width panics.
 #[test]
-fn patterns_of_any_width() {
+fn patterns_with_very_wide_numbers() {
     let dir = folder();
     let zeros = "0".repeat(70_000);
     for pattern in [format!("a-{{{zeros}0..9}}"), format!("a-{{0..{zeros}}}"), format!("a@{zeros}5")] {
@@ -266,7 +267,7 @@ fn patterns_of_any_width() {
 }
 
 #[test]
-fn more_threads_than_sensible_are_refused() {
+fn more_than_1024_threads_are_refused() {
     let dir = folder();
     for n in ["1025", "1000000000", "9223372036854775808", "18446744073709551615"] {
         for args in [

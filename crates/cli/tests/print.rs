@@ -1,11 +1,11 @@
-//! Records as they are printed, to the byte.
+//! The exact output of the printed formats.
 
 mod common;
 
 use common::*;
 
 #[test]
-fn for_people() {
+fn examples_in_readable_form() {
     let dir = Folder::new();
     dir.shard("a.tfrecord", [rich()]);
     dir.run(&["head", "a.tfrecord"]).prints(
@@ -22,7 +22,7 @@ fn for_people() {
 }
 
 #[test]
-fn sequences_for_people() {
+fn sequence_examples_in_readable_form() {
     let dir = Folder::new();
     dir.shard("a.tfrecord", [sequence()]);
     dir.run(&["head", "a.tfrecord"]).prints(
@@ -38,7 +38,7 @@ fn sequences_for_people() {
 }
 
 #[test]
-fn what_is_no_example() {
+fn payloads_that_are_not_examples() {
     let dir = Folder::new();
     let text = dir.shard("a.tfrecord", ["hello world", "second\x1b[2J", ""]);
     let event = b"\x09\0\0\0\0\0\0\xf0\x3f\x1a\x0dbrain.Event:2".as_slice();
@@ -61,14 +61,14 @@ record 2, 0 bytes
         .prints("{\"index\":0,\"record\":0,\"payload\":\"hello world\"}\n");
     dir.run(&["head", "-n", "1", "-f", "json", "b.tfrecord"])
         .prints("{\"index\":0,\"record\":0,\"payload\":{\"base64\":\"CQAAAAAAAPA/Gg1icmFpbi5FdmVudDoy\"}}\n");
-    // The user may know better; then it has to be true.
+    // With an explicit kind every payload must be of that kind.
     dir.run(&["head", "-n", "1", "--kind", "example", "b.tfrecord"]).prints("record 0, 24 bytes\n");
     let ran = dir.run(&["head", "--kind", "example", text.to_str().unwrap()]);
     ran.fails(1, &["a.tfrecord: record 0 at byte 0: "]);
 }
 
 #[test]
-fn one_object_a_line() {
+fn one_json_object_per_line() {
     let dir = Folder::new();
     dir.shard("a.tfrecord", [rich()]);
     dir.shard("s.tfrecord", [sequence()]);
@@ -88,9 +88,9 @@ fn one_object_a_line() {
     assert!(ran.out.starts_with(r#"{"file":"a.tfrecord","index":0,"record":0,"features""#), "{}", ran.out);
 }
 
-/// Printed by `MessageToJson` of protobuf 7.36.2, keys sorted.
+/// The expected text is printed by `MessageToJson` of protobuf 7.36.2, with sorted keys.
 #[test]
-fn as_protobuf_prints_it() {
+fn protobufs_json_mapping() {
     let dir = Folder::new();
     let payload = tfseek::ExampleBuilder::new()
         .bytes("ü\u{7f}😀\"", [[0xfbu8, 0xff].as_slice(), b""])
@@ -101,7 +101,7 @@ fn as_protobuf_prints_it() {
         .encode()
         .unwrap();
     dir.shard("a.tfrecord", [payload, Vec::new(), b"\x0a\x00".to_vec()]);
-    // No guess takes a key with a control character for one.
+    // A key with a control character prevents the guess, so the kind is specified.
     dir.run(&["cat", "--format", "proto-json", "--kind", "example", "a.tfrecord"]).prints(
         r#"{
   "features": {
@@ -156,7 +156,7 @@ fn as_protobuf_prints_it() {
 }
 
 #[test]
-fn payloads_as_they_are() {
+fn raw_payloads_and_framed_records() {
     let dir = Folder::new();
     let path = dir.shard("a.tfrecord", ["one\n", "", "two\n"]);
     dir.run(&["cat", "-f", "raw", "a.tfrecord"]).prints("one\ntwo\n");
@@ -186,9 +186,9 @@ record 4, 18 bytes, record 1 of b.tfrecord.gz
     dir.run(&["tail", "-n", "1", "b.tfrecord.gz"]).prints("record 2, 18 bytes\n  label  int64  12\n");
 }
 
-/// `index` counts over all files, and `get` takes it; `record` counts in the file. Nothing is scanned to know the first.
+/// `index` counts over all files, as `get` takes it; `record` counts in the file. No file is scanned to determine `index`.
 #[test]
-fn two_numbers_of_a_record_under_two_names() {
+fn index_and_record_are_two_numbers_of_a_record() {
     let dir = Folder::new();
     let names = ["x-0.tfrecord", "x-1.tfrecord", "x-2.tfrecord"];
     for (name, start) in names.iter().zip([0, 100, 200]) {
@@ -201,13 +201,13 @@ fn two_numbers_of_a_record_under_two_names() {
         ran.out.lines().map(line).map(|line| (line["index"].as_u64(), line["record"].as_u64())).collect()
     };
     let known = |i: u64, record: u64| (Some(i), Some(record));
-    // Files that are read to their end are counted.
+    // The records of files that are read to their end are counted.
     for args in [&["cat", "-f", "json", "x-*"][..], &["digest", "x-*"]] {
         let want: Vec<_> = (0..300).map(|i| known(i, i % 100)).collect();
         assert_eq!(pairs(args), want, "{args:?}");
     }
     assert_eq!(pairs(&["tail", "-n1", "-f", "json", "x-*"]), [known(99, 99), known(199, 99), known(299, 99)]);
-    // Files that are not are not, unless they have an index.
+    // The records of other files are counted only if the file has an index.
     let head = ["head", "-n1", "--skip", "2", "-f", "json", "x-*"];
     assert_eq!(pairs(&head), [known(2, 2), (None, Some(2)), (None, Some(2))]);
     dir.run(&["head", "-n1", "x-1.tfrecord", "x-0.tfrecord"]).prints(
@@ -218,7 +218,7 @@ fn two_numbers_of_a_record_under_two_names() {
     assert_eq!(dir.run(&["index", "-q", "x-[01]*"]).code, 0);
     assert_eq!(pairs(&head), [known(2, 2), known(102, 2), known(202, 2)]);
     assert_eq!(pairs(&["tail", "-n1", "-f", "json", "x-*"]), [known(99, 99), known(199, 99), known(299, 99)]);
-    // By number, as before.
+    // Verbs that access records by number always know both.
     assert_eq!(pairs(&["get", "-f", "json", "x-*", "102", "7"]), [known(102, 2), known(7, 7)]);
     assert!(
         pairs(&["sample", "-n5", "-f", "json", "x-*"]).iter().all(|(i, j)| i.unwrap() % 100 == j.unwrap())
@@ -227,13 +227,13 @@ fn two_numbers_of_a_record_under_two_names() {
         assert_eq!(i.unwrap() % 100, j.unwrap());
     }
     assert_eq!(pairs(&["order", "-b", "20", "--record", "102", "--json", "x-*"]), [known(102, 2)]);
-    // Standard input has no number that `get` takes.
+    // Records of standard input have no number that `get` takes.
     let bytes = std::fs::read(dir.path("x-0.tfrecord")).unwrap();
     let ran = dir.run_on(&bytes, &["head", "-n1", "-f", "json", "-"]);
     assert!(ran.out.starts_with(r#"{"index":null,"record":0,"#), "{}", ran.out);
     let ran = dir.run_on(&bytes, &["digest", "-"]);
     assert!(ran.out.starts_with(r#"{"index":null,"record":0,"#), "{}", ran.out);
-    // Damage at a record: both numbers, and none over all files behind a file whose records cannot be counted.
+    // A damaged record has both numbers. After a file whose records cannot be counted, `index` is null.
     damage(&dir.path("x-1.tfrecord"), 34 * 20);
     let ran = dir.run(&["verify", "--json", "x-*"]);
     let lines: Vec<serde_json::Value> = ran.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
@@ -249,7 +249,7 @@ fn two_numbers_of_a_record_under_two_names() {
 }
 
 #[test]
-fn colours_only_where_wanted() {
+fn colours_are_optional() {
     let dir = Folder::new();
     dir.shard("a.tfrecord", labels(0..1));
     let escape = |ran: Ran| ran.out.contains('\x1b');
@@ -257,6 +257,6 @@ fn colours_only_where_wanted() {
     assert!(escape(dir.run(&["head", "--color", "always", "a.tfrecord"])));
     let no_color = |args: &[&str]| Ran::of(dir.command(args).env("NO_COLOR", "1").output().unwrap());
     assert!(!escape(no_color(&["head", "a.tfrecord"])));
-    // What is typed goes before what is set.
+    // The option takes precedence over the environment.
     assert!(escape(no_color(&["head", "--color", "always", "a.tfrecord"])));
 }

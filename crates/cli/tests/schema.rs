@@ -1,4 +1,4 @@
-//! `schema` and `parse`: what is inferred, what is printed, and what is in the archive.
+//! `schema` and `parse`: inferred schemas, printed batches, and archives.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::*;
 use std::fs;
 use tfseek::{DType, ExampleBuilder, FeatureBuf, FeatureSpec, Schema, SequenceExampleBuilder};
 
-/// Records whose feature `words` has `i` values, and of which the fourth has no `weight`.
+/// Returns records whose feature `words` has `i % 3` values. Record 3 has no `weight`.
 fn rows(range: std::ops::Range<i64>) -> Vec<Vec<u8>> {
     range
         .map(|i| {
@@ -36,7 +36,7 @@ fn sequences() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_table_for_people() {
+fn a_readable_table() {
     let dir = Folder::new();
     dir.shard("a.tfrecord", rows(0..10));
     dir.run(&["schema", "a.tfrecord"]).prints(
@@ -61,7 +61,7 @@ fn a_table_for_people() {
 }
 
 #[test]
-fn as_json_and_as_code() {
+fn schemas_as_json_and_as_code() {
     let dir = Folder::new();
     dir.shard("a.tfrecord", rows(0..10));
     let json = dir.run(&["schema", "--json", "a.tfrecord"]);
@@ -71,14 +71,14 @@ fn as_json_and_as_code() {
     dir.run(&["schema", "--tf", "a.tfrecord"]).prints(&tfseek::schema::code::python(&schema));
     dir.run(&["schema", "--rust", "a.tfrecord"]).prints(&tfseek::schema::code::rust(&schema));
     dir.run(&["schema", "--tf", "--rust", "a.tfrecord"]).fails(2, &["--rust"]);
-    // Read as SequenceExamples, the records have a context.
+    // Read as SequenceExamples, the records have only a context.
     let json = dir.run(&["schema", "--json", "--kind", "sequence", "a.tfrecord"]);
     assert!(Schema::from_json(&json.out).unwrap().is_sequence());
     dir.run(&["schema", "--kind", "raw", "a.tfrecord"]).fails(2, &["no features"]);
 }
 
 #[test]
-fn samples_are_spread() {
+fn samples_are_spread_over_the_files() {
     let dir = Folder::new();
     for s in 0..4 {
         dir.shard(&format!("x-{s}.tfrecord"), rows(s * 10..s * 10 + if s == 1 { 1 } else { 10 }));
@@ -88,7 +88,7 @@ fn samples_are_spread() {
         assert_eq!((ran.code, ran.err.as_str()), (0, ""));
         ran.out.lines().next().unwrap().to_owned()
     };
-    // Of the second file there is but one, so the third gives more.
+    // The second file has only one record, so more are read from the third.
     assert_eq!(first(&["-n", "8"]), "Example, 8 records seen");
     assert_eq!(first(&["-n", "1"]), "Example, 1 record seen");
     assert_eq!(first(&["--all"]), "Example, 31 records seen");
@@ -99,7 +99,7 @@ fn samples_are_spread() {
 }
 
 #[test]
-fn what_stands_in_the_way() {
+fn conflicts_mixed_kinds_and_damage() {
     let dir = Folder::new();
     let mut mixed = labels(0..3);
     mixed.push(ExampleBuilder::new().float("label", [1.0f32]).int64("other", [1]).encode().unwrap());
@@ -116,7 +116,7 @@ fn what_stands_in_the_way() {
     assert_eq!(json.err, "");
     assert_eq!(Schema::from_json(&json.out).unwrap().features().keys().collect::<Vec<_>>(), ["other"]);
 
-    // Examples first, and SequenceExamples behind them.
+    // Examples come first, then SequenceExamples.
     dir.shard("y-0.tfrecord", rows(0..3));
     dir.shard("y-1.tfrecord", sequences());
     assert!(dir.run(&["schema", "y-*"]).out.starts_with("SequenceExample, 6 records seen\n"));
@@ -126,7 +126,7 @@ fn what_stands_in_the_way() {
     dir.shard("none.tfrecord", [""; 0]);
     dir.run(&["schema", "none.tfrecord"]).fails(1, &["no records"]);
 
-    // What was read before the damage is seen.
+    // Records before the damage count.
     let path = dir.shard("z-0.tfrecord", labels(0..100));
     damage(&path, 34 * 50);
     dir.shard("z-1.tfrecord", labels(0..1));
@@ -140,7 +140,7 @@ fn what_stands_in_the_way() {
     assert!(ran.code == 1 && ran.err.contains("b.tfrecord: record 17 at byte "), "{}", ran.err);
 }
 
-/// A schema in the folder, as JSON.
+/// Writes a schema to the folder, as JSON.
 fn schema(dir: &Folder, features: &str) {
     fs::write(dir.path("s.json"), format!("{{\"features\": {{{features}}}}}")).unwrap();
 }
@@ -180,7 +180,7 @@ fn batches_as_json() {
         };
         ran.out.lines().map(label).collect::<Vec<_>>()
     };
-    // Records are counted over all files.
+    // Records count over all files.
     assert_eq!(labels(&["-b", "2", "--skip", "1"]), ["[1,2]", "[3]"]);
     assert_eq!(labels(&["--skip", "1", "-n", "2"]), ["[1,2]"]);
     assert_eq!(labels(&["--single", "-n", "2"]), ["[0]", "[1]"]);
@@ -217,18 +217,18 @@ fn sequences_as_json() {
 }
 
 #[test]
-fn what_cannot_be_parsed() {
+fn parse_errors() {
     let dir = Folder::new();
     dir.shard("x-0.tfrecord", rows(0..2));
     dir.shard("x-1.tfrecord", rows(2..6));
     schema(&dir, r#""weight": {"type": "fixed", "dtype": "float32", "shape": []}"#);
-    // The batches before it are printed.
+    // The batches before the error are printed.
     let ran = dir.run(&["parse", "x-*", "-s", "s.json", "-b", "3"]);
     assert_eq!((ran.code, ran.out.lines().count()), (1, 1));
     for words in ["x-1.tfrecord: record 1 at byte ", "row 0 of the batch", "feature \"weight\""] {
         assert!(ran.err.contains(words), "no {words:?} in {:?}", ran.err);
     }
-    // Of an archive there is nothing.
+    // No archive is left.
     dir.run(&["parse", "x-*", "-s", "s.json", "-b", "3", "-o", "out.npz"]).fails(1, &["weight"]);
     assert!(!dir.path("out.npz").exists());
     let left = fs::read_dir(dir.path(""))
@@ -249,7 +249,7 @@ fn what_cannot_be_parsed() {
     dir.run(&["parse", "x-*", "-s", "s.json"]).fails(1, &["x-1.tfrecord: record 3 at byte", "crc32c"]);
 }
 
-/// The members of a stored archive and their bytes.
+/// Returns the names and bytes of the members of a stored archive.
 fn members(path: &std::path::Path) -> Vec<(String, Vec<u8>)> {
     let mut zip = zip::ZipArchive::new(fs::File::open(path).unwrap()).unwrap();
     (0..zip.len())
@@ -312,9 +312,9 @@ fn archives() {
     dir.run(&["parse", "a.tfrecord", "-s", "s.json", "-o", "no/folder.npz"]).fails(3, &["no/folder.npz"]);
 }
 
-/// Standard input cannot be read a second time when its records turn out to be SequenceExamples.
+/// Standard input cannot be read a second time, even if its records are SequenceExamples.
 #[test]
-fn sequence_examples_on_standard_input_have_the_schema_of_their_file() {
+fn sequence_examples_on_standard_input_have_the_same_schema() {
     let dir = Folder::new();
     let bytes = fs::read(dir.shard("b.tfrecord", sequences())).unwrap();
     let of_file = dir.run(&["schema", "b.tfrecord"]);
@@ -322,7 +322,7 @@ fn sequence_examples_on_standard_input_have_the_schema_of_their_file() {
     dir.run_on(&bytes, &["schema", "-"]).prints(&of_file.out);
 }
 
-/// What one verb prints the other takes, and all records fit.
+/// `parse` accepts the schema that `schema` prints, and all records match it.
 #[test]
 fn an_inferred_schema_parses_what_it_was_inferred_from() {
     let dir = Folder::new();

@@ -1,4 +1,4 @@
-//! What each verb does, and the exit status it ends with.
+//! The output and the exit status of each verb.
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::process::Stdio;
 fn digests_of_the_worked_example() {
     let dir = Folder::new();
     let a_is_1 = tfseek::ExampleBuilder::new().int64("a", [1]).encode().unwrap();
-    // The same again, not packed.
+    // The same content, not packed.
     let unpacked = b"\x0a\x0b\x0a\x09\x0a\x01a\x12\x04\x1a\x02\x08\x01".to_vec();
     dir.shard("a.tfrecord", [a_is_1, Vec::new(), unpacked]);
     let ran = dir.run(&["digest", "a.tfrecord"]);
@@ -48,12 +48,12 @@ fn by_number() {
     dir.run(&["get", "x-*", "6"])
         .prints("record 6, 18 bytes, record 1 of x-00001-of-00002.tfrecord\n  label  int64  6\n");
     dir.run(&["get", "x@2.tfrecord", "10"]).fails(2, &["10"]);
-    dir.run(&["get", "x@2.tfrecord", "other"]).fails(2, &["which records?"]);
+    dir.run(&["get", "x@2.tfrecord", "other"]).fails(2, &["expected record numbers after the paths"]);
     dir.run(&["get", "1", "2"]).fails(2, &["./7"]);
 }
 
 #[test]
-fn samples_are_distinct_and_repeat() {
+fn samples_are_distinct_and_reproducible() {
     let dir = Folder::new();
     dir.shard("a.tfrecord", labels(0..100));
     let sample = |args: &[&str]| dir.run(&[&["sample", "-f", "json", "a.tfrecord"], args].concat()).out;
@@ -68,7 +68,7 @@ fn samples_are_distinct_and_repeat() {
 }
 
 #[test]
-fn indexes_beside_the_data() {
+fn indexes_next_to_the_data() {
     let dir = Folder::new();
     for s in 0..3 {
         dir.shard(&format!("x-0000{s}-of-00003.tfrecord"), labels(0..100));
@@ -93,7 +93,7 @@ fn indexes_beside_the_data() {
 }
 
 #[test]
-fn columns_beside_the_data() {
+fn columns_next_to_the_data() {
     let dir = Folder::new();
     for s in 0..2 {
         dir.shard(&format!("x-{s}.tfrecord"), labels(0..100));
@@ -104,7 +104,7 @@ fn columns_beside_the_data() {
     assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);
     assert!(ran.err.contains("column label: int64 values in 201 of 201 records"), "{}", ran.err);
     assert!(ran.err.contains("column other: int64 values in 1 of 201 records"), "{}", ran.err);
-    assert!(dir.path(".tfseek/x-0.tfrecord.other.tfrc").exists(), "of a shard that lacks it, too");
+    assert!(dir.path(".tfseek/x-0.tfrecord.other.tfrc").exists(), "a shard without the feature has a file too");
     assert_eq!(fs::read_dir(dir.path(".tfseek")).unwrap().count(), 3 * 3);
 
     dir.run(&["index", "--format", "dali", "--filter", "label in 2..4, 99", "x-1.tfrecord"])
@@ -121,7 +121,7 @@ fn columns_beside_the_data() {
 }
 
 #[test]
-fn a_misspelt_feature_is_no_column_of_nothing() {
+fn a_misspelt_feature_is_an_error() {
     let dir = Folder::new();
     for s in 0..2 {
         dir.shard(&format!("x-{s}.tfrecord"), labels(0..100));
@@ -195,7 +195,7 @@ fn each_damaged_shard_is_named() {
     assert_eq!((ran.code, ran.out.lines().count()), (1, 50));
     assert!(ran.err.contains(at));
     assert_eq!(dir.run(&["head", "-n", "50", "-f", "json", "x-1.tfrecord"]).code, 0);
-    // The last there are.
+    // The last records before the damage.
     let ran = dir.run(&["tail", "-n", "1", "-f", "json", "x-1.tfrecord"]);
     assert_eq!(
         (ran.code, ran.out.as_str()),
@@ -207,7 +207,7 @@ fn each_damaged_shard_is_named() {
 }
 
 #[test]
-fn a_payload_is_damaged_or_does_not_decode() {
+fn damaged_and_malformed_payloads() {
     let dir = Folder::new();
     let path = dir.shard("a.tfrecord", labels(0..10));
     damage(&path, 34 * 4 + 20);
@@ -226,7 +226,7 @@ fn a_payload_is_damaged_or_does_not_decode() {
 }
 
 #[test]
-fn unpacks_and_says_how() {
+fn unpack_and_its_errors() {
     let dir = Folder::new();
     dir.shard("a.tfrecord.gz", labels(0..10));
     let gz = dir.shard("zipped.gz", labels(0..10));
@@ -241,7 +241,7 @@ fn unpacks_and_says_how() {
     dir.run(&["unpack", "b.tfrecord"]).fails(2, &["-o"]);
     assert_eq!(dir.run(&["unpack", "-o", "c.tfrecord", "b.tfrecord"]).code, 0);
     assert_eq!(fs::read(dir.path("a.tfrecord")).unwrap(), fs::read(dir.path("c.tfrecord")).unwrap());
-    // Nothing of a damaged one.
+    // A damaged file produces no output.
     let path = dir.shard("d.tfrecord.gz", labels(0..10));
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
@@ -269,7 +269,7 @@ fn standard_input() {
 }
 
 #[test]
-fn what_is_no_tfrecord() {
+fn files_that_are_not_tfrecords() {
     let dir = Folder::new();
     fs::write(dir.path("lfs"), "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
         .unwrap();
@@ -296,9 +296,9 @@ fn missing_shards() {
     }
 }
 
-/// The reader of our output leaves after one line.
+/// The reader of standard output closes its pipe early.
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let dir = Folder::new();
     dir.shard("a.tfrecord", labels(0..50_000));
     for args in [["cat", "a.tfrecord"], ["digest", "a.tfrecord"]] {
@@ -313,7 +313,7 @@ fn a_closed_pipe_is_no_error() {
 }
 
 #[test]
-fn bars_only_when_somebody_looks() {
+fn progress_is_printed_on_request() {
     let dir = Folder::new();
     dir.shard("a.tfrecord", labels(0..1000));
     assert_eq!(dir.run(&["verify", "a.tfrecord"]).err, "");
@@ -392,7 +392,7 @@ fn completions_and_help() {
     dir.run(&["--version"]).prints(concat!("tfseek ", env!("CARGO_PKG_VERSION"), "\n"));
 }
 
-/// A feature that some shards lack is no misspelling, and a shard that is damaged says nothing of the others.
+/// A feature that some shards lack is not an error, and a damaged shard might have any feature.
 #[test]
 fn a_shard_may_lack_a_feature_that_others_have() {
     let folder = Folder::new();

@@ -1,6 +1,6 @@
-//! What can be said of an order, and of a loader that runs through it.
+//! Arguments that define an order, and a loader over it.
 
-use super::{Access, Limit, Paths};
+use super::{AccessArgs, LimitArgs, PathsArgs};
 use clap::{Args, ValueEnum};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -8,55 +8,57 @@ use tfseek::loader::{LoaderVerify, Shuffle};
 use tfseek::order::LastBatch;
 use tfseek::{Filter, Verify};
 
-/// What the numbers mean.
+/// Explanation of the numbers that `tfseek epoch` prints.
 pub(crate) const AFTER_EPOCH: &str = "\
-A step lasts from asking for a batch to having looked at every value in it; a stall is a batch that was waited for longer than 1 ms. \
-The first batch, before which nothing can be made ahead, is told apart from both. `sum` adds up all values as numbers of 64 bits: \
-it does not depend on the order, and those of the ranks, or of the parts of an epoch, add up to that of the whole.";
+A step lasts from the request for a batch until every value in the batch has been read. A stall is a batch that the loop waited \
+for longer than 1 ms. The first batch is reported separately and counts as neither, because no batch can be prepared before it. \
+`sum` is the sum of all values as 64-bit numbers. It does not depend on the order: the sums of the ranks, or of the parts of an \
+epoch, add up to the sum of the epoch.";
 
-/// Which order, and whose share of it.
+/// Order of an epoch, and the share of one rank.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Share {
+pub(crate) struct ShareArgs {
     #[command(flatten)]
-    pub(crate) limit: Limit,
+    pub(crate) limit: LimitArgs,
     #[command(flatten)]
-    pub(crate) batch: BatchSize,
-    /// How records are shuffled
-    #[arg(long, visible_alias = "order", value_name = "HOW", default_value = "global")]
+    pub(crate) batch: BatchSizeArgs,
+    /// Order of the records; `global`: shuffled over the whole dataset, `block`: shuffled in blocks of neighbouring records,
+    /// `none`: as in the files
+    #[arg(long, visible_alias = "order", value_name = "MODE", default_value = "global")]
     pub(crate) shuffle: ShuffleChoice,
-    /// Only the records that meet a condition, such as `label in 3, 5..9 and present(name)`
+    /// Only records that meet this condition, for example 'label in 3, 5..9 and present(name)'
     #[arg(long, value_name = "EXPR")]
     pub(crate) filter: Option<Filter>,
-    /// As many samples of each value of this feature, each value's records shuffled by themselves
+    /// Draw the same number of samples for each value of this feature; the records of each value are shuffled separately
     #[arg(long, value_name = "FEATURE", conflicts_with = "shuffle")]
     pub(crate) balance: Option<String>,
-    /// Seed of the order
+    /// Random seed; the same seed gives the same records in the same order
     #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = super::seed)]
     pub(crate) seed: u64,
-    /// The epoch
+    /// Epoch number, from 0
     #[arg(long, value_name = "E", default_value_t = 0)]
     pub(crate) epoch: u64,
-    /// The rank, from 0
+    /// Rank, from 0
     #[arg(long, value_name = "R", default_value_t = 0)]
     pub(crate) rank: u64,
-    /// How many ranks there are
+    /// Number of ranks
     #[arg(long, value_name = "W", default_value = "1")]
     pub(crate) world_size: NonZeroU64,
-    /// What becomes of the last batch where it is not full: short on one rank, padded on several, unless told otherwise
-    #[arg(long, value_name = "HOW")]
+    /// Treatment of an incomplete last batch [default: short on one rank, pad on several]
+    #[arg(long, value_name = "MODE")]
     pub(crate) last_batch: Option<LastBatchChoice>,
-    /// Go on where this state was saved: with its seed and epoch, step 0 at its position
+    /// Resume from this saved state: its seed and epoch are used, and step 0 starts at its position
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "epoch"])]
     pub(crate) resume: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, Args)]
 #[group(required = true, multiple = false)]
-pub(crate) struct BatchSize {
-    /// Samples of one rank's batch
+pub(crate) struct BatchSizeArgs {
+    /// Number of samples per batch of one rank
     #[arg(short, long, value_name = "N")]
     pub(crate) batch_size: Option<NonZeroU64>,
-    /// Samples of a batch over all ranks; batches stay the same when the number of ranks changes
+    /// Number of samples per batch over all ranks; the batches stay the same when the number of ranks changes
     #[arg(long, value_name = "N")]
     pub(crate) global_batch_size: Option<NonZeroU64>,
 }
@@ -84,68 +86,68 @@ pub(crate) enum VerifyChoice {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Epoch {
+pub(crate) struct EpochArgs {
     #[command(flatten)]
-    pub(crate) paths: Paths,
+    pub(crate) paths: PathsArgs,
     #[command(flatten)]
-    pub(crate) share: Share,
-    /// Parse records by this schema, as `tfseek schema --json` prints one; without it they stay as they are
+    pub(crate) share: ShareArgs,
+    /// Schema file, as `tfseek schema --json` prints it; without one the records are not parsed
     #[arg(short, long, value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
-    /// Threads that make batches, 0: the loop makes them itself; one for each processor, unless told otherwise
+    /// Number of threads that prepare batches; 0: the loop prepares them itself [default: one per processor]
     #[arg(long, value_name = "N", value_parser = super::threads)]
     pub(crate) threads: Option<usize>,
-    /// The checksums that are looked at; `first-epoch` is payloads in epoch 0, and headers in the others
-    #[arg(long, value_name = "WHAT", default_value = "payload")]
+    /// Checksums to verify; `first-epoch`: payloads in epoch 0, headers in later epochs
+    #[arg(long, value_name = "MODE", default_value = "payload")]
     pub(crate) verify: VerifyChoice,
-    /// Leave out records that are damaged or do not go with the schema, and list them
+    /// Skip and list the records that are damaged or do not match the schema
     #[arg(long)]
     pub(crate) skip_errors: bool,
-    /// Stop after so many steps
+    /// Number of steps to run [default: all steps of the epoch]
     #[arg(long, value_name = "N")]
     pub(crate) steps: Option<NonZeroU64>,
-    /// Save where the run stands at its end, for --resume
+    /// Save the state at the end of the run to this file, for --resume
     #[arg(long, value_name = "FILE")]
     pub(crate) state_out: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) access: Access,
+    pub(crate) access: AccessArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Order {
+pub(crate) struct OrderArgs {
     #[command(flatten)]
-    pub(crate) paths: Paths,
+    pub(crate) paths: PathsArgs,
     #[command(flatten)]
-    pub(crate) share: Share,
+    pub(crate) share: ShareArgs,
     #[command(flatten)]
-    pub(crate) question: Question,
-    /// With --step: so many steps from there on
+    pub(crate) query: QueryArgs,
+    /// With --step: number of steps to print
     #[arg(long, value_name = "N", default_value = "1", conflicts_with_all = ["record", "describe"])]
     pub(crate) steps: NonZeroU64,
-    /// With --step: the records' numbers and nothing else, as `tfseek get` takes them
+    /// With --step: print only the record numbers, as `tfseek get` takes them
     #[arg(long, conflicts_with_all = ["json", "record", "describe"])]
     pub(crate) ids: bool,
-    /// One JSON object a line; `index` is the record's number over all files, `record` the one in its file
+    /// Print one JSON object per line; `index` is the record's number over all files, `record` its number in the file
     #[arg(long, conflicts_with = "describe")]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) access: Access,
+    pub(crate) access: AccessArgs,
 }
 
-/// What is asked of an order.
+/// Query to an order.
 #[derive(Clone, Copy, Debug, Args)]
 #[group(required = true, multiple = false)]
-pub(crate) struct Question {
-    /// The samples of this step, from 0
+pub(crate) struct QueryArgs {
+    /// Print the samples of this step, from 0
     #[arg(long, value_name = "K")]
     pub(crate) step: Option<u64>,
-    /// The steps and ranks that have this record, numbered over all files as `tfseek get` does; padding is not looked at
+    /// Print the steps and ranks that contain this record, numbered over all files as for `tfseek get`; padding is ignored
     #[arg(long, value_name = "I")]
     pub(crate) record: Option<u64>,
-    /// What the order is, and what it costs
+    /// Describe the order and its cost
     #[arg(long)]
     pub(crate) describe: bool,
 }
@@ -182,7 +184,7 @@ impl From<VerifyChoice> for LoaderVerify {
 }
 
 impl VerifyChoice {
-    /// As it is typed.
+    /// Returns the name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             VerifyChoice::Header => "header",

@@ -1,8 +1,8 @@
-//! What can be typed.
+//! Arguments of the command. Their doc comments are the help texts.
 
 mod epoch;
 
-pub(crate) use epoch::{Epoch, Order, Share};
+pub(crate) use epoch::{EpochArgs, OrderArgs, ShareArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -17,31 +17,31 @@ use tfseek::stream::StreamOptions;
 #[command(name = "tfseek", version, propagate_version = true, max_term_width = 100, after_help = AFTER)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) global: GlobalArgs,
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
 
 const AFTER: &str = "\
-PATHS are files, folders, patterns in quotes ('train-*.tfrecord', 'x-{00000..00009}'), or sets ('train@10.tfrecord').
-`-` is standard input, for the verbs that read in order: head, tail, cat, schema, parse, digest, verify,
-info, unpack. Only local files are read, no gs:// or s3:// addresses.
+PATHS are files, folders, quoted patterns ('train-*.tfrecord', 'x-{00000..00009}') or sets \
+('train@10.tfrecord'). `-` is standard input, for the verbs that read in file order: head, tail, cat, schema, parse, digest, \
+verify, info, unpack. Only local files are read, not gs:// or s3:// addresses.
 
-Exit status: 0 all well, 1 a problem in the data, 2 usage, 3 input and output, 4 not a TFRecord file.";
+Exit status: 0 success, 1 a problem in the data, 2 a usage error, 3 an I/O error, 4 not a TFRecord file.";
 
 /// Options of every verb.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Global {
-    /// Colours; `auto` is on a terminal, unless NO_COLOR is set
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Global options")]
+pub(crate) struct GlobalArgs {
+    /// Use colours; `auto`: on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_name = "MODE", default_value = "auto", help_heading = "Global options")]
     pub(crate) color: ColorChoice,
-    /// Say nothing but errors
+    /// Print only errors
     #[arg(short, long, global = true, help_heading = "Global options")]
     pub(crate) quiet: bool,
-    /// Show progress even if standard error is no terminal
+    /// Show progress even if standard error is not a terminal
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) progress: bool,
-    /// Sizes in bytes, exact
+    /// Print sizes as exact numbers of bytes
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) bytes: bool,
 }
@@ -55,92 +55,93 @@ pub(crate) enum ColorChoice {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Make a small dataset, and show on it what tfseek does
-    Demo(Demo),
-    /// Index shards: a small file for each, in `.tfseek/` beside it
-    Index(Index),
-    /// Records, bytes, compression, index and features of files
-    Info(Info),
-    /// Print the first records
-    Head(Head),
-    /// Print the last records
-    Tail(Tail),
+    /// Make a small dataset and demonstrate tfseek on it
+    Demo(DemoArgs),
+    /// Build a small index file per shard, by default in `.tfseek/` next to the shards
+    Index(IndexArgs),
+    /// Show records, bytes, compression, index and features of files
+    Info(InfoArgs),
+    /// Print the first records of each file
+    Head(HeadArgs),
+    /// Print the last records of each file
+    Tail(TailArgs),
     /// Print all records
-    Cat(Cat),
+    Cat(CatArgs),
     /// Print records by number, counted over all files
-    Get(Get),
-    /// Print records drawn at random, none twice
-    Sample(Sample),
-    /// What features records have, and a schema that takes them
-    Schema(Schema),
-    /// Records to arrays by a schema, as TensorFlow's parsers would: to an .npz file, or printed
-    Parse(Parse),
-    /// Run through an epoch as a training loop does, and say what it took
+    Get(GetArgs),
+    /// Print records drawn at random, without replacement
+    Sample(SampleArgs),
+    /// Show the features of the records and infer a schema that parses them
+    Schema(SchemaArgs),
+    /// Parse records into arrays by a schema, as TensorFlow's parsers do; print them or write an .npz file
+    Parse(ParseArgs),
+    /// Run through an epoch as a training loop does, and report time, throughput, stalls and memory
     #[command(after_help = epoch::AFTER_EPOCH)]
-    Epoch(Epoch),
-    /// Print which records a step of an epoch has, or which steps have a record; nothing is read but the index
-    Order(Order),
-    /// Print a digest of each record's content, equal for equal content whatever its encoding
-    Digest(Digest),
-    /// Check every checksum, and name each damaged file
-    Verify(Verify),
-    /// Inflate gzip and zlib files to plain TFRecord files, which can be read at random
-    Unpack(Unpack),
-    /// Print a script that completes the command in a shell
-    Completions(Completions),
+    Epoch(EpochArgs),
+    /// Print the records of a step of an epoch, or the steps that contain a record; only the index is read
+    Order(OrderArgs),
+    /// Print a digest of each record's content; equal content has equal digests, whatever its encoding
+    Digest(DigestArgs),
+    /// Verify all checksums and name each damaged file
+    Verify(VerifyArgs),
+    /// Decompress gzip and zlib files to plain TFRecord files, which allow random access
+    Unpack(UnpackArgs),
+    /// Print a shell script that completes the arguments of this command
+    Completions(CompletionsArgs),
 }
 
-/// Which files.
+/// Input files of a verb.
 #[derive(Debug, Args)]
-pub(crate) struct Paths {
-    /// Files, folders, patterns, or sets
+pub(crate) struct PathsArgs {
+    /// Files, folders, patterns or sets
     #[arg(required = true, value_name = "PATHS")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Go on where shards of a set are missing
+    /// Continue if shards of a set are missing
     #[arg(long)]
     pub(crate) allow_missing: bool,
 }
 
-/// How records are printed.
+/// Options of the verbs that print records.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Print {
-    /// For people, one JSON object a line (`index` is the number over all files, which `get` takes, or null where it is not known;
-    /// `record` the number in the file), protobuf's JSON mapping, the payloads as they are, or records with their
-    /// framing (`tfseek sample -n 100 -f tfrecord x > small.tfrecord`)
+pub(crate) struct PrintArgs {
+    /// Output format; `human`: readable text, `json`: one object per line (`index` is the record's number over all files, as
+    /// `get` takes it, or null if it is not known; `record` is its number in the file), `proto-json`: protobuf's JSON mapping,
+    /// `raw`: payloads, `tfrecord`: records with framing (`tfseek sample -n 100 -f tfrecord x > small.tfrecord`)
     #[arg(short, long, value_name = "FORMAT", default_value = "human")]
-    pub(crate) format: Format,
+    pub(crate) format: RecordFormat,
     #[command(flatten)]
-    pub(crate) kind: KindArg,
-    /// Shorten nothing
+    pub(crate) payload: PayloadArgs,
+    /// Print all values completely
     #[arg(long)]
     pub(crate) full: bool,
 }
 
-/// The kind of payloads, and a limit on their length.
+/// Kind of the payloads, and the limit on their length.
 #[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct KindArg {
-    /// What payloads are; `auto` looks at the first records of each file
+pub(crate) struct PayloadArgs {
+    /// Message type of the payloads; `auto`: guessed from the first records of each file
     #[arg(long, value_name = "KIND", default_value = "auto")]
-    pub(crate) kind: KindChoice,
+    pub(crate) kind: PayloadKind,
     #[command(flatten)]
-    pub(crate) limit: Limit,
+    pub(crate) limit: LimitArgs,
 }
 
-/// A limit on the length of records, for every verb that reads them.
+/// Limit on the length of records, for every verb that reads them.
 #[derive(Clone, Copy, Debug, Default, Args)]
-pub(crate) struct Limit {
-    /// Payload bytes of a record, at most: a longer one is an error before memory is allocated for it [default: 2147483647]
+pub(crate) struct LimitArgs {
+    /// Maximum payload length of a record in bytes; a longer record is refused before memory is allocated for it [default:
+    /// 2147483647]
     #[arg(long, value_name = "BYTES")]
     max_record: Option<u64>,
 }
 
-impl Limit {
-    /// Options of a stream with this limit.
+impl LimitArgs {
+    /// Returns the options of a stream with this limit.
     pub(crate) fn stream(self) -> StreamOptions {
         self.max_record.map_or(StreamOptions::new(), |bytes| StreamOptions::new().max_record(bytes))
     }
 
-    /// The same options of a dataset with this limit.
+    /// Adds this limit to the options of a dataset.
     pub(crate) fn dataset(self, options: DatasetOptions) -> DatasetOptions {
         match self.max_record {
             Some(bytes) => options.max_record(bytes),
@@ -150,7 +151,7 @@ impl Limit {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum RecordFormat {
     Human,
     Json,
     ProtoJson,
@@ -159,269 +160,271 @@ pub(crate) enum Format {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum KindChoice {
+pub(crate) enum PayloadKind {
     Auto,
     Example,
     Sequence,
     Raw,
 }
 
-/// How the bytes of shards are reached by number.
+/// Options of the verbs that access records by number.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Access {
-    /// Map the files, which nobody may write to or truncate meanwhile, or read at positions
-    #[arg(long, value_name = "DOOR", default_value = "map")]
-    pub(crate) io: Door,
-    /// A folder for index files, looked into and written to first
+pub(crate) struct AccessArgs {
+    /// Access to the files; `map`: memory maps, `pread`: reads at offsets. No process may write to or truncate a mapped file
+    #[arg(long, value_name = "MODE", default_value = "map")]
+    pub(crate) io: IoMode,
+    /// Folder for index files: searched first, and new index files are written to it
     #[arg(long, value_name = "DIR")]
     pub(crate) index_dir: Option<PathBuf>,
-    /// Threads that index what has no index yet; 0 is one for each processor
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IoMode {
+    Map,
+    Pread,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct JobsArgs {
+    /// Number of threads that scan files; 0: one per processor
     #[arg(short, long, value_name = "N", default_value_t = 0, value_parser = threads)]
     pub(crate) jobs: usize,
 }
 
-/// A number of threads that the library starts.
+/// Parses a number of threads that the library may start.
 fn threads(text: &str) -> Result<usize, String> {
     let n = text.parse().map_err(|e: ParseIntError| e.to_string())?;
     tfseek::threads(n).map(|_| n).map_err(|e| e.to_string())
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Door {
-    Map,
-    Pread,
-}
-
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Jobs {
-    /// Threads; 0 is one for each processor
-    #[arg(short, long, value_name = "N", default_value_t = 0, value_parser = threads)]
-    pub(crate) jobs: usize,
-}
-
 #[derive(Debug, Args)]
-pub(crate) struct Demo {
+pub(crate) struct DemoArgs {
     /// Keep the dataset in this folder, which must be new or empty
     #[arg(long, value_name = "DIR")]
     pub(crate) keep: Option<PathBuf>,
-    /// Seed of the observations
+    /// Random seed; the same seed gives the same records in the same order
     #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: u64,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Index {
+pub(crate) struct IndexArgs {
     #[command(flatten)]
-    pub(crate) paths: Paths,
-    /// Scan again, whatever indexes there are
+    pub(crate) paths: PathsArgs,
+    /// Scan all shards again and replace existing index files
     #[arg(long)]
     pub(crate) rebuild: bool,
-    /// Check payloads too, which reads all bytes
+    /// Also verify payload checksums, which reads all bytes
     #[arg(long)]
     pub(crate) check: bool,
-    /// The form: tfseek's own, or DALI's and tfrecord2idx's text (`SHARD.idx`; with --index-dir there)
-    #[arg(long, value_name = "FORM", default_value = "tfri")]
-    pub(crate) format: IndexForm,
-    /// Keep this feature's values too, for filters and class balance: one value a record, or none (repeat for more)
+    /// Index format; `tfri`: tfseek's own, `dali`: the text format of DALI and tfrecord2idx (`SHARD.idx` next to the shard, or
+    /// in --index-dir)
+    #[arg(long, value_name = "FORMAT", default_value = "tfri")]
+    pub(crate) format: IndexFormat,
+    /// Also store the values of this feature, for filters and class balance: at most one value per record (repeatable)
     #[arg(long, value_name = "FEATURE", conflicts_with = "format")]
     pub(crate) column: Vec<String>,
-    /// List the records of each distinct value in column files
+    /// With --column: also list the records of each distinct value
     #[arg(long, requires = "column")]
     pub(crate) classes: bool,
-    /// With --format dali: only records that meet this, as 'label in 3, 5..9 and present(name)'
+    /// With --format dali: only records that meet this condition, for example 'label in 3, 5..9 and present(name)'
     #[arg(long, value_name = "EXPR", requires = "format", conflicts_with = "pack")]
     pub(crate) filter: Option<String>,
-    /// One file for all shards: `.tfseek/NAME.tfrp` in their common folder
+    /// Write one file for all shards: `.tfseek/NAME.tfrp` in their common folder
     #[arg(long, value_name = "NAME", conflicts_with_all = ["format", "index_dir"])]
     pub(crate) pack: Option<String>,
-    /// Write here instead of beside the data
+    /// Folder for index files: searched first, and new index files are written to it
     #[arg(long, value_name = "DIR")]
     pub(crate) index_dir: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) limit: Limit,
+    pub(crate) limit: LimitArgs,
     #[command(flatten)]
-    pub(crate) jobs: Jobs,
+    pub(crate) jobs: JobsArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum IndexForm {
+pub(crate) enum IndexFormat {
     Tfri,
     Dali,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Info {
+pub(crate) struct InfoArgs {
     #[command(flatten)]
-    pub(crate) paths: Paths,
+    pub(crate) paths: PathsArgs,
     #[command(flatten)]
-    pub(crate) kind: KindArg,
-    /// One JSON object a file; `error` says what is wrong with it
+    pub(crate) payload: PayloadArgs,
+    /// Print one JSON object per file; `error` is the problem with the file, or null
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Head {
+pub(crate) struct HeadArgs {
     #[command(flatten)]
-    pub(crate) paths: Paths,
-    /// Records of each file
+    pub(crate) paths: PathsArgs,
+    /// Number of records to print, per file
     #[arg(short, value_name = "N", default_value_t = 10)]
     pub(crate) n: u64,
-    /// Records to leave out first, of each file
+    /// Number of records to skip first, per file
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip: u64,
     #[command(flatten)]
-    pub(crate) print: Print,
+    pub(crate) print: PrintArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Tail {
+pub(crate) struct TailArgs {
     #[command(flatten)]
-    pub(crate) paths: Paths,
-    /// Records of each file
+    pub(crate) paths: PathsArgs,
+    /// Number of records to print, per file
     #[arg(short, value_name = "N", default_value_t = 10)]
     pub(crate) n: u64,
     #[command(flatten)]
-    pub(crate) print: Print,
+    pub(crate) print: PrintArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Cat {
+pub(crate) struct CatArgs {
     #[command(flatten)]
-    pub(crate) paths: Paths,
-    /// Records to leave out first, of each file
+    pub(crate) paths: PathsArgs,
+    /// Number of records to skip first, per file
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip: u64,
     #[command(flatten)]
-    pub(crate) print: Print,
+    pub(crate) print: PrintArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Get {
-    /// Files, patterns or sets, then numbers: `7`, `-1` for the last, `10..20`, `10..`, `..10`
+pub(crate) struct GetArgs {
+    /// Files, folders, patterns or sets, then record numbers: `7`, `-1` for the last, `10..20`, `10..`, `..10`
     #[arg(required = true, value_name = "PATHS.. RECORDS", allow_negative_numbers = true)]
     pub(crate) words: Vec<OsString>,
-    /// Go on where shards of a set are missing
+    /// Continue if shards of a set are missing
     #[arg(long)]
     pub(crate) allow_missing: bool,
     #[command(flatten)]
-    pub(crate) print: Print,
+    pub(crate) print: PrintArgs,
     #[command(flatten)]
-    pub(crate) access: Access,
+    pub(crate) access: AccessArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Sample {
+pub(crate) struct SampleArgs {
     #[command(flatten)]
-    pub(crate) paths: Paths,
-    /// Records to draw
+    pub(crate) paths: PathsArgs,
+    /// Number of records to draw, over all files
     #[arg(short, value_name = "N", default_value_t = 10)]
     pub(crate) n: u64,
-    /// The same seed draws the same records
+    /// Random seed; the same seed gives the same records in the same order
     #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: u64,
     #[command(flatten)]
-    pub(crate) print: Print,
+    pub(crate) print: PrintArgs,
     #[command(flatten)]
-    pub(crate) access: Access,
+    pub(crate) access: AccessArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Schema {
+pub(crate) struct SchemaArgs {
     #[command(flatten)]
-    pub(crate) paths: Paths,
-    /// Records to look at, spread over the files: of each its first
+    pub(crate) paths: PathsArgs,
+    /// Number of records to read: the first records of each file, spread over the files
     #[arg(short = 'n', long = "sample", value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) sample: u64,
-    /// Look at all records
+    /// Read all records
     #[arg(long, conflicts_with = "sample")]
     pub(crate) all: bool,
-    /// Print the schema as JSON, which `tfseek parse --schema` takes
+    /// Print the schema as JSON, for `tfseek parse --schema`
     #[arg(long, group = "form")]
     pub(crate) json: bool,
-    /// Print it as Python code for TensorFlow
+    /// Print the schema as Python code for TensorFlow
     #[arg(long, group = "form")]
     pub(crate) tf: bool,
-    /// Print it as Rust code for the crate tfseek
+    /// Print the schema as Rust code for the crate tfseek
     #[arg(long, group = "form")]
     pub(crate) rust: bool,
     #[command(flatten)]
-    pub(crate) kind: KindArg,
+    pub(crate) payload: PayloadArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Parse {
+pub(crate) struct ParseArgs {
     #[command(flatten)]
-    pub(crate) paths: Paths,
+    pub(crate) paths: PathsArgs,
     #[command(flatten)]
-    pub(crate) limit: Limit,
-    /// The schema, as `tfseek schema --json` prints one
+    pub(crate) limit: LimitArgs,
+    /// Schema file, as `tfseek schema --json` prints it
     #[arg(short, long, value_name = "FILE")]
     pub(crate) schema: PathBuf,
-    /// Records of a batch; the last one may have fewer
+    /// Number of records per batch; the last batch may have fewer
     #[arg(short, long, value_name = "N", default_value = "128")]
     pub(crate) batch_size: NonZeroUsize,
-    /// Each record by itself, without the dimension of the batch
+    /// Parse each record separately, without the batch dimension
     #[arg(long, conflicts_with = "batch_size")]
     pub(crate) single: bool,
-    /// Records to leave out first, of all files together
+    /// Number of records to skip first, over all files
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip: u64,
-    /// Records to parse, of all files together
+    /// Number of records to parse, over all files [default: all]
     #[arg(short, value_name = "N")]
     pub(crate) n: Option<u64>,
-    /// Write a NumPy archive, and not JSON lines to standard output
+    /// Write a NumPy archive instead of JSON lines to standard output
     #[arg(short, long, value_name = "OUT.npz")]
     pub(crate) out: Option<PathBuf>,
-    /// Replace a file that is there
+    /// Replace existing files
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Digest {
+pub(crate) struct DigestArgs {
     #[command(flatten)]
-    pub(crate) paths: Paths,
+    pub(crate) paths: PathsArgs,
     #[command(flatten)]
-    pub(crate) kind: KindArg,
+    pub(crate) payload: PayloadArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Verify {
+pub(crate) struct VerifyArgs {
     #[command(flatten)]
-    pub(crate) paths: Paths,
-    /// Decode payloads too: as what each file's first records look like, or as --kind says
+    pub(crate) paths: PathsArgs,
+    /// Also decode the payloads, as the message type of --kind
     #[arg(long)]
     pub(crate) decode: bool,
     #[command(flatten)]
-    pub(crate) kind: KindArg,
-    /// One JSON object a file; `index` and `record` are the numbers of the record at fault, over all files and in this one
+    pub(crate) payload: PayloadArgs,
+    /// Print one JSON object per file; `index` and `record` are the numbers of the faulty record, over all files and in the
+    /// file
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) jobs: Jobs,
+    pub(crate) jobs: JobsArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Unpack {
+pub(crate) struct UnpackArgs {
     #[command(flatten)]
-    pub(crate) paths: Paths,
+    pub(crate) paths: PathsArgs,
     #[command(flatten)]
-    pub(crate) limit: Limit,
-    /// The file to write, or a folder for several; else beside each, without its .gz or .zz
+    pub(crate) limit: LimitArgs,
+    /// Output file, or output folder for several files [default: next to each input, without .gz or .zz]
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
-    /// Replace files that are there
+    /// Replace existing files
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsArgs {
+    /// Shell that runs the script
     pub(crate) shell: Shell,
 }
 
-/// A seed, negative ones too.
+/// Parses a seed, which may be negative.
 fn seed(text: &str) -> Result<u64, String> {
     let outside = || format!("a seed is a number from -2^63 to 2^64 - 1, found {text}");
     let number = text.parse().map_err(|_| outside())?;

@@ -1,17 +1,17 @@
-//! A batch as one line of JSON, exact to the bit.
+//! Batches as lines of JSON, exact to the bit.
 //!
 //! ```text
 //! {"status":"ok","outputs":{NAME:O,..}}                                    Examples
-//! {"status":"ok","context":{NAME:O,..},"sequence":{..},"lengths":{..}}     SequenceExamples; no lengths of a single one
+//! {"status":"ok","context":{NAME:O,..},"sequence":{..},"lengths":{..}}     SequenceExamples; a single record has no lengths
 //!
 //! O  {"kind":"dense","dtype":D,"shape":[..],"data":[..]}
 //!    {"kind":"sparse","indices":A,"values":A,"dense_shape":A}
-//!    {"kind":"ragged","values":A,"row_splits":[A,..]}                      outermost first
+//!    {"kind":"ragged","values":A,"row_splits":[A,..]}                      row splits from outermost to innermost
 //! A  {"dtype":D,"shape":[..],"data":[..]}
 //! ```
 //!
-//! `data` is flat and row-major. Integers are exact (read them as 64 bits, not as doubles), a float is the 8 hex digits of its bits
-//! (`"3f800000"` is 1.0), a byte string is the hex of its bytes.
+//! `data` is flat and row-major. Integers are exact and must be read as 64-bit integers, not as doubles. A float is the 8 hex digits
+//! of its bits (`"3f800000"` is 1.0). A byte string is the hex of its bytes.
 
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
@@ -37,7 +37,7 @@ fn part<'a, W: Write, T>(
     out: &mut W,
     name: &str,
     columns: impl Iterator<Item = (&'a str, T)>,
-    one: impl Fn(&mut W, T) -> io::Result<()>,
+    write_column: impl Fn(&mut W, T) -> io::Result<()>,
 ) -> io::Result<()> {
     write!(out, ",\"{name}\":{{")?;
     for (k, (name, column)) in columns.enumerate() {
@@ -46,7 +46,7 @@ fn part<'a, W: Write, T>(
         }
         serde_json::to_writer(&mut *out, name).map_err(io::Error::from)?;
         out.write_all(b":")?;
-        one(out, column)?;
+        write_column(out, column)?;
     }
     out.write_all(b"}")
 }
@@ -54,7 +54,7 @@ fn part<'a, W: Write, T>(
 fn column(out: &mut impl Write, column: &Column) -> io::Result<()> {
     match column {
         Column::Dense(dense) => {
-            write!(out, "{{\"kind\":\"dense\",{}}}", Array(&dense.shape, &dense.values))
+            write!(out, "{{\"kind\":\"dense\",{}}}", ArrayJson(&dense.shape, &dense.values))
         }
         Column::Sparse(sparse) => {
             let rank = sparse.dense_shape.len();
@@ -62,7 +62,7 @@ fn column(out: &mut impl Write, column: &Column) -> io::Result<()> {
                 out,
                 "{{\"kind\":\"sparse\",\"indices\":{{{}}},\"values\":{{{}}},\"dense_shape\":{{{}}}}}",
                 int64(&[sparse.values.len(), rank], &sparse.indices),
-                Array(&[sparse.values.len()], &sparse.values),
+                ArrayJson(&[sparse.values.len()], &sparse.values),
                 int64(&[rank], &sparse.dense_shape)
             )
         }
@@ -70,13 +70,13 @@ fn column(out: &mut impl Write, column: &Column) -> io::Result<()> {
             write!(
                 out,
                 "{{\"kind\":\"ragged\",\"values\":{{{}}},\"row_splits\":[",
-                Array(&ragged.shape, &ragged.values)
+                ArrayJson(&ragged.shape, &ragged.values)
             )?;
             for (k, splits) in ragged.row_splits.iter().enumerate() {
                 let comma = if k == 0 { "" } else { "," };
                 match splits {
                     RowSplits::Int32(splits) => {
-                        write!(out, "{comma}{{{}}}", Integers("int32", &[splits.len()], splits))?;
+                        write!(out, "{comma}{{{}}}", IntegersJson("int32", &[splits.len()], splits))?;
                     }
                     RowSplits::Int64(splits) => {
                         write!(out, "{comma}{{{}}}", int64(&[splits.len()], splits))?;
@@ -88,12 +88,12 @@ fn column(out: &mut impl Write, column: &Column) -> io::Result<()> {
     }
 }
 
-/// The three fields of an array.
-struct Array<'a>(&'a [usize], &'a Values);
+/// The three members of an array: dtype, shape and data.
+struct ArrayJson<'a>(&'a [usize], &'a Values);
 
-impl Display for Array<'_> {
+impl Display for ArrayJson<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Array(shape, values) = *self;
+        let ArrayJson(shape, values) = *self;
         let quoted = |f: &mut Formatter<'_>, k: usize| f.write_str(if k == 0 { "\"" } else { ",\"" });
         match values {
             Values::Int64(values) => return int64(shape, values).fmt(f),
@@ -117,16 +117,16 @@ impl Display for Array<'_> {
     }
 }
 
-/// The same of integers.
-struct Integers<'a, T>(&'static str, &'a [usize], &'a [T]);
+/// The three members of an array of integers.
+struct IntegersJson<'a, T>(&'static str, &'a [usize], &'a [T]);
 
-fn int64<'a, T>(shape: &'a [usize], values: &'a [T]) -> Integers<'a, T> {
-    Integers("int64", shape, values)
+fn int64<'a, T>(shape: &'a [usize], values: &'a [T]) -> IntegersJson<'a, T> {
+    IntegersJson("int64", shape, values)
 }
 
-impl<T: Display> Display for Integers<'_, T> {
+impl<T: Display> Display for IntegersJson<'_, T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Integers(dtype, shape, values) = *self;
+        let IntegersJson(dtype, shape, values) = *self;
         head(f, dtype, shape)?;
         for (k, value) in values.iter().enumerate() {
             if k > 0 {

@@ -1,4 +1,4 @@
-//! A record for people: a line for each feature, keys sorted, values shortened.
+//! Records in readable form: one line per feature, with sorted keys and shortened values.
 //!
 //! ```text
 //! record 5, 73 bytes, record 0 of b.tfrecord
@@ -7,36 +7,36 @@
 //!   pixels    float[784]  0.0 0.0 0.25 0.5 1.0 1.0 0.0 0.0 .. 776 more
 //! ```
 //!
-//! The first number counts over all files and is the one that `get` takes. The number in the file is shown where it differs; where
-//! only that one is known, the heading is `record 0 of b.tfrecord, 73 bytes`.
+//! The first number counts over all files, and `get` takes it. The number in the file is printed if it differs. If only the number in
+//! the file is known, the heading is `record 0 of b.tfrecord, 73 bytes`.
 
-use super::Item;
-use crate::bytes::{Key, Shown, Size, Value};
+use super::NumberedRecord;
+use crate::bytes::{ByteLimits, Key, Readable, Size};
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::Outcome;
 use std::fmt::{self, Display};
 use tfseek::{Feature, FeatureList};
 use tfseek_tools::{Content, Map};
 
-/// How much is shown of each feature.
+/// Limits on the printed part of each feature.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
-    /// Values of a list.
+    /// Maximum number of values of a list.
     pub(super) values: usize,
-    /// One byte string, when it stands alone.
-    pub(super) one: Shown,
+    /// Limits on a byte string that is the only value of its feature.
+    pub(super) bytes: ByteLimits,
 }
 
 pub(super) fn print(
     console: &mut Console,
-    item: Item<'_>,
+    item: NumberedRecord<'_>,
     content: &Content<'_>,
     limits: Limits,
-    many: bool,
+    many_files: bool,
 ) -> Outcome {
     let (bold, dim) = (console.style(BOLD), console.style(DIM));
     let payload = item.record.payload();
-    let size = Size { bytes: payload.len() as u64, exact: limits.one.exact };
+    let size = Size { bytes: payload.len() as u64, exact: limits.bytes.exact };
     let at = item.record.at();
     let in_file = |i: u64| match at.path {
         Some(path) => format!("record {i} of {}", path.display()),
@@ -46,7 +46,7 @@ pub(super) fn print(
         (Some(i), Some(j)) if i != j => {
             console.print(format_args!("{bold}record {i}{bold:#}{dim}, {size}, {}{dim:#}\n", in_file(j)))?;
         }
-        (None, Some(j)) if many => {
+        (None, Some(j)) if many_files => {
             console.print(format_args!("{bold}{}{bold:#}{dim}, {size}{dim:#}\n", in_file(j)))?;
         }
         (index, record) => {
@@ -56,10 +56,10 @@ pub(super) fn print(
     }
     match content {
         Content::Raw => {
-            // All there is to see of it, so more than of a value among many.
-            let Limits { one, .. } = limits;
-            let one = Shown { text: one.text.max(400), hex: one.hex.max(64), ..one };
-            console.print(format_args!("  {}\n", Value(payload, one)))
+            // The payload is the whole record, so more of it is printed than of a single value.
+            let Limits { bytes, .. } = limits;
+            let bytes = ByteLimits { text: bytes.text.max(400), hex: bytes.hex.max(64), ..bytes };
+            console.print(format_args!("  {}\n", Readable(payload, bytes)))
         }
         Content::Example(features) => print_map(console, "  ", features, limits),
         Content::Sequence(context, lists) => {
@@ -78,23 +78,23 @@ pub(super) fn print(
     }
 }
 
-/// What can stand behind a key.
-trait Shape: Copy {
+/// A value of a map of features.
+trait MapValue: Copy {
     fn shape(self) -> String;
     fn is_empty(self) -> bool;
     fn values(self, limits: Limits) -> impl Display;
 }
 
-fn print_map(console: &mut Console, indent: &str, map: &Map<'_, impl Shape>, limits: Limits) -> Outcome {
-    // One long key does not push all others to the right.
-    const WIDEST: usize = 40;
+fn print_map(console: &mut Console, indent: &str, map: &Map<'_, impl MapValue>, limits: Limits) -> Outcome {
+    // The limit keeps a single long key from widening the column for all keys.
+    const MAX_KEY_WIDTH: usize = 40;
     let (bold, dim) = (console.style(BOLD), console.style(DIM));
-    let widths = map.iter().map(|(key, value)| (Key(key).width().min(WIDEST), value.shape().len()));
+    let widths = map.iter().map(|(key, value)| (Key(key).width().min(MAX_KEY_WIDTH), value.shape().len()));
     let (keys, shapes) = widths.fold((0, 0), |(a, b), (c, d)| (a.max(c), b.max(d)));
     for (key, value) in map {
         let (key, shape) = (Key(key), value.shape());
         let pad = keys.saturating_sub(key.width());
-        // Without values nothing follows, spaces neither.
+        // A line without values has no trailing spaces.
         let shapes = if value.is_empty() { 0 } else { shapes };
         console.print(format_args!("{indent}{bold}{key}{bold:#}{:pad$}  {dim}{shape:shapes$}{dim:#}", ""))?;
         let gap = if value.is_empty() { "" } else { "  " };
@@ -103,7 +103,7 @@ fn print_map(console: &mut Console, indent: &str, map: &Map<'_, impl Shape>, lim
     Ok(())
 }
 
-impl Shape for Feature<'_> {
+impl MapValue for Feature<'_> {
     fn shape(self) -> String {
         match (self.kind(), self.len()) {
             (None, _) => "no kind".to_owned(),
@@ -117,13 +117,13 @@ impl Shape for Feature<'_> {
     }
 
     fn values(self, limits: Limits) -> impl Display {
-        Values(self, limits)
+        FeatureValues(self, limits)
     }
 }
 
-impl Shape for FeatureList<'_> {
+impl MapValue for FeatureList<'_> {
     fn shape(self) -> String {
-        let mut shapes = self.iter().map(Shape::shape);
+        let mut shapes = self.iter().map(MapValue::shape);
         let steps = match self.iter().len() {
             1 => "1 step".to_owned(),
             n => format!("{n} steps"),
@@ -139,52 +139,53 @@ impl Shape for FeatureList<'_> {
     }
 
     fn values(self, limits: Limits) -> impl Display {
-        Steps(self, limits)
+        ListSteps(self, limits)
     }
 }
 
-struct Values<'a>(Feature<'a>, Limits);
+struct FeatureValues<'a>(Feature<'a>, Limits);
 
-impl Display for Values<'_> {
+impl Display for FeatureValues<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Values(feature, limits) = *self;
+        let FeatureValues(feature, limits) = *self;
         let n = feature.len();
         match feature {
             Feature::None => Ok(()),
-            // Debug: `1.0` and `1e-7`, the shortest that reads back as the same.
-            Feature::Float(list) => some(f, n, limits.values, list.iter().map(|v| format!("{v:?}"))),
-            Feature::Int64(list) => some(f, n, limits.values, list.iter()),
+            // `Debug` prints `1.0` and `1e-7`: the shortest form that reads back as the same value.
+            Feature::Float(list) => print_first(f, n, limits.values, list.iter().map(|v| format!("{v:?}"))),
+            Feature::Int64(list) => print_first(f, n, limits.values, list.iter()),
             Feature::Bytes(list) => {
-                // Several share the line.
-                let one = match n.min(limits.values) {
-                    0 | 1 => limits.one,
-                    _ if limits.values == usize::MAX => limits.one,
-                    k => Shown { text: (2 * limits.one.text / k).max(16), hex: 8, ..limits.one },
+                // Several byte strings share one line, so each is shorter.
+                let each = match n.min(limits.values) {
+                    0 | 1 => limits.bytes,
+                    _ if limits.values == usize::MAX => limits.bytes,
+                    k => ByteLimits { text: (2 * limits.bytes.text / k).max(16), hex: 8, ..limits.bytes },
                 };
-                some(f, n, limits.values, list.iter().map(|v| Value(v, one)))
+                print_first(f, n, limits.values, list.iter().map(|v| Readable(v, each)))
             }
         }
     }
 }
 
-struct Steps<'a>(FeatureList<'a>, Limits);
+struct ListSteps<'a>(FeatureList<'a>, Limits);
 
-impl Display for Steps<'_> {
+impl Display for ListSteps<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Steps(list, limits) = *self;
-        // About as many values as a plain list shows: many short steps, or few long ones.
+        let ListSteps(list, limits) = *self;
+        // The number of values is about that of a plain list: many short steps or few long steps.
         let longest = list.iter().take(limits.values).map(Feature::len).max().unwrap_or(0);
         let steps = if longest > 4 && limits.values < usize::MAX { 2 } else { limits.values };
         let inner = match limits.values {
             usize::MAX => limits,
-            _ => Limits { values: 4, one: Shown { text: 24, hex: 8, ..limits.one } },
+            _ => Limits { values: 4, bytes: ByteLimits { text: 24, hex: 8, ..limits.bytes } },
         };
-        some(f, list.iter().len(), steps, list.iter().map(|step| format!("[{}]", Values(step, inner))))
+        let values = list.iter().map(|step| format!("[{}]", FeatureValues(step, inner)));
+        print_first(f, list.iter().len(), steps, values)
     }
 }
 
-/// The first `limit` of `n` values, and how many there are beyond.
-fn some<T: Display>(
+/// Prints the first `limit` of `n` values, and the number of the remaining ones.
+fn print_first<T: Display>(
     f: &mut fmt::Formatter<'_>,
     n: usize,
     limit: usize,

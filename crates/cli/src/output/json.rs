@@ -1,17 +1,17 @@
-//! A record as one line of JSON, flat enough for `jq`.
+//! Records as lines of JSON, in a flat form that suits `jq`.
 //!
 //! ```text
 //! {"index":7,"record":2,"features":{"image":[{"base64":"iVBORw=="}],"label":[4],"word":["goat"],"unset":null}}
 //! {"index":7,"record":2,"context":{"id":[5]},"feature_lists":{"frames":[[0.5],[1.5]]}}
-//! {"index":7,"record":2,"payload":"a payload that is no Example"}
+//! {"index":7,"record":2,"payload":"a payload that is not an Example"}
 //! ```
 //!
-//! `index` is the record's number over all files, which `get` takes, or null where it is not known; `record` is its number in its
-//! file, as in error messages. With several files each line also has `"file"`. A byte string is a JSON string if it is UTF-8, else an object with
-//! `base64`. Integers are exact; floats are the shortest that read back as the same 32 bits, or `"NaN"`, `"Infinity"`,
-//! `"-Infinity"`. A feature without a kind is `null`, which an empty list is not.
+//! `index` is the record's number over all files, as `get` takes it, or null if it is not known. `record` is the number in its file, as
+//! in error messages. With several files each line also has `"file"`. A byte string is a JSON string if it is UTF-8, otherwise an
+//! object with `base64`. Integers are exact. Floats have the shortest form that reads back as the same 32 bits, or are `"NaN"`,
+//! `"Infinity"`, `"-Infinity"`. A feature without a kind is `null`; an empty list is `[]`.
 
-use super::Item;
+use super::NumberedRecord;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -22,7 +22,7 @@ use tfseek_tools::{Content, Map};
 
 pub(super) fn print(
     out: &mut impl Write,
-    item: Item<'_>,
+    item: NumberedRecord<'_>,
     content: &Content<'_>,
     file: Option<&Path>,
 ) -> io::Result<()> {
@@ -31,7 +31,7 @@ pub(super) fn print(
 }
 
 struct Line<'a> {
-    item: Item<'a>,
+    item: NumberedRecord<'a>,
     content: &'a Content<'a>,
     file: Option<&'a Path>,
 }
@@ -45,57 +45,57 @@ impl Serialize for Line<'_> {
         line.serialize_entry("index", &self.item.index)?;
         line.serialize_entry("record", &self.item.record.at().record)?;
         match self.content {
-            Content::Example(features) => line.serialize_entry("features", &Features(features))?,
+            Content::Example(features) => line.serialize_entry("features", &FeaturesJson(features))?,
             Content::Sequence(context, lists) => {
-                line.serialize_entry("context", &Features(context))?;
-                line.serialize_entry("feature_lists", &Lists(lists))?;
+                line.serialize_entry("context", &FeaturesJson(context))?;
+                line.serialize_entry("feature_lists", &ListsJson(lists))?;
             }
-            Content::Raw => line.serialize_entry("payload", &Bytes(self.item.record.payload()))?,
+            Content::Raw => line.serialize_entry("payload", &BytesJson(self.item.record.payload()))?,
         }
         line.end()
     }
 }
 
-struct Features<'a>(&'a Map<'a, Feature<'a>>);
+struct FeaturesJson<'a>(&'a Map<'a, Feature<'a>>);
 
-impl Serialize for Features<'_> {
+impl Serialize for FeaturesJson<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_map(self.0.iter().map(|(key, feature)| (key, Values(*feature))))
+        s.collect_map(self.0.iter().map(|(key, feature)| (key, ValuesJson(*feature))))
     }
 }
 
-struct Lists<'a>(&'a Map<'a, FeatureList<'a>>);
+struct ListsJson<'a>(&'a Map<'a, FeatureList<'a>>);
 
-impl Serialize for Lists<'_> {
+impl Serialize for ListsJson<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_map(self.0.iter().map(|(key, list)| (key, Steps(*list))))
+        s.collect_map(self.0.iter().map(|(key, list)| (key, StepsJson(*list))))
     }
 }
 
-struct Steps<'a>(FeatureList<'a>);
+struct StepsJson<'a>(FeatureList<'a>);
 
-impl Serialize for Steps<'_> {
+impl Serialize for StepsJson<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_seq(self.0.iter().map(Values))
+        s.collect_seq(self.0.iter().map(ValuesJson))
     }
 }
 
-struct Values<'a>(Feature<'a>);
+struct ValuesJson<'a>(Feature<'a>);
 
-impl Serialize for Values<'_> {
+impl Serialize for ValuesJson<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Feature::None => s.serialize_none(),
-            Feature::Bytes(list) => s.collect_seq(list.iter().map(Bytes)),
-            Feature::Float(list) => s.collect_seq(list.iter().map(Float)),
+            Feature::Bytes(list) => s.collect_seq(list.iter().map(BytesJson)),
+            Feature::Float(list) => s.collect_seq(list.iter().map(FloatJson)),
             Feature::Int64(list) => s.collect_seq(list.iter()),
         }
     }
 }
 
-struct Float(f32);
+struct FloatJson(f32);
 
-impl Serialize for Float {
+impl Serialize for FloatJson {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match non_finite(self.0) {
             Some(name) => s.serialize_str(name),
@@ -104,7 +104,7 @@ impl Serialize for Float {
     }
 }
 
-/// What JSON has no number for, by protobuf's names.
+/// Returns protobuf's name of a float that is not finite, because JSON has no number for it.
 pub(super) fn non_finite(value: f32) -> Option<&'static str> {
     match value {
         f32::INFINITY => Some("Infinity"),
@@ -114,9 +114,9 @@ pub(super) fn non_finite(value: f32) -> Option<&'static str> {
     }
 }
 
-struct Bytes<'a>(&'a [u8]);
+struct BytesJson<'a>(&'a [u8]);
 
-impl Serialize for Bytes<'_> {
+impl Serialize for BytesJson<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match std::str::from_utf8(self.0) {
             Ok(text) => s.serialize_str(text),
@@ -129,7 +129,7 @@ impl Serialize for Bytes<'_> {
     }
 }
 
-/// Bytes as a base64 string.
+/// A byte string as a base64 string.
 pub(super) struct Base64<'a>(pub(super) &'a [u8]);
 
 impl Serialize for Base64<'_> {

@@ -1,4 +1,4 @@
-//! Records on stdout: for people, as JSON, as protobuf's JSON, or as they are.
+//! Formats in which records are printed to standard output.
 
 pub(crate) mod arrays;
 pub(crate) mod epoch;
@@ -6,8 +6,8 @@ mod human;
 mod json;
 mod proto_json;
 
-use crate::args::{Format, Global};
-use crate::bytes::Shown;
+use crate::args::{GlobalArgs, RecordFormat};
+use crate::bytes::ByteLimits;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use std::io::Write;
@@ -16,19 +16,19 @@ use tfseek::Record;
 use tfseek::example::MessageKind;
 use tfseek_tools::Content;
 
-/// A record, which knows its number in its file; its number over all files, and what its file is taken for.
+/// A record with its number over all files, and the kind that its payload is decoded as.
 #[derive(Clone, Copy)]
-pub(crate) struct Item<'a> {
+pub(crate) struct NumberedRecord<'a> {
     pub(crate) record: Record<'a>,
-    /// The number over all files, which `get` takes, if it is known.
+    /// The number over all files, as `get` takes it, if it is known.
     pub(crate) index: Option<u64>,
     pub(crate) kind: MessageKind,
-    /// The user named the kind: a payload of another one is then an error.
+    /// The user specified the kind, so a payload of another kind is an error.
     pub(crate) strict: bool,
 }
 
-impl<'a> Item<'a> {
-    /// Decodes the payload as what it is taken for.
+impl<'a> NumberedRecord<'a> {
+    /// Decodes the payload as a message of `kind`. If the kind was guessed, a payload that does not decode is returned as raw bytes.
     pub(crate) fn content(&self) -> tfseek::Result<Content<'a>> {
         let decoded = match self.kind {
             MessageKind::Other => Ok(Content::Raw),
@@ -44,21 +44,21 @@ impl<'a> Item<'a> {
 
 /// Prints records in one format.
 pub(crate) struct Printer {
-    format: Format,
+    format: RecordFormat,
     full: bool,
     exact: bool,
-    /// Several files: each record says which.
-    many: bool,
+    /// There are several files, so each record is printed with its file.
+    many_files: bool,
 }
 
 impl Printer {
-    pub(crate) fn new(format: Format, full: bool, global: &Global, many: bool) -> Printer {
-        Printer { format, full, exact: global.bytes, many }
+    pub(crate) fn new(format: RecordFormat, full: bool, global: &GlobalArgs, many_files: bool) -> Printer {
+        Printer { format, full, exact: global.bytes, many_files }
     }
 
-    /// Announces a file, to people, if there are several.
+    /// Prints the heading of a file, in the readable format if there are several files.
     pub(crate) fn file(&self, console: &mut Console, path: &Path, first: bool) -> Outcome {
-        if !self.many || self.format != Format::Human {
+        if !self.many_files || self.format != RecordFormat::Human {
             return Ok(());
         }
         let bold = console.style(crate::console::BOLD);
@@ -67,30 +67,34 @@ impl Printer {
     }
 
     /// Prints a record.
-    pub(crate) fn record(&self, console: &mut Console, item: Item<'_>) -> Outcome {
+    pub(crate) fn record(&self, console: &mut Console, item: NumberedRecord<'_>) -> Outcome {
         let payload = item.record.payload();
         match self.format {
-            Format::Raw => console.out().write_all(payload).map_err(Failure::Stdout)?,
-            Format::Tfrecord => tfseek::frame::put_record(console.out(), payload).map_err(Failure::Stdout)?,
-            Format::Human => human::print(console, item, &item.content()?, self.shown(), self.many)?,
-            Format::Json => {
-                let file = item.record.at().path.filter(|_| self.many);
+            RecordFormat::Raw => console.out().write_all(payload).map_err(Failure::Stdout)?,
+            RecordFormat::Tfrecord => {
+                tfseek::frame::put_record(console.out(), payload).map_err(Failure::Stdout)?
+            }
+            RecordFormat::Human => {
+                human::print(console, item, &item.content()?, self.limits(), self.many_files)?;
+            }
+            RecordFormat::Json => {
+                let file = item.record.at().path.filter(|_| self.many_files);
                 json::print(console.out(), item, &item.content()?, file).map_err(Failure::Stdout)?;
             }
-            Format::ProtoJson => {
+            RecordFormat::ProtoJson => {
                 proto_json::print(console.out(), payload, &item.content()?).map_err(Failure::Stdout)?;
             }
         }
-        console.settle()
+        console.end_record()
     }
 
-    fn shown(&self) -> human::Limits {
+    fn limits(&self) -> human::Limits {
         let exact = self.exact;
-        match self.full {
-            true => {
-                human::Limits { values: usize::MAX, one: Shown { text: usize::MAX, hex: usize::MAX, exact } }
-            }
-            false => human::Limits { values: 8, one: Shown { text: 72, hex: 16, exact } },
+        if self.full {
+            let bytes = ByteLimits { text: usize::MAX, hex: usize::MAX, exact };
+            human::Limits { values: usize::MAX, bytes }
+        } else {
+            human::Limits { values: 8, bytes: ByteLimits { text: 72, hex: 16, exact } }
         }
     }
 }

@@ -1,5 +1,7 @@
-//! A record in protobuf's JSON mapping, byte for byte as Python's `MessageToJson` prints it with its defaults (keys are
-//! sorted here; there they come in no particular order).
+//! Records in protobuf's JSON mapping.
+//!
+//! The output equals that of Python's `MessageToJson` with its defaults, byte for byte, except that keys are sorted here and
+//! unordered there.
 
 use super::json::{Base64, non_finite};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -9,59 +11,61 @@ use tfseek::{Example, Feature, FeatureList, SequenceExample};
 use tfseek_tools::{Content, Map};
 
 pub(super) fn print(out: &mut impl Write, payload: &[u8], content: &Content<'_>) -> io::Result<()> {
-    let mut json = serde_json::Serializer::with_formatter(&mut *out, Python(PrettyFormatter::new()));
-    Message { payload, content }.serialize(&mut json).map_err(io::Error::from)?;
+    let mut json = serde_json::Serializer::with_formatter(&mut *out, PythonFormatter(PrettyFormatter::new()));
+    RecordMessage { payload, content }.serialize(&mut json).map_err(io::Error::from)?;
     out.write_all(b"\n")
 }
 
-struct Message<'a> {
+struct RecordMessage<'a> {
     payload: &'a [u8],
     content: &'a Content<'a>,
 }
 
-impl Serialize for Message<'_> {
+impl Serialize for RecordMessage<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        // A member that is set but empty is printed, one that is not set is left out.
+        // A member that is set but empty is printed; a member that is not set is omitted.
         let has_features = |empty: bool| !empty || Example::new(self.payload).has_features();
         let mut members = Vec::new();
         match self.content {
-            // Of a payload of no known type there is only the bytes value.
+            // A payload of unknown type has only its bytes.
             Content::Raw => return Base64(self.payload).serialize(s),
             Content::Example(features) => {
-                members.extend(
-                    has_features(features.is_empty()).then_some(("features", Part::Features(features))),
-                );
+                let has_features = has_features(features.is_empty());
+                members.extend(has_features.then_some(("features", MapMessage::Features(features))));
             }
             Content::Sequence(context, lists) => {
-                members
-                    .extend(has_features(context.is_empty()).then_some(("context", Part::Features(context))));
+                let has_context = has_features(context.is_empty());
+                members.extend(has_context.then_some(("context", MapMessage::Features(context))));
                 let has_lists = !lists.is_empty() || SequenceExample::new(self.payload).has_feature_lists();
-                members.extend(has_lists.then_some(("featureLists", Part::Lists(lists))));
+                members.extend(has_lists.then_some(("featureLists", MapMessage::Lists(lists))));
             }
         }
         s.collect_map(members)
     }
 }
 
-enum Part<'a> {
+/// A message whose only member is a map: `Features` or `FeatureLists`.
+enum MapMessage<'a> {
     Features(&'a Map<'a, Feature<'a>>),
     Lists(&'a Map<'a, FeatureList<'a>>),
 }
 
-impl Serialize for Part<'_> {
+impl Serialize for MapMessage<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match self {
-            Part::Features(map) => {
-                member(s, "feature", map.is_empty(), &Each(|| map.iter().map(|(k, v)| (k, Kinded(*v)))))
+            MapMessage::Features(map) => {
+                let entries = IterMap(|| map.iter().map(|(k, v)| (k, FeatureMessage(*v))));
+                member(s, "feature", map.is_empty(), &entries)
             }
-            Part::Lists(map) => {
-                member(s, "featureList", map.is_empty(), &Each(|| map.iter().map(|(k, v)| (k, Steps(*v)))))
+            MapMessage::Lists(map) => {
+                let entries = IterMap(|| map.iter().map(|(k, v)| (k, FeatureListMessage(*v))));
+                member(s, "featureList", map.is_empty(), &entries)
             }
         }
     }
 }
 
-/// A message with one repeated member, which is left out if it is empty.
+/// Serializes a message with one repeated member, which is omitted if it is empty.
 fn member<S: Serializer>(s: S, name: &str, empty: bool, values: &impl Serialize) -> Result<S::Ok, S::Error> {
     let mut message = s.serialize_map(None)?;
     if !empty {
@@ -70,36 +74,36 @@ fn member<S: Serializer>(s: S, name: &str, empty: bool, values: &impl Serialize)
     message.end()
 }
 
-/// A map, made anew each time it is serialized.
-struct Each<F>(F);
+/// A map whose iterator is created each time it is serialized.
+struct IterMap<F>(F);
 
-impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)>, F: Fn() -> I> Serialize for Each<F> {
+impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)>, F: Fn() -> I> Serialize for IterMap<F> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_map((self.0)())
     }
 }
 
-struct Steps<'a>(FeatureList<'a>);
+struct FeatureListMessage<'a>(FeatureList<'a>);
 
-impl Serialize for Steps<'_> {
+impl Serialize for FeatureListMessage<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        member(s, "feature", self.0.iter().len() == 0, &Seq(|| self.0.iter().map(Kinded)))
+        member(s, "feature", self.0.iter().len() == 0, &IterSeq(|| self.0.iter().map(FeatureMessage)))
     }
 }
 
-/// A sequence, made anew each time it is serialized.
-struct Seq<F>(F);
+/// A sequence whose iterator is created each time it is serialized.
+struct IterSeq<F>(F);
 
-impl<T: Serialize, I: Iterator<Item = T>, F: Fn() -> I> Serialize for Seq<F> {
+impl<T: Serialize, I: Iterator<Item = T>, F: Fn() -> I> Serialize for IterSeq<F> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_seq((self.0)())
     }
 }
 
-/// A feature: an object with the list of its kind, or an empty one.
-struct Kinded<'a>(Feature<'a>);
+/// A feature: an object with the list of its kind, or an empty object.
+struct FeatureMessage<'a>(Feature<'a>);
 
-impl Serialize for Kinded<'_> {
+impl Serialize for FeatureMessage<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let name = match self.0 {
             Feature::None => return s.serialize_map(Some(0))?.end(),
@@ -107,27 +111,30 @@ impl Serialize for Kinded<'_> {
             Feature::Float(_) => "floatList",
             Feature::Int64(_) => "int64List",
         };
-        s.collect_map([(name, Values(self.0))])
+        s.collect_map([(name, ListMessage(self.0))])
     }
 }
 
-struct Values<'a>(Feature<'a>);
+/// The list in a feature: an object with the member `value`.
+struct ListMessage<'a>(Feature<'a>);
 
-impl Serialize for Values<'_> {
+impl Serialize for ListMessage<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let empty = self.0.is_empty();
         match self.0 {
             Feature::None => s.serialize_map(Some(0))?.end(),
-            Feature::Bytes(list) => member(s, "value", empty, &Seq(|| list.iter().map(Base64))),
-            Feature::Float(list) => member(s, "value", empty, &Seq(|| list.iter().map(Float))),
-            Feature::Int64(list) => member(s, "value", empty, &Seq(|| list.iter().map(|v| v.to_string()))),
+            Feature::Bytes(list) => member(s, "value", empty, &IterSeq(|| list.iter().map(Base64))),
+            Feature::Float(list) => member(s, "value", empty, &IterSeq(|| list.iter().map(ProtoFloat))),
+            Feature::Int64(list) => {
+                member(s, "value", empty, &IterSeq(|| list.iter().map(|v| v.to_string())))
+            }
         }
     }
 }
 
-struct Float(f32);
+struct ProtoFloat(f32);
 
-impl Serialize for Float {
+impl Serialize for ProtoFloat {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match non_finite(self.0) {
             Some(name) => s.serialize_str(name),
@@ -136,8 +143,8 @@ impl Serialize for Float {
     }
 }
 
-/// protobuf's shortest float: the fewest digits, but not fewer than six, that read back as the same 32 bits. Where
-/// six are more than needed (among the smallest numbers) that is not the shortest there is.
+/// Rounds a float to the fewest digits that read back as the same 32 bits, but at least six, as protobuf does. Some of the smallest
+/// floats would need fewer than six.
 fn shortest(value: f32) -> f64 {
     let original = f64::from(value);
     (5..17)
@@ -146,7 +153,7 @@ fn shortest(value: f32) -> f64 {
         .unwrap_or(original)
 }
 
-/// A number as Python writes it: an exponent of two digits below 1e-4 and from 1e16.
+/// Writes a number as Python does: below 1e-4 and from 1e16 with an exponent of at least two digits.
 fn write_python(w: &mut (impl Write + ?Sized), value: f64) -> io::Result<()> {
     let (digits, exponent) = match value.abs() {
         v if v == 0.0 || (1e-4..1e16).contains(&v) => return write!(w, "{value:?}"),
@@ -160,10 +167,10 @@ fn write_python(w: &mut (impl Write + ?Sized), value: f64) -> io::Result<()> {
     write!(w, "{digits}e{sign}{:02}", exponent.unsigned_abs())
 }
 
-/// The layout of `json.dumps(indent=2)`: serde's own, with Python's numbers, and all that is not ASCII escaped.
-struct Python(PrettyFormatter<'static>);
+/// The layout of Python's `json.dumps(indent=2)`: serde's pretty layout, with Python's numbers and non-ASCII characters escaped.
+struct PythonFormatter(PrettyFormatter<'static>);
 
-impl Formatter for Python {
+impl Formatter for PythonFormatter {
     fn write_f64<W: Write + ?Sized>(&mut self, w: &mut W, value: f64) -> io::Result<()> {
         write_python(w, value)
     }
@@ -229,9 +236,9 @@ mod tests {
         String::from_utf8(text).unwrap()
     }
 
-    /// Each beside what `MessageToJson` of protobuf 7.36 prints.
+    /// The expected texts are printed by `MessageToJson` of protobuf 7.36.
     #[test]
-    fn floats_as_protobuf_prints_them() {
+    fn floats_are_printed_as_by_protobuf() {
         let table: &[(f32, &str)] = &[
             (0.0, "0.0"),
             (-0.0, "-0.0"),

@@ -1,11 +1,11 @@
-//! `tfseek cat`: all records in order.
+//! `tfseek cat`: prints all records in file order.
 
-use crate::args::{self, Global};
+use crate::args::{self, GlobalArgs};
 use crate::console::Console;
 use crate::exit::Outcome;
 use crate::records;
 
-pub(crate) fn run(args: &args::Cat, global: &Global, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &args::CatArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
     super::head::print(&paths, args.skip, u64::MAX, &args.print, global, console)
 }

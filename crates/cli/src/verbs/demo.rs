@@ -1,9 +1,9 @@
-//! `tfseek demo`: a small dataset, and what can be done with it.
+//! `tfseek demo`: makes a small dataset and demonstrates tfseek on it.
 //!
-//! The observations are those of TensorFlow's TFRecord tutorial: a boolean, an integer from 0 to 4, a word that goes with it, and
-//! a float from the normal distribution.
+//! The observations are those of TensorFlow's TFRecord tutorial: a boolean, an integer from 0 to 4, a word for each integer, and a
+//! float from the normal distribution.
 
-use crate::args::{self, Access, Door, Format, Global, KindChoice, Paths};
+use crate::args::{self, AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadKind, RecordFormat};
 use crate::bytes::Size;
 use crate::console::{BOLD, Console};
 use crate::dataset::Numbered;
@@ -11,7 +11,7 @@ use crate::exit::{Failure, Outcome};
 use crate::output::Printer;
 use crate::progress;
 use crate::random::Random;
-use crate::touch;
+use crate::value_sum;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ const RECORDS: u64 = 10_000;
 const SHARDS: u64 = 4;
 const WORDS: [&str; 5] = ["cat", "dog", "chicken", "horse", "goat"];
 
-pub(crate) fn run(args: &args::Demo, global: &Global, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let temporary;
     let folder: &Path = match &args.keep {
         Some(folder) => {
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &args::Demo, global: &Global, console: &mut Console) -> 
         }
     };
     let paths = write(folder, args.seed)?;
-    let bytes = progress::bytes_of(&paths);
+    let bytes = progress::total_size(&paths);
     let size = Size { bytes, exact: global.bytes };
     let pattern = folder.join("observations-*.tfrecord");
     let pattern = pattern.display();
@@ -65,19 +65,19 @@ pub(crate) fn run(args: &args::Demo, global: &Global, console: &mut Console) -> 
 
     if let Some(first) = paths.first() {
         title(console, format_args!("$ tfseek head -n 2 {}", first.display()))?;
-        super::head::print(std::slice::from_ref(first), 0, 2, &print(), global, console)?;
+        super::head::print(std::slice::from_ref(first), 0, 2, &print_args(), global, console)?;
     }
 
     let start = Instant::now();
-    let named = Paths { paths: paths.clone(), allow_missing: false };
-    let access = Access { io: Door::Map, index_dir: None, jobs: 0 };
-    let mut numbered = Numbered::open(&named, &access, payloads(), global, console)?;
+    let paths_args = PathsArgs { paths: paths.clone(), allow_missing: false };
+    let access = AccessArgs { io: IoMode::Map, index_dir: None, jobs: args::JobsArgs { jobs: 0 } };
+    let mut numbered = Numbered::open(&paths_args, &access, payload_args(), global, console)?;
     let opened = start.elapsed();
     let mut random = Random::new(args.seed);
     let picks: Vec<u64> = random.draw(3, RECORDS).collect();
     let words = picks.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
     title(console, format_args!("$ tfseek get '{pattern}' {words}"))?;
-    let printer = Printer::new(Format::Human, false, global, false);
+    let printer = Printer::new(RecordFormat::Human, false, global, false);
     for &i in &picks {
         printer.record(console, numbered.get(i)?)?;
     }
@@ -87,35 +87,35 @@ pub(crate) fn run(args: &args::Demo, global: &Global, console: &mut Console) -> 
     title(console, format_args!("$ tfseek order '{pattern}' -b 8 --seed {} --step 0 --ids", args.seed))?;
     console.print(format_args!("  {}\n", shuffled.join(" ")))?;
 
-    title(console, "Timed here, payloads checked, one feature of each record decoded")?;
-    let in_order = rate(|| sequential(&paths))?;
-    let at_random = rate(|| by_number(&numbered, args.seed))?;
-    let epoch = rate(|| shuffled_epoch(&numbered, args.seed))?;
+    title(console, "Timings on this machine (payloads verified, one feature per record decoded)")?;
+    let in_order = best_rate(|| sequential(&paths))?;
+    let at_random = best_rate(|| by_number(&numbered, args.seed))?;
+    let epoch = best_rate(|| shuffled_epoch(&numbered, args.seed))?;
     console.print(format_args!("  open with its index   {}\n", short(opened)))?;
-    console.print(format_args!("  in order, streamed    {} records/s\n", thousands(in_order)))?;
-    console.print(format_args!("  at random, mapped     {} records/s\n", thousands(at_random)))?;
+    console.print(format_args!("  in order, streamed    {} records/s\n", grouped(in_order)))?;
+    console.print(format_args!("  at random, mapped     {} records/s\n", grouped(at_random)))?;
     console.print(format_args!(
         "  a shuffled epoch      {} records/s, all features in batches of 256\n",
-        thousands(epoch)
+        grouped(epoch)
     ))?;
 
     title(console, "Next")?;
     if args.keep.is_none() {
-        console.print("  tfseek demo --keep demo             # this dataset, to keep\n")?;
+        console.print("  tfseek demo --keep demo             # keeps this dataset\n")?;
     }
     let at = if args.keep.is_some() { folder.display().to_string() } else { "demo".to_owned() };
     console.print(format_args!(
         "  tfseek info {at}\n  tfseek sample -n 3 --format json {at}\n  tfseek verify {at}\n  \
-         tfseek epoch {at} -b 256 --seed 42   # a training loop without the training\n  tfseek head YOUR.tfrecord           # plain, gzip or zlib\n"
+         tfseek epoch {at} -b 256 --seed 42   # reads an epoch like a training loop\n  tfseek head YOUR.tfrecord           # plain, gzip or zlib\n"
     ))
 }
 
-fn payloads() -> args::KindArg {
-    args::KindArg { kind: KindChoice::Auto, limit: args::Limit::default() }
+fn payload_args() -> args::PayloadArgs {
+    args::PayloadArgs { kind: PayloadKind::Auto, limit: args::LimitArgs::default() }
 }
 
-fn print() -> args::Print {
-    args::Print { format: Format::Human, kind: payloads(), full: false }
+fn print_args() -> args::PrintArgs {
+    args::PrintArgs { format: RecordFormat::Human, payload: payload_args(), full: false }
 }
 
 fn title(console: &mut Console, text: impl Display) -> Outcome {
@@ -149,8 +149,8 @@ fn observation(random: &mut Random) -> tfseek::Result<Vec<u8>> {
         .encode()
 }
 
-/// Records a second of `pass`, which returns how many it read: the best of the passes in a quarter of a second.
-fn rate(mut pass: impl FnMut() -> Outcome<u64>) -> Outcome<f64> {
+/// Runs `pass`, which returns the number of records that it read, for 250 ms. Returns the records per second of the fastest pass.
+fn best_rate(mut pass: impl FnMut() -> Outcome<u64>) -> Outcome<f64> {
     let begin = Instant::now();
     let mut best = 0f64;
     while best == 0.0 || begin.elapsed() < Duration::from_millis(250) {
@@ -186,12 +186,12 @@ fn by_number(numbered: &Numbered, seed: u64) -> Outcome<u64> {
 }
 
 fn shuffled_epoch(numbered: &Numbered, seed: u64) -> Outcome<u64> {
-    let one = |dtype| FeatureSpec::fixed_len(&[], dtype);
+    let scalar = |dtype| FeatureSpec::fixed_len(&[], dtype);
     let schema = Schema::example()
-        .feature("feature0", one(DType::Int64))
-        .feature("feature1", one(DType::Int64))
-        .feature("feature2", one(DType::Bytes))
-        .feature("feature3", one(DType::Float32))
+        .feature("feature0", scalar(DType::Int64))
+        .feature("feature1", scalar(DType::Int64))
+        .feature("feature2", scalar(DType::Bytes))
+        .feature("feature3", scalar(DType::Float32))
         .build()?;
     let (mut records, mut sum) = (0, 0);
     for step in numbered
@@ -204,7 +204,7 @@ fn shuffled_epoch(numbered: &Numbered, seed: u64) -> Outcome<u64> {
     {
         let step = step?;
         records += step.ids().len() as u64;
-        sum = step.batch().map_or(0, touch::batch).wrapping_add(sum);
+        sum = step.batch().map_or(0, value_sum::batch).wrapping_add(sum);
     }
     std::hint::black_box(sum);
     Ok(records)
@@ -218,8 +218,8 @@ fn short(time: Duration) -> String {
     }
 }
 
-/// 1,234,567: a number to be read, of three digits that mean something.
-fn thousands(value: f64) -> String {
+/// Formats a number rounded to three significant digits, with commas between groups of three digits: `1,230,000`.
+fn grouped(value: f64) -> String {
     let scale = 10f64.powf((value.max(1.0)).log10().floor() - 2.0).max(1.0);
     let digits = format!("{:.0}", (value / scale).round() * scale);
     let mut text = String::new();

@@ -1,50 +1,52 @@
-//! `tfseek digest`: one line of JSON a record, with `index`, its number over all files, or null where that is not known, and `record`,
-//! its number in its file.
+//! `tfseek digest`: prints one line of JSON per record.
 //!
-//! A file is of one kind, guessed from its first records. A payload that is not of that kind has no digest: `null`, unless the
-//! user named the kind; then it is an error.
+//! `index` is the record's number over all files, or null if it is not known. `record` is its number in its file.
+//!
+//! All records of a file are decoded as one kind, guessed from the first records or specified by the user. For a payload that does not
+//! decode, the digest is `null` if the kind was guessed; if it was specified, the payload is an error.
 
 use crate::args;
 use crate::console::Console;
 use crate::exit::Outcome;
-use crate::output::Item;
-use crate::records::{self, Numbers, Records};
+use crate::output::NumberedRecord;
+use crate::records::{self, RecordNumbers, Records};
 use serde_json::Value;
 use std::path::Path;
 use tfseek_tools::digest;
 
-pub(crate) fn run(args: &args::Digest, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &args::DigestArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
-    let mut numbers = Numbers::new();
+    let mut numbers = RecordNumbers::new();
     for path in &paths {
         let outcome = file(path, args, paths.len() > 1, &mut numbers, console);
-        console.go_on(outcome)?;
+        console.report_and_continue(outcome)?;
     }
     Ok(())
 }
 
 fn file(
     path: &Path,
-    args: &args::Digest,
-    many: bool,
-    numbers: &mut Numbers,
+    args: &args::DigestArgs,
+    many_files: bool,
+    numbers: &mut RecordNumbers,
     console: &mut Console,
 ) -> Outcome {
     let before = numbers.begin(path);
-    let mut records = Records::open(path, args.kind)?.numbered(before);
-    let file = match many {
-        true => format!("\"file\":{},", Value::from(records::name(path).to_string_lossy())),
-        false => String::new(),
+    let mut records = Records::open(path, args.payload)?.numbered(before);
+    let file = if many_files {
+        format!("\"file\":{},", Value::from(records::name(path).to_string_lossy()))
+    } else {
+        String::new()
     };
     while let Some(item) = records.next()? {
         console.print(format_args!("{{{file}{}}}\n", line(item)?))?;
-        console.settle()?;
+        console.end_record()?;
     }
     numbers.end(records.total());
     Ok(())
 }
 
-fn line(item: Item<'_>) -> tfseek::Result<String> {
+fn line(item: NumberedRecord<'_>) -> tfseek::Result<String> {
     let digest = match digest::content(&item.content()?) {
         Some(digest) => format!("\"{digest}\""),
         None => "null".to_owned(),

@@ -1,12 +1,12 @@
-//! `tfseek epoch`: what an epoch takes, without the training.
+//! `tfseek epoch`: reads an epoch like a training loop, and reports its costs.
 
 use super::parse;
-use crate::args::{self, Global};
+use crate::args::{self, GlobalArgs};
 use crate::console::Console;
 use crate::dataset;
-use crate::epoch::Ran;
+use crate::epoch::RunStats;
 use crate::exit::{Failure, Outcome};
-use crate::output::epoch::{self, Report};
+use crate::output::epoch::{self, EpochReport};
 use crate::{outputs, progress, warnings};
 use std::io::Write;
 use std::num::NonZeroU64;
@@ -14,13 +14,13 @@ use std::path::Path;
 use tfseek::io::Output;
 use tfseek::loader::{ErrorPolicy, Loader};
 
-pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &args::EpochArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let schema = args.schema.as_deref().map(parse::schema).transpose()?;
     let dataset = dataset::open(&args.paths, &args.access, args.share.limit, global, console)?;
     if let Some(out) = args.state_out.as_deref() {
-        // The state that the run goes on from may be replaced: it has been read when the new one is written.
+        // The state of `--resume` may be replaced, because it has been read before the new one is written.
         let shards = dataset.shards().map(|shard| shard.path);
-        outputs::keep_apart([(out, out)], shards.chain(args.schema.as_deref()))?;
+        outputs::check_distinct([(out, out)], shards.chain(args.schema.as_deref()))?;
     }
     let mut options = match &schema {
         Some(schema) => dataset.loader(schema),
@@ -37,19 +37,19 @@ pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) ->
     warnings::print(loader.warnings(), console);
     let start = loader.cursor().clone();
     let steps = start.steps_left()?;
-    let most = args.steps.map(NonZeroU64::get);
-    let bar = progress::steps(global, "epoch", steps.min(most.unwrap_or(u64::MAX)));
-    let mut ran = Ran::new();
-    let outcome = ran.through(&mut loader, most, &bar);
+    let max_steps = args.steps.map(NonZeroU64::get);
+    let bar = progress::steps(global, "epoch", steps.min(max_steps.unwrap_or(u64::MAX)));
+    let mut stats = RunStats::new();
+    let outcome = stats.run(&mut loader, max_steps, &bar);
     bar.finish_and_clear();
-    ran.skipped.tell(console);
-    // Where it came to an error, it goes on behind the batches before it.
+    stats.skipped.print(console);
+    // After an error, the state is the position after the last batch that was returned.
     let saved = args.state_out.as_deref().map_or(Ok(()), |path| save(&loader, path));
     if let Err(failure) = saved {
         console.report(&failure);
     }
     outcome?;
-    let report = Report {
+    let report = EpochReport {
         describe: loader.describe(),
         epoch: start.epoch(),
         rank: args.share.rank,
@@ -57,11 +57,12 @@ pub(crate) fn run(args: &args::Epoch, global: &Global, console: &mut Console) ->
         verify: args.verify.name(),
         steps_of: steps,
         warnings: warnings::as_json(dataset.warnings().iter().chain(loader.warnings())),
-        ran: &ran,
+        stats: &stats,
     };
-    match args.json {
-        true => console.print(format_args!("{}\n", report.json())),
-        false => epoch::print(&report, global, console),
+    if args.json {
+        console.print(format_args!("{}\n", report.json()))
+    } else {
+        epoch::print(&report, global, console)
     }
 }
 

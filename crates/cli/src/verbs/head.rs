@@ -1,33 +1,32 @@
-//! `tfseek head`, and the loop that `cat` shares.
+//! `tfseek head`: prints the first records of each file. `cat` uses the same loop.
 
-use crate::args::{self, Global, Print};
+use crate::args::{self, GlobalArgs, PrintArgs};
 use crate::console::Console;
 use crate::exit::Outcome;
 use crate::output::Printer;
-use crate::records::{self, Numbers, Records};
+use crate::records::{self, RecordNumbers, Records};
 use std::path::{Path, PathBuf};
 
-pub(crate) fn run(args: &args::Head, global: &Global, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &args::HeadArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
     print(&paths, args.skip, args.n, &args.print, global, console)
 }
 
-/// Prints `n` records of each file after the first `skip`. What can be read is printed; then the error is reported, and
-/// the next file has its turn.
+/// Skips the first `skip` records of each file and prints the next `n`. After an error, which is reported, the next file follows.
 pub(crate) fn print(
     paths: &[PathBuf],
     skip: u64,
     n: u64,
-    print: &Print,
-    global: &Global,
+    print: &PrintArgs,
+    global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
     let printer = Printer::new(print.format, print.full, global, paths.len() > 1);
-    let mut numbers = Numbers::new();
+    let mut numbers = RecordNumbers::new();
     for (k, path) in paths.iter().enumerate() {
         printer.file(console, &records::name(path), k == 0)?;
         let outcome = file(path, skip, n, print, &mut numbers, &printer, console);
-        console.go_on(outcome)?;
+        console.report_and_continue(outcome)?;
     }
     Ok(())
 }
@@ -36,8 +35,8 @@ fn file(
     path: &Path,
     skip: u64,
     n: u64,
-    print: &Print,
-    numbers: &mut Numbers,
+    print: &PrintArgs,
+    numbers: &mut RecordNumbers,
     printer: &Printer,
     console: &mut Console,
 ) -> Outcome {
@@ -45,7 +44,7 @@ fn file(
         return Ok(());
     }
     let before = numbers.begin(path);
-    let mut records = Records::open(path, print.kind)?.numbered(before);
+    let mut records = Records::open(path, print.payload)?.numbered(before);
     let mut seen = 0;
     while let Some(item) = records.next()? {
         seen += 1;
@@ -53,7 +52,7 @@ fn file(
             continue;
         }
         printer.record(console, item)?;
-        // Not one record further: damage behind the last one that was asked for is none of our business.
+        // No further record is read, because damage after the last requested record is not an error.
         if seen - skip >= n {
             break;
         }

@@ -1,6 +1,6 @@
-//! `tfseek index`: the small files that make shards random-access.
+//! `tfseek index`: builds index files, which make random access to shards possible.
 
-use crate::args::{self, Global, IndexForm};
+use crate::args::{self, GlobalArgs, IndexFormat};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
@@ -16,19 +16,23 @@ use tfseek::index::{self, Index, IndexOptions};
 use tfseek::io::Output;
 use tfseek::{DatasetOptions, ErrorKind, FeatureKind, Filter, IndexMode, Selection};
 
-pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) -> Outcome {
-    if args.filter.is_some() && args.format != IndexForm::Dali {
-        return Err(Failure::usage("--filter goes with --format dali: an index of tfseek has all records"));
+pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    if args.filter.is_some() && args.format != IndexFormat::Dali {
+        return Err(Failure::usage(
+            "--filter requires --format dali: an index of tfseek contains all records",
+        ));
     }
     let paths = tfseek::paths::resolve(&args.paths.paths, args.paths.allow_missing)?;
-    let bytes = progress::bytes_of(&paths);
-    let bar = progress::over(global, "indexing", bytes);
-    let mut options =
-        IndexOptions::new().check_payloads(args.check).jobs(args.jobs.jobs).progress(progress::moves(&bar));
+    let bytes = progress::total_size(&paths);
+    let bar = progress::bytes(global, "indexing", bytes);
+    let mut options = IndexOptions::new()
+        .check_payloads(args.check)
+        .jobs(args.jobs.jobs)
+        .progress(progress::callback(&bar));
     if args.rebuild {
         options = options.mode(IndexMode::Rebuild);
     }
-    if let (Some(dir), IndexForm::Tfri) = (&args.index_dir, args.format) {
+    if let (Some(dir), IndexFormat::Tfri) = (&args.index_dir, args.format) {
         options = options.index_dir(dir);
     }
     let start = Instant::now();
@@ -36,23 +40,23 @@ pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) ->
         (Some(name), _) => {
             index::write_pack(name, &paths, &options).map(|(path, opened)| (Some(path), vec![Ok(opened)]))
         }
-        (None, IndexForm::Tfri) => index::build_beside(&paths, &options).map(|each| (None, each)),
-        (None, IndexForm::Dali) => return dali(&paths, args, &options, &bar, console),
+        (None, IndexFormat::Tfri) => index::build_beside(&paths, &options).map(|each| (None, each)),
+        (None, IndexFormat::Dali) => return dali(&paths, args, &options, &bar, console),
     };
     bar.finish_and_clear();
     let (pack, built) = done?;
-    let (mut records, mut failed, mut sound) = (0, 0, Vec::new());
+    let (mut records, mut failed, mut indexed) = (0, 0, Vec::new());
     for (k, shard) in built.into_iter().enumerate() {
         match shard {
             Ok(opened) => {
                 warnings::print(&opened.warnings, console);
-                sound.extend(paths.get(k).cloned());
+                indexed.extend(paths.get(k).cloned());
                 records += opened.indexes.iter().map(Index::len).sum::<u64>();
             }
-            // The sound ones were indexed all the same.
+            // The other shards were still indexed.
             Err(e) => {
                 failed += 1;
-                console.go_on(Err(e.into()))?;
+                console.report_and_continue(Err(e.into()))?;
             }
         }
     }
@@ -66,15 +70,20 @@ pub(crate) fn run(args: &args::Index, global: &Global, console: &mut Console) ->
     console.note(format_args!("{shards}, {records} records, {size} in {:.2?}{into}", start.elapsed()));
     match (args.column.is_empty(), pack) {
         (true, _) => Ok(()),
-        // What is in a pack is not beside the shards.
+        // The indexes are in the pack and not next to the shards.
         (false, Some(pack)) => columns(&[pack], args, global, console),
-        (false, None) => columns(&sound, args, global, console),
+        (false, None) => columns(&indexed, args, global, console),
     }
 }
 
-/// The columns of sound shards, all of a shard in one scan.
-fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &mut Console) -> Outcome {
-    let bar = progress::over(global, "columns", progress::bytes_of(sources));
+/// Builds the columns of indexed shards, or of a pack. All columns of a shard are built in one scan.
+fn columns(
+    sources: &[PathBuf],
+    args: &args::IndexArgs,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome {
+    let bar = progress::bytes(global, "columns", progress::total_size(sources));
     let mut index = IndexOptions::new().auto_limit(u64::MAX);
     if sources.len() > 1 {
         index = index.jobs(1);
@@ -83,21 +92,22 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
         index = index.index_dir(dir);
     }
     let options = args.limit.dataset(DatasetOptions::new()).allow_missing(true).index(index);
-    let options = options.progress(progress::moves(&bar));
+    let options = options.progress(progress::callback(&bar));
     let features: Vec<&str> = args.column.iter().map(String::as_str).collect();
-    // A shard may lack a feature that others have: of all of them it is asked below.
-    let how = ColumnOptions::new().classes(args.classes).rebuild(args.rebuild).unknown(true).beside(true);
+    // A shard may lack a feature that other shards have. Features that no shard has are found below.
+    let column_options =
+        ColumnOptions::new().classes(args.classes).rebuild(args.rebuild).unknown(true).beside(true);
     let (mut written, mut files) = (Vec::new(), vec![Vec::new(); features.len()]);
-    // Of each feature: its kind, the records that have it, and all.
+    // The kind of each feature, the number of records that have it, and the number of all records.
     let mut found: Vec<(Option<FeatureKind>, u64, u64)> = vec![(None, 0, 0); features.len()];
     let done = threads::in_order(
         sources,
         args.jobs.jobs,
-        |source| options.open(source)?.columns(&features, &how),
+        |source| options.open(source)?.columns(&features, &column_options),
         |source, built: tfseek::Result<Vec<DatasetColumn>>| {
             let columns = match built {
                 Ok(columns) => columns,
-                Err(e) => return console.go_on(Err(e.into())),
+                Err(e) => return console.report_and_continue(Err(e.into())),
             };
             warnings::print(columns.first().map_or(&[], DatasetColumn::warnings), console);
             written.push(source.clone());
@@ -108,9 +118,10 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
                 match (*kind, column.kind()) {
                     (Some(kind), Some(other)) if kind != other => {
                         let (path, feature) = (source.display(), column.feature());
-                        let what =
-                            format!("{path}: {feature:?} is of {other}, in the shards before of {kind}");
-                        console.report(&Failure::Message(DATA, what));
+                        let message = format!(
+                            "{path}: {feature:?} is of kind {other}, in earlier shards of kind {kind}"
+                        );
+                        console.report(&Failure::Message(DATA, message));
                     }
                     (before, here) => *kind = before.or(here),
                 }
@@ -126,7 +137,7 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
         return Ok(());
     }
     for ((feature, (kind, count, len)), files) in features.iter().zip(found).zip(files) {
-        // A column without values in any shard is an error, and not kept. A shard that failed says nothing.
+        // A column without values in all shards is an error, and its files are removed. If a shard failed, it may have the feature.
         if count == 0
             && written.len() == sources.len()
             && let Err(e) = options.open(&written)?.column(feature, &ColumnOptions::new())
@@ -135,7 +146,7 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
             for file in files {
                 std::fs::remove_file(&file).map_err(|e| Failure::io(&file, e))?;
             }
-            console.go_on(Err(e.into()))?;
+            console.report_and_continue(Err(e.into()))?;
             continue;
         }
         let kind = kind.map_or_else(|| "no".to_owned(), |kind| kind.to_string());
@@ -144,25 +155,25 @@ fn columns(sources: &[PathBuf], args: &args::Index, global: &Global, console: &m
     Ok(())
 }
 
-/// The text form: `SHARD.idx`, one line a record.
+/// Writes the text format of DALI: `SHARD.idx`, with one line per record.
 fn dali(
     paths: &[PathBuf],
-    args: &args::Index,
+    args: &args::IndexArgs,
     options: &IndexOptions,
     bar: &ProgressBar,
     console: &mut Console,
 ) -> Outcome {
-    // Asked for, so without the limit of what is scanned unasked.
+    // The user requested the index, so the limit on automatic scans does not apply.
     let options = options.clone().jobs(1).auto_limit(u64::MAX);
     let options = if args.rebuild { options.mode(IndexMode::Memory) } else { options };
     let filter = args.filter.as_deref().map(str::parse::<Filter>).transpose()?;
     if filter.is_some() {
-        // A column is another scan.
+        // Building a column scans the shards once more.
         bar.inc_length(bar.length().unwrap_or(0));
     }
     let targets: Vec<_> = paths.iter().map(|path| target(path, args.index_dir.as_deref())).collect();
     let outputs = targets.iter().zip(paths).map(|(target, path)| (target.as_path(), path.as_path()));
-    outputs::keep_apart(outputs, paths.iter().map(PathBuf::as_path))?;
+    outputs::check_distinct(outputs, paths.iter().map(PathBuf::as_path))?;
     if let Some(dir) = &args.index_dir {
         std::fs::create_dir_all(dir).map_err(|e| Failure::io(dir, e))?;
     }
@@ -182,7 +193,7 @@ fn dali(
                 written.push(target);
                 Ok(())
             }
-            Err(failure) => console.go_on(Err(failure)),
+            Err(failure) => console.report_and_continue(Err(failure)),
         },
     );
     bar.finish_and_clear();
@@ -190,16 +201,21 @@ fn dali(
     if let Some(filter) = filter
         && count.into_inner() == 0
     {
-        known(paths, &written, &filter, args)?;
+        check_features(paths, &written, &filter, args)?;
     }
     written.iter().try_for_each(|target| console.print(format_args!("{}\n", target.display())))
 }
 
-/// Refuses a filter on a feature that no record of any shard has, and removes what was written by it.
-fn known(paths: &[PathBuf], written: &[&PathBuf], filter: &Filter, args: &args::Index) -> Outcome {
+/// Returns an error for a filter on a feature that no record of any shard has, and removes the files written with that filter.
+fn check_features(
+    paths: &[PathBuf],
+    written: &[&PathBuf],
+    filter: &Filter,
+    args: &args::IndexArgs,
+) -> Outcome {
     let index = IndexOptions::new().auto_limit(u64::MAX);
     let options = args.limit.dataset(DatasetOptions::new()).allow_missing(true).index(index);
-    // Shards that failed have had their errors.
+    // The errors of failed shards have been reported.
     let Ok(dataset) = options.open(paths) else { return Ok(()) };
     match dataset.columns(&filter.features(), &ColumnOptions::new()) {
         Err(e) if matches!(e.kind(), ErrorKind::UnknownFeature { .. }) => {
@@ -221,14 +237,14 @@ fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
     }
 }
 
-/// The records of one shard that meet a filter.
-fn select(path: &Path, filter: &Filter, args: &args::Index, bar: &ProgressBar) -> Outcome<Selection> {
+/// Returns the records of one shard that meet a filter.
+fn select(path: &Path, filter: &Filter, args: &args::IndexArgs, bar: &ProgressBar) -> Outcome<Selection> {
     let mode = if args.rebuild { IndexMode::Memory } else { IndexMode::Auto };
     let index = IndexOptions::new().mode(mode).auto_limit(u64::MAX).jobs(1);
     let options = args.limit.dataset(DatasetOptions::new()).allow_missing(true).index(index);
-    // A shard may lack a feature that others have: all of them are asked in `known`.
-    let columns = ColumnOptions::new().unknown(true).progress(progress::moves(bar));
-    // A shard's own kinds decide whether the filter fits it.
+    // A shard may lack a feature that other shards have. `check_features` finds features that no shard has.
+    let columns = ColumnOptions::new().unknown(true).progress(progress::callback(bar));
+    // The error names the shard, because the kinds of features may differ between shards.
     Ok(options.open(path)?.select(filter, &columns).map_err(|e| e.in_file(path))?)
 }
 

@@ -1,8 +1,9 @@
-//! `tfseek info`: what a file is, at a glance.
+//! `tfseek info`: prints a summary of each file.
 //!
-//! A plain file is counted from its index, or by hopping from header to header; a compressed one, or standard input, by reading it.
+//! The records of a plain file are counted from its index, or by a scan of the record headers. The records of a compressed file or of
+//! standard input are counted by reading it.
 
-use crate::args::{self, Global, KindArg};
+use crate::args::{self, GlobalArgs, PayloadArgs};
 use crate::bytes::{Key, Size};
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{Failure, Outcome};
@@ -14,65 +15,67 @@ use tfseek::index::{self, IndexOptions};
 use tfseek::{ErrorKind, Feature, FeatureList, IndexMode};
 use tfseek_tools::{Content, Map};
 
-/// Facts about a file; `None` where unknown.
-struct Found {
+/// The summary of a file. `None` means unknown.
+struct FileSummary {
     path: PathBuf,
-    /// Bytes on disk; standard input and pipes have none.
+    /// Bytes on disk; `None` for standard input and pipes.
     size: Option<u64>,
     compression: Option<&'static str>,
-    /// `unknown` if no record could be read.
+    /// Kind of the records; `unknown` if no record could be read.
     kind: &'static str,
-    /// The format it looks like, if it is not a TFRecord file.
+    /// Detected format of a file that is not a TFRecord file.
     looks_like: Option<&'static str>,
-    /// What the index files say, for a plain file.
+    /// State and path of the index, for a plain file.
     index: Option<String>,
-    /// Number of records; in a damaged file, of those before the damage.
+    /// Number of records; in a damaged file, the number before the damage.
     records: Option<u64>,
-    first: Option<Keys>,
+    first: Option<RecordKeys>,
     error: Option<String>,
 }
 
-/// Keys of the first record and what is behind them.
-struct Keys {
+/// Keys of the first record, each with a description of its value.
+struct RecordKeys {
     context: Vec<(String, String)>,
     lists: Vec<(String, String)>,
 }
 
-pub(crate) fn run(args: &args::Info, global: &Global, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &args::InfoArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve_each(&args.paths)?;
     let bytes = |path: &Result<PathBuf, _>| {
-        path.as_ref().map_or(0, |path| progress::bytes_of(std::slice::from_ref(path)))
+        path.as_ref().map_or(0, |path| progress::total_size(std::slice::from_ref(path)))
     };
-    let bar = progress::over(global, "reading", paths.iter().map(bytes).sum());
-    let (one, mut all) = (paths.len() == 1, Vec::new());
+    let bar = progress::bytes(global, "reading", paths.iter().map(bytes).sum());
+    let (single, mut rows) = (paths.len() == 1, Vec::new());
     for path in paths {
         let read = bytes(&path);
-        let (found, outcome) = match path {
+        let (summary, outcome) = match path {
             Ok(path) => {
-                let (found, outcome) = look(&path, args.kind);
-                (Some(found), outcome)
+                let (summary, outcome) = summarize(&path, args.payload);
+                (Some(summary), outcome)
             }
-            // A single path that resolves to no file has only its error.
-            Err((_, failure)) if one && !args.json => (None, Err(failure)),
-            Err((path, failure)) => (Some(Found::failed(&path, &failure)), Err(failure)),
+            // For a single path that resolves to no file, only the error is printed.
+            Err((_, failure)) if single && !args.json => (None, Err(failure)),
+            Err((path, failure)) => (Some(FileSummary::failed(&path, &failure)), Err(failure)),
         };
-        if let Some(found) = found {
-            match args.json {
-                true => console.print(format_args!("{}\n", as_json(&found)))?,
-                false if one => block(&found, global, console)?,
-                false => all.push(found),
+        if let Some(summary) = summary {
+            if args.json {
+                console.print(format_args!("{}\n", as_json(&summary)))?;
+            } else if single {
+                print_block(&summary, global, console)?;
+            } else {
+                rows.push(summary);
             }
         }
-        bar.suspend(|| console.go_on(outcome))?;
+        bar.suspend(|| console.report_and_continue(outcome))?;
         bar.inc(read);
     }
     bar.finish_and_clear();
-    if all.is_empty() { Ok(()) } else { table(&all, global, console) }
+    if rows.is_empty() { Ok(()) } else { print_table(&rows, global, console) }
 }
 
-impl Found {
-    fn of(path: &Path) -> Found {
-        Found {
+impl FileSummary {
+    fn new(path: &Path) -> FileSummary {
+        FileSummary {
             path: records::name(path),
             size: std::fs::metadata(path).ok().filter(|_| records::is_regular(path)).map(|m| m.len()),
             compression: None,
@@ -85,7 +88,7 @@ impl Found {
         }
     }
 
-    fn failed(path: &Path, failure: &Failure) -> Found {
+    fn failed(path: &Path, failure: &Failure) -> FileSummary {
         let error = match failure {
             Failure::Error(e) => Some(e),
             _ => None,
@@ -94,71 +97,71 @@ impl Found {
             ErrorKind::NotTfRecord { looks_like, .. } => Some(*looks_like),
             _ => None,
         });
-        Found { looks_like, error: Some(failure.to_string()), ..Found::of(path) }
+        FileSummary { looks_like, error: Some(failure.to_string()), ..FileSummary::new(path) }
     }
 }
 
-/// Reads a file as far as possible; returns the error that ended the reading beside the facts.
-fn look(path: &Path, payloads: KindArg) -> (Found, Outcome) {
-    let mut found = Found::of(path);
+/// Reads a file as far as possible. Returns its summary, and the error that ended the reading.
+fn summarize(path: &Path, payloads: PayloadArgs) -> (FileSummary, Outcome) {
+    let mut summary = FileSummary::new(path);
     let read = Records::open(path, payloads).and_then(|mut records| {
-        found.compression = Some(records.compression());
-        found.records = Some(0);
-        count(path, &mut records, &mut found)
+        summary.compression = Some(records.compression());
+        summary.records = Some(0);
+        count(path, &mut records, &mut summary)
     });
-    let Err(e) = read else { return (found, Ok(())) };
+    let Err(e) = read else { return (summary, Ok(())) };
     let failure = Failure::Error(e);
-    let failed = Found::failed(path, &failure);
-    // A file of another format has an unknown number of records, and not 0.
-    let found = match failed.looks_like {
+    let failed = FileSummary::failed(path, &failure);
+    // In a file of another format the number of records is unknown, not 0.
+    let summary = match failed.looks_like {
         Some(_) => failed,
-        None => Found { error: failed.error, ..found },
+        None => FileSummary { error: failed.error, ..summary },
     };
-    (found, Err(failure))
+    (summary, Err(failure))
 }
 
-fn count(path: &Path, records: &mut Records, found: &mut Found) -> tfseek::Result<()> {
-    let plain = found.compression == Some("none") && records::is_regular(path);
+fn count(path: &Path, records: &mut Records, summary: &mut FileSummary) -> tfseek::Result<()> {
+    let plain = summary.compression == Some("none") && records::is_regular(path);
     let kind = records.kind.name();
     let Some(first) = records.next()? else {
         if plain {
-            found.index = Some(indexed(path)?.0);
+            summary.index = Some(open_index(path)?.0);
         }
         return Ok(());
     };
-    (found.kind, found.records) = (kind, Some(1));
-    found.first = Some(Keys::of(&first.content()?));
+    (summary.kind, summary.records) = (kind, Some(1));
+    summary.first = Some(RecordKeys::of(&first.content()?));
     if plain {
-        let (state, index) = indexed(path)?;
-        found.index = Some(state);
+        let (state, index) = open_index(path)?;
+        summary.index = Some(state);
         let index = match index {
             Some(index) => index,
             None => {
                 let scan = IndexOptions::new().mode(IndexMode::Memory).jobs(1);
-                // What was counted before damage is not told by an index; the stream tells.
+                // The scan of a damaged file fails without a count. Reading the file counts the records before the damage.
                 match index::open_shards(&[path.to_path_buf()], &scan) {
                     Ok(mut opened) if opened.indexes.len() == 1 => opened.indexes.remove(0),
-                    _ => return read_all(records, found),
+                    _ => return read_all(records, summary),
                 }
             }
         };
-        found.records = Some(index.len());
+        summary.records = Some(index.len());
         return Ok(());
     }
-    read_all(records, found)
+    read_all(records, summary)
 }
 
-fn read_all(records: &mut Records, found: &mut Found) -> tfseek::Result<()> {
+fn read_all(records: &mut Records, summary: &mut FileSummary) -> tfseek::Result<()> {
     let mut count = 1;
     while records.next()?.is_some() {
         count += 1;
-        found.records = Some(count);
+        summary.records = Some(count);
     }
     Ok(())
 }
 
-/// The index there is, in words, and to use if it is fresh.
-fn indexed(path: &Path) -> tfseek::Result<(String, Option<index::Index>)> {
+/// Returns a description of the file's index, and the index if it is fresh.
+fn open_index(path: &Path) -> tfseek::Result<(String, Option<index::Index>)> {
     let options = IndexOptions::new().mode(IndexMode::Require).jobs(1);
     match index::open_shards(&[path.to_path_buf()], &options) {
         Ok(mut opened) if opened.indexes.len() == 1 => {
@@ -175,14 +178,14 @@ fn indexed(path: &Path) -> tfseek::Result<(String, Option<index::Index>)> {
     }
 }
 
-impl Keys {
-    fn of(content: &Content<'_>) -> Keys {
+impl RecordKeys {
+    fn of(content: &Content<'_>) -> RecordKeys {
         let (context, lists) = match content {
             Content::Example(features) => (shapes(features), Vec::new()),
             Content::Sequence(context, lists) => (shapes(context), list_shapes(lists)),
             Content::Raw => (Vec::new(), Vec::new()),
         };
-        Keys { context, lists }
+        RecordKeys { context, lists }
     }
 }
 
@@ -191,11 +194,11 @@ fn shapes(map: &Map<'_, Feature<'_>>) -> Vec<(String, String)> {
 }
 
 fn list_shapes(map: &Map<'_, FeatureList<'_>>) -> Vec<(String, String)> {
-    let of = |list: &FeatureList<'_>| match list.iter().next() {
+    let list_shape = |list: &FeatureList<'_>| match list.iter().next() {
         Some(step) => format!("{} x {}", list.iter().len(), shape(step)),
         None => "0 steps".to_owned(),
     };
-    map.iter().map(|(key, list)| ((*key).to_owned(), of(list))).collect()
+    map.iter().map(|(key, list)| ((*key).to_owned(), list_shape(list))).collect()
 }
 
 fn shape(feature: Feature<'_>) -> String {
@@ -206,29 +209,29 @@ fn shape(feature: Feature<'_>) -> String {
     }
 }
 
-fn block(found: &Found, global: &Global, console: &mut Console) -> Outcome {
+fn print_block(summary: &FileSummary, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let (bold, dim) = (console.style(BOLD), console.style(DIM));
-    console.print(format_args!("{bold}{}{bold:#}\n", found.path.display()))?;
-    let size = found.size.map(|bytes| Size { bytes, exact: global.bytes }.to_string());
+    console.print(format_args!("{bold}{}{bold:#}\n", summary.path.display()))?;
+    let size = summary.size.map(|bytes| Size { bytes, exact: global.bytes }.to_string());
     let rows = [
-        ("looks like", found.looks_like.map(|what| format!("{what}, not a TFRecord file"))),
-        ("records", found.records.map(|n| n.to_string())),
+        ("looks like", summary.looks_like.map(|format| format!("{format}, not a TFRecord file"))),
+        ("records", summary.records.map(|n| n.to_string())),
         ("size", size),
-        ("compression", found.compression.map(str::to_owned)),
-        ("index", found.index.clone()),
-        ("kind", found.records.map(|_| found.kind.to_owned())),
+        ("compression", summary.compression.map(str::to_owned)),
+        ("index", summary.index.clone()),
+        ("kind", summary.records.map(|_| summary.kind.to_owned())),
     ];
     for (name, value) in rows {
         if let Some(value) = value {
             console.print(format_args!("  {dim}{name:11}{dim:#}  {value}\n"))?;
         }
     }
-    keys(found, "  ", console)
+    print_keys(summary, "  ", console)
 }
 
-/// The first record's keys: of the next ones they may differ.
-fn keys(found: &Found, indent: &str, console: &mut Console) -> Outcome {
-    let Some(first) = &found.first else { return Ok(()) };
+/// Prints the keys of the first record. Later records may have other keys.
+fn print_keys(summary: &FileSummary, indent: &str, console: &mut Console) -> Outcome {
+    let Some(first) = &summary.first else { return Ok(()) };
     let dim = console.style(DIM);
     for (title, rows) in [("first record", &first.context), ("its feature lists", &first.lists)] {
         if rows.is_empty() {
@@ -244,12 +247,12 @@ fn keys(found: &Found, indent: &str, console: &mut Console) -> Outcome {
     Ok(())
 }
 
-fn table(all: &[Found], global: &Global, console: &mut Console) -> Outcome {
+fn print_table(all: &[FileSummary], global: &GlobalArgs, console: &mut Console) -> Outcome {
     let size = |bytes: Option<u64>| {
         bytes.map_or(String::new(), |bytes| Size { bytes, exact: global.bytes }.to_string())
     };
-    // The state of an index, without where it is.
-    let state = |f: &Found| match f.index.as_deref() {
+    // The state of an index, without its path.
+    let state = |f: &FileSummary| match f.index.as_deref() {
         Some(state) => state.split([' ', ':']).next().unwrap_or_default().to_owned(),
         None => "-".to_owned(),
     };
@@ -259,7 +262,7 @@ fn table(all: &[Found], global: &Global, console: &mut Console) -> Outcome {
         let records = f.records.map_or("-".to_owned(), |n| n.to_string());
         let compression = f.compression.unwrap_or("-").to_owned();
         let kind = match f.looks_like {
-            Some(what) => format!("{what}, not TFRecord"),
+            Some(format) => format!("{format}, not TFRecord"),
             None => f.kind.to_owned(),
         };
         rows.push([records, size(f.size), compression, state(f), kind, file]);
@@ -290,7 +293,7 @@ fn table(all: &[Found], global: &Global, console: &mut Console) -> Outcome {
     Ok(())
 }
 
-fn as_json(found: &Found) -> Value {
+fn as_json(summary: &FileSummary) -> Value {
     let object = |rows: &[(String, String)]| -> Value {
         rows.iter()
             .map(|(key, shape)| (key.clone(), Value::from(shape.as_str())))
@@ -298,16 +301,16 @@ fn as_json(found: &Found) -> Value {
             .into()
     };
     json!({
-        "file": found.path.to_string_lossy(),
-        "records": found.records,
-        "size": found.size,
-        "compression": found.compression,
-        // `index` is a record's number in the JSON of other verbs.
-        "index_file": found.index,
-        "kind": found.kind,
-        "looks_like": found.looks_like,
-        "first": found.first.as_ref().map(|keys| object(&keys.context)),
-        "first_lists": found.first.as_ref().filter(|keys| !keys.lists.is_empty()).map(|keys| object(&keys.lists)),
-        "error": found.error,
+        "file": summary.path.to_string_lossy(),
+        "records": summary.records,
+        "size": summary.size,
+        "compression": summary.compression,
+        // In the JSON of other verbs `index` is the number of a record.
+        "index_file": summary.index,
+        "kind": summary.kind,
+        "looks_like": summary.looks_like,
+        "first": summary.first.as_ref().map(|keys| object(&keys.context)),
+        "first_lists": summary.first.as_ref().filter(|keys| !keys.lists.is_empty()).map(|keys| object(&keys.lists)),
+        "error": summary.error,
     })
 }

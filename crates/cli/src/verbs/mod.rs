@@ -1,4 +1,4 @@
-//! One file a verb. A verb asks the library and prints; meaning lives there, not here.
+//! The verbs of the command, one file per verb. A verb calls the library and prints the result.
 
 pub(crate) mod cat;
 pub(crate) mod completions;

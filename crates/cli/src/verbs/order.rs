@@ -1,4 +1,4 @@
-//! `tfseek order`: which records a step has, and which steps have a record. Arithmetic; no record is read.
+//! `tfseek order`: prints the records of a step, or the steps that contain a record. Both are computed, and no record is read.
 //!
 //! ```text
 //! epoch  step  position  record
@@ -6,28 +6,28 @@
 //!     3     7       449      12  padding
 //! ```
 //!
-//! Numbers of records are those over all files, which `get` takes; the number in the file is shown where it differs. As JSON the first
-//! is `index`, the second `record`.
+//! Record numbers count over all files, as `get` takes them. The number in the file is printed if it differs. In JSON the first is
+//! `index` and the second is `record`.
 
-use crate::args::{self, Global};
+use crate::args::{self, GlobalArgs};
 use crate::console::{Console, DIM};
-use crate::dataset::{self, Places};
+use crate::dataset::{self, RecordLocations};
 use crate::exit::{Failure, Outcome};
 use serde_json::{Value, json};
-use tfseek::order::{Order, RankShare, Run};
+use tfseek::order::{Order, RankShare, Run, StepRow};
 
-/// Samples that are looked up before they are printed.
+/// Maximum number of samples that are looked up at once.
 const CHUNK: u64 = 1024;
 
-pub(crate) fn run(args: &args::Order, global: &Global, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &args::OrderArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let dataset = dataset::open(&args.paths, &args.access, args.share.limit, global, console)?;
     let cursor = args.share.cursor(&dataset, global)?;
     let (order, share) = (cursor.order(), cursor.share()?);
-    if let Some(first) = args.question.step {
-        return steps(args, order, &share, first, &Places::of(&dataset), console);
+    if let Some(first) = args.query.step {
+        return steps(args, order, &share, first, &RecordLocations::of(&dataset), console);
     }
-    if let Some(record) = args.question.record {
-        return rows_of(args, order, &share, record, &Places::of(&dataset), console);
+    if let Some(record) = args.query.record {
+        return rows_of(args, order, &share, record, &RecordLocations::of(&dataset), console);
     }
     let (batch, ranks) = (args.share.global_batch()?, args.share.world_size.get());
     let each = match ranks {
@@ -39,11 +39,11 @@ pub(crate) fn run(args: &args::Order, global: &Global, console: &mut Console) ->
 }
 
 fn steps(
-    args: &args::Order,
+    args: &args::OrderArgs,
     order: &Order,
     share: &RankShare,
     first: u64,
-    places: &Places<'_>,
+    locations: &RecordLocations<'_>,
     console: &mut Console,
 ) -> Outcome {
     if share.step(first).is_none() {
@@ -53,7 +53,7 @@ fn steps(
         }));
     }
     let end = first.saturating_add(args.steps.get());
-    let table = Table::new(
+    let table = NumberTable::new(
         ["epoch", "step", "position", "record"],
         &[
             order.epoch(),
@@ -65,9 +65,9 @@ fn steps(
     if !args.json && !args.ids {
         table.head(console)?;
     }
-    let parts = |step| share.step(step).into_iter().flatten().flat_map(parts);
+    let chunks = |step| share.step(step).into_iter().flatten().flat_map(chunks);
     for (step, run) in
-        (first..end).take_while(|&k| share.step(k).is_some()).flat_map(|k| parts(k).map(move |r| (k, r)))
+        (first..end).take_while(|&k| share.step(k).is_some()).flat_map(|k| chunks(k).map(move |r| (k, r)))
     {
         for sample in order.samples([run])? {
             let (epoch, position, record) = (sample.epoch, sample.position, sample.record);
@@ -76,9 +76,9 @@ fn steps(
             } else if args.json {
                 let padding = sample.padding;
                 let line = json!({"epoch": epoch, "step": step, "position": position, "padding": padding});
-                console.print(format_args!("{}\n", places.with(record, line)?))?;
+                console.print(format_args!("{}\n", locations.with_fields(record, line)?))?;
             } else {
-                let (file, i) = places.place(record)?;
+                let (file, i) = locations.locate(record)?;
                 let mut remark = String::new();
                 if i != record {
                     remark = format!("  record {i} of {}", file.display());
@@ -93,8 +93,8 @@ fn steps(
     Ok(())
 }
 
-/// A step's positions in pieces, however large its batch.
-fn parts(run: Run) -> impl Iterator<Item = Run> {
+/// Splits the positions of a step into chunks, so that a large batch is not held in memory at once.
+fn chunks(run: Run) -> impl Iterator<Item = Run> {
     (0..run.len.div_ceil(CHUNK)).map(move |k| {
         let done = k * CHUNK;
         Run { start: run.start + done, len: (run.len - done).min(CHUNK), ..run }
@@ -102,46 +102,46 @@ fn parts(run: Run) -> impl Iterator<Item = Run> {
 }
 
 fn rows_of(
-    args: &args::Order,
+    args: &args::OrderArgs,
     order: &Order,
     share: &RankShare,
     record: u64,
-    places: &Places<'_>,
+    locations: &RecordLocations<'_>,
     console: &mut Console,
 ) -> Outcome {
     let rows = order.rows_of(record, share)?;
     if rows.is_empty() {
         console.note(format_args!(
-            "tfseek: record {record} is in no step of epoch {} from here on",
+            "tfseek: record {record} is in no step of epoch {} from the start position",
             order.epoch()
         ));
     }
-    let most = |f: fn(&tfseek::order::StepRow) -> u64| rows.iter().map(f).max().unwrap_or(0);
-    let widest = [order.epoch(), most(|s| s.step), most(|s| s.rank), most(|s| s.row)];
-    let table = Table::new(["epoch", "step", "rank", "place"], &widest);
+    let max = |f: fn(&StepRow) -> u64| rows.iter().map(f).max().unwrap_or(0);
+    let max_values = [order.epoch(), max(|row| row.step), max(|row| row.rank), max(|row| row.row)];
+    let table = NumberTable::new(["epoch", "step", "rank", "row"], &max_values);
     if !args.json && !rows.is_empty() {
         table.head(console)?;
     }
-    for row in rows {
-        let (epoch, step, rank, place) = (order.epoch(), row.step, row.rank, row.row);
+    for StepRow { step, rank, row, .. } in rows {
+        let epoch = order.epoch();
         if args.json {
-            let line = json!({"epoch": epoch, "step": step, "rank": rank, "place": place});
-            console.print(format_args!("{}\n", places.with(record, line)?))?;
+            let line = json!({"epoch": epoch, "step": step, "rank": rank, "row": row});
+            console.print(format_args!("{}\n", locations.with_fields(record, line)?))?;
         } else {
-            table.row([epoch, step, rank, place], "", console)?;
+            table.row([epoch, step, rank, row], "", console)?;
         }
     }
     Ok(())
 }
 
-impl Places<'_> {
+impl RecordLocations<'_> {
     /// Adds the fields that identify record `index` to a line of JSON.
-    fn with(&self, index: u64, mut line: Value) -> tfseek::Result<Value> {
-        let (file, record) = self.place(index)?;
+    fn with_fields(&self, index: u64, mut line: Value) -> tfseek::Result<Value> {
+        let (file, record) = self.locate(index)?;
         if let Some(line) = line.as_object_mut() {
             line.insert("index".into(), index.into());
             line.insert("record".into(), record.into());
-            if self.many() {
+            if self.has_many_files() {
                 line.insert("file".into(), file.to_string_lossy().into());
             }
         }
@@ -149,20 +149,20 @@ impl Places<'_> {
     }
 }
 
-/// Four columns of numbers, whose widths are known before the first row is printed.
-struct Table {
+/// A table of four columns of numbers. The column widths are fixed before the first row is printed.
+struct NumberTable {
     names: [&'static str; 4],
     widths: [usize; 4],
 }
 
-impl Table {
-    fn new(names: [&'static str; 4], most: &[u64; 4]) -> Table {
+impl NumberTable {
+    fn new(names: [&'static str; 4], max_values: &[u64; 4]) -> NumberTable {
         let digits = |n: u64| n.checked_ilog10().map_or(1, |log| log as usize + 1);
         let mut widths = names.map(str::len);
-        for (width, &most) in widths.iter_mut().zip(most) {
-            *width = (*width).max(digits(most));
+        for (width, &max) in widths.iter_mut().zip(max_values) {
+            *width = (*width).max(digits(max));
         }
-        Table { names, widths }
+        NumberTable { names, widths }
     }
 
     fn head(&self, console: &mut Console) -> Outcome {

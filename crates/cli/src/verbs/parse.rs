@@ -1,9 +1,9 @@
-//! `tfseek parse`: records to arrays, as a schema says.
+//! `tfseek parse`: parses records into arrays by a schema.
 //!
-//! Batches go over the files as if they were one. What was printed before a record that cannot be parsed stays; a file
-//! of arrays appears when it is whole.
+//! Batches continue across files. If a record cannot be parsed, the batches printed before it remain. An archive gets its name only
+//! when it is complete.
 
-use crate::args::{self, Global};
+use crate::args::{self, GlobalArgs};
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::output::arrays;
@@ -15,24 +15,24 @@ use tfseek::batch::{Batch, BatchParser, Row};
 use tfseek::{At, Schema};
 use tfseek_tools::NpzWriter;
 
-pub(crate) fn run(args: &args::Parse, global: &Global, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &args::ParseArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
     let schema = schema(&args.schema)?;
-    let mut sink = match &args.out {
+    let mut output = match &args.out {
         Some(out) => {
             let inputs = paths.iter().chain([&args.schema]).map(PathBuf::as_path);
-            outputs::keep_apart([(out.as_path(), out.as_path())], inputs)?;
-            outputs::may_replace(out, args.force)?;
-            Sink::Npz(Box::new(NpzWriter::create(out)?))
+            outputs::check_distinct([(out.as_path(), out.as_path())], inputs)?;
+            outputs::check_replace(out, args.force)?;
+            BatchOutput::Npz(Box::new(NpzWriter::create(out)?))
         }
-        None => Sink::Stdout(console),
+        None => BatchOutput::Stdout(console),
     };
-    let bar = progress::over(global, "parsing", progress::bytes_of(&paths));
-    let outcome = batches(args, &paths, &schema, &mut sink, &bar);
+    let bar = progress::bytes(global, "parsing", progress::total_size(&paths));
+    let outcome = parse_all(args, &paths, &schema, &mut output, &bar);
     bar.finish_and_clear();
-    match (outcome?, sink) {
-        (_, Sink::Stdout(_)) => Ok(()),
-        ((records, batches), Sink::Npz(npz)) => {
+    match (outcome?, output) {
+        (_, BatchOutput::Stdout(_)) => Ok(()),
+        ((records, batches), BatchOutput::Npz(npz)) => {
             let out = npz.finish()?;
             console.note(format_args!("{}: {records} records in {batches} batches", out.display()));
             Ok(())
@@ -40,39 +40,39 @@ pub(crate) fn run(args: &args::Parse, global: &Global, console: &mut Console) ->
     }
 }
 
-/// The schema in a file.
+/// Reads the schema in a file.
 pub(super) fn schema(path: &Path) -> Outcome<Schema> {
-    text::parsed(path, "a schema", Schema::from_json)
+    text::parse_file(path, "a schema", Schema::from_json)
 }
 
-/// Where batches go.
-enum Sink<'a> {
+/// Destination of the parsed batches.
+enum BatchOutput<'a> {
     Stdout(&'a mut Console),
     Npz(Box<NpzWriter>),
 }
 
-impl Sink<'_> {
-    fn put(&mut self, k: u64, batch: &Batch, sequence: bool, single: bool) -> Outcome {
+impl BatchOutput<'_> {
+    fn write(&mut self, k: u64, batch: &Batch, sequence: bool, single: bool) -> Outcome {
         match self {
-            Sink::Npz(npz) => Ok(npz.batch(k, batch, sequence)?),
-            Sink::Stdout(console) => {
+            BatchOutput::Npz(npz) => Ok(npz.batch(k, batch, sequence)?),
+            BatchOutput::Stdout(console) => {
                 arrays::print(console.out(), batch, sequence, single).map_err(Failure::Stdout)?;
-                console.settle()
+                console.end_record()
             }
         }
     }
 }
 
-/// A record that waits for its batch to be full.
+/// A record of the next batch.
 #[derive(Default)]
-struct Waiting {
+struct PendingRow {
     payload: Vec<u8>,
     path: PathBuf,
     i: u64,
     offset: u64,
 }
 
-impl Row for Waiting {
+impl Row for PendingRow {
     fn payload(&self) -> &[u8] {
         &self.payload
     }
@@ -82,62 +82,62 @@ impl Row for Waiting {
     }
 }
 
-/// Parses all; gives how many records and batches there were.
-fn batches(
-    args: &args::Parse,
+/// Parses the records and writes the batches. Returns the number of records and of batches.
+fn parse_all(
+    args: &args::ParseArgs,
     paths: &[PathBuf],
     schema: &Schema,
-    sink: &mut Sink<'_>,
+    output: &mut BatchOutput<'_>,
     bar: &ProgressBar,
 ) -> Outcome<(u64, u64)> {
     let parser = BatchParser::new(schema);
     let size = if args.single { 1 } else { args.batch_size.get() };
-    // The memory of a batch's rows is that of the next one's.
-    let mut rows: Vec<Waiting> = Vec::new();
-    let mut waiting = 0;
+    // The first `pending` rows belong to the next batch. The others keep their memory for later batches.
+    let mut rows: Vec<PendingRow> = Vec::new();
+    let mut pending = 0;
     let (mut seen, mut taken, mut done) = (0u64, 0u64, 0u64);
-    let most = args.n.unwrap_or(u64::MAX);
-    let mut flush = |rows: &[Waiting]| -> Outcome {
+    let max_records = args.n.unwrap_or(u64::MAX);
+    let mut flush = |rows: &[PendingRow]| -> Outcome {
         let batch = match (args.single, rows) {
             (_, []) => return Ok(()),
             (true, [row]) => parser.parse_single(row)?,
             _ => parser.parse(rows)?,
         };
-        sink.put(done, &batch, schema.is_sequence(), args.single)?;
+        output.write(done, &batch, schema.is_sequence(), args.single)?;
         done += 1;
         Ok(())
     };
     for path in paths {
-        if taken >= most {
+        if taken >= max_records {
             break;
         }
         let mut stream = records::stream(path, args.limit)?;
-        while taken < most
+        while taken < max_records
             && let Some(record) = stream.next()?
         {
             seen += 1;
             if seen <= args.skip {
                 continue;
             }
-            if waiting == rows.len() {
-                rows.push(Waiting::default());
+            if pending == rows.len() {
+                rows.push(PendingRow::default());
             }
-            if let Some(row) = rows.get_mut(waiting) {
+            if let Some(row) = rows.get_mut(pending) {
                 let at = record.at();
                 row.payload.clear();
                 row.payload.extend_from_slice(record.payload());
                 row.path = records::name(path);
                 (row.i, row.offset) = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
             }
-            waiting += 1;
+            pending += 1;
             taken += 1;
-            if waiting == size {
+            if pending == size {
                 flush(&rows)?;
-                waiting = 0;
+                pending = 0;
             }
         }
-        bar.inc(progress::bytes_of(std::slice::from_ref(path)));
+        bar.inc(progress::total_size(std::slice::from_ref(path)));
     }
-    flush(rows.get(..waiting).unwrap_or_default())?;
+    flush(rows.get(..pending).unwrap_or_default())?;
     Ok((taken, done))
 }

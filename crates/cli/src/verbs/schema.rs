@@ -1,6 +1,6 @@
-//! `tfseek schema`: what features records have, and a schema that takes them.
+//! `tfseek schema`: prints the features of records, or a schema that parses them.
 
-use crate::args::{self, Global};
+use crate::args::{self, GlobalArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{DATA, Failure, Outcome};
@@ -11,29 +11,29 @@ use tfseek::FeatureSpec;
 use tfseek::example::MessageKind;
 use tfseek::schema::{Finding, Inference, code};
 
-pub(crate) fn run(args: &args::Schema, global: &Global, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
-    let mut held = None;
-    let Look { seen, failed } = match args.kind.kind.named() {
+    let mut open_file = None;
+    let Observed { seen, failed } = match args.payload.kind.specified() {
         Some(MessageKind::Other) => return Err(Failure::usage("raw payloads have no features")),
-        Some(kind) => look(&paths, args, kind, &mut held, global, console)?,
-        None => match look(&paths, args, MessageKind::Example, &mut held, global, console) {
-            // What began as Examples turned out otherwise. Read as SequenceExamples, Examples are their contexts.
-            Err(Stop::Lists) => {
-                let read = held.as_ref().map_or(0, |(k, _)| *k);
+        Some(kind) => observe(&paths, args, kind, &mut open_file, global, console)?,
+        None => match observe(&paths, args, MessageKind::Example, &mut open_file, global, console) {
+            // SequenceExamples follow Examples, so all files are read again as SequenceExamples. An Example then reads as a context.
+            Err(Stop::FoundSequences) => {
+                let read = open_file.as_ref().map_or(0, |(k, _)| *k);
                 if let Some(pipe) = paths.iter().take(read).find(|path| !records::is_regular(path)) {
                     return Err(Failure::usage(format!(
-                        "{}: cannot be read again as SequenceExamples, which the next files hold: name --kind sequence",
+                        "{}: cannot be read again as SequenceExamples, which later files contain: specify --kind sequence",
                         pipe.display()
                     )));
                 }
-                look(&paths, args, MessageKind::SequenceExample, &mut held, global, console)?
+                observe(&paths, args, MessageKind::SequenceExample, &mut open_file, global, console)?
             }
             other => other?,
         },
     };
     if failed && seen.records() == 0 {
-        // That there is nothing to infer from has been said.
+        // The failure has been reported, and there are no records to infer from.
         return Ok(());
     }
     let schema = seen.schema_without_conflicts()?;
@@ -51,20 +51,21 @@ pub(crate) fn run(args: &args::Schema, global: &Global, console: &mut Console) -
     }
 }
 
-/// What was seen, and whether a failure was reported meanwhile.
-struct Look {
+/// The result of [`observe`].
+struct Observed {
     seen: Inference,
+    /// A failure was reported.
     failed: bool,
 }
 
-/// A file that was opened and turned out to hold SequenceExamples, and its place among the files: standard input and pipes cannot
-/// be opened again.
-type Held = (usize, Records);
+/// The position of a file among the paths, and its records. The file stays open because standard input and pipes cannot be opened
+/// again.
+type OpenFile = (usize, Records);
 
-/// Why a look ended early.
+/// The reason why [`observe`] stopped.
 enum Stop {
-    /// SequenceExamples among what was taken for Examples.
-    Lists,
+    /// A file contains SequenceExamples, and Examples were expected.
+    FoundSequences,
     Failed(Failure),
 }
 
@@ -77,54 +78,51 @@ impl From<Failure> for Stop {
 impl From<Stop> for Failure {
     fn from(stop: Stop) -> Failure {
         match stop {
-            Stop::Lists => Failure::Message(DATA, "Examples and SequenceExamples are mixed".into()),
+            Stop::FoundSequences => Failure::Message(DATA, "Examples and SequenceExamples are mixed".into()),
             Stop::Failed(failure) => failure,
         }
     }
 }
 
-/// Takes note of the first records of each file. A file that is damaged is reported, and counts as far as it was read.
-fn look(
+/// Collects the features of the first records of each file. A damaged file is reported, and the records before the damage count.
+fn observe(
     paths: &[PathBuf],
-    args: &args::Schema,
+    args: &args::SchemaArgs,
     kind: MessageKind,
-    held: &mut Option<Held>,
-    global: &Global,
+    open_file: &mut Option<OpenFile>,
+    global: &GlobalArgs,
     console: &mut Console,
-) -> Result<Look, Stop> {
+) -> Result<Observed, Stop> {
     let mut seen = Inference::new(kind).map_err(Failure::from)?;
     let mut failed = false;
-    let bar = progress::over(global, "reading", if args.all { progress::bytes_of(paths) } else { 0 });
+    let bar = progress::bytes(global, "reading", if args.all { progress::total_size(paths) } else { 0 });
     for (k, path) in paths.iter().enumerate() {
-        // Short files leave their share to the next ones.
-        let until = match args.all {
-            true => u64::MAX,
-            false => share(args.sample, k + 1, paths.len()),
-        };
+        // Records that a short file lacks are read from later files.
+        let until = if args.all { u64::MAX } else { share(args.sample, k + 1, paths.len()) };
         if seen.records() >= until {
             continue;
         }
-        let outcome = match held.take_if(|(of, _)| *of == k) {
+        let outcome = match open_file.take_if(|(position, _)| *position == k) {
             Some((_, records)) => Ok(records),
-            None => Records::open(path, args.kind).map_err(Failure::from),
+            None => Records::open(path, args.payload).map_err(Failure::from),
         };
         let outcome = match outcome {
             Ok(records) if records.kind == MessageKind::SequenceExample && !seen.is_sequence() => {
-                *held = Some((k, records));
-                return Err(Stop::Lists);
+                *open_file = Some((k, records));
+                return Err(Stop::FoundSequences);
             }
             Ok(records) => file(path, until, records, &mut seen),
             Err(failure) => Err(failure),
         };
         failed |= outcome.is_err();
-        bar.suspend(|| console.go_on(outcome))?;
-        bar.inc(progress::bytes_of(std::slice::from_ref(path)));
+        bar.suspend(|| console.report_and_continue(outcome))?;
+        bar.inc(progress::total_size(std::slice::from_ref(path)));
     }
     bar.finish_and_clear();
-    Ok(Look { seen, failed })
+    Ok(Observed { seen, failed })
 }
 
-/// How many of `n` records the first `k` of `files` files give.
+/// Returns the share of `n` records for the first `k` of `files` files.
 fn share(n: u64, k: usize, files: usize) -> u64 {
     let share = u128::from(n) * k as u128 / files as u128;
     u64::try_from(share).unwrap_or(n)
@@ -134,7 +132,7 @@ fn file(path: &Path, until: u64, mut records: Records, seen: &mut Inference) -> 
     if records.kind == MessageKind::Other {
         let name = records::name(path);
         let message = format!(
-            "{}: records are neither Examples nor SequenceExamples (--kind says otherwise)",
+            "{}: records are neither Examples nor SequenceExamples (--kind overrides this guess)",
             name.display()
         );
         return Err(Failure::Message(DATA, message));
@@ -156,16 +154,16 @@ fn table(seen: &Inference, console: &mut Console) -> Outcome {
     if !features.is_empty() {
         let rows: Vec<_> = features.iter().map(row).collect();
         let title = if seen.is_sequence() { "context" } else { "feature" };
-        print([title, "kind", "values", "in", "schema"], &rows, dim, console)?;
+        print_rows([title, "kind", "values", "in", "schema"], &rows, dim, console)?;
     }
     if !lists.is_empty() {
         let rows: Vec<_> = lists.iter().map(row).collect();
-        print(["feature list", "kind", "steps x values", "in", "schema"], &rows, dim, console)?;
+        print_rows(["feature list", "kind", "steps x values", "in", "schema"], &rows, dim, console)?;
     }
     Ok(())
 }
 
-/// Name, kinds, counts, presence, proposal.
+/// Returns the cells of a row: name, kinds, counts, presence, proposed spec.
 fn row(found: &Finding<'_>) -> [String; 5] {
     let kinds: Vec<_> = found.kinds.keys().map(ToString::to_string).collect();
     let kinds = if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") };
@@ -201,7 +199,12 @@ fn describe(spec: &FeatureSpec) -> String {
     }
 }
 
-fn print(titles: [&str; 5], rows: &[[String; 5]], dim: anstyle::Style, console: &mut Console) -> Outcome {
+fn print_rows(
+    titles: [&str; 5],
+    rows: &[[String; 5]],
+    dim: anstyle::Style,
+    console: &mut Console,
+) -> Outcome {
     let [name, kind, values, present, spec] = titles;
     let (mut a, mut b, mut c, mut d) = (name.len(), kind.len(), values.len(), present.len());
     for [name, kind, values, present, _] in rows {

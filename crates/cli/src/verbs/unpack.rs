@@ -1,8 +1,8 @@
-//! `tfseek unpack`: from a compressed file, which can only be read in order, to a plain one.
+//! `tfseek unpack`: decompresses files, which can only be read in order, to plain files.
 //!
-//! Records are checked on the way, and the new file appears when it is whole: damage leaves nothing behind.
+//! The checksums of the records are verified. A new file gets its name only when it is complete, so a damaged input produces no file.
 
-use crate::args::{self, Global, KindArg, KindChoice};
+use crate::args::{self, GlobalArgs, PayloadArgs, PayloadKind};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
@@ -11,46 +11,51 @@ use crate::{outputs, progress};
 use std::path::{Path, PathBuf};
 use tfseek::{Compression, Stream, Writer};
 
-pub(crate) fn run(args: &args::Unpack, global: &Global, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &args::UnpackArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
-    let into = match &args.output {
-        None => Into::Beside,
-        Some(dir) if paths.len() > 1 || dir.is_dir() => Into::Folder(dir),
-        Some(file) => Into::File(file),
+    let destination = match &args.output {
+        None => Destination::NextToInput,
+        Some(dir) if paths.len() > 1 || dir.is_dir() => Destination::Folder(dir),
+        Some(file) => Destination::File(file),
     };
     let compressed = paths.iter().filter(|path| is_compressed(path));
     let targets: Vec<_> =
-        compressed.filter_map(|path| Some((into.target(path).ok()?, path.as_path()))).collect();
+        compressed.filter_map(|path| Some((destination.target(path).ok()?, path.as_path()))).collect();
     let inputs = paths.iter().map(PathBuf::as_path).filter(|&path| path != Path::new(STDIN));
-    outputs::keep_apart(targets.iter().map(|(target, path)| (target.as_path(), *path)), inputs)?;
-    if let Into::Folder(dir) = into {
+    outputs::check_distinct(targets.iter().map(|(target, path)| (target.as_path(), *path)), inputs)?;
+    if let Destination::Folder(dir) = destination {
         std::fs::create_dir_all(dir).map_err(|e| Failure::io(dir, e))?;
     }
     for path in &paths {
-        let outcome = file(path, into, args, global, console);
-        console.go_on(outcome)?;
+        let outcome = file(path, destination, args, global, console);
+        console.report_and_continue(outcome)?;
     }
     Ok(())
 }
 
-/// Returns true for a file that will be unpacked. A pipe counts as one: its bytes can be read only once.
+/// Returns true for a file that will be unpacked. A pipe counts as compressed, because its bytes can be read only once.
 fn is_compressed(path: &Path) -> bool {
     let plain = || Stream::open(path).is_ok_and(|stream| stream.compression() == Compression::None);
     !(path.is_file() && plain())
 }
 
-fn file(path: &Path, into: Into<'_>, args: &args::Unpack, global: &Global, console: &mut Console) -> Outcome {
-    let mut records = Records::open(path, KindArg { kind: KindChoice::Raw, limit: args.limit })?;
+fn file(
+    path: &Path,
+    destination: Destination<'_>,
+    args: &args::UnpackArgs,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome {
+    let mut records = Records::open(path, PayloadArgs { kind: PayloadKind::Raw, limit: args.limit })?;
     if records.compression() == "none" {
-        // A file of another format fails here, and does not pass as an uncompressed TFRecord file.
+        // A file of another format is an error here. Otherwise it would count as an uncompressed TFRecord file.
         records.next()?;
-        console
-            .note(format_args!("{}: is not compressed, and stays as it is", records::name(path).display()));
+        console.note(format_args!("{}: not compressed, skipped", records::name(path).display()));
         return Ok(());
     }
-    let target = into.target(path)?;
-    outputs::may_replace(&target, args.force)?;
-    let bar = progress::counting(global, "unpacking");
+    let target = destination.target(path)?;
+    outputs::check_replace(&target, args.force)?;
+    let bar = progress::byte_count(global, "unpacking");
     let mut writer = Writer::create(&target)?;
     let mut count = 0u64;
     while let Some(item) = records.next()? {
@@ -65,18 +70,18 @@ fn file(path: &Path, into: Into<'_>, args: &args::Unpack, global: &Global, conso
     Ok(())
 }
 
-/// Destination of plain files.
+/// Destination of the plain files.
 #[derive(Clone, Copy)]
-enum Into<'a> {
-    Beside,
+enum Destination<'a> {
+    NextToInput,
     Folder(&'a Path),
     File(&'a Path),
 }
 
-impl Into<'_> {
-    /// The path of the plain file: as given, or a name without the suffix of compression.
+impl Destination<'_> {
+    /// Returns the path of the plain file: the given path, or the input's name without the suffix of its compression.
     fn target(self, path: &Path) -> Outcome<PathBuf> {
-        if let Into::File(out) = self {
+        if let Destination::File(out) = self {
             return Ok(out.to_path_buf());
         }
         let name = path.file_name().and_then(|name| name.to_str()).filter(|_| path != Path::new(STDIN));
@@ -85,14 +90,14 @@ impl Into<'_> {
             plain.filter(|plain| !plain.is_empty())
         });
         match (self, plain, name) {
-            (Into::Beside, Some(plain), _) => Ok(path.with_file_name(plain)),
-            (Into::Folder(dir), Some(plain), _) => Ok(dir.join(plain)),
-            // Another folder, so the name can stay.
-            (Into::Folder(dir), None, Some(name)) => Ok(dir.join(name)),
+            (Destination::NextToInput, Some(plain), _) => Ok(path.with_file_name(plain)),
+            (Destination::Folder(dir), Some(plain), _) => Ok(dir.join(plain)),
+            // In another folder the file can keep its name.
+            (Destination::Folder(dir), None, Some(name)) => Ok(dir.join(name)),
             _ => {
                 let name = records::name(path);
                 Err(Failure::usage(format!(
-                    "{}: has no suffix to take off, so name the new file: -o FILE",
+                    "{}: no suffix to remove, so the output needs a name: -o FILE",
                     name.display()
                 )))
             }

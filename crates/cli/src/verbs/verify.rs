@@ -1,10 +1,10 @@
-//! `tfseek verify`: every checksum of every file, several files at once.
+//! `tfseek verify`: verifies all checksums of all files, several files in parallel.
 
-use crate::args::{self, Global, KindArg, KindChoice};
+use crate::args::{self, GlobalArgs, PayloadArgs, PayloadKind};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
-use crate::records::{self, Numbers};
+use crate::records::{self, RecordNumbers};
 use crate::{progress, threads};
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -12,11 +12,11 @@ use std::path::Path;
 use tfseek::{Compression, Error};
 use tfseek_tools::Verification;
 
-pub(crate) fn run(args: &args::Verify, global: &Global, console: &mut Console) -> Outcome {
+pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
-    let bar = progress::over(global, "verifying", progress::bytes_of(&paths));
+    let bar = progress::bytes(global, "verifying", progress::total_size(&paths));
     let (mut sound, mut records, mut bytes) = (0, 0, 0);
-    let mut numbers = Numbers::new();
+    let mut numbers = RecordNumbers::new();
     let outcome = threads::in_order(
         &paths,
         args.jobs.jobs,
@@ -36,49 +36,49 @@ pub(crate) fn run(args: &args::Verify, global: &Global, console: &mut Console) -
         return Ok(());
     }
     let size = Size { bytes, exact: global.bytes };
-    let what = if args.decode { "sound, decoded" } else { "sound" };
+    let result = if args.decode { "sound, decoded" } else { "sound" };
     let files = if paths.len() == 1 { "file" } else { "files" };
     console.print(format_args!(
-        "{sound} of {} {files} {what}: {records} records, {size} of payload\n",
+        "{sound} of {} {files} {result}: {records} records, {size} of payload\n",
         paths.len()
     ))
 }
 
-fn file(path: &Path, args: &args::Verify, bar: &ProgressBar) -> Verification {
-    // Without decoding no kind is needed, and no record is kept to guess it.
-    let kind = if args.decode { args.kind.kind } else { KindChoice::Raw };
-    let stream = match records::kinded(path, KindArg { kind, ..args.kind }) {
+fn file(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> Verification {
+    // Without decoding the kind does not matter. `Raw` avoids buffering records for a guess.
+    let kind = if args.decode { args.payload.kind } else { PayloadKind::Raw };
+    let stream = match records::kinded(path, PayloadArgs { kind, ..args.payload }) {
         Ok(stream) => stream,
         Err(e) => return e.into(),
     };
     let plain = stream.stream().compression() == Compression::None;
-    let mut told = 0;
+    let mut reported = 0;
     let found = tfseek_tools::verify(stream, |read| {
-        if plain && read.saturating_sub(told) > 1 << 20 {
-            bar.inc(read - told);
-            told = read;
+        if plain && read.saturating_sub(reported) > 1 << 20 {
+            bar.inc(read - reported);
+            reported = read;
         }
     });
     if found.damage.is_none() {
         // The bar counts bytes on disk.
         let size = std::fs::metadata(path).map_or(0, |m| m.len());
-        bar.inc(size.saturating_sub(told));
+        bar.inc(size.saturating_sub(reported));
     }
     found
 }
 
-/// Reports a file; `before` is the number of records in the files before it, if it is known.
+/// Reports the result for a file. `before` is the number of records in the preceding files, if it is known.
 fn report(
     path: &Path,
     found: Verification,
     before: Option<u64>,
-    args: &args::Verify,
+    args: &args::VerifyArgs,
     console: &mut Console,
 ) -> Outcome {
     if args.json {
         let error = found.damage.as_ref().or(found.first_malformed.as_ref());
-        let place = error.map(Error::location);
-        let record = place.and_then(|place| place.record);
+        let location = error.map(Error::location);
+        let record = location.and_then(|location| location.record);
         let line = json!({
             "file": records::name(path).to_string_lossy(),
             "ok": found.is_sound(),
@@ -86,10 +86,10 @@ fn report(
             "payload_bytes": found.payload_bytes,
             "malformed": found.malformed,
             "error": error.map(Error::to_string),
-            // The record at fault: its number over all files, in this one, and where it begins.
+            // The faulty record: its number over all files, its number in this file, and its byte offset.
             "index": before.zip(record).and_then(|(before, i)| before.checked_add(i)),
             "record": record,
-            "offset": place.and_then(|place| place.offset),
+            "offset": location.and_then(|location| location.offset),
         });
         console.print(format_args!("{line}\n"))?;
     }

@@ -1,6 +1,6 @@
-//! Small files, and the command run on them.
+//! Test files, and runs of the command on them.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::fs;
 use std::io::Write;
@@ -10,10 +10,10 @@ use tempfile::TempDir;
 use tfseek::writer::WriterOptions;
 use tfseek::{Compression, ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
 
-/// A folder of its own for each test, in which the command runs and keeps its cache.
+/// A temporary folder per test. The command runs in it, and its cache folder is in it.
 pub(crate) struct Folder(TempDir);
 
-/// What a run said.
+/// The result of a run of the command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -30,7 +30,7 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Writes records, compressed as the name says.
+    /// Writes records, compressed according to the extension of `name`.
     pub(crate) fn shard<P: AsRef<[u8]>>(&self, name: &str, payloads: impl IntoIterator<Item = P>) -> PathBuf {
         let compression = match name {
             _ if name.ends_with(".gz") => Compression::Gzip,
@@ -60,7 +60,7 @@ impl Folder {
         Ran::of(self.command(args).output().unwrap())
     }
 
-    /// Runs with these bytes on standard input.
+    /// Runs the command with these bytes on standard input.
     pub(crate) fn run_on(&self, stdin: &[u8], args: &[&str]) -> Ran {
         let mut command = self.command(args);
         let mut child =
@@ -84,14 +84,14 @@ impl Ran {
         }
     }
 
-    /// All well, and this was printed.
+    /// Asserts success, this standard output, and an empty standard error.
     #[track_caller]
     pub(crate) fn prints(&self, out: &str) {
         assert_eq!((self.code, self.err.as_str()), (0, ""), "{}", self.out);
         assert_eq!(self.out, out);
     }
 
-    /// This code, nothing on stdout, and each of these words in the message.
+    /// Asserts this exit code, an empty standard output, and each of these words on standard error.
     #[track_caller]
     pub(crate) fn fails(&self, code: i32, words: &[&str]) {
         assert_eq!((self.code, self.out.as_str()), (code, ""), "{}", self.err);
@@ -109,7 +109,7 @@ pub(crate) fn labels(range: std::ops::Range<i64>) -> Vec<Vec<u8>> {
     range.map(label).collect()
 }
 
-/// One of each kind of feature, and of what is awkward about them.
+/// Returns an Example with features of every kind, with values that are hard to print.
 pub(crate) fn rich() -> Vec<u8> {
     ExampleBuilder::new()
         .bytes("word", ["goat"])

@@ -1,5 +1,7 @@
-//! Verbs that write while the system says no: each call of `write`, `fsync`, `rename`, `open` and `close` fails once, and runs are
-//! killed at random moments. The target is what it was, or whole and new.
+//! Verbs that write, with failing system calls and kills.
+//!
+//! Each call of `write`, `fsync`, `rename`, `open` and `close` fails once, and runs are killed at random times. Afterwards the target
+//! is unchanged, or new and complete.
 
 #![cfg(target_os = "linux")]
 
@@ -22,7 +24,8 @@ const ENOSPC: i32 = 28;
 /// Content of a target before a run.
 const OLD: &[u8] = b"old";
 
-/// Compiles the library that makes calls fail. `None`, said aloud, where there is no C compiler or it is not loaded.
+/// Compiles the library that makes calls fail. Returns `None` and prints the reason if there is no C compiler or the library is not
+/// loaded.
 fn shim(name: &str) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/shim.c");
     let shim = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.so"));
@@ -43,12 +46,12 @@ fn shim(name: &str) -> Option<PathBuf> {
     dir.shard("a.gz", labels(0..3));
     let fails = failing(&dir, &shim, &["unpack", "a.gz"], "open", 1, EIO);
     if fails.is_none() {
-        println!("skipped: the command does not take part in LD_PRELOAD");
+        println!("skipped: the command does not honour LD_PRELOAD");
     }
     fails.map(|_| shim)
 }
 
-/// Runs with the n-th `call` failing; `None` if there is no such call.
+/// Runs the command with the n-th `call` failing. Returns `None` if the run makes fewer calls.
 fn failing(dir: &Folder, shim: &Path, args: &[&str], call: &str, n: usize, errno: i32) -> Option<Ran> {
     let fired = dir.path("fired");
     let _ = fs::remove_file(&fired);
@@ -73,7 +76,7 @@ fn temporary_files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A verb and what it writes.
+/// A verb and the file that it writes.
 struct Case {
     args: &'static [&'static str],
     target: &'static str,
@@ -93,7 +96,7 @@ const CASES: [Case; 7] = [
 ];
 
 impl Case {
-    /// A folder in which the verb can run, the target's path, and what a run writes there.
+    /// Returns a folder in which the verb can run, the path of the target, and the content that a run writes.
     fn prepare(&self) -> (Folder, PathBuf, Vec<u8>) {
         let dir = Folder::new();
         dir.shard("a", labels(0..300));
@@ -112,7 +115,7 @@ impl Case {
     }
 }
 
-fn no_call_that_fails_leaves_half_a_file(shim: &Path, case: &Case) {
+fn check_every_failing_call(shim: &Path, case: &Case) {
     let (dir, target, want) = case.prepare();
     let calls = [
         ("write", ENOSPC),
@@ -132,45 +135,45 @@ fn no_call_that_fails_leaves_half_a_file(shim: &Path, case: &Case) {
             n += 1;
             fs::write(&target, OLD).unwrap();
             let Some(ran) = failing(&dir, shim, case.args, call, n, errno) else { break };
-            let what = format!("{:?}, call {n} of {call} with {errno}: {} {}", case.args, ran.code, ran.err);
-            let there = fs::read(&target).unwrap();
+            let run = format!("{:?}, call {n} of {call} with {errno}: {} {}", case.args, ran.code, ran.err);
+            let content = fs::read(&target).unwrap();
             if ran.code == 0 {
-                assert!(there == want, "well, and another file: {what}");
+                assert!(content == want, "success, but another content: {run}");
             } else {
-                assert!((1..=4).contains(&ran.code) && ran.err.contains("tfseek: "), "{what}");
-                assert!(!ran.err.contains("panicked"), "{what}");
-                // A run that came to an error saves where it stands.
+                assert!((1..=4).contains(&ran.code) && ran.err.contains("tfseek: "), "{run}");
+                assert!(!ran.err.contains("panicked"), "{run}");
+                // A run that ends with an error still saves its state.
                 let state =
-                    case.target == "state" && serde_json::from_slice::<serde_json::Value>(&there).is_ok();
-                assert!(state || there == OLD || there == want, "neither old nor new: {what}");
-                assert!(errno != EINTR && call != "close", "a signal or a late error ends the run: {what}");
-                // What was written and renamed is said to be there.
-                let says = ran.err.contains("is there, whole and under its name");
-                assert!(says || state || there == OLD, "new, and nobody says so: {what}");
+                    case.target == "state" && serde_json::from_slice::<serde_json::Value>(&content).is_ok();
+                assert!(state || content == OLD || content == want, "neither old nor new: {run}");
+                assert!(errno != EINTR && call != "close", "a signal or a late error ends the run: {run}");
+                // If the file was written and renamed before the error, the message states that it exists.
+                let reported = ran.err.contains("is there, whole and under its name");
+                assert!(reported || state || content == OLD, "new, but not reported: {run}");
             }
-            assert!(temporary_files(&dir.path("")).is_empty(), "a temporary file is left: {what}");
+            assert!(temporary_files(&dir.path("")).is_empty(), "a temporary file is left: {run}");
         }
-        assert!(n > 1 || call == "ftruncate", "{:?} calls no {call}", case.args);
+        assert!(n > 1 || call == "ftruncate", "{:?} does not call {call}", case.args);
     }
 }
 
 #[test]
-fn a_target_is_old_or_whole_whatever_call_fails() {
+fn a_failing_call_leaves_the_target_old_or_complete() {
     let Some(shim) = shim("calls") else { return };
     std::thread::scope(|scope| {
         let (first, second) = CASES.split_at(3);
         for cases in [first, second] {
             let shim = &shim;
             scope.spawn(move || {
-                cases.iter().for_each(|case| no_call_that_fails_leaves_half_a_file(shim, case))
+                cases.iter().for_each(|case| check_every_failing_call(shim, case))
             });
         }
     });
 }
 
-/// A target that happens to be as long as the new file is not taken for it.
+/// An old target that is as long as the new file does not count as the new file.
 #[test]
-fn a_lost_rename_is_no_success() {
+fn a_lost_rename_is_an_error() {
     let Some(shim) = shim("lost") else { return };
     for case in &CASES {
         let (dir, target, want) = case.prepare();
@@ -197,7 +200,7 @@ fn a_thread_that_cannot_be_started_is_an_error() {
     ] {
         for n in 1..=threads {
             let ran = failing(&dir, &shim, args, "thread", n, EAGAIN);
-            let ran = ran.unwrap_or_else(|| panic!("{args:?} starts less than {n} threads"));
+            let ran = ran.unwrap_or_else(|| panic!("{args:?} starts fewer than {n} threads"));
             assert_eq!(ran.code, 3, "{args:?} {n}: {}", ran.err);
             assert!(ran.err.contains("cannot be started: "), "{args:?} {n}: {}", ran.err);
         }
@@ -205,11 +208,11 @@ fn a_thread_that_cannot_be_started_is_an_error() {
 }
 
 #[test]
-fn a_killed_run_leaves_its_target_old_or_whole() {
+fn a_killed_run_leaves_the_target_old_or_complete() {
     let mut random = 1u64;
     for case in [&CASES[0], &CASES[4]] {
         let (dir, target, _) = case.prepare();
-        // Longer than a start takes.
+        // With this number of records, a run takes longer than the start of the process.
         dir.shard("a", (0..20_000).map(label));
         dir.shard("u.gz", (0..20_000).map(label));
         let start = Instant::now();
@@ -225,10 +228,10 @@ fn a_killed_run_leaves_its_target_old_or_whole() {
             );
             run.kill().unwrap();
             run.wait().unwrap();
-            let there = fs::read(&target).unwrap();
-            assert!(there == OLD || there == want, "{:?}: {} bytes", case.args, there.len());
-            seen[usize::from(there == want)] += 1;
-            // What a kill leaves is a hidden file, which says what it is.
+            let content = fs::read(&target).unwrap();
+            assert!(content == OLD || content == want, "{:?}: {} bytes", case.args, content.len());
+            seen[usize::from(content == want)] += 1;
+            // A killed run leaves a hidden file with a temporary name.
             temporary_files(&dir.path("")).iter().for_each(|path| fs::remove_file(path).unwrap());
         }
         println!("{:?}: {seen:?} old and new", case.args);

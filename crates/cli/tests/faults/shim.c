@@ -1,5 +1,5 @@
-// Preloaded into the command: the n-th call of one function fails. TFSEEK_FAIL is `CALL:N:ERRNO`; the file that TFSEEK_FIRED
-// names is created when it happens. Standard input, output and error are left alone.
+// A library that is preloaded into the command and makes the n-th call of one function fail. TFSEEK_FAIL is `CALL:N:ERRNO`. When the
+// call fails, the file that TFSEEK_FIRED names is created. Calls on standard input, output and error do not fail.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,7 +15,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-// The errno that this call of `name` fails with, or 0.
+// Returns the errno with which this call of `name` fails, or 0.
 static int fails(const char *name) {
     static atomic_int calls;
     const char *spec = getenv("TFSEEK_FAIL");
@@ -53,7 +53,7 @@ int fdatasync(int fd) {
     return REAL(fdatasync)(fd);
 }
 
-// "Not found" is what a file system says whose file is gone.
+// A file system that has lost the file reports ENOENT, so the file is removed.
 int rename(const char *from, const char *to) {
     int error = fails("rename");
     if (!error) return REAL(rename)(from, to);
@@ -67,7 +67,7 @@ int ftruncate64(int fd, off64_t len) {
     return REAL(ftruncate64)(fd, len);
 }
 
-// The descriptor is gone all the same, as on Linux.
+// The descriptor is closed even if the call fails, as on Linux.
 int close(int fd) {
     int error = fd > 2 ? fails("close") : 0;
     int closed = REAL(close)(fd);

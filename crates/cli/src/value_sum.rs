@@ -1,12 +1,12 @@
-//! The sum of all values: what a training loop at least does, it looks at each of them.
+//! The sum of all values of a batch. Like a training loop, it reads every value.
 //!
-//! Values are added as numbers of 64 bits, floats by their bits, byte strings by their words. A sum does not depend on the order
-//! of what is added.
+//! Values are added as 64-bit numbers, floats by their bits, byte strings by their words. A sum does not depend on the order of its
+//! terms.
 
 use std::hint::black_box;
 use tfseek::batch::{Batch, BytesColumn, Column, RowSplits, Values};
 
-/// The sum over all columns. Indices and splits, which say how rows came together, are looked at and not added.
+/// Returns the sum over all columns. Indices and row splits are read but not added, because they depend on the batch.
 pub(crate) fn batch(batch: &Batch) -> u64 {
     let columns = batch.columns().chain(batch.feature_lists());
     columns.fold(0, |sum: u64, (_, column)| sum.wrapping_add(self::column(column)))
@@ -42,7 +42,7 @@ fn strings(values: &BytesColumn) -> u64 {
     values.iter().fold(0, |sum: u64, value| sum.wrapping_add(bytes(value)))
 }
 
-/// The sum of the words of a byte string, the last of which is filled up with zeros.
+/// Returns the sum of the 8-byte words of a byte string. The last word is padded with zeros.
 pub(crate) fn bytes(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks();
     let sum = words.iter().fold(0, |sum: u64, word| sum.wrapping_add(u64::from_le_bytes(*word)));
@@ -55,11 +55,11 @@ mod tests {
     use super::bytes;
 
     #[test]
-    fn words_and_what_is_left() {
+    fn words_and_the_remainder() {
         assert_eq!(bytes(b""), 0);
         assert_eq!(bytes(&[1, 2]), 0x0201);
         assert_eq!(bytes(&[1, 0, 0, 0, 0, 0, 0, 0x80, 3]), 0x8000_0000_0000_0004);
-        // Each byte counts, and none twice.
+        // Each byte is added exactly once.
         for len in 0..40 {
             let ones = vec![1; len];
             let want = (0..len).fold(0u64, |sum, k| sum.wrapping_add(1 << (8 * (k % 8))));
