@@ -1,28 +1,28 @@
-//! A decoded record.
+//! Decoded records.
 
 use std::collections::BTreeMap;
 use tfseek::example::MessageKind;
 use tfseek::{Example, Feature, FeatureList, Result, SequenceExample};
 
-/// A decoded record: each key once, sorted by the keys' bytes.
+/// A decoded record. Each key occurs once, and keys are sorted by their bytes.
 #[derive(Debug)]
 pub enum Content<'a> {
     /// The features of an Example.
     Example(Map<'a, Feature<'a>>),
     /// The context and the feature lists of a SequenceExample.
     Sequence(Map<'a, Feature<'a>>, Map<'a, FeatureList<'a>>),
-    /// A payload that is neither.
+    /// A payload of another type.
     Raw,
 }
 
-/// Values by key.
+/// A map from keys to features or feature lists.
 pub type Map<'a, V> = BTreeMap<&'a str, V>;
 
 impl<'a> Content<'a> {
-    /// Decodes a payload of this kind.
+    /// Decodes a payload as a message of the given kind.
     ///
     /// # Errors
-    /// For a payload that is malformed as a message of the kind. The error has no place.
+    /// The payload is malformed as a message of that kind. The error has no location.
     pub fn decode(payload: &'a [u8], kind: MessageKind) -> Result<Content<'a>> {
         match kind {
             MessageKind::Example => Content::example(Example::new(payload)),
@@ -31,18 +31,18 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Decodes an Example. Errors have its place.
+    /// Decodes an Example. Errors have its location.
     ///
     /// # Errors
-    /// For a malformed payload.
+    /// The payload is malformed.
     pub fn example(example: Example<'a>) -> Result<Content<'a>> {
         Ok(Content::Example(example.entries().collect::<Result<_>>()?))
     }
 
-    /// Decodes a SequenceExample. Errors have its place.
+    /// Decodes a SequenceExample. Errors have its location.
     ///
     /// # Errors
-    /// For a malformed payload.
+    /// The payload is malformed.
     pub fn sequence(sequence: SequenceExample<'a>) -> Result<Content<'a>> {
         let context = sequence.context().entries().collect::<Result<_>>()?;
         Ok(Content::Sequence(context, sequence.feature_lists().collect::<Result<_>>()?))

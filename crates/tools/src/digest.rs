@@ -1,6 +1,6 @@
-//! Digests of a record's content: equal for equal content, whatever the encoding.
+//! Digests of record contents. Equal contents have equal digests, whatever their encoding.
 //!
-//! A digest is the SHA-256, in lower-case hex, of this text, JSON without spaces:
+//! A digest is the SHA-256, in lower-case hex, of the following text, which is JSON without spaces:
 //!
 //! ```text
 //! Example          {"features":MAP}
@@ -9,15 +9,15 @@
 //! LISTS            [["NAME",STEPS,[["KIND",COUNT,"HASH"],..]],..]  sorted by the keys' bytes
 //! ```
 //!
-//! NAME is the key in hex, KIND `bytes`, `float`, `int64` or `none`, HASH the SHA-256 of the values: an int64 as 8 bytes, a float
-//! as 4, a byte string as 8 bytes of length and then itself, all little-endian.
+//! NAME is the key in hex. KIND is `bytes`, `float`, `int64` or `none`. HASH is the SHA-256 of the values: an int64 as 8 bytes, a float
+//! as 4 bytes, a byte string as 8 bytes of length followed by its bytes. All numbers are little-endian.
 
 use crate::{Content, Map};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use tfseek::Feature;
 
-/// Returns the digest, or `None` for a record that is neither an Example nor a SequenceExample.
+/// Returns the digest of a record, or `None` for a record that is neither an Example nor a SequenceExample.
 pub fn content(content: &Content<'_>) -> Option<String> {
     let mut text = String::new();
     match content {
@@ -73,7 +73,7 @@ fn push_feature(text: &mut String, feature: Feature<'_>) {
     let _ = write!(text, "\"{kind}\",{},\"{}\"", feature.len(), hex(&hash.finalize()));
 }
 
-/// Returns the SHA-256 of some bytes, in lower-case hex.
+/// Returns the SHA-256 of `bytes`, in lower-case hex.
 pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_what_the_page_says() {
+    fn digests_are_those_of_the_documented_text() {
         assert_eq!(sha256(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
         let payload = ExampleBuilder::new().int64("a", [1, -1]).bytes("b", ["xy"]).encode().unwrap();
         let ints = sha256(&[1i64.to_le_bytes(), (-1i64).to_le_bytes()].concat());
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_encoding_does_not_matter() {
-        // One feature, `a` = [1], packed and not.
+        // One feature, `a` = [1], packed and not packed.
         let packed = b"\x0a\x0c\x0a\x0a\x0a\x01a\x12\x05\x1a\x03\x0a\x01\x01";
         let plain = b"\x0a\x0b\x0a\x09\x0a\x01a\x12\x04\x1a\x02\x08\x01";
         let found = digest(packed, MessageKind::Example);

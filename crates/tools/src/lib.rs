@@ -1,11 +1,11 @@
-//! Work on TFRecord files beyond reading them, for programs that want what the `tfseek` command does.
+//! The functions behind the `tfseek` command, for other programs.
 //!
-//! * [`verify`] checks all checksums of a stream, and decodes its records.
-//! * [`Content`] is a decoded record with sorted keys; [`digest`] is equal for equal content, whatever the encoding.
+//! * [`verify`] verifies all checksums of a stream and decodes its records.
+//! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.
 //! * [`NpzWriter`] writes batches as a NumPy archive.
-//! * [`KindedStream`] is a stream of records whose kind is known, or guessed from the first of them.
+//! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
-//! The crate uses the public interface of `tfseek` only, prints nothing and knows no command line.
+//! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command line.
 //!
 //! ```
 //! use tfseek::ExampleBuilder;
@@ -18,7 +18,7 @@
 //! # Ok::<(), tfseek::Error>(())
 //! ```
 
-// Nothing that a file holds ends in a panic.
+// No file content causes a panic.
 #![cfg_attr(
     not(test),
     deny(

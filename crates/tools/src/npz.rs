@@ -1,7 +1,8 @@
-//! Batches as a NumPy archive: a zip file of arrays, stored as they are.
+//! Batches as a NumPy archive: a zip file of arrays, without compression.
 //!
-//! An array is a member `NAME.npy`: a magic, a version, the length of a header in 2 bytes, the header (a Python dict in ASCII,
-//! filled up with spaces so that the data begin at a multiple of 64), and the data, little-endian and row-major.
+//! An array is a member `NAME.npy`. It contains a magic number, a version, the length of the header in 2 bytes, the header, and the data.
+//! The header is a Python dict in ASCII, padded with spaces to start the data at a multiple of 64. The data are little-endian and
+//! row-major.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -12,42 +13,39 @@ use tfseek::{Error, Result};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-/// Writes batches as a NumPy archive (`.npz`), which appears under its name when it is whole.
+/// A writer of batches to a NumPy archive (`.npz`). The archive gets its name only when it is complete.
 ///
 /// ```text
 /// bK::NAME                                          a dense column of batch K
-/// bK::NAME::indices, ::values, ::dense_shape        a sparse one
-/// bK::NAME::values, ::row_splits0, ::row_splits1 .. a ragged one, outermost first
-/// bK::context::NAME, bK::sequence::NAME, bK::lengths::NAME     of SequenceExamples
-/// X::data (uint8), X::offsets (int64), X::shape     three for an array X of byte strings: string j, row-major, is
+/// bK::NAME::indices, ::values, ::dense_shape        a sparse column
+/// bK::NAME::values, ::row_splits0, ::row_splits1 .. a ragged column, row splits from outermost to innermost
+/// bK::context::NAME, bK::sequence::NAME, bK::lengths::NAME     columns of SequenceExamples
+/// X::data (uint8), X::offsets (int64), X::shape     an array X of byte strings: string j, in row-major order, is
 ///                                                   data[offsets[j]:offsets[j + 1]]
 /// ```
 ///
-/// NAME may hold any character, a `/` too. An archive for a FIFO or a device is made in a temporary file and copied, since writing
-/// one seeks.
+/// NAME may contain any character, including `/`. An archive for a FIFO or a device is written to a temporary file and then copied,
+/// because writing an archive seeks.
 pub struct NpzWriter {
-    zip: ZipWriter<Sink>,
+    zip: ZipWriter<ArchiveFile>,
     output: Output,
 }
 
 impl NpzWriter {
-    /// Begins an archive; nothing is at `path` before [`finish`](NpzWriter::finish), or what was there.
+    /// Creates an archive. Until [`finish`](NpzWriter::finish), `path` does not exist or keeps its old content.
     ///
     /// # Errors
     /// I/O errors, with the path.
     pub fn create(path: &Path) -> Result<NpzWriter> {
         let create = || {
             let output = Output::create(path)?;
-            let file = match output.is_whole() {
-                true => output.file()?.try_clone()?,
-                false => tempfile::tempfile()?,
-            };
-            Ok(NpzWriter { zip: ZipWriter::new(Sink::new(file)), output })
+            let file = if output.is_whole() { output.file()?.try_clone()? } else { tempfile::tempfile()? };
+            Ok(NpzWriter { zip: ZipWriter::new(ArchiveFile::new(file)), output })
         };
         create().map_err(|e: io::Error| Error::from(e).in_file(path))
     }
 
-    /// Writes the columns of batch `k`; `is_sequence` says that they are those of SequenceExamples.
+    /// Writes the columns of batch `k`. `is_sequence` is true if the batch was parsed from SequenceExamples.
     ///
     /// # Errors
     /// I/O errors, with the path.
@@ -76,7 +74,7 @@ impl NpzWriter {
                 let (n, rank) = (sparse.values.len(), sparse.dense_shape.len());
                 self.integers(&format!("{name}::indices"), &[n, rank], &sparse.indices)?;
                 self.values(&format!("{name}::values"), &[n], &sparse.values)?;
-                // An int64, as TensorFlow's; a dimension is one.
+                // The dtype is int64, as in TensorFlow. A dimension fits into it.
                 let shape: Vec<_> = sparse.dense_shape.iter().map(|&dim| dim as i64).collect();
                 self.integers(&format!("{name}::dense_shape"), &[rank], &shape)
             }
@@ -126,7 +124,7 @@ impl NpzWriter {
         values: impl Iterator<Item = [u8; N]>,
     ) -> io::Result<()> {
         self.start(name, descr, shape)?;
-        // In blocks: the writer of the archive sums and copies each write.
+        // Values are written in blocks, because the zip writer checksums and copies each write.
         let mut block = Vec::with_capacity(BLOCK + N);
         for value in values {
             block.extend_from_slice(&value);
@@ -139,14 +137,14 @@ impl NpzWriter {
     }
 
     fn start(&mut self, name: &str, descr: &str, shape: &[usize]) -> io::Result<()> {
-        // Room for more than 4 GiB, which nobody can take back later; 20 bytes.
+        // The size of a member is not known in advance, so it may exceed 4 GiB. The zip64 fields take 20 bytes.
         let options =
             SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored).large_file(true);
         self.zip.start_file(format!("{name}.npy"), options)?;
         self.zip.write_all(&header(descr, shape))
     }
 
-    /// Syncs the archive to disk and gives it its name, which is returned.
+    /// Syncs the archive to disk, gives it its name, and returns its path.
     ///
     /// # Errors
     /// I/O errors, with the path.
@@ -166,38 +164,39 @@ impl NpzWriter {
     }
 }
 
-/// A file that takes what comes after an error without a word, and writes none of it.
+/// The file of an archive. After an error, further writes succeed and write nothing.
 ///
-/// A writer of archives that is dropped ends its archive. After an error, which has been returned, that would write more errors to
-/// standard error, or panic over a position that does not fit.
-struct Sink {
+/// Dropping a `ZipWriter` finishes its archive. After an error, which has been returned, this would print further errors to standard
+/// error, or panic on a position that does not fit.
+struct ArchiveFile {
     file: BufWriter<File>,
-    at: u64,
+    position: u64,
     /// The highest position so far.
     end: u64,
     failed: bool,
 }
 
-impl Sink {
-    fn new(file: File) -> Sink {
-        Sink { file: BufWriter::with_capacity(1 << 20, file), at: 0, end: 0, failed: false }
+impl ArchiveFile {
+    fn new(file: File) -> ArchiveFile {
+        ArchiveFile { file: BufWriter::with_capacity(1 << 20, file), position: 0, end: 0, failed: false }
     }
 
-    fn note<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
-        self.failed |= done.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::Interrupted);
-        done
+    /// Records a failure, other than an interrupted call, and returns `result`.
+    fn record<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        self.failed |= result.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::Interrupted);
+        result
     }
 }
 
-impl Write for Sink {
+impl Write for ArchiveFile {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         if self.failed {
             return Ok(buf.len());
         }
-        let done = self.file.write(buf);
-        let written = self.note(done)?;
-        self.at += written as u64;
-        self.end = self.end.max(self.at);
+        let result = self.file.write(buf);
+        let written = self.record(result)?;
+        self.position += written as u64;
+        self.end = self.end.max(self.position);
         Ok(written)
     }
 
@@ -205,31 +204,31 @@ impl Write for Sink {
         if self.failed {
             return Ok(());
         }
-        let done = self.file.flush();
-        self.note(done)
+        let result = self.file.flush();
+        self.record(result)
     }
 }
 
-impl Seek for Sink {
+impl Seek for ArchiveFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         if self.failed {
             return Ok(self.end);
         }
-        let done = self.file.seek(to);
-        self.at = self.note(done)?;
-        Ok(self.at)
+        let result = self.file.seek(to);
+        self.position = self.record(result)?;
+        Ok(self.position)
     }
 }
 
-/// Bytes of a write.
+/// Size of a write in bytes.
 const BLOCK: usize = 1 << 16;
 
-/// What stands before the data of an array.
+/// Returns the header of an array: all bytes before its data.
 fn header(descr: &str, shape: &[usize]) -> Vec<u8> {
-    /// Magic and version 1.0; then come 2 bytes of length.
+    /// Magic number and version 1.0. The 2 bytes of the length follow.
     const START: &[u8] = b"\x93NUMPY\x01\x00";
     const ALIGN: usize = 64;
-    // A tuple of one has a comma.
+    // A Python tuple of one element ends with a comma.
     let dims = match shape {
         [one] => format!("{one},"),
         dims => dims.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
@@ -240,7 +239,7 @@ fn header(descr: &str, shape: &[usize]) -> Vec<u8> {
     let spaces = end - start - dict.len() - 1;
     dict.push_str(&" ".repeat(spaces));
     dict.push('\n');
-    // NumPy knows no more than 64 dimensions, which take less.
+    // NumPy allows at most 64 dimensions, whose header is shorter than 2^16 bytes.
     let len = u16::try_from(dict.len()).unwrap_or(u16::MAX);
     [START, &len.to_le_bytes(), dict.as_bytes()].concat()
 }
@@ -255,7 +254,7 @@ mod tests {
     use tfseek::schema::{DType, FeatureSpec, Schema};
 
     #[test]
-    fn an_archive_appears_when_it_is_whole() {
+    fn an_archive_gets_its_name_when_it_is_complete() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.npz");
         let schema =
@@ -276,8 +275,8 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_numpys() {
-        // What `np.save` writes.
+    fn headers_are_those_of_numpy() {
+        // The header that `np.save` writes.
         let mut scalar =
             b"\x93NUMPY\x01\x00v\x00{'descr': '<i8', 'fortran_order': False, 'shape': (), }".to_vec();
         scalar.resize(127, b' ');

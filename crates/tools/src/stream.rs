@@ -1,4 +1,4 @@
-//! Streams of records whose kind is known.
+//! Streams of records of one kind.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -6,15 +6,15 @@ use tfseek::example::{KindGuess, MessageKind};
 use tfseek::stream::Stream;
 use tfseek::{At, Error, Record, Result};
 
-/// A stream of records of one kind, given or guessed.
+/// A stream of records of one kind, which is given or guessed.
 ///
-/// To guess ([`KindGuess`]), the first records are read and kept until they are asked for. An error among them is returned in
-/// its turn, after the records before it.
+/// To guess the kind ([`KindGuess`]), the first records are read and kept until they are returned. An error among them is returned
+/// after the records that precede it.
 pub struct KindedStream {
     stream: Stream,
-    /// Payloads that were read for the guess, each with its number and offset.
+    /// Payloads that were read for the guess, each with its record number and offset.
     ahead: VecDeque<(Vec<u8>, u64, u64)>,
-    /// The error that ended the guess.
+    /// The error that ended the guess, until it is returned.
     error: Option<Error>,
     current: Option<(Vec<u8>, u64, u64)>,
     path: PathBuf,
@@ -23,13 +23,13 @@ pub struct KindedStream {
 }
 
 impl KindedStream {
-    /// Makes a stream of records of this kind; nothing is read.
+    /// Creates a stream of records of the given kind. Nothing is read.
     pub fn new(stream: Stream, kind: MessageKind) -> KindedStream {
         let path = stream.name().to_path_buf();
         KindedStream { stream, ahead: VecDeque::new(), error: None, current: None, path, ended: false, kind }
     }
 
-    /// Reads the first records of a stream, and guesses the kind of all from them.
+    /// Reads the first records of a stream and guesses the kind of its records from them.
     pub fn guess(stream: Stream) -> KindedStream {
         let mut records = KindedStream::new(stream, MessageKind::Other);
         records.kind = records.read_ahead();
@@ -44,8 +44,8 @@ impl KindedStream {
                 Ok(Some(record)) => {
                     let at = record.at();
                     guess.add(record.payload());
-                    let place = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
-                    self.ahead.push_back((record.payload().to_vec(), place.0, place.1));
+                    let (i, offset) = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
+                    self.ahead.push_back((record.payload().to_vec(), i, offset));
                 }
                 Ok(None) => {
                     self.ended = true;
@@ -63,8 +63,11 @@ impl KindedStream {
     /// Returns the next record, or `None` at the end.
     ///
     /// # Errors
-    /// For damage, after the records before it.
-    #[allow(clippy::should_implement_trait, reason = "it lends, as `Stream::next` does")]
+    /// The stream is damaged. The records before the damage are returned first.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "the record borrows from the stream, as in `Stream::next`"
+    )]
     pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         if let Some(first) = self.ahead.pop_front() {
             let (payload, i, offset) = self.current.insert(first);
@@ -78,12 +81,12 @@ impl KindedStream {
         Ok(record)
     }
 
-    /// The kind of the records.
+    /// Returns the kind of the records.
     pub fn kind(&self) -> MessageKind {
         self.kind
     }
 
-    /// The stream that is read. It may be some records ahead.
+    /// Returns the underlying stream. It may be ahead of this stream by the records that were read for the guess.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }

@@ -8,36 +8,36 @@ use tfseek::example::MessageKind;
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Verification {
-    /// Records whose checksums are right.
+    /// Number of records with correct checksums.
     pub records: u64,
-    /// Bytes of their payloads.
+    /// Payload bytes of these records.
     pub payload_bytes: u64,
-    /// How many of them do not decode as the stream's kind.
+    /// Number of these records that do not decode as the stream's kind.
     pub malformed: u64,
-    /// The error of the first of those.
+    /// Error of the first record that does not decode.
     pub first_malformed: Option<Error>,
-    /// The error that ended the stream: damage behind which no record can be read.
+    /// Error that ended the stream. No record after such damage can be read.
     pub damage: Option<Error>,
 }
 
 impl Verification {
-    /// Returns true if the stream was read to its end and all its records decode.
+    /// Returns true if the stream was read to its end and all records decode.
     pub fn is_sound(&self) -> bool {
         self.damage.is_none() && self.malformed == 0
     }
 }
 
 impl From<Error> for Verification {
-    /// The result for a stream that cannot be opened.
+    /// Returns the result for a stream that cannot be opened.
     fn from(damage: Error) -> Verification {
         Verification { damage: Some(damage), ..Verification::default() }
     }
 }
 
-/// Reads a stream to its end: checks the checksums that its options ask for, and decodes the records as the stream's kind; with
+/// Reads a stream to its end, verifies the checksums that its options select, and decodes the records as the stream's kind. With
 /// [`MessageKind::Other`] nothing is decoded.
 ///
-/// `progress` is called after each record with the bytes of the record stream that were read.
+/// `progress` is called after each record with the number of bytes of the record stream that were read.
 pub fn verify(mut stream: KindedStream, mut progress: impl FnMut(u64)) -> Verification {
     let mut found = Verification::default();
     let kind = stream.kind();
@@ -85,9 +85,9 @@ mod tests {
     }
 
     #[test]
-    fn malformed_records_and_damage_are_told_apart() {
+    fn malformed_records_and_damage_are_distinct() {
         let good = ExampleBuilder::new().int64("label", [3]).encode().unwrap();
-        // A length beyond the payload.
+        // A field whose length exceeds the payload.
         let bad = [0x0a, 0x7f];
         let mut payloads = vec![good.as_slice(); 20];
         let sound = verify(guessed(file(&payloads)), |_| ());
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(found.first_malformed.as_ref().unwrap().location().record, Some(17));
         assert!(found.damage.is_none() && !found.is_sound());
 
-        // In the records from which the kind is guessed, and behind them.
+        // Damage within the records that are read for the guess, and after them.
         for at in [3u64, 18] {
             let mut damaged = file(&vec![good.as_slice(); 20]);
             let record = damaged.len() / 20;
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_decoded_of_other_records() {
+    fn records_of_other_kinds_are_not_decoded() {
         let stream = StreamOptions::new().read(Cursor::new(file(&[b"\x0a\x7f"])), "x").unwrap();
         assert!(verify(KindedStream::new(stream, MessageKind::Other), |_| ()).is_sound());
     }
