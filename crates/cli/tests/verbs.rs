@@ -126,7 +126,7 @@ fn a_misspelt_feature_is_an_error() {
     for s in 0..2 {
         dir.shard(&format!("x-{s}.tfrecord"), labels(0..100));
     }
-    let words = ["feature \"labels\": no record has a value of this feature; the nearest is \"label\""];
+    let words = ["feature \"labels\": no record has a value of this feature; the nearest name is \"label\""];
     for _ in 0..2 {
         let ran = dir.run(&["index", "x-*", "--column", "label", "--column", "labels"]);
         ran.fails(2, &words);
@@ -405,7 +405,7 @@ fn a_shard_may_lack_a_feature_that_others_have() {
     assert_eq!(dali("label == 1").code, 0);
     let lines = |name: &str| std::fs::read_to_string(folder.path(name)).unwrap().lines().count();
     assert_eq!((lines("a.tfrecord.idx"), lines("b.tfrecord.idx")), (1, 0));
-    dali("labels == 1").fails(2, &["feature \"labels\"", "the nearest is \"label\""]);
+    dali("labels == 1").fails(2, &["feature \"labels\"", "the nearest name is \"label\""]);
     assert!(!folder.path("a.tfrecord.idx").exists() && !folder.path("b.tfrecord.idx").exists());
 
     let columns = || folder.run(&["index", "--column", "label", "a.tfrecord", "b.tfrecord"]);

@@ -54,7 +54,7 @@ fn a_misspelt_feature_is_an_error_wherever_it_is_named() {
         );
         assert_eq!(
             e.to_string(),
-            "feature \"label\": no record has a value of this feature; the nearest is \"image/class/label\"",
+            "feature \"label\": no record has a value of this feature; the nearest name is \"image/class/label\"",
             "{filter}"
         );
     }
@@ -96,7 +96,7 @@ fn a_feature_that_is_there_without_values_is_a_column_of_nothing() {
     // Of no records nothing can be said.
     assert!(memory(b"").column("label", &Default::default()).unwrap().is_empty());
     let e = refused(memory(&records(&[b"", b""])).column("label", &Default::default()), "label", None);
-    assert!(e.to_string().contains("nor have the first ones any other"), "{e}");
+    assert!(e.to_string().contains("the first records have no features"), "{e}");
 }
 
 #[test]
