@@ -120,7 +120,7 @@ pub(crate) enum KindChoice {
 
 words! {
     BytesAs: "bytes_as" { "objects" => BytesAs::Objects, "offsets" => BytesAs::Offsets }
-    Door: "io" { "auto" => Door::Auto, "mmap" => Door::Map, "pread" => Door::Pread }
+    Door: "io" { "auto" => Door::Auto, "map" => Door::Map, "pread" => Door::Pread }
     KindChoice: "kind" {
         "auto" => KindChoice::Auto, "example" => KindChoice::Example,
         "sequence_example" => KindChoice::SequenceExample, "bytes" => KindChoice::Bytes,

@@ -56,7 +56,7 @@ def labels() -> list[int]:
     return [i for shard in range(3) for i in range(shard, RECORDS, 3)]
 
 
-@pytest.fixture(params=["mmap", "pread"])
+@pytest.fixture(params=["map", "pread"])
 def ds(shards: str, request: pytest.FixtureRequest) -> tfseek.Dataset:
     """The thousand records, through each door."""
     return tfseek.open(shards, io=request.param)

@@ -51,14 +51,14 @@ def test_aligned_floats_are_not_copied(tmp_path: pathlib.Path) -> None:
         for pad in range(8):
             writer.write(tfseek.Example({"a": "x" * pad, "emb": np.arange(1000, dtype=np.float32)}))
     shared = 0
-    for ex in tfseek.open(path, io="mmap"):
+    for ex in tfseek.open(path, io="map"):
         shared += np.shares_memory(ex["emb"], ex.raw)
         assert ex["emb"].tolist() == list(range(1000))
     assert shared >= 1
 
 
 def test_arrays_outlive_everything(shards: str, labels: list[int]) -> None:
-    for io in ("mmap", "pread"):
+    for io in ("map", "pread"):
         ds = tfseek.open(shards, io=io)
         arrays = [ds[i]["emb"] for i in range(300)]
         raws = [ds[i].raw for i in range(300)]

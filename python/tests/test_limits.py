@@ -87,7 +87,7 @@ if sys.argv[2] == "pread":
 """
 
 
-@pytest.mark.parametrize("io", ["pread", "mmap"])
+@pytest.mark.parametrize("io", ["pread", "map"])
 def test_a_record_of_60_gib_is_an_error(sparse: str, io: str) -> None:
     done = subprocess.run([sys.executable, "-c", CALLS, sparse, io], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, (done.returncode, done.stderr)

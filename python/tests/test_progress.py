@@ -329,7 +329,7 @@ def test_ctrl_c_ends_the_scan_for_an_index(small: str, tmp_path: pathlib.Path, w
         "tfseek.infer_schema(payloads)",
     ],
 )
-@pytest.mark.parametrize("io", ["mmap", "pread"])
+@pytest.mark.parametrize("io", ["map", "pread"])
 def test_ctrl_c_ends_what_reads_records(large: str, work: str, io: str) -> None:
     code = f"""
 ds_io = "{io}"

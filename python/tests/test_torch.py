@@ -120,7 +120,7 @@ def spoil(made, want):
             tensor.mul_(2 if tensor.dtype != torch.bool else False)
     return len(made)
 
-for io in ("mmap", "pread"):
+for io in ("map", "pread"):
     ds = tfseek.open(sys.argv[1], io=io)
     before = [bytes(ex) for ex in ds]
     for s in (spec, others, dense):

@@ -40,7 +40,7 @@ def open(
         index files; ``"rebuild"`` scans anew.
     index_dir: a folder for index files that is searched and written first.
     verify: what is checked at each access: ``"payload"`` (as TensorFlow) or ``"header"``.
-    io: ``"auto"`` maps, or reads where the process may not have so many maps; ``"mmap"``; ``"pread"``.
+    io: ``"auto"`` maps, or reads where the process may not have so many maps; ``"map"``; ``"pread"``.
     columns: features whose columns are found, or built in one scan, as indexes are, and kept at hand for ``ds.column(feature)`` and
         ``ds.filter(condition)``. Both do that at their first use otherwise.
     kind: what ``ds[i]`` is: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"`` for what the first records are.

@@ -1,14 +1,14 @@
-//! No circle between the files of a folder: what two files share stands in a third, below both.
+//! Import cycles between the files of a folder: there are none. Shared code is in a third file below both.
 //!
-//! The nodes of a folder are its files and its subfolders, each with all that it holds. A file names another by a path from
-//! `crate`, `super` or `self`, and in `mod.rs` (`lib.rs`, `main.rs`) by the module's name. Names that `mod.rs` only imports or
-//! re-exports stand for the files they come from; a type that it defines is its own.
+//! The nodes of a folder are its files and its subfolders with all their files. A file names another by a path from `crate`, `super` or
+//! `self`, and in `mod.rs` (`lib.rs`, `main.rs`) by the module's name. Names that `mod.rs` imports or re-exports count as the
+//! files they come from. A type that `mod.rs` defines belongs to `mod.rs`.
 
-use crate::source::{CRATES, circles, code, files, paths, root};
+use crate::source::{CRATES, code, cycles, files, paths, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-/// Folders in which `mod.rs` defines what its files use, and uses them itself. No other folder may begin to.
+/// Folders with a cycle through `mod.rs`: it defines items that its files use, and uses those files. No other folder may have one.
 const OVER_MOD: &[&str] = &[
     "crates/cli/src/args",
     "crates/cli/src/output",
@@ -21,14 +21,14 @@ const OVER_MOD: &[&str] = &[
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// The folder of a module path, e.g. `["batch"]` for `batch/mod.rs` and `batch/keys.rs`, and the file's name in it.
+/// Returns the folder of a file, e.g. `["batch"]` for `batch/mod.rs` and `batch/keys.rs`, and the file's name in it.
 fn folder_of(file: &str) -> (Vec<String>, String) {
     let mut parts: Vec<String> = file.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     let name = parts.pop().unwrap();
     (parts, if ["lib", "main"].contains(&name.as_str()) { "mod".to_owned() } else { name })
 }
 
-/// The names that a `mod.rs` takes from its own modules, and the module of each.
+/// Returns the names that a `mod.rs` imports from its own modules, with their modules.
 fn imports(code: &str, modules: &BTreeSet<String>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for item in code.split(';') {
@@ -45,7 +45,7 @@ fn imports(code: &str, modules: &BTreeSet<String>) -> BTreeMap<String, String> {
     found
 }
 
-/// The code of a `mod.rs` without the re-exports.
+/// Returns the code of a `mod.rs` without re-exports.
 fn without_exports(code: &str) -> String {
     let exports = |item: &str| {
         let item = item.trim_start();
@@ -57,7 +57,7 @@ fn without_exports(code: &str) -> String {
         .join(";")
 }
 
-/// Who names whom in each folder of a crate.
+/// Returns the import graph of each folder of a crate.
 fn graphs(sources: &[(String, String)]) -> BTreeMap<String, Graph> {
     let sources: Vec<_> = sources.iter().map(|(file, source)| (folder_of(file), code(source))).collect();
     let mut modules: BTreeMap<Vec<String>, BTreeSet<String>> = BTreeMap::new();
@@ -85,7 +85,7 @@ fn graphs(sources: &[(String, String)]) -> BTreeMap<String, Graph> {
         }
         let code = if name == "mod" { without_exports(code) } else { code.clone() };
         for path in absolute(&code, &module, modules.get(folder).filter(|_| name == "mod")) {
-            // At each folder above the file: does the path lead to a sibling there?
+            // For each folder above the file, check whether the path leads to a sibling there.
             for depth in 0..=folder.len() {
                 let here = &folder[..depth];
                 if path.len() < depth || path[..depth] != *here {
@@ -111,7 +111,7 @@ fn graphs(sources: &[(String, String)]) -> BTreeMap<String, Graph> {
     graphs
 }
 
-/// The paths of a file from the crate's root; `inner` are the modules of a `mod.rs`, which it may name without `self::`.
+/// Returns the paths in a file, from the crate's root. `inner` are the modules of a `mod.rs`, which it may name without `self::`.
 fn absolute(code: &str, module: &[String], inner: Option<&BTreeSet<String>>) -> Vec<Vec<String>> {
     let mut all = paths(code, "crate");
     for up in 1..=module.len() {
@@ -131,7 +131,7 @@ fn absolute(code: &str, module: &[String], inner: Option<&BTreeSet<String>>) -> 
     all
 }
 
-/// Who imports whom among the Python files of a folder; imports that only a type checker sees do not count.
+/// Returns the import graph of the Python files of a folder, without imports under `TYPE_CHECKING`.
 fn python(folder: &str) -> Graph {
     let sources = files(&root().join(folder), ".py");
     let names: BTreeSet<String> =
@@ -163,7 +163,7 @@ fn python(folder: &str) -> Graph {
     graph
 }
 
-/// The same graph without `mod.rs`.
+/// Returns the graph without `mod.rs`.
 fn siblings(graph: &Graph) -> Graph {
     let named = |names: &BTreeSet<String>| names.iter().filter(|name| *name != "mod").cloned().collect();
     graph
@@ -173,18 +173,18 @@ fn siblings(graph: &Graph) -> Graph {
         .collect()
 }
 
-/// Fails for circles that are new, and for known ones that are gone.
+/// Fails for cycles that are new, and for known cycles that no longer exist.
 fn compare(what: &str, found: &BTreeSet<String>, known: &[&str]) {
-    let known: BTreeSet<String> = known.iter().map(|&circle| circle.to_owned()).collect();
+    let known: BTreeSet<String> = known.iter().map(|&cycle| cycle.to_owned()).collect();
     let new: Vec<_> = found.difference(&known).collect();
     assert!(new.is_empty(), "new {what}: {new:#?}");
-    let is_here = |circle: &&String| root().join(circle.split(':').next().unwrap()).exists();
+    let is_here = |cycle: &&String| root().join(cycle.split(':').next().unwrap()).exists();
     let gone: Vec<_> = known.difference(found).filter(is_here).collect();
-    assert!(gone.is_empty(), "no longer there, take them off the list of {what}: {gone:#?}");
+    assert!(gone.is_empty(), "no longer there, remove them from the list of {what}: {gone:#?}");
 }
 
 #[test]
-fn no_files_of_a_folder_name_each_other_in_a_circle() {
+fn no_cycle_between_the_files_of_a_folder() {
     let (mut found, mut over_mod) = (BTreeSet::new(), BTreeSet::new());
     for folder in CRATES {
         let dir = root().join(folder);
@@ -193,33 +193,33 @@ fn no_files_of_a_folder_name_each_other_in_a_circle() {
             continue;
         }
         for (inner, graph) in graphs(&files(&dir, ".rs")) {
-            let place = if inner.is_empty() { folder.to_owned() } else { format!("{folder}/{inner}") };
-            let between = circles(&siblings(&graph));
-            found.extend(between.into_iter().map(|circle| format!("{place}: {}", circle.join(" "))));
-            if circles(&graph).iter().any(|circle| circle.iter().any(|name| name == "mod")) {
-                over_mod.insert(place);
+            let folder_name = if inner.is_empty() { folder.to_owned() } else { format!("{folder}/{inner}") };
+            let between = cycles(&siblings(&graph));
+            found.extend(between.into_iter().map(|cycle| format!("{folder_name}: {}", cycle.join(" "))));
+            if cycles(&graph).iter().any(|cycle| cycle.iter().any(|name| name == "mod")) {
+                over_mod.insert(folder_name);
             }
         }
     }
     for folder in ["python/tfseek", "benches/peers/python"] {
         if fs::exists(root().join(folder)).unwrap() {
-            let circles = circles(&python(folder));
-            found.extend(circles.into_iter().map(|circle| format!("{folder}: {}", circle.join(" "))));
+            let cycles = cycles(&python(folder));
+            found.extend(cycles.into_iter().map(|cycle| format!("{folder}: {}", cycle.join(" "))));
         }
     }
-    assert!(found.is_empty(), "circles between files: {found:#?}");
-    compare("folders with a circle over mod.rs", &over_mod, OVER_MOD);
+    assert!(found.is_empty(), "cycles between files: {found:#?}");
+    compare("folders with a cycle through mod.rs", &over_mod, OVER_MOD);
 }
 
 #[test]
-fn a_circle_is_found() {
+fn a_cycle_is_found() {
     let found = |sources: &[(&str, &str)]| -> Vec<String> {
         let sources: Vec<_> =
             sources.iter().map(|(file, code)| ((*file).to_owned(), (*code).to_owned())).collect();
         let graphs = graphs(&sources);
         graphs
             .iter()
-            .flat_map(|(at, graph)| circles(graph).into_iter().map(move |c| format!("{at}: {}", c.join(" "))))
+            .flat_map(|(at, graph)| cycles(graph).into_iter().map(move |c| format!("{at}: {}", c.join(" "))))
             .collect()
     };
     let b_names_a = ("x/b.rs", "use super::a::A;");
@@ -228,13 +228,13 @@ fn a_circle_is_found() {
         ("use super::{c::C, b};", ""),
         ("use crate::x::{b::{B, D}};", ""),
         ("fn f() { super::b::g() }", ""),
-        // By a name that the folder re-exports.
+        // Through a name that the folder re-exports.
         ("use super::B;", "mod a;\nmod b;\npub use b::{B, C};"),
         ("use crate::x::B;", "mod a;\npub(crate) use self::b::B;"),
     ] {
         assert_eq!(found(&[("x/a.rs", a), b_names_a, ("x/mod.rs", m)]), ["x: a b"], "{a} {m}");
     }
-    // Over the folder's own file, and over a third one.
+    // Through `mod.rs`, and through a third file.
     let m = "mod a;\nuse a::f;\npub(crate) struct X;";
     assert_eq!(found(&[("x/a.rs", "use super::X;"), ("x/mod.rs", m)]), ["x: a mod"]);
     assert_eq!(

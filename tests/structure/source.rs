@@ -1,10 +1,10 @@
-//! Reads source files as text: their code, and the paths that it names.
+//! Source files as text: their code, and the paths in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The folders of Rust source in the workspace. A packaged crate comes without the others.
+/// The folders of Rust source in the workspace. A packaged crate contains only the first.
 pub(crate) const CRATES: [&str; 5] =
     ["src", "crates/cli/src", "crates/tools/src", "crates/testkit/src", "python/src"];
 
@@ -13,8 +13,7 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the source files with this ending below `dir`, by their paths below it with `/` between; without those that hold
-/// only tests.
+/// Returns the source files below `dir` with this ending, with their relative paths. Files of tests are left out.
 pub(crate) fn files(dir: &Path, ending: &str) -> Vec<(String, String)> {
     fn walk(dir: &Path, below: &str, ending: &str, files: &mut Vec<(String, String)>) {
         for entry in fs::read_dir(dir).unwrap() {
@@ -33,6 +32,14 @@ pub(crate) fn files(dir: &Path, ending: &str) -> Vec<(String, String)> {
     all
 }
 
+/// Returns the Markdown pages of the repository with their paths: those of the root and of `docs/`, and the Python package's.
+pub(crate) fn pages() -> Vec<(String, String)> {
+    let mut names: Vec<String> = vec!["README.md".into(), "CHANGELOG.md".into(), "python/PACKAGE.md".into()];
+    names.extend(files(&root().join("docs"), ".md").into_iter().map(|(name, _)| format!("docs/{name}")));
+    let read = |name: String| fs::read_to_string(root().join(&name)).ok().map(|text| (name, text));
+    names.into_iter().filter_map(read).collect()
+}
+
 /// Returns the code of a Rust file, without comments and unit tests.
 pub(crate) fn code(source: &str) -> String {
     let source = match source.find("#[cfg(test)]\nmod tests {") {
@@ -41,14 +48,14 @@ pub(crate) fn code(source: &str) -> String {
     };
     let mut out = String::new();
     for line in source.lines() {
-        // No string of the workspace holds "//" and a path behind it.
+        // No string in the workspace contains "//" followed by a path.
         out.push_str(line.split("//").next().unwrap_or_default());
         out.push('\n');
     }
     out
 }
 
-/// Returns the paths that begin with `head::`, without it, each group `{a::x, b}` written out.
+/// Returns the paths that begin with `head::`, without it. Groups such as `{a::x, b}` are expanded.
 pub(crate) fn paths(code: &str, head: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut rest = code;
@@ -64,7 +71,7 @@ pub(crate) fn paths(code: &str, head: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Reads one path or group at the start of `text`; returns what follows it.
+/// Reads one path or group at the start of `text` and returns the rest of the text.
 fn tree<'t>(text: &'t str, before: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> &'t str {
     let text = text.trim_start();
     if let Some(mut group) = text.strip_prefix('{') {
@@ -97,9 +104,8 @@ fn tree<'t>(text: &'t str, before: &mut Vec<String>, found: &mut Vec<Vec<String>
     }
 }
 
-/// Returns the files `A -> B` of which each names the other, perhaps over further files: the groups of a graph's nodes that lie
-/// on a circle together.
-pub(crate) fn circles(names: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>> {
+/// Returns the cycles of a graph: groups of nodes of which each reaches the others.
+pub(crate) fn cycles(names: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>> {
     let reach = |from: &String| {
         let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
         while let Some(node) = next.pop() {

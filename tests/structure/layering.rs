@@ -1,73 +1,72 @@
-//! The storeys of docs/design.md, read off the source: a file names only what stands below it.
+//! The layers of docs/design.md, checked against the source: a file names only modules below its own.
 //!
-//! Comments and unit tests are left out; what is left is searched for `crate::`, and for `super::` where that leads out
-//! of a module's folder.
+//! Comments and unit tests are skipped. The rest is searched for `crate::`, and for `super::` where it leads out of a module's folder.
 
 use crate::source::{CRATES, code, files, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-/// The storeys of docs/design.md: the modules from the ground up, of which each may name those before it; `error`, before all
-/// storeys, is in the first.
-fn storeys(design: &str) -> Vec<Vec<String>> {
-    let block = design.split_once("\n## Storeys\n").map_or("", |(_, section)| section);
-    let block = block.split("```").nth(1).expect("the section has a block of storeys");
-    let mut storeys = vec![Vec::new()];
+/// Returns the modules of each layer of docs/design.md, lowest first. A module may name those before it. `error`, listed before
+/// all layers, counts as layer 0.
+fn layers(design: &str) -> Vec<Vec<String>> {
+    let block = design.split_once("\n## Layers\n").map_or("", |(_, section)| section);
+    let block = block.split("```").nth(1).expect("the section has a block of layers");
+    let mut layers = vec![Vec::new()];
     for line in block.lines().filter(|line| line.starts_with(|c: char| !c.is_whitespace())) {
         let name = line.split_whitespace().next().unwrap_or_default();
         match name.strip_suffix('/').or(name.strip_suffix(".rs")) {
             Some("lib") => {}
-            Some(module) => storeys.last_mut().unwrap().push(module.to_owned()),
-            // Storey 0 takes in what stands above the first heading.
-            None if line.starts_with("-- storey 0:") => {}
-            None if line.starts_with("-- storey ") => storeys.push(Vec::new()),
-            None => panic!("neither a storey nor a module: {line}"),
+            Some(module) => layers.last_mut().unwrap().push(module.to_owned()),
+            // Layer 0 includes the modules above the first heading.
+            None if line.starts_with("-- layer 0:") => {}
+            None if line.starts_with("-- layer ") => layers.push(Vec::new()),
+            None => panic!("neither a layer nor a module: {line}"),
         }
     }
-    storeys
+    layers
 }
 
-/// What a module names that it must not.
-fn faults(storeys: &[Vec<String>], module: &str, names: &BTreeSet<String>) -> Vec<String> {
-    let rank = |name: &str| storeys.iter().flatten().position(|other| other == name);
+/// Returns the forbidden names in a module.
+fn faults(layers: &[Vec<String>], module: &str, names: &BTreeSet<String>) -> Vec<String> {
+    let rank = |name: &str| layers.iter().flatten().position(|other| other == name);
     let Some(own) = rank(module) else {
-        return vec![format!("{module} has no storey: put it into the list of docs/design.md")];
+        return vec![format!("{module} has no layer: put it into the list of docs/design.md")];
     };
     let mut faults = Vec::new();
     for name in names.iter().filter(|name| *name != module) {
         match rank(name) {
             Some(other) if other < own => {}
-            Some(_) => faults.push(format!("{module} names {name}, which stands above it")),
+            Some(_) => faults.push(format!("{module} names {name}, which is above it")),
             None if ["std::fs", "rayon"].contains(&name.as_str()) => {}
-            None => faults.push(format!("{module} names {name}, which has no storey")),
+            None => faults.push(format!("{module} names {name}, which has no layer")),
         }
     }
-    // The walls that the order alone does not build.
-    let storey = storeys.iter().position(|storey| storey.iter().any(|other| other == module));
-    let walls: &[(bool, &[&str])] = &[
-        // Storey 0 is bytes to meaning: no files, no threads.
-        (storey == Some(0), &["std::fs", "io", "rayon"]),
+    // Rules that the order alone does not imply.
+    let layer = layers.iter().position(|layer| layer.iter().any(|other| other == module));
+    let rules: &[(bool, &[&str])] = &[
+        // Layer 0 is bytes to meaning: no files, no threads.
+        (layer == Some(0), &["std::fs", "io", "rayon"]),
         (["example", "tensor", "schema"].contains(&module), &["index", "dataset"]),
-        // An order is arithmetic.
+        // An order is arithmetic only.
         (module == "order", &["crc", "frame", "wire", "example"]),
-        // A batch takes rows, wherever they come from.
+        // A batch accepts rows from any source.
         (module == "batch", &["dataset", "index"]),
-        // An index knows where records are, and nothing of what is in them.
+        // An index knows where records start, not their content.
         (module == "index", &["example", "record"]),
     ];
-    for (_, forbidden) in walls.iter().filter(|(applies, _)| *applies) {
+    for (_, forbidden) in rules.iter().filter(|(applies, _)| *applies) {
         for name in forbidden.iter().filter(|name| names.contains(**name)) {
-            faults.push(format!("a wall stands between {module} and {name}"));
+            faults.push(format!("{module} must not name {name}"));
         }
     }
     faults
 }
 
-/// The modules that a file names, `std::fs` and `rayon` among them. `depth` folders lie between it and the crate; the
-/// re-exports of the crate's root stand for the modules they come from.
+/// Returns the modules that a file names, including `std::fs` and `rayon`. `depth` is the number of folders between it and the crate's
+/// root. Re-exports of the root count as their modules.
 fn names(code: &str, depth: usize, exports: &BTreeMap<String, String>) -> BTreeSet<String> {
     let up = "super::".repeat(depth);
-    // A path that goes up as far as the root is one that starts there.
+    // A path up to the root is a path from `crate`.
     let code = code.replace(&format!("{up}super::"), "crate::");
     let mut found = BTreeSet::new();
     let mut rest = code.as_str();
@@ -93,7 +92,7 @@ fn names(code: &str, depth: usize, exports: &BTreeMap<String, String>) -> BTreeS
     found.into_iter().map(|name| exports.get(&name).cloned().unwrap_or(name)).collect()
 }
 
-/// The first name of the path at the start of `text`, or all of them if it is `{a::x, b}`.
+/// Collects the first name of the path at the start of `text`, or of each path in a group `{a::x, b}`.
 fn heads(text: &str, found: &mut BTreeSet<String>) {
     let ident =
         |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
@@ -118,7 +117,7 @@ fn heads(text: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// `pub use module::{A, B};` of the crate's root: A and B are `module`.
+/// Maps each re-export of the crate's root to its module: `pub use module::{A, B};` maps A and B to `module`.
 fn exports(lib: &str) -> BTreeMap<String, String> {
     let mut exports = BTreeMap::new();
     for item in code(lib).split(';').filter_map(|item| item.trim().strip_prefix("pub use ")) {
@@ -134,16 +133,16 @@ fn design() -> String {
     fs::read_to_string(root().join("docs/design.md")).unwrap()
 }
 
-/// The module that a file belongs to, and how many folders lie between it and the crate's root.
-fn place(file: &str) -> (&str, usize) {
+/// Returns a file's module, and the number of folders between the file and the crate's root.
+fn module_of(file: &str) -> (&str, usize) {
     let module = file.split(['/', '.']).next().unwrap();
     let depth = file.matches('/').count();
     (module, if file.ends_with("/mod.rs") { depth - 1 } else { depth })
 }
 
 #[test]
-fn a_file_names_only_what_stands_below_it() {
-    let storeys = storeys(&design());
+fn a_file_names_only_modules_below_its_own() {
+    let layers = layers(&design());
     let lib = fs::read_to_string(root().join("src/lib.rs")).unwrap();
     let exports = exports(&lib);
     let mut all = Vec::new();
@@ -152,27 +151,27 @@ fn a_file_names_only_what_stands_below_it() {
         if file == "lib.rs" {
             continue;
         }
-        let (module, depth) = place(&file);
+        let (module, depth) = module_of(&file);
         let names = names(&code(&source), depth, &exports);
-        all.extend(faults(&storeys, module, &names).into_iter().map(|fault| format!("{file}: {fault}")));
+        all.extend(faults(&layers, module, &names).into_iter().map(|fault| format!("{file}: {fault}")));
         modules.insert(module.to_owned());
     }
-    let rows = storeys.iter().flatten();
+    let rows = layers.iter().flatten();
     all.extend(rows.filter(|row| !modules.contains(*row)).map(|row| format!("there is no module {row}")));
-    assert!(storeys.len() >= 5 && modules.len() >= 15, "{storeys:?}");
+    assert!(layers.len() >= 5 && modules.len() >= 15, "{layers:?}");
     assert!(all.is_empty(), "{all:#?}");
 }
 
-/// The crates of the workspace from the ground up, and which of them each may name: the library none, and the command and the
-/// Python package what anyone can use. That it is public is for the compiler to say; `#[path]` and `include!` would get around it.
-const CUSTOMERS: [(&str, &[&str]); 4] = [
+/// The crates of the workspace, and the crates of ours that each may name. The compiler checks that only public items are used;
+/// `#[path]` and `include!` would bypass it.
+const FRONT_ENDS: [(&str, &[&str]); 4] = [
     ("src", &["tfseek"]),
     ("crates/tools/src", &["tfseek"]),
     ("crates/cli/src", &["tfseek", "tfseek_cli", "tfseek_tools"]),
     ("python/src", &["tfseek", "tfseek_cli", "tfseek_tools"]),
 ];
 
-/// The crates of ours that a file names and may not, and ways around the compiler.
+/// Returns the crates of ours that a file must not name, and uses of `#[path]` and `include!`.
 fn names_beyond(code: &str, allowed: &[&str]) -> Vec<String> {
     let words = code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
     let crates = words.filter_map(|word| word.trim_start_matches(':').split_once("::").map(|(head, _)| head));
@@ -185,9 +184,9 @@ fn names_beyond(code: &str, allowed: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn the_command_and_the_python_package_use_what_anyone_can_use() {
+fn front_ends_use_public_items_only() {
     let mut all = Vec::new();
-    for (folder, allowed) in CUSTOMERS {
+    for (folder, allowed) in FRONT_ENDS {
         let dir = root().join(folder);
         if !dir.exists() {
             eprintln!("SKIPPED: no {folder} here");
@@ -204,7 +203,7 @@ fn the_command_and_the_python_package_use_what_anyone_can_use() {
     assert_eq!(names_beyond("#[path = \"../../src/wire/mod.rs\"]\nmod wire;", &["tfseek"]), ["#[path"]);
 }
 
-/// The native half of the Python package calls one private module of the package.
+/// The native module of the Python package calls one private Python module.
 #[test]
 fn the_python_package_is_called_through_one_module() {
     let dir = root().join("python/src");
@@ -218,11 +217,11 @@ fn the_python_package_is_called_through_one_module() {
         let names = source.split('"').filter(|text| text.starts_with("tfseek._"));
         found.extend(names.map(str::to_owned));
     }
-    // The second is the native module itself, as the name of its classes' module.
+    // The second is the native module, in the names of its classes.
     assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["tfseek._rust", "tfseek._tfseek"]);
 }
 
-/// The files that the table in docs/design.md has behind "**Unsafe code**".
+/// Returns the files in the table after "**Unsafe code**" in docs/design.md.
 fn listed_as_unsafe(design: &str) -> BTreeSet<String> {
     let section = design.split_once("**Unsafe code**").map_or("", |(_, section)| section);
     let table =
@@ -230,13 +229,13 @@ fn listed_as_unsafe(design: &str) -> BTreeSet<String> {
     table.filter_map(|row| Some(row.strip_prefix("| `")?.split_once('`')?.0.to_owned())).collect()
 }
 
-/// Unsafe code stands where docs/design.md says, in all crates, and nowhere else.
+/// Unsafe code exists exactly in the files that docs/design.md lists.
 #[test]
-fn unsafe_stands_where_the_page_lists_it() {
+fn unsafe_code_is_where_the_page_lists_it() {
     let design = design();
     let mut found = BTreeSet::new();
     let mut listed = BTreeSet::new();
-    // The test kit is tests.
+    // The test kit is test code.
     for folder in CRATES.into_iter().filter(|folder| !folder.starts_with("crates/testkit")) {
         let dir = root().join(folder);
         if !dir.exists() {
@@ -253,8 +252,8 @@ fn unsafe_stands_where_the_page_lists_it() {
         }
     }
     assert!(found.len() >= 5, "{found:?}");
-    assert_eq!(found, listed, "what is unsafe in the source, and what docs/design.md lists");
-    // No row of the page names anything else.
+    assert_eq!(found, listed, "unsafe files in the source, and in docs/design.md");
+    // No row of the table names another folder.
     let rows = listed_as_unsafe(&design);
     assert!(rows.iter().all(|row| CRATES.iter().any(|c| row.starts_with(&format!("{c}/")))), "{rows:?}");
     assert_eq!(
@@ -263,14 +262,14 @@ fn unsafe_stands_where_the_page_lists_it() {
     );
 }
 
-/// The reader of the source can see: every kind of fault is found in a snippet that has it.
+/// The checker finds each kind of fault in a snippet that has it.
 #[test]
-fn the_checker_finds_what_is_wrong() {
-    let storeys = storeys(&design());
+fn the_checker_finds_faults() {
+    let layers = layers(&design());
     let exports = exports("pub use dataset::{Dataset, Mapped};\npub use record::Record;");
     let found = |file: &str, source: &str| {
-        let (module, depth) = place(file);
-        faults(&storeys, module, &names(&code(source), depth, &exports))
+        let (module, depth) = module_of(file);
+        faults(&layers, module, &names(&code(source), depth, &exports))
     };
     for (file, bad) in [
         ("frame.rs", "use crate::io::Region;"),

@@ -1,0 +1,80 @@
+//! Facts on the pages: each file that a page names exists, and each link leads to a page and a heading.
+
+use crate::source::{pages, root};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Top-level names at which a path in the text begins.
+const FOLDERS: [&str; 9] =
+    ["src/", "tests/", "crates/", "python/", "benches/", "fuzz/", "docs/", "examples/", ".ci/"];
+
+/// Returns the paths in backticks that begin with a folder of the repository, e.g. `src/io/map.rs`. Patterns are left out.
+fn named_files(text: &str) -> BTreeSet<String> {
+    let spans = text.split('`').skip(1).step_by(2);
+    spans
+        .filter(|span| FOLDERS.iter().any(|folder| span.starts_with(folder)))
+        .filter(|span| !span.contains(['*', '<', '{', ' ', '\n']) && !span.contains("AREA"))
+        .map(|span| span.trim_end_matches('/').to_owned())
+        .collect()
+}
+
+/// Returns the targets of links `[text](target)`.
+fn links(text: &str) -> Vec<String> {
+    text.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0.to_owned())).collect()
+}
+
+/// Returns the anchors of a page's headings, as GitHub spells them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings =
+        text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    headings
+        .map(|heading| {
+            let kept = heading
+                .to_lowercase()
+                .chars()
+                .filter(|c| c.is_alphanumeric() || *c == ' ' || *c == '-')
+                .collect::<String>();
+            kept.replace(' ', "-")
+        })
+        .collect()
+}
+
+#[test]
+fn files_named_on_the_pages_exist() {
+    let (mut missing, mut seen) = (Vec::new(), 0);
+    for (page, text) in pages().into_iter().filter(|(page, _)| page != "CHANGELOG.md") {
+        for file in named_files(&text) {
+            seen += 1;
+            if !root().join(&file).exists() {
+                missing.push(format!("{page}: {file}"));
+            }
+        }
+    }
+    assert!(seen > 50, "{seen}");
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn links_on_the_pages_lead_somewhere() {
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for (page, text) in pages() {
+        for link in links(&text).into_iter().filter(|link| !link.contains("://")) {
+            seen += 1;
+            let (target, anchor) = link.split_once('#').unwrap_or((&link, ""));
+            let folder = Path::new(&page).parent().unwrap();
+            let path = if target.is_empty() { root().join(&page) } else { root().join(folder).join(target) };
+            let Ok(linked) = std::fs::read_to_string(&path) else {
+                if !path.exists() {
+                    wrong.push(format!("{page}: {link} is not there"));
+                }
+                continue;
+            };
+            if !anchor.is_empty() && !anchors(&linked).contains(anchor) {
+                wrong.push(format!("{page}: {link} names a heading that is not there"));
+            }
+        }
+    }
+    assert!(seen > 30, "{seen}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(anchors("# A b-c\ntext\n## `x` & Y"), BTreeSet::from(["a-b-c".to_owned(), "x--y".to_owned()]));
+}
