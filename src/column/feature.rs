@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::example::FeatureKind;
 use crate::filter::value::Value;
 use crate::index::{
-    HEADER_LEN, Header, MAX_PREFIX, OpenedFile, Refusal, Section, read_section, refused, reopen, slice,
+    HEADER_LEN, IndexHeader, MAX_PREFIX, OpenedFile, Refusal, Section, read_section, refused, reopen, slice,
 };
 use crate::io::{KeptFile, Region, Reserved};
 use std::fmt;
@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 pub struct FeatureColumn(Arc<ColumnFile>);
 
 struct ColumnFile {
-    header: Header,
+    header: IndexHeader,
     name: Box<str>,
     sections: SectionTable,
     source: ColumnSource,
@@ -80,7 +80,7 @@ impl FeatureColumn {
     }
 
     fn new(
-        header: Header,
+        header: IndexHeader,
         sections: SectionTable,
         source: ColumnSource,
         file: Option<&Path>,
@@ -111,7 +111,7 @@ impl FeatureColumn {
     }
 
     /// Returns the header of the file, which identifies the records.
-    pub(super) fn header(&self) -> &Header {
+    pub(super) fn header(&self) -> &IndexHeader {
         &self.0.header
     }
 

@@ -28,7 +28,7 @@ struct FirstKeys {
 }
 
 impl KnownFeatures {
-    /// Returns `features` features that all count as known if `all` is true, and as unknown otherwise.
+    /// Returns the state of `features` features. If `all` is true, all of them are known; otherwise none is.
     pub(super) fn new(features: usize, all: bool) -> KnownFeatures {
         KnownFeatures((0..features).map(|_| AtomicBool::new(all)).collect())
     }

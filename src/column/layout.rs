@@ -14,7 +14,7 @@
 
 use crate::crc::crc32c;
 use crate::example::FeatureKind;
-use crate::index::layout::{self, CHECKED, Header, Refusal, Section, TFRC};
+use crate::index::layout::{self, CHECKED, IndexHeader, Refusal, Section, TFRC};
 
 pub(super) const NAME: u32 = 16;
 pub(super) const VALUES: u32 = 17;
@@ -98,7 +98,7 @@ pub(super) struct SectionTable {
 }
 
 /// Decodes the header and the section table of a column file of `file_len` bytes that starts with `prefix`, in O(1).
-pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, SectionTable), Refusal> {
+pub(super) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, SectionTable), Refusal> {
     let (header, all) = layout::decode_file(prefix, file_len, &TFRC)?;
     if !header.has(CHECKED) {
         return Err("the flag checked is not set".into());
@@ -165,7 +165,7 @@ pub(super) struct ColumnSections<'a> {
 
 impl ColumnSections<'_> {
     /// Returns the bytes of the file.
-    pub(super) fn encode(&self, header: &Header) -> Vec<u8> {
+    pub(super) fn encode(&self, header: &IndexHeader) -> Vec<u8> {
         let mut all = vec![
             (NAME, true, 0, self.name.as_bytes()),
             (VALUES, true, self.encoding.param(), self.values),

@@ -10,8 +10,8 @@ use crate::dataset::shard::ShardFile;
 use crate::error::{Build, Error, IndexError, Result};
 use crate::frame::OVERHEAD;
 use crate::index::{
-    IndexOptions, Made, NamedShard, ProgressCallback, REPORT, Save, Searched, ShardFiles, Stamp, Work,
-    build_of, obtain, refused_file,
+    IndexOptions, NamedShard, Obtained, ProgressCallback, REPORT, Save, SearchResult, ShardFiles, Stamp,
+    Work, build_advice, obtain, refused_file,
 };
 use crate::io::Compression;
 use crate::policy::{IndexMode, Verify};
@@ -150,7 +150,7 @@ impl Dataset {
         columns: &ColumnOptions,
         work: &Work,
     ) -> Result<Vec<DatasetColumn>> {
-        let save = if columns.beside { Save::Asked } else { Save::Unasked };
+        let save = if columns.beside { Save::Required } else { Save::BestEffort };
         let (shards, options) = (self.files(), self.index_options());
         let named: Vec<NamedShard<'_>> =
             shards.iter().map(|s| NamedShard { path: s.path(), compression: Compression::None }).collect();
@@ -166,9 +166,9 @@ impl Dataset {
             known,
             work,
         };
-        let (made, warnings) = obtain(&files, &named, options, save, work)?;
+        let (obtained, warnings) = obtain(&files, &named, options, save, work)?;
         let join_shards = |k: usize| {
-            let shard_columns = made.iter().filter_map(|made| made.columns.get(k).cloned()).collect();
+            let shard_columns = obtained.iter().filter_map(|shard| shard.columns.get(k).cloned()).collect();
             DatasetColumn::new(self, features[k], shard_columns, warnings.clone())
         };
         (0..features.len()).map(join_shards).collect()
@@ -202,9 +202,9 @@ struct ShardColumns {
 
 impl ShardFiles for ColumnFiles<'_> {
     type Found = FoundColumns;
-    type Made = ShardColumns;
+    type Files = ShardColumns;
 
-    fn search(&self, s: usize) -> Result<Searched<FoundColumns>> {
+    fn search(&self, s: usize) -> Result<SearchResult<FoundColumns>> {
         let (shard, options) = (&self.shards[s], self.options);
         let (index, stamp) = (shard.index()?, shard.stamp()?);
         let mut warnings = Vec::new();
@@ -220,15 +220,15 @@ impl ShardFiles for ColumnFiles<'_> {
         let search: Vec<ColumnSearch> = found.collect();
         let misses = search.iter().any(|found| matches!(found, ColumnSearch::Missing(_)));
         let scan = misses.then(|| index.indexed_end());
-        Ok(Searched { found: FoundColumns { stamp, search }, scan, warnings })
+        Ok(SearchResult { found: FoundColumns { stamp, search }, scan, warnings })
     }
 
     #[cold]
-    fn require(&self, searched: &[Searched<FoundColumns>]) -> Result<()> {
+    fn require(&self, searched: &[SearchResult<FoundColumns>]) -> Result<()> {
         for (searched, shard) in searched.iter().zip(self.shards) {
             for (found, feature) in searched.found.search.iter().zip(self.features) {
                 if let ColumnSearch::Missing(found) = found {
-                    let build = Box::new(Build { features: self.features(), ..build_of(self.named) });
+                    let build = Box::new(Build { features: self.features(), ..build_advice(self.named) });
                     let error = Error::from(IndexError::NoColumn { found: *found, build });
                     return Err(error.in_file(shard.path()).feature(feature.as_bytes()));
                 }
@@ -246,7 +246,7 @@ impl ShardFiles for ColumnFiles<'_> {
     }
 
     /// Builds the missing columns of a shard in one scan, and saves the new ones.
-    fn make(&self, s: usize, found: FoundColumns) -> Result<Made<ShardColumns>> {
+    fn build(&self, s: usize, found: FoundColumns) -> Result<Obtained<ShardColumns>> {
         self.work.report(0)?;
         let FoundColumns { stamp, search } = found;
         let shard = &self.shards[s];
@@ -266,8 +266,8 @@ impl ShardFiles for ColumnFiles<'_> {
             let header = header.unwrap_or_else(|| header_in_memory(index));
             built = scan.finish(&header, self.columns.classes)?.into_iter();
         }
-        let asked = self.save == Save::Asked;
-        let writes = saves && (asked || matches!(self.options.mode, IndexMode::Auto | IndexMode::Rebuild));
+        let required = self.save == Save::Required;
+        let writes = saves && (required || matches!(self.options.mode, IndexMode::Auto | IndexMode::Rebuild));
         let (mut columns, mut unsaved) = (Vec::with_capacity(search.len()), Vec::new());
         for (k, found) in search.into_iter().enumerate() {
             let (column, new) = match found {
@@ -279,7 +279,7 @@ impl ShardFiles for ColumnFiles<'_> {
                 ColumnSearch::Column(column) => (column, false),
                 ColumnSearch::Missing(_) => (built.next().ok_or(IndexError::Missing)?, true),
             };
-            if (new || asked) && writes {
+            if (new || required) && writes {
                 unsaved.push(k);
             }
             columns.push(column);
@@ -293,18 +293,18 @@ impl ShardFiles for ColumnFiles<'_> {
         if self.known.all() {
             not_saved = self.save_new(&mut files, shard)?;
         }
-        Ok(Made { files, changed, not_saved })
+        Ok(Obtained { files, changed, not_saved })
     }
 
     /// Refuses features that no record has. Then saves the columns that had to wait until all features were known.
-    fn finish(&self, made: &mut [(usize, Made<ShardColumns>)], all: bool) -> Result<()> {
+    fn finish(&self, obtained: &mut [(usize, Obtained<ShardColumns>)], all: bool) -> Result<()> {
         if all {
             self.known.check(self.dataset, self.features)?;
         }
         if self.known.all() {
-            for (s, made) in made.iter_mut().filter(|(_, made)| !made.files.unsaved.is_empty()) {
+            for (s, shard) in obtained.iter_mut().filter(|(_, shard)| !shard.files.unsaved.is_empty()) {
                 self.work.report(0)?;
-                made.not_saved = self.save_new(&mut made.files, &self.shards[*s])?;
+                shard.not_saved = self.save_new(&mut shard.files, &self.shards[*s])?;
             }
         }
         Ok(())

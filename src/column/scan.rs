@@ -4,7 +4,7 @@ use super::build::ColumnBuilder;
 use super::feature::FeatureColumn;
 use crate::error::{Error, Result};
 use crate::example::Feature;
-use crate::index::{CHECKED, Header, Index, Stamp};
+use crate::index::{CHECKED, Index, IndexHeader, Stamp};
 use crate::io::Region;
 use crate::record::Record;
 
@@ -45,7 +45,7 @@ impl<'f> ColumnScan<'f> {
     }
 
     /// Returns the columns, in memory. With `classes`, they have lists of their classes, except columns of floats.
-    pub(crate) fn finish(self, header: &Header, classes: bool) -> Result<Vec<FeatureColumn>> {
+    pub(crate) fn finish(self, header: &IndexHeader, classes: bool) -> Result<Vec<FeatureColumn>> {
         let column = |(feature, builder): (&str, ColumnBuilder)| {
             let bytes = builder.finish().sections(feature).encode(header);
             let column = FeatureColumn::from_bytes(Region::from(bytes))?;
@@ -57,14 +57,18 @@ impl<'f> ColumnScan<'f> {
 
 /// Returns the header of columns that can be saved. Size and time are those of the shard during the scan, and the rest of the
 /// identity is that of the index in use. `None` if the two contradict each other.
-pub(crate) fn header_for(index: &Index, stamp: Option<Stamp>) -> Option<Header> {
+pub(crate) fn header_for(index: &Index, stamp: Option<Stamp>) -> Option<IndexHeader> {
     let known = *index.header();
-    let header =
-        Header { data_size: stamp?.size, mtime_ns: stamp?.mtime_ns, flags: known.flags | CHECKED, ..known };
+    let header = IndexHeader {
+        data_size: stamp?.size,
+        mtime_ns: stamp?.mtime_ns,
+        flags: known.flags | CHECKED,
+        ..known
+    };
     header.check().is_ok().then_some(header)
 }
 
 /// Returns the header of columns that stay in memory.
-pub(crate) fn header_in_memory(index: &Index) -> Header {
-    Header { flags: index.header().flags | CHECKED, ..*index.header() }
+pub(crate) fn header_in_memory(index: &Index) -> IndexHeader {
+    IndexHeader { flags: index.header().flags | CHECKED, ..*index.header() }
 }

@@ -5,8 +5,8 @@
 use super::feature::FeatureColumn;
 use crate::error::Result;
 use crate::index::{
-    CHECKED, Header, Index, IndexOptions, Save, Stamp, hex128, named_with, open_file, places, save_somewhere,
-    target_dir, write,
+    CHECKED, Index, IndexHeader, IndexOptions, Save, Stamp, candidates, hex128, named_with, open_file,
+    save_somewhere, target_dir, write,
 };
 use std::fmt::Write;
 use std::io;
@@ -16,7 +16,7 @@ use std::path::Path;
 const MAX_NAME: usize = 120;
 
 /// Returns the end of a column file's name, after the shard's name or its hash. The escaped feature name has no dots, so the file
-/// name splits in one way. It has no capital letters, so it survives a case-insensitive file system.
+/// name splits in one way. Capital letters are escaped, so it survives a case-insensitive file system.
 fn ending(feature: &str) -> String {
     let mut name = String::new();
     for byte in feature.bytes() {
@@ -53,7 +53,7 @@ pub(crate) fn search(
     mut refused: impl FnMut(&Path, &str),
 ) -> ColumnSearch {
     let mut best = ColumnSearch::Missing(None);
-    for file in places(path, &ending(feature), options) {
+    for file in candidates(path, &ending(feature), options) {
         let column = match open_file(&file, options) {
             Ok(None) => continue,
             Ok(Some(opened)) => FeatureColumn::opened(opened, &file, feature),
@@ -93,8 +93,8 @@ impl ColumnSearch {
 }
 
 /// Returns the fields that a column shares with the index of its shard.
-fn identity(header: &Header) -> [u64; 6] {
-    let Header { n_records, indexed_end, stream_end, fp_head, fp_tail, flags, .. } = *header;
+fn identity(header: &IndexHeader) -> [u64; 6] {
+    let IndexHeader { n_records, indexed_end, stream_end, fp_head, fp_tail, flags, .. } = *header;
     [n_records, indexed_end, stream_end, fp_head, fp_tail, (flags & !CHECKED).into()]
 }
 
@@ -102,7 +102,7 @@ fn identity(header: &Header) -> [u64; 6] {
 /// which it stays in memory.
 ///
 /// # Errors
-/// A column that was requested ([`Save::Asked`]) and cannot be written.
+/// A column that was requested ([`Save::Required`]) and cannot be written.
 pub(crate) fn save(
     column: &FeatureColumn,
     path: &Path,
@@ -112,8 +112,8 @@ pub(crate) fn save(
     let ending = ending(column.feature());
     let written = match save {
         Save::Never => return Ok(Ok(column.clone())),
-        Save::Unasked => save_somewhere(path, &ending, options, |w| column.write_to(w)),
-        Save::Asked => {
+        Save::BestEffort => save_somewhere(path, &ending, options, |w| column.write_to(w)),
+        Save::Required => {
             let target = named_with(&target_dir(path, options), path, &ending);
             if column.file() != Some(&target) {
                 write(&target, |w| column.write_to(w)).map_err(|e| e.in_file(&target))?;

@@ -1,7 +1,7 @@
 //! Scanning one shard into an index.
 
 use super::identity::{Stamp, fingerprints};
-use super::layout::{self, CHECKED, Header, TORN};
+use super::layout::{self, CHECKED, IndexHeader, TORN};
 use super::lookup::Index;
 use super::options::IndexOptions;
 use super::progress::Work;
@@ -78,7 +78,7 @@ fn assemble(
 ) -> Sidecar {
     let ScanOutcome { mut offsets, end, torn } = scan;
     let flag = |on: bool, flag: u32| if on { flag } else { 0 };
-    let header = Header {
+    let header = IndexHeader {
         n_records: offsets.len(),
         data_size: stamp.size,
         indexed_end: if compression == Compression::None { end } else { stamp.size },
@@ -171,7 +171,7 @@ mod tests {
     fn open(path: &Path, compression: Compression, options: &IndexOptions) -> Result<Index> {
         let shard = NamedShard { path, compression };
         let work = Work::new(None);
-        Ok(open_all(&[shard], options, Save::Unasked, &work)?.indexes.remove(0))
+        Ok(open_all(&[shard], options, Save::BestEffort, &work)?.indexes.remove(0))
     }
 
     #[test]

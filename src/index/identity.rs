@@ -2,7 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
-use super::layout::{GAPS, Header};
+use super::layout::{GAPS, IndexHeader};
 use crate::error::{Error, IndexError};
 pub(crate) use crate::io::Stamp;
 use crate::io::{Compression, ReadAt};
@@ -27,7 +27,7 @@ pub(crate) enum Staleness {
 
 /// Compares an index with its shard, by the table in docs/index.md §2. `fingerprints` is called only if size or time differ.
 pub(crate) fn compare(
-    known: &Header,
+    known: &IndexHeader,
     now: Stamp,
     fingerprints: impl FnOnce(u64) -> io::Result<(u64, u64)>,
 ) -> io::Result<Staleness> {
@@ -56,7 +56,7 @@ pub(crate) fn compare(
 
 /// Returns the error of an index that no longer matches its shard.
 #[cold]
-pub(crate) fn stale(known: &Header, now: Stamp, why: &str) -> Error {
+pub(crate) fn stale(known: &IndexHeader, now: Stamp, why: &str) -> Error {
     let reason = format!(
         "{why}: indexed {} bytes with time {} ns, found {} bytes with time {} ns",
         known.data_size, known.mtime_ns, now.size, now.mtime_ns
@@ -85,7 +85,7 @@ pub(crate) fn hex128(bytes: &[u8]) -> String {
 
 /// Returns the fingerprint of a dataset: a hash over the headers of its shards, in order. It covers no paths and no times, so a
 /// copy has the same fingerprint.
-pub(crate) fn dataset_hash<'a>(shards: impl Iterator<Item = &'a Header>) -> [u8; 16] {
+pub(crate) fn dataset_hash<'a>(shards: impl Iterator<Item = &'a IndexHeader>) -> [u8; 16] {
     let mut bytes = Vec::new();
     for h in shards {
         for field in [h.n_records, h.indexed_end, h.fp_head, h.fp_tail] {
@@ -117,18 +117,19 @@ mod tests {
 
     #[test]
     fn each_row_of_the_staleness_table() {
-        let plain = Header {
+        let plain = IndexHeader {
             data_size: 100,
             indexed_end: 100,
             mtime_ns: 5,
             fp_head: 1,
             fp_tail: 2,
-            ..Header::default()
+            ..IndexHeader::default()
         };
-        let torn = Header { indexed_end: 90, flags: TORN, ..plain };
-        let gaps = Header { flags: GAPS, ..plain };
-        let gzip = Header { flags: GZIP, ..plain };
-        let now = |h: &Header, size, mtime_ns, fp| compare(h, Stamp { size, mtime_ns }, |_| Ok(fp)).unwrap();
+        let torn = IndexHeader { indexed_end: 90, flags: TORN, ..plain };
+        let gaps = IndexHeader { flags: GAPS, ..plain };
+        let gzip = IndexHeader { flags: GZIP, ..plain };
+        let now =
+            |h: &IndexHeader, size, mtime_ns, fp| compare(h, Stamp { size, mtime_ns }, |_| Ok(fp)).unwrap();
         let same = (1, 2);
         assert_eq!(
             compare(&plain, Stamp { size: 100, mtime_ns: 5 }, |_| panic!("read")).unwrap(),

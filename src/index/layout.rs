@@ -104,7 +104,7 @@ pub(crate) const fn compression_flags(compression: Compression) -> u32 {
 
 /// The fields of a sidecar's header that describe its shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct IndexHeader {
     pub(crate) n_records: u64,
     pub(crate) data_size: u64,
     pub(crate) indexed_end: u64,
@@ -115,7 +115,7 @@ pub(crate) struct Header {
     pub(crate) flags: u32,
 }
 
-impl Header {
+impl IndexHeader {
     pub(crate) fn has(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }
@@ -180,7 +180,7 @@ pub(crate) fn align(at: u64) -> Option<u64> {
 )]
 pub(crate) fn encode_file(
     magic: &[u8; 8],
-    header: &Header,
+    header: &IndexHeader,
     mut sections: Vec<Section>,
 ) -> (Vec<u8>, Vec<Section>) {
     let mut end = (HEADER_LEN + sections.len() * ENTRY_LEN) as u64;
@@ -227,9 +227,9 @@ pub(crate) fn decode_file(
     prefix: &[u8],
     file_len: u64,
     magic: &[u8; 8],
-) -> Result<(Header, Vec<Section>), Refusal> {
+) -> Result<(IndexHeader, Vec<Section>), Refusal> {
     let head = decode_common(prefix, file_len, magic)?;
-    let header = Header {
+    let header = IndexHeader {
         n_records: u64_at(head, N_RECORDS_AT),
         data_size: u64_at(head, DATA_SIZE_AT),
         indexed_end: u64_at(head, INDEXED_END_AT),
@@ -402,22 +402,28 @@ mod tests {
 
     #[test]
     fn contradictory_fields_are_refused() {
-        let h = Header { data_size: 16, indexed_end: 16, stream_end: 16, n_records: 1, ..Header::default() };
+        let h = IndexHeader {
+            data_size: 16,
+            indexed_end: 16,
+            stream_end: 16,
+            n_records: 1,
+            ..IndexHeader::default()
+        };
         let cases = [
-            Header { flags: 1 << 5, ..h },
-            Header { flags: GZIP | ZLIB, ..h },
-            Header { indexed_end: 17, stream_end: 17, ..h },
-            Header { stream_end: 15, ..h },
-            Header { flags: GZIP, indexed_end: 15, ..h },
-            Header { flags: TORN, ..h },
-            Header { data_size: 17, ..h },
-            Header { n_records: 2, ..h },
-            Header { n_records: u64::MAX, ..h },
+            IndexHeader { flags: 1 << 5, ..h },
+            IndexHeader { flags: GZIP | ZLIB, ..h },
+            IndexHeader { indexed_end: 17, stream_end: 17, ..h },
+            IndexHeader { stream_end: 15, ..h },
+            IndexHeader { flags: GZIP, indexed_end: 15, ..h },
+            IndexHeader { flags: TORN, ..h },
+            IndexHeader { data_size: 17, ..h },
+            IndexHeader { n_records: 2, ..h },
+            IndexHeader { n_records: u64::MAX, ..h },
         ];
         for case in cases {
             assert!(case.check().is_err(), "{case:?}");
         }
-        assert!(Header { data_size: 17, flags: TORN, ..h }.check().is_ok());
-        assert!(Header { flags: ZLIB, stream_end: 900, ..h }.check().is_ok());
+        assert!(IndexHeader { data_size: 17, flags: TORN, ..h }.check().is_ok());
+        assert!(IndexHeader { flags: ZLIB, stream_end: 900, ..h }.check().is_ok());
     }
 }

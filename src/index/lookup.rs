@@ -29,7 +29,7 @@ impl Index {
     }
 
     /// Returns the header of the sidecar.
-    pub(crate) fn header(&self) -> &layout::Header {
+    pub(crate) fn header(&self) -> &layout::IndexHeader {
         &self.0.header
     }
 
@@ -215,7 +215,7 @@ mod tests {
     use crate::crc::crc32c;
     use crate::error::IndexError;
     use crate::index::IndexOptions;
-    use crate::index::layout::Header;
+    use crate::index::layout::IndexHeader;
     use crate::index::store;
     use crate::index::table::{Table, TableBuilder};
 
@@ -226,13 +226,13 @@ mod tests {
 
     /// A sidecar of two records of 1 and 2 bytes, with 10 damaged bytes between them and a torn tail of 4.
     fn with_gaps(lengths: &[u64]) -> Vec<u8> {
-        let header = Header {
+        let header = IndexHeader {
             n_records: 2,
             data_size: 49,
             indexed_end: 45,
             stream_end: 45,
             flags: GAPS | TORN,
-            ..Header::default()
+            ..IndexHeader::default()
         };
         let offsets = table(TableBuilder::offsets(), &[0, 27, 45]);
         let sidecar = Sidecar::new(header, offsets, Some(table(TableBuilder::lengths(), lengths)), None);
@@ -263,8 +263,13 @@ mod tests {
         for values in
             [[0, 100, 50], [1, 20, 50], [0, 60, 50], [0, 15, 50], [0, 20, 49], [0, 40, 50], [0, u64::MAX, 50]]
         {
-            let header =
-                Header { n_records: 2, data_size: 50, indexed_end: 50, stream_end: 50, ..Header::default() };
+            let header = IndexHeader {
+                n_records: 2,
+                data_size: 50,
+                indexed_end: 50,
+                stream_end: 50,
+                ..IndexHeader::default()
+            };
             let sidecar = Sidecar::new(header, table(TableBuilder::offsets(), &values), None, None);
             let mut bytes = Vec::new();
             sidecar.write_to(&mut bytes).unwrap();
@@ -281,13 +286,13 @@ mod tests {
 
     /// Writes a sidecar of `n` records to `path`, for a shard with the time `mtime_ns`.
     fn write_sidecar(path: &Path, n: u64, mtime_ns: i64) {
-        let header = Header {
+        let header = IndexHeader {
             n_records: n,
             data_size: n * 17,
             indexed_end: n * 17,
             stream_end: n * 17,
             mtime_ns,
-            ..Header::default()
+            ..IndexHeader::default()
         };
         let mut offsets = TableBuilder::offsets();
         (0..=n).for_each(|i| offsets.push(i * 17));

@@ -16,13 +16,13 @@ pub(crate) trait ShardFiles: Sync {
     /// The result of the search for one shard.
     type Found: Send + Sync;
     /// The shard's files, found or built.
-    type Made: Send;
+    type Files: Send;
 
     /// Searches for the files of shard `s`.
-    fn search(&self, s: usize) -> Result<Searched<Self::Found>>;
+    fn search(&self, s: usize) -> Result<SearchResult<Self::Found>>;
 
     /// Returns an error if files are missing. Called if scans are not allowed.
-    fn require(&self, _searched: &[Searched<Self::Found>]) -> Result<()> {
+    fn require(&self, _searched: &[SearchResult<Self::Found>]) -> Result<()> {
         Ok(())
     }
 
@@ -35,17 +35,17 @@ pub(crate) trait ShardFiles: Sync {
     fn begin(&self) {}
 
     /// Builds the missing files of shard `s` by a scan, and saves new ones.
-    fn make(&self, s: usize, found: Self::Found) -> Result<Made<Self::Made>>;
+    fn build(&self, s: usize, found: Self::Found) -> Result<Obtained<Self::Files>>;
 
     /// Completes the files. Called once with the shards that succeeded and their numbers. `all` is false if a shard failed; an error of
     /// this call takes precedence over the error of that shard.
-    fn finish(&self, _made: &mut [(usize, Made<Self::Made>)], _all: bool) -> Result<()> {
+    fn finish(&self, _obtained: &mut [(usize, Obtained<Self::Files>)], _all: bool) -> Result<()> {
         Ok(())
     }
 }
 
 /// The result of a search, with the work that is left.
-pub(crate) struct Searched<F> {
+pub(crate) struct SearchResult<F> {
     pub(crate) found: F,
     /// Number of bytes to scan, if files are missing.
     pub(crate) scan: Option<u64>,
@@ -53,7 +53,7 @@ pub(crate) struct Searched<F> {
 }
 
 /// The files of one shard, found or built, and the outcome of saving them.
-pub(crate) struct Made<T> {
+pub(crate) struct Obtained<T> {
     pub(crate) files: T,
     /// True if the shard changed while it was scanned.
     pub(crate) changed: bool,
@@ -69,7 +69,7 @@ pub(crate) fn obtain<K: ShardFiles>(
     options: &IndexOptions,
     save: Save,
     work: &Work,
-) -> Result<(Vec<K::Made>, Vec<Warning>)> {
+) -> Result<(Vec<K::Files>, Vec<Warning>)> {
     check_names(shards, options)?;
     threads::threads(options.jobs)?;
     // Starting a thread pool takes about 100 us, a search about 20 us.
@@ -83,11 +83,11 @@ pub(crate) fn obtain<K: ShardFiles>(
         missing += 1;
         bytes = bytes.saturating_add(scan);
     }
-    if missing > 0 && options.mode == IndexMode::Require && save == Save::Unasked {
+    if missing > 0 && options.mode == IndexMode::Require && save == Save::BestEffort {
         kind.require(&searched)?;
     }
-    if options.mode == IndexMode::Auto && save == Save::Unasked && bytes > options.auto_limit {
-        let build = Box::new(Build { features: kind.features(), ..build_of(shards) });
+    if options.mode == IndexMode::Auto && save == Save::BestEffort && bytes > options.auto_limit {
+        let build = Box::new(Build { features: kind.features(), ..build_advice(shards) });
         let limit = IndexError::BuildLimit { shards: missing, bytes, limit: options.auto_limit, build };
         return Err(limit.into());
     }
@@ -98,23 +98,23 @@ pub(crate) fn obtain<K: ShardFiles>(
         searched.iter_mut().map(|searched| std::mem::take(&mut searched.warnings)).collect();
     // Each entry is taken once, by the thread that processes its shard.
     let found: Vec<_> = searched.into_iter().map(|searched| Mutex::new(Some(searched.found))).collect();
-    let made: Vec<_> = shards.iter().map(|_| Mutex::new(None)).collect();
+    let obtained: Vec<_> = shards.iter().map(|_| Mutex::new(None)).collect();
     // Scanning a MiB also takes less time than starting a thread pool.
     let jobs = if bytes < 1 << 20 { 1 } else { options.jobs };
     let done = threads::each(jobs, shards.len(), true, |s| {
         let found = take(&found[s]).ok_or(IndexError::Missing)?;
-        let files = kind.make(s, found)?;
-        *made[s].lock().unwrap_or_else(|e| e.into_inner()) = Some(files);
+        let files = kind.build(s, found)?;
+        *obtained[s].lock().unwrap_or_else(|e| e.into_inner()) = Some(files);
         Ok(())
     });
     // If a shard failed, the scans of the others are still finished and saved.
-    let mut made: Vec<(usize, Made<K::Made>)> =
-        made.iter().enumerate().filter_map(|(s, made)| Some((s, take(made)?))).collect();
-    kind.finish(&mut made, done.is_ok())?;
+    let mut obtained: Vec<(usize, Obtained<K::Files>)> =
+        obtained.iter().enumerate().filter_map(|(s, obtained)| Some((s, take(obtained)?))).collect();
+    kind.finish(&mut obtained, done.is_ok())?;
     done?;
     let mut not_saved: Option<(&Path, usize, io::Error)> = None;
-    let mut all = Vec::with_capacity(made.len());
-    for (s, Made { files, changed, not_saved: unsaved }) in made {
+    let mut all = Vec::with_capacity(obtained.len());
+    for (s, Obtained { files, changed, not_saved: unsaved }) in obtained {
         let path = shards[s].path;
         if changed {
             warnings[s].push(Warning::ShardChanged { path: path.into() });
@@ -137,7 +137,7 @@ fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
 }
 
 /// Returns the advice to build the indexes of these shards: their paths, or a pattern that matches all of them.
-pub(crate) fn build_of(shards: &[NamedShard<'_>]) -> Build {
+pub(crate) fn build_advice(shards: &[NamedShard<'_>]) -> Build {
     let names: Vec<String> = shards.iter().map(|s| s.path.display().to_string()).collect();
     let (Some(first), true) = (names.first(), names.len() > 3) else {
         return Build { paths: names, ..Build::default() };

@@ -4,7 +4,7 @@ use super::build::{from_offsets, scan};
 use super::identity::{Stamp, stale};
 use super::layout::TORN;
 use super::lookup::Index;
-use super::obtain::{Made, Searched, ShardFiles, obtain, refused_file};
+use super::obtain::{Obtained, SearchResult, ShardFiles, obtain, refused_file};
 use super::options::IndexOptions;
 use super::progress::Work;
 use super::sidecar::Sidecar;
@@ -13,7 +13,7 @@ use super::table::TableBuilder;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{HEADER_LEN, RecordHeader, Torn};
 use crate::io::threads;
-use crate::io::{Compression, FileId, ReadAt, TMP_PREFIX, check_regular, open_regular, sniff};
+use crate::io::{Compression, FileId, ReadAt, TMP_PREFIX, check_regular, file_type_name, open_regular, sniff};
 use crate::policy::{IndexMode, Tail};
 use crate::warning::Warning;
 use std::fs::{self, File};
@@ -46,7 +46,6 @@ impl FromIterator<Indexes> for Indexes {
 /// once. Nothing is written next to the data.
 ///
 /// # Errors
-/// The error of the first shard that fails:
 /// - a corrupt record, with path, record and offset
 /// - a torn tail, unless tolerated
 /// - [`IndexError::BuildLimit`], before anything is scanned
@@ -54,9 +53,11 @@ impl FromIterator<Indexes> for Indexes {
 /// - [`IndexError::NameClash`]
 /// - [`ErrorKind::Cancelled`], if the [`progress`](IndexOptions::progress) callback cancels the call
 /// - I/O errors
+///
+/// If several shards fail, the error is that of the first one.
 pub fn open_shards(paths: &[PathBuf], options: &IndexOptions) -> Result<Indexes> {
     let work = Work::new(options.progress.as_ref());
-    work.end(open_all(&uncompressed(paths), options, Save::Unasked, &work))
+    work.end(open_all(&uncompressed(paths), options, Save::BestEffort, &work))
 }
 
 /// Builds indexes like the command `tfseek index`. Works like [`open_shards`], but without the limit on bytes to scan. Writes each index
@@ -73,7 +74,7 @@ pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Res
     let shards = uncompressed(paths);
     store::check_names(&shards, options)?;
     let (one, work) = (options.clone().jobs(1), Work::new(options.progress.as_ref()));
-    let build = |s: usize| Ok(open_all(&shards[s..=s], &one, Save::Asked, &work));
+    let build = |s: usize| Ok(open_all(&shards[s..=s], &one, Save::Required, &work));
     let built = threads::each(options.jobs, shards.len(), false, build);
     let mut folders: Vec<PathBuf> = paths.iter().map(|p| target_dir(p, options)).collect();
     folders.sort();
@@ -133,9 +134,9 @@ struct FoundIndex {
 
 impl ShardFiles for IndexFiles<'_> {
     type Found = FoundIndex;
-    type Made = Index;
+    type Files = Index;
 
-    fn search(&self, s: usize) -> Result<Searched<FoundIndex>> {
+    fn search(&self, s: usize) -> Result<SearchResult<FoundIndex>> {
         let (shard, options) = (self.shards[s], self.options);
         let here = |e: io::Error| Error::from(e).in_file(shard.path);
         let meta = fs::metadata(shard.path).map_err(here)?;
@@ -143,7 +144,7 @@ impl ShardFiles for IndexFiles<'_> {
             if meta.is_dir() {
                 return Err(here(e));
             }
-            let found = e.to_string().into();
+            let found = file_type_name(&meta).into();
             return Err(Error::from(IndexError::NotRegular { found }).in_file(shard.path));
         }
         let stamp = Stamp::of(&meta).map_err(here)?;
@@ -170,17 +171,17 @@ impl ShardFiles for IndexFiles<'_> {
             IndexSearch::Nothing(_) => Some(stamp.size),
         };
         let found = FoundIndex { stamp, id: FileId::known(&meta), search: found };
-        Ok(Searched { found, scan, warnings })
+        Ok(SearchResult { found, scan, warnings })
     }
 
-    fn make(&self, s: usize, found: FoundIndex) -> Result<Made<Index>> {
+    fn build(&self, s: usize, found: FoundIndex) -> Result<Obtained<Index>> {
         self.complete(self.shards[s], found).map_err(|e| explain(e, self.shards[s]))
     }
 }
 
 impl IndexFiles<'_> {
     /// Scans the part of a shard that is not indexed, saves a new index, and checks the result against the options.
-    fn complete(&self, shard: NamedShard<'_>, found: FoundIndex) -> Result<Made<Index>> {
+    fn complete(&self, shard: NamedShard<'_>, found: FoundIndex) -> Result<Obtained<Index>> {
         let IndexFiles { options, work, .. } = *self;
         let FoundIndex { stamp, id, search } = found;
         let (mut sidecar, fresh) = match search {
@@ -198,14 +199,16 @@ impl IndexFiles<'_> {
         let mut not_saved = None;
         if !changed {
             match self.save {
-                Save::Asked => {
+                Save::Required => {
                     let target = named(&target_dir(shard.path, options), shard.path);
                     if !fresh || sidecar.file.as_deref() != Some(&target) {
                         write(&target, |w| sidecar.write_to(w)).map_err(|e| e.in_file(&target))?;
                         sidecar.file = Some(target.into());
                     }
                 }
-                Save::Unasked if !fresh && matches!(options.mode, IndexMode::Auto | IndexMode::Rebuild) => {
+                Save::BestEffort
+                    if !fresh && matches!(options.mode, IndexMode::Auto | IndexMode::Rebuild) =>
+                {
                     match save_somewhere(shard.path, store::TFRI, options, |w| sidecar.write_to(w)) {
                         Ok(target) => sidecar.file = Some(target.into()),
                         Err(e) => not_saved = Some(e),
@@ -217,7 +220,7 @@ impl IndexFiles<'_> {
         if sidecar.header.has(TORN) && options.tail == Tail::Strict {
             return Err(torn_tail(&sidecar, shard.path)?);
         }
-        Ok(Made { files: sidecar.into(), changed, not_saved })
+        Ok(Obtained { files: sidecar.into(), changed, not_saved })
     }
 }
 

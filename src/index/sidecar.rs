@@ -3,7 +3,9 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
 use super::file::{read_section, reopen, slice};
-use super::layout::{self, GAPS, Header, Refusal, Section, TFRI, decode_file, encode_file, refused, unknown};
+use super::layout::{
+    self, GAPS, IndexHeader, Refusal, Section, TFRI, decode_file, encode_file, refused, unknown,
+};
 use super::table::{self, BLOCK, BLOCK_ENTRY, BadBlock, Table, TableEnds};
 use crate::error::{At, Error, IndexError, Result};
 use crate::frame::Torn;
@@ -24,7 +26,7 @@ pub struct Span {
 
 /// A sidecar index of one shard. Its tables may be read later, on first use.
 pub(crate) struct Sidecar {
-    pub(crate) header: Header,
+    pub(crate) header: IndexHeader,
     pub(super) tables: OnceLock<SidecarTables>,
     pub(super) source: Option<LazyTables>,
     /// The index file, or the pack.
@@ -60,12 +62,17 @@ pub(super) enum TableOrigin {
 
 impl Sidecar {
     /// Returns a sidecar that this process built.
-    pub(crate) fn new(header: Header, offsets: Table, lengths: Option<Table>, torn: Option<Torn>) -> Sidecar {
+    pub(crate) fn new(
+        header: IndexHeader,
+        offsets: Table,
+        lengths: Option<Table>,
+        torn: Option<Torn>,
+    ) -> Sidecar {
         let tables = OnceLock::from(SidecarTables { offsets, lengths });
         Sidecar { tables, torn, ..Sidecar::without_tables(header) }
     }
 
-    fn without_tables(header: Header) -> Sidecar {
+    fn without_tables(header: IndexHeader) -> Sidecar {
         Sidecar {
             header,
             tables: OnceLock::new(),
@@ -180,7 +187,7 @@ impl Sidecar {
 
 impl SidecarTables {
     fn open(
-        header: &Header,
+        header: &IndexHeader,
         sections: &SidecarSections,
         bytes: impl Fn(&Section) -> Option<Region>,
     ) -> Option<SidecarTables> {
@@ -196,12 +203,13 @@ impl SidecarTables {
     }
 
     /// Reads the tables of the sidecar that begins at byte `at` of `file`.
-    fn read(header: &Header, sections: &SidecarSections, file: &File, at: u64) -> Result<SidecarTables> {
+    fn read(header: &IndexHeader, sections: &SidecarSections, file: &File, at: u64) -> Result<SidecarTables> {
         let section = |s: &Section| read_section(file, at, s);
         let offsets = section(&sections.offsets)?;
         let lengths = sections.lengths.as_ref().map(section).transpose()?;
         let pick = |s: &Section| if s.kind == OFFSETS { Some(offsets.clone()) } else { lengths.clone() };
-        SidecarTables::open(header, sections, pick).ok_or_else(|| refused("the sections are truncated".into()))
+        SidecarTables::open(header, sections, pick)
+            .ok_or_else(|| refused("the sections are truncated".into()))
     }
 
     /// Makes mapped tables resident, see [`Region::populate`].
@@ -212,7 +220,7 @@ impl SidecarTables {
 
     /// Returns the span of record `i` on the fast path. `None` means only that [`span`](SidecarTables::span) must take the slow path.
     #[inline(always)]
-    pub(super) fn span_fast(&self, header: &Header, i: u64) -> Option<Span> {
+    pub(super) fn span_fast(&self, header: &IndexHeader, i: u64) -> Option<Span> {
         if self.lengths.is_some() {
             return None;
         }
@@ -222,7 +230,7 @@ impl SidecarTables {
     }
 
     /// Returns the span of record `i`, or the corrupt block.
-    pub(super) fn span(&self, header: &Header, i: u64) -> Result<Span, BadBlock> {
+    pub(super) fn span(&self, header: &IndexHeader, i: u64) -> Result<Span, BadBlock> {
         const OVERHEAD: u64 = crate::frame::OVERHEAD as u64;
         let (offset, next) = self.offsets.pair(i)?;
         let room = next.checked_sub(offset).and_then(|room| room.checked_sub(OVERHEAD));
@@ -262,14 +270,14 @@ pub(crate) struct SidecarSections {
 
 /// Lays out mandatory sections of a sidecar, given as (type, param, length). Returns the header with the section table, and the
 /// sections with their offsets.
-pub(crate) fn encode(header: &Header, sections: &[(u32, u16, u64)]) -> (Vec<u8>, Vec<Section>) {
+pub(crate) fn encode(header: &IndexHeader, sections: &[(u32, u16, u64)]) -> (Vec<u8>, Vec<Section>) {
     let section = |&(kind, param, len)| Section { kind, mandatory: true, param, offset: 0, len, crc: 0 };
     encode_file(&TFRI, header, sections.iter().map(section).collect())
 }
 
 /// Reads the header and the section table of a sidecar of `file_len` bytes. `prefix` is its start: the whole file, or
 /// [`MAX_PREFIX`] bytes. Reads nothing else, so the cost does not depend on the number of records.
-pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, SidecarSections), Refusal> {
+pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, SidecarSections), Refusal> {
     let (header, all) = decode_file(prefix, file_len, &TFRI)?;
     let (mut offsets, mut lengths) = (None, None);
     for section in all {
@@ -285,7 +293,7 @@ pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(Header, SidecarSec
     }
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "`Header::check` has limited n_records to stream_end / 16"
+        reason = "`IndexHeader::check` has limited n_records to stream_end / 16"
     )]
     let m = header.n_records + 1;
     check_blocked(&offsets, m)?;
@@ -323,8 +331,8 @@ mod tests {
         bytes
     }
 
-    fn header() -> Header {
-        Header { data_size: 16, indexed_end: 16, stream_end: 16, n_records: 1, ..Header::default() }
+    fn header() -> IndexHeader {
+        IndexHeader { data_size: 16, indexed_end: 16, stream_end: 16, n_records: 1, ..IndexHeader::default() }
     }
 
     #[test]
@@ -343,7 +351,7 @@ mod tests {
         assert!(decode(&sealed(minor), 216).is_ok());
         let mut major = bytes;
         major[MAJOR_AT] = 2;
-        assert!(decode(&sealed(major), 216).unwrap_err().contains("version 2"));
+        assert!(decode(&sealed(major), 216).unwrap_err().contains("version is 2"));
     }
 
     #[test]
@@ -359,7 +367,7 @@ mod tests {
     #[test]
     fn lengths_are_required_exactly_with_gaps() {
         let h = header();
-        let gaps = Header { flags: GAPS, ..h };
+        let gaps = IndexHeader { flags: GAPS, ..h };
         let (bytes, _) = encode(&gaps, &[(OFFSETS, 4, 24)]);
         assert!(decode(&bytes, 216).is_err());
         let (bytes, placed) = encode(&h, &[(OFFSETS, 4, 24), (LENGTHS, 4, 20)]);

@@ -4,7 +4,7 @@
 
 use super::file::{OpenedFile, open_file};
 use super::identity::{Staleness, Stamp, compare, fingerprints, hex128};
-use super::layout::{CHECKED, GAPS, Header};
+use super::layout::{CHECKED, GAPS, IndexHeader};
 use super::options::IndexOptions;
 use super::sidecar::{Sidecar, TableOrigin};
 use crate::error::{Error, IndexError, Result};
@@ -53,7 +53,7 @@ pub(crate) fn hashed_with(dir: &Path, path: &Path, ending: &str) -> io::Result<P
 }
 
 /// Returns the paths where a shard's file with the extension `ending` may be, in search order.
-pub(crate) fn places(path: &Path, ending: &str, options: &IndexOptions) -> impl Iterator<Item = PathBuf> {
+pub(crate) fn candidates(path: &Path, ending: &str, options: &IndexOptions) -> impl Iterator<Item = PathBuf> {
     // Each path is computed only when it is needed, because a hash requires resolving the real path.
     (0..4).filter_map(move |k| match k {
         0 => Some(named_with(options.index_dir.as_deref()?, path, ending)),
@@ -104,12 +104,12 @@ pub(crate) fn search(
 ) -> Result<IndexSearch> {
     let path = shard.path;
     let mut best = IndexSearch::Nothing(None);
-    for candidate in places(path, TFRI, options) {
-        let sidecar = match read(&candidate, options) {
+    for file in candidates(path, TFRI, options) {
+        let sidecar = match read(&file, options) {
             Ok(Some(sidecar)) => sidecar,
             Ok(None) => continue,
             Err(reason) => {
-                refused(&candidate, &reason);
+                refused(&file, &reason);
                 best = best.or(IndexSearch::Nothing(Some("the index file is refused")));
                 continue;
             }
@@ -124,7 +124,7 @@ pub(crate) fn search(
 
 /// Returns the reason why an index is unsuitable for the options of the caller, whatever its shard is.
 pub(crate) fn mismatch(
-    header: &Header,
+    header: &IndexHeader,
     compression: Compression,
     options: &IndexOptions,
 ) -> Option<&'static str> {
@@ -202,9 +202,9 @@ pub(crate) fn read(path: &Path, options: &IndexOptions) -> Result<Option<Sidecar
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Save {
     /// The first writable of `index_dir`, `TFSEEK_INDEX_DIR` and the cache; otherwise memory only. Never the folder of the data.
-    Unasked,
+    BestEffort,
     /// `index_dir`, or else the hidden folder next to the data. A failed write is an error.
-    Asked,
+    Required,
     /// Memory only: a pack will contain it.
     Never,
 }
