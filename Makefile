@@ -5,7 +5,7 @@ FUZZ_SECONDS ?= 60
 PYTHON ?= python3
 PYTHON_VENV := target/python
 FRAMEWORKS ?= torch torchdata grain jax
-FRAMEWORKS_TESTS := python/tests/test_torch.py python/tests/test_grain.py python/tests/test_docs.py
+FRAMEWORKS_TESTS := python/tests/test_torch.py python/tests/test_grain.py python/tests/test_docs.py python/tests/test_cookbook.py
 FRAMEWORKS_VENV := target/frameworks$(if $(FRAMEWORKS_PYTHON),-seen)
 
 .PHONY: differential demo test python public-api test-frameworks test-slow tsan bench bench-cold bench-peers fuzz
