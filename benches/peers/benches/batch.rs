@@ -15,7 +15,7 @@ use tfseek_peers::quick::Quick;
 use tfseek_peers::{Column, Peer, Values};
 
 fn columns(shape: &Shape) -> Vec<Column> {
-    let column = |feature: &bench::shapes::Feature| Column {
+    let column = |feature: &bench::shapes::ShapeFeature| Column {
         key: feature.key.clone(),
         len: feature.len.unwrap_or(1),
         values: match feature.dtype() {

@@ -1,6 +1,6 @@
-//! What must hold for any bytes at all: the views say what the naive twins say. Each function panics if not.
+//! Properties that hold for any bytes: the views agree with the naive twins. Each function panics if they do not.
 
-use super::twin::{self, Bad, Frame, Key, Rules};
+use super::twin::{self, Frame, Key, Refused, Rules};
 use std::collections::BTreeMap;
 use tfseek::error::FeatureError;
 use tfseek::frame::{self, Frames};
@@ -8,10 +8,10 @@ use tfseek::{
     BytesList, Error, ErrorKind, Example, Feature, FeatureList, FloatList, Int64List, Result, SequenceExample,
 };
 
-/// Keys to ask for besides those that are there.
-const ABSENT: &[&str] = &["", "a", "no such key"];
+/// Keys that are looked up in addition to the keys of the message.
+const EXTRA_KEYS: &[&str] = &["", "a", "no such key"];
 
-/// `Example` means what the twin says, both with unknown fields in map entries refused and ignored.
+/// Checks that `Example` agrees with the twin, with unknown fields in map entries refused and with them ignored.
 pub fn example(payload: &[u8]) {
     for lenient in [false, true] {
         let view = Example::new(payload).with_lenient_map_entries(lenient);
@@ -23,7 +23,7 @@ pub fn example(payload: &[u8]) {
     }
 }
 
-/// `SequenceExample` means what the twin says.
+/// Checks that `SequenceExample` agrees with the twin.
 pub fn sequence(payload: &[u8]) {
     for lenient in [false, true] {
         let view = SequenceExample::new(payload).with_lenient_map_entries(lenient);
@@ -65,7 +65,7 @@ pub fn sequence(payload: &[u8]) {
 fn features(
     view: Example<'_>,
     payload: &[u8],
-    want: &twin::Result<twin::Map<twin::Feature>>,
+    want: &twin::Result<twin::MapField<twin::Feature>>,
     rules: Rules<'_>,
 ) {
     let entries = collect(view.entries(), payload);
@@ -86,7 +86,7 @@ fn features(
             assert_eq!(key.as_bytes(), want_key);
             feature(view, want);
         }
-        for key in ABSENT {
+        for key in EXTRA_KEYS {
             assert_eq!(all.iter().any(|&(other, _)| other == *key), want.map.contains_key(key.as_bytes()));
         }
         print(all, payload);
@@ -106,26 +106,28 @@ fn features(
     }
 }
 
-/// What a look-up of one key has to give, R4: where the whole payload is well-formed, what the whole payload means;
-/// else what a walk finds that decodes values of this key only. The rule would let it also fail; ours is exact.
+/// Returns the expected result of a lookup of one key (R4). `decode_key` decodes only the values of that key.
+///
+/// For a well-formed payload the result is that of the whole payload. For a malformed payload R4 also allows an error; tfseek returns
+/// exactly the result of `decode_key`.
 fn lazy<V: Clone + PartialEq + std::fmt::Debug>(
-    whole: &twin::Result<twin::Map<V>>,
+    whole: &twin::Result<twin::MapField<V>>,
     key: &str,
-    walk: impl Fn(&[u8]) -> twin::Result<twin::Map<V>>,
+    decode_key: impl Fn(&[u8]) -> twin::Result<twin::MapField<V>>,
 ) -> twin::Result<Option<V>> {
-    let lazy = walk(key.as_bytes()).map(|map| map.map.get(key.as_bytes()).cloned());
+    let lazy = decode_key(key.as_bytes()).map(|field| field.map.get(key.as_bytes()).cloned());
     if let Ok(whole) = whole {
-        // Laziness never changes an answer: this is about the twin alone.
+        // In the twin a lookup of one key agrees with the whole payload.
         assert_eq!(lazy, Ok(whole.map.get(key.as_bytes()).cloned()));
     }
     lazy
 }
 
-fn keys<V>(map: &twin::Result<twin::Map<V>>) -> Vec<String> {
-    // Not all of very many: each costs two walks.
-    let there = map.iter().flat_map(|map| map.map.keys()).take(12);
-    let mut keys: Vec<_> = there.map(|key| String::from_utf8(key.clone()).unwrap()).collect();
-    keys.extend(ABSENT.iter().map(|&key| key.to_owned()));
+fn keys<V>(field: &twin::Result<twin::MapField<V>>) -> Vec<String> {
+    // The number of keys is limited, because each lookup reads the payload twice.
+    let present = field.iter().flat_map(|field| field.map.keys()).take(12);
+    let mut keys: Vec<_> = present.map(|key| String::from_utf8(key.clone()).unwrap()).collect();
+    keys.extend(EXTRA_KEYS.iter().map(|&key| key.to_owned()));
     keys
 }
 
@@ -133,7 +135,7 @@ fn typed(view: Example<'_>, key: &str, want: Option<&twin::Feature>) {
     let expect = |expected: &'static str| match want {
         None => Some(FeatureError::Missing { expected }),
         Some(twin::Feature::None) => Some(FeatureError::NoKind { expected }),
-        Some(of) => match kind(of) {
+        Some(feature) => match kind(feature) {
             found if found == expected => None,
             found => Some(FeatureError::WrongKind { expected, found }),
         },
@@ -160,14 +162,14 @@ fn kind(feature: &twin::Feature) -> &'static str {
     }
 }
 
-/// Printing never panics. One payload in eight: it costs as much as all the rest.
+/// Checks that printing does not panic. Only every eighth payload is printed, because printing costs as much as all other checks.
 fn print(view: &dyn std::fmt::Debug, payload: &[u8]) {
     if payload.len().is_multiple_of(8) {
         assert!(!format!("{view:?}").is_empty());
     }
 }
 
-/// All entries, or none if there is an error, which must then be the last item.
+/// Returns all entries, or `None` after an error, which must be the last item.
 fn collect<T>(mut entries: impl Iterator<Item = Result<T>>, payload: &[u8]) -> Option<Vec<T>> {
     let mut all = Vec::new();
     while let Some(entry) = entries.next() {
@@ -183,7 +185,7 @@ fn collect<T>(mut entries: impl Iterator<Item = Result<T>>, payload: &[u8]) -> O
     Some(all)
 }
 
-/// The value, or `None` for an error of the kind that bytes may cause.
+/// Returns the value, or `None` for an error that a malformed payload may cause. Other errors panic.
 fn ok<T>(result: Result<T>, payload: &[u8]) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -211,8 +213,8 @@ pub fn feature(view: Feature<'_>, want: &twin::Feature) {
         (Feature::Bytes(list), twin::Feature::Bytes(want)) => bytes(list, want),
         _ => panic!("{view:?} and {want:?}"),
     }
-    if let Some(of) = view.kind() {
-        assert_eq!(of.to_string(), kind(want));
+    if let Some(found) = view.kind() {
+        assert_eq!(found.to_string(), kind(want));
     }
 }
 
@@ -224,7 +226,7 @@ fn feature_list(view: FeatureList<'_>, want: &[twin::Feature]) {
         feature(steps.next().unwrap(), step);
     }
     assert!(steps.next().is_none() && steps.next().is_none());
-    for k in some_of(want.len()) {
+    for k in sample_indices(want.len()) {
         match (view.get(k), want.get(k)) {
             (Some(step), Some(want)) => feature(step, want),
             (None, None) => {}
@@ -233,13 +235,13 @@ fn feature_list(view: FeatureList<'_>, want: &[twin::Feature]) {
     }
 }
 
-/// Indices of values to ask for: `get` is linear where it has to be.
-fn some_of(len: usize) -> impl Iterator<Item = usize> {
+/// Returns a sample of indices, also beyond the end. Not all indices are used, because `get` is linear for some lists.
+fn sample_indices(len: usize) -> impl Iterator<Item = usize> {
     let far = [len / 2, len.saturating_sub(2), len.saturating_sub(1), len, len + 1, usize::MAX];
     (0..len.min(20)).chain(far)
 }
 
-/// Iteration, to the end and beyond it, with an exact size at each step.
+/// Checks iteration to the end and beyond, and the exact size hint at each step.
 fn iter<T: PartialEq + std::fmt::Debug>(mut view: impl ExactSizeIterator<Item = T>, want: &[T]) {
     for (k, want_value) in want.iter().enumerate() {
         assert_eq!(view.size_hint(), (want.len() - k, Some(want.len() - k)));
@@ -261,7 +263,7 @@ fn int64(list: Int64List<'_>, want: &[i64]) {
     iter(list.iter(), want);
     iter(list.into_iter(), want);
     assert_eq!((list.first(), list.to_vec().as_slice()), (want.first().copied(), want));
-    for k in some_of(want.len()) {
+    for k in sample_indices(want.len()) {
         assert_eq!(list.get(k), want.get(k).copied());
     }
     let mut buf = vec![-7; want.len()];
@@ -278,7 +280,7 @@ fn float(list: FloatList<'_>, want: &[u32]) {
     iter(list.into_iter().map(f32::to_bits), want);
     assert_eq!(list.first().map(f32::to_bits), want.first().copied());
     assert_eq!(bits(&list.to_vec()), want);
-    for k in some_of(want.len()) {
+    for k in sample_indices(want.len()) {
         assert_eq!(list.get(k).map(f32::to_bits), want.get(k).copied());
     }
     if let Some(slice) = list.as_slice() {
@@ -301,13 +303,15 @@ fn bytes(list: BytesList<'_>, want: &[Vec<u8>]) {
     iter(list.iter(), &slices);
     iter(list.into_iter(), &slices);
     assert_eq!((list.first(), list.to_vec().as_slice()), (slices.first().copied(), want));
-    for k in some_of(want.len()) {
+    for k in sample_indices(want.len()) {
         assert_eq!(list.get(k), slices.get(k).copied());
     }
 }
 
-/// The records of a slice are the twin's, and they tile it: each starts where the one before ended, the first at 0,
-/// and where there is no damage the last ends with the slice.
+/// Checks that the records of a slice agree with the twin and cover the slice without gaps.
+///
+/// The first record starts at 0, and each other record at the end of its predecessor. Without damage, the last record ends at the end
+/// of the slice.
 pub fn frames(file: &[u8]) {
     let want = twin::frames(file);
     let mut frames = Frames::new(file);
@@ -344,7 +348,7 @@ pub fn frames(file: &[u8]) {
     }
 }
 
-/// For tests that only want to know what a payload means.
-pub fn meaning(payload: &[u8]) -> std::result::Result<BTreeMap<Key, twin::Feature>, Bad> {
-    twin::example(payload, Rules::default()).map(|map| map.map)
+/// Returns the features of an Example according to the twin.
+pub fn meaning(payload: &[u8]) -> std::result::Result<BTreeMap<Key, twin::Feature>, Refused> {
+    twin::example(payload, Rules::default()).map(|field| field.map)
 }

@@ -1,9 +1,9 @@
-//! What must hold of any batch at all: a parse gives what the naive twin gives, or fails in the same row.
+//! Property of the batch parser: a parse gives the same arrays as the naive twin, or an error in the same row.
 
 use super::arrays::Arrays;
 use super::rng::Rng;
 use super::shaped;
-use super::twin_parse::{self, Fault, Form, Row};
+use super::twin_parse::{self, DecodedRow, Form, RowFault};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,64 +13,66 @@ use tfseek::io::Region;
 use tfseek::schema::Schema;
 use tfseek::{Error, Result};
 
-/// How a parse ended, where it and the twin agree.
+/// The result of a parse that agrees with the twin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The same arrays.
     Same,
     /// An error in the same row, of this category.
     Refused(Category),
-    /// An error in a row that is malformed where the schema does not look, which may be refused (R4).
+    /// An error in a row that is malformed in a part that the schema does not use. Such a row may be refused (R4).
     RefusedElsewhere,
-    /// A parse of more rows in one record than the twin makes.
+    /// A success for more rows in one record than the twin supports.
     Large,
 }
 
-/// What the twin makes of payloads.
+/// The twin's result for a batch of payloads.
 pub struct Want {
-    rows: Vec<Row>,
+    rows: Vec<DecodedRow>,
     form: Form,
-    /// By the first row that is malformed where it matters, or faulty.
-    arrays: Result<Arrays, Fault>,
+    /// The arrays, or the error of the first row that is faulty, or malformed in a part that the schema uses.
+    arrays: Result<Arrays, RowFault>,
 }
 
 impl Want {
-    /// `whole`: payloads are malformed wherever they are so.
+    /// Parses the payloads with the twin. With `whole`, a payload that is malformed in any part is malformed.
     pub fn new<P: AsRef<[u8]>>(schema: &Schema, payloads: &[P], form: Form, whole: bool) -> Want {
-        let mut rows: Vec<Row> =
+        let mut rows: Vec<DecodedRow> =
             payloads.iter().map(|payload| twin_parse::decode(schema, payload.as_ref())).collect();
         if whole {
-            for row in rows.iter_mut().filter(|row| matches!(row, Row::Elsewhere(_))) {
-                *row = Row::Malformed;
+            for row in rows.iter_mut().filter(|row| matches!(row, DecodedRow::Elsewhere(_))) {
+                *row = DecodedRow::Malformed;
             }
         }
         let messages: Vec<_> = rows
             .iter()
             .map_while(|row| match row {
-                Row::Whole(message) | Row::Elsewhere(message) => Some(message.clone()),
-                Row::Malformed => None,
+                DecodedRow::Whole(message) | DecodedRow::Elsewhere(message) => Some(message.clone()),
+                DecodedRow::Malformed => None,
             })
             .collect();
         let malformed = messages.len();
-        let fault = Fault { row: malformed, any_of: vec![Category::MalformedProto] };
-        let arrays = match malformed < rows.len() {
-            // What stands before it may be faulty.
-            true if malformed > 0 => match twin_parse::parse(schema, &messages, form) {
+        let fault = RowFault { row: malformed, any_of: vec![Category::MalformedProto] };
+        let arrays = if malformed == rows.len() {
+            twin_parse::parse(schema, &messages, form)
+        } else if malformed == 0 {
+            Err(fault)
+        } else {
+            // A lower row may be faulty.
+            match twin_parse::parse(schema, &messages, form) {
                 Err(lower) => Err(lower),
                 Ok(_) => Err(fault),
-            },
-            true => Err(fault),
-            false => twin_parse::parse(schema, &messages, form),
+            }
         };
         Want { rows, form, arrays }
     }
 
-    /// What the twin gives, if it is not an error.
+    /// Returns the twin's arrays, or `None` if its result is an error.
     pub fn arrays(&self) -> Option<&Arrays> {
         self.arrays.as_ref().ok()
     }
 
-    /// Whether the twin's answer is that of the parse; `Err` says how not.
+    /// Compares the result of a parse with the twin's. `Err` describes the difference.
     pub fn compare(&self, found: &Result<Batch>) -> Result<Outcome, String> {
         match (found, &self.arrays) {
             (Ok(batch), Ok(want)) => {
@@ -82,13 +84,13 @@ impl Want {
                     difference => Err(difference),
                 }
             }
-            (Ok(_), Err(Fault { any_of, .. })) if *any_of == [Category::TooLarge] => Ok(Outcome::Large),
+            (Ok(_), Err(RowFault { any_of, .. })) if *any_of == [Category::TooLarge] => Ok(Outcome::Large),
             (Ok(_), Err(fault)) => Err(format!("found no error, want {fault:?}")),
             (Err(e), want) => self.error(e, want.as_ref().err()),
         }
     }
 
-    fn error(&self, e: &Error, want: Option<&Fault>) -> Result<Outcome, String> {
+    fn error(&self, e: &Error, want: Option<&RowFault>) -> Result<Outcome, String> {
         let wrong = || format!("found {e:?}\nwant {want:?}");
         let Some(category) = e.category() else { return Err(wrong()) };
         let row = match (e.location().row, self.form.single) {
@@ -98,36 +100,37 @@ impl Want {
         };
         match want {
             Some(fault) if row == fault.row => {
-                let malformed = self.rows[row] == Row::Malformed;
-                let elsewhere = matches!(self.rows[row], Row::Elsewhere(_));
-                let named = fault.any_of.contains(&category)
-                    // Of a payload that cannot be read to its end it is not known what else is wrong with it.
+                let malformed = self.rows[row] == DecodedRow::Malformed;
+                let elsewhere = matches!(self.rows[row], DecodedRow::Elsewhere(_));
+                let expected = fault.any_of.contains(&category)
+                    // The twin cannot read a malformed payload to its end, so it does not know the other faults of the row.
                     || malformed && category != Category::TooLarge && category != Category::BadSpec
                     || elsewhere && category == Category::MalformedProto;
-                if named { Ok(Outcome::Refused(category)) } else { Err(wrong()) }
+                if expected { Ok(Outcome::Refused(category)) } else { Err(wrong()) }
             }
             fault => {
-                let before = fault.is_none_or(|fault| row < fault.row);
-                let elsewhere = matches!(self.rows.get(row), Some(Row::Elsewhere(_)));
-                match before && elsewhere && category == Category::MalformedProto {
-                    true => Ok(Outcome::RefusedElsewhere),
-                    false => Err(wrong()),
+                let lower = fault.is_none_or(|fault| row < fault.row);
+                let elsewhere = matches!(self.rows.get(row), Some(DecodedRow::Elsewhere(_)));
+                if lower && elsewhere && category == Category::MalformedProto {
+                    Ok(Outcome::RefusedElsewhere)
+                } else {
+                    Err(wrong())
                 }
             }
         }
     }
 }
 
-/// What two errors have in common that are the same error.
+/// Returns true if two errors have the same category, location and message.
 pub fn same_error(a: &Error, b: &Error) -> bool {
     a.category() == b.category() && a.location() == b.location() && a.to_string() == b.to_string()
 }
 
 /// A batch as a fuzz target reads it.
 pub struct Input {
-    /// Options, a bit each.
+    /// Options, one bit each.
     pub options: u8,
-    /// What the schema is made from.
+    /// Seed of the schema.
     pub seed: u16,
     pub payloads: Vec<Vec<u8>>,
 }
@@ -140,8 +143,8 @@ impl Input {
     pub const CONTIGUOUS: u8 = 16;
     pub const REGIONS: u8 = 32;
 
-    /// Rows at most: more than a tile, and as many as can ask for large results without becoming too large together.
-    const MOST: usize = 80;
+    /// Maximum number of rows: more than a block of the parser, but few enough that large results stay within the limit together.
+    const MAX_ROWS: usize = 80;
 
     pub fn schema(&self) -> Schema {
         shaped::schema(&mut Rng::new(self.seed.into()), self.options & Input::SEQUENCE != 0)
@@ -157,14 +160,14 @@ impl Input {
         bytes
     }
 
-    /// Any bytes are an input.
+    /// Reads an input from any bytes.
     pub fn read(bytes: &[u8]) -> Input {
         let mut rest = bytes.iter().copied();
         let mut byte = || rest.next();
         let options = byte().unwrap_or(0);
         let seed = u16::from_le_bytes([byte().unwrap_or(0), byte().unwrap_or(0)]);
         let mut payloads = Vec::new();
-        while let (Some(low), true) = (byte(), payloads.len() < Input::MOST) {
+        while let (Some(low), true) = (byte(), payloads.len() < Input::MAX_ROWS) {
             let len = u16::from_le_bytes([low, byte().unwrap_or(0)]);
             payloads.push((0..len).map_while(|_| byte()).collect());
         }
@@ -172,7 +175,8 @@ impl Input {
     }
 }
 
-/// The parser and its twin agree on what these bytes give, twice: the second time the parser has learned from the first.
+/// Checks that the parser and its twin agree on the batch that these bytes describe. The batch is parsed twice, because the second
+/// parse uses the key order learned in the first.
 pub fn parse(data: &[u8]) {
     let input = Input::read(data);
     let has = |option| input.options & option != 0;
@@ -203,7 +207,7 @@ pub fn parse(data: &[u8]) {
     }
 }
 
-/// Parses the rows in batches by `jobs` threads that share the parser; the error is that of the first batch that fails.
+/// Parses the rows in batches on `jobs` threads that share the parser. The error is that of the first batch that fails.
 pub fn parse_batches<R: PayloadRow + Sync>(
     parser: &BatchParser,
     rows: &[R],

@@ -1,58 +1,58 @@
-//! An allocator that counts what each thread requests and holds, and refuses requests above a cap.
+//! An allocator that counts the requests and the allocated bytes of each thread, and refuses requests above a limit.
 //!
-//! A test binary that measures installs it:
+//! A test binary that measures allocations installs it:
 //! `#[global_allocator] static ALLOCATOR: tfseek_testkit::alloc::Counting = tfseek_testkit::alloc::Counting;`.
-//! All counts and the cap are those of the calling thread, so tests of one binary do not disturb each other.
+//! All counts and the limit belong to the calling thread, so the tests of one binary do not affect each other.
 
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, counted per thread.
+/// The system allocator with counts per thread.
 pub struct Counting;
 
 thread_local! {
-    // `const`, and without a destructor: touching it allocates nothing.
-    static ASKED: Cell<Asked> = const { Cell::new(Asked { times: 0, bytes: 0 }) };
-    // Bytes held, of those asked for by this thread: below 0 if it freed what others had asked for.
+    // The thread locals are `const` and have no destructor, so an access allocates nothing.
+    static REQUESTS: Cell<Requests> = const { Cell::new(Requests { times: 0, bytes: 0 }) };
+    // Bytes that this thread allocated minus the bytes that it freed. Below 0 if it freed memory of other threads.
     static HELD: Cell<i64> = const { Cell::new(0) };
     static MOST_HELD: Cell<i64> = const { Cell::new(0) };
     static LONGEST: Cell<usize> = const { Cell::new(0) };
-    static CAP: Cell<usize> = const { Cell::new(usize::MAX) };
+    static LIMIT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// What was asked for: growing counts as asking for all of the new size.
+/// The number of requests and their total size. A reallocation counts with its whole new size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct Requests {
     pub times: u64,
     pub bytes: u64,
 }
 
 fn count(bytes: usize) {
     LONGEST.set(LONGEST.get().max(bytes));
-    ASKED.with(|asked| {
-        let Asked { times, bytes: before } = asked.get();
-        asked.set(Asked { times: times + 1, bytes: before.saturating_add(bytes as u64) });
+    REQUESTS.with(|requests| {
+        let Requests { times, bytes: before } = requests.get();
+        requests.set(Requests { times: times + 1, bytes: before.saturating_add(bytes as u64) });
     });
     HELD.set(HELD.get().saturating_add(bytes as i64));
     MOST_HELD.set(MOST_HELD.get().max(HELD.get()));
 }
 
-fn give_back(bytes: usize) {
+fn count_freed(bytes: usize) {
     HELD.set(HELD.get().saturating_sub(bytes as i64));
 }
 
-/// Whether a request is refused, as memory that there is not.
-fn refused(bytes: usize) -> bool {
-    bytes > CAP.get()
+/// Returns true for a request above the limit, which fails like a request without enough memory.
+fn exceeds_limit(bytes: usize) -> bool {
+    bytes > LIMIT.get()
 }
 
-// SAFETY: each call goes to `System` as it came, so its promises are `System`'s. `count` does not allocate and does
-// not unwind: it adds to constant-initialised thread locals. A null pointer is an answer that the contract allows.
+// SAFETY: each call is passed on to `System` unchanged, so `System` keeps the contract of `GlobalAlloc`. The counting functions neither
+// allocate nor unwind, because they only use constant-initialised thread locals. The contract allows a null pointer as a result.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if refused(layout.size()) {
+        if exceeds_limit(layout.size()) {
             return std::ptr::null_mut();
         }
         count(layout.size());
@@ -61,7 +61,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if refused(layout.size()) {
+        if exceeds_limit(layout.size()) {
             return std::ptr::null_mut();
         }
         count(layout.size());
@@ -70,53 +70,54 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        if refused(new_size) {
+        if exceeds_limit(new_size) {
             return std::ptr::null_mut();
         }
-        // For a moment both may be held.
+        // The new size is counted first, because both blocks may exist for a short time.
         count(new_size);
-        give_back(layout.size());
+        count_freed(layout.size());
         // SAFETY: the caller keeps `GlobalAlloc`'s contract, and `ptr` came from `System`.
         unsafe { System.realloc(ptr, layout, new_size) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        give_back(layout.size());
+        count_freed(layout.size());
         // SAFETY: the caller keeps `GlobalAlloc`'s contract, and `ptr` came from `System`.
         unsafe { System.dealloc(ptr, layout) }
     }
 }
 
-/// What `f` gives, and what this thread asked for meanwhile.
-pub fn during<T>(f: impl FnOnce() -> T) -> (T, Asked) {
-    let before = ASKED.get();
+/// Calls `f`. Returns its result and the requests that this thread made during the call.
+pub fn during<T>(f: impl FnOnce() -> T) -> (T, Requests) {
+    let before = REQUESTS.get();
     let value = f();
-    let after = ASKED.get();
-    (value, Asked { times: after.times - before.times, bytes: after.bytes - before.bytes })
+    let after = REQUESTS.get();
+    (value, Requests { times: after.times - before.times, bytes: after.bytes - before.bytes })
 }
 
-/// What `f` gives; it must not allocate.
+/// Calls `f`, which must not allocate, and returns its result.
 #[track_caller]
 pub fn none<T>(f: impl FnOnce() -> T) -> T {
-    let (value, asked) = during(f);
-    assert_eq!(asked, Asked { times: 0, bytes: 0 });
+    let (value, requests) = during(f);
+    assert_eq!(requests, Requests { times: 0, bytes: 0 });
     value
 }
 
-/// Returns what `f` returns, and the size of the largest request that this thread made meanwhile.
+/// Calls `f`. Returns its result and the size of the largest request that this thread made during the call.
 pub fn longest<T>(f: impl FnOnce() -> T) -> (T, usize) {
     LONGEST.set(0);
     let value = f();
     (value, LONGEST.get())
 }
 
-/// What `f` gives, and the most bytes that this thread held meanwhile on top of what it held before. A single request of
-/// more than `cap` bytes ends the process, as one that cannot be met does.
-pub fn most_held<T>(cap: usize, f: impl FnOnce() -> T) -> (T, u64) {
+/// Calls `f`. Returns its result and the peak of the bytes that this thread held during the call, minus the bytes it held before.
+///
+/// A single request of more than `limit` bytes ends the process, like a request without enough memory.
+pub fn most_held<T>(limit: usize, f: impl FnOnce() -> T) -> (T, u64) {
     let before = HELD.get();
     MOST_HELD.set(before);
-    CAP.set(cap);
+    LIMIT.set(limit);
     let value = f();
-    CAP.set(usize::MAX);
+    LIMIT.set(usize::MAX);
     (value, (MOST_HELD.get() - before).max(0) as u64)
 }

@@ -1,11 +1,11 @@
-//! Columns in a neutral form: what a parse gave, whoever parsed. Two of them are equal if types, shapes and bits are.
+//! Columns in a form that does not depend on the parser. Two columns are equal if their types, shapes and bits are equal.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use tfseek::batch::{Batch, Column, RowSplits, Values};
 use tfseek::schema::DType;
 
-/// Values of one type; floats are their bits.
+/// Values of one type. Floats are stored as bits.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Data {
     Int64(Vec<i64>),
@@ -27,12 +27,12 @@ pub enum Neutral {
     Ragged { values: Array, row_splits: Vec<Array> },
 }
 
-/// All columns of a parse. Of an Example the features are what TensorFlow calls outputs, of a SequenceExample the context.
+/// All columns of a parse. `features` are the outputs of TensorFlow for Examples, and the context for SequenceExamples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arrays {
     pub features: BTreeMap<String, Neutral>,
     pub feature_lists: BTreeMap<String, Neutral>,
-    /// The steps of each row, of dense feature lists in a batch.
+    /// Number of steps per row, for dense feature lists in a batch.
     pub lengths: BTreeMap<String, Vec<i64>>,
 }
 
@@ -61,11 +61,11 @@ impl Data {
             (Data::Int32(all), Data::Int32(more)) => all.extend(more),
             (Data::Float32(all), Data::Float32(more)) => all.extend(more),
             (Data::Bytes(all), Data::Bytes(more)) => all.extend_from_slice(more),
-            (all, more) => panic!("{more:?} behind {all:?}"),
+            (all, more) => panic!("{more:?} appended to {all:?}"),
         }
     }
 
-    /// Value `k`, alone.
+    /// Returns value `k` as data of one value.
     pub fn one(&self, k: usize) -> Data {
         match self {
             Data::Int64(v) => Data::Int64(vec![v[k]]),
@@ -85,7 +85,7 @@ impl Data {
     }
 }
 
-/// The type and the first values: enough to see what is wrong.
+/// Prints the type and the first values.
 impl fmt::Debug for Data {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 40;
@@ -113,7 +113,7 @@ impl Array {
         array
     }
 
-    /// A vector of integers.
+    /// Returns a one-dimensional array of integers.
     pub fn int64(values: Vec<i64>) -> Array {
         Array::new([values.len() as u64], Data::Int64(values))
     }
@@ -180,7 +180,7 @@ impl From<&Batch> for Arrays {
 }
 
 impl Arrays {
-    /// What differs, a line a column; empty if nothing does.
+    /// Describes the differences, per column. Empty if there are none.
     pub fn difference(&self, want: &Arrays) -> String {
         fn compare<V: PartialEq + fmt::Debug>(
             out: &mut String,

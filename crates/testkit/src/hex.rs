@@ -1,4 +1,4 @@
-//! Bytes as text.
+//! Conversion between bytes and hex digits.
 
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";

@@ -1,5 +1,7 @@
-//! Shared code of the tests, benches and fuzz targets of tfseek: random numbers from a seed, generators of odd messages, naive
-//! reference implementations ("twins"), the properties that compare views with twins, a counting allocator, and data for benches.
+//! Shared code of the tests, benches and fuzz targets of tfseek.
+//!
+//! It has seeded random numbers, generators of messages in unusual encodings, naive reference implementations ("twins"), properties
+//! that compare views with twins, a counting allocator, and data for benches.
 
 #![allow(missing_docs, reason = "not published; read with the tests that use it")]
 #![allow(clippy::len_without_is_empty, reason = "no caller needs it")]
@@ -25,7 +27,7 @@ pub mod tensors;
 pub mod twin;
 pub mod twin_parse;
 
-/// Returns the name that the test harness gives to `test` in the module `module_path!()`, for a test that starts itself again.
+/// Returns the name of `test` in the module `module_path!()` for the test harness. A test uses it to run itself in a new process.
 pub fn test_name(module_path: &str, test: &str) -> String {
     match module_path.split_once("::") {
         Some((_, module)) => format!("{module}::{test}"),

@@ -1,4 +1,4 @@
-//! TensorFlow's answers in their JSON form (`tests/data/README.md`), as neutral arrays.
+//! Reader of TensorFlow's recorded results in JSON (`tests/data/README.md`).
 
 use super::arrays::{Array, Arrays, Data, Neutral};
 use super::hex::unhex;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tfseek::schema::Schema;
 
-/// The answer's arrays; `None` for an error.
+/// Returns the arrays of a result, or `None` for an error.
 pub fn answer(value: &Value) -> Option<Arrays> {
     if value["status"] != "ok" {
         return None;
@@ -52,7 +52,7 @@ fn array(value: &Value) -> Array {
     Array::new(value["shape"].as_array().unwrap().iter().map(|dim| dim.as_u64().unwrap()), data)
 }
 
-/// The schema of a case. In the files the spec of an Example is the inner map.
+/// Returns the schema of a case. For Examples the files contain only the map of features.
 pub fn schema(case: &Value) -> tfseek::Result<Schema> {
     let spec = &case["spec"];
     let spec = if case["kind"] == "example" { json!({ "features": spec }) } else { spec.clone() };

@@ -1,6 +1,6 @@
-//! docs/order.md once more, as plainly as it can be written: u128 for every product, tables for what the library computes.
+//! A naive implementation of docs/order.md: products in u128, and tables instead of computed positions.
 
-/// z mod 2^64.
+/// Returns z mod 2^64.
 fn wrap(z: u128) -> u64 {
     (z % (1 << 64)) as u64
 }
@@ -31,7 +31,7 @@ pub fn absorb(words: &[u64]) -> u64 {
     h
 }
 
-/// PRP1 with any number of rounds: 8 is the one that is used, fewer show that the tests of quality can see.
+/// PRP1 with any number of rounds. The library uses 8. Tests of quality use fewer rounds to show that they detect a weak permutation.
 pub struct Feistel {
     n: u64,
     keys: Vec<u64>,
@@ -77,7 +77,7 @@ pub fn prp(n: u64, seed: u64, epoch: u64, stream: u64) -> Feistel {
     Feistel::new(8, n, seed, epoch, stream)
 }
 
-/// The block order as a table: the blocks laid out in their order, window by window, and each window shuffled.
+/// Returns the block order as a table: the records of the shuffled blocks, window by window, with each window shuffled.
 pub fn block_order(n: u64, block: u64, window: u64, seed: u64, epoch: u64, stream: u64) -> Vec<u64> {
     let blocks = prp(n.div_ceil(block), seed, epoch, stream + 1).all();
     let mut order = Vec::new();
@@ -89,7 +89,7 @@ pub fn block_order(n: u64, block: u64, window: u64, seed: u64, epoch: u64, strea
     order
 }
 
-/// The first cycles of a mixture: each cycle's samples laid out component by component, and shuffled.
+/// Returns the first cycles of a mixture: the samples of each cycle, component by component, shuffled.
 pub fn mixture(weights: &[u64], seed: u64, cycles: u64) -> Vec<(usize, u64)> {
     let mut order = Vec::new();
     for y in 0..cycles {
@@ -101,7 +101,7 @@ pub fn mixture(weights: &[u64], seed: u64, cycles: u64) -> Vec<(usize, u64)> {
     order
 }
 
-/// Weighted draws, the table made anew for each.
+/// Returns weighted draw `t`. The alias table is built for each draw.
 pub fn draw(weights: &[u32], seed: u64, epoch: u64, stream: u64, t: u64) -> u64 {
     let n = weights.len() as u128;
     let sum: u128 = weights.iter().map(|w| u128::from(*w)).sum();

@@ -1,55 +1,55 @@
-//! Payloads from a seed: as encoders write them, as protobuf also allows them, and damaged.
+//! Seeded payloads: in the encoding of common encoders, in other encodings that protobuf allows, and damaged.
 
 use super::rng::Rng;
 
-/// An Example as any encoder writes it: each key once, lists packed in one chunk.
+/// Returns an Example in the encoding of common encoders: each key once, lists packed in one chunk.
 pub fn canonical_example(rng: &mut Rng) -> Vec<u8> {
-    Maker { rng, odd: 0, bad: 0 }.example()
+    Generator { rng, odd: 0, bad: 0 }.example()
 }
 
-/// A SequenceExample as any encoder writes it.
+/// Returns a SequenceExample in the encoding of common encoders.
 pub fn canonical_sequence(rng: &mut Rng) -> Vec<u8> {
-    Maker { rng, odd: 0, bad: 0 }.sequence()
+    Generator { rng, odd: 0, bad: 0 }.sequence()
 }
 
-/// Well-formed, in every manner that protobuf allows: unpacked and many-chunk lists, keys and values that repeat or
-/// are missing, members of the oneof that replace each other, unknown fields and groups, over-long varints.
+/// Returns a well-formed Example in an unusual encoding that protobuf allows: lists that are not packed or have many chunks, repeated
+/// and missing keys and values, members of the oneof that replace each other, unknown fields and groups, over-long varints.
 pub fn odd_example(rng: &mut Rng) -> Vec<u8> {
     let odd = rng.pick(&[10, 30, 80]);
-    Maker { rng, odd, bad: 0 }.example()
+    Generator { rng, odd, bad: 0 }.example()
 }
 
-/// As [`odd_example`], of a SequenceExample.
+/// Returns a SequenceExample in an unusual encoding, like [`odd_example`].
 pub fn odd_sequence(rng: &mut Rng) -> Vec<u8> {
     let odd = rng.pick(&[10, 30, 80]);
-    Maker { rng, odd, bad: 0 }.sequence()
+    Generator { rng, odd, bad: 0 }.sequence()
 }
 
-/// Odd, and damaged: some deep inside while all lengths around it still hold, some by plain bytes.
+/// Returns a damaged payload. Some are damaged in an inner message, with correct lengths around it; some have changed bytes.
 pub fn mutated(rng: &mut Rng, sequence: bool) -> Vec<u8> {
     let (odd, bad) = (rng.pick(&[0, 10, 30, 80]), rng.pick(&[0, 0, 2, 8]));
-    let mut maker = Maker { rng, odd, bad };
-    let mut payload = if sequence { maker.sequence() } else { maker.example() };
-    for _ in 0..maker.rng.below(4) {
-        mutate(maker.rng, &mut payload);
+    let mut generator = Generator { rng, odd, bad };
+    let mut payload = if sequence { generator.sequence() } else { generator.example() };
+    for _ in 0..generator.rng.below(4) {
+        mutate(generator.rng, &mut payload);
     }
-    if maker.rng.chance(8) {
-        let other = if sequence { maker.sequence() } else { maker.example() };
+    if generator.rng.chance(8) {
+        let other = if sequence { generator.sequence() } else { generator.example() };
         payload.extend(other);
     }
     payload
 }
 
-/// Bytes that mean something to a decoder.
-const TELLING: &[u8] = &[0, 1, 2, 4, 8, 9, 10, 11, 12, 13, 14, 15, 18, 26, 127, 128, 255];
+/// Bytes with a special meaning to a decoder.
+const SPECIAL_BYTES: &[u8] = &[0, 1, 2, 4, 8, 9, 10, 11, 12, 13, 14, 15, 18, 26, 127, 128, 255];
 
-/// One small change, or none.
+/// Makes at most one small change to a payload.
 pub fn mutate(rng: &mut Rng, payload: &mut Vec<u8>) {
     let at = rng.below(payload.len() + 1);
     match rng.below(7) {
         0 | 1 if at < payload.len() => payload[at] ^= 1 << rng.below(8),
-        2 if at < payload.len() => payload[at] = rng.pick(TELLING),
-        3 => payload.insert(at, rng.pick(TELLING)),
+        2 if at < payload.len() => payload[at] = rng.pick(SPECIAL_BYTES),
+        3 => payload.insert(at, rng.pick(SPECIAL_BYTES)),
         4 if at < payload.len() => drop(payload.remove(at)),
         5 if rng.chance(64) => payload.truncate(at),
         6 if rng.chance(64) => {
@@ -61,18 +61,19 @@ pub fn mutate(rng: &mut Rng, payload: &mut Vec<u8>) {
     }
 }
 
-pub(super) struct Maker<'r> {
+/// A generator of encoded messages.
+pub(super) struct Generator<'r> {
     pub(super) rng: &'r mut Rng,
-    /// How often in 256 a place is encoded oddly.
+    /// Probability, in 256ths, of an unusual encoding at each point where protobuf allows one.
     pub(super) odd: u8,
-    /// How often in 256 an unknown field is malformed.
+    /// Probability, in 256ths, of a malformed unknown field.
     pub(super) bad: u8,
 }
 
 const KEYS: &[&str] =
     &["", "a", "b", "ab", "label", "image/encoded", "emb", "ids", "\u{e9}t\u{e9}", "\u{1f600}", "nul\0key"];
 
-impl Maker<'_> {
+impl Generator<'_> {
     pub(super) fn odd(&mut self) -> bool {
         let odd = self.odd;
         self.rng.chance(odd)
@@ -80,16 +81,16 @@ impl Maker<'_> {
 
     fn example(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
-        self.map_field(&mut out, 1, Maker::feature);
+        self.map_field(&mut out, 1, Generator::feature);
         out
     }
 
     fn sequence(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
-        self.map_field(&mut out, 1, Maker::feature);
-        self.map_field(&mut out, 2, Maker::feature_list);
+        self.map_field(&mut out, 1, Generator::feature);
+        self.map_field(&mut out, 2, Generator::feature_list);
         if self.odd() {
-            self.map_field(&mut out, 1, Maker::feature);
+            self.map_field(&mut out, 1, Generator::feature);
         }
         out
     }
@@ -97,7 +98,7 @@ impl Maker<'_> {
     fn map_field(&mut self, out: &mut Vec<u8>, field: u32, value: fn(&mut Self) -> Vec<u8>) {
         let entries = match self.rng.below(16) {
             0 => 0,
-            // Beyond what `features` keeps on the stack.
+            // More entries than `features` sorts on the stack.
             1 if self.odd() => 60 + self.rng.below(20),
             _ => self.rng.below(8),
         };
@@ -127,7 +128,7 @@ impl Maker<'_> {
     }
 
     fn entry(&mut self, key: Vec<u8>, value: fn(&mut Self) -> Vec<u8>) -> Vec<u8> {
-        // (whether it is a value) in order of appearance
+        // The fields in their order: true for a value, false for a key.
         let mut order = vec![false, true];
         if self.odd() {
             order.swap(0, 1);
@@ -154,7 +155,7 @@ impl Maker<'_> {
                 self.len_field(&mut out, 1, other.as_bytes());
             }
         }
-        // R6: seldom, since it makes the payload one that is refused.
+        // An unknown field in an entry is rare, because the payload is then refused (R6).
         if self.rng.chance(self.odd / 8) {
             self.unknown(&mut out, &[1, 2]);
         }
@@ -184,18 +185,19 @@ impl Maker<'_> {
                 1 => self.bytes_list(),
                 2 => {
                     let count = self.count();
-                    self.numbers(5, count, |maker, _, out| {
-                        // Some NaNs with payloads among them.
-                        let bits = maker.rng.u64() as u32;
-                        let nan = if maker.rng.chance(32) { 0x7f80_0000 } else { 0 };
+                    self.numbers(5, count, |generator, _, out| {
+                        // Some of the floats are NaNs with payloads.
+                        let bits = generator.rng.u64() as u32;
+                        let nan = if generator.rng.chance(32) { 0x7f80_0000 } else { 0 };
                         out.extend((bits | nan).to_le_bytes());
                     })
                 }
                 _ => {
                     let count = self.count();
-                    self.numbers(0, count, |maker, _, out| {
-                        let value = maker.rng.u64() >> maker.rng.pick(&[0, 1, 20, 32, 50, 57, 60, 63]);
-                        maker.varint(out, value, 10);
+                    self.numbers(0, count, |generator, _, out| {
+                        let value =
+                            generator.rng.u64() >> generator.rng.pick(&[0, 1, 20, 32, 50, 57, 60, 63]);
+                        generator.varint(out, value, 10);
                     })
                 }
             };
@@ -220,12 +222,13 @@ impl Maker<'_> {
         out
     }
 
-    /// `count` numbers, packed in one chunk unless odd; `one` writes the k-th, `wire_type` is what each has alone.
+    /// Returns a list of `count` numbers, packed in one chunk in the usual encoding. `write_number` writes the k-th number, and
+    /// `wire_type` is the wire type of a number that is not packed.
     pub(super) fn numbers(
         &mut self,
         wire_type: u8,
         count: usize,
-        one: impl Fn(&mut Self, usize, &mut Vec<u8>),
+        write_number: impl Fn(&mut Self, usize, &mut Vec<u8>),
     ) -> Vec<u8> {
         let mut out = Vec::new();
         let mut chunk = Vec::new();
@@ -237,9 +240,9 @@ impl Maker<'_> {
             }
             if self.odd() {
                 self.tag(&mut out, 1, wire_type);
-                one(self, k, &mut out);
+                write_number(self, k, &mut out);
             } else {
-                one(self, k, &mut chunk);
+                write_number(self, k, &mut chunk);
             }
         }
         if self.bad > 0 && self.rng.chance(self.bad) {
@@ -261,8 +264,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Now and then a field that the message does not have, or has with another wire type (`known` are its own
-    /// numbers, which must not be length-delimited here).
+    /// Sometimes writes a field that the message does not have, or has with another wire type. `known` are the numbers of the message's
+    /// own fields, which must not be length-delimited here.
     pub(super) fn unknown(&mut self, out: &mut Vec<u8>, known: &[u32]) {
         if self.bad > 0 && self.rng.chance(self.bad) {
             return self.malformed(out);
@@ -275,11 +278,11 @@ impl Maker<'_> {
             1 => (1 << 29) - 1,
             _ => 4 + self.rng.below(1000) as u32,
         };
-        // Wire types that no message here has for its own numbers: eight bytes and groups.
+        // Eight-byte values and groups are wire types that no message here uses for its own fields.
         let wire_type =
             if known.contains(&number) { self.rng.pick(&[1, 3]) } else { self.rng.pick(&[0, 1, 2, 3, 5]) };
         if wire_type == 3 {
-            // Around the limit of 100 levels, wherever this is.
+            // The depth is near the limit of 100 levels for any enclosing message.
             let depth = if self.rng.chance(16) { 93 + self.rng.below(9) } else { 1 + self.rng.below(3) };
             return self.group(out, number, depth);
         }
@@ -312,23 +315,23 @@ impl Maker<'_> {
 
     fn malformed(&mut self, out: &mut Vec<u8>) {
         let bad: &[u8] = self.rng.pick(&[
-            // field number 0; wire types 6 and 7; group ends alone, with another number, never
+            // field number 0; wire types 6 and 7; a group end without a start, with another number, and a missing group end
             &[0x00, 0x00],
             &[0x26],
             &[0x27],
             &[0x24],
             &[0x23, 0x2c],
             &[0x23],
-            // a varint of 11 bytes; a tag of 6; a tag beyond 32 bits
+            // a varint of 11 bytes; a tag of 6 bytes; a tag of more than 32 bits
             &[0x20, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00],
             &[0xa0, 0x80, 0x80, 0x80, 0x80, 0x00, 0x00],
             &[0xa0, 0x80, 0x80, 0x80, 0x10, 0x00],
-            // lengths: of 6 bytes, beyond 2^31 - 1, beyond the message
+            // lengths: of 6 bytes; above 2^31 - 1; beyond the end of the message
             &[0x22, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00],
             &[0x22, 0x80, 0x80, 0x80, 0x80, 0x08],
             &[0x22, 0x80, 0x80, 0x80, 0x80, 0x10],
             &[0x22, 0x7f],
-            // cut
+            // truncated values
             &[0x21, 0x00],
             &[0x25, 0x00],
             &[0x20, 0x80],
@@ -346,7 +349,7 @@ impl Maker<'_> {
         self.varint(out, u64::from(number) << 3 | u64::from(wire_type), 5);
     }
 
-    /// In as few bytes as it takes, or, if odd, in up to `max`.
+    /// Writes a varint in as few bytes as possible or, in an unusual encoding, in up to `max` bytes.
     pub(super) fn varint(&mut self, out: &mut Vec<u8>, mut value: u64, max: usize) {
         let start = out.len();
         while value >= 0x80 {
@@ -362,7 +365,7 @@ impl Maker<'_> {
                 out.resize(start + longer - 1, 0x80);
                 out.push(0);
             } else if len == 10 {
-                // Bits beyond 64 are dropped.
+                // Decoders drop the bits above 64.
                 *out.last_mut().unwrap() |= self.rng.below(0x80) as u8 & 0x7e;
             }
         }

@@ -1,6 +1,6 @@
-//! Random numbers from a seed, the same on every machine.
+//! Seeded random numbers, the same on every machine.
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
+/// The generator SplitMix64 (Steele, Lea, Flood 2014).
 pub struct Rng(u64);
 
 impl Rng {
@@ -16,17 +16,17 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below `n`, which is not 0. The bias does not matter here.
+    /// Returns a number below `n`, which must not be 0. The numbers have a small bias.
     pub fn below(&mut self, n: usize) -> usize {
         (self.u64() % n as u64) as usize
     }
 
-    /// As [`below`](Rng::below), for numbers that need 64 bits on every machine.
+    /// Like [`below`](Rng::below), for numbers that need 64 bits on every machine.
     pub fn below_u64(&mut self, n: u64) -> u64 {
         self.u64() % n
     }
 
-    /// Returns true `k` times in 256.
+    /// Returns true with probability `k / 256`.
     pub fn chance(&mut self, k: u8) -> bool {
         (self.u64() >> 56) < u64::from(k)
     }

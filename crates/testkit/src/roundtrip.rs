@@ -1,4 +1,4 @@
-//! What is written is what was read.
+//! Property of the encoder: decoding and encoding preserve a message.
 
 use super::agree;
 use super::twin::{self, Rules};
@@ -10,8 +10,8 @@ use tfseek::{
 
 const ORDERS: [KeyOrder; 2] = [KeyOrder::Python, KeyOrder::Bytes];
 
-/// What decodes is encoded, to bytes that mean the same and are encoded to themselves; by the owned message and by the
-/// builder alike.
+/// Checks that a payload that decodes is encoded to bytes with the same meaning, and that these bytes are encoded to themselves. The
+/// owned message and the builder must give the same bytes.
 pub fn roundtrip(payload: &[u8]) {
     if let Ok(buf) = example(payload) {
         for order in ORDERS {
@@ -59,12 +59,12 @@ fn meaning(payload: &[u8]) -> BTreeMap<twin::Key, twin::Feature> {
     twin::example(payload, Rules::default()).unwrap().map
 }
 
-/// Written whether it holds something or not, as the builder does.
+/// Decodes an Example. `features` is set even if it is empty, as the builder does.
 fn example(payload: &[u8]) -> Result<ExampleBuf> {
     Ok(ExampleBuf { has_features: true, ..ExampleBuf::try_from(Example::new(payload))? })
 }
 
-/// Its parts are written only if they hold something, as the builder does.
+/// Decodes a SequenceExample. Empty parts are not set, as the builder does.
 fn sequence(payload: &[u8]) -> Result<SequenceExampleBuf> {
     let buf = SequenceExampleBuf::try_from(SequenceExample::new(payload))?;
     Ok(SequenceExampleBuf { has_context: false, has_feature_lists: false, ..buf })

@@ -1,4 +1,4 @@
-//! Small shards, and options that never look outside a test's own folder.
+//! Small shards, and options that use only the folder of a test.
 
 use std::fs::{self, File};
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ pub fn records(payloads: &[&[u8]]) -> Vec<u8> {
     file
 }
 
-/// `n` records of `len` bytes.
+/// Returns a file of `n` records with payloads of `len` bytes.
 pub fn equal(n: usize, len: usize) -> Vec<u8> {
     let mut file = Vec::new();
     (0..n).for_each(|i| put_record(&mut file, &vec![i as u8; len]).unwrap());
@@ -33,7 +33,7 @@ pub fn set_mtime(path: &Path, ns: u64) {
     File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
 }
 
-/// No folder but the ones a test names.
+/// Returns options without default folders, so only the folders that a test specifies are used.
 pub fn options() -> IndexOptions {
     IndexOptions::new().default_dirs(None, None)
 }
@@ -42,12 +42,12 @@ pub fn open(path: &Path, options: &IndexOptions) -> tfseek::Result<Indexes> {
     open_shards(&[path.to_path_buf()], options)
 }
 
-/// The indexes built beside the shards, or the first error.
+/// Builds the indexes next to the shards. Returns them, or the first error.
 pub fn built_beside(paths: &[PathBuf], options: &IndexOptions) -> tfseek::Result<Indexes> {
     build_beside(paths, options)?.into_iter().collect()
 }
 
-/// The index, and how many bytes were scanned for it.
+/// Opens a shard. Returns its index and the number of bytes that were scanned for it.
 pub fn scanned(path: &Path, options: &IndexOptions) -> (Index, u64) {
     let bytes = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&bytes);

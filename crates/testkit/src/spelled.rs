@@ -1,51 +1,51 @@
-//! Given messages, spelled in every manner that protobuf allows, and then damaged here and there.
+//! Encodings of given messages, in every form that protobuf allows, some of them damaged.
 
-use super::payloads::{Maker, mutate};
+use super::payloads::{Generator, mutate};
 use super::rng::Rng;
 use std::collections::BTreeMap;
 use tfseek::example::FeatureBuf;
 use tfseek::{ExampleBuf, SequenceExampleBuf};
 
-/// An Example. About half of them keep their meaning; the others lose a part of it, or all.
+/// Encodes an Example. About half of the encodings keep its meaning. The others lose a part of it, or all.
 pub fn example(rng: &mut Rng, message: &ExampleBuf) -> Vec<u8> {
-    spell(rng, |maker, out| maker.given(out, 1, &message.features, Maker::given_feature))
+    encode(rng, |generator, out| generator.given_map(out, 1, &message.features, Generator::given_feature))
 }
 
-/// A SequenceExample, as [`example`].
+/// Encodes a SequenceExample, like [`example`].
 pub fn sequence(rng: &mut Rng, message: &SequenceExampleBuf) -> Vec<u8> {
-    spell(rng, |maker, out| {
-        maker.given(out, 1, &message.context, Maker::given_feature);
-        maker.given(out, 2, &message.feature_lists, Maker::given_list);
+    encode(rng, |generator, out| {
+        generator.given_map(out, 1, &message.context, Generator::given_feature);
+        generator.given_map(out, 2, &message.feature_lists, Generator::given_list);
     })
 }
 
-fn spell(rng: &mut Rng, write: impl Fn(&mut Maker<'_>, &mut Vec<u8>)) -> Vec<u8> {
+fn encode(rng: &mut Rng, write: impl Fn(&mut Generator<'_>, &mut Vec<u8>)) -> Vec<u8> {
     let (odd, bad) = (rng.pick(&[0, 10, 30, 80]), rng.pick(&[0, 0, 0, 1]));
     let mut out = Vec::new();
-    write(&mut Maker { rng, odd, bad }, &mut out);
+    write(&mut Generator { rng, odd, bad }, &mut out);
     for _ in 0..rng.pick(&[0, 0, 1, 1, 3]) {
         mutate(rng, &mut out);
     }
     out
 }
 
-impl Maker<'_> {
-    /// A map in field `field`, its entries in any order.
-    fn given<V>(
+impl Generator<'_> {
+    /// Writes a map in field `field`, with its entries in any order.
+    fn given_map<V>(
         &mut self,
         out: &mut Vec<u8>,
         field: u32,
         map: &BTreeMap<String, V>,
-        spell: fn(&mut Self, &V) -> Vec<u8>,
+        encode: fn(&mut Self, &V) -> Vec<u8>,
     ) {
         let mut entries: Vec<_> = map.iter().collect();
         let mut message = Vec::new();
         while !entries.is_empty() {
             let (key, value) = entries.swap_remove(self.rng.below(entries.len()));
             self.unknown(&mut message, &[1]);
-            let value = spell(self, value);
+            let value = encode(self, value);
             if self.odd() {
-                // Replaced by what follows: the last entry of a key counts.
+                // The last entry of a key counts, so the following entry replaces this one.
                 let entry = self.given_entry(key, &[]);
                 self.len_field(&mut message, 1, &entry);
             }
@@ -75,7 +75,7 @@ impl Maker<'_> {
             self.len_field(&mut out, 2, value);
         }
         if self.odd() {
-            // Merged with what is there already.
+            // An empty value is merged with the preceding value.
             self.len_field(&mut out, 2, &[]);
         }
         if self.odd > 0 && self.rng.chance(2) {
@@ -105,7 +105,7 @@ impl Maker<'_> {
             FeatureBuf::Int64(_) => 3,
         };
         if self.odd() {
-            // Another member of the oneof, replaced by what follows.
+            // The following member of the oneof replaces this one.
             self.len_field(&mut out, 1 + number % 3, &[]);
         }
         let len = count(feature);
@@ -135,9 +135,9 @@ impl Maker<'_> {
             FeatureBuf::Float(values) => self.numbers(5, to - from, |_, k, out| {
                 out.extend(values[from + k].to_bits().to_le_bytes());
             }),
-            FeatureBuf::Int64(values) => {
-                self.numbers(0, to - from, |maker, k, out| maker.varint(out, values[from + k] as u64, 10))
-            }
+            FeatureBuf::Int64(values) => self.numbers(0, to - from, |generator, k, out| {
+                generator.varint(out, values[from + k] as u64, 10)
+            }),
         }
     }
 }

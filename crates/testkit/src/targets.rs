@@ -1,5 +1,6 @@
-//! The bodies of the fuzz targets. Each takes any bytes and panics where something does not hold; `fuzz/` runs them
-//! under libFuzzer, `tests/bytes/fuzz_corpus.rs` over the seeds on a stable compiler.
+//! The fuzz targets. Each takes any bytes and panics if a property does not hold.
+//!
+//! `fuzz/` runs them under libFuzzer. `tests/bytes/fuzz_corpus.rs` runs them over their corpora on a stable compiler.
 
 use super::{agree, agree_parse, roundtrip::roundtrip, tensor_twin, tensors};
 use std::sync::OnceLock;
@@ -14,7 +15,7 @@ use tfseek::{ErrorKind, ExampleBuilder, Mapped};
 
 pub type Target = fn(&[u8]);
 
-/// A target by its name, which is also that of its corpus.
+/// The targets with their names, which are also the names of their corpora.
 pub const TARGETS: &[(&str, Target)] = &[
     ("frames", frames),
     ("example", agree::example),
@@ -26,8 +27,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("parse", agree_parse::parse),
 ];
 
-/// Record streams. No fuzzer guesses a crc, so only the first byte 0 gives the rest as it is; else the rest is cut into
-/// payloads and edits, and the stream is made of them.
+/// Tests record streams. After a first byte 0 the rest is the stream. Because a fuzzer cannot guess a crc, the stream is otherwise built
+/// from the rest, which is read as payloads and edits.
 pub fn frames(data: &[u8]) {
     let Some((&mode, rest)) = data.split_first() else { return agree::frames(data) };
     if mode == 0 {
@@ -47,8 +48,10 @@ pub fn frames(data: &[u8]) {
     }
 }
 
-/// Tensors: the first byte says the dtype that is asked for, and what the rest is. A message, with or without the dtype's
-/// own field before it (so that most get past it); or the values of a tensor that is written and read.
+/// Tests tensors. The first byte selects the requested dtype and the meaning of the rest.
+///
+/// The rest is a message, with or without a matching dtype field before it, or the values of a tensor that is written and read. With
+/// the field, most messages pass the check of the dtype.
 pub fn tensor(data: &[u8]) {
     let Some((&mode, rest)) = data.split_first() else { return };
     let dtype = TensorDType::ALL[usize::from(mode) % TensorDType::ALL.len()];
@@ -58,7 +61,7 @@ pub fn tensor(data: &[u8]) {
         _ => {
             let bytes = match dtype.size() {
                 Some(size) => {
-                    // A bool is refused where it is neither 0 nor 1, and nothing else is.
+                    // Only bools other than 0 and 1 are refused.
                     let whole = &rest[..rest.len() / size * size];
                     match serialize_tensor(dtype, &[(whole.len() / size) as u64], whole) {
                         Ok(bytes) => bytes,
@@ -76,21 +79,21 @@ pub fn tensor(data: &[u8]) {
     }
 }
 
-/// Sidecars. As they are (first byte 0), or true ones of so many records with some bytes changed, and for some of those
-/// the checksums put right again: what a hostile hand could write.
+/// Tests sidecars. After a first byte 0 the rest is the sidecar. Otherwise it is a valid sidecar with some bytes changed, sometimes with
+/// repaired checksums, as an attacker could write it.
 pub fn index(data: &[u8]) {
     let Some((&mode, rest)) = data.split_first() else { return };
     if mode == 0 {
         return sidecar(rest);
     }
-    let (file, spans) = &bases()[usize::from(mode >> 1) % COUNTS.len()];
+    let (file, spans) = &valid_sidecars()[usize::from(mode >> 1) % COUNTS.len()];
     let mut file = file.clone();
     let mut script = Script(rest);
     let edited = script.edit(&mut file);
     if mode & 1 == 1 {
-        put_right(&mut file);
-    } else if edited.is_none_or(|byte| byte) {
-        // One byte at most was changed, so a checksum knows: what is located is what was.
+        repair_checksums(&mut file);
+    } else if edited.is_none_or(|single_byte| single_byte) {
+        // At most one byte was changed, which a checksum detects: every record that is located has its original span.
         if let Ok(index) = Index::from_sidecar(Region::new(file.clone())) {
             for (i, want) in spans.iter().enumerate() {
                 if let Ok(span) = index.locate(i as u64) {
@@ -105,7 +108,7 @@ pub fn index(data: &[u8]) {
     sidecar(&file);
 }
 
-/// Whatever a sidecar says, it opens or is refused, and what it locates lies inside and in order.
+/// Checks a sidecar with any content: it opens or is refused, and the located records are inside the stream and in order.
 fn sidecar(bytes: &[u8]) {
     let index = match Index::from_sidecar(Region::new(bytes.to_vec())) {
         Ok(index) => index,
@@ -114,7 +117,7 @@ fn sidecar(bytes: &[u8]) {
             return;
         }
     };
-    // Each record has at least an entry of four bytes.
+    // Each record has an entry of at least four bytes.
     assert!(index.len() <= bytes.len() as u64 / 4);
     let mut before = 0;
     let mut all = true;
@@ -128,12 +131,12 @@ fn sidecar(bytes: &[u8]) {
             }
             Err(e) => {
                 assert!(matches!(e.kind(), ErrorKind::Index(_)), "{e}");
-                // Entries are held against their neighbours, so order is lost where one is bad.
+                // An entry is checked against its neighbours, so after a bad entry the order cannot be checked.
                 (before, all) = (0, false);
             }
         }
     }
-    // Without records there is one entry that only `verify` looks at.
+    // Without records there is one entry, which only `verify` reads.
     assert!(index.verify().is_ok() == all || index.is_empty());
     for i in [index.len(), u64::MAX] {
         assert!(matches!(index.locate(i).unwrap_err().kind(), ErrorKind::OutOfRange { .. }));
@@ -145,15 +148,15 @@ fn sidecar(bytes: &[u8]) {
     assert!(!format!("{index:?}").is_empty());
 }
 
-/// Records in the true sidecars: around the size of a block, and several blocks.
+/// Numbers of records of the valid sidecars: few, about one block, and several blocks.
 const COUNTS: [usize; 6] = [0, 1, 3, 1023, 1025, 2500];
 
-fn bases() -> &'static [(Vec<u8>, Vec<Span>)] {
-    static BASES: OnceLock<Vec<(Vec<u8>, Vec<Span>)>> = OnceLock::new();
-    BASES.get_or_init(|| COUNTS.map(base).into())
+fn valid_sidecars() -> &'static [(Vec<u8>, Vec<Span>)] {
+    static SIDECARS: OnceLock<Vec<(Vec<u8>, Vec<Span>)>> = OnceLock::new();
+    SIDECARS.get_or_init(|| COUNTS.map(valid_sidecar).into())
 }
 
-fn base(records: usize) -> (Vec<u8>, Vec<Span>) {
+fn valid_sidecar(records: usize) -> (Vec<u8>, Vec<Span>) {
     let (mut file, mut spans, mut sidecar) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..records {
         let payload_len = i * 7 % 30;
@@ -165,26 +168,26 @@ fn base(records: usize) -> (Vec<u8>, Vec<Span>) {
     (sidecar, spans)
 }
 
-/// Column files: as [`index`] does with sidecars.
+/// Tests column files, as [`index`] tests sidecars.
 pub fn column(data: &[u8]) {
     let Some((&mode, rest)) = data.split_first() else { return };
     if mode == 0 {
         return column_file(rest);
     }
-    let base = &columns()[usize::from(mode >> 1) % columns().len()];
-    let mut file = base.clone();
+    let valid = &valid_columns()[usize::from(mode >> 1) % valid_columns().len()];
+    let mut file = valid.clone();
     let mut script = Script(rest);
     let edited = script.edit(&mut file);
     if mode & 1 == 1 {
-        put_right(&mut file);
-    } else if edited.is_none_or(|byte| byte) {
-        // One byte at most was changed, so a checksum knows: what is there is what was.
+        repair_checksums(&mut file);
+    } else if edited.is_none_or(|single_byte| single_byte) {
+        // At most one byte was changed, which a checksum detects: a column that verifies has the original values.
         let read = |file: &[u8]| FeatureColumn::from_bytes(Region::new(file.to_vec()));
         if let Ok(column) = read(&file)
             && column.verify().is_ok()
         {
-            let true_one = read(base).unwrap();
-            assert!((0..=true_one.len()).all(|i| column.get(i).unwrap() == true_one.get(i).unwrap()));
+            let original = read(valid).unwrap();
+            assert!((0..=original.len()).all(|i| column.get(i).unwrap() == original.get(i).unwrap()));
         } else {
             assert!(edited.is_some());
         }
@@ -192,21 +195,21 @@ pub fn column(data: &[u8]) {
     column_file(&file);
 }
 
-/// Whatever a column file says, it opens or is refused; what is sound says the same when it is written and read again.
+/// Checks a column file with any content: it opens or is refused. A column that verifies is unchanged after it is written.
 fn column_file(bytes: &[u8]) {
     let column = match FeatureColumn::from_bytes(Region::new(bytes.to_vec())) {
         Ok(column) => column,
         Err(e) => return assert!(matches!(e.kind(), ErrorKind::Index(_)), "{e}"),
     };
     assert!(column.len() <= bytes.len() as u64);
-    let sound = column.verify().is_ok();
+    let verified = column.verify().is_ok();
     for i in 0..column.len() {
         match column.get(i) {
             Ok(value) => assert!(value.is_none_or(|value| value.kind() == column.kind())),
-            Err(e) => assert!(!sound && matches!(e.kind(), ErrorKind::Index(_)), "{e}"),
+            Err(e) => assert!(!verified && matches!(e.kind(), ErrorKind::Index(_)), "{e}"),
         }
     }
-    if sound {
+    if verified {
         assert_eq!((column.get(column.len()).unwrap(), column.get(u64::MAX).unwrap()), (None, None));
         let mut again = Vec::new();
         column.write_to(&mut again).unwrap();
@@ -215,8 +218,8 @@ fn column_file(bytes: &[u8]) {
     assert!(!format!("{column:?}").is_empty());
 }
 
-/// True ones: each kind, with the lists of classes where there are such.
-fn columns() -> &'static [Vec<u8>] {
+/// Returns valid column files of each kind, with lists of classes if the kind has them.
+fn valid_columns() -> &'static [Vec<u8>] {
     static COLUMNS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     COLUMNS.get_or_init(|| {
         let value = |kind: usize, i: usize| match kind {
@@ -226,12 +229,12 @@ fn columns() -> &'static [Vec<u8>] {
         };
         let cases = [(0, 3), (0, 70), (1, 9), (2, 3), (2, 70), (3, 20), (0, 0)];
         cases
-            .map(|(kind, n)| true_column((0..n).map(|i| (kind < 3 && i % 3 != 1).then(|| value(kind, i)))))
+            .map(|(kind, n)| valid_column((0..n).map(|i| (kind < 3 && i % 3 != 1).then(|| value(kind, i)))))
             .into()
     })
 }
 
-fn true_column(values: impl Iterator<Item = Option<Value<'static>>>) -> Vec<u8> {
+fn valid_column(values: impl Iterator<Item = Option<Value<'static>>>) -> Vec<u8> {
     let mut file = Vec::new();
     for value in values {
         let mut builder = ExampleBuilder::new();
@@ -252,9 +255,9 @@ fn true_column(values: impl Iterator<Item = Option<Value<'static>>>) -> Vec<u8> 
     bytes
 }
 
-/// Makes every checksum of a sidecar or a column file true, as far as its fields still say where they are: those of blocks, of the
-/// section table, of the header.
-fn put_right(file: &mut [u8]) {
+/// Recomputes the checksums of a sidecar or a column file that its fields still locate: of blocks, of the section table and of the
+/// header.
+fn repair_checksums(file: &mut [u8]) {
     let u64_at = |file: &[u8], at: usize| Some(u64::from_le_bytes(file.get(at..at + 8)?.try_into().ok()?));
     let u32_at = |file: &[u8], at: usize| Some(u32::from_le_bytes(file.get(at..at + 4)?.try_into().ok()?));
     let Some(sections) = u32_at(file, 12) else { return };
@@ -306,7 +309,7 @@ fn put_right(file: &mut [u8]) {
     }
 }
 
-/// Bytes read as numbers and edits; zeros when they are used up.
+/// Bytes that are read as numbers and edits. After their end all numbers are 0.
 struct Script<'a>(&'a [u8]);
 
 impl<'a> Script<'a> {
@@ -324,7 +327,8 @@ impl<'a> Script<'a> {
         usize::from(u16::from_le_bytes([self.u8(), self.u8()]))
     }
 
-    /// Edits of five bytes each, as many as there are. `None`: nothing has changed; `Some(true)`: one byte at most.
+    /// Applies edits of five bytes each until the end of the script. Returns `None` if nothing was changed, and `Some(true)` if at most
+    /// one byte was changed.
     fn edit(&mut self, file: &mut Vec<u8>) -> Option<bool> {
         let mut edited = None;
         while !self.0.is_empty() {

@@ -1,14 +1,14 @@
-//! The naive twin of the tensor parser: every element as bytes of its own, one after the other. It says only *that* a
-//! message is refused, never why.
+//! A naive twin of the tensor parser. Each element is a separate byte string. The twin reports only *that* a message is refused, not
+//! the reason.
 
-use super::twin::{Bad, Result, Value, fields, take, varint};
+use super::twin::{Refused, Result, Value, fields, take, varint};
 use tfseek::ErrorKind;
 use tfseek::tensor::{Tensor, TensorDType, TensorOptions};
 
-/// Small, so that the twin is done soon.
+/// Limit on the size of a filled tensor in bytes. It is small to keep the twin fast.
 pub const LIMIT: u64 = 4096;
 
-/// Shape and elements.
+/// Parses a tensor. Returns its shape and its elements.
 pub fn tensor(bytes: &[u8], dtype: TensorDType) -> Result<(Vec<u64>, Vec<Vec<u8>>)> {
     let (mut number, mut content, mut unknown_rank) = (0, Vec::new(), false);
     let (mut dims, mut values) = (Vec::new(), Vec::new());
@@ -34,9 +34,9 @@ pub fn tensor(bytes: &[u8], dtype: TensorDType) -> Result<(Vec<u64>, Vec<Vec<u8>
         }
     }
     if number != dtype as i32 || unknown_rank || dims.len() > 254 || dims.iter().any(|&d| d < 0) {
-        return Err(Bad);
+        return Err(Refused);
     }
-    let n = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d)).ok_or(Bad)? as u64;
+    let n = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d)).ok_or(Refused)? as u64;
     let shape = dims.into_iter().map(|d| d as u64).collect();
     let elements = match (content.is_empty(), dtype.size()) {
         (true, _) => filled(dtype, values, n)?,
@@ -44,7 +44,7 @@ pub fn tensor(bytes: &[u8], dtype: TensorDType) -> Result<(Vec<u64>, Vec<Vec<u8>
             if u128::from(n) * size as u128 != content.len() as u128
                 || dtype == TensorDType::Bool && content.iter().any(|&b| b > 1)
             {
-                return Err(Bad);
+                return Err(Refused);
             }
             content.chunks(size).map(<[u8]>::to_vec).collect()
         }
@@ -58,7 +58,7 @@ fn size(dim: &[u8]) -> Result<i64> {
     for (field, value) in fields(dim, 2)? {
         match (field, value) {
             (1, Value::Varint(v)) => size = v as i64,
-            (2, Value::Len(name)) => drop(std::str::from_utf8(name).map_err(|_| Bad)?),
+            (2, Value::Len(name)) => drop(std::str::from_utf8(name).map_err(|_| Refused)?),
             _ => {}
         }
     }
@@ -81,11 +81,11 @@ fn field_of(dtype: TensorDType) -> u32 {
     }
 }
 
-/// The values of a typed field: numbers in eight bytes or in those they have.
+/// Returns the values of a typed field: varints as eight bytes, other values as their own bytes.
 fn typed(field: u32, value: Value<'_>) -> Result<Vec<Vec<u8>>> {
     let fixed = |chunk: &[u8], size: usize| {
         if !chunk.len().is_multiple_of(size) {
-            return Err(Bad);
+            return Err(Refused);
         }
         Ok(chunk.chunks(size).map(<[u8]>::to_vec).collect())
     };
@@ -107,7 +107,7 @@ fn typed(field: u32, value: Value<'_>) -> Result<Vec<Vec<u8>>> {
     })
 }
 
-/// The fill rule.
+/// Applies the fill rule: the last value repeats until there are `n` elements.
 fn filled(dtype: TensorDType, values: Vec<Vec<u8>>, n: u64) -> Result<Vec<Vec<u8>>> {
     let values: Vec<Vec<u8>> = match dtype.to_string().as_str() {
         "string" => values,
@@ -121,7 +121,7 @@ fn filled(dtype: TensorDType, values: Vec<Vec<u8>>, n: u64) -> Result<Vec<Vec<u8
         let missing = u128::from(n) - values.len() as u128;
         let strings = if dtype.size().is_none() { u128::from(n) * 16 } else { 0 };
         if taken as u128 + missing * last.len() as u128 + strings > u128::from(LIMIT) {
-            return Err(Bad);
+            return Err(Refused);
         }
     }
     Ok(values.into_iter().chain(std::iter::repeat(last)).take(n as usize).collect())
@@ -133,15 +133,15 @@ fn strings(content: &[u8], n: u64) -> Result<Vec<Vec<u8>>> {
         let before = rest;
         let length = varint(&mut rest)? as u32;
         if before.len() - rest.len() > 5 {
-            return Err(Bad);
+            return Err(Refused);
         }
         lengths.push(length as usize);
     }
     let values = lengths.into_iter().map(|len| take(&mut rest, len).map(<[u8]>::to_vec)).collect();
-    if rest.is_empty() { values } else { Err(Bad) }
+    if rest.is_empty() { values } else { Err(Refused) }
 }
 
-/// Returns true if all values of the tensor lie in `bytes`.
+/// Returns true if all values of the tensor are borrowed from `bytes`.
 pub fn borrows(tensor: &Tensor<'_>, bytes: &[u8]) -> bool {
     let bytes = bytes.as_ptr_range();
     let within = |value: &[u8]| value.is_empty() || bytes.contains(&value.as_ptr());
@@ -151,19 +151,19 @@ pub fn borrows(tensor: &Tensor<'_>, bytes: &[u8]) -> bool {
     }
 }
 
-/// Parser and twin say the same; and what was parsed, written and parsed again is what it was.
+/// Checks that parser and twin agree, and that a parsed tensor is unchanged after it is written and parsed again.
 pub fn agree(bytes: &[u8], dtype: TensorDType) {
     let parsed = TensorOptions::new().limit(LIMIT).parse(bytes, dtype);
     let (shape, elements) = match (&parsed, tensor(bytes, dtype)) {
         (Ok(_), Ok(twin)) => twin,
-        (Err(e), Err(Bad)) => {
+        (Err(e), Err(Refused)) => {
             assert!(
                 matches!(e.kind(), ErrorKind::Wire(_) | ErrorKind::Tensor(_) | ErrorKind::TooLarge { .. }),
                 "{e}"
             );
             return assert!(e.is_data());
         }
-        (parsed, twin) => panic!("{parsed:?}, the twin says {twin:?}"),
+        (parsed, twin) => panic!("found {parsed:?}, the twin has {twin:?}"),
     };
     let tensor = parsed.unwrap();
     assert_eq!((tensor.dtype(), tensor.shape()), (dtype, &shape[..]));
@@ -176,7 +176,7 @@ pub fn agree(bytes: &[u8], dtype: TensorDType) {
     }
 
     let written = tensor.serialize().unwrap();
-    // All values are there, so no limit is needed.
+    // The written tensor has all its values, so nothing is filled and the limit 0 suffices.
     let again = TensorOptions::new().limit(0).parse(&written, dtype).unwrap();
     assert!(again == tensor && borrows(&again, &written));
     assert_eq!(again.serialize().unwrap(), written);

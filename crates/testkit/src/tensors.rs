@@ -1,4 +1,4 @@
-//! Serialized tensors of a seed: as TensorFlow writes them, in every other way that a message allows, and damaged.
+//! Seeded serialized tensors: as TensorFlow writes them, in other encodings that protobuf allows, and damaged.
 
 use super::payloads::mutate;
 use super::rng::Rng;
@@ -28,7 +28,7 @@ pub fn field(number: u32, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Field 2, with these dimensions.
+/// Returns field 2, the shape, with these dimensions.
 pub fn shape(dims: &[i64]) -> Vec<u8> {
     let dim = |&size: &i64| {
         let mut body = Vec::new();
@@ -45,7 +45,7 @@ fn dims(rng: &mut Rng) -> Vec<i64> {
     (0..rng.below(4)).map(|_| rng.pick(&[0, 1, 1, 2, 2, 3, 3, 5])).collect()
 }
 
-/// The values' field, as TensorFlow writes it.
+/// Returns the fields of the values, as TensorFlow writes them.
 fn values(rng: &mut Rng, dtype: TensorDType, n: usize) -> Vec<u8> {
     match dtype.size() {
         _ if n == 0 => Vec::new(),
@@ -68,8 +68,8 @@ pub fn canonical(rng: &mut Rng, dtype: TensorDType) -> Vec<u8> {
     [dtype_field(dtype).to_vec(), shape(&dims), values(rng, dtype, n)].concat()
 }
 
-/// The same in odd ways: typed fields, of which some are of other dtypes, packed and not; merged shapes; names; content
-/// twice; strings as content; unknown fields; any order.
+/// Returns a tensor in an unusual encoding: typed fields, packed and not, some of other dtypes; merged shapes; names; repeated content;
+/// strings as content; unknown fields; any order of fields.
 pub fn odd(rng: &mut Rng, dtype: TensorDType) -> Vec<u8> {
     let dims = dims(rng);
     let n = dims.iter().product::<i64>() as usize;
@@ -107,7 +107,7 @@ pub fn odd(rng: &mut Rng, dtype: TensorDType) -> Vec<u8> {
     fields.concat()
 }
 
-/// Odd, or as TensorFlow writes it, and with some bytes changed.
+/// Returns a tensor in an unusual encoding or in TensorFlow's, with some bytes changed.
 pub fn mutated(rng: &mut Rng, dtype: TensorDType) -> Vec<u8> {
     let mut message = if rng.chance(64) { canonical(rng, dtype) } else { odd(rng, dtype) };
     for _ in 0..rng.below(4) {
@@ -132,7 +132,7 @@ fn own_field(dtype: TensorDType) -> u32 {
     }
 }
 
-/// So many values of a typed field, in one packed chunk or each by itself.
+/// Returns `count` values of a typed field, in one packed chunk or as separate fields.
 fn typed(rng: &mut Rng, number: u32, count: usize) -> Vec<u8> {
     let packed = rng.chance(128);
     let mut out = Vec::new();

@@ -1,18 +1,18 @@
-//! The naive twins: owned, slow and obvious. What they say is what the bytes mean.
+//! Naive twins of the decoders: owned, slow and obviously correct. Their results define the meaning of the bytes.
 //!
-//! The decoder is protobuf's rules (W1 to W13 of docs/format.md) as a program: a message is first cut into all
-//! of its fields, then read. It says only *that* a payload is refused, never why.
+//! The decoder implements protobuf's rules (W1 to W13 of docs/format.md) directly: a message is first split into all its fields, then
+//! decoded. It reports only *that* a payload is refused, not the reason.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Refused.
+/// The error for a refused payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bad;
+pub struct Refused;
 
-pub type Result<T> = std::result::Result<T, Bad>;
+pub type Result<T> = std::result::Result<T, Refused>;
 
-/// Floats are their bits, so that NaN payloads count.
+/// A feature. Floats are stored as bits, to compare the payloads of NaNs as well.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Feature {
     #[default]
@@ -22,43 +22,42 @@ pub enum Feature {
     Int64(Vec<i64>),
 }
 
-/// Keys are bytes, so that a lazy look-up can have keys that are no text.
+/// A key as bytes, because a lazy lookup accepts keys that are not UTF-8.
 pub type Key = Vec<u8>;
 
-/// A map field, twice: what its entries are in wire order, and what they mean.
+/// A map field: its entries in wire order, and the map that they define.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Map<V> {
+pub struct MapField<V> {
     pub entries: Vec<(Key, V)>,
     pub map: BTreeMap<Key, V>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sequence {
-    pub context: Map<Feature>,
-    pub lists: Map<Vec<Feature>>,
+    pub context: MapField<Feature>,
+    pub lists: MapField<Vec<Feature>>,
 }
 
-/// How much is read.
+/// Options of the decoder.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rules<'k> {
-    /// An unknown field in a map entry is ignored; else it is refused (R6).
+    /// Ignore unknown fields in map entries. Otherwise they are refused (R6).
     pub lenient: bool,
-    /// R4, the lazy look-up: entries must be framed, but only values of this key are decoded, and no key needs to be
-    /// text.
+    /// Decode only the values of this key, as a lazy lookup does (R4). All entries must still be framed, and keys need not be UTF-8.
     pub only: Option<&'k [u8]>,
 }
 
-pub fn example(payload: &[u8], rules: Rules<'_>) -> Result<Map<Feature>> {
+pub fn example(payload: &[u8], rules: Rules<'_>) -> Result<MapField<Feature>> {
     map_field(payload, 1, rules, &|value, into: &mut Feature, depth| feature(value, into, depth))
 }
 
-pub fn feature_lists(payload: &[u8], rules: Rules<'_>) -> Result<Map<Vec<Feature>>> {
+pub fn feature_lists(payload: &[u8], rules: Rules<'_>) -> Result<MapField<Vec<Feature>>> {
     map_field(payload, 2, rules, &|value, into: &mut Vec<Feature>, depth| {
         for (number, step) in fields(value, depth)? {
             if let (1, Value::Len(step)) = (number, step) {
-                let mut one = Feature::None;
-                feature(step, &mut one, depth + 1)?;
-                into.push(one);
+                let mut decoded = Feature::None;
+                feature(step, &mut decoded, depth + 1)?;
+                into.push(decoded);
             }
         }
         Ok(())
@@ -69,7 +68,8 @@ pub fn sequence(payload: &[u8], rules: Rules<'_>) -> Result<Sequence> {
     Ok(Sequence { context: example(payload, rules)?, lists: feature_lists(payload, rules)? })
 }
 
-/// Adds a value's message, which lies so many levels below the payload, to what its entry holds already.
+/// A function that merges a value's message into the value that its entry has so far. The number is the depth of the message below
+/// the payload.
 type Merge<'f, V> = &'f dyn Fn(&[u8], &mut V, usize) -> Result<()>;
 
 fn map_field<V: Clone + Default>(
@@ -77,8 +77,8 @@ fn map_field<V: Clone + Default>(
     field: u32,
     rules: Rules<'_>,
     merge: Merge<'_, V>,
-) -> Result<Map<V>> {
-    let mut out = Map { entries: Vec::new(), map: BTreeMap::new() };
+) -> Result<MapField<V>> {
+    let mut out = MapField { entries: Vec::new(), map: BTreeMap::new() };
     for (number, message) in fields(payload, 0)? {
         let Value::Len(message) = message else { continue };
         if number != field {
@@ -94,13 +94,13 @@ fn map_field<V: Clone + Default>(
                 match field {
                     (1, Value::Len(bytes)) => {
                         if rules.only.is_none() && std::str::from_utf8(bytes).is_err() {
-                            return Err(Bad);
+                            return Err(Refused);
                         }
                         key = bytes;
                     }
                     (2, Value::Len(value)) => values.push(value),
                     _ if rules.lenient => {}
-                    _ => return Err(Bad),
+                    _ => return Err(Refused),
                 }
             }
             if rules.only.is_some_and(|only| only != key) {
@@ -142,7 +142,7 @@ fn feature(message: &[u8], into: &mut Feature, depth: usize) -> Result<()> {
                 (Feature::Float(values), Value::Fixed32(value)) => values.push(u32::from_le_bytes(value)),
                 (Feature::Float(values), Value::Len(chunk)) => {
                     if chunk.len() % 4 != 0 {
-                        return Err(Bad);
+                        return Err(Refused);
                     }
                     for k in (0..chunk.len()).step_by(4) {
                         values.push(u32::from_le_bytes(chunk[k..k + 4].try_into().unwrap()));
@@ -163,25 +163,25 @@ pub enum Value<'a> {
     Fixed32([u8; 4]),
 }
 
-/// All fields of a message that lies `depth` levels below the payload.
+/// Returns all fields of a message that is `depth` levels below the payload.
 pub fn fields(message: &[u8], depth: usize) -> Result<Vec<(u32, Value<'_>)>> {
     let mut rest = message;
     let mut all = Vec::new();
     while !rest.is_empty() {
         match field(&mut rest, depth)? {
-            (_, None) => return Err(Bad),
+            (_, None) => return Err(Refused),
             (number, Some(value)) => all.push((number, value)),
         }
     }
     Ok(all)
 }
 
-/// The next field; `None` is the end of a group.
+/// Reads the next field. The value `None` is the end of a group.
 fn field<'a>(rest: &mut &'a [u8], depth: usize) -> Result<(u32, Option<Value<'a>>)> {
     let tag = short(rest, u64::from(u32::MAX))?;
     let number = (tag >> 3) as u32;
     if number == 0 {
-        return Err(Bad);
+        return Err(Refused);
     }
     let value = match tag & 7 {
         0 => Value::Varint(varint(rest)?),
@@ -192,12 +192,12 @@ fn field<'a>(rest: &mut &'a [u8], depth: usize) -> Result<(u32, Option<Value<'a>
         }
         3 => {
             if depth >= 100 {
-                return Err(Bad);
+                return Err(Refused);
             }
             loop {
                 match field(rest, depth + 1)? {
                     (end, None) if end == number => break,
-                    (_, None) => return Err(Bad),
+                    (_, None) => return Err(Refused),
                     _ => {}
                 }
             }
@@ -205,26 +205,26 @@ fn field<'a>(rest: &mut &'a [u8], depth: usize) -> Result<(u32, Option<Value<'a>
         }
         4 => return Ok((number, None)),
         5 => Value::Fixed32(take(rest, 4)?.try_into().unwrap()),
-        _ => return Err(Bad),
+        _ => return Err(Refused),
     };
     Ok((number, Some(value)))
 }
 
 pub fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8]> {
     if len > rest.len() {
-        return Err(Bad);
+        return Err(Refused);
     }
-    let (bytes, behind) = rest.split_at(len);
-    *rest = behind;
+    let (bytes, after) = rest.split_at(len);
+    *rest = after;
     Ok(bytes)
 }
 
-/// Tags and lengths.
+/// Reads a tag or a length: a varint of at most 5 bytes.
 fn short(rest: &mut &[u8], max: u64) -> Result<u64> {
     let before = rest.len();
     let value = varint(rest)?;
     if before - rest.len() > 5 || value > max {
-        return Err(Bad);
+        return Err(Refused);
     }
     Ok(value)
 }
@@ -238,10 +238,10 @@ pub fn varint(rest: &mut &[u8]) -> Result<u64> {
             return Ok(value as u64);
         }
     }
-    Err(Bad)
+    Err(Refused)
 }
 
-/// One bit at a time.
+/// Computes a CRC32C bit by bit.
 pub fn crc32c(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for &byte in bytes {
@@ -257,7 +257,7 @@ pub fn masked(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// What stands at the start of `file`.
+/// A record of a file, or the damage in its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
     Record(Vec<u8>),
@@ -266,7 +266,7 @@ pub enum Frame {
     CorruptData,
 }
 
-/// Every record, and the damage at which they end, if they do not end with the file.
+/// Returns every record, and finally the damage, if the records do not end at the end of the file.
 pub fn frames(file: &[u8]) -> Vec<Frame> {
     let mut rest = file;
     let mut all = Vec::new();
@@ -298,7 +298,7 @@ fn frame(rest: &mut &[u8]) -> Frame {
     Frame::Record(payload.to_vec())
 }
 
-/// Writes the 12 bytes that stand before a payload of `len` bytes, which need not follow.
+/// Writes the 12-byte header of a record with a payload of `len` bytes. The payload itself need not follow.
 pub fn put_header(w: &mut impl Write, len: u64) -> io::Result<()> {
     let len = len.to_le_bytes();
     w.write_all(&len)?;

@@ -1,9 +1,9 @@
-//! A plain copy of the largest feature's values: what no parser can beat that makes an array of them.
+//! A plain copy of the values of the largest feature: a lower bound for parsers that make an array of them.
 
 use super::shapes::Shape;
 use tfseek::Example;
 
-/// The shapes whose cost is that of their bytes, and the feature that holds these.
+/// Returns the largest feature of a shape whose cost is dominated by its bytes.
 pub fn feature(shape: &Shape) -> Option<&'static str> {
     match shape.name {
         "embedding" => Some("embedding"),
@@ -12,7 +12,7 @@ pub fn feature(shape: &Shape) -> Option<&'static str> {
     }
 }
 
-/// Where the values of each record lie.
+/// Returns the bytes of the feature's values in each record.
 pub fn values<'a>(payloads: impl Iterator<Item = &'a [u8]>, key: &str) -> Vec<&'a [u8]> {
     let values = |payload| {
         let example = Example::new(payload);
@@ -24,7 +24,7 @@ pub fn values<'a>(payloads: impl Iterator<Item = &'a [u8]>, key: &str) -> Vec<&'
     payloads.map(values).collect()
 }
 
-/// One after the other, into memory that is there.
+/// Copies the values one after the other into `to`, which keeps its memory.
 pub fn copy(values: &[&[u8]], to: &mut Vec<u8>) {
     to.clear();
     values.iter().for_each(|value| to.extend_from_slice(value));

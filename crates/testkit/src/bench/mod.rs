@@ -1,4 +1,4 @@
-//! Seeded data for the benches. It lies under the build folder, and is made once.
+//! Seeded data for the benches. Files are written once, below the build folder.
 
 pub mod copy;
 pub mod shapes;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tfseek::frame::put_record;
 use tfseek::{ExampleBuilder, FeatureBuf, KeyOrder};
 
-/// Returns settings with which a whole bench takes a minute or two.
+/// Returns Criterion settings with which a bench takes one to two minutes.
 #[cfg(feature = "criterion")]
 pub fn short() -> criterion::Criterion {
     use std::time::Duration;
@@ -23,12 +23,12 @@ pub fn short() -> criterion::Criterion {
         .configure_from_args()
 }
 
-/// A record's length: `mean`, give or take a half.
+/// Returns a record length between `mean / 2` and `mean * 3 / 2`.
 pub fn length(rng: &mut Rng, mean: u64) -> usize {
     (mean / 2 + rng.below_u64(mean + 1)) as usize
 }
 
-/// Records of `mean` bytes until `total` are reached.
+/// Returns records with a mean payload of `mean` bytes and a total length of at least `total` bytes.
 pub fn records(total: usize, mean: u64) -> Vec<u8> {
     let (mut bytes, mut rng) = (Vec::with_capacity(total + 2 * mean as usize), Rng::new(mean));
     write_records(&mut bytes, total as u64, mean, &mut rng);
@@ -45,28 +45,28 @@ fn write_records(w: &mut impl Write, total: u64, mean: u64, rng: &mut Rng) {
     }
 }
 
-/// A file of this name in the build folder, made by `make` unless it is there.
+/// Returns the path of a file in the folder for bench data. `make` writes the file if it does not exist.
 pub fn file(name: &str, make: impl FnOnce(&mut BufWriter<File>)) -> PathBuf {
     file_in(&folder(), name, make)
 }
 
-/// Returns the folder for bench data: `tmp/bench` in the build folder that the running bench lies in.
+/// Returns the folder for bench data: `tmp/bench` in the build folder of the running bench.
 ///
 /// # Panics
 ///
-/// If the program does not lie in Cargo's build folder, at `PROFILE/deps/NAME`.
+/// If the program is not in Cargo's build folder, at `PROFILE/deps/NAME`.
 pub fn folder() -> PathBuf {
     let program = std::env::current_exe().unwrap();
-    program.ancestors().nth(3).expect("a bench lies in target/PROFILE/deps").join("tmp/bench")
+    program.ancestors().nth(3).expect("a bench is in target/PROFILE/deps").join("tmp/bench")
 }
 
-/// The same in another folder.
+/// Like [`file`], in another folder.
 fn file_in(dir: &Path, name: &str, make: impl FnOnce(&mut BufWriter<File>)) -> PathBuf {
     fs::create_dir_all(dir).unwrap();
     let path = dir.join(name);
     if !path.exists() {
         let part = dir.join(format!("{name}.part"));
-        // Large writes: the page cache then holds large folios, as it does for a file that was read in.
+        // With large writes the page cache contains large folios, as for a file that was read from disk.
         let mut w = BufWriter::with_capacity(1 << 20, File::create(&part).unwrap());
         make(&mut w);
         w.into_inner().unwrap().sync_all().unwrap();
@@ -75,18 +75,18 @@ fn file_in(dir: &Path, name: &str, make: impl FnOnce(&mut BufWriter<File>)) -> P
     path
 }
 
-/// A shard of records of `mean` bytes.
+/// Returns the path of a shard with a mean payload of `mean` bytes and a total length of at least `total` bytes.
 pub fn shard(total: u64, mean: u64) -> PathBuf {
     shard_in(&folder(), total, mean)
 }
 
-/// The same in another folder: one on a disk with room.
+/// Like [`shard`], in another folder, for data that does not fit on the disk of the build folder.
 pub fn shard_in(dir: &Path, total: u64, mean: u64) -> PathBuf {
     let name = format!("{mean}-{total}.tfrecord");
     file_in(dir, &name, |w| write_records(w, total, mean, &mut Rng::new(mean)))
 }
 
-/// An Example of `n` features: bytes, float and int64 in turn, keys of 17 bytes, about 45 bytes a feature.
+/// Returns an Example of `n` features: bytes, float and int64 alternately, with keys of 17 bytes and about 45 bytes per feature.
 pub fn example(rng: &mut Rng, n: usize) -> Vec<u8> {
     let mut builder = ExampleBuilder::new();
     builder = builder.key_order(KeyOrder::Given);

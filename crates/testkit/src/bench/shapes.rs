@@ -1,18 +1,18 @@
-//! Five shapes of Examples as they are met in training data, and the schema that a user would write for each.
+//! Five shapes of Examples that are typical of training data, each with the schema that a user would write.
 
 use crate::rng::Rng;
 use tfseek::schema::{DType, FeatureSpec, Schema};
 use tfseek::{ExampleBuilder, FeatureBuf, KeyOrder};
 
-/// Rows of a batch, here and at the peers.
+/// Number of rows per batch, also in the benches of other libraries.
 pub const BATCH: usize = 256;
 
-/// Where a record has its keys.
+/// The order of the keys in the records.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// In the same order in every record.
+    /// The same order in every record.
     Same,
-    /// In an order of its own in every record, as a writer with a salted hash map leaves them.
+    /// A different order in every record, as from a writer with a salted hash map.
     Own,
 }
 
@@ -27,34 +27,34 @@ impl Order {
     }
 }
 
-/// How the values of a feature are drawn.
+/// The random distribution of the values of a feature.
 #[derive(Clone, Copy)]
 pub enum Draw {
-    /// Integers below a power of ten that is drawn first: one to three bytes each.
+    /// Integers below a random power of ten, of one to three bytes.
     Small,
     /// Integers below this number.
     Below(u64),
     /// Floats between -1 and 1.
     Unit,
-    /// One of five animals.
+    /// One of five words.
     Word,
-    /// Letters, between so many and so many.
+    /// Letters, with a length in this range (inclusive).
     Letters(u64, u64),
-    /// Bytes of any value, between so many and so many.
+    /// Random bytes, with a length in this range (inclusive).
     Noise(u64, u64),
 }
 
 /// A feature that every record has, with a fixed number of values.
-pub struct Feature {
+pub struct ShapeFeature {
     pub key: String,
-    /// `None` is a scalar.
+    /// Number of values; `None` for a scalar.
     pub len: Option<usize>,
     draw: Draw,
 }
 
-impl Feature {
-    fn new(key: impl Into<String>, len: Option<usize>, draw: Draw) -> Feature {
-        Feature { key: key.into(), len, draw }
+impl ShapeFeature {
+    fn new(key: impl Into<String>, len: Option<usize>, draw: Draw) -> ShapeFeature {
+        ShapeFeature { key: key.into(), len, draw }
     }
 
     pub fn dtype(&self) -> DType {
@@ -90,32 +90,32 @@ impl Feature {
     }
 }
 
-/// A kind of data set.
+/// A shape of Examples.
 pub struct Shape {
     pub name: &'static str,
-    /// Sorted by key, as the columns of a schema are.
-    pub features: Vec<Feature>,
-    /// Records of a run: some tens of megabytes, so that no level-2 cache holds them, and whole batches.
+    /// Features, sorted by key like the columns of a schema.
+    pub features: Vec<ShapeFeature>,
+    /// Number of records of a run. They fill whole batches and take some tens of megabytes, more than a level-2 cache holds.
     pub records: usize,
 }
 
 impl Shape {
-    /// All five.
+    /// Returns all five shapes.
     pub fn all() -> Vec<Shape> {
-        let one = |key: &str, draw| Feature::new(key, None, draw);
+        let scalar = |key: &str, draw| ShapeFeature::new(key, None, draw);
         vec![
             // The features of TensorFlow's TFRecord tutorial.
             Shape {
                 name: "tutorial",
                 features: vec![
-                    one("feature0", Draw::Below(2)),
-                    one("feature1", Draw::Below(5)),
-                    one("feature2", Draw::Word),
-                    one("feature3", Draw::Unit),
+                    scalar("feature0", Draw::Below(2)),
+                    scalar("feature1", Draw::Below(5)),
+                    scalar("feature2", Draw::Word),
+                    scalar("feature3", Draw::Unit),
                 ],
                 records: 128 * BATCH,
             },
-            // A table: keys of 17 bytes, most values scalar.
+            // A table: keys of 17 bytes and mostly scalar values.
             Shape {
                 name: "wide",
                 features: (0..200)
@@ -127,35 +127,35 @@ impl Shape {
                             (_, 1) => (None, Draw::Unit),
                             _ => (None, Draw::Letters(6, 12)),
                         };
-                        Feature::new(key(k), len, draw)
+                        ShapeFeature::new(key(k), len, draw)
                     })
                     .collect(),
                 records: 16 * BATCH,
             },
-            // A text as ids of a vocabulary: varints of one to three bytes.
+            // A text as token ids: varints of one to three bytes.
             Shape {
                 name: "tokens",
                 features: vec![
-                    one("label", Draw::Below(1000)),
-                    Feature::new("tokens", Some(512), Draw::Below(50_000)),
+                    scalar("label", Draw::Below(1000)),
+                    ShapeFeature::new("tokens", Some(512), Draw::Below(50_000)),
                 ],
                 records: 32 * BATCH,
             },
             Shape {
                 name: "embedding",
                 features: vec![
-                    Feature::new("embedding", Some(1024), Draw::Unit),
-                    one("id", Draw::Letters(16, 16)),
+                    ShapeFeature::new("embedding", Some(1024), Draw::Unit),
+                    scalar("id", Draw::Letters(16, 16)),
                 ],
                 records: 16 * BATCH,
             },
             Shape {
                 name: "image",
                 features: vec![
-                    one("image/encoded", Draw::Noise(80_000, 120_000)),
-                    one("image/height", Draw::Below(600)),
-                    one("image/label", Draw::Below(1000)),
-                    one("image/width", Draw::Below(600)),
+                    scalar("image/encoded", Draw::Noise(80_000, 120_000)),
+                    scalar("image/height", Draw::Below(600)),
+                    scalar("image/label", Draw::Below(1000)),
+                    scalar("image/width", Draw::Below(600)),
                 ],
                 records: 2 * BATCH,
             },
@@ -166,7 +166,7 @@ impl Shape {
         Shape::all().into_iter().find(|shape| shape.name == name)
     }
 
-    /// The schema of all its features.
+    /// Returns the schema of all features.
     pub fn schema(&self) -> Schema {
         let schema = self.features.iter().fold(Schema::example(), |schema, f| {
             let shape: Vec<usize> = f.len.into_iter().collect();
@@ -175,23 +175,23 @@ impl Shape {
         schema.build().expect("the shapes are sound")
     }
 
-    /// Records of it; the same values in either order.
+    /// Returns payloads of this shape. The values are the same for both orders of keys.
     pub fn payloads(&self, order: Order, records: usize) -> Vec<Vec<u8>> {
         let mut rng = Rng::new(self.features.len() as u64);
         let mut shuffle = Rng::new(1);
-        let mut places: Vec<usize> = (0..self.features.len()).collect();
+        let mut key_order: Vec<usize> = (0..self.features.len()).collect();
         let record = |_| {
             let mut values: Vec<_> = self.features.iter().map(|f| Some(f.values(&mut rng))).collect();
             if order == Order::Own {
-                for k in (1..places.len()).rev() {
-                    places.swap(k, shuffle.below(k + 1));
+                for k in (1..key_order.len()).rev() {
+                    key_order.swap(k, shuffle.below(k + 1));
                 }
             }
             let mut builder = ExampleBuilder::new();
             builder = builder.key_order(KeyOrder::Given);
-            for &place in &places {
-                builder = builder
-                    .feature(self.features[place].key.as_str(), values[place].take().unwrap_or_default());
+            for &k in &key_order {
+                builder =
+                    builder.feature(self.features[k].key.as_str(), values[k].take().unwrap_or_default());
             }
             builder.encode().expect("far below the limit")
         };
@@ -199,7 +199,7 @@ impl Shape {
     }
 }
 
-/// The key of feature `k`: 17 bytes.
+/// Returns the key of feature `k`, which has 17 bytes.
 pub fn key(k: usize) -> String {
     format!("feature/key/{k:05}")
 }

@@ -1,9 +1,9 @@
-//! All values of all columns in four numbers: no column is fast because nobody reads it.
+//! Sums of the values of all columns. Every value must be read, so no column is fast only because it is not read.
 
 use tfseek::batch::{Batch, BytesColumn, Values};
 
-/// Sums that do not depend on the order of values: wrapping, of integers, of the bits of floats, of the lengths of byte strings
-/// and of their bytes.
+/// Wrapping sums of integers, of the bits of floats, of the lengths of byte strings, and of their bytes. They do not depend on the order
+/// of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     pub ints: u64,
@@ -21,7 +21,7 @@ impl Sum {
         self.floats = values.iter().fold(self.floats, |sum, v| sum.wrapping_add(u64::from(v.to_bits())));
     }
 
-    /// One byte string.
+    /// Adds one byte string.
     pub fn string(&mut self, value: &[u8]) {
         self.lens = self.lens.wrapping_add(value.len() as u64);
         self.bytes = self.bytes.wrapping_add(byte_sum(value));
@@ -42,32 +42,32 @@ impl Sum {
     }
 }
 
-/// Each lane of a word holds the sum of its own bytes: the fold is short enough for none to run over.
+/// Returns the sum of the bytes. Bytes are added in lanes of 16 bits, in blocks that are too short for a lane to overflow.
 #[inline]
 fn byte_sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
-    // What the words leave is the end of the last eight bytes, if there are so many.
+    // The bytes after the last word are the end of the last eight bytes, if there are at least eight.
     let tail = match (bytes.last_chunk::<8>(), rest.len()) {
         (_, 0) => 0,
         (Some(last), n) => u64::from_le_bytes(*last) >> (8 * (8 - n)),
         (None, _) => rest.iter().rev().fold(0, |word, &b| word << 8 | u64::from(b)),
     };
     let mut total = across(pairs(tail));
-    // A 16-bit lane takes 2 * 255 a word: 128 words are the most.
+    // Each word adds at most 2 * 255 to a 16-bit lane, so a block may have at most 128 words.
     for block in words.chunks(128) {
         total += across(block.iter().fold(0, |sum, w| sum + pairs(u64::from_le_bytes(*w))));
     }
     total
 }
 
-/// The sums of neighbouring bytes, in lanes of 16 bits.
+/// Returns the sums of neighbouring bytes, in lanes of 16 bits.
 #[inline]
 fn pairs(word: u64) -> u64 {
     const LOW: u64 = 0x00ff_00ff_00ff_00ff;
     (word & LOW) + (word >> 8 & LOW)
 }
 
-/// The sum of four lanes.
+/// Returns the sum of four lanes.
 #[inline]
 fn across(lanes: u64) -> u64 {
     (0..4).map(|k| lanes >> (16 * k) & 0xffff).sum()

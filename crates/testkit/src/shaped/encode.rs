@@ -1,14 +1,14 @@
-//! A planned message in any of the manners that protobuf allows.
+//! Encoding of planned messages, in any form that protobuf allows.
 
-use super::super::payloads::Maker;
+use super::super::payloads::Generator;
 use super::super::twin::Feature;
 
-/// The parts of a value, for messages that are merged, as one entry's value fields or in a row.
-pub(super) type Parts<'f, V> = &'f mut dyn FnMut(&mut Maker<'_>, &V) -> Vec<Vec<u8>>;
+/// A function that encodes a value as several messages, which decoders merge.
+pub(super) type Parts<'f, V> = &'f mut dyn FnMut(&mut Generator<'_>, &V) -> Vec<Vec<u8>>;
 
-impl Maker<'_> {
-    /// A map field with these entries, among others.
-    pub(super) fn planned<V>(
+impl Generator<'_> {
+    /// Writes a map field with the planned entries and some others.
+    pub(super) fn planned_map<V>(
         &mut self,
         out: &mut Vec<u8>,
         field: u32,
@@ -18,9 +18,9 @@ impl Maker<'_> {
         let mut message = Vec::new();
         for (key, planned) in plan {
             if self.odd() {
-                // Not asked for; or asked for, and replaced by what comes behind it.
+                // The key of this entry is not in the plan, or a later entry replaces it.
                 let key = if self.odd() { key.as_str() } else { self.rng.pick(&["other", "", "column"]) };
-                if plan.iter().all(|(asked, _)| asked != key) || self.odd() {
+                if plan.iter().all(|(planned, _)| planned != key) || self.odd() {
                     let junk = if field == 1 { self.feature() } else { self.feature_list() };
                     let entry = self.entry_of(key, vec![junk]);
                     self.len_field(&mut message, 1, &entry);
@@ -45,27 +45,27 @@ impl Maker<'_> {
 
     fn entry_of(&mut self, key: &str, parts: Vec<Vec<u8>>) -> Vec<u8> {
         let mut out = Vec::new();
-        let behind = self.odd();
+        let key_last = self.odd();
         if self.odd() {
             self.len_field(&mut out, 1, b"not the last key");
         }
-        if !behind {
+        if !key_last {
             self.len_field(&mut out, 1, key.as_bytes());
         }
         for part in &parts {
             self.len_field(&mut out, 2, part);
         }
-        if behind {
+        if key_last {
             self.len_field(&mut out, 1, key.as_bytes());
         }
         if self.rng.chance(self.odd / 32) {
-            // Refused.
+            // An entry with an unknown field is refused.
             self.unknown(&mut out, &[1, 2]);
         }
         out
     }
 
-    /// A Feature, in parts.
+    /// Encodes a feature as one or more messages.
     pub(super) fn parts(&mut self, feature: &Feature) -> Vec<Vec<u8>> {
         let mut parts = vec![Vec::new()];
         let (number, len) = match feature {
@@ -75,7 +75,7 @@ impl Maker<'_> {
             Feature::Int64(v) => (3, v.len()),
         };
         if self.odd() {
-            // Another member of the oneof, which the one behind it replaces.
+            // The following member of the oneof replaces this one.
             let other = 1 + number % 3;
             self.len_field(&mut parts[0], other, b"");
         }
@@ -97,7 +97,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Values `from..to` as a list message.
+    /// Encodes values `from..to` as a list message.
     fn list(&mut self, feature: &Feature, from: usize, to: usize) -> Vec<u8> {
         let (mut out, mut chunk) = (Vec::new(), Vec::new());
         for k in from..to {
@@ -108,22 +108,22 @@ impl Maker<'_> {
             if self.odd() {
                 self.unknown(&mut out, &[1]);
             }
-            // Out of a chunk only if none is open: order counts.
-            let alone = self.odd() && chunk.is_empty();
+            // A value is written without a chunk only if no chunk is open, which keeps the order of values.
+            let unpacked = self.odd() && chunk.is_empty();
             match feature {
                 Feature::None => {}
                 Feature::Bytes(v) => self.len_field(&mut out, 1, &v[k]),
                 Feature::Float(v) => {
-                    if alone {
+                    if unpacked {
                         self.tag(&mut out, 1, 5);
                     }
-                    if alone { &mut out } else { &mut chunk }.extend(v[k].to_le_bytes());
+                    if unpacked { &mut out } else { &mut chunk }.extend(v[k].to_le_bytes());
                 }
                 Feature::Int64(v) => {
-                    if alone {
+                    if unpacked {
                         self.tag(&mut out, 1, 0);
                     }
-                    self.varint(if alone { &mut out } else { &mut chunk }, v[k] as u64, 10);
+                    self.varint(if unpacked { &mut out } else { &mut chunk }, v[k] as u64, 10);
                 }
             }
         }

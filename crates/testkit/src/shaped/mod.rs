@@ -1,5 +1,7 @@
-//! Schemas from a seed, and payloads that go with a schema most of the time: a message is planned by what the schema
-//! asks for, perhaps spoilt, and then encoded in any of the manners that protobuf allows.
+//! Seeded schemas, and payloads that mostly match a schema.
+//!
+//! A message is planned to match the schema. It may then be changed to violate the schema, and is encoded in any form that protobuf
+//! allows.
 
 mod encode;
 mod plan;
@@ -9,22 +11,22 @@ use super::twin::Feature;
 use tfseek::example::FeatureBuf;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SchemaBuilder, SplitsDType};
 
-/// How payloads are made.
+/// Options of generated payloads. Probabilities are in 256ths.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Style {
-    /// How often in 256 a place is encoded oddly.
+    /// Probability of an unusual encoding at each point where protobuf allows one.
     pub odd: u8,
-    /// How often in 256 a message is spoilt: another kind, a count, an index.
+    /// Probability of a message that violates the schema: another kind, count or index.
     pub spoilt: u8,
-    /// How often in 256 a payload is damaged as bytes.
+    /// Probability of a payload with damaged bytes.
     pub damaged: u8,
-    /// Whether each message has an order of keys of its own.
+    /// Shuffle the keys of each message.
     pub own_order: bool,
 }
 
 pub const DTYPES: [DType; 3] = [DType::Float32, DType::Int64, DType::Bytes];
 
-/// Columns of all types, named so that keys have common starts.
+/// Returns a schema with columns of all types. Some keys have common prefixes.
 pub fn schema(rng: &mut Rng, sequence: bool) -> Schema {
     loop {
         let mut builder = if sequence { Schema::sequence_example() } else { Schema::example() };
@@ -41,19 +43,19 @@ pub fn schema(rng: &mut Rng, sequence: bool) -> Schema {
             }
         }
         builder = shared(rng, builder, sequence);
-        // A key in two roles now and then, which is refused.
+        // The schema is refused if a key has two roles. Then another one is generated.
         if let Ok(schema) = builder.build() {
             return schema;
         }
     }
 }
 
-/// A payload for the schema.
+/// Returns a payload for the schema.
 pub fn payload(rng: &mut Rng, schema: &Schema, style: Style) -> Vec<u8> {
     plan::payload(rng, schema, style)
 }
 
-/// A key that is not used yet; now and then one that is.
+/// Returns a key, which is rarely one that is already used.
 fn key(rng: &mut Rng, used: &mut Vec<String>) -> String {
     const KEYS: &[&str] =
         &["", "a", "b", "ab", "aba", "image/encoded", "image/format", "\u{e9}t\u{e9}", "nul\0key"];
@@ -69,7 +71,7 @@ fn key(rng: &mut Rng, used: &mut Vec<String>) -> String {
     }
 }
 
-/// A key that is not empty.
+/// Returns a key that is not empty.
 fn other_key(rng: &mut Rng, used: &mut Vec<String>) -> String {
     loop {
         let key = key(rng, used);
@@ -139,7 +141,7 @@ fn partition(rng: &mut Rng, used: &mut Vec<String>) -> Partition {
     }
 }
 
-/// A column more that takes the same features as another one, where that is allowed.
+/// Adds a column that uses the same features as another column, if the other column allows it.
 fn shared(rng: &mut Rng, builder: SchemaBuilder, sequence: bool) -> SchemaBuilder {
     let Ok(so_far) = builder.clone().build() else { return builder };
     let part = if sequence && rng.chance(128) { so_far.feature_lists() } else { so_far.features() };
@@ -148,7 +150,7 @@ fn shared(rng: &mut Rng, builder: SchemaBuilder, sequence: bool) -> SchemaBuilde
     let mut spec = spec.clone();
     match &mut spec {
         FeatureSpec::Ragged { value_key, partitions, .. } => {
-            // The values under another name; with fewer partitions they are fewer dimensions.
+            // The new column has the same values and only some of the inner partitions, so it has fewer dimensions.
             value_key.get_or_insert_with(|| name.clone());
             let keep = rng.below(partitions.len() + 1);
             partitions.drain(..partitions.len() - keep);
@@ -156,10 +158,7 @@ fn shared(rng: &mut Rng, builder: SchemaBuilder, sequence: bool) -> SchemaBuilde
         FeatureSpec::Sparse { already_sorted, .. } => *already_sorted = !*already_sorted,
         _ => return builder,
     }
-    match lists {
-        true => builder.feature_list("shared", spec),
-        false => builder.feature("shared", spec),
-    }
+    if lists { builder.feature_list("shared", spec) } else { builder.feature("shared", spec) }
 }
 
 fn buf(feature: &Feature) -> FeatureBuf {

@@ -1,20 +1,20 @@
-//! A message that a schema asks for, perhaps spoilt.
+//! Planning of messages that match a schema, or violate it in one point.
 
-use super::super::payloads::{Maker, mutate};
+use super::super::payloads::{Generator, mutate};
 use super::super::rng::Rng;
 use super::super::twin::Feature;
 use super::super::twin_parse::partition_key;
 use super::{DTYPES, Style, values};
 use tfseek::schema::{FeatureSpec, Partition, Schema};
 
-/// A message that is to be encoded.
+/// A message before it is encoded.
 #[derive(Default)]
 struct Plan {
     features: Vec<(String, Feature)>,
     lists: Vec<(String, Vec<Feature>)>,
 }
 
-/// The schema's message, encoded.
+/// Plans and encodes a message for the schema.
 pub(super) fn payload(rng: &mut Rng, schema: &Schema, style: Style) -> Vec<u8> {
     let mut plan = Plan::default();
     for (name, spec) in schema.features() {
@@ -31,20 +31,20 @@ pub(super) fn payload(rng: &mut Rng, schema: &Schema, style: Style) -> Vec<u8> {
         shuffle(rng, &mut plan.lists);
     }
     let bad = if rng.chance(style.damaged) { 4 } else { 0 };
-    let mut maker = Maker { rng, odd: style.odd, bad };
+    let mut generator = Generator { rng, odd: style.odd, bad };
     let mut out = Vec::new();
-    maker.planned(&mut out, 1, &plan.features, &mut |maker, feature| maker.parts(feature));
+    generator.planned_map(&mut out, 1, &plan.features, &mut |generator, feature| generator.parts(feature));
     if schema.is_sequence() {
-        maker.planned(&mut out, 2, &plan.lists, &mut |maker, steps| {
+        generator.planned_map(&mut out, 2, &plan.lists, &mut |generator, steps| {
             let mut parts = vec![Vec::new()];
             for step in steps {
-                if maker.odd() {
+                if generator.odd() {
                     parts.push(Vec::new());
                 }
                 let part = parts.last_mut().unwrap();
-                maker.unknown(part, &[1]);
-                let step = maker.parts(step).concat();
-                maker.len_field(part, 1, &step);
+                generator.unknown(part, &[1]);
+                let step = generator.parts(step).concat();
+                generator.len_field(part, 1, &step);
             }
             parts
         });
@@ -63,7 +63,7 @@ fn shuffle<T>(rng: &mut Rng, all: &mut [T]) {
     }
 }
 
-/// Adds what a column wants, unless another column has wanted the same before.
+/// Adds the features that a column requires, unless another column has added them.
 fn add(rng: &mut Rng, name: &str, spec: &FeatureSpec, all: &mut Vec<(String, Feature)>) {
     let mut put = |key: &str, feature: Feature| {
         if !all.iter().any(|(other, _)| other == key) {
@@ -99,7 +99,7 @@ fn add(rng: &mut Rng, name: &str, spec: &FeatureSpec, all: &mut Vec<(String, Fea
                     _ => (0..rows).map(|_| rng.below(4) as i64).collect(),
                 };
                 if let (Partition::ValueRowIds(_), Some(last)) = (partition, lengths.last_mut()) {
-                    // Rows behind the last value cannot be told.
+                    // Row ids cannot express empty rows after the last value.
                     *last = (*last).max(1);
                 }
                 let ends = lengths.iter().scan(0, |end, len| (*end += len, Some(*end)).1);
@@ -137,25 +137,25 @@ fn add_list(rng: &mut Rng, name: &str, spec: &FeatureSpec, all: &mut Vec<(String
     let steps = rng.below(5);
     let mut lists: Vec<(String, Vec<Feature>)> = Vec::new();
     for step in 0..steps.max(1) {
-        let mut of_step = Vec::new();
+        let mut step_features = Vec::new();
         match spec {
             FeatureSpec::FixedLenSequence { shape, dtype, .. } => {
-                of_step.push((name.to_owned(), values(rng, *dtype, shape.iter().product())));
+                step_features.push((name.to_owned(), values(rng, *dtype, shape.iter().product())));
             }
             FeatureSpec::VarLen { dtype } => {
                 let count = count(rng);
-                of_step.push((name.to_owned(), values(rng, *dtype, count)));
+                step_features.push((name.to_owned(), values(rng, *dtype, count)));
             }
             spec => {
-                // All of a step, or nothing of it.
-                while of_step.is_empty() {
-                    add(rng, name, spec, &mut of_step);
+                // `add` leaves out the features of some rows. Each step must have all of them.
+                while step_features.is_empty() {
+                    add(rng, name, spec, &mut step_features);
                 }
             }
         }
         let optional = !required && !matches!(spec, FeatureSpec::FixedLenSequence { .. });
         let kindless = optional && rng.chance(16);
-        for (k, (key, feature)) in of_step.into_iter().enumerate() {
+        for (k, (key, feature)) in step_features.into_iter().enumerate() {
             if step == 0 {
                 lists.push((key, Vec::new()));
             }
@@ -168,7 +168,7 @@ fn add_list(rng: &mut Rng, name: &str, spec: &FeatureSpec, all: &mut Vec<(String
     all.extend(lists);
 }
 
-/// One thing that the schema may not like.
+/// Makes one change that the schema may not allow.
 fn spoil(rng: &mut Rng, plan: &mut Plan) {
     let lists = !plan.lists.is_empty() && (plan.features.is_empty() || rng.chance(128));
     if lists {

@@ -1,16 +1,16 @@
-//! A shuffle buffer, as input pipelines have it, and what feeds one.
+//! A shuffle buffer, as in common input pipelines, and its sources.
 
 use crate::rng::Rng;
 use std::ops::Range;
 
-/// Hands out a record drawn from those it holds, and puts the next one of the source into its place. It fills up before it hands
-/// out the first, as that of `tf.data` does.
+/// A shuffle buffer. It returns a random record of its content and replaces it with the next record of the source. It is filled before
+/// it returns the first record, like the buffer of `tf.data`.
 pub(super) struct Buffer<I> {
     source: I,
     held: Vec<u64>,
     size: usize,
     rng: Rng,
-    /// Records taken from the source so far.
+    /// Number of records read from the source so far.
     pub(super) read: u64,
 }
 
@@ -41,8 +41,7 @@ pub(super) fn in_file_order(n: u64) -> Range<u64> {
     0..n
 }
 
-/// One record from each of `at_once` open shards in turn; a shard that is over gives its place to the next one, in an order that
-/// is drawn.
+/// Returns one record from each of `at_once` open shards alternately. The next shard, in a random order, replaces a finished one.
 pub(super) fn interleaved(
     n: u64,
     shards: u64,

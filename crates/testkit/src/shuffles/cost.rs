@@ -1,30 +1,30 @@
-//! What a shuffle costs, in records.
+//! The cost of a shuffle, in records.
 
 use super::{BATCH, RECORDS, Way};
 use std::collections::BTreeSet;
 use tfseek::order::Spec;
 use tfseek::order::State;
 
-/// Records.
+/// The cost of a shuffle, in records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Held beside the batches that are being made.
+    /// Records in memory, in addition to the batches in flight.
     pub held: u64,
-    /// Read when the first batch of an epoch is there.
+    /// Records read before the first batch of an epoch is complete.
     pub first: u64,
-    /// Read when the next batch is there, of a run that goes on in the middle of an epoch.
+    /// Records read before the next batch is complete, in a run that resumes in the middle of an epoch.
     pub resumed: u64,
 }
 
 /// The step at which a run is stopped.
 const STOP: u64 = RECORDS / BATCH / 2;
 
-/// What a way costs. How a buffer is fed does not change it, so it is asked once.
+/// Returns the cost of a way. An interleaved buffer costs the same as a buffer filled in file order, and has no result of its own.
 pub fn cost(way: &Way) -> Option<Cost> {
     match way {
         Way::Interleaved(_) | Way::Order(Spec::Sequential) => None,
         Way::Buffer(size) => {
-            // A buffer's content comes of all that went through it, so a run that goes on has to read that again.
+            // The content of a buffer depends on all records that passed through it, so a resumed run reads them again.
             let read = |outputs: u64| {
                 let mut buffer = way.buffer(1);
                 assert_eq!(buffer.by_ref().take(outputs as usize).count() as u64, outputs);
@@ -36,14 +36,14 @@ pub fn cost(way: &Way) -> Option<Cost> {
             let order = way.order(1);
             let mut whole = vec![0; ((STOP + 1) * BATCH) as usize];
             order.fill(0, &mut whole).unwrap();
-            // All that a checkpoint has.
+            // The saved state is all that a checkpoint contains.
             let fingerprint = "0".repeat(32);
             let saved = State::new(&order, STOP * BATCH, &fingerprint).unwrap().to_json();
             let state = State::from_json(&saved).unwrap();
             let order = state.resume(spec, RECORDS, &fingerprint).unwrap();
             let mut next = vec![0; BATCH as usize];
             order.fill(state.position(), &mut next).unwrap();
-            assert!(whole.ends_with(&next), "not the batch of the run that was not stopped");
+            assert!(whole.ends_with(&next), "the resumed run has another batch than the uninterrupted run");
             let (block, held) = match *spec {
                 Spec::Block { block, window } => (block, 2 * block * window),
                 _ => (1, 0),

@@ -1,49 +1,50 @@
-//! How well the records of an epoch are mixed.
+//! Measures of the quality of a shuffle.
 
 use super::{BATCH, RECORDS};
 
-/// Of batches drawn at random: 1, some 226 of 1,000 classes, 1 and 1.
+/// Quality of a shuffle. Batches drawn at random have the values 1, about 226 (of 1,000 classes), 1 and 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Mixing {
-    /// How much the classes' shares of a batch vary, over how much they vary in batches drawn at random. As in docs/order.md.
+    /// Variance of the class shares of a batch, relative to that of batches drawn at random, as in docs/order.md.
     pub deff: f64,
-    /// Classes in a batch, on average.
+    /// Mean number of classes in a batch.
     pub classes: f64,
-    /// How often two records of a batch are in one batch again in the next epoch, over how often that happens by chance.
+    /// Frequency with which two records of a batch share a batch in the next epoch, relative to that by chance.
     pub met_again: f64,
-    /// How far a record's position moves from one epoch to the next, over n / 3, the mean distance of two drawn positions.
+    /// Mean distance between the positions of a record in two successive epochs, relative to n / 3, the mean distance of two random
+    /// positions.
     pub moved: f64,
 }
 
-/// Measures epochs that follow each other; what does not fill a batch is left out. Sums are whole numbers: the same everywhere.
+/// Measures successive epochs. An incomplete last batch is left out. Sums are integers, so the result is the same on every machine.
 pub fn measure(epochs: impl Iterator<Item = Vec<u64>>, class: impl Fn(u64) -> u64, classes: u64) -> Mixing {
-    // Pairs of equal class, classes seen, pairs that met again, and distances.
+    // Pairs of equal class, numbers of classes, pairs that share a batch again, and distances.
     let (mut alike, mut seen, mut again, mut moved) = (0u64, 0u64, 0u64, 0u64);
     let (mut batches, mut compared) = (0u64, 0u64);
-    let mut of_class = Tally::new(classes);
-    let mut of_batch = Tally::new(RECORDS.div_ceil(BATCH));
+    let mut class_pairs = PairCounter::new(classes);
+    let mut batch_pairs = PairCounter::new(RECORDS.div_ceil(BATCH));
     let mut before: Option<Vec<u32>> = None;
     for records in epochs {
-        let mut places = vec![0u32; records.len()];
-        (0..).zip(&records).for_each(|(place, record)| places[*record as usize] = place);
+        let mut positions = vec![0u32; records.len()];
+        (0..).zip(&records).for_each(|(position, record)| positions[*record as usize] = position);
         for batch in records.chunks_exact(BATCH as usize) {
             batches += 1;
-            let (pairs, distinct) = of_class.count(batch.iter().map(|record| class(*record)));
+            let (pairs, distinct) = class_pairs.count(batch.iter().map(|record| class(*record)));
             alike += pairs;
             seen += distinct;
             if let Some(before) = &before {
                 compared += 1;
-                let met = batch.iter().map(|record| u64::from(before[*record as usize]) / BATCH);
-                again += of_batch.count(met).0;
+                let batches_before = batch.iter().map(|record| u64::from(before[*record as usize]) / BATCH);
+                again += batch_pairs.count(batches_before).0;
             }
         }
         if let Some(before) = &before {
-            moved += places.iter().zip(before).map(|(a, b)| u64::from(a.abs_diff(*b))).sum::<u64>();
+            moved += positions.iter().zip(before).map(|(a, b)| u64::from(a.abs_diff(*b))).sum::<u64>();
         }
-        before = Some(places);
+        before = Some(positions);
     }
     let (pairs, n) = ((BATCH * (BATCH - 1) / 2) as f64, RECORDS as f64);
-    // Two draws are of one class with this probability. A batch's counts vary by how many more pairs of it are.
+    // The probability that two random records have the same class. The excess of such pairs in a batch gives the variance.
     let chance = 1.0 / classes as f64;
     let alike = alike as f64 / (pairs * batches as f64);
     let epochs_compared = compared / (RECORDS / BATCH);
@@ -55,14 +56,15 @@ pub fn measure(epochs: impl Iterator<Item = Vec<u64>>, class: impl Fn(u64) -> u6
     }
 }
 
-/// Counts the numbers of a batch: how many pairs are equal, and how many numbers are different.
-struct Tally(Vec<u64>);
+/// A counter of equal pairs and of distinct numbers among the numbers of a batch.
+struct PairCounter(Vec<u64>);
 
-impl Tally {
-    fn new(numbers: u64) -> Tally {
-        Tally(vec![0; numbers as usize])
+impl PairCounter {
+    fn new(numbers: u64) -> PairCounter {
+        PairCounter(vec![0; numbers as usize])
     }
 
+    /// Returns the number of equal pairs and the number of distinct numbers.
     fn count(&mut self, numbers: impl Iterator<Item = u64> + Clone) -> (u64, u64) {
         let (mut pairs, mut distinct) = (0, 0);
         for number in numbers.clone() {

@@ -1,5 +1,7 @@
-//! Shuffle buffers beside orders, on data that is sorted by class: what `benches/shuffle.rs` prints, `docs/shuffling.md` shows
-//! and `tests/order/shuffling.rs` holds to be so. Nothing is timed and every number comes from a seed, so it is the same everywhere.
+//! Comparison of shuffle buffers with orders, on data that is sorted by class.
+//!
+//! `benches/shuffle.rs` prints the tables, `docs/shuffling.md` contains them, and `tests/order/shuffling.rs` compares the two. Nothing is
+//! timed, and all numbers are computed from seeds, so they are the same on every machine.
 
 mod buffer;
 mod cost;
@@ -13,13 +15,14 @@ use buffer::{Buffer, in_file_order, interleaved};
 use tfseek::Order;
 use tfseek::order::Spec;
 
-/// A data set as many have it: 1,000 classes one after the other, in 1,000 shards. 100 KiB are a picture.
+/// Number of records of a typical dataset, which is sorted by class.
 pub const RECORDS: u64 = 1_000_000;
 pub const CLASSES: u64 = 1_000;
 pub const SHARDS: u64 = 1_000;
+/// Size of a record in bytes: that of an image.
 pub const RECORD_BYTES: u64 = 100 << 10;
 pub const BATCH: u64 = 256;
-/// Shards that are read in turn, where they are.
+/// Number of shards that an interleaved source reads alternately.
 pub const AT_ONCE: usize = 16;
 const SEED: u64 = 42;
 const EPOCHS: u64 = 4;
@@ -27,24 +30,24 @@ const EPOCHS: u64 = 4;
 /// A way to shuffle.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Way {
-    /// A buffer of so many records, fed with the shards as they lie.
+    /// A buffer of this number of records, filled in file order.
     Buffer(usize),
-    /// The same, fed from 16 shards in turn; their order is drawn anew for each epoch.
+    /// A buffer of this number of records, filled from 16 shards alternately. The order of the shards is drawn for each epoch.
     Interleaved(usize),
     Order(Spec),
 }
 
-/// The block order that tfseek takes for this data where nobody says.
+/// Returns the default block order of tfseek for this data.
 pub fn block() -> Spec {
     Spec::block_for(RECORDS, RECORDS * RECORD_BYTES, BATCH)
 }
 
-/// A buffer of as many records as the block order's two windows.
-const AS_BLOCK: usize = 20_480;
+/// Size of a buffer that holds as many records as the two windows of the block order.
+const TWO_WINDOWS: usize = 20_480;
 
-/// What is compared, in the order of the tables. The buffer that holds everything is a drawn permutation: the reference.
+/// Returns the ways to compare, in the order of the tables. The buffer of all records draws a random permutation and is the reference.
 pub fn ways() -> Vec<Way> {
-    let sizes = [1_000, 10_000, AS_BLOCK, 100_000];
+    let sizes = [1_000, 10_000, TWO_WINDOWS, 100_000];
     let mut ways = vec![Way::Order(Spec::Sequential)];
     ways.extend(sizes.map(Way::Buffer));
     ways.extend(sizes.map(Way::Interleaved));
@@ -64,7 +67,7 @@ impl Way {
         }
     }
 
-    /// The records of an epoch, in its order.
+    /// Returns the records of an epoch, in the order of the epoch.
     fn epoch(&self, epoch: u64) -> Vec<u64> {
         match self {
             Way::Order(_) => {
@@ -76,7 +79,7 @@ impl Way {
         }
     }
 
-    /// The buffer, at the start of an epoch.
+    /// Returns the buffer at the start of an epoch.
     fn buffer(&self, epoch: u64) -> Buffer<Box<dyn Iterator<Item = u64>>> {
         let mut rng = Rng::new(SEED ^ epoch << 32);
         match self {
@@ -101,12 +104,12 @@ impl Way {
     }
 }
 
-/// What the columns of [`quality`] are.
+/// The table header for [`quality`].
 pub const QUALITY: &str = "\
 | Shuffle | deff | classes in a batch | met again | moved |
 | --- | --- | --- | --- | --- |";
 
-/// A row of the first table.
+/// Returns a row of the first table.
 pub fn quality(way: &Way, mixing: &Mixing) -> String {
     format!(
         "| {} | {:.2} | {:.0} | {:.2} | {:.2} |",
@@ -118,12 +121,12 @@ pub fn quality(way: &Way, mixing: &Mixing) -> String {
     )
 }
 
-/// What the columns of [`price`] are.
+/// The table header for [`price`].
 pub const PRICE: &str = "\
 | Shuffle | records held | of 100 KiB | read before the first batch | and after a resume |
 | --- | --- | --- | --- | --- |";
 
-/// A row of the second table; none for a way that costs what the one before it does.
+/// Returns a row of the second table, or `None` for a way without a result in [`cost()`].
 pub fn price(way: &Way) -> Option<String> {
     let cost = cost(way)?;
     let held = match cost.held {
@@ -134,7 +137,7 @@ pub fn price(way: &Way) -> Option<String> {
     Some(format!("| {} | {records} | {held} | {first} | {resumed} |", way.name()))
 }
 
-/// 1234567 as 1,234,567.
+/// Formats 1234567 as 1,234,567.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =

@@ -1,18 +1,20 @@
-//! The naive twin of the parse by a schema: for each row and column what the column takes of the row, or a fault; then, if
-//! there is no fault in any row, all of it side by side. What it says is what a schema means.
+//! A naive twin of the batch parser.
+//!
+//! For each row and column, the twin extracts the column's values from the row, or finds a fault. If no row has a fault, it assembles the
+//! values of all rows to arrays. Its results define the meaning of a schema.
 
-mod put;
-mod take;
+mod assemble;
+mod extract;
 
 use super::arrays::Arrays;
 use super::twin::{self, Feature, Key, Rules};
-use put::{put_features, put_lists};
+use assemble::{assemble_features, assemble_lists};
+use extract::{CellValues, extract_feature, extract_list};
 use std::collections::BTreeMap;
-use take::{Taken, take_feature, take_list};
 use tfseek::error::Category;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema};
 
-/// Returns the feature that describes a dimension, if one does.
+/// Returns the key of the feature that contains the partition, or `None` for a uniform row length.
 pub fn partition_key(partition: &Partition) -> Option<&str> {
     match partition {
         Partition::RowSplits(key)
@@ -35,57 +37,55 @@ pub fn dtype(spec: &FeatureSpec) -> DType {
     }
 }
 
-/// A decoded row: an Example's features (or a context), and feature lists.
+/// A decoded row: features (of an Example or a context) and feature lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     pub features: BTreeMap<Key, Feature>,
     pub lists: BTreeMap<Key, Vec<Feature>>,
 }
 
-/// What the bytes of a row mean to a parse.
+/// The decoded payload of a row, as far as the schema uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Row {
+pub enum DecodedRow {
     Whole(Message),
-    /// Malformed, but not where the schema has to look: a parser may refuse it or not (R4).
+    /// A payload that is malformed only in parts that the schema does not use. A parser may refuse it (R4).
     Elsewhere(Message),
+    /// A payload that is malformed in a part that the schema uses. A parser must refuse it.
     Malformed,
 }
 
-/// The rows of a batch, each a message or known to be malformed; then one that is malformed is an error in any case.
-pub fn decode(schema: &Schema, payload: &[u8]) -> Row {
+/// Decodes the payload of a row.
+pub fn decode(schema: &Schema, payload: &[u8]) -> DecodedRow {
     if let Ok(message) = message(schema, payload, Rules::default()) {
-        return Row::Whole(message);
+        return DecodedRow::Whole(message);
     }
     let mut all = Message::default();
     let (features, lists) = keys(schema);
-    // A key that no schema names: entries have to be framed whether any is wanted or not.
-    let nothing = [b"\xff".to_vec()];
-    for key in features.iter().chain(&nothing) {
+    // A key that no schema contains is looked up as well, because entries must be framed even if no feature is used.
+    let unused = [b"\xff".to_vec()];
+    for key in features.iter().chain(&unused) {
         match twin::example(payload, Rules { only: Some(key), ..Rules::default() }) {
-            Ok(map) => all.features.extend(map.map),
-            Err(_) => return Row::Malformed,
+            Ok(field) => all.features.extend(field.map),
+            Err(_) => return DecodedRow::Malformed,
         }
     }
     if schema.is_sequence() {
-        for key in lists.iter().chain(&nothing) {
+        for key in lists.iter().chain(&unused) {
             match twin::feature_lists(payload, Rules { only: Some(key), ..Rules::default() }) {
-                Ok(map) => all.lists.extend(map.map),
-                Err(_) => return Row::Malformed,
+                Ok(field) => all.lists.extend(field.map),
+                Err(_) => return DecodedRow::Malformed,
             }
         }
     }
-    Row::Elsewhere(all)
+    DecodedRow::Elsewhere(all)
 }
 
 fn message(schema: &Schema, payload: &[u8], rules: Rules<'_>) -> twin::Result<Message> {
-    let lists = match schema.is_sequence() {
-        true => twin::feature_lists(payload, rules)?.map,
-        false => BTreeMap::new(),
-    };
+    let lists = if schema.is_sequence() { twin::feature_lists(payload, rules)?.map } else { BTreeMap::new() };
     Ok(Message { features: twin::example(payload, rules)?.map, lists })
 }
 
-/// The keys that a schema looks at: those of features, those of feature lists.
+/// Returns the keys that a schema uses: the keys of features and the keys of feature lists.
 pub fn keys(schema: &Schema) -> (Vec<Key>, Vec<Key>) {
     fn of(specs: &BTreeMap<String, FeatureSpec>) -> Vec<Key> {
         let keys = specs.iter().flat_map(|(name, spec)| match spec {
@@ -106,63 +106,63 @@ pub fn keys(schema: &Schema) -> (Vec<Key>, Vec<Key>) {
     (of(schema.features()), of(schema.feature_lists()))
 }
 
-/// What one column takes of one row. It may be faulty in one of several ways, where the rules leave it open which.
-type Cell<T> = Result<T, Vec<Category>>;
+/// The values of one column in one row, or its faults. If there are several, a parser may report any of them.
+type CellResult<T> = Result<T, Vec<Category>>;
 
-/// The lowest faulty row, and all that is wrong with it.
+/// The lowest faulty row, and all its faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct RowFault {
     pub row: usize,
     pub any_of: Vec<Category>,
 }
 
-/// More rows than that in one record are a result that nobody wants in a test.
+/// Maximum number of ragged rows in one record, which keeps the results of tests small.
 pub const MOST_ROWS: i64 = 1 << 16;
 
-/// How the rows are to be read.
+/// Options of the parse.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Form {
-    /// One row, without a dimension for the batch.
+    /// Parse one row, without the batch dimension.
     pub single: bool,
-    /// Sparse indices may lie anywhere.
+    /// Accept sparse indices outside the shape.
     pub lenient_sparse_index: bool,
 }
 
-pub fn parse(schema: &Schema, rows: &[Message], form: Form) -> Result<Arrays, Fault> {
+pub fn parse(schema: &Schema, rows: &[Message], form: Form) -> Result<Arrays, RowFault> {
     assert!(!form.single || rows.len() == 1);
-    // First what is wrong.
+    // First pass: find faults.
     for (row, message) in rows.iter().enumerate() {
         let mut any_of = Vec::new();
         for (name, spec) in schema.features() {
-            if let Err(faults) = take_feature(schema, name, spec, &message.features, form) {
+            if let Err(faults) = extract_feature(schema, name, spec, &message.features, form) {
                 any_of.extend(faults);
             }
         }
         for (name, spec) in schema.feature_lists() {
-            if let Err(faults) = take_list(name, spec, &message.lists) {
+            if let Err(faults) = extract_list(name, spec, &message.lists) {
                 any_of.extend(faults);
             }
         }
         if !any_of.is_empty() {
-            return Err(Fault { row, any_of });
+            return Err(RowFault { row, any_of });
         }
     }
-    // Nothing is.
+    // Second pass: there are no faults, so the arrays can be assembled.
     let mut arrays = Arrays::default();
     for (name, spec) in schema.features() {
-        let cells: Vec<Taken> = rows
+        let cells: Vec<CellValues> = rows
             .iter()
-            .map(|message| take_feature(schema, name, spec, &message.features, form).unwrap())
+            .map(|message| extract_feature(schema, name, spec, &message.features, form).unwrap())
             .collect();
-        arrays.features.insert(name.clone(), put_features(spec, &cells, form));
+        arrays.features.insert(name.clone(), assemble_features(spec, &cells, form));
     }
     for (name, spec) in schema.feature_lists() {
-        let cells: Vec<Vec<Taken>> =
-            rows.iter().map(|message| take_list(name, spec, &message.lists).unwrap()).collect();
+        let cells: Vec<Vec<CellValues>> =
+            rows.iter().map(|message| extract_list(name, spec, &message.lists).unwrap()).collect();
         if matches!(spec, FeatureSpec::FixedLenSequence { .. }) && !form.single {
             arrays.lengths.insert(name.clone(), cells.iter().map(|steps| steps.len() as i64).collect());
         }
-        arrays.feature_lists.insert(name.clone(), put_lists(spec, &cells, form));
+        arrays.feature_lists.insert(name.clone(), assemble_lists(spec, &cells, form));
     }
     Ok(arrays)
 }

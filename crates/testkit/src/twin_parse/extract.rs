@@ -1,31 +1,31 @@
-//! What a column takes of a row.
+//! Extraction of the values of a column from one row.
 
 use super::super::arrays::Data;
 use super::super::twin::{Feature, Key};
-use super::{Cell, Form, MOST_ROWS, partition_key};
+use super::{CellResult, Form, MOST_ROWS, partition_key};
 use std::collections::BTreeMap;
 use tfseek::error::Category;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema};
 
-/// What a column takes of a feature: of a row's own, or of one step of a row's list.
-pub(super) struct Taken {
+/// The values of a column in one row, or in one step of a row's feature list.
+pub(super) struct CellValues {
     pub(super) values: Data,
-    /// Of a sparse feature: the indices of each value.
+    /// Indices of each value of a sparse feature.
     pub(super) indices: Vec<Vec<i64>>,
-    /// Of a ragged feature: the lengths of the rows, of each partition that is not an innermost uniform one.
+    /// Row lengths of each partition of a ragged feature, except innermost uniform partitions.
     pub(super) levels: Vec<Vec<usize>>,
-    /// Of a ragged feature: how many rows (or, without partitions, values) there are at the top.
+    /// Number of outermost rows of a ragged feature; without partitions, the number of values.
     pub(super) top: usize,
 }
 
-impl Taken {
-    fn plain(values: Data) -> Taken {
-        Taken { top: values.len(), values, indices: Vec::new(), levels: Vec::new() }
+impl CellValues {
+    fn plain(values: Data) -> CellValues {
+        CellValues { top: values.len(), values, indices: Vec::new(), levels: Vec::new() }
     }
 }
 
-/// The values of a feature, if they are of this type; `None` for a feature without a kind.
-fn typed(feature: &Feature, dtype: DType) -> Cell<Option<Data>> {
+/// Returns the values of a feature of this type, or `None` for a feature without a kind.
+fn typed(feature: &Feature, dtype: DType) -> CellResult<Option<Data>> {
     match (feature, dtype) {
         (Feature::None, _) => Ok(None),
         (Feature::Int64(v), DType::Int64) => Ok(Some(Data::Int64(v.clone()))),
@@ -35,19 +35,19 @@ fn typed(feature: &Feature, dtype: DType) -> Cell<Option<Data>> {
     }
 }
 
-fn values_of(features: &BTreeMap<Key, Feature>, key: &str, dtype: DType) -> Cell<Option<Data>> {
+fn values_of(features: &BTreeMap<Key, Feature>, key: &str, dtype: DType) -> CellResult<Option<Data>> {
     match features.get(key.as_bytes()) {
         Some(feature) => typed(feature, dtype),
         None => Ok(None),
     }
 }
 
-/// Absent, without a kind, and empty are the same here.
-fn any_values(features: &BTreeMap<Key, Feature>, key: &str, dtype: DType) -> Cell<Data> {
+/// Returns the values of a feature. An absent feature and a feature without a kind have no values.
+fn any_values(features: &BTreeMap<Key, Feature>, key: &str, dtype: DType) -> CellResult<Data> {
     Ok(values_of(features, key, dtype)?.unwrap_or(Data::empty(dtype)))
 }
 
-fn int64s(features: &BTreeMap<Key, Feature>, key: &str) -> Cell<Vec<i64>> {
+fn int64s(features: &BTreeMap<Key, Feature>, key: &str) -> CellResult<Vec<i64>> {
     match any_values(features, key, DType::Int64)? {
         Data::Int64(values) => Ok(values),
         other => panic!("{other:?}"),
@@ -64,19 +64,19 @@ pub(super) fn default_data(default: &tfseek::example::FeatureBuf) -> Data {
     }
 }
 
-pub(super) fn take_feature(
+pub(super) fn extract_feature(
     schema: &Schema,
     name: &str,
     spec: &FeatureSpec,
     features: &BTreeMap<Key, Feature>,
     form: Form,
-) -> Cell<Taken> {
+) -> CellResult<CellValues> {
     match spec {
         FeatureSpec::FixedLen { shape, dtype, default } => {
             let count: usize = shape.iter().product();
             let values = match values_of(features, name, *dtype)? {
                 Some(values) => values,
-                // A context's feature without a kind is not an absent one: it has no values.
+                // In a context a feature without a kind is not absent: it has no values.
                 None if schema.is_sequence() && features.contains_key(name.as_bytes()) => Data::empty(*dtype),
                 None => match default {
                     Some(default) => default_data(default),
@@ -86,16 +86,16 @@ pub(super) fn take_feature(
             if values.len() != count {
                 return Err(vec![Category::CountMismatch]);
             }
-            Ok(Taken::plain(values))
+            Ok(CellValues::plain(values))
         }
         FeatureSpec::FixedLenSequence { shape, dtype, .. } => {
             let values = any_values(features, name, *dtype)?;
             if !values.len().is_multiple_of(shape.iter().product()) {
                 return Err(vec![Category::CountMismatch]);
             }
-            Ok(Taken::plain(values))
+            Ok(CellValues::plain(values))
         }
-        FeatureSpec::VarLen { dtype } => Ok(Taken::plain(any_values(features, name, *dtype)?)),
+        FeatureSpec::VarLen { dtype } => Ok(CellValues::plain(any_values(features, name, *dtype)?)),
         FeatureSpec::Sparse { index_keys, value_key, dtype, size, already_sorted } => {
             let mut faults = Vec::new();
             let values = any_values(features, value_key, *dtype);
@@ -133,21 +133,21 @@ pub(super) fn take_feature(
             let mut sorted = Data::empty(*dtype);
             entries.iter().for_each(|(_, value)| sorted.append(value));
             let indices = entries.into_iter().map(|(indices, _)| indices).collect();
-            Ok(Taken { indices, ..Taken::plain(sorted) })
+            Ok(CellValues { indices, ..CellValues::plain(sorted) })
         }
         FeatureSpec::Ragged { dtype, value_key, partitions, .. } => {
             let value_key = value_key.as_deref().unwrap_or(name);
-            take_ragged(features, value_key, *dtype, partitions)
+            extract_ragged(features, value_key, *dtype, partitions)
         }
     }
 }
 
-fn take_ragged(
+fn extract_ragged(
     features: &BTreeMap<Key, Feature>,
     value_key: &str,
     dtype: DType,
     partitions: &[Partition],
-) -> Cell<Taken> {
+) -> CellResult<CellValues> {
     let mut faults = Vec::new();
     let values = any_values(features, value_key, dtype).unwrap_or_else(|e| {
         faults.extend(e);
@@ -165,7 +165,7 @@ fn take_ragged(
         .collect();
     let mut levels: Vec<Vec<usize>> = Vec::new();
     let mut below = values.len();
-    // The innermost first. Each divides what is below it into rows.
+    // Partitions from innermost to outermost. Each divides the elements of the next inner level into rows.
     for (partition, numbers) in partitions.iter().zip(numbers).rev() {
         let lengths = match partition {
             Partition::UniformRowLength(n) if below.is_multiple_of(*n) => Ok(vec![*n; below / n]),
@@ -175,23 +175,27 @@ fn take_ragged(
         match lengths {
             Ok(lengths) => {
                 below = lengths.len();
-                // Innermost uniform rows are a dimension of the values, and no level.
+                // Innermost uniform rows are a dimension of the values, not a level.
                 if !levels.is_empty() || partition_key(partition).is_some() {
                     levels.insert(0, lengths);
                 }
             }
             Err(e) => {
-                // What the partitions further out would divide is not known.
+                // The outer partitions cannot be checked, because the number of their elements is unknown.
                 faults.extend(e);
                 return Err(faults);
             }
         }
     }
-    if faults.is_empty() { Ok(Taken { levels, top: below, ..Taken::plain(values) }) } else { Err(faults) }
+    if faults.is_empty() {
+        Ok(CellValues { levels, top: below, ..CellValues::plain(values) })
+    } else {
+        Err(faults)
+    }
 }
 
-/// How long the rows are that a partition makes of `below` things.
-fn row_lengths(partition: &Partition, numbers: &[i64], below: i64) -> Cell<Vec<usize>> {
+/// Returns the lengths of the rows into which a partition divides `below` elements.
+fn row_lengths(partition: &Partition, numbers: &[i64], below: i64) -> CellResult<Vec<usize>> {
     let bad = || vec![Category::BadPartition];
     let ends: Vec<i64> = match partition {
         Partition::RowLengths(_) => {
@@ -226,7 +230,7 @@ fn row_lengths(partition: &Partition, numbers: &[i64], below: i64) -> Cell<Vec<u
         }
         Partition::UniformRowLength(_) => panic!("needs no numbers"),
     };
-    // Each row ends where the next one starts, the first starts at 0, the last one ends with what there is.
+    // The first row starts at 0, each other row starts at the end of its predecessor, and the last row ends at `below`.
     let starts_and_ends: Vec<i64> = [0].into_iter().chain(ends).collect();
     if !starts_and_ends.is_sorted() || starts_and_ends.last() != Some(&below) {
         return Err(bad());
@@ -234,30 +238,31 @@ fn row_lengths(partition: &Partition, numbers: &[i64], below: i64) -> Cell<Vec<u
     Ok(starts_and_ends.windows(2).map(|row| (row[1] - row[0]) as usize).collect())
 }
 
-/// What a column takes of a feature list: of each step.
-pub(super) fn take_list(
+/// Extracts the values of a column from a feature list, step by step.
+pub(super) fn extract_list(
     name: &str,
     spec: &FeatureSpec,
     lists: &BTreeMap<Key, Vec<Feature>>,
-) -> Cell<Vec<Taken>> {
+) -> CellResult<Vec<CellValues>> {
     let no_steps = Vec::new();
     let steps_of = |key: &str| lists.get(key.as_bytes()).unwrap_or(&no_steps);
-    let steps: Vec<Cell<Taken>> = match spec {
+    let steps: Vec<CellResult<CellValues>> = match spec {
         FeatureSpec::FixedLenSequence { shape, dtype, allow_missing, .. } => {
             if !lists.contains_key(name.as_bytes()) && !allow_missing {
                 return Err(vec![Category::MissingFeature]);
             }
             let count: usize = shape.iter().product();
-            let take = |step: &Feature| match typed(step, *dtype)? {
-                Some(values) if values.len() == count => Ok(Taken::plain(values)),
+            let extract = |step: &Feature| match typed(step, *dtype)? {
+                Some(values) if values.len() == count => Ok(CellValues::plain(values)),
                 Some(_) => Err(vec![Category::CountMismatch]),
                 None => Err(vec![Category::CountMismatch, Category::KindMismatch]),
             };
-            steps_of(name).iter().map(take).collect()
+            steps_of(name).iter().map(extract).collect()
         }
         FeatureSpec::VarLen { dtype } => {
-            let take = |step: &Feature| Ok(Taken::plain(typed(step, *dtype)?.unwrap_or(Data::empty(*dtype))));
-            steps_of(name).iter().map(take).collect()
+            let extract =
+                |step: &Feature| Ok(CellValues::plain(typed(step, *dtype)?.unwrap_or(Data::empty(*dtype))));
+            steps_of(name).iter().map(extract).collect()
         }
         FeatureSpec::Ragged { dtype, value_key, partitions, .. } => {
             let value_key = value_key.as_deref().unwrap_or(name);
@@ -273,14 +278,14 @@ pub(super) fn take_list(
                 }
                 return Err(faults);
             }
-            // A step is to a list what a row is to a batch.
-            let step_of = |step: usize| {
+            // A step of a list is parsed like a row of a batch.
+            let extract_step = |step: usize| {
                 let all = keys.iter().chain([&value_key]);
                 let features =
                     all.map(|&key| (key.as_bytes().to_vec(), steps_of(key)[step].clone())).collect();
-                take_ragged(&features, value_key, *dtype, partitions)
+                extract_ragged(&features, value_key, *dtype, partitions)
             };
-            (0..steps).map(step_of).collect()
+            (0..steps).map(extract_step).collect()
         }
         other => panic!("{other:?} in feature lists"),
     };

@@ -1,11 +1,11 @@
-//! What was taken of the rows, side by side.
+//! Assembly of the values of all rows to arrays.
 
 use super::super::arrays::{Array, Data, Neutral};
-use super::take::{Taken, default_data};
+use super::extract::{CellValues, default_data};
 use super::{Form, dtype, partition_key};
 use tfseek::schema::{DType, FeatureSpec, Partition, SplitsDType};
 
-pub(super) fn put_features(spec: &FeatureSpec, rows: &[Taken], form: Form) -> Neutral {
+pub(super) fn assemble_features(spec: &FeatureSpec, rows: &[CellValues], form: Form) -> Neutral {
     let mut values = Data::empty(dtype(spec));
     rows.iter().for_each(|row| values.append(&row.values));
     let n = rows.len() as u64;
@@ -23,8 +23,8 @@ pub(super) fn put_features(spec: &FeatureSpec, rows: &[Taken], form: Form) -> Ne
         }
         FeatureSpec::VarLen { .. } => {
             let mut indices = Vec::new();
-            for (row, taken) in rows.iter().enumerate() {
-                for k in 0..taken.values.len() {
+            for (row, cell) in rows.iter().enumerate() {
+                for k in 0..cell.values.len() {
                     indices.extend(batch.map(|_| row as i64));
                     indices.push(k as i64);
                 }
@@ -34,10 +34,10 @@ pub(super) fn put_features(spec: &FeatureSpec, rows: &[Taken], form: Form) -> Ne
         }
         FeatureSpec::Sparse { size, .. } => {
             let mut indices = Vec::new();
-            for (row, taken) in rows.iter().enumerate() {
-                for of_value in &taken.indices {
+            for (row, cell) in rows.iter().enumerate() {
+                for value_indices in &cell.indices {
                     indices.extend(batch.map(|_| row as i64));
-                    indices.extend(of_value);
+                    indices.extend(value_indices);
                 }
             }
             sparse(indices, values, batch.into_iter().chain(size.iter().copied()).collect())
@@ -49,27 +49,27 @@ pub(super) fn put_features(spec: &FeatureSpec, rows: &[Taken], form: Form) -> Ne
     }
 }
 
-pub(super) fn put_lists(spec: &FeatureSpec, rows: &[Vec<Taken>], form: Form) -> Neutral {
+pub(super) fn assemble_lists(spec: &FeatureSpec, rows: &[Vec<CellValues>], form: Form) -> Neutral {
     let mut values = Data::empty(dtype(spec));
     rows.iter().flatten().for_each(|step| values.append(&step.values));
     let batch = if form.single { None } else { Some(rows.len() as u64) };
     match spec {
         FeatureSpec::FixedLenSequence { shape, .. } => {
-            let of_rows: Vec<Data> = rows
+            let row_values: Vec<Data> = rows
                 .iter()
                 .map(|steps| {
-                    let mut of_row = Data::empty(dtype(spec));
-                    steps.iter().for_each(|step| of_row.append(&step.values));
-                    of_row
+                    let mut values = Data::empty(dtype(spec));
+                    steps.iter().for_each(|step| values.append(&step.values));
+                    values
                 })
                 .collect();
-            padded(of_rows.iter(), shape, batch, &zero(dtype(spec)))
+            padded(row_values.iter(), shape, batch, &zero(dtype(spec)))
         }
         FeatureSpec::VarLen { .. } => {
             let mut indices = Vec::new();
             for (row, steps) in rows.iter().enumerate() {
-                for (step, taken) in steps.iter().enumerate() {
-                    for k in 0..taken.values.len() {
+                for (step, cell) in steps.iter().enumerate() {
+                    for k in 0..cell.values.len() {
                         indices.extend(batch.map(|_| row as i64));
                         indices.extend([step as i64, k as i64]);
                     }
@@ -103,7 +103,7 @@ fn zero(dtype: DType) -> Data {
     }
 }
 
-/// Rows of blocks, each made as long as the longest.
+/// Returns a dense array of rows of blocks, padded to the length of the longest row.
 fn padded<'a>(
     rows: impl Iterator<Item = &'a Data> + Clone,
     shape: &[usize],
@@ -139,19 +139,19 @@ fn sparse(indices: Vec<i64>, values: Data, dense_shape: Vec<u64>) -> Neutral {
     }
 }
 
-/// `outer` are the row lengths of the dimensions that rows and steps make; behind them come those of the partitions.
+/// Returns a ragged array. `outer` are the row lengths of the dimensions for rows and steps. The dimensions of the partitions follow.
 fn ragged<'a>(
     values: Data,
     partitions: &[Partition],
     dtype: SplitsDType,
     mut outer: Vec<Vec<usize>>,
-    taken: impl IntoIterator<Item = &'a Taken>,
+    cells: impl IntoIterator<Item = &'a CellValues>,
 ) -> Neutral {
     let uniform = |partition: &&Partition| partition_key(partition).is_none();
     let innermost = partitions.iter().rev().take_while(uniform).count();
     let mut levels = vec![Vec::new(); partitions.len() - innermost];
-    for of in taken {
-        for (all, level) in levels.iter_mut().zip(&of.levels) {
+    for cell in cells {
+        for (all, level) in levels.iter_mut().zip(&cell.levels) {
             all.extend(level);
         }
     }
