@@ -1,4 +1,4 @@
-# All of it works in a fresh clone with a Rust toolchain. What a machine lacks is skipped aloud.
+# All targets work in a fresh clone with a Rust toolchain. A step whose tools are missing is skipped with a message.
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
@@ -13,8 +13,8 @@ FRAMEWORKS_VENV := target/frameworks$(if $(FRAMEWORKS_PYTHON),-seen)
 demo:
 	$(CARGO) run --release -- demo
 
-# The fuzz corpora are replayed by an ordinary test. The Rust half of the Python package is looked at even where there is no
-# Python: nothing is linked to one.
+# An ordinary test replays the fuzz corpora. The Rust code of the Python package is checked even without Python, because nothing is
+# linked to an interpreter.
 test: export PYO3_NO_PYTHON = 1
 test: export PYO3_BUILD_EXTENSION_MODULE = 1
 test:
@@ -35,13 +35,13 @@ test:
 	@$(MAKE) --no-print-directory public-api
 	@env -u PYO3_NO_PYTHON -u PYO3_BUILD_EXTENSION_MODULE $(MAKE) --no-print-directory python
 
-# What is public, compared with docs/public-api.txt. `make public-api WRITE=1` writes the page anew. Other versions of the tool print
-# other lines.
+# Compares the public interface with docs/public-api.txt. `make public-api WRITE=1` writes that file. The version of the tool is fixed,
+# because other versions print other lines.
 public-api:
 	@if ! $(CARGO) public-api --version 2>/dev/null | grep -q ' 0\.52\.'; then \
 		echo "skipped: cargo-public-api 0.52 is not installed"; \
 	elif ! $(CARGO) +nightly --version >/dev/null 2>&1; then \
-		echo "skipped: there is no nightly toolchain, which cargo-public-api needs"; \
+		echo "skipped: cargo-public-api requires a nightly toolchain, which is not installed"; \
 	else \
 		set -ex; \
 		$(CARGO) +nightly public-api -p tfseek -sss > target/public-api.txt; \
@@ -49,23 +49,23 @@ public-api:
 		diff -u docs/public-api.txt target/public-api.txt; \
 	fi
 
-# Opens the branch of a shell `if` in which the environment $(1), made with $(2), has the Python package and what it is built and
-# tested with; else what is missing is said aloud.
+# Starts a shell `if`. In its last branch, which the caller continues, the environment $(1), made with the interpreter $(2), has the
+# Python package and the tools to build and test it. The other branches print the missing requirement.
 define with_package
 	if ! $(2) -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then \
-		echo "skipped: $(2) is no Python of 3.9 or later"; \
+		echo "skipped: $(2) is not Python 3.9 or later"; \
 	elif ! { [ -x $(1)/bin/python ] || $(2) -m venv $(1); }; then \
 		echo "skipped: $(2) cannot make a virtual environment"; \
 	elif ! $(1)/bin/python -m pip install -q 'maturin>=1.9,<2' numpy pytest; then \
-		echo "skipped: pip cannot install what the Python package is built and tested with"; \
+		echo "skipped: pip cannot install the tools to build and test the Python package"; \
 	else \
 		set -ex; \
 		PATH="$$PWD/$(1)/bin:$$PATH:$$(dirname $$(command -v $(2)))" $(1)/bin/python -m pip install -q \
 			--no-build-isolation --no-deps --force-reinstall ./python;
 endef
 
-# The Python package, as `pip install ./python` builds it, in an environment of its own; its types and its tests. PYTHON names
-# another interpreter than python3.
+# Builds the Python package as `pip install ./python` does, in a separate environment, and checks its types and runs its tests. PYTHON
+# selects another interpreter than python3.
 python:
 	@$(call with_package,$(PYTHON_VENV),$(PYTHON)) \
 		if $(PYTHON_VENV)/bin/python -m pip install -q mypy; then \
@@ -75,8 +75,8 @@ python:
 		$(PYTHON_VENV)/bin/python -m pytest -q python/tests; \
 	fi
 
-# The faces for PyTorch and JAX, and their recipes on the pages, where the frameworks are: gigabytes, and so no part of `make test`.
-# FRAMEWORKS_PYTHON names an interpreter that has them already; the environment then sees its packages.
+# Tests the adapters for PyTorch and Grain, and the examples for them in the docs. The frameworks take gigabytes, so this is not part of
+# `make test`. FRAMEWORKS_PYTHON selects an interpreter that has the frameworks installed; the environment then uses its packages.
 test-frameworks:
 	@if [ -n "$(FRAMEWORKS_PYTHON)" ] && $(FRAMEWORKS_PYTHON) -m venv $(FRAMEWORKS_VENV); then \
 		$(FRAMEWORKS_PYTHON) -c 'import site; print(*site.getsitepackages(), sep="\n")' > \
@@ -90,12 +90,12 @@ test-frameworks:
 		$(FRAMEWORKS_VENV)/bin/python -m pytest -q $(wildcard $(FRAMEWORKS_TESTS)); \
 	fi
 
-# What takes minutes: the quality of shuffles, and bijections of millions; and where TFSEEK_MEMORY_DIR names a folder with room
-# for 2 GB, the memory of an epoch.
+# Runs the tests that take minutes: the quality of shuffles, and bijections of millions. If TFSEEK_MEMORY_DIR names a folder with 2 GB of
+# free space, the memory of an epoch is tested too.
 test-slow:
 	$(CARGO) test --release --lib --test order -- --ignored --nocapture
 
-# The loader's threads under ThreadSanitizer, which needs the standard library's source.
+# Tests the loader's threads under ThreadSanitizer, which requires the source of the standard library.
 tsan:
 	@if [ -d "$$(rustc +nightly --print sysroot 2>/dev/null)/lib/rustlib/src/rust/library" ]; then \
 		set -x; RUSTFLAGS=-Zsanitizer=thread $(CARGO) +nightly test -Zbuild-std \
@@ -105,7 +105,7 @@ tsan:
 bench:
 	$(CARGO) bench
 
-# First touches, as root on Linux: the page cache is dropped before each run. The loader's warm epochs in turn beside it.
+# Measures warm epochs of the loader, then cold reads. The page cache is dropped before each cold run, which requires root on Linux.
 bench-cold:
 	TFSEEK_ROUNDS=15 $(CARGO) bench --bench loader
 	@if [ -z "$(TFSEEK_COLD)" ]; then \
@@ -114,7 +114,7 @@ bench-cold:
 		set -x; TFSEEK_ROUNDS=5 TFSEEK_COLD="$(TFSEEK_COLD)" $(CARGO) bench --bench loader; \
 	fi
 
-# What others take for the same work: protobuf libraries, and TensorFlow where TFSEEK_TF_PYTHON names a Python that has it.
+# Benches other libraries on the same work: protobuf libraries, and TensorFlow if TFSEEK_TF_PYTHON names a Python that has it.
 bench-peers:
 	cd benches/peers && $(CARGO) bench && $(CARGO) build --release
 	@if [ -z "$(TFSEEK_TF_PYTHON)" ]; then \
@@ -125,7 +125,7 @@ bench-peers:
 			sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')/release/parse"; \
 	fi
 
-# What tfseek parses beside what TensorFlow parses: docs/differential.md.
+# Compares the results of tfseek and TensorFlow (docs/differential.md).
 differential:
 	@if [ -z "$(TFSEEK_TF_PYTHON)" ]; then \
 		echo "skipped: TFSEEK_TF_PYTHON does not name a Python with TensorFlow"; \
@@ -137,7 +137,7 @@ differential:
 		PYTHONPATH=target/python-tf $(TFSEEK_TF_PYTHON) -m pytest -q python/tests/test_tensorflow.py; \
 	fi
 
-# libFuzzer wants flags that stable keeps behind RUSTC_BOOTSTRAP.
+# libFuzzer requires unstable compiler flags, which RUSTC_BOOTSTRAP enables on a stable toolchain.
 fuzz:
 	@if ! $(CARGO) fuzz --version >/dev/null 2>&1; then \
 		echo "skipped: cargo-fuzz is not installed"; \

@@ -1,12 +1,12 @@
-//! Trains a linear model over shuffled epochs, is stopped in the middle, goes on from its checkpoint, and ends with the weights
-//! of a run that was never stopped: the same bits.
+//! Trains a linear model over shuffled epochs, stops, and resumes from a checkpoint. The weights are those of an uninterrupted run, bit
+//! for bit.
 //!
 //! ```console
 //! $ cargo run --release --example train_linear
 //! ```
 //!
-//! The checkpoint is the weights and the loader's state: a line of JSON. The second run has another number of threads than the
-//! first one and reads with another number of ranks' shares taken in turn, which changes nothing either.
+//! The checkpoint consists of the weights and of the loader's state, which is a line of JSON. The resumed run has other numbers of
+//! threads and of ranks, which does not change the result. Its ranks run alternately in one process.
 
 use tfseek::index::IndexOptions;
 use tfseek::loader::{Loader, Shuffle};
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = DatasetOptions::new().index(IndexOptions::new().index_dir(dir.path().join("index")));
     let ds = options.open(dir.path().join("train-*.tfrecord"))?;
 
-    // Without a stop.
+    // The uninterrupted run.
     let mut whole = Model::default();
     let mut loader = self::loader(&ds, 2, 0, 1)?;
     for epoch in 0..EPOCHS {
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("epoch {epoch}: loss {:.6}", whole.loss(&ds)?);
     }
 
-    // Stopped in the second epoch. What is kept: the weights, and a line of JSON.
+    // This run stops in the second epoch. The weights and the loader's state are kept.
     let mut model = Model::default();
     let mut loader = self::loader(&ds, 1, 0, 1)?;
     loader.by_ref().try_for_each(|step| model.train(&[step?]))?;
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     drop(loader);
     println!("stopped: {saved}");
 
-    // Gone on with as two ranks, whose shares of a step are one batch again.
+    // The run resumes with two ranks, whose shares of a step form one batch.
     let state = State::from_json(&saved)?;
     let mut ranks = [self::loader(&ds, 3, 0, 2)?, self::loader(&ds, 0, 1, 2)?];
     ranks.iter_mut().try_for_each(|rank| rank.seek(&state))?;
@@ -79,7 +79,7 @@ fn schema() -> tfseek::Result<Schema> {
         .build()
 }
 
-/// Points near a plane, in two shards.
+/// Writes points near a plane to two shards.
 fn write(base: &std::path::Path) -> tfseek::Result<()> {
     let mut writer = WriterOptions::new().create_shards(base, ".tfrecord", 2)?;
     let mut noise = 1u64;
@@ -95,14 +95,14 @@ fn write(base: &std::path::Path) -> tfseek::Result<()> {
     writer.close().map(drop)
 }
 
-/// y = w x, by gradient descent.
+/// The model y = w x, trained by gradient descent.
 #[derive(Default)]
 struct Model {
     weights: [f32; DIM],
 }
 
 impl Model {
-    /// One step of descent on a global batch, which comes in the shares of its ranks.
+    /// Makes one step of gradient descent on a global batch, given as the shares of its ranks.
     fn train(&mut self, shares: &[tfseek::loader::Step]) -> tfseek::Result<()> {
         let mut gradient = [0.0f32; DIM];
         for share in shares {
