@@ -1,11 +1,11 @@
-//! Schemas, and how they are built in code.
+//! `Schema` and its builder.
 
 use super::check;
 use super::spec::FeatureSpec;
 use crate::error::Result;
 use std::collections::BTreeMap;
 
-/// Named columns, of Examples or of SequenceExamples, whose specs were checked when it was built.
+/// A validated set of named columns, for Examples or for SequenceExamples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     sequence: bool,
@@ -19,12 +19,12 @@ impl Schema {
         SchemaBuilder::new(false)
     }
 
-    /// Starts a schema of SequenceExamples: its features are those of the context.
+    /// Starts a schema of SequenceExamples. Its features are those of the context.
     pub fn sequence_example() -> SchemaBuilder {
         SchemaBuilder::new(true)
     }
 
-    /// Returns true if it describes SequenceExamples.
+    /// Returns true if the schema describes SequenceExamples.
     pub fn is_sequence(&self) -> bool {
         self.sequence
     }
@@ -34,13 +34,13 @@ impl Schema {
         &self.features
     }
 
-    /// Returns the columns of feature lists, sorted by name; none in a schema of Examples.
+    /// Returns the columns of feature lists, sorted by name. A schema of Examples has none.
     pub fn feature_lists(&self) -> &BTreeMap<String, FeatureSpec> {
         &self.feature_lists
     }
 }
 
-/// Collects the columns of a [`Schema`].
+/// A builder of a [`Schema`].
 #[derive(Clone, Debug)]
 pub struct SchemaBuilder {
     sequence: bool,
@@ -53,26 +53,25 @@ impl SchemaBuilder {
         SchemaBuilder { sequence, features: Vec::new(), feature_lists: Vec::new() }
     }
 
-    /// Adds a column of an Example's features, or of a context's.
+    /// Adds a column of the features of an Example or of a context.
     #[must_use]
     pub fn feature(mut self, name: impl Into<String>, spec: FeatureSpec) -> SchemaBuilder {
         self.features.push((name.into(), spec));
         self
     }
 
-    /// Adds a column of a SequenceExample's feature lists.
+    /// Adds a column of the feature lists of a SequenceExample.
     #[must_use]
     pub fn feature_list(mut self, name: impl Into<String>, spec: FeatureSpec) -> SchemaBuilder {
         self.feature_lists.push((name.into(), spec));
         self
     }
 
-    /// Checks the specs and builds the schema.
+    /// Validates the specs and builds the schema.
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`](crate::ErrorKind::Spec), with the column and the reason: a name given twice, a default of the
-    /// wrong kind or count, a block without values, a spec that does not go with the kind of message, a key in two
-    /// roles.
+    /// [`ErrorKind::Spec`](crate::ErrorKind::Spec), with the column and the reason: a name given twice, a default of the wrong kind
+    /// or count, a block without values, a spec that is not allowed for the kind of message, or a key in two roles.
     pub fn build(self) -> Result<Schema> {
         check::specs(self.sequence, &self.features, &self.feature_lists)?;
         Ok(Schema {

@@ -1,13 +1,15 @@
-//! Code generation: a schema as Python for TensorFlow, and as Rust for this crate. It reads no records.
+//! Code generation: writes a schema as Python code for TensorFlow, or as Rust code for this crate.
 
-use super::literal::{Shown, decimal, list, nested};
+use super::literal::{FormatFn, decimal, list, nested};
 use super::{DType, FeatureSpec, Partition, Schema, SplitsDType};
 use crate::example::FeatureBuf;
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter, Write};
 
-/// Returns Python code that describes the same features to TensorFlow: `feature_description` for `tf.io.parse_example`, or
-/// `context_features` and `sequence_features` for `tf.io.parse_sequence_example`.
+/// Returns Python code with the equivalent feature specs of TensorFlow.
+///
+/// The code defines `feature_description` for `tf.io.parse_example`, or `context_features` and `sequence_features` for
+/// `tf.io.parse_sequence_example`.
 ///
 /// ```
 /// use tfseek::schema::code;
@@ -20,27 +22,26 @@ use std::fmt::{self, Formatter, Write};
 pub fn python(schema: &Schema) -> String {
     let mut body = String::new();
     let mut dict = |name: &str, specs: &BTreeMap<String, FeatureSpec>| {
-        // A String takes all that is written to it.
+        // Writing to a String cannot fail.
         let _ = writeln!(body, "\n{name} = {{");
         for (key, spec) in specs {
-            let spec = Shown(|f: &mut Formatter<'_>| py_spec(f, spec));
-            let _ = writeln!(body, "    {}: {spec},", PyText(key));
+            let spec = FormatFn(|f: &mut Formatter<'_>| py_spec(f, spec));
+            let _ = writeln!(body, "    {}: {spec},", PyStr(key));
         }
         body.push_str("}\n");
     };
-    match schema.is_sequence() {
-        false => dict("feature_description", schema.features()),
-        true => {
-            dict("context_features", schema.features());
-            dict("sequence_features", schema.feature_lists());
-        }
+    if schema.is_sequence() {
+        dict("context_features", schema.features());
+        dict("sequence_features", schema.feature_lists());
+    } else {
+        dict("feature_description", schema.features());
     }
-    // Only for floats that have no other name; a key that holds this text has one import too many.
+    // NumPy is needed only for NaNs with other bits. If a key contains this text, the import is superfluous but harmless.
     let numpy = if body.contains("np.uint32(") { "import numpy as np\n" } else { "" };
     format!("{numpy}import tensorflow as tf\n{body}")
 }
 
-/// Returns Rust code that builds the schema: a function.
+/// Returns Rust code with a function that builds the schema.
 ///
 /// ```
 /// use tfseek::schema::code;
@@ -54,10 +55,10 @@ pub fn rust(schema: &Schema) -> String {
     let mut out = format!(
         "use tfseek::schema::*;\n\nfn schema() -> tfseek::Result<Schema> {{\n    Schema::{start}()\n"
     );
-    for (put, specs) in [("feature", schema.features()), ("feature_list", schema.feature_lists())] {
+    for (method, specs) in [("feature", schema.features()), ("feature_list", schema.feature_lists())] {
         for (key, spec) in specs {
-            let spec = Shown(|f: &mut Formatter<'_>| rust_spec(f, spec));
-            let _ = writeln!(out, "        .{put}({key:?}, {spec})");
+            let spec = FormatFn(|f: &mut Formatter<'_>| rust_spec(f, spec));
+            let _ = writeln!(out, "        .{method}({key:?}, {spec})");
         }
     }
     out.push_str("        .build()\n}\n");
@@ -82,7 +83,7 @@ fn py_spec(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
         FeatureSpec::Ragged { value_key, partitions, row_splits_dtype, validate, .. } => {
             write!(f, "tf.io.RaggedFeature(tf.{dtype}")?;
             if let Some(key) = value_key {
-                write!(f, ", value_key={}", PyText(key))?;
+                write!(f, ", value_key={}", PyStr(key))?;
             }
             if !partitions.is_empty() {
                 f.write_str(", partitions=")?;
@@ -90,7 +91,7 @@ fn py_spec(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
                     write!(f, "tf.io.RaggedFeature.{}(", variant(partition))?;
                     match partition {
                         Partition::UniformRowLength(length) => write!(f, "{length})"),
-                        keyed => write!(f, "{})", PyText(keyed.key().unwrap_or_default())),
+                        keyed => write!(f, "{})", PyStr(keyed.key().unwrap_or_default())),
                     }
                 })?;
             }
@@ -104,10 +105,10 @@ fn py_spec(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
         FeatureSpec::Sparse { index_keys, value_key, size, already_sorted, .. } => {
             f.write_str("tf.io.SparseFeature(index_key=")?;
             match index_keys.as_slice() {
-                [key] => write!(f, "{}", PyText(key))?,
-                keys => list(f, keys, |key, f| write!(f, "{}", PyText(key)))?,
+                [key] => write!(f, "{}", PyStr(key))?,
+                keys => list(f, keys, |key, f| write!(f, "{}", PyStr(key)))?,
             }
-            write!(f, ", value_key={}, dtype=tf.{dtype}, size=", PyText(value_key))?;
+            write!(f, ", value_key={}, dtype=tf.{dtype}, size=", PyStr(value_key))?;
             match size.as_slice() {
                 [size] => write!(f, "{size}")?,
                 sizes => write!(f, "{sizes:?}")?,
@@ -124,7 +125,7 @@ fn py_default(f: &mut Formatter<'_>, default: Option<&FeatureBuf>, shape: &[usiz
     let Some(default) = default else { return Ok(()) };
     f.write_str(", default_value=")?;
     match default {
-        // No schema has it.
+        // A valid schema has no such default.
         FeatureBuf::None => f.write_str("None"),
         FeatureBuf::Int64(values) => nested(f, values, shape, |v, f| write!(f, "{v}")),
         FeatureBuf::Float(values) => nested(f, values, shape, |v, f| py_float(*v, f)),
@@ -133,7 +134,7 @@ fn py_default(f: &mut Formatter<'_>, default: Option<&FeatureBuf>, shape: &[usiz
 }
 
 fn py_float(value: f32, f: &mut Formatter<'_>) -> fmt::Result {
-    /// The one that Python's `nan` is as a float32.
+    /// The bits of Python's `nan`, converted to a float32.
     const NAN: u32 = 0x7fc0_0000;
     match decimal(value) {
         Some(decimal) => f.write_str(&decimal),
@@ -143,9 +144,9 @@ fn py_float(value: f32, f: &mut Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// As `repr(bytes)` has it.
+/// Writes a Python bytes literal, in the form of `repr(bytes)`.
 fn py_bytes(value: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
-    // The other quotes if that saves escapes.
+    // Uses double quotes if that avoids escapes.
     let quote = if value.contains(&b'\'') && !value.contains(&b'"') { '"' } else { '\'' };
     write!(f, "b{quote}")?;
     for &byte in value {
@@ -154,15 +155,15 @@ fn py_bytes(value: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     f.write_char(quote)
 }
 
-/// A Python string.
-struct PyText<'a>(&'a str);
+/// A Python string literal.
+struct PyStr<'a>(&'a str);
 
-impl fmt::Display for PyText<'_> {
+impl fmt::Display for PyStr<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let quote = if self.0.contains('\'') && !self.0.contains('"') { '"' } else { '\'' };
         f.write_char(quote)?;
         for c in self.0.chars() {
-            // Of what is no ASCII, letters and digits can be read; marks, spaces and directions cannot.
+            // Non-ASCII letters and digits are readable. Combining marks, spaces and direction marks are escaped.
             if !c.is_ascii() && c.is_alphanumeric() {
                 f.write_char(c)?;
             } else {
@@ -173,7 +174,7 @@ impl fmt::Display for PyText<'_> {
     }
 }
 
-/// One character, or byte, in ASCII.
+/// Writes one character or byte in ASCII.
 fn py_char(c: char, quote: char, f: &mut Formatter<'_>) -> fmt::Result {
     match (c, u32::from(c)) {
         ('\t', _) => f.write_str("\\t"),
@@ -200,7 +201,7 @@ fn rust_spec(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
             write!(f, "FeatureSpec::fixed_len_sequence(&{shape:?}, {dtype})")?;
             rust_default(f, default.as_ref())
         }
-        // Only in feature lists, which have no defaults.
+        // This case exists only in feature lists, which have no defaults.
         FeatureSpec::FixedLenSequence { shape, .. } => {
             write!(
                 f,
@@ -211,7 +212,7 @@ fn rust_spec(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
             write!(f, "FeatureSpec::ragged({dtype})")
         }
         FeatureSpec::Ragged { value_key, partitions, row_splits_dtype, validate, .. } => {
-            let key = Shown(|f: &mut Formatter<'_>| match value_key {
+            let key = FormatFn(|f: &mut Formatter<'_>| match value_key {
                 Some(key) => write!(f, "Some({key:?}.into())"),
                 None => f.write_str("None"),
             });
@@ -255,12 +256,15 @@ fn rust_default(f: &mut Formatter<'_>, default: Option<&FeatureBuf>) -> fmt::Res
     let Some(default) = default else { return Ok(()) };
     f.write_str(".with_default(")?;
     match default {
-        // No schema has it.
+        // A valid schema has no such default.
         FeatureBuf::None => f.write_str("tfseek::FeatureBuf::None")?,
         FeatureBuf::Int64(values) => list(f, values, |v, f| write!(f, "{v}i64"))?,
-        FeatureBuf::Float(values) => list(f, values, |v, f| match v.is_finite() {
-            true => write!(f, "{v:?}f32"),
-            false => write!(f, "f32::from_bits({:#x})", v.to_bits()),
+        FeatureBuf::Float(values) => list(f, values, |v, f| {
+            if v.is_finite() {
+                write!(f, "{v:?}f32")
+            } else {
+                write!(f, "f32::from_bits({:#x})", v.to_bits())
+            }
         })?,
         FeatureBuf::Bytes(values) => {
             f.write_str("vec!")?;
@@ -270,7 +274,7 @@ fn rust_default(f: &mut Formatter<'_>, default: Option<&FeatureBuf>) -> fmt::Res
     f.write_str(")")
 }
 
-/// The name that a partition has in both languages.
+/// Returns the class or variant name of a partition, which is the same in both languages.
 fn variant(partition: &Partition) -> &'static str {
     match partition {
         Partition::RowSplits(_) => "RowSplits",

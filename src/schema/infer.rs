@@ -1,12 +1,13 @@
-//! Inference: the features of records, and the strictest schema that takes them.
+//! Schema inference: statistics of the features of records, and the strictest schema that accepts them.
 
 use super::{DType, FeatureSpec, Schema, SchemaBuilder};
 use crate::error::{BYTES_OF_KEYS, DIFFERENT_KEYS, Error, ErrorKind, Result};
 use crate::example::{Example, Feature, FeatureKind, FeatureList, MessageKind, SequenceExample};
 use std::collections::BTreeMap;
 
-/// Collects the features of records and proposes a schema. Memory grows with the number of different keys, which is limited, and
-/// not with the number of records.
+/// An inference of a schema from records.
+///
+/// Memory grows with the number of different keys, which is limited, and not with the number of records.
 ///
 /// ```
 /// use tfseek::example::MessageKind;
@@ -28,27 +29,27 @@ use std::collections::BTreeMap;
 pub struct Inference {
     sequence: bool,
     records: u64,
-    features: BTreeMap<String, Seen>,
-    feature_lists: BTreeMap<String, Seen>,
+    features: BTreeMap<String, KeyStats>,
+    feature_lists: BTreeMap<String, KeyStats>,
     key_bytes: usize,
 }
 
-/// The features that were added under one key.
+/// Statistics of the features with one key.
 #[derive(Clone, Debug, Default)]
-struct Seen {
-    /// Records that have it.
+struct KeyStats {
+    /// Number of records that have the key.
     records: u64,
-    /// Features of each kind: one of a record, or one of each step.
+    /// Number of features of each kind: one per record, or one per step.
     kinds: BTreeMap<FeatureKind, u64>,
-    /// Fewest and most values of a feature with a kind.
+    /// Minimum and maximum number of values of a feature with a kind.
     counts: Option<(usize, usize)>,
-    /// Steps without a kind.
+    /// Number of steps without a kind.
     kindless: u64,
-    /// Fewest and most steps.
+    /// Minimum and maximum number of steps.
     steps: Option<(usize, usize)>,
 }
 
-impl Seen {
+impl KeyStats {
     fn feature(&mut self, feature: Feature<'_>) {
         match feature.kind() {
             Some(kind) => {
@@ -66,16 +67,16 @@ fn widen(range: &mut Option<(usize, usize)>, value: usize) {
 }
 
 impl Inference {
-    /// The limit of different keys. A file that has more uses keys as data, and no schema describes it.
+    /// Maximum number of different keys. A file with more keys uses them as data, so no schema describes it.
     pub const MAX_KEYS: usize = 100_000;
 
-    /// Bytes of all those keys.
+    /// Maximum number of bytes of all different keys.
     const MAX_KEY_BYTES: usize = 64 << 20;
 
-    /// Starts an inference from records of this kind.
+    /// Starts an inference from records of the kind `kind`.
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`] if they are neither Examples nor SequenceExamples.
+    /// [`ErrorKind::Spec`] if the records are neither Examples nor SequenceExamples.
     pub fn new(kind: MessageKind) -> Result<Inference> {
         let sequence = match kind {
             MessageKind::Example => false,
@@ -92,41 +93,41 @@ impl Inference {
     /// Adds one record.
     ///
     /// # Errors
-    /// All that [`Example::validate`] or [`SequenceExample::validate`] finds; the record is then not counted. And
-    /// [`ErrorKind::TooMany`] for too many different keys, which is the end.
+    /// Errors of [`Example::validate`] or [`SequenceExample::validate`]; the record is then not counted. [`ErrorKind::TooMany`] if
+    /// there are too many different keys; no more records can be added then.
     pub fn add(&mut self, payload: &[u8]) -> Result<()> {
         let features = Example::new(payload).features()?;
-        let lists: BTreeMap<&str, FeatureList<'_>> = match self.sequence {
-            true => SequenceExample::new(payload).feature_lists().collect::<Result<_>>()?,
-            false => BTreeMap::new(),
+        let lists: BTreeMap<&str, FeatureList<'_>> = if self.sequence {
+            SequenceExample::new(payload).feature_lists().collect::<Result<_>>()?
+        } else {
+            BTreeMap::new()
         };
         self.records += 1;
-        // Absent is what parsers take for absent: without a kind is not there.
+        // A feature without a kind counts as absent, as in parsers.
         for &(key, feature) in features.iter().filter(|(_, feature)| feature.kind().is_some()) {
-            self.note(key, false, |seen| {
-                seen.records += 1;
-                seen.feature(feature);
+            self.update(key, false, |stats| {
+                stats.records += 1;
+                stats.feature(feature);
             })?;
         }
         for (key, list) in lists {
-            self.note(key, true, |seen| {
-                seen.records += 1;
-                widen(&mut seen.steps, list.iter().len());
-                list.iter().for_each(|step| seen.feature(step));
+            self.update(key, true, |stats| {
+                stats.records += 1;
+                widen(&mut stats.steps, list.iter().len());
+                list.iter().for_each(|step| stats.feature(step));
             })?;
         }
         Ok(())
     }
 
-    fn note(&mut self, key: &str, list: bool, add: impl FnOnce(&mut Seen)) -> Result<()> {
+    fn update(&mut self, key: &str, list: bool, add: impl FnOnce(&mut KeyStats)) -> Result<()> {
         let keys = self.features.len() + self.feature_lists.len();
         let map = if list { &mut self.feature_lists } else { &mut self.features };
-        if let Some(seen) = map.get_mut(key) {
-            add(seen);
+        if let Some(stats) = map.get_mut(key) {
+            add(stats);
             return Ok(());
         }
         self.key_bytes = self.key_bytes.saturating_add(key.len());
-        // Where keys are data, no schema describes the records.
         if keys >= Inference::MAX_KEYS {
             return Err(too_many(DIFFERENT_KEYS, keys + 1, Inference::MAX_KEYS));
         }
@@ -137,28 +138,30 @@ impl Inference {
         Ok(())
     }
 
-    /// Returns true if it takes SequenceExamples.
+    /// Returns true if the records are SequenceExamples.
     pub fn is_sequence(&self) -> bool {
         self.sequence
     }
 
-    /// Returns the number of records that were added.
+    /// Returns the number of added records.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Returns a finding for each key: those of an Example or of a context sorted by key, then those of the feature lists.
+    /// Returns a finding for each key: first the keys of the features, then those of the feature lists, both sorted by key.
     pub fn findings(&self) -> impl Iterator<Item = Finding<'_>> {
-        let features = self.features.iter().map(|(name, seen)| Finding::new(name, seen, false, self.records));
+        let features =
+            self.features.iter().map(|(name, stats)| Finding::new(name, stats, false, self.records));
         let lists = self.feature_lists.iter();
-        features.chain(lists.map(|(name, seen)| Finding::new(name, seen, true, self.records)))
+        features.chain(lists.map(|(name, stats)| Finding::new(name, stats, true, self.records)))
     }
 
-    /// Returns the schema that takes all records that were added, and is as strict as that allows: see [`Finding::spec`].
+    /// Returns the strictest schema that accepts all added records; see [`Finding::spec`].
+    ///
     /// Features that never had a kind are left out.
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`] for the first [`conflict`](Finding::conflict), and where there were no records.
+    /// [`ErrorKind::Spec`] for the first [`conflict`](Finding::conflict), or if no records were added.
     pub fn schema(&self) -> Result<Schema> {
         match self.findings().find_map(|found| found.conflict()) {
             Some(conflict) => Err(conflict),
@@ -166,21 +169,21 @@ impl Inference {
         }
     }
 
-    /// Returns the same schema without the features that were found with several kinds.
+    /// Returns the same schema, without the features that were found with several kinds.
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`] where there were no records.
+    /// [`ErrorKind::Spec`] if no records were added.
     pub fn schema_without_conflicts(&self) -> Result<Schema> {
         if self.records == 0 {
             return Err(ErrorKind::Spec("no records to infer a schema from".into()).into());
         }
         let builder = if self.sequence { Schema::sequence_example() } else { Schema::example() };
-        let put = |builder: SchemaBuilder, found: Finding<'_>| match found.spec() {
+        let add = |builder: SchemaBuilder, found: Finding<'_>| match found.spec() {
             Some(spec) if found.list => builder.feature_list(found.name, spec),
             Some(spec) => builder.feature(found.name, spec),
             None => builder,
         };
-        self.findings().fold(builder, put).build()
+        self.findings().fold(builder, add).build()
     }
 }
 
@@ -189,30 +192,30 @@ fn too_many(what: &'static str, found: usize, limit: usize) -> Error {
     ErrorKind::TooMany { what, found: found as u128, limit: limit as u64 }.into()
 }
 
-/// The findings of an [`Inference`] under one key.
+/// The result of an [`Inference`] for one key.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct Finding<'a> {
-    /// The key.
+    /// Key of the feature or feature list.
     pub name: &'a str,
     /// True for a feature list.
     pub list: bool,
-    /// The kinds, and the number of features (of steps, in a feature list) that have each. Empty for lists without steps.
+    /// Number of features of each kind; in a feature list, number of steps of each kind. Empty if no list has steps.
     pub kinds: &'a BTreeMap<FeatureKind, u64>,
-    /// The number of records that have it. A feature without a kind counts as absent.
+    /// Number of records that have the key. A feature without a kind counts as absent.
     pub present: u64,
-    /// The number of records that were added.
+    /// Number of added records.
     pub records: u64,
-    /// The fewest and the most values of a feature, or of a step.
+    /// Minimum and maximum number of values of a feature, or of a step.
     pub counts: Option<(usize, usize)>,
-    /// The fewest and the most steps of a feature list.
+    /// Minimum and maximum number of steps of a feature list.
     pub steps: Option<(usize, usize)>,
     kindless: u64,
 }
 
 impl<'a> Finding<'a> {
-    fn new(name: &'a str, seen: &'a Seen, list: bool, records: u64) -> Finding<'a> {
-        let Seen { records: present, kinds, counts, kindless, steps } = seen;
+    fn new(name: &'a str, stats: &'a KeyStats, list: bool, records: u64) -> Finding<'a> {
+        let KeyStats { records: present, kinds, counts, kindless, steps } = stats;
         Finding {
             name,
             list,
@@ -225,15 +228,14 @@ impl<'a> Finding<'a> {
         }
     }
 
-    /// Returns the strictest spec that takes all that was found:
+    /// Returns the strictest spec that accepts the feature in all added records:
     ///
-    /// * `FixedLen`, if every record has the feature with the same number of values and at least one; a single value is a
-    ///   scalar;
-    /// * `FixedLenSequence` for a feature list all of whose steps have the same number of values; it allows the list to be missing
-    ///   if a record lacked it;
+    /// * `FixedLen` if every record has the feature with the same number of values, which is at least 1. One value is a scalar.
+    /// * `FixedLenSequence` for a feature list if all steps have the same number of values, which is at least 1. `allow_missing` is
+    ///   set if a record does not have the list.
     /// * `VarLen` otherwise.
     ///
-    /// `None` without a kind, and with several.
+    /// Returns `None` if no kind or several kinds were found.
     pub fn spec(&self) -> Option<FeatureSpec> {
         let mut kinds = self.kinds.keys();
         let (Some(kind), None) = (kinds.next(), kinds.next()) else { return None };
@@ -244,24 +246,24 @@ impl<'a> Finding<'a> {
             _ => return Some(FeatureSpec::VarLen { dtype }),
         };
         let always = self.present == self.records;
-        Some(match self.list {
-            true if self.kindless == 0 => {
-                FeatureSpec::FixedLenSequence { shape, dtype, allow_missing: !always, default: None }
-            }
-            false if always => FeatureSpec::FixedLen { shape, dtype, default: None },
-            _ => FeatureSpec::VarLen { dtype },
+        Some(if self.list && self.kindless == 0 {
+            FeatureSpec::FixedLenSequence { shape, dtype, allow_missing: !always, default: None }
+        } else if !self.list && always {
+            FeatureSpec::FixedLen { shape, dtype, default: None }
+        } else {
+            FeatureSpec::VarLen { dtype }
         })
     }
 
-    /// Returns the reason why no spec takes it, if it was found with several kinds.
+    /// Returns the error of a feature that was found with several kinds, for which no spec exists.
     pub fn conflict(&self) -> Option<Error> {
         if self.kinds.len() < 2 {
             return None;
         }
-        let what = if self.list { "steps" } else { "records" };
+        let unit = if self.list { "steps" } else { "records" };
         let kinds: Vec<_> =
-            self.kinds.iter().map(|(kind, count)| format!("{kind} in {count} {what}")).collect();
-        let reason = format!("found {}: one column has one kind", kinds.join(" and "));
+            self.kinds.iter().map(|(kind, count)| format!("{kind} in {count} {unit}")).collect();
+        let reason = format!("expected one kind, found {}", kinds.join(" and "));
         Some(Error::from(ErrorKind::Spec(reason.into())).feature(self.name.as_bytes()))
     }
 }

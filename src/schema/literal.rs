@@ -1,9 +1,10 @@
-//! Values as JSON, Python and Rust write them.
+//! Formatting of values, shared by JSON, Python and Rust.
 
 use std::fmt;
 
-/// A finite float in decimals that a reader of doubles, rounding once more, takes for the same float: the shortest ones, unless
-/// that second rounding goes wrong.
+/// Formats a finite float as a decimal that parses to the same float, also when it is parsed as a double and then rounded.
+///
+/// The result is the shortest decimal, unless double rounding would change the float. It is `None` if the float is not finite.
 pub(super) fn decimal(value: f32) -> Option<String> {
     if !value.is_finite() {
         return None;
@@ -15,7 +16,7 @@ pub(super) fn decimal(value: f32) -> Option<String> {
     }
 }
 
-/// `[a, b]`.
+/// Writes a list, `[a, b]`.
 pub(super) fn list<T>(
     f: &mut fmt::Formatter<'_>,
     values: impl IntoIterator<Item = T>,
@@ -31,7 +32,9 @@ pub(super) fn list<T>(
     f.write_str("]")
 }
 
-/// Values in lists nested as the shape is; a scalar is bare. A schema was built, so there are as many as the shape has.
+/// Writes values as lists nested like `shape`. A scalar is written without a list.
+///
+/// The schema is valid, so the number of values matches the shape.
 pub(super) fn nested<T>(
     f: &mut fmt::Formatter<'_>,
     values: &[T],
@@ -41,14 +44,14 @@ pub(super) fn nested<T>(
     let Some((&dim, inner)) = shape.split_first() else {
         return values.first().map_or(Ok(()), |value| one(value, f));
     };
-    let of_one = values.len().checked_div(dim).unwrap_or(0).max(1);
-    list(f, values.chunks(of_one), |part, f| nested(f, part, inner, one))
+    let chunk_len = values.len().checked_div(dim).unwrap_or(0).max(1);
+    list(f, values.chunks(chunk_len), |chunk, f| nested(f, chunk, inner, one))
 }
 
-/// Something that knows how to be written.
-pub(super) struct Shown<F>(pub(super) F);
+/// A value whose `Display` implementation is a function.
+pub(super) struct FormatFn<F>(pub(super) F);
 
-impl<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> fmt::Display for Shown<F> {
+impl<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> fmt::Display for FormatFn<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0(f)
     }

@@ -1,10 +1,10 @@
-//! Schemas: the features to take from a record and the arrays to make of them, as TensorFlow's feature specs say it.
+//! Schemas: the features to read from a record and the arrays to parse them into, equivalent to TensorFlow's feature specs.
 //!
-//! A [`Schema`] names columns and gives each a [`FeatureSpec`]; a [`BatchParser`](crate::batch::BatchParser) makes arrays
-//! of it. Names and meaning are those of `tf.io.parse_example` and `tf.io.parse_sequence_example`.
+//! A [`Schema`] has named columns, each with a [`FeatureSpec`]. A [`BatchParser`](crate::batch::BatchParser) parses records into
+//! arrays by a schema. Names and semantics are those of `tf.io.parse_example` and `tf.io.parse_sequence_example`.
 //!
-//! A schema is built in code, read from JSON ([`Schema::from_json`]) or inferred from records ([`Inference`]);
-//! it prints as JSON ([`Schema::to_json`]). Code that makes a schema, for TensorFlow and for this crate, is in [`code`].
+//! A schema is built in code, read from JSON ([`Schema::from_json`]) or inferred from records ([`Inference`]). It can be written as
+//! JSON ([`Schema::to_json`]), and as source code for TensorFlow or for this crate ([`code`]).
 //!
 //! ```
 //! use tfseek::schema::{DType, FeatureSpec, Schema};
@@ -14,7 +14,7 @@
 //!     .build()?;
 //! assert_eq!(schema.features().len(), 2);
 //!
-//! // A feature that may be absent needs a default of as many values as its shape has.
+//! // The default of an absent feature must have the number of values of its shape.
 //! let weight = FeatureSpec::fixed_len(&[2], DType::Float32).with_default([1.0f32]);
 //! let refused = Schema::example().feature("weight", weight).build();
 //! assert!(refused.unwrap_err().to_string().contains("2 values"));

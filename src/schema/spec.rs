@@ -1,9 +1,9 @@
-//! The specs of columns.
+//! Specs of columns.
 
 use crate::example::{FeatureBuf, FeatureKind};
 use std::fmt;
 
-/// The type of a column's values. There are no casts: a float list gives `float32`, and nothing else does.
+/// The type of the values of a column. Each type is read from one kind of list, without casts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DType {
     /// 32-bit floats, from float lists.
@@ -44,7 +44,7 @@ impl fmt::Display for DType {
 /// The type of the row splits of a ragged column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SplitsDType {
-    /// 32 bits, TensorFlow's default. More than 2^31 - 1 values in a batch are an error.
+    /// 32 bits, TensorFlow's default. A batch with more than 2^31 - 1 values is refused.
     #[default]
     Int32,
     /// 64 bits.
@@ -61,26 +61,27 @@ impl SplitsDType {
     }
 }
 
-/// One dimension of a ragged column, as another feature of the same record describes it. The keys are those of int64
-/// features.
+/// One ragged dimension, described by another feature of the same record.
+///
+/// Each key is that of an int64 feature. The examples divide three values into rows of two values and of one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Partition {
-    /// Where each row starts, and behind them the number of values: `[0, 2, 3]`.
+    /// Start of each row, followed by the number of values: `[0, 2, 3]`.
     RowSplits(String),
-    /// How long each row is: `[2, 1]`.
+    /// Length of each row: `[2, 1]`.
     RowLengths(String),
-    /// Where each row starts: `[0, 2]`.
+    /// Start of each row: `[0, 2]`.
     RowStarts(String),
-    /// Where each row ends: `[2, 3]`.
+    /// End of each row: `[2, 3]`.
     RowLimits(String),
-    /// The row of each value: `[0, 0, 1]`.
+    /// Row of each value: `[0, 0, 1]`.
     ValueRowIds(String),
-    /// Rows that are all of this length; no feature is needed.
+    /// Length of all rows. No feature is needed.
     UniformRowLength(usize),
 }
 
 impl Partition {
-    /// Returns TensorFlow's name, as in the JSON form: `row_splits`, ..
+    /// Returns TensorFlow's name, which is also the name in the JSON form, for example `row_splits`.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Partition::RowSplits(_) => "row_splits",
@@ -92,7 +93,7 @@ impl Partition {
         }
     }
 
-    /// Returns the feature that holds it.
+    /// Returns the key of the feature that describes the partition.
     pub(crate) fn key(&self) -> Option<&str> {
         match self {
             Partition::RowSplits(key)
@@ -107,80 +108,80 @@ impl Partition {
 
 /// The spec of one column. The variants and their fields have TensorFlow's names.
 ///
-/// A feature is *absent* if the record has no entry of its key, or one without a kind. A list without values is not
-/// absent: it has a kind and a count of 0.
+/// A feature is *absent* if the record has no entry with its key, or an entry without a kind. An empty list is not absent: it has
+/// a kind and a count of 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeatureSpec {
-    /// A fixed number of values in each record: a dense column of shape `[n] + shape`.
+    /// A fixed number of values per record. The column is dense, of shape `[n] + shape`.
     FixedLen {
-        /// Shape of one record's values, row-major; `[]` is a scalar.
+        /// Shape of the values of one record, row-major. `[]`: a scalar.
         shape: Vec<usize>,
         /// Type of the values.
         dtype: DType,
-        /// What an absent feature gives: exactly as many values as `shape` has. Without it, absent is an error.
+        /// Values of an absent feature. Their number is that of `shape`. `None`: an absent feature is an error.
         default: Option<FeatureBuf>,
     },
-    /// Any number of values: a sparse column (row, position) of shape `[n, longest]`.
+    /// Any number of values per record. The column is sparse, with indices (row, position) and shape `[n, longest]`.
     VarLen {
         /// Type of the values.
         dtype: DType,
     },
-    /// Any number of blocks: a dense column of shape `[n, longest] + shape`, shorter records padded.
+    /// Any number of blocks per record. The column is dense, of shape `[n, longest] + shape`; shorter records are padded.
     FixedLenSequence {
-        /// Shape of one block, row-major; `[]` is a scalar. Each dimension is at least 1.
+        /// Shape of one block, row-major; each dimension is at least 1. `[]`: a scalar.
         shape: Vec<usize>,
         /// Type of the values.
         dtype: DType,
-        /// Whether an absent feature is one of no blocks. Must be set, except in feature lists.
+        /// If true, an absent feature has no blocks. Must be true, except in feature lists.
         allow_missing: bool,
-        /// The one value to pad with instead of 0, 0.0 or `""`. Not in feature lists.
+        /// Single value to pad with. `None`: 0, 0.0 or `""`. Feature lists cannot have one.
         default: Option<FeatureBuf>,
     },
-    /// Any number of values: a ragged column, of one more dimension for each partition.
+    /// Any number of values per record. The column is ragged, with one more dimension per partition.
     Ragged {
         /// Type of the values.
         dtype: DType,
-        /// The feature that holds the values; the column's own name if there is none.
+        /// Key of the feature with the values. `None`: the name of the column.
         value_key: Option<String>,
-        /// How the values of one record are divided, outermost first.
+        /// Partitions of the values of one record, outermost first.
         partitions: Vec<Partition>,
         /// Type of the row splits.
         row_splits_dtype: SplitsDType,
-        /// Kept for the JSON form: partitions are always validated here.
+        /// Kept for the JSON form and without effect, because partitions are always validated.
         validate: bool,
     },
-    /// Values and their indices from features of their own: a sparse column of shape `[n] + size`.
+    /// Values and indices from separate features. The column is sparse, of shape `[n] + size`.
     Sparse {
-        /// The int64 features that hold the indices, one for each dimension.
+        /// Keys of the int64 features with the indices, one per dimension.
         index_keys: Vec<String>,
-        /// The feature that holds the values.
+        /// Key of the feature with the values.
         value_key: String,
         /// Type of the values.
         dtype: DType,
-        /// Size of each dimension: an index is below it.
+        /// Size of each dimension. Indices are below it.
         size: Vec<u64>,
-        /// Whether the entries of a record are taken to be sorted already.
+        /// If true, the entries of each record are assumed to be sorted.
         already_sorted: bool,
     },
 }
 
 impl FeatureSpec {
-    /// A fixed number of values, required: see [`FixedLen`](FeatureSpec::FixedLen).
+    /// Returns a spec of a fixed number of values, without a default: see [`FixedLen`](FeatureSpec::FixedLen).
     pub fn fixed_len(shape: &[usize], dtype: DType) -> FeatureSpec {
         FeatureSpec::FixedLen { shape: shape.to_vec(), dtype, default: None }
     }
 
-    /// Any number of values, sparse: see [`VarLen`](FeatureSpec::VarLen).
+    /// Returns a spec of any number of values, sparse: see [`VarLen`](FeatureSpec::VarLen).
     pub fn var_len(dtype: DType) -> FeatureSpec {
         FeatureSpec::VarLen { dtype }
     }
 
-    /// Any number of blocks, padded, none if absent: see [`FixedLenSequence`](FeatureSpec::FixedLenSequence).
+    /// Returns a spec of any number of padded blocks, with `allow_missing`: see [`FixedLenSequence`](FeatureSpec::FixedLenSequence).
     pub fn fixed_len_sequence(shape: &[usize], dtype: DType) -> FeatureSpec {
         FeatureSpec::FixedLenSequence { shape: shape.to_vec(), dtype, allow_missing: true, default: None }
     }
 
-    /// Any number of values, ragged, with 32-bit row splits: see [`Ragged`](FeatureSpec::Ragged).
+    /// Returns a spec of any number of values, ragged, with 32-bit row splits: see [`Ragged`](FeatureSpec::Ragged).
     pub fn ragged(dtype: DType) -> FeatureSpec {
         FeatureSpec::Ragged {
             dtype,
@@ -191,7 +192,7 @@ impl FeatureSpec {
         }
     }
 
-    /// Values at the indices of other features, one dimension each: see [`Sparse`](FeatureSpec::Sparse).
+    /// Returns a spec of values at the indices in other features, one feature per dimension: see [`Sparse`](FeatureSpec::Sparse).
     pub fn sparse(index_keys: &[&str], value_key: &str, dtype: DType, size: &[u64]) -> FeatureSpec {
         FeatureSpec::Sparse {
             index_keys: index_keys.iter().map(|&key| key.to_owned()).collect(),
@@ -202,8 +203,8 @@ impl FeatureSpec {
         }
     }
 
-    /// Sets the default: the values of an absent `FixedLen`, or the padding of a `FixedLenSequence`. Other specs have none,
-    /// and stay as they are.
+    /// Sets the default: the values of an absent `FixedLen` feature, or the padding of a `FixedLenSequence`. Other specs have no
+    /// default and do not change.
     #[must_use]
     pub fn with_default(mut self, values: impl Into<FeatureBuf>) -> FeatureSpec {
         if let FeatureSpec::FixedLen { default, .. } | FeatureSpec::FixedLenSequence { default, .. } =

@@ -198,8 +198,18 @@ fn defaults() {
         of(&[2], DType::Bytes, vec!["ü".into(), vec![0, 0xff]].into())
     );
     for (shape, dtype, default, words) in [
-        ("[3, 2]", "int64", "[[1, 2, 3], [4, 5, 6]]", "default: a list of 2 where the shape [3, 2] has 3"),
-        ("[3, 2]", "int64", "[[1, 2], [3, 4], 5]", "default: 5 where the shape [3, 2] has a list of 2"),
+        (
+            "[3, 2]",
+            "int64",
+            "[[1, 2, 3], [4, 5, 6]]",
+            "default: expected a list of 3 for the shape [3, 2], found a list of 2",
+        ),
+        (
+            "[3, 2]",
+            "int64",
+            "[[1, 2], [3, 4], 5]",
+            "default: expected a list of 2 for the shape [3, 2], found 5",
+        ),
         ("[1]", "int64", "[[1]]", "default: lists are nested deeper than the shape [1]"),
         ("[3, 2]", "int64", "[1, 2]", "needs a default of 6 values"),
         ("[2]", "int64", "1", "needs a default of 2 values"),
@@ -332,7 +342,7 @@ fn the_frame_around_the_features() {
         ("{}".to_owned(), "found none of them"),
         (format!("{{\"label\": {f}}}"), "found \"label\""),
         (format!("{{\"features\": {{}}, \"x\": {f}}}"), "found \"x\""),
-        ("{\"features\": {}, \"context\": {}}".to_owned(), "beside parts of SequenceExamples"),
+        ("{\"features\": {}, \"context\": {}}".to_owned(), "found both"),
         ("{\"features\": 1}".to_owned(), "features: expected an object of feature specs, found 1"),
         ("{\"context\": null}".to_owned(), "context: expected an object"),
         (format!("{{\"features\": {{\"x\": {f}, \"x\": {f}}}}}"), "\"x\" is given twice"),
@@ -480,7 +490,7 @@ fn keys_that_are_data() {
     }
     let one_more = ExampleBuilder::new().int64("one more", [1]).encode().unwrap();
     let e = seen.add(&one_more).unwrap_err();
-    assert_eq!(e.to_string(), "100001 different keys, the limit is 100000");
+    assert_eq!(e.to_string(), "expected at most 100000 different keys, found 100001");
     assert_eq!(e.kind().remedy(), Some(tfseek::error::Remedy::FewerRecords));
 }
 

@@ -1,8 +1,8 @@
-//! Schemas as JSON.
+//! The JSON form of schemas.
 //!
 //! ```text
 //! {"features": {NAME: F, ..}}                            a schema of Examples
-//! {"context": {NAME: F, ..}, "sequence": {NAME: F, ..}}  a schema of SequenceExamples; either part may be left out
+//! {"context": {NAME: F, ..}, "sequence": {NAME: F, ..}}  a schema of SequenceExamples; either part may be omitted
 //!
 //! F  {"type": "fixed", "dtype": D, "shape": [..], "default": X?}
 //!    {"type": "varlen", "dtype": D}
@@ -12,14 +12,15 @@
 //!    {"type": "sparse", "dtype": D, "index_key": K or [K..], "value_key": K, "size": n or [n..],
 //!     "already_sorted": false?}
 //! D  "float32" | "int64" | "string" (or "bytes")
-//! P  {"kind": "row_splits" | "row_lengths" | "row_starts" | "row_limits" | "value_rowids", "key": K}
-//!    {"kind": "uniform_row_length", "length": n}         one of `partitions`
-//! X  a number, a string, {"hex": "c3a9"} for bytes, {"f32": "7fc00000"} for a float by its bits; or a list of them,
-//!    flat or nested as `shape` says
+//! P  an element of `partitions`:
+//!    {"kind": "row_splits" | "row_lengths" | "row_starts" | "row_limits" | "value_rowids", "key": K}
+//!    {"kind": "uniform_row_length", "length": n}
+//! X  a number, a string, {"hex": "c3a9"} for bytes, {"f32": "7fc00000"} for the bits of a float; or a list of these,
+//!    flat or nested like `shape`
 //! ```
 //!
-//! What has a `?` may be left out, and is then what stands there, TensorFlow's own default; `"default": null` is none. Nothing
-//! else is taken: a field of another name may be a misspelt one, so it is an error.
+//! Fields with a `?` may be omitted. Their value is then the one shown, which is TensorFlow's default. `"default": null` means no
+//! default. An unknown field is an error, because it may be a misspelt one.
 
 mod print;
 mod value;
@@ -31,7 +32,7 @@ use std::collections::BTreeMap;
 use value::Json;
 
 impl Schema {
-    /// Reads the JSON form, with TensorFlow's defaults for what is left out:
+    /// Reads a schema from its JSON form. Omitted fields have TensorFlow's defaults.
     ///
     /// ```
     /// use tfseek::{DType, FeatureSpec, Schema};
@@ -52,49 +53,51 @@ impl Schema {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Spec`] with the column and the field for what is no JSON, or not of this form; and all that
-    /// [`SchemaBuilder::build`] refuses.
+    /// [`ErrorKind::Spec`] if the text is not JSON or not of this form, with the column and the field. Also all errors of
+    /// [`SchemaBuilder::build`].
     pub fn from_json(text: &str) -> Result<Schema> {
-        let json: Json = serde_json::from_str(text).map_err(|e| refused(format!("not JSON: {e}")))?;
+        let json: Json = serde_json::from_str(text).map_err(|e| spec_error(format!("not JSON: {e}")))?;
         let Json::Object(mut parts) = json else {
-            return Err(refused(format!("expected an object of features, found {json}")));
+            return Err(spec_error(format!("expected an object of features, found {json}")));
         };
         let (example, context, lists) =
             (parts.remove("features"), parts.remove("context"), parts.remove("sequence"));
         if let Some(other) = parts.keys().next() {
-            return Err(refused(format!(
+            return Err(spec_error(format!(
                 "expected \"features\", or \"context\" and \"sequence\", found {other:?}"
             )));
         }
         if example.is_some() && (context.is_some() || lists.is_some()) {
-            return Err(refused("\"features\" of Examples beside parts of SequenceExamples"));
+            return Err(spec_error("expected \"features\", or \"context\" and \"sequence\", found both"));
         }
         let builder = match (example, context, lists) {
             (Some(features), ..) => part("features", features, Schema::example(), SchemaBuilder::feature)?,
             (None, None, None) => {
-                return Err(refused(
+                return Err(spec_error(
                     "expected \"features\", or \"context\" and \"sequence\", found none of them",
                 ));
             }
             (None, context, lists) => {
-                let none = || Json::Object(BTreeMap::new());
-                let context = context.unwrap_or_else(none);
+                let empty = || Json::Object(BTreeMap::new());
+                let context = context.unwrap_or_else(empty);
                 let builder = part("context", context, Schema::sequence_example(), SchemaBuilder::feature)?;
-                part("sequence", lists.unwrap_or_else(none), builder, SchemaBuilder::feature_list)?
+                part("sequence", lists.unwrap_or_else(empty), builder, SchemaBuilder::feature_list)?
             }
         };
         builder.build()
     }
 
-    /// The JSON form, one column a line, all names sorted: equal schemas give equal text, and
-    /// [`from_json`](Schema::from_json) gives the schema again, to the bits of its defaults.
+    /// Returns the JSON form, with one column per line and all names sorted.
+    ///
+    /// Equal schemas have equal JSON forms. [`from_json`](Schema::from_json) restores an equal schema, including the bits of its
+    /// defaults.
     pub fn to_json(&self) -> String {
         print::schema(self)
     }
 }
 
 #[cold]
-fn refused(reason: impl Into<Box<str>>) -> Error {
+fn spec_error(reason: impl Into<Box<str>>) -> Error {
     ErrorKind::Spec(reason.into()).into()
 }
 
@@ -102,25 +105,25 @@ fn part(
     name: &str,
     json: Json,
     builder: SchemaBuilder,
-    put: fn(SchemaBuilder, String, FeatureSpec) -> SchemaBuilder,
+    add: fn(SchemaBuilder, String, FeatureSpec) -> SchemaBuilder,
 ) -> Result<SchemaBuilder> {
     let Json::Object(specs) = json else {
-        return Err(refused(format!("{name}: expected an object of feature specs, found {json}")));
+        return Err(spec_error(format!("{name}: expected an object of feature specs, found {json}")));
     };
     specs.into_iter().try_fold(builder, |builder, (key, json)| match feature(json) {
-        Ok(spec) => Ok(put(builder, key, spec)),
+        Ok(spec) => Ok(add(builder, key, spec)),
         Err(e) => Err(e.feature(key.as_bytes())),
     })
 }
 
 fn feature(json: Json) -> Result<FeatureSpec> {
     let Json::Object(fields) = json else {
-        return Err(refused(format!("expected an object with a \"type\", found {json}")));
+        return Err(spec_error(format!("expected an object with a \"type\", found {json}")));
     };
-    let mut fields = Fields(fields);
-    let kind = fields.need("type", text)?;
-    // First of all: a field that is missing may be one that is misspelt.
-    fields.known(
+    let mut fields = JsonFields(fields);
+    let kind = fields.required("type", text)?;
+    // Unknown fields are reported before missing ones, because a misspelt field is both.
+    fields.check_known(
         &kind,
         match kind.as_str() {
             "fixed" => &["dtype", "shape", "default"],
@@ -129,7 +132,7 @@ fn feature(json: Json) -> Result<FeatureSpec> {
             "ragged" => &["dtype", "value_key", "partitions", "row_splits_dtype", "validate"],
             "sparse" => &["dtype", "index_key", "value_key", "size", "already_sorted"],
             other => {
-                return Err(refused(format!(
+                return Err(spec_error(format!(
                     "type: expected fixed, varlen, fixed_sequence, ragged or sparse, found {other:?}"
                 )));
             }
@@ -137,67 +140,68 @@ fn feature(json: Json) -> Result<FeatureSpec> {
     )?;
     Ok(match kind.as_str() {
         "fixed" => {
-            let dtype = fields.need("dtype", dtype)?;
-            let shape = fields.need("shape", shape)?;
-            let default = fields.take("default", |json| values(json, dtype, &shape))?;
+            let dtype = fields.required("dtype", dtype)?;
+            let shape = fields.required("shape", shape)?;
+            let default = fields.optional("default", |json| values(json, dtype, &shape))?;
             FeatureSpec::FixedLen { shape, dtype, default }
         }
-        "varlen" => FeatureSpec::VarLen { dtype: fields.need("dtype", dtype)? },
+        "varlen" => FeatureSpec::VarLen { dtype: fields.required("dtype", dtype)? },
         "fixed_sequence" => {
-            let dtype = fields.need("dtype", dtype)?;
+            let dtype = fields.required("dtype", dtype)?;
             FeatureSpec::FixedLenSequence {
-                shape: fields.need("shape", shape)?,
+                shape: fields.required("shape", shape)?,
                 dtype,
-                allow_missing: fields.take("allow_missing", boolean)?.unwrap_or(false),
-                // One value to pad with, whatever the shape of a block.
-                default: fields.take("default", |json| values(json, dtype, &[]))?,
+                allow_missing: fields.optional("allow_missing", boolean)?.unwrap_or(false),
+                // The padding is a single value for every block shape.
+                default: fields.optional("default", |json| values(json, dtype, &[]))?,
             }
         }
         "ragged" => FeatureSpec::Ragged {
-            dtype: fields.need("dtype", dtype)?,
-            value_key: fields.take("value_key", text)?,
-            partitions: fields.take("partitions", |json| list(json, partition))?.unwrap_or_default(),
-            row_splits_dtype: fields.take("row_splits_dtype", splits_dtype)?.unwrap_or_default(),
-            validate: fields.take("validate", boolean)?.unwrap_or(false),
+            dtype: fields.required("dtype", dtype)?,
+            value_key: fields.optional("value_key", text)?,
+            partitions: fields.optional("partitions", |json| list(json, partition))?.unwrap_or_default(),
+            row_splits_dtype: fields.optional("row_splits_dtype", splits_dtype)?.unwrap_or_default(),
+            validate: fields.optional("validate", boolean)?.unwrap_or(false),
         },
         _ => FeatureSpec::Sparse {
-            index_keys: fields.need("index_key", |json| one_or_list(json, text))?,
-            value_key: fields.need("value_key", text)?,
-            dtype: fields.need("dtype", dtype)?,
-            size: fields.need("size", |json| one_or_list(json, integer))?,
-            already_sorted: fields.take("already_sorted", boolean)?.unwrap_or(false),
+            index_keys: fields.required("index_key", |json| one_or_list(json, text))?,
+            value_key: fields.required("value_key", text)?,
+            dtype: fields.required("dtype", dtype)?,
+            size: fields.required("size", |json| one_or_list(json, integer))?,
+            already_sorted: fields.optional("already_sorted", boolean)?.unwrap_or(false),
         },
     })
 }
 
-/// The fields of an object that were not looked at yet.
-struct Fields(BTreeMap<String, Json>);
+/// The unread fields of a JSON object.
+struct JsonFields(BTreeMap<String, Json>);
 
-impl Fields {
-    /// A field that may be left out, or null.
-    fn take<T>(&mut self, name: &str, read: impl FnOnce(Json) -> Result<T, String>) -> Result<Option<T>> {
+impl JsonFields {
+    /// Reads a field that may be omitted or null.
+    fn optional<T>(&mut self, name: &str, read: impl FnOnce(Json) -> Result<T, String>) -> Result<Option<T>> {
         match self.0.remove(name) {
             None | Some(Json::Null) => Ok(None),
-            Some(json) => read(json).map(Some).map_err(|reason| refused(format!("{name}: {reason}"))),
+            Some(json) => read(json).map(Some).map_err(|reason| spec_error(format!("{name}: {reason}"))),
         }
     }
 
-    fn need<T>(&mut self, name: &str, read: impl FnOnce(Json) -> Result<T, String>) -> Result<T> {
-        self.take(name, read)?.ok_or_else(|| refused(format!("{name} is missing")))
+    fn required<T>(&mut self, name: &str, read: impl FnOnce(Json) -> Result<T, String>) -> Result<T> {
+        self.optional(name, read)?.ok_or_else(|| spec_error(format!("{name} is missing")))
     }
 
-    fn known(&self, of: &str, names: &[&str]) -> Result<()> {
+    /// Checks that all unread fields are in `names`.
+    fn check_known(&self, kind: &str, names: &[&str]) -> Result<()> {
         match self.0.keys().find(|name| !names.contains(&name.as_str())) {
-            Some(name) => Err(refused(format!("{of} has no field {name:?}"))),
+            Some(name) => Err(spec_error(format!("{kind} has no field {name:?}"))),
             None => Ok(()),
         }
     }
 }
 
-// The readers of single values say what they expected and what they found; `Fields` names the field.
+// Readers of single values. Their errors contain the expected and the found value; `JsonFields` adds the name of the field.
 
-fn expected<T>(what: &str, found: &Json) -> Result<T, String> {
-    Err(format!("expected {what}, found {found}"))
+fn expected<T>(expected: &str, found: &Json) -> Result<T, String> {
+    Err(format!("expected {expected}, found {found}"))
 }
 
 fn text(json: Json) -> Result<String, String> {
@@ -221,17 +225,17 @@ fn integer<T: TryFrom<i128>>(json: Json) -> Result<T, String> {
     }
 }
 
-fn list<T>(json: Json, one: impl Fn(Json) -> Result<T, String>) -> Result<Vec<T>, String> {
+fn list<T>(json: Json, read: impl Fn(Json) -> Result<T, String>) -> Result<Vec<T>, String> {
     match json {
-        Json::List(values) => values.into_iter().map(one).collect(),
+        Json::List(values) => values.into_iter().map(read).collect(),
         other => expected("a list", &other),
     }
 }
 
-fn one_or_list<T>(json: Json, one: impl Fn(Json) -> Result<T, String>) -> Result<Vec<T>, String> {
+fn one_or_list<T>(json: Json, read: impl Fn(Json) -> Result<T, String>) -> Result<Vec<T>, String> {
     match json {
-        Json::List(_) => list(json, one),
-        json => Ok(vec![one(json)?]),
+        Json::List(_) => list(json, read),
+        json => Ok(vec![read(json)?]),
     }
 }
 
@@ -258,13 +262,13 @@ fn splits_dtype(json: Json) -> Result<SplitsDType, String> {
 
 fn partition(json: Json) -> Result<Partition, String> {
     let Json::Object(fields) = json else { return expected("objects with a \"kind\"", &json) };
-    let mut fields = Fields(fields);
-    // An error inside says only why; the field is `partitions`.
-    let plain = |e: Error| match e.into_kind() {
+    let mut fields = JsonFields(fields);
+    // Keeps only the reason, because the caller adds the field `partitions`.
+    let reason = |e: Error| match e.into_kind() {
         ErrorKind::Spec(reason) => reason.into_string(),
         other => other.to_string(),
     };
-    let kind = fields.need("kind", text).map_err(plain)?;
+    let kind = fields.required("kind", text).map_err(reason)?;
     let keyed = match kind.as_str() {
         "row_splits" => Partition::RowSplits,
         "row_lengths" => Partition::RowLengths,
@@ -272,16 +276,20 @@ fn partition(json: Json) -> Result<Partition, String> {
         "row_limits" => Partition::RowLimits,
         "value_rowids" => Partition::ValueRowIds,
         "uniform_row_length" => {
-            fields.known(&kind, &["length"]).map_err(plain)?;
-            return fields.need("length", integer).map(Partition::UniformRowLength).map_err(plain);
+            fields.check_known(&kind, &["length"]).map_err(reason)?;
+            return fields.required("length", integer).map(Partition::UniformRowLength).map_err(reason);
         }
-        other => return Err(format!("no kind of partition is called {other:?}")),
+        other => {
+            return Err(format!(
+                "kind: expected row_splits, row_lengths, row_starts, row_limits, value_rowids or uniform_row_length, found {other:?}"
+            ));
+        }
     };
-    fields.known(&kind, &["key"]).map_err(plain)?;
-    fields.need("key", text).map(keyed).map_err(plain)
+    fields.check_known(&kind, &["key"]).map_err(reason)?;
+    fields.required("key", text).map(keyed).map_err(reason)
 }
 
-/// The values of a default: one, a flat list, or lists nested as the shape says.
+/// Reads the values of a default: a single value, a flat list, or lists nested like `shape`.
 fn values(json: Json, dtype: DType, shape: &[usize]) -> Result<FeatureBuf, String> {
     let mut flat = Vec::new();
     match json {
@@ -289,7 +297,7 @@ fn values(json: Json, dtype: DType, shape: &[usize]) -> Result<FeatureBuf, Strin
             flatten(Json::List(values), shape, shape, &mut flat)?;
         }
         Json::List(values) => flat = values,
-        one => flat.push(one),
+        value => flat.push(value),
     }
     let flat = flat.into_iter();
     Ok(match dtype {
@@ -305,9 +313,11 @@ fn flatten(json: Json, dims: &[usize], shape: &[usize], flat: &mut Vec<Json>) ->
             values.into_iter().try_for_each(|value| flatten(value, inner, shape, flat))
         }
         (Some((dim, _)), Json::List(values)) => {
-            Err(format!("a list of {} where the shape {shape:?} has {dim}", values.len()))
+            Err(format!("expected a list of {dim} for the shape {shape:?}, found a list of {}", values.len()))
         }
-        (Some((dim, _)), found) => Err(format!("{found} where the shape {shape:?} has a list of {dim}")),
+        (Some((dim, _)), found) => {
+            Err(format!("expected a list of {dim} for the shape {shape:?}, found {found}"))
+        }
         (None, Json::List(_)) => Err(format!("lists are nested deeper than the shape {shape:?}")),
         (None, value) => {
             flat.push(value);
@@ -321,8 +331,8 @@ fn float(json: Json) -> Result<f32, String> {
         Json::Integer(value) => value as f64,
         Json::Float(value) => value,
         Json::Object(_) => {
-            return match coded(&json, "f32") {
-                // `from_str_radix` would take a sign.
+            return match encoded_text(&json, "f32") {
+                // `from_str_radix` accepts a sign, so the digits are checked here.
                 Some(hex) if hex.len() == 8 && hex.bytes().all(|c| c.is_ascii_hexdigit()) => {
                     u32::from_str_radix(hex, 16).map(f32::from_bits).map_err(|e| e.to_string())
                 }
@@ -341,15 +351,15 @@ fn float(json: Json) -> Result<f32, String> {
 fn bytes(json: Json) -> Result<Vec<u8>, String> {
     match json {
         Json::Text(text) => Ok(text.into_bytes()),
-        other => match coded(&other, "hex") {
+        other => match encoded_text(&other, "hex") {
             Some(hex) => unhex(hex).ok_or_else(|| format!("expected hex digits in pairs, found {hex:?}")),
             None => expected("a string or {\"hex\": ..}", &other),
         },
     }
 }
 
-/// The text of `{name: text}`.
-fn coded<'a>(json: &'a Json, name: &str) -> Option<&'a str> {
+/// Returns the text of an object `{name: text}`.
+fn encoded_text<'a>(json: &'a Json, name: &str) -> Option<&'a str> {
     match json {
         Json::Object(fields) if fields.len() == 1 => match fields.get(name) {
             Some(Json::Text(text)) => Some(text),

@@ -1,19 +1,18 @@
-//! A schema as JSON: one feature a line, all names sorted.
+//! Writing schemas as JSON, with one feature per line and all names sorted.
 
-use super::super::literal::{Shown, decimal, list, nested};
+use super::super::literal::{FormatFn, decimal, list, nested};
 use super::super::{FeatureSpec, Partition, Schema};
 use crate::example::FeatureBuf;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
 pub(super) fn schema(schema: &Schema) -> String {
-    let features = Shown(|f: &mut Formatter<'_>| part(f, schema.features()));
-    match schema.is_sequence() {
-        false => format!("{{\n  \"features\": {features}\n}}\n"),
-        true => {
-            let lists = Shown(|f: &mut Formatter<'_>| part(f, schema.feature_lists()));
-            format!("{{\n  \"context\": {features},\n  \"sequence\": {lists}\n}}\n")
-        }
+    let features = FormatFn(|f: &mut Formatter<'_>| part(f, schema.features()));
+    if schema.is_sequence() {
+        let lists = FormatFn(|f: &mut Formatter<'_>| part(f, schema.feature_lists()));
+        format!("{{\n  \"context\": {features},\n  \"sequence\": {lists}\n}}\n")
+    } else {
+        format!("{{\n  \"features\": {features}\n}}\n")
     }
 }
 
@@ -24,7 +23,7 @@ fn part(f: &mut Formatter<'_>, specs: &BTreeMap<String, FeatureSpec>) -> fmt::Re
     f.write_str("{")?;
     for (k, (name, spec)) in specs.iter().enumerate() {
         let comma = if k == 0 { "" } else { "," };
-        write!(f, "{comma}\n    {}: {{", Text(name))?;
+        write!(f, "{comma}\n    {}: {{", JsonStr(name))?;
         feature(f, spec)?;
         f.write_str("}")?;
     }
@@ -41,7 +40,7 @@ fn feature(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
         FeatureSpec::VarLen { .. } => write!(f, "\"dtype\": \"{dtype}\", \"type\": \"{kind}\""),
         FeatureSpec::FixedLenSequence { shape, allow_missing, default: values, .. } => {
             write!(f, "\"allow_missing\": {allow_missing}, ")?;
-            // One value to pad with, whatever the shape of a block.
+            // The padding is a single value for every block shape.
             default(f, values.as_ref(), &[])?;
             write!(f, "\"dtype\": \"{dtype}\", \"shape\": {shape:?}, \"type\": \"{kind}\"")
         }
@@ -54,22 +53,22 @@ fn feature(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
                 row_splits_dtype.name()
             )?;
             match value_key {
-                Some(key) => Text(key).fmt(f),
+                Some(key) => JsonStr(key).fmt(f),
                 None => f.write_str("null"),
             }
         }
         FeatureSpec::Sparse { index_keys, value_key, size, already_sorted, .. } => {
             write!(f, "\"already_sorted\": {already_sorted}, \"dtype\": \"{dtype}\", \"index_key\": ")?;
             match index_keys.as_slice() {
-                [key] => Text(key).fmt(f)?,
-                keys => list(f, keys, |key, f| Text(key).fmt(f))?,
+                [key] => JsonStr(key).fmt(f)?,
+                keys => list(f, keys, |key, f| JsonStr(key).fmt(f))?,
             }
             f.write_str(", \"size\": ")?;
             match size.as_slice() {
                 [size] => size.fmt(f)?,
                 sizes => write!(f, "{sizes:?}")?,
             }
-            write!(f, ", \"type\": \"{kind}\", \"value_key\": {}", Text(value_key))
+            write!(f, ", \"type\": \"{kind}\", \"value_key\": {}", JsonStr(value_key))
         }
     }
 }
@@ -79,18 +78,18 @@ fn partition(partition: &Partition, f: &mut Formatter<'_>) -> fmt::Result {
     match partition {
         Partition::UniformRowLength(length) => write!(f, "{{\"kind\": \"{kind}\", \"length\": {length}}}"),
         keyed => {
-            let key = Text(keyed.key().unwrap_or_default());
+            let key = JsonStr(keyed.key().unwrap_or_default());
             write!(f, "{{\"key\": {key}, \"kind\": \"{kind}\"}}")
         }
     }
 }
 
-/// `"default": X, ` with X nested as the shape is, or nothing.
+/// Writes `"default": X, `, with X nested like `shape`; nothing without a default.
 fn default(f: &mut Formatter<'_>, values: Option<&FeatureBuf>, shape: &[usize]) -> fmt::Result {
     let Some(values) = values else { return Ok(()) };
     f.write_str("\"default\": ")?;
     match values {
-        // No schema has it.
+        // A valid schema has no such default.
         FeatureBuf::None => f.write_str("null")?,
         FeatureBuf::Int64(values) => nested(f, values, shape, |v, f| v.fmt(f))?,
         FeatureBuf::Float(values) => nested(f, values, shape, float)?,
@@ -108,7 +107,7 @@ fn float(value: &f32, f: &mut Formatter<'_>) -> fmt::Result {
 
 fn bytes(value: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     match std::str::from_utf8(value) {
-        Ok(text) => Text(text).fmt(f),
+        Ok(text) => JsonStr(text).fmt(f),
         Err(_) => {
             f.write_str("{\"hex\": \"")?;
             value.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
@@ -118,9 +117,9 @@ fn bytes(value: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
 }
 
 /// A JSON string.
-struct Text<'a>(&'a str);
+struct JsonStr<'a>(&'a str);
 
-impl Display for Text<'_> {
+impl Display for JsonStr<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         serde_json::Value::from(self.0).fmt(f)
     }

@@ -1,4 +1,4 @@
-//! JSON as it was written: integers apart from floats, and no name twice in an object.
+//! JSON values, with integers separate from floats and without duplicate names in objects.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::fmt;
 pub(super) enum Json {
     Null,
     Bool(bool),
-    /// 64 bits, signed or not. What does not fit is a float, and no integer for us.
+    /// Signed or unsigned 64-bit integer. A larger number is a float.
     Integer(i128),
     Float(f64),
     Text(String),
@@ -18,14 +18,14 @@ pub(super) enum Json {
     Object(BTreeMap<String, Json>),
 }
 
-/// What a value is called in errors.
+/// Formats a value for error messages.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Json::Null => f.write_str("null"),
             Json::Bool(value) => value.fmt(f),
             Json::Integer(value) => value.fmt(f),
-            // As JSON has it: `1.0`, `1e30`.
+            // In JSON notation: `1.0`, `1e30`.
             Json::Float(value) => write!(f, "{value:?}"),
             Json::Text(text) => match text.char_indices().nth(40) {
                 None => write!(f, "{text:?}"),
@@ -39,13 +39,13 @@ impl fmt::Display for Json {
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
-        from.deserialize_any(Reader)
+        from.deserialize_any(JsonVisitor)
     }
 }
 
-struct Reader;
+struct JsonVisitor;
 
-impl<'de> Visitor<'de> for Reader {
+impl<'de> Visitor<'de> for JsonVisitor {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
