@@ -180,7 +180,7 @@ impl From<&Batch> for Arrays {
 }
 
 impl Arrays {
-    /// Describes the differences, per column. Empty if there are none.
+    /// Describes the differences, per column. The text is empty if the arrays are equal.
     pub fn difference(&self, want: &Arrays) -> String {
         fn compare<V: PartialEq + fmt::Debug>(
             out: &mut String,

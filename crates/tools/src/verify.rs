@@ -16,7 +16,7 @@ pub struct Verification {
     pub malformed: u64,
     /// Error of the first record that does not decode.
     pub first_malformed: Option<Error>,
-    /// Error that ended the stream. No record after such damage can be read.
+    /// Error that ended the stream. No record after this damage can be read.
     pub damage: Option<Error>,
 }
 

@@ -168,7 +168,7 @@ fn dali(
     let options = if args.rebuild { options.mode(IndexMode::Memory) } else { options };
     let filter = args.filter.as_deref().map(str::parse::<Filter>).transpose()?;
     if filter.is_some() {
-        // Building a column scans the shards once more.
+        // Building a column scans the shards a second time.
         bar.inc_length(bar.length().unwrap_or(0));
     }
     let targets: Vec<_> = paths.iter().map(|path| target(path, args.index_dir.as_deref())).collect();

@@ -93,7 +93,7 @@ fn steps(
     Ok(())
 }
 
-/// Splits the positions of a step into chunks, so that a large batch is not held in memory at once.
+/// Splits the positions of a step into chunks, which bounds the memory for a large batch.
 fn chunks(run: Run) -> impl Iterator<Item = Run> {
     (0..run.len.div_ceil(CHUNK)).map(move |k| {
         let done = k * CHUNK;

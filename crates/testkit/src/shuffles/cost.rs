@@ -19,7 +19,8 @@ pub struct Cost {
 /// The step at which a run is stopped.
 const STOP: u64 = RECORDS / BATCH / 2;
 
-/// Returns the cost of a way. An interleaved buffer costs the same as a buffer filled in file order, and has no result of its own.
+/// Returns the cost of a way. `None` for an interleaved buffer, which costs the same as a buffer filled in file order, and for the
+/// sequential order, which costs nothing.
 pub fn cost(way: &Way) -> Option<Cost> {
     match way {
         Way::Interleaved(_) | Way::Order(Spec::Sequential) => None,
