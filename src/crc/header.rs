@@ -18,13 +18,16 @@ pub(crate) struct Tables;
 
 impl LenCrc for Tables {
     #[inline(always)]
+    #[expect(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        reason = "`k` is at most 7, below the 8 tables, and a byte is below 256, the length of a table"
+    )]
     fn crc(self, len: u64) -> u32 {
         let x = (len ^ 0xffff_ffff).to_le_bytes();
         let mut crc = 0;
-        for (table, byte) in TABLES.iter().rev().zip(x) {
-            #[expect(clippy::indexing_slicing, reason = "a byte is below 256, the length of a table")]
-            let of_byte = table[usize::from(byte)];
-            crc ^= of_byte;
+        for (k, byte) in x.into_iter().enumerate() {
+            crc ^= TABLES[7 - k][byte as usize];
         }
         !crc
     }

@@ -250,8 +250,8 @@ impl<'a> FloatList<'a> {
 
     /// Returns the list in place, if it is one packed chunk that is aligned, and the machine is little-endian.
     ///
-    /// Alignment depends on the offset in the file: with records of varying length, one list in four is aligned. An empty list always
-    /// is.
+    /// Alignment depends on the offset in the file: with records of varying length, one list in four is aligned. For an empty list
+    /// the result is always `Some`.
     #[inline]
     pub fn as_slice(self) -> Option<&'a [f32]> {
         match self.bytes {

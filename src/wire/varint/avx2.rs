@@ -100,7 +100,7 @@ impl Avx2 {
         Avx2 { pext: false }
     }
 
-    /// See [`decode`](super::decode).
+    /// Decodes a chunk, as specified for [`decode`](super::decode).
     #[inline]
     pub(super) fn decode(self, chunk: &[u8], out: &mut [i64]) -> usize {
         // SAFETY: `decode` requires only that the processor has its target features. `self` exists, so `detect` has found all of
@@ -217,7 +217,7 @@ fn eight(window: &[u8; WINDOW], at: usize) -> u64 {
 /// Returns the word at a byte of the block.
 #[inline]
 fn word(window: &[u8; WINDOW], at: u32) -> u64 {
-    // Only the start after a block's last value can be 64 or more, and its word is not used.
+    // Only the start after a block's last value can be 64 or more, and elements decoded from there are unspecified.
     let at = at as usize % BLOCK;
     eight(window, at)
 }
