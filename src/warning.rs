@@ -69,18 +69,18 @@ impl fmt::Display for Warning {
             write!(f, "{}: ", path.display())?;
         }
         match self {
-            Warning::FileRefused { reason, .. } => write!(f, "index file is not used: {reason}"),
+            Warning::FileRefused { reason, .. } => write!(f, "file is not used: {reason}"),
             Warning::NotSaved { shards, reason, .. } => write!(
                 f,
-                "what was built of {shards} shards stays in memory and is built again next time: {reason}"
+                "the indexes or columns of {shards} shards could not be saved and will be built again next time: {reason}"
             ),
             Warning::ShardChanged { .. } => {
-                f.write_str("changed while it was scanned, what was found is not saved")
+                f.write_str("the shard changed while it was scanned, so its index or column is not saved")
             }
             Warning::ScatteredReads { record_bytes, dataset_bytes, memory_bytes } => write!(
                 f,
-                "a global order over records of {record_bytes} bytes, in a set of {dataset_bytes} bytes with {memory_bytes} bytes \
-                 of memory: each record is a read of its own, again in every epoch; a block order reads neighbours together"
+                "a global order over records of {record_bytes} bytes, in a dataset of {dataset_bytes} bytes with {memory_bytes} \
+                 bytes of memory: each record takes a separate read in every epoch; a block order reads adjacent records together"
             ),
         }
     }
@@ -94,18 +94,18 @@ mod tests {
     fn messages_and_fields() {
         let path = PathBuf::from("a/x.tfri");
         let refused = Warning::FileRefused { path: path.clone(), reason: "shorter than a header".into() };
-        assert_eq!(refused.to_string(), "a/x.tfri: index file is not used: shorter than a header");
+        assert_eq!(refused.to_string(), "a/x.tfri: file is not used: shorter than a header");
         assert_eq!((refused.kind(), refused.path()), ("file_refused", Some(&*path)));
         let changed = Warning::ShardChanged { path };
         assert_eq!(
             changed.to_string(),
-            "a/x.tfri: changed while it was scanned, what was found is not saved"
+            "a/x.tfri: the shard changed while it was scanned, so its index or column is not saved"
         );
         let scattered = Warning::ScatteredReads { record_bytes: 90, dataset_bytes: 900, memory_bytes: 800 };
         assert!(
             scattered
                 .to_string()
-                .starts_with("a global order over records of 90 bytes, in a set of 900 bytes")
+                .starts_with("a global order over records of 90 bytes, in a dataset of 900 bytes")
         );
         assert_eq!((scattered.kind(), scattered.path()), ("scattered_reads", None));
     }

@@ -280,4 +280,4 @@ def test_warnings_have_fields(tmp_path: pathlib.Path) -> None:
     assert isinstance(warning, tfseek.Warning)
     assert warning.kind == "file_refused"
     assert warning.path is not None and warning.path.endswith("a.tfrecord.tfri")
-    assert warning.message == str(warning) and "index file is not used" in str(warning)
+    assert warning.message == str(warning) and "file is not used" in str(warning)

@@ -203,7 +203,7 @@ def _columns(features: Mapping[Any, Any]) -> str:
 def _refused(name: Optional[str], reason: str) -> SpecError:
     """As Rust raises it."""
     place = "" if name is None else f'feature "{name}": '
-    error = SpecError(f"{place}schema refused: {reason}")
+    error = SpecError(f"{place}invalid schema: {reason}")
     error.feature, error.category = name, "bad_spec"
     return error
 

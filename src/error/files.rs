@@ -181,13 +181,18 @@ pub enum PathsError {
 impl fmt::Display for CompressionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CompressionError::Corrupt { format, reason } => write!(f, "damaged {format} stream: {reason}"),
-            CompressionError::Cut { format } => write!(f, "the file ends inside its {format} stream"),
+            CompressionError::Corrupt { format, reason } => write!(f, "corrupt {format} stream: {reason}"),
+            CompressionError::Cut { format } => {
+                write!(f, "truncated: the file ends inside its {format} stream")
+            }
             CompressionError::TrailingData { format, at } => {
-                write!(f, "the {format} stream ends at byte {at} of the file, but more bytes follow")
+                write!(
+                    f,
+                    "expected the end of the file after the {format} stream at byte {at}, found more bytes"
+                )
             }
             CompressionError::Mismatch { expected, found } => {
-                write!(f, "expected {expected}, the bytes look like {found}")
+                write!(f, "expected {expected}, found {found}")
             }
         }
     }
@@ -196,40 +201,40 @@ impl fmt::Display for CompressionError {
 impl fmt::Display for IndexError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            IndexError::Missing => f.write_str("no usable index, and none may be built"),
+            IndexError::Missing => f.write_str("no usable index, and building one is not allowed"),
             IndexError::Stale { reason } => write!(f, "stale index: {reason}"),
             IndexError::StalePack { pack, reason } => {
-                write!(f, "stale index: {reason}; the pack {} is older", pack.display())
+                write!(f, "stale index in the pack {}: {reason}", pack.display())
             }
             IndexError::NotRegular { found } => {
-                write!(f, "{found}: records that can only be read in order cannot be indexed")
+                write!(f, "expected a regular file, found {found}: its records can only be read in order")
             }
-            IndexError::Refused { reason } => write!(f, "index refused: {reason}"),
+            IndexError::Refused { reason } => write!(f, "invalid index: {reason}"),
             IndexError::CorruptBlock { file, block, reason } => {
-                write!(f, "index {}, block {block}: {reason}", file.display())
+                write!(f, "corrupt index {}: block {block}: {reason}", file.display())
             }
             IndexError::CorruptSection { file, section, reason } => {
-                write!(f, "column {}, section {section}: {reason}", file.display())
+                write!(f, "corrupt column file {}: section {section}: {reason}", file.display())
             }
             IndexError::NoColumn { found, .. } => {
-                f.write_str("no usable column file, and none may be built")?;
-                found.map_or(Ok(()), |why| write!(f, " ({why})"))
+                f.write_str("no usable column file, and building one is not allowed")?;
+                found.map_or(Ok(()), |why| write!(f, ": {why}"))
             }
             IndexError::LengthMismatch { indexed, stored } => write!(
                 f,
-                "the index says {indexed} bytes of payload, the header {stored}: the shard was changed \
-                 after it was indexed"
+                "expected a payload of {indexed} bytes by the index, found {stored} by the header: the shard changed after \
+                 it was indexed"
             ),
             IndexError::BuildLimit { shards, bytes, limit, .. } => write!(
                 f,
-                "{bytes} bytes of {shards} shards would be scanned, more than the {limit} that are scanned unasked"
+                "expected at most {limit} bytes to scan without an explicit request, found {bytes} in {shards} shards"
             ),
             IndexError::Text { line, reason } => write!(f, "index line {line}: {reason}"),
             IndexError::TornTail => {
-                f.write_str("truncated: the stream ends inside this record, by its index")
+                f.write_str("truncated: the stream ends inside this record, according to the index")
             }
             IndexError::NameClash { other } => {
-                write!(f, "{} would have the same index file", other.display())
+                write!(f, "the index file would be the same as that of {}", other.display())
             }
         }
     }
@@ -239,14 +244,13 @@ impl fmt::Display for PathsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PathsError::NoMatch { pattern } => write!(f, "no file matches {pattern}"),
-            PathsError::BadPattern { pattern, reason } => write!(f, "{pattern}: {reason}"),
+            PathsError::BadPattern { pattern, reason } => write!(f, "{pattern}: invalid pattern: {reason}"),
             PathsError::NotLocal { address, scheme } if scheme.eq_ignore_ascii_case("file") => {
-                write!(f, "{address}: tfseek takes paths: give it without the {scheme}://")
+                write!(f, "{address}: expected a path, found a {scheme}:// address: remove the {scheme}://")
             }
             PathsError::NotLocal { address, scheme } => write!(
                 f,
-                "{address}: tfseek reads local files only, no {scheme}:// addresses: \
-                 copy the files to a disk, or mount the store"
+                "{address}: expected a local path, found a {scheme}:// address: copy the files to a disk, or mount the store"
             ),
             PathsError::MissingShards { set, total, missing, missing_count } => {
                 write!(f, "{set}: {missing_count} of {total} shards are missing:")?;
@@ -259,7 +263,10 @@ impl fmt::Display for PathsError {
                 Ok(())
             }
             PathsError::TooManyMaps { shards, budget } => {
-                write!(f, "{shards} shards, but this process may map {budget} files")
+                write!(
+                    f,
+                    "expected at most {budget} shards, the number of maps of this process, found {shards}"
+                )
             }
         }
     }

@@ -24,11 +24,11 @@ impl fmt::Display for IoMessage<'_> {
 fn kind_message(kind: io::ErrorKind) -> Option<&'static str> {
     Some(match kind {
         io::ErrorKind::NotFound => "no such file or directory",
-        io::ErrorKind::AlreadyExists => "the file exists already",
-        io::ErrorKind::IsADirectory => "is a directory, expected a file",
-        io::ErrorKind::NotADirectory => "is not a directory",
-        io::ErrorKind::Unsupported => "not a regular file, which is all that can be read here",
-        io::ErrorKind::UnexpectedEof => "the file ends too early",
+        io::ErrorKind::AlreadyExists => "already exists",
+        io::ErrorKind::IsADirectory => "expected a file, found a folder",
+        io::ErrorKind::NotADirectory => "not a folder",
+        io::ErrorKind::Unsupported => "expected a regular file",
+        io::ErrorKind::UnexpectedEof => "truncated: the file ends too early",
         io::ErrorKind::OutOfMemory => "not enough memory",
         _ => return None,
     })
@@ -44,8 +44,8 @@ mod tests {
     fn messages_of_io_errors() {
         let message = |e: io::Error| Error::from(e).in_file(Path::new("a/b")).to_string();
         assert_eq!(message(io::ErrorKind::NotFound.into()), "a/b: no such file or directory");
-        assert_eq!(message(io::ErrorKind::IsADirectory.into()), "a/b: is a directory, expected a file");
-        assert_eq!(message(io::ErrorKind::UnexpectedEof.into()), "a/b: the file ends too early");
+        assert_eq!(message(io::ErrorKind::IsADirectory.into()), "a/b: expected a file, found a folder");
+        assert_eq!(message(io::ErrorKind::UnexpectedEof.into()), "a/b: truncated: the file ends too early");
         assert_eq!(message(io::ErrorKind::OutOfMemory.into()), "a/b: not enough memory");
         for kind in [io::ErrorKind::Unsupported, io::ErrorKind::AlreadyExists, io::ErrorKind::NotADirectory] {
             assert_ne!(message(kind.into()), format!("a/b: {kind}"));

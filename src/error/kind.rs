@@ -196,54 +196,54 @@ impl fmt::Display for ErrorKind {
         match self {
             ErrorKind::Io(e) => IoMessage(e).fmt(f),
             ErrorKind::Truncated { need, have } => {
-                write!(f, "truncated: the record needs {need} bytes, the file has {have} more")
+                write!(f, "truncated: expected a record of {need} bytes, found {have}")
             }
             ErrorKind::CorruptLength { computed, stored } => {
-                write!(f, "length crc32c is {computed:#010x}, header says {stored:#010x}")
+                write!(f, "length crc32c: expected {stored:#010x}, found {computed:#010x}")
             }
             ErrorKind::CorruptData { computed, stored } => {
-                write!(f, "payload crc32c is {computed:#010x}, footer says {stored:#010x}")
+                write!(f, "payload crc32c: expected {stored:#010x}, found {computed:#010x}")
             }
             ErrorKind::Wire(e) => e.fmt(f),
             ErrorKind::Feature(e) => e.fmt(f),
             ErrorKind::UnknownFeature { list: true, .. } => f.write_str(
-                "no record has this feature in its context: it is a feature list, of which there are no columns",
+                "no record has this feature in its context: it is a feature list, and feature lists have no columns",
             ),
             ErrorKind::UnknownFeature { nearest: Some(nearest), .. } => {
-                write!(f, "no record has a value of this feature; the nearest is \"{}\"", nearest.escape_debug())
+                write!(f, "no record has a value of this feature; the nearest name is \"{}\"", nearest.escape_debug())
             }
             ErrorKind::UnknownFeature { keys, .. } if keys.is_empty() => {
-                f.write_str("no record has a value of this feature, nor have the first ones any other")
+                f.write_str("no record has a value of this feature; the first records have no features")
             }
             ErrorKind::UnknownFeature { keys, .. } => {
-                f.write_str("no record has a value of this feature; the first ones have")?;
+                f.write_str("no record has a value of this feature; the first records have")?;
                 keys.iter().enumerate().try_for_each(|(k, key)| {
                     write!(f, "{} \"{}\"", if k > 0 { "," } else { "" }, key.escape_debug())
                 })
             }
             ErrorKind::Tensor(e) => e.fmt(f),
             ErrorKind::WrongLen { expected, found } => {
-                write!(f, "the list has {expected} values, the buffer has room for {found}")
+                write!(f, "expected a buffer of {expected} values, found {found}")
             }
-            ErrorKind::TooLarge { len, limit } => write!(f, "{len} bytes, the limit is {limit}"),
-            ErrorKind::TooMany { what, found, limit } => write!(f, "{found} {what}, the limit is {limit}"),
+            ErrorKind::TooLarge { len, limit } => write!(f, "expected at most {limit} bytes, found {len}"),
+            ErrorKind::TooMany { what, found, limit } => write!(f, "expected at most {limit} {what}, found {found}"),
             ErrorKind::RecordTooLarge { len, max_record } => {
-                write!(f, "the record has {len} bytes of payload, more than max_record, {max_record}")
+                write!(f, "expected a payload of at most {max_record} bytes, found {len}")
             }
             ErrorKind::OutOfRange { what, i, len } => write!(f, "no {what} {i}: there are {len}"),
             ErrorKind::NotTfRecord { looks_like, .. } => {
-                write!(f, "not a TFRecord file, it looks like {looks_like}")
+                write!(f, "expected a TFRecord file, found {looks_like}")
             }
             ErrorKind::Compression(e) => e.fmt(f),
             ErrorKind::Compressed { format } => {
-                write!(f, "the shard is {format}-compressed, so its records can only be read in order")
+                write!(f, "expected an uncompressed shard, found {format}: its records can only be read in order")
             }
             ErrorKind::Index(e) => e.fmt(f),
             ErrorKind::Paths(e) => e.fmt(f),
             ErrorKind::Encode(e) => e.fmt(f),
-            ErrorKind::Spec(reason) => write!(f, "schema refused: {reason}"),
+            ErrorKind::Spec(reason) => write!(f, "invalid schema: {reason}"),
             ErrorKind::Order(e) => e.fmt(f),
-            ErrorKind::Filter(reason) => write!(f, "filter refused: {reason}"),
+            ErrorKind::Filter(reason) => write!(f, "invalid filter: {reason}"),
             ErrorKind::Options(e) => e.fmt(f),
             ErrorKind::Panicked { message } => write!(f, "a thread panicked: {message}"),
             ErrorKind::Cancelled => f.write_str("cancelled by the caller"),

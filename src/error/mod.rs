@@ -30,7 +30,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The message contains the location first, then the expected and the found value:
 ///
 /// ```text
-/// train-00002.tfrecord: record 17 at byte 90112: payload crc32c is 0x1b2f9a10, footer says 0x77c0e4d3
+/// train-00002.tfrecord: record 17 at byte 90112: payload crc32c: expected 0x77c0e4d3, found 0x1b2f9a10
 /// ```
 ///
 /// It names no option, function or command. [`ErrorKind::remedy`] returns what the user can do.
@@ -160,7 +160,7 @@ impl Error {
     #[cold]
     #[must_use]
     pub(crate) fn feature(mut self, key: &[u8]) -> Error {
-        self.0.location.feature.get_or_insert_with(|| key.escape_ascii().to_string().into_boxed_str());
+        self.0.location.feature.get_or_insert_with(|| escaped(key).into_boxed_str());
         self
     }
 
@@ -178,6 +178,14 @@ impl Error {
     pub(crate) fn step(mut self, step: usize) -> Error {
         self.0.location.step.get_or_insert(step);
         self
+    }
+}
+
+/// Escapes the characters of a key that are not printable, or all bytes outside ASCII if the key is not UTF-8.
+fn escaped(key: &[u8]) -> String {
+    match std::str::from_utf8(key) {
+        Ok(key) => key.escape_debug().to_string(),
+        Err(_) => key.escape_ascii().to_string(),
     }
 }
 
@@ -296,7 +304,7 @@ mod tests {
         )));
         assert_eq!(
             io.to_string(),
-            "a/b: record 7 at byte 90: truncated: the record needs 20 bytes, the file has 3 more"
+            "a/b: record 7 at byte 90: truncated: expected a record of 20 bytes, found 3"
         );
         let own = io.downcast::<Error>().unwrap();
         assert_eq!((own.location().record, own.location().offset), (Some(7), Some(90)));
@@ -344,6 +352,17 @@ mod tests {
     }
 
     #[test]
+    fn keys_are_escaped_where_they_are_not_printable() {
+        let message =
+            |key: &[u8]| Error::from(FeatureError::Missing { expected: "int64" }).feature(key).to_string();
+        assert_eq!(
+            message("grün\n\"\0".as_bytes()),
+            "feature \"grün\\n\\\"\\0\": expected int64, found no such feature"
+        );
+        assert_eq!(message(b"\xfc\n"), r#"feature "\xfc\n": expected int64, found no such feature"#);
+    }
+
+    #[test]
     fn messages_of_ranges_and_limits() {
         let text = |kind: ErrorKind| kind.to_string();
         assert_eq!(text(ErrorKind::OutOfRange { what: "shard", i: 7, len: 3 }), "no shard 7: there are 3");
@@ -354,7 +373,7 @@ mod tests {
         let len = u128::from(u64::MAX) + 16;
         assert_eq!(
             text(ErrorKind::TooLarge { len, limit: u64::MAX }),
-            "18446744073709551631 bytes, the limit is 18446744073709551615"
+            "expected at most 18446744073709551615 bytes, found 18446744073709551631"
         );
     }
 }

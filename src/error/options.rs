@@ -37,18 +37,20 @@ pub enum OptionsError {
 impl fmt::Display for OptionsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OptionsError::NoBatchSize => f.write_str("a loader needs a batch size"),
-            OptionsError::NoShards => f.write_str("expected one shard or more, found none"),
-            OptionsError::NoCommonFolder => f.write_str("the shards have no folder in common"),
+            OptionsError::NoBatchSize => f.write_str("the batch size is missing"),
+            OptionsError::NoShards => f.write_str("expected at least one shard, found none"),
+            OptionsError::NoCommonFolder => f.write_str("the shards have no common folder"),
             OptionsError::Name { what, name, reason } => {
-                write!(f, "\"{}\" is no name of a {what}: {reason}", name.escape_debug())
+                write!(f, "invalid name \"{}\" of a {what}: {reason}", name.escape_debug())
             }
             OptionsError::Threads { found, limit } => {
-                write!(f, "{found} threads, at most {limit} are started")
+                write!(f, "expected at most {limit} threads, found {found}")
             }
-            OptionsError::FloatClasses => f.write_str("floats make no classes, int64 and bytes do"),
+            OptionsError::FloatClasses => {
+                f.write_str("expected int64 or bytes values for classes, found float")
+            }
             OptionsError::ColumnNotGiven => {
-                f.write_str("the filter asks for this feature, and its column is not among those given")
+                f.write_str("the filter uses this feature, but its column was not given")
             }
         }
     }

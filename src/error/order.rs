@@ -70,30 +70,30 @@ impl fmt::Display for OrderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OrderError::Position { position, len } => {
-                write!(f, "no position {position}, the epoch has {len}")
+                write!(f, "no position {position}: there are {len}")
             }
             OrderError::Batch { batch, ranks } => {
-                write!(f, "a global batch of {batch} cannot be shared evenly by {ranks} ranks")
+                write!(f, "expected a global batch size that is a multiple of {ranks} ranks, found {batch}")
             }
             OrderError::Rank { rank, ranks } => write!(f, "no rank {rank}: there are {ranks}"),
             OrderError::Weight { index, reason } => write!(f, "weight {index} {reason}"),
             OrderError::Windows { found, limit } => {
                 write!(
                     f,
-                    "a block order of {found} windows, there can be {limit}: make blocks or windows larger"
+                    "expected at most {limit} windows in a block order, found {found}: use larger blocks or windows"
                 )
             }
             OrderError::Memory { need, budget, largest_window: 0 } => {
-                write!(f, "two windows take {need} bytes, the budget is {budget}: make blocks smaller")
+                write!(f, "expected two windows of at most {budget} bytes, found {need}: use smaller blocks")
             }
             OrderError::Memory { need, budget, largest_window } => write!(
                 f,
-                "two windows take {need} bytes, the budget is {budget}: windows of {largest_window} blocks fit"
+                "expected two windows of at most {budget} bytes, found {need}: windows of {largest_window} blocks fit"
             ),
             OrderError::State { field, expected, found } => {
-                write!(f, "saved state refused: {field}: expected {expected}, found {found}")
+                write!(f, "invalid saved state: {field}: expected {expected}, found {found}")
             }
-            OrderError::Refused { reason } => write!(f, "order refused: {reason}"),
+            OrderError::Refused { reason } => write!(f, "invalid order: {reason}"),
         }
     }
 }

@@ -203,22 +203,22 @@ impl fmt::Display for WireError {
 impl fmt::Display for WireErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            WireErrorKind::CutVarint => "varint runs past the end of its message",
+            WireErrorKind::CutVarint => "varint continues past the end of its message",
             WireErrorKind::LongVarint => "varint of more than 10 bytes",
             WireErrorKind::BadTag => "tag of more than 5 bytes or 32 bits",
             WireErrorKind::FieldZero => "field number 0",
             WireErrorKind::WireType => "wire type 6 or 7",
             WireErrorKind::BadLength => "length of more than 5 bytes or 31 bits",
-            WireErrorKind::LengthBeyondMessage => "length goes beyond the enclosing message",
-            WireErrorKind::CutFixed => "fixed-width value is cut off",
-            WireErrorKind::PackedFloatLength => "packed floats whose length is no multiple of 4",
-            WireErrorKind::PackedDoubleLength => "packed doubles whose length is no multiple of 8",
-            WireErrorKind::GroupEnd => "end of a group that was not started",
-            WireErrorKind::GroupOpen => "group is never closed",
+            WireErrorKind::LengthBeyondMessage => "length exceeds the enclosing message",
+            WireErrorKind::CutFixed => "fixed32 or fixed64 value is truncated",
+            WireErrorKind::PackedFloatLength => "length of packed floats is not a multiple of 4",
+            WireErrorKind::PackedDoubleLength => "length of packed doubles is not a multiple of 8",
+            WireErrorKind::GroupEnd => "end-group tag without a start-group tag",
+            WireErrorKind::GroupOpen => "start-group tag without an end-group tag",
             WireErrorKind::TooDeep => "more than 100 levels of messages and groups",
             WireErrorKind::Utf8 => "key or name is not UTF-8",
             WireErrorKind::MapEntryUnknownField => {
-                "map entry holds an unknown field, on whose meaning decoders disagree"
+                "map entry contains an unknown field, on whose meaning decoders disagree"
             }
         })
     }
@@ -228,7 +228,7 @@ impl fmt::Display for FeatureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FeatureError::Missing { expected } => {
-                write!(f, "expected {expected}, the record has no such feature")
+                write!(f, "expected {expected}, found no such feature")
             }
             FeatureError::NoKind { expected } => {
                 write!(f, "expected {expected}, found a feature without a kind")
@@ -236,19 +236,22 @@ impl fmt::Display for FeatureError {
             FeatureError::WrongKind { expected, found } => write!(f, "expected {expected}, found {found}"),
             FeatureError::Count { expected, found } => write!(f, "expected {expected} values, found {found}"),
             FeatureError::Blocks { of, found } => {
-                write!(f, "expected blocks of {of} values, found {found} values")
+                write!(f, "expected a multiple of {of} values, found {found}")
             }
             FeatureError::Partition { rule, expected, found } => {
                 write!(f, "{rule}: expected {expected}, found {found}")
             }
             FeatureError::SparseCount { values, indices } => {
-                write!(f, "expected an index for each of {values} values, found {indices}")
+                write!(f, "expected {values} indices, one per value, found {indices}")
             }
             FeatureError::SplitsRange { found } => {
-                write!(f, "row splits of 32 bits cannot count {found} values: ask for int64 ones")
+                write!(
+                    f,
+                    "expected at most 2^31 - 1 values for int32 row splits, found {found}: use int64 row splits"
+                )
             }
             FeatureError::SparseIndex { size, found } => {
-                write!(f, "expected indices from 0 to below {size}, found {found}")
+                write!(f, "expected an index from 0 to below {size}, found {found}")
             }
         }
     }
@@ -261,10 +264,10 @@ impl fmt::Display for TensorError {
                 write!(f, "expected a tensor of {expected}, found {found}")
             }
             TensorError::UnsupportedDType { number } => {
-                write!(f, "dtype number {number} is not that of a dtype that can be read")
+                write!(f, "expected the number of a supported dtype, found {number}")
             }
             TensorError::UnknownRank => {
-                f.write_str("expected a shape, found one that says its rank is unknown")
+                f.write_str("expected a shape of known rank, found one of unknown rank")
             }
             TensorError::Dim { found } => {
                 write!(f, "expected a dimension of 0 to 2^63 - 1, found {found}")
@@ -272,12 +275,17 @@ impl fmt::Display for TensorError {
             TensorError::TooManyDims { found, limit } => {
                 write!(f, "expected at most {limit} dimensions, found {found}")
             }
-            TensorError::TooManyElements => f.write_str("the shape has more than 2^63 - 1 elements"),
+            TensorError::TooManyElements => {
+                f.write_str("expected a shape of at most 2^63 - 1 elements, found more")
+            }
             TensorError::ContentLen { expected, found } => {
                 write!(f, "expected {expected} bytes for the shape's elements, found {found}")
             }
             TensorError::StringContent { elements, found } => {
-                write!(f, "expected the lengths and bytes of {elements} strings, found {found} other bytes")
+                write!(
+                    f,
+                    "expected the lengths and bytes of {elements} strings, found {found} bytes of another form"
+                )
             }
             TensorError::Bool { element, found } => {
                 write!(f, "expected 0 or 1 for bool {element}, found {found}")
@@ -292,13 +300,13 @@ impl fmt::Display for TensorError {
 impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EncodeError::DuplicateKey => f.write_str("the key was given twice"),
+            EncodeError::DuplicateKey => f.write_str("the key is given twice"),
             EncodeError::Int64Range { value } => write!(f, "{value} does not fit into an int64"),
             EncodeError::Closed => f.write_str("the writer is closed"),
-            EncodeError::Failed => f.write_str("an earlier write failed, the file is given up"),
-            EncodeError::Forked => f.write_str(
-                "this process was forked from the one that writes the file, and cannot write to it",
-            ),
+            EncodeError::Failed => f.write_str("an earlier write failed, so nothing more is written"),
+            EncodeError::Forked => {
+                f.write_str("this process is a forked child, and only its parent can write to the file")
+            }
         }
     }
 }

@@ -13,7 +13,9 @@ use super::table::TableBuilder;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{HEADER_LEN, RecordHeader, Torn};
 use crate::io::threads;
-use crate::io::{Compression, FileId, ReadAt, TMP_PREFIX, check_regular, file_type_name, open_regular, sniff};
+use crate::io::{
+    Compression, FileId, ReadAt, TMP_PREFIX, check_regular, file_type_name, open_regular, sniff,
+};
 use crate::policy::{IndexMode, Tail};
 use crate::warning::Warning;
 use std::fs::{self, File};

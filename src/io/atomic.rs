@@ -43,7 +43,7 @@ impl AtomicFile {
     pub(crate) fn create(target: impl AsRef<Path>) -> io::Result<AtomicFile> {
         let target = target.as_ref();
         if target.file_name().is_none() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the target has no file name"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path has no file name"));
         }
         match target.symlink_metadata() {
             Ok(found) if found.is_symlink() => {}
@@ -98,7 +98,7 @@ impl AtomicFile {
 }
 
 fn committed() -> io::Error {
-    io::Error::other("the file was committed")
+    io::Error::other("the file was committed already")
 }
 
 impl Write for AtomicFile {
@@ -135,8 +135,7 @@ impl fmt::Display for NameNotSynced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the new file is there, whole and under its name, but its folder cannot be synced, so a power failure may undo \
-             that: {}",
+            "the file is complete and renamed, but its folder cannot be synced, so a power failure may undo the rename: {}",
             self.0
         )
     }
@@ -163,7 +162,10 @@ fn rename(from: &Path, to: &Path, file: &File) -> io::Result<()> {
                     (Some(written), Some(there)) if written == there => Ok(()),
                     _ if from.symlink_metadata().is_err() => Err(io::Error::new(
                         io::ErrorKind::NotFound,
-                        format!("the temporary file {} is gone: it was not renamed", from.display()),
+                        format!(
+                            "the temporary file {} does not exist any more, so it was not renamed",
+                            from.display()
+                        ),
                     )),
                     _ => Err(e),
                 };
@@ -254,7 +256,7 @@ mod tests {
         f.write_all(b"new").unwrap();
         fs::remove_file(&f.tmp).unwrap();
         let e = f.commit().unwrap_err();
-        assert!(e.to_string().contains("is gone"), "{e}");
+        assert!(e.to_string().contains("does not exist any more"), "{e}");
         assert_eq!(fs::read(&target).unwrap(), b"old");
 
         let mut f = AtomicFile::create(dir.path().join("b")).unwrap();
@@ -303,7 +305,7 @@ mod tests {
     fn a_failed_folder_sync_is_name_not_synced() {
         let e = sync_folder(Path::new("/nowhere/at/all")).unwrap_err();
         let e = io::Error::new(e.kind(), NameNotSynced(e));
-        assert!(NameNotSynced::is(&e) && e.to_string().contains("is there"), "{e}");
+        assert!(NameNotSynced::is(&e) && e.to_string().contains("may undo the rename"), "{e}");
         assert!(!NameNotSynced::is(&io::Error::other("x")));
     }
 }

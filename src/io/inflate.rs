@@ -47,7 +47,7 @@ impl FromStr for Compression {
             "gzip" => Ok(Compression::Gzip),
             "zlib" => Ok(Compression::Zlib),
             _ => {
-                let reason = "none, gzip and zlib are known";
+                let reason = "expected none, gzip or zlib";
                 Err(OptionsError::Name { what: "compression", name: name.into(), reason }.into())
             }
         }
@@ -174,9 +174,9 @@ impl InflateState {
         self.consumed += taken as u64;
         match done {
             Ok(Status::StreamEnd) => self.ended = true,
-            Ok(_) if taken == 0 && produced == 0 => self.fail("the decoder does not get on"),
+            Ok(_) if taken == 0 && produced == 0 => self.fail("the decoder makes no progress"),
             Ok(_) => {}
-            Err(e) => self.fail(e.message().unwrap_or("incorrect data")),
+            Err(e) => self.fail(e.message().unwrap_or("invalid data")),
         }
         produced
     }

@@ -40,8 +40,9 @@ impl Map {
     /// I/O errors of `mmap`; a file larger than the address space.
     pub(crate) fn open(file: &File, promise: Promise) -> io::Result<Map> {
         let Promise(()) = promise;
-        let len = usize::try_from(file.metadata()?.len())
-            .map_err(|_| io::Error::new(io::ErrorKind::OutOfMemory, "file larger than the address space"))?;
+        let len = usize::try_from(file.metadata()?.len()).map_err(|_| {
+            io::Error::new(io::ErrorKind::OutOfMemory, "the file is larger than the address space")
+        })?;
         // SAFETY: memmap2 requires that the file is neither written to nor truncated while it is mapped. A `Promise` can only be
         // created by an unsafe function, whose caller guarantees exactly this. `len` is the length of the file.
         unsafe { memmap2::MmapOptions::new().len(len).map(file) }.map(Map)

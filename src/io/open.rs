@@ -44,11 +44,15 @@ pub(crate) fn check_regular(meta: &Metadata) -> io::Result<()> {
     if meta.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    Err(io::Error::new(io::ErrorKind::Unsupported, format!("{}, not a regular file", type_name(meta))))
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        format!("expected a regular file, found {}", file_type_name(meta)),
+    ))
 }
 
+/// Returns the type of a file that is neither regular nor a folder, e.g. `a FIFO`.
 #[cfg(unix)]
-fn type_name(meta: &Metadata) -> &'static str {
+pub(crate) fn file_type_name(meta: &Metadata) -> &'static str {
     use std::os::unix::fs::FileTypeExt;
     match meta.file_type() {
         t if t.is_fifo() => "a FIFO",
@@ -58,8 +62,9 @@ fn type_name(meta: &Metadata) -> &'static str {
     }
 }
 
+/// Returns the type of a file that is neither regular nor a folder.
 #[cfg(not(unix))]
-fn type_name(_: &Metadata) -> &'static str {
+pub(crate) fn file_type_name(_: &Metadata) -> &'static str {
     "a special file"
 }
 
@@ -176,7 +181,7 @@ mod tests {
         #[cfg(unix)]
         {
             let e = open_regular(Path::new("/dev/null")).unwrap_err();
-            assert_eq!(e.to_string(), "a device, not a regular file");
+            assert_eq!(e.to_string(), "expected a regular file, found a device");
         }
     }
 }

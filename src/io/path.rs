@@ -23,7 +23,7 @@ impl OutputTarget {
     pub(super) fn of(path: &Path) -> io::Result<OutputTarget> {
         let invalid = |what| io::Error::new(io::ErrorKind::InvalidInput, what);
         if path.file_name().is_none() {
-            return Err(invalid("the target has no file name"));
+            return Err(invalid("the path has no file name"));
         }
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
@@ -43,11 +43,11 @@ impl OutputTarget {
                     path = path.with_file_name(fs::read_link(&path)?);
                 }
                 Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-                _ if path.file_name().is_none() => return Err(invalid("the target has no file name")),
+                _ if path.file_name().is_none() => return Err(invalid("the path has no file name")),
                 _ => return Ok(OutputTarget::File(path)),
             }
         }
-        Err(invalid("too many links in a row"))
+        Err(invalid("too many levels of symbolic links"))
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) trait ReadAt {
             match self.read_at(buf, offset) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(n) => {
-                    let more = || io::Error::other("more bytes were read than there is room for");
+                    let more = || io::Error::other("more bytes were read than the buffer can hold");
                     buf = buf.get_mut(n..).ok_or_else(more)?;
                     offset += n as u64;
                 }
@@ -103,7 +103,7 @@ impl PositionalFile {
 fn reopen(path: &Path, state: FileState) -> Result<File> {
     let file = open_regular(path)?;
     if FileState::of(&file)? != state {
-        let reason = "the file was changed or replaced after the dataset was opened".into();
+        let reason = "the file changed or was replaced after the dataset was opened".into();
         return Err(IndexError::Stale { reason }.into());
     }
     Ok(file)

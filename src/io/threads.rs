@@ -45,7 +45,7 @@ pub(crate) fn each<T: Send>(
         .num_threads(jobs)
         .thread_name(|k| format!("tfseek-{k}"))
         .build()
-        .map_err(|e| io::Error::other(format!("{jobs} threads cannot be started: {e}")))?;
+        .map_err(|e| io::Error::other(format!("cannot start {jobs} threads: {e}")))?;
     let failed = AtomicUsize::new(usize::MAX);
     let run = |k: usize| {
         if hurry && failed.load(Relaxed) < k {

@@ -137,7 +137,7 @@ fn resolve_one(path: PathBuf, allow_missing: bool) -> Result<Vec<FoundShard>> {
         Ok(Some(found)) => Ok(found),
         // An I/O error (name too long, not a folder) is ignored for a pattern, because a pattern is not a file name.
         Ok(None) | Err(_) if pattern::is_pattern(&path) => pattern::resolve(&path, allow_missing),
-        Ok(None) => Err(Error::from(io::Error::new(io::ErrorKind::NotFound, "no such file")).in_file(&path)),
+        Ok(None) => Err(Error::from(io::Error::from(io::ErrorKind::NotFound)).in_file(&path)),
         Err(e) => Err(e),
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn resolve(path: &Path, allow_missing: bool) -> Result<Vec<FoundShard
     let base = path.ancestors().skip(1).find(|a| a.as_os_str().is_empty() || a.exists());
     let base = base.unwrap_or(Path::new(""));
     let rest = path.strip_prefix(base).ok().and_then(Path::to_str);
-    let rest = rest.ok_or_else(|| bad("a pattern has to be UTF-8".into()))?;
+    let rest = rest.ok_or_else(|| bad("expected UTF-8".into()))?;
 
     let words = expand(rest, 0).map_err(|reason| bad(reason.into()))?;
     let mut all = Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn resolve(path: &Path, allow_missing: bool) -> Result<Vec<FoundShard
         } else if let Some(at) = at_pattern(&path) {
             let dir = Path::new(word).parent().and_then(Path::to_str).unwrap_or_default();
             if has_wildcard(dir) {
-                return Err(bad("wildcards do not go together with `@`".into()));
+                return Err(bad("wildcards cannot be combined with `@`".into()));
             }
             all.append(&mut searched(&path, at.resolve(path.parent().unwrap_or(base))?, allow_missing)?);
         } else if has_wildcard(word) {
@@ -90,9 +90,9 @@ fn matches(base: &Path, word: &str) -> Result<Vec<FoundShard>> {
         let pattern = path.display().to_string().into();
         Error::from(PathsError::BadPattern { pattern, reason: reason.into() })
     };
-    let base = base.to_str().ok_or_else(|| bad("a pattern has to be UTF-8"))?;
+    let base = base.to_str().ok_or_else(|| bad("expected UTF-8"))?;
     let pattern = Path::new(&Pattern::escape(base)).join(word);
-    let pattern = pattern.to_str().ok_or_else(|| bad("a pattern has to be UTF-8"))?;
+    let pattern = pattern.to_str().ok_or_else(|| bad("expected UTF-8"))?;
     let mut found = Vec::new();
     for path in glob::glob_with(pattern, SHELL).map_err(|e| bad(e.msg))? {
         // A folder that cannot be read is an error, because it may contain shards.
@@ -110,7 +110,7 @@ fn matches(base: &Path, word: &str) -> Result<Vec<FoundShard>> {
 /// Expands braces: `{a,b}`, `{00..10}`, `{0..10..2}`, several in a row and nested. Braces of another form and unmatched braces are text.
 fn expand(pattern: &str, depth: usize) -> Result<Vec<String>, String> {
     if depth > MAX_DEPTH {
-        return Err(format!("braces more than {MAX_DEPTH} deep"));
+        return Err(format!("expected braces nested at most {MAX_DEPTH} deep, found more"));
     }
     let bytes = pattern.as_bytes();
     let partner = matching_braces(bytes);
@@ -196,7 +196,7 @@ fn range(body: &str) -> Result<Option<Vec<String>>, String> {
     if ![from, to, step].into_iter().all(is_number) {
         return Ok(None);
     }
-    let number = |s: &str| s.parse::<u64>().map_err(|_| format!("{s} is too large a number"));
+    let number = |s: &str| s.parse::<u64>().map_err(|_| format!("{s} does not fit into 64 bits"));
     let (a, b, step) = (number(from)?, number(to)?, number(step)?.max(1));
     let padded = [from, to].iter().any(|s| s.len() > 1 && s.starts_with('0'));
     let width = if padded { from.len().max(to.len()) } else { 0 };
@@ -223,10 +223,10 @@ fn total_len(words: &[String]) -> usize {
 
 fn check_limits(names: usize, bytes: usize) -> Result<(), String> {
     if names > MAX_NAMES {
-        return Err(format!("braces spell {names} names, at most {MAX_NAMES} are read"));
+        return Err(format!("expected at most {MAX_NAMES} names from braces, found {names}"));
     }
     if bytes > MAX_TEXT {
-        return Err(format!("braces spell {bytes} bytes of names, at most {MAX_TEXT} are read"));
+        return Err(format!("expected at most {MAX_TEXT} bytes of names from braces, found {bytes}"));
     }
     Ok(())
 }

@@ -133,14 +133,14 @@ impl<'a> AtPattern<'a> {
             Error::from(PathsError::BadPattern { pattern: pattern(), reason: reason.into() })
         };
         if self.stem.contains(['*', '?', '[']) || self.suffix.contains(['*', '?', '[']) {
-            return Err(bad("wildcards do not go together with `@`".into()));
+            return Err(bad("wildcards cannot be combined with `@`".into()));
         }
         let given_total = match self.total {
             "*" => None,
             total => match total.parse() {
-                Ok(0) => return Err(bad("a set has at least one shard".into())),
+                Ok(0) => return Err(bad("expected at least one shard, found 0".into())),
                 Ok(total) => Some(total),
-                Err(_) => return Err(bad("more shards than can be counted".into())),
+                Err(_) => return Err(bad("the number of shards does not fit into 64 bits".into())),
             },
         };
         let listed = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
@@ -172,11 +172,11 @@ impl<'a> AtPattern<'a> {
         // A set that was rewritten with another number of shards next to the old one. Using both would duplicate each record.
         if totals.len() > 1 {
             totals.sort();
-            return Err(bad(format!("several sets are there, `-of-{}`", totals.join("` and `-of-"))));
+            return Err(bad(format!("expected one set, found `-of-{}`", totals.join("` and `-of-"))));
         }
         indices.sort_unstable();
         if let Some((twice, _)) = indices.iter().zip(indices.iter().skip(1)).find(|(a, b)| a == b) {
-            return Err(bad(format!("shard {twice} is there twice")));
+            return Err(bad(format!("shard {twice} exists twice")));
         }
         Ok(found)
     }

@@ -49,7 +49,7 @@ fn files_and_lists() {
         resolved(&dir, &["sub/c.tfrecord", "b.tfrecord", "b.tfrecord"], false),
         "sub/c.tfrecord b.tfrecord b.tfrecord"
     );
-    is_error(&resolved_one(&dir, "none.tfrecord"), "none.tfrecord: no such file");
+    is_error(&resolved_one(&dir, "none.tfrecord"), "none.tfrecord: no such file or directory");
     is_error(&resolved(&dir, &["b.tfrecord", "none"], true), "none: ");
     assert!(matches!(resolve(dir.path().join("none"), false).unwrap_err().kind(), ErrorKind::Io(_)));
     let e = resolve(Vec::<PathBuf>::new(), false).unwrap_err();
@@ -118,7 +118,7 @@ fn wildcards() {
     assert_eq!(resolved(&dir, &["t-10", "t-*"], false), "t-10 t-9 t-10");
     is_error(&resolved_one(&dir, "u-*"), "no file matches u-*");
     is_error(&resolved(&dir, &["u-*"], true), "no file matches u-*");
-    is_error(&resolved_one(&dir, "t-[0"), "t-[0: ");
+    is_error(&resolved_one(&dir, "t-[0"), "t-[0: invalid pattern: ");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn names_in_braces_must_exist() {
     is_error(&resolved_one(&dir, "{x,z}-*"), "no file matches z-*");
     assert_eq!(resolved(&dir, &["{x,z}-*"], true), "x-00 x-01 x-02");
     is_error(&resolved_one(&dir, "{a-{0..1}-of-3,a-?-of-3}"), "a-2-of-3");
-    is_error(&resolved_one(&dir, "x-{0..1000000000000}"), "at most 1000000 are read");
+    is_error(&resolved_one(&dir, "x-{0..1000000000000}"), "at most 1000000 names");
 }
 
 #[test]
@@ -190,12 +190,18 @@ fn sets_by_at() {
     assert_eq!(resolved_one(&dir, "sub/s@*"), "sub/s-0-of-1");
     assert_eq!(resolved_one(&dir, "old@1"), "old-0-of-1");
     is_error(&resolved_one(&dir, "old@3"), "old-?-of-3: 1 of 3 shards are missing: old-2-of-3");
-    is_error(&resolved_one(&dir, "old@*"), "old@*: several sets are there, `-of-1` and `-of-3`");
-    is_error(&resolved_one(&dir, "dup@2"), "shard 0 is there twice");
+    is_error(
+        &resolved_one(&dir, "old@*"),
+        "old@*: invalid pattern: expected one set, found `-of-1` and `-of-3`",
+    );
+    is_error(&resolved_one(&dir, "dup@2"), "shard 0 exists twice");
     is_error(&resolved_one(&dir, "train@3.tfrecord"), "no file matches train@3.tfrecord");
     is_error(&resolved_one(&dir, "train@0"), "at least one");
     is_error(&resolved_one(&dir, "train@999999999999"), "no file matches");
-    is_error(&resolved_one(&dir, "train@99999999999999999999999"), "more shards than can be counted");
+    is_error(
+        &resolved_one(&dir, "train@99999999999999999999999"),
+        "the number of shards does not fit into 64 bits",
+    );
     is_error(&resolved_one(&dir, "tr*@2.tfrecord"), "wildcards");
     is_error(&resolved_one(&dir, "s*/s@1"), "wildcards");
     is_error(&resolved_one(&dir, "none/s@1"), "no file matches");
@@ -272,22 +278,22 @@ fn addresses_are_refused_by_their_scheme() {
         let text = e.to_string();
         assert!(matches!(e.kind(), ErrorKind::Paths(_)), "{text}");
         assert!(
-            text.starts_with(&format!("{address}: ")) && text.contains("local files only"),
+            text.starts_with(&format!("{address}: ")) && text.contains("expected a local path"),
             "{address}: {text}"
         );
         assert!(text.contains(&format!(" {scheme}:// ")), "{address}: {text}");
         let stream = crate::Stream::open(address).unwrap_err().to_string();
-        assert!(stream.contains("local files only"), "{stream}");
+        assert!(stream.contains("expected a local path"), "{stream}");
     }
     let text = resolve("file:///data/x.tfrecord", false).unwrap_err().to_string();
-    assert!(text.contains("without the file://"), "{text}");
+    assert!(text.contains("remove the file://"), "{text}");
     if cfg!(windows) {
         return;
     }
     // One letter is a drive. Text that is not a scheme is part of a file name.
     for name in ["c:/none", "c://none", "1a://none", "a b://none", "://none", "none:x", "no/gs://x"] {
         let text = resolve(name, false).unwrap_err().to_string();
-        assert!(text.ends_with("no such file"), "{name}: {text}");
+        assert!(text.ends_with("no such file or directory"), "{name}: {text}");
     }
 }
 

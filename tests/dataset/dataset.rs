@@ -137,7 +137,7 @@ fn a_damaged_payload_is_named_and_its_neighbours_are_there() {
         );
         assert!(
             e.to_string()
-                .contains("train-00001-of-00002.tfrecord: record 1 at byte 93: payload crc32c is 0x")
+                .contains("train-00001-of-00002.tfrecord: record 1 at byte 93: payload crc32c: expected 0x")
         );
     }
     assert_eq!(map.iter().filter(|r| r.is_err()).count(), 1);

@@ -139,7 +139,7 @@ fn a_balance_without_classes_names_its_feature() {
     let e = of("i >= 10").unwrap_err();
     assert_eq!(
         e.to_string(),
-        "feature \"label\": order refused: there are no classes to balance: none of the selected records has a value"
+        "feature \"label\": invalid order: there are no classes to balance: none of the selected records has a value"
     );
     assert_eq!(e.location().feature.as_deref(), Some("label"));
 }

@@ -144,7 +144,7 @@ fn classes_are_balanced() {
     }
     let empty = Spec::balanced([class(0), class(7)]);
     let e = Order::new(&empty, 3000, 5, 0).unwrap_err();
-    assert_eq!(e.to_string(), "order refused: component 1: no records");
+    assert_eq!(e.to_string(), "invalid order: component 1: no records");
 }
 
 #[test]

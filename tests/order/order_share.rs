@@ -213,7 +213,7 @@ fn shares_that_make_no_sense() {
     assert_eq!(refused(10, 0, 0, 1), OrderError::Batch { batch: 0, ranks: 1 });
     assert_eq!(refused(10, 4, 0, 3), OrderError::Batch { batch: 4, ranks: 3 });
     let e = share(10, 4, 0, 2, Pad).starting_at(11).unwrap_err();
-    assert_eq!(e.to_string(), "no position 11, the epoch has 10");
+    assert_eq!(e.to_string(), "no position 11: there are 10");
 }
 
 /// Numbers as large as they come: answers or none, and no overflow.

@@ -141,16 +141,16 @@ fn states_that_do_not_belong_here() {
     let why = |e: tfseek::Error| e.to_string();
     assert_eq!(
         why(state.resume(&Spec::Global, 1001, FP).unwrap_err()),
-        "saved state refused: n: expected 1001, found 1000"
+        "invalid saved state: n: expected 1001, found 1000"
     );
     let other = "00aa06d3014798d86001c324468d497f";
     assert_eq!(
         why(state.resume(&Spec::Global, 1000, other).unwrap_err()),
-        format!("saved state refused: fp: expected {other}, found {FP}")
+        format!("invalid saved state: fp: expected {other}, found {FP}")
     );
     assert_eq!(
         why(state.resume(&Spec::Sequential, 1000, FP).unwrap_err()),
-        r#"saved state refused: kind: expected "none", found "global""#
+        r#"invalid saved state: kind: expected "none", found "global""#
     );
     let filtered = Spec::Global.filtered(every_third(1000));
     assert_eq!(refused(state.resume(&filtered, 1000, FP).unwrap_err()), "ids");
@@ -189,5 +189,5 @@ fn states_that_do_not_belong_here() {
     }
     // Beyond the end: a state that was written by hand.
     let far = State::from_json(&good.replace("\"pos\":640", "\"pos\":1001")).unwrap();
-    assert_eq!(why(far.resume(&Spec::Global, 1000, FP).unwrap_err()), "no position 1001, the epoch has 1000");
+    assert_eq!(why(far.resume(&Spec::Global, 1000, FP).unwrap_err()), "no position 1001: there are 1000");
 }

@@ -41,6 +41,6 @@ mod tests {
         let [warning] = &warnings[..] else { panic!("{warnings:?}") };
         assert_eq!(warning["kind"], "file_refused");
         assert!(warning["path"].as_str().unwrap().ends_with("a.tfrecord.tfri"), "{warning}");
-        assert!(warning["message"].as_str().unwrap().contains("index file is not used"), "{warning}");
+        assert!(warning["message"].as_str().unwrap().contains("file is not used"), "{warning}");
     }
 }

@@ -174,10 +174,10 @@ fn a_run_is_stopped_and_resumed() {
     };
     refused(&["state.json", "x-*", "--seed", "5"], 2, &["--seed"]);
     fs::write(dir.path("state.json"), &state).unwrap();
-    refused(&["state.json", "x-*", "--order", "none"], 2, &["saved state refused: kind", "none", "global"]);
-    refused(&["state.json", "x-0*"], 2, &["saved state refused: n: expected 100, found 200"]);
+    refused(&["state.json", "x-*", "--order", "none"], 2, &["invalid saved state: kind", "none", "global"]);
+    refused(&["state.json", "x-0*"], 2, &["invalid saved state: n: expected 100, found 200"]);
     refused(&["nowhere.json", "x-*"], 3, &["nowhere.json"]);
-    refused(&["s.json", "x-*"], 2, &["s.json: saved state refused"]);
+    refused(&["s.json", "x-*"], 2, &["s.json: invalid saved state"]);
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn invalid_options_are_refused() {
     refused(&["-b", "16", "--rank", "2", "--world-size", "2"], &["no rank 2: there are 2"]);
     refused(&["-b", "16", "--rank", "1"], &["no rank 1: there are 1"]);
     refused(&["-b", "16", "--world-size", "0"], &["--world-size"]);
-    let words = ["a global batch of 16 cannot be shared evenly by 3 ranks"];
+    let words = ["expected a global batch size that is a multiple of 3 ranks, found 16"];
     refused(&["--global-batch-size", "16", "--world-size", "3"], &words);
     refused(&["-b", "0"], &["--batch-size"]);
     refused(&[], &["--batch-size", "--global-batch-size"]);

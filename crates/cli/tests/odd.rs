@@ -127,7 +127,7 @@ fn a_missing_file_and_a_folder_without_shards() {
     fs::create_dir(dir.path("folder")).unwrap();
     fs::write(dir.path("folder/x"), "").unwrap();
     all_verbs(&dir, "folder", (3, 3, &[]));
-    dir.run(&["cat", "missing"]).fails(3, &["missing: no such file\n"]);
+    dir.run(&["cat", "missing"]).fails(3, &["missing: no such file or directory\n"]);
     dir.run(&["cat", "folder"]).fails(3, &["no file matches folder"]);
 }
 
@@ -138,7 +138,7 @@ fn addresses_are_refused() {
     for address in ["gs://bucket/train-*", "s3://bucket/x.tfrecord", "https://example.org/x.tfrecord"] {
         all_verbs(&dir, address, (2, 2, &[]));
         let scheme = address.split(':').next().unwrap();
-        dir.run(&["cat", address]).fails(2, &[address, "local files only", &format!("{scheme}://")]);
+        dir.run(&["cat", address]).fails(2, &[address, "expected a local path", &format!("{scheme}://")]);
     }
     dir.run(&["cat", "file:///x.tfrecord"]).fails(2, &["without the file://"]);
 }
@@ -147,13 +147,13 @@ fn addresses_are_refused() {
 #[test]
 fn a_file_whose_name_looks_like_an_address() {
     let dir = folder();
-    dir.run(&["cat", "gs:/x.tfrecord"]).fails(2, &["local files only"]);
+    dir.run(&["cat", "gs:/x.tfrecord"]).fails(2, &["expected a local path"]);
     fs::create_dir(dir.path("gs:")).unwrap();
     dir.shard("gs:/x.tfrecord", labels(0..1));
     for name in ["./gs:/x.tfrecord", "./gs://x.tfrecord", "./gs:/*.tfrecord", "gs:/x.tfrecord"] {
         assert_eq!(dir.run(&["cat", name]).code, 0, "{name}");
     }
-    dir.run(&["cat", "gs://x.tfrecord"]).fails(2, &["local files only"]);
+    dir.run(&["cat", "gs://x.tfrecord"]).fails(2, &["expected a local path"]);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_git_lfs_pointer_and_compressed_text() {
         \xc3\xad\xc7\x21\x1d\x00\x00\x00";
     fs::write(dir.path("y.tfrecord"), gzip).unwrap();
     all_verbs(&dir, "y.tfrecord", (4, 2, &[]));
-    dir.run(&["head", "y.tfrecord"]).fails(4, &["y.tfrecord: not a TFRecord file, it looks like text"]);
+    dir.run(&["head", "y.tfrecord"]).fails(4, &["y.tfrecord: expected a TFRecord file, found text"]);
     // `info` prints a row for each file, even for a missing one. The exit status is the highest of all.
     dir.shard("z.tfrecord", labels(0..2));
     let ran = dir.run(&["info", "--json", "x.tfrecord", "y.tfrecord", "z.tfrecord", "none"]);
@@ -268,7 +268,7 @@ mod pipes_and_devices {
         }
         let _socket = std::os::unix::net::UnixListener::bind(dir.path("socket")).unwrap();
         all_verbs(&dir, "socket", (3, 2, &[]));
-        dir.run(&["get", "socket", "0"]).fails(2, &["socket: a socket, not a regular file", "in order"]);
+        dir.run(&["get", "socket", "0"]).fails(2, &["socket: expected a regular file, found a socket", "in order"]);
     }
 
     /// A process that writes a file into a pipe. It waits until a reader opens the pipe.
@@ -305,7 +305,7 @@ mod pipes_and_devices {
             }
         }
         // The pipe is refused without being opened, so no writer is needed.
-        dir.run(&["get", "pipe", "0"]).fails(2, &["pipe: a FIFO, not a regular file", "in order"]);
+        dir.run(&["get", "pipe", "0"]).fails(2, &["pipe: expected a regular file, found a FIFO", "in order"]);
         let feeder = Feeder::new(&file, &pipe);
         let info = dir.run(&["info", "pipe"]);
         assert!(info.code == 0 && info.out.contains("records      30\n"), "{info:?}");

@@ -217,8 +217,8 @@ fn index_files_replace_links_but_not_fifos() {
         assert!(Command::new("mkfifo").arg(dir.path(name)).status().unwrap().success());
     }
     assert_eq!(fs::read(dir.path("precious")).unwrap(), b"precious");
-    dir.run(&["index", "--rebuild", "a.tfrecord"]).fails(3, &["a FIFO, not a regular file"]);
-    dir.run(&["index", "--pack", "p", "--rebuild", "a.tfrecord"]).fails(3, &["a FIFO, not a regular file"]);
+    dir.run(&["index", "--rebuild", "a.tfrecord"]).fails(3, &["expected a regular file, found a FIFO"]);
+    dir.run(&["index", "--pack", "p", "--rebuild", "a.tfrecord"]).fails(3, &["expected a regular file, found a FIFO"]);
     assert!(is_fifo(&dir.path(".tfseek/a.tfrecord.tfri")) && is_fifo(&dir.path(".tfseek/p.tfrp")));
 }
 

@@ -60,7 +60,7 @@ fn a_misspelt_feature_is_an_error_wherever_it_is_named() {
     }
     assert_eq!(saved(), 0, "not even of features that are there, beside one that is not");
     let e = refused(ds.column("nope", &Default::default()), "nope", None);
-    assert!(e.to_string().ends_with("the first ones have \"image/class/label\", \"other\""), "{e}");
+    assert!(e.to_string().ends_with("the first records have \"image/class/label\", \"other\""), "{e}");
 
     // Column files without a value, of a version that wrote them.
     ds.columns(&["label"], &ColumnOptions::new().unknown(true).beside(true)).unwrap();

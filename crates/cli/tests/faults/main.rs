@@ -148,7 +148,7 @@ fn check_every_failing_call(shim: &Path, case: &Case) {
                 assert!(state || content == OLD || content == want, "neither old nor new: {run}");
                 assert!(errno != EINTR && call != "close", "a signal or a late error ends the run: {run}");
                 // If the file was written and renamed before the error, the message states that it exists.
-                let reported = ran.err.contains("is there, whole and under its name");
+                let reported = ran.err.contains("the file is complete and renamed");
                 assert!(reported || state || content == OLD, "new, but not reported: {run}");
             }
             assert!(temporary_files(&dir.path("")).is_empty(), "a temporary file is left: {run}");
@@ -181,7 +181,7 @@ fn a_lost_rename_is_an_error() {
         fs::write(&target, &old).unwrap();
         let ran = failing(&dir, &shim, case.args, "rename", 1, ENOENT).unwrap();
         assert_eq!(ran.code, 3, "{:?}: {}", case.args, ran.err);
-        assert!(ran.err.contains("is gone: it was not renamed"), "{:?}: {}", case.args, ran.err);
+        assert!(ran.err.contains("does not exist any more, so it was not renamed"), "{:?}: {}", case.args, ran.err);
         assert!(fs::read(&target).unwrap() == old, "{:?}", case.args);
     }
 }
