@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// A sequence of shards, as one array of records with access by record number. It is `Send + Sync + 'static`, and a clone only
 /// increments a counter.
 ///
-/// A `Dataset` needs no `unsafe` code: it reads records by positional reads into a buffer of the caller. It keeps a bounded number of
-/// descriptors open. [`Mapped`](super::Mapped) returns records that borrow from a map instead, without a copy.
+/// [`Dataset::open`] needs no `unsafe` code: records are read by positional reads into a buffer of the caller, and a bounded number of
+/// descriptors is kept open. [`Mapped`](super::Mapped) returns records that borrow from a map instead, without a copy.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;

@@ -11,7 +11,7 @@ use std::ops::Range;
 /// A [`Dataset`] whose shards are all mapped or in memory. Records borrow from the dataset, and nothing is allocated from `get` to a
 /// decoded value.
 ///
-/// [`dataset`](Mapped::dataset) returns the methods that all datasets have: shards, columns, loaders. A shard is mapped on first
+/// [`dataset`](Mapped::dataset) gives access to the methods of all datasets: shards, columns, loaders. A shard is mapped on first
 /// access. Page tables take about 2 MB for each GiB accessed.
 ///
 /// ```

@@ -14,8 +14,8 @@ use std::ops::ControlFlow;
 /// use tfseek::index::IndexOptions;
 /// use tfseek::{DatasetOptions, IndexMode, Verify};
 /// let ds = DatasetOptions::new().index(IndexMode::Require).verify(Verify::Header).open("train-*.tfrecord")?;
-/// let beside = IndexOptions::new().index_dir("indexes").jobs(4);
-/// let ds = DatasetOptions::new().index(beside).open("train-*.tfrecord")?;
+/// let options = IndexOptions::new().index_dir("indexes").jobs(4);
+/// let ds = DatasetOptions::new().index(options).open("train-*.tfrecord")?;
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 #[derive(Clone)]

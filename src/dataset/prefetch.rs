@@ -15,7 +15,7 @@ const LINE: u64 = 64;
 /// Maximum length of a record of which all cache lines are loaded. For a longer one, the hardware prefetcher loads the rest.
 const SHORT: u64 = 4 * LINE;
 /// Maximum number of records whose ranges are passed to a source in one call.
-const CALL: usize = 64;
+const MAX_RANGES: usize = 64;
 
 /// Announces the records of a later batch, if records are cold. `None` is a record whose lookup failed.
 pub(crate) fn announce(set: &ShardSet, ahead: &ReadAhead, records: &[Option<RecordLocation>]) -> Announced {
@@ -68,10 +68,10 @@ pub(crate) fn forget(set: &ShardSet, records: &[Option<RecordLocation>]) {
     by_shard(set, records, |source, ranges| source.forget(ranges));
 }
 
-/// Calls `f` for each shard with the byte ranges of its records, in the order of the records. At most [`CALL`] records per call.
+/// Calls `f` for each shard with the byte ranges of its records, in the order of the records. At most [`MAX_RANGES`] records per call.
 fn by_shard(set: &ShardSet, records: &[Option<RecordLocation>], f: impl Fn(&dyn Source, &[Range<u64>])) {
-    for records in records.chunks(CALL) {
-        let mut order = [(u32::MAX, 0); CALL];
+    for records in records.chunks(MAX_RANGES) {
+        let mut order = [(u32::MAX, 0); MAX_RANGES];
         let mut found = 0;
         for (k, at) in records.iter().enumerate() {
             if let Some(at) = at {
@@ -82,7 +82,7 @@ fn by_shard(set: &ShardSet, records: &[Option<RecordLocation>], f: impl Fn(&dyn 
         let order = &mut order[..found];
         order.sort_unstable();
         for in_shard in order.chunk_by(|a, b| a.0 == b.0) {
-            let mut ranges = [const { 0..0 }; CALL];
+            let mut ranges = [const { 0..0 }; MAX_RANGES];
             let mut len = 0;
             let mut source = None;
             for at in in_shard.iter().filter_map(|&(_, k)| records[k].as_ref()) {

@@ -54,7 +54,8 @@ pub(super) struct LazyTables {
 pub(super) enum TableOrigin {
     /// The index file, kept open until the tables are read. It may be deleted or replaced in the meantime.
     Kept(Mutex<Option<Arc<KeptFile>>>),
-    /// The path of the index file, which is reopened. Its header must still be `head`. Thousands of shards cannot keep a descriptor each.
+    /// The path of the index file, which is reopened, because thousands of shards cannot keep a descriptor each. Its header must still be
+    /// `head`.
     Path { path: Box<Path>, head: Box<[u8; layout::HEADER_LEN]> },
     /// A pack, which keeps one descriptor for all shards, and the offset of the sidecar in it.
     File { file: Arc<File>, at: u64 },
@@ -108,7 +109,7 @@ impl Sidecar {
         }
         let read = || -> Result<&SidecarTables> {
             let Some(LazyTables { sections, from }) = &self.source else {
-                return Err(refused("no tables".into()));
+                return Err(refused("the index has no tables".into()));
             };
             let read = |file: &File, at| SidecarTables::read(&self.header, sections, file, at);
             // Several threads may read at the same time. The tables of the first one are kept.
@@ -120,7 +121,7 @@ impl Sidecar {
                     // The lock is not held during the read: a child forked at that moment would wait for it forever.
                     let lock = || kept.lock().unwrap_or_else(|e| e.into_inner());
                     let Some(file) = lock().clone() else {
-                        return self.tables.get().ok_or_else(|| refused("no tables".into()));
+                        return self.tables.get().ok_or_else(|| refused("the index has no tables".into()));
                     };
                     let tables = init(read(&file, 0)?);
                     *lock() = None;
@@ -212,7 +213,7 @@ impl SidecarTables {
             .ok_or_else(|| refused("the sections are truncated".into()))
     }
 
-    /// Makes mapped tables resident, see [`Region::populate`].
+    /// Makes mapped tables resident; see [`Region::populate`].
     fn populate(&self) -> Result<()> {
         let tables = [Some(&self.offsets), self.lengths.as_ref()];
         Ok(tables.into_iter().flatten().try_for_each(Table::populate)?)

@@ -290,7 +290,7 @@ impl Table {
     /// Verifies the CRC of a block, and marks the block as verified.
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "`block <= m / 1024`, and the table, which is in memory, has `width` bytes per value; a block with an entry has a value, so `m > 0`"
+        reason = "`block <= m / 1024`, the table in memory has `width` bytes per value, and a block with an entry has a value"
     )]
     #[cold]
     fn verify(&self, block: u64) -> Result<(), BadBlock> {
