@@ -21,13 +21,13 @@ pub(super) struct Assembly<'a, R> {
     pub(super) scratch: &'a mut AssemblyScratch,
     /// Number of decoded rows.
     pub(super) rows: usize,
-    /// Whether the columns omit the row dimension.
+    /// True if the columns omit the row dimension.
     pub(super) single: bool,
-    /// Whether the slots are feature lists. If so, counts are per step.
+    /// True if the slots are feature lists. Counts are then per step.
     pub(super) lists: bool,
     /// Maximum bytes of a padded column or of the row splits of a partition.
     pub(super) limit: u64,
-    /// Whether sparse indices may be outside of their dimension.
+    /// True if sparse indices may be outside of their dimension.
     pub(super) lenient: bool,
 }
 

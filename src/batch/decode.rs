@@ -78,7 +78,7 @@ pub(super) struct RowBlock<'a, R> {
     /// Number of rows in the batch.
     pub(super) total: usize,
     pub(super) spans: &'a SpanTable,
-    /// Whether the features are those of a context. There, a feature without a kind is an empty list; elsewhere it is absent.
+    /// True for a context. There, a feature without a kind is an empty list; elsewhere it is absent.
     pub(super) context: bool,
 }
 

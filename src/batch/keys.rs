@@ -1,4 +1,4 @@
-//! Lookup of the slot of each key of a record: predicted from the key order of the last record, otherwise found by hash.
+//! Lookup of the slot of each key of a record, by prediction from earlier records or by hash.
 
 use super::compile::PlanSlot;
 use crate::example::entry_head;
@@ -24,7 +24,7 @@ pub(super) struct KeyPredictor {
     predicted: u32,
     /// Confidence in the prediction. The predicted key is compared first while this is above 0.
     confidence: u32,
-    /// Whether the keys of this record are looked up by hash only, without prediction.
+    /// True if the keys of this record are looked up by hash only, without prediction.
     hash_only: bool,
     /// Number of records, wrapping.
     records: u32,
@@ -124,7 +124,7 @@ impl KeyPredictor {
         self.slot_of(number)
     }
 
-    /// Returns the slot of the next key of a record without prediction, or [`NO_SLOT`].
+    /// Returns the slot of the next key, or [`NO_SLOT`]. For records without prediction.
     #[inline(always)]
     pub(super) fn slot_by_hash(&mut self, key: &[u8]) -> usize {
         let number = self.numbers.find(key, &self.known).unwrap_or_else(|| self.predict_or_find(key));

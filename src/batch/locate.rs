@@ -106,7 +106,7 @@ impl MapField {
 #[derive(Clone, Copy)]
 pub(super) struct Validation {
     pub(super) rules: EntryRules,
-    /// Whether the values of these features are validated too.
+    /// True if the values of these features are validated too.
     pub(super) full: bool,
 }
 

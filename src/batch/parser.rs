@@ -113,7 +113,7 @@ struct Rows<'a, R> {
     rows: &'a [R],
     /// Number of the first row, for error messages.
     first: usize,
-    /// Whether the columns omit the row dimension.
+    /// True if the columns omit the row dimension.
     single: bool,
 }
 

@@ -36,8 +36,9 @@ pub(super) fn column(
     result
 }
 
-/// One ragged column during assembly. Partitions divide the values of each cell separately. The last row splits divide the values
-/// of the batch into cells.
+/// One ragged column during assembly.
+///
+/// Partitions divide the values of each cell separately. The last row splits divide the values of the batch into cells.
 struct RaggedAssembly<'a, 'm> {
     slots: DecodedSlots<'a>,
     form: RaggedForm<'a>,

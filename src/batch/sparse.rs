@@ -11,7 +11,7 @@ pub(super) struct SparseForm<'a> {
     pub(super) indices: &'a [usize],
     /// Size of each dimension.
     pub(super) size: &'a [u64],
-    /// Whether the spec states that the entries of each row are sorted by index.
+    /// True if the spec states that the entries of each row are sorted by index.
     pub(super) already_sorted: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Schemas: the features to read from a record and the arrays to parse them into, equivalent to TensorFlow's feature specs.
+//! Schemas: the features to read from a record, and the shapes and types of their arrays, equivalent to TensorFlow's feature specs.
 //!
 //! A [`Schema`] has named columns, each with a [`FeatureSpec`]. A [`BatchParser`](crate::batch::BatchParser) parses records into
 //! arrays by a schema. Names and semantics are those of `tf.io.parse_example` and `tf.io.parse_sequence_example`.
