@@ -3,7 +3,7 @@
 //! Two `movemask` instructions find the bytes of a block that end a value. After that no branch and no load waits for a value's
 //! length: the starts and ends of the values are the set bits of one word.
 //!
-//! Measured (`benches/varint.rs`): four to seven times as fast as the safe twin, [`decode_slow`](super::slow::decode_slow), and 1.6
+//! Measured (`benches/varint.rs`): four to seven times as fast as the safe twin, [`decode_slow`], and 1.6
 //! times if all values have one byte. Counting is 1.6 to 8 times as fast as [`count_slow`](super::slow::count_slow). Memory is read
 //! and written through slices and arrays only. The unsafe part is to execute these instructions at all.
 
