@@ -24,8 +24,8 @@ struct Dictionary {
 }
 
 impl ColumnData {
-    /// Validates sections whose crcs hold and whose lengths are those of `n` values. This refuses any other inconsistency that a
-    /// forged file can have. An error has the type of the section and the reason.
+    /// Validates sections with matching crcs and with the lengths of `n` values. This refuses any other inconsistency that a forged
+    /// file can have. An error has the type of the section and the reason.
     pub(super) fn new(
         encoding: ValueEncoding,
         n: u64,

@@ -214,7 +214,7 @@ impl FeatureColumn {
         self.loaded()?.value_of(class)
     }
 
-    /// Returns the column with the lists of its classes. If it had none, the new column is in memory. Floats have no such lists.
+    /// Returns the column with the lists of its classes. If it had none, the new column is in memory. Columns of floats have no classes.
     pub(crate) fn with_classes(&self) -> Result<FeatureColumn> {
         if self.has_classes() || self.kind() == FeatureKind::Float {
             return Ok(self.clone());

@@ -35,7 +35,7 @@ impl ColumnOptions {
         ColumnOptions::default()
     }
 
-    /// Adds a list of the records of each distinct value to the files. Default: false. Floats have no such lists.
+    /// Adds a list of the records of each distinct value to the files. Default: false. Columns of floats have no classes.
     #[must_use]
     pub fn classes(mut self, yes: bool) -> ColumnOptions {
         self.classes = yes;

@@ -98,8 +98,8 @@ fn identity(header: &IndexHeader) -> [u64; 6] {
     [n_records, indexed_end, stream_end, fp_head, fp_tail, (flags & !CHECKED).into()]
 }
 
-/// Saves a column as `save` requires, unless it is already in the target file. Returns the column in its file, or the I/O error for
-/// which it stays in memory.
+/// Saves a column as `save` requires, unless it is already in the target file. Returns the column in its file. If it stays in
+/// memory, returns the I/O error that prevented the save.
 ///
 /// # Errors
 /// A column that was requested ([`Save::Required`]) and cannot be written.
