@@ -1,5 +1,7 @@
 //! Conversion of byte strings to values: spans of rows become spans of regions, or the bytes are copied.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use super::column::{BytesColumn, BytesRepr, RegionSpan, Values};
 use super::compile::PlanPart;
 use super::pool::{Buf, BufMut, BufPool};
@@ -54,6 +56,10 @@ impl ValuePools {
             ValueMemory::Float32(buf) => Values::Float32(self.float32.lend(buf, len)),
             ValueMemory::Bytes(mut buf) => Values::Bytes(match bytes.regions {
                 Some(regions) => {
+                    #[expect(
+                        clippy::arithmetic_side_effects,
+                        reason = "a span is within its payload, which starts at `row.start` in its region"
+                    )]
                     for span in buf.values.iter_mut().take(len) {
                         let row = regions.rows.get(span.region as usize).copied().unwrap_or_default();
                         span.start += row.start;
@@ -78,6 +84,7 @@ impl ValuePools {
         CopiedStrings { data: self.data.take(), offsets: self.offsets.take(), len: 0, end: 0 }
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "`append` has made room for `len + 1` offsets")]
     fn lend_strings(&mut self, mut strings: CopiedStrings) -> BytesColumn {
         strings.append(&[], |_| &[]);
         let CopiedStrings { data, offsets, len, end } = strings;
@@ -86,6 +93,7 @@ impl ValuePools {
 
     /// Returns the values in another order: value `order[k]` becomes value `k`.
     pub(super) fn permute(&mut self, values: &Values, order: &[u32]) -> Values {
+        #[expect(clippy::indexing_slicing, reason = "`order` holds different numbers of values")]
         fn gather<T: Copy>(
             mut buf: BufMut<T>,
             pool: &mut BufPool<T>,
@@ -118,9 +126,8 @@ impl ValuePools {
                         *to = RegionSpan { start: k as usize, len, region: 0 };
                     }
                     let mut strings = self.strings();
-                    strings.append(&spans.values[..order.len()], |span| {
-                        from.get(span.start).unwrap_or_default()
-                    });
+                    let ordered = spans.values.get(..order.len()).unwrap_or_default();
+                    strings.append(ordered, |span| from.get(span.start).unwrap_or_default());
                     self.spans.lend(spans, 0);
                     self.lend_strings(strings)
                 }
@@ -146,11 +153,19 @@ impl CopiedStrings {
         self.len
     }
 
+    /// Appends copies of the strings at `spans`.
     #[inline]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "the spans and the earlier offsets are in memory, and `grow` makes room for all offsets and bytes"
+    )]
     pub(super) fn append<'a>(&mut self, spans: &[RegionSpan], bytes: impl Fn(RegionSpan) -> &'a [u8]) {
         let CopiedStrings { data, offsets, len, end } = self;
-        let total: usize = spans.iter().map(|span| span.len as usize).sum();
-        data.grow(*end + total, usize::MAX, 0);
+        let total: u64 = spans.iter().map(|span| u64::from(span.len)).sum();
+        // A saturated size cannot be allocated.
+        let total = usize::try_from(total).unwrap_or(usize::MAX);
+        data.grow(end.saturating_add(total), usize::MAX, 0);
         offsets.grow(*len + spans.len() + 1, usize::MAX, 0);
         offsets.values[*len] = *end as i64;
         for (span, offset) in spans.iter().zip(&mut offsets.values[*len + 1..]) {
@@ -192,7 +207,9 @@ pub(super) struct SpanBytes<'a, R> {
 }
 
 impl<'a, R: Row> SpanBytes<'a, R> {
+    /// Returns the bytes of a span.
     #[inline]
+    #[expect(clippy::arithmetic_side_effects, reason = "a span ends within its payload or its default")]
     pub(super) fn get(&self, span: RegionSpan) -> &'a [u8] {
         let bytes = match self.rows.get(span.region as usize) {
             Some(row) => row.payload(),
@@ -243,6 +260,7 @@ impl RowRegions {
             }
             // The address only identifies the region; it is never dereferenced.
             let addr = std::ptr::from_ref(region).addr();
+            #[expect(clippy::indexing_slicing, reason = "the remainder is below the length of the array")]
             let (cached_addr, id) = &mut recent[addr / 8 % RECENT_REGIONS];
             if *cached_addr != addr {
                 (*cached_addr, *id) = (addr, regions.values.len() as u32);
@@ -255,8 +273,9 @@ impl RowRegions {
             for slot in &part.slots {
                 let id = match &slot.fallback {
                     Some(region) => {
+                        let id = regions.values.len();
                         regions.values.push(region.clone());
-                        regions.values.len() - 1
+                        id
                     }
                     None => 0,
                 };

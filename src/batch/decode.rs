@@ -1,5 +1,7 @@
 //! Decoding of spans to values: slot by slot, each over the rows of a block.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use super::bytes::{CopiedStrings, SpanBytes, ValueMemory, ValuePools};
 use super::column::{RegionSpan, Values};
 use super::compile::{DefaultValues, Need, PlanSlot};
@@ -131,6 +133,10 @@ struct ContiguousMessage<'a> {
 impl<'a> ContiguousMessage<'a> {
     /// Returns the packed chunk of a list of numbers, and its offset in the payload.
     #[inline(always)]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "the chunk is part of the message, which ends at `end` in its payload"
+    )]
     fn packed(self, kind: FeatureKind) -> Option<(&'a [u8], usize)> {
         let chunk = packed(self.bytes, kind)?;
         Some((chunk, self.end - chunk.len()))
@@ -138,6 +144,10 @@ impl<'a> ContiguousMessage<'a> {
 
     /// Returns the only string of a list, and its offset in the payload.
     #[inline(always)]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "the string is part of the message, which ends at `end` in its payload"
+    )]
     fn string(self) -> Option<(&'a [u8], usize)> {
         let value = string(self.bytes)?;
         Some((value, self.end - value.len()))
@@ -182,6 +192,10 @@ impl ValueType for i64 {
     }
 
     #[inline]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`used` values and a chunk of at least `count` bytes are in memory"
+    )]
     fn append_fast(
         _: &RowBytes<'_>,
         message: ContiguousMessage<'_>,
@@ -231,6 +245,10 @@ impl ValueType for f32 {
     }
 
     #[inline]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`used` values and a chunk of `4 * count` bytes are in memory"
+    )]
     fn append_fast(
         _: &RowBytes<'_>,
         message: ContiguousMessage<'_>,
@@ -312,6 +330,7 @@ impl ValueType for RegionSpan {
     }
 
     #[inline]
+    #[expect(clippy::arithmetic_side_effects, reason = "`used` spans of 16 bytes are in memory")]
     fn append_fast(
         row: &RowBytes<'_>,
         message: ContiguousMessage<'_>,
@@ -342,6 +361,10 @@ impl SlotValues {
 
     /// Decodes the features of slot `index` in a block. If a row is refused, the rows before it are decoded; later rows may be.
     #[inline]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "a block ends within the batch, whose rows are in memory, as are the slots"
+    )]
     pub(super) fn features<R: Row>(
         &mut self,
         index: usize,
@@ -424,6 +447,7 @@ impl SlotValues {
 }
 
 /// Writes the spans of default strings, which end at `ends` in region `region`.
+#[expect(clippy::arithmetic_side_effects, reason = "`ends` ascend")]
 pub(super) fn default_spans(ends: &[usize], region: usize, to: &mut [RegionSpan]) {
     let mut start = 0;
     for (to, &end) in to.iter_mut().zip(ends) {
@@ -434,6 +458,7 @@ pub(super) fn default_spans(ends: &[usize], region: usize, to: &mut [RegionSpan]
 
 /// Decodes a fixed number of values per row. The position of each row's values is known in advance.
 #[inline]
+#[expect(clippy::arithmetic_side_effects, reason = "a block ends within the batch")]
 fn fixed<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     index: usize,
@@ -474,11 +499,13 @@ fn fixed<T: ValueType, R: Row>(
     Ok(())
 }
 
-/// Returns the memory for the values of one row.
-///
-/// `count` values exist in the row's bytes or in the default, and those of all earlier rows are in memory, so the end cannot
-/// overflow.
+/// Returns the memory for the values of one row, after those of all earlier rows.
 #[inline]
+#[expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "the values of earlier rows are in memory, `count` values exist in the row or the default, and `grow` makes room for all"
+)]
 fn row_values<'d, T: ValueType>(
     memory: &'d mut BufMut<T>,
     row: &RowBytes<'_>,
@@ -530,6 +557,10 @@ fn list_slow<T: ValueType>(span: ValueSpan, payload: &[u8]) -> Result<Option<T::
 
 /// Appends the values of one message and returns their number, which is 0 without a kind.
 #[inline]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "`append_fast` has put `count` values into memory after `used` ones"
+)]
 fn append<T: ValueType>(
     memory: &mut BufMut<T>,
     used: &mut usize,
@@ -548,6 +579,11 @@ fn append<T: ValueType>(
 }
 
 #[inline(never)]
+#[expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "`used` values and a row of at least `count` bytes are in memory, and `grow` makes room for `used + count` values"
+)]
 fn append_slow<T: ValueType>(
     memory: &mut BufMut<T>,
     used: &mut usize,
@@ -568,6 +604,7 @@ fn append_slow<T: ValueType>(
 
 /// Decodes any number of values per row. The number must be a multiple of `block_len`.
 #[inline]
+#[expect(clippy::arithmetic_side_effects, reason = "a block ends within the batch")]
 fn variable<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     used: &mut usize,
@@ -592,6 +629,10 @@ fn variable<T: ValueType, R: Row>(
 }
 
 /// Decodes the steps of each row of a feature list.
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "a block ends within the batch, and each step takes at least two bytes of a payload"
+)]
 fn lists<T: ValueType, R: Row>(
     memory: &mut BufMut<T>,
     used: &mut usize,

@@ -1,5 +1,7 @@
 //! Lookup of the slot of each key of a record, by prediction from earlier records or by hash.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use super::compile::PlanSlot;
 use crate::example::entry_head;
 use crate::wire::keys_equal;
@@ -79,13 +81,14 @@ impl KeyPredictor {
     }
 
     fn add(&mut self, key: &[u8]) -> u32 {
+        let number = self.known.len() as u32;
         self.known.push(KnownKey { head: entry_head(key), next: 0 });
-        if self.known.len() * 4 > self.numbers.slots.len() {
+        if self.known.len() > self.numbers.slots.len() / 4 {
             self.numbers = KeyTable::new(&self.known);
         } else {
-            self.numbers.insert(key, self.known.len() as u32 - 1);
+            self.numbers.insert(key, number);
         }
-        self.known.len() as u32 - 1
+        number
     }
 
     /// Starts a new record.
@@ -106,7 +109,7 @@ impl KeyPredictor {
     /// Advances to the expected key, after a match. Returns its slot, or [`NO_SLOT`].
     #[inline(always)]
     pub(super) fn accept_expected(&mut self) -> usize {
-        self.confidence = (self.confidence + 1).min(MAX_CONFIDENCE);
+        self.gain_confidence();
         self.advance(self.predicted);
         self.slot_of(self.last)
     }
@@ -144,18 +147,26 @@ impl KeyPredictor {
         self.predicted = self.known.get(number as usize).map_or(0, |known| known.next);
     }
 
+    #[inline(always)]
+    #[expect(clippy::arithmetic_side_effects, reason = "the confidence is at most `MAX_CONFIDENCE`")]
+    fn gain_confidence(&mut self) {
+        self.confidence = (self.confidence + 1).min(MAX_CONFIDENCE);
+    }
+
     #[inline(never)]
     fn predict_or_find(&mut self, key: &[u8]) -> u32 {
-        if self.confidence > 0 {
-            let predicted = &self.known[self.predicted as usize];
+        if self.confidence > 0
+            && let Some(predicted) = self.known.get(self.predicted as usize)
+        {
             if predicted.matches(key) {
-                self.confidence = (self.confidence + 1).min(MAX_CONFIDENCE);
+                self.gain_confidence();
                 self.advance(self.predicted);
                 return self.last;
             }
             // The predicted key may be missing in this record.
             let second = predicted.next;
-            if self.predicted != 0 && self.known[second as usize].matches(key) {
+            if self.predicted != 0 && self.known.get(second as usize).is_some_and(|known| known.matches(key))
+            {
                 self.advance(second);
                 return second;
             }
@@ -171,19 +182,21 @@ impl KeyPredictor {
             // The key is ignored, and the prediction stays the same.
             None => return 0,
         };
-        self.confidence = if self.predicted == number {
-            (self.confidence + 1).min(MAX_CONFIDENCE)
+        if self.predicted == number {
+            self.gain_confidence();
         } else {
-            self.confidence.saturating_sub(MISS_PENALTY)
-        };
-        self.known[self.last as usize].next = number;
+            self.confidence = self.confidence.saturating_sub(MISS_PENALTY);
+        }
+        if let Some(last) = self.known.get_mut(self.last as usize) {
+            last.next = number;
+        }
         self.advance(number);
         number
     }
 
     /// Returns true if a key without a slot can be learned. It must be UTF-8, because predicted keys are not validated again.
     fn is_learnable(&self, key: &[u8]) -> bool {
-        self.known.len() <= self.slots + MAX_LEARNED_KEYS
+        self.known.len().saturating_sub(self.slots) <= MAX_LEARNED_KEYS
             && key.len() <= MAX_LEARNED_KEY_LEN
             && self.numbers.probe_len(key) <= MAX_PROBE_LEN
             && std::str::from_utf8(key).is_ok()
@@ -203,6 +216,10 @@ struct KeyTable {
 
 impl KeyTable {
     /// Creates a table of all keys except number 0.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "each key takes more than 8 bytes of memory, so 8 times their number fits"
+    )]
     fn new(known: &[KnownKey]) -> KeyTable {
         let mut numbers = KeyTable { slots: vec![0; (known.len() * 8).next_power_of_two()], max_probe: 0 };
         for (number, known) in known.iter().enumerate().skip(1) {
@@ -220,7 +237,7 @@ impl KeyTable {
     fn find(&self, key: &[u8], known: &[KnownKey]) -> Option<u32> {
         let (first, mask) = (self.first_slot(key), self.slots.len().wrapping_sub(1));
         for probe in 0..=self.max_probe {
-            let number = *self.slots.get((first + probe) & mask)?;
+            let number = *self.slots.get(first.wrapping_add(probe) & mask)?;
             if number == 0 {
                 return None;
             }
@@ -234,7 +251,8 @@ impl KeyTable {
     /// Returns the number of occupied slots before the first free slot for this key.
     fn probe_len(&self, key: &[u8]) -> usize {
         let (first, mask) = (self.first_slot(key), self.slots.len().wrapping_sub(1));
-        (0..self.slots.len()).find(|probe| self.slots[(first + probe) & mask] == 0).unwrap_or(usize::MAX)
+        let is_free = |probe: &usize| self.slots.get(first.wrapping_add(*probe) & mask) == Some(&0);
+        (0..self.slots.len()).find(is_free).unwrap_or(usize::MAX)
     }
 
     fn insert(&mut self, key: &[u8], number: u32) {
@@ -272,6 +290,10 @@ fn hash_slow(key: &[u8]) -> u64 {
 #[inline(always)]
 fn mix(hash: u64, low: u64, high: u64) -> u64 {
     let low = low ^ hash ^ 0x9e37_79b9_7f4a_7c15;
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "the product of two 64-bit numbers fits into 128 bits"
+    )]
     let product = u128::from(low) * u128::from(high ^ 0xbf58_476d_1ce4_e5b9);
     product as u64 ^ (product >> 64) as u64
 }

@@ -1,5 +1,7 @@
 //! Location: one scan of a record finds the spans of the features that the schema names.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use super::keys::KeyPredictor;
 use crate::example::{EntryRules, Feature, FeatureList, MapEntries, MapEntry, VALUE_DEPTH, ValueMessage};
 use crate::wire::Fault;
@@ -31,6 +33,10 @@ impl ValueSpan {
 
     /// Returns the bytes of the value if they are contiguous; `None` if they are not, or if there is no value.
     #[inline]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "a payload is shorter than 2^31 bytes, so a span ends below 2^32 even with the flag; an absent one ends at `u32::MAX`"
+    )]
     pub(super) fn contiguous(self, payload: &[u8]) -> Option<&[u8]> {
         // With the flag `ENTRY` the end is beyond every payload.
         payload.get(self.start as usize..self.start as usize + self.len as usize)
@@ -38,6 +44,10 @@ impl ValueSpan {
 
     /// Returns the value, if there is one.
     #[inline]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "the span ends within its payload, which is shorter than 2^31 bytes"
+    )]
     pub(super) fn message(self, payload: &[u8]) -> Option<ValueMessage<'_>> {
         if self == ABSENT {
             return None;
@@ -52,6 +62,10 @@ impl ValueSpan {
 
     /// Returns the offset in the payload of `tail`, the last bytes of a contiguous value.
     #[inline]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "the span ends within its payload, and `tail` is not longer than the span"
+    )]
     pub(super) fn start_of_tail(self, tail: &[u8]) -> usize {
         self.start as usize + self.len as usize - tail.len()
     }
@@ -67,6 +81,10 @@ pub(super) struct SpanTable {
 
 impl SpanTable {
     /// Resizes the table to `rows` rows of `slots` slots.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "each slot takes more than 64 bytes of memory, and a block has at most 64 rows"
+    )]
     pub(super) fn reset(&mut self, rows: usize, slots: usize) {
         self.slots = slots;
         // The stride is an odd number of cache lines, so that the spans of one slot are spread over all sets of the cache.
@@ -75,11 +93,20 @@ impl SpanTable {
     }
 
     #[inline]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`row` and `slot` are below the numbers passed to `reset`, whose product it has computed"
+    )]
     pub(super) fn get(&self, row: usize, slot: usize) -> ValueSpan {
         self.spans.get(row * self.stride + slot).copied().unwrap_or(ABSENT)
     }
 
     #[inline]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "`row` is below the number passed to `reset`, which made all rows `stride` long, and `slots` is at most `stride`"
+    )]
     fn row(&mut self, row: usize) -> &mut [ValueSpan] {
         &mut self.spans[row * self.stride..][..self.slots]
     }

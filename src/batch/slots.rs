@@ -1,5 +1,7 @@
 //! The decoded values of all slots, and the buffers that columns are assembled in.
 
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
 use super::bytes::ValuePools;
 use super::column::{RowSplits, Values};
 use super::decode::SlotValues;
@@ -41,14 +43,14 @@ impl<'a> DecodedSlots<'a> {
 
     /// Returns the number of steps of each row.
     pub(super) fn steps(&self, slot: usize) -> &'a [u32] {
-        &self.slots[slot].steps[..self.rows]
+        self.slots.get(slot).and_then(|slot| slot.steps.get(..self.rows)).unwrap_or_default()
     }
 
     /// Returns the number of values of each cell.
     pub(super) fn counts(&self, slot: usize) -> &'a [u32] {
         let cells =
             if self.lists { self.steps(slot).iter().map(|&steps| steps as usize).sum() } else { self.rows };
-        &self.slots[slot].counts[..cells]
+        self.slots.get(slot).and_then(|slot| slot.counts.get(..cells)).unwrap_or_default()
     }
 
     /// Returns the row dimension, if the batch has one.
