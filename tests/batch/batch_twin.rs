@@ -1,5 +1,5 @@
-//! The parser of batches does what its naive twin does, on random schemas and on payloads that are well-formed, odd,
-//! faulty and damaged. `TFSEEK_CASES` is the number of payloads of each test.
+//! The batch parser agrees with its naive twin on random schemas, for payloads that are well-formed, odd, faulty and damaged.
+//! `TFSEEK_CASES` sets the number of payloads per test.
 
 use std::collections::HashMap;
 use tfseek::Result;
@@ -12,7 +12,7 @@ use tfseek_testkit::rng::Rng;
 use tfseek_testkit::shaped::{self, Style};
 use tfseek_testkit::twin_parse::Form;
 
-/// Around the 64 rows that the parser works on at a time, and others.
+/// Batch sizes around the 64 rows that the parser processes at a time, and others.
 const SIZES: [usize; 16] = [0, 1, 2, 3, 5, 17, 40, 63, 64, 65, 100, 127, 128, 129, 150, 200];
 
 fn cases() -> usize {
@@ -22,7 +22,7 @@ fn cases() -> usize {
     }
 }
 
-/// One schema, one parser, a few batches. How they ended, and how many payloads there were.
+/// Parses a few batches of one schema with one parser. Tallies the outcomes and returns the number of payloads.
 fn session(seed: u64, sequence: bool, tally: &mut HashMap<Outcome, usize>) -> usize {
     let mut rng = Rng::new(seed);
     let rng = &mut rng;
@@ -41,7 +41,7 @@ fn session(seed: u64, sequence: bool, tally: &mut HashMap<Outcome, usize>) -> us
     let (mut all, mut kept, mut payloads_made): (Vec<Vec<u8>>, Vec<(Batch, Arrays)>, _) = (vec![], vec![], 0);
     for batch in 0..1 + rng.below(6) {
         let n = rng.pick(&SIZES);
-        // All of them sound, one or two of them not, or many.
+        // Payloads with no faults, with one or two, or with many.
         let rare = (400 / (n + 1)).min(255) as u8;
         let style = Style {
             odd,
@@ -51,7 +51,7 @@ fn session(seed: u64, sequence: bool, tally: &mut HashMap<Outcome, usize>) -> us
         };
         let payloads: Vec<Vec<u8>> = (0..n).map(|_| shaped::payload(rng, &schema, style)).collect();
         let want = Want::new(&schema, &payloads, form, whole);
-        let found = by_some_row(rng, &parser, &payloads);
+        let found = parse_with_some_row_type(rng, &parser, &payloads);
         let what =
             || format!("seed {seed}, sequence {sequence}, batch {batch} of {n} rows: {schema:?}\n{style:?}");
         match want.compare(&found) {
@@ -71,9 +71,9 @@ fn session(seed: u64, sequence: bool, tally: &mut HashMap<Outcome, usize>) -> us
         payloads_made += n;
         all.extend(payloads);
     }
-    // What was kept is what it was.
+    // Batches that were kept alive are unchanged.
     for (batch, arrays) in &kept {
-        Arrays::from(batch).assert_eq(arrays, format!("seed {seed}: a batch that was kept"));
+        Arrays::from(batch).assert_eq(arrays, format!("seed {seed}: a batch that was kept alive"));
     }
     if rng.chance(64) {
         parallel(rng, &make(), &all, seed);
@@ -81,13 +81,13 @@ fn session(seed: u64, sequence: bool, tally: &mut HashMap<Outcome, usize>) -> us
     payloads_made
 }
 
-fn by_some_row(rng: &mut Rng, parser: &BatchParser, payloads: &[Vec<u8>]) -> Result<Batch> {
+fn parse_with_some_row_type(rng: &mut Rng, parser: &BatchParser, payloads: &[Vec<u8>]) -> Result<Batch> {
     match rng.below(5) {
         0 => parser.parse(payloads),
         1 => parser.parse(&payloads.iter().map(Vec::as_slice).collect::<Vec<_>>()),
         2 => parser.parse(&payloads.iter().map(|payload| Region::new(payload.clone())).collect::<Vec<_>>()),
         3 => {
-            // Several regions, of several payloads each.
+            // Several regions with several payloads each.
             let mut rows = Vec::new();
             for payloads in payloads.chunks(1 + rng.below(40)) {
                 let region = Region::new(payloads.concat());
@@ -134,7 +134,7 @@ fn singles(
     }
 }
 
-/// Many batches by several threads are the same batches.
+/// Parsing many batches on several threads gives the same batches.
 fn parallel(rng: &mut Rng, parser: &BatchParser, payloads: &[Vec<u8>], seed: u64) {
     let batch_size = rng.pick(&[1, 7, 63, 64, 65, 100, 1000]);
     let serial: Result<Vec<Batch>> = payloads.chunks(batch_size).map(|rows| parser.parse(rows)).collect();
@@ -167,7 +167,7 @@ fn sessions(sequence: bool) {
     let same = tally[&Outcome::Same];
     let refused: usize =
         tally.iter().map(|(of, times)| if let Outcome::Refused(_) = of { *times } else { 0 }).sum();
-    // Neither all sound nor all faulty, or nothing was tested.
+    // The test is void if all batches pass or all fail.
     assert!(same > refused / 2 && refused > same / 20, "{tally:?}");
 }
 

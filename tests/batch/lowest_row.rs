@@ -1,4 +1,4 @@
-//! Of several rows that cannot be taken, a batch names the lowest, whichever of a column's features is at fault.
+//! If several rows are faulty, the error names the lowest row, regardless of which feature of the column is at fault.
 
 use tfseek::batch::BatchParser;
 use tfseek::example::FeatureBuf;
@@ -13,13 +13,14 @@ fn schema(lists: bool) -> Schema {
         row_splits_dtype: SplitsDType::Int32,
         validate: false,
     };
-    match lists {
-        true => Schema::sequence_example().feature_list("ragged", spec).build().unwrap(),
-        false => Schema::example().feature("ragged", spec).build().unwrap(),
+    if lists {
+        Schema::sequence_example().feature_list("ragged", spec).build().unwrap()
+    } else {
+        Schema::example().feature("ragged", spec).build().unwrap()
     }
 }
 
-/// Three values in rows of these lengths.
+/// A row with three values and these partition lengths.
 fn row(lists: bool, outer: &[i64], inner: &[i64]) -> Vec<u8> {
     let features = [("values", vec![1, 2, 3]), ("outer", outer.to_vec()), ("inner", inner.to_vec())];
     if lists {
@@ -36,9 +37,9 @@ fn row(lists: bool, outer: &[i64], inner: &[i64]) -> Vec<u8> {
     builder.encode().unwrap()
 }
 
-/// Found beside TensorFlow: the inner partition was looked at in all rows before the outer one was in any.
+/// Regression test: the inner partition used to be checked in all rows before the outer partition was checked in any.
 #[test]
-fn an_outer_partition_at_fault_before_an_inner_one() {
+fn outer_partition_error_in_a_lower_row_is_reported_first() {
     for lists in [false, true] {
         let parser = BatchParser::new(&schema(lists));
         let good = row(lists, &[1, 1], &[1, 2]);

@@ -1,4 +1,4 @@
-//! Batches: schemas, parsing, and the errors of both.
+//! Batches: schemas, parsing, and their errors.
 
 mod batch_twin;
 mod lowest_row;

@@ -1,5 +1,5 @@
-//! Parsing by a schema gives TensorFlow's arrays, bit for bit, or an error of the right category: all cases that were
-//! recorded (`tests/data/README.md`).
+//! Parsing with a schema gives TensorFlow's arrays bit for bit, or an error of the right category, for all recorded cases
+//! (`tests/data/README.md`).
 
 use serde_json::Value;
 use tfseek::batch::{Batch, BatchParser, Column, Row, Values};
@@ -13,17 +13,17 @@ use tfseek_testkit::hex::unhex;
 use tfseek_testkit::oracle::{answer, schema};
 use tfseek_testkit::twin_parse::Form;
 
-/// How payloads are to be parsed.
+/// Parse options of a case.
 #[derive(Clone, Copy, Debug, Default)]
-struct How {
+struct ParseMode {
     single: bool,
     lenient_sparse_index: bool,
-    /// Whether all payloads are well-formed throughout.
+    /// True if all payloads are well-formed in all their fields.
     valid: bool,
 }
 
-/// The arrays, or an error: the same from all row types and under all options that must not matter.
-fn every_way(schema: &Schema, payloads: &[Vec<u8>], how: How, what: &str) -> Result<Arrays> {
+/// Returns the arrays or the error, which must be the same for all row types and all options without an effect on values.
+fn parse_all_ways(schema: &Schema, payloads: &[Vec<u8>], mode: ParseMode, what: &str) -> Result<Arrays> {
     let file = payloads.concat();
     let all = Region::new(file);
     let mut at = 0;
@@ -42,16 +42,16 @@ fn every_way(schema: &Schema, payloads: &[Vec<u8>], how: How, what: &str) -> Res
     let records: Vec<_> = set.iter().map(Result::unwrap).collect();
     let slices: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
 
-    let mut results = vec![one_shot(schema, &slices, how)];
-    results.extend(options(schema, &slices, how, false));
-    results.extend(options(schema, payloads, how, false));
-    results.extend(options(schema, &regions, how, true));
-    results.extend(options(schema, &records, how, true));
+    let mut results = vec![one_shot(schema, &slices, mode)];
+    results.extend(options(schema, &slices, mode, false));
+    results.extend(options(schema, payloads, mode, false));
+    results.extend(options(schema, &regions, mode, true));
+    results.extend(options(schema, &records, mode, true));
     let first = results.swap_remove(0);
     for other in results {
         match (&first, &other) {
             (Ok(first), Ok(other)) => other.assert_eq(first, what),
-            // Records are places too, so messages differ.
+            // Messages differ, because rows that are records add a location.
             (Err(a), Err(b)) => {
                 assert_eq!(a.category(), b.category(), "{what}: {a} and {b}");
                 assert_eq!(a.location().row, b.location().row, "{what}: {a} and {b}");
@@ -63,36 +63,33 @@ fn every_way(schema: &Schema, payloads: &[Vec<u8>], how: How, what: &str) -> Res
     first
 }
 
-fn one_shot(schema: &Schema, rows: &[&[u8]], how: How) -> Result<Arrays> {
-    let parser = BatchParser::new(schema).lenient_sparse_index(how.lenient_sparse_index);
-    let batch = parse(&parser, rows, how);
+fn one_shot(schema: &Schema, rows: &[&[u8]], mode: ParseMode) -> Result<Arrays> {
+    let parser = BatchParser::new(schema).lenient_sparse_index(mode.lenient_sparse_index);
+    let batch = parse(&parser, rows, mode);
     batch.map(|batch| Arrays::from(&batch))
 }
 
-fn parse<R: Row>(parser: &BatchParser, rows: &[R], how: How) -> Result<Batch> {
-    match how.single {
-        true => parser.parse_single(&rows[0]),
-        false => parser.parse(rows),
-    }
+fn parse<R: Row>(parser: &BatchParser, rows: &[R], mode: ParseMode) -> Result<Batch> {
+    if mode.single { parser.parse_single(&rows[0]) } else { parser.parse(rows) }
 }
 
-fn options<R: Row>(schema: &Schema, rows: &[R], how: How, regions: bool) -> Vec<Result<Arrays>> {
+fn options<R: Row>(schema: &Schema, rows: &[R], mode: ParseMode, regions: bool) -> Vec<Result<Arrays>> {
     let mut results = Vec::new();
     for validate in [false, true] {
         for contiguous in [false, true] {
-            if validate && !how.valid {
+            if validate && !mode.valid {
                 continue;
             }
             let parser = BatchParser::new(schema)
                 .validate_full(validate)
                 .contiguous_bytes(contiguous)
-                .lenient_sparse_index(how.lenient_sparse_index);
-            // The second time it knows the order of keys, the third time it fills what it had before.
+                .lenient_sparse_index(mode.lenient_sparse_index);
+            // The second parse knows the key order. The third parse reuses buffers.
             for _ in 0..3 {
-                let batch = parse(&parser, rows, how);
+                let batch = parse(&parser, rows, mode);
                 if let Ok(batch) = &batch {
                     for (_, column) in batch.columns().chain(batch.feature_lists()) {
-                        borrowed(column, regions && !contiguous && !rows.is_empty());
+                        check_borrowed(column, regions && !contiguous && !rows.is_empty());
                     }
                 }
                 results.push(batch.map(|batch| Arrays::from(&batch)));
@@ -102,8 +99,8 @@ fn options<R: Row>(schema: &Schema, rows: &[R], how: How, regions: bool) -> Vec<
     results
 }
 
-/// Byte strings lie in the records' memory if they can, and are told from each other in any case.
-fn borrowed(column: &Column, want: bool) {
+/// Checks that byte strings borrow from the records where they can, and that `Values::Bytes` reports this correctly.
+fn check_borrowed(column: &Column, want: bool) {
     let Values::Bytes(bytes) = column.values() else { return };
     if !bytes.is_empty() {
         assert_eq!(bytes.is_borrowed(), want);
@@ -117,14 +114,14 @@ fn borrowed(column: &Column, want: bool) {
     assert_eq!(bytes.get(bytes.len()), None);
 }
 
-/// The naive twin gives the same: this is what makes it a witness elsewhere.
-fn twin(schema: &Schema, payloads: &[Vec<u8>], how: How, want: Option<&Arrays>, what: &str) {
-    let form = Form { single: how.single, lenient_sparse_index: how.lenient_sparse_index };
+/// Checks that the naive twin gives the same arrays. Other tests use the twin as the reference.
+fn check_twin(schema: &Schema, payloads: &[Vec<u8>], mode: ParseMode, want: Option<&Arrays>, what: &str) {
+    let form = Form { single: mode.single, lenient_sparse_index: mode.lenient_sparse_index };
     let twin = Want::new(schema, payloads, form, false);
     match (twin.arrays(), want) {
         (Some(twin), Some(want)) => twin.assert_eq(want, format!("{what}, the twin")),
         (None, None) => {}
-        (twin, want) => panic!("{what}: the twin has {twin:?} instead of {want:?}"),
+        (twin, want) => panic!("{what}: expected {want:?} from the twin, found {twin:?}"),
     }
 }
 
@@ -140,17 +137,17 @@ fn wire_cases() {
         *followed.entry(follow.to_owned()).or_insert(0) += 1;
         for single in [true, false] {
             let what = format!("{} {}, single: {single}", row["id"], row["name"]);
-            let how = How { single, valid, ..How::default() };
-            let found = every_way(&schema, &payloads, how, &what);
+            let mode = ParseMode { single, valid, ..ParseMode::default() };
+            let found = parse_all_ways(&schema, &payloads, mode, &what);
             let tf = answer(&row[if single { "parse_single" } else { "parse_batch" }]);
             match (follow, single) {
                 ("tf", _) => same(&found, tf.as_ref(), &what),
                 ("proto", true) => same(&found, answer(&row["parse_canonical"]).as_ref(), &what),
-                // TensorFlow was asked for the canonical payload alone.
+                // Only the answer for the canonical payload is known.
                 ("proto", false) => {
                     assert_eq!(found.is_ok(), row["parse_canonical"]["status"] == "ok", "{what}");
                     let canonical = [unhex(row["canonical"].as_str().unwrap())];
-                    same(&found, every_way(&schema, &canonical, how, &what).ok().as_ref(), &what);
+                    same(&found, parse_all_ways(&schema, &canonical, mode, &what).ok().as_ref(), &what);
                 }
                 ("error" | "refuse", _) => drop(found.as_ref().expect_err(&what)),
                 ("either", _) => {
@@ -161,11 +158,11 @@ fn wire_cases() {
                 other => panic!("{other:?}"),
             }
             if follow != "either" {
-                twin(&schema, &payloads, how, found.as_ref().ok(), &what);
+                check_twin(&schema, &payloads, mode, found.as_ref().ok(), &what);
             }
             if !valid {
                 let parser = BatchParser::new(&schema).validate_full(true);
-                let e = parse(&parser, &payloads, how).expect_err(&what);
+                let e = parse(&parser, &payloads, mode).expect_err(&what);
                 assert_eq!(e.category(), Some(Category::MalformedProto), "{what}: {e}");
             }
         }
@@ -183,12 +180,12 @@ fn same(found: &Result<Arrays>, want: Option<&Arrays>, what: &str) {
     }
 }
 
-/// What kind of error each case is, and in which row. All others are none.
+/// The error category and the row of each failing case. All other cases succeed.
 const ERRORS: &[(&str, Category, usize)] = &[
     ("sp004", Category::MissingFeature, 1),
     ("sp005", Category::KindMismatch, 1),
     ("sp006", Category::CountMismatch, 1),
-    // An empty list is not an absent one.
+    // An empty list differs from an absent one.
     ("sp007", Category::CountMismatch, 0),
     ("sp011", Category::CountMismatch, 0),
     ("sp012", Category::MissingFeature, 0),
@@ -200,13 +197,13 @@ const ERRORS: &[(&str, Category, usize)] = &[
     ("sp044", Category::CountMismatch, 0),
     ("sp045", Category::KindMismatch, 0),
     ("sp048", Category::MissingFeature, 0),
-    // A context's feature without a kind has no values.
+    // A context feature without a kind has no values.
     ("sp049", Category::CountMismatch, 0),
     ("sp050", Category::CountMismatch, 0),
     ("sp051", Category::MalformedProto, 1),
 ];
 
-/// The one case in which TensorFlow is believed only on request.
+/// The one case in which tfseek follows TensorFlow only with `lenient_sparse_index`.
 const INDEX_OUT_OF_RANGE: &str = "sp037";
 
 #[test]
@@ -220,23 +217,24 @@ fn parse_cases() {
         let payloads: Vec<_> =
             case["payloads"].as_array().unwrap().iter().map(|hex| unhex(hex.as_str().unwrap())).collect();
         let listed = ERRORS.iter().find(|(other, ..)| *other == id);
-        let how = How { single: case["mode"] == "single", valid: id != "sp051", ..How::default() };
+        let mode =
+            ParseMode { single: case["mode"] == "single", valid: id != "sp051", ..ParseMode::default() };
         let want = answer(&case["expect"]);
         assert_eq!(want.is_none(), listed.is_some(), "{what}");
 
-        let mut found = every_way(&schema, &payloads, how, &what);
+        let mut found = parse_all_ways(&schema, &payloads, mode, &what);
         if id == INDEX_OUT_OF_RANGE {
-            error(&found.unwrap_err(), Category::BadSparseIndex, 0, how, &what);
-            let how = How { lenient_sparse_index: true, ..how };
-            found = every_way(&schema, &payloads, how, &what);
-            twin(&schema, &payloads, how, want.as_ref(), &what);
+            error(&found.unwrap_err(), Category::BadSparseIndex, 0, mode, &what);
+            let mode = ParseMode { lenient_sparse_index: true, ..mode };
+            found = parse_all_ways(&schema, &payloads, mode, &what);
+            check_twin(&schema, &payloads, mode, want.as_ref(), &what);
         } else {
-            twin(&schema, &payloads, how, want.as_ref(), &what);
+            check_twin(&schema, &payloads, mode, want.as_ref(), &what);
         }
         same(&found, want.as_ref(), &what);
         match listed {
             Some(&(_, category, row)) => {
-                error(&found.unwrap_err(), category, row, how, &what);
+                error(&found.unwrap_err(), category, row, mode, &what);
                 errors += 1;
             }
             None => values += 1,
@@ -245,10 +243,11 @@ fn parse_cases() {
     assert_eq!((values, errors), (35, 17));
 }
 
-fn error(e: &Error, category: Category, row: usize, how: How, what: &str) {
+fn error(e: &Error, category: Category, row: usize, mode: ParseMode, what: &str) {
     assert_eq!(e.category(), Some(category), "{what}: {e}");
-    match how.single {
-        true => assert!(matches!(e.location().row, None | Some(0)), "{what}: {e}"),
-        false => assert_eq!(e.location().row, Some(row), "{what}: {e}"),
+    if mode.single {
+        assert!(matches!(e.location().row, None | Some(0)), "{what}: {e}");
+    } else {
+        assert_eq!(e.location().row, Some(row), "{what}: {e}");
     }
 }

@@ -1,4 +1,4 @@
-//! Schemas as JSON, from records, and as code.
+//! Schemas: JSON, inference from records, and generated code.
 
 use tfseek::error::Category;
 use tfseek::example::ExampleBuilder;
@@ -7,7 +7,7 @@ use tfseek::schema::{Inference, Partition, SplitsDType, code};
 use tfseek::{DType, FeatureBuf, FeatureSpec, Schema, SequenceExampleBuilder};
 use tfseek_testkit::rng::Rng;
 
-/// A schema with anything in it that may be.
+/// Returns a random schema that may use every option.
 fn any_schema(rng: &mut Rng) -> Schema {
     let sequence = rng.chance(128);
     let mut builder = if sequence { Schema::sequence_example() } else { Schema::example() };
@@ -24,7 +24,7 @@ fn any_schema(rng: &mut Rng) -> Schema {
     builder.build().unwrap()
 }
 
-/// Names that differ, and need escapes.
+/// Returns unique names, some of which need escapes.
 fn any_name(rng: &mut Rng, k: usize) -> String {
     format!(
         "{k}{}",
@@ -115,7 +115,7 @@ fn any_spec(rng: &mut Rng, sequence: bool, list: bool, name: &str) -> FeatureSpe
 }
 
 #[test]
-fn json_gives_the_schema_again() {
+fn json_round_trips() {
     for seed in 0..5_000 {
         let schema = any_schema(&mut Rng::new(seed));
         let json = schema.to_json();
@@ -125,9 +125,9 @@ fn json_gives_the_schema_again() {
     }
 }
 
-/// As it is printed, to the byte.
+/// The exact printed form.
 #[test]
-fn json_is_for_people_too() {
+fn json_is_pretty_printed() {
     let schema = Schema::example()
         .feature("b", FeatureSpec::fixed_len(&[2, 1], DType::Float32).with_default([0.1f32, f32::NAN]))
         .feature("a", FeatureSpec::fixed_len(&[], DType::Bytes).with_default(vec![vec![0xff]]))
@@ -149,24 +149,27 @@ fn json_is_for_people_too() {
     assert_eq!(empty.to_json(), "{\n  \"context\": {},\n  \"sequence\": {}\n}\n");
 }
 
-/// One feature `x` of an Example.
-fn of_one(spec: &str) -> tfseek::Result<FeatureSpec> {
+/// Parses one feature `x` of an Example schema.
+fn parse_one_spec(spec: &str) -> tfseek::Result<FeatureSpec> {
     let schema = Schema::from_json(&format!("{{\"features\": {{\"x\": {spec}}}}}"))?;
     Ok(schema.features()["x"].clone())
 }
 
 #[test]
-fn what_is_left_out_is_tensorflows_default() {
-    assert_eq!(of_one(r#"{"type": "ragged", "dtype": "bytes"}"#).unwrap(), FeatureSpec::ragged(DType::Bytes));
+fn omitted_fields_have_tensorflows_defaults() {
     assert_eq!(
-        of_one(r#"{"type": "sparse", "dtype": "int64", "index_key": ["i", "j"], "value_key": "v", "size": [2, 3]}"#).unwrap(),
+        parse_one_spec(r#"{"type": "ragged", "dtype": "bytes"}"#).unwrap(),
+        FeatureSpec::ragged(DType::Bytes)
+    );
+    assert_eq!(
+        parse_one_spec(r#"{"type": "sparse", "dtype": "int64", "index_key": ["i", "j"], "value_key": "v", "size": [2, 3]}"#).unwrap(),
         FeatureSpec::sparse(&["i", "j"], "v", DType::Int64, &[2, 3])
     );
     assert_eq!(
-        of_one(r#"{"type": "fixed", "dtype": "int64", "shape": [2], "default": null}"#).unwrap(),
+        parse_one_spec(r#"{"type": "fixed", "dtype": "int64", "shape": [2], "default": null}"#).unwrap(),
         FeatureSpec::fixed_len(&[2], DType::Int64)
     );
-    // A part that is left out has no features.
+    // An omitted part has no features.
     let schema = Schema::from_json(r#"{"sequence": {"f": {"type": "varlen", "dtype": "int64"}}}"#).unwrap();
     assert!(schema.is_sequence() && schema.features().is_empty() && schema.feature_lists().len() == 1);
 }
@@ -174,14 +177,16 @@ fn what_is_left_out_is_tensorflows_default() {
 #[test]
 fn defaults() {
     let fixed = |shape: &str, dtype: &str, default: &str| {
-        of_one(&format!(r#"{{"type": "fixed", "dtype": "{dtype}", "shape": {shape}, "default": {default}}}"#))
+        parse_one_spec(&format!(
+            r#"{{"type": "fixed", "dtype": "{dtype}", "shape": {shape}, "default": {default}}}"#
+        ))
     };
     let of = |shape: &[usize], dtype, values: FeatureBuf| {
         FeatureSpec::fixed_len(shape, dtype).with_default(values)
     };
     assert_eq!(fixed("[]", "int64", "-7").unwrap(), of(&[], DType::Int64, [-7].into()));
     assert_eq!(fixed("[1]", "int64", "[7]").unwrap(), of(&[1], DType::Int64, [7].into()));
-    // Flat, and as the shape is.
+    // Defaults may be flat or nested like the shape.
     for list in ["[1, 2, 3, 4, 5, 6]", "[[1, 2], [3, 4], [5, 6]]"] {
         assert_eq!(
             fixed("[3, 2]", "int64", list).unwrap(),
@@ -237,7 +242,7 @@ fn refused<T: std::fmt::Debug>(found: tfseek::Result<T>, words: &str) {
 }
 
 #[test]
-fn each_field_is_looked_at() {
+fn each_field_is_validated() {
     for (spec, words) in [
         ("7", "expected an object with a \"type\", found 7"),
         ("{}", "type is missing"),
@@ -292,7 +297,7 @@ fn each_field_is_looked_at() {
             "size: expected an integer, found 1000.0",
         ),
     ] {
-        refused(of_one(spec), words);
+        refused(parse_one_spec(spec), words);
     }
 }
 
@@ -302,7 +307,7 @@ fn shapes_and_row_lengths_are_below_2_to_62() {
     for kind in ["fixed", "fixed_sequence"] {
         let of_shape = |shape: &str| {
             let missing = if kind == "fixed_sequence" { r#", "allow_missing": true"# } else { "" };
-            of_one(&format!(r#"{{"type": "{kind}", "dtype": "int64", "shape": {shape}{missing}}}"#))
+            parse_one_spec(&format!(r#"{{"type": "{kind}", "dtype": "int64", "shape": {shape}{missing}}}"#))
         };
         of_shape(&format!("[{most}]")).unwrap();
         for (shape, words) in [
@@ -316,24 +321,24 @@ fn shapes_and_row_lengths_are_below_2_to_62() {
     }
     let of_length = |length: u64| {
         let partitions = format!(r#"[{{"kind": "uniform_row_length", "length": {length}}}]"#);
-        of_one(&format!(r#"{{"type": "ragged", "dtype": "int64", "partitions": {partitions}}}"#))
+        parse_one_spec(&format!(r#"{{"type": "ragged", "dtype": "int64", "partitions": {partitions}}}"#))
     };
     of_length(most).unwrap();
     refused(
         of_length(most + 1),
         "uniform_row_length: expected a length below 2^62, found 4611686018427387904",
     );
-    // Sparse sizes go to the end of their type, as TensorFlow's do.
+    // Sparse sizes may use the full range of their type, as in TensorFlow.
     let of_size = |size: u64| {
         let size = format!(r#""index_key": "i", "value_key": "v", "size": {size}"#);
-        of_one(&format!(r#"{{"type": "sparse", "dtype": "int64", {size}}}"#))
+        parse_one_spec(&format!(r#"{{"type": "sparse", "dtype": "int64", {size}}}"#))
     };
     of_size(i64::MAX as u64).unwrap();
     refused(of_size(1 << 63), "does not fit into an int64");
 }
 
 #[test]
-fn the_frame_around_the_features() {
+fn top_level_object_is_validated() {
     let f = r#"{"type": "varlen", "dtype": "int64"}"#;
     for (json, words) in [
         (String::new(), "not JSON"),
@@ -354,7 +359,7 @@ fn the_frame_around_the_features() {
     }
 }
 
-/// Guesses the kind of these records and infers a schema.
+/// Detects the record kind and infers a schema.
 fn infer(payloads: &[impl AsRef<[u8]>]) -> tfseek::Result<Schema> {
     let mut guess = KindGuess::default();
     payloads.iter().for_each(|payload| guess.add(payload.as_ref()));
@@ -368,7 +373,7 @@ fn inferred(payloads: &[Vec<u8>]) -> Schema {
 }
 
 #[test]
-fn what_is_always_alike_is_fixed() {
+fn features_of_equal_length_are_inferred_as_fixed() {
     let rows: Vec<_> = (0..20i64)
         .map(|i| {
             let mut row = ExampleBuilder::new();
@@ -403,9 +408,9 @@ fn what_is_always_alike_is_fixed() {
     assert!(seen.findings().all(|found| found.name != "never" && found.steps.is_none() && !found.list));
 }
 
-/// The last entry of a key is the feature, and the others are nothing.
+/// The last entry of a key counts; earlier ones are ignored.
 #[test]
-fn a_key_twice_in_a_record_is_one_feature() {
+fn duplicate_keys_count_as_one_feature() {
     let two = [
         ExampleBuilder::new().float("a", [1.0f32, 2.0]).encode().unwrap(),
         ExampleBuilder::new().int64("a", [1]).encode().unwrap(),
@@ -456,7 +461,7 @@ fn feature_lists() {
 }
 
 #[test]
-fn several_kinds_are_no_column() {
+fn features_of_several_kinds_are_refused() {
     let mut rows = vec![ExampleBuilder::new().int64("x", [1]).int64("y", [1]).encode().unwrap(); 3];
     rows.push(ExampleBuilder::new().float("x", [1.0f32]).int64("y", [1]).encode().unwrap());
     refused(infer(&rows), "float in 1 records and int64 in 3 records");
@@ -468,7 +473,7 @@ fn several_kinds_are_no_column() {
 }
 
 #[test]
-fn nothing_to_infer_from() {
+fn inference_without_records_is_refused() {
     let none: [Vec<u8>; 0] = [];
     assert_eq!(infer(&none).unwrap_err().category(), Some(Category::BadSpec));
     assert_eq!(infer(&[b"plain text"]).unwrap_err().category(), Some(Category::BadSpec));
@@ -479,7 +484,7 @@ fn nothing_to_infer_from() {
 }
 
 #[test]
-fn keys_that_are_data() {
+fn too_many_different_keys_are_refused() {
     let mut seen = Inference::new(MessageKind::Example).unwrap();
     for block in 0..10 {
         let mut row = ExampleBuilder::new();
@@ -494,18 +499,19 @@ fn keys_that_are_data() {
     assert_eq!(e.kind().remedy(), Some(tfseek::error::Remedy::FewerRecords));
 }
 
-/// What is inferred from any records is a schema that JSON holds.
+/// The schema inferred from any records survives a JSON round trip.
 #[test]
-fn any_records_have_a_schema() {
+fn schemas_inferred_from_any_records_round_trip() {
     for seed in 0..500 {
         let rng = &mut Rng::new(seed);
         let sequence = rng.chance(128);
         let kind = if sequence { MessageKind::SequenceExample } else { MessageKind::Example };
         let mut seen = Inference::new(kind).unwrap();
         for _ in 0..rng.below(10) {
-            let row = match sequence {
-                true => tfseek_testkit::payloads::odd_sequence(rng),
-                false => tfseek_testkit::payloads::odd_example(rng),
+            let row = if sequence {
+                tfseek_testkit::payloads::odd_sequence(rng)
+            } else {
+                tfseek_testkit::payloads::odd_example(rng)
             };
             let _ = seen.add(&row);
         }
@@ -516,7 +522,7 @@ fn any_records_have_a_schema() {
     }
 }
 
-/// What [`code::rust`] printed of [`everything`], compiled.
+/// The output of [`code::rust`] for [`everything`], compiled.
 mod printed {
     include!("../data/schema_example.rs");
 
@@ -533,7 +539,7 @@ mod printed {
     }
 }
 
-/// Of every spec, and of every field that is not as usual, one.
+/// Schemas that use every spec type and set every field to a value other than its default.
 fn everything() -> [Schema; 2] {
     let ragged = |value_key: Option<&str>, partitions: Vec<Partition>| FeatureSpec::Ragged {
         dtype: DType::Float32,
@@ -588,7 +594,7 @@ fn everything() -> [Schema; 2] {
 }
 
 #[test]
-fn code_builds_the_same_schema() {
+fn generated_rust_builds_the_same_schema() {
     let [example, sequence] = everything();
     assert_eq!(code::rust(&example), include_str!("../data/schema_example.rs"));
     assert_eq!(code::rust(&sequence), include_str!("../data/schema_sequence.rs"));
@@ -596,9 +602,9 @@ fn code_builds_the_same_schema() {
     assert_eq!(printed::sequence::built(), sequence);
 }
 
-/// TensorFlow made the specs of [`everything`] of this text.
+/// The expected output. TensorFlow ran this text; its specs were equal to [`everything`].
 #[test]
-fn code_for_tensorflow() {
+fn generated_python_is_as_expected() {
     let [example, sequence] = everything();
     assert_eq!(code::python(&example), include_str!("../data/schema_example.py"));
     assert_eq!(code::python(&sequence), include_str!("../data/schema_sequence.py"));

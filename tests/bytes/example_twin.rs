@@ -1,5 +1,5 @@
-//! The views mean what a naive decoder says, value by value, on payloads of every shape, whole and damaged; and they
-//! accept what it accepts. `TFSEEK_CASES` asks for more of them than the 200,000.
+//! The views agree with a naive decoder, value by value, on valid, odd and damaged payloads, and accept the same payloads.
+//! `TFSEEK_CASES` sets the number of payloads; the default is 200,000.
 
 use tfseek::{ErrorKind, Example, Feature};
 use tfseek_testkit::rng::Rng;
@@ -10,7 +10,7 @@ fn cases() -> u64 {
     std::env::var("TFSEEK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(200_000)
 }
 
-/// Runs `check`, and names the payload that it does not like.
+/// Runs `check` and prints the payload if it panics.
 fn named(seed: u64, payload: &[u8], check: fn(&[u8])) {
     let checked = std::panic::catch_unwind(|| check(payload));
     assert!(
@@ -20,7 +20,7 @@ fn named(seed: u64, payload: &[u8], check: fn(&[u8])) {
     );
 }
 
-/// Half of the cases in each of two tests, so that they run side by side.
+/// Runs half of the cases. Each kind has its own test, so that the two halves run in parallel.
 fn run(sequence: bool) {
     let check = if sequence { agree::sequence } else { agree::example };
     let (mut accepted, mut lenient) = (0, 0);
@@ -32,9 +32,9 @@ fn run(sequence: bool) {
         accepted += u64::from(takes(false));
         lenient += u64::from(takes(true) && !takes(false));
     }
-    // The mixture is worth its time only if both answers are common.
+    // The test is meaningful only if both outcomes are common.
     assert!(accepted > cases / 5 && accepted < cases / 5 * 4, "{accepted} of {cases} accepted");
-    assert!(lenient > cases / 1000, "{lenient} of {cases} hang on the rule for map entries");
+    assert!(lenient > cases / 1000, "{lenient} of {cases} depend on the rule for map entries");
 }
 
 #[test]
@@ -47,14 +47,14 @@ fn mutated_sequences() {
     run(true);
 }
 
-/// The generator keeps its promise: what it calls well-formed is accepted, but for entries with unknown fields.
+/// Payloads that the generator calls well-formed are accepted, except map entries with unknown fields.
 #[test]
 fn odd_payloads_are_well_formed() {
     for seed in 0..5_000 {
         let mut rng = Rng::new(seed);
         let lenient = Rules { lenient: true, only: None };
         for odd in [payloads::odd_example(&mut rng), payloads::odd_sequence(&mut rng)] {
-            // An unknown group at the limit of levels may be beyond it.
+            // An unknown group at the nesting limit may exceed it.
             if twin::sequence(&odd, lenient).is_err() {
                 assert!(odd.iter().filter(|&&b| b & 7 == 3).count() > 90, "seed {seed}");
             }
@@ -66,7 +66,7 @@ fn odd_payloads_are_well_formed() {
     }
 }
 
-/// On what encoders write, a float list is always one chunk, and a slice whenever it is aligned.
+/// A float list of a canonical payload is always one chunk, and a slice if it is aligned.
 #[test]
 fn canonical_float_lists_are_slices() {
     let (mut aligned, mut unaligned) = (0, 0);
@@ -83,9 +83,9 @@ fn canonical_float_lists_are_slices() {
     assert!(aligned > 100 && unaligned > 100);
 }
 
-/// W13. The memory is never touched, so this costs address space only.
+/// Rule W13. The memory is never touched, so this costs address space only.
 #[test]
-fn a_payload_beyond_two_gibibytes_is_refused_unread() {
+fn payloads_above_2_gib_are_refused_without_reading_them() {
     let payload = vec![0; 1 << 31];
     let example = Example::new(&payload);
     for result in [example.get("a").map(drop), example.validate(), example.features().map(drop)] {

@@ -1,4 +1,4 @@
-//! Damage in a record stream is never silent: every truncation, every flipped bit, every absurd length.
+//! Damage in a record stream is always detected: every truncation, every flipped bit, every impossible length.
 
 use tfseek::ErrorKind;
 use tfseek::frame::{FOOTER_LEN, Frames, HEADER_LEN, OVERHEAD, put_record};
@@ -8,7 +8,7 @@ use tfseek_testkit::{agree, alloc};
 
 const PAYLOADS: [&[u8]; 3] = [b"the first record", b"", b"and \x00 the third"];
 
-/// Three records, and the offsets at which they start and the file ends.
+/// Returns three records, the offset of each, and the length of the file.
 fn three() -> (Vec<u8>, [usize; 4]) {
     let (mut file, mut offsets) = (Vec::new(), [0; 4]);
     for (i, payload) in PAYLOADS.into_iter().enumerate() {
@@ -18,7 +18,7 @@ fn three() -> (Vec<u8>, [usize; 4]) {
     (file, offsets)
 }
 
-/// The records up to the damage are those of `three`, and the damage is in record `i` at `offset`.
+/// Checks that the records before the damage are those of `three`, and that the error is in record `i` at `offset`.
 #[track_caller]
 fn damaged(file: &[u8], i: usize, offset: usize) -> ErrorKind {
     agree::frames(file);
@@ -40,7 +40,7 @@ fn every_truncation() {
         let i = offsets.iter().rposition(|&offset| offset <= cut).unwrap();
         let offset = offsets[i];
         if cut == offset {
-            // Between records there is nothing to detect.
+            // Truncation between records cannot be detected.
             agree::frames(&file[..cut]);
             assert_eq!(
                 Frames::new(&file[..cut]).map(|f| f.unwrap().payload).collect::<Vec<_>>(),
@@ -57,7 +57,7 @@ fn every_truncation() {
     }
 }
 
-/// CRC32C finds every single bit, so none is harmless: not those of the length, of the payload, or of the crcs.
+/// CRC32C detects every single-bit error: in the length, in the payload and in the checksums.
 #[test]
 fn every_flipped_bit() {
     let (file, offsets) = three();
@@ -75,7 +75,7 @@ fn every_flipped_bit() {
     }
 }
 
-/// Anything else that happens to bytes: found, or the file is one that is well-formed by the twin's word too.
+/// Random damage is detected, unless the twin also accepts the result as a well-formed file.
 #[test]
 fn random_damage() {
     let (whole, _) = three();
@@ -99,12 +99,12 @@ fn random_damage() {
     }
 }
 
-/// A header may be true to its crc and still claim what no file holds.
+/// A header with a correct checksum can contain a length that exceeds the file.
 #[test]
-fn lengths_that_no_file_has() {
+fn lengths_beyond_the_file_are_refused() {
     let around = |n: u64| (0..40).flat_map(move |d| [n.wrapping_add(d), n.wrapping_sub(d)]);
     let lengths = [1u64 << 31, 1 << 32, 1 << 40, 1 << 63, 0].into_iter().flat_map(around);
-    // Around 0 from below is around 2^64; those from above are lengths a file can have.
+    // Values just below 0 wrap around to almost 2^64. Values just above 0 are possible lengths.
     for len in lengths.filter(|&len| len > 64) {
         for behind in [0, 1, 3, 4, 5, 40] {
             let (mut file, offsets) = three();
@@ -121,28 +121,28 @@ fn lengths_that_no_file_has() {
                 other => panic!("{len}: {other:?}"),
             }
             assert_eq!((e.location().record, e.location().offset), (Some(3), Some(offsets[3] as u64)));
-            // The error itself is a box, and that is all.
+            // The boxed error is the only allocation.
             assert!(asked.times <= 1 && asked.bytes < 512, "{len}: {asked:?}");
         }
     }
 }
 
 #[test]
-fn a_walk_does_not_allocate() {
+fn iteration_does_not_allocate() {
     let (file, _) = three();
     alloc::none(|| assert_eq!(Frames::new(&file).filter(Result::is_ok).count(), 3));
 }
 
-/// Twelve zero bytes are no header, so a tail of zeros is damage and not a row of empty records.
+/// Twelve zero bytes are not a valid header, so a tail of zeros is damage and not a series of empty records.
 #[test]
-fn a_tail_of_zeros() {
+fn a_tail_of_zeros_is_an_error() {
     let (mut file, offsets) = three();
     file.resize(file.len() + 4096, 0);
     assert!(matches!(damaged(&file, 3, offsets[3]), ErrorKind::CorruptLength { stored: 0, .. }));
 }
 
 #[test]
-fn header_and_footer_are_the_twins() {
+fn header_and_footer_match_the_twin() {
     for seed in 0..500 {
         let mut rng = Rng::new(seed);
         let len = rng.below(300);

@@ -1,7 +1,7 @@
-//! The fuzz targets over their corpora, on a stable compiler.
+//! Runs the fuzz targets over their corpora on a stable compiler.
 //!
-//! `TFSEEK_WRITE_SEEDS=1` writes the seeds again, which changes nothing unless the generators changed. What a fuzzer
-//! found is added to a corpus by hand, under a name that says what it is.
+//! `TFSEEK_WRITE_SEEDS=1` rewrites the seeds, which changes nothing unless the generators changed. Findings of a fuzzer are added
+//! to a corpus by hand, under a descriptive name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn corpus(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
 }
 
-/// A few of each sort, small enough to be kept.
+/// Returns a few small inputs of each sort.
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     let mut rng = Rng::new(1);
     let rng = &mut rng;
@@ -26,13 +26,13 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                 [vec![k % 16], rng.bytes(len)].concat()
             })
             .collect(),
-        // One byte of what to start from, then edits.
+        // One byte selects the input to start from. The edits follow.
         "index" | "column" => (1..40u8)
             .map(|k| {
                 let edits = rng.below(4);
                 let mut seed = vec![k];
                 for _ in 0..edits {
-                    // Most of them where the fields are.
+                    // Most edits are at the fields.
                     let (fields, all) = if target == "index" { (200, 20_000) } else { (700, 900) };
                     let at = if rng.chance(200) { rng.below(fields) } else { rng.below(all) } as u16;
                     seed.push(rng.u64() as u8);
@@ -53,7 +53,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
             })
             .chain((48..64u8).map(|k| [vec![k], vec![k % 2; 40]].concat()))
             .collect(),
-        // Some options, a schema, and a few payloads for it.
+        // Options, a schema, and a few payloads.
         "parse" => (0..80u16)
             .map(|k| {
                 let options = rng.u64() as u8 & 0x3e | (k % 2) as u8;
@@ -86,7 +86,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_seed() {
+fn every_seed_passes() {
     for &(name, target) in targets::TARGETS {
         let dir = corpus(name);
         if std::env::var_os("TFSEEK_WRITE_SEEDS").is_some() {
@@ -95,7 +95,7 @@ fn every_seed() {
                 fs::write(dir.join(format!("seed-{k:02}")), seed).unwrap();
             }
         }
-        // Without the folder (a package has none) the generated ones do.
+        // Packages lack the corpus folder; use the generated seeds there.
         let mut files: Vec<_> = fs::read_dir(&dir)
             .map(|files| files.map(|file| file.unwrap().path()).collect())
             .unwrap_or_default();
@@ -110,9 +110,9 @@ fn every_seed() {
     }
 }
 
-/// The same targets on far more bytes than are kept.
+/// Runs the same targets on many more inputs than the corpora contain.
 #[test]
-fn generated_inputs() {
+fn generated_inputs_pass() {
     for seed in 0..3_000 {
         let mut rng = Rng::new(seed);
         let len = rng.below(60);

@@ -1,4 +1,4 @@
-//! Records in file order: what is whole is delivered, and then the end or one error, for every way in which a file can end,
+//! Sequential reading: all intact records are delivered, then the end or one error, for every way in which a file can end,
 //! plain or compressed. Each case is a row of the tables in `docs/format.md`.
 
 use flate2::Compression as Level;
@@ -32,7 +32,7 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
     w.finish().unwrap()
 }
 
-/// The records of a file, and the error that ended it.
+/// Returns the records of a file, and the error that ended it.
 fn read_with(options: StreamOptions, file: Vec<u8>) -> (Vec<Vec<u8>>, Option<Error>) {
     let mut stream = match options.read(Cursor::new(file), "x.tfrecord") {
         Ok(stream) => stream,
@@ -59,7 +59,7 @@ fn read(file: Vec<u8>) -> (Vec<Vec<u8>>, Option<Error>) {
     read_with(StreamOptions::new(), file)
 }
 
-/// All records, then an error of this kind.
+/// Checks that all records are delivered, then an error of this kind.
 fn whole_then(file: Vec<u8>, is: impl Fn(&ErrorKind) -> bool) {
     let (records, error) = read(file);
     assert_eq!(records, payloads());
@@ -75,7 +75,7 @@ fn whole(file: Vec<u8>) {
 }
 
 #[test]
-fn whole_files_of_each_compression_are_known_by_their_content() {
+fn the_compression_is_detected_from_the_content() {
     whole(plain());
     whole(gzip(&plain()));
     whole(zlib(&plain()));
@@ -112,7 +112,7 @@ fn every_truncation_of_a_plain_file() {
                 (Some(want as u64), Some(ends[want] as u64))
             );
         }
-        // A file still being written: its end is the end, and what is left is told.
+        // A file that is still being written: a torn tail is the end, and is reported.
         let options = StreamOptions::new().tail(Tail::Tolerate);
         let mut stream = options.read(Cursor::new(file[..cut].to_vec()), "x").unwrap();
         while stream.next().unwrap().is_some() {}
@@ -131,14 +131,14 @@ fn every_flipped_bit_of_a_plain_file() {
         let hit = [16, 33, 51].iter().position(|&end| bit / 8 < end).unwrap();
         let (records, error) = read(damaged);
         let error = error.expect("no flip passes");
-        assert_eq!(records.len(), hit, "bit {bit}: the records before it are there");
+        assert_eq!(records.len(), hit, "bit {bit}: the records before the damage are delivered");
         assert_eq!(error.location().record, Some(hit as u64), "bit {bit}");
         assert!(error.is_data());
     }
 }
 
 #[test]
-fn header_only_verification_lets_a_payload_pass() {
+fn header_only_verification_accepts_a_damaged_payload() {
     let mut file = Vec::new();
     put_record(&mut file, b"abc").unwrap();
     file[13] ^= 1;
@@ -148,7 +148,7 @@ fn header_only_verification_lets_a_payload_pass() {
 }
 
 #[test]
-fn lengths_that_lie_are_truncated_files() {
+fn lengths_beyond_the_end_are_truncated_files() {
     for len in [1u64 << 31, 1 << 32, 1 << 40, (1 << 63) - 4, 1 << 63, u64::MAX - 5, u64::MAX] {
         let mut file = plain();
         put_header(&mut file, len).unwrap();
@@ -158,7 +158,7 @@ fn lengths_that_lie_are_truncated_files() {
 }
 
 #[test]
-fn twelve_zero_bytes_are_no_header() {
+fn twelve_zero_bytes_are_not_a_header() {
     let file = [plain(), vec![0; 12]].concat();
     whole_then(file, |e| matches!(e, ErrorKind::CorruptLength { stored: 0, .. }));
 }
@@ -179,7 +179,7 @@ fn records_larger_than_the_buffer() {
 }
 
 #[test]
-fn a_reader_that_gives_a_byte_at_a_time() {
+fn a_reader_that_returns_one_byte_at_a_time() {
     struct Slow(Cursor<Vec<u8>>);
     impl Read for Slow {
         fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
@@ -213,7 +213,7 @@ fn gzip_header_fields_are_ignored() {
 }
 
 #[test]
-fn gzip_members_are_one_stream_also_inside_a_record() {
+fn gzip_members_are_one_stream_even_within_a_record() {
     let file = plain();
     for cut in [0, 5, 16, 100, file.len() - 1, file.len()] {
         whole([gzip(&file[..cut]), gzip(&file[cut..])].concat());
@@ -222,7 +222,7 @@ fn gzip_members_are_one_stream_also_inside_a_record() {
 }
 
 #[test]
-fn gzip_with_bytes_behind_it() {
+fn gzip_with_trailing_bytes() {
     for garbage in [&[0u8; 40][..], b"garbage behind the stream", b"\0"] {
         let file = [&gzip(&plain()), garbage].concat();
         whole_then(file, |e| {
@@ -235,7 +235,7 @@ fn gzip_with_bytes_behind_it() {
 }
 
 #[test]
-fn gzip_without_its_trailer() {
+fn gzip_without_a_trailer() {
     let file = gzip(&plain());
     for cut in 1..=8 {
         whole_then(file[..file.len() - cut].to_vec(), |e| {
@@ -245,7 +245,7 @@ fn gzip_without_its_trailer() {
 }
 
 #[test]
-fn gzip_with_a_wrong_trailer_delivers_the_records_before() {
+fn gzip_with_a_wrong_trailer_delivers_all_records_first() {
     for back in [1, 4, 5, 8] {
         let mut file = gzip(&plain());
         let at = file.len() - back;
@@ -265,7 +265,7 @@ fn every_truncation_of_a_gzip_file_is_an_error() {
 }
 
 #[test]
-fn a_record_stream_torn_inside_whole_gzip() {
+fn a_torn_record_in_intact_gzip() {
     let file = plain();
     for cut in [file.len() - 1, file.len() - 5] {
         let (records, error) = read(gzip(&file[..cut]));
@@ -280,7 +280,7 @@ fn a_record_stream_torn_inside_whole_gzip() {
 // ---- zlib ----
 
 #[test]
-fn zlib_of_every_window() {
+fn zlib_with_every_window_size() {
     for bits in 9..=15 {
         let mut stream = flate2::Compress::new_with_window_bits(Level::default(), true, bits);
         let mut out = Vec::with_capacity(100_000);
@@ -290,7 +290,7 @@ fn zlib_of_every_window() {
 }
 
 #[test]
-fn zlib_with_bytes_behind_it() {
+fn zlib_with_trailing_bytes() {
     for behind in [zlib(&plain()), vec![0], b"garbage".to_vec()] {
         let stream = zlib(&plain());
         let end = stream.len() as u64;
@@ -323,7 +323,7 @@ fn zlib_with_a_wrong_or_missing_checksum() {
 // ---- the wrong format ----
 
 #[test]
-fn a_named_compression_that_is_not_there() {
+fn a_configured_compression_that_does_not_match() {
     let raw = {
         let mut w = DeflateEncoder::new(Vec::new(), Level::default());
         w.write_all(&plain()).unwrap();
@@ -341,12 +341,12 @@ fn a_named_compression_that_is_not_there() {
         assert!(records.is_empty());
         assert!(matches!(e_compression(error.kind()), CompressionError::Mismatch { .. }), "{error}");
     }
-    // Raw deflate has no header to know it by.
+    // Raw deflate has no header, so it cannot be detected.
     assert!(read(raw).1.is_some());
 }
 
 #[test]
-fn what_is_no_tfrecord_file_is_named() {
+fn other_formats_are_recognized() {
     for (file, what) in [
         (&b"{\"a\": 1, \"b\": [1, 2, 3], \"c\": null}"[..], "JSON"),
         (b"version https://git-lfs.github.com/spec/v1\noid", "a git-LFS pointer"),
@@ -359,7 +359,7 @@ fn what_is_no_tfrecord_file_is_named() {
             e => panic!("{e}"),
         }
     }
-    // After a good record, damage is damage.
+    // After a good record, other formats are not considered: damage is damage.
     let mut file = Vec::new();
     put_record(&mut file, b"x").unwrap();
     file.extend(b"{\"a\": 1, \"b\": 2}");
@@ -369,7 +369,7 @@ fn what_is_no_tfrecord_file_is_named() {
 #[test]
 fn files_and_folders() {
     let dir = tempfile::tempdir().unwrap();
-    // A suffix that lies.
+    // A misleading suffix.
     let path = dir.path().join("a.tfrecord");
     std::fs::write(&path, gzip(&plain())).unwrap();
     let mut stream = Stream::open(&path).unwrap();

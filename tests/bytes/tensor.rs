@@ -1,4 +1,4 @@
-//! Tensors: the bytes of TensorFlow, each rule of reading (docs/format.md, section 10), damage and hostile shapes.
+//! Tensors: TensorFlow's bytes, each decoding rule (docs/format.md, section 10), damage, and hostile shapes.
 
 use proptest::prelude::*;
 use tfseek::error::{TensorError, WireErrorKind};
@@ -16,7 +16,7 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
-/// The values of a message in hex.
+/// Returns the values of a message given in hex.
 fn values<T: Element>(text: &str) -> Vec<T> {
     parse_tensor(&hex(text), T::DTYPE).unwrap().to_vec().unwrap()
 }
@@ -49,7 +49,7 @@ fn wire_error(text: &str) -> (WireErrorKind, usize) {
     }
 }
 
-/// What `tf.io.serialize_tensor` of TensorFlow 2.21 makes of `[[1, 0], [1, 1]]`, cast to each dtype.
+/// Output of `tf.io.serialize_tensor` in TensorFlow 2.21 for `[[1, 0], [1, 1]]`, cast to each dtype.
 const GOLDEN: &[(&str, &str)] = &[
     ("float32", "08011208120208021202080222100000803f000000000000803f0000803f"),
     (
@@ -121,7 +121,7 @@ fn golden_bytes_of_every_dtype() {
 }
 
 #[test]
-fn shapes_as_they_are_written() {
+fn shapes_in_every_encoding() {
     let empty: [f32; 0] = [];
     assert_eq!(serialize_values(&[0], &empty).unwrap(), hex("0801 1202 1200"));
     assert_eq!(serialize_values(&[2, 0], &empty).unwrap(), hex("0801 1206 12020802 1200"));
@@ -131,7 +131,7 @@ fn shapes_as_they_are_written() {
     assert_eq!(serialize_values(&[300], &[0u8; 300]).unwrap()[..12], hex("0804 1205 120308ac02 22ac02")[..]);
     let most = serialize_values(&[1; 254], &[7u8]).unwrap();
     assert_eq!(parse_tensor(&most, TensorDType::UInt8).unwrap().shape(), [1; 254]);
-    // A size of 0 may be written out, too.
+    // A size of 0 may also be written explicitly.
     assert!(values::<f32>("0801 1204 12020800").is_empty());
 }
 
@@ -148,10 +148,10 @@ fn dtypes() {
     }
     let e = refused("080212021200", float);
     assert_eq!(e.to_string(), "expected a tensor of float32, found float64");
-    // The last one wins, and an enum keeps 32 bits.
+    // The last dtype field counts, and an enum keeps 32 bits.
     assert!(values::<f32>("0802 0801 12021200").is_empty());
     assert!(values::<f32>("088180808010 12021200").is_empty());
-    // As eight bytes or a string it is unknown, and so missing.
+    // With the wire type of eight bytes or of a string the field is unknown, so the dtype is missing.
     assert_eq!(tensor_error("0a0101", float), TensorError::UnsupportedDType { number: 0 });
 }
 
@@ -161,14 +161,14 @@ fn shape_rules() {
     let message = |dims: &[i64]| {
         [vec![0x08, 0x01], shape(dims)].concat().iter().map(|b| format!("{b:02x}")).collect::<String>()
     };
-    // Two occurrences are merged, and the dims of the second appended; so are typed values across them.
+    // Two occurrences of a shape are merged and the dims of the second are appended, also with typed values between them.
     assert_eq!(parse_tensor(&hex("0801 1204 12020802 1204 12020803"), float).unwrap().shape(), [2, 3],);
-    // No shape at all is that of a scalar.
+    // A missing shape is the shape of a scalar.
     assert_eq!(values::<f32>("0801"), [0.0]);
     assert_eq!(tensor_error(&message(&[-1]), float), TensorError::Dim { found: -1 });
     assert_eq!(tensor_error(&message(&[0, i64::MIN]), float), TensorError::Dim { found: i64::MIN.into() });
     assert_eq!(tensor_error(&message(&[1 << 32, 1 << 31]), float), TensorError::TooManyElements);
-    // In their order: an overflow is one also before a 0, and none behind it.
+    // Dims multiply in order: an overflow is an error even if a 0 follows, but cannot occur after a 0.
     assert_eq!(tensor_error(&message(&[1 << 32, 1 << 31, 0]), float), TensorError::TooManyElements);
     assert!(values::<f32>(&message(&[0, 1 << 32, 1 << 31])).is_empty());
     assert!(values::<f32>(&message(&[i64::MAX, 0])).is_empty());
@@ -180,7 +180,7 @@ fn shape_rules() {
     assert_eq!(tensor_error("0801 1202 1801", float), TensorError::UnknownRank);
     assert_eq!(tensor_error("0801 1206 1202080 2 1801", float), TensorError::UnknownRank);
     assert_eq!(values::<f32>("0801 1204 1801 1800"), [0.0]);
-    // Names are skipped, but are text. The last size of a dim counts.
+    // Names are skipped but must be UTF-8. The last size of a dim counts.
     assert_eq!(values::<f32>("0801 1207 1205 0802 120161"), [0.0; 2]);
     assert_eq!(wire_error("0801 1207 1205 0802 1201ff"), (WireErrorKind::Utf8, 10));
     assert_eq!(values::<f32>("0801 1206 1204 0802 0801"), [0.0]);
@@ -189,7 +189,7 @@ fn shape_rules() {
 #[test]
 fn content_rules() {
     let float = TensorDType::Float32;
-    // The last one wins, an empty one too; typed values count only where there is none.
+    // The last content field counts, even an empty one. Typed values count only without content.
     assert_eq!(values::<f32>("0801 2204 0000803f 2204 00000040"), [2.0]);
     assert_eq!(values::<f32>("0801 2204 0000803f 2200"), [0.0]);
     assert_eq!(values::<f32>("0801 2a04 00004040 2204 0000803f 2200"), [3.0]);
@@ -199,7 +199,7 @@ fn content_rules() {
     }
     let e = refused("0801 2203 000000", float);
     assert_eq!(e.to_string(), "expected 4 bytes for the shape's elements, found 3");
-    // No element, and content all the same: refused, so that nothing is dropped without a word.
+    // Content for a shape without elements is refused, because it would be dropped silently.
     assert_eq!(
         tensor_error("0801 1202 1200 2204 00000000", float),
         TensorError::ContentLen { expected: 0, found: 4 }
@@ -216,24 +216,24 @@ fn content_rules() {
 #[test]
 fn strings_as_content() {
     assert_eq!(strings("0807 1204 12020802 2205 0102 616262"), [&b"a"[..], b"bb"]);
-    // Lengths may be longer than needed, up to five bytes, of which 32 bits count.
+    // Lengths may be overlong, up to five bytes, of which 32 bits count.
     assert_eq!(strings("0807 2206 8180808070 61"), [b"a"]);
     for text in [
         "0807 2206 8180808080 61",                   // no end within five bytes
         "0807 2207 818080808000 61",                 // six bytes
-        "0807 1204 12020802 2202 0061",              // a length too few
-        "0807 1204 12020802 2203 000061",            // a byte too many
-        "0807 1204 12020802 2203 010161",            // a byte too few
-        "0807 1204 12020802 2201 80",                // ends in a length
+        "0807 1204 12020802 2202 0061",              // one length too few
+        "0807 1204 12020802 2203 000061",            // one byte too many
+        "0807 1204 12020802 2203 010161",            // one byte too few
+        "0807 1204 12020802 2201 80",                // ends inside a length
         "0807 2205 ffffffff0f",                      // 4 GiB
         "0807 120c 120a08ffffffffffffffff7f 220100", // more strings than bytes
-        "0807 1202 1200 2201 00",                    // none
+        "0807 1202 1200 2201 00",                    // no lengths
     ] {
         assert!(matches!(tensor_error(text, TensorDType::String), TensorError::StringContent { .. }));
     }
 }
 
-/// Packed and not, in any mix; the last value repeated; the rest ignored.
+/// Values are packed, unpacked, or mixed. Missing ones repeat the last value, and excess ones are ignored.
 #[test]
 fn typed_values() {
     assert_eq!(values::<f32>("0801 1204 12020803 2d 0000803f 2a08 00000040 00004040"), [1.0, 2.0, 3.0]);
@@ -242,7 +242,7 @@ fn typed_values() {
     assert_eq!(values::<f32>("0801 1204 12020803 2a00"), [0.0; 3]);
     assert_eq!(values::<f32>("0801 2a08 0000803f 00000040 2d 00004040"), [1.0]);
     assert_eq!(values::<f64>("0802 1204 12020802 31 000000000000f03f 3208 0000000000000040"), [1.0, 2.0]);
-    // int_val serves all integers of up to 32 bits but uint32, by their low bits.
+    // int_val holds the low bits of all integers of up to 32 bits, except uint32.
     let ints = "1204 12020804 3a0e ff01 8002 ffffffffffffffffff01";
     assert_eq!(values::<i32>(&format!("0803 {ints}")), [255, 256, -1, -1]);
     assert_eq!(values::<i16>(&format!("0805 {ints}")), [255, 256, -1, -1]);
@@ -252,17 +252,17 @@ fn typed_values() {
     assert_eq!(values::<i64>("0809 1204 12020802 50 ffffffffffffffffff01 5202 8001"), [-1, 128]);
     assert_eq!(values::<u32>("0816 1204 12020802 8001 05 820106 ffffffffff01"), [5, u32::MAX]);
     assert_eq!(values::<u64>("0817 8a010a ffffffffffffffffff01"), [u64::MAX]);
-    // A bool is whatever is not zero in 64 bits.
+    // Any nonzero 64-bit value is true.
     assert_eq!(values::<bool>("080a 1204 12020803 5a06 8080808010 00"), [true, false, false]);
-    // Halves are the low 16 bits.
+    // Half-precision values are in the low 16 bits.
     for number in ["13", "0e"] {
         let bytes = hex(&format!("08{number} 1204 12020802 6a04 80f8fcff 0f"));
         let dtype = *TensorDType::ALL.iter().find(|&&dtype| dtype as u8 == bytes[1]).unwrap();
-        assert!(parse_tensor(&bytes, dtype).is_err(), "cut inside the chunk");
+        assert!(parse_tensor(&bytes, dtype).is_err(), "truncated inside the chunk");
         let bytes = hex(&format!("08{number} 1204 12020802 6a05 80f8fcff0f"));
         assert_eq!(parse_tensor(&bytes, dtype).unwrap().as_bytes().unwrap(), hex("003c 003c"), "{number}");
     }
-    // A complex number is two values, and half of one is none.
+    // A complex number is two values. Half of one is not a value.
     let half = "0808 1204 12020802 4a0c 0000803f 00000040 00004040";
     assert_eq!(values::<[f32; 2]>(half), [[1.0, 2.0]; 2]);
     assert_eq!(values::<[f32; 2]>("0808 1204 12020802 4d 0000803f"), [[0.0, 0.0]; 2]);
@@ -274,10 +274,10 @@ fn typed_values() {
 }
 
 #[test]
-fn fields_of_other_dtypes_are_ignored_and_well_formed() {
+fn fields_of_other_dtypes_are_ignored_but_must_be_well_formed() {
     assert_eq!(values::<f32>("0801 3a0105 420161 4a0400000000 520101 5a0101 6a0101"), [0.0]);
     assert_eq!(values::<f32>("0801 1801 a20100 4b4c 3208 0000000000000000"), [0.0]);
-    // int_val is not read for int64, nor float_val as varints.
+    // int_val is ignored for int64, and so is float_val as varints.
     assert_eq!(values::<i64>("0809 3a0105"), [0]);
     assert_eq!(values::<f32>("0801 2805"), [0.0]);
     assert_eq!(wire_error("0801 3204 00000000"), (WireErrorKind::PackedDoubleLength, 4));
@@ -290,9 +290,9 @@ fn fields_of_other_dtypes_are_ignored_and_well_formed() {
     assert_eq!(wire_error("0801 0e").0, WireErrorKind::WireType);
 }
 
-/// Ten bytes that ask for terabytes. Were the memory asked for, the test would not live to tell.
+/// Ten bytes that request terabytes. Allocating them would kill the test.
 #[test]
-fn hostile_fills() {
+fn fills_beyond_the_limit_are_refused() {
     for &dtype in TensorDType::ALL {
         for dim in [1 << 27, 1 << 40, i64::MAX] {
             let cost = dtype.size().unwrap_or(16) as u128;
@@ -305,12 +305,12 @@ fn hostile_fills() {
             );
         }
     }
-    // The last string is repeated, and counts as often: 1 MiB, a hundred times.
+    // The last string is repeated, and each repetition counts toward the limit: 1 MiB, a hundred times.
     let long = field(8, &vec![b'x'; 1 << 20]);
     let bytes = [hex("0807"), shape(&[100]), long].concat();
     let e = parse_tensor(&bytes, TensorDType::String).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::TooLarge { len, .. } if *len == 100 * ((1 << 20) + 16)), "{e}");
-    // With leave to do so it costs nothing: what is repeated is not stored.
+    // A higher limit costs nothing, because repetitions are not stored.
     let options = TensorOptions::new().limit(u64::MAX);
     let tensor = options.parse(&bytes, TensorDType::String).unwrap();
     assert_eq!(tensor.strings().unwrap().nth(99).unwrap().len(), 1 << 20);
@@ -321,14 +321,14 @@ fn hostile_fills() {
         (1 << 40, Some(&b""[..]))
     );
     assert!(matches!(tensor.serialize().unwrap_err().kind(), ErrorKind::TooLarge { .. }));
-    // Leave to do what no machine can.
+    // A limit that no machine can satisfy.
     let bytes = [hex("0804"), shape(&[i64::MAX])].concat();
     let e = options.parse(&bytes, TensorDType::UInt8).unwrap_err();
     assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)), "{e}");
 }
 
 #[test]
-fn the_limit_is_for_what_is_filled() {
+fn the_limit_applies_to_filled_tensors_only() {
     let options = TensorOptions::new().limit(8);
     let ok = |text: &str| {
         options.parse(&hex(text), TensorDType::Float32).map(|tensor| tensor.as_bytes().unwrap().len() / 4)
@@ -338,7 +338,7 @@ fn the_limit_is_for_what_is_filled() {
         ok("0801 1204 12020803").unwrap_err().kind(),
         ErrorKind::TooLarge { len: 12, limit: 8 }
     ));
-    // All values are given.
+    // All values are present.
     assert_eq!(ok("0801 1204 12020803 2a0c 000000000000000000000000").unwrap(), 3);
     assert_eq!(ok("0801 1204 12020803 220c 000000000000000000000000").unwrap(), 3);
     let exact = [hex("0804"), shape(&[DEFAULT_LIMIT as i64])].concat();
@@ -349,7 +349,7 @@ fn the_limit_is_for_what_is_filled() {
 }
 
 #[test]
-fn what_is_not_written() {
+fn invalid_tensors_are_not_serialized() {
     let kind = |result: tfseek::Result<Vec<u8>>| match result.unwrap_err().into_kind() {
         ErrorKind::Tensor(e) => e,
         other => panic!("{other}"),
@@ -367,9 +367,9 @@ fn what_is_not_written() {
     assert_eq!(e, TensorError::Bool { element: 1, found: 255 });
 }
 
-/// Typed access copes with every alignment, and says no to another type.
+/// Typed access works at every alignment, and returns an error for another element type.
 #[test]
-fn alignment() {
+fn typed_access_at_every_alignment() {
     let want = [1.5f64, -2.0, f64::MAX];
     let message = serialize_values(&[3], &want).unwrap();
     let mut slices = 0;
@@ -403,7 +403,7 @@ fn an_owned_tensor_outlives_its_bytes() {
     };
     assert!(owned.strings().unwrap().eq([b"a".as_slice(), b"bb"]));
     assert_eq!(format!("{owned:?} {:?}", owned.strings().unwrap()), "Tensor(string[2]) Strings(2 left)");
-    // NaN equals itself, and no other NaN.
+    // A NaN equals the NaN of the same bits and no other.
     let nan = |bits: u32| {
         let bytes = serialize_values(&[], &[f32::from_bits(bits)]).unwrap();
         parse_tensor(&bytes, TensorDType::Float32).unwrap().into_owned()
@@ -411,9 +411,9 @@ fn an_owned_tensor_outlives_its_bytes() {
     assert!(nan(0x7fc0_0001) == nan(0x7fc0_0001) && nan(0x7fc0_0001) != nan(0x7fc0_0000));
 }
 
-/// Every truncation and every flipped bit: what comes of it is what the twin says, and bounded.
+/// Every truncation and every flipped bit: the result agrees with the twin and has bounded size.
 #[test]
-fn damage() {
+fn every_truncation_and_flipped_bit() {
     let mut rng = Rng::new(3);
     for &dtype in TensorDType::ALL {
         for message in [tensors::canonical(&mut rng, dtype), tensors::odd(&mut rng, dtype)] {

@@ -1,4 +1,4 @@
-//! Every hand-made payload means what protobuf's own decoder says (`tests/data/README.md`).
+//! Every hand-made payload decodes as with protobuf's own decoder (`tests/data/README.md`).
 
 use serde_json::{Value, json};
 use tfseek::{Example, ExampleBuf, Feature, KeyOrder, Result, SequenceExample, SequenceExampleBuf};
@@ -46,7 +46,7 @@ fn every_row_decodes_as_from_string() {
         let kind = row["kind"].as_str().unwrap();
         let got = decode(kind, &payload, false);
         if row["follow"] == "refuse" {
-            // A map entry with an unknown field: refused, or read as C++ protobuf reads it.
+            // A map entry with an unknown field is refused, or in lenient mode decoded as in C++ protobuf.
             assert!(got.is_err(), "{id} {name}: {got:?}");
             decode(kind, &payload, true).unwrap();
             departures += 1;

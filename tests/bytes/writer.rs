@@ -1,4 +1,4 @@
-//! What is written is what TensorFlow's writer writes, and it appears whole or not at all.
+//! The writer produces the bytes of TensorFlow's writer, and files appear complete or not at all.
 
 use std::fs;
 use std::io::Write;
@@ -43,7 +43,7 @@ fn three_records_byte_for_byte() {
 }
 
 #[test]
-fn unused_writers_leave_empty_files() {
+fn unused_writers_create_empty_files() {
     let dir = tempfile::tempdir().unwrap();
     for (compression, want) in [
         (Compression::None, &[][..]),
@@ -58,7 +58,7 @@ fn unused_writers_leave_empty_files() {
 }
 
 #[test]
-fn compressed_files_read_back() {
+fn compressed_files_round_trip() {
     let dir = tempfile::tempdir().unwrap();
     let payloads: Vec<Vec<u8>> = (0..500).map(|i| vec![i as u8; i]).collect();
     for compression in [Compression::Gzip, Compression::Zlib] {
@@ -80,7 +80,7 @@ fn compressed_files_read_back() {
 }
 
 #[test]
-fn nothing_is_there_before_the_close() {
+fn no_file_exists_before_close() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tfrecord");
     fs::write(&path, "old").unwrap();
@@ -90,7 +90,7 @@ fn nothing_is_there_before_the_close() {
     assert_eq!(fs::read(&path).unwrap(), b"old");
     drop(writer);
     assert_eq!(fs::read(&path).unwrap(), b"old");
-    assert_eq!(names(dir.path()), ["a.tfrecord"], "a dropped writer leaves nothing behind");
+    assert_eq!(names(dir.path()), ["a.tfrecord"], "a dropped writer removes its temporary file");
 
     let mut writer = Writer::create(&path).unwrap();
     writer.write(b"new").unwrap();
@@ -100,7 +100,7 @@ fn nothing_is_there_before_the_close() {
 }
 
 #[test]
-fn written_in_place_when_asked() {
+fn in_place_writing_is_an_option() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tfrecord");
     let mut writer = WriterOptions::new().atomic(false).create(&path).unwrap();
@@ -111,10 +111,10 @@ fn written_in_place_when_asked() {
     writer.close().unwrap();
 }
 
-/// A FIFO or a device takes the bytes and stays what it is; a link stays, and its file is replaced.
+/// FIFOs and devices receive the bytes and are kept. A symbolic link is kept, and its target is replaced.
 #[test]
 #[cfg(unix)]
-fn links_and_devices_stay() {
+fn links_and_devices_are_kept() {
     use std::os::unix::fs::{FileTypeExt, symlink};
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
@@ -146,9 +146,9 @@ fn links_and_devices_stay() {
     assert_eq!(names(dir.path()), ["file", "full", "link", "null"]);
 }
 
-/// Their files are whole and have their names, so that an index that cannot be written is all that is missing.
+/// If an index cannot be written, all shards are still complete and have their final names.
 #[test]
-fn all_shards_of_a_set_have_their_names_before_an_index_is_written() {
+fn all_shards_are_renamed_before_indexes_are_written() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("no folder"), "").unwrap();
     let options = WriterOptions::new().index_dir(dir.path().join("no folder"));
@@ -160,7 +160,7 @@ fn all_shards_of_a_set_have_their_names_before_an_index_is_written() {
 }
 
 #[test]
-fn a_closed_writer_is_closed() {
+fn a_closed_writer_refuses_records() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = Writer::create(dir.path().join("a")).unwrap();
     writer.close().unwrap();
@@ -171,7 +171,7 @@ fn a_closed_writer_is_closed() {
 }
 
 #[test]
-fn any_sink_will_do() {
+fn any_io_write_is_a_sink() {
     #[derive(Clone, Default)]
     struct Shared(Arc<Mutex<Vec<u8>>>);
     impl Write for Shared {
@@ -190,7 +190,7 @@ fn any_sink_will_do() {
 }
 
 #[test]
-fn a_set_of_shards_appears_whole_and_reads_back_in_turn() {
+fn a_sharded_set_appears_at_once_and_distributes_records_in_turn() {
     let dir = tempfile::tempdir().unwrap();
     let prefix = dir.path().join("train");
     let mut shards = WriterOptions::new().create_shards(&prefix, ".tfrecord", 3).unwrap();
@@ -208,7 +208,7 @@ fn a_set_of_shards_appears_whole_and_reads_back_in_turn() {
 }
 
 #[test]
-fn an_index_on_the_way_is_the_one_that_a_scan_builds() {
+fn the_index_made_while_writing_equals_a_scanned_index() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tfrecord");
     let mut writer = WriterOptions::new().index(true).create(&path).unwrap();
@@ -226,7 +226,7 @@ fn an_index_on_the_way_is_the_one_that_a_scan_builds() {
 }
 
 #[test]
-fn after_a_failed_write_the_file_is_given_up() {
+fn a_failed_write_discards_the_file() {
     struct Full(usize);
     impl Write for Full {
         fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {

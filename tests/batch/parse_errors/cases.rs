@@ -1,11 +1,11 @@
-//! Schemas, good records and bad ones, and what is to be said of those.
+//! Schemas with good and bad records, and the expected error of each bad record.
 
 use tfseek::ExampleBuf;
 use tfseek::error::Category;
 use tfseek::example::{FeatureBuf, SequenceExampleBuf};
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
 
-/// Stands in each payload, and in no message.
+/// A value in each payload that must not appear in any message.
 pub(crate) const MARKER: &str = "PAYLOAD-MARKER";
 
 pub(crate) type Features = Vec<(&'static str, FeatureBuf)>;
@@ -53,7 +53,7 @@ pub(crate) fn ints<const N: usize>(values: [i64; N]) -> FeatureBuf {
     values.into()
 }
 
-/// Several columns, so that the one that fails has others around it.
+/// A schema with several columns around the one that fails.
 fn schema(name: &str, spec: FeatureSpec) -> Schema {
     Schema::example()
         .feature("another", FeatureSpec::var_len(DType::Bytes))
@@ -70,7 +70,7 @@ pub(crate) struct Case {
     pub(crate) category: Category,
     pub(crate) feature: Option<&'static str>,
     pub(crate) step: Option<usize>,
-    pub(crate) says: &'static [&'static str],
+    pub(crate) message_parts: &'static [&'static str],
 }
 
 fn case(name: &'static str, spec: FeatureSpec, good: Features, bad: Features) -> Case {
@@ -85,48 +85,49 @@ fn case(name: &'static str, spec: FeatureSpec, good: Features, bad: Features) ->
         category: Category::KindMismatch,
         feature: Some(name),
         step: None,
-        says: &[],
+        message_parts: &[],
     }
 }
 
 impl Case {
-    fn is(self, category: Category, says: &'static [&'static str]) -> Case {
-        Case { category, says, ..self }
+    fn fails_with(self, category: Category, message_parts: &'static [&'static str]) -> Case {
+        Case { category, message_parts, ..self }
     }
 
-    fn in_feature(self, feature: &'static str) -> Case {
+    fn with_feature(self, feature: &'static str) -> Case {
         Case { feature: Some(feature), ..self }
     }
 
-    fn in_step(self, step: usize) -> Case {
+    fn with_step(self, step: usize) -> Case {
         Case { step: Some(step), ..self }
     }
 }
 
-pub(crate) fn of_examples() -> Vec<Case> {
+pub(crate) fn example_cases() -> Vec<Case> {
     use Category::*;
     let fixed = || FeatureSpec::fixed_len(&[2], DType::Int64);
     let good = || vec![("x", ints([1, 2]))];
     let floats = || FeatureBuf::from([1.0f32, 2.0]);
     let mut cases = vec![
         case("x", fixed(), good(), vec![("x", strings(2))])
-            .is(KindMismatch, &["expected int64", "found bytes"]),
+            .fails_with(KindMismatch, &["expected int64", "found bytes"]),
         case("x", fixed(), good(), vec![("x", floats())])
-            .is(KindMismatch, &["expected int64", "found float"]),
+            .fails_with(KindMismatch, &["expected int64", "found float"]),
         case("x", fixed(), good(), vec![("x", ints([1, 2, 3]))])
-            .is(CountMismatch, &["expected 2 values", "found 3"]),
+            .fails_with(CountMismatch, &["expected 2 values", "found 3"]),
         case("x", fixed(), good(), vec![("x", ints([]))])
-            .is(CountMismatch, &["expected 2 values", "found 0"]),
-        case("x", fixed(), good(), vec![]).is(MissingFeature, &["expected int64", "no such feature"]),
-        case("x", fixed(), good(), vec![("x", FeatureBuf::None)]).is(MissingFeature, &["expected int64"]),
+            .fails_with(CountMismatch, &["expected 2 values", "found 0"]),
+        case("x", fixed(), good(), vec![]).fails_with(MissingFeature, &["expected int64", "no such feature"]),
+        case("x", fixed(), good(), vec![("x", FeatureBuf::None)])
+            .fails_with(MissingFeature, &["expected int64"]),
         case("x", FeatureSpec::var_len(DType::Int64), good(), vec![("x", strings(1))])
-            .is(KindMismatch, &["expected int64", "found bytes"]),
+            .fails_with(KindMismatch, &["expected int64", "found bytes"]),
         case("x", FeatureSpec::ragged(DType::Float32), vec![], good())
-            .is(KindMismatch, &["expected float", "found int64"]),
+            .fails_with(KindMismatch, &["expected float", "found int64"]),
         case("x", FeatureSpec::fixed_len_sequence(&[2, 3], DType::Int64), vec![], good())
-            .is(CountMismatch, &["expected a multiple of 6 values", "found 2"]),
+            .fails_with(CountMismatch, &["expected a multiple of 6 values", "found 2"]),
         case("x", FeatureSpec::fixed_len_sequence(&[2], DType::Int64), good(), vec![("x", floats())])
-            .is(KindMismatch, &["expected int64", "found float"]),
+            .fails_with(KindMismatch, &["expected int64", "found float"]),
     ];
     // Columns of several features.
     let column = |spec, index: Features, bad: Features| {
@@ -173,18 +174,18 @@ pub(crate) fn of_examples() -> Vec<Case> {
             };
             cases.push(
                 column(ragged(partition.clone()), vec![("p", good.clone())], vec![("p", bad)])
-                    .is(BadPartition, name),
+                    .fails_with(BadPartition, name),
             );
         }
         cases.push(
             column(ragged(partition), vec![("p", good)], vec![("p", strings(1))])
-                .is(KindMismatch, &["expected int64", "found bytes"])
-                .in_feature("p"),
+                .fails_with(KindMismatch, &["expected int64", "found bytes"])
+                .with_feature("p"),
         );
     }
     cases.push(
         column(ragged(Partition::UniformRowLength(3)), vec![], vec![("values", strings(4))])
-            .is(BadPartition, &["uniform_row_length must", "expected 3", "found 4"]),
+            .fails_with(BadPartition, &["uniform_row_length must", "expected 3", "found 4"]),
     );
     let sparse_good = || vec![("i", ints([3, 0, 1])), ("j", ints([1, 1, 1]))];
     let sparse_bad = |i, j| vec![("i", i), ("j", j)];
@@ -194,44 +195,46 @@ pub(crate) fn of_examples() -> Vec<Case> {
         (sparse_bad(ints([3, 4, 1]), ints([1, 1, 1])), &["below 4", "found 4"][..]),
         (sparse_bad(ints([3, 0, 1]), ints([1, 1, -1])), &["below 2", "found -1"][..]),
     ];
-    for (bad, says) in pairs {
-        cases.push(column(sparse(&[4, 2]), sparse_good(), bad).is(BadSparseIndex, says));
+    for (bad, message_parts) in pairs {
+        cases.push(column(sparse(&[4, 2]), sparse_good(), bad).fails_with(BadSparseIndex, message_parts));
     }
     cases.push(
         column(sparse(&[4, 2]), sparse_good(), sparse_bad(ints([1, 1, 1]), strings(3)))
-            .is(KindMismatch, &["expected int64", "found bytes"])
-            .in_feature("j"),
+            .fails_with(KindMismatch, &["expected int64", "found bytes"])
+            .with_feature("j"),
     );
     cases.push(
         column(sparse(&[4, 2]), sparse_good(), vec![("values", ints([1]))])
-            .is(KindMismatch, &["expected bytes", "found int64"])
-            .in_feature("values"),
+            .fails_with(KindMismatch, &["expected bytes", "found int64"])
+            .with_feature("values"),
     );
-    // More rows than all memory could hold.
+    // More rows than any memory could hold.
     cases.push(
         column(
             ragged(Partition::ValueRowIds(p())),
             vec![("p", ints([0, 0, 1]))],
             vec![("p", ints([0, 0, 1 << 40]))],
         )
-        .is(TooLarge, &["expected at most", "bytes, found"]),
+        .fails_with(TooLarge, &["expected at most", "bytes, found"]),
     );
-    // Cut off; a value that is cut off inside of frames that hold.
+    // A truncated payload, and a truncated value inside intact enclosing messages.
     let cut = case("x", fixed(), good(), good());
     let bad = cut.bad[..cut.bad.len() - 3].to_vec();
     cases.push(
         Case { bad, feature: None, ..cut }
-            .is(MalformedProto, &["malformed message at payload byte", "length"]),
+            .fails_with(MalformedProto, &["malformed message at payload byte", "length"]),
     );
     let inside = case("x", FeatureSpec::var_len(DType::Int64), vec![("x", ints([5, 300]))], vec![]);
     let mut bad = inside.good.clone();
     let at = bad.windows(3).position(|bytes| bytes == [5, 0xac, 0x02]).unwrap();
     bad[at + 2] = 0x82;
-    cases.push(Case { bad, ..inside }.is(MalformedProto, &["malformed message at payload byte", "varint"]));
+    cases.push(
+        Case { bad, ..inside }.fails_with(MalformedProto, &["malformed message at payload byte", "varint"]),
+    );
     cases
 }
 
-pub(crate) fn of_sequences() -> Vec<Case> {
+pub(crate) fn sequence_cases() -> Vec<Case> {
     use Category::*;
     let schema = Schema::sequence_example()
         .feature("n", FeatureSpec::fixed_len(&[], DType::Int64))
@@ -270,31 +273,32 @@ pub(crate) fn of_sequences() -> Vec<Case> {
         category: KindMismatch,
         feature: Some(feature),
         step: None,
-        says: &[],
+        message_parts: &[],
     };
     vec![
-        case(sequence(vec![], lists()), "n").is(MissingFeature, &["expected int64", "no such feature"]),
+        case(sequence(vec![], lists()), "n")
+            .fails_with(MissingFeature, &["expected int64", "no such feature"]),
         case(sequence(vec![("n", strings(1))], lists()), "n")
-            .is(KindMismatch, &["expected int64", "found bytes"]),
+            .fails_with(KindMismatch, &["expected int64", "found bytes"]),
         case(sequence(vec![("n", FeatureBuf::None)], lists()), "n")
-            .is(CountMismatch, &["expected 1 values", "found 0"]),
-        case(with("dense", None), "dense").is(MissingFeature, &["expected int64", "no such feature"]),
+            .fails_with(CountMismatch, &["expected 1 values", "found 0"]),
+        case(with("dense", None), "dense").fails_with(MissingFeature, &["expected int64", "no such feature"]),
         case(with("dense", Some(vec![ints([1, 2]), ints([1])])), "dense")
-            .is(CountMismatch, &["expected 2 values", "found 1"])
-            .in_step(1),
+            .fails_with(CountMismatch, &["expected 2 values", "found 1"])
+            .with_step(1),
         case(with("dense", Some(vec![ints([1, 2]), ints([1, 2]), strings(2)])), "dense")
-            .is(KindMismatch, &["expected int64", "found bytes"])
-            .in_step(2),
+            .fails_with(KindMismatch, &["expected int64", "found bytes"])
+            .with_step(2),
         case(with("strings", Some(vec![strings(1), ints([1])])), "strings")
-            .is(KindMismatch, &["expected bytes", "found int64"])
-            .in_step(1),
+            .fails_with(KindMismatch, &["expected bytes", "found int64"])
+            .with_step(1),
         case(with("p", Some(vec![ints([2]), ints([2, 0])])), "column")
-            .is(BadPartition, &["row_lengths must", "expected 1", "found 2"])
-            .in_step(1),
+            .fails_with(BadPartition, &["row_lengths must", "expected 1", "found 2"])
+            .with_step(1),
         case(with("p", Some(vec![ints([2])])), "column")
-            .is(BadPartition, &["same number of steps", "expected 2", "found 1"]),
+            .fails_with(BadPartition, &["same number of steps", "expected 2", "found 1"]),
         case(with("p", Some(vec![strings(2), ints([1])])), "p")
-            .is(KindMismatch, &["expected int64", "found bytes"])
-            .in_step(0),
+            .fails_with(KindMismatch, &["expected int64", "found bytes"])
+            .with_step(0),
     ]
 }

@@ -1,9 +1,9 @@
-//! One bad record in a thousand is named: what is wrong, in which feature and step, row, record, file and offset, what was
-//! expected and what was found. Never what the record says.
+//! One bad record in a thousand is reported with its problem, feature, step, row, record number, file, offset, and the expected
+//! and found values. Messages never contain values of the record.
 
 mod cases;
 
-use cases::{Case, MARKER, ints, of_examples, of_sequences};
+use cases::{Case, MARKER, example_cases, ints, sequence_cases};
 use std::path::PathBuf;
 use tfseek::batch::BatchParser;
 use tfseek::error::Category;
@@ -13,7 +13,7 @@ use tfseek::{DatasetOptions, Error, ExampleBuf, Result};
 
 const ROWS: usize = 1000;
 
-/// A thousand records in three shards, and what a parse of all of them ends with.
+/// Writes a thousand records to three shards, parses all of them, and returns the error and the folder.
 fn parse(case: &Case, bad_rows: &[usize]) -> (Error, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let mut shards = vec![Vec::new(); 3];
@@ -24,7 +24,7 @@ fn parse(case: &Case, bad_rows: &[usize]) -> (Error, PathBuf) {
     for (k, shard) in shards.iter().enumerate() {
         std::fs::write(dir.path().join(format!("{k}.tfrecord")), shard).unwrap();
     }
-    // SAFETY: nobody else knows the folder.
+    // SAFETY: the folder is private to this test.
     #[allow(unsafe_code)]
     let set = unsafe { DatasetOptions::new().open_mapped(dir.path()) }.unwrap();
     let records: Vec<_> = set.iter().map(Result::unwrap).collect();
@@ -37,9 +37,9 @@ fn parse(case: &Case, bad_rows: &[usize]) -> (Error, PathBuf) {
 }
 
 #[test]
-fn one_bad_record_in_a_thousand() {
+fn one_bad_record_in_a_thousand_is_located() {
     let mut categories = std::collections::BTreeSet::new();
-    for (k, case) in of_examples().into_iter().chain(of_sequences()).enumerate() {
+    for (k, case) in example_cases().into_iter().chain(sequence_cases()).enumerate() {
         parse(&case, &[]);
         for row in [0, 63, 64, 399, 400, 999] {
             let (e, path) = parse(&case, &[row]);
@@ -56,8 +56,8 @@ fn one_bad_record_in_a_thousand() {
             let message = e.to_string();
             assert!(message.starts_with(&format!("{}: record {record} at byte ", path.display())), "{what}");
             assert!(message.contains(&format!("row {row} of the batch: ")), "{what}");
-            for says in case.says {
-                assert!(message.contains(says), "{what}: no {says:?}");
+            for message_parts in case.message_parts {
+                assert!(message.contains(message_parts), "{what}: no {message_parts:?}");
             }
             if let Some(key) = case.feature {
                 assert!(message.contains(&format!("feature \"{key}\": ")), "{what}");
@@ -70,12 +70,12 @@ fn one_bad_record_in_a_thousand() {
             }
         }
         categories.insert(format!("{:?}", case.category));
-        // Alone: no row, the rest is the same.
+        // A single parse has no row. All other fields are the same.
         let e = BatchParser::new(&case.schema).limit(1 << 20).parse_single(&case.bad).unwrap_err();
         assert_eq!((e.category(), e.location().row), (Some(case.category), None), "{e}");
         assert_eq!((e.location().feature.as_deref(), e.location().step), (case.feature, case.step), "{e}");
     }
-    // All but the refused schema, which no record can cause.
+    // All cases except the refused schema, which no record can cause.
     let want =
         "BadPartition BadSparseIndex CountMismatch KindMismatch MalformedProto MissingFeature TooLarge";
     assert_eq!(categories.into_iter().collect::<Vec<_>>().join(" "), want);
@@ -84,10 +84,10 @@ fn one_bad_record_in_a_thousand() {
     assert_eq!((e.category(), e.location().feature.as_deref()), (Some(Category::BadSpec), Some("x")));
 }
 
-/// All bad records of one batch, in all orders of the columns that find them: the lowest row is named.
+/// Puts all bad records into one batch, with the failing columns in all orders. The error names the lowest row.
 #[test]
-fn the_lowest_row_wins() {
-    for case in of_examples().into_iter().chain(of_sequences()) {
+fn error_names_the_lowest_row() {
+    for case in example_cases().into_iter().chain(sequence_cases()) {
         for rows in [[3, 4], [10, 63], [63, 64], [5, 900], [130, 140]] {
             let (e, _) = parse(&case, &rows);
             assert_eq!(e.location().row, Some(rows[0]), "{e}");
@@ -96,7 +96,7 @@ fn the_lowest_row_wins() {
 }
 
 #[test]
-fn the_lowest_row_wins_across_columns() {
+fn error_names_the_lowest_row_across_columns() {
     let names = ["a", "b", "c", "d", "e", "f"];
     let column = |name: &str| match name {
         "a" => FeatureSpec::fixed_len(&[2], DType::Int64),
@@ -122,7 +122,7 @@ fn the_lowest_row_wins_across_columns() {
     for name in names {
         builder = builder.feature(format!("column {name}"), column(name));
     }
-    // Names of plain columns are their keys.
+    // The names of plain columns are their keys.
     let plain = |name: &str| ["a", "b", "d", "f"].contains(&name);
     let key = |name: &str| if plain(name) { format!("column {name}") } else { name.to_owned() };
     let schema = builder.build().unwrap();
