@@ -1,4 +1,4 @@
-//! Progress, and its callback that ends a call: at whatever call it does, nothing is left half-made and all goes on.
+//! Progress callbacks that cancel a call: no partial files are left behind, and later calls work.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use tfseek::io::Region;
 use tfseek::{Dataset, DatasetOptions, Error, ErrorKind, ExampleBuilder, Filter, IndexMode};
 use tfseek_testkit::shards::{names, options, records, write};
 
-/// Bytes between two reports, at most, and a record.
+/// Maximum number of bytes between two progress reports, not counting the last record.
 const REPORT: u64 = 1 << 20;
 
 /// Shards of 30 records, 2.3 MB each.
-fn shards_of(dir: &Path, n: usize) -> Vec<PathBuf> {
+fn write_shards(dir: &Path, n: usize) -> Vec<PathBuf> {
     let payload = |i: i64| {
         ExampleBuilder::new()
             .int64("label", [i % 3])
@@ -31,13 +31,12 @@ fn in_dir(dir: &Path) -> IndexOptions {
     options().index_dir(dir.join("i"))
 }
 
-/// A callback that ends the work at its `at`th call, counting from 0, and its calls.
-fn ends(at: usize) -> (Arc<AtomicUsize>, impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) {
+/// Returns a callback that cancels the work at call number `at`, counted from 0, and the counter of its calls.
+fn cancels_at(at: usize) -> (Arc<AtomicUsize>, impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static) {
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
-    let callback = move |_| match count.fetch_add(1, Relaxed) == at {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
+    let callback = move |_| {
+        if count.fetch_add(1, Relaxed) == at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     (calls, callback)
 }
@@ -48,8 +47,8 @@ fn check(e: &Error) {
     assert_eq!(e.to_string(), "cancelled by the caller");
 }
 
-/// What is left of a call that was ended: whole files, and no temporary ones.
-fn whole(dir: &Path, paths: &[PathBuf], ending: &str) {
+/// Checks the files left by a cancelled call: complete files, and no temporary ones.
+fn check_files(dir: &Path, paths: &[PathBuf], ending: &str) {
     let made = names(&dir.join("i"));
     assert!(made.iter().all(|name| name.ends_with(ending)), "{made:?}");
     for path in paths {
@@ -62,7 +61,7 @@ fn whole(dir: &Path, paths: &[PathBuf], ending: &str) {
 type Call = dyn Fn(&[PathBuf], &IndexOptions) -> tfseek::Result<()>;
 
 #[test]
-fn a_scan_ends_where_its_callback_says() {
+fn a_callback_cancels_a_scan() {
     let calls: [(&str, &Call); 3] = [
         ("open", &|paths, options| open_shards(paths, options).map(drop)),
         ("build", &|paths, options| {
@@ -76,12 +75,12 @@ fn a_scan_ends_where_its_callback_says() {
             for at in 0.. {
                 let dir = tempfile::tempdir().unwrap();
                 std::fs::create_dir(dir.path().join("i")).unwrap();
-                let paths = shards_of(dir.path(), 3);
-                let (calls, progress) = ends(at);
+                let paths = write_shards(dir.path(), 3);
+                let (calls, progress) = cancels_at(at);
                 let options = in_dir(dir.path()).jobs(jobs).check_payloads(payloads);
                 let done = call(&paths, &options.clone().progress(progress));
                 if calls.load(Relaxed) <= at {
-                    // Looked at, begun, three reports in each shard.
+                    // Calls per shard: inspected, started, and three reports.
                     assert!(at > 3 * 4, "{name}: {at} calls");
                     done.unwrap();
                     break;
@@ -89,9 +88,9 @@ fn a_scan_ends_where_its_callback_says() {
                 check(&done.unwrap_err());
                 assert!(jobs > 1 || calls.load(Relaxed) == at + 1, "called again");
                 assert!(calls.load(Relaxed) <= at + jobs);
-                whole(dir.path(), &paths, ".tfri");
+                check_files(dir.path(), &paths, ".tfri");
                 assert!(!dir.path().join(".tfseek").exists());
-                // All goes on.
+                // A later call completes.
                 call(&paths, &options).unwrap();
             }
         }
@@ -99,21 +98,21 @@ fn a_scan_ends_where_its_callback_says() {
 }
 
 #[test]
-fn a_column_ends_where_its_callback_says() {
+fn a_callback_cancels_a_column_build() {
     for jobs in [1, 3] {
         for mapped in [true, false] {
             for at in 0.. {
                 let dir = tempfile::tempdir().unwrap();
-                let paths = shards_of(dir.path(), 3);
+                let paths = write_shards(dir.path(), 3);
                 let options = DatasetOptions::new().index(in_dir(dir.path()).jobs(jobs));
                 let mut ds = options.open(&paths).unwrap();
                 if mapped {
-                    // SAFETY: files of this test, which nobody writes to.
+                    // SAFETY: files of this test; nothing writes to them.
                     #[allow(unsafe_code)]
                     let mapped = unsafe { options.open_mapped(&paths) }.unwrap();
                     ds = mapped.dataset().clone();
                 }
-                let (calls, progress) = ends(at);
+                let (calls, progress) = cancels_at(at);
                 let done = ds.columns(&["label"], &ColumnOptions::new().progress(progress));
                 if calls.load(Relaxed) <= at {
                     assert!(at > 3 * 4, "{at} calls");
@@ -133,20 +132,20 @@ fn a_column_ends_where_its_callback_says() {
 }
 
 #[test]
-fn a_filter_ends_where_its_callback_says() {
+fn a_callback_cancels_a_filter() {
     let dir = tempfile::tempdir().unwrap();
-    let paths = shards_of(dir.path(), 2);
+    let paths = write_shards(dir.path(), 2);
     let ds = DatasetOptions::new().index(in_dir(dir.path())).open(&paths).unwrap();
     let filter: Filter = "label == 1".parse().unwrap();
-    let (_, progress) = ends(5);
+    let (_, progress) = cancels_at(5);
     check(&ds.select(&filter, &ColumnOptions::new().progress(progress)).unwrap_err());
     assert_eq!(ds.select(&filter, &Default::default()).unwrap().count(), 20);
 }
 
 #[test]
-fn a_callback_of_one_call_stands_in_for_the_dataset_s() {
+fn a_callback_per_call_replaces_the_callback_of_the_dataset() {
     let dir = tempfile::tempdir().unwrap();
-    let paths = shards_of(dir.path(), 2);
+    let paths = write_shards(dir.path(), 2);
     let stop = Arc::new(AtomicUsize::new(0));
     let of_dataset = Arc::clone(&stop);
     let ds = DatasetOptions::new()
@@ -159,43 +158,43 @@ fn a_callback_of_one_call_stands_in_for_the_dataset_s() {
         .unwrap();
     stop.store(1, Relaxed);
     check(&ds.column("label", &Default::default()).unwrap_err());
-    let (calls, progress) = ends(usize::MAX);
+    let (calls, progress) = cancels_at(usize::MAX);
     assert_eq!(ds.column("label", &ColumnOptions::new().progress(progress)).unwrap().count(), 60);
     assert!(calls.load(Relaxed) > 0);
 }
 
 #[test]
-fn opening_ends_where_its_callback_says() {
+fn a_callback_cancels_opening() {
     let dir = tempfile::tempdir().unwrap();
-    let paths = shards_of(dir.path(), 1);
+    let paths = write_shards(dir.path(), 1);
     for at in [0, 1, 3] {
         let options = DatasetOptions::new().index(IndexMode::Memory);
-        check(&options.clone().progress(ends(at).1).open(&paths).unwrap_err());
+        check(&options.clone().progress(cancels_at(at).1).open(&paths).unwrap_err());
         let bytes = std::fs::read(&paths[0]).unwrap();
         let regions = [Region::from(bytes.clone()), Region::from(bytes)];
-        check(&options.progress(ends(at).1).open_regions(regions).unwrap_err());
+        check(&options.progress(cancels_at(at).1).open_regions(regions).unwrap_err());
     }
 }
 
-/// The caller hears that it ended the work, and not what a thread came upon by then.
+/// The caller gets `Cancelled`, not an error that another thread met in the meantime.
 #[test]
-fn the_end_is_no_damage() {
+fn cancellation_takes_precedence_over_other_errors() {
     let dir = tempfile::tempdir().unwrap();
-    let paths = shards_of(dir.path(), 1);
+    let paths = write_shards(dir.path(), 1);
     let mut bytes = std::fs::read(&paths[0]).unwrap();
     let last = bytes.len() - 100;
     bytes[last] ^= 1;
     std::fs::write(&paths[0], &bytes).unwrap();
     let options = in_dir(dir.path()).check_payloads(true);
     for at in 0..3 {
-        check(&open_shards(&paths, &options.clone().progress(ends(at).1)).unwrap_err());
+        check(&open_shards(&paths, &options.clone().progress(cancels_at(at).1)).unwrap_err());
     }
-    assert!(open_shards(&paths, &options.clone().progress(ends(99).1)).unwrap_err().is_data());
+    assert!(open_shards(&paths, &options.clone().progress(cancels_at(99).1)).unwrap_err().is_data());
 }
 
-/// All bytes are reported, none of them late: in records of any size, however they are read.
+/// All bytes are reported in time, for records of any size and for every way to read them.
 #[test]
-fn a_report_for_each_mib() {
+fn progress_is_reported_per_mib() {
     let dir = tempfile::tempdir().unwrap();
     let sizes = [100, 5 << 20, 0, 3 << 20, 1, (1 << 20) + 1, 70_000, 70_000];
     let payloads: Vec<Vec<u8>> = sizes.iter().map(|n| vec![7; *n]).collect();
@@ -207,22 +206,23 @@ fn a_report_for_each_mib() {
         for (checked, mapped) in [(false, false), (false, true), (true, false), (true, true)] {
             let index = options().mode(IndexMode::Memory).check_payloads(checked);
             let seen = Arc::new((AtomicU64::new(0), AtomicU64::new(0)));
-            let told = Arc::clone(&seen);
+            let counters = Arc::clone(&seen);
             let progress = move |bytes| {
-                told.0.fetch_add(bytes, Relaxed);
-                told.1.fetch_max(bytes, Relaxed);
+                counters.0.fetch_add(bytes, Relaxed);
+                counters.1.fetch_max(bytes, Relaxed);
                 ControlFlow::Continue(())
             };
             let index = index.progress(progress);
-            match mapped {
-                false => drop(open_shards(std::slice::from_ref(&path), &index).unwrap()),
-                // SAFETY: a file of this test, which nobody writes to.
+            if mapped {
+                // SAFETY: a file of this test; nothing writes to it.
                 #[allow(unsafe_code)]
-                true => drop(unsafe { DatasetOptions::new().index(index).open_mapped(&path) }.unwrap()),
+                drop(unsafe { DatasetOptions::new().index(index).open_mapped(&path) }.unwrap());
+            } else {
+                drop(open_shards(std::slice::from_ref(&path), &index).unwrap());
             }
             let (all, most) = (seen.0.load(Relaxed), seen.1.load(Relaxed));
             assert_eq!(all, size);
-            // A record that is not read is passed over at once.
+            // A record whose payload is not read is skipped at once.
             let late = if checked { REPORT / 4 } else { largest + 16 };
             assert!(most <= REPORT + late);
         }
@@ -230,14 +230,14 @@ fn a_report_for_each_mib() {
 }
 
 #[test]
-fn a_report_for_each_mib_of_a_column() {
+fn column_progress_is_reported_per_mib() {
     let dir = tempfile::tempdir().unwrap();
-    let paths = shards_of(dir.path(), 1);
+    let paths = write_shards(dir.path(), 1);
     let ds: Dataset = DatasetOptions::new().index(IndexMode::Memory).open(&paths).unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&seen);
+    let counters = Arc::clone(&seen);
     let progress = move |bytes| {
-        told.lock().unwrap().push(bytes);
+        counters.lock().unwrap().push(bytes);
         ControlFlow::Continue(())
     };
     ds.column("label", &ColumnOptions::new().progress(progress)).unwrap();

@@ -1,6 +1,6 @@
-//! A dataset is an array of records, whichever door it was opened by.
+//! A dataset is an array of records with the same contents from every constructor.
 
-#![allow(unsafe_code)] // `Mapped` has one unsafe door.
+#![allow(unsafe_code)] // `Mapped` has one unsafe constructor.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -11,7 +11,7 @@ use tfseek::frame::put_record;
 use tfseek::{Dataset, DatasetOptions, ErrorKind, IndexMode, Mapped, Verify};
 use tfseek_testkit::twin::put_header;
 
-/// Record `i` of shard `s`: lengths from 0 to 300, never two neighbours alike.
+/// Returns record `i` of shard `s`. Lengths are 0 to 300 and differ between neighbours.
 fn payload(s: usize, i: usize) -> Vec<u8> {
     vec![(s * 31 + i) as u8; (s * 77 + i * 13) % 301]
 }
@@ -35,12 +35,12 @@ fn memory() -> DatasetOptions {
 }
 
 fn mapped(paths: &[PathBuf], options: &DatasetOptions) -> Mapped {
-    // SAFETY: the tests write their shards before they open them, and replace them by rename only.
+    // SAFETY: the tests write their shards before they open them, and only replace them by rename.
     unsafe { options.open_mapped(paths) }.unwrap()
 }
 
 #[test]
-fn every_way_to_a_record_gives_the_same() {
+fn every_access_method_returns_the_same_records() {
     let dir = tempfile::tempdir().unwrap();
     let counts = [0, 5, 0, 0, 2100, 1, 33, 0];
     let paths = write_shards(dir.path(), &counts);
@@ -60,7 +60,7 @@ fn every_way_to_a_record_gives_the_same() {
     }
     assert!(map.iter().map(|r| r.unwrap().payload()).eq(&want));
 
-    // A permutation, with repeats.
+    // A permutation with repeats.
     let ids: Vec<u64> = (0..5000u64).map(|k| k * 7919 % ds.len()).collect();
     assert!(map.get_many(&ids).zip(&ids).all(|(r, &i)| r.unwrap().payload() == want[i as usize]));
     for ds in [&ds, map.dataset()] {
@@ -95,7 +95,7 @@ fn every_way_to_a_record_gives_the_same() {
 }
 
 #[test]
-fn a_record_knows_its_place() {
+fn records_report_their_location() {
     let dir = tempfile::tempdir().unwrap();
     let paths = write_shards(dir.path(), &[3, 3]);
     let map = mapped(&paths, &memory());
@@ -104,7 +104,7 @@ fn a_record_knows_its_place() {
 }
 
 #[test]
-fn bytes_in_memory_are_a_dataset() {
+fn bytes_in_memory_open_as_a_dataset() {
     let mut file = Vec::new();
     put_record(&mut file, b"one").unwrap();
     put_record(&mut file, b"").unwrap();
@@ -117,11 +117,11 @@ fn bytes_in_memory_are_a_dataset() {
 }
 
 #[test]
-fn a_damaged_payload_is_named_and_its_neighbours_are_there() {
+fn a_damaged_payload_is_located_and_its_neighbours_are_readable() {
     let dir = tempfile::tempdir().unwrap();
     let paths = write_shards(dir.path(), &[3, 10]);
     let mut bytes = fs::read(&paths[1]).unwrap();
-    // The first payload byte of record 1 (record 0 of this shard has 77 bytes).
+    // The first payload byte of record 1. Record 0 of this shard has 77 bytes.
     bytes[16 + 77 + 12] ^= 1;
     fs::write(&paths[1], bytes).unwrap();
 
@@ -151,13 +151,13 @@ fn a_damaged_payload_is_named_and_its_neighbours_are_there() {
 }
 
 #[test]
-fn a_header_that_is_not_the_index_own_is_an_error() {
+fn a_header_that_does_not_match_the_index_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let paths = write_shards(dir.path(), &[10]);
     let ds = memory().open(&paths).unwrap();
     let mut buf = Vec::new();
     ds.read(1, &mut buf).unwrap();
-    // Same place, same size, other length: a whole rewrite in place, which only the reading door can survive.
+    // Same offset, same file size, other record length: an in-place rewrite, which only positional reads can survive.
     let mut file = OpenOptions::new().write(true).open(&paths[0]).unwrap();
     file.seek(SeekFrom::Start(16)).unwrap();
     put_header(&mut file, 12).unwrap();
@@ -170,7 +170,7 @@ fn a_header_that_is_not_the_index_own_is_an_error() {
     file.write_all(&[0; 12]).unwrap();
     let e = ds.read(1, &mut buf).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::CorruptLength { .. }), "{e}");
-    // A file that has become shorter.
+    // The file is shorter than before.
     file.set_len(20).unwrap();
     let e = ds.read(1, &mut buf).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Truncated { need: 29, have: 4 }), "{e}");
@@ -189,7 +189,7 @@ fn a_replaced_shard_does_not_disturb_an_open_map() {
 }
 
 #[test]
-fn compressed_shards_say_so_and_what_to_do() {
+fn errors_of_compressed_shards_suggest_a_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tfrecord");
     let mut writer =
@@ -202,7 +202,7 @@ fn compressed_shards_say_so_and_what_to_do() {
 }
 
 #[test]
-fn what_is_no_tfrecord_says_what_it_looks_like() {
+fn errors_name_the_format_of_other_files() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tfrecord");
     fs::write(&path, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n").unwrap();
@@ -233,7 +233,7 @@ fn offsets_beyond_4_gib() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("sparse.tfrecord");
     let mut file = File::create(&path).unwrap();
-    // Five records of a GiB of zeros each, as holes; only headers and footers take room. Then one small record.
+    // Five records of 1 GiB of zeros as holes, so that only headers and footers use disk space. A small record follows.
     let gib = 1u64 << 30;
     for _ in 0..5 {
         put_header(&mut file, gib).unwrap();
@@ -257,7 +257,7 @@ fn offsets_beyond_4_gib() {
 }
 
 #[test]
-fn a_dataset_is_cheap_to_clone_and_crosses_threads() {
+fn a_dataset_is_cheap_to_clone_and_sendable() {
     let dir = tempfile::tempdir().unwrap();
     let paths = write_shards(dir.path(), &[100, 100]);
     let map = mapped(&paths, &memory());

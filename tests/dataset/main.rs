@@ -1,4 +1,4 @@
-//! Datasets: opening, reading, shards that are replaced, and calls that are cancelled.
+//! Datasets: opening, reading, replaced shards, and cancelled calls.
 
 mod cancel;
 mod dataset;

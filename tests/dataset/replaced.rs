@@ -1,6 +1,6 @@
-//! Files that are replaced, cut, deleted, or no files at all, while a dataset is open or before.
+//! Files that are replaced, truncated, deleted or not regular, before or after a dataset is opened.
 
-#![allow(unsafe_code)] // `Mapped` has one unsafe door.
+#![allow(unsafe_code)] // `Mapped` has one unsafe constructor.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ fn with(index: IndexOptions) -> DatasetOptions {
     DatasetOptions::new().index(index)
 }
 
-/// By positional reads, and by maps.
+/// Opens the shard with positional reads and with maps.
 fn both(options: &DatasetOptions, path: &Path) -> [Dataset; 2] {
     // SAFETY: these tests replace shards by rename.
     let mapped = unsafe { options.open_mapped(path) }.unwrap();
     [options.open(path).unwrap(), mapped.dataset().clone()]
 }
 
-/// Puts other bytes under the name of `path`, by rename.
+/// Replaces the file at `path` by rename.
 fn replace(path: &Path, bytes: &[u8]) {
     let new = path.with_extension("new");
     fs::write(&new, bytes).unwrap();
@@ -31,20 +31,20 @@ fn replace(path: &Path, bytes: &[u8]) {
 
 #[track_caller]
 fn is_stale<T>(found: tfseek::Result<T>, path: &Path) {
-    let e = found.err().expect("the file is another");
+    let e = found.err().expect("the file was replaced");
     assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })), "{e}");
     assert_eq!(e.location().path.as_deref(), Some(path));
 }
 
 #[test]
-fn a_shard_that_was_replaced_before_its_first_touch_is_an_error() {
+fn a_shard_replaced_before_its_first_access_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = write(dir.path(), "x", &equal(100, 40));
     for mode in [IndexMode::Memory, IndexMode::Auto] {
         for touch in 0..4 {
             fs::write(&path, equal(100, 40)).unwrap();
             for ds in both(&with(options().mode(mode).index_dir(dir.path().join("i"))), &path) {
-                // The same lengths, so every header is where the index says.
+                // The records have the same lengths, so every header matches the index.
                 replace(&path, &records(&vec![&[0xaa; 40][..]; 100]));
                 match touch {
                     0 => is_stale(ds.read(7, &mut Vec::new()), &path),
@@ -59,7 +59,7 @@ fn a_shard_that_was_replaced_before_its_first_touch_is_an_error() {
 }
 
 #[test]
-fn a_shard_that_was_replaced_by_its_copy_or_has_grown_is_read() {
+fn a_shard_replaced_by_its_copy_or_extended_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = write(dir.path(), "x", &equal(100, 40));
     let longer = equal(120, 40);
@@ -73,10 +73,10 @@ fn a_shard_that_was_replaced_by_its_copy_or_has_grown_is_read() {
     }
 }
 
-/// Beyond the number of descriptors that a dataset keeps, each read opens the file again.
+/// Beyond the limit of open descriptors per dataset, each read reopens the file.
 #[cfg(unix)]
 #[test]
-fn a_shard_without_a_descriptor_is_told_from_its_replacement_of_equal_size_and_time() {
+fn a_reopened_shard_is_distinguished_from_a_replacement_of_equal_size_and_time() {
     const T: u64 = 1_600_000_000_000_000_000;
     let dir = tempfile::tempdir().unwrap();
     let paths: Vec<PathBuf> =
@@ -92,7 +92,7 @@ fn a_shard_without_a_descriptor_is_told_from_its_replacement_of_equal_size_and_t
     is_stale(ds.read(256 * 3, &mut buf), last);
 }
 
-/// More than 1 MiB of index: 300,000 records.
+/// Writes a shard of 300,000 records, whose index exceeds 1 MiB.
 fn large(dir: &Path) -> (PathBuf, IndexOptions, PathBuf) {
     let path = write(dir, "large", &equal(300_000, 1));
     let options = options().index_dir(dir.join("i"));
@@ -123,24 +123,21 @@ fn a_dataset_outlives_its_index_files() {
     }
 }
 
-/// A process that maps an index must not die when somebody cuts the file in place.
+/// Truncating an index file in place must not kill a process that maps it.
 #[cfg(target_os = "linux")]
 #[test]
-fn an_index_that_was_cut_in_place_is_an_error() {
+fn an_index_truncated_in_place_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let (path, index, file) = large(dir.path());
     let kept = fs::read(&file).unwrap();
     for left in [0, 100, 5000, 600_000] {
         for mapped in [false, true] {
-            let opened = match mapped {
-                false => open_shards(std::slice::from_ref(&path), &index).unwrap().indexes.remove(0),
-                // SAFETY: the shard is written once; the index file is what this test is about.
-                true => unsafe { with(index.clone()).open_mapped(&path) }
-                    .unwrap()
-                    .dataset()
-                    .index(0)
-                    .unwrap()
-                    .clone(),
+            let opened = if mapped {
+                // SAFETY: the shard is written once. This test truncates the index file only.
+                let mapped = unsafe { with(index.clone()).open_mapped(&path) }.unwrap();
+                mapped.dataset().index(0).unwrap().clone()
+            } else {
+                open_shards(std::slice::from_ref(&path), &index).unwrap().indexes.remove(0)
             };
             File::options().write(true).open(&file).unwrap().set_len(left).unwrap();
             let found = opened.locate(299_999);
@@ -151,15 +148,15 @@ fn an_index_that_was_cut_in_place_is_an_error() {
             fs::write(&file, &kept).unwrap();
         }
     }
-    // Cut before it is opened, it counts as refused.
+    // If truncated before opening, the file counts as refused.
     File::options().write(true).open(&file).unwrap().set_len(5000).unwrap();
     assert!(open_shards(&[path], &index).is_err());
 }
 
-/// A process may hold 1024 descriptors; two datasets with columns must fit.
+/// A process may have 1024 descriptors by default, which must suffice for two datasets with columns.
 #[cfg(target_os = "linux")]
 #[test]
-fn descriptors_and_memory_of_index_files_are_given_back() {
+fn descriptors_and_memory_of_index_files_are_released() {
     let dir = tempfile::tempdir().unwrap();
     let payload = ExampleBuilder::new().int64("label", [1]).encode().unwrap();
     let bytes = records(&vec![&payload[..]; 150_000]);
@@ -174,12 +171,12 @@ fn descriptors_and_memory_of_index_files_are_given_back() {
     ds.column("label", &Default::default()).unwrap();
     let before = descriptors();
     let held: Vec<_> = (0..5).map(|_| ds.column("label", &Default::default()).unwrap()).collect();
-    // Other tests of this process open some meanwhile.
+    // Other tests in this process open files at the same time.
     assert!(descriptors() < before + 5 * 12 / 2, "columns that were read keep their files open");
     drop(held);
 }
 
-/// Runs `f`, which must come to its end: a FIFO that is opened the wrong way waits for a writer for ever.
+/// Runs `f` with a time limit: opening a FIFO without `O_NONBLOCK` waits for a writer forever.
 #[track_caller]
 fn in_time<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
     let (send, receive) = mpsc::channel();
@@ -187,9 +184,9 @@ fn in_time<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
     receive.recv_timeout(Duration::from_secs(60)).expect("it blocks, or panicked")
 }
 
-/// Puts something that is no regular file under the name `path`. `None` if this system cannot make one.
+/// Creates a file at `path` that is not a regular file. `None` if this system cannot create one of this kind.
 #[cfg(unix)]
-fn odd(kind: &str, path: &Path) -> Option<()> {
+fn create_special_file(kind: &str, path: &Path) -> Option<()> {
     let _ = fs::remove_file(path);
     let _ = fs::remove_dir(path);
     match kind {
@@ -205,18 +202,18 @@ fn odd(kind: &str, path: &Path) -> Option<()> {
 
 #[cfg(unix)]
 #[test]
-fn no_index_file_and_no_shard_by_number_is_a_fifo_a_device_or_a_folder() {
+fn index_files_and_shards_must_be_regular_files() {
     let dir = tempfile::tempdir().unwrap();
     let payloads: Vec<Vec<u8>> =
         (0..100).map(|i| ExampleBuilder::new().int64("label", [i]).encode().unwrap()).collect();
     let bytes = records(&payloads.iter().map(|p| &p[..]).collect::<Vec<_>>());
     for kind in ["fifo", "device", "socket", "folder"] {
-        // Socket names are short.
+        // Socket paths have a short limit.
         let own = tempfile::tempdir_in(dir.path()).unwrap();
         let path = write(own.path(), "x", &bytes);
         let index = options().index_dir(own.path());
         let open = |index: IndexOptions, path: PathBuf| {
-            in_time(move || {
+            with_time_limit(move || {
                 let ds = with(index).open(&path)?;
                 let mut buf = Vec::new();
                 ds.read(ds.len() - 1, &mut buf)?;
@@ -225,26 +222,26 @@ fn no_index_file_and_no_shard_by_number_is_a_fifo_a_device_or_a_folder() {
                 Ok::<_, tfseek::Error>((label.count(), warnings.len()))
             })
         };
-        if odd(kind, &own.path().join("x.tfri")).is_none() {
+        if create_special_file(kind, &own.path().join("x.tfri")).is_none() {
             println!("skipped: a {kind} cannot be made here");
             continue;
         }
         let required = open(index.clone().mode(IndexMode::Require), path.clone()).unwrap_err();
         assert!(required.to_string().contains("index"), "{kind}: {required}");
-        odd(kind, &own.path().join("x.label.tfrc")).unwrap();
+        create_special_file(kind, &own.path().join("x.label.tfrc")).unwrap();
         let (count, warnings) = open(index.clone(), path.clone()).unwrap();
         assert_eq!(count, 100, "{kind}");
-        assert!(warnings >= 2, "{kind}: index and column were refused, and nobody was told");
-        // A pack, and a shard that a pack names.
+        assert!(warnings >= 2, "{kind}: index and column were refused without a warning");
+        // A pack, and a shard listed in a pack.
         let named = write(own.path(), "named", &bytes);
         let (pack, _) = write_pack("p", std::slice::from_ref(&named), &options()).unwrap();
-        odd(kind, &named).unwrap();
+        create_special_file(kind, &named).unwrap();
         let e = open(options(), pack.clone()).unwrap_err();
         assert_eq!(e.location().path.as_deref(), Some(&*named), "{kind}: {e}");
-        odd(kind, &pack).unwrap();
+        create_special_file(kind, &pack).unwrap();
         assert!(open(options(), pack).is_err(), "{kind}");
         // A shard.
-        odd(kind, &path).unwrap();
+        create_special_file(kind, &path).unwrap();
         for mode in [IndexMode::Auto, IndexMode::Memory, IndexMode::Require] {
             let e = open(index.clone().mode(mode), path.clone()).unwrap_err();
             let refused = e.to_string().contains("expected a regular file");

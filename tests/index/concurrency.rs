@@ -1,4 +1,4 @@
-//! Many processes at one index, and processes that die while they write one.
+//! Many processes that use one index, and processes that are killed while they write one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use tfseek::IndexMode;
 use tfseek::index::*;
 use tfseek_testkit::shards::*;
 
-/// What a child is to do; the test binary runs itself with this set.
+/// Environment variable with the role of a child process. The test binary runs itself with it set.
 const ROLE: &str = "TFSEEK_TEST_ROLE";
 
 fn child(role: &str, dir: &Path) -> Child {
@@ -29,14 +29,14 @@ fn paths(dir: &Path) -> Vec<PathBuf> {
     (0..3).map(|s| dir.join(format!("train-{s}"))).collect()
 }
 
-/// Not a test by itself: the body of the children.
+/// Not a test: the body of the child processes.
 #[test]
 fn as_a_child() {
     let Some(role) = std::env::var_os(ROLE) else { return };
     let dir = PathBuf::from(std::env::var_os("TFSEEK_TEST_DIR").unwrap());
     match role.to_str().unwrap() {
         "build" => {
-            // All start at once.
+            // All children start at once.
             while !dir.join("go").exists() {
                 std::thread::yield_now();
             }
@@ -74,7 +74,7 @@ fn sixteen_processes_build_one_file() {
 }
 
 #[test]
-fn a_kill_leaves_no_file_in_part() {
+fn a_killed_writer_leaves_no_partial_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("train-0");
     fs::write(&path, equal(60_000, 1)).unwrap();
@@ -83,7 +83,7 @@ fn a_kill_leaves_no_file_in_part() {
     let (mut accepted, mut left) = (0, 0);
     for round in 0..rounds {
         let mut child = child("write", dir.path());
-        // Waits until it writes, then a little more, each time another little.
+        // Waits until the child writes, then for a delay that varies between rounds.
         let start = Instant::now();
         while names(&index_dir).is_empty() && start.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_micros(200));
@@ -102,12 +102,12 @@ fn a_kill_leaves_no_file_in_part() {
         assert!(now.iter().all(|n| n.starts_with(".tmp-") || n == "train-0.tfri"), "{now:?}");
         fs::remove_dir_all(&index_dir).unwrap_or_default();
     }
-    assert!(accepted > 0, "some were whole");
+    assert!(accepted > 0, "some writers completed");
     println!("{rounds} kills: {accepted} whole files, {left} temporary ones left");
 }
 
 #[test]
-fn a_glob_beside_the_data_sees_only_shards() {
+fn a_glob_next_to_the_data_matches_only_shards() {
     let dir = tempfile::tempdir().unwrap();
     for path in paths(dir.path()) {
         fs::write(path, equal(5, 5)).unwrap();
@@ -117,7 +117,7 @@ fn a_glob_beside_the_data_sees_only_shards() {
         glob::glob(pattern.to_str().unwrap()).unwrap().map(|p| p.unwrap()).collect()
     };
     open_shards(&paths(dir.path()), &options()).unwrap();
-    assert_eq!(names(dir.path()).len(), 3, "nothing new after an open");
+    assert_eq!(names(dir.path()).len(), 3, "opening creates no files");
     built_beside(&paths(dir.path()), &options()).unwrap();
     write_pack("train-all", &paths(dir.path()), &options()).unwrap();
     assert_eq!(glob(), paths(dir.path()));

@@ -1,4 +1,4 @@
-//! Index files and column files: what they hold, when they are used, and what damage does to them.
+//! Index files and column files: contents, rules for their use, and damage.
 
 mod columns;
 mod concurrency;

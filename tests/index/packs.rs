@@ -1,5 +1,5 @@
-//! A dataset opened from its pack, and datasets of more shards than a process wants to hold.
-#![allow(unsafe_code)] // `Mapped` has one unsafe door.
+//! Datasets opened from a pack, and datasets with more shards than a process can keep open.
+#![allow(unsafe_code)] // `Mapped` has one unsafe constructor.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use tfseek::index::{IndexOptions, write_pack};
 use tfseek::{Dataset, DatasetOptions, ErrorKind, IndexMode, Mapped, Tail};
 use tfseek_testkit::shards::{equal, options, records, write};
 
-/// Shards of 5 records each, and their pack.
+/// Writes `n` shards of 5 records each, and their pack.
 fn packed(dir: &Path, n: usize) -> (Vec<PathBuf>, PathBuf) {
     let paths: Vec<_> =
         (0..n).map(|s| write(dir, &format!("x-{s}.tfrecord"), &equal(5, 10 + s % 7))).collect();
@@ -17,7 +17,7 @@ fn packed(dir: &Path, n: usize) -> (Vec<PathBuf>, PathBuf) {
 }
 
 fn mapped(pack: &Path, options: &DatasetOptions) -> tfseek::Result<Mapped> {
-    // SAFETY: the tests write their shards before they open them, and replace them by rename only.
+    // SAFETY: the tests write their shards before they open them, and only replace them by rename.
     unsafe { options.open_mapped(pack) }
 }
 
@@ -31,17 +31,17 @@ fn payloads(ds: &Dataset) -> tfseek::Result<Vec<Vec<u8>>> {
 }
 
 #[test]
-fn a_pack_opens_the_set_by_either_door() {
+fn a_pack_opens_with_maps_and_with_positional_reads() {
     let dir = tempfile::tempdir().unwrap();
     let (paths, pack) = packed(dir.path(), 300);
     let want = payloads(&DatasetOptions::new().index(IndexMode::Memory).open(&paths).unwrap()).unwrap();
-    // 300 shards: more than the reading door keeps descriptors for.
+    // 300 shards: more than the number of descriptors kept for positional reads.
     let ds = DatasetOptions::new().open(&pack).unwrap();
     let map = mapped(&pack, &DatasetOptions::new()).unwrap();
     for ds in [&ds, map.dataset()] {
         assert_eq!(ds.len(), 1500);
         assert_eq!(payloads(ds).unwrap(), want);
-        // A second time, from descriptors that were kept and files that are opened again.
+        // The second pass uses kept descriptors and reopened files.
         assert_eq!(payloads(ds).unwrap(), want);
         assert!(ds.shards().map(|s| s.path.to_path_buf()).eq(paths.iter().cloned()));
     }
@@ -49,7 +49,7 @@ fn a_pack_opens_the_set_by_either_door() {
 }
 
 #[test]
-fn a_shard_that_changed_is_an_error_at_its_first_touch() {
+fn a_changed_shard_is_an_error_at_its_first_access() {
     let dir = tempfile::tempdir().unwrap();
     let (paths, pack) = packed(dir.path(), 3);
     let ds = mapped(&pack, &DatasetOptions::new()).unwrap();
@@ -66,7 +66,7 @@ fn a_shard_that_changed_is_an_error_at_its_first_touch() {
 }
 
 #[test]
-fn an_index_that_is_not_believed_is_not_believed_in_a_pack() {
+fn the_memory_mode_ignores_the_index_in_a_pack() {
     let dir = tempfile::tempdir().unwrap();
     let (paths, pack) = packed(dir.path(), 3);
     fs::write(&paths[1], equal(7, 40)).unwrap();
@@ -74,7 +74,7 @@ fn an_index_that_is_not_believed_is_not_believed_in_a_pack() {
 }
 
 #[test]
-fn a_torn_tail_in_a_pack_is_one() {
+fn a_torn_tail_is_an_error_in_a_pack() {
     let dir = tempfile::tempdir().unwrap();
     let bytes = records(&[b"one", b"two"]);
     let path = write(dir.path(), "x", &bytes[..bytes.len() - 1]);
@@ -87,7 +87,7 @@ fn a_torn_tail_in_a_pack_is_one() {
 }
 
 #[test]
-fn a_shard_that_is_opened_for_each_read_must_stay_itself() {
+fn a_shard_reopened_for_each_read_must_not_be_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let (paths, _) = packed(dir.path(), 300);
     let ds = DatasetOptions::new().index(IndexMode::Memory).open(&paths).unwrap();
@@ -102,7 +102,7 @@ fn a_shard_that_is_opened_for_each_read_must_stay_itself() {
 }
 
 #[test]
-fn more_shards_than_maps_are_sent_to_the_other_door() {
+fn too_many_shards_for_maps_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = write(dir.path(), "x", b"");
     let system = fs::read_to_string("/proc/sys/vm/max_map_count").ok();

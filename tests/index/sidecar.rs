@@ -1,4 +1,4 @@
-//! The bytes of index files, and what is refused.
+//! The bytes of index files, and refused files.
 
 use std::fs::{self, File};
 use std::io::{Cursor, Seek, SeekFrom, Write};
@@ -12,7 +12,7 @@ use tfseek::io::Region;
 use tfseek::{DatasetOptions, ErrorKind, IndexMode, Warning};
 use tfseek_testkit::shards::*;
 
-/// The example of the format page, §8.
+/// The example of the format page, section 8.
 const GOLDEN: &str = "
     89544652490d0a1a 0100000001000000 e000000000000000 0300000000000000 3300000000000000 3300000000000000 15cd853dfe9c9717 71df3ffb486295bb
     71df3ffb486295bb 3300000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 052849a86a7a6f51
@@ -52,7 +52,7 @@ fn every_flipped_bit_is_detected() {
     for bit in 0..golden().len() * 8 {
         let byte = bit / 8;
         if (160..192).contains(&byte) || (204..208).contains(&byte) {
-            continue; // padding, and the zero of the block table
+            continue; // padding, and the zero in the block table
         }
         let mut bad = golden();
         bad[byte] ^= 1 << (bit % 8);
@@ -84,7 +84,7 @@ fn numbers_of_records_around_a_block() {
     assert_eq!(sidecar(index)[56..72], [fingerprint, fingerprint].concat());
 }
 
-/// Records of 3 GiB in a sparse file: a block spans more than 4 GiB, so the table is wide.
+/// Records of 3 GiB in a sparse file: a block spans more than 4 GiB, so the table uses wide offsets.
 #[test]
 fn beyond_4_gib() {
     let dir = tempfile::tempdir().unwrap();
@@ -96,7 +96,7 @@ fn beyond_4_gib() {
         tfseek_testkit::twin::put_header(&mut file, len).unwrap();
     }
     if file.set_len(3 * (len + 16)).is_err() {
-        return; // a file system without sparse files
+        return; // the file system does not support sparse files
     }
     drop(file);
     let options = options().index_dir(dir.path().join("i"));
@@ -108,7 +108,7 @@ fn beyond_4_gib() {
 }
 
 #[test]
-fn maps_and_positional_reads_see_the_same() {
+fn maps_and_positional_reads_agree() {
     let dir = tempfile::tempdir().unwrap();
     let path = write(dir.path(), "x", &equal(40_000, 5));
     let pread = options().index_dir(dir.path().join("i"));
@@ -119,13 +119,13 @@ fn maps_and_positional_reads_see_the_same() {
             count.fetch_add(n, Relaxed);
             ControlFlow::Continue(())
         });
-        // SAFETY: files of this test, which nobody else writes to.
+        // SAFETY: files of this test; nothing writes to them.
         #[allow(unsafe_code)]
         let opened = unsafe { options.open_mapped(&path) }.unwrap();
         (opened.dataset().index(0).unwrap().clone(), bytes.load(Relaxed))
     };
     let built = sidecar(&mapped().0);
-    assert!(built.len() > 64 << 10, "so that the reader maps, or reads at the first use");
+    assert!(built.len() > 64 << 10, "large enough that the reader maps it, or reads blocks at first use");
     assert_eq!(sidecar(&scanned(&path, &pread.clone().mode(IndexMode::Memory)).0), built);
     for (index, bytes) in [mapped(), scanned(&path, &pread)] {
         assert_eq!(bytes, 0);
@@ -135,7 +135,7 @@ fn maps_and_positional_reads_see_the_same() {
 }
 
 #[test]
-fn damage_has_a_place_and_the_lowest_shard_is_named() {
+fn damage_is_located_in_the_lowest_shard() {
     let dir = tempfile::tempdir().unwrap();
     let mut paths: Vec<PathBuf> = (0..40).map(|s| write(dir.path(), &format!("s{s:02}"), &three())).collect();
     let mut bad = three();
@@ -151,7 +151,7 @@ fn damage_has_a_place_and_the_lowest_shard_is_named() {
     }
     paths.push(dir.path().join("missing"));
     assert!(matches!(open_shards(&paths, &options()).unwrap_err().kind(), tfseek::ErrorKind::Io(_)));
-    // The command indexes what it can.
+    // The command indexes the shards that it can.
     paths.pop();
     built_beside(&paths, &options()).unwrap_err();
     assert_eq!(names(&dir.path().join(".tfseek")).len(), 37);
@@ -165,7 +165,11 @@ fn payload_crcs_on_request() {
     assert!(!scanned(&path, &options).0.is_checked());
     let checked = options.clone().check_payloads(true);
     let (index, bytes) = scanned(&path, &checked);
-    assert_eq!((index.is_checked(), bytes), (true, 51), "the unchecked one does not fit");
+    assert_eq!(
+        (index.is_checked(), bytes),
+        (true, 51),
+        "an index without verified payloads does not suffice"
+    );
     assert_eq!(scanned(&path, &checked).1, 0);
     let mut bad = three();
     bad[28] ^= 1;
@@ -190,11 +194,11 @@ fn refused_files_count_as_missing_with_a_warning() {
     assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Stale { .. })), "{e}");
     let opened = open(&path, &options).unwrap();
     assert!(matches!(opened.warnings[..], [Warning::FileRefused { .. }]));
-    assert!(open(&path, &options).unwrap().warnings.is_empty(), "it was written anew");
+    assert!(open(&path, &options).unwrap().warnings.is_empty(), "the file was rewritten");
 }
 
 #[test]
-fn text_out_and_in() {
+fn text_export_and_import() {
     let dir = tempfile::tempdir().unwrap();
     let path = write(dir.path(), "x", &three());
     let index = &open(&path, &options().mode(IndexMode::Memory)).unwrap().indexes[0];
@@ -237,7 +241,7 @@ fn open_pack(file: &std::path::Path) -> tfseek::Result<tfseek::Dataset> {
 }
 
 #[test]
-fn a_pack_opens_ten_thousand_shards_without_looking_at_them() {
+fn a_pack_opens_without_accessing_its_ten_thousand_shards() {
     let dir = tempfile::tempdir().unwrap();
     let paths = files(dir.path(), 10_000);
     let (file, written) = write_pack("all", &paths, &options()).unwrap();
@@ -255,7 +259,7 @@ fn a_pack_opens_ten_thousand_shards_without_looking_at_them() {
 }
 
 #[test]
-fn a_pack_checks_a_shard_at_its_first_touch() {
+fn a_pack_validates_a_shard_at_its_first_access() {
     let dir = tempfile::tempdir().unwrap();
     let mut paths = files(dir.path(), 7);
     paths.push(write(dir.path(), "part-1/large", &equal(30_000, 1)));
@@ -279,7 +283,7 @@ fn a_pack_checks_a_shard_at_its_first_touch() {
 }
 
 #[test]
-fn packs_that_are_refused() {
+fn invalid_packs_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let paths = files(dir.path(), 4);
     let (file, _) = write_pack("all", &paths, &options()).unwrap();
@@ -303,7 +307,7 @@ fn packs_that_are_refused() {
     ] {
         let mut bad = good.clone();
         bad[names_at..names_at + name.len()].copy_from_slice(name);
-        assert!(open(&bad).is_err(), "the crc of the names");
+        assert!(open(&bad).is_err(), "the checksum of the names");
         reseal(&mut bad);
         assert!(open(&bad).unwrap_err().to_string().contains("name 0"), "{}", name.escape_ascii());
     }

@@ -1,4 +1,4 @@
-//! What becomes of an index when its shard changes.
+//! Handling of an index whose shard has changed.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -17,7 +17,7 @@ struct Case {
     options: IndexOptions,
 }
 
-/// A shard of 3000 records of 17 bytes with a saved index.
+/// Creates a shard of 3000 records of 17 bytes with a saved index.
 fn case() -> Case {
     let dir = tempfile::tempdir().unwrap();
     let path = write(dir.path(), "x", &equal(3000, 1));
@@ -33,13 +33,13 @@ impl Case {
         File::options().append(true).open(&self.path).unwrap().write_all(bytes).unwrap();
     }
 
-    /// After any change: the index in use and the saved one are what a scan from nothing gives.
+    /// Checks after a change that the index in use and the saved one equal the result of a full scan. Returns the bytes scanned.
     fn reopen(&self) -> u64 {
         let fresh = scanned(&self.path, &self.options.clone().mode(IndexMode::Memory)).0;
         let (index, bytes) = scanned(&self.path, &self.options);
         assert_eq!(sidecar(&index), sidecar(&fresh));
         assert_eq!(fs::read(self.dir.path().join("i/x.tfri")).unwrap(), sidecar(&fresh));
-        assert_eq!(scanned(&self.path, &self.options).1, 0, "and then it is accepted");
+        assert_eq!(scanned(&self.path, &self.options).1, 0, "the saved index is accepted");
         bytes
     }
 
@@ -53,7 +53,7 @@ fn is_stale(found: tfseek::Result<Indexes>) -> bool {
 }
 
 #[test]
-fn a_touch_keeps_the_offsets_and_saves_the_time() {
+fn a_touch_keeps_the_offsets_and_updates_the_time() {
     let case = case();
     set_mtime(&case.path, T + 1);
     assert!(case.require().is_ok());
@@ -72,15 +72,15 @@ fn a_copy_with_its_index_keeps_the_offsets() {
     fs::copy(case.dir.path().join(".tfseek/x.tfri"), there.path().join(".tfseek/x.tfri")).unwrap();
     let cache = there.path().join("cache");
     let options = options().default_dirs(None, Some(cache.clone()));
-    let beside = fs::read(there.path().join(".tfseek/x.tfri")).unwrap();
+    let copied = fs::read(there.path().join(".tfseek/x.tfri")).unwrap();
     assert_eq!(scanned(&copy, &options).1, 0);
     assert_eq!(
         fs::read(there.path().join(".tfseek/x.tfri")).unwrap(),
-        beside,
-        "nothing beside the data unasked"
+        copied,
+        "no files next to the data by default"
     );
     assert_eq!(names(&cache).len(), 1);
-    // The one with the right time is found, although it comes later in the search.
+    // The index with the matching time is found, although it is later in the search order.
     assert_eq!(open(&copy, &options).unwrap().indexes[0].file().unwrap().parent(), Some(&*cache));
 }
 
@@ -93,7 +93,7 @@ fn whole_records_appended_are_scanned_alone() {
 }
 
 #[test]
-fn an_extension_keeps_the_payload_flag_only_if_it_checked() {
+fn an_extension_keeps_the_payload_flag_only_if_payloads_are_verified() {
     let case = case();
     let checked = case.options.clone().check_payloads(true);
     assert!(scanned(&case.path, &checked).0.is_checked());
@@ -103,11 +103,11 @@ fn an_extension_keeps_the_payload_flag_only_if_it_checked() {
     case.append(&equal(10, 4));
     let (index, bytes) = scanned(&case.path, &case.options);
     assert_eq!((index.is_checked(), bytes), (false, 200));
-    assert_eq!(scanned(&case.path, &checked).1, 51_400, "so it does not fit");
+    assert_eq!(scanned(&case.path, &checked).1, 51_400, "so it does not suffice");
 }
 
 #[test]
-fn a_record_in_part_is_an_error_until_it_is_whole() {
+fn a_partial_record_is_an_error_until_it_is_complete() {
     let case = case();
     let more = records(&[b"tail"]);
     for part in [1, 11, 12, 19] {
@@ -142,11 +142,11 @@ fn a_truncated_shard_is_scanned_again() {
 fn a_rewrite_is_scanned_again() {
     let case = case();
     fs::write(&case.path, equal(1500, 18)).unwrap();
-    assert_eq!(case.reopen(), 51_000, "the same size, other fingerprints");
+    assert_eq!(case.reopen(), 51_000, "same size, other fingerprints");
 }
 
 #[test]
-fn a_replaced_file_is_another() {
+fn a_replaced_file_is_detected() {
     let case = case();
     let open = File::open(&case.path).unwrap();
     let index = scanned(&case.path, &case.options).0;
@@ -158,36 +158,36 @@ fn a_replaced_file_is_another() {
     assert_eq!(case.reopen(), 19 * 500);
 }
 
-/// The limit that the format page names: size, time, head and tail as they were.
+/// The limitation documented on the format page: size, modification time, head and tail are unchanged.
 #[test]
-fn an_edit_that_nothing_tells_is_caught_by_the_headers() {
+fn an_edit_without_metadata_changes_is_detected_by_the_headers() {
     let dir = tempfile::tempdir().unwrap();
     let old = equal(20_000, 1);
     let path = write(dir.path(), "x", &old);
     set_mtime(&path, T);
     let options = options().index_dir(dir.path().join("i"));
     scanned(&path, &options);
-    // Two records of 1 byte become one of 18 in the middle.
+    // Two records of 1 byte become one of 18 bytes in the middle of the file.
     let mut new = old;
     let at = 10_000 * 17;
     new[at..at + 34].copy_from_slice(&records(&[&[7; 18]]));
     fs::write(&path, &new).unwrap();
     set_mtime(&path, T);
     let (index, bytes) = scanned(&path, &options);
-    assert_eq!(bytes, 0, "size and time are the old ones");
+    assert_eq!(bytes, 0, "size and time are unchanged");
     let header = |i| {
         let span = index.locate(i).unwrap();
         let start = span.offset as usize;
         (header(&new[start..start + 12]), span.payload_len)
     };
     assert_eq!(header(9_999), (Some(1), 1));
-    assert_eq!(header(10_000), (Some(18), 1), "another length than the index has");
-    assert_eq!(header(10_001), (None, 1), "no header at all");
+    assert_eq!(header(10_000), (Some(18), 1), "the length differs from the index");
+    assert_eq!(header(10_001), (None, 1), "not a valid header");
     assert_eq!(scanned(&path, &options.mode(IndexMode::Rebuild)).0.len(), 19_999);
 }
 
 #[test]
-fn missing_is_an_error_where_an_index_is_required() {
+fn a_missing_index_is_an_error_if_one_is_required() {
     let dir = tempfile::tempdir().unwrap();
     let path = write(dir.path(), "x", &equal(3, 1));
     let e = open(&path, &options().mode(IndexMode::Require)).unwrap_err();
@@ -197,11 +197,11 @@ fn missing_is_an_error_where_an_index_is_required() {
 }
 
 #[test]
-fn the_order_of_the_search_and_of_the_places_to_write() {
+fn the_order_of_folders_for_search_and_for_writing() {
     let dir = tempfile::tempdir().unwrap();
     let path = write(dir.path(), "x", &equal(3, 1));
     let place = |name: &str| dir.path().join(name);
-    // A folder below a file cannot be made, not even by root.
+    // A folder cannot be created below a file, not even by root.
     let blocked = |name: &str| path.join(name);
     let saved_in = |options: &IndexOptions| {
         let opened = open(&path, options).unwrap();
@@ -211,20 +211,20 @@ fn the_order_of_the_search_and_of_the_places_to_write() {
     let all = |a: PathBuf, b: PathBuf, c: PathBuf| options().index_dir(a).default_dirs(Some(b), Some(c));
     let (a, b, c) = (place("a"), place("b"), place("c"));
     let none = saved_in(&all(blocked("a"), blocked("b"), blocked("c")));
-    assert_eq!(none, (None, 1), "memory, with one warning");
+    assert_eq!(none, (None, 1), "in memory, with one warning");
     assert_eq!(saved_in(&all(blocked("a"), blocked("b"), c.clone())), (Some(c.clone()), 0));
     let rebuild = |o: IndexOptions| o.mode(IndexMode::Rebuild);
     assert_eq!(saved_in(&rebuild(all(blocked("a"), b.clone(), c.clone()))), (Some(b.clone()), 0));
     assert_eq!(saved_in(&rebuild(all(a.clone(), b.clone(), c.clone()))), (Some(a.clone()), 0));
-    assert_eq!(names(dir.path()), ["a", "b", "c", "x"], "nothing beside the data");
-    // Now the search: each place hides the next.
+    assert_eq!(names(dir.path()), ["a", "b", "c", "x"], "no files next to the data");
+    // The search: each folder takes precedence over the next.
     built_beside(std::slice::from_ref(&path), &options()).unwrap();
     let every = all(a.clone(), b.clone(), c.clone());
     for found in [a, b, place(".tfseek"), c] {
         assert_eq!(saved_in(&every), (Some(found.clone()), 0));
         fs::remove_dir_all(found).unwrap();
     }
-    // What was asked for and cannot be done is an error.
+    // An explicitly configured folder that cannot be used is an error.
     assert!(built_beside(std::slice::from_ref(&path), &options().index_dir(blocked("a"))).is_err());
 }
 
@@ -234,7 +234,7 @@ fn nothing_scanned(bytes: u64) -> std::ops::ControlFlow<()> {
 }
 
 #[test]
-fn above_the_limit_nothing_is_scanned() {
+fn shards_above_the_size_limit_are_not_scanned() {
     let dir = tempfile::tempdir().unwrap();
     let paths: Vec<PathBuf> =
         (0..5).map(|s| write(dir.path(), &format!("train-{s:05}.tfrecord"), &equal(100, 1))).collect();
@@ -254,7 +254,7 @@ fn above_the_limit_nothing_is_scanned() {
 }
 
 #[test]
-fn one_name_in_one_folder_of_indexes() {
+fn shards_of_equal_name_clash_in_one_index_folder() {
     let dir = tempfile::tempdir().unwrap();
     let path = |sub: &str| {
         fs::create_dir(dir.path().join(sub)).unwrap();
@@ -264,36 +264,36 @@ fn one_name_in_one_folder_of_indexes() {
     let e = open_shards(&paths, &options().index_dir(dir.path().join("i"))).unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Index(IndexError::NameClash { other }) if **other == *paths[0]));
     assert_eq!(e.location().path.as_deref(), Some(&*paths[1]));
-    // By hash they are two.
+    // Names by hash differ.
     let cache = dir.path().join("c");
     open_shards(&paths, &options().default_dirs(None, Some(cache.clone()))).unwrap();
     assert_eq!(names(&cache).len(), 2);
 }
 
 #[test]
-fn what_killed_writers_left_goes_after_a_day() {
+fn temporary_files_of_killed_writers_are_removed_after_a_day() {
     let case = case();
-    let beside = case.dir.path().join(".tfseek");
-    fs::create_dir(&beside).unwrap();
+    let folder = case.dir.path().join(".tfseek");
+    fs::create_dir(&folder).unwrap();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
     let old = now - 25 * 3600 * 1_000_000_000;
     for (name, ns) in
         [(".tmp-0123456789abcdef", old), (".tmp-fedcba9876543210", now), (".tmp-x", old), ("mine", old)]
     {
-        set_mtime(&write(&beside, name, b""), ns);
+        set_mtime(&write(&folder, name, b""), ns);
     }
     built_beside(std::slice::from_ref(&case.path), &options()).unwrap();
-    assert_eq!(names(&beside), [".tmp-fedcba9876543210", ".tmp-x", "mine", "x.tfri"]);
+    assert_eq!(names(&folder), [".tmp-fedcba9876543210", ".tmp-x", "mine", "x.tfri"]);
 }
 
 #[test]
-fn a_folder_is_no_shard() {
+fn a_folder_is_not_a_shard() {
     let dir = tempfile::tempdir().unwrap();
     let e = open(Path::new(dir.path()), &options()).unwrap_err();
     assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)) && e.location().path.is_some(), "{e}");
 }
 
-/// Returns the payload's length, if the header's checksum is right.
+/// Returns the payload's length if the header's checksum is correct.
 fn header(bytes: &[u8]) -> Option<u64> {
     let len = u64::from_le_bytes(bytes[..8].try_into().unwrap());
     (tfseek::crc::masked_len(len).to_le_bytes() == bytes[8..]).then_some(len)

@@ -1,10 +1,10 @@
-//! The bytes of column files: golden, damaged, hostile, of later versions.
+//! The bytes of column files: golden files, damaged and hostile files, and files of later versions.
 
 use super::*;
 use tfseek_testkit::alloc;
 use tfseek_testkit::rng::Rng;
 
-/// The example of the format page, section 8: the payloads {label: "b"}, "" and {label: "a"}; padding left out.
+/// The example of the format page, section 8: the payloads {label: "b"}, "" and {label: "a"}. Padding is omitted.
 const GOLDEN: &[(usize, &str)] = &[
     (0, "89544652430d0a1a 0100000005000000 7002000000000000 0300000000000000"),
     (32, "5400000000000000 5400000000000000 15cd853dfe9c9717 e16f658fc524b50f"),
@@ -26,7 +26,7 @@ const GOLDEN: &[(usize, &str)] = &[
 #[test]
 fn dictionaries_widen_at_256_and_65536() {
     for (d, param) in [(1, 2), (255, 2), (256, 2), (257, 3), (65_535, 3), (65_536, 3), (65_537, 4)] {
-        // Out of order, each twice, so that the codes are not the order of arrival.
+        // Values are not sorted and each occurs twice, so the codes differ from the order of arrival.
         let value = |i: u64| Some(Scalar::Str(format!("{:x}", (i * 7919 + 13) % d).into_bytes()));
         let values: Vec<Option<Scalar>> = (0..d).chain((0..d).rev()).map(value).collect();
         let ds = memory(&shard_of(&values));
@@ -67,7 +67,7 @@ fn the_example_of_the_format_page() {
                 line.chunks(8).map(|w| w.iter().map(|b| format!("{b:02x}")).collect()).collect();
             println!("{:4} {}", k * 32, hex.join(" "));
         }
-        panic!("the file is another");
+        panic!("the file differs from the example");
     }
 }
 
@@ -81,7 +81,7 @@ fn every_flipped_bit_and_every_cut_is_detected() {
         let read =
             |bytes: &[u8]| FeatureColumn::from_bytes(Region::new(bytes.to_vec())).and_then(|c| c.verify());
         read(&good).unwrap();
-        // Padding: between the table and the sections, and between those.
+        // Padding between the table and the sections, and between sections.
         let mut used = vec![false; good.len()];
         let count = good[12] as usize;
         used[..128 + 32 * count].fill(true);
@@ -104,9 +104,9 @@ fn every_flipped_bit_and_every_cut_is_detected() {
     }
 }
 
-/// Versions and sections that this reader does not know.
+/// Versions and section types that this reader does not support.
 #[test]
-fn later_files() {
+fn files_of_later_versions() {
     let values = ints([1, 2]);
     let ds = memory(&shard_of(&values));
     let good = from_twin(&ds, &values, true);
@@ -121,18 +121,18 @@ fn later_files() {
     };
     assert!(changed(10, 9).is_ok(), "minor");
     assert!(changed(8, 2).is_err(), "major");
-    // CLASSES, the last section, becomes one of an unknown type.
+    // Changes the type of CLASSES, the last section, to an unknown one.
     let last = 128 + 32 * 3;
     assert!(!changed(last, 21).unwrap().has_classes());
     let mut mandatory = good.clone();
     (mandatory[last], mandatory[last + 4]) = (21, 1);
     assert!(read(mandatory).unwrap_err().to_string().contains("mandatory"));
-    assert!(changed(80, 0).is_err(), "payloads that were not checked");
+    assert!(changed(80, 0).is_err(), "payload checksums were not verified");
     assert!(changed(128 + 32 + 6, 5).is_err(), "an unknown type of values");
 }
 
 #[test]
-fn mutated_files_never_panic_or_ask_for_much() {
+fn mutated_files_never_panic_or_allocate_much() {
     let seeds: Vec<Vec<u8>> = [strs(&["b", "a", "", "b"]), ints([3, -3, 3, 0, 1 << 40]), vec![None; 9]]
         .iter()
         .map(|values| from_twin(&memory(&shard_of(values)), values, true))
@@ -157,14 +157,14 @@ fn mutated_files_never_panic_or_ask_for_much() {
             seal(&mut file);
         }
         let len = file.len() as u64;
-        let ((o, s), asked) = alloc::during(|| look_at(file));
+        let ((o, s), asked) = alloc::during(|| open_and_read(file));
         assert!(asked.bytes <= 64 * len + 8192, "{asked:?} for {len} bytes");
         (opened, sound) = (opened + u64::from(o), sound + u64::from(s));
     }
     assert!(opened > count / 20 && sound > count / 50, "{opened} and {sound} of {count}");
 }
 
-fn look_at(file: Vec<u8>) -> (bool, bool) {
+fn open_and_read(file: Vec<u8>) -> (bool, bool) {
     let Ok(column) = FeatureColumn::from_bytes(Region::from(file)) else { return (false, false) };
     let n = column.len();
     let sound = column.verify().is_ok();

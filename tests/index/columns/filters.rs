@@ -1,12 +1,12 @@
-//! Filters say what a loop over the values says.
+//! Filters select the same records as a loop over the values.
 
 use super::*;
 
-/// What a filter should say of a record's value.
+/// The expected result of a filter for a record's value.
 type Condition<'a> = &'a dyn Fn(Option<i64>) -> bool;
 
 #[test]
-fn filters_say_what_a_loop_says() {
+fn filters_agree_with_a_loop() {
     let values: Vec<Option<Scalar>> =
         (0..200).map(|i| (i % 5 != 4).then_some(Scalar::Int(i % 13 - 4))).collect();
     let ds = memory(&shard_of(&values));
@@ -73,7 +73,7 @@ fn filters_of_floats_and_strings() {
         Vec::from_iter(ds.select(&text.parse().unwrap(), &Default::default()).unwrap().iter())
     };
     assert_eq!(ids(&ds, "label == 0.1"), [0]);
-    assert_eq!(ids(&ds, "label != 0.1"), [1, 2, 3, 4], "IEEE: not a number is unequal to everything");
+    assert_eq!(ids(&ds, "label != 0.1"), [1, 2, 3, 4], "IEEE: NaN is unequal to everything");
     assert_eq!(ids(&ds, "label == 0"), [2]);
     assert_eq!(ids(&ds, "label in 1e-1..2.5"), [0]);
     assert_eq!(ids(&ds, "label > 1"), [3, 4]);

@@ -1,4 +1,4 @@
-//! Columns: what is in the files, when they are taken, and what filters make of them.
+//! Columns: file contents, rules for using saved columns, and filters over them.
 
 mod bytes;
 mod filters;
@@ -73,7 +73,7 @@ fn same(column: &DatasetColumn, want: &[Option<Scalar>]) {
     assert_eq!(column.count(), want.iter().flatten().count() as u64);
 }
 
-/// What the twin writes for a dataset in memory.
+/// Returns the column file that the twin writes for a dataset in memory.
 fn from_twin(ds: &Dataset, values: &[Option<Scalar>], classes: bool) -> Vec<u8> {
     column_file("label", values, classes, &sidecar(ds.index(0).unwrap()))
 }
@@ -84,7 +84,7 @@ fn bytes(column: &FeatureColumn) -> Vec<u8> {
     bytes
 }
 
-/// Builds in memory with and without classes; both are what the twin writes.
+/// Builds the column in memory with and without classes, and compares both with the twin's files.
 fn check(values: &[Option<Scalar>]) -> FeatureColumn {
     let ds = memory(&shard_of(values));
     let options = ColumnOptions::new().unknown(true);
@@ -109,7 +109,7 @@ fn check(values: &[Option<Scalar>]) -> FeatureColumn {
     read
 }
 
-/// Indexes and columns in `DIR/i`, and nowhere else.
+/// Options that keep indexes and columns in `DIR/i` only.
 fn index_options(dir: &Path) -> IndexOptions {
     options().index_dir(dir.join("i"))
 }
@@ -118,7 +118,7 @@ fn at(dir: &tempfile::TempDir) -> DatasetOptions {
     DatasetOptions::new().index(index_options(dir.path()))
 }
 
-/// A progress callback that counts.
+/// Returns a progress callback that counts bytes.
 fn counted(bytes: Arc<AtomicU64>) -> impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static {
     move |n| {
         bytes.fetch_add(n, Relaxed);
@@ -126,7 +126,7 @@ fn counted(bytes: Arc<AtomicU64>) -> impl Fn(u64) -> ControlFlow<()> + Send + Sy
     }
 }
 
-/// A progress callback of calls that scan nothing.
+/// Progress callback for calls that must not scan.
 fn nothing_scanned(bytes: u64) -> ControlFlow<()> {
     assert_eq!(bytes, 0, "scanned");
     ControlFlow::Continue(())

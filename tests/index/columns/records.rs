@@ -1,4 +1,4 @@
-//! What records make of a column, over one shard and many.
+//! Column values extracted from records, for one shard and for several.
 
 use super::*;
 use tfseek::SequenceExampleBuilder;
@@ -17,7 +17,7 @@ fn each_kind_and_each_count() {
         check(&all(&|i| Scalar::Str([&b""[..], b"\xff\0", b"cat", b"dog"][i % 4].to_vec())));
         check(&vec![None; n]);
     }
-    assert_eq!(check(&[None, None]).kind(), FeatureKind::Int64, "a shard without a value");
+    assert_eq!(check(&[None, None]).kind(), FeatureKind::Int64, "a shard without values");
     assert_eq!(memory(&shard_of(&[None, None])).column("nothing", &Default::default()).unwrap().kind(), None);
 }
 
@@ -56,13 +56,13 @@ fn contexts_of_sequences() {
 }
 
 #[test]
-fn what_makes_no_column() {
+fn features_that_cannot_be_a_column() {
     let dir = tempfile::tempdir().unwrap();
     let i = |n: &[i64]| ExampleBuilder::new().int64("label", n.iter().copied()).encode().unwrap();
     let f = ExampleBuilder::new().float("label", [1.0]).encode().unwrap();
     let good = i(&[1]);
     let malformed = [&good[..], b"\x0a\x05\x0a"].concat();
-    // Another feature that does not parse: the payload does not.
+    // Another feature is malformed, so the payload is malformed.
     let other = [&good[..], b"\x0a\x0c\x0a\x0a\x0a\x01x\x12\x05\x1a\x03\x0a\x01\xff"].concat();
     for (bad, why) in [(i(&[1, 2]), "two"), (f, "kind"), (malformed, "wire"), (other, "wire")] {
         let path = write(dir.path(), "x", &records(&[&good, &good, &bad, &good]));
@@ -80,7 +80,7 @@ fn what_makes_no_column() {
         }
         assert_eq!(names(&dir.path().join("i")), ["x.tfri"], "nothing is saved");
     }
-    // A payload that is damaged, whatever the readers check.
+    // A damaged payload is an error, whatever verification the readers use.
     let mut shard = records(&[&good, &good]);
     let at_payload = shard.len() - 6;
     shard[at_payload] ^= 1;
@@ -117,8 +117,8 @@ fn shards_are_joined_by_value() {
             [0, 3, 4, 7]
         );
     }
-    assert_eq!(names(&dir.path().join("i")).len(), 8, "an index and a column each");
-    // One shard of another kind.
+    assert_eq!(names(&dir.path().join("i")).len(), 8, "one index and one column per shard");
+    // One shard has values of another kind.
     let odd = write(dir.path(), "odd", &shard_of(&ints([4])));
     let ds = at(&dir).open([&paths[1], &paths[0], &odd]).unwrap();
     let e = ds.column("label", &Default::default()).unwrap_err();
@@ -145,8 +145,8 @@ fn several_features_in_one_scan() {
     let path = write(dir.path(), "x", &records(&payloads.iter().map(Vec::as_slice).collect::<Vec<_>>()));
     drop(at(&dir).open(&path).unwrap());
     let scanned = Arc::new(AtomicU64::new(0));
-    let told = Arc::clone(&scanned);
-    let ds = at(&dir).progress(counted(told)).open(&path).unwrap();
+    let counter = Arc::clone(&scanned);
+    let ds = at(&dir).progress(counted(counter)).open(&path).unwrap();
     let columns = ds.columns(&["a", "b", "c", "a"], &Default::default()).unwrap();
     assert_eq!(columns.len(), 4);
     for i in 0..100 {
@@ -157,7 +157,7 @@ fn several_features_in_one_scan() {
     let len = fs::metadata(&path).unwrap().len();
     assert_eq!(scanned.load(Relaxed), len, "once");
     ds.columns(&["c", "d"], &Default::default()).unwrap();
-    assert_eq!(scanned.load(Relaxed), 2 * len, "for what is missing");
+    assert_eq!(scanned.load(Relaxed), 2 * len, "only the missing columns are scanned");
     ds.columns(&["a", "b", "c", "d"], &Default::default()).unwrap();
     assert_eq!(scanned.load(Relaxed), 2 * len);
 }

@@ -1,4 +1,4 @@
-//! When a column file is taken, and where it is found and written.
+//! Rules for accepting column files, and for the folders where they are found and written.
 
 use super::*;
 use std::fs::File;
@@ -15,7 +15,7 @@ struct Case {
     path: PathBuf,
 }
 
-/// A shard of 300 labels, its index and its column.
+/// Creates a shard of 300 labels with its index and its column.
 fn case() -> Case {
     let dir = tempfile::tempdir().unwrap();
     let path = write(dir.path(), "x", &shard_of(&ints(0..300)));
@@ -35,13 +35,13 @@ impl Case {
         index_options(self.dir.path())
     }
 
-    /// Bytes that are scanned for the column; what it says is what the records say.
+    /// Returns the number of bytes scanned to build the column, after comparing its values with the records.
     fn built(&self, options: DatasetOptions) -> u64 {
-        // The index, and whatever it costs.
+        // Opens the index first, at whatever cost.
         drop(options.open(&self.path).unwrap());
         let bytes = Arc::new(AtomicU64::new(0));
-        let told = Arc::clone(&bytes);
-        let ds = options.progress(counted(told)).open(&self.path).unwrap();
+        let counter = Arc::clone(&bytes);
+        let ds = options.progress(counted(counter)).open(&self.path).unwrap();
         let opening = bytes.load(Relaxed);
         let column = ds.column("label", &Default::default()).unwrap();
         let mut buf = Vec::new();
@@ -65,7 +65,7 @@ impl Case {
 }
 
 #[test]
-fn a_touch_or_a_copy_builds_the_column_again() {
+fn a_touch_or_a_copy_rebuilds_the_column() {
     let case = case();
     let before = fs::read(case.file()).unwrap();
     set_mtime(&case.path, T + 1);
@@ -75,11 +75,11 @@ fn a_touch_or_a_copy_builds_the_column_again() {
     let Some(Remedy::Build(build)) = e.kind().remedy() else { panic!("{e}") };
     assert_eq!(build.features, ["label"]);
     assert_eq!(case.built(case.options().index(case.index().trust_columns(true))), 0);
-    assert_eq!(fs::read(case.file()).unwrap(), before, "trust writes nothing");
+    assert_eq!(fs::read(case.file()).unwrap(), before, "opening with trust_columns writes nothing");
     let len = fs::metadata(&case.path).unwrap().len();
     assert_eq!(case.built(case.options()), len);
     assert_eq!(case.built(case.options()), 0);
-    // A copy with all that belongs to it.
+    // A copy of the shard with its index and column files.
     let there = tempfile::tempdir().unwrap();
     let copy = Case { path: there.path().join("x"), dir: there };
     fs::copy(&case.path, &copy.path).unwrap();
@@ -93,7 +93,7 @@ fn a_touch_or_a_copy_builds_the_column_again() {
 }
 
 #[test]
-fn records_appended_or_rewritten_build_the_column_again_whoever_trusts() {
+fn appended_or_rewritten_records_rebuild_the_column_with_and_without_trust() {
     for rewrite in [false, true] {
         let case = case();
         if rewrite {
@@ -111,9 +111,9 @@ fn records_appended_or_rewritten_build_the_column_again_whoever_trusts() {
 }
 
 #[test]
-fn a_file_replaced_while_it_is_open_is_not_saved_for() {
+fn no_column_is_saved_for_a_shard_replaced_while_open() {
     let case = case();
-    // SAFETY: files of this test; what takes the name is a new one.
+    // SAFETY: files of this test; replacements are new files.
     #[allow(unsafe_code)]
     let ds = unsafe { case.options().open_mapped(&case.path) }.unwrap();
     ds.get(0).unwrap();
@@ -167,9 +167,13 @@ fn where_columns_are_found_and_written() {
         (column.shards()[0].file().map(|f| f.parent().unwrap().to_path_buf()), column.warnings().len())
     };
     let (a, b, c) = (place("a"), place("b"), place("c"));
-    assert_eq!(saved(&open(blocked("a"), blocked("b"), blocked("c"))), (None, 1), "memory, with one warning");
+    assert_eq!(
+        saved(&open(blocked("a"), blocked("b"), blocked("c"))),
+        (None, 1),
+        "in memory, with one warning"
+    );
     assert_eq!(saved(&open(blocked("a"), blocked("b"), c.clone())), (Some(c.clone()), 0));
-    assert_eq!(names(dir.path()), ["c", "x"], "nothing beside the data");
+    assert_eq!(names(dir.path()), ["c", "x"], "no files next to the data");
     assert!(
         names(&c).iter().any(|name| name.ends_with(".%4Cabel.tfrc") && name.len() == 32 + 13),
         "{:?}",
@@ -177,8 +181,8 @@ fn where_columns_are_found_and_written() {
     );
     let every = || open(a.clone(), b.clone(), c.clone());
     every().columns(&["Label"], &ColumnOptions::new().beside(true)).unwrap();
-    assert!(a.join("x.%4Cabel.tfrc").exists(), "where it was asked to be");
-    open_beside(&path);
+    assert!(a.join("x.%4Cabel.tfrc").exists(), "in the configured folder");
+    open_next_to_data(&path);
     for found in [a.clone(), place(".tfseek"), c.clone()] {
         assert_eq!(saved(&every()), (Some(found.clone()), 0));
         let name = names(&found).into_iter().find(|name| name.ends_with(".tfrc")).unwrap();
@@ -189,7 +193,7 @@ fn where_columns_are_found_and_written() {
     assert!(matches!(e.kind(), tfseek::ErrorKind::Io(_)), "{e}");
 }
 
-fn open_beside(path: &Path) {
+fn open_next_to_data(path: &Path) {
     let ds = DatasetOptions::new().index(options().mode(IndexMode::Memory)).open(path).unwrap();
     ds.columns(&["Label"], &ColumnOptions::new().beside(true)).unwrap();
 }
@@ -209,10 +213,10 @@ fn a_column_of_another_feature_is_refused() {
         assert!(warning.to_string().contains("another feature"), "{warning}");
         assert!(
             ds.column(feature, &Default::default()).unwrap().warnings().is_empty(),
-            "it was written anew"
+            "the file was rewritten"
         );
     }
-    // Damage inside is an error that names the file.
+    // Damage inside a section is an error that names the file.
     let mut bad = good;
     let at = 320;
     bad[at] ^= 1;
@@ -237,10 +241,10 @@ fn large_files_through_maps_and_reads() {
         .unwrap();
     let file = dir.path().join("i/x.label.tfrc");
     let on_disk = fs::read(&file).unwrap();
-    assert!(on_disk.len() > 64 << 10, "so that the reader maps, or reads at the first use");
+    assert!(on_disk.len() > 64 << 10, "large enough that the reader maps it, or reads sections at first use");
     let options = DatasetOptions::new().index(index_options(dir.path()).mode(IndexMode::Require));
     let read = options.open(&path).unwrap();
-    // SAFETY: files of this test, which nobody writes to.
+    // SAFETY: files of this test; nothing writes to them.
     #[allow(unsafe_code)]
     let mapped = unsafe { options.open_mapped(&path) }.unwrap();
     for ds in [&read, mapped.dataset()] {
@@ -250,7 +254,7 @@ fn large_files_through_maps_and_reads() {
         assert!(column.shards()[0].has_classes());
         assert!(column.classes().unwrap().iter().any(|class| class == (Value::Int(5), &[15, 16, 17][..])));
     }
-    // Without the lists it is another file; they can be added without a scan.
+    // The file without class lists differs; lists can be added without a scan.
     fs::remove_file(&file).unwrap();
     at(&dir).open(&path).unwrap().column("label", &Default::default()).unwrap();
     assert!(fs::read(&file).unwrap().len() < on_disk.len());
@@ -261,7 +265,7 @@ fn large_files_through_maps_and_reads() {
 
 const ROLE: &str = "TFSEEK_TEST_ROLE";
 
-/// Not a test by itself: the body of the children, each of which builds a column of its own.
+/// Not a test: the body of the child processes, each of which builds its own column.
 #[test]
 fn as_a_child() {
     let Some(k) = std::env::var(ROLE).ok() else { return };
@@ -313,5 +317,5 @@ fn sixteen_processes_build_different_columns() {
     for (k, column) in ds.columns(&features, &Default::default()).unwrap().iter().enumerate() {
         assert!(column.iter().all(|value| value == Some(Value::Int(k as i64))));
     }
-    assert_eq!(names(dir.path()), ["go", "i", "s0", "s1"], "nothing beside the data");
+    assert_eq!(names(dir.path()), ["go", "i", "s0", "s1"], "no files next to the data");
 }

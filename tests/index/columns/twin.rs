@@ -1,9 +1,9 @@
-//! A writer of column files of its own, after section 6 of the format page: straight from the values to the bytes.
+//! An independent writer of column files, after section 6 of the format page: from values directly to bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tfseek::crc::crc32c;
 
-/// One value a record, all of one kind.
+/// One value per record, all of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scalar {
     Int(i64),
@@ -11,7 +11,7 @@ pub(crate) enum Scalar {
     Str(Vec<u8>),
 }
 
-/// The shard that a column is of: the header's fields from byte 24 to 84, as an index of the same shard has them.
+/// Writes the column file of a shard. `sidecar` is an index of the same shard; header bytes 24 to 84 are copied from it.
 pub(crate) fn column_file(name: &str, values: &[Option<Scalar>], classes: bool, sidecar: &[u8]) -> Vec<u8> {
     let strings: BTreeSet<&[u8]> = values
         .iter()
@@ -87,7 +87,7 @@ pub(crate) fn column_file(name: &str, values: &[Option<Scalar>], classes: bool, 
     file
 }
 
-/// Makes the crcs of header and section table right, and those of sections that lie inside the file.
+/// Recomputes the checksums of the header, of the section table, and of sections that are inside the file.
 pub(crate) fn seal(file: &mut [u8]) {
     let Some(count) = file.get(12).map(|c| usize::from(*c)) else { return };
     let Some(table) = file.get(128..128 + 32 * count).map(<[u8]>::to_vec) else { return };

@@ -1,4 +1,4 @@
-//! Features that no record has: an error that names the one that was meant, and not a column of nothing.
+//! A feature that no record has is an error that suggests the nearest name, not an empty column.
 
 use super::*;
 use tfseek::{Dataset, Error, SequenceExampleBuilder};
@@ -22,7 +22,7 @@ fn refused<T>(result: tfseek::Result<T>, feature: &str, want: Option<&str>) -> E
 }
 
 #[test]
-fn a_misspelt_feature_is_an_error_wherever_it_is_named() {
+fn a_misspelt_feature_is_an_error_in_every_call() {
     let dir = tempfile::tempdir().unwrap();
     let paths =
         ["s0", "s1"].map(|name| write(dir.path(), name, &shard(&["image/class/label", "other"], 100)));
@@ -58,11 +58,11 @@ fn a_misspelt_feature_is_an_error_wherever_it_is_named() {
             "{filter}"
         );
     }
-    assert_eq!(saved(), 0, "not even of features that are there, beside one that is not");
+    assert_eq!(saved(), 0, "nothing is saved, not even for existing features in the same call");
     let e = refused(ds.column("nope", &Default::default()), "nope", None);
     assert!(e.to_string().ends_with("the first records have \"image/class/label\", \"other\""), "{e}");
 
-    // Column files without a value, of a version that wrote them.
+    // Column files without values, as an earlier version wrote them.
     ds.columns(&["label"], &ColumnOptions::new().unknown(true).beside(true)).unwrap();
     assert_eq!(saved(), 2);
     let scanned = DatasetOptions::new().index(options().index_dir(&index)).progress(|bytes| {
@@ -79,7 +79,7 @@ fn a_misspelt_feature_is_an_error_wherever_it_is_named() {
 }
 
 #[test]
-fn a_feature_that_is_there_without_values_is_a_column_of_nothing() {
+fn a_feature_without_values_is_an_empty_column() {
     let empty = ExampleBuilder::new().int64("label", [0i64; 0]).encode().unwrap();
     let without_kind = b"\x0a\x09\x0a\x07\x0a\x05label";
     for payload in [&empty[..], without_kind] {
@@ -93,7 +93,7 @@ fn a_feature_that_is_there_without_values_is_a_column_of_nothing() {
         );
         assert_eq!(ds.select(&"absent(label)".parse().unwrap(), &Default::default()).unwrap().count(), 3);
     }
-    // Of no records nothing can be said.
+    // Without records, no feature is unknown.
     assert!(memory(b"").column("label", &Default::default()).unwrap().is_empty());
     let e = refused(memory(&records(&[b"", b""])).column("label", &Default::default()), "label", None);
     assert!(e.to_string().contains("the first records have no features"), "{e}");
@@ -102,7 +102,7 @@ fn a_feature_that_is_there_without_values_is_a_column_of_nothing() {
 #[test]
 fn a_shard_may_lack_what_others_have() {
     let dir = tempfile::tempdir().unwrap();
-    // Behind the records whose keys are looked at, and in the last shard only.
+    // After the records whose keys are inspected, and only in the last shard.
     let late = [shard(&["other"], 5000), shard(&["other", "label"], 1)].concat();
     let paths = [
         write(dir.path(), "s0", &shard(&["other"], 10)),
@@ -116,13 +116,13 @@ fn a_shard_may_lack_what_others_have() {
     assert_eq!(columns[1].count(), 5011);
     assert_eq!(names(&index).iter().filter(|name| name.ends_with(".tfrc")).count(), 6, "saved");
     assert!(columns.iter().all(|column| column.shards().iter().all(|shard| shard.file().is_some())));
-    // Alone it lacks it.
+    // Opened by itself, the shard lacks the feature.
     let alone: Dataset = DatasetOptions::new().index(options().index_dir(&index)).open(&paths[0]).unwrap();
     refused(alone.column("label", &Default::default()), "label", None);
 }
 
 #[test]
-fn a_feature_list_is_no_feature_of_the_context() {
+fn a_feature_list_is_not_a_context_feature() {
     let payload = SequenceExampleBuilder::new()
         .int64("id", [5])
         .feature_list("frames", [tfseek::FeatureBuf::Float(vec![0.5])])
@@ -135,11 +135,11 @@ fn a_feature_list_is_no_feature_of_the_context() {
 }
 
 #[test]
-fn what_was_scanned_is_kept_where_another_shard_fails() {
+fn finished_columns_are_kept_if_another_shard_fails() {
     let dir = tempfile::tempdir().unwrap();
     let example = |key: &str| ExampleBuilder::new().int64(key, [1]).encode().unwrap();
     let (other, label) = (example("other"), example("label"));
-    // The feature is behind the records that are looked at first.
+    // The feature occurs only after the records that are inspected first.
     let rare = [vec![&other[..]; 30], vec![&label[..]; 3]].concat();
     let mut paths: Vec<PathBuf> =
         (0..4).map(|s| write(dir.path(), &format!("{s}"), &records(&[&other]))).collect();
