@@ -1,22 +1,22 @@
-//! `ds.column(feature)`: one value a record, without a look at the records.
+//! `ds.column(feature)`: one value per record, without reading the records.
 
-use crate::failure::Result;
+use crate::error::Result;
 use crate::hooks;
 use crate::ids::Ids;
-use crate::memory::Held;
+use crate::memory::ArrayData;
 use crate::numpy;
-use crate::shared::Shared;
-use crate::wait::{self, Progress, Turn};
+use crate::shared::SharedDataset;
+use crate::wait::{self, Progress, TimeSlice};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tfseek::column::Value;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::example::FeatureKind;
 
-/// The values of these records, and which of them have one: 0, or `None` among byte strings, stands for those that have not.
+/// Returns the values of these records, and which records have one. A missing value is 0, or `None` in a column of byte strings.
 pub(crate) fn arrays<'py>(
     py: Python<'py>,
-    shared: &Shared,
+    shared: &SharedDataset,
     ids: &Ids,
     feature: &str,
     progress: Option<Progress<'py>>,
@@ -32,9 +32,9 @@ pub(crate) fn arrays<'py>(
     let present = collect(py, ids, |i| u8::from(column.get(i).is_some()))?;
     let values = match column.kind() {
         Some(FeatureKind::Bytes) => {
-            let (mut turn, mut objects) = (Turn::new(), Vec::with_capacity(present.len()));
+            let (mut slice, mut objects) = (TimeSlice::new(), Vec::with_capacity(present.len()));
             for i in ids.iter() {
-                turn.pause(py, Turn::VALUE)?;
+                slice.pause(py, TimeSlice::VALUE)?;
                 objects.push(match column.get(i) {
                     Some(Value::Bytes(value)) => PyBytes::new(py, value).into_any().unbind(),
                     _ => py.None(),
@@ -44,14 +44,14 @@ pub(crate) fn arrays<'py>(
         }
         Some(FeatureKind::Float) => {
             let float = |i| if let Some(Value::Float(value)) = column.get(i) { value } else { 0.0 };
-            Held::Float32(collect(py, ids, float)?.into()).flat(py)?
+            ArrayData::Float32(collect(py, ids, float)?.into()).flat(py)?
         }
         Some(FeatureKind::Int64) | None => {
             let int = |i| if let Some(Value::Int(value)) = column.get(i) { value } else { 0 };
-            Held::Int64(collect(py, ids, int)?.into()).flat(py)?
+            ArrayData::Int64(collect(py, ids, int)?.into()).flat(py)?
         }
     };
-    Ok(hooks::feature_column(py)?.call1((values, Held::Bool(present.into()).flat(py)?))?)
+    Ok(hooks::feature_column(py)?.call1((values, ArrayData::Bool(present.into()).flat(py)?))?)
 }
 
 fn build(
@@ -61,13 +61,13 @@ fn build(
     progress: Option<Progress<'_>>,
 ) -> Result<DatasetColumn> {
     let (dataset, feature) = (dataset.clone(), feature.to_owned());
-    wait::run(py, progress, move |meter| {
-        meter.expect(dataset.known_bytes());
-        Ok(dataset.column(&feature, &ColumnOptions::new().progress(meter.callback()))?)
+    wait::run(py, progress, move |call| {
+        call.expect(dataset.known_bytes());
+        Ok(dataset.column(&feature, &ColumnOptions::new().progress(call.callback()))?)
     })
 }
 
-/// A value for each record of a view, with a look at signals now and then.
+/// Computes a value for each record of a view, and checks for signals periodically.
 pub(crate) fn collect<T: Send>(
     py: Python<'_>,
     ids: &Ids,
@@ -75,12 +75,12 @@ pub(crate) fn collect<T: Send>(
 ) -> Result<Vec<T>> {
     let len = ids.len();
     let mut values = Vec::with_capacity(usize::try_from(len).unwrap_or_default());
-    wait::in_turns(py, None, 0, len, |turn| {
+    wait::in_slices(py, None, 0, len, |slice| {
         let from = values.len() as u64;
         let left = (from..len).map(|k| ids.at(k));
         for id in left {
             values.push(value(id));
-            if turn.is_over(Turn::VALUE) {
+            if slice.is_over(TimeSlice::VALUE) {
                 break;
             }
         }

@@ -1,13 +1,13 @@
 //! Batches as dicts of arrays.
 
-use crate::memory::Held;
+use crate::memory::ArrayData;
 use crate::{hooks, numpy};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use tfseek::Column;
 use tfseek::batch::{Batch, BytesColumn, RowSplits, Values};
 
-/// As what byte strings leave.
+/// Representation of byte strings in Python.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BytesAs {
     /// An array of `bytes` objects.
@@ -16,7 +16,7 @@ pub(crate) enum BytesAs {
     Offsets,
 }
 
-/// A batch of Examples: a dict. Of SequenceExamples: `(context, sequence, lengths)`, or without `lengths` for a single record.
+/// Converts a batch: a dict for Examples, `(context, sequence, lengths)` for SequenceExamples. A single record has no `lengths`.
 pub(crate) fn batch<'py>(
     py: Python<'py>,
     batch: &Batch,
@@ -35,7 +35,7 @@ pub(crate) fn batch<'py>(
     let lengths = PyDict::new(py);
     for (name, _) in batch.feature_lists() {
         if let Some(steps) = batch.lengths(name) {
-            lengths.set_item(name, Held::Int64(steps.clone()).flat(py)?)?;
+            lengths.set_item(name, ArrayData::Int64(steps.clone()).flat(py)?)?;
         }
     }
     Ok((features, lists, lengths).into_pyobject(py)?.into_any())
@@ -59,17 +59,17 @@ fn column<'py>(py: Python<'py>, column: &Column, bytes_as: BytesAs) -> PyResult<
         Column::Sparse(sparse) => {
             let rank = sparse.dense_shape.len();
             let n = sparse.values.len();
-            let indices = Held::Int64(sparse.indices.clone()).shaped(py, &[n, rank])?;
+            let indices = ArrayData::Int64(sparse.indices.clone()).shaped(py, &[n, rank])?;
             let found = values(py, &sparse.values, &[n], bytes_as)?;
             let shape = sparse.dense_shape.iter().map(|&size| i64::try_from(size).unwrap_or(i64::MAX));
-            let shape = Held::Int64(shape.collect::<Vec<_>>().into()).flat(py)?;
+            let shape = ArrayData::Int64(shape.collect::<Vec<_>>().into()).flat(py)?;
             hooks::sparse(py)?.call1((indices, found, shape))
         }
         Column::Ragged(ragged) => {
             let found = values(py, &ragged.values, &ragged.shape, bytes_as)?;
             let splits = ragged.row_splits.iter().map(|splits| match splits {
-                RowSplits::Int32(splits) => Held::Int32(splits.clone()).flat(py),
-                RowSplits::Int64(splits) => Held::Int64(splits.clone()).flat(py),
+                RowSplits::Int32(splits) => ArrayData::Int32(splits.clone()).flat(py),
+                RowSplits::Int64(splits) => ArrayData::Int64(splits.clone()).flat(py),
             });
             let splits = PyTuple::new(py, splits.collect::<PyResult<Vec<_>>>()?)?;
             hooks::ragged(py)?.call1((found, splits))
@@ -84,8 +84,8 @@ fn values<'py>(
     bytes_as: BytesAs,
 ) -> PyResult<Bound<'py, PyAny>> {
     match values {
-        Values::Int64(values) => Held::Int64(values.clone()).shaped(py, shape),
-        Values::Float32(values) => Held::Float32(values.clone()).shaped(py, shape),
+        Values::Int64(values) => ArrayData::Int64(values.clone()).shaped(py, shape),
+        Values::Float32(values) => ArrayData::Float32(values.clone()).shaped(py, shape),
         Values::Bytes(values) if bytes_as == BytesAs::Offsets => offsets(py, values),
         Values::Bytes(values) => {
             let values = values.iter().map(|value| PyBytes::new(py, value).into_any().unbind());
@@ -96,5 +96,5 @@ fn values<'py>(
 
 fn offsets<'py>(py: Python<'py>, values: &BytesColumn) -> PyResult<Bound<'py, PyAny>> {
     let (data, offsets) = values.to_contiguous();
-    hooks::bytes(py)?.call1((Held::Bytes(data).flat(py)?, Held::Int64(offsets).flat(py)?))
+    hooks::bytes(py)?.call1((ArrayData::Bytes(data).flat(py)?, ArrayData::Int64(offsets).flat(py)?))
 }

@@ -1,14 +1,14 @@
-//! `tfseek.Dataset`: shards as one sequence of records.
+//! `tfseek.Dataset`: a sequence of the records of all shards.
 
-use crate::failure::{Failure, Result};
+use crate::error::{BindingError, Result};
 use crate::hooks;
-use crate::ids::{Ids, Kept};
+use crate::ids::{Ids, PickledIds};
 use crate::iter::DatasetIterator;
+use crate::options::FeatureName;
 use crate::payload;
-use crate::shared::Shared;
-use crate::wait::{self, Progress, Turn, Unit};
-use crate::warning::Warning;
-use crate::words::Name;
+use crate::shared::SharedDataset;
+use crate::wait::{self, Progress, TimeSlice, Unit};
+use crate::warning::PyWarning;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
@@ -16,18 +16,20 @@ use std::sync::Arc;
 use tfseek::column::ColumnOptions;
 use tfseek::example::MessageKind;
 
-/// Shards as one sequence of records: :func:`tfseek.open` makes it.
+/// A sequence of the records of all shards, opened by :func:`tfseek.open`.
 ///
-/// ``ds[i]`` is record ``i``: an :class:`Example`, a :class:`SequenceExample` or ``bytes``, as ``kind`` of :func:`tfseek.open`
-/// says. ``ds[10:20]``, ``ds[[4, 2, 10]]`` and ``ds[mask]`` are Datasets of those records, which copy nothing. Safe to use from
-/// several threads, after a fork, and pickled: a copy opens the files again, and refuses other content.
-#[pyclass(frozen, module = "tfseek", sequence)]
-pub(crate) struct Dataset {
-    pub(crate) shared: Arc<Shared>,
+/// ``ds[i]`` is record ``i``: an :class:`Example`, a :class:`SequenceExample` or ``bytes``, depending on ``kind`` of
+/// :func:`tfseek.open`. ``ds[10:20]``, ``ds[[4, 2, 10]]`` and ``ds[mask]`` are Datasets of those records. They copy nothing.
+///
+/// A Dataset can be used by several threads and after a fork, and it can be pickled. An unpickled copy opens the files again, and
+/// raises an error if their content has changed.
+#[pyclass(frozen, module = "tfseek", name = "Dataset", sequence)]
+pub(crate) struct PyDataset {
+    pub(crate) shared: Arc<SharedDataset>,
     pub(crate) ids: Ids,
 }
 
-/// The fingerprint of a dataset. Of a pack that takes a while, since all shards are opened for it: a signal is heard meanwhile.
+/// Returns the fingerprint of a dataset. For a pack it opens all shards, which takes time, so it checks for signals.
 pub(crate) fn fingerprint(py: Python<'_>, dataset: &tfseek::Dataset) -> Result<String> {
     match dataset.known_bytes() {
         Some(_) => Ok(py.detach(|| dataset.fingerprint())?),
@@ -38,18 +40,18 @@ pub(crate) fn fingerprint(py: Python<'_>, dataset: &tfseek::Dataset) -> Result<S
     }
 }
 
-impl Dataset {
-    pub(crate) fn all(shared: Shared) -> Dataset {
-        Dataset { ids: Ids::all(shared.dataset.len()), shared: Arc::new(shared) }
+impl PyDataset {
+    pub(crate) fn whole(shared: SharedDataset) -> PyDataset {
+        PyDataset { ids: Ids::all(shared.dataset.len()), shared: Arc::new(shared) }
     }
 
-    /// The records of this view, unless they are all there are.
+    /// Returns the record numbers of this view, or `None` if it contains all records in order.
     pub(crate) fn view_ids(&self) -> Option<Ids> {
         (!self.ids.is_all(self.shared.dataset.len())).then(|| self.ids.clone())
     }
 
-    fn view(&self, ids: Ids) -> Dataset {
-        Dataset { shared: Arc::clone(&self.shared), ids }
+    fn view(&self, ids: Ids) -> PyDataset {
+        PyDataset { shared: Arc::clone(&self.shared), ids }
     }
 
     fn item<'py>(&self, py: Python<'py>, i: u64) -> Result<Bound<'py, PyAny>> {
@@ -68,7 +70,7 @@ impl Dataset {
         Ok(shared.item(py, i, payload)?)
     }
 
-    /// Numbers as `tfseek._ids.positions` gives them, as records of this view.
+    /// Returns the record numbers at the positions that `tfseek._ids.positions` returns for `key`.
     fn numbers(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<Vec<u64>> {
         let bytes: PyBackedBytes = hooks::positions(py)?.call1((key, self.ids.len()))?.extract()?;
         let (positions, _) = bytes.as_chunks::<8>();
@@ -77,7 +79,7 @@ impl Dataset {
 }
 
 #[pymethods]
-impl Dataset {
+impl PyDataset {
     fn __len__(&self) -> usize {
         usize::try_from(self.ids.len()).unwrap_or(usize::MAX)
     }
@@ -97,9 +99,10 @@ impl Dataset {
         Ok(Bound::new(py, self.view(ids))?.into_any())
     }
 
-    /// Records by number, as a list in that order: faster than one by one, since it looks ahead.
+    /// Returns the records with these numbers as a list, in the given order. Records are prefetched, so this is faster than
+    /// single accesses.
     ///
-    /// ``progress`` is shown in records, as :func:`tfseek.open` says.
+    /// ``progress`` counts records; :func:`tfseek.open` describes it.
     #[pyo3(signature = (ids, *, progress=None))]
     fn get_many<'py>(
         &self,
@@ -112,23 +115,23 @@ impl Dataset {
         let progress = Progress::new(py, progress, "reading", Unit::Records)?;
         let mut found = Vec::with_capacity(ids.len());
         wait::shown(progress, |progress| {
-            wait::in_turns(py, progress, 0, ids.len() as u64, |turn| {
+            wait::in_slices(py, progress, 0, ids.len() as u64, |slice| {
                 shared.kind();
                 let left = ids.get(found.len()..).unwrap_or_default();
-                shared.payloads(left, turn, &mut found)?;
+                shared.payloads(left, slice, &mut found)?;
                 Ok(found.len() as u64)
             })
         })?;
-        let (mut turn, mut items) = (Turn::new(), Vec::with_capacity(ids.len()));
+        let (mut slice, mut items) = (TimeSlice::new(), Vec::with_capacity(ids.len()));
         for (&i, payload) in ids.iter().zip(found) {
-            // A payload may have to be copied.
-            turn.pause(py, Turn::VALUE + payload.len() as u64)?;
+            // The payload may be copied.
+            slice.pause(py, TimeSlice::VALUE + payload.len() as u64)?;
             items.push(shared.item(py, i, payload)?);
         }
         Ok(PyList::new(py, items)?)
     }
 
-    /// As :meth:`get_many`: what PyTorch's ``DataLoader`` calls for a batch.
+    /// Does the same as :meth:`get_many`. PyTorch's ``DataLoader`` calls it for a batch.
     fn __getitems__<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> Result<Bound<'py, PyList>> {
         self.get_many(py, ids, None)
     }
@@ -137,54 +140,53 @@ impl Dataset {
         DatasetIterator::new(Arc::clone(&self.shared), self.ids.clone())
     }
 
-    /// The records of this dataset whose features meet a condition such as ``"label in 3, 5..9 and present(name)"``, as a
-    /// Dataset in the same order. Builds a column of each feature in it when it is first used.
+    /// Returns the records that satisfy a condition such as ``"label in 3, 5..9 and present(name)"``, as a Dataset in the same
+    /// order. The first use of a feature in a condition builds its column.
     ///
-    /// ``progress`` shows how far that is in bytes, as :func:`tfseek.open` says.
+    /// ``progress`` counts the bytes scanned for columns; :func:`tfseek.open` describes it.
     #[pyo3(signature = (condition, *, progress=None))]
     fn filter(
         &self,
         py: Python<'_>,
         condition: &str,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> Result<Dataset> {
+    ) -> Result<PyDataset> {
         let filter = condition.parse::<tfseek::Filter>()?;
         let progress = Progress::new(py, progress, "columns", Unit::Bytes)?;
         let (dataset, columns, ids) =
             (self.shared.dataset.clone(), Arc::clone(&self.shared.columns), self.ids.clone());
-        let ids = wait::run(py, progress, move |meter| {
-            let held = |feature: &&str| columns.iter().any(|column| column.feature() == *feature);
-            let selection = match filter.features().iter().all(held) {
-                true => dataset.select_from(&filter, &columns)?,
-                false => {
-                    meter.expect(dataset.known_bytes());
-                    dataset.select(&filter, &ColumnOptions::new().progress(meter.callback()))?
-                }
+        let ids = wait::run(py, progress, move |call| {
+            let is_loaded = |feature: &&str| columns.iter().any(|column| column.feature() == *feature);
+            let selection = if filter.features().iter().all(is_loaded) {
+                dataset.select_from(&filter, &columns)?
+            } else {
+                call.expect(dataset.known_bytes());
+                dataset.select(&filter, &ColumnOptions::new().progress(call.callback()))?
             };
             Ok(ids.iter().filter(|&i| selection.contains(i)).collect::<Vec<u64>>())
         })?;
         Ok(self.view(ids.into()))
     }
 
-    /// One feature's value for each record, as :class:`tfseek.Column`: read from its column files, and built where there are
-    /// none, without a look at the records from then on. A feature has one value a record, or none; of a SequenceExample it is
-    /// one of the context.
+    /// Returns one feature's value for each record, as :class:`tfseek.Column`. The values are read from column files. Missing
+    /// column files are built first, in one scan of the records. A record must have one value or none. For SequenceExamples the
+    /// feature is a context feature.
     ///
-    /// ``progress`` shows how far that is in bytes, as :func:`tfseek.open` says.
+    /// ``progress`` counts the bytes scanned; :func:`tfseek.open` describes it.
     ///
-    /// Raises :class:`tfseek.DataError` at a record with two values, or with one of another kind.
+    /// Raises :class:`tfseek.DataError` for a record with several values, or with a value of another kind.
     #[pyo3(signature = (feature, *, progress=None))]
     fn column<'py>(
         &self,
         py: Python<'py>,
-        feature: Name,
+        feature: FeatureName,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyAny>> {
         let progress = Progress::new(py, progress, "columns", Unit::Bytes)?;
         crate::column::arrays(py, &self.shared, &self.ids, &feature, progress)
     }
 
-    /// What ``ds[i]`` is: ``"example"``, ``"sequence_example"`` or ``"bytes"``.
+    /// Kind of the records ``ds[i]``: ``"example"``, ``"sequence_example"`` or ``"bytes"``.
     #[getter]
     fn kind(&self, py: Python<'_>) -> &'static str {
         match py.detach(|| self.shared.kind()) {
@@ -194,29 +196,29 @@ impl Dataset {
         }
     }
 
-    /// The files, in the order of their records.
+    /// Paths of the shards, in the order of their records.
     #[getter]
     fn shards(&self) -> Vec<std::ffi::OsString> {
         self.shared.dataset.shards().map(|shard| shard.path.as_os_str().to_owned()).collect()
     }
 
-    /// Numbers of this view's records in the whole dataset: a read-only array of int64.
+    /// Record numbers of this view in the whole dataset: a read-only int64 array.
     #[getter]
     fn ids<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let ids = crate::column::collect(py, &self.ids, |i| i as i64)?;
-        Ok(crate::memory::Held::Int64(ids.into()).flat(py)?)
+        Ok(crate::memory::ArrayData::Int64(ids.into()).flat(py)?)
     }
 
-    /// What identifies the records, independent of paths and times: 32 hex digits, the same for a copy of the files.
+    /// Fingerprint of the records: 32 hex digits, independent of paths and times. Copies of the files have the same one.
     #[getter]
     fn fingerprint(&self, py: Python<'_>) -> Result<String> {
         fingerprint(py, &self.shared.dataset)
     }
 
-    /// Warnings from opening the dataset: an index file that was refused, say.
+    /// Warnings from opening the dataset, for example about an index file that is not used.
     #[getter]
-    fn warnings(&self) -> Vec<Warning> {
-        self.shared.dataset.warnings().iter().map(Warning::of).collect()
+    fn warnings(&self) -> Vec<PyWarning> {
+        self.shared.dataset.warnings().iter().map(PyWarning::of).collect()
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
@@ -228,23 +230,25 @@ impl Dataset {
                 PyBytes::new(py, &bytes).into_any()
             }
         };
-        let how: Bound<'py, PyDict> = self.shared.how.to_dict(py)?;
-        let args = (how, self.fingerprint(py)?, ids).into_pyobject(py)?.into_any();
+        let arguments: Bound<'py, PyDict> = self.shared.arguments.to_dict(py)?;
+        let args = (arguments, self.fingerprint(py)?, ids).into_pyobject(py)?.into_any();
         Ok((reopen, args))
     }
 
-    /// What `tfseek._open.reopen` calls: the view that was pickled, if the records are still the same.
-    fn _restore(&self, py: Python<'_>, fingerprint: &str, ids: Kept) -> Result<Dataset> {
+    /// Restores the pickled view of a dataset whose records have not changed. `tfseek._open.reopen` calls it.
+    fn _restore(&self, py: Python<'_>, fingerprint: &str, ids: PickledIds) -> Result<PyDataset> {
         let found = self.fingerprint(py)?;
         if found != fingerprint {
             let message = format!(
-                "the dataset has changed since it was pickled: its fingerprint was {fingerprint}, and is {found}"
+                "the dataset has changed since it was pickled: expected fingerprint {fingerprint}, found {found}"
             );
-            return Err(Failure::error(py, message));
+            return Err(BindingError::error(py, message));
         }
         let ids = ids.ids();
         if ids.iter().any(|i| i >= self.shared.dataset.len()) {
-            return Err(Failure::type_error("a pickle of records that there are not"));
+            return Err(BindingError::type_error(
+                "the pickle contains record numbers beyond the end of the dataset",
+            ));
         }
         Ok(self.view(ids))
     }
@@ -259,6 +263,6 @@ impl Dataset {
                 format!(", view={} of crc32c {:08x}", ids.len(), tfseek::crc::crc32c(&bytes))
             }
         };
-        format!("tfseek.Dataset({}, records={all}{view})", self.shared.how.names())
+        format!("tfseek.Dataset({}, records={all}{view})", self.shared.arguments.names())
     }
 }

@@ -1,9 +1,9 @@
-//! `tfseek.Example`: a record as a mapping that decodes what is asked for.
+//! `tfseek.Example`: a mapping over one record that decodes features on access.
 
-use crate::failure::Result;
-use crate::memory::Held;
-use crate::payload::{self, Origin};
-use crate::words::Name;
+use crate::error::Result;
+use crate::memory::ArrayData;
+use crate::options::FeatureName;
+use crate::payload::{self, RecordRef};
 use crate::{feature, numpy};
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
@@ -13,86 +13,86 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use tfseek::io::Region;
 use tfseek::{Error, ExampleBuf};
 
-/// A ``tf.train.Example``: a mapping of names to arrays that decodes a feature when it is asked for.
+/// A ``tf.train.Example``: a mapping from names to arrays that decodes a feature on access.
 ///
-/// ``ex["label"]`` is a read-only array of one dimension: int64, float32, or an object array of ``bytes``. Floats that lie
-/// aligned in the file are not copied; the array keeps the file's map alive. A feature without a kind is ``None``.
+/// ``ex["label"]`` is a read-only array of one dimension: int64, float32, or an object array of ``bytes``. Floats that are aligned
+/// in a mapped file are not copied, and the array keeps the map alive. A feature without a kind is ``None``.
 ///
-/// ``Example({"label": 3, "name": "x"})`` makes one: ints and bools become int64, floats float32, ``str`` (as UTF-8) and ``bytes``
-/// byte strings, lists and arrays of them lists of values, ``None`` a feature without a kind. Its bytes are those of
-/// Python protobuf's ``SerializeToString(deterministic=True)``.
+/// ``Example({"label": 3, "name": "x"})`` creates an Example. Ints and bools become int64 values, floats become float32 values, and
+/// ``str`` (as UTF-8) and ``bytes`` become byte strings. Lists and arrays become lists of values. ``None`` becomes a feature without
+/// a kind. The message has the same bytes as Python protobuf's ``SerializeToString(deterministic=True)``.
 ///
-/// Raises :class:`tfseek.DataError` at a feature that is malformed.
-#[pyclass(frozen, module = "tfseek", mapping)]
-pub(crate) struct Example {
+/// Access to a malformed feature raises :class:`tfseek.DataError`.
+#[pyclass(frozen, module = "tfseek", name = "Example", mapping)]
+pub(crate) struct PyExample {
     payload: Region,
-    origin: Option<Origin>,
+    record: Option<RecordRef>,
 }
 
-impl Example {
-    pub(crate) fn of(payload: Region, origin: Option<Origin>) -> Example {
-        Example { payload, origin }
+impl PyExample {
+    pub(crate) fn of(payload: Region, record: Option<RecordRef>) -> PyExample {
+        PyExample { payload, record }
     }
 
     pub(crate) fn payload(&self) -> &Region {
         &self.payload
     }
 
-    pub(crate) fn origin(&self) -> Option<&Origin> {
-        self.origin.as_ref()
+    pub(crate) fn record(&self) -> Option<&RecordRef> {
+        self.record.as_ref()
     }
 
     fn view(&self) -> tfseek::Example<'_> {
         tfseek::Example::new(&self.payload)
     }
 
-    fn placed(&self, e: Error) -> Error {
-        match &self.origin {
-            Some(origin) => origin.place(e),
+    fn located(&self, e: Error) -> Error {
+        match &self.record {
+            Some(record) => record.locate(e),
             None => e,
         }
     }
 
     fn find<'py>(&self, py: Python<'py>, key: &str, copy: bool) -> Result<Option<Bound<'py, PyAny>>> {
-        let Some(found) = self.view().get(key).map_err(|e| self.placed(e))? else { return Ok(None) };
+        let Some(found) = self.view().get(key).map_err(|e| self.located(e))? else { return Ok(None) };
         let array = feature::array(py, found, &self.payload)?;
         Ok(Some(if copy && !array.is_none() { numpy::copied(&array)? } else { array }))
     }
 
     fn names(&self) -> Result<Vec<String>> {
-        let features = self.view().features().map_err(|e| self.placed(e))?;
+        let features = self.view().features().map_err(|e| self.located(e))?;
         Ok(features.iter().map(|&(name, _)| name.to_owned()).collect())
     }
 }
 
 #[pymethods]
-impl Example {
+impl PyExample {
     #[new]
     #[pyo3(signature = (features=None))]
-    fn new(py: Python<'_>, features: Option<&Bound<'_, PyAny>>) -> Result<Example> {
+    fn new(py: Python<'_>, features: Option<&Bound<'_, PyAny>>) -> Result<PyExample> {
         let mut example = ExampleBuf::default();
         if let Some(features) = features {
             example.features = feature::entries(py, features)?.into_iter().collect();
         }
-        Ok(Example::of(example.encode(tfseek::KeyOrder::Python)?.into(), None))
+        Ok(PyExample::of(example.encode(tfseek::KeyOrder::Python)?.into(), None))
     }
 
-    /// The Example that these bytes are. They are looked at when a feature is asked for.
+    /// Returns the Example with these bytes. They are decoded on access to a feature.
     #[staticmethod]
-    fn from_bytes(payload: PyBackedBytes) -> Example {
-        Example::of(Region::new(payload), None)
+    fn from_bytes(payload: PyBackedBytes) -> PyExample {
+        PyExample::of(Region::new(payload), None)
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, key: Name) -> Result<Bound<'py, PyAny>> {
+    fn __getitem__<'py>(&self, py: Python<'py>, key: FeatureName) -> Result<Bound<'py, PyAny>> {
         self.find(py, &key, false)?.ok_or_else(|| PyKeyError::new_err(key.to_string()).into())
     }
 
-    /// The feature's values, or ``default`` if it is absent. With ``copy=True`` an array that may be written to.
+    /// Returns the feature's values, or ``default`` if it is absent. With ``copy=True`` the array is a writable copy.
     #[pyo3(signature = (key, default=None, *, copy=false))]
     fn get<'py>(
         &self,
         py: Python<'py>,
-        key: Name,
+        key: FeatureName,
         default: Option<Bound<'py, PyAny>>,
         copy: bool,
     ) -> Result<Bound<'py, PyAny>> {
@@ -101,58 +101,58 @@ impl Example {
     }
 
     /// ``"int64"``, ``"float"`` or ``"bytes"``; ``None`` if the feature is absent or has no kind.
-    fn kind(&self, key: Name) -> Result<Option<String>> {
-        Ok(feature::kind(self.view().get(&key).map_err(|e| self.placed(e))?))
+    fn kind(&self, key: FeatureName) -> Result<Option<String>> {
+        Ok(feature::kind(self.view().get(&key).map_err(|e| self.located(e))?))
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
-        match key.extract::<Name>() {
-            Ok(key) => Ok(self.view().get(&key).map_err(|e| self.placed(e))?.is_some()),
+        match key.extract::<FeatureName>() {
+            Ok(key) => Ok(self.view().get(&key).map_err(|e| self.located(e))?.is_some()),
             Err(_) => Ok(false),
         }
     }
 
     fn __len__(&self) -> Result<usize> {
-        Ok(self.view().features().map_err(|e| self.placed(e))?.len())
+        Ok(self.view().features().map_err(|e| self.located(e))?.len())
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         Ok(PyList::new(py, self.names()?)?.try_iter()?.into_any())
     }
 
-    /// The names of the features, sorted.
+    /// Returns the names of the features, sorted.
     fn keys(&self) -> Result<Vec<String>> {
         self.names()
     }
 
-    /// The arrays, in the order of the names.
+    /// Returns the arrays, in the order of the names.
     fn values<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         Ok(self.to_dict(py, false)?.call_method0(intern!(py, "values"))?)
     }
 
-    /// Names and arrays, in the order of the names.
+    /// Returns names and arrays, in the order of the names.
     fn items<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         Ok(self.to_dict(py, false)?.call_method0(intern!(py, "items"))?)
     }
 
-    /// All features, decoded: a dict sorted by name.
+    /// Decodes all features into a dict sorted by name.
     #[pyo3(signature = (*, copy=false))]
     fn to_dict<'py>(&self, py: Python<'py>, copy: bool) -> Result<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for &(name, found) in self.view().features().map_err(|e| self.placed(e))?.iter() {
+        for &(name, found) in self.view().features().map_err(|e| self.located(e))?.iter() {
             let array = feature::array(py, found, &self.payload)?;
             dict.set_item(name, if copy && !array.is_none() { numpy::copied(&array)? } else { array })?;
         }
         Ok(dict)
     }
 
-    /// The payload as a read-only array of uint8, without a copy; ``memoryview(ex.raw)`` is one of its bytes.
+    /// The payload as a read-only uint8 array that shares its memory. ``memoryview(ex.raw)`` is a view of the bytes.
     #[getter]
     fn raw<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        Ok(Held::Region(self.payload.clone()).flat(py)?)
+        Ok(ArrayData::Region(self.payload.clone()).flat(py)?)
     }
 
-    /// The payload, as it is in the file.
+    /// Returns the payload: the bytes as they are in the file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         payload::bytes(py, &self.payload)
     }
@@ -161,9 +161,9 @@ impl Example {
         self.to_bytes(py)
     }
 
-    /// Equal are Examples of equal bytes.
+    /// Examples are equal if their bytes are equal.
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Example>().is_ok_and(|other| *other.get().payload == *self.payload)
+        other.cast::<PyExample>().is_ok_and(|other| *other.get().payload == *self.payload)
     }
 
     fn __hash__(&self) -> u64 {
@@ -171,7 +171,7 @@ impl Example {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        let from_bytes = py.get_type::<Example>().getattr(intern!(py, "from_bytes"))?;
+        let from_bytes = py.get_type::<PyExample>().getattr(intern!(py, "from_bytes"))?;
         Ok((from_bytes, (self.to_bytes(py)?,)))
     }
 

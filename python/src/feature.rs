@@ -1,7 +1,7 @@
-//! One feature as an array, and a value as a feature.
+//! Conversion between features and Python: arrays of features, features of Python values.
 
-use crate::failure::{Failure, Result};
-use crate::memory::Held;
+use crate::error::{BindingError, Result};
+use crate::memory::ArrayData;
 use crate::{hooks, numpy};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 use tfseek::io::Region;
 use tfseek::{Feature, FeatureBuf};
 
-/// The values of a feature of `payload`: a read-only array of one dimension; `None` for a feature without a kind.
+/// Returns the values of a feature of `payload` as a read-only array of one dimension, or `None` for a feature without a kind.
 pub(crate) fn array<'py>(
     py: Python<'py>,
     feature: Feature<'_>,
@@ -17,13 +17,13 @@ pub(crate) fn array<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     match feature {
         Feature::None => Ok(py.None().into_bound(py)),
-        Feature::Int64(list) => Held::Int64(list.to_vec().into()).flat(py),
+        Feature::Int64(list) => ArrayData::Int64(list.to_vec().into()).flat(py),
         Feature::Float(list) => {
             let aligned = list.as_slice().filter(|values| !values.is_empty());
             let part = aligned.and_then(|values| part(payload, values.as_ptr().addr(), size_of_val(values)));
             match part {
-                Some(region) => Held::Floats(region).flat(py),
-                None => Held::Float32(list.to_vec().into()).flat(py),
+                Some(region) => ArrayData::Floats(region).flat(py),
+                None => ArrayData::Float32(list.to_vec().into()).flat(py),
             }
         }
         Feature::Bytes(list) => {
@@ -35,18 +35,19 @@ pub(crate) fn array<'py>(
     }
 }
 
-/// The `len` bytes at `address`, if they lie in this region.
+/// Returns the `len` bytes at `address` if they are inside this region.
 pub(crate) fn part(region: &Region, address: usize, len: usize) -> Option<Region> {
     let start = address.checked_sub(region.as_ptr().addr())?;
     region.slice(start..start.checked_add(len)?)
 }
 
-/// What `ex.kind(key)` calls it.
+/// Returns the name of a feature's kind, for `ex.kind(key)`.
 pub(crate) fn kind(feature: Option<Feature<'_>>) -> Option<String> {
     feature.and_then(Feature::kind).map(|kind| kind.to_string())
 }
 
-/// Features by name, as `tfseek._encode.features` takes a dict apart: `(name, kind, values)`, the numbers as little-endian bytes.
+/// Returns the features of a dict by name. `tfseek._encode.features` converts each to `(name, (kind, values))`, numbers as
+/// little-endian bytes.
 pub(crate) fn entries(py: Python<'_>, dict: &Bound<'_, PyAny>) -> Result<Vec<(String, FeatureBuf)>> {
     let parts = hooks::features(py)?.call1((dict,))?;
     parts.try_iter()?.map(|part| entry(&part?)).collect()
@@ -57,7 +58,7 @@ fn entry(part: &Bound<'_, PyAny>) -> Result<(String, FeatureBuf)> {
     Ok((name, from_parts(&values)?))
 }
 
-/// Of a pair `(kind, values)`.
+/// Converts a pair `(kind, values)`.
 pub(crate) fn from_parts(pair: &Bound<'_, PyAny>) -> Result<FeatureBuf> {
     let (kind, values): (Option<String>, Bound<'_, PyAny>) = pair.extract()?;
     Ok(match kind.as_deref() {
@@ -76,6 +77,10 @@ pub(crate) fn from_parts(pair: &Bound<'_, PyAny>) -> Result<FeatureBuf> {
             let values: Vec<PyBackedBytes> = values.extract()?;
             FeatureBuf::Bytes(values.iter().map(|value| value.to_vec()).collect())
         }
-        Some(other) => return Err(Failure::type_error(format!("no kind of features: {other}"))),
+        Some(other) => {
+            return Err(BindingError::type_error(format!(
+                "expected int64, float or bytes as the kind of a feature, found {other}"
+            )));
+        }
     })
 }

@@ -1,12 +1,12 @@
-//! Which records of a dataset a view has, and in what order.
+//! The record numbers of a view, in its order.
 
-use crate::failure::Result;
+use crate::error::Result;
 use pyo3::prelude::*;
 use std::sync::Arc;
 use tfseek::ErrorKind;
 use tfseek::order::Subset;
 
-/// Record numbers: a stride, or a list.
+/// Record numbers, as a stride or a list.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Ids {
     Stride { start: u64, step: i64, len: u64 },
@@ -25,7 +25,7 @@ impl Ids {
         }
     }
 
-    /// The record at position `k`, which is below [`len`](Ids::len).
+    /// Returns the record number at `k`, which is below [`len`](Ids::len).
     pub(crate) fn at(&self, k: u64) -> u64 {
         match self {
             Ids::Stride { start, step, .. } => start.wrapping_add_signed(step.wrapping_mul(k as i64)),
@@ -33,7 +33,7 @@ impl Ids {
         }
     }
 
-    /// The record at a position as Python counts: -1 is the last.
+    /// Returns the record number at a Python index: -1 is the last.
     pub(crate) fn at_signed(&self, k: i64) -> Result<u64> {
         let len = self.len();
         let position = if k < 0 { len.checked_add_signed(k) } else { Some(k.unsigned_abs()) };
@@ -43,15 +43,15 @@ impl Ids {
         }
     }
 
-    /// Records `start`, `start + step`, .. of this view, `len` of them, all of which there are: as `slice.indices` gives them.
+    /// Returns the `len` entries `start`, `start + step`, .. of this view. All of them exist, as `slice.indices` guarantees.
     pub(crate) fn stride(&self, start: i64, step: i64, len: u64) -> Ids {
         if len == 0 {
             return Ids::Stride { start: 0, step: 1, len: 0 };
         }
         match self {
-            Ids::Stride { start: own, step: by, .. } => Ids::Stride {
-                start: own.wrapping_add_signed(by.wrapping_mul(start)),
-                step: by.wrapping_mul(step),
+            Ids::Stride { start: base, step: factor, .. } => Ids::Stride {
+                start: base.wrapping_add_signed(factor.wrapping_mul(start)),
+                step: factor.wrapping_mul(step),
                 len,
             },
             Ids::List(_) => {
@@ -64,15 +64,15 @@ impl Ids {
         (0..self.len()).map(|k| self.at(k))
     }
 
-    /// Whether these are all of `n` records, in their order.
+    /// Returns true if these are all of `n` records, in order.
     pub(crate) fn is_all(&self, n: u64) -> bool {
         *self == Ids::all(n)
     }
 
-    /// As the subset that a loader takes.
+    /// Returns the subset for a loader.
     ///
     /// # Errors
-    /// Unless the numbers ascend: an order is the loader's to make.
+    /// If the numbers do not ascend, because the loader decides the order.
     pub(crate) fn subset(&self) -> Result<Subset> {
         Ok(Subset::from_ids(self.iter().collect::<Vec<_>>())?)
     }
@@ -84,18 +84,18 @@ impl From<Vec<u64>> for Ids {
     }
 }
 
-/// What `pickle` keeps: `(start, step, len)`, or the numbers as little-endian bytes.
+/// Pickled form of [`Ids`]: `(start, step, len)`, or the numbers as little-endian bytes.
 #[derive(FromPyObject)]
-pub(crate) enum Kept {
+pub(crate) enum PickledIds {
     Stride(u64, i64, u64),
     List(Vec<u8>),
 }
 
-impl Kept {
+impl PickledIds {
     pub(crate) fn ids(self) -> Ids {
         match self {
-            Kept::Stride(start, step, len) => Ids::Stride { start, step, len },
-            Kept::List(bytes) => {
+            PickledIds::Stride(start, step, len) => Ids::Stride { start, step, len },
+            PickledIds::List(bytes) => {
                 let (ids, _) = bytes.as_chunks::<8>();
                 ids.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect::<Vec<_>>().into()
             }

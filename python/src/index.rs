@@ -1,6 +1,6 @@
 //! `tfseek.build_index`.
 
-use crate::failure::Result;
+use crate::error::Result;
 use crate::open::bytes_of;
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use tfseek::IndexMode;
 use tfseek::index::{self, Index, IndexOptions};
 
-/// What `tfseek.build_index` calls: the number of records.
+/// Builds missing indexes and returns the number of records. `tfseek.build_index` calls it.
 #[pyfunction]
 pub(crate) fn build_index(
     py: Python<'_>,
@@ -21,20 +21,20 @@ pub(crate) fn build_index(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<u64> {
     let progress = Progress::new(py, progress, "indexing", Unit::Bytes)?;
-    let told = progress.is_some();
-    wait::run(py, progress, move |meter| {
+    let shown = progress.is_some();
+    wait::run(py, progress, move |call| {
         let paths = tfseek::paths::resolve(paths, allow_missing)?;
-        let mut options = IndexOptions::new().jobs(jobs).progress(meter.callback());
+        let mut options = IndexOptions::new().jobs(jobs).progress(call.callback());
         if rebuild {
             options = options.mode(IndexMode::Rebuild);
         }
         if let Some(dir) = index_dir {
             options = options.index_dir(dir);
         }
-        if told {
-            meter.expect(bytes_of(&paths));
+        if shown {
+            call.expect(bytes_of(&paths));
         }
-        // The sound shards are indexed, whatever became of the others.
+        // Intact shards are indexed even if others are damaged.
         let built = index::build_beside(&paths, &options)?;
         let records = |shard: tfseek::Result<index::Indexes>| -> tfseek::Result<u64> {
             Ok(shard?.indexes.iter().map(Index::len).sum())

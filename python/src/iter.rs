@@ -1,38 +1,38 @@
-//! Records one after the other, fetched some ahead.
+//! Iteration over records, which are fetched in windows.
 
-use crate::failure::Result;
+use crate::error::Result;
 use crate::ids::Ids;
-use crate::shared::Shared;
-use crate::wait::Turn;
+use crate::shared::SharedDataset;
+use crate::wait::TimeSlice;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use tfseek::io::Region;
 
-/// Records that are fetched at once.
+/// Number of records fetched together.
 const WINDOW: u64 = 64;
 
-/// The records of a :class:`Dataset`, in order.
+/// An iterator over the records of a :class:`Dataset`, in order.
 #[pyclass(frozen, module = "tfseek")]
 pub(crate) struct DatasetIterator {
-    shared: Arc<Shared>,
+    shared: Arc<SharedDataset>,
     ids: Ids,
-    state: Mutex<State>,
+    state: Mutex<IteratorState>,
 }
 
 #[derive(Default)]
-struct State {
-    /// Position behind the records that were fetched.
+struct IteratorState {
+    /// Position after the fetched records.
     next: u64,
     ready: VecDeque<(u64, Region)>,
-    /// Comes behind those that are ready.
+    /// Error that follows the records in `ready`.
     failed: Option<tfseek::Error>,
-    over: bool,
+    ended: bool,
 }
 
 impl DatasetIterator {
-    pub(crate) fn new(shared: Arc<Shared>, ids: Ids) -> DatasetIterator {
+    pub(crate) fn new(shared: Arc<SharedDataset>, ids: Ids) -> DatasetIterator {
         DatasetIterator { shared, ids, state: Mutex::default() }
     }
 
@@ -42,17 +42,17 @@ impl DatasetIterator {
             return Ok(Some(item));
         }
         if let Some(e) = state.failed.take() {
-            state.over = true;
+            state.ended = true;
             return Err(e);
         }
-        if state.over || state.next >= self.ids.len() {
+        if state.ended || state.next >= self.ids.len() {
             return Ok(None);
         }
         let end = (state.next + WINDOW).min(self.ids.len());
         let ids: Vec<u64> = (state.next..end).map(|k| self.ids.at(k)).collect();
         let mut found = Vec::with_capacity(ids.len());
-        state.failed = self.shared.payloads(&ids, &mut Turn::new(), &mut found).err();
-        // Where records are slow there are fewer: signals are looked for before the next ones.
+        state.failed = self.shared.payloads(&ids, &mut TimeSlice::new(), &mut found).err();
+        // If access is slow, fewer records than requested are returned, so that signals are checked in time.
         state.next += found.len() as u64;
         state.ready.extend(ids.into_iter().zip(found));
         match (state.ready.pop_front(), state.failed.take()) {
@@ -61,7 +61,7 @@ impl DatasetIterator {
                 Ok(Some(item))
             }
             (None, Some(e)) => {
-                state.over = true;
+                state.ended = true;
                 Err(e)
             }
             (None, None) => Ok(None),
@@ -87,7 +87,7 @@ impl DatasetIterator {
         }
     }
 
-    /// An iterator has a position, so it is not copied: pickle the dataset.
+    /// Raises an error: an iterator has a position and cannot be copied.
     fn __reduce__(&self) -> Result<()> {
         Err(PyRuntimeError::new_err("an iterator cannot be pickled: pickle its Dataset").into())
     }

@@ -1,10 +1,10 @@
-//! The native half of the Python package `tfseek`: what the Rust crate offers, as Python objects. It adds no meaning of its own.
+//! The native module of the Python package `tfseek`: the types of the Rust crate as Python objects. It adds no semantics.
 //!
-//! Arrays are NumPy's, over memory that Rust owns ([`memory`]); errors are the classes of `tfseek/_errors.py` ([`failure`]).
-//! Nothing in Rust waits for anything while it holds the interpreter's lock, no thread of ours touches a Python object, and signals
-//! are heard ([`wait`]).
+//! NumPy arrays share memory that Rust owns ([`memory`]). Errors are the classes of `tfseek/_errors.py` ([`error`]).
+//! Rust does not wait while it holds the GIL, and no thread of tfseek touches a Python object. Long calls handle signals
+//! ([`wait`]).
 
-// Nothing that a user gives ends in a panic.
+// No input from a user causes a panic.
 #![cfg_attr(
     not(test),
     deny(
@@ -20,9 +20,10 @@
 mod column;
 mod columns;
 mod command;
+mod config;
 mod dataset;
+mod error;
 mod example;
-mod failure;
 mod feature;
 mod hooks;
 mod ids;
@@ -32,9 +33,9 @@ mod loader;
 mod memory;
 mod numpy;
 mod open;
+mod options;
 mod order;
 mod payload;
-mod recipe;
 mod rows;
 mod schema;
 mod sequence;
@@ -42,36 +43,35 @@ mod shared;
 mod tensor;
 mod wait;
 mod warning;
-mod words;
 mod writer;
 
 use pyo3::prelude::*;
 
-/// A panic, for the test that one is an exception in Python and never the end of the process.
+/// Panics, for the test that a panic raises a Python exception and does not end the process.
 #[pyfunction]
-#[allow(clippy::panic, reason = "it is what the test asks for")]
+#[allow(clippy::panic, reason = "the test needs a panic")]
 fn _panic(py: Python<'_>, message: &str) {
     py.detach(|| panic!("{message}"))
 }
 
-/// The native half of the package `tfseek`.
+/// The native module of the package `tfseek`.
 #[pymodule(gil_used = false)]
 fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     memory::prepare(m.py())?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    m.add_class::<memory::Memory>()?;
-    m.add_class::<schema::Schema>()?;
-    m.add_class::<example::Example>()?;
-    m.add_class::<sequence::SequenceExample>()?;
-    m.add_class::<sequence::FeatureLists>()?;
-    m.add_class::<dataset::Dataset>()?;
+    m.add_class::<memory::ArrayMemory>()?;
+    m.add_class::<schema::PySchema>()?;
+    m.add_class::<example::PyExample>()?;
+    m.add_class::<sequence::PySequenceExample>()?;
+    m.add_class::<sequence::PyFeatureLists>()?;
+    m.add_class::<dataset::PyDataset>()?;
     m.add_class::<iter::DatasetIterator>()?;
-    m.add_class::<loader::Loader>()?;
+    m.add_class::<loader::LoaderCore>()?;
     m.add_class::<order::SamplerCore>()?;
     m.add_class::<order::SamplerIterator>()?;
-    m.add_class::<loader::Delivered>()?;
-    m.add_class::<writer::Writer>()?;
-    m.add_class::<warning::Warning>()?;
+    m.add_class::<loader::StepInfo>()?;
+    m.add_class::<writer::PyWriter>()?;
+    m.add_class::<warning::PyWarning>()?;
     m.add_function(wrap_pyfunction!(open::open, m)?)?;
     m.add_function(wrap_pyfunction!(schema::infer_schema, m)?)?;
     m.add_function(wrap_pyfunction!(index::build_index, m)?)?;

@@ -1,15 +1,15 @@
-//! The native half of `tfseek.Loader`: epochs in batches, made by threads of Rust.
+//! The native part of `tfseek.Loader`: epochs in batches, produced by Rust threads.
 
 use crate::columns::{self, BytesAs};
-use crate::dataset::Dataset;
-use crate::failure::{Failure, Result, message};
-use crate::memory::Held;
+use crate::config::{LoaderArguments, LoaderConfig};
+use crate::dataset::PyDataset;
+use crate::error::{BindingError, Result, message};
+use crate::memory::ArrayData;
+use crate::options::Choice;
 use crate::payload;
-use crate::recipe::{Arguments, Recipe};
-use crate::schema::Schema;
-use crate::wait::{PATIENCE, Progress, Unit};
-use crate::warning::Warning;
-use crate::words::Word;
+use crate::schema::PySchema;
+use crate::wait::{Progress, SIGNAL_INTERVAL, Unit};
+use crate::warning::PyWarning;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -20,75 +20,76 @@ use tfseek::batch::Buf;
 use tfseek::loader::Step;
 use tfseek::order::{Cursor, State};
 
-/// The native half of `tfseek.Loader`, which has the documentation.
-#[pyclass(frozen, module = "tfseek._tfseek", name = "LoaderCore")]
-pub(crate) struct Loader {
-    recipe: Recipe,
+/// The native part of `tfseek.Loader`, which has the documentation.
+#[pyclass(frozen, module = "tfseek._tfseek")]
+pub(crate) struct LoaderCore {
+    config: LoaderConfig,
     steps: u64,
-    /// Threads do not come along into a forked child: there the loader is made again.
+    /// Process of the loader's threads. A forked child has no threads, so it rebuilds the loader.
     pid: AtomicU32,
-    /// Number of the newest iteration: those before it have ended. Changed under the lock.
-    turn: AtomicU64,
+    /// Number of the newest iteration. Earlier iterations have ended. Changed under the lock.
+    iteration: AtomicU64,
     running: Mutex<Option<tfseek::Loader>>,
 }
 
-impl Loader {
-    /// Calls `f` with the loader, made again if this is a child that the process forked.
+impl LoaderCore {
+    /// Calls `f` with the loader. A forked child rebuilds it first.
     fn with<T: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut tfseek::Loader) -> T + Send) -> Result<T> {
         let pid = std::process::id();
         let forked = self.pid.load(Ordering::Relaxed) != pid;
-        let again = match forked && py.detach(|| Ok::<_, Failure>(self.lock()?.is_some()))? {
-            true => Some(self.recipe.build(py)?),
-            false => None,
+        let rebuilt = if forked && py.detach(|| Ok::<_, BindingError>(self.lock()?.is_some()))? {
+            Some(self.config.build(py)?)
+        } else {
+            None
         };
         py.detach(|| {
             let mut running = self.lock()?;
-            // Another thread of this child may have been first.
+            // Another thread of this child may have replaced it already.
             if self.pid.swap(pid, Ordering::Relaxed) != pid
-                && let (Some(mut loader), Some(old)) = (again, running.take())
+                && let (Some(mut loader), Some(old)) = (rebuilt, running.take())
             {
-                // Its threads are not here, and its locks may be held by them: it is left as it is, and never joined.
+                // Its threads do not exist in the child, and may hold its locks. It is leaked, because they cannot be joined.
                 let old = ManuallyDrop::new(old);
                 loader.go_to(old.cursor())?;
                 *running = Some(loader);
             }
             match &mut *running {
                 Some(loader) => Ok(f(loader)),
-                None => Err(Failure::Python(PyRuntimeError::new_err("the loader is closed"))),
+                None => Err(BindingError::Python(PyRuntimeError::new_err("the loader is closed"))),
             }
         })
     }
 
-    /// As [`with`](Loader::with), for what moves the loader to another place: iterations that were begun before have ended.
-    fn moved<T: Send>(
+    /// Calls `f`, which moves the loader to another position. Ends the iterations begun before.
+    fn reposition<T: Send>(
         &self,
         py: Python<'_>,
         f: impl FnOnce(&mut tfseek::Loader) -> tfseek::Result<T> + Send,
     ) -> Result<T> {
-        self.turned(py, f).map(|(moved, _)| moved)
+        self.start_iteration(py, f).map(|(value, _)| value)
     }
 
-    /// The same, with the number of the iteration that may follow: of two threads each gets its own.
-    fn turned<T: Send>(
+    /// Does the same, and returns the number of the iteration that may follow. Concurrent calls get different numbers.
+    fn start_iteration<T: Send>(
         &self,
         py: Python<'_>,
         f: impl FnOnce(&mut tfseek::Loader) -> tfseek::Result<T> + Send,
     ) -> Result<(T, u64)> {
         Ok(self.with(py, |loader| {
-            let moved = f(loader)?;
-            Ok::<_, tfseek::Error>((moved, self.turn.fetch_add(1, Ordering::Relaxed) + 1))
+            let value = f(loader)?;
+            Ok::<_, tfseek::Error>((value, self.iteration.fetch_add(1, Ordering::Relaxed) + 1))
         })??)
     }
 
-    /// Another thread that waits for a batch holds this for a moment only, as it looks up now and then; but one that held it when
-    /// the process was forked is not in the child to let go of it.
+    /// Locks the loader. A thread that waits for a batch releases the lock at every check for signals. A thread that held it when
+    /// the process was forked does not exist in the child and cannot release it, which is an error.
     fn lock(&self) -> Result<MutexGuard<'_, Option<tfseek::Loader>>> {
         let forked = self.pid.load(Ordering::Relaxed) != std::process::id();
         match self.running.try_lock() {
             Ok(running) => Ok(running),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if forked => Err(Failure::Python(PyRuntimeError::new_err(
-                "the process was forked while another thread used this loader: make a new one from its state_dict()",
+            Err(TryLockError::WouldBlock) if forked => Err(BindingError::Python(PyRuntimeError::new_err(
+                "the process was forked while another thread used this loader: create a new one from its state_dict()",
             ))),
             Err(TryLockError::WouldBlock) => {
                 Ok(self.running.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
@@ -103,7 +104,7 @@ impl Loader {
 
     fn batch<'py>(&self, py: Python<'py>, step: &Step) -> Result<Bound<'py, PyAny>> {
         if let Some(batch) = step.batch() {
-            return Ok(columns::batch(py, batch, self.recipe.is_sequence(), false, self.recipe.bytes_as())?);
+            return Ok(columns::batch(py, batch, self.config.is_sequence(), false, self.config.bytes_as())?);
         }
         let payloads = step.records().into_iter().flatten();
         let payloads: Result<Vec<_>> =
@@ -113,65 +114,64 @@ impl Loader {
 }
 
 #[pymethods]
-impl Loader {
+impl LoaderCore {
     #[new]
     #[pyo3(signature = (dataset, schema, bytes_as, arguments, progress=None))]
     fn new(
         py: Python<'_>,
-        dataset: &Bound<'_, Dataset>,
-        schema: Option<&Bound<'_, Schema>>,
-        bytes_as: Word<BytesAs>,
+        dataset: &Bound<'_, PyDataset>,
+        schema: Option<&Bound<'_, PySchema>>,
+        bytes_as: Choice<BytesAs>,
         arguments: &Bound<'_, PyDict>,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> Result<Loader> {
-        let arguments = Arguments::new(arguments)?;
+    ) -> Result<LoaderCore> {
+        let arguments = LoaderArguments::new(arguments)?;
         let progress = Progress::new(py, progress, "columns", Unit::Bytes)?;
         let schema = schema.map(|schema| schema.get());
-        let recipe = Recipe::new(py, dataset.get(), schema, bytes_as.0, arguments, progress)?;
-        let loader = recipe.build(py)?;
+        let config = LoaderConfig::new(py, dataset.get(), schema, bytes_as.0, arguments, progress)?;
+        let loader = config.build(py)?;
         let steps = loader.cursor().steps_left()?;
-        Ok(Loader {
-            recipe,
+        Ok(LoaderCore {
+            config,
             steps,
             pid: AtomicU32::new(std::process::id()),
-            turn: AtomicU64::new(0),
+            iteration: AtomicU64::new(0),
             running: Mutex::new(Some(loader)),
         })
     }
 
     /// Begins an iteration, and returns its number.
     fn begin(&self, py: Python<'_>) -> Result<u64> {
-        self.turned(py, |loader| loader.begin()).map(|(_, turn)| turn)
+        self.start_iteration(py, |loader| loader.begin()).map(|(_, iteration)| iteration)
     }
 
-    /// The next step of iteration `turn`, the newest one by default: `(batch, what else there is to say of it)`, or `None` at the end
-    /// of an epoch.
-    #[pyo3(signature = (turn=None))]
-    fn step<'py>(&self, py: Python<'py>, turn: Option<u64>) -> Result<Option<Bound<'py, PyAny>>> {
-        let made = loop {
-            let made = self.with(py, |loader| {
-                if turn.is_some_and(|turn| turn != self.turn.load(Ordering::Relaxed)) {
-                    return Err(over());
+    /// Returns the next step of an iteration, by default of the newest one, as `(batch, StepInfo)`. `None` at the end of an epoch.
+    #[pyo3(signature = (iteration=None))]
+    fn step<'py>(&self, py: Python<'py>, iteration: Option<u64>) -> Result<Option<Bound<'py, PyAny>>> {
+        let next = loop {
+            let next = self.with(py, |loader| {
+                if iteration.is_some_and(|number| number != self.iteration.load(Ordering::Relaxed)) {
+                    return Err(ended());
                 }
-                let made = loader.next_within(PATIENCE);
-                if let Some(None) = made {
-                    self.turn.fetch_add(1, Ordering::Relaxed);
+                let next = loader.next_within(SIGNAL_INTERVAL);
+                if let Some(None) = next {
+                    self.iteration.fetch_add(1, Ordering::Relaxed);
                 }
-                Ok(made)
+                Ok(next)
             });
-            if let Some(made) = made?? {
-                break made;
+            if let Some(next) = next?? {
+                break next;
             }
             py.check_signals()?;
         };
-        let Some(step) = made.transpose()? else { return Ok(None) };
+        let Some(step) = next.transpose()? else { return Ok(None) };
         let batch = self.batch(py, &step)?;
-        // The rest of the step lets go of its memory without the interpreter's lock.
-        let delivered = py.detach(|| Delivered::of(step));
-        Ok(Some((batch, delivered).into_pyobject(py)?.into_any()))
+        // The step is dropped, and its memory released, without the GIL.
+        let info = py.detach(|| StepInfo::of(step));
+        Ok(Some((batch, info).into_pyobject(py)?.into_any()))
     }
 
-    /// Steps of an epoch, from its start.
+    /// Steps per epoch.
     #[getter]
     fn steps(&self) -> u64 {
         self.steps
@@ -188,8 +188,8 @@ impl Loader {
     }
 
     #[getter]
-    fn warnings(&self, py: Python<'_>) -> Result<Vec<Warning>> {
-        self.with(py, |loader| loader.warnings().iter().map(Warning::of).collect())
+    fn warnings(&self, py: Python<'_>) -> Result<Vec<PyWarning>> {
+        self.with(py, |loader| loader.warnings().iter().map(PyWarning::of).collect())
     }
 
     fn describe(&self, py: Python<'_>) -> Result<String> {
@@ -197,25 +197,25 @@ impl Loader {
     }
 
     fn state(&self, py: Python<'_>) -> Result<String> {
-        let (cursor, fingerprint) = (self.cursor(py)?, self.recipe.fingerprint(py)?);
+        let (cursor, fingerprint) = (self.cursor(py)?, self.config.fingerprint(py)?);
         py.detach(|| Ok(cursor.state(fingerprint)?.to_json()))
     }
 
-    /// The same state, but an epoch that was handed out whole is at its end, until the iteration has ended.
+    /// Returns the same state, except after the last batch of an epoch: it is that epoch's end until the iteration has ended.
     fn state_in_epoch(&self, py: Python<'_>) -> Result<String> {
-        let (cursor, fingerprint) = (self.cursor(py)?, self.recipe.fingerprint(py)?);
+        let (cursor, fingerprint) = (self.cursor(py)?, self.config.fingerprint(py)?);
         py.detach(|| Ok(cursor.state_in_epoch(fingerprint)?.to_json()))
     }
 
-    /// The state at which the next iteration begins.
+    /// Returns the state at which the next iteration begins.
     fn upcoming(&self, py: Python<'_>) -> Result<String> {
         let mut cursor = self.cursor(py)?;
         cursor.begin()?;
-        let fingerprint = self.recipe.fingerprint(py)?;
+        let fingerprint = self.config.fingerprint(py)?;
         py.detach(|| Ok(cursor.state(fingerprint)?.to_json()))
     }
 
-    /// True at a place where an iteration begins and none of its batches was asked for.
+    /// True if an iteration is about to begin and none of its batches was requested.
     #[getter]
     fn fresh(&self, py: Python<'_>) -> Result<bool> {
         Ok(self.cursor(py)?.is_fresh())
@@ -223,8 +223,8 @@ impl Loader {
 
     fn seek(&self, py: Python<'_>, state: &str) -> Result<()> {
         let state = State::from_json(state)?;
-        let fingerprint = self.recipe.fingerprint(py)?;
-        self.moved(py, |loader| {
+        let fingerprint = self.config.fingerprint(py)?;
+        self.reposition(py, |loader| {
             let mut cursor = loader.cursor().clone();
             cursor.seek(&state, fingerprint)?;
             loader.go_to(&cursor)
@@ -232,11 +232,11 @@ impl Loader {
     }
 
     fn set_epoch(&self, py: Python<'_>, epoch: u64) -> Result<()> {
-        self.moved(py, |loader| loader.set_epoch(epoch))
+        self.reposition(py, |loader| loader.set_epoch(epoch))
     }
 
     fn reset(&self, py: Python<'_>) -> Result<()> {
-        self.moved(py, |loader| {
+        self.reposition(py, |loader| {
             let mut cursor = loader.cursor().clone();
             cursor.reset()?;
             loader.go_to(&cursor)
@@ -246,7 +246,7 @@ impl Loader {
     /// Ends the threads. Closing again does nothing.
     fn close(&self, py: Python<'_>) -> Result<()> {
         py.detach(|| {
-            self.end(self.lock()?.take());
+            self.stop(self.lock()?.take());
             Ok(())
         })
     }
@@ -257,27 +257,27 @@ impl Loader {
     }
 }
 
-/// For an iterator that was asked again after its iteration ended.
+/// Returns the error for use of an iterator after its iteration ended.
 #[cold]
-fn over() -> Failure {
-    Failure::Python(PyRuntimeError::new_err(
-        "this iterator has ended: since it was made the loader began another iteration (iter, set_epoch, reset, load_state_dict) or \
-         next(loader) gave the end of the epoch",
+fn ended() -> BindingError {
+    BindingError::Python(PyRuntimeError::new_err(
+        "this iterator has ended: the loader began another iteration after it (iter, set_epoch, reset, load_state_dict), or \
+         next(loader) reached the end of the epoch",
     ))
 }
 
-/// The record numbers, the mask and the skipped records of a step. Arrays are made on request.
+/// The record numbers, the mask and the skipped records of a step. Arrays are created on access.
 #[pyclass(frozen, module = "tfseek._tfseek")]
-pub(crate) struct Delivered {
+pub(crate) struct StepInfo {
     ids: Buf<i64>,
     mask: Buf<u8>,
     skipped: Vec<(u64, String)>,
 }
 
-impl Delivered {
-    fn of(step: Step) -> Delivered {
+impl StepInfo {
+    fn of(step: Step) -> StepInfo {
         let skipped = step.skipped().iter().map(|skipped| (skipped.record, message(&skipped.error)));
-        Delivered {
+        StepInfo {
             ids: step.ids().iter().map(|&id| id as i64).collect::<Vec<_>>().into(),
             mask: step.samples().map(|sample| u8::from(!sample.padding)).collect::<Vec<_>>().into(),
             skipped: skipped.collect(),
@@ -286,21 +286,21 @@ impl Delivered {
 }
 
 #[pymethods]
-impl Delivered {
-    /// Of no batch.
+impl StepInfo {
+    /// Creates the info of an empty batch.
     #[new]
-    fn nothing() -> Delivered {
-        Delivered { ids: Vec::new().into(), mask: Vec::new().into(), skipped: Vec::new() }
+    fn empty() -> StepInfo {
+        StepInfo { ids: Vec::new().into(), mask: Vec::new().into(), skipped: Vec::new() }
     }
 
     #[getter]
     fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Held::Int64(self.ids.clone()).flat(py)
+        ArrayData::Int64(self.ids.clone()).flat(py)
     }
 
     #[getter]
     fn mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Held::Bool(self.mask.clone()).flat(py)
+        ArrayData::Bool(self.mask.clone()).flat(py)
     }
 
     #[getter]
@@ -309,24 +309,25 @@ impl Delivered {
     }
 }
 
-impl Loader {
-    /// Joins the threads, in the process that has them.
-    fn end(&self, running: Option<tfseek::Loader>) {
-        match self.pid.load(Ordering::Relaxed) == std::process::id() {
-            true => drop(running),
-            false => std::mem::forget(running),
+impl LoaderCore {
+    /// Joins the threads if this process owns them. Otherwise leaks the loader.
+    fn stop(&self, running: Option<tfseek::Loader>) {
+        if self.pid.load(Ordering::Relaxed) == std::process::id() {
+            drop(running);
+        } else {
+            std::mem::forget(running);
         }
     }
 }
 
-impl Drop for Loader {
+impl Drop for LoaderCore {
     fn drop(&mut self) {
         let mut running = self.running.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
         if running.is_some() {
-            // A worker ends with the batch that it is at; others may go on meanwhile. None of them needs the interpreter, so
-            // that this cannot hang while it ends either.
-            Python::try_attach(|py| py.detach(|| self.end(running.take())));
-            self.end(running);
+            // A worker stops after its current batch. The GIL is released during the wait, so other Python threads continue. No
+            // worker needs the interpreter, so the wait also ends during interpreter shutdown.
+            Python::try_attach(|py| py.detach(|| self.stop(running.take())));
+            self.stop(running);
         }
     }
 }

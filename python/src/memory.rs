@@ -1,7 +1,7 @@
-//! Memory that Rust owns, as arrays of NumPy that copy nothing.
+//! NumPy arrays over memory that Rust owns, without a copy.
 //!
-//! An array over a [`Memory`] refers to it, and it holds on to the map or the pooled buffer: so arrays outlive the dataset, the
-//! loader and the batch, and pooled memory goes back when the last array over it dies.
+//! An array refers to its [`ArrayMemory`], which owns a reference to the map or the pooled buffer. So arrays outlive the dataset, the
+//! loader and the batch. Pooled memory returns to its pool when the last array over it is dropped.
 
 use crate::numpy;
 use ::numpy::npyffi::{NPY_ARRAY_CARRAY, NPY_ARRAY_CARRAY_RO, NpyTypes, get_type_object, npy_intp};
@@ -14,8 +14,8 @@ use std::ffi::c_int;
 use tfseek::batch::Buf;
 use tfseek::io::Region;
 
-/// The owner of the memory, and the type as which NumPy reads it.
-pub(crate) enum Held {
+/// A buffer or a region, with the element type of its array.
+pub(crate) enum ArrayData {
     Int64(Buf<i64>),
     Int32(Buf<i32>),
     Float32(Buf<f32>),
@@ -23,155 +23,154 @@ pub(crate) enum Held {
     Bool(Buf<u8>),
     /// A payload, or a part of one.
     Region(Region),
-    /// Floats that are aligned in their payload, on a machine whose floats are those of the file.
+    /// Aligned little-endian floats of a payload, on a little-endian machine.
     Floats(Region),
 }
 
-/// Memory with a shape: `numpy.asarray` makes a read-only array of it that copies nothing.
+/// Memory with a shape. `numpy.asarray` converts it to a read-only array without a copy.
 ///
-/// [`Memory::new`], its only constructor, guarantees that at `address` lie as many values of the type as the shape says, and that
-/// they are aligned for it. Once it is made, the memory is kept and not read again: [`Memory::writable`] relies on that.
+/// [`ArrayMemory::new`], its only constructor, guarantees that `address` points to the number of values that the shape requires, and
+/// that they are aligned for their type. Afterwards the memory is kept alive and not read by Rust, on which
+/// [`ArrayMemory::writable`] relies.
 #[pyclass(frozen, module = "tfseek._tfseek")]
-pub(crate) struct Memory {
-    held: Held,
-    /// Address of the first value, whose provenance is exposed.
+pub(crate) struct ArrayMemory {
+    data: ArrayData,
+    /// Address of the first value. Its provenance is exposed.
     address: usize,
     shape: Vec<usize>,
 }
 
 #[pymethods]
-impl Memory {
+impl ArrayMemory {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let interface = PyDict::new(py);
         interface.set_item(intern!(py, "shape"), PyTuple::new(py, &self.shape)?)?;
-        interface.set_item(intern!(py, "typestr"), self.held.typestr())?;
+        interface.set_item(intern!(py, "typestr"), self.data.typestr())?;
         interface.set_item(intern!(py, "data"), (self.address, true))?;
         interface.set_item(intern!(py, "version"), 3)?;
         Ok(interface)
     }
 
-    /// An array over the same memory that may be written to, for torch, which has no other tensors. `None` where the memory is part
-    /// of a payload, which a map may lend, and where something else holds it: a column that shares values, or a batch.
+    /// A writable array over the same memory, for torch, which has no read-only tensors. `None` if the memory is part of a payload,
+    /// which may be in a map, or if another column or a batch also holds it.
     #[getter]
-    fn writable(slf: Bound<'_, Memory>) -> PyResult<Option<Bound<'_, PyAny>>> {
-        match slf.get().held.is_unique() {
-            true => lent_to_write(slf).map(Some),
-            false => Ok(None),
-        }
+    fn writable(slf: Bound<'_, ArrayMemory>) -> PyResult<Option<Bound<'_, PyAny>>> {
+        if slf.get().data.is_unique() { writable_array(slf).map(Some) } else { Ok(None) }
     }
 }
 
-impl Memory {
-    /// Makes a memory of this shape.
+impl ArrayMemory {
+    /// Creates a memory of this shape.
     ///
     /// # Errors
-    /// For a shape of another number of values than are held, and for values that are not aligned: an array must not reach beyond
-    /// its memory, nor read it unaligned, whichever code is wrong.
-    fn new(held: Held, shape: &[usize]) -> PyResult<Memory> {
+    /// If the shape does not match the number of values, or the values are not aligned. No bug elsewhere can create an array that
+    /// reads beyond its memory or unaligned.
+    fn new(data: ArrayData, shape: &[usize]) -> PyResult<ArrayMemory> {
         let elements = shape.iter().try_fold(1usize, |n, &dimension| n.checked_mul(dimension));
-        if elements != Some(held.len()) {
-            let message = format!("{} values do not have the shape {shape:?}", held.len());
+        if elements != Some(data.len()) {
+            let message = format!("expected the values of shape {shape:?}, found {} values", data.len());
             return Err(PyRuntimeError::new_err(message));
         }
-        let address = held.address();
-        if !address.is_multiple_of(held.align()) {
-            let message = format!("values at address {address:#x} are not aligned to {} bytes", held.align());
+        let address = data.address();
+        if !address.is_multiple_of(data.align()) {
+            let message =
+                format!("expected values aligned to {} bytes, found address {address:#x}", data.align());
             return Err(PyRuntimeError::new_err(message));
         }
-        Ok(Memory { address, held, shape: shape.to_vec() })
+        Ok(ArrayMemory { address, data, shape: shape.to_vec() })
     }
 
     fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
-        match self.held {
-            Held::Int64(_) => dtype::<i64>(py),
-            Held::Int32(_) => dtype::<i32>(py),
-            Held::Float32(_) | Held::Floats(_) => dtype::<f32>(py),
-            Held::Bytes(_) | Held::Region(_) => dtype::<u8>(py),
-            Held::Bool(_) => dtype::<bool>(py),
+        match self.data {
+            ArrayData::Int64(_) => dtype::<i64>(py),
+            ArrayData::Int32(_) => dtype::<i32>(py),
+            ArrayData::Float32(_) | ArrayData::Floats(_) => dtype::<f32>(py),
+            ArrayData::Bytes(_) | ArrayData::Region(_) => dtype::<u8>(py),
+            ArrayData::Bool(_) => dtype::<bool>(py),
         }
     }
 }
 
-impl Held {
-    /// Address of the first value. No slice is made of a buffer, for arrays may write to it.
+impl ArrayData {
+    /// Returns the address of the first value. It creates no slice of a buffer, because arrays may write to it.
     fn address(&self) -> usize {
         match self {
-            Held::Int64(values) => values.as_mut_ptr().expose_provenance(),
-            Held::Int32(values) => values.as_mut_ptr().expose_provenance(),
-            Held::Float32(values) => values.as_mut_ptr().expose_provenance(),
-            Held::Bytes(values) | Held::Bool(values) => values.as_mut_ptr().expose_provenance(),
-            Held::Region(bytes) | Held::Floats(bytes) => bytes.as_ptr().expose_provenance(),
+            ArrayData::Int64(values) => values.as_mut_ptr().expose_provenance(),
+            ArrayData::Int32(values) => values.as_mut_ptr().expose_provenance(),
+            ArrayData::Float32(values) => values.as_mut_ptr().expose_provenance(),
+            ArrayData::Bytes(values) | ArrayData::Bool(values) => values.as_mut_ptr().expose_provenance(),
+            ArrayData::Region(bytes) | ArrayData::Floats(bytes) => bytes.as_ptr().expose_provenance(),
         }
     }
 
     fn is_unique(&self) -> bool {
         match self {
-            Held::Int64(values) => values.is_unique(),
-            Held::Int32(values) => values.is_unique(),
-            Held::Float32(values) => values.is_unique(),
-            Held::Bytes(values) | Held::Bool(values) => values.is_unique(),
-            Held::Region(_) | Held::Floats(_) => false,
+            ArrayData::Int64(values) => values.is_unique(),
+            ArrayData::Int32(values) => values.is_unique(),
+            ArrayData::Float32(values) => values.is_unique(),
+            ArrayData::Bytes(values) | ArrayData::Bool(values) => values.is_unique(),
+            ArrayData::Region(_) | ArrayData::Floats(_) => false,
         }
     }
 
     fn typestr(&self) -> &'static str {
         const BIG: bool = cfg!(target_endian = "big");
         match self {
-            Held::Int64(_) => {
+            ArrayData::Int64(_) => {
                 if BIG {
                     ">i8"
                 } else {
                     "<i8"
                 }
             }
-            Held::Int32(_) => {
+            ArrayData::Int32(_) => {
                 if BIG {
                     ">i4"
                 } else {
                     "<i4"
                 }
             }
-            Held::Float32(_) => {
+            ArrayData::Float32(_) => {
                 if BIG {
                     ">f4"
                 } else {
                     "<f4"
                 }
             }
-            Held::Bytes(_) | Held::Region(_) => "|u1",
-            Held::Bool(_) => "|b1",
-            Held::Floats(_) => "<f4",
+            ArrayData::Bytes(_) | ArrayData::Region(_) => "|u1",
+            ArrayData::Bool(_) => "|b1",
+            ArrayData::Floats(_) => "<f4",
         }
     }
 
-    /// Alignment of the type as which NumPy reads the memory.
+    /// Returns the alignment of the element type.
     fn align(&self) -> usize {
         match self {
-            Held::Int64(_) => align_of::<i64>(),
-            Held::Int32(_) => align_of::<i32>(),
-            Held::Float32(_) | Held::Floats(_) => align_of::<f32>(),
-            Held::Bytes(_) | Held::Bool(_) | Held::Region(_) => 1,
+            ArrayData::Int64(_) => align_of::<i64>(),
+            ArrayData::Int32(_) => align_of::<i32>(),
+            ArrayData::Float32(_) | ArrayData::Floats(_) => align_of::<f32>(),
+            ArrayData::Bytes(_) | ArrayData::Bool(_) | ArrayData::Region(_) => 1,
         }
     }
 
     fn len(&self) -> usize {
         match self {
-            Held::Int64(values) => values.len(),
-            Held::Int32(values) => values.len(),
-            Held::Float32(values) => values.len(),
-            Held::Bytes(values) | Held::Bool(values) => values.len(),
-            Held::Region(bytes) => bytes.len(),
-            Held::Floats(bytes) => bytes.len() / size_of::<f32>(),
+            ArrayData::Int64(values) => values.len(),
+            ArrayData::Int32(values) => values.len(),
+            ArrayData::Float32(values) => values.len(),
+            ArrayData::Bytes(values) | ArrayData::Bool(values) => values.len(),
+            ArrayData::Region(bytes) => bytes.len(),
+            ArrayData::Floats(bytes) => bytes.len() / size_of::<f32>(),
         }
     }
 
     /// Returns a read-only array of this shape.
     ///
     /// # Errors
-    /// Those of [`Memory::new`].
+    /// Those of [`ArrayMemory::new`].
     pub(crate) fn shaped<'py>(self, py: Python<'py>, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
-        lent(Bound::new(py, Memory::new(self, shape)?)?)
+        read_only_array(Bound::new(py, ArrayMemory::new(self, shape)?)?)
     }
 
     /// Returns a read-only array of one dimension.
@@ -181,46 +180,49 @@ impl Held {
     }
 }
 
-/// Returns a read-only array over memory that `owner` holds, and that lives as long as the array, which refers to it.
+/// Returns a read-only array over the memory of `owner`. The array refers to `owner` and keeps it alive.
 ///
-/// `numpy.asarray(owner)` is the same, by the attribute `__array_interface__`: slower, without unsafe code, and what the tests
-/// compare this with.
-fn lent<'py>(owner: Bound<'py, Memory>) -> PyResult<Bound<'py, PyAny>> {
-    made(owner, NPY_ARRAY_CARRAY_RO)
+/// `numpy.asarray(owner)` returns an equal array through the attribute `__array_interface__`, slower and without unsafe code. Tests
+/// compare the two.
+fn read_only_array<'py>(owner: Bound<'py, ArrayMemory>) -> PyResult<Bound<'py, PyAny>> {
+    new_array(owner, NPY_ARRAY_CARRAY_RO)
 }
 
-/// As [`lent`], an array that may be written to.
+/// Returns a writable array over the memory of `owner`.
 ///
 /// # Errors
-/// Unless `owner` is the only holder of its memory.
-fn lent_to_write<'py>(owner: Bound<'py, Memory>) -> PyResult<Bound<'py, PyAny>> {
-    match owner.get().held.is_unique() {
-        true => made(owner, NPY_ARRAY_CARRAY),
-        false => Err(PyRuntimeError::new_err("memory that others hold is not lent to write")),
+/// If `owner` is not the only owner of its memory.
+fn writable_array<'py>(owner: Bound<'py, ArrayMemory>) -> PyResult<Bound<'py, PyAny>> {
+    if owner.get().data.is_unique() {
+        new_array(owner, NPY_ARRAY_CARRAY)
+    } else {
+        Err(PyRuntimeError::new_err("expected memory with one owner for a writable array, found several"))
     }
 }
 
 #[allow(unsafe_code)]
-fn made<'py>(owner: Bound<'py, Memory>, flags: c_int) -> PyResult<Bound<'py, PyAny>> {
+fn new_array<'py>(owner: Bound<'py, ArrayMemory>, flags: c_int) -> PyResult<Bound<'py, PyAny>> {
     let py = owner.py();
     let memory = owner.get();
     let mut shape: Vec<npy_intp> =
         memory.shape.iter().map(|&size| npy_intp::try_from(size)).collect::<Result<_, _>>()?;
     let (address, dtype) = (memory.address, memory.dtype(py));
     let (dims, data) = (shape.len().try_into()?, std::ptr::with_exposed_provenance_mut(address));
-    // SAFETY: `shape` has `dims` entries, and NumPy copies them. At `address` lie as many values of `dtype` as the shape says, and
-    // they are aligned for it: `Memory::new`, the only constructor, has checked both. They live as long as `owner` does, which holds the map or the buffer and never lets go of it; `owner` is
-    // the array's base, so NumPy drops it last.
+    // SAFETY: `shape` has `dims` entries, and NumPy copies them. `address` points to the number of values of `dtype` that the shape
+    // requires, and they are aligned for it: `ArrayMemory::new`, the only constructor, has checked both. The values live as long as
+    // `owner`, which owns a reference to the map or the buffer and never releases it. `owner` is the array's base, so NumPy drops it
+    // last.
     //
-    // With `NPY_ARRAY_CARRAY_RO` nobody writes by this array: it is not writeable, and cannot be made so, because its base has no
-    // writeable buffer. With `NPY_ARRAY_CARRAY`, which `lent_to_write` alone asks for, Python may write, at any time until `owner`
-    // dies: `owner` holds the only `Buf` of the memory (`Buf::is_unique`, which stays true, as `owner` never clones it), makes no
-    // slice of it (its address and length need none), and the pool looks at the memory only when that `Buf` is gone. So no
-    // reference to the values is alive while Python may write. `address` is that of `Buf::as_mut_ptr`, which comes from
-    // `Vec::as_mut_ptr`, so `data` may write. All bit patterns are values of the types; a bool is a `u8` in the `Buf`.
+    // With `NPY_ARRAY_CARRAY_RO` the array cannot write: it is not writeable, and cannot be made writeable, because its base has no
+    // writeable buffer. With `NPY_ARRAY_CARRAY`, which only `writable_array` passes, Python may write at any time until `owner` is
+    // dropped. `owner` has the only `Buf` of the memory (`Buf::is_unique`, which stays true, because `owner` never clones it). It
+    // creates no slice of the `Buf`: the address and the length need none. The pool accesses the memory only after that `Buf` is
+    // dropped. So no reference to the values exists while Python may write. `address` comes from `Buf::as_mut_ptr`, which is derived
+    // from `Vec::as_mut_ptr`, so writes through `data` are allowed. All bit patterns are valid values of the types; a bool is a `u8`
+    // in the `Buf`.
     //
-    // NumPy takes over the reference to `dtype`, and the one to `owner` also where it fails. The array is a new reference, or null
-    // with an exception set.
+    // NumPy takes ownership of the reference to `dtype`, and of the reference to `owner` even on failure. The returned array is a new
+    // reference, or null with an exception set.
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,
@@ -241,20 +243,20 @@ fn made<'py>(owner: Bound<'py, Memory>, flags: c_int) -> PyResult<Bound<'py, PyA
     }
 }
 
-/// Looks up NumPy's functions when the module is imported. Later the crate `numpy` would do that at the first array, and panic if
-/// the handler of a signal raises meanwhile.
+/// Looks up NumPy's functions when the module is imported. Otherwise the crate `numpy` looks them up for the first array, and panics
+/// if a signal handler raises an exception during the lookup.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     numpy::import(py)?;
-    // Handlers run in the main thread only.
-    let made = py.detach(|| {
+    // Signal handlers run in the main thread only, so another thread does the lookup.
+    let outcome = py.detach(|| {
         let thread = std::thread::Builder::new().spawn(|| {
             Python::attach(|py| -> PyResult<()> {
-                Held::Int64(vec![0].into()).flat(py)?;
+                ArrayData::Int64(vec![0].into()).flat(py)?;
                 numpy::objects(py, vec![py.None()], &[1])?;
                 Ok(())
             })
         })?;
         Ok::<_, PyErr>(thread.join())
     });
-    made?.map_err(|_| PyImportError::new_err("the interface of NumPy cannot be used"))?
+    outcome?.map_err(|_| PyImportError::new_err("NumPy's C interface is not usable"))?
 }

@@ -1,4 +1,4 @@
-//! NumPy's functions: arrays of objects, and copies.
+//! NumPy functions: object arrays and copies.
 
 use ::numpy::PyArrayDyn;
 use ::numpy::ndarray::ArrayD;
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-/// Imports NumPy, and its functions that are called later.
+/// Imports NumPy and looks up the functions used later.
 pub(crate) fn import(py: Python<'_>) -> PyResult<()> {
     py.import("numpy")?;
     array(py).map(|_| ())
@@ -34,7 +34,7 @@ pub(crate) fn objects<'py>(
     Ok(array)
 }
 
-/// Returns a copy that its owner may write to.
+/// Returns a writable copy.
 pub(crate) fn copied<'py>(array_like: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     array(array_like.py())?.call1((array_like,))
 }

@@ -1,8 +1,8 @@
-//! The native half of `tfseek.torch.Sampler`: the order of a loader, without a loader.
+//! The native part of `tfseek.torch.Sampler`: the order of a loader, without a loader.
 
-use crate::dataset::{self, Dataset};
-use crate::failure::Result;
-use crate::recipe::{Arguments, value_error};
+use crate::config::{LoaderArguments, value_error};
+use crate::dataset::{self, PyDataset};
+use crate::error::Result;
 use crate::wait;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -10,39 +10,39 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tfseek::order::{Cursor, Order, RankShare, Run, Spec, State};
 
-/// Numbers that are computed at a time.
-const AHEAD: u64 = 1024;
+/// Record numbers computed per call.
+const CHUNK: u64 = 1024;
 
-/// One rank's numbers, epoch by epoch, in the order of a `tfseek.Loader` with the same arguments.
+/// The record numbers of one rank, epoch by epoch, in the order of a `tfseek.Loader` with the same arguments.
 #[pyclass(frozen, module = "tfseek._tfseek")]
 pub(crate) struct SamplerCore {
     dataset: tfseek::Dataset,
-    /// Samples of a rank's batch.
+    /// Samples per batch of one rank.
     batch: u64,
-    place: Mutex<SamplerPlace>,
+    state: Mutex<SamplerState>,
     fingerprint: OnceLock<String>,
 }
 
-struct SamplerPlace {
+struct SamplerState {
     cursor: Cursor,
-    /// `set_epoch` or `reset` chose the place of the cursor.
+    /// True if `set_epoch` or `reset` chose the cursor's position.
     chosen: bool,
-    /// The newest iteration that has begun.
-    current: Option<Arc<Mutex<EpochWalk>>>,
+    /// Newest iteration that has begun.
+    current: Option<Arc<Mutex<EpochIteration>>>,
 }
 
-/// The numbers of one iteration.
-struct EpochWalk {
+/// The record numbers of one iteration over an epoch.
+struct EpochIteration {
     order: Order,
-    /// From the place where the iteration begins.
+    /// Rank's share, from the position where the iteration began.
     share: RankShare,
     start: u64,
-    given: u64,
+    returned: u64,
     len: u64,
-    /// The next step, and runs of the step before that are left.
+    /// Next step. `runs`: the remaining runs of the previous step.
     step: u64,
     runs: VecDeque<Run>,
-    /// Numbers that were computed, and how many of them were given.
+    /// Computed record numbers. `used`: count of those that were returned.
     numbers: Vec<u64>,
     used: usize,
 }
@@ -52,13 +52,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl EpochWalk {
-    fn new(cursor: &Cursor) -> Result<EpochWalk> {
+impl EpochIteration {
+    fn new(cursor: &Cursor) -> Result<EpochIteration> {
         let order = cursor.order().at_epoch(cursor.epoch())?;
         let share = cursor.share()?;
-        Ok(EpochWalk {
+        Ok(EpochIteration {
             start: cursor.position(),
-            given: 0,
+            returned: 0,
             len: share.samples(),
             step: 0,
             runs: VecDeque::new(),
@@ -70,7 +70,7 @@ impl EpochWalk {
     }
 
     fn is_over(&self) -> bool {
-        self.given >= self.len
+        self.returned >= self.len
     }
 
     fn next(&mut self) -> Result<Option<u64>> {
@@ -79,22 +79,22 @@ impl EpochWalk {
         }
         let number = self.numbers.get(self.used).copied();
         if number.is_some() {
-            (self.used, self.given) = (self.used + 1, self.given + 1);
+            (self.used, self.returned) = (self.used + 1, self.returned + 1);
         }
         Ok(number)
     }
 
-    /// Computes the next numbers, [`AHEAD`] at most: those in the view that the order was made for.
+    /// Computes the next record numbers, at most [`CHUNK`]. They are relative to the view if the order has one.
     fn compute(&mut self) -> Result<()> {
         (self.used, self.numbers) = (0, Vec::new());
-        while (self.numbers.len() as u64) < AHEAD {
+        while (self.numbers.len() as u64) < CHUNK {
             let Some(run) = self.runs.pop_front() else {
                 let Some(runs) = self.share.step(self.step) else { break };
                 (self.step, self.runs) = (self.step + 1, runs.collect());
                 continue;
             };
             let from = self.numbers.len();
-            let here = run.len.min(AHEAD - from as u64);
+            let here = run.len.min(CHUNK - from as u64);
             self.numbers.resize(from + here as usize, 0);
             self.order.fill(run.start, self.numbers.get_mut(from..).unwrap_or_default())?;
             if here < run.len {
@@ -102,20 +102,20 @@ impl EpochWalk {
             }
         }
         if let Spec::Filtered { subset, .. } = self.order.spec() {
-            // Every one of them is a survivor.
+            // The subset contains every number of its order.
             self.numbers = self.numbers.iter().filter_map(|id| subset.rank(*id)).collect();
         }
         Ok(())
     }
 
-    /// The position that all ranks have come to, in batches of `batch` samples a rank.
+    /// Returns the position that all ranks have reached, in batches of `batch` samples per rank.
     fn position(&self, batch: u64) -> Result<u64> {
-        let steps = if self.is_over() { self.share.steps() } else { self.given / batch };
-        let within = self.given % batch;
+        let steps = if self.is_over() { self.share.steps() } else { self.returned / batch };
+        let within = self.returned % batch;
         if within != 0 && !self.is_over() {
             return Err(value_error(format!(
-                "the sampler is in the middle of a batch, {within} of {batch} samples: its batch_size must divide that of the \
-                 DataLoader"
+                "the sampler is in the middle of a batch, after {within} of {batch} samples: its batch_size must divide that \
+                 of the DataLoader"
             )));
         }
         let after = steps.checked_sub(1).and_then(|last| self.share.after(last));
@@ -123,17 +123,17 @@ impl EpochWalk {
     }
 }
 
-impl SamplerPlace {
-    /// The cursor, behind the newest iteration if that was gone through.
+impl SamplerState {
+    /// Returns the cursor, moved to the end of the epoch if the newest iteration is complete.
     fn settled(&self) -> Result<Cursor> {
         let mut cursor = self.cursor.clone();
-        if self.current.as_ref().is_some_and(|walk| locked(walk).is_over()) {
+        if self.current.as_ref().is_some_and(|iteration| locked(iteration).is_over()) {
             cursor.advance(cursor.steps_left()?)?;
         }
         Ok(cursor)
     }
 
-    /// The place where the next iteration begins. After the last epoch it is that epoch's end.
+    /// Returns the cursor at which the next iteration begins. After the last epoch it is that epoch's end.
     fn upcoming(&self) -> Result<Cursor> {
         let settled = self.settled()?;
         let mut cursor = settled.clone();
@@ -144,17 +144,17 @@ impl SamplerPlace {
     }
 
     /// Begins an iteration.
-    fn begin(&mut self) -> Result<Arc<Mutex<EpochWalk>>> {
+    fn begin(&mut self) -> Result<Arc<Mutex<EpochIteration>>> {
         let mut cursor = self.settled()?;
         cursor.begin()?;
         self.enter(cursor)
     }
 
-    fn enter(&mut self, mut cursor: Cursor) -> Result<Arc<Mutex<EpochWalk>>> {
-        let walk = Arc::new(Mutex::new(EpochWalk::new(&cursor)?));
+    fn enter(&mut self, mut cursor: Cursor) -> Result<Arc<Mutex<EpochIteration>>> {
+        let iteration = Arc::new(Mutex::new(EpochIteration::new(&cursor)?));
         cursor.enter()?;
-        (self.cursor, self.chosen, self.current) = (cursor, false, Some(Arc::clone(&walk)));
-        Ok(walk)
+        (self.cursor, self.chosen, self.current) = (cursor, false, Some(Arc::clone(&iteration)));
+        Ok(iteration)
     }
 
     fn choose(&mut self, to: impl FnOnce(&mut Cursor) -> tfseek::Result<()>) -> Result<()> {
@@ -174,10 +174,10 @@ impl SamplerCore {
         Ok(self.fingerprint.get_or_init(|| fingerprint))
     }
 
-    fn state_of(&self, py: Python<'_>, walk: &Mutex<EpochWalk>) -> Result<String> {
+    fn state_of(&self, py: Python<'_>, iteration: &Mutex<EpochIteration>) -> Result<String> {
         let (order, position) = {
-            let walk = locked(walk);
-            (walk.order.clone(), walk.position(self.batch)?)
+            let iteration = locked(iteration);
+            (iteration.order.clone(), iteration.position(self.batch)?)
         };
         let fingerprint = self.fingerprint(py)?;
         py.detach(|| Ok(State::new(&order, position, fingerprint)?.to_json()))
@@ -185,10 +185,10 @@ impl SamplerCore {
 
     fn seek(&self, py: Python<'_>, state: &str) -> Result<()> {
         let (state, fingerprint) = (State::from_json(state)?, self.fingerprint(py)?);
-        let mut cursor = locked(&self.place).cursor.clone();
+        let mut cursor = locked(&self.state).cursor.clone();
         py.detach(|| cursor.seek(&state, fingerprint))?;
-        let mut place = locked(&self.place);
-        (place.cursor, place.chosen, place.current) = (cursor, false, None);
+        let mut current = locked(&self.state);
+        (current.cursor, current.chosen, current.current) = (cursor, false, None);
         Ok(())
     }
 }
@@ -198,13 +198,13 @@ impl SamplerCore {
     #[new]
     fn new(
         py: Python<'_>,
-        dataset: &Bound<'_, Dataset>,
+        dataset: &Bound<'_, PyDataset>,
         arguments: &Bound<'_, PyDict>,
         batch_size: u64,
     ) -> Result<SamplerCore> {
         let ids = dataset.get().view_ids();
         let dataset = dataset.get().shared.dataset.clone();
-        let mut arguments = Arguments::new(arguments)?;
+        let mut arguments = LoaderArguments::new(arguments)?;
         let mut options = arguments.apply(dataset.record_loader())?;
         arguments.finish()?;
         let cursor = wait::run(py, None, move |_| {
@@ -213,51 +213,51 @@ impl SamplerCore {
             }
             Ok(options.to_cursor()?.skip_ends(true))
         })?;
-        let place = Mutex::new(SamplerPlace { cursor, chosen: false, current: None });
-        Ok(SamplerCore { dataset, batch: batch_size, place, fingerprint: OnceLock::new() })
+        let state = Mutex::new(SamplerState { cursor, chosen: false, current: None });
+        Ok(SamplerCore { dataset, batch: batch_size, state, fingerprint: OnceLock::new() })
     }
 
-    /// Samples of an epoch, for this rank.
+    /// Samples per epoch of this rank.
     fn __len__(&self) -> Result<usize> {
-        let samples = locked(&self.place).cursor.share()?.starting_at(0)?.samples();
+        let samples = locked(&self.state).cursor.share()?.starting_at(0)?.samples();
         Ok(usize::try_from(samples).unwrap_or(usize::MAX))
     }
 
     #[getter]
     fn epoch(&self) -> u64 {
-        locked(&self.place).cursor.epoch()
+        locked(&self.state).cursor.epoch()
     }
 
-    /// True if `set_epoch` or `reset` chose the place where the next iteration begins.
+    /// True if `set_epoch` or `reset` chose the position where the next iteration begins.
     #[getter]
     fn chosen(&self) -> bool {
-        locked(&self.place).chosen
+        locked(&self.state).chosen
     }
 
     fn set_epoch(&self, epoch: u64) -> Result<()> {
-        locked(&self.place).choose(|cursor| cursor.set_epoch(epoch))
+        locked(&self.state).choose(|cursor| cursor.set_epoch(epoch))
     }
 
     fn reset(&self) -> Result<()> {
-        locked(&self.place).choose(Cursor::reset)
+        locked(&self.state).choose(Cursor::reset)
     }
 
-    /// The state of the newest iteration, or of the place where the next one begins.
+    /// Returns the state of the newest iteration. If there is none, the state at which the next one begins.
     fn state(&self, py: Python<'_>) -> Result<String> {
         let (current, cursor) = {
-            let place = locked(&self.place);
-            (place.current.clone(), place.cursor.clone())
+            let state = locked(&self.state);
+            (state.current.clone(), state.cursor.clone())
         };
-        if let Some(walk) = current {
-            return self.state_of(py, &walk);
+        if let Some(iteration) = current {
+            return self.state_of(py, &iteration);
         }
         let fingerprint = self.fingerprint(py)?;
         py.detach(|| Ok(cursor.state(fingerprint)?.to_json()))
     }
 
-    /// The state at which the next iteration begins.
+    /// Returns the state at which the next iteration begins.
     fn upcoming(&self, py: Python<'_>) -> Result<String> {
-        let cursor = locked(&self.place).upcoming()?;
+        let cursor = locked(&self.state).upcoming()?;
         let fingerprint = self.fingerprint(py)?;
         py.detach(|| Ok(cursor.state(fingerprint)?.to_json()))
     }
@@ -267,18 +267,18 @@ impl SamplerCore {
     }
 }
 
-/// One iteration over a sampler. It begins with its first number: a `DataLoader` makes more iterators than it uses.
+/// One iteration over a sampler. It begins with its first record number, because a `DataLoader` creates more iterators than it uses.
 #[pyclass(frozen, module = "tfseek._tfseek")]
 pub(crate) struct SamplerIterator {
     sampler: Py<SamplerCore>,
-    walk: Mutex<Option<Arc<Mutex<EpochWalk>>>>,
+    iteration: Mutex<Option<Arc<Mutex<EpochIteration>>>>,
 }
 
 #[pymethods]
 impl SamplerIterator {
     #[new]
     fn new(sampler: Py<SamplerCore>) -> SamplerIterator {
-        SamplerIterator { sampler, walk: Mutex::new(None) }
+        SamplerIterator { sampler, iteration: Mutex::new(None) }
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -286,36 +286,36 @@ impl SamplerIterator {
     }
 
     fn __next__(&self) -> Result<Option<u64>> {
-        let walk = {
-            let mut walk = locked(&self.walk);
-            match &*walk {
-                Some(walk) => Arc::clone(walk),
-                None => Arc::clone(walk.insert(locked(&self.sampler.get().place).begin()?)),
+        let iteration = {
+            let mut iteration = locked(&self.iteration);
+            match &*iteration {
+                Some(iteration) => Arc::clone(iteration),
+                None => Arc::clone(iteration.insert(locked(&self.sampler.get().state).begin()?)),
             }
         };
-        let mut walk = locked(&walk);
-        walk.next()
+        let mut iteration = locked(&iteration);
+        iteration.next()
     }
 
     fn state(&self, py: Python<'_>) -> Result<String> {
-        let walk = locked(&self.walk).clone();
-        match walk {
-            Some(walk) => self.sampler.get().state_of(py, &walk),
+        let iteration = locked(&self.iteration).clone();
+        match iteration {
+            Some(iteration) => self.sampler.get().state_of(py, &iteration),
             None => self.sampler.get().state(py),
         }
     }
 
-    /// Goes on at a saved state, which the sampler does too.
+    /// Moves this iteration and the sampler to a saved state.
     fn load(&self, py: Python<'_>, state: &str) -> Result<()> {
         let sampler = self.sampler.get();
         sampler.seek(py, state)?;
-        // The locks one after the other: `__next__` holds that of the walk while it takes that of the place.
-        let walk = {
-            let mut place = locked(&sampler.place);
-            let cursor = place.cursor.clone();
-            place.enter(cursor)?
+        // The two locks are not held together: `__next__` locks `state` while it holds `iteration`.
+        let iteration = {
+            let mut state = locked(&sampler.state);
+            let cursor = state.cursor.clone();
+            state.enter(cursor)?
         };
-        *locked(&self.walk) = Some(walk);
+        *locked(&self.iteration) = Some(iteration);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! A record's payload as Python's bytes, and the place of the record for errors.
+//! Payloads as Python `bytes`, and the location of a record for errors.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -6,21 +6,21 @@ use std::io;
 use tfseek::io::Region;
 use tfseek::{At, Error};
 
-/// The dataset and the number of a record. Its place is looked up for errors only.
+/// A dataset and a record number. The record's location is looked up only for errors.
 #[derive(Clone)]
-pub(crate) struct Origin {
+pub(crate) struct RecordRef {
     pub(crate) dataset: tfseek::Dataset,
     pub(crate) i: u64,
 }
 
-impl Origin {
-    /// Adds the record's place to an error.
+impl RecordRef {
+    /// Adds the record's location to an error.
     #[cold]
-    pub(crate) fn place(&self, e: Error) -> Error {
+    pub(crate) fn locate(&self, e: Error) -> Error {
         e.at(self.at())
     }
 
-    /// Returns the record's file, its number there, and its offset, as far as they are known.
+    /// Returns the record's path, its ordinal in the shard, and its offset, as far as they are known.
     pub(crate) fn at(&self) -> At<'_> {
         let Ok((s, record)) = self.dataset.shard_of(self.i) else { return At::NOWHERE };
         let Some(path) = self.dataset.shards().nth(s).map(|shard| shard.path) else { return At::NOWHERE };
@@ -35,7 +35,7 @@ impl Origin {
     }
 }
 
-/// Above this length a payload's memory may not be there.
+/// Length in bytes above which allocation is allowed to fail with an exception.
 const LARGE: usize = 1 << 20;
 
 /// Returns a payload as Python's bytes.
@@ -46,7 +46,7 @@ pub(crate) fn bytes<'py>(py: Python<'py>, payload: &[u8]) -> PyResult<Bound<'py,
     if payload.len() <= LARGE {
         return Ok(PyBytes::new(py, payload));
     }
-    // Fills the memory twice, and is the way that does not panic where there is none.
+    // `PyBytes::new` panics if there is no memory. This constructor returns the error, but fills the memory twice.
     PyBytes::new_with(py, payload.len(), |bytes| {
         bytes.copy_from_slice(payload);
         Ok(())
@@ -56,7 +56,7 @@ pub(crate) fn bytes<'py>(py: Python<'py>, payload: &[u8]) -> PyResult<Bound<'py,
 /// Returns a copy of a payload.
 ///
 /// # Errors
-/// Memory that there is not.
+/// An I/O error of the kind `OutOfMemory`.
 pub(crate) fn copied(payload: &[u8]) -> tfseek::Result<Region> {
     let mut copy = Vec::new();
     copy.try_reserve_exact(payload.len()).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;

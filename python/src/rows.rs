@@ -1,84 +1,84 @@
-//! Payloads that Python passes in: `bytes`, `bytearray`, or the records of a dataset.
+//! Payloads passed by Python: `bytes`, `bytearray`, or records of a dataset.
 
-use crate::example::Example;
-use crate::failure::Result;
-use crate::payload::Origin;
-use crate::sequence::SequenceExample;
-use crate::wait::Turn;
+use crate::error::Result;
+use crate::example::PyExample;
+use crate::payload::RecordRef;
+use crate::sequence::PySequenceExample;
+use crate::wait::TimeSlice;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use tfseek::At;
 use tfseek::batch::Row;
 use tfseek::io::Region;
 
-/// A payload from Python.
-pub(crate) enum Payload {
-    /// Python's own bytes, which are kept and not copied.
+/// A payload passed by Python.
+pub(crate) enum PyPayload {
+    /// Bytes owned by Python. They are borrowed, not copied.
     Python(PyBackedBytes),
-    /// A record: its memory can be held on to, and where it came from may be known.
-    Record(Region, Option<Origin>),
+    /// A record. Its memory is shared, and its dataset and record number may be known.
+    Record(Region, Option<RecordRef>),
 }
 
-impl Payload {
-    pub(crate) fn from_python(from: &Bound<'_, PyAny>) -> Result<Payload> {
-        if let Ok(example) = from.cast::<Example>() {
+impl PyPayload {
+    pub(crate) fn from_python(from: &Bound<'_, PyAny>) -> Result<PyPayload> {
+        if let Ok(example) = from.cast::<PyExample>() {
             let example = example.get();
-            return Ok(Payload::Record(example.payload().clone(), example.origin().cloned()));
+            return Ok(PyPayload::Record(example.payload().clone(), example.record().cloned()));
         }
-        if let Ok(sequence) = from.cast::<SequenceExample>() {
+        if let Ok(sequence) = from.cast::<PySequenceExample>() {
             let sequence = sequence.get();
-            return Ok(Payload::Record(sequence.payload().clone(), sequence.origin().cloned()));
+            return Ok(PyPayload::Record(sequence.payload().clone(), sequence.record().cloned()));
         }
-        Ok(Payload::Python(from.extract::<PyBackedBytes>()?))
+        Ok(PyPayload::Python(from.extract::<PyBackedBytes>()?))
     }
 
     /// Returns the payloads of a list, a tuple, an array of objects, or any other iterable.
-    pub(crate) fn all(from: &Bound<'_, PyAny>) -> Result<Vec<Payload>> {
-        Payload::all_told(from, |_| Ok(()))
+    pub(crate) fn all(from: &Bound<'_, PyAny>) -> Result<Vec<PyPayload>> {
+        PyPayload::all_reported(from, |_| Ok(()))
     }
 
-    /// As [`all`](Payload::all); calls `tell` from time to time with the number of payloads so far.
-    pub(crate) fn all_told(
+    /// Does the same as [`all`](PyPayload::all), and calls `report` periodically with the number of payloads so far.
+    pub(crate) fn all_reported(
         from: &Bound<'_, PyAny>,
-        tell: impl Fn(u64) -> PyResult<()>,
-    ) -> Result<Vec<Payload>> {
-        let (mut turn, mut all) = (Turn::new(), Vec::new());
+        report: impl Fn(u64) -> PyResult<()>,
+    ) -> Result<Vec<PyPayload>> {
+        let (mut slice, mut all) = (TimeSlice::new(), Vec::new());
         for item in from.try_iter()? {
-            all.push(Payload::from_python(&item?)?);
-            // The iterator of the items may be slow.
-            if turn.pause(from.py(), Turn::RECORD)? {
-                tell(all.len() as u64)?;
+            all.push(PyPayload::from_python(&item?)?);
+            // The caller's iterator may be slow.
+            if slice.pause(from.py(), TimeSlice::RECORD)? {
+                report(all.len() as u64)?;
             }
         }
         Ok(all)
     }
 }
 
-impl AsRef<[u8]> for Payload {
+impl AsRef<[u8]> for PyPayload {
     fn as_ref(&self) -> &[u8] {
         match self {
-            Payload::Python(bytes) => bytes,
-            Payload::Record(bytes, _) => bytes,
+            PyPayload::Python(bytes) => bytes,
+            PyPayload::Record(bytes, _) => bytes,
         }
     }
 }
 
-impl Row for Payload {
+impl Row for PyPayload {
     fn payload(&self) -> &[u8] {
         self.as_ref()
     }
 
     fn at(&self) -> At<'_> {
         match self {
-            Payload::Record(_, Some(origin)) => origin.at(),
+            PyPayload::Record(_, Some(record)) => record.at(),
             _ => At::NOWHERE,
         }
     }
 
     fn region(&self) -> Option<(&Region, usize)> {
         match self {
-            Payload::Python(_) => None,
-            Payload::Record(region, _) => Some((region, 0)),
+            PyPayload::Python(_) => None,
+            PyPayload::Record(region, _) => Some((region, 0)),
         }
     }
 }

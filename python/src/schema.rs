@@ -1,11 +1,11 @@
-//! `tfseek.Schema`: specs that were checked, and the parsers made of them.
+//! `tfseek.Schema`: validated specs and their parsers.
 
 use crate::columns::{self, BytesAs};
-use crate::failure::{Failure, Result};
+use crate::error::{BindingError, Result};
 use crate::hooks;
-use crate::rows::Payload;
-use crate::wait::{self, Progress, Turn, Unit};
-use crate::words::Word;
+use crate::options::Choice;
+use crate::rows::PyPayload;
+use crate::wait::{self, Progress, TimeSlice, Unit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
@@ -13,45 +13,45 @@ use tfseek::BatchParser;
 use tfseek::example::{KindGuess, MessageKind};
 use tfseek::schema::Inference;
 
-/// What columns to make of a record's features: checked once, used for all batches.
+/// The features to parse and the columns to return, validated once and used for all batches.
 ///
-/// ``Schema(features)`` describes Examples, ``Schema(context_features=..., sequence_features=...)`` SequenceExamples; the
-/// arguments are dicts of feature specs. Every ``features`` argument of this package takes a dict or a ``Schema``; the latter
-/// is faster where it is used again, as it keeps what it learned and the memory of batches that are gone.
+/// ``Schema(features)`` describes Examples, ``Schema(context_features=..., sequence_features=...)`` SequenceExamples. The arguments
+/// are dicts of feature specs. Every ``features`` argument of this package accepts a dict or a ``Schema``. A ``Schema`` that is used
+/// several times is faster, because it keeps its parser and reuses the memory of released batches.
 ///
-/// Raises :class:`tfseek.SpecError` for what is refused, with ``.feature``.
-#[pyclass(frozen, module = "tfseek", eq)]
-pub(crate) struct Schema {
+/// Raises :class:`tfseek.SpecError` for an invalid spec, with ``.feature``.
+#[pyclass(frozen, module = "tfseek", name = "Schema", eq)]
+pub(crate) struct PySchema {
     schema: tfseek::Schema,
-    /// One for each way in which byte strings may leave, as objects and as offsets, made when it is first used.
+    /// Parsers for byte strings as objects and as offsets. Each is created at first use.
     parsers: (OnceLock<BatchParser>, OnceLock<BatchParser>),
 }
 
-impl PartialEq for Schema {
-    fn eq(&self, other: &Schema) -> bool {
+impl PartialEq for PySchema {
+    fn eq(&self, other: &PySchema) -> bool {
         self.schema == other.schema
     }
 }
 
-impl Schema {
-    pub(crate) fn of(schema: tfseek::Schema) -> Schema {
-        Schema { schema, parsers: Default::default() }
+impl PySchema {
+    pub(crate) fn of(schema: tfseek::Schema) -> PySchema {
+        PySchema { schema, parsers: Default::default() }
     }
 
     pub(crate) fn schema(&self) -> &tfseek::Schema {
         &self.schema
     }
 
-    /// Byte strings that leave as offsets are copied where they are parsed: by the thread that does it.
+    /// Returns the parser. For offsets, the thread that parses a record copies its byte strings together.
     fn parser(&self, bytes_as: BytesAs) -> &BatchParser {
         let contiguous = bytes_as == BytesAs::Offsets;
-        let place = if contiguous { &self.parsers.1 } else { &self.parsers.0 };
-        place.get_or_init(|| BatchParser::new(&self.schema).contiguous_bytes(contiguous))
+        let parser = if contiguous { &self.parsers.1 } else { &self.parsers.0 };
+        parser.get_or_init(|| BatchParser::new(&self.schema).contiguous_bytes(contiguous))
     }
 }
 
 #[pymethods]
-impl Schema {
+impl PySchema {
     #[new]
     #[pyo3(signature = (features=None, *, context_features=None, sequence_features=None))]
     fn new(
@@ -59,42 +59,42 @@ impl Schema {
         features: Option<Bound<'_, PyAny>>,
         context_features: Option<Bound<'_, PyAny>>,
         sequence_features: Option<Bound<'_, PyAny>>,
-    ) -> Result<Schema> {
+    ) -> Result<PySchema> {
         let json = hooks::to_json(py)?
             .call1((features, context_features, sequence_features))?
             .extract::<String>()?;
-        Schema::from_json(&json)
+        PySchema::from_json(&json)
     }
 
-    /// Reads the JSON form, which ``tfseek schema --json`` prints and ``docs/parsing.md`` describes.
+    /// Reads the JSON form. ``tfseek schema --json`` prints it, and ``docs/parsing.md`` describes it.
     #[staticmethod]
-    fn from_json(text: &str) -> Result<Schema> {
-        Ok(Schema::of(tfseek::Schema::from_json(text)?))
+    fn from_json(text: &str) -> Result<PySchema> {
+        Ok(PySchema::of(tfseek::Schema::from_json(text)?))
     }
 
-    /// The JSON form, sorted: equal schemas give equal text.
+    /// Returns the JSON form, sorted. Equal schemas have equal JSON.
     fn to_json(&self) -> String {
         self.schema.to_json()
     }
 
-    /// Python code that makes the same specs for TensorFlow.
+    /// Returns Python code that creates the same specs for TensorFlow.
     fn to_tensorflow(&self) -> String {
         tfseek::schema::code::python(&self.schema)
     }
 
-    /// Whether it describes SequenceExamples.
+    /// True if the schema describes SequenceExamples.
     #[getter]
     fn is_sequence(&self) -> bool {
         self.schema.is_sequence()
     }
 
-    /// The names of the columns of an Example or a context, sorted.
+    /// Names of the columns of an Example or a context, sorted.
     #[getter]
     fn features(&self) -> Vec<&str> {
         self.schema.features().keys().map(String::as_str).collect()
     }
 
-    /// The names of the columns of feature lists, sorted.
+    /// Names of the columns of feature lists, sorted.
     #[getter]
     fn feature_lists(&self) -> Vec<&str> {
         self.schema.feature_lists().keys().map(String::as_str).collect()
@@ -105,40 +105,35 @@ impl Schema {
         self.schema.features().is_empty() && self.schema.feature_lists().is_empty()
     }
 
-    /// What the functions ``parse_...`` call.
+    /// Parses payloads. The functions ``parse_...`` call it.
     fn _parse<'py>(
         &self,
         py: Python<'py>,
         payloads: &Bound<'py, PyAny>,
         sequence: bool,
         single: bool,
-        bytes_as: Word<BytesAs>,
+        bytes_as: Choice<BytesAs>,
     ) -> Result<Bound<'py, PyAny>> {
         if sequence != self.schema.is_sequence() {
-            return Err(Failure::type_error(match sequence {
-                true => "the schema is one of Examples: use parse_example or parse_single_example",
-                false => {
-                    "the schema is one of SequenceExamples: use parse_sequence_example or \
-                          parse_single_sequence_example"
-                }
+            return Err(BindingError::type_error(if sequence {
+                "the schema describes Examples: use parse_example or parse_single_example"
+            } else {
+                "the schema describes SequenceExamples: use parse_sequence_example or parse_single_sequence_example"
             }));
         }
         let parser = self.parser(bytes_as.0);
-        let batch = match single {
-            true => {
-                let payload = Payload::from_python(payloads)?;
-                py.detach(|| parser.parse_single(&payload))?
-            }
-            false => {
-                let payloads = Payload::all(payloads)?;
-                py.detach(|| parser.parse(&payloads))?
-            }
+        let batch = if single {
+            let payload = PyPayload::from_python(payloads)?;
+            py.detach(|| parser.parse_single(&payload))?
+        } else {
+            let payloads = PyPayload::all(payloads)?;
+            py.detach(|| parser.parse(&payloads))?
         };
         Ok(columns::batch(py, &batch, sequence, single, bytes_as.0)?)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        let from_json = py.get_type::<Schema>().getattr(intern!(py, "from_json"))?;
+        let from_json = py.get_type::<PySchema>().getattr(intern!(py, "from_json"))?;
         Ok((from_json, (self.to_json(),)))
     }
 
@@ -147,49 +142,50 @@ impl Schema {
     }
 }
 
-/// The schema that takes all these payloads and is as strict as that allows, as ``docs/parsing.md`` says.
+/// Infers the strictest schema that accepts all payloads. ``docs/parsing.md`` has the rules.
 ///
-/// ``payloads`` is an iterable of ``bytes`` or of records of a dataset, such as ``ds[:1000]``. Raises
-/// :class:`tfseek.SpecError` where features were found with several kinds, or where the payloads are no Examples. ``progress`` is
-/// shown in records, as :func:`tfseek.open` says.
+/// ``payloads`` is an iterable of ``bytes`` or of records of a dataset, for example ``ds[:1000]``. ``progress`` counts records;
+/// :func:`tfseek.open` describes it.
+///
+/// Raises :class:`tfseek.SpecError` if a feature has several kinds, or if the payloads are not Examples.
 #[pyfunction]
 #[pyo3(signature = (payloads, *, progress=None))]
 pub(crate) fn infer_schema(
     py: Python<'_>,
     payloads: &Bound<'_, PyAny>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> Result<Schema> {
+) -> Result<PySchema> {
     let progress = Progress::new(py, progress, "schema", Unit::Records)?;
     wait::shown(progress, |progress| {
-        // Records are collected, then their kind is told, then their features: a third of the way each.
+        // Three phases of equal length: collect the payloads, guess their message type, infer their features.
         let total = payloads.len().ok().map(|len| len as u64);
-        let collected = |count: u64| progress.map_or(Ok(()), |progress| progress.tell(count / 3, total));
+        let collected = |count: u64| progress.map_or(Ok(()), |progress| progress.report(count / 3, total));
         collected(0)?;
-        let payloads = Payload::all_told(payloads, collected)?;
+        let payloads = PyPayload::all_reported(payloads, collected)?;
         let total = payloads.len() as u64;
-        let (mut guessed, mut noted) = (payloads.iter(), payloads.iter());
-        let (mut guess, mut seen) = (KindGuess::default(), None);
-        wait::in_turns(py, progress, total / 3, total, |turn| {
-            let done = |guessed: usize, noted: usize| total - ((guessed + noted) as u64).div_ceil(3);
-            while let Some(payload) = guessed.next() {
+        let (mut to_guess, mut to_infer) = (payloads.iter(), payloads.iter());
+        let (mut guess, mut inference) = (KindGuess::default(), None);
+        wait::in_slices(py, progress, total / 3, total, |slice| {
+            let done = |to_guess: usize, to_infer: usize| total - ((to_guess + to_infer) as u64).div_ceil(3);
+            while let Some(payload) = to_guess.next() {
                 guess.add(payload.as_ref());
-                if turn.is_over(Turn::VALUE + payload.as_ref().len() as u64) {
-                    return Ok(done(guessed.len(), noted.len()));
+                if slice.is_over(TimeSlice::VALUE + payload.as_ref().len() as u64) {
+                    return Ok(done(to_guess.len(), to_infer.len()));
                 }
             }
-            let seen = match &mut seen {
-                Some(seen) => seen,
-                None => seen.insert(Inference::new(guess.kind())?),
+            let inference = match &mut inference {
+                Some(inference) => inference,
+                None => inference.insert(Inference::new(guess.kind())?),
             };
-            for payload in noted.by_ref() {
-                seen.add(payload.as_ref())?;
-                if turn.is_over(Turn::VALUE + payload.as_ref().len() as u64) {
+            for payload in to_infer.by_ref() {
+                inference.add(payload.as_ref())?;
+                if slice.is_over(TimeSlice::VALUE + payload.as_ref().len() as u64) {
                     break;
                 }
             }
-            Ok(done(guessed.len(), noted.len()))
+            Ok(done(to_guess.len(), to_infer.len()))
         })?;
-        let seen = seen.map_or_else(|| Inference::new(MessageKind::Example), Ok)?;
-        Ok(Schema::of(seen.schema()?))
+        let inference = inference.map_or_else(|| Inference::new(MessageKind::Example), Ok)?;
+        Ok(PySchema::of(inference.schema()?))
     })
 }

@@ -1,12 +1,12 @@
-//! `tfseek.SequenceExample`: a context, and lists of steps.
+//! `tfseek.SequenceExample`: a context and feature lists.
 
-use crate::example::Example;
-use crate::failure::Result;
+use crate::error::Result;
+use crate::example::PyExample;
 use crate::feature;
 use crate::hooks;
-use crate::memory::Held;
-use crate::payload::{self, Origin};
-use crate::words::Name;
+use crate::memory::ArrayData;
+use crate::options::FeatureName;
+use crate::payload::{self, RecordRef};
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -15,39 +15,40 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use tfseek::io::Region;
 use tfseek::{Error, FeatureBuf, SequenceExampleBuf};
 
-/// A ``tf.train.SequenceExample``: ``.context`` is a mapping as an :class:`Example` is, ``.feature_lists`` one of names to
-/// lists, an array for each step.
+/// A ``tf.train.SequenceExample``. ``.context`` is a mapping like an :class:`Example`. ``.feature_lists`` maps names to lists with
+/// one array per step.
 ///
-/// ``SequenceExample(context={...}, feature_lists={"tokens": [[1, 2], [3]]})`` makes one, values as :class:`Example` takes them.
-#[pyclass(frozen, module = "tfseek")]
-pub(crate) struct SequenceExample {
+/// ``SequenceExample(context={...}, feature_lists={"tokens": [[1, 2], [3]]})`` creates a SequenceExample. It accepts the same values
+/// as :class:`Example`.
+#[pyclass(frozen, module = "tfseek", name = "SequenceExample")]
+pub(crate) struct PySequenceExample {
     payload: Region,
-    origin: Option<Origin>,
+    record: Option<RecordRef>,
 }
 
-impl SequenceExample {
-    pub(crate) fn of(payload: Region, origin: Option<Origin>) -> SequenceExample {
-        SequenceExample { payload, origin }
+impl PySequenceExample {
+    pub(crate) fn of(payload: Region, record: Option<RecordRef>) -> PySequenceExample {
+        PySequenceExample { payload, record }
     }
 
     pub(crate) fn payload(&self) -> &Region {
         &self.payload
     }
 
-    pub(crate) fn origin(&self) -> Option<&Origin> {
-        self.origin.as_ref()
+    pub(crate) fn record(&self) -> Option<&RecordRef> {
+        self.record.as_ref()
     }
 }
 
 #[pymethods]
-impl SequenceExample {
+impl PySequenceExample {
     #[new]
     #[pyo3(signature = (context=None, feature_lists=None))]
     fn new(
         py: Python<'_>,
         context: Option<&Bound<'_, PyAny>>,
         feature_lists: Option<&Bound<'_, PyAny>>,
-    ) -> Result<SequenceExample> {
+    ) -> Result<PySequenceExample> {
         let mut message = SequenceExampleBuf::default();
         if let Some(context) = context {
             message.context = feature::entries(py, context)?.into_iter().collect();
@@ -60,35 +61,35 @@ impl SequenceExample {
                 message.feature_lists.insert(name, steps);
             }
         }
-        Ok(SequenceExample::of(message.encode(tfseek::KeyOrder::Python)?.into(), None))
+        Ok(PySequenceExample::of(message.encode(tfseek::KeyOrder::Python)?.into(), None))
     }
 
-    /// The SequenceExample that these bytes are.
+    /// Returns the SequenceExample with these bytes.
     #[staticmethod]
-    fn from_bytes(payload: PyBackedBytes) -> SequenceExample {
-        SequenceExample::of(Region::new(payload), None)
+    fn from_bytes(payload: PyBackedBytes) -> PySequenceExample {
+        PySequenceExample::of(Region::new(payload), None)
     }
 
-    /// The features of the whole record. A mapping as an :class:`Example` is; its bytes are those of the whole record.
+    /// The context features, as an :class:`Example` whose bytes are those of the whole record.
     #[getter]
-    fn context(&self) -> Example {
-        // Both messages have their first map in field 1: the context of the one is the features of the other.
-        Example::of(self.payload.clone(), self.origin.clone())
+    fn context(&self) -> PyExample {
+        // Field 1 is the first map in both messages: the context here, the features in an Example.
+        PyExample::of(self.payload.clone(), self.record.clone())
     }
 
-    /// The feature lists: a mapping of names to lists of arrays, one for each step.
+    /// The feature lists: a mapping from names to lists with one array per step.
     #[getter]
-    fn feature_lists(&self) -> FeatureLists {
-        FeatureLists { payload: self.payload.clone(), origin: self.origin.clone() }
+    fn feature_lists(&self) -> PyFeatureLists {
+        PyFeatureLists { payload: self.payload.clone(), record: self.record.clone() }
     }
 
-    /// The payload as a read-only array of uint8, without a copy.
+    /// The payload as a read-only uint8 array that shares its memory.
     #[getter]
     fn raw<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        Ok(Held::Region(self.payload.clone()).flat(py)?)
+        Ok(ArrayData::Region(self.payload.clone()).flat(py)?)
     }
 
-    /// The payload, as it is in the file.
+    /// Returns the payload: the bytes as they are in the file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         payload::bytes(py, &self.payload)
     }
@@ -98,7 +99,7 @@ impl SequenceExample {
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<SequenceExample>().is_ok_and(|other| *other.get().payload == *self.payload)
+        other.cast::<PySequenceExample>().is_ok_and(|other| *other.get().payload == *self.payload)
     }
 
     fn __hash__(&self) -> u64 {
@@ -106,7 +107,7 @@ impl SequenceExample {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        let from_bytes = py.get_type::<SequenceExample>().getattr(intern!(py, "from_bytes"))?;
+        let from_bytes = py.get_type::<PySequenceExample>().getattr(intern!(py, "from_bytes"))?;
         Ok((from_bytes, (self.to_bytes(py)?,)))
     }
 
@@ -117,53 +118,53 @@ impl SequenceExample {
     }
 }
 
-/// The feature lists of a :class:`SequenceExample`: a mapping of names to lists of arrays.
-#[pyclass(frozen, module = "tfseek", mapping)]
-pub(crate) struct FeatureLists {
+/// The feature lists of a :class:`SequenceExample`: a mapping from names to lists of arrays.
+#[pyclass(frozen, module = "tfseek", name = "FeatureLists", mapping)]
+pub(crate) struct PyFeatureLists {
     payload: Region,
-    origin: Option<Origin>,
+    record: Option<RecordRef>,
 }
 
-impl FeatureLists {
+impl PyFeatureLists {
     fn view(&self) -> tfseek::SequenceExample<'_> {
         tfseek::SequenceExample::new(&self.payload)
     }
 
-    fn placed(&self, e: Error) -> Error {
-        match &self.origin {
-            Some(origin) => origin.place(e),
+    fn located(&self, e: Error) -> Error {
+        match &self.record {
+            Some(record) => record.locate(e),
             None => e,
         }
     }
 
-    /// Sorted, each once.
+    /// Returns the distinct names, sorted.
     fn names(&self) -> Result<Vec<String>> {
         let entries = self.view().feature_lists().map(|entry| entry.map(|(name, _)| name.to_owned()));
-        let mut names = entries.collect::<tfseek::Result<Vec<_>>>().map_err(|e| self.placed(e))?;
+        let mut names = entries.collect::<tfseek::Result<Vec<_>>>().map_err(|e| self.located(e))?;
         names.sort();
         names.dedup();
         Ok(names)
     }
 
     fn find<'py>(&self, py: Python<'py>, key: &str) -> Result<Option<Bound<'py, PyList>>> {
-        let Some(list) = self.view().feature_list(key).map_err(|e| self.placed(e))? else { return Ok(None) };
+        let Some(list) = self.view().feature_list(key).map_err(|e| self.located(e))? else { return Ok(None) };
         let steps = list.iter().map(|step| feature::array(py, step, &self.payload));
         Ok(Some(PyList::new(py, steps.collect::<PyResult<Vec<_>>>()?)?))
     }
 }
 
 #[pymethods]
-impl FeatureLists {
-    fn __getitem__<'py>(&self, py: Python<'py>, key: Name) -> Result<Bound<'py, PyList>> {
+impl PyFeatureLists {
+    fn __getitem__<'py>(&self, py: Python<'py>, key: FeatureName) -> Result<Bound<'py, PyList>> {
         self.find(py, &key)?.ok_or_else(|| PyKeyError::new_err(key.to_string()).into())
     }
 
-    /// The steps of a list, or ``default`` if it is absent.
+    /// Returns the steps of a feature list, or ``default`` if it is absent.
     #[pyo3(signature = (key, default=None))]
     fn get<'py>(
         &self,
         py: Python<'py>,
-        key: Name,
+        key: FeatureName,
         default: Option<Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyAny>> {
         let found = self.find(py, &key)?.map(Bound::into_any);
@@ -171,8 +172,8 @@ impl FeatureLists {
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
-        match key.extract::<Name>() {
-            Ok(key) => Ok(self.view().feature_list(&key).map_err(|e| self.placed(e))?.is_some()),
+        match key.extract::<FeatureName>() {
+            Ok(key) => Ok(self.view().feature_list(&key).map_err(|e| self.located(e))?.is_some()),
             Err(_) => Ok(false),
         }
     }
@@ -185,22 +186,22 @@ impl FeatureLists {
         Ok(PyList::new(py, self.names()?)?.try_iter()?.into_any())
     }
 
-    /// The names of the lists, sorted.
+    /// Returns the names of the feature lists, sorted.
     fn keys(&self) -> Result<Vec<String>> {
         self.names()
     }
 
-    /// The lists, in the order of the names.
+    /// Returns the feature lists, in the order of the names.
     fn values<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         Ok(self.to_dict(py)?.call_method0(intern!(py, "values"))?)
     }
 
-    /// Names and lists, in the order of the names.
+    /// Returns names and feature lists, in the order of the names.
     fn items<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         Ok(self.to_dict(py)?.call_method0(intern!(py, "items"))?)
     }
 
-    /// All lists, decoded: a dict sorted by name.
+    /// Decodes all feature lists into a dict sorted by name.
     fn to_dict<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for name in self.names()? {

@@ -1,10 +1,10 @@
-//! An open dataset, below its views: payloads, the kind of the records, and the arguments that opened it.
+//! The open dataset that views share: payloads, the kind of the records, and the arguments of `tfseek.open`.
 
-use crate::example::Example;
-use crate::payload::{self, Origin};
-use crate::sequence::SequenceExample;
-use crate::wait::Turn;
-use crate::words::KindChoice;
+use crate::example::PyExample;
+use crate::options::KindOption;
+use crate::payload::{self, RecordRef};
+use crate::sequence::PySequenceExample;
+use crate::wait::TimeSlice;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
@@ -15,22 +15,22 @@ use tfseek::io::Region;
 use tfseek::{ErrorKind, Mapped, Record};
 
 /// The arguments of `open`, kept for `pickle` and `repr`.
-pub(crate) struct How {
+pub(crate) struct OpenArguments {
     paths: Vec<PathBuf>,
-    kept: Py<PyDict>,
-    kind: KindChoice,
+    arguments: Py<PyDict>,
+    kind: KindOption,
 }
 
-impl How {
-    pub(crate) fn new(paths: Vec<PathBuf>, kept: Py<PyDict>, kind: KindChoice) -> How {
-        How { paths, kept, kind }
+impl OpenArguments {
+    pub(crate) fn new(paths: Vec<PathBuf>, arguments: Py<PyDict>, kind: KindOption) -> OpenArguments {
+        OpenArguments { paths, arguments, kind }
     }
 
     pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.kept.bind(py).copy()
+        self.arguments.bind(py).copy()
     }
 
-    /// Returns the paths as they were given.
+    /// Returns the paths as the caller gave them.
     pub(crate) fn names(&self) -> String {
         let names: Vec<_> =
             self.paths.iter().map(|path| format!("{:?}", path.display().to_string())).collect();
@@ -41,28 +41,38 @@ impl How {
     }
 }
 
-/// The dataset that all views share.
-pub(crate) struct Shared {
+/// A dataset shared by its views.
+pub(crate) struct SharedDataset {
     pub(crate) dataset: tfseek::Dataset,
-    /// Columns that were asked for when the dataset was opened.
+    /// Columns requested when the dataset was opened.
     pub(crate) columns: Arc<[DatasetColumn]>,
     pub(crate) mapped: Option<Mapped>,
-    pub(crate) how: How,
+    pub(crate) arguments: OpenArguments,
     kind: OnceLock<MessageKind>,
 }
 
-impl Shared {
-    pub(crate) fn new(dataset: tfseek::Dataset, columns: Vec<DatasetColumn>, how: How) -> Shared {
-        let kind = match how.kind {
-            KindChoice::Auto => OnceLock::new(),
-            KindChoice::Example => OnceLock::from(MessageKind::Example),
-            KindChoice::SequenceExample => OnceLock::from(MessageKind::SequenceExample),
-            KindChoice::Bytes => OnceLock::from(MessageKind::Other),
+impl SharedDataset {
+    pub(crate) fn new(
+        dataset: tfseek::Dataset,
+        columns: Vec<DatasetColumn>,
+        arguments: OpenArguments,
+    ) -> SharedDataset {
+        let kind = match arguments.kind {
+            KindOption::Auto => OnceLock::new(),
+            KindOption::Example => OnceLock::from(MessageKind::Example),
+            KindOption::SequenceExample => OnceLock::from(MessageKind::SequenceExample),
+            KindOption::Bytes => OnceLock::from(MessageKind::Other),
         };
-        Shared { mapped: Mapped::from_dataset(&dataset), dataset, columns: columns.into(), how, kind }
+        SharedDataset {
+            mapped: Mapped::from_dataset(&dataset),
+            dataset,
+            columns: columns.into(),
+            arguments,
+            kind,
+        }
     }
 
-    /// Returns the kind of the records, guessed from the first of them. Damage there is not an error.
+    /// Returns the kind of the records, guessed from the first ones. A damaged record ends the guess without an error.
     pub(crate) fn kind(&self) -> MessageKind {
         *self.kind.get_or_init(|| {
             let mut guess = KindGuess::default();
@@ -77,10 +87,10 @@ impl Shared {
         })
     }
 
-    /// Returns the payload of record `i`: part of the map, or read into memory of its own.
+    /// Returns the payload of record `i`, as part of the map or read into new memory.
     pub(crate) fn payload(&self, i: u64) -> tfseek::Result<Region> {
         match &self.mapped {
-            Some(mapped) => lent(mapped.get(i)?),
+            Some(mapped) => borrowed_payload(mapped.get(i)?),
             None => {
                 let mut buf = Vec::new();
                 let payload = self.dataset.read(i, &mut buf)?.payload();
@@ -92,25 +102,25 @@ impl Shared {
         }
     }
 
-    /// Adds the payloads of these records to `found`, with look-ahead: as many as there is time for in this turn, at least one.
+    /// Adds the payloads of these records to `found`, with prefetch, until the time slice is over. Adds at least one.
     ///
     /// # Errors
-    /// The error that ended the call; the records before it are in `found`.
+    /// The error of the first record that fails. The records before it are in `found`.
     pub(crate) fn payloads(
         &self,
         ids: &[u64],
-        turn: &mut Turn,
+        slice: &mut TimeSlice,
         found: &mut Vec<Region>,
     ) -> tfseek::Result<()> {
-        let mut take = |payload: Region| {
-            let over = turn.is_over(Turn::RECORD + payload.len() as u64);
+        let mut add = |payload: Region| {
+            let over = slice.is_over(TimeSlice::RECORD + payload.len() as u64);
             found.push(payload);
-            // Not an error: it ends the call.
+            // Ends the iteration. It is not an error of this function.
             if over { Err(ErrorKind::Cancelled.into()) } else { Ok(()) }
         };
         let done = match &self.mapped {
-            Some(mapped) => mapped.get_many(ids).try_for_each(|record| take(lent(record?)?)),
-            None => self.dataset.read_many(ids, |record| take(payload::copied(record.payload())?)),
+            Some(mapped) => mapped.get_many(ids).try_for_each(|record| add(borrowed_payload(record?)?)),
+            None => self.dataset.read_many(ids, |record| add(payload::copied(record.payload())?)),
         };
         match done {
             Err(e) if matches!(e.kind(), ErrorKind::Cancelled) => Ok(()),
@@ -118,21 +128,21 @@ impl Shared {
         }
     }
 
-    /// Returns a record as an object of Python.
+    /// Returns a record as a Python object.
     pub(crate) fn item<'py>(&self, py: Python<'py>, i: u64, payload: Region) -> PyResult<Bound<'py, PyAny>> {
-        let origin = || Some(Origin { dataset: self.dataset.clone(), i });
+        let record = || Some(RecordRef { dataset: self.dataset.clone(), i });
         Ok(match self.kind() {
-            MessageKind::Example => Bound::new(py, Example::of(payload, origin()))?.into_any(),
+            MessageKind::Example => Bound::new(py, PyExample::of(payload, record()))?.into_any(),
             MessageKind::SequenceExample => {
-                Bound::new(py, SequenceExample::of(payload, origin()))?.into_any()
+                Bound::new(py, PySequenceExample::of(payload, record()))?.into_any()
             }
             MessageKind::Other => payload::bytes(py, &payload)?.into_any(),
         })
     }
 }
 
-/// Returns the payload of a borrowed record as a part of the region that holds it.
-fn lent(record: Record<'_>) -> tfseek::Result<Region> {
+/// Returns the payload of a borrowed record as a part of the region that contains it.
+fn borrowed_payload(record: Record<'_>) -> tfseek::Result<Region> {
     let payload = record.payload();
     let part =
         record.region().and_then(|(region, start)| region.slice(start..start.checked_add(payload.len())?));

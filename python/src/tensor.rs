@@ -1,6 +1,6 @@
-//! The bytes of `tf.io.serialize_tensor`. Numbers cross as bytes, and are arrays on the Python side.
+//! `tf.io.serialize_tensor` and `tf.io.parse_tensor`. Numbers are passed as bytes, and Python converts them to arrays.
 
-use crate::failure::{Failure, Result};
+use crate::error::{BindingError, Result};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
@@ -8,10 +8,10 @@ use tfseek::TensorDType;
 
 fn dtype(name: &str) -> Result<TensorDType> {
     TensorDType::from_name(name)
-        .ok_or_else(|| Failure::type_error(format!("no dtype of tensors that can be read: {name}")))
+        .ok_or_else(|| BindingError::type_error(format!("unsupported dtype of a tensor: {name}")))
 }
 
-/// `(shape, bytes)`, or `(shape, list of bytes)` for strings.
+/// Parses a tensor. Returns `(shape, bytes)`, or `(shape, list of bytes)` for strings.
 #[pyfunction]
 pub(crate) fn parse_tensor<'py>(
     py: Python<'py>,
@@ -31,7 +31,7 @@ pub(crate) fn parse_tensor<'py>(
     Ok((tensor.shape().to_vec(), values))
 }
 
-/// Numbers as little-endian bytes, row-major.
+/// Serializes numbers, given as little-endian bytes in row-major order.
 #[pyfunction]
 pub(crate) fn serialize_numbers<'py>(
     py: Python<'py>,
@@ -44,7 +44,7 @@ pub(crate) fn serialize_numbers<'py>(
     Ok(PyBytes::new(py, &message))
 }
 
-/// Byte strings, row-major.
+/// Serializes byte strings, given in row-major order.
 #[pyfunction]
 pub(crate) fn serialize_strings<'py>(
     py: Python<'py>,

@@ -1,11 +1,11 @@
-//! Long calls: the interpreter is let go, signals are looked for every 50 ms, and progress is told.
+//! Long calls: they release the GIL, check for signals every 50 ms, and report progress.
 //!
-//! Work that knows no pauses ([`run`]) has a thread of its own, and the calling thread waits for it; work on records one by one
-//! ([`in_turns`]) pauses by itself, since a thread costs more than a few records. Both look for signals and call the progress
-//! callable in the calling thread: the thread that works touches no Python object. After a fork nothing is left of the parent's
-//! thread, and a child's call makes its own.
+//! Work that cannot pause ([`run`]) gets a thread, and the calling thread waits for it. Work on single records ([`in_slices`])
+//! pauses in the calling thread, because starting a thread costs more than a few records. In both cases the calling thread checks
+//! for signals and calls the progress callable. The working thread touches no Python object. It does not exist in a forked child,
+//! where each call starts its own thread.
 
-use crate::failure::Result;
+use crate::error::Result;
 use crate::hooks;
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
@@ -16,14 +16,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long signals may wait.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
-/// How long work that was ended may take to clean up behind itself before its call returns. It goes on to do so.
-const GRACE: Duration = Duration::from_millis(100);
+/// Interval between checks for signals.
+pub(crate) const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+/// Time for cancelled work to clean up before its call returns. The thread continues to clean up afterwards.
+const CLEANUP_LIMIT: Duration = Duration::from_millis(100);
 
-/// The callable that the argument `progress` asks for: of the package `tfseek._progress`, called with the amount done and the total.
+/// Progress display selected by the argument `progress`. `tfseek._progress` creates its two callables.
 pub(crate) struct Progress<'py> {
-    tell: Bound<'py, PyAny>,
+    /// Called with the amount done and the total.
+    report: Bound<'py, PyAny>,
     close: Bound<'py, PyAny>,
 }
 
@@ -35,114 +36,113 @@ pub(crate) enum Unit {
 }
 
 impl<'py> Progress<'py> {
-    /// `what` is done, in one word for people.
+    /// Creates the display. `what` is a one-word label of the work.
     pub(crate) fn new(
         py: Python<'py>,
-        asked: Option<&Bound<'py, PyAny>>,
+        progress: Option<&Bound<'py, PyAny>>,
         what: &str,
         unit: Unit,
     ) -> Result<Option<Progress<'py>>> {
-        let Some(asked) = asked.filter(|asked| !asked.is(&*pyo3::types::PyBool::new(py, false))) else {
+        let disabled = pyo3::types::PyBool::new(py, false);
+        let Some(progress) = progress.filter(|progress| !progress.is(&*disabled)) else {
             return Ok(None);
         };
-        let (tell, close) = hooks::progress_of(py)?.call1((asked, what, unit == Unit::Bytes))?.extract()?;
-        Ok(Some(Progress { tell, close }))
+        let (report, close) =
+            hooks::progress_of(py)?.call1((progress, what, unit == Unit::Bytes))?.extract()?;
+        Ok(Some(Progress { report, close }))
     }
 
-    pub(crate) fn tell(&self, done: u64, total: Option<u64>) -> PyResult<()> {
-        self.tell.call1((done, total)).map(drop)
+    pub(crate) fn report(&self, done: u64, total: Option<u64>) -> PyResult<()> {
+        self.report.call1((done, total)).map(drop)
     }
 }
 
-/// Calls `work`, and ends the display whatever comes of it.
+/// Calls `work`, then closes the display even after an error.
 pub(crate) fn shown<'py, T>(
     progress: Option<Progress<'py>>,
     work: impl FnOnce(Option<&Progress<'py>>) -> Result<T>,
 ) -> Result<T> {
     let outcome = work(progress.as_ref());
     let closed = progress.map_or(Ok(()), |progress| progress.close.call0().map(drop));
-    // The first failure counts.
+    // The first error is returned.
     let outcome = outcome?;
     closed?;
     Ok(outcome)
 }
 
-/// State shared by a thread that works and the thread that waits for it.
-pub(crate) struct Meter {
+/// State shared by a working thread and the thread that waits for it.
+pub(crate) struct CallState {
     done: AtomicU64,
-    /// `u64::MAX` where it is not known.
+    /// `u64::MAX` if unknown.
     total: AtomicU64,
     cancelled: AtomicBool,
 }
 
-impl Meter {
-    /// The callback for the library.
+impl CallState {
+    /// Returns the progress callback for the library.
     pub(crate) fn callback(self: &Arc<Self>) -> impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static {
-        let meter = Arc::clone(self);
+        let call = Arc::clone(self);
         move |bytes| {
-            meter.done.fetch_add(bytes, Relaxed);
-            match meter.cancelled.load(Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
+            call.done.fetch_add(bytes, Relaxed);
+            if call.cancelled.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }
     }
 
-    /// So much is left to do, if that is known.
+    /// Sets the remaining amount of work, or `None` if it is unknown.
     pub(crate) fn expect(&self, left: Option<u64>) {
         let total = left.map_or(u64::MAX, |left| self.done.load(Relaxed).saturating_add(left));
         self.total.store(total, Relaxed);
     }
 
-    fn tell(&self, progress: Option<&Progress<'_>>) -> PyResult<()> {
+    fn report(&self, progress: Option<&Progress<'_>>) -> PyResult<()> {
         let total = Some(self.total.load(Relaxed)).filter(|total| *total != u64::MAX);
-        progress.map_or(Ok(()), |progress| progress.tell(self.done.load(Relaxed), total))
+        progress.map_or(Ok(()), |progress| progress.report(self.done.load(Relaxed), total))
     }
 }
 
-/// Calls `work` in a thread of its own. A signal handler or a progress callable that raises ends it.
+/// Calls `work` in a new thread. An exception of a signal handler or of the progress callable cancels it.
 pub(crate) fn run<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<Progress<'_>>,
-    work: impl FnOnce(&Arc<Meter>) -> Result<T> + Send + 'static,
+    work: impl FnOnce(&Arc<CallState>) -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    let meter = Arc::new(Meter {
+    let call = Arc::new(CallState {
         done: AtomicU64::new(0),
         total: AtomicU64::new(u64::MAX),
         cancelled: AtomicBool::new(false),
     });
-    shown(progress, |progress| wait(py, progress, &meter, work))
+    shown(progress, |progress| wait(py, progress, &call, work))
 }
 
 fn wait<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Progress<'_>>,
-    meter: &Arc<Meter>,
-    work: impl FnOnce(&Arc<Meter>) -> Result<T> + Send + 'static,
+    call: &Arc<CallState>,
+    work: impl FnOnce(&Arc<CallState>) -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    let look = || py.check_signals().and_then(|()| meter.tell(progress));
+    let check = || py.check_signals().and_then(|()| call.report(progress));
     if progress.is_some() {
-        look()?;
+        check()?;
     }
     let (done, outcome) = sync_channel(1);
     let outcome = Mutex::new(outcome);
-    let within = |patience| outcome.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(patience);
+    let wait_for = |limit| outcome.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(limit);
     let thread = thread::Builder::new().name("tfseek-call".into()).spawn({
-        let meter = Arc::clone(meter);
-        move || drop(done.send(work(&meter)))
+        let call = Arc::clone(call);
+        move || drop(done.send(work(&call)))
     });
     let thread = thread.map_err(tfseek::Error::from)?;
     loop {
-        match py.detach(|| within(PATIENCE)) {
+        match py.detach(|| wait_for(SIGNAL_INTERVAL)) {
             Ok(outcome) => {
                 let outcome = outcome?;
-                meter.tell(progress)?;
+                call.report(progress)?;
                 return Ok(outcome);
             }
             Err(RecvTimeoutError::Timeout) => {
-                if let Err(e) = look() {
-                    meter.cancelled.store(true, Relaxed);
-                    drop(py.detach(|| within(GRACE)));
+                if let Err(e) = check() {
+                    call.cancelled.store(true, Relaxed);
+                    drop(py.detach(|| wait_for(CLEANUP_LIMIT)));
                     return Err(e.into());
                 }
             }
@@ -154,23 +154,23 @@ fn wait<T: Send + 'static>(
     }
 }
 
-/// When work in the calling thread pauses.
-pub(crate) struct Turn {
+/// A period of work in the calling thread, between two checks for signals.
+pub(crate) struct TimeSlice {
     start: Instant,
     cost: u64,
 }
 
-impl Turn {
-    /// Cost of a record beside its bytes: on a disk it takes milliseconds.
+impl TimeSlice {
+    /// Cost of a record in addition to its bytes: an access to a disk takes milliseconds.
     pub(crate) const RECORD: u64 = 128 << 10;
-    /// Cost of making or reading a value that is in memory.
+    /// Cost of creating or reading a value in memory.
     pub(crate) const VALUE: u64 = 256;
 
-    pub(crate) fn new() -> Turn {
-        Turn { start: Instant::now(), cost: 0 }
+    pub(crate) fn new() -> TimeSlice {
+        TimeSlice { start: Instant::now(), cost: 0 }
     }
 
-    /// Returns true when it is over, after work that cost `cost` bytes. Reads the clock after each MiB.
+    /// Adds `cost` bytes, and returns true if the slice is over. Reads the clock once per MiB.
     #[inline]
     pub(crate) fn is_over(&mut self, cost: u64) -> bool {
         self.cost = self.cost.saturating_add(cost);
@@ -178,37 +178,37 @@ impl Turn {
             return false;
         }
         self.cost = 0;
-        self.start.elapsed() >= PATIENCE
+        self.start.elapsed() >= SIGNAL_INTERVAL
     }
 
-    /// Looks for signals where it is over, which it says, and begins another: for work that needs the interpreter.
+    /// Adds `cost` bytes. If the slice is over, checks for signals, begins another slice and returns true. For work that needs the GIL.
     #[inline]
     pub(crate) fn pause(&mut self, py: Python<'_>, cost: u64) -> PyResult<bool> {
         let over = self.is_over(cost);
         if over {
-            *self = Turn::new();
+            *self = TimeSlice::new();
             py.check_signals()?;
         }
         Ok(over)
     }
 }
 
-/// Calls `work` without the interpreter's lock until `done` is `total`, and looks for signals in between. It works until its
-/// [`Turn`] is over, and says how many are done by then.
-pub(crate) fn in_turns(
+/// Calls `work` without the GIL until `done` is `total`, and checks for signals between the calls. `work` runs until its [`TimeSlice`]
+/// is over, and returns the number done so far.
+pub(crate) fn in_slices(
     py: Python<'_>,
     progress: Option<&Progress<'_>>,
     mut done: u64,
     total: u64,
-    mut work: impl FnMut(&mut Turn) -> Result<u64> + Send,
+    mut work: impl FnMut(&mut TimeSlice) -> Result<u64> + Send,
 ) -> Result<()> {
     while done < total {
-        progress.map_or(Ok(()), |progress| progress.tell(done, Some(total)))?;
-        done = py.detach(|| work(&mut Turn::new()))?;
+        progress.map_or(Ok(()), |progress| progress.report(done, Some(total)))?;
+        done = py.detach(|| work(&mut TimeSlice::new()))?;
         if done < total {
             py.check_signals()?;
         }
     }
-    progress.map_or(Ok(()), |progress| progress.tell(done, Some(total)))?;
+    progress.map_or(Ok(()), |progress| progress.report(done, Some(total)))?;
     Ok(())
 }

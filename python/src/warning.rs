@@ -1,20 +1,20 @@
-//! `tfseek.Warning`: a fact that a user should know and that is no error.
+//! `tfseek.Warning`: an observation that is not an error.
 
 use pyo3::prelude::*;
 use std::ffi::OsString;
 
-/// A fact that a user should know and that is no error. ``str()`` of it is the message.
-#[pyclass(frozen, eq, module = "tfseek")]
+/// An observation that is not an error. ``str()`` returns the message.
+#[pyclass(frozen, eq, module = "tfseek", name = "Warning")]
 #[derive(PartialEq)]
-pub(crate) struct Warning {
+pub(crate) struct PyWarning {
     kind: &'static str,
     path: Option<OsString>,
     message: String,
 }
 
-impl Warning {
-    pub(crate) fn of(warning: &tfseek::Warning) -> Warning {
-        Warning {
+impl PyWarning {
+    pub(crate) fn of(warning: &tfseek::Warning) -> PyWarning {
+        PyWarning {
             kind: warning.kind(),
             path: warning.path().map(|path| path.as_os_str().to_owned()),
             message: warning.to_string(),
@@ -23,20 +23,20 @@ impl Warning {
 }
 
 #[pymethods]
-impl Warning {
-    /// ``"file_refused"``, ``"not_saved"``, ``"shard_changed"`` or ``"scattered_reads"``; later versions may have more.
+impl PyWarning {
+    /// Kind: ``"file_refused"``, ``"not_saved"``, ``"shard_changed"`` or ``"scattered_reads"``. Later versions may add others.
     #[getter]
     fn kind(&self) -> &'static str {
         self.kind
     }
 
-    /// The file that the warning is about, or None.
+    /// Path of the file that caused the warning, or ``None``.
     #[getter]
     fn path(&self) -> Option<OsString> {
         self.path.clone()
     }
 
-    /// The message, which begins with the path.
+    /// Message, which begins with the path.
     #[getter]
     fn message(&self) -> &str {
         &self.message

@@ -1,8 +1,8 @@
-//! `tfseek.Writer`: records out.
+//! `tfseek.Writer`: writes records.
 
-use crate::failure::Result;
-use crate::rows::Payload;
-use crate::words::Word;
+use crate::error::Result;
+use crate::options::Choice;
+use crate::rows::PyPayload;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -11,42 +11,43 @@ use tfseek::{Compression, ShardedWriter};
 
 /// Writes records, byte for byte as TensorFlow does.
 ///
-/// ``Writer("out.tfrecord")`` writes one file; ``Writer("out/train", shards=10)`` writes ``out/train-00000-of-00010.tfrecord`` and
-/// so on, records in turn. ``compression`` is ``None``, ``"gzip"`` or ``"zlib"``; ``index=True`` writes the index on the way, to
-/// ``.tfseek/`` beside the files. Files are written under temporary names and get their own at :meth:`close`: used in a ``with``
-/// block, an exception leaves nothing behind. ``atomic=False`` writes in place. A link is followed and stays; a FIFO or a device is
-/// written into. The files belong to the process that created the writer: in a forked child every method is an error, and nothing
-/// is written or removed.
-#[pyclass(frozen, module = "tfseek")]
-pub(crate) struct Writer {
-    sink: Mutex<Option<Sink>>,
+/// ``Writer("out.tfrecord")`` writes one file. ``Writer("out/train", shards=10)`` writes ``out/train-00000-of-00010.tfrecord`` and
+/// so on, and distributes the records in rotation. ``compression`` is ``None``, ``"gzip"`` or ``"zlib"``. ``index=True`` also writes
+/// the index, to ``.tfseek/`` in the folder of the files.
+///
+/// Files are written under temporary names and renamed by :meth:`close`. If a ``with`` block ends with an exception, no file is
+/// left. ``atomic=False`` writes in place. Symbolic links are followed and kept. FIFOs and devices are written to directly. The files
+/// belong to the process that created the writer: in a forked child every method raises an error and changes no file.
+#[pyclass(frozen, module = "tfseek", name = "Writer")]
+pub(crate) struct PyWriter {
+    inner: Mutex<Option<InnerWriter>>,
     path: PathBuf,
-    /// The process that the files belong to.
+    /// Process that owns the files.
     pid: u32,
 }
 
-enum Sink {
-    One(Box<tfseek::Writer>),
-    Set(ShardedWriter),
+enum InnerWriter {
+    File(Box<tfseek::Writer>),
+    Shards(ShardedWriter),
 }
 
-impl Sink {
+impl InnerWriter {
     fn records(&self) -> u64 {
         match self {
-            Sink::One(writer) => writer.records_written(),
-            Sink::Set(writer) => writer.records_written(),
+            InnerWriter::File(writer) => writer.records_written(),
+            InnerWriter::Shards(writer) => writer.records_written(),
         }
     }
 }
 
-impl Writer {
-    /// Calls `f` with the writer. In a forked child that is an error before the lock is looked at: a thread that held it at the fork
-    /// is not there to let go of it.
-    fn with<T>(&self, f: impl FnOnce(&mut Option<Sink>) -> tfseek::Result<T>) -> tfseek::Result<T> {
+impl PyWriter {
+    /// Calls `f` with the writer. In a forked child this is an error, and the lock is not tried: a thread that held it at the fork
+    /// does not exist in the child and cannot release it.
+    fn with<T>(&self, f: impl FnOnce(&mut Option<InnerWriter>) -> tfseek::Result<T>) -> tfseek::Result<T> {
         if self.is_forked() {
             return Err(tfseek::error::EncodeError::Forked.into());
         }
-        f(&mut self.sink.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        f(&mut self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 
     fn is_forked(&self) -> bool {
@@ -59,23 +60,23 @@ fn closed() -> tfseek::Error {
 }
 
 #[pymethods]
-impl Writer {
+impl PyWriter {
     #[new]
     #[pyo3(signature = (path, *, compression=None, level=None, shards=None, suffix=".tfrecord", index=false, index_dir=None, atomic=true))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         path: PathBuf,
-        compression: Option<Word<Compression>>,
+        compression: Option<Choice<Compression>>,
         level: Option<u32>,
         shards: Option<usize>,
         suffix: &str,
         index: bool,
         index_dir: Option<PathBuf>,
         atomic: bool,
-    ) -> Result<Writer> {
+    ) -> Result<PyWriter> {
         let mut options = WriterOptions::new().atomic(atomic).index(index);
-        if let Some(Word(compression)) = compression {
+        if let Some(Choice(compression)) = compression {
             options = options.compression(compression);
         }
         if let Some(level) = level {
@@ -84,48 +85,48 @@ impl Writer {
         if let Some(dir) = index_dir {
             options = options.index_dir(dir);
         }
-        // A FIFO is open when its reader is.
-        let sink = py.detach(|| match shards {
-            None => options.create(&path).map(|writer| Sink::One(Box::new(writer))),
-            Some(shards) => options.create_shards(&path, suffix, shards).map(Sink::Set),
+        // Opening a FIFO blocks until it has a reader.
+        let inner = py.detach(|| match shards {
+            None => options.create(&path).map(|writer| InnerWriter::File(Box::new(writer))),
+            Some(shards) => options.create_shards(&path, suffix, shards).map(InnerWriter::Shards),
         })?;
-        Ok(Writer { sink: Mutex::new(Some(sink)), path, pid: std::process::id() })
+        Ok(PyWriter { inner: Mutex::new(Some(inner)), path, pid: std::process::id() })
     }
 
     /// Writes a record: ``bytes``, or an :class:`Example` or :class:`SequenceExample`.
     fn write(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> Result<()> {
-        let payload = Payload::from_python(record)?;
+        let payload = PyPayload::from_python(record)?;
         Ok(py.detach(|| {
-            self.with(|sink| match sink {
-                Some(Sink::One(writer)) => writer.write(payload.as_ref()),
-                Some(Sink::Set(writer)) => writer.write(payload.as_ref()),
+            self.with(|inner| match inner {
+                Some(InnerWriter::File(writer)) => writer.write(payload.as_ref()),
+                Some(InnerWriter::Shards(writer)) => writer.write(payload.as_ref()),
                 None => Err(closed()),
             })
         })?)
     }
 
-    /// Ends the files and gives them their names. Closing again does nothing.
+    /// Completes the files and renames them. Closing again does nothing.
     fn close(&self, py: Python<'_>) -> Result<()> {
         Ok(py.detach(|| {
-            self.with(|sink| match sink {
-                Some(Sink::One(writer)) => writer.close(),
-                Some(Sink::Set(writer)) => writer.close(),
+            self.with(|inner| match inner {
+                Some(InnerWriter::File(writer)) => writer.close(),
+                Some(InnerWriter::Shards(writer)) => writer.close(),
                 None => Ok(()),
             })
         })?)
     }
 
-    /// Records written so far.
+    /// Number of records written.
     #[getter]
     fn records_written(&self, py: Python<'_>) -> Result<u64> {
-        Ok(py.detach(|| self.with(|sink| Ok(sink.as_ref().map_or(0, Sink::records))))?)
+        Ok(py.detach(|| self.with(|inner| Ok(inner.as_ref().map_or(0, InnerWriter::records))))?)
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
 
-    /// Closes; after an exception the files are given up, or in a forked child left to the parent.
+    /// Closes the writer. After an exception the files are discarded, except in a forked child, which does not own them.
     #[pyo3(signature = (kind=None, _value=None, _traceback=None))]
     fn __exit__(
         &self,
@@ -138,8 +139,8 @@ impl Writer {
             None => self.close(py),
             Some(_) if self.is_forked() => Ok(()),
             Some(_) => Ok(py.detach(|| {
-                self.with(|sink| {
-                    *sink = None;
+                self.with(|inner| {
+                    *inner = None;
                     Ok(())
                 })
             })?),

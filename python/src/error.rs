@@ -1,4 +1,4 @@
-//! Errors of Rust, as the exceptions of `tfseek/_errors.py`.
+//! Conversion of Rust errors to the exceptions of `tfseek/_errors.py`.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -8,79 +8,79 @@ use std::ffi::OsStr;
 use tfseek::error::{Category, IndexError, PathsError, Remedy};
 use tfseek::{Error, ErrorKind};
 
-/// An error of the crate, or one of Python's own.
-pub(crate) enum Failure {
+/// An error of the crate, or a Python exception.
+pub(crate) enum BindingError {
     Tfseek(Error),
     Python(PyErr),
 }
 
-pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = BindingError> = std::result::Result<T, E>;
 
-impl From<Error> for Failure {
-    fn from(e: Error) -> Failure {
-        Failure::Tfseek(e)
+impl From<Error> for BindingError {
+    fn from(e: Error) -> BindingError {
+        BindingError::Tfseek(e)
     }
 }
 
-impl From<ErrorKind> for Failure {
-    fn from(kind: ErrorKind) -> Failure {
-        Failure::Tfseek(kind.into())
+impl From<ErrorKind> for BindingError {
+    fn from(kind: ErrorKind) -> BindingError {
+        BindingError::Tfseek(kind.into())
     }
 }
 
-impl From<PyErr> for Failure {
-    fn from(e: PyErr) -> Failure {
-        Failure::Python(e)
+impl From<PyErr> for BindingError {
+    fn from(e: PyErr) -> BindingError {
+        BindingError::Python(e)
     }
 }
 
-impl From<CastError<'_, '_>> for Failure {
-    fn from(e: CastError<'_, '_>) -> Failure {
-        Failure::Python(e.into())
+impl From<CastError<'_, '_>> for BindingError {
+    fn from(e: CastError<'_, '_>) -> BindingError {
+        BindingError::Python(e.into())
     }
 }
 
-impl Failure {
-    /// Returns a `tfseek.Error` that the crate does not have.
-    pub(crate) fn error(py: Python<'_>, message: String) -> Failure {
+impl BindingError {
+    /// Returns a `tfseek.Error` with a message that is not an error of the crate.
+    pub(crate) fn error(py: Python<'_>, message: String) -> BindingError {
         let raised = py
             .import(intern!(py, "tfseek._rust"))
             .and_then(|errors| errors.getattr("Error")?.call1((message,)));
-        Failure::Python(raised.map_or_else(|e| e, PyErr::from_value))
+        BindingError::Python(raised.map_or_else(|e| e, PyErr::from_value))
     }
 
-    pub(crate) fn type_error(message: impl Into<String>) -> Failure {
-        Failure::Python(PyTypeError::new_err(message.into()))
+    pub(crate) fn type_error(message: impl Into<String>) -> BindingError {
+        BindingError::Python(PyTypeError::new_err(message.into()))
     }
 }
 
-impl From<Failure> for PyErr {
-    fn from(failure: Failure) -> PyErr {
+impl From<BindingError> for PyErr {
+    fn from(failure: BindingError) -> PyErr {
         match failure {
-            Failure::Python(e) => e,
-            Failure::Tfseek(e) => Python::attach(|py| raised(py, &e).unwrap_or_else(|other| other)),
+            BindingError::Python(e) => e,
+            BindingError::Tfseek(e) => Python::attach(|py| exception(py, &e).unwrap_or_else(|other| other)),
         }
     }
 }
 
-/// An exception with the fields that `tfseek.Error` documents.
-fn raised(py: Python<'_>, e: &Error) -> PyResult<PyErr> {
+/// Converts an error to an exception with the fields that `tfseek.Error` documents.
+fn exception(py: Python<'_>, e: &Error) -> PyResult<PyErr> {
     let class = class_of(e);
     let raised = py.import(intern!(py, "tfseek._rust"))?.getattr(class)?.call1((message(e),))?;
-    let place = e.location();
-    raised.setattr(intern!(py, "path"), place.path.as_deref().map(|path| path.as_os_str()))?;
-    raised.setattr(intern!(py, "record"), place.record)?;
-    raised.setattr(intern!(py, "offset"), place.offset)?;
-    raised.setattr(intern!(py, "feature"), place.feature.as_deref())?;
-    raised.setattr(intern!(py, "row"), place.row)?;
-    raised.setattr(intern!(py, "step"), place.step)?;
+    let location = e.location();
+    raised.setattr(intern!(py, "path"), location.path.as_deref().map(|path| path.as_os_str()))?;
+    raised.setattr(intern!(py, "record"), location.record)?;
+    raised.setattr(intern!(py, "offset"), location.offset)?;
+    raised.setattr(intern!(py, "feature"), location.feature.as_deref())?;
+    raised.setattr(intern!(py, "row"), location.row)?;
+    raised.setattr(intern!(py, "step"), location.step)?;
     raised.setattr(intern!(py, "category"), e.category().map(name_of))?;
     if matches!(class, "IoError" | "NotFoundError") {
         let number = match e.kind() {
             ErrorKind::Io(io) => io.raw_os_error(),
             _ => None,
         };
-        // What is not there has the number that Python's own FileNotFoundError has, whoever found it out.
+        // A missing file has the number of Python's own FileNotFoundError, even if no system call reported it.
         let number = number.or((class == "NotFoundError").then_some(ENOENT));
         let text = match (number, e.kind()) {
             (Some(number), _) => {
@@ -94,20 +94,20 @@ fn raised(py: Python<'_>, e: &Error) -> PyResult<PyErr> {
             intern!(py, "filename"),
             match e.kind() {
                 ErrorKind::Paths(PathsError::NoMatch { pattern }) => Some(OsStr::new(&**pattern)),
-                _ => place.path.as_deref().map(|path| path.as_os_str()),
+                _ => location.path.as_deref().map(|path| path.as_os_str()),
             },
         )?;
     }
     Ok(PyErr::from_value(raised))
 }
 
-/// The number of "no such file or directory", on all systems that there are.
+/// The error number of "no such file or directory", which is the same on all platforms.
 const ENOENT: i32 = 2;
 
-/// Returns the message of an error, with its remedy in the words of Python.
+/// Returns the message of an error, with its remedy for Python callers.
 pub(crate) fn message(e: &Error) -> String {
-    let words = match e.kind().remedy() {
-        Some(Remedy::AllowMissing) => "allow_missing=True goes on without them".into(),
+    let hint = match e.kind().remedy() {
+        Some(Remedy::AllowMissing) => "allow_missing=True continues without them".into(),
         Some(Remedy::BuildIndex) => format!("tfseek.build_index({}) builds one", path_of(e)),
         Some(Remedy::Build(build)) if !build.features.is_empty() => {
             format!("the command `{}` builds it", tfseek_cli::index_command(build))
@@ -117,7 +117,7 @@ pub(crate) fn message(e: &Error) -> String {
             paths if build.more == 0 => format!("tfseek.build_index({paths:?}) scans them"),
             _ => "tfseek.build_index(paths) scans them".into(),
         },
-        Some(Remedy::Rebuild) => format!("tfseek.build_index({}, rebuild=True) reads it anew", path_of(e)),
+        Some(Remedy::Rebuild) => format!("tfseek.build_index({}, rebuild=True) builds it again", path_of(e)),
         Some(Remedy::ReadWithoutMaps) => "io=\"pread\" reads without maps".into(),
         Some(Remedy::MaxRecord(len)) => format!("tfseek.open(.., max_record={len}) reads it"),
         Some(Remedy::Unpack) => "the command `tfseek unpack` unpacks it for random access".into(),
@@ -125,23 +125,23 @@ pub(crate) fn message(e: &Error) -> String {
             let name = pack.file_stem().unwrap_or_default().display();
             format!("the command `tfseek index --pack {name}` on its shards writes it again")
         }
-        Some(Remedy::Delete(_)) => "delete the file, and it is built again".into(),
+        Some(Remedy::Delete(_)) => "delete the file and it is built again".into(),
         Some(Remedy::FewerRecords) => {
-            "where keys are data, no schema describes the records; infer from fewer of them, or write the spec by hand"
+            "no schema describes records whose keys are data; infer from fewer records, or write the spec by hand"
                 .into()
         }
         Some(Remedy::Convert) => "convert it, or read it with a library for that format".into(),
         Some(Remedy::Extract) => "unpack it first".into(),
         Some(Remedy::ExtractOr(tool)) => format!("unpack it first, or read it with {tool}"),
         Some(Remedy::ReadWith(tool)) => format!("read it with {tool}"),
-        Some(Remedy::FetchAgain) => "the download or the copy went wrong; fetch the file again".into(),
+        Some(Remedy::FetchAgain) => "the download or the copy failed; fetch the file again".into(),
         Some(Remedy::FetchLfs) => "fetch the file itself with `git lfs pull`".into(),
         Some(Remedy::OpenShard) => "open the shard it belongs to".into(),
         Some(Remedy::OpenPack) => "open it by a name that ends in .tfrp".into(),
         Some(Remedy::Compression) => "it is compressed; name no other compression".into(),
         _ => return e.to_string(),
     };
-    format!("{e} ({words})")
+    format!("{e} ({hint})")
 }
 
 fn path_of(e: &Error) -> String {

@@ -1,7 +1,7 @@
-//! Options that are words in Python: `verify="header"`.
+//! Conversion of Python arguments: named choices (`verify="header"`), feature names, seeds.
 
 use crate::columns::BytesAs;
-use crate::failure::Failure;
+use crate::error::BindingError;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -13,20 +13,20 @@ use tfseek::loader::{ErrorPolicy, LoaderVerify, Shuffle};
 use tfseek::order::{LastBatch, seed_of};
 use tfseek::{Compression, Error, IndexMode, Tail, Verify};
 
-/// A value that Python spells as one of some words.
-pub(crate) struct Word<T>(pub(crate) T);
+/// An option whose values are strings in Python.
+pub(crate) struct Choice<T>(pub(crate) T);
 
-macro_rules! words {
-    ($($type:ty: $what:literal { $($word:literal => $value:expr),+ $(,)? })*) => {$(
-        impl<'a, 'py> FromPyObject<'a, 'py> for Word<$type> {
+macro_rules! choices {
+    ($($type:ty: $what:literal { $($name:literal => $value:expr),+ $(,)? })*) => {$(
+        impl<'a, 'py> FromPyObject<'a, 'py> for Choice<$type> {
             type Error = PyErr;
 
-            fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<Word<$type>> {
-                let word = from.extract::<String>()?;
-                match word.as_str() {
-                    $($word => Ok(Word($value)),)+
+            fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<Choice<$type>> {
+                let name = from.extract::<String>()?;
+                match name.as_str() {
+                    $($name => Ok(Choice($value)),)+
                     other => Err(PyValueError::new_err(format!(
-                        concat!($what, ": expected one of {:?}, found {:?}"), [$($word),+], other
+                        concat!($what, ": expected one of {:?}, found {:?}"), [$($name),+], other
                     ))),
                 }
             }
@@ -34,41 +34,41 @@ macro_rules! words {
     )*};
 }
 
-/// The name of a feature: `str`, or `bytes` in UTF-8, which TensorFlow takes as well.
-pub(crate) struct Name(Spelling);
+/// The name of a feature: `str`, or `bytes` in UTF-8, which TensorFlow accepts as well.
+pub(crate) struct FeatureName(NameText);
 
-enum Spelling {
+enum NameText {
     Str(PyBackedStr),
     Bytes(String),
 }
 
-impl Deref for Name {
+impl Deref for FeatureName {
     type Target = str;
 
     fn deref(&self) -> &str {
         match &self.0 {
-            Spelling::Str(name) => name,
-            Spelling::Bytes(name) => name,
+            NameText::Str(name) => name,
+            NameText::Bytes(name) => name,
         }
     }
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Name {
+impl<'a, 'py> FromPyObject<'a, 'py> for FeatureName {
     type Error = PyErr;
 
-    fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<Name> {
+    fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<FeatureName> {
         if let Ok(bytes) = from.cast::<PyBytes>() {
             let name = std::str::from_utf8(bytes.as_bytes()).map_err(|_| {
                 let found = bytes.as_bytes().escape_ascii();
-                PyValueError::new_err(format!("features are named in UTF-8, found b\"{found}\""))
+                PyValueError::new_err(format!("expected the name of a feature in UTF-8, found b\"{found}\""))
             })?;
-            return Ok(Name(Spelling::Bytes(name.to_owned())));
+            return Ok(FeatureName(NameText::Bytes(name.to_owned())));
         }
-        Ok(Name(Spelling::Str(from.extract::<PyBackedStr>()?)))
+        Ok(FeatureName(NameText::Str(from.extract::<PyBackedStr>()?)))
     }
 }
 
-/// A seed: any integer of 64 bits, signed or not, Python's or NumPy's.
+/// A seed: any signed or unsigned integer of 64 bits, from Python or NumPy.
 #[derive(Clone, Copy)]
 pub(crate) struct Seed(pub(crate) u64);
 
@@ -80,50 +80,51 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Seed {
             return Ok(Seed(seed));
         }
         match from.extract::<i64>() {
-            Ok(seed) => Ok(Seed(seed_of(seed.into()).map_err(Failure::from)?)),
+            Ok(seed) => Ok(Seed(seed_of(seed.into()).map_err(BindingError::from)?)),
             Err(e) if e.is_instance_of::<PyOverflowError>(from.py()) => {
-                let reason = format!("a seed is a number from -2^63 to 2^64 - 1, found {}", from.str()?);
-                Err(Failure::from(Error::from(OrderError::Refused { reason: reason.into() })).into())
+                let reason = format!("seed: expected a number from -2^63 to 2^64 - 1, found {}", from.str()?);
+                Err(BindingError::from(Error::from(OrderError::Refused { reason: reason.into() })).into())
             }
             Err(e) => Err(e),
         }
     }
 }
 
-/// What was asked for under this name: of a dict that has all of a function's arguments.
-pub(crate) fn asked<'py, T>(arguments: &Bound<'py, PyDict>, name: &str) -> PyResult<T>
+/// Returns the argument with this name, from a dict that contains all arguments of a function.
+pub(crate) fn argument<'py, T>(arguments: &Bound<'py, PyDict>, name: &str) -> PyResult<T>
 where
     T: for<'a> FromPyObject<'a, 'py, Error: Into<PyErr>>,
 {
-    let value =
-        arguments.get_item(name)?.ok_or_else(|| PyValueError::new_err(format!("{name} is not there")))?;
+    let value = arguments
+        .get_item(name)?
+        .ok_or_else(|| PyValueError::new_err(format!("missing argument: {name}")))?;
     value.extract::<T>().map_err(Into::into)
 }
 
-/// How files are read.
+/// Method of reading shards.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Door {
-    /// Maps, if the process may have so many.
+pub(crate) enum ReadMode {
+    /// Maps; positional reads if the process cannot have enough maps.
     Auto,
     Map,
     Pread,
 }
 
-/// What `ds[i]` is.
+/// Type of `ds[i]`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KindChoice {
+pub(crate) enum KindOption {
     Auto,
     Example,
     SequenceExample,
     Bytes,
 }
 
-words! {
+choices! {
     BytesAs: "bytes_as" { "objects" => BytesAs::Objects, "offsets" => BytesAs::Offsets }
-    Door: "io" { "auto" => Door::Auto, "map" => Door::Map, "pread" => Door::Pread }
-    KindChoice: "kind" {
-        "auto" => KindChoice::Auto, "example" => KindChoice::Example,
-        "sequence_example" => KindChoice::SequenceExample, "bytes" => KindChoice::Bytes,
+    ReadMode: "io" { "auto" => ReadMode::Auto, "map" => ReadMode::Map, "pread" => ReadMode::Pread }
+    KindOption: "kind" {
+        "auto" => KindOption::Auto, "example" => KindOption::Example,
+        "sequence_example" => KindOption::SequenceExample, "bytes" => KindOption::Bytes,
     }
     IndexMode: "index" {
         "auto" => IndexMode::Auto, "require" => IndexMode::Require,

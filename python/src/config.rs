@@ -1,11 +1,11 @@
-//! The options of a loader: enough to make it again, in a forked child.
+//! The configuration of a loader, from which a forked child rebuilds it.
 
 use crate::columns::BytesAs;
-use crate::dataset::{self, Dataset};
-use crate::failure::{Failure, Result};
-use crate::schema::Schema;
-use crate::wait::{self, Meter, Progress};
-use crate::words::{Name, Seed, Word};
+use crate::dataset::{self, PyDataset};
+use crate::error::{BindingError, Result};
+use crate::options::{Choice, FeatureName, Seed};
+use crate::schema::PySchema;
+use crate::wait::{self, CallState, Progress};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -13,29 +13,29 @@ use std::sync::{Arc, OnceLock};
 use tfseek::column::ColumnOptions;
 use tfseek::{BatchParser, LoaderOptions};
 
-/// Bytes of a record that are copied twice without harm.
+/// Record size in bytes below which a second copy is cheap.
 const SMALL: u64 = 16 << 10;
 
-/// The options of a loader, and how its batches become objects of Python.
-pub(crate) struct Recipe {
+/// The options of a loader, and the form of its batches in Python.
+pub(crate) struct LoaderConfig {
     dataset: tfseek::Dataset,
     options: LoaderOptions,
     is_sequence: bool,
     bytes_as: BytesAs,
-    /// The dataset's, once it was asked for.
+    /// Fingerprint of the dataset, after its first use.
     fingerprint: OnceLock<String>,
 }
 
-impl Recipe {
-    /// The recipe for these arguments. Takes long where a column has to be built.
+impl LoaderConfig {
+    /// Creates the configuration from these arguments. Takes long if a column must be built.
     pub(crate) fn new(
         py: Python<'_>,
-        dataset: &Dataset,
-        schema: Option<&Schema>,
+        dataset: &PyDataset,
+        schema: Option<&PySchema>,
         bytes_as: BytesAs,
-        mut arguments: Arguments<'_>,
+        mut arguments: LoaderArguments<'_>,
         progress: Option<Progress<'_>>,
-    ) -> Result<Recipe> {
+    ) -> Result<LoaderConfig> {
         let ids = dataset.view_ids();
         let dataset = dataset.shared.dataset.clone();
         let options = match schema {
@@ -47,22 +47,22 @@ impl Recipe {
             None => dataset.record_loader(),
         };
         let mut options = arguments.apply(options)?;
-        let balance: Option<Name> = arguments.take("balance")?;
+        let balance: Option<FeatureName> = arguments.take("balance")?;
         arguments.finish()?;
         let is_sequence = schema.is_some_and(|schema| schema.schema().is_sequence());
-        let of = dataset.clone();
-        let options = wait::run(py, progress, move |meter: &Arc<Meter>| {
+        let source = dataset.clone();
+        let options = wait::run(py, progress, move |call: &Arc<CallState>| {
             if let Some(ids) = ids {
                 options = options.select(ids.subset()?);
             }
             if let Some(feature) = balance {
-                meter.expect(of.known_bytes());
-                let columns = ColumnOptions::new().progress(meter.callback());
-                options = options.balance(&of.column(&feature, &columns)?.classes()?);
+                call.expect(source.known_bytes());
+                let columns = ColumnOptions::new().progress(call.callback());
+                options = options.balance(&source.column(&feature, &columns)?.classes()?);
             }
             Ok(options)
         })?;
-        Ok(Recipe { dataset, options, is_sequence, bytes_as, fingerprint: OnceLock::new() })
+        Ok(LoaderConfig { dataset, options, is_sequence, bytes_as, fingerprint: OnceLock::new() })
     }
 
     pub(crate) fn is_sequence(&self) -> bool {
@@ -73,7 +73,8 @@ impl Recipe {
         self.bytes_as
     }
 
-    /// The dataset's fingerprint. Opens the shards of a pack: without the lock of the loader, and signals are handled meanwhile.
+    /// Returns the dataset's fingerprint. The first call opens the shards of a pack. It handles signals, and does not hold the
+    /// loader's lock.
     pub(crate) fn fingerprint(&self, py: Python<'_>) -> Result<&str> {
         if let Some(known) = self.fingerprint.get() {
             return Ok(known);
@@ -82,48 +83,48 @@ impl Recipe {
         Ok(self.fingerprint.get_or_init(|| fingerprint))
     }
 
-    /// Makes the loader.
+    /// Builds the loader.
     pub(crate) fn build(&self, py: Python<'_>) -> Result<tfseek::Loader> {
         let options = self.options.clone();
         wait::run(py, None, move |_| Ok(options.build()?))
     }
 }
 
-/// Returns true if byte strings are better copied together by the threads that parse, while records are in the cache, than looked up
-/// in the records by the thread that makes objects of them.
+/// Returns true if records are small enough that the parsing threads should copy byte strings together, while the records are in the
+/// CPU cache. Otherwise the thread that creates Python objects reads them from the records.
 fn has_small_records(dataset: &tfseek::Dataset) -> bool {
     dataset.known_bytes().is_some_and(|bytes| bytes / dataset.len().max(1) < SMALL)
 }
 
-/// Keyword arguments for a loader's options. `None` stands for the default.
-pub(crate) struct Arguments<'py>(Bound<'py, PyDict>);
+/// Keyword arguments for the options of a loader. `None`: the default.
+pub(crate) struct LoaderArguments<'py>(Bound<'py, PyDict>);
 
-impl<'py> Arguments<'py> {
-    pub(crate) fn new(arguments: &Bound<'py, PyDict>) -> PyResult<Arguments<'py>> {
-        Ok(Arguments(arguments.copy()?))
+impl<'py> LoaderArguments<'py> {
+    pub(crate) fn new(arguments: &Bound<'py, PyDict>) -> PyResult<LoaderArguments<'py>> {
+        Ok(LoaderArguments(arguments.copy()?))
     }
 
-    /// The options with these arguments: the one table of names and setters.
+    /// Applies these arguments to `options`. The only table of names and setters.
     pub(crate) fn apply(&mut self, options: LoaderOptions) -> Result<LoaderOptions> {
         let sizes = ["batch_size", "global_batch_size"].map(|name| self.is_given(name));
         if sizes == [true; 2] || sizes == [false; 2] {
-            return Err(value_error("a loader takes batch_size or global_batch_size, one of them"));
+            return Err(value_error("a loader requires exactly one of batch_size and global_batch_size"));
         }
         let (rank, ranks) = (self.take("rank")?.unwrap_or(0), self.take("world_size")?.unwrap_or(1));
         let (worker, workers) = (self.take("worker")?.unwrap_or(0), self.take("workers")?.unwrap_or(1));
         let mut options = options.rank(rank, ranks).worker(worker, workers);
         options = self.set(options, "batch_size", LoaderOptions::batch_size)?;
         options = self.set(options, "global_batch_size", LoaderOptions::global_batch_size)?;
-        options = self.set(options, "shuffle", |options, Word(shuffle)| options.order(shuffle))?;
+        options = self.set(options, "shuffle", |options, Choice(shuffle)| options.order(shuffle))?;
         options = self.set(options, "seed", |options, Seed(seed)| options.seed(seed))?;
         options = self.set(options, "epoch", LoaderOptions::epoch)?;
-        options = self.set(options, "tail", |options, Word(last)| options.last_batch(last))?;
+        options = self.set(options, "tail", |options, Choice(last)| options.last_batch(last))?;
         options = self.set(options, "threads", LoaderOptions::threads)?;
         options = self.set(options, "batches_ahead", LoaderOptions::batches_ahead)?;
         options = self.set(options, "memory", LoaderOptions::memory)?;
         options = self.set(options, "look_ahead", LoaderOptions::look_ahead)?;
-        options = self.set(options, "verify", |options, Word(verify)| options.verify(verify))?;
-        options = self.set(options, "errors", |options, Word(policy)| options.errors(policy))?;
+        options = self.set(options, "verify", |options, Choice(verify)| options.verify(verify))?;
+        options = self.set(options, "errors", |options, Choice(policy)| options.errors(policy))?;
         options = self.set(options, "repeat", LoaderOptions::repeat)?;
         Ok(options)
     }
@@ -155,20 +156,20 @@ impl<'py> Arguments<'py> {
     {
         let Some(value) = self.0.get_item(name)? else { return Ok(None) };
         self.0.del_item(name)?;
-        match value.is_none() {
-            true => Ok(None),
-            false => Ok(Some(value.extract::<T>().map_err(Into::<PyErr>::into)?)),
+        if value.is_none() {
+            return Ok(None);
         }
+        Ok(Some(value.extract::<T>().map_err(Into::<PyErr>::into)?))
     }
 
-    /// Refuses arguments that were not taken.
+    /// Returns an error for an unknown argument.
     pub(crate) fn finish(self) -> Result<()> {
         let Some(name) = self.0.keys().iter().next() else { return Ok(()) };
         let message = format!("a loader has no option {}", name.repr()?);
-        Err(Failure::Python(PyTypeError::new_err(message)))
+        Err(BindingError::Python(PyTypeError::new_err(message)))
     }
 }
 
-pub(crate) fn value_error(message: impl Into<String>) -> Failure {
-    Failure::Python(PyValueError::new_err(message.into()))
+pub(crate) fn value_error(message: impl Into<String>) -> BindingError {
+    BindingError::Python(PyValueError::new_err(message.into()))
 }
