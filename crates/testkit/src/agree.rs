@@ -65,7 +65,7 @@ pub fn sequence(payload: &[u8]) {
 fn features(
     view: Example<'_>,
     payload: &[u8],
-    want: &twin::Result<twin::MapField<twin::Feature>>,
+    want: &twin::Result<twin::DecodedMap<twin::Feature>>,
     rules: Rules<'_>,
 ) {
     let entries = collect(view.entries(), payload);
@@ -111,9 +111,9 @@ fn features(
 /// For a well-formed payload the result is that of the whole payload. For a malformed payload R4 also allows an error; tfseek returns
 /// exactly the result of `decode_key`.
 fn lazy<V: Clone + PartialEq + std::fmt::Debug>(
-    whole: &twin::Result<twin::MapField<V>>,
+    whole: &twin::Result<twin::DecodedMap<V>>,
     key: &str,
-    decode_key: impl Fn(&[u8]) -> twin::Result<twin::MapField<V>>,
+    decode_key: impl Fn(&[u8]) -> twin::Result<twin::DecodedMap<V>>,
 ) -> twin::Result<Option<V>> {
     let lazy = decode_key(key.as_bytes()).map(|field| field.map.get(key.as_bytes()).cloned());
     if let Ok(whole) = whole {
@@ -123,7 +123,7 @@ fn lazy<V: Clone + PartialEq + std::fmt::Debug>(
     lazy
 }
 
-fn keys<V>(field: &twin::Result<twin::MapField<V>>) -> Vec<String> {
+fn keys<V>(field: &twin::Result<twin::DecodedMap<V>>) -> Vec<String> {
     // The number of keys is limited, because each lookup reads the payload twice.
     let present = field.iter().flat_map(|field| field.map.keys()).take(12);
     let mut keys: Vec<_> = present.map(|key| String::from_utf8(key.clone()).unwrap()).collect();

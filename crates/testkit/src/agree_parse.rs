@@ -3,7 +3,7 @@
 use super::arrays::Arrays;
 use super::rng::Rng;
 use super::shaped;
-use super::twin_parse::{self, DecodedRow, Form, RowFault};
+use super::twin_parse::{self, DecodedRow, FaultyRow, Form};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,7 +31,7 @@ pub struct Want {
     rows: Vec<DecodedRow>,
     form: Form,
     /// The arrays, or the error of the first row that is faulty, or malformed in a part that the schema uses.
-    arrays: Result<Arrays, RowFault>,
+    arrays: Result<Arrays, FaultyRow>,
 }
 
 impl Want {
@@ -52,7 +52,7 @@ impl Want {
             })
             .collect();
         let malformed = messages.len();
-        let fault = RowFault { row: malformed, any_of: vec![Category::MalformedProto] };
+        let fault = FaultyRow { row: malformed, any_of: vec![Category::MalformedProto] };
         let arrays = if malformed == rows.len() {
             twin_parse::parse(schema, &messages, form)
         } else if malformed == 0 {
@@ -84,13 +84,13 @@ impl Want {
                     difference => Err(difference),
                 }
             }
-            (Ok(_), Err(RowFault { any_of, .. })) if *any_of == [Category::TooLarge] => Ok(Outcome::Large),
+            (Ok(_), Err(FaultyRow { any_of, .. })) if *any_of == [Category::TooLarge] => Ok(Outcome::Large),
             (Ok(_), Err(fault)) => Err(format!("found no error, want {fault:?}")),
             (Err(e), want) => self.error(e, want.as_ref().err()),
         }
     }
 
-    fn error(&self, e: &Error, want: Option<&RowFault>) -> Result<Outcome, String> {
+    fn error(&self, e: &Error, want: Option<&FaultyRow>) -> Result<Outcome, String> {
         let wrong = || format!("found {e:?}\nwant {want:?}");
         let Some(category) = e.category() else { return Err(wrong()) };
         let row = match (e.location().row, self.form.single) {

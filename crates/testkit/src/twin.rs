@@ -27,15 +27,15 @@ pub type Key = Vec<u8>;
 
 /// A map field: its entries in wire order, and the map that they define.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MapField<V> {
+pub struct DecodedMap<V> {
     pub entries: Vec<(Key, V)>,
     pub map: BTreeMap<Key, V>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sequence {
-    pub context: MapField<Feature>,
-    pub lists: MapField<Vec<Feature>>,
+    pub context: DecodedMap<Feature>,
+    pub lists: DecodedMap<Vec<Feature>>,
 }
 
 /// Options of the decoder.
@@ -47,11 +47,11 @@ pub struct Rules<'k> {
     pub only: Option<&'k [u8]>,
 }
 
-pub fn example(payload: &[u8], rules: Rules<'_>) -> Result<MapField<Feature>> {
+pub fn example(payload: &[u8], rules: Rules<'_>) -> Result<DecodedMap<Feature>> {
     map_field(payload, 1, rules, &|value, into: &mut Feature, depth| feature(value, into, depth))
 }
 
-pub fn feature_lists(payload: &[u8], rules: Rules<'_>) -> Result<MapField<Vec<Feature>>> {
+pub fn feature_lists(payload: &[u8], rules: Rules<'_>) -> Result<DecodedMap<Vec<Feature>>> {
     map_field(payload, 2, rules, &|value, into: &mut Vec<Feature>, depth| {
         for (number, step) in fields(value, depth)? {
             if let (1, Value::Len(step)) = (number, step) {
@@ -77,8 +77,8 @@ fn map_field<V: Clone + Default>(
     field: u32,
     rules: Rules<'_>,
     merge: Merge<'_, V>,
-) -> Result<MapField<V>> {
-    let mut out = MapField { entries: Vec::new(), map: BTreeMap::new() };
+) -> Result<DecodedMap<V>> {
+    let mut out = DecodedMap { entries: Vec::new(), map: BTreeMap::new() };
     for (number, message) in fields(payload, 0)? {
         let Value::Len(message) = message else { continue };
         if number != field {

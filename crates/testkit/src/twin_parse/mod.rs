@@ -111,7 +111,7 @@ type CellResult<T> = Result<T, Vec<Category>>;
 
 /// The lowest faulty row, and all its faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RowFault {
+pub struct FaultyRow {
     pub row: usize,
     pub any_of: Vec<Category>,
 }
@@ -128,7 +128,7 @@ pub struct Form {
     pub lenient_sparse_index: bool,
 }
 
-pub fn parse(schema: &Schema, rows: &[Message], form: Form) -> Result<Arrays, RowFault> {
+pub fn parse(schema: &Schema, rows: &[Message], form: Form) -> Result<Arrays, FaultyRow> {
     assert!(!form.single || rows.len() == 1);
     // First pass: find faults.
     for (row, message) in rows.iter().enumerate() {
@@ -144,7 +144,7 @@ pub fn parse(schema: &Schema, rows: &[Message], form: Form) -> Result<Arrays, Ro
             }
         }
         if !any_of.is_empty() {
-            return Err(RowFault { row, any_of });
+            return Err(FaultyRow { row, any_of });
         }
     }
     // Second pass: there are no faults, so the arrays can be assembled.
