@@ -1,4 +1,4 @@
-//! One global batch, however many ranks and threads share it; stopped anywhere, and gone on with by others.
+//! Global batches are the same for every number of ranks and threads, also after stopping at any step and resuming with others.
 
 use super::*;
 use tfseek::order::{LastBatch, Sample, State};
@@ -7,10 +7,10 @@ const GLOBAL: u64 = 12;
 const RANKS: [u64; 6] = [1, 2, 3, 4, 6, 12];
 const LAST: [LastBatch; 4] = [LastBatch::Drop, LastBatch::Pad, LastBatch::Short, LastBatch::Continuous];
 
-/// Samples of all ranks, step by step.
+/// The samples of all ranks per step.
 type Batches = Vec<Vec<Sample>>;
 
-/// What the ranks have, put together, from `state` on.
+/// Runs all ranks from `state` on and returns their combined samples.
 fn run(
     ds: &Dataset,
     (order, last): (&Shuffle, LastBatch),
@@ -29,7 +29,7 @@ fn run(
     while batches.len() < steps {
         let shares: Vec<_> = loaders.iter_mut().map(|loader| loader.next().transpose().unwrap()).collect();
         if shares[0].is_none() {
-            assert!(shares.iter().all(Option::is_none), "all ranks have as many steps");
+            assert!(shares.iter().all(Option::is_none), "all ranks have the same number of steps");
             break;
         }
         let samples = |step: Step| {
@@ -56,7 +56,7 @@ fn global_batches_do_not_depend_on_ranks_or_threads() {
                 let (want, _) = run(&ds, (order, last), (GLOBAL, 1, 0), None, usize::MAX);
                 assert!(!want.is_empty());
                 for ranks in RANKS {
-                    // Each number of threads with each number of ranks once a set of orders; all pairs over the whole test.
+                    // Tests each number of threads with each number of ranks once per set of orders, and all pairs over the whole test.
                     for threads in [1, 2, 8] {
                         let (found, _) = run(&ds, (order, last), (GLOBAL, ranks, threads), None, usize::MAX);
                         assert_eq!(found, want, "{n} {order:?} {last:?}, {ranks} ranks, {threads} threads");
@@ -68,7 +68,7 @@ fn global_batches_do_not_depend_on_ranks_or_threads() {
 }
 
 #[test]
-fn stopped_at_every_step_and_resumed_by_others() {
+fn stopped_at_every_step_and_resumed_with_other_ranks() {
     let n = 103;
     let ds = memory(n);
     let mut case = 0;
@@ -80,7 +80,7 @@ fn stopped_at_every_step_and_resumed_by_others() {
                 all.iter().flatten().map(|sample| (sample.position, sample.record)).collect();
             assert!(want.iter().map(|(position, _)| *position).eq(0..want.len() as u64));
             for stop in 0..whole.len() {
-                // Other ranks and other batches: a divisor, a multiple, and one that goes with neither.
+                // Resumes with other ranks and other batch sizes: a divisor, a multiple, and one that is neither.
                 for global in [GLOBAL, 6, 24, 30] {
                     case += 1;
                     let (before, after) = (RANKS[case % 6], RANKS[case / 6 % 6]);
@@ -95,7 +95,7 @@ fn stopped_at_every_step_and_resumed_by_others() {
                     if global == GLOBAL && last != LastBatch::Pad {
                         assert_eq!(rest, whole[stop..], "{what}");
                     }
-                    // Nothing twice, nothing lost, and in order. What the last batch drops is less than a batch.
+                    // Nothing is repeated or lost, and the order is kept. The last batch drops less than a batch.
                     let all: Vec<Sample> = first.iter().chain(&rest).flatten().copied().collect();
                     let of_epoch = all.iter().filter(|sample| sample.epoch == 0 && !sample.padding);
                     let found: Vec<(u64, u64)> =
@@ -109,7 +109,7 @@ fn stopped_at_every_step_and_resumed_by_others() {
     }
 }
 
-/// Batches go on across the epochs' ends: all positions of all epochs, in order, whoever stops and whenever.
+/// Batches continue across the ends of epochs: all positions of all epochs in order, for every stop and every rank.
 #[test]
 fn continuous_batches_lose_nothing_over_epochs() {
     let (n, epochs) = (31, 5);

@@ -1,4 +1,4 @@
-//! An error comes where its record would have come, and nothing else is lost.
+//! An error is returned at the step of its record, and no other record is lost.
 
 use super::*;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tfseek::{Error, LoaderOptions};
 const N: u64 = 100;
 const BAD: u64 = 41;
 
-/// Where the payload of record `i` begins in a shard of all records.
+/// Returns the offset of the payload of record `i` in a shard of all records.
 fn at(i: u64) -> usize {
     (0..i).map(|i| payload(i).len() + 16).sum::<usize>() + 12
 }
@@ -18,7 +18,7 @@ fn one_shard() -> Vec<u8> {
     shards(&[N]).remove(0)
 }
 
-/// A bit is flipped that leaves the record an Example: only its checksum knows.
+/// Flips a bit so that the record is still an Example and only its checksum is wrong.
 fn flipped() -> Vec<u8> {
     let mut bytes = one_shard();
     let payload = payload(BAD);
@@ -27,7 +27,7 @@ fn flipped() -> Vec<u8> {
     bytes
 }
 
-/// A record whose `i` is a float.
+/// Replaces a record by one whose `i` is a float.
 fn of_another_kind() -> Vec<u8> {
     let mut bytes = Vec::new();
     for i in 0..N {
@@ -40,7 +40,7 @@ fn of_another_kind() -> Vec<u8> {
     bytes
 }
 
-fn everywhere(bytes: &[u8], mut check: impl FnMut(&dyn Fn() -> LoaderOptions)) {
+fn with_every_source(bytes: &[u8], mut check: impl FnMut(&dyn Fn() -> LoaderOptions)) {
     let dir = tempfile::tempdir().unwrap();
     let read = files(dir.path(), &[bytes.to_vec()]);
     let memory = open(vec![bytes.to_vec()]);
@@ -62,7 +62,7 @@ fn record_of(e: &Error) -> Option<u64> {
 }
 
 #[test]
-fn an_error_in_a_record_comes_at_its_place() {
+fn an_error_is_returned_at_the_step_of_its_record() {
     let sound: Vec<Vec<u64>> = open(vec![one_shard()])
         .loader(&schema())
         .batch_size(8)
@@ -75,7 +75,7 @@ fn an_error_in_a_record_comes_at_its_place() {
     let k = sound.iter().position(|ids| ids.contains(&BAD)).unwrap();
     assert!(k > 0 && k + 1 < sound.len());
     for bytes in [flipped(), of_another_kind()] {
-        everywhere(&bytes, |options| {
+        with_every_source(&bytes, |options| {
             let mut loader = options().build().unwrap();
             let mut before = loader.state().unwrap().position();
             for (step, want) in sound.iter().enumerate() {
@@ -84,7 +84,7 @@ fn an_error_in_a_record_comes_at_its_place() {
                 if step == k {
                     let e = made.unwrap_err();
                     assert_eq!(record_of(&e), Some(BAD), "{e}");
-                    assert_eq!(position, before, "an error alone is nothing that was handed out");
+                    assert_eq!(position, before, "an error without a batch does not advance the state");
                 } else {
                     let made = made.unwrap();
                     check(&made);
@@ -98,9 +98,9 @@ fn an_error_in_a_record_comes_at_its_place() {
 }
 
 #[test]
-fn skipped_records_are_listed_and_their_positions_pass() {
+fn skipped_records_are_listed_and_their_positions_consumed() {
     for bytes in [flipped(), of_another_kind()] {
-        everywhere(&bytes, |options| {
+        with_every_source(&bytes, |options| {
             let loader = options().errors(ErrorPolicy::Skip).build().unwrap();
             let order = loader.cursor().order().clone();
             let mut position = 0;
@@ -116,10 +116,10 @@ fn skipped_records_are_listed_and_their_positions_pass() {
                     assert_eq!(order.get(position).unwrap(), sample.record);
                     position += 1;
                 }
-                for one in step.skipped() {
-                    assert_eq!((one.record, record_of(&one.error)), (BAD, Some(BAD)));
+                for skipped_record in step.skipped() {
+                    assert_eq!((skipped_record.record, record_of(&skipped_record.error)), (BAD, Some(BAD)));
                     assert!(!step.ids().contains(&BAD));
-                    skipped.push(one.record);
+                    skipped.push(skipped_record.record);
                 }
             }
             assert_eq!(skipped, [BAD]);
@@ -128,8 +128,8 @@ fn skipped_records_are_listed_and_their_positions_pass() {
 }
 
 #[test]
-fn the_first_epoch_may_be_the_one_that_is_verified() {
-    everywhere(&flipped(), |options| {
+fn verification_may_be_limited_to_the_first_epoch() {
+    with_every_source(&flipped(), |options| {
         let errors = |verify| {
             let mut loader = options().verify(verify).build().unwrap();
             [0, 1].map(|_| loader.by_ref().filter(Result::is_err).count())
@@ -140,7 +140,7 @@ fn the_first_epoch_may_be_the_one_that_is_verified() {
     });
 }
 
-/// Of a file that is cut while it is read, the records that are gone are errors, each in its batch.
+/// If a file is truncated while it is read, the lost records are errors, each in its batch.
 #[test]
 fn a_file_that_shrinks_is_an_error_in_each_of_its_batches() {
     let dir = tempfile::tempdir().unwrap();
@@ -158,10 +158,10 @@ fn a_file_that_shrinks_is_an_error_in_each_of_its_batches() {
     assert_eq!(results, [[true; 3].as_slice(), &[false; 6]].concat());
 }
 
-/// Of a pack, shards are opened at their first touch. One that is gone by then is an error of the system, in each of its batches,
-/// and no record to be skipped.
+/// Shards of a pack are opened at their first access. A shard that is missing by then is an I/O error in each of its batches, and
+/// is not skipped.
 #[test]
-fn a_shard_that_is_gone_is_an_error_in_each_of_its_batches() {
+fn a_missing_shard_is_an_error_in_each_of_its_batches() {
     let dir = tempfile::tempdir().unwrap();
     drop(files(dir.path(), &shards(&[10, 20, 10])));
     let paths: Vec<_> = (0..3).map(|k| dir.path().join(format!("{k}.tfrecord"))).collect();
@@ -189,7 +189,7 @@ fn a_shard_that_is_gone_is_an_error_in_each_of_its_batches() {
     }
 }
 
-/// Bytes that are others once `changed` is set: what a file does that is written to while it is mapped.
+/// Bytes that change once `changed` is set, like a file that is written to while it is mapped.
 struct Changing {
     before: Vec<u8>,
     after: Vec<u8>,
@@ -203,10 +203,10 @@ impl AsRef<[u8]> for Changing {
 }
 
 #[test]
-fn a_step_has_all_its_records_also_when_their_bytes_changed_since() {
+fn a_step_keeps_all_records_if_bytes_change_after_verification() {
     let (before, changed) = (one_shard(), Arc::new(AtomicBool::new(false)));
     let mut after = before.clone();
-    // The header of a record that was checked.
+    // The header of a record whose checksum was already verified.
     after[at(BAD) - 12] ^= 1;
     let bytes = Changing { before, after, changed: Arc::clone(&changed) };
     let ds = options().open_regions([Region::new(bytes)]).unwrap();

@@ -1,4 +1,4 @@
-//! Epochs, states, and what is refused.
+//! Epochs, saved states, and refused options.
 
 use super::*;
 use tfseek::order::{LastBatch, State};
@@ -28,7 +28,7 @@ fn epochs_follow_each_other_and_differ() {
         assert!(epochs.iter().all(|steps| steps.len() == 6));
         assert!(epochs[0] != epochs[1] && epochs[1] != epochs[2]);
         assert_eq!(a.cursor().epoch(), 3);
-        // From the start of any of them.
+        // Restarted from the start of any epoch.
         for (epoch, want) in epochs.iter().enumerate() {
             let mut b = ds
                 .loader(&schema())
@@ -41,11 +41,11 @@ fn epochs_follow_each_other_and_differ() {
             assert_eq!(ids(&mut b, usize::MAX), *want);
             a.set_epoch(epoch as u64).unwrap();
             assert_eq!(ids(&mut a, 2), want[..2]);
-            // Also of the one that it is in.
+            // Also of the current epoch.
             a.set_epoch(epoch as u64).unwrap();
             assert_eq!(ids(&mut a, usize::MAX), *want);
         }
-        // Without an end between them.
+        // Without reaching the end of an epoch in between.
         let mut c = ds
             .loader(&schema())
             .batch_size(10)
@@ -60,7 +60,7 @@ fn epochs_follow_each_other_and_differ() {
 }
 
 #[test]
-fn an_epoch_that_was_left_behind_its_last_step_has_no_end_to_come() {
+fn leaving_an_epoch_after_its_last_step_yields_no_further_end() {
     let ds = memory(40);
     for threads in [0, 1] {
         for last in [LastBatch::Short, LastBatch::Drop, LastBatch::Pad, LastBatch::Continuous] {
@@ -84,7 +84,7 @@ fn an_epoch_that_was_left_behind_its_last_step_has_no_end_to_come() {
 }
 
 #[test]
-fn a_state_counts_what_was_handed_out_and_not_what_was_made() {
+fn a_state_counts_returned_batches_and_not_prefetched_ones() {
     let ds = memory(100);
     let mut a = loader(&ds, 4);
     for steps in 0..10 {
@@ -92,7 +92,7 @@ fn a_state_counts_what_was_handed_out_and_not_what_was_made() {
         assert_eq!((state.epoch(), state.position()), (0, steps * 10));
         a.next().unwrap().unwrap();
     }
-    // The epoch is over as soon as all of it was handed out.
+    // The epoch is complete once all of its batches were returned.
     assert_eq!((a.state().unwrap().epoch(), a.state().unwrap().position()), (1, 0));
     assert_eq!((a.cursor().epoch(), a.cursor().steps_left().unwrap()), (0, 0));
     assert!(a.next().is_none());
@@ -101,7 +101,7 @@ fn a_state_counts_what_was_handed_out_and_not_what_was_made() {
 }
 
 #[test]
-fn a_state_of_something_else_is_refused_and_changes_nothing() {
+fn a_state_of_another_dataset_or_order_is_refused_without_effect() {
     let (ds, other) = (memory(100), memory(101));
     let mut a = loader(&ds, 2);
     let start = ids(&mut a, 3);
@@ -111,14 +111,14 @@ fn a_state_of_something_else_is_refused_and_changes_nothing() {
         ErrorKind::Order(e) => e.to_string(),
         e => panic!("{e:?}"),
     };
-    // Other records; as many, but elsewhere; and another kind of order.
+    // Other records, the same number of records in other shards, and another kind of order.
     refused(loader(&other, 1).seek(&state));
     refused(same_size.seek(&state));
     let mut sequential = ds.loader(&schema()).batch_size(10).build().unwrap();
     refused(sequential.seek(&state));
     let json = state.to_json().replace("prp1", "prp2");
     assert!(State::from_json(&json).and_then(|state| a.seek(&state)).is_err());
-    // All of them are where they were.
+    // The refused calls had no effect.
     assert_eq!(ids(&mut same_size, 3), start);
     assert_eq!(sequential.next().unwrap().unwrap().ids(), (0..10).collect::<Vec<u64>>());
     let mut b = loader(&ds, 0);
@@ -127,7 +127,7 @@ fn a_state_of_something_else_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_when_the_loader_is_built() {
+fn invalid_options_are_refused_when_the_loader_is_built() {
     let ds = memory(10);
     let base = || ds.loader(&schema());
     for options in [
@@ -148,7 +148,7 @@ fn what_cannot_be_is_refused_when_the_loader_is_built() {
 }
 
 #[test]
-fn nothing_to_load_is_an_epoch_without_steps() {
+fn an_empty_dataset_has_epochs_without_steps() {
     let ds = open(vec![Vec::new()]);
     for threads in [0, 2] {
         for last in [LastBatch::Drop, LastBatch::Pad, LastBatch::Short, LastBatch::Continuous] {
@@ -163,7 +163,7 @@ fn nothing_to_load_is_an_epoch_without_steps() {
                 assert!(loader.next().is_none() && loader.next().is_none(), "{threads} {last:?} {repeat}");
             }
         }
-        // Fewer records than a batch, and those are dropped.
+        // Fewer records than a batch, which are dropped.
         let few = memory(3);
         let options = few.loader(&schema()).batch_size(4).threads(threads).last_batch(LastBatch::Drop);
         let mut loader = options.build().unwrap();
@@ -171,9 +171,9 @@ fn nothing_to_load_is_an_epoch_without_steps() {
     }
 }
 
-/// The sizes of a block order depend on the batch, and are those of the saved state.
+/// Block and window sizes depend on the batch size, but a resume uses those of the saved state.
 #[test]
-fn a_block_order_goes_on_with_another_batch() {
+fn a_block_order_resumes_with_another_batch_size() {
     let bytes = vec![0u8; 300 << 10];
     let mut shard = Vec::new();
     (0..60).for_each(|_| put_record(&mut shard, &bytes).unwrap());

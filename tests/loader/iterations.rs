@@ -1,4 +1,4 @@
-//! Where an iteration begins, and how epochs end: `docs/shuffling.md`, "Epochs and iterators".
+//! Start of an iteration and end of an epoch: `docs/shuffling.md`, "Epochs and iterators".
 
 use super::*;
 use tfseek::ErrorKind;
@@ -6,7 +6,7 @@ use tfseek::order::{LastBatch, State};
 
 const LAST: [LastBatch; 4] = [LastBatch::Short, LastBatch::Drop, LastBatch::Pad, LastBatch::Continuous];
 
-fn made(ds: &Dataset, threads: usize, last: LastBatch, repeat: bool) -> Loader {
+fn build(ds: &Dataset, threads: usize, last: LastBatch, repeat: bool) -> Loader {
     let options =
         ds.loader(&schema()).batch_size(12).order(tfseek::loader::Shuffle::Global).seed(3).threads(threads);
     options.last_batch(last).repeat(repeat).build().unwrap()
@@ -16,7 +16,7 @@ fn ids(loader: &mut Loader, steps: usize) -> Vec<Vec<u64>> {
     loader.by_ref().take(steps).map(|step| step.unwrap().ids().to_vec()).collect()
 }
 
-/// A fingerprint.
+/// A dataset fingerprint.
 const FP: &str = "99aa06d3014798d86001c324468d497f";
 
 fn reset(loader: &mut Loader) {
@@ -25,49 +25,52 @@ fn reset(loader: &mut Loader) {
     loader.go_to(&cursor).unwrap();
 }
 
-fn place(loader: &Loader) -> (u64, u64) {
+fn epoch_and_position(loader: &Loader) -> (u64, u64) {
     let state = loader.state().unwrap();
     (state.epoch(), state.position())
 }
 
 #[test]
-fn setting_the_epoch_begins_it_also_where_it_is_the_same() {
+fn setting_the_current_epoch_restarts_it() {
     let ds = memory(40);
     for threads in [0, 2] {
-        let want = ids(&mut made(&ds, threads, LastBatch::Short, false), usize::MAX);
+        let want = ids(&mut build(&ds, threads, LastBatch::Short, false), usize::MAX);
         for steps in 0..=want.len() {
-            let mut a = made(&ds, threads, LastBatch::Short, false);
+            let mut a = build(&ds, threads, LastBatch::Short, false);
             assert_eq!(ids(&mut a, steps), want[..steps]);
             a.set_epoch(0).unwrap();
-            assert_eq!((place(&a), a.cursor().epoch(), a.cursor().steps_left().unwrap()), ((0, 0), 0, 4));
+            assert_eq!(
+                (epoch_and_position(&a), a.cursor().epoch(), a.cursor().steps_left().unwrap()),
+                ((0, 0), 0, 4)
+            );
             assert_eq!(ids(&mut a, usize::MAX), want, "after {steps} steps");
         }
     }
 }
 
 #[test]
-fn an_iteration_begins_an_epoch_that_was_left_early_again_and_goes_on_behind_one_that_was_not() {
+fn an_iteration_restarts_an_unfinished_epoch_and_follows_a_finished_one() {
     let ds = memory(40);
     for threads in [0, 2] {
         for last in LAST {
-            let mut whole = made(&ds, threads, last, false);
+            let mut whole = build(&ds, threads, last, false);
             let epochs: Vec<_> = (0..3).map(|_| ids(&mut whole, usize::MAX)).collect();
-            let mut a = made(&ds, threads, last, false);
+            let mut a = build(&ds, threads, last, false);
             for want in &epochs {
                 for peeked in 0..want.len() {
                     a.begin().unwrap();
                     assert_eq!(ids(&mut a, peeked), want[..peeked], "{last:?}");
                 }
-                // Asked again and again before a batch was asked for: nothing happens.
+                // Repeated calls before the next batch have no effect.
                 (0..3).for_each(|_| a.begin().unwrap());
                 let mut begins = a.cursor().clone();
                 begins.begin().unwrap();
-                assert_eq!(begins.state(FP).unwrap().position(), place(&a).1);
-                assert_eq!(begins.epoch(), place(&a).0);
+                assert_eq!(begins.state(FP).unwrap().position(), epoch_and_position(&a).1);
+                assert_eq!(begins.epoch(), epoch_and_position(&a).0);
                 assert_eq!(ids(&mut a, usize::MAX), *want, "{last:?}");
             }
-            // All of it was handed out, its end was not: the next epoch.
-            let mut a = made(&ds, threads, last, false);
+            // All batches were returned but not the end of the epoch: the next iteration begins the next epoch.
+            let mut a = build(&ds, threads, last, false);
             for want in &epochs {
                 a.begin().unwrap();
                 assert_eq!(ids(&mut a, want.len()), *want, "{last:?}");
@@ -77,20 +80,20 @@ fn an_iteration_begins_an_epoch_that_was_left_early_again_and_goes_on_behind_one
 }
 
 #[test]
-fn a_state_is_gone_on_from_once() {
+fn a_state_is_resumed_once() {
     let ds = memory(40);
-    let want = ids(&mut made(&ds, 1, LastBatch::Short, false), usize::MAX);
-    let mut a = made(&ds, 1, LastBatch::Short, false);
+    let want = ids(&mut build(&ds, 1, LastBatch::Short, false), usize::MAX);
+    let mut a = build(&ds, 1, LastBatch::Short, false);
     ids(&mut a, 2);
     let state = a.state().unwrap();
-    let mut b = made(&ds, 2, LastBatch::Short, false);
+    let mut b = build(&ds, 2, LastBatch::Short, false);
     b.seek(&state).unwrap();
-    // Its own epoch is set already: a loop that sets each epoch goes on where the state says.
+    // The state is in epoch 0: a loop that sets each epoch continues at the saved position.
     b.set_epoch(0).unwrap();
     b.begin().unwrap();
-    assert_eq!((place(&b), b.state().unwrap()), ((0, 24), state.clone()));
+    assert_eq!((epoch_and_position(&b), b.state().unwrap()), ((0, 24), state.clone()));
     assert_eq!(ids(&mut b, 1), want[2..3]);
-    // The next iteration is an ordinary one.
+    // The next iteration restarts the epoch.
     b.begin().unwrap();
     assert_eq!(ids(&mut b, usize::MAX), want);
     b.seek(&state).unwrap();
@@ -98,24 +101,24 @@ fn a_state_is_gone_on_from_once() {
     assert_eq!(ids(&mut b, usize::MAX), want);
     b.seek(&state).unwrap();
     b.set_epoch(1).unwrap();
-    assert_eq!((b.cursor().epoch(), place(&b)), (1, (1, 0)));
+    assert_eq!((b.cursor().epoch(), epoch_and_position(&b)), (1, (1, 0)));
 }
 
 #[test]
-fn a_state_of_an_epochs_end_leaves_nothing_of_it() {
+fn a_state_of_an_epochs_end_has_no_steps_left() {
     let ds = memory(40);
     for last in LAST {
-        let mut whole = made(&ds, 1, last, false);
+        let mut whole = build(&ds, 1, last, false);
         let epochs: Vec<_> = (0..2).map(|_| ids(&mut whole, usize::MAX)).collect();
-        let mut a = made(&ds, 1, last, false);
+        let mut a = build(&ds, 1, last, false);
         ids(&mut a, epochs[0].len());
         let state = State::from_json(&a.state().unwrap().to_json()).unwrap();
-        let mut b = made(&ds, 0, last, false);
+        let mut b = build(&ds, 0, last, false);
         b.seek(&state).unwrap();
         assert_eq!((state.epoch(), b.cursor().epoch()), (1, 1));
         b.set_epoch(1).unwrap();
         assert_eq!(ids(&mut b, usize::MAX), epochs[1], "{last:?}");
-        // The end itself, as workers and torch's samplers save it.
+        // The end of the epoch itself, as workers and torch's samplers save it.
         b.seek(
             &State::new(&a.cursor().order().at_epoch(0).unwrap(), 40, &ds.fingerprint().unwrap()).unwrap(),
         )
@@ -129,13 +132,13 @@ fn a_state_of_an_epochs_end_leaves_nothing_of_it() {
 }
 
 #[test]
-fn joined_epochs_begin_again_where_the_iteration_is() {
+fn continuous_epochs_restart_at_the_epoch_of_the_iteration() {
     let ds = memory(40);
     for threads in [0, 2] {
         for last in LAST {
-            let mut whole = made(&ds, threads, last, false);
+            let mut whole = build(&ds, threads, last, false);
             let epochs: Vec<_> = (0..2).map(|_| ids(&mut whole, usize::MAX)).collect();
-            let mut a = made(&ds, threads, last, true);
+            let mut a = build(&ds, threads, last, true);
             let steps = epochs[0].len();
             assert_eq!(ids(&mut a, 1), epochs[0][..1]);
             a.begin().unwrap();
@@ -152,35 +155,38 @@ fn joined_epochs_begin_again_where_the_iteration_is() {
 }
 
 #[test]
-fn a_loader_goes_on_where_another_stands() {
+fn a_loader_continues_at_the_cursor_of_another() {
     let ds = memory(40);
     for last in LAST {
         for steps in 0..5 {
-            let mut a = made(&ds, 2, last, false);
+            let mut a = build(&ds, 2, last, false);
             ids(&mut a, steps);
-            let twin = || {
-                let mut b = made(&ds, 0, last, false);
+            let copy = || {
+                let mut b = build(&ds, 0, last, false);
                 b.go_to(a.cursor()).unwrap();
                 b
             };
-            let (mut goes_on, mut begins) = (twin(), twin());
-            assert_eq!((place(&goes_on), goes_on.cursor().epoch()), (place(&a), a.cursor().epoch()));
+            let (mut continued, mut begins) = (copy(), copy());
+            assert_eq!(
+                (epoch_and_position(&continued), continued.cursor().epoch()),
+                (epoch_and_position(&a), a.cursor().epoch())
+            );
             begins.begin().unwrap();
-            assert_eq!(ids(&mut goes_on, usize::MAX), ids(&mut a, usize::MAX), "{last:?}");
-            let mut c = made(&ds, 0, last, false);
+            assert_eq!(ids(&mut continued, usize::MAX), ids(&mut a, usize::MAX), "{last:?}");
+            let mut c = build(&ds, 0, last, false);
             ids(&mut c, steps);
             c.begin().unwrap();
             assert_eq!(ids(&mut begins, usize::MAX), ids(&mut c, usize::MAX), "{last:?}");
         }
     }
     assert!(
-        made(&ds, 0, LastBatch::Pad, false)
-            .go_to(made(&memory(41), 0, LastBatch::Pad, false).cursor())
+        build(&ds, 0, LastBatch::Pad, false)
+            .go_to(build(&memory(41), 0, LastBatch::Pad, false).cursor())
             .is_err()
     );
 }
 
-/// Epochs are counted in 64 bits, and do not begin with 0 again behind the last.
+/// Epochs are 64-bit numbers and do not wrap around to 0 after the last one.
 #[test]
 fn no_epoch_follows_the_last() {
     let ds = memory(40);
@@ -207,7 +213,7 @@ fn no_epoch_follows_the_last() {
                 }
                 assert!(a.next().is_none(), "{last:?} {repeat}");
                 if last != LastBatch::Continuous {
-                    assert_eq!(place(&a), (u64::MAX, 40));
+                    assert_eq!(epoch_and_position(&a), (u64::MAX, 40));
                     assert!(a.begin().is_err());
                     refused(a.next());
                     assert!(a.next().is_none());
@@ -217,14 +223,14 @@ fn no_epoch_follows_the_last() {
             }
         }
     }
-    // A mixture ends where its positions do.
+    // A mixture ends where its positions end.
     let component = |records| tfseek::order::Component::new(1, Spec::Global).over(records);
     let spec = Spec::Mixture(vec![component(0..20), component(20..40)]);
     let end = u64::MAX / 40 - 1;
     let options = ds.loader(&schema()).batch_size(40).order(Shuffle::Order(spec)).epoch(end);
     let mut a = options.repeat(true).build().unwrap();
     assert_eq!(ids(&mut a, 1).len(), 1);
-    assert_eq!(place(&a), (end, 40));
+    assert_eq!(epoch_and_position(&a), (end, 40));
     refused(a.next());
     assert!(a.next().is_none());
 }

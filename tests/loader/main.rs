@@ -1,5 +1,4 @@
-//! What a loader hands out: the order, whatever the threads, the ranks and the kind of dataset; from any point on; and what
-//! becomes of faults.
+//! Batches of a loader: their order for every number of threads, rank and kind of dataset; resuming at any step; and errors.
 
 mod elastic;
 mod faults;
@@ -16,14 +15,14 @@ use tfseek::{
     DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Loader, Schema, Verify,
 };
 
-/// The payload of record `i`: its number, some floats, and a string whose length depends on it.
+/// Returns the payload of record `i`: its number, some floats, and a string of varying length.
 fn payload(i: u64) -> Vec<u8> {
     let text = format!("{i}").repeat((i % 7) as usize);
     let example = ExampleBuilder::new().int64("i", [i as i64]).float("x", [i as f32; 3]);
     example.bytes("s", [text]).encode().unwrap()
 }
 
-/// Shards of these sizes in memory.
+/// Returns shards of these sizes in memory.
 fn shards(sizes: &[u64]) -> Vec<Vec<u8>> {
     let mut next = 0;
     let shard = |&size: &u64| {
@@ -39,7 +38,7 @@ fn options() -> DatasetOptions {
     DatasetOptions::new().index(IndexMode::Memory).verify(Verify::Payload)
 }
 
-/// `n` records in three shards, one of them empty.
+/// Opens `n` records in three shards, one of which is empty.
 fn memory(n: u64) -> Dataset {
     open(shards(&[n / 3, 0, n - n / 3]))
 }
@@ -48,7 +47,7 @@ fn open(shards: Vec<Vec<u8>>) -> Dataset {
     options().open_regions(shards.into_iter().map(Region::from)).unwrap().dataset().clone()
 }
 
-/// The same in files, to be read with positional reads.
+/// Writes the shards to files and opens them for positional reads.
 fn files(dir: &std::path::Path, shards: &[Vec<u8>]) -> Dataset {
     for (k, bytes) in shards.iter().enumerate() {
         std::fs::write(dir.join(format!("{k}.tfrecord")), bytes).unwrap();
@@ -65,7 +64,7 @@ fn schema() -> Schema {
         .unwrap()
 }
 
-/// Each kind of order that there is.
+/// Returns one order of each kind.
 fn orders(n: u64) -> Vec<Shuffle> {
     let odd = Subset::from_fn(n, |i| i % 2 == 1);
     let classes = (0..3).map(|class| Subset::from_fn(n, |i| i % 5 == class));
@@ -79,7 +78,7 @@ fn orders(n: u64) -> Vec<Shuffle> {
     ]
 }
 
-/// The values of a step are those of its records.
+/// Checks the values of a step against its records.
 fn check(step: &Step) {
     let batch = step.batch().unwrap();
     assert_eq!(batch.rows(), step.ids().len());

@@ -1,8 +1,8 @@
-//! The same steps from maps, from memory and from positional reads, as columns and as records.
+//! Maps, memory and positional reads give the same steps, as columns and as records.
 
 use super::*;
 
-/// Numbers, payloads and positions of all steps of an epoch.
+/// Returns the numbers, payloads and positions of all steps of an epoch.
 fn steps(ds: &Dataset, shuffle: &Shuffle, threads: usize) -> Vec<Vec<(u64, Vec<u8>, u64)>> {
     let loader =
         ds.record_loader().batch_size(10).order(shuffle.clone()).seed(3).threads(threads).build().unwrap();
@@ -20,7 +20,7 @@ fn steps(ds: &Dataset, shuffle: &Shuffle, threads: usize) -> Vec<Vec<(u64, Vec<u
 }
 
 #[test]
-fn every_kind_of_dataset_gives_the_same() {
+fn every_kind_of_dataset_gives_the_same_steps() {
     let n = 101;
     let dir = tempfile::tempdir().unwrap();
     let all = shards(&[40, 1, 0, 60]);
@@ -47,7 +47,7 @@ fn every_kind_of_dataset_gives_the_same() {
     }
 }
 
-/// A batch owns what it needs, or shares it.
+/// A batch owns its data or shares it.
 #[test]
 fn steps_outlive_their_loader_and_dataset() {
     let dir = tempfile::tempdir().unwrap();
@@ -76,7 +76,7 @@ fn steps_outlive_their_loader_and_dataset() {
 }
 
 #[test]
-fn selected_records_and_classes_in_balance() {
+fn selected_records_and_balanced_classes() {
     let dir = tempfile::tempdir().unwrap();
     let ds = files(dir.path(), &shards(&[50, 51]));
     let some = ds.select(&"i in 10..40 or i == 77".parse().unwrap(), &Default::default()).unwrap();
@@ -101,7 +101,7 @@ fn selected_records_and_classes_in_balance() {
         ids.sort_unstable();
         assert!(ids.into_iter().eq((10..40).chain([77])));
     }
-    // The first value of `x` has as many classes as there are records; the strings have fewer.
+    // The first values of `x` have one class per record; the strings have fewer classes.
     let column = ds.column("s", &Default::default()).unwrap();
     let classes = column.classes().unwrap();
     let (value, empty) = classes.iter().next().unwrap();
@@ -112,16 +112,16 @@ fn selected_records_and_classes_in_balance() {
         let loader = options.batch_size(n as u64).seed(2).threads(1).build().unwrap();
         loader.flat_map(|step| step.unwrap().ids().to_vec()).collect::<Vec<_>>()
     };
-    // A cycle has one of each class.
+    // A cycle has one record of each class.
     let ids = all(ds.record_loader().balance(&classes));
     assert_eq!(ids[..n].iter().filter(|id| empty.contains(id)).count(), 1);
-    // Of the selected ones only.
+    // Only selected records.
     let ids = all(ds.record_loader().balance(&classes).select(&some));
     assert!(!ids.is_empty() && ids.iter().all(|&id| some.contains(id)));
 }
 
 #[test]
-fn a_balance_without_classes_names_its_feature() {
+fn the_error_for_a_balance_without_classes_names_the_feature() {
     let mut bytes = Vec::new();
     for i in 0..20 {
         let mut example = ExampleBuilder::new();

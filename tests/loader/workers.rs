@@ -1,11 +1,11 @@
-//! Processes that hand out a rank's batches in turn.
+//! Worker processes that return the batches of a rank in turn.
 
 use super::*;
 use tfseek::order::{LastBatch, Sample, State};
 
 const LAST: [LastBatch; 3] = [LastBatch::Drop, LastBatch::Pad, LastBatch::Short];
 
-/// A rank's loader, or one worker's of it.
+/// Builds the loader of a rank, or of one of its workers.
 fn loader(ds: &Dataset, (order, last): (&Shuffle, LastBatch), rank: u64, worker: (u64, u64)) -> Loader {
     let options = ds.loader(&schema()).global_batch_size(8).rank(rank, 2).worker(worker.0, worker.1);
     options.order(order.clone()).seed(5).last_batch(last).threads(rank as usize).build().unwrap()
@@ -16,7 +16,7 @@ fn samples(step: Step) -> Vec<Sample> {
     step.samples().collect()
 }
 
-/// What is left of the epoch, taken from each worker in turn, beginning with `first`: those that have no more are passed over.
+/// Takes the rest of the epoch from each worker in turn, starting with `first`. Workers without steps are passed over.
 fn in_turn(workers: &mut [Loader], first: usize) -> Vec<Vec<Sample>> {
     let mut batches = Vec::new();
     let mut over = vec![false; workers.len()];
@@ -35,7 +35,7 @@ fn in_turn(workers: &mut [Loader], first: usize) -> Vec<Vec<Sample>> {
 }
 
 #[test]
-fn workers_in_turn_are_one_loader_wherever_they_are_stopped() {
+fn workers_in_turn_equal_one_loader_after_a_stop_at_any_step() {
     for n in [103, 96, 5, 0] {
         let ds = memory(n);
         for order in &orders(n)[..if n < 90 { 2 } else { 6 }] {
@@ -74,7 +74,7 @@ fn workers_in_turn_are_one_loader_wherever_they_are_stopped() {
 }
 
 #[test]
-fn workers_have_one_state_at_the_end_of_their_round() {
+fn workers_have_equal_states_at_the_end_of_a_round() {
     let ds = memory(100);
     let order = (&Shuffle::Global, LastBatch::Pad);
     let mut one = loader(&ds, order, 0, (0, 1));
@@ -89,7 +89,7 @@ fn workers_have_one_state_at_the_end_of_their_round() {
 }
 
 #[test]
-fn workers_repeat_epochs_without_an_end() {
+fn workers_repeat_epochs_indefinitely() {
     let ds = memory(40);
     for workers in [1, 2, 4] {
         let mut counts = vec![0; 40];
@@ -115,5 +115,5 @@ fn workers_repeat_epochs_without_an_end() {
         .seed(1)
         .worker(u64::MAX - 1, u64::MAX)
         .repeat(true);
-    assert!(far.build().unwrap().next().is_none(), "no step is ever its own");
+    assert!(far.build().unwrap().next().is_none(), "the worker has no steps");
 }

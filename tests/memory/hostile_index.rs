@@ -1,4 +1,4 @@
-//! Mutated sidecars: never a panic, never a long allocation, never a span outside the stream.
+//! Mutated sidecars: no panic, no large allocation, no span outside the stream.
 
 use tfseek::crc::crc32c;
 use tfseek::index::Index;
@@ -26,7 +26,7 @@ fn table(values: &[u64], wide: bool, relative: bool) -> Vec<u8> {
     blocks
 }
 
-/// A writer of its own, after the format page.
+/// An independent writer, after the format page.
 fn sidecar(offsets: &[u64], lengths: Option<&[u64]>, wide: bool) -> Vec<u8> {
     let end = *offsets.last().unwrap();
     let param: u16 = if wide { 8 } else { 4 };
@@ -57,7 +57,7 @@ fn sidecar(offsets: &[u64], lengths: Option<&[u64]>, wide: bool) -> Vec<u8> {
     file
 }
 
-/// Makes the crcs of header and section table right again.
+/// Recomputes the checksums of the header and the section table.
 fn seal(file: &mut [u8]) {
     let Some(count) = file.get(12).map(|c| usize::from(*c)) else { return };
     if let Some(crc) = file.get(128..128 + 32 * count).map(crc32c) {
@@ -67,7 +67,7 @@ fn seal(file: &mut [u8]) {
     }
 }
 
-/// And that of the first block, of which `m` values are there.
+/// Recomputes the checksum of the first of the blocks, which hold `m` values in total.
 fn seal_block(file: &mut [u8], at: usize, m: usize, param: usize) {
     let blocks = m.div_ceil(1024);
     let rel = at + 16 * blocks;
@@ -77,7 +77,7 @@ fn seal_block(file: &mut [u8], at: usize, m: usize, param: usize) {
     file[at + 8..at + 12].copy_from_slice(&crc);
 }
 
-fn look_at(file: Vec<u8>) -> bool {
+fn open_and_read(file: Vec<u8>) -> bool {
     let end = |i: &Index| i.stream_end();
     let Ok(index) = Index::from_sidecar(Region::new(file)) else { return false };
     let n = index.len();
@@ -101,7 +101,7 @@ fn mutated_sidecars() {
         (sidecar(&[0, 40, 60, 99], Some(&[3, 4, 5]), false), 4, 4),
     ];
     for (seed, ..) in &seeds {
-        assert!(look_at(seed.clone()));
+        assert!(open_and_read(seed.clone()));
         Index::from_sidecar(Region::new(seed.clone())).unwrap().verify().unwrap();
     }
     let count = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
@@ -115,7 +115,7 @@ fn mutated_sidecars() {
         let mut file = seed.clone();
         for _ in 0..=rng.u64() % 3 {
             let word = rng.u64();
-            // Half of the changes fall into the header and the table, where most of the meaning is.
+            // Half of the changes hit the header and the section table, where most fields are.
             let range = if word & 1 == 0 { file.len().min(224) } else { file.len() };
             let at = (word >> 8) as usize % range.max(1);
             let edge = [0, 1, u64::MAX, 1 << 31, 1 << 63, 0xffff_ffff, 51, 1024][(word >> 1) as usize & 7];
@@ -127,7 +127,7 @@ fn mutated_sidecars() {
                 _ => {}
             }
         }
-        // Most get right crcs, or they would all be refused at the same line.
+        // Most files get correct checksums; otherwise all would be refused at the same line.
         if k % 8 != 0 {
             let offsets = seed[136] as usize;
             if file.len() == seed.len() {
@@ -135,12 +135,12 @@ fn mutated_sidecars() {
             }
             seal(&mut file);
         }
-        let (is_open, request) = alloc::longest(|| look_at(file));
+        let (is_open, request) = alloc::longest(|| open_and_read(file));
         opened += u64::from(is_open);
         most = most.max(request);
     }
-    assert!(opened > count / 20, "{opened} of {count} were looked into");
-    // The seeds themselves are the longest that has to be held.
+    assert!(opened > count / 20, "{opened} of {count} files were opened");
+    // The largest necessary allocation is about the size of a seed.
     let longest = seeds.iter().map(|(s, ..)| s.len()).max().unwrap();
     assert!(most <= 2 * longest, "{most} bytes");
 }

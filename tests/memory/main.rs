@@ -1,4 +1,4 @@
-//! Memory: which calls allocate nothing, and the most that any input can make a call allocate.
+//! Memory: which calls allocate nothing, and how much memory any input can make a call allocate.
 
 mod hostile_index;
 mod max_record;

@@ -1,6 +1,6 @@
-//! A record's length sizes no memory beyond `max_record`, whichever way the record is read.
+//! No allocation is sized by a record length beyond `max_record`, whichever way the record is read.
 
-#![allow(unsafe_code)] // `Mapped` has one unsafe door.
+#![allow(unsafe_code)] // `Mapped` has one unsafe constructor.
 
 use std::fs::File;
 use std::io::{Cursor, Write};
@@ -13,7 +13,7 @@ use tfseek_testkit::shards::{options, records};
 use tfseek_testkit::twin::put_header;
 
 const GIB: u64 = 1 << 30;
-/// No single request of memory is larger.
+/// Upper limit for a single allocation.
 const CAP: usize = 16 << 20;
 const DEFAULT: u64 = i32::MAX as u64;
 
@@ -21,7 +21,7 @@ fn example(label: i64) -> Vec<u8> {
     ExampleBuilder::new().int64("label", [label]).encode().unwrap()
 }
 
-/// Three records, of which the middle one is a hole of 60 GiB behind a sound header.
+/// Writes three records. The middle one is a hole of 60 GiB behind a valid header.
 fn sparse(dir: &Path) -> PathBuf {
     let path = dir.join("sparse.tfrecord");
     let mut file = File::create(&path).unwrap();
@@ -53,13 +53,13 @@ fn is_refused<T>(found: tfseek::Result<T>, len: u64, limit: u64) {
     assert!(place.path.is_some() && place.record == Some(1) && place.offset.is_some(), "{place:?}");
 }
 
-/// Every public way to a record of a dataset. Record 1 has `len` bytes, more than `limit`; 0 and 2 are Examples.
-fn all_ways(ds: &Dataset, len: u64, limit: u64) {
-    let refused = |found: tfseek::Result<()>| is_refused(found, len, limit);
+/// Checks every public access to a record. Record 1 has `len` bytes, more than `limit`; records 0 and 2 are Examples.
+fn check_every_access(ds: &Dataset, len: u64, limit: u64) {
+    let refused = |found: tfseek::Result<()>| assert_refused(found, len, limit);
     let mut buf = Vec::new();
     for i in [0, 2] {
         let label = ds.read(i, &mut buf).unwrap().example().int64("label").unwrap().first();
-        assert_eq!(label, Some(i as i64), "the others stay readable");
+        assert_eq!(label, Some(i as i64), "other records stay readable");
     }
     refused(ds.read(1, &mut buf).map(drop));
     let mut seen = 0;
@@ -69,7 +69,7 @@ fn all_ways(ds: &Dataset, len: u64, limit: u64) {
     };
     refused(ds.read_many(&[0, 2, 1], &mut count));
     refused(ds.read_many(&[0, 1, 2], &mut count));
-    assert_eq!(seen, 3, "the records before it were handed out");
+    assert_eq!(seen, 3, "the records before it were delivered");
     if let Some(mapped) = Mapped::from_dataset(ds) {
         refused(mapped.get(1).map(drop));
         refused(mapped.get_many(&[1]).next().unwrap().map(drop));
@@ -84,7 +84,7 @@ fn all_ways(ds: &Dataset, len: u64, limit: u64) {
     let schema = schema.unwrap();
     let loader = |parsed: bool, policy: ErrorPolicy| -> Loader {
         let options = if parsed { ds.loader(&schema) } else { ds.record_loader() };
-        // In this thread, whose memory is counted.
+        // In this thread, whose allocations are counted.
         options.batch_size(3).order(Shuffle::None).threads(0).errors(policy).build().unwrap()
     };
     for parsed in [true, false] {
@@ -98,21 +98,21 @@ fn all_ways(ds: &Dataset, len: u64, limit: u64) {
 
 fn stream(mut stream: Stream, len: u64, limit: u64) {
     assert!(stream.next().unwrap().is_some());
-    is_refused(stream.next().map(drop), len, limit);
+    assert_refused(stream.next().map(drop), len, limit);
     assert!(stream.next().unwrap().is_none(), "a stream ends with its error");
 }
 
 #[test]
-fn a_record_of_60_gib_is_refused_before_memory_is_asked_for() {
+fn a_record_of_60_gib_is_refused_before_allocation() {
     let dir = tempfile::tempdir().unwrap();
     let path = sparse(dir.path());
     let mapped = |options: DatasetOptions| -> Mapped {
-        // SAFETY: written once, above.
+        // SAFETY: the file is written once, above.
         unsafe { options.open_mapped(&path) }.unwrap()
     };
     let (_, held) = alloc::most_held(CAP, || {
-        all_ways(&in_memory().open(&path).unwrap(), 60 * GIB, DEFAULT);
-        all_ways(mapped(in_memory()).dataset(), 60 * GIB, DEFAULT);
+        check_every_access(&in_memory().open(&path).unwrap(), 60 * GIB, DEFAULT);
+        check_every_access(mapped(in_memory()).dataset(), 60 * GIB, DEFAULT);
         stream(Stream::open(&path).unwrap(), 60 * GIB, DEFAULT);
         let file = File::open(&path).unwrap();
         stream(StreamOptions::new().read(file, path.clone()).unwrap(), 60 * GIB, DEFAULT);
@@ -120,9 +120,9 @@ fn a_record_of_60_gib_is_refused_before_memory_is_asked_for() {
     assert!(held < 64 << 20, "{held} bytes were held");
 }
 
-/// Where the limit allows it and the memory is not there, that is an error too, and no abort.
+/// If `max_record` allows a length for which there is not enough memory, the result is an error and not an abort.
 #[test]
-fn memory_that_there_is_not_is_an_error() {
+fn out_of_memory_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = sparse(dir.path());
     let ds = in_memory().max_record(u64::MAX).open(&path).unwrap();
@@ -133,7 +133,7 @@ fn memory_that_there_is_not_is_an_error() {
         assert_eq!(e.location().record, Some(1));
         e
     };
-    // The allocator of this test ends the process at requests beyond the cap that cannot fail.
+    // The test allocator aborts the process if an infallible allocation exceeds the cap.
     let e = alloc::most_held(CAP, || failed(u64::MAX)).0;
     assert!(matches!(e.kind(), ErrorKind::Io(e) if e.kind() == std::io::ErrorKind::OutOfMemory), "{e}");
     let schema =
@@ -153,7 +153,7 @@ fn memory_that_there_is_not_is_an_error() {
 }
 
 #[test]
-fn the_limit_is_an_option_and_counts_payload_bytes() {
+fn max_record_counts_payload_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.tfrecord");
     let long = ExampleBuilder::new().int64("label", [1]).bytes("b", [vec![7; 900]]).encode().unwrap();
@@ -161,13 +161,13 @@ fn the_limit_is_an_option_and_counts_payload_bytes() {
     std::fs::write(&path, &bytes).unwrap();
     let (len, limit) = (long.len() as u64, long.len() as u64 - 1);
     let with = |limit| in_memory().max_record(limit);
-    // SAFETY: written once, above.
+    // SAFETY: the file is written once, above.
     let mapped = |options: DatasetOptions| unsafe { options.open_mapped(&path) }.unwrap();
     for ds in [with(limit).open(&path).unwrap(), mapped(with(limit)).dataset().clone()] {
-        all_ways(&ds, len, limit);
+        check_every_access(&ds, len, limit);
     }
     let region = tfseek::io::Region::new(bytes.clone());
-    all_ways(with(limit).open_regions([region]).unwrap().dataset(), len, limit);
+    check_every_access(with(limit).open_regions([region]).unwrap().dataset(), len, limit);
     for ds in [with(len).open(&path).unwrap(), mapped(with(len)).dataset().clone()] {
         assert_eq!(ds.read(1, &mut Vec::new()).unwrap().payload(), long);
         assert_eq!(ds.column("label", &Default::default()).unwrap().count(), 3);

@@ -1,5 +1,5 @@
-//! Promise 1: from a payload to its values nothing is allocated, however oddly it is encoded; nor from payloads to
-//! columns, once a parser is warm.
+//! No allocation between a payload and its decoded values, whatever its encoding, and none between payloads and columns
+//! once a parser is warm.
 
 use std::hint::black_box;
 use tfseek::batch::{Batch, BatchParser, Row};
@@ -11,7 +11,7 @@ use tfseek_testkit::alloc;
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::{payloads, shaped};
 
-/// Every way to the values of a feature.
+/// Reads the values of a feature in every way.
 fn read(feature: Feature<'_>, ints: &mut [i64], floats: &mut [f32]) {
     match feature {
         Feature::None => {}
@@ -34,7 +34,7 @@ fn look_up(example: Example<'_>, keys: &[String], ints: &mut [i64], floats: &mut
     for key in keys {
         let Some(feature) = example.get(key).unwrap() else { continue };
         read(feature, ints, floats);
-        // The typed way; that of another kind would be an error, which is a box.
+        // Typed access for the matching kind only: the error for another kind is boxed.
         match feature {
             Feature::None => {}
             Feature::Int64(_) => drop(black_box(example.int64(key).unwrap())),
@@ -125,9 +125,9 @@ fn odd_sequences() {
     sequences(payloads::odd_sequence);
 }
 
-/// The whole way: from `get(i)` on a mapped dataset of several shards to decoded values.
+/// The whole read path: from `get(i)` on a mapped dataset of several shards to decoded values.
 #[test]
-fn from_a_record_to_its_values() {
+fn mapped_records_decode_without_allocation() {
     let shard = |seeds: std::ops::Range<u64>| {
         let mut file = Vec::new();
         for seed in seeds {
@@ -154,21 +154,21 @@ fn from_a_record_to_its_values() {
             std::fs::write(dir.path().join(name), shard(seeds)).unwrap();
         }
         let options = options.index(tfseek::index::IndexOptions::new().index_dir(dir.path().join("index")));
-        // SAFETY: nobody else knows the folder.
+        // SAFETY: the folder is private to this test.
         #[allow(unsafe_code)]
         let mapped = unsafe { options.open_mapped(dir.path()) }.unwrap();
         for set in [in_memory, mapped] {
             assert_eq!(set.len(), 500);
             let keys: Vec<_> = set.iter().map(|record| keys(record.unwrap().example())).collect();
-            // Each shard has been touched by now: the first touch of a file maps it, which does allocate.
+            // Every shard has been accessed by now. The first access maps the file, which allocates.
             alloc::none(|| read_all(&set, &keys, &mut ints, &mut floats));
         }
     }
 }
 
-/// Orders are filled in place, whatever their kind.
+/// Orders fill a slice in place, whatever their kind.
 #[test]
-fn positions_to_records() {
+fn orders_fill_without_allocation() {
     use tfseek::order::{Component, LastBatch, Order, RankShare, Spec, Subset, Weights};
     let odd = Spec::Global.filtered(Subset::from_fn(5000, |i| i % 2 == 1));
     let weights = Weights::new((0..5000).collect::<Vec<u32>>()).unwrap();
@@ -188,9 +188,9 @@ fn positions_to_records() {
     }
 }
 
-/// An order of a billion records, a step of it, its saved state and the resume: they ask for what those of a thousand ask for.
+/// An order of a billion records, its steps, its saved state and its resume allocate as much as those of a thousand records.
 #[test]
-fn orders_do_not_grow_with_the_records() {
+fn memory_of_orders_does_not_grow_with_the_records() {
     use tfseek::order::{Component, LastBatch, Order, RankShare, Spec, State};
     let fingerprint = "99aa06d3014798d86001c324468d497f";
     fn mixture(n: u64) -> Spec {
@@ -213,20 +213,20 @@ fn orders_do_not_grow_with_the_records() {
     {
         let held = |n: u64, at: u64| alloc::most_held(usize::MAX, || run(&spec(n), n, at)).1;
         let (few, many) = (held(1_000, 500), held(1_000_000_000, 500_000_000));
-        // Longer numbers in the JSON, and nothing else.
+        // The JSON contains longer numbers; nothing else differs.
         assert!(many < 16_384 && many <= few + 512, "{many} bytes, and {few} for a thousand");
     }
 }
 
-/// The counter counts: else all of the above would hold of anything.
+/// The counter works; otherwise all tests above would always pass.
 #[test]
-fn the_counter_counts() {
+fn allocations_are_counted() {
     let (text, asked) = alloc::during(|| "x".repeat(100));
     assert_eq!((text.len(), asked.times, asked.bytes), (100, 1, 100));
     assert!(std::panic::catch_unwind(|| alloc::none(|| vec![0u8; 3])).is_err());
 }
 
-/// Every kind of column of every type.
+/// Returns a schema with every kind of column for every type.
 fn columns(sequence: bool) -> Schema {
     let mut builder = if sequence { Schema::sequence_example() } else { Schema::example() };
     for dtype in shaped::DTYPES {
@@ -270,11 +270,11 @@ fn columns(sequence: bool) -> Schema {
     builder.build().unwrap()
 }
 
-/// How many parses of a session go into warming up, and how many are counted.
+/// Number of warm-up parses and number of counted parses per parser.
 const WARM: usize = 150;
 const COUNTED: usize = 48;
 
-/// Batches in turn, with the last `kept` of them alive.
+/// Parses the batches in turn and keeps the last `kept` results alive.
 fn steady<R: Row>(parser: &BatchParser, batches: &[Vec<R>], kept: usize, what: &str) {
     let mut ring: std::collections::VecDeque<Batch> = std::collections::VecDeque::with_capacity(kept + 1);
     let mut parse = |k: usize| {
@@ -293,9 +293,9 @@ fn steady<R: Row>(parser: &BatchParser, batches: &[Vec<R>], kept: usize, what: &
     }
 }
 
-/// The parse by a schema: after a warm-up, batches are made of memory that earlier ones gave back.
+/// After a warm-up, batches reuse the buffers of earlier batches.
 #[test]
-fn batches() {
+fn warm_parsers_do_not_allocate() {
     for sequence in [false, true] {
         let schema = columns(sequence);
         for (odd, own_order) in [(0, false), (0, true), (20, true)] {
@@ -305,7 +305,7 @@ fn batches() {
                 .map(|n| {
                     let payload = |_| loop {
                         let payload = shaped::payload(&mut rng, &schema, style);
-                        // Unknown fields in map entries are refused, and groups that are too deep.
+                        // Unknown fields in map entries and too deeply nested groups are refused.
                         if BatchParser::new(&schema).validate_full(true).parse(&[&payload[..]]).is_ok() {
                             return payload;
                         }
@@ -325,14 +325,14 @@ fn batches() {
                     rows.collect()
                 })
                 .collect();
-            let what = format!("sequence {sequence}, odd {odd}, an order of its own {own_order}");
+            let what = format!("sequence {sequence}, odd {odd}, random key order {own_order}");
             for kept in [0, 4] {
                 let parser = BatchParser::new(&schema);
-                steady(&parser, &regions, kept, &format!("{what}, spans"));
+                check_steady_state(&parser, &regions, kept, &format!("{what}, spans"));
                 let parser = BatchParser::new(&schema).validate_full(true);
-                steady(&parser, &payloads, kept, &format!("{what}, slices, in full"));
+                check_steady_state(&parser, &payloads, kept, &format!("{what}, slices, in full"));
                 let parser = BatchParser::new(&schema).contiguous_bytes(true);
-                steady(&parser, &regions, kept, &format!("{what}, contiguous"));
+                check_steady_state(&parser, &regions, kept, &format!("{what}, contiguous"));
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Nothing panics, and nothing allocates beyond the bytes that are there and those of the result, whatever the payloads
-//! are. `TFSEEK_CASES` is the number of payloads.
+//! No panic, and no allocation beyond a bound in terms of the bytes of the input and of the result, for arbitrary payloads.
+//! `TFSEEK_CASES` sets the number of payloads.
 
 use tfseek::Result;
 use tfseek::batch::{Batch, BatchParser, Column, RowSplits, Values};
@@ -10,15 +10,14 @@ use tfseek_testkit::payloads;
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::shaped::{self, Style};
 
-/// What a call may hold at most: so much for each byte of its input and of its result, for each
-/// column and row, and once.
+/// Limits for the memory that a call may hold: per byte of input and of result, per call, per column, and per column and row.
 const PER_INPUT_BYTE: u64 = 24;
 const PER_RESULT_BYTE: u64 = 4;
 const PER_CALL: u64 = 16 << 10;
 const PER_COLUMN: u64 = 4 << 10;
 const PER_COLUMN_AND_ROW: u64 = 64;
 
-/// No request is larger than that, nor is any padding or ragged row that a payload asks for.
+/// `CAP`: maximum size of a single allocation. `LIMIT`: maximum padding or number of ragged rows that a payload may request.
 const CAP: usize = 64 << 20;
 const LIMIT: u64 = 1 << 20;
 
@@ -29,12 +28,12 @@ fn cases() -> usize {
     }
 }
 
-/// Bytes of a batch.
+/// Returns the size of a batch in bytes.
 fn size(batch: &Batch) -> u64 {
     let values = |values: &Values| match values {
         Values::Int64(v) => 8 * v.len(),
         Values::Float32(v) => 4 * v.len(),
-        // Where it lies, its length, and the bytes.
+        // Location, length, and bytes of each string.
         Values::Bytes(v) => v.iter().map(|value| 24 + value.len()).sum(),
     };
     let columns = batch.columns().chain(batch.feature_lists()).map(|(_, column)| match column {
@@ -59,8 +58,8 @@ struct Seen {
     worst: f64,
 }
 
-/// One schema, a fresh parser for some batches of it.
-fn session(seed: u64, seen: &mut Seen) {
+/// Parses some batches of one schema with a new parser.
+fn parse_batches(seed: u64, seen: &mut Seen) {
     let mut rng = Rng::new(seed);
     let rng = &mut rng;
     let sequence = rng.chance(100);
@@ -76,11 +75,12 @@ fn session(seed: u64, seen: &mut Seen) {
         };
         let payloads: Vec<Vec<u8>> = (0..n)
             .map(|_| {
-                let payload = match rng.chance(16) {
-                    true => payloads::mutated(rng, sequence),
-                    false => shaped::payload(rng, &schema, style),
+                let payload = if rng.chance(16) {
+                    payloads::mutated(rng, sequence)
+                } else {
+                    shaped::payload(rng, &schema, style)
                 };
-                if rng.chance(style.damaged) { lie(rng, payload) } else { payload }
+                if rng.chance(style.damaged) { falsify(rng, payload) } else { payload }
             })
             .collect();
         let regions: Vec<Region> = payloads.iter().map(|payload| Region::new(payload.clone())).collect();
@@ -106,7 +106,7 @@ fn session(seed: u64, seen: &mut Seen) {
         seen.worst = seen.worst.max(held as f64 / allowed as f64);
         seen.payloads += n;
         *if found.is_ok() { &mut seen.good } else { &mut seen.bad } += 1;
-        // Printing is part of it.
+        // Printing must not panic either.
         if let Err(e) = found {
             assert!(e.category().is_some(), "seed {seed}: {e:?}");
             assert!(e.to_string().len() < 400, "seed {seed}: {e}");
@@ -114,20 +114,20 @@ fn session(seed: u64, seen: &mut Seen) {
     }
 }
 
-/// The bytes that a call may hold.
+/// Returns the number of bytes that a call may hold.
 fn bound(schema: &Schema, input: u64, rows: u64, found: &Result<Batch>) -> u64 {
     let result = match found {
         Ok(batch) => size(batch),
-        Err(_) => unseen(schema, rows),
+        Err(_) => allocated_before_error(schema, rows),
     };
     let columns = (schema.features().len() + schema.feature_lists().len()) as u64;
     let of_columns = columns * (PER_COLUMN + PER_COLUMN_AND_ROW * rows);
     PER_CALL + PER_INPUT_BYTE * input + PER_RESULT_BYTE * result + of_columns
 }
 
-/// What may have been made before a fault was met, besides what the input pays for: room for arrays of a fixed shape, and
-/// ragged rows up to the limit.
-fn unseen(schema: &Schema, rows: u64) -> u64 {
+/// Returns the memory that may have been allocated before an error was found, in addition to the share of the input: arrays of
+/// fixed shape, and ragged rows up to the limit.
+fn allocated_before_error(schema: &Schema, rows: u64) -> u64 {
     let specs = schema.features().values().chain(schema.feature_lists().values());
     let of_specs = specs.map(|spec| match spec {
         FeatureSpec::FixedLen { shape, .. } => rows * 16 * shape.iter().product::<usize>() as u64,
@@ -140,8 +140,8 @@ fn unseen(schema: &Schema, rows: u64) -> u64 {
     of_specs.sum()
 }
 
-/// Lengths and numbers that are far from the truth.
-fn lie(rng: &mut Rng, mut payload: Vec<u8>) -> Vec<u8> {
+/// Replaces bytes by false lengths and numbers.
+fn falsify(rng: &mut Rng, mut payload: Vec<u8>) -> Vec<u8> {
     const LIES: &[&[u8]] = &[
         b"\x7f",
         b"\xff\x7f",
@@ -161,24 +161,24 @@ fn lie(rng: &mut Rng, mut payload: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn any_payloads() {
+fn arbitrary_payloads_stay_within_the_bound() {
     let mut seen = Seen::default();
     for seed in 0.. {
-        session(seed, &mut seen);
+        parse_batches(seed, &mut seen);
         if seen.payloads >= cases() {
             break;
         }
     }
     let Seen { payloads, good, bad, worst } = seen;
     println!(
-        "{payloads} payloads, {good} batches parsed, {bad} refused, at most {worst:.2} of what is allowed"
+        "{payloads} payloads, {good} batches parsed, {bad} refused, at most {worst:.2} of the allowed memory"
     );
     assert!(good > bad / 20 && bad > good / 20, "{good} {bad}");
 }
 
-/// The bound is of a kind that a lie would break: a length is not believed, a number is.
+/// The counter of held memory works; otherwise the bound would always hold.
 #[test]
-fn the_bound_is_tight() {
+fn held_memory_is_counted() {
     let ((), held) = alloc::most_held(CAP, || drop(vec![0u8; 1 << 20]));
     assert_eq!(held, 1 << 20);
 }
