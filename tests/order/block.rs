@@ -1,4 +1,4 @@
-//! The block order: a permutation of any shape, and the quality that it says.
+//! The block order: a permutation for every shape, with the quality that `describe` reports.
 
 use crate::permutation::size;
 use crate::{all, deff, is_permutation, refused};
@@ -14,7 +14,7 @@ fn block_order(n: u64, block: u64, window: u64, seed: u64, epoch: u64) -> tfseek
 #[test]
 fn blocks_over_a_grid_of_shapes() {
     let shapes = [
-        // n, b, W: less than a block, one block, one window, W = 1, b = 1, all full, a short one.
+        // n, b, W: less than a block, one block, one window, W = 1, b = 1, all blocks full, a short last block.
         (1, 1, 1),
         (5, 16, 4),
         (16, 16, 1),
@@ -43,7 +43,7 @@ fn blocks_over_a_grid_of_shapes() {
     }
 }
 
-/// The short block in every slot of every window: seeds until all were seen.
+/// The short block in every slot of every window: tries seeds until all slots were seen.
 #[test]
 fn the_last_block_in_every_slot() {
     let (n, b, w) = (12 * 8 - 5, 8, 4);
@@ -62,7 +62,7 @@ fn the_last_block_in_every_slot() {
     }
 }
 
-/// Class-sorted data: the variance of a batch's mean, over that of a batch drawn at random.
+/// Measures, on data sorted by class, the variance of a batch's mean relative to that of a random batch.
 fn measured_deff(spec: &Spec, n: u64, batch: u64, epochs: u64) -> f64 {
     let classes = 64;
     let value = |record: u64| (record * classes / n) as f64;
@@ -80,7 +80,7 @@ fn measured_deff(spec: &Spec, n: u64, batch: u64, epochs: u64) -> f64 {
 }
 
 #[test]
-fn deff_is_what_describe_says_or_less() {
+fn measured_deff_agrees_with_describe() {
     let (n, block, batch) = (1 << 17, 64, 64);
     for (window, at_least) in [(16, 0.9), (64, 0.85), (256, 0.7)] {
         let spec = Spec::Block { block, window };
@@ -106,7 +106,7 @@ fn defaults_and_limits_of_blocks() {
             OrderError::Refused { .. }
         ));
     }
-    // 2^32 windows are fine, one more is not.
+    // 2^32 windows are accepted; one more is not.
     assert!(block_order(1 << 34, 2, 2, 0, 0).is_ok());
     let e = block_order((1 << 34) + 1, 2, 2, 0, 0).unwrap_err();
     assert_eq!(refused(e), OrderError::Windows { found: (1 << 32) + 1, limit: 1 << 32 });
@@ -116,7 +116,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn blocks_there_and_back(n in size(), b in size(), w in size(), seed: u64, epoch: u64, t: u64) {
+    fn block_positions_and_records_are_inverse(n in size(), b in size(), w in size(), seed: u64, epoch: u64, t: u64) {
         match block_order(n, b, w, seed, epoch) {
             Ok(order) => {
                 let t = t % n;

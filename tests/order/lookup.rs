@@ -1,4 +1,4 @@
-//! An epoch looked at again: which samples a step has, and in which steps a record comes.
+//! Lookups in an epoch: the samples of a step, and the steps of a record.
 
 use crate::mixture::three_sources;
 use crate::{all, refused};
@@ -6,7 +6,7 @@ use tfseek::ErrorKind;
 use tfseek::error::OrderError;
 use tfseek::order::*;
 
-/// Every kind over 200 records, as it is and mixed with others.
+/// Returns every kind of order over 200 records, plain and in mixtures.
 fn specs() -> Vec<Spec> {
     let block = Spec::Block { block: 7, window: 3 };
     let thirds = || Subset::from_fn(200, |i| i % 3 == 1);
@@ -20,7 +20,7 @@ fn specs() -> Vec<Spec> {
         weights(200),
         weights(67).filtered(thirds()),
         three_sources().0,
-        // Cycles as long as no epoch, and one component far behind another.
+        // Cycles whose length does not divide the epoch, and one component much longer than another.
         Spec::Mixture(vec![
             Component::new(1, weights(10)).over(190..200),
             Component::new(300, Spec::Global).over(0..9),
@@ -62,7 +62,7 @@ fn samples_of_a_step_are_the_records_at_its_positions() {
                     let padding = last == LastBatch::Pad && over > 0;
                     assert_eq!(*sample, Sample { epoch, position: position as u64, record, padding });
                 }
-                // Longer than what is looked up at once.
+                // More samples than one chunk of the lookup.
                 let share = RankShare::new(order.len(), order.len(), 0, 1, last).unwrap();
                 let samples = order.samples(share.step(0).unwrap()).unwrap();
                 assert!(samples.iter().map(|sample| sample.record).eq(now.iter().copied()));
@@ -72,7 +72,7 @@ fn samples_of_a_step_are_the_records_at_its_positions() {
 }
 
 #[test]
-fn a_record_is_found_wherever_it_comes() {
+fn rows_of_finds_every_occurrence() {
     for spec in specs() {
         for epoch in [0, 1, 2, 77] {
             let order = Order::new(&spec, 200, 3, epoch).unwrap();
@@ -80,7 +80,7 @@ fn a_record_is_found_wherever_it_comes() {
             for record in 0..200 {
                 let at = |(t, r): (usize, &u64)| (*r == record).then_some(t as u64);
                 let want: Vec<u64> = records.iter().enumerate().filter_map(at).collect();
-                // In batches of one, a step is a position.
+                // With batches of one record, a step is a position.
                 let ones = RankShare::new(order.len(), 1, 0, 1, LastBatch::Short).unwrap();
                 let found: Vec<u64> =
                     order.rows_of(record, &ones).unwrap().iter().map(|row| row.step).collect();
@@ -94,7 +94,7 @@ fn a_record_is_found_wherever_it_comes() {
 }
 
 #[test]
-fn steps_forwards_and_backwards() {
+fn rows_of_is_the_inverse_of_samples() {
     for spec in specs() {
         let order = Order::new(&spec, 200, 3, 4).unwrap();
         for last in [LastBatch::Drop, LastBatch::Pad, LastBatch::Short, LastBatch::Continuous] {
@@ -113,7 +113,7 @@ fn steps_forwards_and_backwards() {
                     }
                 }
                 for (record, want) in (0..).zip(want) {
-                    // Whichever rank is asked.
+                    // All ranks give the same answer.
                     assert_eq!(order.rows_of(record, &shares[record as usize % 3]).unwrap(), want);
                 }
             }
@@ -122,7 +122,7 @@ fn steps_forwards_and_backwards() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn records_and_positions_out_of_range_are_errors() {
     for spec in specs() {
         let order = Order::new(&spec, 200, 3, 0).unwrap();
         let gone = |e: tfseek::Error| {
@@ -130,7 +130,7 @@ fn what_is_not_there_is_not_found() {
         };
         assert!(gone(order.position_of(200).unwrap_err()));
         assert!(gone(order.rows_of(200, &share(&order, 0, LastBatch::Pad)).unwrap_err()));
-        // A share of more positions, however many.
+        // Runs that extend beyond the end.
         let len = order.len();
         for (start, count) in [(len - 1, 2), (len, 1), (0, u64::MAX)] {
             let run = Run { epoch: 0, start, len: count, padding: false };
@@ -143,9 +143,9 @@ fn what_is_not_there_is_not_found() {
     assert!(last.samples([run]).unwrap_err().to_string().contains("beyond 2^64"));
 }
 
-/// A billion records, in a mixture too: nothing is searched.
+/// Lookups in a billion records, also in a mixture, do not search.
 #[test]
-fn a_billion_is_no_more() {
+fn lookups_in_a_billion_records() {
     let n = 1_000_000_000;
     let component = |weight, records| Component::new(weight, Spec::Global).over(records);
     for spec in [

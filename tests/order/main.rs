@@ -1,4 +1,4 @@
-//! The order of an epoch: its vectors, that nothing is lost or doubled, and that it is what docs/order.md says.
+//! Orders of an epoch: test vectors, completeness, and agreement with docs/order.md.
 
 mod block;
 mod lookup;
@@ -16,7 +16,7 @@ use tfseek::error::OrderError;
 use tfseek::order::{Order, Permutation};
 use tfseek::{Error, ErrorKind};
 
-/// The design effect of a block order, by the formula of docs/order.md.
+/// Returns the design effect of a block order by the formula of docs/order.md.
 fn deff(rho: f64, batch: u64, window: u64) -> f64 {
     1.0 + rho * (batch - 1) as f64 / window as f64
 }
@@ -28,7 +28,7 @@ fn refused(e: Error) -> OrderError {
     }
 }
 
-/// All records once?
+/// Checks that every record occurs exactly once.
 fn is_permutation(order: &[u64]) -> bool {
     let mut seen = vec![false; order.len()];
     order

@@ -1,4 +1,4 @@
-//! Mixtures: exact counts in each cycle, each component a permutation in each of its epochs, and classes in balance.
+//! Mixtures: exact counts in each cycle, each component a permutation in each of its epochs, and balanced classes.
 
 use crate::{all, refused};
 use tfseek::error::OrderError;
@@ -6,10 +6,10 @@ use tfseek::order::*;
 use tfseek_testkit::order_twin as twin;
 use tfseek_testkit::rng::Rng;
 
-/// Records of each source of [`sources`].
+/// Number of records of each source of [`sources`].
 const SOURCE: u64 = 1 << 40;
 
-/// A mixture of sources as they lie, each of 2^40 records: so a record says its component, and which of its samples it is.
+/// Mixes sequential sources of 2^40 records each, so that a record number encodes its component and sample.
 pub(crate) fn sources(weights: &[u64], seed: u64) -> Order {
     let source = |(c, weight): (u64, &u64)| {
         Component::new(*weight, Spec::Sequential).over(c * SOURCE..(c + 1) * SOURCE)
@@ -18,7 +18,7 @@ pub(crate) fn sources(weights: &[u64], seed: u64) -> Order {
     Order::new(&spec, weights.len() as u64 * SOURCE, seed, 0).unwrap()
 }
 
-/// The component at position `t`, and the number of its sample.
+/// Returns the component at position `t` and the number of its sample.
 pub(crate) fn sample(mixture: &Order, t: u64) -> (usize, u64) {
     let record = mixture.get(t).unwrap();
     ((record / SOURCE) as usize, record % SOURCE)
@@ -31,7 +31,7 @@ fn mixtures_against_their_table() {
         let mixture = sources(&weights, 1);
         let whole = RankShare::new(mixture.len(), 1, 0, 1, LastBatch::Short).unwrap();
         let table = twin::mixture(&weights, 1, 3);
-        // A seek to any position gives what came there before.
+        // Access to any position returns the same record as the sequential pass.
         let seeks: Vec<(usize, u64)> = (0..3 * cycle).rev().map(|t| sample(&mixture, t)).collect();
         assert!(seeks.into_iter().rev().eq(table.iter().copied()));
         assert_eq!(sample(&mixture, 3 * cycle), sample(&mixture, 3 * cycle));
@@ -63,13 +63,13 @@ fn each_component_is_a_permutation_in_each_of_its_epochs() {
     let order = Order::new(&spec, n, 9, 0).unwrap();
     let len = order.len();
     assert_eq!(len, 100 + 57 + 15 + 3);
-    // Several epochs are one run of positions.
+    // Several epochs form one run of positions.
     let records: Vec<u64> = (0..9).flat_map(|epoch| all(&order.at_epoch(epoch).unwrap())).collect();
     let mixture = sources(&[5, 2, 1, 1], 9);
     let mut of = vec![Vec::new(); 4];
     for (t, record) in records.iter().enumerate() {
         let (c, i) = sample(&mixture, t as u64);
-        // Inside of a cycle they come in any order.
+        // Within a cycle, samples of a component come in any order.
         let end = of[c].len().max(i as usize + 1);
         of[c].resize(end, u64::MAX);
         of[c][i as usize] = *record;
@@ -112,7 +112,7 @@ fn mixtures_seek_and_fill_alike() {
         assert_eq!(order.get(start as u64).unwrap(), records[start]);
     }
     assert_eq!(order.position_of(5).unwrap(), None);
-    // More components than keys are kept for.
+    // More components than the number whose keys are cached.
     let many = (0..40).map(|c| Component::new(c % 3 + 1, Spec::Global).over(5 * c..5 * c + 5)).collect();
     let order = Order::new(&Spec::Mixture(many), n, 9, 4).unwrap();
     let records = all(&order);
@@ -132,7 +132,7 @@ fn classes_are_balanced() {
         seen.sort();
         assert_eq!(seen, [0, 1, 2, 3]);
     }
-    // No record of a class twice before all of it were seen.
+    // No record of a class is repeated before all of its records were seen.
     for c in 0..4 {
         let of: Vec<u64> = records.iter().copied().filter(|r| labels[*r as usize] == c).collect();
         let size = labels.iter().filter(|label| **label == c).count();

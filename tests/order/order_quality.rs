@@ -1,4 +1,4 @@
-//! How good the shuffle is, with fixed seeds; and that the same tests fail a permutation of three rounds.
+//! Statistical quality of the shuffle, with fixed seeds. The same tests fail a permutation of three rounds.
 //!
 //! Slow: `make test-slow`.
 
@@ -6,7 +6,7 @@ use tfseek::order::Permutation;
 use tfseek_testkit::order_twin::Feistel;
 use tfseek_testkit::rng::Rng;
 
-/// Fills a slice with a permutation of its length, by seed and epoch.
+/// Fills a slice with a permutation of its indices for a seed and an epoch.
 type Shuffle = fn(u64, u64, &mut [u64]);
 
 fn prp1(seed: u64, epoch: u64, out: &mut [u64]) {
@@ -18,32 +18,32 @@ fn weak<const ROUNDS: u64>(seed: u64, epoch: u64, out: &mut [u64]) {
     (0..).zip(out).for_each(|(i, out)| *out = weak.get(i));
 }
 
-/// Fisher and Yates, the reference.
+/// The Fisher-Yates shuffle as reference.
 fn drawn(seed: u64, epoch: u64, out: &mut [u64]) {
     let mut rng = Rng::new(!seed.rotate_left(32) ^ epoch);
     (0..).zip(&mut *out).for_each(|(i, out)| *out = i);
     for i in (1..out.len()).rev() {
-        // Without a bias that anyone could see.
+        // The bias is negligible.
         let j = (u128::from(rng.u64()) * (i as u128 + 1)) >> 64;
         out.swap(i, j as usize);
     }
 }
 
-/// How many standard deviations a chi-square is off (Wilson and Hilferty 1931).
+/// Returns the deviation of a chi-square statistic in standard deviations (Wilson and Hilferty 1931).
 fn chi_square(observed: &[u64], expected: impl Fn(usize) -> f64) -> f64 {
     let terms = observed.iter().enumerate().map(|(i, o)| (*o as f64 - expected(i)).powi(2) / expected(i));
     let (chi, dof) = (terms.sum::<f64>(), observed.len() as f64 - 1.0);
     ((chi / dof).cbrt() - (1.0 - 2.0 / (9.0 * dof))) / (2.0 / (9.0 * dof)).sqrt()
 }
 
-/// All permutations of n numbers equally often? 400 trials for each.
+/// Tests whether all permutations of n numbers are equally frequent, with 400 trials per permutation.
 fn exhaustive(shuffle: Shuffle, n: usize) -> f64 {
     let permutations: usize = (1..=n).product();
     let mut counts = vec![0; permutations];
     let mut order = vec![0; n];
     for seed in 0..400 * permutations as u64 {
         shuffle(seed, 0, &mut order);
-        // Its number in the factorial system.
+        // The permutation's number in the factorial system.
         let code = (0..n).fold(0, |code, i| {
             code * (n - i) + order[i + 1..].iter().filter(|later| **later < order[i]).count()
         });
@@ -52,7 +52,7 @@ fn exhaustive(shuffle: Shuffle, n: usize) -> f64 {
     chi_square(&counts, |_| 400.0)
 }
 
-/// Pairs in the wrong order, by merging.
+/// Counts the inversions by merge sort.
 fn inversions(order: &mut [u64], space: &mut [u64]) -> u64 {
     if order.len() < 2 {
         return 0;
@@ -106,7 +106,7 @@ fn statistics(order: &[u64], space: &mut [Vec<u64>; 2]) -> [f64; 5] {
         space[1][difference] = 1;
     }
     let differences: u64 = space[1].iter().sum();
-    // Places that differ in the right part only: few rounds leave a trace in what their XOR is.
+    // Positions that differ in their right half only: with few rounds, the XOR of their outputs shows a pattern.
     let half = 1 << (usize::BITS - (n - 1).leading_zeros()).max(10).div_ceil(2);
     let mut trace = 0;
     space[1].fill(0);
@@ -126,7 +126,7 @@ fn statistics(order: &[u64], space: &mut [Vec<u64>; 2]) -> [f64; 5] {
     ]
 }
 
-/// Against drawn permutations: the largest z of the means and variances of five statistics, and which it is.
+/// Compares with drawn permutations. Returns the largest z of the means and variances of five statistics, and its name.
 fn two_samples(shuffle: Shuffle, n: usize, seeds: u64) -> (f64, String) {
     let sample = |shuffle: Shuffle| -> Vec<[f64; 5]> {
         let (mut order, mut space) = (vec![0; n], [vec![0; n], vec![0; n]]);
@@ -143,7 +143,7 @@ fn two_samples(shuffle: Shuffle, n: usize, seeds: u64) -> (f64, String) {
             values.iter().map(|x| (x - m).powi(2)).sum::<f64>() / (seeds as f64 - 1.0)
         };
         let (ma, mb) = (mean(a), mean(b));
-        // All alike on both sides is no difference.
+        // Equal constants on both sides are not a difference.
         (ma - mb) / ((variance(a, ma) + variance(b, mb)) / seeds as f64).sqrt().max(f64::MIN_POSITIVE)
     };
     let mut worst = (0.0f64, String::new());
@@ -161,7 +161,8 @@ fn two_samples(shuffle: Shuffle, n: usize, seeds: u64) -> (f64, String) {
     worst
 }
 
-/// Places at which two related shuffles agree, over many pairs: a Poisson variable of mean 1, as between unrelated ones.
+/// Counts positions at which two related shuffles agree, over many pairs. For unrelated shuffles this is a Poisson variable of
+/// mean 1 per pair.
 fn matches(shuffle: Shuffle, n: usize, pairs: u64, other: fn(u64, u64) -> (u64, u64)) -> f64 {
     let mut counts = [0; 7];
     let (mut a, mut b) = (vec![0; n], vec![0; n]);
@@ -196,7 +197,7 @@ fn lag_1(shuffle: Shuffle, n: usize) -> f64 {
 
 #[test]
 #[ignore = "slow: make test-slow"]
-fn all_small_permutations_are_equally_likely() {
+fn small_permutations_are_equally_likely() {
     for n in 4..=6 {
         let (z, weak) = (exhaustive(prp1, n), exhaustive(weak::<3>, n));
         println!("n = {n}: chi-square z = {z:.2}; three rounds {weak:.1}; drawn {:.2}", exhaustive(drawn, n));
@@ -212,11 +213,11 @@ fn statistics_are_those_of_drawn_permutations() {
         let (z, which) = two_samples(prp1, n, seeds);
         let (weak, weak_which) = two_samples(weak::<3>, n, seeds / 4);
         println!("n = {n}: largest |z| {z:.2} ({which}); three rounds {weak:.1} ({weak_which})");
-        // Ten of them for each n, so that 4.5 is one in 3000 in all.
+        // Ten values for each n, so 4.5 occurs by chance once in 3000 runs.
         assert!(z < 4.5);
         assert!(weak > 6.0);
     }
-    // Where n is a power of four nothing is walked, and rounds show most: six are not enough for this many seeds.
+    // If n is a power of four there is no cycle-walking, and weaknesses of the rounds show most: six rounds fail with this many seeds.
     let (six, which) = two_samples(weak::<6>, 1024, 100_000);
     println!("n = 1024, six rounds: largest |z| {six:.1} ({which})");
     assert!(six > 6.0);
@@ -226,7 +227,7 @@ fn statistics_are_those_of_drawn_permutations() {
 #[ignore = "slow: make test-slow"]
 fn neighbours_do_not_correlate() {
     for n in [1_000_000, 10_000_000] {
-        // Three rounds pass this one; two do not.
+        // Three rounds pass this test; two do not.
         let (worst, weak) = (lag_1(prp1, n), lag_1(weak::<2>, n));
         println!("n = {n}: largest |corr| * sqrt(n), 8 seeds, 3 lags: {worst:.2}; two rounds {weak:.1}");
         assert!(worst < 5.0);
@@ -247,7 +248,7 @@ fn seeds_and_epochs_are_unrelated() {
         println!("{name}: matches against Poisson(1), z = {z:.2}");
         assert!(z.abs() < 4.5);
     }
-    // What an order without its own key for each pair would do: seed + epoch, as others have it.
+    // The comparison: one key made of seed + epoch, as in other libraries.
     let sum: Shuffle = |seed, epoch, out| prp1(seed + epoch, 0, out);
     let weak = matches(sum, n, 1000, |seed, epoch| (seed + 1, epoch));
     println!("seed + epoch as the key: z = {weak:.1}");

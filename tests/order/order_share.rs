@@ -1,4 +1,4 @@
-//! Steps and ranks: global batches do not depend on how many ranks there are, and nothing is lost on the way.
+//! Steps and ranks: global batches do not depend on the number of ranks, and no sample is lost.
 
 use tfseek::error::OrderError;
 use tfseek::order::{LastBatch, RankShare, Run, Spec, State, StepRow};
@@ -24,21 +24,21 @@ fn count(share: &RankShare, k: u64) -> u64 {
     share.step(k).unwrap().map(|run| run.len).sum()
 }
 
-/// Where a position comes: in a sequential order of `n` it is the record of this number.
+/// Locates a position: in a sequential order of `n` records, the record with this number.
 fn locate(share: &RankShare, n: u64, position: u64) -> Option<StepRow> {
     let order = Order::new(&Spec::Sequential, n, 0, 0).unwrap();
     if position < n { order.rows_of(position, share).unwrap().pop() } else { None }
 }
 
-/// What the ranks get in step k, one after the other.
+/// Returns the samples of all ranks in step k, one rank after another.
 fn concatenated(n: u64, batch: u64, ranks: u64, last: LastBatch, start: u64, k: u64) -> Vec<Sample> {
     (0..ranks)
         .flat_map(|r| samples(share(n, batch, r, ranks, last).starting_at(start).unwrap().step(k).unwrap()))
         .collect()
 }
 
-/// The words of docs/order.md, for one position of a step.
-fn by_the_book(n: u64, batch: u64, last: LastBatch, start: u64, k: u64) -> Vec<Sample> {
+/// Returns the samples of a step according to the text of docs/order.md.
+fn expected_samples(n: u64, batch: u64, last: LastBatch, start: u64, k: u64) -> Vec<Sample> {
     let one = |p: u64| match last {
         Drop => (0, p, false),
         Pad => (0, p % n, p >= n),
@@ -66,12 +66,12 @@ fn every_policy_at_every_remainder() {
                         .collect();
                     assert!(shares.iter().all(|share| share.steps() == steps));
                     for k in 0..steps {
-                        let want = by_the_book(n, batch, last, start, k);
+                        let want = expected_samples(n, batch, last, start, k);
                         assert_eq!(concatenated(n, batch, ranks, last, start, k), want);
                         assert_eq!(samples(whole.step(k).unwrap()), want);
                         let sizes: Vec<u64> = shares.iter().map(|s| count(s, k)).collect();
                         match last {
-                            // As even as can be.
+                            // Sizes differ by at most one.
                             Short => assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1),
                             _ => assert!(sizes.iter().all(|size| *size == batch / ranks)),
                         }
@@ -79,11 +79,11 @@ fn every_policy_at_every_remainder() {
                     for share in &shares {
                         let all: u64 = (0..steps).map(|k| count(share, k)).sum();
                         assert_eq!(share.samples(), all);
-                        // The number is the same on all ranks but for short batches.
+                        // All ranks have the same number of samples, except with short batches.
                         assert!(last == Short || all == shares[0].samples());
                     }
                 }
-                // What is delivered: everything once, but for what is dropped.
+                // Every position is delivered once, except dropped ones.
                 let mut seen = vec![0; n as usize];
                 let delivered = (0..steps).flat_map(|k| samples(whole.step(k).unwrap()));
                 delivered.filter(|s| s.0 == 0 && !s.2).for_each(|s| seen[s.1 as usize] += 1);
@@ -93,7 +93,7 @@ fn every_policy_at_every_remainder() {
                     Continuous if n > 0 => {
                         assert_eq!(
                             samples(whole.step(1000).unwrap()),
-                            by_the_book(n, batch, last, start, 1000)
+                            expected_samples(n, batch, last, start, 1000)
                         );
                     }
                     _ => assert!(whole.step(steps).is_none() && whole.after(steps).is_none()),
@@ -104,7 +104,7 @@ fn every_policy_at_every_remainder() {
 }
 
 #[test]
-fn positions_forwards_and_backwards() {
+fn locate_is_the_inverse_of_step() {
     let batch = 12;
     for last in POLICIES {
         for n in [1, 11, 12, 13, 47, 48, 49] {
@@ -131,7 +131,7 @@ fn positions_forwards_and_backwards() {
                             "{last:?} n {n} R {ranks} p0 {start}: {position}"
                         );
                     }
-                    // Beyond the end there is no record, and no step.
+                    // Positions beyond the end have no record and no step.
                     assert!(Order::new(&Spec::Sequential, n, 0, 0).unwrap().rows_of(n, &shares[0]).is_err());
                 }
             }
@@ -139,9 +139,9 @@ fn positions_forwards_and_backwards() {
     }
 }
 
-/// Saved after every step, gone on with by other ranks, and with another batch size.
+/// Runs are stopped after every step and resumed with other numbers of ranks and other batch sizes.
 #[test]
-fn runs_go_on_with_other_ranks_and_batches() {
+fn runs_resume_with_other_ranks_and_batches() {
     let (n, batch) = (1003, 24);
     let fingerprint = "99aa06d3014798d86001c324468d497f";
     let spec = Spec::Block { block: 16, window: 4 };
@@ -176,9 +176,9 @@ fn runs_go_on_with_other_ranks_and_batches() {
     }
 }
 
-/// Without ends: the stream goes through the epochs, and is cut anywhere.
+/// Continuous batches cross the ends of epochs, and can be stopped anywhere.
 #[test]
-fn continuous_runs_go_through_epochs() {
+fn continuous_runs_cross_epochs() {
     for (n, batch) in [(10, 4), (3, 12), (12, 12), (1, 2)] {
         let whole: Vec<(u64, u64)> = (0..40 * batch).map(|t| (t / n, t % n)).collect();
         let mut got = Vec::new();
@@ -200,7 +200,7 @@ fn continuous_runs_go_through_epochs() {
 }
 
 #[test]
-fn shares_that_make_no_sense() {
+fn invalid_shares_are_refused() {
     let refused = |n, batch, rank, ranks| match RankShare::new(n, batch, rank, ranks, Pad) {
         Err(e) => match e.into_kind() {
             ErrorKind::Order(e) => e,
@@ -216,9 +216,9 @@ fn shares_that_make_no_sense() {
     assert_eq!(e.to_string(), "no position 11: there are 10");
 }
 
-/// Numbers as large as they come: answers or none, and no overflow.
+/// Extreme numbers give a result or an error, and no overflow.
 #[test]
-fn shares_of_very_many_positions() {
+fn shares_with_extreme_numbers() {
     for last in POLICIES {
         for (n, batch, ranks) in
             [(u64::MAX, u64::MAX, 1), (u64::MAX, 1 << 63, 1 << 63), (u64::MAX, 6, 3), (1, u64::MAX, u64::MAX)]

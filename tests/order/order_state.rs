@@ -1,4 +1,4 @@
-//! Saved states: small, the same everywhere, and refused where they do not belong.
+//! Saved states: small, equal on all ranks, and refused for another dataset or order.
 
 use tfseek::error::OrderError;
 use tfseek::order::{Component, Spec, State, Subset, Weights};
@@ -18,7 +18,7 @@ fn every_third(n: u64) -> Subset {
     Subset::from_fn(n, |i| i % 3 == 0)
 }
 
-/// All kinds, over 1000 records, with the largest numbers that fit.
+/// Returns all kinds of orders over 1000 records, with the largest numbers that fit.
 fn specs() -> Vec<Spec> {
     let large = |count: u64| {
         let component = |c| {
@@ -47,7 +47,7 @@ fn specs() -> Vec<Spec> {
 }
 
 #[test]
-fn states_are_small_and_come_back() {
+fn states_are_small_and_round_trip() {
     for (at, spec) in specs().into_iter().enumerate() {
         let epoch = if matches!(spec, Spec::Mixture(_)) { 1 << 40 } else { u64::MAX };
         let order = Order::new(&spec, 1000, u64::MAX, epoch).unwrap();
@@ -60,7 +60,7 @@ fn states_are_small_and_come_back() {
         assert_eq!((back.epoch(), back.position()), (epoch, position));
         let again = back.resume(&spec, 1000, FP).unwrap();
         assert_eq!(again.get(position / 2).unwrap(), order.get(position / 2).unwrap());
-        // Any other kind is refused, and nothing else is.
+        // A state of another order is refused.
         for (other_at, other) in specs().iter().enumerate().filter(|(other_at, _)| *other_at != at) {
             let e = back.resume(other, 1000, FP).unwrap_err();
             assert!(!refused(e).is_empty(), "{at} {other_at}");
@@ -68,9 +68,9 @@ fn states_are_small_and_come_back() {
     }
 }
 
-/// The bytes that stand in checkpoints. When this fails, the version has to change.
+/// The bytes stored in checkpoints. If this test fails, the version must change.
 #[test]
-fn the_form_of_a_state() {
+fn the_json_of_a_state() {
     let saved = |spec: &Spec, n, seed, epoch, position| {
         State::new(&Order::new(spec, n, seed, epoch).unwrap(), position, FP).unwrap().to_json()
     };
@@ -119,10 +119,10 @@ fn the_form_of_a_state() {
 }
 
 #[test]
-fn block_sizes_are_the_states() {
+fn block_sizes_come_from_the_state() {
     let saved = Order::new(&Spec::Block { block: 16, window: 4 }, 1003, 9, 0).unwrap();
     let state = State::new(&saved, 100, FP).unwrap();
-    // The batch is another now, and so is the window that would be chosen.
+    // The batch size differs, and so would the default window.
     let order = state.resume(&Spec::Block { block: 16, window: 8 }, 1003, FP).unwrap();
     assert_eq!(order.spec(), &Spec::Block { block: 16, window: 4 });
     assert_eq!(order.get(100).unwrap(), saved.get(100).unwrap());
@@ -135,7 +135,7 @@ fn block_sizes_are_the_states() {
 }
 
 #[test]
-fn states_that_do_not_belong_here() {
+fn states_of_other_datasets_and_orders_are_refused() {
     let order = Order::new(&Spec::Global, 1000, 42, 3).unwrap();
     let state = State::new(&order, 640, FP).unwrap();
     let why = |e: tfseek::Error| e.to_string();
@@ -187,7 +187,7 @@ fn states_that_do_not_belong_here() {
     for bad in ["", "null", "[]", "{}", "7", &"[".repeat(100_000)] {
         assert!(State::from_json(bad).is_err());
     }
-    // Beyond the end: a state that was written by hand.
+    // A position beyond the end, as in a state written by hand.
     let far = State::from_json(&good.replace("\"pos\":640", "\"pos\":1001")).unwrap();
     assert_eq!(why(far.resume(&Spec::Global, 1000, FP).unwrap_err()), "no position 1001: there are 1000");
 }

@@ -1,4 +1,4 @@
-//! PRP1: its vectors, nothing lost at any size, and back again.
+//! PRP1: test vectors, completeness at every size, and the inverse.
 
 use crate::{is_permutation, permuted};
 use proptest::prelude::*;
@@ -34,14 +34,14 @@ fn vectors_of_the_permutation() {
 }
 
 #[test]
-fn nothing_is_lost_up_to_5000() {
+fn permutations_are_complete_up_to_5000() {
     for n in 0..=5000 {
         let order = permuted(n, n / 7, n % 5);
         assert!(is_permutation(&order), "n = {n}");
     }
 }
 
-/// Around powers of two; 4^k + 1 among them, where others have lost records.
+/// Sizes around powers of two, among them 4^k + 1, where other implementations have lost records.
 fn around_powers(bits: std::ops::RangeInclusive<u32>) {
     for k in bits {
         for n in [(1u64 << k) - 1, 1 << k, (1 << k) + 1] {
@@ -51,18 +51,18 @@ fn around_powers(bits: std::ops::RangeInclusive<u32>) {
 }
 
 #[test]
-fn nothing_is_lost_around_powers_of_two() {
+fn permutations_are_complete_around_powers_of_two() {
     around_powers(0..=22);
 }
 
 #[test]
 #[ignore = "slow: make test-slow"]
-fn nothing_is_lost_around_larger_powers_of_two() {
+fn permutations_are_complete_around_larger_powers_of_two() {
     around_powers(23..=25);
 }
 
 #[test]
-fn batches_are_what_single_numbers_are() {
+fn fill_agrees_with_get() {
     for n in [1, 2, 63, 64, 65, 100, 1000, 1025, 4097] {
         let (order, twin) = (permuted(n, 3, 4), twin::prp(n, 3, 4, 0));
         let shuffle = Permutation::new(n, 3, 4, 0);
@@ -79,7 +79,7 @@ fn batches_are_what_single_numbers_are() {
 }
 
 #[test]
-fn places_that_are_not_there_panic_and_do_not_walk_for_ever() {
+fn positions_out_of_range_panic() {
     let shuffle = Permutation::new(5, 0, 0, 0);
     for bad in [5, 6, 1023, u64::MAX] {
         assert!(std::panic::catch_unwind(|| shuffle.get(bad)).is_err());
@@ -90,7 +90,7 @@ fn places_that_are_not_there_panic_and_do_not_walk_for_ever() {
     assert!(std::panic::catch_unwind(|| shuffle.fill(0, &mut [0; 6])).is_err());
 }
 
-/// Any size: as many of few bits as of many.
+/// Any size, with a uniform number of bits.
 pub(crate) fn size() -> impl Strategy<Value = u64> {
     (1u32..=64, any::<u64>()).prop_map(|(bits, n)| (n >> (64 - bits)).max(1))
 }
@@ -99,7 +99,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn there_and_back(n in size(), seed: u64, epoch: u64, stream: u64, i: u64) {
+    fn get_and_inverse(n in size(), seed: u64, epoch: u64, stream: u64, i: u64) {
         let shuffle = Permutation::new(n, seed, epoch, stream);
         let i = i % n;
         let number = shuffle.get(i);

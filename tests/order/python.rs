@@ -1,4 +1,4 @@
-//! The library against a second implementation in another language.
+//! Compares the library with an implementation in another language.
 
 use crate::mixture::{sample, sources};
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use tfseek::order::*;
 use tfseek_testkit::rng::Rng;
 
-/// A second implementation in another language, from the page and not from the code.
+/// The Python implementation follows docs/order.md and not the Rust code.
 #[test]
 fn the_python_twin_agrees() {
     let mut rng = Rng::new(77);
@@ -32,7 +32,7 @@ fn the_python_twin_agrees() {
         let (mixture, at) = (sources(&weights, seed), start % (1 << 40));
         let samples = (at..at + 3).map(|t| sample(&mixture, t)).flat_map(|(c, i)| [c as u64, i]).collect();
         case(format!("mixture {list} {seed} {at}"), samples);
-        // An epoch of a weighted order has as many draws as there are weights; the command draws three.
+        // An epoch of a weighted order has one draw per weight; the command draws three.
         let list: Vec<u32> = weights.iter().map(|w| *w as u32).chain([1, 1]).collect();
         let (n, weights) = (list.len() as u64, Weights::new(list.clone()).unwrap());
         let list = list.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
@@ -43,10 +43,10 @@ fn the_python_twin_agrees() {
     let twin = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/order/twin.py");
     let python = Command::new("python3").arg(twin).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut python) = python else {
-        eprintln!("skipped: there is no python3");
+        eprintln!("skipped: python3 is not available");
         return;
     };
-    // Beside the reading, so that neither waits for the other with a full pipe.
+    // Writes in a thread while the output is read, so that no pipe fills up and blocks both sides.
     let (mut stdin, input) = (python.stdin.take().unwrap(), commands.clone());
     let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
     let out = python.wait_with_output().unwrap();

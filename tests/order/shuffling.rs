@@ -1,4 +1,4 @@
-//! docs/shuffling.md: its tables are what is measured, and what theory says; its snippets are those of this file, and run.
+//! docs/shuffling.md: its tables equal the measurements and agree with theory, and its snippets are part of this file and run.
 
 use crate::deff;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use tfseek::order::{Component, LastBatch, RankShare, Spec, State, augmentation_s
 use tfseek::{Batch, DType, Dataset, DatasetOptions, ExampleBuilder, FeatureSpec, IndexMode, Order, Schema};
 use tfseek_testkit::shuffles::*;
 
-/// What is compared, measured once.
+/// The measurements, made once.
 static MEASURED: LazyLock<Vec<(Way, Mixing)>> =
     LazyLock::new(|| ways().into_iter().map(|way| (way.clone(), way.mixing())).collect());
 
@@ -16,7 +16,7 @@ const PAGE: &str = include_str!("../../docs/shuffling.md");
 type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 #[test]
-fn the_tables_are_what_is_measured() {
+fn the_tables_equal_the_measurements() {
     let rows = MEASURED.iter().map(|(way, mixing)| quality(way, mixing));
     for (head, rows) in [
         (QUALITY, rows.collect::<Vec<_>>()),
@@ -26,7 +26,7 @@ fn the_tables_are_what_is_measured() {
         assert!(PAGE.contains(&table), "not in docs/shuffling.md:\n{table}");
     }
 
-    // And they say what the page says.
+    // The measurements support the statements of the page.
     let of = |way: &Way| MEASURED.iter().find(|(other, _)| other == way).unwrap().1;
     let (global, block) = (of(&Way::Order(Spec::Global)), of(&Way::Order(block())));
     let drawn = of(&Way::Buffer(RECORDS as usize));
@@ -40,28 +40,29 @@ fn the_tables_are_what_is_measured() {
     }
 }
 
-/// How often two records of a batch are of one class, in the middle of an epoch: a record stays in a buffer of K for as long as a
-/// lamp lasts, K outputs on average, so those of a batch come from places whose distance is d with density e^(-d/K)/K; and
-/// `turns` classes of L records each lie in turn there.
-fn of_one_class(size: usize, turns: u64) -> f64 {
+/// Returns the probability that two records of a batch have the same class, in the middle of an epoch. A record stays in a
+/// buffer of K records for an exponentially distributed time with a mean of K outputs. Two records of a batch are therefore at
+/// source positions with a distance d of density e^(-d/K)/K. `turns` classes of L records each are interleaved there.
+fn same_class_probability(size: usize, turns: u64) -> f64 {
     let a = (turns * RECORDS / CLASSES) as f64 / size as f64;
     (1.0 - (1.0 - (-a).exp()) / a) / turns as f64
 }
 
 #[test]
-fn design_effects_are_what_theory_says() {
+fn design_effects_agree_with_theory() {
     let chance = 1.0 / CLASSES as f64;
     for (way, mixing) in MEASURED.iter() {
         let (want, tolerance) = match way {
             Way::Buffer(size) if *size as u64 == RECORDS => (1.0, 0.01),
-            Way::Buffer(size) => {
-                (1.0 + (BATCH - 1) as f64 * (of_one_class(*size, 1) - chance) / (1.0 - chance), 0.05)
-            }
+            Way::Buffer(size) => (
+                1.0 + (BATCH - 1) as f64 * (same_class_probability(*size, 1) - chance) / (1.0 - chance),
+                0.05,
+            ),
             Way::Interleaved(size) => {
-                let alike = of_one_class(*size, AT_ONCE as u64);
+                let alike = same_class_probability(*size, AT_ONCE as u64);
                 (1.0 + (BATCH - 1) as f64 * (alike - chance) / (1.0 - chance), 0.05)
             }
-            // One record of a block is as good as all: two of a window have W b - 1 to meet, and b - 1 of them are of their block.
+            // All records of a block are equivalent: each has W b - 1 others in its window, of which b - 1 are of its block.
             Way::Order(Spec::Block { block, window }) => {
                 assert!(mixing.deff < deff(1.0, BATCH, *window));
                 (1.0 + ((BATCH - 1) * (block - 1)) as f64 / (window * block - 1) as f64, 0.01)
@@ -76,7 +77,7 @@ fn design_effects_are_what_theory_says() {
 }
 
 #[test]
-fn the_snippets_are_these() {
+fn the_snippets_equal_this_file() {
     let lines = |text: &'static str| text.lines().map(str::trim).collect::<Vec<_>>();
     let here = lines(include_str!("shuffling.rs"));
     let snippets: Vec<&str> =
@@ -88,7 +89,7 @@ fn the_snippets_are_these() {
     }
 }
 
-/// 1,000 records of ten classes.
+/// Writes 1,000 records of ten classes.
 fn data() -> Result<(tempfile::TempDir, Dataset, Schema)> {
     let dir = tempfile::tempdir()?;
     let path = dir.path().join("train.tfrecord");
@@ -242,7 +243,7 @@ fn a_block_order_says_what_it_costs() -> Result {
 }
 
 #[test]
-fn a_batch_looked_at_again() -> Result {
+fn a_batch_reproduced() -> Result {
     let ds_len = 100_000_000;
 
     let order = Order::new(&Spec::Global, ds_len, 42, 3)?; // epoch 3 of a run with seed 42

@@ -1,4 +1,4 @@
-//! Some of the records, and records by weight.
+//! Filters, and weighted draws.
 
 use crate::{all, permuted, refused};
 use tfseek::error::OrderError;
@@ -26,7 +26,7 @@ fn filters_in_both_forms() {
             assert_eq!((bits.rank(i), list.rank(i)), (want, want));
         }
         assert_eq!((bits.rank(n as u64), list.rank(u64::MAX)), (None, None));
-        // The order of the survivors is the permutation of as many numbers.
+        // The order of the selected records is the permutation of their number.
         let order = Order::new(&Spec::Global.filtered(bits), n as u64, 3, 1).unwrap();
         let want = permuted(ids.len() as u64, 3, 1);
         let got = all(&order);
@@ -35,7 +35,7 @@ fn filters_in_both_forms() {
             assert_eq!(order.position_of(*record).unwrap(), Some(t as u64));
         }
     }
-    // Far apart: a list, however far.
+    // Record numbers that are far apart are stored as a list.
     let wide = Subset::from_ids([0, 1 << 40, u64::MAX - 1]).unwrap();
     assert_eq!(
         (wide.iter().nth(2), wide.rank(1 << 40), wide.rank(1 << 39)),
@@ -47,7 +47,7 @@ fn filters_in_both_forms() {
 }
 
 #[test]
-fn weights_are_what_is_drawn() {
+fn draws_follow_the_weights() {
     let mut rng = Rng::new(3);
     for n in [1, 2, 5, 17, 100] {
         let mut weights: Vec<u32> = (0..n).map(|_| (rng.u64() as u32) >> rng.below(32)).collect();

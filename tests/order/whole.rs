@@ -1,4 +1,4 @@
-//! Orders of all kinds: vectors, what is refused, where they end, and what they say of themselves.
+//! Orders of all kinds: test vectors, refused specs, out-of-range positions, and descriptions.
 
 use crate::mixture::{sample, sources, three_sources};
 use crate::{all, refused};
@@ -24,7 +24,7 @@ fn vectors_of_the_other_orders() {
 }
 
 #[test]
-fn specs_that_make_no_sense() {
+fn invalid_specs_are_refused() {
     let ids = |ids: &[u64]| Subset::from_ids(ids).unwrap();
     let mixture = || Spec::Mixture(vec![Component::new(1, Spec::Global)]);
     let component = |component| Spec::Mixture(vec![component]);
@@ -59,7 +59,7 @@ fn specs_that_make_no_sense() {
 }
 
 #[test]
-fn positions_that_are_not_there() {
+fn positions_out_of_range_are_errors() {
     for spec in [Spec::Sequential, Spec::Global, Spec::Block { block: 3, window: 2 }] {
         let order = Order::new(&spec, 10, 0, 0).unwrap();
         let gone = |position| OrderError::Position { position, len: 10 };
