@@ -66,13 +66,13 @@
 //!
 //! # Further documentation
 //!
-//! * [format.md]: TFRecord files of examples
-//! * [paths.md]: paths and patterns of a dataset
-//! * [index.md]: use and format of index files
-//! * [parsing.md]: schemas and batches
-//! * [shuffling.md]: shuffling, batches and resume
-//! * [order.md]: the definition of all orders
-//! * [performance.md]: measurements
+//! * [format.md], TFRecord files of examples
+//! * [paths.md], paths and patterns of a dataset
+//! * [index.md], use and format of index files
+//! * [parsing.md], schemas and batches
+//! * [shuffling.md], shuffling, batches and resume
+//! * [order.md], the definition of all orders
+//! * [performance.md], measurements
 //!
 //! [format.md]: https://github.com/tfseek/tfseek/blob/main/docs/format.md
 //! [paths.md]: https://github.com/tfseek/tfseek/blob/main/docs/paths.md
