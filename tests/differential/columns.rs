@@ -1,10 +1,10 @@
-//! Our columns in the form in which the worker hands out TensorFlow's.
+//! tfseek's columns in the form of the TensorFlow worker's answers.
 
 use serde_json::{Map, Value, json};
 use tfseek::batch::{Batch, Column, RowSplits, Values};
 use tfseek_testkit::hex::hex;
 
-/// All columns, and the lengths where there are rows to have them.
+/// Returns all columns, and their lengths in batches of sequences.
 pub(crate) fn columns(batch: &Batch, single: bool) -> Map<String, Value> {
     let mut all = Map::new();
     for (key, column) in batch.columns() {

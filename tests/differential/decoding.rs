@@ -1,4 +1,4 @@
-//! What protobuf makes of the payloads, before anything is parsed.
+//! Compares the decoders before anything is parsed.
 
 use crate::columns::columns;
 use crate::departures::{Case, Columns, explain};
@@ -11,11 +11,11 @@ use tfseek::{Error, ErrorKind, Example, ExampleBuf, KeyOrder, SequenceExample, S
 use tfseek_testkit::hex::hex;
 use tfseek_testkit::twin::{self, Rules};
 
-/// TensorFlow allocates as many rows as this number says. Ours are not asked for more either.
+/// Row numbers from this limit on are not passed to TensorFlow, which allocates that number of rows, nor to tfseek.
 const MOST_ROWS: i64 = 1 << 16;
 
 impl Round<'_> {
-    /// What protobuf accepts; our decoder must say the same, and make the same bytes of it.
+    /// Returns the payloads that protobuf accepts. tfseek's decoder must accept the same ones with the same canonical bytes.
     pub(crate) fn decode(&mut self, payloads: Vec<Vec<u8>>) -> Vec<Accepted> {
         self.tally.count("payloads", payloads.len());
         let mut accepted = Vec::new();
@@ -59,14 +59,15 @@ impl Round<'_> {
     }
 
     fn canonical(&self, raw: &[u8]) -> Result<Vec<u8>, Error> {
-        match self.schema.is_sequence() {
-            true => SequenceExampleBuf::try_from(SequenceExample::new(raw))?.encode(KeyOrder::Python),
-            false => ExampleBuf::try_from(Example::new(raw))?.encode(KeyOrder::Python),
+        if self.schema.is_sequence() {
+            SequenceExampleBuf::try_from(SequenceExample::new(raw))?.encode(KeyOrder::Python)
+        } else {
+            ExampleBuf::try_from(Example::new(raw))?.encode(KeyOrder::Python)
         }
     }
 
-    /// The canonical bytes once every field number 0 is another one, if there were any. Python's protobuf does not look
-    /// at numbers inside of unknown groups; C++'s does.
+    /// Returns the canonical bytes with every field number 0 replaced by another one, or `None` without such fields. Python's
+    /// protobuf ignores the numbers inside unknown groups; C++ protobuf refuses them.
     fn numbered(&self, raw: &[u8]) -> Option<Vec<u8>> {
         let mut raw = raw.to_vec();
         for changed in 0..=raw.len() {
@@ -81,22 +82,22 @@ impl Round<'_> {
         None
     }
 
-    /// What protobuf refuses, a parser refuses too, unless the fault lies in what the schema does not ask for (R4). Then
-    /// the naive decoder, asked for each key alone, says what is there.
+    /// Checks a payload that protobuf refuses: a parser must refuse it too, unless the fault is outside the schema (R4). In that
+    /// case the naive decoder is run for each key of the schema.
     fn refused(&mut self, raw: &[u8], lazy: &mut Vec<Vec<u8>>, lazily: &mut Vec<Columns>) {
         if self.full.parse_single(raw).is_ok() {
             self.tally.disagree(format!("{}: accepted by validate_full: {}", self.name, hex(raw)));
         }
         let Ok(batch) = self.parser.parse_single(raw) else { return };
-        let Some(asked_for) = self.asked_for(raw) else {
+        let Some(reduced) = self.reduced(raw) else {
             return self.tally.disagree(format!("{} {}: accepted: {}", self.name, self.spec, hex(raw)));
         };
-        lazy.push(asked_for);
+        lazy.push(reduced);
         lazily.push(columns(&batch, true));
     }
 
-    /// A message of only what the schema asks for, if that much of the payload is sound.
-    fn asked_for(&self, raw: &[u8]) -> Option<Vec<u8>> {
+    /// Returns a message with the features of the schema only, if that part of the payload is valid.
+    fn reduced(&self, raw: &[u8]) -> Option<Vec<u8>> {
         fn rules(key: &str) -> Rules<'_> {
             Rules { lenient: false, only: Some(key.as_bytes()) }
         }
@@ -125,7 +126,7 @@ impl Round<'_> {
         message.encode(KeyOrder::Python).ok()
     }
 
-    /// What was parsed though protobuf refuses it is what TensorFlow makes of the part that was asked for.
+    /// Checks payloads that protobuf refuses and tfseek parses: TensorFlow must give the same columns for the reduced message.
     fn lazily(&mut self, payloads: &[Vec<u8>], ours: &[Columns]) {
         if payloads.is_empty() {
             return;
@@ -135,11 +136,11 @@ impl Round<'_> {
         for ((payloads, ours), theirs) in batches.iter().zip(ours).zip(answers) {
             let case = Case { schema: &self.schema, single: true, payloads };
             match explain(&case, &Ok(ours.clone()), &theirs) {
-                Ok(_) => self.tally.count("departure: fault in a feature that nobody asks for (R4)", 1),
+                Ok(_) => self.tally.count("departure: fault in a feature outside the schema (R4)", 1),
                 Err(why) => {
-                    let asked_for = hex(payloads[0]);
+                    let reduced = hex(payloads[0]);
                     self.tally.disagree(format!(
-                        "{} lazy\n spec {}\n asked for {asked_for}\n {why}",
+                        "{} lazy\n spec {}\n reduced to {reduced}\n {why}",
                         self.name, self.spec
                     ));
                 }
@@ -147,7 +148,7 @@ impl Round<'_> {
         }
     }
 
-    /// Whether TensorFlow would be made to allocate rows that no values are in.
+    /// Tests whether TensorFlow would allocate a large number of rows without values.
     fn too_many_rows(&self, canonical: &[u8]) -> bool {
         let row_ids = |columns: &BTreeMap<String, FeatureSpec>| -> Vec<String> {
             let keys = columns.values().filter_map(|spec| match spec {
@@ -172,7 +173,7 @@ impl Round<'_> {
     }
 }
 
-/// The features that a column is made from.
+/// Returns the keys of the features that a column is made from.
 fn source_keys(name: &str, spec: &FeatureSpec) -> Vec<String> {
     match spec {
         FeatureSpec::Ragged { value_key, partitions, .. } => {

@@ -1,7 +1,7 @@
-//! Where tfseek may differ from TensorFlow, and the proof in each case that it is there.
+//! The known departures of tfseek from TensorFlow, and their proofs.
 //!
-//! What is permitted is in docs/format.md. A departure counts only if the payloads themselves show what TensorFlow
-//! overlooked; anything else is a disagreement.
+//! docs/format.md lists the permitted departures. A departure counts only if the payloads prove it; any other difference is a
+//! disagreement.
 
 use crate::worker::Answer;
 use serde_json::{Map, Value};
@@ -15,17 +15,17 @@ use tfseek_testkit::hex::unhex;
 pub(crate) type Columns = Map<String, Value>;
 type Features = BTreeMap<String, FeatureBuf>;
 
-/// What was parsed, in protobuf's canonical form.
+/// The parsed payloads in protobuf's canonical form.
 pub(crate) struct Case<'a> {
     pub(crate) schema: &'a Schema,
     pub(crate) single: bool,
     pub(crate) payloads: &'a [&'a [u8]],
 }
 
-/// The names of the departures that explain the difference; none at all if there is no difference.
+/// Returns the names of the departures that explain the difference, or an empty list if there is no difference.
 ///
 /// # Errors
-/// What cannot be explained.
+/// The difference cannot be explained.
 pub(crate) fn explain(
     case: &Case<'_>,
     ours: &Result<Columns, Error>,
@@ -34,18 +34,20 @@ pub(crate) fn explain(
     match (ours, theirs) {
         (Err(_), Err(_)) => Ok(Vec::new()),
         (Ok(ours), Ok(theirs)) => case.columns(ours, theirs),
-        (Err(ours), Ok(_)) => {
-            case.stricter(ours).map(|name| vec![name]).ok_or_else(|| format!("only ours fails: {ours}"))
-        }
-        (Ok(_), Err(theirs)) => {
-            case.milder(theirs).map(|name| vec![name]).ok_or_else(|| format!("only theirs fails: {theirs}"))
-        }
+        (Err(ours), Ok(_)) => case
+            .explain_our_error(ours)
+            .map(|name| vec![name])
+            .ok_or_else(|| format!("only ours fails: {ours}")),
+        (Ok(_), Err(theirs)) => case
+            .explain_their_error(theirs)
+            .map(|name| vec![name])
+            .ok_or_else(|| format!("only theirs fails: {theirs}")),
     }
 }
 
 impl Case<'_> {
-    /// Ours refuses what TensorFlow does not check.
-    fn stricter(&self, error: &Error) -> Option<&'static str> {
+    /// Explains an error of tfseek for payloads that TensorFlow accepts.
+    fn explain_our_error(&self, error: &Error) -> Option<&'static str> {
         match (error.category()?, error.kind()) {
             (Category::BadPartition, _) => {
                 let mut ragged = self.columns_of(|spec| matches!(spec, FeatureSpec::Ragged { .. }));
@@ -58,22 +60,22 @@ impl Case<'_> {
                 .then_some("indices of another record"),
             (_, ErrorKind::Feature(FeatureError::SparseIndex { .. })) => self
                 .sparse(|_, index, size| index.iter().any(|&i| u64::try_from(i).map_or(true, |i| i >= size)))
-                .then_some("sparse index outside"),
+                .then_some("sparse index out of range"),
             _ => None,
         }
     }
 
-    /// TensorFlow refuses where there is nothing wrong.
-    fn milder(&self, message: &str) -> Option<&'static str> {
+    /// Explains an error of TensorFlow for valid payloads.
+    fn explain_their_error(&self, message: &str) -> Option<&'static str> {
         let required = |spec: &FeatureSpec| matches!(spec, FeatureSpec::FixedLen { default: None, .. });
         if self.schema.is_sequence()
             && self.payloads.is_empty()
             && message.contains("Inconsistent max number of elements")
             && self.schema.features().values().any(required)
         {
-            return Some("no rows, required in the context");
+            return Some("no rows, required feature in the context");
         }
-        // Without, and with `validate`.
+        // Messages without and with `validate`.
         let no_first_split = ["Dimension -1 must be >= 0", "slice index 0 of dimension 0 out of bounds"];
         (no_first_split.iter().any(|words| message.contains(words)) && self.empty_row_splits())
             .then_some("absent row_splits, single")
@@ -90,11 +92,13 @@ impl Case<'_> {
             }
             let spec = key.strip_prefix("features/").and_then(|key| self.schema.features().get(key));
             let name = match spec {
-                Some(FeatureSpec::Sparse { already_sorted: false, .. }) if same_but_order(ours, theirs) => {
+                Some(FeatureSpec::Sparse { already_sorted: false, .. })
+                    if equal_except_order(ours, theirs) =>
+                {
                     "order of duplicate sparse indices"
                 }
                 Some(FeatureSpec::Ragged { .. })
-                    if self.empty_row_splits() && same_but_empty_splits(ours, theirs) =>
+                    if self.empty_row_splits() && equal_except_empty_splits(ours, theirs) =>
                 {
                     "absent row_splits, single"
                 }
@@ -105,7 +109,7 @@ impl Case<'_> {
         Ok(departures)
     }
 
-    /// The columns of this kind, with the features (of each record, or of each step) that they are made from.
+    /// Returns the columns of one type with the features of each record, or of each step, that they are made from.
     fn columns_of(
         &self,
         wanted: fn(&FeatureSpec) -> bool,
@@ -126,24 +130,27 @@ impl Case<'_> {
         if !list {
             return vec![message.context];
         }
-        // The steps of all lists that the column names.
+        // The steps of all lists of the column.
         let FeatureSpec::Ragged { value_key, partitions, .. } = spec else { return Vec::new() };
         let keys = partitions.iter().filter_map(tfseek_testkit::twin_parse::partition_key);
         let keys: Vec<&str> = keys.chain([value_key.as_deref().unwrap_or(name)]).collect();
         let steps = |key: &&str| message.feature_lists.get(*key).map_or(0, Vec::len);
         let step = |k: usize| {
             let in_all = keys.iter().all(|key| k < steps(key));
-            let feature = |key: &&str| match in_all {
-                true => message.feature_lists[*key][k].clone(),
-                // Where one list has ended, no other one divides it: floats are no partition.
-                false => FeatureBuf::Float(Vec::new()),
+            let feature = |key: &&str| {
+                if in_all {
+                    message.feature_lists[*key][k].clone()
+                } else {
+                    // After the end of a shorter list, a float value makes the partition check fail.
+                    FeatureBuf::Float(Vec::new())
+                }
             };
             keys.iter().map(|key| ((*key).to_owned(), feature(key))).collect()
         };
         (0..keys.iter().map(steps).max().unwrap_or(0)).map(step).collect()
     }
 
-    /// Whether `bad(values, index, size)` holds of a record and one of its indices.
+    /// Tests whether `bad(values, index, size)` holds for an index of any record.
     fn sparse(&self, bad: fn(&FeatureBuf, &[i64], u64) -> bool) -> bool {
         self.columns_of(|spec| matches!(spec, FeatureSpec::Sparse { .. })).any(|(_, spec, scopes)| {
             let FeatureSpec::Sparse { index_keys, value_key, size, .. } = spec else { return false };
@@ -157,7 +164,7 @@ impl Case<'_> {
         })
     }
 
-    /// A single record whose row_splits are empty: TensorFlow makes a tensor of them that has no first split.
+    /// Tests for a single record with empty row_splits, which TensorFlow parses to row splits without a first element.
     fn empty_row_splits(&self) -> bool {
         self.single
             && self.columns_of(|spec| matches!(spec, FeatureSpec::Ragged { .. })).any(|(_, spec, scopes)| {
@@ -172,7 +179,7 @@ impl Case<'_> {
     }
 }
 
-/// The numbers of a feature, none if it is absent; nothing if it is of another kind.
+/// Returns the integers of a feature: empty if it is absent, `None` if it is of another kind.
 fn int64<'f>(features: &'f Features, key: &str) -> Option<&'f [i64]> {
     match features.get(key) {
         None | Some(FeatureBuf::None) => Some(&[]),
@@ -181,7 +188,7 @@ fn int64<'f>(features: &'f Features, key: &str) -> Option<&'f [i64]> {
     }
 }
 
-/// Whether the partitions of all these records (or steps) divide the values, from the innermost outwards.
+/// Tests whether the partitions of all records or steps divide the values, from the innermost to the outermost.
 fn divides(name: &str, spec: &FeatureSpec, scopes: &[Features]) -> bool {
     let FeatureSpec::Ragged { value_key, partitions, .. } = spec else { return true };
     scopes.iter().all(|features| {
@@ -198,7 +205,7 @@ fn divides(name: &str, spec: &FeatureSpec, scopes: &[Features]) -> bool {
     })
 }
 
-/// How many rows a partition makes of `n` values; nothing if it does not divide them.
+/// Returns the number of rows that a partition makes of `n` values. `None` if it does not divide them.
 fn rows(partition: &Partition, numbers: &[i64], n: i64) -> Option<i64> {
     let ascending = numbers.is_sorted();
     let (first, last) = (numbers.first().copied(), numbers.last().copied());
@@ -223,9 +230,9 @@ fn rows(partition: &Partition, numbers: &[i64], n: i64) -> Option<i64> {
     holds.then_some(rows)
 }
 
-/// Whether two sparse columns differ only in the order of values that have the same index. TensorFlow's sort is not
-/// stable where it has more than a few to sort.
-fn same_but_order(ours: &Value, theirs: &Value) -> bool {
+/// Tests whether two sparse columns differ only in the order of values with equal indices. TensorFlow's sort is stable only for
+/// small numbers of values.
+fn equal_except_order(ours: &Value, theirs: &Value) -> bool {
     let entries = |column: &Value| -> Vec<(Vec<u8>, String)> {
         let count = column["values"]["shape"][0].as_u64().unwrap() as usize;
         let indices = unhex(column["indices"]["data"].as_str().unwrap());
@@ -249,8 +256,8 @@ fn same_but_order(ours: &Value, theirs: &Value) -> bool {
         && entries(ours) == entries(theirs)
 }
 
-/// Whether two ragged columns differ only in that TensorFlow has no splits where ours has the one that no rows have.
-fn same_but_empty_splits(ours: &Value, theirs: &Value) -> bool {
+/// Tests whether two ragged columns differ only in empty row splits, which are `[]` in TensorFlow and `[0]` in tfseek.
+fn equal_except_empty_splits(ours: &Value, theirs: &Value) -> bool {
     let mut mended = theirs.clone();
     for splits in mended["row_splits"].as_array_mut().into_iter().flatten() {
         if splits.as_array().is_some_and(Vec::is_empty) {

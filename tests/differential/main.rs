@@ -1,8 +1,8 @@
-//! What tfseek makes of payloads beside what TensorFlow makes of them, bit for bit.
+//! Compares tfseek's results with TensorFlow's, bit for bit.
 //!
-//! Skipped, aloud, unless `TFSEEK_TF_PYTHON` names a Python that can import TensorFlow. `TFSEEK_TF_PAYLOADS` asks for more
-//! payloads than the 2,000, `TFSEEK_TF_SEED` for others; `TFSEEK_TF_CORPORA` names folders (with `:` between them) of
-//! `KIND.tfrecord` beside `KIND.spec.json`. docs/differential.md says what is compared and how it went.
+//! Skipped with a message unless `TFSEEK_TF_PYTHON` names a Python that can import TensorFlow. `TFSEEK_TF_PAYLOADS` sets the
+//! number of payloads (default 2,000) and `TFSEEK_TF_SEED` their seed. `TFSEEK_TF_CORPORA` lists folders, separated by `:`, of
+//! `KIND.tfrecord` files with `KIND.spec.json`. docs/differential.md describes the comparisons and the last result.
 
 mod columns;
 mod decoding;
@@ -25,11 +25,11 @@ use tfseek_testkit::rng::Rng;
 use tfseek_testkit::spelled;
 use worker::Worker;
 
-/// Payloads that share a schema.
+/// Number of payloads that share a schema.
 const ROUND: usize = 200;
 const SIZES: [usize; 4] = [1, 3, 64, 256];
 
-/// One TensorFlow at a time: it takes a core and half a gigabyte.
+/// Only one TensorFlow runs at a time: it takes a core and half a gigabyte.
 static ONE: Mutex<()> = Mutex::new(());
 
 fn start(test: &str) -> Option<(Worker, MutexGuard<'static, ()>)> {
@@ -37,15 +37,17 @@ fn start(test: &str) -> Option<(Worker, MutexGuard<'static, ()>)> {
     let python = std::env::var("TFSEEK_TF_PYTHON").unwrap_or_default();
     let worker = if python.is_empty() { None } else { Worker::start(&python) };
     match &worker {
-        None if python.is_empty() => aloud(&format!("skipped: {test}: TFSEEK_TF_PYTHON is not set")),
-        None => aloud(&format!("skipped: {test}: {python} cannot import tensorflow")),
-        Some(worker) => aloud(&format!("{test}: {}", worker.versions)),
+        None if python.is_empty() => {
+            print_uncaptured(&format!("skipped: {test}: TFSEEK_TF_PYTHON is not set"))
+        }
+        None => print_uncaptured(&format!("skipped: {test}: {python} cannot import tensorflow")),
+        Some(worker) => print_uncaptured(&format!("{test}: {}", worker.versions)),
     }
     Some((worker?, guard))
 }
 
-/// Printed though the test passes.
-fn aloud(text: &str) {
+/// Prints to the terminal, also if the test passes.
+fn print_uncaptured(text: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "{text}");
 }
@@ -68,19 +70,19 @@ fn mutated_payloads() {
         round.payloads(&mut rng, payloads);
         tally.count("schemas", 1);
     }
-    tally.count("TensorFlow died", worker.died as usize);
+    tally.count("TensorFlow crashed", worker.crashes as usize);
     let (all, accepted) = (tally.get("payloads"), tally.get("payloads that protobuf accepts"));
     assert!(accepted > all / 4, "{tally}");
     tally.finish();
 }
 
 #[test]
-fn careless_schemas() {
-    let Some((mut worker, _guard)) = start("careless schemas") else { return };
+fn invalid_schemas() {
+    let Some((mut worker, _guard)) = start("invalid schemas") else { return };
     let mut tally = Tally::default();
     let count = number("TFSEEK_TF_PAYLOADS", 2_000) / 10;
     refusals::schemas(&mut worker, &mut tally, &mut Rng::new(number("TFSEEK_TF_SEED", 1)), count);
-    tally.count("TensorFlow died", worker.died as usize);
+    tally.count("TensorFlow crashed", worker.crashes as usize);
     tally.finish();
 }
 
@@ -98,7 +100,7 @@ fn payload(rng: &mut Rng, schema: &Schema) -> Vec<u8> {
 fn corpora() {
     let Some((mut worker, _guard)) = start("corpora") else { return };
     let Ok(folders) = std::env::var("TFSEEK_TF_CORPORA") else {
-        return aloud("skipped: corpora: TFSEEK_TF_CORPORA is not set");
+        return print_uncaptured("skipped: corpora: TFSEEK_TF_CORPORA is not set");
     };
     let mut tally = Tally::default();
     for folder in std::env::split_paths(&folders) {
@@ -112,7 +114,7 @@ fn corpora() {
             corpus(&mut worker, &mut tally, &spec);
         }
     }
-    tally.count("TensorFlow died", worker.died as usize);
+    tally.count("TensorFlow crashed", worker.crashes as usize);
     tally.finish();
 }
 

@@ -1,4 +1,4 @@
-//! Messages that a schema is made for, most of them without fault.
+//! Random messages that fit a schema, most of them without faults.
 
 use std::collections::BTreeMap;
 use tfseek::example::FeatureBuf;
@@ -33,7 +33,7 @@ pub(crate) fn sequence(rng: &mut Rng, schema: &Schema) -> SequenceExampleBuf {
             }
         }
         if rng.chance(4) {
-            // Lists of different length.
+            // Lists of different lengths.
             column.values_mut().next().map(Vec::pop);
         }
         if steps > 0 || rng.chance(128) {
@@ -56,7 +56,7 @@ fn features(rng: &mut Rng, schema: &Schema) -> Features {
     for (name, spec) in schema.features() {
         let mut column = Features::new();
         fill(rng, name, spec, &mut column);
-        // An index that another column has already: as many values as it has indices.
+        // Reuses an index of another column, with the same number of values.
         if let FeatureSpec::Sparse { index_keys, value_key, dtype, .. } = spec
             && let Some(index) = index_keys.iter().find_map(|key| all.get(key))
         {
@@ -78,7 +78,7 @@ fn features(rng: &mut Rng, schema: &Schema) -> Features {
         let dtype = rng.pick(&[DType::Int64, DType::Float32, DType::Bytes]);
         let len = rng.below(4);
         let other = values(rng, dtype, len);
-        all.entry("nobody asks for this".to_owned()).or_insert(other);
+        all.entry("unused feature".to_owned()).or_insert(other);
     }
     all
 }
@@ -104,7 +104,7 @@ fn values(rng: &mut Rng, dtype: DType, len: usize) -> FeatureBuf {
     }
 }
 
-/// The features of one record (or step) that a column is made of.
+/// Generates the features of one record, or of one step, for a column.
 fn fill(rng: &mut Rng, name: &str, spec: &FeatureSpec, into: &mut Features) {
     let may_be_absent = match spec {
         FeatureSpec::FixedLen { default, .. } => default.is_some(),
@@ -147,14 +147,14 @@ fn fill(rng: &mut Rng, name: &str, spec: &FeatureSpec, into: &mut Features) {
     }
 }
 
-/// Divides into `rows` rows, and returns how many there are of what they hold.
+/// Partitions the values into `rows` rows. Returns the number of elements that the rows hold.
 fn divide(rng: &mut Rng, partition: &Partition, rows: usize, into: &mut Features) -> usize {
     if let Partition::UniformRowLength(length) = partition {
         return rows * length;
     }
     let mut lengths: Vec<i64> = (0..rows).map(|_| rng.below(4) as i64).collect();
     if let (Partition::ValueRowIds(_), Some(last)) = (partition, lengths.last_mut()) {
-        // The number of the last value's row is all that tells how many rows there are.
+        // The number of rows follows from the row number of the last value only.
         *last += 1;
     }
     let ends: Vec<i64> = lengths
@@ -180,7 +180,7 @@ fn divide(rng: &mut Rng, partition: &Partition, rows: usize, into: &mut Features
     total as usize
 }
 
-/// One fault in one of the features.
+/// Introduces one fault into one of the features.
 fn spoil(rng: &mut Rng, column: &mut Features) {
     if column.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Careless schemas: what TensorFlow refuses is refused here, and the other way round.
+//! Invalid schemas: both libraries must accept or refuse the same schemas.
 
 use crate::tally::Tally;
 use crate::worker::Worker;
@@ -6,16 +6,16 @@ use serde_json::{Map, Value, json};
 use tfseek::schema::Schema;
 use tfseek_testkit::rng::Rng;
 
-/// Few names, so that columns want the same features in other roles.
+/// A small set of names, so that columns use the same features in different roles.
 const KEYS: &[&str] = &["a", "b", "c", "d"];
 
-/// One schema for each of `count`, asked of both with a batch of no records: what fails then is the schema.
+/// Passes `count` schemas to both libraries with a batch of no records, so that any error is caused by the schema.
 pub(crate) fn schemas(worker: &mut Worker, tally: &mut Tally, rng: &mut Rng, count: u64) {
     for _ in 0..count {
-        let (kind, spec) = careless(rng);
+        let (kind, spec) = invalid_schema(rng);
         let ours = Schema::from_json(&spec.to_string());
         let theirs = worker.parse(kind, &spec, &[Vec::new()], false).remove(0);
-        // The schema is sound, TensorFlow wants a record to see that.
+        // The schema is valid, but TensorFlow needs a record to accept it.
         let sound = |message: &String| message.contains("Inconsistent max number of elements");
         match (&ours, theirs.as_ref().err().filter(|message| !sound(message))) {
             (Ok(_), None) => tally.count("schemas that both take", 1),
@@ -33,7 +33,7 @@ pub(crate) fn schemas(worker: &mut Worker, tally: &mut Tally, rng: &mut Rng, cou
     }
 }
 
-fn careless(rng: &mut Rng) -> (&'static str, Value) {
+fn invalid_schema(rng: &mut Rng) -> (&'static str, Value) {
     let mut part = |types: &[&str]| -> Map<String, Value> {
         let count = rng.below(3);
         (0..count).map(|_| (rng.pick(KEYS).to_owned(), column(rng, types))).collect()
@@ -43,11 +43,11 @@ fn careless(rng: &mut Rng) -> (&'static str, Value) {
     if !example.is_empty() {
         return ("example", json!({"features": example}));
     }
-    // Mostly those that make sense there.
+    // Mostly types that are valid in this position.
     let mut context = part(&["fixed", "varlen", "ragged", "ragged", "fixed_sequence"]);
     let lists = part(&["fixed_sequence", "fixed_sequence", "varlen", "ragged", "fixed"]);
     if lists.is_empty() {
-        // TensorFlow wants one column at least.
+        // TensorFlow requires at least one column.
         context.insert("a".to_owned(), json!({"type": "varlen", "dtype": "int64"}));
     }
     ("sequence", json!({"context": context, "sequence": lists}))

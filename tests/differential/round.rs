@@ -1,4 +1,4 @@
-//! One schema and many payloads: decoded and parsed here and by TensorFlow, and compared.
+//! One schema and many payloads: decoded and parsed by both libraries, and compared.
 
 use crate::columns::columns;
 use crate::departures::{Case, Columns, explain};
@@ -18,10 +18,10 @@ pub(crate) struct Round<'a> {
     pub(crate) schema: Schema,
     pub(crate) spec: Value,
     pub(crate) parser: BatchParser,
-    /// One that looks at everything, and copies strings.
+    /// A parser with `validate_full` and `contiguous_bytes`.
     pub(crate) full: BatchParser,
     lenient: BatchParser,
-    /// To be named in a disagreement.
+    /// Name printed with a disagreement.
     pub(crate) name: String,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Round<'a> {
 pub(crate) struct Accepted {
     pub(crate) raw: Vec<u8>,
     pub(crate) canonical: Vec<u8>,
-    /// Our parser refused it alone, so a batch with it is refused, and names this row.
+    /// True if tfseek refuses the payload as a single record. A batch with it must then fail with its row.
     pub(crate) faulty: bool,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Round<'a> {
         if self.schema.is_sequence() { "sequence" } else { "example" }
     }
 
-    /// Random payloads: what is good alone is parsed again in batches, and now and then with one that is not.
+    /// Checks random payloads: each alone, valid ones in batches, and sometimes a batch with an invalid one.
     pub(crate) fn payloads(&mut self, rng: &mut Rng, payloads: Vec<Vec<u8>>) {
         let mut accepted = self.decode(payloads);
         let alike = self.alone(&mut accepted);
@@ -61,7 +61,7 @@ impl<'a> Round<'a> {
         let (good, bad): (Vec<_>, Vec<_>) = (0..accepted.len()).partition(both);
         let mut good = good.into_iter().map(|k| &accepted[k]).peekable();
         let mut bad = bad.into_iter().map(|k| &accepted[k]);
-        // A batch of no rows, too.
+        // A batch of no rows is included.
         let mut batches: Vec<Vec<&Accepted>> = vec![Vec::new()];
         while good.peek().is_some() {
             let size = rng.pick(&[1, 2, 3, 7, 16, 64]);
@@ -73,13 +73,13 @@ impl<'a> Round<'a> {
             }
             batches.push(batch);
         }
-        // What is wrong in each may come out even over both, and then TensorFlow sees nothing.
+        // The faults of two rows may cancel each other, and TensorFlow then reports no error.
         let rest: Vec<_> = bad.collect();
         batches.extend(rest.chunks(2).take(16).map(<[_]>::to_vec));
         self.parse(&batches, false);
     }
 
-    /// All records of a file, alone and in batches of these sizes.
+    /// Checks all records of a file, alone and in batches of these sizes.
     pub(crate) fn corpus(&mut self, payloads: Vec<Vec<u8>>, sizes: &[usize]) {
         let mut accepted = self.decode(payloads);
         self.alone(&mut accepted);
@@ -89,7 +89,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Parses each payload alone, marks the faulty ones, and returns which ones TensorFlow takes.
+    /// Parses each payload alone, marks the faulty ones, and returns which ones TensorFlow accepts.
     fn alone(&mut self, accepted: &mut [Accepted]) -> Vec<bool> {
         let results = self.parse(&accepted.iter().map(|one| vec![one]).collect::<Vec<_>>(), true);
         for (one, (ours, _)) in accepted.iter_mut().zip(&results) {
@@ -98,7 +98,7 @@ impl<'a> Round<'a> {
         results.into_iter().map(|(_, theirs)| theirs).collect()
     }
 
-    /// Parses each batch (or each payload alone) here and there; returns which ones gave columns here, and there.
+    /// Parses each batch, or each payload alone, with both libraries. Returns which ones gave columns in tfseek and in TensorFlow.
     fn parse(&mut self, batches: &[Vec<&Accepted>], single: bool) -> Vec<(bool, bool)> {
         let canonical: Vec<Vec<&[u8]>> =
             batches.iter().map(|batch| batch.iter().map(|one| one.canonical.as_slice()).collect()).collect();
@@ -113,9 +113,9 @@ impl<'a> Round<'a> {
             }
             let case = Case { schema: &self.schema, single, payloads };
             let explained = explain(&case, &ours, &theirs).and_then(|names| {
-                self.variants(&rows, single, &ours)?;
-                self.outside(&case, &rows, &ours, &theirs)?;
-                names_the_row(batch, single, &ours)?;
+                self.check_options(&rows, single, &ours)?;
+                self.check_lenient(&case, &rows, &ours, &theirs)?;
+                check_row_of_error(batch, single, &ours)?;
                 Ok(names)
             });
             taken.push((ours.is_ok(), theirs.is_ok()));
@@ -150,17 +150,24 @@ impl<'a> Round<'a> {
         Ok(columns(&batch, single))
     }
 
-    /// A parser that looks at everything, or copies strings, gives the same; so do the records in their canonical form.
-    fn variants(&self, rows: &[&[u8]], single: bool, ours: &Result<Columns, Error>) -> Result<(), String> {
+    /// Checks that `validate_full` and `contiguous_bytes` do not change the result.
+    fn check_options(
+        &self,
+        rows: &[&[u8]],
+        single: bool,
+        ours: &Result<Columns, Error>,
+    ) -> Result<(), String> {
         match (self.ours(&self.full, rows, single), ours) {
             (Ok(full), Ok(ours)) if full == *ours => Ok(()),
             (Err(_), Err(_)) => Ok(()),
-            (full, _) => Err(format!("validate_full and contiguous_bytes make {full:?} of {ours:?}")),
+            (full, _) => {
+                Err(format!("expected {ours:?} with validate_full and contiguous_bytes, found {full:?}"))
+            }
         }
     }
 
-    /// What we refuse for an index outside, a lenient parser takes as TensorFlow does.
-    fn outside(
+    /// Checks that `lenient_sparse_index` gives TensorFlow's columns if a sparse index is out of range.
+    fn check_lenient(
         &self,
         case: &Case<'_>,
         rows: &[&[u8]],
@@ -177,14 +184,18 @@ impl<'a> Round<'a> {
     }
 }
 
-/// A batch is refused for its first row that is refused alone, and says so.
-fn names_the_row(batch: &[&Accepted], single: bool, ours: &Result<Columns, Error>) -> Result<(), String> {
+/// Checks that the error of a batch names the first row that is refused as a single record.
+fn check_row_of_error(
+    batch: &[&Accepted],
+    single: bool,
+    ours: &Result<Columns, Error>,
+) -> Result<(), String> {
     let faulty = batch.iter().position(|one| one.faulty);
     match ours {
         _ if single => Ok(()),
         Ok(_) if faulty.is_none() => Ok(()),
         Err(e) if e.location().row == faulty => Ok(()),
-        Ok(_) => Err(format!("row {faulty:?} is refused alone, and taken in a batch")),
+        Ok(_) => Err(format!("row {faulty:?} is refused alone and accepted in a batch")),
         Err(e) => Err(format!(
             "row {faulty:?} is refused alone, the batch is refused for row {:?}: {e}",
             e.location().row
@@ -192,7 +203,7 @@ fn names_the_row(batch: &[&Accepted], single: bool, ours: &Result<Columns, Error
     }
 }
 
-/// What TensorFlow's message complains about. Of several faults in a record it names any.
+/// Returns the category of TensorFlow's message. If a record has several faults, TensorFlow reports any of them.
 fn category(message: &str) -> Option<Category> {
     let has = |words: &[&str]| words.iter().any(|words| message.contains(words));
     Some(match () {

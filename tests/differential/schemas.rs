@@ -1,10 +1,10 @@
-//! Schemas from a seed: all types of features, their keys sometimes shared as TensorFlow lets them be.
+//! Random schemas with all types of features, and with shared keys where TensorFlow permits them.
 
 use tfseek::example::FeatureBuf;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
 use tfseek_testkit::rng::Rng;
 
-/// Keys that are hard on sorting and comparing, and plain ones behind them.
+/// Keys that are difficult to sort and compare, followed by plain ones.
 const KEYS: &[&str] =
     &["a", "b", "ab", "", "label", "image/encoded", "ids", "\u{e9}t\u{e9}", "\u{1f600}", "k 1", "k2", "k3"];
 
@@ -28,7 +28,7 @@ pub(crate) fn sequence(rng: &mut Rng) -> Schema {
         let (name, spec) = maker.column(&[0, 2, 3]);
         schema = schema.feature(name, spec);
     }
-    // Keys of feature lists and of the context have nothing to do with each other.
+    // Keys of feature lists are independent of keys of the context.
     maker = Maker { rng: maker.rng, keys: Vec::new(), sparse: Vec::new(), ragged: Vec::new() };
     maker.shuffle();
     for _ in 0..maker.rng.below(3) + usize::from(context == 0) {
@@ -44,11 +44,11 @@ pub(crate) fn sequence(rng: &mut Rng) -> Schema {
 
 struct Maker<'r> {
     rng: &'r mut Rng,
-    /// What is left of the keys.
+    /// The unused keys.
     keys: Vec<String>,
-    /// Keys of int64 values and indices that sparse features use already.
+    /// Keys of int64 values and indices already used by sparse features.
     sparse: Vec<String>,
-    /// Ragged columns without partitions that use a key already.
+    /// Keys already used by ragged columns without partitions.
     ragged: Vec<(String, DType, SplitsDType)>,
 }
 
@@ -67,7 +67,7 @@ impl Maker<'_> {
         self.keys.pop().unwrap()
     }
 
-    /// A key that may be named in a spec: TensorFlow takes an empty one there for none.
+    /// Returns a key that a spec may name. TensorFlow treats an empty key as absent.
     fn named(&mut self) -> String {
         loop {
             let key = self.key();
@@ -84,7 +84,7 @@ impl Maker<'_> {
     fn values(&mut self, dtype: DType, len: usize) -> FeatureBuf {
         match dtype {
             DType::Int64 => FeatureBuf::Int64((0..len).map(|_| self.rng.u64() as i64 >> 40).collect()),
-            // Every default that JSON and Python can carry: finite, with few digits.
+            // Defaults that JSON and Python can represent: finite, with few digits.
             DType::Float32 => {
                 FeatureBuf::Float((0..len).map(|_| self.rng.below(1000) as f32 / 8.0).collect())
             }
@@ -130,7 +130,7 @@ impl Maker<'_> {
         if self.rng.chance(40)
             && let Some((key, dtype, row_splits_dtype)) = self.ragged.pop()
         {
-            // A second look at the values of another column.
+            // A second column over the values of another column.
             let (value_key, partitions) = (Some(key), Vec::new());
             return (
                 name,

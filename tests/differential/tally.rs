@@ -1,9 +1,9 @@
-//! What a run has counted, and what it has found.
+//! Counts of a run, and its disagreements.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// No more than these are printed in full.
+/// Maximum number of disagreements printed in full.
 const SHOWN: u64 = 10;
 
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl Tally {
         self.counts.get(what).copied().unwrap_or(0)
     }
 
-    /// Prints the counts, and fails if there was a disagreement.
+    /// Prints the counts, and panics if there was a disagreement.
     pub(crate) fn finish(mut self) {
         self.count("disagreements", 0);
         eprintln!("{self}");

@@ -1,8 +1,8 @@
-"""What tf.io.parse_tensor and tf.io.serialize_tensor answer.
+"""Returns the results of tf.io.parse_tensor and tf.io.serialize_tensor.
 
-Reads JSON lines {"payload": hex, "dtype": name}, writes for each a line {"ok": true, "shape": [..], "data": [hex, ..],
+Reads JSON lines {"payload": hex, "dtype": name}. Writes one line for each: {"ok": true, "shape": [..], "data": [hex, ..],
 "again": hex}, or {"ok": false, "error": text}. `data` is the tensor's bytes as one string, or each string of a string
-tensor; `again` is the tensor serialized.
+tensor; `again` is the serialized tensor.
 """
 
 import json
@@ -20,7 +20,7 @@ def answer(payload, dtype):
     except (tf.errors.OpError, ValueError) as e:
         return {"ok": False, "error": str(e)[:200]}
     shape = tensor.shape.as_list()
-    # NumPy has no array of shape [2**63 - 1, 0], TensorFlow has such a tensor.
+    # NumPy cannot represent the shape [2**63 - 1, 0], which TensorFlow allows.
     values = np.zeros(0) if 0 in shape else tensor.numpy()
     if dtype == tf.string:
         data = [value.hex() for value in np.asarray(values, object).reshape(-1)]

@@ -1,6 +1,6 @@
-//! Tensors held against TensorFlow itself: what it parses of thousands of messages, and what it writes.
+//! Compares tensors with TensorFlow: parsing of thousands of messages, and serialization.
 //!
-//! Ignored unless asked for, and skipped aloud where `TFSEEK_TF_PYTHON` does not name a Python that has TensorFlow:
+//! Ignored by default, and skipped with a message unless `TFSEEK_TF_PYTHON` names a Python with TensorFlow:
 //! `TFSEEK_TF_PYTHON=python3 cargo test --test differential -- --ignored --nocapture`
 
 use serde_json::{Value, json};
@@ -15,11 +15,11 @@ use tfseek_testkit::hex::hex;
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::{tensors, twin};
 
-/// Fills above this are not shown to TensorFlow, which would allocate them.
+/// Larger fills are not passed to TensorFlow, which would allocate them.
 const LIMIT: u64 = 1 << 22;
 
-/// The form in which the runner answers.
-fn ours(bytes: &[u8], dtype: TensorDType) -> Result<Value, tfseek::Error> {
+/// Returns tfseek's result in the form of the TensorFlow process's answer.
+fn our_answer(bytes: &[u8], dtype: TensorDType) -> Result<Value, tfseek::Error> {
     let tensor = TensorOptions::new().limit(LIMIT).parse(bytes, dtype)?;
     let data = match tensor.as_bytes() {
         Some(values) => vec![hex(values)],
@@ -29,10 +29,10 @@ fn ours(bytes: &[u8], dtype: TensorDType) -> Result<Value, tfseek::Error> {
     Ok(json!({"ok": true, "shape": tensor.shape(), "data": data, "again": again}))
 }
 
-/// Where docs/format.md says that tfseek refuses what TensorFlow takes.
+/// Returns the name of a documented case (docs/format.md) that tfseek refuses and TensorFlow accepts.
 fn departure(e: &tfseek::Error) -> Option<&'static str> {
     match e.kind() {
-        // C++ protobuf drops the bits of a tag beyond 32, upb and tfseek refuse them.
+        // C++ protobuf drops the tag bits beyond 32; upb and tfseek refuse them.
         ErrorKind::Wire(e) if e.kind == WireErrorKind::BadTag => Some("tag beyond 32 bits"),
         ErrorKind::Tensor(TensorError::UnknownRank) => Some("unknown rank"),
         ErrorKind::Tensor(
@@ -42,7 +42,7 @@ fn departure(e: &tfseek::Error) -> Option<&'static str> {
     }
 }
 
-/// Fields of dtypes that are not read: tfseek skips them without a look inside.
+/// Tests for fields of unsupported dtypes, which tfseek skips without decoding them.
 fn has_unread(payload: &[u8]) -> bool {
     let fields = twin::fields(payload, 0).unwrap_or_default();
     fields.iter().any(|field| matches!(field, (14 | 15, twin::Value::Len(_))))
@@ -64,7 +64,7 @@ fn tensorflow_agrees() {
             1 | 2 => tensors::odd(&mut rng, dtype),
             _ => tensors::mutated(&mut rng, dtype),
         };
-        let answer = ours(&payload, dtype);
+        let answer = our_answer(&payload, dtype);
         if !matches!(&answer, Err(e) if matches!(e.kind(), ErrorKind::TooLarge { .. })) {
             cases.push((payload, dtype, answer));
         }
@@ -88,7 +88,7 @@ fn tensorflow_agrees() {
         let theirs: Value = from
             .next()
             .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
-            .unwrap_or_else(|| panic!("the runner died of {} as {dtype}", hex(payload)));
+            .unwrap_or_else(|| panic!("the TensorFlow process crashed on {} as {dtype}", hex(payload)));
         let what = match (ours, theirs["ok"].as_bool().unwrap()) {
             (Ok(ours), true) if *ours == theirs => "same tensor, same bytes",
             (Err(_), false) => "both refuse",
@@ -105,6 +105,6 @@ fn tensorflow_agrees() {
     child.wait().unwrap();
     println!("{} messages: {seen:?}", cases.len());
     assert!(differences.is_empty(), "{}", differences.join("\n"));
-    // What TensorFlow writes is what tfseek writes, for every dtype.
+    // tfseek writes the same bytes as TensorFlow for every dtype.
     assert!(seen["same tensor, same bytes"] > 1000);
 }

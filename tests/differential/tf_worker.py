@@ -1,12 +1,12 @@
-"""Answers what TensorFlow and protobuf make of payloads: one JSON request a line on stdin, one JSON answer a line on
-stdout. The first line out names the versions. Bytes are hex, numbers in arrays little-endian.
+"""Returns the results of TensorFlow and protobuf for payloads: one JSON request per line on stdin, one JSON answer per line on
+stdout. The first output line contains the versions. Bytes are hex, array elements little-endian.
 
     {"op": "decode", "kind": "example" | "sequence", "payloads": [HEX..]}
         -> [null | {"canonical": HEX, "dropped": bool}..]
     {"op": "parse", "kind": .., "spec": SPEC, "batches": [[HEX..]..], "single": bool}
         -> [{"columns": {..}} | {"error": CODE, "message": TEXT}..]
 
-`decode` is FromString: null if it refuses; `dropped` if a map entry with an unknown field was left out. With `single`
+`decode` is FromString: null if it refuses the payload; `dropped` if it dropped a map entry with an unknown field. With `single`
 each batch holds one payload, and the unbatched functions of tf.io parse it. Columns are named "features/KEY",
 "lists/KEY" and "lengths/KEY".
 """
@@ -19,7 +19,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# What libraries print must not come between the answers.
+# Output of libraries must not mix with the answers.
 ANSWERS = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 
@@ -46,7 +46,7 @@ PARTITIONS = {
 # Specs ----------------------------------------------------------------------------------------------------------------
 
 def value(x):
-    """One default value, or nested lists of them."""
+    """One default value, or nested lists of values."""
     if isinstance(x, list):
         return [value(v) for v in x]
     if isinstance(x, dict) and "hex" in x:
@@ -88,7 +88,7 @@ def features(spec):
 
 def array(tensor):
     if tensor.dtype == tf.string:
-        # Reshaped by TensorFlow: NumPy's own strings lose the zeros at their end.
+        # Flattened by TensorFlow, because NumPy's fixed-width strings lose trailing zeros.
         data = [v.hex() for v in tf.reshape(tensor, [-1]).numpy().tolist()]
     else:
         data = np.ascontiguousarray(tensor.numpy()).tobytes().hex()

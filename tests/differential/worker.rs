@@ -1,4 +1,4 @@
-//! TensorFlow in a process of its own: `tf_worker.py`, which says what is asked and answered.
+//! TensorFlow in a separate process: `tf_worker.py`, which documents requests and answers.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -11,8 +11,8 @@ pub(crate) struct Worker {
     python: String,
     process: Process,
     pub(crate) versions: Value,
-    /// How often TensorFlow died; the request is then answered by nobody.
-    pub(crate) died: u64,
+    /// Number of times that TensorFlow crashed and left a request without an answer.
+    pub(crate) crashes: u64,
 }
 
 struct Process {
@@ -21,36 +21,36 @@ struct Process {
     answers: BufReader<ChildStdout>,
 }
 
-/// What protobuf makes of a payload that it accepts.
+/// Protobuf's result for a payload that it accepts.
 pub(crate) struct Decoded {
     pub(crate) canonical: Vec<u8>,
-    /// A map entry with an unknown field was left out (R6).
+    /// A map entry with an unknown field was dropped (R6).
     pub(crate) dropped: bool,
 }
 
-/// What TensorFlow makes of a batch: the columns by "features/KEY", "lists/KEY" and "lengths/KEY", or its error.
+/// TensorFlow's result for a batch: the columns by "features/KEY", "lists/KEY" and "lengths/KEY", or its error.
 pub(crate) type Answer = Result<serde_json::Map<String, Value>, String>;
 
 impl Worker {
-    /// Nothing if this Python cannot import TensorFlow.
+    /// Returns `None` if this Python cannot import TensorFlow.
     pub(crate) fn start(python: &str) -> Option<Worker> {
         let mut process = Process::start(python)?;
         let versions = process.answer()?;
-        Some(Worker { python: python.to_owned(), process, versions, died: 0 })
+        Some(Worker { python: python.to_owned(), process, versions, crashes: 0 })
     }
 
-    /// Nothing if TensorFlow died of it. It is there again for the next one.
+    /// Returns `None` if TensorFlow crashed. It is restarted for the next request.
     fn ask(&mut self, request: &Value) -> Option<Value> {
         let answer = self.process.ask(request);
         if answer.is_none() {
-            self.died += 1;
-            self.process = Process::start(&self.python).expect("TensorFlow starts again");
-            self.process.answer().expect("TensorFlow starts again");
+            self.crashes += 1;
+            self.process = Process::start(&self.python).expect("TensorFlow restarts");
+            self.process.answer().expect("TensorFlow restarts");
         }
         answer
     }
 
-    /// One for each payload: nothing where protobuf refuses it.
+    /// Returns one result per payload: `None` if protobuf refuses it.
     pub(crate) fn decode(&mut self, kind: &str, payloads: &[Vec<u8>]) -> Vec<Option<Decoded>> {
         let payloads: Vec<_> = payloads.iter().map(|p| hex(p)).collect();
         let answer = self.ask(&json!({"op": "decode", "kind": kind, "payloads": payloads}));
@@ -60,10 +60,10 @@ impl Worker {
                 dropped: row["dropped"].as_bool()?,
             })
         };
-        answer.expect("protobuf does not die").as_array().unwrap().iter().map(decoded).collect()
+        answer.expect("protobuf does not crash").as_array().unwrap().iter().map(decoded).collect()
     }
 
-    /// One answer for each batch. A batch that TensorFlow dies of is an error, as the others beside it are not.
+    /// Returns one answer per batch. If TensorFlow crashes, the batches are sent one by one, and only those that crash are errors.
     pub(crate) fn parse(
         &mut self,
         kind: &str,
@@ -78,8 +78,8 @@ impl Worker {
         match answer {
             Some(Value::Array(rows)) => rows.into_iter().map(columns).collect(),
             _ if batches.len() == 1 => {
-                eprintln!("TensorFlow died of {}", request(json!(hexed)));
-                vec![Err("TensorFlow died".to_owned())]
+                eprintln!("TensorFlow crashed on {}", request(json!(hexed)));
+                vec![Err("TensorFlow crashes".to_owned())]
             }
             _ => {
                 batches.iter().flat_map(|b| self.parse(kind, spec, std::slice::from_ref(b), single)).collect()

@@ -1,4 +1,4 @@
-"""docs/order.md in Python, for python.rs beside it: commands on standard input, one line of numbers each."""
+"""An implementation of docs/order.md, for python.rs: commands on standard input, one line of numbers per command."""
 
 import sys
 
