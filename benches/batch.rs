@@ -1,7 +1,7 @@
-//! Records to columns: five shapes, keys in the same order in every record and in an order of their own.
+//! Parsing records to columns: five shapes, with the same key order in every record and with a random order per record.
 //!
-//! `batch/SHAPE/ORDER/WHO`: `spans` leaves byte strings where they lie, `contiguous` copies them, `/2` takes two threads,
-//! `copy` is a plain copy of the largest feature's values. What others take is in `benches/peers`.
+//! `batch/SHAPE/ORDER/WHO`: `spans` borrows byte strings from the records, `contiguous` copies them, `/2` uses two threads, and
+//! `copy` is a plain copy of the values of the largest feature. `benches/peers` measures other libraries.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -62,7 +62,7 @@ fn batch(c: &mut Criterion) {
             }
             group.finish();
         }
-        // One answer, whatever the layout, the threads and the order of keys.
+        // All layouts, thread counts and key orders give the same values.
         assert!(sums.iter().all(|sum| *sum == sums[0] && sum.ints + sum.floats > 0));
     }
 }

@@ -1,4 +1,4 @@
-//! The two checksums of a record: eight bytes inline, and a payload.
+//! The two checksums of a record: of the eight length bytes, and of the payload.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -6,12 +6,12 @@ use tfseek::crc;
 use tfseek_testkit::bench;
 use tfseek_testkit::rng::Rng;
 
-/// The form in which a record stores its checksum.
+/// Returns the masked form that a record stores.
 fn mask(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// One byte at a time from a table: what a page of C does.
+/// Table lookup of one byte at a time, the usual C implementation.
 struct Table([u32; 256]);
 
 impl Table {
@@ -38,7 +38,7 @@ fn header(c: &mut Criterion) {
     let mut group = c.benchmark_group("crc/header");
     group.throughput(Throughput::Elements(lens.len() as u64));
     let sum = |f: &dyn Fn(u64) -> u32| lens.iter().fold(0, |sum, &len| sum ^ f(len));
-    // The three loops are written out: a call through `dyn` would cost more than what is measured.
+    // The three loops are separate: a call through `dyn` would cost more than the checksum.
     group.bench_function("inline", |b| {
         b.iter(|| black_box(&lens).iter().fold(0, |sum, &len| sum ^ crc::masked_len(len)))
     });

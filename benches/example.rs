@@ -1,4 +1,4 @@
-//! One key of a record, and all of them, against a walk over raw slices.
+//! Access to one key of a record, and to all keys, compared with a parser over raw slices.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use quick_protobuf::BytesReader;
@@ -7,11 +7,11 @@ use tfseek::{Example, Feature};
 use tfseek_testkit::bench;
 use tfseek_testkit::rng::Rng;
 
-/// Records that take turns, so that no branch is learned by heart.
+/// Number of different records in a cycle, which prevents branch prediction from learning one record.
 const RECORDS: usize = 64;
 
-/// The general walk over raw slices: fields in any order, the last entry of a key wins, lengths checked, and what is
-/// found is its one packed chunk of int64. No depth, no groups, no merging, nothing about what is malformed but that.
+/// A minimal parser over raw slices: fields in any order, the last entry of a key wins, lengths checked. It expects one packed
+/// chunk of int64 values. It has no depth limit, no groups, no merging, and no other validation.
 mod bare {
     fn varint(rest: &mut &[u8]) -> Option<u64> {
         let mut value = 0;
@@ -54,7 +54,7 @@ mod bare {
         Some(found)
     }
 
-    /// The value's message, of the last entry with this key.
+    /// Returns the value message of the last entry with this key.
     pub(super) fn find<'a>(payload: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
         let mut found = None;
         let mut features = inner(payload, 0x0a)?;
@@ -84,7 +84,7 @@ mod bare {
         varint(&mut chunk).map(|value| value as i64)
     }
 
-    /// Bytes of all keys and values.
+    /// Returns the number of bytes in all keys and values.
     pub(super) fn all(payload: &[u8]) -> Option<usize> {
         let mut sum = 0;
         let mut features = inner(payload, 0x0a)?;
@@ -98,7 +98,7 @@ mod bare {
     }
 }
 
-/// The same walk on quick-protobuf's reader.
+/// The same parser on quick-protobuf's reader.
 fn quick(payload: &[u8], key: &[u8]) -> quick_protobuf::Result<Option<i64>> {
     let mut found = None;
     let mut reader = BytesReader::from_bytes(payload);
@@ -138,7 +138,7 @@ fn one_key(c: &mut Criterion) {
     for n in [4, 20, 200] {
         let mut rng = Rng::new(n as u64);
         let payloads: Vec<_> = (0..RECORDS).map(|_| bench::example(&mut rng, n)).collect();
-        // The int64 feature in the middle; every walk goes to the end.
+        // The int64 feature in the middle; every parser reads to the end of the record.
         let key = bench::key((n / 2) / 3 * 3 + 2);
         let ours = |payload: &[u8]| Example::new(payload).int64(&key).unwrap().first();
         for payload in &payloads {

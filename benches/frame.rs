@@ -1,16 +1,16 @@
-//! Walking a stream with both crcs checked, from memory that no cache holds.
+//! Iteration over a stream with both checksums verified, from memory that is not in the CPU caches.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use tfseek::frame::Frames;
 use tfseek_testkit::bench;
 
-/// The form in which a record stores its checksum.
+/// Returns the masked form that a record stores.
 fn mask(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// The walk that one would write: each crc by a call.
+/// A straightforward loop with one call per checksum.
 fn bare(bytes: &[u8]) -> u64 {
     let (mut at, mut sum) = (0, 0);
     while at < bytes.len() {

@@ -1,4 +1,4 @@
-//! The scan against a bare hop from header to header, and a look into the index.
+//! Scan of a shard compared with a minimal loop over the headers, and a lookup in the index.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -7,7 +7,7 @@ use tfseek::index::{Index, IndexOptions, open_shards};
 use tfseek::{DatasetOptions, IndexMode, Mapped};
 use tfseek_testkit::bench;
 
-/// What no scan can beat with one chain: it believes every length and keeps nothing.
+/// The upper bound for a scan with one dependency chain: trusts every length and stores nothing.
 fn bare_hop(bytes: &[u8]) -> u64 {
     let (mut pos, mut n) = (0, 0);
     while let Some(len) = bytes.get(pos..).and_then(|b| b.first_chunk()) {
@@ -22,7 +22,7 @@ fn open(path: &Path, options: &IndexOptions) -> Index {
 }
 
 fn mapped(path: &Path, options: &IndexOptions) -> Mapped {
-    // SAFETY: a file of this bench, which nobody else writes to.
+    // SAFETY: a file of this bench; nothing else writes to it.
     #[allow(unsafe_code)]
     unsafe { DatasetOptions::new().index(options.clone()).open_mapped(path) }.unwrap()
 }
@@ -38,7 +38,7 @@ fn bench(c: &mut Criterion) {
         let n = bare_hop(&std::fs::read(&path).unwrap());
         let memory = IndexOptions::new().mode(IndexMode::Memory);
         assert_eq!(mapped(&path, &memory).len(), n);
-        // The bare hop has the same map and the same page faults.
+        // The minimal loop uses the same map and has the same page faults.
         let file = std::fs::File::open(&path).unwrap();
         group.throughput(Throughput::Elements(n));
         group.bench_function(BenchmarkId::new("bare_hop", shape), |b| {

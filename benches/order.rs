@@ -1,4 +1,4 @@
-//! What a position costs: in order, far apart, and from nothing; in all kinds of order.
+//! Cost of a position in all kinds of orders: sequential, random, and without prior state.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -9,10 +9,10 @@ use tfseek::order::{Component, LastBatch, Permutation, RankShare, State, Subset,
 use tfseek_testkit::bench;
 use tfseek_testkit::rng::Rng;
 
-/// Positions a run.
+/// Positions per run.
 const RUN: u64 = 4096;
 
-/// Fisher and Yates: the table that a shuffle would be otherwise.
+/// Fisher-Yates shuffle: the table that a shuffle without a permutation function needs.
 fn drawn(n: u64) -> Vec<u64> {
     let mut rng = Rng::new(1);
     let mut table: Vec<u64> = (0..n).collect();
@@ -114,8 +114,8 @@ fn orders(c: &mut Criterion) {
     group.finish();
 }
 
-/// From nothing but (n, seed, epoch, position) to a record, to a rank's whole step, and back; and from a saved state: what a resume
-/// costs.
+/// Seeks without prior state: from (n, seed, epoch, position) to a record, to a rank's whole step and back, and the cost of a resume
+/// from a saved state.
 fn seek(c: &mut Criterion) {
     let n = 1_000_000_000;
     let fingerprint = "99aa06d3014798d86001c324468d497f";
@@ -136,8 +136,8 @@ fn seek(c: &mut Criterion) {
             let state = State::from_json(saved).unwrap();
             step(&state.resume(&spec, n, fingerprint).unwrap(), state.position(), out);
         };
-        // The claim, before the timing: any position and any resume in less than a millisecond. The slowest of many, each the
-        // best of three: what else the machine does is not meant.
+        // Checks before the timing that any seek and any resume takes less than a millisecond. Takes the slowest of many, each the best
+        // of three runs, to exclude disturbances.
         let (mut slowest, mut out) = (Duration::ZERO, [0; 256]);
         for _ in 0..3_000 {
             let saved = saved(&mut rng);

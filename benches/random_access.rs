@@ -1,7 +1,7 @@
-//! Warm random access: `Mapped::get` and a look at every byte, against a bare loop over a table of offsets.
+//! Warm random access: `Mapped::get` and a pass over every byte, compared with a plain loop over a table of offsets.
 //!
-//! `bare` is the plain way with an index: start and end of the record from a table of u64, no check of anything. `bare/header`
-//! does what `get/header` does, without an API: a table of u32 and a base for each 1024, and the header's crc and length.
+//! `bare` reads the start and the end of the record from a table of u64 and checks nothing. `bare/header` verifies the same as
+//! `get/header` without an API: a table of u32 with a base per 1024 records, and the header's checksum and length.
 #![allow(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -11,9 +11,9 @@ use tfseek::{DatasetOptions, IndexMode, Verify, crc};
 use tfseek_testkit::bench;
 use tfseek_testkit::rng::Rng;
 
-/// Larger than the last level of cache.
+/// File size in bytes, larger than the last-level cache.
 const TOTAL: u64 = 1 << 30;
-/// Records a run of the timed loop looks at.
+/// Records per run of the timed loop.
 const RUN: usize = 4096;
 
 fn sum(bytes: &[u8]) -> u64 {
@@ -26,13 +26,13 @@ fn random_access(c: &mut Criterion) {
     let options = DatasetOptions::new().index(IndexMode::Memory);
     for (name, mean) in [("90B", 90), ("4KB", 4 << 10), ("100KB", 100 << 10)] {
         let path = bench::shard(TOTAL, mean);
-        // SAFETY: files of this bench, which nobody else writes to.
+        // SAFETY: files of this bench; nothing else writes to them.
         let mapped = unsafe { options.open_mapped(&path) }.unwrap();
         assert!(
             mapped.iter().map(|r| sum(r.unwrap().payload())).fold(0, u64::wrapping_add) > 0,
             "all pages are mapped"
         );
-        // One map for all: two maps of a file may be mapped by pages of different sizes.
+        // One map for all variants: two maps of a file may use pages of different sizes.
         let map = mapped.get(0).unwrap().region().unwrap().0.clone();
         let open = |verify| options.clone().verify(verify).open_regions([map.clone()]).unwrap();
         let (header, payload) = (open(Verify::Header), open(Verify::Payload));
@@ -53,7 +53,7 @@ fn random_access(c: &mut Criterion) {
             let record = &bytes[at(i)..at(i + 1)];
             let (len, crc) = (record.first_chunk().unwrap(), record[8..].first_chunk().unwrap());
             let len = u64::from_le_bytes(*len);
-            // A copy, as in `get`: or the compiler takes the length from the header.
+            // As in `get`, the compiler must not take the length from the header.
             let indexed = black_box(record.len() as u64 - 16);
             assert!(len == indexed && crc::masked_len(len) == u32::from_le_bytes(*crc));
             sum(&record[12..record.len() - 4])
@@ -67,7 +67,7 @@ fn random_access(c: &mut Criterion) {
         let mut group = c.benchmark_group(format!("random_access/{name}"));
         group.throughput(Throughput::Elements(RUN as u64));
         group.sample_size(20).measurement_time(Duration::from_secs(3));
-        // Each run goes on where the last one stopped: no record is looked at twice while it is in cache.
+        // Each run continues where the last one stopped, so that no record is read again while it is in a cache.
         let mut windows = ids.chunks_exact(RUN).cycle();
         group.bench_function(BenchmarkId::from_parameter("bare"), |b| {
             b.iter(|| windows.next().unwrap().iter().map(|&i| bare(i)).fold(0, u64::wrapping_add));

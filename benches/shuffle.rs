@@ -1,7 +1,7 @@
-//! Shuffle buffers beside orders: how well they mix records that are sorted by class, and what they cost in records. The tables
-//! of docs/shuffling.md.
+//! Shuffle buffers compared with orders: mixing of records that are sorted by class, and records read to get there. Prints the
+//! tables of docs/shuffling.md.
 //!
-//! Nothing is timed: the numbers come from seeds, and are the same on every machine.
+//! The numbers are not timings. They follow from seeds and are the same on every machine.
 
 use tfseek_testkit::shuffles::*;
 

@@ -1,4 +1,4 @@
-//! Opening an index does not grow with the number of records: a sidecar of 10^8, and a pack of 10,000 shards.
+//! The cost of opening an index does not grow with the number of records: a sidecar of 10^8 records and a pack of 10,000 shards.
 #![allow(unsafe_code)]
 
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -11,12 +11,12 @@ use tfseek::{DatasetOptions, IndexMode, Verify};
 use tfseek_testkit::bench;
 
 fn one_large(c: &mut Criterion) {
-    // Empty records: 16 bytes each, so that the shard is small and its index is not.
+    // Empty records take 16 bytes each, so the shard is small compared with its index.
     let n = 100_000_000u64;
     let path = bench::file("1e8.tfrecord", |w| (0..n).for_each(|_| put_record(w, b"").unwrap()));
     let options = DatasetOptions::new().verify(Verify::Header);
     let index = IndexOptions::new().index_dir(path.with_extension("index"));
-    // SAFETY: files of this bench, which nobody else writes to.
+    // SAFETY: files of this bench; nothing else writes to them.
     let open = |mode| unsafe { options.clone().index(index.clone().mode(mode)).open_mapped(&path) }.unwrap();
     assert_eq!(open(IndexMode::Auto).len(), n);
 

@@ -1,4 +1,4 @@
-//! Packed int64 lists: the decode by masks, one value after the other, and quick-protobuf's reader.
+//! Packed int64 lists: decoding by masks, by a scalar loop, and by quick-protobuf's reader.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use quick_protobuf::BytesReader;
@@ -7,18 +7,18 @@ use tfseek::{Example, ExampleBuilder, FeatureBuf};
 use tfseek_testkit::bench;
 use tfseek_testkit::rng::Rng;
 
-/// Values of a long list: bytes and values together stay in L2.
+/// Values in a long list. Bytes and values together fit in the L2 cache.
 const VALUES: usize = 20_000;
-/// Short lists that take turns, so that no branch is learned by heart.
+/// Number of different short lists in a cycle, which prevents branch prediction from learning one list.
 const LISTS: usize = 256;
 
 type Value = fn(&mut Rng) -> i64;
 
-/// How the values are spread: by their bytes.
+/// Distributions of the values, named by their encoded lengths.
 const SHAPES: [(&str, Value); 6] = [
     ("one_byte", |rng| rng.below_u64(128) as i64),
     ("ids_50k", |rng| rng.below_u64(50_000) as i64),
-    // As words by their rank in a text: one to three bytes, mostly one or two.
+    // Word ids by frequency rank in a text: one to three bytes, mostly one or two.
     ("ids_log_uniform", |rng| (50_000f64.powf(rng.below_u64(1 << 32) as f64 / 4_294_967_296.0)) as i64),
     ("five_bytes", |rng| ((1 << 28) + rng.below_u64((1 << 35) - (1 << 28))) as i64),
     ("negative", |rng| -1 - rng.below_u64(50_000) as i64),
@@ -35,10 +35,10 @@ fn payload(values: &[i64]) -> Vec<u8> {
     builder.encode().unwrap()
 }
 
-/// The bytes of the list's one chunk.
+/// Returns the bytes of the list's only chunk.
 fn chunk(payload: &[u8]) -> &[u8] {
     let mut message = payload;
-    // Features, the entry, its value, the int64 list, the chunk: each the last field of the one before.
+    // Features, entry, value, int64 list, chunk: each is the last field of its parent.
     for tag in [0x0a, 0x0a, 0x12, 0x1a, 0x0a] {
         let mut reader = BytesReader::from_bytes(message);
         while reader.next_tag(message).unwrap() != tag {
@@ -49,7 +49,7 @@ fn chunk(payload: &[u8]) -> &[u8] {
     message
 }
 
-/// The loop that the masks replace where the processor has them: eight values at once if all of them have one byte.
+/// The fallback for processors without AVX2 and BMI2: decodes eight values at once if all have one byte.
 fn scalar(mut chunk: &[u8], out: &mut [i64]) -> usize {
     let mut done = 0;
     while done < out.len() {
@@ -87,7 +87,7 @@ fn quick(chunk: &[u8], out: &mut [i64]) -> usize {
     done
 }
 
-/// Lists of one length through all decoders, `out` as large as all of them.
+/// Measures all decoders on lists of equal length.
 fn rows(c: &mut Criterion, name: String, lists: &[Vec<i64>]) {
     let payloads: Vec<_> = lists.iter().map(|values| payload(values)).collect();
     let views: Vec<_> = payloads.iter().map(|payload| Example::new(payload).int64("k").unwrap()).collect();
@@ -147,7 +147,7 @@ fn short_lists(c: &mut Criterion) {
     }
 }
 
-/// A list's length: it is counted when it is looked up. Short ones show what the look-up costs.
+/// Counting the values of a list, which every lookup does. Short lists show the cost of the lookup.
 fn count(c: &mut Criterion) {
     let mut group = c.benchmark_group("varint/count");
     for (shape, value) in SHAPES {

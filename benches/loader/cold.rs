@@ -1,8 +1,8 @@
-//! Records that no cache holds: each run begins with an empty page cache, and every byte of every record is summed.
+//! Records that are not in the page cache: each run starts with an empty page cache and sums every byte of every record.
 //!
-//! A plain map reads ahead around each record that it touches, and so fills the cache with the rest of the file: the files are
-//! so large, and its runs so short, that later records seldom profit. The loader's are long, for at its end it has asked for
-//! another thousand records. Headers are checked by all who read records.
+//! Readahead of a plain map also loads data around each record. The files are large and the runs of the plain map short, so later
+//! records seldom profit from it. Runs of the loader are long, because it has prefetched another thousand records at the end. All
+//! readers of records verify headers.
 
 use super::turns;
 use std::fs::{self, File};
@@ -16,31 +16,31 @@ use tfseek_testkit::bench;
 
 const SEED: u64 = 42;
 const BATCH: u64 = 64;
-/// Of a file.
+/// Size of a file in bytes.
 const SIZE: u64 = 4 << 30;
-/// Bytes of a run that reads neighbours together.
+/// Bytes per run of the sequential readers.
 const STREAM: u64 = 2 << 30;
 
-/// What a run did.
+/// Result of one run.
 struct Run {
     time: Duration,
     records: u64,
-    /// Of payloads.
+    /// Payload bytes.
     bytes: u64,
-    /// What came from the disk.
+    /// Bytes read from the disk.
     device: u64,
-    /// Of the records that all runs of the same order read.
+    /// Sum over the records that all runs of the same order read.
     sum: u64,
 }
 
-/// Counts what is read, on the way.
+/// Counters during a run.
 struct Tally {
     start: Instant,
     device: u64,
     records: u64,
     bytes: u64,
     sums: (u64, u64),
-    /// Records that every run reads.
+    /// Number of records that every run reads.
     common: u64,
 }
 
@@ -52,9 +52,10 @@ impl Tally {
 
     fn add(&mut self, payload: &[u8]) {
         let sum = sum(payload);
-        match self.records < self.common {
-            true => self.sums.0 = self.sums.0.wrapping_add(sum),
-            false => self.sums.1 = self.sums.1.wrapping_add(sum),
+        if self.records < self.common {
+            self.sums.0 = self.sums.0.wrapping_add(sum);
+        } else {
+            self.sums.1 = self.sums.1.wrapping_add(sum);
         }
         self.records += 1;
         self.bytes += payload.len() as u64;
@@ -74,29 +75,29 @@ fn sum(bytes: &[u8]) -> u64 {
     tail.iter().fold(sum, |s, &b| s.wrapping_add(u64::from(b)))
 }
 
-/// Bytes that this process had read from disks.
+/// Returns the number of bytes that this process has read from disks.
 fn device_bytes() -> u64 {
     let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
     let line = io.lines().find_map(|line| line.strip_prefix("read_bytes: "));
     line.and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-/// Only clean pages that nobody has mapped leave the cache.
+/// Drops clean pages from the page cache. Mapped pages are not dropped.
 fn drop_caches() -> std::io::Result<()> {
     fs::write("/proc/sys/vm/drop_caches", "1")
 }
 
-/// With the index beside the file: a scan would warm it.
+/// Options with an index file next to the data, because a scan would warm the cache.
 fn options() -> DatasetOptions {
     DatasetOptions::new().index(IndexMode::Auto).verify(Verify::Header)
 }
 
 fn mapped(path: &Path) -> Mapped {
-    // SAFETY: a file of this bench, which nobody else writes to.
+    // SAFETY: a file of this bench; nothing else writes to it.
     unsafe { options().open_mapped(path) }.unwrap()
 }
 
-/// A way to read, records of it, and how many of them others read too.
+/// Name of a way to read, its function, its number of records, and the number of records common to all ways.
 type Way = (&'static str, fn(&Path, u64, u64) -> Run, u64);
 
 fn plain_map(path: &Path, records: u64, common: u64) -> Run {
@@ -112,7 +113,7 @@ fn plain_read(path: &Path, records: u64, common: u64) -> Run {
     })
 }
 
-/// In the loader's order.
+/// Reads records one by one in the loader's order.
 fn one_by_one(dataset: &Dataset, records: u64, common: u64, mut each: impl FnMut(u64, &mut Tally)) -> Run {
     let order = Order::new(&Spec::Global, dataset.len(), SEED, 0).unwrap();
     let mut ids = vec![0; BATCH as usize];
@@ -141,19 +142,21 @@ fn load(dataset: &Dataset, shuffle: Shuffle, records: u64, common: u64) -> Run {
     let mut tally = Tally::start(common);
     for step in loader.by_ref().take(records.div_ceil(BATCH) as usize) {
         let step = step.unwrap();
-        step.records().expect("it has no schema").for_each(|record| tally.add(record.unwrap().payload()));
+        step.records()
+            .expect("a record loader has no schema")
+            .for_each(|record| tally.add(record.unwrap().payload()));
     }
     tally.end()
 }
 
-/// The first `STREAM` bytes of the file, as they lie there.
+/// Reads the first `STREAM` bytes of the file sequentially.
 fn sequential(path: &Path, _records: u64, _common: u64) -> Run {
     let mut file = File::open(path).unwrap();
     let mut buf = vec![0; 1 << 20];
     let mut tally = Tally::start(0);
     while tally.bytes < STREAM {
         let n = file.read(&mut buf).unwrap();
-        assert!(n > 0, "the file is longer");
+        assert!(n > 0, "the file is shorter than STREAM");
         tally.add(&buf[..n]);
     }
     tally.end()
@@ -165,7 +168,7 @@ pub(crate) fn run(dir: &Path, rounds: usize) {
         return;
     }
     println!(
-        "first touch, headers checked, every byte summed, medians of {rounds} runs; ratio to the first of its kind"
+        "first access, headers verified, every byte summed, medians of {rounds} runs; ratio to the first row of the table"
     );
     println!(
         "{:28} {:>8} {:>12} {:>9} {:>9} {:>8}",
@@ -206,13 +209,13 @@ fn table(title: &str, path: &Path, rounds: usize, ways: &[Way], common: u64) {
     for ((way, run), time) in ways.iter().zip(last).zip(times) {
         let Some(run) = run else { continue };
         let median = time.median.as_secs_f64();
-        // Of streams the last batch may be a few records more.
+        // The last batch of a sequential run may contain a few records more, so its speed is in bytes.
         let speed = match common {
             0 => run.bytes as f64 / median,
             _ => run.records as f64 / median,
         };
         let &mut (first, sum) = base.get_or_insert((speed, run.sum));
-        assert_eq!(run.sum, sum, "{}: the same records in the same order", way.0);
+        assert_eq!(run.sum, sum, "{}: expected the same records in the same order", way.0);
         println!(
             "  {:26} {:>8} {:>12.1} {:>9.0} {:>9.2} {:>8.2}",
             way.0,

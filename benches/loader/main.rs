@@ -1,8 +1,8 @@
-//! The loader beside plain loops over the same order.
+//! The loader compared with plain loops over the same order.
 //!
-//! Without more it times warm epochs. `TFSEEK_ROUNDS=15` runs the same ones in turn, so many times, and prints the best and the
-//! median of each: for ratios, on a machine that has moods. `TFSEEK_COLD=DIR` times the first touch of files that it makes in
-//! that folder (8 GiB, to be deleted by hand), as root on Linux: the page cache is dropped before each run.
+//! By default, it times warm epochs. `TFSEEK_ROUNDS=15` runs all ways in turn for 15 rounds and prints the best and the median time
+//! of each: for ratios, if timings vary between runs. `TFSEEK_COLD=DIR` times the first access to files that it creates in this
+//! folder (8 GiB, to be deleted by hand). It requires root on Linux, because the page cache is dropped before each run.
 #![allow(unsafe_code)]
 
 mod cold;

@@ -1,15 +1,15 @@
-//! Runs of several ways in turn: what the machine does meanwhile happens to all of them.
+//! Runs of several ways in turn, so that disturbances affect all of them alike.
 
 use std::time::Duration;
 
-/// Best and median.
+/// Best and median time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) best: Duration,
     pub(crate) median: Duration,
 }
 
-/// Times of each way. A way is given by its number, and tells how long it took.
+/// Returns the times of each way. `run` gets the number of the way and returns the time it took.
 pub(crate) fn take(ways: usize, rounds: usize, mut run: impl FnMut(usize) -> Duration) -> Vec<Times> {
     let mut times = vec![Vec::with_capacity(rounds); ways];
     for _ in 0..rounds.max(1) {

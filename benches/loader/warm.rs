@@ -1,8 +1,8 @@
-//! Epochs in a global shuffle over records that the page cache holds: the loader, and the loop that one would write.
+//! Epochs in global order over records in the page cache: the loader, compared with a plain loop.
 //!
-//! `loader/SHAPE/VERIFY/WAY`: `loop` is `fill`, `get_many` and `parse`, batch by batch; `threads/N` is the loader, and 0 is the
-//! caller's thread. The consumer reads every value, but for `unread`: there the consumer only counts rows, which shows how
-//! threads that make batches share two cores with nobody.
+//! `loader/SHAPE/VERIFY/WAY`: `loop` calls `fill`, `get_many` and `parse` per batch; `threads/N` is the loader, where 0 threads means
+//! the caller's thread. The consumer reads every value, except with `unread`, where it counts rows only. This shows how the
+//! producing threads use two cores without a competing consumer.
 
 use super::turns;
 use criterion::{Criterion, Throughput};
@@ -18,7 +18,7 @@ use tfseek_testkit::bench::sum::Sum;
 
 const SEED: u64 = 42;
 
-/// Shapes, how many batches of each, and whether strings are copied: what is faster where all values are read.
+/// Shape, number of batches, and whether strings are copied (the faster choice if all values are read).
 const SETS: [(&str, usize, bool); 2] = [("tutorial", 2048, false), ("wide", 64, true)];
 
 struct Set {
@@ -28,7 +28,7 @@ struct Set {
     contiguous: bool,
 }
 
-/// One way to run through an epoch.
+/// A way to run through an epoch.
 enum Way<'a> {
     Loop { dataset: &'a Mapped, parser: BatchParser, epoch: u64 },
     Loader { loader: Box<Loader>, reads: bool },
@@ -36,12 +36,12 @@ enum Way<'a> {
 
 fn sets() -> Vec<Set> {
     let of_shape = |&(name, batches, contiguous): &(&str, usize, bool)| {
-        let shape = Shape::named(name).expect("it is one of the five");
+        let shape = Shape::named(name).expect("a known shape");
         let path = file(&shape, batches * BATCH);
         let schema = shape.schema();
         [(Verify::Header, "header"), (Verify::Payload, "payload")].map(|(verify, mode)| {
             let options = DatasetOptions::new().index(IndexMode::Memory).verify(verify);
-            // SAFETY: a file of this bench, which nobody else writes to.
+            // SAFETY: a file of this bench; nothing else writes to it.
             let dataset = unsafe { options.open_mapped(&path) }.unwrap();
             Set { name: format!("{name}/{mode}"), dataset, schema: schema.clone(), contiguous }
         })
@@ -73,7 +73,7 @@ impl Set {
         )
     }
 
-    /// The ways by their names. All that read values give the same batches.
+    /// Returns the ways with their names, after checking that all that read values give the same batches.
     fn ways(&self) -> Vec<(String, Way<'_>)> {
         let mut ways =
             vec![("loop".to_owned(), Way::Loop { dataset: &self.dataset, parser: self.parser(), epoch: 0 })];
@@ -88,7 +88,7 @@ impl Set {
         });
         let first = answers.next().unwrap_or_default();
         assert!(first.len() > 1 && first[0] != first[1]);
-        assert!(answers.all(|sums| sums == first), "the same batches in the same order");
+        assert!(answers.all(|sums| sums == first), "expected the same batches in the same order");
         for threads in 1..3 {
             let loader = self.loader(threads);
             ways.push((format!("threads/{threads}/unread"), Way::Loader { loader, reads: false }));
@@ -98,7 +98,7 @@ impl Set {
 }
 
 impl Way<'_> {
-    /// One epoch; the next call takes the next one. Hands out the sum of each batch.
+    /// Runs the next epoch and calls `each` with the sum of each batch.
     fn epoch(&mut self, mut each: impl FnMut(Sum)) {
         let mut read = |batch: &Batch| {
             let mut sum = Sum::default();
@@ -119,17 +119,18 @@ impl Way<'_> {
             }
             Way::Loader { loader, reads } => {
                 for step in loader.by_ref() {
-                    let batch = step.unwrap().into_batch().expect("it has a schema");
-                    match reads {
-                        true => read(&batch),
-                        false => assert_eq!(batch.rows(), BATCH),
+                    let batch = step.unwrap().into_batch().expect("the loader has a schema");
+                    if *reads {
+                        read(&batch);
+                    } else {
+                        assert_eq!(batch.rows(), BATCH);
                     }
                 }
             }
         }
     }
 
-    /// An epoch whose values are read and thrown away.
+    /// Runs an epoch and returns the sum of its last batch.
     fn run(&mut self) -> Sum {
         let mut last = Sum::default();
         self.epoch(|sum| last = sum);
@@ -148,9 +149,9 @@ pub(crate) fn bench(c: &mut Criterion) {
     }
 }
 
-/// The same as a table.
+/// Prints the same measurements as a table.
 pub(crate) fn in_turn(rounds: usize) {
-    println!("ns a record: best (median) of {rounds} runs; ratio to `loop`: best (median)");
+    println!("ns per record: best (median) of {rounds} runs; ratio to `loop`: best (median)");
     for set in sets() {
         let mut ways = set.ways();
         let times = turns::take(ways.len(), rounds, |way| {

@@ -140,9 +140,10 @@ fn fill(rng: &mut Rng, name: &str, spec: &FeatureSpec, into: &mut Features) {
         }
     }
     if absent {
-        match rng.chance(128) {
-            true => into.clear(),
-            false => into.values_mut().for_each(|feature| *feature = FeatureBuf::None),
+        if rng.chance(128) {
+            into.clear();
+        } else {
+            into.values_mut().for_each(|feature| *feature = FeatureBuf::None);
         }
     }
 }

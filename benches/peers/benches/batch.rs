@@ -1,9 +1,6 @@
-//! Records to columns, beside a protobuf library and a loop that fills columns: the shapes of the library's own bench of that
-//! name, on one core and on two (`/2`).
+//! Parsing records to columns, compared with protobuf libraries and a loop that fills columns. The shapes are those of the library's
+//! own bench `batch`. Uses one core, or two (`/2`).
 
-use tfseek_testkit::bench;
-use tfseek_testkit::bench::shapes::{BATCH, Order, Shape};
-use tfseek_testkit::bench::sum::Sum;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::thread;
@@ -13,6 +10,9 @@ use tfseek::{DType, Mapped, Record};
 use tfseek_peers::prost::Prost;
 use tfseek_peers::quick::Quick;
 use tfseek_peers::{Column, Peer, Values};
+use tfseek_testkit::bench;
+use tfseek_testkit::bench::shapes::{BATCH, Order, Shape};
+use tfseek_testkit::bench::sum::Sum;
 
 fn columns(shape: &Shape) -> Vec<Column> {
     let column = |feature: &bench::shapes::ShapeFeature| Column {
@@ -45,7 +45,7 @@ fn sum(columns: &[Column]) -> Sum {
     sum
 }
 
-/// All rows, batch by batch; what `each` makes of the columns.
+/// Fills the columns batch by batch and calls `each` with them.
 fn fill<P: Peer>(rows: &[&[u8]], columns: &mut [Column], mut each: impl FnMut(&[Column])) {
     for rows in rows.chunks(BATCH) {
         P::fill(rows, columns).unwrap();
@@ -53,7 +53,7 @@ fn fill<P: Peer>(rows: &[&[u8]], columns: &mut [Column], mut each: impl FnMut(&[
     }
 }
 
-/// Half of the rows in a thread each.
+/// Processes one half of the rows per thread.
 fn halves<T: Sync>(rows: &[T], columns: &mut [Vec<Column>; 2], work: impl Fn(&[T], &mut Vec<Column>) + Sync) {
     let (first, second) = rows.split_at(rows.len() / 2);
     let [one, two] = columns;

@@ -1,16 +1,16 @@
-//! Decode and fill: what a program does that has a protobuf library and wants columns.
+//! Decode and fill: the work of a program that uses a protobuf library and needs columns.
 //!
-//! A record is decoded to the structs of its schema, each feature is looked up by name, and its values are appended to the
-//! column. The columns are kept from batch to batch, so that nobody pays for fresh memory.
+//! Each record is decoded to the structs of its schema, each feature is looked up by name, and its values are appended to the
+//! column. Columns are reused for all batches, so no library pays for fresh memory.
 
 pub mod prost;
 pub mod quick;
 
-/// One column: its key, how many values a record has, and the values so far.
+/// A column: key, number of values per record, and values.
 pub struct Column {
     /// The feature's key.
     pub key: String,
-    /// Values of each record.
+    /// Number of values per record.
     pub len: usize,
     /// The values.
     pub values: Values,
@@ -22,7 +22,7 @@ pub enum Values {
     Int64(Vec<i64>),
     /// Floats.
     Float(Vec<f32>),
-    /// Byte strings, one after the other, and where each ends.
+    /// Byte strings, concatenated, and the end of each.
     Bytes(Vec<u8>, Vec<usize>),
 }
 
@@ -39,12 +39,12 @@ impl Values {
     }
 }
 
-/// A record that cannot be put into the columns.
+/// Reason why a record cannot be appended to the columns.
 #[derive(Debug)]
 pub enum Refused {
-    /// The library refused it.
+    /// The library refused the record.
     Malformed,
-    /// A feature is absent, of another kind or of another length.
+    /// A feature is absent, of another kind, or of another length.
     Feature,
 }
 
@@ -53,26 +53,26 @@ pub trait Peer {
     /// Appends one record to the columns.
     ///
     /// # Errors
-    /// [`Refused`].
+    /// The library refuses the record, or a feature does not fit: [`Refused`].
     fn push(payload: &[u8], columns: &mut [Column]) -> Result<(), Refused>;
 
-    /// A batch: the columns hold these records and no others.
+    /// Replaces the contents of the columns by these records.
     ///
     /// # Errors
-    /// [`Refused`].
+    /// A record cannot be appended: [`Refused`].
     fn fill<R: AsRef<[u8]>>(rows: &[R], columns: &mut [Column]) -> Result<(), Refused> {
         columns.iter_mut().for_each(|column| column.values.clear());
         rows.iter().try_for_each(|row| Self::push(row.as_ref(), columns))
     }
 }
 
-/// One string of a column.
+/// Appends one string to a column.
 fn put_string(value: &[u8], data: &mut Vec<u8>, ends: &mut Vec<usize>) {
     data.extend_from_slice(value);
     ends.push(data.len());
 }
 
-/// Only records that have what the schema asks for.
+/// Checks the number of values.
 fn counted(found: usize, len: usize) -> Result<(), Refused> {
     if found == len { Ok(()) } else { Err(Refused::Feature) }
 }

@@ -1,4 +1,4 @@
-//! prost: owned structs by its derive macro, as `prost-build` writes them for `example.proto`.
+//! prost: owned structs with its derive macro, as `prost-build` generates them for `example.proto`.
 
 use crate::{Column, Peer, Refused, Values, counted, put_string};
 use prost::Message;

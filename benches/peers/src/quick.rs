@@ -1,7 +1,7 @@
-//! quick-protobuf: structs that borrow, read as the code that `pb-rs` generates for `example.proto` reads them.
+//! quick-protobuf: borrowing structs, decoded like the code that `pb-rs` generates for `example.proto`.
 //!
-//! One thing differs, in its favour as far as it can be: `pb-rs` would have a float list as `&[f32]` at any address, which is
-//! undefined behaviour unless it happens to be aligned. Here it is a slice of four bytes each, borrowed the same way.
+//! There is one difference, in favour of quick-protobuf: `pb-rs` generates float lists as `&[f32]` at any address, which is undefined
+//! behaviour for unaligned data. Here a float list is a borrowed slice of four-byte arrays.
 
 use crate::{Column, Peer, Refused, Values, counted, put_string};
 use quick_protobuf::{BytesReader, MessageRead, Result};
@@ -136,7 +136,7 @@ pub struct Quick;
 
 impl Peer for Quick {
     fn push(payload: &[u8], columns: &mut [Column]) -> std::result::Result<(), Refused> {
-        // `deserialize_from_slice` would expect a length in front.
+        // `deserialize_from_slice` expects a length prefix.
         let mut reader = BytesReader::from_bytes(payload);
         let example = Example::from_reader(&mut reader, payload).map_err(|_| Refused::Malformed)?;
         let features = example.features.ok_or(Refused::Feature)?.feature;

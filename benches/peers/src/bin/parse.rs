@@ -1,20 +1,19 @@
-//! The program that `parse_example.py` measures TensorFlow against.
+//! The program that `parse_example.py` compares with TensorFlow.
 //!
-//! `parse make DIR` writes `SHAPE-ORDER.tfrecord` and `SHAPE.json` for all shapes; `parse run DIR SHAPE ORDER LAYOUT SECONDS`
-//! parses such a file from memory, batch by batch, and prints what one example takes, as JSON. LAYOUT is `spans`,
-//! `contiguous`, or `copy`: a plain copy of the largest feature's values, with nothing parsed.
+//! `parse make DIR` writes `SHAPE-ORDER.tfrecord` and `SHAPE.json` for all shapes. `parse run DIR SHAPE ORDER LAYOUT SECONDS` parses
+//! one of these files from memory, batch by batch, and prints the time per example as JSON. LAYOUT is `spans`, `contiguous` or
+//! `copy`, which is a plain copy of the values of the largest feature without parsing.
 
-
-use tfseek_testkit::bench::shapes::{BATCH, Order, Shape};
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tfseek_testkit::bench::{copy, sum::Sum};
 use tfseek::batch::BatchParser;
 use tfseek::frame::put_record;
 use tfseek::io::Region;
-use tfseek::{IndexMode, DatasetOptions, Record, Verify};
+use tfseek::{DatasetOptions, IndexMode, Record, Verify};
+use tfseek_testkit::bench::shapes::{BATCH, Order, Shape};
+use tfseek_testkit::bench::{copy, sum::Sum};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -23,7 +22,7 @@ fn main() -> Result<(), Failure> {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["make", dir] => make(Path::new(dir)),
         ["run", dir, shape, order, layout, seconds] => {
-            let shape = Shape::named(shape).ok_or("no such shape")?;
+            let shape = Shape::named(shape).ok_or("unknown shape")?;
             let path = Path::new(dir).join(format!("{}-{order}.tfrecord", shape.name));
             run(&path, &shape, layout, Duration::from_secs_f64(seconds.parse()?))
         }
@@ -50,7 +49,7 @@ fn run(path: &Path, shape: &Shape, layout: &str, time: Duration) -> Result<(), F
     let dataset = options.open_regions([Region::from(fs::read(path)?)])?;
     let records = dataset.iter().collect::<tfseek::Result<Vec<Record<'_>>>>()?;
     if layout == "copy" {
-        let key = copy::feature(shape).ok_or("nothing to copy")?;
+        let key = copy::feature(shape).ok_or("the shape has no feature to copy")?;
         let values = copy::values(records.iter().map(|record| record.payload()), key);
         let mut to = Vec::new();
         let seconds = timed(time, || {
@@ -92,7 +91,7 @@ fn run(path: &Path, shape: &Shape, layout: &str, time: Duration) -> Result<(), F
     Ok(())
 }
 
-/// Seconds of a pass over all records: the mean of as many passes as the time allows, after one to warm up.
+/// Returns the seconds of a pass over all records: the mean of the passes within the given time, after a warm-up pass.
 fn timed(time: Duration, mut pass: impl FnMut() -> tfseek::Result<()>) -> tfseek::Result<f64> {
     pass()?;
     let (start, mut passes) = (Instant::now(), 0);
