@@ -1,15 +1,15 @@
-"""tf.io.parse_example beside tfseek: the same payloads, batches of 256, one pinned core each, run about.
+"""Compares tf.io.parse_example with tfseek: same payloads, batches of 256, one pinned core each, runs in turn.
 
     python parse_example.py PROGRAM [--shapes ..] [--orders ..] [--runs 7] [--seconds 0.4] [--core N]
 
-PROGRAM is `parse` of this package, built for release; it makes the data. Both sides start from serialized records in
-memory (TensorFlow: string tensors made before; tfseek: records of a file in memory) and end with columns. `parse` is that
-alone; in `parse + sum` each column of each batch is read too: integers and the bits of floats are summed, strings are
-summed by length and read by a hash (TensorFlow) or a sum (tfseek). Before anything is timed all values of both sides are
-summed exactly, bytes of strings as well, and must agree.
+PROGRAM is `parse` of this package in a release build; it generates the data. Both sides start from serialized records in memory
+(TensorFlow: string tensors made before; tfseek: records of a file in memory) and end with columns. `parse` measures only this. In
+`parse + sum` every column of every batch is also read: integers and the bits of floats are summed; strings are summed by length,
+and read by a hash (TensorFlow) or a sum (tfseek). Before the timing, all values of both sides, including the bytes of strings, are
+summed exactly and must agree.
 
-TensorFlow has one thread, and runs in each of its ways: eager, as a tf.function, and as a tf.data pipeline whose map
-parses; the best way is the one with the best run. Prints a table of nanoseconds an example, best and median of the runs.
+TensorFlow has one thread and runs in three ways: eager, as a tf.function, and as a tf.data pipeline whose map parses. The ratios use
+the way with the best run. Prints a table of nanoseconds per example, best and median of the runs.
 """
 import argparse
 import json
@@ -31,12 +31,12 @@ def arguments():
     p.add_argument("--runs", type=int, default=7)
     p.add_argument("--seconds", type=float, default=0.4)
     p.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
-    p.add_argument("--no-tensorflow", action="store_true", help="tfseek alone")
+    p.add_argument("--no-tensorflow", action="store_true", help="measure tfseek only")
     return p.parse_args()
 
 
 def payloads(path):
-    """Of a TFRecord file. No crc is looked at: this side need not read the file, only have its records."""
+    """Returns the payloads of a TFRecord file without verifying checksums, because reading the file is not measured."""
     data = open(path, "rb").read()
     at, out = 0, []
     while at < len(data):
@@ -47,7 +47,7 @@ def payloads(path):
 
 
 def timed(seconds, one_pass):
-    """Seconds of a pass, the mean of as many as the time allows, after one to warm up."""
+    """Returns the seconds of a pass: the mean of the passes within the given time, after a warm-up pass."""
     one_pass()
     start, passes = time.perf_counter(), 0
     while time.perf_counter() - start < seconds:
@@ -57,13 +57,13 @@ def timed(seconds, one_pass):
 
 
 def drain(batches):
-    """One batch is dropped before the next is made, or nearly."""
+    """Iterates over the batches without keeping them, so that at most two are alive."""
     for _ in batches:
         pass
 
 
 class TensorFlow:
-    """The ways to parse, on the records of one file."""
+    """TensorFlow's ways to parse the records of one file."""
 
     def __init__(self, tf, records, spec, seconds):
         dtypes = {"int64": tf.int64, "float32": tf.float32, "string": tf.string}
@@ -84,7 +84,7 @@ class TensorFlow:
         self.datasets = {"parse": stacked.map(parse), "parse_sum": stacked.map(lambda b: self.sums_of(parse(b)))}
 
     def sums_of(self, columns):
-        """Per kind of column, in as few operations as there are columns."""
+        """Returns the sum of all columns, with one or two operations per column."""
         tf, sums = self.tf, []
         for c in columns.values():
             if c.dtype == tf.int64:
@@ -97,7 +97,7 @@ class TensorFlow:
         return tf.add_n(sums)
 
     def exact(self, np):
-        """All values of all columns, as the program sums them."""
+        """Returns the exact sums of all values of all columns, as the program computes them."""
         out, mask = {"ints": 0, "floats": 0, "lens": 0, "bytes": 0}, (1 << 64) - 1
         for b in self.batches:
             for c in self.parse["function"](b).values():
@@ -113,7 +113,7 @@ class TensorFlow:
         return {k: v & mask for k, v in out.items()}
 
     def run(self):
-        """{(way, what): seconds an example}"""
+        """Returns {(way, what): seconds per example}."""
         out = {}
         for what, ways in (("parse", self.parse), ("parse_sum", self.parse_sum)):
             for way, f in ways.items():
@@ -124,7 +124,7 @@ class TensorFlow:
 
 def main():
     args = arguments()
-    os.sched_setaffinity(0, {args.core})  # before TensorFlow starts its threads; the program inherits it
+    os.sched_setaffinity(0, {args.core})  # before TensorFlow starts threads; PROGRAM inherits it
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     tf = np = None
@@ -133,9 +133,9 @@ def main():
         import tensorflow as tf
         tf.config.threading.set_intra_op_parallelism_threads(1)
         tf.config.threading.set_inter_op_parallelism_threads(1)
-        print(f"TensorFlow {tf.__version__}, batches of {BATCH}, {args.runs} runs of {args.seconds} s a cell, "
-              "records with header check\n")
-    print("ns an example: best (median) | parse | ratio | parse + sum | ratio")
+        print(f"TensorFlow {tf.__version__}, batches of {BATCH}, {args.runs} runs of {args.seconds} s per cell, "
+              "record headers verified\n")
+    print("ns per example: best (median) | parse | ratio | parse + sum | ratio")
     print("--- | --- | --- | --- | ---")
     with tempfile.TemporaryDirectory() as data:
         subprocess.run([args.program, "make", data], check=True)
@@ -159,7 +159,7 @@ def measure(tf, np, args, data, shape, order):
         exact = theirs.exact(np)
         for layout in layouts[:2]:
             found = ours(layout)["sum"]
-            assert found == exact, f"{shape} {order} {layout}: {found}, TensorFlow has {exact}"
+            assert found == exact, f"{shape} {order} {layout}: {found}, expected TensorFlow's {exact}"
     times = {}
     for _ in range(args.runs):
         for key, t in theirs.run().items() if theirs else ():
@@ -169,17 +169,17 @@ def measure(tf, np, args, data, shape, order):
                 if what != "sum":
                     times.setdefault((layout, what), []).append(t)
 
-    # Against the best way of TensorFlow, for each of the two questions.
+    # The best way of TensorFlow for each of the two measurements.
     base = {}
     for what in ("parse", "parse_sum"):
         ways = [k for k in times if k[1] == what and k[0] in ("eager", "function", "dataset")]
         if ways:
             base[what] = times[min(ways, key=lambda k: min(times[k]))]
 
-    def cells(who):
+    def cells(name):
         out = []
         for what in ("parse", "parse_sum"):
-            t = times.get((who, what))
+            t = times.get((name, what))
             if not t:
                 out += ["-", "-"]
                 continue
@@ -188,9 +188,9 @@ def measure(tf, np, args, data, shape, order):
             ref = base.get(what)
             out.append(f"{min(ref) / b:.1f} ({statistics.median(ref) / m:.1f})" if ref else "-")
         return out
-    for who in dict.fromkeys(k[0] for k in times):
-        name = f"tfseek, {who}" if who in layouts[:2] else "plain copy" if who == "copy" else f"TensorFlow, {who}"
-        print(f"{shape}/{order}: {name} | " + " | ".join(cells(who)), flush=True)
+    for name in dict.fromkeys(k[0] for k in times):
+        label = f"tfseek, {name}" if name in layouts[:2] else "plain copy" if name == "copy" else f"TensorFlow, {name}"
+        print(f"{shape}/{order}: {label} | " + " | ".join(cells(name)), flush=True)
 
 
 if __name__ == "__main__":

@@ -178,7 +178,7 @@ fn descriptors_and_memory_of_index_files_are_released() {
 
 /// Runs `f` with a time limit: opening a FIFO without `O_NONBLOCK` waits for a writer forever.
 #[track_caller]
-fn in_time<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
+fn with_time_limit<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || send.send(f()));
     receive.recv_timeout(Duration::from_secs(60)).expect("it blocks, or panicked")

@@ -41,7 +41,7 @@ fn in_memory() -> DatasetOptions {
 }
 
 #[track_caller]
-fn is_refused<T>(found: tfseek::Result<T>, len: u64, limit: u64) {
+fn assert_refused<T>(found: tfseek::Result<T>, len: u64, limit: u64) {
     let e = found.err().expect("the record is longer than max_record");
     match e.kind() {
         ErrorKind::RecordTooLarge { len: l, max_record: m } => assert_eq!((*l, *m), (len, limit)),

@@ -275,7 +275,7 @@ const WARM: usize = 150;
 const COUNTED: usize = 48;
 
 /// Parses the batches in turn and keeps the last `kept` results alive.
-fn steady<R: Row>(parser: &BatchParser, batches: &[Vec<R>], kept: usize, what: &str) {
+fn check_steady_state<R: Row>(parser: &BatchParser, batches: &[Vec<R>], kept: usize, what: &str) {
     let mut ring: std::collections::VecDeque<Batch> = std::collections::VecDeque::with_capacity(kept + 1);
     let mut parse = |k: usize| {
         if ring.len() > kept.saturating_sub(1) {

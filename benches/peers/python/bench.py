@@ -1,11 +1,11 @@
-"""tfseek from Python, beside others: one fresh process a run, all cells in turn, round after round.
+"""Compares tfseek from Python with other libraries: one fresh process per run, all cells in turn, for several rounds.
 
     python bench.py run [--rounds 7] [--tasks shuffled,..] [--corpora tabular,..] [--peers tfseek,DALI] [--json peers.json]
     python bench.py report [--json peers.json]          # tables in Markdown
     python bench.py list
 
-Each cell is checked before it is timed. A timed run warms up, then goes on for --seconds; of a family of settings those that are
-far behind after two rounds are dropped (--keep). README.md says what is measured, and corpora.py makes the data.
+Each cell is checked before it is timed. A timed run warms up and then runs for --seconds. Settings that are far slower than the best
+of their family after two rounds are dropped (--keep). README.md describes the measurements; corpora.py generates the data.
 """
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ def rows(batch: dict, corpus: str) -> int:
     return len(batch[LABEL[corpus]])
 
 
-# ---- inside a cell's own process
+# ---- in the process of a cell
 
 
 def address(batch: dict) -> int:
-    """Where the largest array of a batch lies."""
+    """Returns the address of the largest array of a batch."""
     columns = [c.data if isinstance(c, tuple) else c for c in batch.values() if not isinstance(c, list)]
     return max((c for c in columns if c.dtype.kind != "O"), key=lambda c: c.nbytes).__array_interface__["data"][0]
 
 
 def check_epoch(peer: Peer, corpus: str, seconds: float) -> dict:
-    """Compares each row of an epoch with what protobuf reads, or of as much of it as there is time for. A batch is looked at when
-    three more have been made: by then one that does not stay alive has changed. `places` tells how many addresses the largest
-    column had, of how many batches: few, where memory is used again."""
-    found, kept, start, whole, places, batches = [], deque(), time.perf_counter(), True, set(), 0
+    """Compares each row of an epoch, or of the part that fits into `seconds`, with the values that protobuf reads. Each batch is
+    checked after three more were made, so that reuse of its memory is detected. `addresses` is the number of addresses of the
+    largest column and the number of batches; few addresses mean that memory is reused."""
+    found, kept, start, whole, addresses, batches = [], deque(), time.perf_counter(), True, set(), 0
     for batch in peer.make(corpus, once=True):
-        places.add(address(batch))
+        addresses.add(address(batch))
         batches += 1
         kept.append(batch)
         if len(kept) > 3:
@@ -63,17 +63,17 @@ def check_epoch(peer: Peer, corpus: str, seconds: float) -> dict:
     found = np.sort(np.concatenate([*found, *map(row_hashes, kept)]))
     right = expected(corpus)
     if whole and peer.whole:
-        assert np.array_equal(found, right), f"{len(found)} rows are not the {len(right)} of the corpus"
-        return {"check": "epoch", "places": f"{len(places)} of {batches}"}
-    assert np.isin(found, right).all(), "there are rows that the corpus does not have"
+        assert np.array_equal(found, right), f"{len(found)} rows differ from the {len(right)} rows of the corpus"
+        return {"check": "epoch", "addresses": f"{len(addresses)} of {batches}"}
+    assert np.isin(found, right).all(), "found rows that are not in the corpus"
     if peer.whole:
         count, of = np.unique(found, return_counts=True)[1], np.unique(right, return_counts=True)
-        assert (count <= of[1][np.searchsorted(of[0], np.unique(found))]).all(), "there are rows more than once"
-    return {"check": f"{len(found):,} rows", "places": f"{len(places)} of {batches}"}
+        assert (count <= of[1][np.searchsorted(of[0], np.unique(found))]).all(), "found duplicate rows"
+    return {"check": f"{len(found):,} rows", "addresses": f"{len(addresses)} of {batches}"}
 
 
 def check_records(peer: Peer, corpus: str) -> dict:
-    """What all records sum to, against the files or the parsed column."""
+    """Compares a sum over all records with the same sum from the files or from protobuf."""
     read, n = peer.make(corpus)
     some = list(range(0, n, max(1, n // 20_000)))
     from diy import Maps
@@ -95,7 +95,7 @@ def time_epoch(peer: Peer, corpus: str, seconds: float, warm_up: float) -> dict:
     batches, kept = iter(peer.make(corpus)), deque(maxlen=4)
     sums = Sums(next(batches))
 
-    def go_on(seconds: float) -> tuple[int, int, float]:
+    def measure(seconds: float) -> tuple[int, int, float]:
         n = steps = 0
         start = time.perf_counter()
         while (took := time.perf_counter() - start) < seconds:
@@ -106,9 +106,9 @@ def time_epoch(peer: Peer, corpus: str, seconds: float, warm_up: float) -> dict:
             steps += 1
         return n, steps, took
 
-    go_on(warm_up)
+    measure(warm_up)
     before = spent(os.getpid())
-    n, steps, took = go_on(seconds)
+    n, steps, took = measure(seconds)
     after = spent(os.getpid())
     return {"rate": n / took, "cpu": (after[0] - before[0]) / n * 1e6, "faults": (after[1] - before[1]) / steps}
 
@@ -119,7 +119,7 @@ def time_records(peer: Peer, corpus: str, seconds: float, warm_up: float) -> dic
     parts = itertools.chain.from_iterable(np.array_split(rng.permutation(total), total // 256 + 1) for _ in itertools.count())
     ids = (part.tolist() for part in parts)
 
-    def go_on(seconds: float) -> tuple[int, float]:
+    def measure(seconds: float) -> tuple[int, float]:
         n, took = 0, 0.0
         while took < seconds:
             part = next(ids)
@@ -129,9 +129,9 @@ def time_records(peer: Peer, corpus: str, seconds: float, warm_up: float) -> dic
             n += len(part)
         return n, took
 
-    go_on(warm_up)
+    measure(warm_up)
     before = spent(os.getpid())
-    n, took = go_on(seconds)
+    n, took = measure(seconds)
     after = spent(os.getpid())
     return {"rate": n / took, "cpu": (after[0] - before[0]) / n * 1e6, "faults": (after[1] - before[1]) / n}
 
@@ -151,14 +151,14 @@ def cell(args: argparse.Namespace) -> None:
             out["peak"] = memory(os.getpid())[0]
     print("\n" + json.dumps(out), flush=True)
     kill([pid for pid in tree(os.getpid()) if pid != os.getpid()])
-    os._exit(0)  # some peers never come back from what they do at exit
+    os._exit(0)  # some peers hang in their exit handlers
 
 
 # ---- the driver
 
 
 def start(arguments: list[str], timeout: float) -> dict:
-    """Runs a script of this folder; what the last line of its output says, and the most anonymous memory that was seen."""
+    """Runs a script of this folder. Returns the JSON of its last output line and its peak anonymous memory."""
     here = os.path.dirname(os.path.abspath(__file__))
     began = time.monotonic()
     child = subprocess.Popen([sys.executable, os.path.join(here, arguments[0]), *arguments[1:]], env=environment(),
@@ -173,7 +173,7 @@ def start(arguments: list[str], timeout: float) -> dict:
             if time.monotonic() - began > timeout:
                 kill(tree(child.pid))
                 child.communicate()
-                return {"error": f"not done after {timeout:.0f} s"}
+                return {"error": f"not finished after {timeout:.0f} s"}
     try:
         found = json.loads(out.decode().strip().splitlines()[-1])
     except (ValueError, IndexError):
@@ -182,7 +182,7 @@ def start(arguments: list[str], timeout: float) -> dict:
 
 
 def parts(found: dict) -> dict:
-    """Seconds of the parts of the way to the first batch."""
+    """Returns the seconds of each part of the time to the first batch."""
     stamps = found.get("stamps")
     if stamps is None:
         return found
@@ -207,8 +207,8 @@ def save(doc: dict, path: str) -> None:
     os.replace(path + ".tmp", path)
 
 
-def behind(doc: dict, peer: Peer, corpus: str, keep: float) -> bool:
-    """Whether a setting has had two runs and its best is less than `keep` of its family's best. tfseek's settings all stay."""
+def is_dropped(doc: dict, peer: Peer, corpus: str, keep: float) -> bool:
+    """Tests whether a setting had two runs whose best is below `keep` times its family's best. tfseek's settings are always kept."""
     if peer.task == "first_batch":
         return False
     best = {c["peer"]: (max(r["rate"] for r in c["runs"]), len(c["runs"])) for c in doc["cells"].values()
@@ -232,7 +232,7 @@ def run(args: argparse.Namespace) -> None:
             key = f"{corpus}/{task}/{peer.name}"
             one = doc["cells"].setdefault(key, {"corpus": corpus, "task": task, "peer": peer.name, "family": peer.family,
                                                 "check": None, "runs": [], "errors": []})
-            if len(one["errors"]) > 1 or behind(doc, peer, corpus, args.keep):
+            if len(one["errors"]) > 1 or is_dropped(doc, peer, corpus, args.keep):
                 continue
             arguments = ["bench.py", "cell", task, corpus, peer.name, "--seconds", str(args.seconds), "--warm-up", str(args.warm_up),
                          "--check-seconds", str(args.check_seconds)]
@@ -242,7 +242,7 @@ def run(args: argparse.Namespace) -> None:
             else:
                 if one["check"] is None and task != "sums":
                     checked = start([*arguments, "--check"], args.timeout)
-                    one["check"], one["places"] = checked.get("check"), checked.get("places")
+                    one["check"], one["addresses"] = checked.get("check"), checked.get("addresses")
                     if "check" not in checked and "missing" not in checked:
                         one["errors"].append(checked.get("error", "check failed"))
                         print(f"{key}: {one['errors'][-1]}", flush=True)
@@ -271,14 +271,14 @@ def main() -> None:
         one.add_argument(name)
     one.add_argument("--check", action="store_true")
     for each in (one, many):
-        each.add_argument("--seconds", type=float, default=2, help="that a timed run takes")
+        each.add_argument("--seconds", type=float, default=2, help="seconds of a timed run")
         each.add_argument("--warm-up", type=float, default=0.5)
-        each.add_argument("--check-seconds", type=float, default=20, help="at most for the check of one cell")
+        each.add_argument("--check-seconds", type=float, default=20, help="maximum seconds for the check of a cell")
     many.add_argument("--rounds", type=int, default=7)
     many.add_argument("--tasks", type=lambda text: text.split(","), default=TASKS)
     many.add_argument("--corpora", type=lambda text: text.split(","), default=[*MAIN, "many"])
-    many.add_argument("--peers", type=lambda text: text.split(","), default=[], help="parts of names")
-    many.add_argument("--keep", type=float, default=0.7, help="of its family's best, what a setting must reach to stay")
+    many.add_argument("--peers", type=lambda text: text.split(","), default=[], help="substrings of names")
+    many.add_argument("--keep", type=float, default=0.7, help="fraction of its family's best that a setting must reach")
     many.add_argument("--timeout", type=float, default=240)
     for each in (many, tell):
         each.add_argument("--json", default="peers.json")

@@ -1,9 +1,9 @@
-"""The corpora, made from a seed: TFRecord files by tfseek, and the same records as ArrayRecord and Bagz by their own writers.
+"""Generates the corpora from a seed: TFRecord files by tfseek, and the same records as ArrayRecord and Bagz by their own writers.
 
     python corpora.py [--corpora tabular,tokens] [--formats tfrecord,array_record,array_record_64,bag]
 
-TFSEEK_PEERS_DATA names the folder (tfseek-peers here), TFSEEK_PEERS_SCALE multiplies the counts of records (1 if it is not set).
-`rows.npy` beside the files has a hash of each record's values, as protobuf reads them: what every peer's batches are compared with.
+TFSEEK_PEERS_DATA is the folder (default: tfseek-peers). TFSEEK_PEERS_SCALE multiplies the numbers of records (default: 1).
+`rows.npy` next to the files contains a hash of each record's values as read by protobuf. The batches of every peer are compared with it.
 """
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ CORPORA = list(SCHEMA)
 COUNT = {"tabular": 2_000_000, "wide": 100_000, "tokens": 200_000, "embedding": 200_000, "image": 20_000, "wide_own": 100_000,
          "many": 200_000}
 SHARDS = {corpus: {"image": 8, "many": 10_000}.get(corpus, 4) for corpus in CORPORA}
-# One integer of each record, for what looks at one feature.
+# One integer feature per corpus, for the tasks that read a single feature.
 LABEL = {"tabular": "feature1", "many": "feature1", "wide": "i040", "wide_own": "i040", "tokens": "label", "embedding": "label",
          "image": "image/label"}
-# What ArrayRecordDataSource takes for a read grows with the shard, so small records have many shards as well.
+# The cost of an ArrayRecordDataSource read grows with the shard, so there is also a variant with many shards for small records.
 FORMATS = {"tfrecord": CORPORA, "array_record": CORPORA[:-1], "array_record_64": ["tabular"], "bag": CORPORA[:-1]}
 WORDS = [b"cat", b"dog", b"chicken", b"horse", b"goat"]
 
@@ -50,7 +50,7 @@ def expected(corpus: str) -> np.ndarray:
 
 
 def payloads(path: str):
-    """The payloads of a TFRecord file. No CRC is looked at."""
+    """Returns the payloads of a TFRecord file without verifying checksums."""
     with open(path, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as m:
         at = 0
         while at < len(m):
@@ -60,7 +60,7 @@ def payloads(path: str):
 
 
 def rows(corpus: str, n: int, rng: np.random.Generator):
-    """Values of n records, in the order of the schema."""
+    """Yields the values of n records in the order of the schema."""
     if corpus in ("tabular", "many"):
         words = rng.integers(0, 5, n).tolist()
         return zip(rng.integers(0, 2, n).tolist(), words, [WORDS[w] for w in words], rng.standard_normal(n).tolist())
@@ -70,7 +70,7 @@ def rows(corpus: str, n: int, rng: np.random.Generator):
         strings = [[s.tobytes() for s in row] for row in rng.integers(97, 123, (n, 20, 6), dtype=np.uint8)]
         return (f + i + s for f, i, s in zip(floats, ints, strings))
     labels = rng.integers(0, 1000, n).tolist()
-    if corpus == "tokens":  # log-uniform, as the ranks of Zipf's law: varints of one, two and three bytes
+    if corpus == "tokens":  # log-uniform like ranks in Zipf's law: varints of one, two and three bytes
         ids = np.minimum(np.exp(rng.random((n, 512)) * np.log(50_000)).astype(np.int64), 49_999).tolist()
         return zip(ids, labels, rng.random(n).tolist())
     names = rng.integers(0, 10**12, n).tolist()
@@ -81,7 +81,7 @@ def rows(corpus: str, n: int, rng: np.random.Generator):
 
 
 def serialized(corpus: str, n: int, shard: int):
-    """Payloads of a shard, keys sorted, as `deterministic=True` has them; one message is filled again and again."""
+    """Yields the payloads of a shard with sorted keys, like `deterministic=True`. Reuses one message."""
     from proto import FIELD, example_class
 
     rng = np.random.default_rng([CORPORA.index(corpus), shard])
@@ -102,7 +102,7 @@ def serialized(corpus: str, n: int, shard: int):
 
 
 def shuffled_keys(payload: bytes, rng: np.random.Generator) -> bytes:
-    """The same Example with its features in another order. Tags are of a byte, and so are the lengths of all features."""
+    """Returns the Example with its features in another order. All tags and lengths of features have one byte."""
     start = next(i for i in range(1, 11) if payload[i] < 128) + 1
     entries, at = [], start
     while at < len(payload):
@@ -137,7 +137,7 @@ def pack(corpus: str) -> str:
 
 
 def hashes(corpus: str) -> np.ndarray:
-    """A hash of each record, sorted, of what protobuf reads in it."""
+    """Returns the sorted hashes of all records' values as read by protobuf."""
     from proto import batch_parser
     from sums import row_hashes
 
@@ -152,7 +152,7 @@ def shard_path(corpus: str, form: str, i: int, k: int) -> str:
 
 
 def write_array_record(corpus: str, form: str = "array_record", split: int = 1) -> None:
-    """Records by themselves and not compressed, which is what random access is fastest with."""
+    """Writes uncompressed records with a group size of one, the fastest layout for random access."""
     from array_record.python.array_record_module import ArrayRecordWriter
 
     k = SHARDS[corpus] * split

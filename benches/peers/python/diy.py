@@ -1,4 +1,4 @@
-"""What anyone can write in twenty lines: maps of the shards, an offset table that was made before, slices."""
+"""A hand-written baseline of twenty lines: maps of the shards, a precomputed offset table, slices."""
 from __future__ import annotations
 
 import mmap
@@ -10,7 +10,7 @@ from corpora import DATA, files
 
 
 def table(corpus: str) -> np.ndarray:
-    """Shard, start and end of each payload, kept beside the corpus."""
+    """Returns shard, start and end of each payload, cached next to the corpus."""
     path = os.path.join(DATA, corpus, "offsets.npy")
     if not os.path.exists(path):
         rows = []
@@ -37,7 +37,7 @@ class Maps:
         return len(self.start)
 
     def lists(self) -> tuple[list[int], list[int], list[int]]:
-        """The table as lists: one look-up at a time is faster in those."""
+        """Returns the table as lists, which are faster for single lookups."""
         return self.shard.tolist(), self.start.tolist(), self.end.tolist()
 
     def many(self, ids: np.ndarray) -> list[bytes]:

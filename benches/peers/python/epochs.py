@@ -1,6 +1,6 @@
-"""Shuffled epochs in parsed batches of 256: functions of a corpus to an iterator of batches, without end or for one epoch.
+"""Shuffled epochs in parsed batches of 256. Each function takes a corpus and returns an iterator of batches, endless or of one epoch.
 
-A batch is a dict of what the peer gives anyone as arrays: numbers as NumPy arrays, byte strings as object arrays or lists.
+A batch is a dict of the peer's own arrays: numbers as NumPy arrays, byte strings as object arrays or lists.
 """
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ours("first_batch", "pack", corpora=["many"], paths=pack)
 @peer("sums", "tfseek", "objects", imports=["tfseek"])
 @peer("sums", "tfseek", "offsets", imports=["tfseek"], bytes_as="offsets")
 def _(corpus, **how):
-    """The same sixteen batches again and again: what summing alone takes."""
+    """Repeats the same sixteen batches, to measure the cost of summing."""
     return itertools.cycle(list(itertools.islice(tfseek_loader(corpus, **how), 16)))
 
 
@@ -69,7 +69,7 @@ def tf_spec(corpus):
 
 
 def tf_parser(corpus):
-    """A function of a list of payloads to a batch. Tensors of numbers are looked at without a copy."""
+    """Returns a function from a list of payloads to a batch. Numeric tensors become arrays without a copy."""
     import tensorflow as tf
 
     features = tf_spec(corpus)
@@ -114,7 +114,7 @@ def _(corpus, once=False, cycle=8, batching=False, pool=None, deterministic=True
 
 
 def id_batches(n, once):
-    """Batches of a permutation, and of the next."""
+    """Yields batches of one permutation after another."""
     rng = np.random.default_rng(1)
     while True:
         order = rng.permutation(n)
@@ -133,11 +133,11 @@ def _(corpus, once=False):
 @peer("shuffled", "diy mmap + tf.io.parse_example", f"{CORES} threads ahead", imports=TF)
 def _(corpus, once=False):
     source, parse = Maps(corpus), tf_parser(corpus)
-    return ahead(lambda ids: parse(source.many(ids)), id_batches(len(source), once))
+    return parallel_map(lambda ids: parse(source.many(ids)), id_batches(len(source), once))
 
 
-def ahead(make, ids):
-    """`map` by a pool of threads, with a few batches under way."""
+def parallel_map(make, ids):
+    """Maps on a thread pool with a few batches in flight."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(CORES) as pool:
@@ -168,7 +168,7 @@ def data_source(corpus, form):
 
 
 class ThreadReaders:
-    """A source for grain by `seek` and `read`, which are faster than the data source: readers of each thread's own."""
+    """A source for Grain by `seek` and `read`, which are faster than the data source. Each thread has its own readers."""
 
     def __init__(self, corpus):
         self.corpus, self.local = corpus, threading.local()
@@ -186,7 +186,7 @@ class ThreadReaders:
 
 
 def many_shards(setting, **arguments):
-    """Registers both the usual shards and, for small records, many: whichever is faster."""
+    """Registers the default shards and, for small records, the variant with many shards; the faster one counts."""
 
     def add(make):
         tasks = ["shuffled"] if "2 workers" in setting else ["shuffled", "first_batch"]
@@ -240,7 +240,7 @@ def _(corpus, once=False):
 
 
 def dali_index(corpus):
-    """What tfrecord2idx writes: start and length of each record, header and footer included."""
+    """Writes the files of tfrecord2idx: start and length of each record including header and footer."""
     out = [os.path.join(DATA, corpus, os.path.basename(path) + ".idx") for path in files(corpus)]
     if not os.path.exists(out[-1]):
         source = Maps(corpus)
@@ -276,6 +276,6 @@ def _(corpus, once=False, queue=2, pad=False, **reading):
     made = pipeline()
     made.build()
     for _ in range(records // BATCH) if once else itertools.count():
-        # Strings of different lengths have no array for all of them: an array each.
+        # Strings of different lengths do not fit into one array, so each has its own.
         yield {key: [out.at(i) for i in range(BATCH)] if key in strings - padded else out.as_array()
                for key, out in zip(SCHEMA[corpus], made.run())}

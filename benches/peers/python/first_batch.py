@@ -1,8 +1,9 @@
-"""A cold interpreter's way to its first batch, all of which is read: a cell of bench.py, which knows when it made the process.
+"""Measures the time of a cold interpreter to its first batch, which is read completely. Runs as a cell of bench.py, which records the
+start time of the process.
 
     python first_batch.py CORPUS PEER
 
-The clock is the system's, the same in all processes. What the peer can do without is imported late, or not at all.
+The clock is system-wide. Modules that the peer does not need are imported late or not at all.
 """
 import time
 

@@ -1,9 +1,9 @@
-"""What a process and its children take: memory, CPU time, page faults; and the same allocator for all."""
+"""Memory, CPU time and page faults of a process and its children, and the allocator settings used for all peers."""
 from __future__ import annotations
 
 import os
 
-# Large blocks stay in the process: they are not given back to the system and faulted in again for each batch.
+# Keeps large blocks in the process, so that they are not returned to the system and faulted in again for each batch.
 ALLOCATOR = {"MALLOC_TRIM_THRESHOLD_": str(4 << 30), "MALLOC_MMAP_THRESHOLD_": str(4 << 30), "MALLOC_TOP_PAD_": str(256 << 20)}
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -14,7 +14,7 @@ def environment() -> dict[str, str]:
 
 
 def tree(pid: int) -> list[int]:
-    """A process and all that descend from it."""
+    """Returns a process and all its descendants."""
     out, todo = [], [pid]
     while todo:
         pid = todo.pop()
@@ -29,7 +29,7 @@ def tree(pid: int) -> list[int]:
 
 
 def memory(pid: int) -> tuple[float, float]:
-    """Megabytes of a tree: the sum of its peaks, and what is anonymous now."""
+    """Returns the megabytes of a process tree: the sum of the peaks, and the current anonymous memory."""
     peak = anon = 0
     for each in tree(pid):
         try:
@@ -43,7 +43,7 @@ def memory(pid: int) -> tuple[float, float]:
 
 
 def spent(pid: int) -> tuple[float, int]:
-    """CPU seconds, user and system, and minor page faults of a tree so far."""
+    """Returns the CPU seconds, user and system, and the minor page faults of a process tree so far."""
     ticks = faults = 0
     for each in tree(pid):
         try:
@@ -65,7 +65,7 @@ def kill(pids: list[int]) -> None:
 
 
 def warm(paths: list[str]) -> None:
-    """Brings files into the page cache."""
+    """Loads files into the page cache."""
     buffer = bytearray(8 << 20)
     for path in paths:
         with open(path, "rb", buffering=0) as f:

@@ -1,4 +1,4 @@
-"""tf.train.Example as protobuf's own Python has it (upb), without TensorFlow: for the generator, and for what users write by hand."""
+"""tf.train.Example in Python's protobuf (upb) without TensorFlow, for the generator and for hand-written parsers."""
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -9,7 +9,7 @@ DTYPE = {"int": np.int64, "float": np.float32}
 
 
 def example_class():
-    """The message class, in a pool of its own."""
+    """Returns the message class, from a separate descriptor pool."""
     F = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="peers/example.proto", package="peers", syntax="proto3")
 
@@ -41,11 +41,11 @@ def example_class():
 
 
 def row_parser(corpus):
-    """A function of one payload to a dict of values, as one maps over grain or a DataLoader."""
+    """Returns a function from one payload to a dict of values, as mapped over Grain or a DataLoader."""
     plan, made = [(key, FIELD[kind], size, kind) for key, (kind, size) in SCHEMA[corpus].items()], []
 
     def parse(payload):
-        if not made:  # late: so the function can be pickled into worker processes
+        if not made:  # created late, so that the function can be pickled into worker processes
             made.append(example_class())
         features, row = made[0].FromString(payload).features.feature, {}
         for key, field, size, kind in plan:
@@ -57,13 +57,13 @@ def row_parser(corpus):
 
 
 def stack(rows):
-    """Rows to a batch: arrays of numbers, lists of byte strings."""
+    """Stacks rows to a batch: arrays of numbers, lists of byte strings."""
     return {key: [row[key] for row in rows] if isinstance(value, bytes) else np.stack([row[key] for row in rows])
             for key, value in rows[0].items()}
 
 
 def batch_parser(corpus):
-    """A function of payloads to a batch, the way upb does it fastest."""
+    """Returns a function from payloads to a batch, using the fastest method of upb."""
     plan = [(key, FIELD[kind], size, kind) for key, (kind, size) in SCHEMA[corpus].items()]
     example = example_class()()
 

@@ -1,6 +1,6 @@
-"""One record at a time, in random order: functions of a corpus to a function that reads records, and to their number.
+"""Single records in random order. Each function takes a corpus and returns a read function and the number of records.
 
-`rand_raw` gets payloads as `bytes`, and sums their lengths; `rand_example` sums one integer feature.
+`rand_raw` reads payloads as `bytes` and sums their lengths. `rand_example` sums one integer feature.
 """
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _(corpus):
 
 
 class SeekReader:
-    """ArrayRecord by `seek` and `read`, whose cost does not grow with the shard, as that of the data source's does."""
+    """Reads ArrayRecord by `seek` and `read`. Unlike reads of the data source, their cost does not grow with the shard."""
 
     def __init__(self, corpus):
         from array_record.python.array_record_module import ArrayRecordReader

@@ -1,4 +1,4 @@
-"""The peers: what each can do, what it needs, and the settings it is tried with."""
+"""The peers: their tasks, requirements and settings."""
 from __future__ import annotations
 
 import importlib
@@ -13,7 +13,7 @@ MAIN = CORPORA[:-1]
 
 
 class Peer(NamedTuple):
-    """A way to do a task. Those of a family are settings of the same thing: its best counts."""
+    """A way to do a task. Peers of a family are settings of the same library, of which the best counts."""
 
     task: str
     family: str
@@ -22,7 +22,7 @@ class Peer(NamedTuple):
     corpora: list[str]
     form: str
     imports: tuple[str, ...]
-    #: whether an epoch has each record once
+    #: True if an epoch contains each record exactly once.
     whole: bool
 
     @property
@@ -30,7 +30,7 @@ class Peer(NamedTuple):
         return f"{self.family}, {self.setting}" if self.setting else self.family
 
     def missing(self) -> Optional[str]:
-        """Imports what it needs; why that is impossible."""
+        """Imports the required modules. Returns the error if that fails."""
         try:
             for module in self.imports:
                 importlib.import_module(module)
@@ -43,11 +43,11 @@ PEERS: dict[tuple[str, str], Peer] = {}
 
 
 def peer(tasks, family, setting="", *, corpora=MAIN, form="tfrecord", imports=(), whole=True, **arguments):
-    """Registers a function of a corpus, with these arguments, for a task or several."""
+    """Registers a function of a corpus, with these arguments, for one or more tasks."""
 
     def add(make):
         for task in [tasks] if isinstance(tasks, str) else tasks:
-            # The corpus of many shards is for the first batch alone.
+            # The corpus with many shards is for the first-batch task only.
             where = [c for c in corpora if c in FORMATS[form] and (c in MAIN or task == "first_batch")]
             found = Peer(task, family, setting, lambda corpus, **more: make(corpus, **arguments, **more), where, form,
                          tuple(imports), whole)

@@ -1,4 +1,4 @@
-"""Tables of what bench.py measured, in Markdown."""
+"""Markdown tables of the results of bench.py."""
 from __future__ import annotations
 
 import json
@@ -24,7 +24,7 @@ def table(head: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def against(cells: list[dict]) -> list[str]:
-    """tfseek's settings over the best setting of each family: by the best runs, and by the medians."""
+    """Returns the ratios of tfseek's settings to the best setting of each family, by best runs and by medians."""
     families: dict[str, dict] = {}
     for cell in cells:
         if cell["family"] != OURS and (cell["family"] not in families or best(cell) > best(families[cell["family"]])):
@@ -34,7 +34,7 @@ def against(cells: list[dict]) -> list[str]:
         if cell["family"] == OURS:
             rows.append([cell["peer"], *(f"{best(cell) / best(f):.1f} ({median(cell, 'rate') / median(f, 'rate'):.1f})"
                                          for f in families.values())])
-    return table(["times, by the best run (by medians)", *families], rows) if families and rows else []
+    return table(["ratio by best runs (by medians)", *families], rows) if families and rows else []
 
 
 def rates(cells: list[dict], per: str) -> list[str]:
@@ -45,9 +45,9 @@ def rates(cells: list[dict], per: str) -> list[str]:
         rows.append([cell["peer"], str(len(runs)), f"{max(runs):,.0f}", f"{median(cell, 'rate'):,.0f}", f"{min(runs):,.0f}",
                      f"{max(runs) / top:.2f}" if top else "-", number(min(run["cpu"] for run in cell["runs"])),
                      number(median(cell, "peak")), number(median(cell, "anon")), number(median(cell, "faults")),
-                     cell.get("places") or "-", cell["check"] or "-"])
-    return table(["", "runs", "records/s, best", "median", "least", "of the best peer", "CPU s / 10^6", "peak MB", "anonymous MB",
-                  f"faults a {per}", "places", "checked"], rows)
+                     cell.get("addresses") or "-", cell["check"] or "-"])
+    return table(["", "runs", "records/s, best", "median", "worst", "ratio to best peer", "CPU s / 10^6", "peak MB", "anonymous MB",
+                  f"faults per {per}", "addresses", "checked"], rows)
 
 
 def first(cells: list[dict]) -> list[str]:
@@ -56,14 +56,14 @@ def first(cells: list[dict]) -> list[str]:
         total = [run["total"] for run in cell["runs"]]
         rows.append([cell["peer"], str(len(total)), f"{min(total):.3f}", f"{statistics.median(total):.3f}", f"{max(total):.3f}",
                      *(f"{median(cell, name):.3f}" for name in ("interpreter", "numpy", "imports", "batch"))])
-    return table(["", "runs", "seconds, best", "median", "most", "interpreter", "NumPy", "imports", "first batch"], rows)
+    return table(["", "runs", "seconds, best", "median", "worst", "interpreter", "NumPy", "imports", "first batch"], rows)
 
 
 def report(path: str) -> str:
     with open(path) as f:
         doc = json.load(f)
     out = [", ".join(f"{name} {version}" for name, version in doc["versions"].items()), ""]
-    out += table(["corpus", "records", "shards", "bytes a record"],
+    out += table(["corpus", "records", "shards", "bytes per record"],
                  [[name, f"{m['records']:,}", f"{m['shards']:,}", f"{m['payload_bytes'] / m['records']:,.0f}"]
                   for name, m in doc["corpora"].items()])
     groups: dict[tuple[str, str], list[dict]] = {}

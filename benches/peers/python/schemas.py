@@ -11,5 +11,5 @@ SCHEMA: dict[str, dict[str, tuple[str, int]]] = {
     "image": {"image/encoded": ("bytes", 1), "image/height": ("int", 1), "image/width": ("int", 1), "image/label": ("int", 1),
               "image/filename": ("bytes", 1)},
 }
-SCHEMA["wide_own"] = SCHEMA["wide"]  # the features of each record in an order of their own
+SCHEMA["wide_own"] = SCHEMA["wide"]  # random feature order per record
 SCHEMA["many"] = SCHEMA["tabular"]  # ten thousand shards

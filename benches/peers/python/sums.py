@@ -1,4 +1,4 @@
-"""What is done with every batch, on every side alike: all values of all columns are read and summed.
+"""Reads all values of all columns of a batch and sums them, with the same code for every peer.
 
 A batch is a dict of columns: an array of numbers; byte strings as an object array, a list, an array of padded bytes, or tfseek's
 Bytes(data, offsets).
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 add = np.add.reduce
-# Bytes: smaller columns are put together before they are summed, for the calls would cost more than the values do.
+# Size in bytes. Smaller columns are concatenated before summing, because the calls would cost more than the values.
 SMALL = 1 << 16
 
 
 class Sums:
-    """The sum of a batch: of integers, of floats, and of byte strings as words of eight bytes. How is decided once."""
+    """Sums a batch: integers, floats, and byte strings as words of eight bytes. The first batch determines the method."""
 
     def __init__(self, batch: dict) -> None:
         self.offsets = [key for key, column in batch.items() if isinstance(column, tuple)]
@@ -62,13 +62,13 @@ class Sums:
 
 
 def word_sum(data: Any) -> int:
-    """All bytes of a buffer, eight at a time; the few that are left over one by one."""
+    """Sums a buffer eight bytes at a time, and its remaining bytes one by one."""
     n = len(data) // 8
     return int(add(np.frombuffer(data, np.uint64, n))) + sum(memoryview(data)[n * 8:])
 
 
 def row_hashes(batch: dict) -> np.ndarray:
-    """A hash of each row that binds all of its values, to compare the rows of an epoch in whatever order. Not timed."""
+    """Returns a hash of all values per row, to compare the rows of an epoch in any order. Not timed."""
     with np.errstate(over="ignore"):
         total = np.uint64(0)
         for k, name in enumerate(sorted(batch)):
