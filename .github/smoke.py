@@ -1,4 +1,4 @@
-"""What a wheel has to do where it was installed: import, write, read, shuffle, and carry the command and the licences."""
+"""Smoke test of an installed wheel: import, write, read, shuffle, the command and the license files."""
 
 import importlib.metadata
 import pathlib
@@ -13,15 +13,15 @@ command = pathlib.Path(sysconfig.get_path("scripts"), "tfseek")
 version = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
 assert version.split() == ["tfseek", tfseek.__version__], version
 
-licences = [file for file in importlib.metadata.files("tfseek") or [] if file.name.startswith("LICENSE-")]
-assert len(licences) == 2 and all(len(file.read_text()) > 1000 for file in licences), licences
+licenses = [file for file in importlib.metadata.files("tfseek") or [] if file.name.startswith("LICENSE-")]
+assert len(licenses) == 2 and all(len(file.read_text()) > 1000 for file in licenses), licenses
 
 with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder, "train.tfrecord")
     with tfseek.Writer(path) as writer:
         for i in range(100):
             writer.write(tfseek.Example({"label": i, "name": f"record {i}"}))
-    # Read, not mapped: Windows removes no file that is mapped.
+    # Positional reads, because Windows cannot delete a mapped file.
     ds = tfseek.open(path, index="memory", io="pread")
     assert len(ds) == 100 and ds[7]["label"] == [7] and ds[-1]["name"] == [b"record 99"]
     loader = tfseek.Loader(ds, {"label": tfseek.FixedLenFeature([], "int64")}, batch_size=32, seed=1)
