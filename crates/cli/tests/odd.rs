@@ -140,7 +140,7 @@ fn addresses_are_refused() {
         let scheme = address.split(':').next().unwrap();
         dir.run(&["cat", address]).fails(2, &[address, "expected a local path", &format!("{scheme}://")]);
     }
-    dir.run(&["cat", "file:///x.tfrecord"]).fails(2, &["without the file://"]);
+    dir.run(&["cat", "file:///x.tfrecord"]).fails(2, &["remove the file://"]);
 }
 
 #[cfg(unix)]
@@ -268,7 +268,8 @@ mod pipes_and_devices {
         }
         let _socket = std::os::unix::net::UnixListener::bind(dir.path("socket")).unwrap();
         all_verbs(&dir, "socket", (3, 2, &[]));
-        dir.run(&["get", "socket", "0"]).fails(2, &["socket: expected a regular file, found a socket", "in order"]);
+        dir.run(&["get", "socket", "0"])
+            .fails(2, &["socket: expected a regular file, found a socket", "in order"]);
     }
 
     /// A process that writes a file into a pipe. It waits until a reader opens the pipe.

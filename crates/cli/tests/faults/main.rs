@@ -164,9 +164,7 @@ fn a_failing_call_leaves_the_target_old_or_complete() {
         let (first, second) = CASES.split_at(3);
         for cases in [first, second] {
             let shim = &shim;
-            scope.spawn(move || {
-                cases.iter().for_each(|case| check_every_failing_call(shim, case))
-            });
+            scope.spawn(move || cases.iter().for_each(|case| check_every_failing_call(shim, case)));
         }
     });
 }
@@ -181,7 +179,12 @@ fn a_lost_rename_is_an_error() {
         fs::write(&target, &old).unwrap();
         let ran = failing(&dir, &shim, case.args, "rename", 1, ENOENT).unwrap();
         assert_eq!(ran.code, 3, "{:?}: {}", case.args, ran.err);
-        assert!(ran.err.contains("does not exist any more, so it was not renamed"), "{:?}: {}", case.args, ran.err);
+        assert!(
+            ran.err.contains("does not exist any more, so it was not renamed"),
+            "{:?}: {}",
+            case.args,
+            ran.err
+        );
         assert!(fs::read(&target).unwrap() == old, "{:?}", case.args);
     }
 }
