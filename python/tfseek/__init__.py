@@ -4,7 +4,7 @@
 >>> ds[123_456]["label"]
 >>> for batch in tfseek.Loader(ds, spec, batch_size=256, seed=42): ...
 
-Arrays are read-only, always. What the bytes mean is TensorFlow's meaning, bit for bit, but for departures that lose no data.
+Arrays are always read-only. Records are decoded as TensorFlow decodes them, bit for bit, with a few documented exceptions.
 """
 
 from collections.abc import Mapping as _Mapping

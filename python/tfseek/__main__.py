@@ -1,4 +1,4 @@
-"""``python -m tfseek`` is the command ``tfseek``."""
+"""``python -m tfseek`` runs the command ``tfseek``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What columns are, other than arrays."""
+"""Types of columns that are not plain arrays."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 
 def unmasked(value: Any, what: str) -> None:
-    """Refuses masked values, whose mask ``numpy.asarray`` drops without a word, in an array or in lists of them."""
+    """Raises ``ValueError`` for masked values in an array or in nested lists, because ``numpy.asarray`` drops masks silently."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise ValueError(f"{what}: masked values are not taken, found {int(np.ma.getmaskarray(value).sum())}: fill them or leave them out")
+        raise ValueError(f"{what}: masked values are not accepted, found {int(np.ma.getmaskarray(value).sum())}: fill or remove them")
     if isinstance(value, (list, tuple)):
         for item in value:
             if isinstance(item, (list, tuple, np.ma.MaskedArray)):
@@ -19,7 +19,7 @@ def unmasked(value: Any, what: str) -> None:
 
 
 class Sparse(NamedTuple):
-    """Values and where they stand, as ``tf.SparseTensor``: value ``k`` is at ``indices[k]``."""
+    """Values with their indices, like ``tf.SparseTensor``: value ``k`` is at ``indices[k]``."""
 
     #: int64, of shape ``[n, rank]``
     indices: npt.NDArray[np.int64]
@@ -30,26 +30,26 @@ class Sparse(NamedTuple):
 
 
 class Ragged(NamedTuple):
-    """Rows of different lengths, as ``tf.RaggedTensor``: row ``r`` of the outermost dimension is
+    """Rows of different lengths, like ``tf.RaggedTensor``: row ``r`` of the outermost dimension is
     ``row_splits[0][r]:row_splits[0][r + 1]`` of the next one, or of ``values``.
     """
 
     values: Any
-    #: one array for each ragged dimension, outermost first; int32 or int64 as the spec says
+    #: one array per ragged dimension, outermost first; int32 or int64, as in the spec
     row_splits: tuple[npt.NDArray[Any], ...]
 
 
 class Column(NamedTuple):
-    """One feature's value for each record: :meth:`Dataset.column`."""
+    """One feature's value for each record, as :meth:`Dataset.column` returns it."""
 
-    #: int64, float32 or, of byte strings, objects; where there is no value 0, or ``None`` among objects
+    #: int64, float32, or an object array of ``bytes``; a missing value is 0, or ``None`` in an object array
     values: npt.NDArray[Any]
-    #: bool: whether the record has a value
+    #: bool: true if the record has a value
     present: npt.NDArray[np.bool_]
 
 
 class Bytes(NamedTuple):
-    """Byte strings one behind the other, row-major: string ``k`` is ``data[offsets[k]:offsets[k + 1]]``."""
+    """Byte strings, concatenated in row-major order: string ``k`` is ``data[offsets[k]:offsets[k + 1]]``."""
 
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]

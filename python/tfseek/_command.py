@@ -10,7 +10,7 @@ from . import _tfseek
 
 def main() -> int:
     """Runs the command with the arguments of the process."""
-    # Ctrl-C and a closed pipe end it as they end any command: Python's own handlers would wait for Rust to return.
+    # Ctrl-C ends the command immediately. Python's own handler would wait for Rust to return.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _tfseek.run(["tfseek", *sys.argv[1:]])
 

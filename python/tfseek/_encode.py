@@ -1,4 +1,4 @@
-"""Values of Python as features: what an ``Example`` takes."""
+"""Conversion of Python values to features, for ``Example``."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import numpy.typing as npt
 from ._arrays import unmasked
 from ._names import name_of
 
-_MOST = 2**63 - 1
+_INT64_MAX = 2**63 - 1
 
-#: ``(kind, values)``: numbers as little-endian bytes, byte strings as a list; ``(None, None)`` is a feature without a kind.
+#: ``(kind, values)``, with numbers as little-endian bytes and byte strings as a list. ``(None, None)``: a feature without a kind.
 Part = tuple[Optional[str], Any]
 
 
 def features(mapping: Mapping[Any, Any]) -> list[tuple[str, Part]]:
-    """Each feature by name."""
+    """Returns each feature with its name."""
     return [(name, _part(name, value)) for name, value in _named(mapping)]
 
 
 def feature_lists(mapping: Mapping[Any, Iterable[Any]]) -> list[tuple[str, list[Part]]]:
-    """Each feature list by name, a part for each step."""
+    """Returns each feature list with its name, one part per step."""
     return [(name, [_part(name, step) for step in steps]) for name, steps in _named(mapping)]
 
 
 def _named(mapping: Mapping[Any, Any]) -> list[tuple[str, Any]]:
     named = [(name_of(name), value) for name, value in mapping.items()]
     if len(dict(named)) < len(named):
-        raise ValueError("a feature is given twice, by str and by bytes")
+        raise ValueError("a feature is given twice, as str and as bytes")
     return named
 
 
@@ -46,34 +46,34 @@ def _part(name: str, value: Any) -> Part:
         if any(isinstance(item, (str, bytes, bytearray, memoryview)) for item in value):
             return ("bytes", [_bytes(name, item) for item in value])
     array = np.asarray(value)
-    if array.dtype == object or (array.dtype.kind == "f" and isinstance(_first(value), (int, np.integer))):
+    if array.dtype == object or (array.dtype.kind == "f" and isinstance(_first_leaf(value), (int, np.integer))):
         array = _integers(name, value, array)
     if array.dtype.kind in "SU" or array.dtype == object:
         return ("bytes", [_bytes(name, item) for item in array.ravel().tolist()])
     if array.dtype.kind == "f":
-        # Beyond the range of float32 is infinity, as protobuf has it.
+        # Values beyond the range of float32 become infinity, as in protobuf.
         with np.errstate(over="ignore"):
             return ("float", array.astype("<f4").tobytes())
     if array.dtype.kind in "iub":
-        if array.dtype.kind == "u" and array.size and int(array.max()) > _MOST:
+        if array.dtype.kind == "u" and array.size and int(array.max()) > _INT64_MAX:
             raise OverflowError(f"feature {name!r}: {array.max()} does not fit into an int64")
         return ("int64", array.astype("<i8").tobytes())
-    raise TypeError(f"feature {name!r}: no feature is made of {array.dtype}")
+    raise TypeError(f"feature {name!r}: expected numbers, bools, str or bytes, found an array of {array.dtype}")
 
 
-def _first(value: Any) -> Any:
+def _first_leaf(value: Any) -> Any:
     while isinstance(value, (list, tuple)) and value:
         value = value[0]
     return value
 
 
 def _integers(name: str, value: Any, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Integers that NumPy has no common type for, as int64; ``array`` where there are others among them."""
+    """Returns integers without a common NumPy type as int64. If there are other values among them, returns ``array``."""
     leaves = np.asarray(value, dtype=object).ravel().tolist()
     if not leaves or not all(isinstance(leaf, (int, np.integer, np.bool_)) for leaf in leaves):
         return array
     for leaf in leaves:
-        if not -_MOST - 1 <= int(leaf) <= _MOST:
+        if not -_INT64_MAX - 1 <= int(leaf) <= _INT64_MAX:
             raise OverflowError(f"feature {name!r}: {leaf} does not fit into an int64")
     return np.array([int(leaf) for leaf in leaves], dtype=np.int64)
 

@@ -1,4 +1,4 @@
-"""What goes wrong: one class for all, and one below it for each thing that callers tell apart."""
+"""Exceptions: the base class ``Error``, and subclasses by cause."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import Optional
 
 
 class Error(ValueError):
-    """What went wrong and where. The message reads ``path: record i at byte o: feature "key": expected .., found ..``.
+    """An error with its location. The message has the form ``path: record i at byte o: feature "key": expected .., found ..``.
 
-    Attributes, each ``None`` where it is not known: ``path`` (the file, as it was named), ``record`` (number of the record in
-    that file), ``offset`` (byte of the record's header in that file), ``feature``, ``row`` (of the batch that was parsed),
-    ``step`` (of a feature list), and ``category``, for faults that a parse by a schema can meet: ``"malformed_proto"``,
-    ``"kind_mismatch"``, ``"count_mismatch"``, ``"missing_feature"``, ``"bad_partition"``, ``"bad_sparse_index"``,
-    ``"bad_spec"`` or ``"too_large"``.
+    Attributes, each ``None`` if unknown: ``path`` (of the file, as it was given), ``record`` (ordinal of the record in that file),
+    ``offset`` (of the record's header in bytes), ``feature``, ``row`` (of the parsed batch), ``step`` (of a feature list), and
+    ``category``. The category of an error in parsing is ``"malformed_proto"``, ``"kind_mismatch"``, ``"count_mismatch"``,
+    ``"missing_feature"``, ``"bad_partition"``, ``"bad_sparse_index"``, ``"bad_spec"`` or ``"too_large"``.
     """
 
     path: Optional[str] = None
@@ -25,7 +24,7 @@ class Error(ValueError):
     category: Optional[str] = None
 
     def __reduce__(self) -> tuple[object, ...]:
-        # OSError's own way forgets attributes.
+        # OSError's own method drops the attributes.
         return (type(self), self.args, self._state())
 
     def _state(self) -> dict[str, object]:
@@ -33,16 +32,16 @@ class Error(ValueError):
 
 
 class DataError(Error):
-    """The data are damaged, malformed, or not what was asked for."""
+    """The data are damaged, malformed, or do not match the request."""
 
 
 class IoError(Error, OSError):
-    """The operating system said no, or would have: ``errno`` is ``None`` where it was not asked. ``filename`` is the file, or the
-    pattern that matched none, and ``strerror`` the text without it.
+    """An I/O error. ``errno`` is ``None`` if no system call failed. ``filename`` is the file, or the pattern that matched no file.
+    ``strerror`` is the text without the file name.
     """
 
     def __str__(self) -> str:
-        # OSError's own text is made of number and name, and leaves out the place.
+        # OSError's own text consists of number and name, without the location.
         return Exception.__str__(self)
 
     def _state(self) -> dict[str, object]:
@@ -50,20 +49,20 @@ class IoError(Error, OSError):
 
 
 class NotFoundError(IoError, FileNotFoundError):
-    """There is no such file, or a set of shards has gaps: ``errno`` is ``errno.ENOENT``."""
+    """A file does not exist, or shards of a set are missing. ``errno`` is ``errno.ENOENT``."""
 
 
 class SpecError(Error):
-    """A feature spec, a schema or a filter is refused."""
+    """A feature spec, a schema or a filter is invalid."""
 
 
 class OrderError(Error):
-    """An order, a share of it, or a saved state is refused."""
+    """An order, a rank's share or a saved state is invalid."""
 
 
 class SidecarError(Error):
-    """An index is missing, stale or refused, and may not be built."""
+    """An index is missing, stale or not usable, and may not be built."""
 
 
 class OutOfRangeError(Error, builtins.IndexError):
-    """There is no such record."""
+    """A record number is out of range."""

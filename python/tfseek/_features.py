@@ -1,4 +1,4 @@
-"""Feature specs, with the names and signatures of ``tf.io``. TensorFlow's own are taken as well."""
+"""Feature specs with the names and signatures of ``tf.io``. Specs of TensorFlow itself are accepted as well."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ DTypeLike = Any
 
 @dataclass(frozen=True)
 class FixedLenFeature:
-    """A fixed number of values in each record: an array ``[rows] + shape``.
+    """A fixed number of values per record: an array ``[rows] + shape``.
 
-    ``default_value`` is what an absent feature gives, as many values as ``shape`` has; without it, absent is an error.
+    ``default_value`` replaces an absent feature and has the number of values of ``shape``. Without it, an absent feature is an error.
     """
 
     shape: Any
@@ -37,15 +37,16 @@ class FixedLenFeature:
 
 @dataclass(frozen=True)
 class VarLenFeature:
-    """Any number of values: a :class:`tfseek.Sparse` of shape ``[rows, longest]``."""
+    """Any number of values per record: a :class:`tfseek.Sparse` of shape ``[rows, longest]``."""
 
     dtype: DTypeLike
 
 
 @dataclass(frozen=True)
 class FixedLenSequenceFeature:
-    """Any number of blocks of ``shape``: an array ``[rows, longest] + shape``, shorter records padded with 0, ``b""`` or
-    ``default_value``. ``allow_missing`` must be true, except in feature lists.
+    """Any number of blocks of ``shape`` per record: an array ``[rows, longest] + shape``.
+
+    Shorter records are padded with 0, ``b""`` or ``default_value``. ``allow_missing`` must be true, except in feature lists.
     """
 
     shape: Any
@@ -59,28 +60,28 @@ class FixedLenSequenceFeature:
 
 @dataclass(frozen=True)
 class RowSplits:
-    """A partition of a :class:`RaggedFeature`: where each row starts, and behind them the number of values."""
+    """A partition of a :class:`RaggedFeature`: the start of each row, followed by the number of values."""
 
     key: str
 
 
 @dataclass(frozen=True)
 class RowLengths:
-    """A partition of a :class:`RaggedFeature`: how long each row is."""
+    """A partition of a :class:`RaggedFeature`: the length of each row."""
 
     key: str
 
 
 @dataclass(frozen=True)
 class RowStarts:
-    """A partition of a :class:`RaggedFeature`: where each row starts."""
+    """A partition of a :class:`RaggedFeature`: the start of each row."""
 
     key: str
 
 
 @dataclass(frozen=True)
 class RowLimits:
-    """A partition of a :class:`RaggedFeature`: where each row ends."""
+    """A partition of a :class:`RaggedFeature`: the end of each row."""
 
     key: str
 
@@ -94,14 +95,14 @@ class ValueRowIds:
 
 @dataclass(frozen=True)
 class UniformRowLength:
-    """A partition of a :class:`RaggedFeature`: rows that are all of this length."""
+    """A partition of a :class:`RaggedFeature`: one length for all rows."""
 
     length: int
 
 
 @dataclass(frozen=True)
 class RaggedFeature:
-    """Any number of values: a :class:`tfseek.Ragged`, of one more dimension for each of ``partitions``, outermost first."""
+    """Any number of values per record: a :class:`tfseek.Ragged`. Each of ``partitions`` adds a dimension, outermost first."""
 
     RowSplits = RowSplits
     RowLengths = RowLengths
@@ -122,7 +123,7 @@ class RaggedFeature:
 
 @dataclass(frozen=True)
 class SparseFeature:
-    """Values of one feature at the indices of others: a :class:`tfseek.Sparse` of shape ``[rows] + size``."""
+    """Values of one feature at indices from other features: a :class:`tfseek.Sparse` of shape ``[rows] + size``."""
 
     index_key: Any
     value_key: str
@@ -142,34 +143,34 @@ Features = Union[Schema, Mapping[Any, Any]]
 
 
 def schema_of(features: Features) -> Schema:
-    """The schema of some features, at least one; the same one for the same features, as it keeps what it learned."""
+    """Returns the schema of at least one feature. Equal specs get the same cached schema, which keeps its parser."""
     if isinstance(features, Schema):
-        return _named(features)
-    return _named(_kept(to_json(features, None, None)))
+        return _not_empty(features)
+    return _not_empty(_cached(to_json(features, None, None)))
 
 
 def sequence_schema_of(context: Optional[Features], sequence: Optional[Features]) -> Schema:
-    """The schema of a context and feature lists; one Schema may hold both."""
+    """Returns the schema of a context and feature lists. One Schema may contain both."""
     if isinstance(context, Schema) or isinstance(sequence, Schema):
         given = {id(part): part for part in (context, sequence) if part is not None}
         (one, *others) = given.values()
         if others or not isinstance(one, Schema):
-            raise TypeError("a Schema holds context and sequence: give it alone")
-        return _named(one)
-    return _named(_kept(to_json(None, context or {}, sequence or {})))
+            raise TypeError("a Schema describes context and sequence: expected it as the only argument")
+        return _not_empty(one)
+    return _not_empty(_cached(to_json(None, context or {}, sequence or {})))
 
 
-def _named(schema: Schema) -> Schema:
-    """The schema, unless it names no features: what is parsed by it would be nothing, which nobody asks for on purpose."""
+def _not_empty(schema: Schema) -> Schema:
+    """Returns the schema, or raises ``SpecError`` if it has no features: an empty spec is a mistake of the caller."""
     if schema._is_empty:
-        what = "context_features and sequence_features are" if schema.is_sequence else "features is"
-        raise _refused(None, f"{what} empty: expected at least one feature")
+        arguments = "context_features and sequence_features" if schema.is_sequence else "features"
+        raise _spec_error(None, f"{arguments}: expected at least one feature, found none")
     return schema
 
 
 @functools.lru_cache(maxsize=64)
-def _kept(text: str) -> Schema:
-    # By its text: specs that are equal for Python need not be the same to the bit, 0.0 and -0.0 say.
+def _cached(text: str) -> Schema:
+    # The key is the text, because specs that Python compares as equal may have different bits, for example 0.0 and -0.0.
     return Schema.from_json(text)
 
 
@@ -178,11 +179,11 @@ def to_json(
     context: Optional[Mapping[Any, Any]],
     sequence: Optional[Mapping[Any, Any]],
 ) -> str:
-    """The JSON form of a schema, which Rust reads and checks."""
+    """Returns the JSON form of a schema, which Rust reads and validates."""
     if features is not None and (context is not None or sequence is not None):
-        raise TypeError("features of Examples beside parts of SequenceExamples")
+        raise TypeError("expected features, or context_features and sequence_features, found both")
     if features is None and context is None and sequence is None:
-        raise TypeError("a schema needs features, or context_features and sequence_features")
+        raise TypeError("expected features, or context_features and sequence_features, found neither")
     parts = {"features": features, "context": context, "sequence": sequence}
     return _object((name, _columns(part)) for name, part in parts.items() if part is not None)
 
@@ -194,37 +195,37 @@ def _object(members: Iterable[tuple[str, str]]) -> str:
 def _columns(features: Mapping[Any, Any]) -> str:
     named = [(name_of(name), spec) for name, spec in features.items()]
     if len(dict(named)) < len(named):
-        # As str and as bytes.
+        # Once as str and once as bytes.
         names = [name for name, _ in named]
-        raise _refused(next(name for name in names if names.count(name) > 1), "the name is given twice")
+        raise _spec_error(next(name for name in names if names.count(name) > 1), "the name is given twice")
     return _object((name, _text(name, spec)) for name, spec in named)
 
 
-def _refused(name: Optional[str], reason: str) -> SpecError:
-    """As Rust raises it."""
-    place = "" if name is None else f'feature "{name}": '
-    error = SpecError(f"{place}invalid schema: {reason}")
+def _spec_error(name: Optional[str], reason: str) -> SpecError:
+    """Returns the error that Rust raises for an invalid schema."""
+    location = "" if name is None else f'feature "{name}": '
+    error = SpecError(f"{location}invalid schema: {reason}")
     error.feature, error.category = name, "bad_spec"
     return error
 
 
 def _text(name: str, spec: Any) -> str:
-    """The JSON form of a spec, which a spec that cannot change keeps: a schema is looked up for every batch."""
-    kept: Optional[str] = getattr(spec, "_text", None)
-    if kept is not None:
-        return kept
+    """Returns the JSON form of a spec. Immutable specs cache it, because the schema is looked up for every batch."""
+    cached: Optional[str] = getattr(spec, "_text", None)
+    if cached is not None:
+        return cached
     text = json.dumps(_column(name, spec))
     default = getattr(spec, "default_value", None)
-    if isinstance(spec, _OWN) and (default is None or isinstance(default, (int, float, str, bytes))):
+    if isinstance(spec, _SPECS) and (default is None or isinstance(default, (int, float, str, bytes))):
         object.__setattr__(spec, "_text", text)
     return text
 
 
-_OWN = (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature)
+_SPECS = (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature)
 
 
 def _column(name: str, spec: Any) -> dict[str, Any]:
-    # By name, so that TensorFlow's own specs, which have the same fields, are taken without importing it.
+    # Compared by name, so that TensorFlow's specs, which have the same fields, are accepted without importing TensorFlow.
     kind = type(spec).__name__
     if kind == "FixedLenFeature":
         return {"type": "fixed", **_typed(name, spec), "shape": _shape(name, spec.shape), "default": _default(name, spec)}
@@ -257,9 +258,9 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
             "already_sorted": bool(spec.already_sorted),
         }
     if isinstance(spec, Mapping):
-        # The JSON form itself.
+        # The JSON form.
         return dict(spec)
-    # The package `tfrecord` names a dtype alone, and gives the values that there are.
+    # A dtype alone, as in the package `tfrecord`, returns all values of the feature.
     return {"type": "ragged", "dtype": _dtype(name, spec)}
 
 
@@ -296,7 +297,10 @@ def _splits_dtype(dtype: DTypeLike) -> str:
 
 
 def _frozen(shape: Any) -> Any:
-    """A shape that is given as a number, a list or a TensorShape, as a tuple. What is none stays: there is no name to refuse it by."""
+    """Returns a shape given as a number, a list or a TensorShape as a tuple. Other values are returned unchanged.
+
+    They are an error later, where the name of the feature is known.
+    """
     shape = getattr(shape, "as_list", lambda: shape)()
     try:
         shape = (operator.index(shape),) if not isinstance(shape, (bool, str, bytes)) else shape
@@ -314,7 +318,7 @@ def _shape(name: str, shape: Any) -> list[int]:
 
 
 def _integer(name: str, argument: str, value: Any) -> int:
-    """An integer that is one already: nothing is rounded, and a bool is none."""
+    """Returns an integer. Nothing is rounded, and a bool is an error."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -322,7 +326,7 @@ def _integer(name: str, argument: str, value: Any) -> int:
     except TypeError:
         raise TypeError(f"feature {name!r}: {argument}: expected an integer, found {value!r}") from None
     if not -(2**63) <= found < 2**64:
-        raise _refused(name, f"{argument}: {_shown(found)} is out of range")
+        raise _spec_error(name, f"{argument}: {_shown(found)} is out of range")
     return found
 
 
@@ -334,9 +338,9 @@ def _shown(value: Any) -> str:
 
 
 def _listed(value: Any) -> tuple[Any, ...]:
-    """One or several. TensorFlow's partitions are tuples."""
-    one = isinstance(value, (str, bytes)) or hasattr(value, "key") or hasattr(value, "length")
-    return (value,) if one or not isinstance(value, Iterable) else tuple(value)
+    """Returns one value or several as a tuple. TensorFlow's partitions are tuples, but count as one value."""
+    single = isinstance(value, (str, bytes)) or hasattr(value, "key") or hasattr(value, "length")
+    return (value,) if single or not isinstance(value, Iterable) else tuple(value)
 
 
 _PARTITIONS = {
@@ -363,7 +367,7 @@ def _partition(name: str, partition: Any) -> dict[str, Any]:
 
 
 def _default(name: str, spec: Any) -> Optional[list[Any]]:
-    """A flat list: floats by their bits, byte strings as hex. How many there have to be is checked in Rust."""
+    """Returns a flat list: floats by their bits, byte strings as hex. Rust checks the number of values."""
     value = spec.default_value
     if value is None:
         return None
@@ -373,7 +377,7 @@ def _default(name: str, spec: Any) -> Optional[list[Any]]:
         array = np.asarray(value, dtype=object).ravel()
         return [{"hex": _encoded(name, item).hex()} for item in array.tolist()]
     if dtype == "int64":
-        # As objects: NumPy would make floats of integers beyond 64 bits.
+        # As objects, because NumPy converts integers beyond 64 bits to floats.
         integers = value if isinstance(value, (np.ndarray, np.generic)) else np.asarray(value, dtype=object)
         return [_int64(name, item) for item in integers.ravel().tolist()]
     array = np.asarray(value)
@@ -381,19 +385,19 @@ def _default(name: str, spec: Any) -> Optional[list[Any]]:
         array = np.array([_float(name, item) for item in array.ravel().tolist()], dtype=np.float64)
     if array.size and array.dtype.kind not in "iubf":
         raise TypeError(f"feature {name!r}: default_value: expected numbers, found {value!r}")
-    # Beyond the range of float32 is infinity, as TensorFlow has it.
+    # Values beyond the range of float32 become infinity, as in TensorFlow.
     with np.errstate(over="ignore"):
         bits = array.astype(np.float32).ravel().view(np.uint32)
     return [{"f32": f"{int(word):08x}"} for word in bits]
 
 
 def _int64(name: str, value: Any) -> int:
-    # A bool is 0 or 1 for TensorFlow as well.
+    # TensorFlow converts a bool to 0 or 1 as well.
     if not isinstance(value, (int, np.integer, np.bool_)):
         raise TypeError(f"feature {name!r}: default_value: expected integers, found {value!r}")
     found = int(value)
     if not -(2**63) <= found < 2**63:
-        raise _refused(name, f"default_value: {_shown(found)} does not fit into an int64")
+        raise _spec_error(name, f"default_value: {_shown(found)} does not fit into an int64")
     return found
 
 
@@ -403,7 +407,7 @@ def _float(name: str, value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise _refused(name, f"default_value: {_shown(value)} does not fit into a float") from None
+        raise _spec_error(name, f"default_value: {_shown(value)} does not fit into a float") from None
 
 
 def _encoded(name: str, value: Any) -> bytes:

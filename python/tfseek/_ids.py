@@ -1,4 +1,4 @@
-"""Lists of record numbers, as they come."""
+"""Conversion of lists, arrays and masks to record numbers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from ._arrays import unmasked
 
 
 def positions(key: Any, length: int) -> bytes:
-    """A list, an array or a mask of ``length`` as little-endian int64: what is negative counts from the end."""
+    """Returns the positions that a list, an array or a mask of ``length`` selects, as little-endian int64.
+
+    Negative numbers count from the end.
+    """
     if isinstance(key, (str, bytes)):
-        raise TypeError(f"records are numbered: no record {key!r}")
+        raise TypeError(f"expected record numbers, found {key!r}")
     unmasked(key, "record numbers")
     try:
         array = np.asarray(key)
@@ -24,10 +27,10 @@ def positions(key: Any, length: int) -> bytes:
         return b""
     if array.dtype == np.bool_:
         if len(array) != length:
-            raise IndexError(f"a mask of {len(array)} for {length} records")
+            raise IndexError(f"expected a mask of {length} records, found {len(array)}")
         array = np.flatnonzero(array)
     if array.dtype.kind not in "iu":
-        raise TypeError(f"records are numbered by integers, found {array.dtype}")
+        raise TypeError(f"expected integers as record numbers, found {array.dtype}")
     if array.dtype.kind == "u" and int(array.max()) >= 2**63:
-        raise IndexError(f"no record {array.max()}: there are {length}")
+        raise IndexError(f"record {array.max()} is out of range: there are {length} records")
     return array.astype("<i8").tobytes()

@@ -32,31 +32,31 @@ def open(
 
     ``paths`` is a file, a folder, a pattern (``train-*.tfrecord``), a set (``train@10.tfrecord``) or a list of them.
 
-    **The files must not be written to or truncated while the dataset, or an array made from it, lives**: they are mapped into
-    memory, and the process would be killed or see bytes change. Replacing a file by rename is fine. ``io="pread"`` reads them
-    instead, and needs no such promise.
+    **No process may write to or truncate the files while the dataset, or an array made from it, exists.** They are mapped into
+    memory. A violation can kill the process or change its data. Replacing a file by rename is safe. ``io="pread"`` reads the files
+    without maps and has no such rule.
 
-    index: ``"auto"`` finds indexes and builds what is missing; ``"require"`` builds none; ``"memory"`` neither reads nor writes
-        index files; ``"rebuild"`` scans anew.
-    index_dir: a folder for index files that is searched and written first.
-    verify: what is checked at each access: ``"payload"`` (as TensorFlow) or ``"header"``.
-    io: ``"auto"`` maps, or reads where the process may not have so many maps; ``"map"``; ``"pread"``.
-    columns: features whose columns are found, or built in one scan, as indexes are, and kept at hand for ``ds.column(feature)`` and
-        ``ds.filter(condition)``. Both do that at their first use otherwise.
-    kind: what ``ds[i]`` is: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"`` for what the first records are.
-    tail: whether bytes after the last whole record are an error (``"strict"``) or the end (``"tolerate"``).
-    allow_missing: whether a set may have gaps. Record numbers are then those of what is there.
-    max_record: payload bytes of a record, at most; 2**31 - 1 by default, the longest message that protobuf parses. A longer record is a
-        :class:`tfseek.DataError` when it is asked for, before memory is allocated for it; the others stay readable.
-    jobs: threads that scan shards without an index; 0 is one for each processor.
-    progress: shows how far indexes and columns are. ``True`` is a bar of ``tqdm``, or a line on standard error where that is not
-        installed; or a bar or class like those of ``tqdm``; or a callable ``f(done, total)``. The callable is called by the thread that
-        called ``open``, when it begins, about every 50 ms and at the end, with the bytes that were scanned and those of all shards, or
-        ``None`` where that is not known; shards that need no scan are not counted as done. An exception that it raises ends the
-        work. A pickled copy has no progress.
+    index: ``"auto"`` uses existing indexes and builds missing ones; ``"require"`` builds none; ``"memory"`` neither reads nor writes
+        index files; ``"rebuild"`` scans all shards again.
+    index_dir: a folder for index files. It is searched first, and new index files are written to it.
+    verify: the checksums verified on each access: ``"payload"`` (header and payload, as TensorFlow) or ``"header"``.
+    io: ``"auto"`` uses maps, or positional reads if the process cannot have enough maps; ``"map"``; ``"pread"`` (positional reads).
+    columns: features whose columns are loaded now, for ``ds.column(feature)`` and ``ds.filter(condition)``. Missing column files are
+        built in one scan. By default a column is loaded at its first use.
+    kind: type of ``ds[i]``: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"``, which inspects the first records.
+    tail: ``"strict"``: a torn tail is an error; ``"tolerate"``: the shard ends at its last whole record.
+    allow_missing: if true, shards of a set may be missing. Record numbers then count the existing shards only.
+    max_record: largest payload of a record in bytes; by default 2**31 - 1, the longest message that protobuf parses. Access to a longer
+        record raises :class:`tfseek.DataError` before memory is allocated. Other records stay readable.
+    jobs: number of threads that scan shards without an index; 0: one per processor.
+    progress: display of the scan for indexes and columns. ``True``: a bar of ``tqdm`` if it is installed, otherwise a line on standard
+        error. Also a bar or class like those of ``tqdm``, or a callable ``f(done, total)``. The thread that called ``open`` calls it
+        at the start, about every 50 ms, and at the end. ``done`` is the number of bytes scanned, ``total`` the size of all shards or
+        ``None`` if unknown. Shards that need no scan do not count as done. An exception of the callable ends the work. A pickled
+        copy has no progress display.
 
-    Raises :class:`tfseek.NotFoundError`, :class:`tfseek.IoError`, :class:`tfseek.DataError` at the first damage of a shard that
-    had to be scanned, and :class:`tfseek.SidecarError`.
+    Raises :class:`tfseek.NotFoundError`, :class:`tfseek.IoError`, :class:`tfseek.SidecarError`, and :class:`tfseek.DataError` for the
+    first damage in a shard that is scanned.
     """
     return _tfseek.open(
         {
@@ -76,9 +76,9 @@ def open(
     )
 
 
-def reopen(how: dict[str, Any], fingerprint: str, ids: Any) -> Dataset:
-    """A pickled Dataset."""
-    return _tfseek.open(how)._restore(fingerprint, ids)
+def reopen(arguments: dict[str, Any], fingerprint: str, ids: Any) -> Dataset:
+    """Opens a pickled Dataset."""
+    return _tfseek.open(arguments)._restore(fingerprint, ids)
 
 
 def build_index(
@@ -90,13 +90,12 @@ def build_index(
     rebuild: bool = False,
     allow_missing: bool = False,
 ) -> int:
-    """Builds the indexes of shards that have none, to ``.tfseek/`` beside them (or to ``index_dir``), and gives the number of
-    records.
+    """Builds missing indexes, in ``.tfseek/`` in the shards' folder or in ``index_dir``, and returns the number of records.
 
-    ``progress`` shows how far it is, in bytes, as :func:`tfseek.open` says.
+    ``progress`` counts the bytes scanned; :func:`tfseek.open` describes it.
 
-    Raises :class:`tfseek.DataError` at damage; the sound shards are indexed all the same. Where it is interrupted, the indexes that
-    were complete stay, and the next call goes on with the others.
+    Raises :class:`tfseek.DataError` for damage, after it has indexed the intact shards. If the call is interrupted, complete indexes
+    are kept, and the next call builds the others.
     """
     return _tfseek.build_index(
         _paths(paths),

@@ -1,4 +1,4 @@
-"""Serialized records to arrays: the functions of ``tf.io`` under their names."""
+"""Parsing of serialized records to arrays, with the function names of ``tf.io``."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ Payload = Union[bytes, bytearray, Example, SequenceExample]
 
 
 def parse_example(payloads: Iterable[Payload], features: Features, *, bytes_as: str = "objects") -> dict[str, Any]:
-    """Serialized Examples to a dict of columns, as ``tf.io.parse_example`` makes them.
+    """Parses serialized Examples to a dict of columns, as ``tf.io.parse_example`` does.
 
-    ``payloads`` are ``bytes`` or records of a dataset, ``features`` a dict of specs or a :class:`tfseek.Schema`.
+    ``payloads`` are ``bytes`` or records of a dataset. ``features`` is a dict of specs or a :class:`tfseek.Schema`.
 
     A column is a read-only array (``[rows] + shape``) for ``FixedLenFeature`` and ``FixedLenSequenceFeature``, a
-    :class:`tfseek.Sparse` for ``VarLenFeature`` and ``SparseFeature``, a :class:`tfseek.Ragged` for ``RaggedFeature``. dtypes are int64
-    and float32; byte strings are object arrays of ``bytes``, or with ``bytes_as="offsets"`` a :class:`tfseek.Bytes`.
+    :class:`tfseek.Sparse` for ``VarLenFeature`` and ``SparseFeature``, a :class:`tfseek.Ragged` for ``RaggedFeature``. Dtypes are int64
+    and float32. Byte strings are object arrays of ``bytes``, or with ``bytes_as="offsets"`` a :class:`tfseek.Bytes`.
 
-    Raises :class:`tfseek.DataError` for the lowest row that is bad, with ``.row``, ``.feature`` and ``.category``, and
-    :class:`tfseek.SpecError`. ``docs/parsing.md`` says what is different from TensorFlow, and why.
+    Raises :class:`tfseek.DataError` for the first invalid row, with ``.row``, ``.feature`` and ``.category``, and
+    :class:`tfseek.SpecError`. ``docs/parsing.md`` lists the differences from TensorFlow and their reasons.
     """
-    found: dict[str, Any] = schema_of(features)._parse(payloads, False, False, bytes_as)
-    return found
+    columns: dict[str, Any] = schema_of(features)._parse(payloads, False, False, bytes_as)
+    return columns
 
 
 def parse_single_example(payload: Payload, features: Features, *, bytes_as: str = "objects") -> dict[str, Any]:
-    """One serialized Example to a dict of columns without the dimension of the rows, as ``tf.io.parse_single_example``.
+    """Parses one serialized Example to a dict of columns without the row dimension, as ``tf.io.parse_single_example`` does.
 
-    The rest is as in :func:`parse_example`.
+    See :func:`parse_example` for columns and errors.
     """
-    found: dict[str, Any] = schema_of(features)._parse(payload, False, True, bytes_as)
-    return found
+    columns: dict[str, Any] = schema_of(features)._parse(payload, False, True, bytes_as)
+    return columns
 
 
 def parse_sequence_example(
@@ -43,14 +43,16 @@ def parse_sequence_example(
     *,
     bytes_as: str = "objects",
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Serialized SequenceExamples to ``(context, sequence, lengths)``, as ``tf.io.parse_sequence_example``: dicts of columns, and of
-    how many steps each record has in the dense ones (int64, ``[rows]``). A :class:`tfseek.Schema` may stand for both features.
+    """Parses serialized SequenceExamples to ``(context, sequence, lengths)``, as ``tf.io.parse_sequence_example`` does.
 
-    The rest is as in :func:`parse_example`; errors in a feature list have ``.step`` too.
+    ``context`` and ``sequence`` are dicts of columns. ``lengths`` has the number of steps of each record for each dense column of
+    ``sequence`` (int64, ``[rows]``). One :class:`tfseek.Schema` can replace both arguments.
+
+    See :func:`parse_example` for columns and errors. Errors in a feature list also have ``.step``.
     """
     schema = sequence_schema_of(context_features, sequence_features)
-    found: tuple[dict[str, Any], dict[str, Any], dict[str, Any]] = schema._parse(payloads, True, False, bytes_as)
-    return found
+    parsed: tuple[dict[str, Any], dict[str, Any], dict[str, Any]] = schema._parse(payloads, True, False, bytes_as)
+    return parsed
 
 
 def parse_single_sequence_example(
@@ -60,7 +62,7 @@ def parse_single_sequence_example(
     *,
     bytes_as: str = "objects",
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """One serialized SequenceExample to ``(context, sequence)``, as ``tf.io.parse_single_sequence_example``."""
+    """Parses one serialized SequenceExample to ``(context, sequence)``, as ``tf.io.parse_single_sequence_example`` does."""
     schema = sequence_schema_of(context_features, sequence_features)
-    found: tuple[dict[str, Any], dict[str, Any]] = schema._parse(payload, True, True, bytes_as)
-    return found
+    parsed: tuple[dict[str, Any], dict[str, Any]] = schema._parse(payload, True, True, bytes_as)
+    return parsed

@@ -1,4 +1,4 @@
-"""How far a call is: ``progress=`` of everything that may take long."""
+"""Progress displays: the argument ``progress=`` of long calls."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import time
 from collections.abc import Mapping
 from typing import Any, Callable, Optional, Union
 
-Told = Callable[[int, Optional[int]], object]
-Progress = Union[None, bool, Told, Any]
+Report = Callable[[int, Optional[int]], object]
+Progress = Union[None, bool, Report, Any]
 
-SECONDS = 0.1
+REDRAW_SECONDS = 0.1
 
 
-def progress_of(progress: Progress, what: str, in_bytes: bool) -> tuple[Told, Callable[[], object]]:
-    """``(tell, close)`` for what ``progress`` asks for: ``tell(done, total)`` is called while the work goes on, ``close()`` at its end."""
+def progress_of(progress: Progress, what: str, in_bytes: bool) -> tuple[Report, Callable[[], object]]:
+    """Returns ``(report, close)`` for the argument ``progress``: ``report(done, total)`` is called during the work, ``close()`` at its
+    end.
+    """
     if progress is True and sys.stderr is None:
         # A process without a console.
         return (lambda done, total: None), lambda: None
@@ -24,14 +26,14 @@ def progress_of(progress: Progress, what: str, in_bytes: bool) -> tuple[Told, Ca
             progress = importlib.import_module("tqdm.auto").tqdm
         except ImportError:
             line = Line(what, in_bytes)
-            return line.tell, line.close
+            return line.report, line.close
     if isinstance(progress, type) and hasattr(progress, "update"):
         unit = {"unit": "B", "unit_scale": True, "unit_divisor": 1024} if in_bytes else {"unit": " records"}
-        own: Any = progress(desc=what, **unit)
-        return Bar(own).tell, own.close
+        bar: Any = progress(desc=what, **unit)
+        return Bar(bar).report, bar.close
     if callable(getattr(progress, "update", None)) and not isinstance(progress, Mapping):
-        # Whoever made it ends it.
-        return Bar(progress).tell, lambda: None
+        # The caller created the bar, and closes it.
+        return Bar(progress).report, lambda: None
     if callable(progress):
         return progress, lambda: None
     raise TypeError(f"progress: expected a bool, a callable or a tqdm bar, found {type(progress).__name__}")
@@ -43,35 +45,35 @@ def on_terminal() -> bool:
 
 
 class Bar:
-    """Moves a bar that has the methods of ``tqdm``'s."""
+    """Updates a progress bar that has the methods of ``tqdm``."""
 
     def __init__(self, bar: Any) -> None:
         self.bar = bar
         self.done = 0
-        # A total that its owner gave it stays.
-        self.open = getattr(bar, "total", None) is None
+        # A total that the caller has set is kept.
+        self.sets_total = getattr(bar, "total", None) is None
 
-    def tell(self, done: int, total: Optional[int]) -> None:
-        if self.open and total is not None:
+    def report(self, done: int, total: Optional[int]) -> None:
+        if self.sets_total and total is not None:
             self.bar.total = total
         self.bar.update(done - self.done)
         self.done = done
 
 
 class Line:
-    """A line on standard error, written over on a terminal, and written once elsewhere."""
+    """A line on standard error: redrawn on a terminal, otherwise written once at the end."""
 
     def __init__(self, what: str, in_bytes: bool) -> None:
         self.what, self.in_bytes = what, in_bytes
         self.text = ""
         self.next = 0.0
 
-    def tell(self, done: int, total: Optional[int]) -> None:
+    def report(self, done: int, total: Optional[int]) -> None:
         share = "" if not total else f" of {self.amount(total)}"
         self.text = f"{self.what}: {self.amount(done)}{share}"
         now = time.monotonic()
         if now >= self.next and on_terminal():
-            self.next = now + SECONDS
+            self.next = now + REDRAW_SECONDS
             print(f"\r{self.text}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""All that the native half calls of the package: it imports this module and no other."""
+"""The Python functions and classes that the native module calls. It imports no other module of the package."""
 
 from ._arrays import Bytes, Column, Ragged, Sparse
 from ._encode import feature_lists, features

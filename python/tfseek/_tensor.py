@@ -1,4 +1,4 @@
-"""Tensors in a bytes feature: ``tf.io.serialize_tensor`` and ``tf.io.parse_tensor``."""
+"""Serialized tensors: ``tf.io.serialize_tensor`` and ``tf.io.parse_tensor``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ._arrays import unmasked
 
 
 def serialize_tensor(tensor: npt.ArrayLike) -> bytes:
-    """The bytes that ``tf.io.serialize_tensor`` makes of an array, of a number, bool, ``str`` (as UTF-8) or ``bytes``, or of lists of
-    them.
+    """Serializes a tensor to the bytes that ``tf.io.serialize_tensor`` returns.
 
-    An array keeps its dtype. Python's numbers get TensorFlow's: ints int32, or int64 where one does not fit, floats float32. In a
-    list the first value decides.
+    ``tensor`` is an array, a number, a bool, ``str`` (as UTF-8) or ``bytes``, or nested lists of them. An array keeps its dtype. Python
+    numbers get TensorFlow's dtypes: floats float32, ints int32, or int64 if one does not fit. The first value of a list determines
+    the dtype.
 
-    Raises :class:`ValueError` for numbers that fit no such dtype, lists of different lengths or kinds, and masked values.
+    Raises :class:`ValueError` for numbers that do not fit the dtype, lists of different lengths or kinds, and masked values.
     """
     unmasked(tensor, "tensor")
     array = _of_python(tensor) if _is_python(tensor) else np.asarray(tensor)
@@ -36,12 +36,12 @@ def serialize_tensor(tensor: npt.ArrayLike) -> bytes:
 
 
 def _is_python(value: Any) -> bool:
-    """Whether it is of Python's own types, without a dtype."""
+    """Returns true for values of Python types, which have no dtype."""
     if isinstance(value, np.generic) or hasattr(value, "__array__"):
         return False
     if isinstance(value, (bool, int, float, complex, str, bytes, list, tuple, range)):
         return True
-    # Of the other sequences, such as `array.array`, some are buffers.
+    # Other sequences have a dtype if they are buffers, for example `array.array`.
     return isinstance(value, Sequence) and not isinstance(value, (bytearray, memoryview)) and not _is_buffer(value)
 
 
@@ -61,14 +61,14 @@ def _of_python(value: Any) -> npt.NDArray[Any]:
         return np.zeros(shape, dtype=np.int32 if isinstance(value, range) else np.float32)
     first, kinds = _kind(leaves[0]), {_kind(leaf) for leaf in leaves}
     if first == "int":
-        # Those before a float are read as ints first.
+        # TensorFlow converts the values before the first float as ints.
         for leaf in itertools.takewhile(lambda leaf: _kind(leaf) != "float", leaves):
             if _kind(leaf) == "int" and not -(2**63) <= leaf < 2**63:
                 raise ValueError("an integer does not fit into an int64")
         first = "float" if "float" in kinds else "int"
-    if not kinds <= _TAKES[first]:
+    if not kinds <= _ACCEPTED[first]:
         others = ", ".join(sorted(kinds - {first}))
-        raise ValueError(f"a list whose first value is {first} holds others: {others}")
+        raise ValueError(f"expected a list of {first}, as its first value, found also {others}")
     dtype: Any
     if first == "int":
         leaves = [int(leaf) for leaf in leaves]
@@ -83,8 +83,8 @@ def _of_python(value: Any) -> npt.NDArray[Any]:
     return array.reshape(shape)
 
 
-#: What may stand in a list behind a first value, as TensorFlow has it.
-_TAKES = {
+#: Kinds accepted in a list after a first value of each kind, as in TensorFlow.
+_ACCEPTED = {
     "bool": {"bool", "numpy bool"},
     "numpy bool": {"bool", "numpy bool"},
     "int": {"int", "bool"},
@@ -120,18 +120,18 @@ def _checked(leaf: Any, dtype: Any) -> float:
 
 
 def _gather(value: Any, depth: int, shape: list[int], leaves: list[Any]) -> None:
-    """The values of nested lists, row-major. The way to the first one gives the shape, which all others must have."""
+    """Appends the values of nested lists to ``leaves``, row-major. The path to the first value determines the shape of all lists."""
     if not isinstance(value, np.generic) and hasattr(value, "__array__"):
         value = np.asarray(value)
         value = value[()] if value.ndim == 0 else value
     if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray)):
         if depth != len(shape):
-            raise ValueError("a list holds both values and lists")
+            raise ValueError("a list contains both values and lists")
         leaves.append(value)
         return
     if depth == len(shape):
         if leaves:
-            raise ValueError("a list holds both values and lists")
+            raise ValueError("a list contains both values and lists")
         shape.append(len(value))
     if shape[depth] != len(value):
         raise ValueError(f"lists of different lengths: expected {shape[depth]} values, found {len(value)}")
@@ -139,15 +139,15 @@ def _gather(value: Any, depth: int, shape: list[int], leaves: list[Any]) -> None
         _gather(item, depth + 1, shape, leaves)
 
 
-#: TensorFlow's other names.
+#: TensorFlow's alternative names of dtypes.
 _NAMES = {"half": "float16", "float": "float32", "double": "float64"}
 
 
 def parse_tensor(serialized: Union[bytes, bytearray], out_type: Any) -> npt.NDArray[Any]:
-    """A read-only array of the bytes that ``tf.io.serialize_tensor`` made.
+    """Parses the bytes of ``tf.io.serialize_tensor`` to a read-only array.
 
-    ``out_type`` is a dtype of NumPy or TensorFlow or its name; ``"string"`` gives an object array of ``bytes``, ``"bfloat16"`` needs the
-    package ``ml_dtypes``. Raises :class:`tfseek.DataError` for another dtype, and for what is no tensor.
+    ``out_type`` is a dtype of NumPy or TensorFlow, or its name. ``"string"`` returns an object array of ``bytes``. ``"bfloat16"`` needs
+    the package ``ml_dtypes``. Raises :class:`tfseek.DataError` for a tensor of another dtype, and for invalid bytes.
     """
     name = _name(out_type)
     if name in ("string", "bytes", "object", "str"):
@@ -165,7 +165,7 @@ def parse_tensor(serialized: Union[bytes, bytearray], out_type: Any) -> npt.NDAr
 def _name(dtype: Any) -> str:
     if isinstance(dtype, str):
         return _NAMES.get(dtype, dtype)
-    # Python's float is TensorFlow's float32, and NumPy's float64.
+    # Python's float means float32 in TensorFlow and float64 in NumPy.
     return "float32" if dtype is float else getattr(dtype, "name", None) or np.dtype(dtype).name
 
 

@@ -1,6 +1,6 @@
-"""Grain's faces of a dataset, for JAX: records by number, and batches that Rust makes.
+"""Adapters for Grain and JAX: records by number, and batches of the :class:`tfseek.Loader`.
 
-``import tfseek`` leaves this module alone; it needs the package ``grain``.
+``import tfseek`` does not import this module. It requires the package ``grain``.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ class DataSource:
     """Records by number: a ``grain.sources.RandomAccessDataSource``, for ``grain.MapDataset.source`` and ``grain.DataLoader``.
 
     ds: a :class:`tfseek.Dataset` or a view of one.
-    spec: a dict of feature specs or a :class:`tfseek.Schema`. Items are what :func:`tfseek.parse_single_example` makes of records, or
-        :func:`tfseek.parse_single_sequence_example`. Without it they are ``bytes``, which is what goes between processes.
+    spec: a dict of feature specs or a :class:`tfseek.Schema`. Items are the results of :func:`tfseek.parse_single_example` or
+        :func:`tfseek.parse_single_sequence_example`. Without a spec they are ``bytes``, which can be sent between processes.
     bytes_as: byte strings as ``bytes`` in arrays of objects (``"objects"``) or as :class:`tfseek.Bytes` (``"offsets"``).
 
-    Safe to use from several threads, and pickled: a copy opens the files again, and refuses other content. ``repr`` names the
-    records by their content and not by paths, so that a state that grain checks by it is good for files that were moved.
+    A source can be used by several threads, and it can be pickled. An unpickled copy opens the files again, and raises an error if
+    their content has changed. ``repr`` identifies the records by fingerprint, not by path, because grain compares it when it loads a
+    state. So a state remains valid after the files are moved.
     """
 
     def __init__(self, ds: Dataset, spec: Optional[Features] = None, *, bytes_as: str = "objects") -> None:
@@ -45,10 +46,10 @@ class DataSource:
         return self._item(self._ds[operator.index(index)])
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        """Several items, looking ahead for those that are not in memory yet."""
+        """Returns several items. Their records are prefetched."""
         return [self._item(record) for record in self._ds.get_many(indices)]
 
-    # What grain calls for the records of a batch.
+    # grain calls this method for the records of a batch.
     _getitems = __getitems__
 
     def _item(self, record: Any) -> Any:
@@ -59,26 +60,26 @@ class DataSource:
         return parse_single_example(record, self._schema, bytes_as=self._bytes_as)
 
     def __repr__(self) -> str:
-        # As they are pickled: (start, step, length), or numbers as bytes.
+        # The pickled form: (start, step, length), or the record numbers as bytes.
         pickled: Any = self._ds.__reduce__()
         _, (_, fingerprint, ids) = pickled
         view = "{1}x{2}+{0}".format(*ids) if isinstance(ids, tuple) else f"crc32:{zlib.crc32(ids):08x}"
         return f"tfseek.grain.DataSource(fingerprint={fingerprint}, records={len(self)}, view={view})"
 
 
-#: Reads well in ``grain.MapDataset.source(tfseek.grain.source(ds, spec))``.
+#: Alias for use in ``grain.MapDataset.source(tfseek.grain.source(ds, spec))``.
 source = DataSource
 
 
 class IterDataset(grain.IterDataset):
-    """The batches of a :class:`tfseek.Loader` as a ``grain.IterDataset``: read, shuffled and parsed by threads of Rust.
+    """The batches of a :class:`tfseek.Loader` as a ``grain.IterDataset``: read, shuffled and parsed by Rust threads.
 
-    The arguments are the loader's: ``batch_size`` or ``global_batch_size``, ``shuffle``, ``seed``, ``rank`` (``jax.process_index()``),
-    ``world_size`` (``jax.process_count()``), .. An iterator gives the one epoch ``epoch``, or with ``repeat=True`` one after the other
-    without an end. Its state is JSON-safe, less than 1 KiB, and counts the batches that were handed out.
+    The arguments are those of the loader: ``batch_size`` or ``global_batch_size``, ``shuffle``, ``seed``, ``rank``
+    (``jax.process_index()``), ``world_size`` (``jax.process_count()``) and the others. An iterator yields the epoch ``epoch``, or with
+    ``repeat=True`` all epochs without end. Its state is JSON-safe, below 1 KiB, and counts the batches that were returned.
 
-    ``mp_prefetch`` and its like deal the batches out to processes: together they give those of one process, in the same sequence. They are
-    of use where Python transforms batches; the loader has threads of its own, ``threads=``.
+    ``mp_prefetch`` and similar methods distribute the batches over processes, which together yield the batches of one process in the
+    same sequence. They help if Python transforms batches. The loader has its own threads (``threads=``).
     """
 
     def __init__(self, ds: Dataset, spec: Optional[Features] = None, **options: Any) -> None:
@@ -86,16 +87,16 @@ class IterDataset(grain.IterDataset):
         self._ds = _dataset(ds)
         self._schema = None if spec is None else schema_of(spec)
         self._options = options
-        # What is wrong is said here, and not first in another process.
+        # Raises errors of the arguments here, and not later in another process.
         self._loader().close()
 
     def __iter__(self) -> Any:
         return _Iterator(self._loader(), self._options.get("repeat", False))
 
     def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
-        """Leaves the steps of one worker: grain calls this on the copy that the worker has."""
+        """Restricts this copy to the steps of one worker. grain calls it in each worker."""
         if sequential_slice:
-            raise ValueError("batches are dealt out to workers in turn: sequential_slice=True is not to be had")
+            raise ValueError("workers take batches in rotation: sequential_slice=True is not supported")
         worker, workers = self._options.get("worker", 0), self._options.get("workers", 1)
         self._options = {**self._options, "worker": worker + workers * sl.start, "workers": workers * sl.step}
 
@@ -108,7 +109,7 @@ class IterDataset(grain.IterDataset):
 
 
 class _Iterator(grain.DatasetIterator):
-    """An epoch, or all of them."""
+    """An iterator over one epoch, or over all epochs."""
 
     def __init__(self, loader: Loader, endless: bool) -> None:
         super().__init__()
@@ -117,7 +118,7 @@ class _Iterator(grain.DatasetIterator):
         self._epoch = loader.epoch
 
     def __next__(self) -> Any:
-        # At its end the loader is at the start of the next epoch already.
+        # At the end of an epoch the loader is already at the start of the next one.
         if self._loader.epoch != self._epoch and not self._endless:
             raise StopIteration
         return next(self._loader)
@@ -129,7 +130,7 @@ class _Iterator(grain.DatasetIterator):
         try:
             epoch, loader = state["epoch"], state["loader"]
         except (KeyError, TypeError):
-            raise OrderError("this is no state of a tfseek.grain.IterDataset: expected an epoch and a loader's state") from None
+            raise OrderError("expected the state of a tfseek.grain.IterDataset, with an epoch and a loader's state") from None
         self._loader.load_state_dict(loader)
         self._epoch = epoch
 

@@ -1,7 +1,7 @@
-"""PyTorch: a map-style dataset, an iterable one over the :class:`tfseek.Loader`, a sampler in its order; tensors without a copy.
+"""Adapters for PyTorch: a map-style dataset, an iterable dataset over :class:`tfseek.Loader`, and a sampler in the loader's order.
 
-Only ``import tfseek.torch`` imports torch. All tensors may be written to: they lie in memory that belongs to their batch, never in
-the files.
+Only ``import tfseek.torch`` imports torch. Tensors share the memory of their batch without a copy, and are writable. They never share
+the memory of a file.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import torch.distributed
 import torch.utils.data
 
 from ._features import Features, schema_of
-from ._loader import Loader, shuffle_word, tail_word
+from ._loader import Loader, shuffle_name, tail_name
+from ._tfseek import ArrayMemory, SamplerCore, SamplerIterator
 from ._tfseek import Dataset as Records
-from ._tfseek import Memory, SamplerCore, SamplerIterator
 
 __all__ = ["Dataset", "IterableDataset", "Sampler", "as_tensors"]
 
@@ -28,11 +28,12 @@ Transform = Optional[Callable[[Any], Any]]
 
 
 def as_tensors(batch: Any) -> Any:
-    """A batch of :class:`tfseek.Loader` or of the functions ``parse_...``, its arrays as tensors over the same memory.
+    """Converts the arrays of a batch to tensors over the same memory.
 
-    Dicts and tuples stay what they are, :class:`tfseek.Sparse`, :class:`tfseek.Ragged` and :class:`tfseek.Bytes` among them; so do
-    object arrays of ``bytes``, for which torch has no type. Other arrays, and memory that two columns share, are copied, so that
-    writing to a tensor changes nothing else.
+    ``batch`` comes from :class:`tfseek.Loader` or from the functions ``parse_...``. Dicts and tuples keep their types, including
+    :class:`tfseek.Sparse`, :class:`tfseek.Ragged` and :class:`tfseek.Bytes`. Object arrays of ``bytes`` are not converted, because torch
+    has no such type. Arrays without memory of a batch, and memory shared by two columns, are copied. So writing to a tensor changes no
+    other data.
     """
     return _tensors(batch, set())
 
@@ -49,12 +50,12 @@ def _tensors(value: Any, seen: set[int]) -> Any:
 
 
 def _tensor(array: Any, seen: set[int]) -> torch.Tensor:
-    # torch has no read-only tensors, and warns of arrays that are. Of a batch's memory there is a writable array; where
-    # there is none, it is a file's, or another column's as well.
-    own = array.base.writable if isinstance(array.base, Memory) else None
-    if own is None:
+    # torch has no read-only tensors, and warns about read-only arrays. Memory of a batch has a writable array. Memory of a file, or
+    # shared with another column, has none and is copied.
+    writable = array.base.writable if isinstance(array.base, ArrayMemory) else None
+    if writable is None:
         return torch.from_numpy(array.copy())
-    tensor = torch.from_numpy(own)
+    tensor = torch.from_numpy(writable)
     address = tensor.data_ptr()
     if address in seen:
         return tensor.clone()
@@ -64,21 +65,21 @@ def _tensor(array: Any, seen: set[int]) -> torch.Tensor:
 
 
 class Dataset(torch.utils.data.Dataset[Any]):
-    """Records by number: a map-style dataset.
+    """A map-style dataset: records by number.
 
-    ``d[i]`` is one record, by a spec parsed to a dict of tensors as :func:`tfseek.parse_single_example` does it (for a schema of
-    SequenceExamples, ``(context, sequence)``), with byte strings as ``bytes`` or lists of them; without a spec it is what ``ds[i]``
-    is. A ``DataLoader`` asks for a batch of them at once, which is parsed in one go where all features are ``FixedLenFeature``.
+    With a spec, ``d[i]`` is a dict of tensors, parsed as by :func:`tfseek.parse_single_example`, or ``(context, sequence)`` for a schema
+    of SequenceExamples. Byte strings are ``bytes`` or lists of them. Without a spec, ``d[i]`` is ``ds[i]``. A ``DataLoader`` requests all
+    records of a batch together. They are parsed together if all features are ``FixedLenFeature``.
 
-    ``d[[4, 2, 10]]`` is one batch, as :func:`tfseek.parse_example` makes it: with ``DataLoader(d, batch_size=None,
-    sampler=BatchSampler(...))`` nothing is taken apart and put together again, and ragged features need no collate function.
+    ``d[[4, 2, 10]]`` is one batch, parsed as by :func:`tfseek.parse_example`. ``DataLoader(d, batch_size=None,
+    sampler=BatchSampler(...))`` uses it, so batches are not split and collated, and ragged features need no collate function.
 
     ds: a :class:`tfseek.Dataset`, or any view of one.
     spec: a dict of feature specs, a :class:`tfseek.Schema`, or ``None``.
-    transform: called with each record, or with each batch where ``d`` is asked for one; what it returns takes its place.
+    transform: called with each record, or with each batch of ``d[[..]]``. Its result replaces the record or the batch.
     bytes_as: byte strings as ``"objects"`` or ``"offsets"``, as in :func:`tfseek.parse_example`.
 
-    Goes through fork and pickle as the :class:`tfseek.Dataset` does.
+    Fork and pickle work as for :class:`tfseek.Dataset`.
     """
 
     def __init__(
@@ -90,10 +91,10 @@ class Dataset(torch.utils.data.Dataset[Any]):
         self._schema = None if spec is None else schema_of(spec)
         self._transform = transform
         self._bytes_as = bytes_as
-        self._falls_apart = False
+        self._is_dense = False
         if self._schema is not None and not self._schema.is_sequence and bytes_as == "objects":
             specs = json.loads(self._schema.to_json())["features"].values()
-            self._falls_apart = bool(specs) and all(spec["type"] == "fixed" for spec in specs)
+            self._is_dense = bool(specs) and all(spec["type"] == "fixed" for spec in specs)
 
     def __len__(self) -> int:
         return len(self.ds)
@@ -110,8 +111,8 @@ class Dataset(torch.utils.data.Dataset[Any]):
         return self._transformed(self._single(self.ds[i]))
 
     def __getitems__(self, ids: Sequence[int]) -> list[Any]:
-        """A list of records: what a ``DataLoader`` calls for a batch that it collates."""
-        if self._falls_apart:
+        """Returns a list of records. A ``DataLoader`` calls it for a batch that it collates."""
+        if self._is_dense:
             records = _rows(self._batch(ids))
         else:
             records = [self._single(record) for record in self.ds.get_many(ids)]
@@ -128,8 +129,8 @@ class Dataset(torch.utils.data.Dataset[Any]):
             return record
         parsed = as_tensors(self._schema._parse(record, self._schema.is_sequence, True, self._bytes_as))
         if self._schema.is_sequence:
-            return tuple(_plain(part) for part in parsed)
-        return _plain(parsed)
+            return tuple(_collatable(part) for part in parsed)
+        return _collatable(parsed)
 
     def _transformed(self, value: Any) -> Any:
         return value if self._transform is None else self._transform(value)
@@ -139,37 +140,37 @@ class Dataset(torch.utils.data.Dataset[Any]):
 
 
 def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
-    """The records of a batch of dense columns."""
+    """Returns the records of a batch of dense columns."""
     parts = [column.unbind() if isinstance(column, torch.Tensor) else column.tolist() for column in columns.values()]
     return [dict(zip(columns, row)) for row in zip(*parts)]
 
 
-def _plain(record: dict[str, Any]) -> dict[str, Any]:
-    """A record whose byte strings are what a collate function knows."""
+def _collatable(record: dict[str, Any]) -> dict[str, Any]:
+    """Returns a record with byte strings in the form that torch's collate functions accept."""
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in record.items()}
 
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
-    """Batches of the :class:`tfseek.Loader` as tensors: give it to ``DataLoader(..., batch_size=None)``, or iterate over it.
+    """An iterable dataset: the batches of :class:`tfseek.Loader` as tensors.
 
-    With ``num_workers=0``, which is recommended, threads of Rust make the batches without the GIL. Processes pay off for a slow
-    ``transform`` in Python: worker ``w`` of ``W`` then makes the steps ``w``, ``w + W``, .., so that the batches and their sequence
-    stay the same.
+    Use it with ``DataLoader(..., batch_size=None)``, or iterate over it. ``num_workers=0`` is recommended: Rust threads produce the
+    batches without the GIL. Worker processes help with a slow ``transform`` in Python. Worker ``w`` of ``W`` then produces the steps
+    ``w``, ``w + W``, .., so the batches and their sequence stay the same.
 
-    Iterations begin as those of the :class:`tfseek.Loader` do (``docs/shuffling.md``, "Epochs and iterators"): with the next epoch, or
-    with the same one again if it was left early; with workers that stay (``persistent_workers=True``) always with the next one. A
-    ``DataLoader`` that starts workers anew for each epoch (the default) starts them from this object in the parent, which has not
-    moved: call :meth:`set_epoch` before each epoch, as with torch's ``DistributedSampler``.
+    An iteration begins as that of a :class:`tfseek.Loader` (``docs/shuffling.md``, "Epochs and iterators"): with the next epoch, or with
+    the same one if it was left early. Persistent workers (``persistent_workers=True``) always begin the next one. By default a
+    ``DataLoader`` starts new workers for each epoch, as copies of this object, which does not advance in the parent. So call
+    :meth:`set_epoch` before each epoch, as with torch's ``DistributedSampler``.
 
-    ds, spec: as for :class:`tfseek.Loader`, and so are the ``options``: ``batch_size`` or ``global_batch_size``, ``shuffle``, ``seed``,
-        ``drop_last``, ``tail``, ``errors``, ``ids``, ``mask`` and the others.
-    transform: called with each batch, where it is made; what it returns takes its place.
-    rank, world_size: by default those of ``torch.distributed`` if it is initialized, else the environment's ``RANK`` and
-        ``WORLD_SIZE``, which ``torchrun`` sets, else 0 of 1.
-    threads: the loader's; in a worker process of a ``DataLoader`` 1 by default.
+    ds, spec: as for :class:`tfseek.Loader`. The ``options`` are also those of the loader: ``batch_size`` or ``global_batch_size``,
+        ``shuffle``, ``seed``, ``drop_last``, ``tail``, ``errors``, ``ids``, ``mask`` and the others.
+    transform: called with each batch, in the process that produces it. Its result replaces the batch.
+    rank, world_size: default: those of ``torch.distributed`` if it is initialized, otherwise the environment variables ``RANK`` and
+        ``WORLD_SIZE``, which ``torchrun`` sets, otherwise 0 and 1.
+    threads: number of threads of the loader. Default in a worker process of a ``DataLoader``: 1.
 
-    :meth:`state_dict` counts what was handed out; with workers that is known to torchdata's ``StatefulDataLoader``, and to nobody
-    else. Goes through fork and pickle.
+    :meth:`state_dict` counts the batches that were returned. With workers, only torchdata's ``StatefulDataLoader`` has this count. Fork
+    and pickle are supported.
     """
 
     def __init__(
@@ -189,134 +190,136 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._transform = transform
         self._threads = threads
         self._options = {**options, "rank": rank, "world_size": world_size}
-        # How often set_epoch was called, and with what: workers that outlive an epoch look here.
-        self._told = torch.zeros(2, dtype=torch.int64).share_memory_()
-        self._heard = 0
-        self._enter(None, None)
+        # Shared with persistent workers: the number of calls of set_epoch, and the last epoch that was set.
+        self._epoch_requests = torch.zeros(2, dtype=torch.int64).share_memory_()
+        self._requests_seen = 0
+        self._build(None, None)
 
-    def _enter(self, turn: Optional[tuple[int, int]], state: Optional[dict[str, Any]]) -> None:
-        """Makes the loader of this process: of worker ``turn[0]`` of ``turn[1]``, if it is one."""
-        worker, workers = turn or (0, 1)
-        threads = 1 if turn is not None and self._threads is None else self._threads
+    def _build(self, worker_of: Optional[tuple[int, int]], state: Optional[dict[str, Any]]) -> None:
+        """Creates the loader of this process. ``worker_of`` is the worker and the number of workers, if the process is a worker."""
+        worker, workers = worker_of or (0, 1)
+        threads = 1 if worker_of is not None and self._threads is None else self._threads
         self._loader = Loader(
             self._ds, self._schema, threads=threads, worker=worker, workers=workers, **self._options
         )
-        self._turn = turn
-        #: The epoch of a worker's iteration.
+        self._worker_of = worker_of
+        #: Epoch of the current iteration of a worker.
         self._epoch: Optional[int] = None
-        #: Where the next iteration begins, in a copy of what was iterated over.
-        self._begins: Optional[dict[str, Any]] = None
+        #: State at which the next iteration begins, in a copy of a dataset that was iterated over.
+        self._next_start: Optional[dict[str, Any]] = None
         if state is not None:
             self._loader.load_state_dict(state)
 
     def __iter__(self) -> Iterator[Any]:
         info = torch.utils.data.get_worker_info()
-        turn = None if info is None else (info.id, info.num_workers)
-        self._land()
-        if turn != self._turn:
-            # A copy begins what the original would.
-            self._enter(turn, self._loader._upcoming())
-        count, told = self._told.tolist()
-        told %= 2**64
-        if turn is not None and self._epoch is not None:
-            # All workers begin the same epoch, however far each of them came in the last one.
-            if count != self._heard:
-                self._loader.set_epoch(told)
+        worker_of = None if info is None else (info.id, info.num_workers)
+        self._seek_start()
+        if worker_of != self._worker_of:
+            # A copy in a worker begins the iteration that the original would begin.
+            self._build(worker_of, self._loader._upcoming())
+        count, epoch = self._epoch_requests.tolist()
+        epoch %= 2**64
+        if worker_of is not None and self._epoch is not None:
+            # All workers begin the same epoch, even if they stopped at different positions of the previous one.
+            if count != self._requests_seen:
+                self._loader.set_epoch(epoch)
             elif not self._loader._core.fresh:
                 self._loader.set_epoch(self._epoch + 1)
-        self._heard = count
+        self._requests_seen = count
         batches = iter(self._loader)
         self._epoch = self._loader.epoch
-        return map(self._made, batches)
+        return map(self._converted, batches)
 
-    def _land(self) -> None:
-        """In a copy, goes to where the next iteration begins."""
-        if self._begins is not None:
-            self._loader.load_state_dict(self._begins)
-            self._begins = None
+    def _seek_start(self) -> None:
+        """Moves the loader of a copy to the state at which the next iteration begins."""
+        if self._next_start is not None:
+            self._loader.load_state_dict(self._next_start)
+            self._next_start = None
 
-    def _made(self, batch: Any) -> Any:
+    def _converted(self, batch: Any) -> Any:
         batch = as_tensors(batch)
         return batch if self._transform is None else self._transform(batch)
 
     def __len__(self) -> int:
-        """Steps of an epoch, the same on all ranks."""
+        """Number of steps per epoch, the same on all ranks."""
         return len(self._loader)
 
     @property
     def epoch(self) -> int:
-        """The epoch that is iterated over, or that the next iteration begins."""
+        """Epoch of the current iteration, or of the next one."""
         return self._loader.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration begins this epoch at its start, in workers too, also if it is the epoch that is iterated over. Where it is
-        about to begin already, nothing changes: a state of it that was loaded stays (:meth:`reset` drops it)."""
-        self._land()
+        """Selects the epoch of the next iteration, also in workers. It begins at its start, even if it is the current epoch.
+
+        If that epoch is about to begin already, nothing changes. A loaded state in that epoch is kept; :meth:`reset` drops it.
+        """
+        self._seek_start()
         self._loader.set_epoch(epoch)
-        self._tell(epoch)
+        self._request_epoch(epoch)
 
     def reset(self) -> None:
-        """The next iteration begins the epoch that this process is in, at its start."""
-        self._begins = None
+        """Restarts the current epoch of this process with the next iteration."""
+        self._next_start = None
         self._loader.reset()
-        self._tell(self._loader.epoch)
+        self._request_epoch(self._loader.epoch)
 
-    def _tell(self, epoch: int) -> None:
-        self._heard += 1
-        # A tensor's integers have a sign.
-        self._told.copy_(torch.tensor([self._heard, epoch - 2**64 if epoch >= 2**63 else epoch]))
+    def _request_epoch(self, epoch: int) -> None:
+        self._requests_seen += 1
+        # The tensor has signed integers.
+        self._epoch_requests.copy_(torch.tensor([self._requests_seen, epoch - 2**64 if epoch >= 2**63 else epoch]))
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps: small, JSON-safe, and the same on all ranks. It counts the batches that were handed out.
+        """Returns a state for a checkpoint. It is JSON-safe, below 1 KiB, and the same on all ranks.
 
-        It is the state of a :class:`tfseek.Loader`. After the last batch of an epoch it stands at that epoch's end, until the
-        iteration has ended.
+        It is the state of a :class:`tfseek.Loader`, and counts the batches that were returned. After the last batch of an epoch it is
+        that epoch's end, until the iteration has ended.
         """
         state: dict[str, Any] = json.loads(self._loader._core.state_in_epoch())
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The next iteration goes on where :meth:`state_dict` was taken, also with other ranks, threads and batch sizes.
+        """Resumes the next iteration at a state. The number of ranks, threads and the batch size may differ.
 
         Raises :class:`tfseek.OrderError` for the state of another dataset or another kind of order.
         """
         self._loader.load_state_dict(state)
-        self._begins = None
+        self._next_start = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy has no iterator: its first one begins where the original's next one would.
-        begins = self._begins if self._loader._core.fresh else self._loader._upcoming()
-        return {**self.__dict__, "_loader": None, "_begins": None, "_kept": (self.state_dict(), begins)}
+        # A copy has no iterator. Its first iteration begins where the original's next one would.
+        start = self._next_start if self._loader._core.fresh else self._loader._upcoming()
+        return {**self.__dict__, "_loader": None, "_next_start": None, "_saved": (self.state_dict(), start)}
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        state, begins = kept.pop("_kept")
-        self.__dict__.update(kept)
-        self._told.share_memory_()
-        self._enter(None, state)
-        self._begins = begins
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        state, start = fields.pop("_saved")
+        self.__dict__.update(fields)
+        self._epoch_requests.share_memory_()
+        self._build(None, state)
+        self._next_start = start
 
     def __repr__(self) -> str:
         return f"tfseek.torch.IterableDataset({self._loader.describe()})"
 
 
 class Sampler(torch.utils.data.Sampler[int]):
-    """Record numbers of a rank, in the order of the :class:`tfseek.Loader` (and of ``tfseek order``): for a map-style :class:`Dataset`.
+    """A sampler: the record numbers of a rank, in the order of :class:`tfseek.Loader` and ``tfseek order``.
 
-    An order is computed, not kept: memory does not grow with the dataset. Iterations begin as those of the :class:`tfseek.Loader` do
-    (``docs/shuffling.md``, "Epochs and iterators"): with the next epoch, or with the same one again if it was left early. An iteration
-    begins with its first number; one that began before goes on by itself, and the state is that of the newest.
+    It is for a map-style :class:`Dataset`. The order is computed, not stored, so memory does not grow with the dataset. An iteration
+    begins as that of a :class:`tfseek.Loader` (``docs/shuffling.md``, "Epochs and iterators"): with the next epoch, or with the same one
+    if it was left early. It begins with its first record number. Earlier iterations stay valid, and the state is that of the newest.
 
-    ds: the :class:`tfseek.Dataset` that is sampled from (numbers are ``ds``'s), or a view of one whose record numbers ascend.
-    shuffle: ``True`` or ``"global"``, ``"block"`` for blocks of neighbours, ``False``.
+    ds: a :class:`tfseek.Dataset`, or a view of one with ascending record numbers. The sampled numbers are indexes of ``ds``.
+    shuffle: ``True`` or ``"global"``, ``"block"`` for blocks of adjacent records, ``False``.
     rank, world_size: as for :class:`IterableDataset`.
-    batch_size: samples of a rank's batch: with the ``DataLoader``'s, its batches are those of a loader. On one rank nothing depends on it
-        but ``drop_last``.
-    drop_last, tail: how an epoch ends that ranks cannot share evenly: ``"pad"`` gives some ranks samples from the epoch's start
-        (the default on several ranks, as in torch's ``DistributedSampler``), ``"drop"``, or ``drop_last=True``, leaves the last batch
-        out, ``"short"`` (the default on one rank) gives each sample once, and ranks may differ by one.
+    batch_size: number of samples per batch of one rank. With the batch size of the ``DataLoader``, its batches are those of a loader.
+        On one rank it affects only ``drop_last``.
+    drop_last, tail: treatment of a last batch that the ranks cannot share evenly. ``"pad"`` (the default on several ranks, as in
+        torch's ``DistributedSampler``) repeats samples from the epoch's start. ``"drop"``, or ``drop_last=True``, omits the last batch.
+        ``"short"`` (the default on one rank) yields each sample once, and the lengths of the ranks may differ by one.
 
-    :meth:`state_dict` counts the samples that were given. A ``DataLoader`` with workers is ahead of what it has handed out by
-    ``num_workers * prefetch_factor`` batches; torchdata's ``StatefulDataLoader`` keeps the state that belongs to each batch.
+    :meth:`state_dict` counts the samples that were yielded. A ``DataLoader`` with workers requests samples
+    ``num_workers * prefetch_factor`` batches in advance. torchdata's ``StatefulDataLoader`` keeps the state of each batch.
     """
 
     def __init__(
@@ -332,70 +335,72 @@ class Sampler(torch.utils.data.Sampler[int]):
         tail: Optional[str] = None,
     ) -> None:
         if tail == "continuous":
-            raise ValueError("tail='continuous' crosses epochs, which a sampler cannot: take an IterableDataset")
+            raise ValueError("tail='continuous' joins epochs, which a sampler cannot: use an IterableDataset")
         rank, world_size = _rank_of(rank, world_size)
         options = {
             "batch_size": batch_size,
-            "shuffle": shuffle_word(shuffle),
+            "shuffle": shuffle_name(shuffle),
             "seed": seed,
             "rank": rank,
             "world_size": world_size,
-            "tail": tail_word(drop_last, tail),
+            "tail": tail_name(drop_last, tail),
         }
         self._arguments = (ds, options, batch_size)
         self._core = SamplerCore(*self._arguments)
 
-    def __iter__(self) -> _Numbers:
-        return _Numbers(self._core)
+    def __iter__(self) -> _SamplerIterator:
+        return _SamplerIterator(self._core)
 
     def __len__(self) -> int:
-        """Samples of an epoch, for this rank."""
+        """Number of samples per epoch of this rank."""
         return len(self._core)
 
     @property
     def epoch(self) -> int:
-        """The epoch of the last number, or of the next one."""
+        """Epoch of the last record number, or of the next one."""
         return self._core.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration begins at the start of this epoch, or where :meth:`load_state_dict` said if that is in it."""
+        """Selects the epoch of the next iteration. It begins at its start, or at a loaded state in that epoch."""
         self._core.set_epoch(epoch)
 
     def reset(self) -> None:
-        """The next iteration begins the epoch that the sampler is in, at its start."""
+        """Restarts the current epoch with the next iteration."""
         self._core.reset()
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps: the state of a :class:`tfseek.Loader`, which takes it as well; the same on all ranks.
+        """Returns a state for a checkpoint, the same on all ranks. A :class:`tfseek.Loader` can load it as well.
 
-        Raises :class:`ValueError` in the middle of a batch, where ranks have no common position.
+        Raises :class:`ValueError` in the middle of a batch, because the ranks have no common position there.
         """
         state: dict[str, Any] = json.loads(self._core.state())
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The next iteration goes on where :meth:`state_dict` was taken, also with other ranks and batch sizes. At the end of
-        an epoch it is the next one, unless :meth:`set_epoch` says that it is still that one, of which nothing is left.
+        """Resumes the next iteration at a state. The number of ranks and the batch size may differ.
+
+        A state at the end of an epoch begins the next epoch. If :meth:`set_epoch` then selects the finished epoch, the iteration is
+        empty.
 
         Raises :class:`tfseek.OrderError` for the state of another dataset or another kind of order.
         """
         self._core.load(json.dumps(state))
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy has no iterator: it stands where the next one would begin.
+        # A copy has no iterator. Its position is the start of the next iteration.
         return {**self.__dict__, "_core": None, "_saved": (self._core.upcoming(), self._core.chosen)}
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        state, chosen = kept.pop("_saved")
-        self.__dict__.update(kept)
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        state, chosen = fields.pop("_saved")
+        self.__dict__.update(fields)
         self._core = SamplerCore(*self._arguments)
         self._core.load(state)
         if chosen:
             self._core.set_epoch(self._core.epoch)
 
 
-class _Numbers(Iterator[int]):
-    """One iteration over a sampler, with a state of its own: ``StatefulDataLoader`` saves and loads it."""
+class _SamplerIterator(Iterator[int]):
+    """One iteration over a sampler, with the state that ``StatefulDataLoader`` saves and loads."""
 
     def __init__(self, sampler: SamplerCore) -> None:
         self._core = SamplerIterator(sampler)
@@ -415,7 +420,7 @@ def _rank_of(rank: Optional[int], world_size: Optional[int]) -> tuple[int, int]:
     if rank is not None and world_size is not None:
         return rank, world_size
     if rank is not None or world_size is not None:
-        raise ValueError("rank and world_size go together")
+        raise ValueError("expected both rank and world_size, found one of them")
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
