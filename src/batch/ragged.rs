@@ -85,7 +85,9 @@ impl RaggedAssembly<'_, '_> {
             row_splits.push(self.cell_splits()?);
         }
         row_splits.reverse();
-        shape.push(values.len() / shape.iter().product::<usize>().max(1));
+        // If there are values, the product divides their number. Without values it may exceed 64 bits.
+        let inner = shape.iter().fold(1usize, |product, &len| product.saturating_mul(len));
+        shape.push(values.len() / inner.max(1));
         shape.reverse();
         if row_splits.is_empty() {
             column.set_dense(values, shape);
@@ -325,5 +327,28 @@ fn divide_cell(
             Ok(row as u32 + 1)
         }
         PartitionPlan::Uniform(_) => Ok(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::batch::{BatchParser, Column};
+    use crate::example::ExampleBuilder;
+    use crate::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
+
+    #[test]
+    fn the_product_of_uniform_row_lengths_may_exceed_64_bits() {
+        let spec = FeatureSpec::Ragged {
+            dtype: DType::Int64,
+            value_key: None,
+            partitions: vec![Partition::UniformRowLength(1 << 40); 2],
+            row_splits_dtype: SplitsDType::Int64,
+            validate: false,
+        };
+        let schema = Schema::example().feature("x", spec).build().unwrap();
+        let rows = [ExampleBuilder::new().int64("x", [0i64; 0]).encode().unwrap()];
+        let batch = BatchParser::new(&schema).parse(&rows).unwrap();
+        let Some(Column::Ragged(ragged)) = batch.get("x") else { panic!("{batch:?}") };
+        assert_eq!(ragged.shape, [0, 1 << 40, 1 << 40]);
     }
 }
