@@ -16,8 +16,8 @@ mod bare {
     fn varint(rest: &mut &[u8]) -> Option<u64> {
         let mut value = 0;
         for k in 0..10 {
-            let (&byte, behind) = rest.split_first()?;
-            *rest = behind;
+            let (&byte, after) = rest.split_first()?;
+            *rest = after;
             value |= u64::from(byte & 0x7f) << (7 * k);
             if byte < 0x80 {
                 return Some(value);
@@ -38,8 +38,8 @@ mod bare {
             5 => 4,
             _ => return None,
         };
-        let (value, behind) = rest.split_at_checked(len)?;
-        *rest = behind;
+        let (value, after) = rest.split_at_checked(len)?;
+        *rest = after;
         Some((tag, value))
     }
 

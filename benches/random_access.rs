@@ -32,7 +32,7 @@ fn random_access(c: &mut Criterion) {
             mapped.iter().map(|r| sum(r.unwrap().payload())).fold(0, u64::wrapping_add) > 0,
             "all pages are mapped"
         );
-        // One map for all variants: two maps of a file may use pages of different sizes.
+        // All variants share a map, because two maps of a file may use pages of different sizes.
         let map = mapped.get(0).unwrap().region().unwrap().0.clone();
         let open = |verify| options.clone().verify(verify).open_regions([map.clone()]).unwrap();
         let (header, payload) = (open(Verify::Header), open(Verify::Payload));

@@ -290,7 +290,7 @@ fn each_field_is_validated() {
         (r#"{"type": "sparse", "dtype": "int64", "value_key": "v", "size": 1}"#, "index_key is missing"),
         (
             r#"{"type": "sparse", "dtype": "int64", "value_key": "v", "index_key": ["i"], "size": [1, 2]}"#,
-            "1 index keys, but 2 sizes",
+            "found 1 index keys and 2 sizes",
         ),
         (
             r#"{"type": "sparse", "dtype": "int64", "value_key": "v", "index_key": "i", "size": 1e3}"#,

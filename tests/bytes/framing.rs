@@ -106,16 +106,16 @@ fn lengths_beyond_the_file_are_refused() {
     let lengths = [1u64 << 31, 1 << 32, 1 << 40, 1 << 63, 0].into_iter().flat_map(around);
     // Values just below 0 wrap around to almost 2^64. Values just above 0 are possible lengths.
     for len in lengths.filter(|&len| len > 64) {
-        for behind in [0, 1, 3, 4, 5, 40] {
+        for trailing in [0, 1, 3, 4, 5, 40] {
             let (mut file, offsets) = three();
             put_header(&mut file, len).unwrap();
-            file.resize(file.len() + behind, 0);
+            file.resize(file.len() + trailing, 0);
             let mut frames = Frames::new(&file);
             for payload in PAYLOADS {
                 assert_eq!(frames.next().unwrap().unwrap().payload, payload);
             }
             let (e, asked) = alloc::during(|| frames.next().unwrap().unwrap_err());
-            let (need, have) = (len.saturating_add(OVERHEAD as u64), (HEADER_LEN + behind) as u64);
+            let (need, have) = (len.saturating_add(OVERHEAD as u64), (HEADER_LEN + trailing) as u64);
             match e.kind() {
                 ErrorKind::Truncated { need: n, have: h } => assert_eq!((*n, *h), (need, have)),
                 other => panic!("{len}: {other:?}"),

@@ -26,7 +26,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                 [vec![k % 16], rng.bytes(len)].concat()
             })
             .collect(),
-        // One byte selects the input to start from. The edits follow.
+        // The first byte selects the initial input. The edits follow.
         "index" | "column" => (1..40u8)
             .map(|k| {
                 let edits = rng.below(4);

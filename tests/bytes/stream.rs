@@ -223,7 +223,7 @@ fn gzip_members_are_one_stream_even_within_a_record() {
 
 #[test]
 fn gzip_with_trailing_bytes() {
-    for garbage in [&[0u8; 40][..], b"garbage behind the stream", b"\0"] {
+    for garbage in [&[0u8; 40][..], b"garbage after the stream", b"\0"] {
         let file = [&gzip(&plain()), garbage].concat();
         whole_then(file, |e| {
             matches!(
@@ -291,10 +291,10 @@ fn zlib_with_every_window_size() {
 
 #[test]
 fn zlib_with_trailing_bytes() {
-    for behind in [zlib(&plain()), vec![0], b"garbage".to_vec()] {
+    for trailing in [zlib(&plain()), vec![0], b"garbage".to_vec()] {
         let stream = zlib(&plain());
         let end = stream.len() as u64;
-        whole_then([stream, behind].concat(), |e| {
+        whole_then([stream, trailing].concat(), |e| {
             *e_compression(e) == CompressionError::TrailingData { format: "zlib", at: end }
         });
     }

@@ -1,4 +1,4 @@
-//! Progress callbacks that cancel a call: no partial files are left behind, and later calls work.
+//! Progress callbacks that cancel a call: no partial files are left, and later calls work.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

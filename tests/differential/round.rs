@@ -1,4 +1,4 @@
-//! One schema and many payloads: decoded and parsed by both libraries, and compared.
+//! Many payloads of one schema: decoded and parsed by both libraries, and compared.
 
 use crate::columns::columns;
 use crate::departures::{Case, Columns, explain};

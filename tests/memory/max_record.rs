@@ -21,7 +21,7 @@ fn example(label: i64) -> Vec<u8> {
     ExampleBuilder::new().int64("label", [label]).encode().unwrap()
 }
 
-/// Writes three records. The middle one is a hole of 60 GiB behind a valid header.
+/// Writes three records. The middle one is a hole of 60 GiB after a valid header.
 fn sparse(dir: &Path) -> PathBuf {
     let path = dir.join("sparse.tfrecord");
     let mut file = File::create(&path).unwrap();

@@ -142,7 +142,7 @@ fn allocated_before_error(schema: &Schema, rows: u64) -> u64 {
 
 /// Replaces bytes by false lengths and numbers.
 fn falsify(rng: &mut Rng, mut payload: Vec<u8>) -> Vec<u8> {
-    const LIES: &[&[u8]] = &[
+    const FALSE_LENGTHS: &[&[u8]] = &[
         b"\x7f",
         b"\xff\x7f",
         b"\xff\xff\xff\xff\x07",
@@ -154,8 +154,8 @@ fn falsify(rng: &mut Rng, mut payload: Vec<u8>) -> Vec<u8> {
     ];
     if rng.chance(100) {
         let at = rng.below(payload.len() + 1);
-        let lie = rng.pick(LIES);
-        payload.splice(at..(at + 1).min(payload.len()), lie.iter().copied());
+        let replacement = rng.pick(FALSE_LENGTHS);
+        payload.splice(at..(at + 1).min(payload.len()), replacement.iter().copied());
     }
     payload
 }

@@ -25,7 +25,7 @@ CORPORA = list(SCHEMA)
 COUNT = {"tabular": 2_000_000, "wide": 100_000, "tokens": 200_000, "embedding": 200_000, "image": 20_000, "wide_own": 100_000,
          "many": 200_000}
 SHARDS = {corpus: {"image": 8, "many": 10_000}.get(corpus, 4) for corpus in CORPORA}
-# One integer feature per corpus, for the tasks that read a single feature.
+# An integer feature per corpus, for the tasks that read a single feature.
 LABEL = {"tabular": "feature1", "many": "feature1", "wide": "i040", "wide_own": "i040", "tokens": "label", "embedding": "label",
          "image": "image/label"}
 # The cost of an ArrayRecordDataSource read grows with the shard, so there is also a variant with many shards for small records.

@@ -1,4 +1,4 @@
-//! One bad record in a thousand is reported with its problem, feature, step, row, record number, file, offset, and the expected
+//! A bad record among a thousand is reported with its problem, feature, step, row, record number, file, offset, and the expected
 //! and found values. Messages never contain values of the record.
 
 mod cases;

@@ -118,7 +118,7 @@ fn shards_are_joined_by_value() {
         );
     }
     assert_eq!(names(&dir.path().join("i")).len(), 8, "one index and one column per shard");
-    // One shard has values of another kind.
+    // A shard with values of another kind.
     let odd = write(dir.path(), "odd", &shard_of(&ints([4])));
     let ds = at(&dir).open([&paths[1], &paths[0], &odd]).unwrap();
     let e = ds.column("label", &Default::default()).unwrap_err();

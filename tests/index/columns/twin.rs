@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use tfseek::crc::crc32c;
 
-/// One value per record, all of one kind.
+/// The value of a record. All values of a column are of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scalar {
     Int(i64),
