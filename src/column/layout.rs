@@ -147,7 +147,7 @@ fn check_len(section: &Section, expected: Option<u64>) -> Result<(), Refusal> {
     let name = section_name(section.kind);
     let expected = expected.ok_or_else(|| format!("section {name} would have more than 2^64 bytes"))?;
     if expected != section.len {
-        return Err(format!("section {name} has {} bytes, expected {expected}", section.len));
+        return Err(format!("section {name}: expected {expected} bytes, found {}", section.len));
     }
     Ok(())
 }

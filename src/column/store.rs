@@ -63,7 +63,7 @@ pub(crate) fn search(
             Ok(column) => column,
             Err(reason) => {
                 refused(&file, &reason);
-                best = best.or(ColumnSearch::Missing(Some("the column file was refused")));
+                best = best.or(ColumnSearch::Missing(Some("the column file is invalid")));
                 continue;
             }
         };

@@ -125,7 +125,8 @@ pub(crate) fn from_offsets(
     let stamp = Stamp::of(&file.metadata()?)?;
     if compression == Compression::None && end != stamp.size {
         return Err(IndexError::Stale {
-            reason: format!("the records end at byte {end}, but the file has {} bytes", stamp.size).into(),
+            reason: format!("expected records that end at byte {end}, found a file of {} bytes", stamp.size)
+                .into(),
         }
         .into());
     }

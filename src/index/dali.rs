@@ -54,7 +54,9 @@ pub fn import_text(text: &mut impl BufRead, path: &Path) -> Result<Index> {
         } else {
             "the index belongs to another file"
         };
-        let reason = format!("the last record ends at byte {end}, but {name} has {size} bytes: {why}");
+        let reason = format!(
+            "expected the last record to end at byte {size}, the size of {name}, found byte {end}: {why}"
+        );
         return Err(invalid(lines, reason));
     }
     Ok(from_offsets(path, Compression::None, offsets, end, false).map_err(|e| e.in_file(path))?.into())
@@ -75,7 +77,7 @@ fn parse(text: &mut impl BufRead) -> Result<(TableBuilder, u64)> {
             invalid(number, format!("expected an offset and a size, found \"{line}\""))
         })?;
         if size < OVERHEAD as u64 {
-            return Err(invalid(number, format!("size is {size}, expected at least {OVERHEAD}")));
+            return Err(invalid(number, format!("expected a size of at least {OVERHEAD}, found {size}")));
         }
         if start > end {
             return Err(invalid(
@@ -89,7 +91,7 @@ fn parse(text: &mut impl BufRead) -> Result<(TableBuilder, u64)> {
         if start < end {
             return Err(invalid(
                 number,
-                format!("record starts at {start}, inside the previous one, which ends at {end}"),
+                format!("expected a record that starts at byte {end} or later, found byte {start}"),
             ));
         }
         offsets.push(start);

@@ -58,7 +58,7 @@ pub(crate) fn compare(
 #[cold]
 pub(crate) fn stale(known: &IndexHeader, now: Stamp, why: &str) -> Error {
     let reason = format!(
-        "{why}: indexed {} bytes with time {} ns, found {} bytes with time {} ns",
+        "{why}: expected {} bytes with time {} ns, found {} bytes with time {} ns",
         known.data_size, known.mtime_ns, now.size, now.mtime_ns
     );
     IndexError::Stale { reason: reason.into() }.into()

@@ -242,7 +242,7 @@ pub(crate) fn decode_file(
     header.check()?;
     let count = u32_at(head, COUNT_AT) as usize;
     if count > MAX_SECTIONS {
-        return Err(format!("{count} sections, expected at most {MAX_SECTIONS}"));
+        return Err(format!("expected at most {MAX_SECTIONS} sections, found {count}"));
     }
     #[expect(clippy::arithmetic_side_effects, reason = "`count` is at most MAX_SECTIONS")]
     let table_end = HEADER_LEN + count * ENTRY_LEN;
@@ -274,13 +274,13 @@ fn decode_sections(table: &[u8], file_len: u64) -> Result<Vec<Section>, Refusal>
         }
         last_kind = Some(kind);
         if align(end) != Some(section.offset) {
-            return Err(format!("section {kind} is at a wrong offset, {}", section.offset));
+            return Err(format!("section {kind} has a wrong offset, {}", section.offset));
         }
         end = section.offset.checked_add(section.len).ok_or("a section's end overflows")?;
         sections.push(section);
     }
     if end != file_len {
-        return Err(format!("the last section ends at byte {end}, but the file has {file_len} bytes"));
+        return Err(format!("expected the last section to end at byte {file_len}, found byte {end}"));
     }
     Ok(sections)
 }
@@ -349,15 +349,15 @@ fn decode_common<'a>(
     // The version is checked before the CRC, because a later major version may store the CRC elsewhere.
     let major = u16::from_le_bytes([head[MAJOR_AT], head[MAJOR_AT + 1]]);
     if major != MAJOR {
-        return Err(format!("format version is {major}, expected {MAJOR}"));
+        return Err(format!("format version: expected {MAJOR}, found {major}"));
     }
     let (computed, stored) = (crc32c(&head[..CRC_AT]), u32_at(head, CRC_AT));
     if computed != stored {
-        return Err(format!("header crc32c is {computed:#010x}, stored is {stored:#010x}"));
+        return Err(format!("header crc32c: expected {stored:#010x}, found {computed:#010x}"));
     }
     let declared = u64_at(head, FILE_LEN_AT);
     if declared != file_len {
-        return Err(format!("the file has {file_len} bytes, its header declares {declared}"));
+        return Err(format!("file size: expected {declared} bytes by the header, found {file_len}"));
     }
     Ok(head)
 }
@@ -365,7 +365,7 @@ fn decode_common<'a>(
 fn check_table_crc(head: &[u8; HEADER_LEN], computed: u32) -> Result<(), Refusal> {
     let stored = u32_at(head, TABLE_CRC_AT);
     if computed != stored {
-        return Err(format!("table crc32c is {computed:#010x}, stored is {stored:#010x}"));
+        return Err(format!("table crc32c: expected {stored:#010x}, found {computed:#010x}"));
     }
     Ok(())
 }

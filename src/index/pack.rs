@@ -103,7 +103,7 @@ impl Pack {
             let name = names.get(name_start..name_end).ok_or_else(|| format!("name {s} is out of bounds"))?;
             name_start = name_end;
             if layout::align(end) != Some(offset) {
-                return Err(format!("sidecar {s} is at a wrong offset, {offset}"));
+                return Err(format!("sidecar {s} has a wrong offset, {offset}"));
             }
             end = offset.checked_add(len).ok_or("a sidecar's end overflows")?;
             n_records = n_records.checked_add(n).ok_or("the number of records overflows")?;
@@ -115,7 +115,7 @@ impl Pack {
             return Err("the shard table does not cover all names".into());
         }
         if end != file_len {
-            return Err(format!("the last sidecar ends at byte {end}, but the file has {file_len} bytes"));
+            return Err(format!("expected the last sidecar to end at byte {file_len}, found byte {end}"));
         }
         if n_records != header.n_records {
             return Err(format!(

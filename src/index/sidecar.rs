@@ -308,14 +308,17 @@ pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, Sidec
 fn check_blocked(section: &Section, m: u64) -> Result<(), Refusal> {
     let width = match section.param {
         4 | 8 => u64::from(section.param),
-        other => return Err(format!("entries have {other} bytes, expected 4 or 8")),
+        other => return Err(format!("expected entries of 4 or 8 bytes, found {other}")),
     };
     let want = m
         .div_ceil(BLOCK)
         .checked_mul(BLOCK_ENTRY as u64)
         .and_then(|blocks| m.checked_mul(width)?.checked_add(blocks));
     if want != Some(section.len) {
-        return Err(format!("section {} has {} bytes, wrong for {m} entries", section.kind, section.len));
+        return Err(format!(
+            "section {} has a wrong size for {m} entries, {} bytes",
+            section.kind, section.len
+        ));
     }
     Ok(())
 }

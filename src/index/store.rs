@@ -110,7 +110,7 @@ pub(crate) fn search(
             Ok(None) => continue,
             Err(reason) => {
                 refused(&file, &reason);
-                best = best.or(IndexSearch::Nothing(Some("the index file is refused")));
+                best = best.or(IndexSearch::Nothing(Some("the index file is invalid")));
                 continue;
             }
         };
@@ -129,7 +129,7 @@ pub(crate) fn mismatch(
     options: &IndexOptions,
 ) -> Option<&'static str> {
     if header.compression() != compression {
-        return Some("the index is of a shard with another compression");
+        return Some("the index belongs to a shard with another compression");
     }
     if header.has(GAPS) {
         return Some("damaged records were skipped when the shard was indexed");

@@ -108,7 +108,7 @@ impl WorkerThreads {
         let handles = Vec::with_capacity(threads + 1);
         let mut all = WorkerThreads { worker: Arc::clone(worker), queue: Arc::clone(&queue), handles };
         let spawn = |name: String, run: Box<dyn FnOnce() + Send>| {
-            let failed = format!("thread {name} of {threads} of the loader cannot be started");
+            let failed = format!("cannot start thread {name} of {threads}");
             let spawned = std::thread::Builder::new().name(name).spawn(run);
             spawned.map_err(|e| Error::from(io::Error::new(e.kind(), format!("{failed}: {e}"))))
         };

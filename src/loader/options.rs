@@ -409,7 +409,7 @@ impl From<&Selection> for Subset {
 
 #[cold]
 fn too_many_samples(samples: u64) -> crate::Error {
-    let reason = format!("a batch of {samples} samples: at most {MAX_SAMPLES} are allowed per rank");
+    let reason = format!("expected at most {MAX_SAMPLES} samples per batch and rank, found {samples}");
     OrderError::Refused { reason: reason.into() }.into()
 }
 

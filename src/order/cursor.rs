@@ -383,7 +383,7 @@ impl Cursor {
 /// [`OrderError::Refused`] if it is above 2^64 - 1, the last epoch.
 pub(crate) fn following_epoch(epoch: u64, ahead: u64) -> Result<u64> {
     epoch.checked_add(ahead).ok_or_else(|| {
-        let reason = format!("no epoch follows 2^64 - 1: {ahead} after epoch {epoch}");
+        let reason = format!("expected an epoch below 2^64, found {ahead} after epoch {epoch}");
         OrderError::Refused { reason: reason.into() }.into()
     })
 }

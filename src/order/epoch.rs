@@ -95,7 +95,7 @@ impl Order {
             OrderParts::Mixed { .. } => {
                 let end = epoch.checked_add(1).and_then(|epochs| epochs.checked_mul(base.len));
                 let end = end.ok_or_else(|| OrderError::Refused {
-                    reason: format!("epoch {epoch}, of {} positions, ends beyond 2^64", base.len).into(),
+                    reason: format!("expected global positions below 2^64, found epoch {epoch} of {} positions", base.len).into(),
                 })?;
                 EpochKey::Mixed(end - base.len)
             }
@@ -303,7 +303,7 @@ fn mixed(components: &[Component], n: u64, seed: u64) -> Result<(OrderParts, u64
         }
         len = len
             .checked_add(part.len)
-            .ok_or_else(|| refused("more than 2^64 - 1 positions in total".to_owned()))?;
+            .ok_or_else(|| refused("expected at most 2^64 - 1 positions in total, found more".to_owned()))?;
         parts.push(part);
     }
     Ok((OrderParts::Mixed { mixture, parts }, len))

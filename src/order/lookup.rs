@@ -43,7 +43,12 @@ impl Order {
         let (mut samples, mut records) = (Vec::new(), [0; CHUNK as usize]);
         for run in runs {
             let epoch = self.epoch().checked_add(run.epoch).ok_or_else(|| OrderError::Refused {
-                reason: format!("{} epochs after epoch {} is beyond 2^64", run.epoch, self.epoch()).into(),
+                reason: format!(
+                    "expected an epoch below 2^64, found {} after epoch {}",
+                    run.epoch,
+                    self.epoch()
+                )
+                .into(),
             })?;
             let later;
             let order = if run.epoch == 0 {

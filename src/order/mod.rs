@@ -84,7 +84,7 @@ use crate::error::{OrderError, Result};
 pub fn seed_of(number: i128) -> Result<u64> {
     let negative = || i64::try_from(number).ok().map(i64::cast_unsigned);
     u64::try_from(number).ok().or_else(negative).ok_or_else(|| {
-        let reason = format!("a seed is a number from -2^63 to 2^64 - 1, found {number}");
+        let reason = format!("seed: expected a number from -2^63 to 2^64 - 1, found {number}");
         OrderError::Refused { reason: reason.into() }.into()
     })
 }

@@ -54,7 +54,7 @@ impl Subset {
         let ids = ids.into();
         if let Some(at) = ids.windows(2).position(|pair| pair[0] >= pair[1]) {
             let reason =
-                format!("ids must be ascending, but ids[{}] is {} after {}", at + 1, ids[at + 1], ids[at]);
+                format!("expected ascending ids, found ids[{}] = {} after {}", at + 1, ids[at + 1], ids[at]);
             return Err(OrderError::Refused { reason: reason.into() }.into());
         }
         if ids.last() == Some(&u64::MAX) {

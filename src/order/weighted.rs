@@ -43,7 +43,10 @@ impl Weights {
     pub fn new(weights: impl Into<Vec<u32>>) -> Result<Weights> {
         let weights = weights.into();
         if weights.len() as u64 > u64::from(u32::MAX) {
-            return Err(OrderError::Refused { reason: "more than 2^32 - 1 weights".into() }.into());
+            return Err(OrderError::Refused {
+                reason: format!("expected at most 2^32 - 1 weights, found {}", weights.len()).into(),
+            }
+            .into());
         }
         if weights.iter().all(|w| *w == 0) {
             return Err(OrderError::Refused { reason: "expected a weight above 0, found none".into() }.into());

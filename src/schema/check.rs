@@ -60,7 +60,7 @@ pub(crate) fn elements(shape: &[usize]) -> Result<usize> {
     }
     let product = shape.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim));
     let product = product.filter(|&product| is_below_limit(product));
-    product.ok_or_else(|| spec_error(format!("the shape {shape:?} has too many elements")))
+    product.ok_or_else(|| spec_error(format!("shape: expected fewer than 2^62 elements, found {shape:?}")))
 }
 
 fn check_spec(part: SchemaPart, spec: &FeatureSpec) -> Result<()> {
@@ -78,7 +78,7 @@ fn check_spec(part: SchemaPart, spec: &FeatureSpec) -> Result<()> {
                 0 => Err(spec_error("a default without values cannot replace an absent feature")),
                 len if len == elements => Ok(()),
                 len => Err(spec_error(format!(
-                    "the shape {shape:?} needs a default of {elements} values (a single value is not repeated), found {len}"
+                    "default: expected {elements} values for the shape {shape:?}, found {len} (a single value is not repeated)"
                 ))),
             }
         }
@@ -106,13 +106,13 @@ fn check_spec(part: SchemaPart, spec: &FeatureSpec) -> Result<()> {
             match default.len() {
                 1 => Ok(()),
                 len => Err(spec_error(format!(
-                    "a fixed_sequence is padded with one value, found a default of {len}"
+                    "default: expected one value, the padding of a fixed_sequence, found {len}"
                 ))),
             }
         }
         FeatureSpec::Ragged { value_key, partitions, .. } => {
             if value_key.as_deref() == Some("") {
-                return Err(spec_error("value_key is empty"));
+                return Err(spec_error("value_key: expected a name, found an empty string"));
             }
             partitions.iter().try_for_each(|partition| match partition {
                 Partition::UniformRowLength(0) => {
@@ -133,7 +133,9 @@ fn check_spec(part: SchemaPart, spec: &FeatureSpec) -> Result<()> {
             }
             if index_keys.len() != size.len() {
                 let (keys, sizes) = (index_keys.len(), size.len());
-                return Err(spec_error(format!("{keys} index keys, but {sizes} sizes")));
+                return Err(spec_error(format!(
+                    "expected one size per index key, found {keys} index keys and {sizes} sizes"
+                )));
             }
             match size.iter().find(|&&size| i64::try_from(size).is_err()) {
                 Some(size) => Err(spec_error(format!("the size {size} does not fit into an int64"))),

@@ -38,7 +38,7 @@ pub(crate) fn in_order<I: Copy + Sync, T: Send>(
             let started = std::thread::Builder::new().name(format!("tfseek-{k}")).spawn_scoped(scope, run);
             if let Err(e) = started {
                 next.store(items.len(), Ordering::Relaxed);
-                return Err(Failure::Message(IO, format!("thread {k} of {jobs} cannot be started: {e}")));
+                return Err(Failure::Message(IO, format!("cannot start thread {k} of {jobs}: {e}")));
             }
         }
         drop(send);

@@ -426,7 +426,7 @@ pub(crate) struct CompletionsArgs {
 
 /// Parses a seed, which may be negative.
 fn seed(text: &str) -> Result<u64, String> {
-    let outside = || format!("a seed is a number from -2^63 to 2^64 - 1, found {text}");
+    let outside = || format!("seed: expected a number from -2^63 to 2^64 - 1, found {text}");
     let number = text.parse().map_err(|_| outside())?;
     tfseek::order::seed_of(number).map_err(|_| outside())
 }
