@@ -93,7 +93,7 @@ impl ValuePools {
 
     /// Returns the values in another order: value `order[k]` becomes value `k`.
     pub(super) fn permute(&mut self, values: &Values, order: &[u32]) -> Values {
-        #[expect(clippy::indexing_slicing, reason = "`order` holds different numbers of values")]
+        #[expect(clippy::indexing_slicing, reason = "each number in `order` is below the number of values")]
         fn gather<T: Copy>(
             mut buf: BufMut<T>,
             pool: &mut BufPool<T>,

@@ -93,8 +93,9 @@ impl Inference {
     /// Adds one record.
     ///
     /// # Errors
-    /// Errors of [`Example::validate`] or [`SequenceExample::validate`]; the record is then not counted. [`ErrorKind::TooMany`] if
-    /// there are too many different keys; no more records can be added then.
+    /// Errors of [`Example::validate`] or [`SequenceExample::validate`]; the record is then not counted.
+    ///
+    /// [`ErrorKind::TooMany`] if there are too many different keys. The inference must not be used after this error.
     pub fn add(&mut self, payload: &[u8]) -> Result<()> {
         let features = Example::new(payload).features()?;
         let lists: BTreeMap<&str, FeatureList<'_>> = if self.sequence {

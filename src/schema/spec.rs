@@ -61,7 +61,7 @@ impl SplitsDType {
     }
 }
 
-/// One ragged dimension, described by another feature of the same record.
+/// One dimension of a ragged column, described by another feature of the same record.
 ///
 /// Each key is that of an int64 feature. The examples divide three values into rows of two values and of one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
