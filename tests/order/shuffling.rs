@@ -134,7 +134,7 @@ fn an_epoch_and_a_resume() -> Result {
 
     assert_eq!(loader.next().unwrap()?.ids(), next);
 
-    // Another number of ranks goes on from the same line.
+    // The same state resumes with another number of ranks.
     let mut found = Vec::new();
     for ranks in [4, 8] {
         found.clear();
@@ -235,7 +235,7 @@ fn a_block_order_says_what_it_costs() -> Result {
     println!("{}", loader.describe());
     loader.warnings().iter().for_each(|warning| eprintln!("{warning}"));
 
-    // One window would hold all of it, so it is a global one.
+    // A single window would hold all records, so the order is global.
     assert!(loader.describe().contains("global") && loader.warnings().is_empty());
     let described = Order::new(&block(), RECORDS, 42, 0)?.describe(BATCH);
     assert!(PAGE.contains(&described), "{described}");
