@@ -176,7 +176,10 @@ impl Inference {
     /// [`ErrorKind::Spec`] if no records were added.
     pub fn schema_without_conflicts(&self) -> Result<Schema> {
         if self.records == 0 {
-            return Err(ErrorKind::Spec("expected at least one record to infer a schema from, found none".into()).into());
+            return Err(ErrorKind::Spec(
+                "expected at least one record to infer a schema from, found none".into(),
+            )
+            .into());
         }
         let builder = if self.sequence { Schema::sequence_example() } else { Schema::example() };
         let add = |builder: SchemaBuilder, found: Finding<'_>| match found.spec() {

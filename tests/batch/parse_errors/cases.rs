@@ -190,8 +190,8 @@ pub(crate) fn example_cases() -> Vec<Case> {
     let sparse_good = || vec![("i", ints([3, 0, 1])), ("j", ints([1, 1, 1]))];
     let sparse_bad = |i, j| vec![("i", i), ("j", j)];
     let pairs = [
-        (sparse_bad(ints([3, 0]), ints([1, 1, 1])), &["3 values", "found 2"][..]),
-        (sparse_bad(ints([3, 0, 1]), ints([])), &["3 values", "found 0"][..]),
+        (sparse_bad(ints([3, 0]), ints([1, 1, 1])), &["expected 3 indices", "found 2"][..]),
+        (sparse_bad(ints([3, 0, 1]), ints([])), &["expected 3 indices", "found 0"][..]),
         (sparse_bad(ints([3, 4, 1]), ints([1, 1, 1])), &["below 4", "found 4"][..]),
         (sparse_bad(ints([3, 0, 1]), ints([1, 1, -1])), &["below 2", "found -1"][..]),
     ];
