@@ -8,7 +8,11 @@ FRAMEWORKS ?= torch torchdata grain jax
 FRAMEWORKS_TESTS := python/tests/test_torch.py python/tests/test_grain.py python/tests/test_docs.py python/tests/test_cookbook.py
 FRAMEWORKS_VENV := target/frameworks$(if $(FRAMEWORKS_PYTHON),-seen)
 
-.PHONY: differential demo test python public-api test-frameworks test-slow tsan bench bench-cold bench-peers fuzz
+MIRI_TESTS ?= crc:: frame:: wire:: example:: tensor:: batch::
+PORTABLE_TARGETS ?= i686-unknown-linux-gnu s390x-unknown-linux-gnu
+PORTABLE_TESTS ?= --lib --test bytes --test batch --test order --test index
+
+.PHONY: miri portable differential demo test python public-api test-frameworks test-slow tsan bench bench-cold bench-peers fuzz
 
 demo:
 	$(CARGO) run --release -- demo
@@ -22,12 +26,15 @@ test:
 		set -x; $(CARGO) fmt --all --check; \
 	else echo "skipped: rustfmt is not installed"; fi
 	@if $(CARGO) clippy --version >/dev/null 2>&1; then \
-		set -x; $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings; \
-	else echo "skipped: clippy is not installed"; fi
+		set -ex; $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings; \
+		$(CARGO) clippy -p tfseek --lib --no-default-features -- -D warnings; \
+		$(CARGO) clippy -p tfseek --lib --no-default-features --features json -- -D warnings; \
+	else \
+		echo "skipped: clippy is not installed"; set -ex; \
+		$(CARGO) check -p tfseek --lib --no-default-features; \
+		$(CARGO) check -p tfseek --lib --no-default-features --features json; \
+	fi
 	$(CARGO) test --workspace
-	$(CARGO) rustc -p tfseek --lib --no-default-features -- -D warnings
-	$(CARGO) rustc -p tfseek --lib --no-default-features --features json -- -D warnings
-	$(CARGO) test -p tfseek --no-default-features --lib
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 		set -x; $(CARGO) deny check bans licenses sources; \
@@ -94,6 +101,30 @@ test-frameworks:
 # free space, the memory of an epoch is tested too.
 test-slow:
 	$(CARGO) test --release --lib --test order -- --ignored --nocapture
+
+# Runs the unit tests of the code that decodes untrusted bytes under Miri, which detects undefined behaviour. Exhaustive tests are
+# ignored there, and property tests run few cases.
+miri:
+	@if $(CARGO) +nightly miri --version >/dev/null 2>&1; then \
+		set -x; PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation \
+			$(CARGO) +nightly miri test -p tfseek --lib -- $(MIRI_TESTS); \
+	else echo "skipped: there is no nightly toolchain with miri"; fi
+
+# Compiles for 32-bit and big-endian targets. Runs the tests PORTABLE_TESTS on those with a cross linker and the user mode of qemu.
+portable:
+	@for target in $(PORTABLE_TARGETS); do \
+		arch=$${target%%-*}; gnu=$$(echo $$target | sed s/-unknown//); qemu=qemu-$$(echo $$arch | sed s/i686/i386/)-static; \
+		if ! [ -d "$$(rustc --print sysroot)/lib/rustlib/$$target" ]; then \
+			echo "skipped: rustup target add $$target"; continue; \
+		fi; \
+		(set -x; $(CARGO) check -p tfseek -p tfseek-tools -p tfseek-cli --target $$target) || exit 1; \
+		if ! command -v $$gnu-gcc $$qemu >/dev/null; then \
+			echo "skipped: tests on $$target require $$gnu-gcc and $$qemu"; continue; \
+		fi; \
+		name=CARGO_TARGET_$$(echo $$target | tr a-z- A-Z_); \
+		(set -x; env $${name}_LINKER=$$gnu-gcc "$${name}_RUNNER=$$qemu -L /usr/$$gnu" \
+			$(CARGO) test -p tfseek $(PORTABLE_TESTS) --target $$target) || exit 1; \
+	done
 
 # Tests the loader's threads under ThreadSanitizer, which requires the source of the standard library.
 tsan:
