@@ -167,7 +167,11 @@ impl BatchWorker {
         for (range, &index) in ranges.iter().zip(&outcome.kept) {
             let Some(at) = &plan.located[index as usize] else { continue };
             let payload = buffer.get(range.clone()).unwrap_or_default();
-            rows.push(ReadRow { payload, at: self.dataset.set().location(at), buffer: (&buffer, range.start) });
+            rows.push(ReadRow {
+                payload,
+                at: self.dataset.set().location(at),
+                buffer: (&buffer, range.start),
+            });
         }
         self.content(plan, rows, Some((&buffer, ranges)), outcome)
     }
