@@ -48,18 +48,18 @@ use std::path::{Path, PathBuf};
 /// The shards of a dataset, given as one path or pattern or as a list of them.
 ///
 /// The [module's table](self) describes the forms. This trait is sealed.
-pub trait IntoPaths: sealed::Sealed {
+pub trait IntoPaths: sealed::SealedPaths {
     /// Returns the paths and patterns, as given.
     fn into_paths(self) -> Vec<PathBuf>;
 }
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedPaths {}
 }
 
 macro_rules! one_path {
     ($($t:ty),*) => {$(
-        impl sealed::Sealed for $t {}
+        impl sealed::SealedPaths for $t {}
         impl IntoPaths for $t {
             fn into_paths(self) -> Vec<PathBuf> {
                 vec![PathBuf::from(self)]
@@ -71,7 +71,7 @@ one_path!(&str, String, &String, &OsStr, OsString, &OsString, &Path, PathBuf, &P
 
 macro_rules! list_of_paths {
     ($([$($n:ident)?] $t:ty),*) => {$(
-        impl<P: AsRef<Path> $(, const $n: usize)?> sealed::Sealed for $t {}
+        impl<P: AsRef<Path> $(, const $n: usize)?> sealed::SealedPaths for $t {}
         impl<P: AsRef<Path> $(, const $n: usize)?> IntoPaths for $t {
             fn into_paths(self) -> Vec<PathBuf> {
                 self.iter().map(|p| p.as_ref().to_path_buf()).collect()

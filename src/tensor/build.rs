@@ -11,7 +11,7 @@
 //! Lengths are computed first and compared with the limit of a message, as in `example/encode.rs`.
 
 use super::dtype::check_bools;
-use super::element::Sealed;
+use super::element::SealedElement;
 use super::shape::elements;
 use super::{Element, TensorDType};
 use crate::error::{ErrorKind, Result, TensorError};
@@ -81,7 +81,7 @@ pub fn serialize_values<T: Element>(shape: &[u64], values: &[T]) -> Result<Vec<u
     out.push(CONTENT);
     put_varint(len, &mut out);
     for &value in values {
-        Sealed::put(value, &mut out);
+        SealedElement::put(value, &mut out);
     }
     Ok(out)
 }

@@ -3,7 +3,7 @@
 use super::TensorDType;
 
 mod sealed {
-    pub trait Sealed: Copy + 'static {
+    pub trait SealedElement: Copy + 'static {
         /// Reads an element from its little-endian bytes, which must have its size.
         fn read(bytes: &[u8]) -> Self;
 
@@ -15,7 +15,7 @@ mod sealed {
     }
 }
 
-pub(super) use sealed::Sealed;
+pub(super) use sealed::SealedElement;
 
 /// A Rust type of a tensor's elements: numbers, `bool`, and arrays of real and imaginary part for complex numbers.
 ///
@@ -24,14 +24,14 @@ pub(super) use sealed::Sealed;
     message = "`{Self}` is not a type of tensor elements",
     note = "`f32`, `f64`, integers of up to 64 bits, `bool`, `[f32; 2]` and `[f64; 2]` are"
 )]
-pub trait Element: Sealed {
+pub trait Element: SealedElement {
     /// The dtype of these elements.
     const DTYPE: TensorDType;
 }
 
 macro_rules! numbers {
     ($($t:ty => $dtype:ident),*) => {$(
-        impl Sealed for $t {
+        impl SealedElement for $t {
             #[inline]
             fn read(bytes: &[u8]) -> $t {
                 <$t>::from_le_bytes(array(bytes))
@@ -57,7 +57,7 @@ numbers!(f32 => Float32, f64 => Float64, i8 => Int8, i16 => Int16, i32 => Int32,
 
 macro_rules! complex {
     ($($t:ty => $dtype:ident),*) => {$(
-        impl Sealed for [$t; 2] {
+        impl SealedElement for [$t; 2] {
             #[inline]
             fn read(bytes: &[u8]) -> [$t; 2] {
                 let (real, imaginary) = bytes.split_at(bytes.len() / 2);
@@ -81,7 +81,7 @@ macro_rules! complex {
 }
 complex!(f32 => Complex64, f64 => Complex128);
 
-impl Sealed for bool {
+impl SealedElement for bool {
     #[inline]
     fn read(bytes: &[u8]) -> bool {
         bytes.first().is_some_and(|&byte| byte != 0)
