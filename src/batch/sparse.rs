@@ -2,7 +2,7 @@
 
 use super::column::Column;
 use super::slots::{ColumnPools, DecodedSlots, RowError};
-use crate::error::FeatureError;
+use crate::error::{ErrorKind, FeatureError};
 
 /// The slots of a sparse column.
 pub(super) struct SparseForm<'a> {
@@ -73,7 +73,7 @@ pub(super) fn column(
         pools.int64.lend(buf, total * rank)
     } else {
         order.clear();
-        order.extend(0..total as u32);
+        order.extend(0..number_of_entries(counts)?);
         let index = |k: u32| &indices[k as usize * rank..][..rank];
         // The first component of an index is the row, except for a single record. Comparing entry numbers last makes the unstable
         // sort, which needs no extra memory, give a stable order.
@@ -90,4 +90,34 @@ pub(super) fn column(
     let rows = (!slots.single).then_some(rows as u64);
     column.set_sparse(indices, values, rows.into_iter().chain(form.size.iter().copied()));
     Ok(())
+}
+
+/// Returns the number of entries of all rows. The sort numbers entries by `u32`; more than that is an error of the row that exceeds it.
+fn number_of_entries(counts: &[u32]) -> Result<u32, RowError> {
+    let mut total = 0u64;
+    for (row, &count) in counts.iter().enumerate() {
+        total += u64::from(count);
+        if total > u64::from(u32::MAX) {
+            let error = ErrorKind::TooMany {
+                what: "entries of a sparse column",
+                found: total.into(),
+                limit: u32::MAX.into(),
+            };
+            return Err(RowError { row, error: error.into() });
+        }
+    }
+    Ok(total as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_beyond_the_sort_are_an_error() {
+        let count = |counts: &[u32]| number_of_entries(counts).map_err(|e| e.row);
+        assert_eq!(count(&[]), Ok(0));
+        assert_eq!(count(&[u32::MAX, 0]), Ok(u32::MAX));
+        assert_eq!(count(&[u32::MAX, 0, 1, 7]), Err(2));
+    }
 }
