@@ -216,7 +216,7 @@ fn text_export_and_import() {
         ("", 0, "missing"),
         ("0 16\n16 17\n33 18\n51 16\n", 4, "another file"),
         ("16 17\n0 16\n33 18\n", 1, "selection"),
-        ("0 16\n15 17\n", 2, "inside the previous one"),
+        ("0 16\n15 17\n", 2, "byte 16 or later, found byte 15"),
         ("0 15\n", 1, "at least 16"),
         ("0 16\nx 1\n", 2, "expected an offset"),
         ("0 +16\n", 1, "expected an offset"),

@@ -140,7 +140,7 @@ fn records_and_positions_out_of_range_are_errors() {
     }
     let last = Order::new(&Spec::Global, 200, 3, u64::MAX).unwrap();
     let run = Run { epoch: 1, start: 0, len: 1, padding: false };
-    assert!(last.samples([run]).unwrap_err().to_string().contains("beyond 2^64"));
+    assert!(last.samples([run]).unwrap_err().to_string().contains("expected an epoch below 2^64"));
 }
 
 /// Lookups in a billion records, also in a mixture, do not search.

@@ -55,7 +55,7 @@ fn invalid_specs_are_refused() {
         assert!(!e.to_string().contains("invalid order: invalid order"), "{e}");
     }
     let far = Order::new(&mixture(), 10, 0, u64::MAX / 10).unwrap_err();
-    assert!(far.to_string().contains("beyond 2^64"), "{far}");
+    assert!(far.to_string().contains("positions below 2^64"), "{far}");
 }
 
 #[test]
