@@ -454,6 +454,7 @@ mod tests {
     proptest! {
         /// This also checks the lengths: `put_message` compares them with the bytes that were written.
         #[test]
+        #[cfg_attr(miri, ignore = "too slow under Miri")]
         fn builder_and_map_agree(
             features in prop::collection::btree_map("[ab\\x00é]{0,3}", feature(), 0..8),
             lists in prop::collection::btree_map("[ab]{0,3}", prop::collection::vec(feature(), 0..4), 0..8),

@@ -303,6 +303,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too slow under Miri")]
     fn truncations_and_flipped_bits_agree_with_the_slice_iterator() {
         let file = file();
         for cut in 0..=file.len() {
