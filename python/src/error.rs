@@ -125,9 +125,9 @@ pub(crate) fn message(e: &Error) -> String {
             let name = pack.file_stem().unwrap_or_default().display();
             format!("the command `tfseek index --pack {name}` on its shards writes it again")
         }
-        Some(Remedy::Delete(_)) => "delete the file and it is built again".into(),
+        Some(Remedy::Delete(_)) => "delete the file; it is then built again".into(),
         Some(Remedy::FewerRecords) => {
-            "no schema describes records whose keys are data; infer from fewer records, or write the spec by hand"
+            "if keys are data, no schema describes the records; infer from fewer records, or write the spec by hand"
                 .into()
         }
         Some(Remedy::Convert) => "convert it, or read it with a library for that format".into(),
@@ -137,8 +137,8 @@ pub(crate) fn message(e: &Error) -> String {
         Some(Remedy::FetchAgain) => "the download or the copy failed; fetch the file again".into(),
         Some(Remedy::FetchLfs) => "fetch the file itself with `git lfs pull`".into(),
         Some(Remedy::OpenShard) => "open the shard it belongs to".into(),
-        Some(Remedy::OpenPack) => "open it by a name that ends in .tfrp".into(),
-        Some(Remedy::Compression) => "it is compressed; name no other compression".into(),
+        Some(Remedy::OpenPack) => "open it under a name that ends in .tfrp".into(),
+        Some(Remedy::Compression) => "it is compressed; specify its compression, or none".into(),
         _ => return e.to_string(),
     };
     format!("{e} ({hint})")

@@ -1,4 +1,4 @@
-"""Shards to read, and a cache folder of their own."""
+"""Fixtures: shards, and a separate cache folder."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ RECORDS = 1000
 
 @pytest.fixture(autouse=True, scope="session")
 def _index_dir(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """No test writes into the user's cache."""
+    """Keeps tests from writing to the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TFSEEK_INDEX_DIR", str(tmp_path_factory.mktemp("index")))
         yield
 
 
 def features(i: int) -> dict[str, Any]:
-    """What record ``i`` holds."""
+    """Returns the features of record ``i``."""
     return {
         "label": i,
         "emb": np.arange(8, dtype=np.float32) + i,
@@ -42,7 +42,7 @@ SPEC = {
 
 @pytest.fixture(scope="session")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A pattern that names a thousand records in three shards, dealt out in turn."""
+    """A pattern for a thousand records, distributed over three shards in rotation."""
     folder = tmp_path_factory.mktemp("shards")
     with tfseek.Writer(folder / "train", shards=3) as writer:
         for i in range(RECORDS):
@@ -52,11 +52,11 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def labels() -> list[int]:
-    """The label of each record, in the order of their numbers."""
+    """Labels in the order of the record numbers."""
     return [i for shard in range(3) for i in range(shard, RECORDS, 3)]
 
 
 @pytest.fixture(params=["map", "pread"])
 def ds(shards: str, request: pytest.FixtureRequest) -> tfseek.Dataset:
-    """The thousand records, through each door."""
+    """The thousand records, read through maps and with positional reads."""
     return tfseek.open(shards, io=request.param)

@@ -1,4 +1,4 @@
-"""The recorded cases of ``tests/data`` (its README has their form) through Python: TensorFlow's arrays, bit for bit."""
+"""Compares the Python package with the recorded results of TensorFlow in ``tests/data``, bit for bit. Its README has the format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ids(row: dict[str, Any]) -> str:
 
 
 def flat(array: Any) -> dict[str, Any]:
-    """An array as the cases have it: floats by their bits, byte strings as hex."""
+    """Converts an array to the form of the cases: floats by their bits, byte strings as hex."""
     assert isinstance(array, np.ndarray) and not array.flags.writeable
     dtype = "string" if array.dtype == object else array.dtype.name
     values = array.ravel()
@@ -53,7 +53,7 @@ def outputs(found: Any) -> dict[str, Any]:
 
 
 def wanted(expect: dict[str, Any]) -> dict[str, Any]:
-    """As :func:`outputs` has it: recorded lengths are plain arrays, and single records have none."""
+    """Converts recorded results to the form of :func:`outputs`. Lengths are plain arrays, and single records have none."""
     groups = {name: dict(expect[name]) for name in ("outputs", "context", "sequence", "lengths") if expect.get(name)}
     for group in groups.values():
         for name, array in group.items():
@@ -84,7 +84,7 @@ def test_parse_case(case: dict[str, Any]) -> None:
     def run() -> Any:
         return parse(case["kind"], case["mode"], case["spec"], payloads)
 
-    # A sparse index that lies outside, which TensorFlow accepts.
+    # A sparse index out of range, which TensorFlow accepts.
     if case["expect"]["status"] == "error" or case["id"] == "sp037":
         with pytest.raises(tfseek.DataError) as e:
             run()
@@ -123,7 +123,7 @@ def parse_row(row: dict[str, Any], payload: bytes) -> None:
             with pytest.raises(tfseek.DataError):
                 run()
         elif row["follow"] != "tf" and mode == "batch":
-            # TensorFlow was asked the single form only: the batch is that of the canonical bytes.
+            # Only the single form was recorded with TensorFlow. The batch is compared with that of the canonical bytes.
             assert outputs(run()) == outputs(run(bytes.fromhex(row["canonical"])))
         else:
             same(run(), expect)

@@ -1,4 +1,4 @@
-"""The Python of the tutorial and the cookbook runs, and prints what the pages show."""
+"""Runs the Python of the tutorial and the cookbook, and compares the output with the pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-#: A block of Python, the module that it needs, and the block of text below it: what it prints.
+#: A block of Python, the module that it needs, and its expected output: the block of text below it.
 BLOCK = re.compile(r"^```python(?: (\w+))?\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered in log:RuntimeWarning")
@@ -27,7 +27,7 @@ class Block(NamedTuple):
 
 
 def sections(page: str) -> list[tuple[str, list[Block]]]:
-    """The title and the blocks of each section. The first section is the text above the first title."""
+    """Returns the title and the blocks of each section. The first section is the text above the first title."""
     parts = re.split(r"^## ", (ROOT / "docs" / page).read_text(), flags=re.M)
     return [(part.split("\n", 1)[0], [Block(*found) for found in BLOCK.findall(part)]) for part in parts]
 
@@ -44,14 +44,14 @@ def run(block: Block, names: dict[str, Any]) -> None:
 
 @pytest.fixture
 def _demo_data(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of its own for each test, with the dataset of ``tfseek demo`` in it, and a pack of its indexes."""
+    """Creates a folder with the dataset of ``tfseek demo`` and a pack of its indexes for each test."""
     monkeypatch.chdir(tmp_path)
     for arguments in (["demo", "--keep", "data"], ["index", "--pack", "all", "data"]):
         subprocess.run([sys.executable, "-m", "tfseek", *arguments], check=True, capture_output=True)
 
 
 def modules(page: str) -> list[str]:
-    """The modules that blocks of a page need, and ``""`` for the blocks that need none."""
+    """Returns the modules that blocks of a page need, and ``""`` for the blocks that need none."""
     return sorted({block.module for _, blocks in sections(page) for block in blocks})
 
 
@@ -86,7 +86,7 @@ def test_cookbook(module: str) -> None:
 
 
 def test_recipes_are_short() -> None:
-    """Twenty recipes, each of at most ten lines per language."""
+    """There are twenty recipes with at most ten lines per language."""
     first, *recipes = re.split(r"^## ", (ROOT / "docs" / "cookbook.md").read_text(), flags=re.M)
     assert len(recipes) == 20
     for recipe in recipes:

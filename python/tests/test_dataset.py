@@ -1,4 +1,4 @@
-"""A Dataset is a sequence of records, through both doors."""
+"""Datasets, read through maps and with positional reads."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_columns(tmp_path: pathlib.Path) -> None:
     assert (e.value.record, e.value.feature) == (0, "label")
 
 
-def test_pickle_opens_again_and_compares(ds: tfseek.Dataset, shards: str, tmp_path: pathlib.Path) -> None:
+def test_unpickling_opens_the_files_and_compares_content(ds: tfseek.Dataset, shards: str, tmp_path: pathlib.Path) -> None:
     for view in (ds, ds[10:20], ds[[3, 1]], ds[::-1][5:10]):
         again = pickle.loads(pickle.dumps(view))
         assert repr(again) == repr(view) and numbers(again[:2]) == numbers(view[:2]) and len(again) == len(view)
@@ -158,7 +158,7 @@ def test_threads_share_a_dataset(ds: tfseek.Dataset, labels: list[int]) -> None:
     assert wrong == []
 
 
-def test_damage_is_named(shards: str, tmp_path: pathlib.Path) -> None:
+def test_errors_for_damage_have_a_location(shards: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "a.tfrecord"
     ends = []
     with tfseek.Writer(path) as writer:
@@ -176,9 +176,9 @@ def test_damage_is_named(shards: str, tmp_path: pathlib.Path) -> None:
     with pytest.raises(tfseek.DataError) as e:
         ds[4]
     assert (e.value.path, e.value.record, e.value.offset) == (str(path), 4, ends[3])
-    assert str(e.value).startswith(f"{path}: record 4 at byte {ends[3]}: payload crc32c is")
+    assert str(e.value).startswith(f"{path}: record 4 at byte {ends[3]}: payload crc32c: expected")
     assert pickle.loads(pickle.dumps(e.value)).offset == ends[3]
-    # Those before it are handed out.
+    # Iteration yields the records before it.
     seen = []
     with pytest.raises(tfseek.DataError):
         for ex in ds:
@@ -190,7 +190,7 @@ def test_damage_is_named(shards: str, tmp_path: pathlib.Path) -> None:
         tfseek.open(path, index="memory")
     assert len(tfseek.open(path, index="memory", tail="tolerate")) == 9
     path.write_bytes(b"PAR1" + bytes(100))
-    with pytest.raises(tfseek.DataError, match="not a TFRecord"):
+    with pytest.raises(tfseek.DataError, match="expected a TFRecord file"):
         tfseek.open(path, index="memory")
 
 
@@ -233,7 +233,7 @@ def test_required_index(shards: str, tmp_path: pathlib.Path, monkeypatch: pytest
     assert len(tfseek.open(path, index="require")) == 334
 
 
-def test_masks_are_not_dropped(ds: tfseek.Dataset) -> None:
+def test_masked_values_are_refused(ds: tfseek.Dataset) -> None:
     ids = np.ma.masked_array([1, 2, 3], mask=[False, True, False])
     picked = np.ma.masked_array(np.ones(len(ds), dtype=bool), mask=np.arange(len(ds)) == 2)
     for call in (

@@ -1,4 +1,4 @@
-"""The Python on the pages runs."""
+"""Runs the Python code on the pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGES = ["docs/python.md", "README.md", "python/PACKAGE.md"]
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
-    """The blocks of Python on a page, each with the word behind ``python``: a module that it needs, or ``not-run``."""
+    """Returns the Python blocks of a page, each with the word after ``python``: a required module, or ``not-run``."""
     found = re.findall(r"^```python(?: (\S+))?\n(.*?)^```$", (ROOT / page).read_text(), re.M | re.S)
     return [(word, block) for word, block in found if word != "not-run"]
 
@@ -35,7 +35,7 @@ def write_training_data() -> None:
     "page, module", [(page, module) for page in PAGES for module in sorted({word for word, _ in blocks(page)} | {""})]
 )
 def test_page_runs(page: str, module: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What needs no other module, and with a module what needs that one as well."""
+    """Runs the blocks that need no module. With ``module``, also those that need it."""
     if module:
         pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
@@ -47,5 +47,5 @@ def test_page_runs(page: str, module: str, tmp_path: pathlib.Path, monkeypatch: 
     assert run
     names: dict[str, Any] = {}
     for block in run:
-        # The pages name records that only a large dataset has.
+        # The pages use record numbers of a larger dataset.
         exec(compile(block.replace("123_456", "640"), page, "exec"), names)

@@ -1,4 +1,4 @@
-"""Messages of errors, and their classes."""
+"""Error messages and classes."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def test_io_errors_have_their_text(tmp_path: pathlib.Path) -> None:
     assert (e.errno, e.strerror, e.filename) == (errno.ENOENT, os.strerror(errno.ENOENT), missing)
     assert str(e).startswith(f"{missing}: ") and "o such file" in str(e) and "None" not in str(e)
 
-    # With a number of the system's.
+    # An error with a number of the operating system.
     with pytest.raises(OSError) as other:
         tfseek.Writer(tmp_path / "nosuch" / "a.tfrecord")
     e = other.value
     assert isinstance(e, tfseek.NotFoundError) and e.errno == errno.ENOENT and e.strerror == os.strerror(errno.ENOENT)
     assert e.filename is not None and str(e).startswith(e.filename) and "None" not in str(e)
 
-    # Of a pattern there is no file to name.
+    # An error about a pattern has no file.
     pattern = str(tmp_path / "nosuch-*")
     with pytest.raises(tfseek.NotFoundError, match="no file matches") as none:
         tfseek.open(pattern)
     assert (none.value.errno, none.value.filename) == (errno.ENOENT, pattern)
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="requires mkfifo")
 def test_io_errors_without_a_number_have_their_text(tmp_path: pathlib.Path) -> None:
     pipe = tmp_path / "pipe.tfrp"
     os.mkfifo(pipe)
@@ -69,21 +69,21 @@ def shards(folder: pathlib.Path, count: int) -> None:
 
 
 def test_errors_name_the_options_of_python(tmp_path: pathlib.Path) -> None:
-    """And none of the command or of Rust."""
+    """Messages do not contain options of the command or of Rust."""
     shards(tmp_path, 3)
     first, second, _ = sorted(tmp_path.glob("x-*"))
-    said = []
+    messages = []
 
     def raised(kind: type[tfseek.Error], call: Any, *words: str) -> None:
         with pytest.raises(kind) as e:
             call()
-        said.append(str(e.value))
+        messages.append(str(e.value))
         for word in words:
             assert word in str(e.value)
 
     ds = tfseek.open(first, index="memory", io="pread")
     raised(tfseek.SidecarError, lambda: tfseek.open(first, index="require"), f'tfseek.build_index("{first}")')
-    # The command is what builds columns of any size.
+    # The message names the command, which builds columns.
     raised(
         tfseek.SidecarError,
         lambda: tfseek.open(first, index="require", index_dir=tmp_path / "i", columns=["label"])
@@ -92,14 +92,14 @@ def test_errors_name_the_options_of_python(tmp_path: pathlib.Path) -> None:
         "tfseek index",
         "--column label",
     )
-    said.pop()
+    messages.pop()
     second.unlink()
     raised(tfseek.NotFoundError, lambda: tfseek.open(tmp_path / "x-*"), "allow_missing=True")
     raised(tfseek.NotFoundError, lambda: tfseek.build_index(tmp_path / "x-*"), "allow_missing=True")
     with tfseek.Writer(tmp_path / "z.tfrecord.gz", compression="gzip") as writer:
         writer.write(b"x")
     raised(tfseek.Error, lambda: tfseek.open(tmp_path / "z.tfrecord.gz"), "`tfseek unpack`")
-    # A record that was changed in place, behind its index.
+    # A record changed in place after its shard was indexed.
     payload = first.read_bytes()
     assert len(ds) == 1 and payload and ds[0]
     with tfseek.Writer(tmp_path / "other") as writer:
@@ -107,6 +107,6 @@ def test_errors_name_the_options_of_python(tmp_path: pathlib.Path) -> None:
     with open(first, "r+b") as file:
         file.write((tmp_path / "other").read_bytes()[:12])
     raised(tfseek.DataError, lambda: ds[0], "rebuild=True")
-    for text in said:
+    for text in messages:
         for word in ("--", "Dataset::", "Options::", "tfseek index"):
             assert word not in text, text

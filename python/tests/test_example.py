@@ -111,7 +111,7 @@ def test_coercions(value: Any, kind: Any, found: Any) -> None:
         (np.datetime64("2020-01-01"), TypeError),
     ],
 )
-def test_what_is_no_feature(value: Any, error: type[Exception]) -> None:
+def test_unsupported_feature_values(value: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="'x'"):
         tfseek.Example({"x": value})
 

@@ -1,4 +1,4 @@
-"""Grain's pipelines over tfseek: records by number, batches by Rust, workers, ranks, and what is saved of them."""
+"""``tfseek.grain`` in Grain pipelines: records by number, batches, workers, ranks and states."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ import tfseek
 grain = pytest.importorskip("grain")
 import tfseek.grain  # noqa: E402
 
-#: What grain can stack.
+#: Features that grain can stack.
 FIXED = {name: SPEC[name] for name in ("label", "emb", "name")}
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _flags() -> None:
-    """Grain's worker processes ask for flags, which ``absl.app.run`` parses in a program."""
+    """Parses the absl flags that Grain's worker processes require. A program uses ``absl.app.run``."""
     from absl import flags
 
     flags.FLAGS.mark_as_parsed()
@@ -69,7 +69,7 @@ def test_tfseek_does_not_import_grain() -> None:
 # Records by number.
 
 
-def test_a_source_gives_records(ds: tfseek.Dataset, labels: list[int]) -> None:
+def test_a_source_returns_records(ds: tfseek.Dataset, labels: list[int]) -> None:
     source = tfseek.grain.source(ds)
     assert isinstance(source, tfseek.grain.DataSource) and isinstance(source, grain.sources.RandomAccessDataSource)
     assert len(source) == RECORDS and source[7] == bytes(ds[7]) and source[np.int64(-1)] == bytes(ds[-1])
@@ -108,7 +108,7 @@ def test_a_source_of_sequences(tmp_path: pathlib.Path) -> None:
     assert tfseek.grain.source(ds)[3] == ds[3].to_bytes()
 
 
-def test_a_source_is_pickled_and_told_by_its_content(whole: tfseek.Dataset, tmp_path: pathlib.Path) -> None:
+def test_a_source_is_pickled_and_identified_by_content(whole: tfseek.Dataset, tmp_path: pathlib.Path) -> None:
     source = tfseek.grain.source(whole, FIXED)
     copy = pickle.loads(pickle.dumps(source))
     assert repr(copy) == repr(source) and copy[3]["label"] == source[3]["label"]
@@ -140,7 +140,7 @@ def test_map_dataset(ds: tfseek.Dataset) -> None:
     assert sorted(flat([labels_of(batch) for batch in batches])) == list(range(RECORDS))
     assert batches[0]["emb"].shape == (64, 8) and batches[0]["name"].dtype == object
     assert [name.decode() for name in batches[0]["name"]] == [f"record {i}" for i in batches[0]["label"]]
-    # Grain's door for several at once.
+    # Grain's method for several records.
     source = grain.MapDataset.source(tfseek.grain.source(ds))
     assert source._getitems([3, RECORDS + 1]) == [bytes(ds[3]), bytes(ds[1])]
 
@@ -165,7 +165,7 @@ def test_map_dataset_resumes(whole: tfseek.Dataset, n: int) -> None:
 
 @pytest.mark.parametrize("n", [0, 2])
 def test_data_loader(whole: tfseek.Dataset, n: int) -> None:
-    """Ranks are disjoint, a state goes on exactly, and is refused for other records."""
+    """Ranks are disjoint. A state resumes exactly, and is refused for other records."""
 
     def made(ds: tfseek.Dataset, rank: int) -> Any:
         sampler = grain.samplers.IndexSampler(
@@ -195,7 +195,7 @@ def test_data_loader(whole: tfseek.Dataset, n: int) -> None:
     assert len(ranks[0]) == len(ranks[1]) and sorted(ranks[0] + ranks[1]) == list(range(RECORDS))
 
 
-# Batches that Rust makes.
+# Batches produced by Rust.
 
 
 def test_batches_are_the_loaders(ds: tfseek.Dataset) -> None:
@@ -216,7 +216,7 @@ def test_an_iterator_ends_with_its_epoch(whole: tfseek.Dataset) -> None:
     assert [labels_of(batch) for batch in iterator] == want
     end = iterator.get_state()
     assert next(iterator, None) is None and iterator.get_state() == end
-    # A state takes its epoch along.
+    # A state contains its epoch.
     other = iter(tfseek.grain.IterDataset(whole, FIXED, batch_size=300, seed=1))
     other.set_state(end)
     assert next(other, None) is None
@@ -231,14 +231,14 @@ def test_an_iterator_ends_with_its_epoch(whole: tfseek.Dataset) -> None:
         next(endless)
 
 
-def test_what_is_refused(whole: tfseek.Dataset) -> None:
+def test_invalid_arguments_are_refused(whole: tfseek.Dataset) -> None:
     for options, error in [({}, ValueError), ({"batch_size": 0}, tfseek.OrderError), ({"batch_sise": 1}, TypeError)]:
         with pytest.raises(error):
             tfseek.grain.IterDataset(whole, FIXED, **options)
     batches = tfseek.grain.IterDataset(whole, FIXED, batch_size=10, seed=1)
     state = iter(batches).get_state()
     for bad in ({}, {"next_index": 3}, None):
-        with pytest.raises(tfseek.OrderError, match="no state of a tfseek.grain.IterDataset"):
+        with pytest.raises(tfseek.OrderError, match="expected the state of a tfseek.grain.IterDataset"):
             iter(batches).set_state(bad)
     with pytest.raises(tfseek.OrderError):
         iter(tfseek.grain.IterDataset(whole[:10], FIXED, batch_size=10, seed=1)).set_state(state)
@@ -247,7 +247,7 @@ def test_what_is_refused(whole: tfseek.Dataset) -> None:
 
 
 def through(name: str, batches: Any) -> Any:
-    """The same batches, prefetched."""
+    """Prefetching does not change the batches."""
     prefetch = grain.experimental
     if name == "plain":
         return batches
@@ -260,7 +260,7 @@ def through(name: str, batches: Any) -> Any:
 
 @pytest.mark.parametrize("name", ["plain", "one thread", "threads", "1 process", "2 processes"])
 def test_prefetched_batches_resume(whole: tfseek.Dataset, name: str) -> None:
-    """Whoever fetches, the batches are the loader's in their sequence, and each state goes on exactly."""
+    """With every kind of prefetching the batches are those of the loader, and each state resumes exactly."""
 
     def made() -> Any:
         batches = tfseek.grain.IterDataset(whole, SPEC, batch_size=96, seed=7, epoch=1, threads=1)
@@ -300,7 +300,7 @@ def test_ranks(whole: tfseek.Dataset) -> None:
     for step in range(5):
         parts = [next(rank) for rank in ranks]
         assert flat([part["label"][part["mask"]].tolist() for part in parts]) == want[step]
-    # Any rank's state is that of all, also with another number of them.
+    # The state of one rank is valid for all ranks, also with another number of ranks.
     (state,) = {json.dumps(rank.get_state()) for rank in ranks}
     ranks = [rank_of(rank, 2) for rank in range(2)]
     for rank in ranks:
@@ -328,8 +328,8 @@ def log(iterator, killed_at=None):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
 @pytest.mark.parametrize("pipeline", ["loader", "records"])
-def test_a_killed_process_goes_on(shards: str, pipeline: str) -> None:
-    """In the middle of an epoch: what was delivered, and what comes after the last saved state, are the epoch."""
+def test_a_killed_process_resumes(shards: str, pipeline: str) -> None:
+    """The process is killed in the middle of an epoch. Batches before and after the last saved state are the whole epoch."""
 
     def run(code: str) -> list[Any]:
         done = subprocess.run([sys.executable, "-c", START + code, shards], capture_output=True, text=True, timeout=100)
@@ -352,7 +352,7 @@ def test_arrays_go_to_jax(whole: tfseek.Dataset) -> None:
         assert jax.numpy.asarray(batch["emb"]).dtype == np.float32
         held.append((on_device, batch["label"].tolist()))
         del batch
-    # The loader fills memory again only when nobody holds it, JAX included.
+    # The loader reuses memory only after all users, including JAX, have released it.
     for on_device, labels in held:
         assert on_device["label"].tolist() == labels
         assert np.array_equal(on_device["emb"], np.stack([features(i)["emb"] for i in labels]))

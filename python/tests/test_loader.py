@@ -1,4 +1,4 @@
-"""The Loader: what comes out, in what order, and what is saved of it."""
+"""The Loader: batches, order, states."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_set_epoch(ds: tfseek.Dataset) -> None:
     first, second = epoch(loader), epoch(loader)
     loader.set_epoch(0)
     next(loader)
-    # Also the one that it is in.
+    # Also the current epoch.
     loader.set_epoch(0)
     assert loader.steps_left == 21 and epoch(loader) == first
     loader.set_epoch(1)
@@ -142,7 +142,7 @@ def test_set_epoch(ds: tfseek.Dataset) -> None:
 
 
 @pytest.mark.parametrize("threads", [0, 2])
-def test_a_look_at_the_first_batch_costs_nothing(ds: tfseek.Dataset, threads: int) -> None:
+def test_reading_the_first_batch_does_not_consume_an_epoch(ds: tfseek.Dataset, threads: int) -> None:
     def made(**options: Any) -> tfseek.Loader:
         return tfseek.Loader(ds, SPEC, batch_size=48, seed=9, threads=threads, **options)
 
@@ -153,7 +153,7 @@ def test_a_look_at_the_first_batch_costs_nothing(ds: tfseek.Dataset, threads: in
         for _ in range(2):
             assert next(iter(loader))["label"].tolist() == want[:48] and loader.epoch == k
         assert epoch(loader) == want
-    # Left early, and left behind its last batch.
+    # Left early, and left after the last batch.
     loader = made()
     for batch, _ in zip(loader, range(5)):
         pass
@@ -162,7 +162,7 @@ def test_a_look_at_the_first_batch_costs_nothing(ds: tfseek.Dataset, threads: in
         loader.set_epoch(1)
         assert [label for _, batch in zip(range(21), loader) for label in batch["label"].tolist()] == epochs[1]
         assert epoch(loader) == epochs[2]
-    # A stream of epochs begins the one again that it is in; next goes on.
+    # With repeat, a new iteration restarts the current epoch, and next continues.
     loader = made(repeat=True)
     assert next(iter(loader))["label"].tolist() == epochs[0][:48]
     assert sum((batch["label"].tolist() for batch, _ in zip(loader, range(21))), []) == epochs[0]
@@ -170,7 +170,7 @@ def test_a_look_at_the_first_batch_costs_nothing(ds: tfseek.Dataset, threads: in
     assert next(iter(loader))["label"].tolist() == epochs[1][:48]
 
 
-def test_a_state_is_gone_on_from_once(ds: tfseek.Dataset) -> None:
+def test_only_the_first_iteration_resumes_at_a_state(ds: tfseek.Dataset) -> None:
     loader = tfseek.Loader(ds, SPEC, batch_size=50, seed=9)
     assert loader.state_dict()["pos"] == 0
     first, second = epoch(loader), epoch(loader)
@@ -183,7 +183,7 @@ def test_a_state_is_gone_on_from_once(ds: tfseek.Dataset) -> None:
     other.load_state_dict(state)
     assert other.state_dict() == state
     iter(other)
-    # A loop that sets each epoch goes on, too.
+    # A loop that calls set_epoch resumes as well.
     other.set_epoch(0)
     assert other.state_dict() == state
     assert epoch(other) == first[150:] and epoch(other) == second
@@ -193,7 +193,7 @@ def test_a_state_is_gone_on_from_once(ds: tfseek.Dataset) -> None:
     other.load_state_dict(state)
     other.reset()
     assert epoch(other) == first
-    # All was handed out; its end was not, and then was.
+    # All batches were returned: before and after the end of the iteration.
     loader.set_epoch(0)
     batches = iter(loader)
     for _ in range(20):
@@ -232,7 +232,7 @@ def test_one_iterator_at_a_time(ds: tfseek.Dataset) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_begins_what_its_parent_does(shards: str) -> None:
+def test_a_forked_child_begins_the_same_epoch_as_its_parent(shards: str) -> None:
     code = """
 import os, signal, sys, tfseek
 loader = tfseek.Loader(tfseek.open(sys.argv[1]), {"label": tfseek.FixedLenFeature([], "int64")}, batch_size=100, seed=3)
@@ -267,7 +267,7 @@ def test_no_epoch_follows_the_last(ds: tfseek.Dataset) -> None:
             iter(loader)
 
 
-def test_seeds_are_any_64_bits(ds: tfseek.Dataset) -> None:
+def test_seeds_are_integers_of_64_bits(ds: tfseek.Dataset) -> None:
     def first(seed: Any) -> list[int]:
         batch: list[int] = next(tfseek.Loader(ds, SPEC, batch_size=50, seed=seed))["label"].tolist()
         return batch
@@ -277,14 +277,14 @@ def test_seeds_are_any_64_bits(ds: tfseek.Dataset) -> None:
     assert tfseek.Loader(ds, SPEC, batch_size=50, seed=-1).state_dict()["seed"] == 2**64 - 1
     seed: Any
     for seed in (-(2**63) - 1, 2**64, 2**200):
-        with pytest.raises(tfseek.OrderError, match="a seed is a number from -2\\^63 to 2\\^64 - 1, found"):
+        with pytest.raises(tfseek.OrderError, match="seed: expected a number from -2\\^63 to 2\\^64 - 1, found"):
             first(seed)
     for seed in (1.5, "1"):
         with pytest.raises(TypeError):
             first(seed)
 
 
-def test_a_misspelt_feature_names_the_nearest(ds: tfseek.Dataset) -> None:
+def test_an_unknown_feature_suggests_a_name(ds: tfseek.Dataset) -> None:
     calls: list[Any] = [
         lambda: ds.column("lable"),
         lambda: ds.filter("lable in 3"),
@@ -292,7 +292,7 @@ def test_a_misspelt_feature_names_the_nearest(ds: tfseek.Dataset) -> None:
         lambda: tfseek.Loader(ds, SPEC, batch_size=1, balance="lable"),
     ]
     for call in calls:
-        with pytest.raises(tfseek.SpecError, match='nearest is "label"') as raised:
+        with pytest.raises(tfseek.SpecError, match='nearest name is "label"') as raised:
             call()
         assert raised.value.feature == "lable"
     with pytest.raises(tfseek.OrderError, match="no classes to balance"):
@@ -314,7 +314,7 @@ def test_ranks_share_a_batch(ds: tfseek.Dataset) -> None:
         assert {json.dumps(rank.state_dict()) for rank in ranks} == {json.dumps(ranks[0].state_dict())}
 
 
-def test_workers_take_turns(ds: tfseek.Dataset) -> None:
+def test_workers_take_steps_in_rotation(ds: tfseek.Dataset) -> None:
     def made(worker: int = 0, workers: int = 1) -> Any:
         return tfseek.Loader(ds, SPEC, batch_size=30, seed=2, worker=worker, workers=workers)
 
@@ -327,7 +327,7 @@ def test_workers_take_turns(ds: tfseek.Dataset) -> None:
         made(3, 3)
 
 
-def test_classes_in_balance(tmp_path: Any) -> None:
+def test_balanced_classes(tmp_path: Any) -> None:
     with tfseek.Writer(tmp_path / "a") as writer:
         for i in range(100):
             writer.write(tfseek.Example({"label": 0 if i < 90 else 1 + i % 2, "i": i}))
@@ -340,7 +340,7 @@ def test_classes_in_balance(tmp_path: Any) -> None:
             assert np.bincount(batch["label"]).tolist() == [6 // classes] * classes
             seen.update(batch["i"].tolist())
         assert set(range(90, len(view))) <= seen <= set(range(len(view))), "the rare come again, and all of them"
-    with pytest.raises(tfseek.Error, match="floats"):
+    with pytest.raises(tfseek.Error, match="found float"):
         with tfseek.Writer(tmp_path / "b") as writer:
             writer.write(tfseek.Example({"label": 0.5}))
         tfseek.Loader(tfseek.open(tmp_path / "b"), batch_size=1, balance="label")
@@ -363,7 +363,7 @@ def test_repeat(ds: tfseek.Dataset) -> None:
     assert [sorted(seen[k] + seen[k + 1]) for k in (0, 2, 4)] == [list(range(RECORDS))] * 3
 
 
-def test_what_is_refused(ds: tfseek.Dataset) -> None:
+def test_invalid_options_are_refused(ds: tfseek.Dataset) -> None:
     for options, error in [
         ({}, ValueError),
         ({"batch_size": 1, "global_batch_size": 1}, ValueError),
@@ -382,7 +382,7 @@ def test_what_is_refused(ds: tfseek.Dataset) -> None:
         tfseek.Loader([], SPEC, batch_size=1)  # type: ignore[arg-type]
 
 
-def test_bad_records_are_raised_at_their_place_or_skipped(tmp_path: Any) -> None:
+def test_invalid_records_raise_at_their_position_or_are_skipped(tmp_path: Any) -> None:
     path = tmp_path / "a.tfrecord"
     with tfseek.Writer(path) as writer:
         for i in range(10):
@@ -418,8 +418,8 @@ def test_close(ds: tfseek.Dataset) -> None:
     assert "1000 records" in repr(tfseek.Loader(ds, SPEC, batch_size=10))
 
 
-def test_memory_is_used_again(ds: tfseek.Dataset) -> None:
-    """Buffers of batches that are gone are filled again, and those that are held are not."""
+def test_memory_is_reused(ds: tfseek.Dataset) -> None:
+    """Buffers of released batches are reused. Buffers in use are not."""
     loader = tfseek.Loader(ds, SPEC, batch_size=100, seed=0, threads=1, repeat=True)
     held = next(loader)
     before = held["emb"].copy()
@@ -433,7 +433,7 @@ def test_memory_is_used_again(ds: tfseek.Dataset) -> None:
     assert features(0)["emb"].dtype == held["emb"].dtype
 
 
-def test_workers_of_joined_epochs_begin_one_again_at_its_start(ds: tfseek.Dataset) -> None:
+def test_workers_with_repeat_restart_an_epoch_at_its_start(ds: tfseek.Dataset) -> None:
     for worker, want in ((0, 0), (1, 100)):
         loader = tfseek.Loader(ds, SPEC, batch_size=100, ids="id", repeat=True, worker=worker, workers=2)
         batches = iter(loader)
@@ -444,26 +444,26 @@ def test_workers_of_joined_epochs_begin_one_again_at_its_start(ds: tfseek.Datase
             assert int(next(iter(loader))["id"][0]) == want and loader.epoch == 1
 
 
-def test_iterators_of_threads_that_begin_at_once_are_two(ds: tfseek.Dataset) -> None:
+def test_concurrent_iterators_have_different_numbers(ds: tfseek.Dataset) -> None:
     loader = tfseek.Loader(ds, SPEC, batch_size=100)
     for _ in range(100):
         barrier = threading.Barrier(2)
-        turns: list[int] = []
+        numbers: list[int] = []
 
-        def begin(barrier: threading.Barrier = barrier, turns: list[int] = turns) -> None:
+        def begin(barrier: threading.Barrier = barrier, numbers: list[int] = numbers) -> None:
             barrier.wait()
-            turns.append(iter(loader)._turn)  # type: ignore[attr-defined]
+            numbers.append(iter(loader)._number)  # type: ignore[attr-defined]
 
         threads = [threading.Thread(target=begin) for _ in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(set(turns)) == 2
+        assert len(set(numbers)) == 2
 
 
 def test_names_of_added_columns(ds: tfseek.Dataset) -> None:
-    with pytest.raises(ValueError, match="both are named"):
+    with pytest.raises(ValueError, match="expected different names"):
         tfseek.Loader(ds, SPEC, batch_size=1, ids="a", mask="a")
     with pytest.raises(TypeError, match="names of columns, found 3"):
         tfseek.Loader(ds, SPEC, batch_size=1, ids=3)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Schemas, specs and the functions that parse: what they take, and what they give."""
+"""Schemas, specs and the functions that parse."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_arrays() -> None:
             array[...] = array[0] if array.ndim else 0
 
 
-def test_payloads_may_be_anything_of_bytes(ds: tfseek.Dataset) -> None:
+def test_types_of_payloads(ds: tfseek.Dataset) -> None:
     want = tfseek.parse_example(PAYLOADS, SPEC)
     array = np.empty(20, dtype=object)
     array[:] = PAYLOADS
@@ -43,7 +43,7 @@ def test_payloads_may_be_anything_of_bytes(ds: tfseek.Dataset) -> None:
         with pytest.raises(TypeError):
             tfseek.parse_example([payload], SPEC)  # type: ignore[list-item]
     with pytest.raises(TypeError):
-        # One payload is no list of them: its items are numbers.
+        # A single payload is not a list of payloads: its items are ints.
         tfseek.parse_example(PAYLOADS[0], SPEC)  # type: ignore[arg-type]
 
 
@@ -83,7 +83,7 @@ def test_dtypes(dtypes: list[Any], name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int32", np.float64, np.int32, "x", 3, None])
-def test_dtypes_that_are_none(dtype: Any) -> None:
+def test_invalid_dtypes(dtype: Any) -> None:
     with pytest.raises(TypeError, match="'x'"):
         tfseek.Schema({"x": tfseek.VarLenFeature(dtype)})
 
@@ -100,7 +100,7 @@ def test_dtypes_that_are_none(dtype: Any) -> None:
         ([2], "string", [b"\xff", ""]),
     ],
 )
-def test_defaults_to_the_bit(shape: Any, dtype: Any, default: Any) -> None:
+def test_defaults_keep_their_bits(shape: Any, dtype: Any, default: Any) -> None:
     spec = {"x": tfseek.FixedLenFeature(shape, dtype, default)}
     found = tfseek.parse_single_example(b"", spec)["x"]
     kind = found.dtype
@@ -112,13 +112,13 @@ def test_defaults_to_the_bit(shape: Any, dtype: Any, default: Any) -> None:
         assert found.tobytes() == want.tobytes()
 
 
-def test_specs_that_are_equal_and_not_the_same() -> None:
+def test_equal_specs_with_different_bits() -> None:
     for default in (0.0, -0.0):
         found = tfseek.parse_single_example(b"", {"x": tfseek.FixedLenFeature([], "float32", default)})["x"]
         assert found.tobytes() == np.float32(default).tobytes()
 
 
-def test_specs_that_are_refused() -> None:
+def test_invalid_specs_are_refused() -> None:
     for spec, field in [
         (tfseek.FixedLenFeature([2], "int64", [1]), "2 values"),
         (tfseek.FixedLenSequenceFeature([], "int64"), "allow_missing"),
@@ -142,7 +142,7 @@ def test_specs_that_are_refused() -> None:
 
 
 def test_empty_specs_are_refused(ds: tfseek.Dataset) -> None:
-    """As TensorFlow does: a forgotten spec must not be an epoch of nothing."""
+    """TensorFlow refuses them as well. A forgotten spec must not yield empty batches."""
     empty = tfseek.Schema({})
     steps = tfseek.Schema(context_features={}, sequence_features={})
     for call in (
@@ -158,15 +158,15 @@ def test_empty_specs_are_refused(ds: tfseek.Dataset) -> None:
         with pytest.raises(tfseek.SpecError, match="at least one feature") as e:
             call()
         assert isinstance(e.value, ValueError) and e.value.category == "bad_spec"
-    # One of both parts is enough.
+    # One of the two parts is enough.
     found = tfseek.parse_sequence_example([b""], {"a": tfseek.VarLenFeature("int64")}, {})
     assert list(found[0]) == ["a"] and found[1:] == ({}, {})
-    # A schema may be inferred from records that have nothing.
+    # A schema may be inferred from records without features.
     assert tfseek.infer_schema([b"\x0a\x00"]) == empty
 
 
 class Dimension:
-    """An integer by its method alone, as TensorFlow's are."""
+    """An integer with only ``__index__``, like TensorFlow's."""
 
     def __index__(self) -> int:
         return 2
@@ -190,7 +190,7 @@ def test_numbers_in_specs_are_never_truncated(wrong: Any) -> None:
         assert repr(wrong) in str(e.value)
 
 
-def test_integers_of_specs_are_those_that_are_indexes() -> None:
+def test_integers_of_specs_have_index_methods() -> None:
     def of(number: Any) -> tfseek.Schema:
         return tfseek.Schema(
             {
@@ -240,7 +240,7 @@ def test_shapes_and_row_lengths_are_below_2_to_62() -> None:
         ([[True]], 1.0),
     ],
 )
-def test_defaults_of_floats_are_those_of_tensorflow(default: Any, want: float) -> None:
+def test_float_defaults_match_tensorflow(default: Any, want: float) -> None:
     """Observed on TensorFlow 2.21: ``tf.io.parse_example`` of an empty Example."""
     found = tfseek.parse_single_example(b"", {"x": tfseek.FixedLenFeature([], "float32", default)})["x"]
     assert found.tobytes() == np.float32(want).tobytes()
@@ -287,7 +287,7 @@ def test_records_hold_no_floats_of_other_sizes(dtype: Any) -> None:
         tfseek.Schema({"x": tfseek.VarLenFeature(dtype)})
 
 
-def test_masks_of_defaults_are_not_dropped() -> None:
+def test_masked_defaults_are_refused() -> None:
     masked = np.ma.masked_array([1, 2], mask=[False, True])
     for dtype, value in (("int64", masked), ("float32", masked), ("string", np.ma.masked_array(["a", "b"], mask=[False, True]))):
         with pytest.raises(ValueError, match="'x'.*masked"):
@@ -298,20 +298,20 @@ def test_masks_of_defaults_are_not_dropped() -> None:
     tfseek.Schema({"x": tfseek.FixedLenFeature([2], "int64", whole)})
 
 
-def test_memory_may_be_written_to_where_nothing_else_holds_it(ds: tfseek.Dataset) -> None:
-    """What torch is given: memory of a batch whose only holder is the array."""
+def test_memory_with_one_owner_is_writable(ds: tfseek.Dataset) -> None:
+    """Arrays for torch: memory of a batch that only the array owns."""
     spec = {"label": tfseek.FixedLenFeature([], "int64"), "emb": tfseek.FixedLenFeature([8], "float32")}
     label = tfseek.parse_example(PAYLOADS, spec)["label"]
     own = label.base.writable
     assert own.flags.writeable and own.ctypes.data == label.ctypes.data and own.shape == label.shape
     own += 1
     assert label.tolist() == list(range(1, 21)) and not label.flags.writeable
-    # The memory stays theirs while an array over it lives.
+    # Memory is not reused while an array over it exists.
     del label
     gc.collect()
     again = tfseek.parse_example(PAYLOADS, spec)["label"]
     assert own.tolist() == list(range(1, 21)) and again.tolist() == list(range(20))
-    # Two columns over one feature share its values.
+    # Two columns of one feature share its values.
     shared = {name: tfseek.RaggedFeature("int64", "label") for name in ("a", "b")}
     found = tfseek.parse_example(PAYLOADS, shared)
     assert found["a"].values.base.writable is None and found["b"].values.base.writable is None
@@ -319,16 +319,16 @@ def test_memory_may_be_written_to_where_nothing_else_holds_it(ds: tfseek.Dataset
     del found
     gc.collect()
     assert kept.base.writable is not None
-    # The loader has the numbers of the records as well.
+    # The loader also owns the record numbers.
     loader = tfseek.Loader(ds, spec, batch_size=7, ids="id")
     batch = next(loader)
     assert batch["id"].base.writable is None
     assert batch["emb"].base.writable.flags.writeable
-    # A file's bytes.
+    # Bytes of a file.
     assert ds[3].raw.base.writable is None and ds[3]["label"].base.writable is not None
 
 
-def test_specs_of_tensorflow_are_taken_by_their_names() -> None:
+def test_specs_of_tensorflow_are_recognized_by_name() -> None:
     class FixedLenFeature(NamedTuple):
         shape: Any
         dtype: Any
@@ -447,8 +447,8 @@ def test_threads_share_a_schema() -> None:
     assert wrong == []
 
 
-def test_arrays_are_what_numpy_makes_of_their_memory(ds: tfseek.Dataset) -> None:
-    """The quick way to an array, and the one by ``__array_interface__``."""
+def test_arrays_equal_those_of_the_array_interface(ds: tfseek.Dataset) -> None:
+    """Arrays from NumPy's C interface equal those from ``__array_interface__``."""
     sequence = tfseek.SequenceExample({}, {"steps": [[1.5, 2.5]] * 3}).to_bytes()
     steps = {"steps": tfseek.RaggedFeature("float32")}
     parsed = tfseek.parse_example(ds[:10], {**SPEC, "tokens": tfseek.RaggedFeature("int64")}, bytes_as="offsets")
@@ -464,7 +464,7 @@ def test_arrays_are_what_numpy_makes_of_their_memory(ds: tfseek.Dataset) -> None
     assert {str(array.dtype) for array in arrays} == {"int64", "int32", "float32", "uint8", "bool"}
     for array in arrays:
         twin = np.asarray(array.base)
-        assert twin.base is array.base and type(array.base).__name__ == "Memory"
+        assert twin.base is array.base and type(array.base).__name__ == "ArrayMemory"
         assert twin.dtype == array.dtype and twin.shape == array.shape and twin.strides == array.strides
         assert twin.ctypes.data == array.ctypes.data or array.size == 0
         assert str(twin.flags) == str(array.flags) and not array.flags.writeable

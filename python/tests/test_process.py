@@ -1,4 +1,4 @@
-"""Signals, forks, threads, the end of the interpreter, memory: each in a process of its own, with a watchdog."""
+"""Signals, forks, threads, interpreter shutdown and memory. Each test runs in a separate process with a time limit."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def run(code: str, *arguments: str, seconds: float = 20) -> str:
     return done.stdout
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_goes_on_where_its_parent_was(shards: str) -> None:
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="requires fork")
+def test_a_forked_child_resumes_at_its_parents_position(shards: str) -> None:
     run(
         """
 import warnings; warnings.simplefilter("ignore")
@@ -98,7 +98,7 @@ writer = tfseek.Writer(sys.argv[1].replace("*", "unfinished"))
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_while_waiting(shards: str) -> None:
-    """A batch of all records, thousands of times over: a signal is heard long before the batch is there."""
+    """A signal interrupts the wait for a batch of four million samples long before the batch is complete."""
     run(
         """
 def first():
@@ -109,18 +109,18 @@ def first():
     except KeyboardInterrupt:
         return True, time.monotonic() - start
     return False, time.monotonic() - start
-heard, whole = first()
-assert not heard
+interrupted, whole = first()
+assert not interrupted
 timer = threading.Timer(whole / 10, os.kill, (os.getpid(), signal.SIGINT)); timer.start()
-heard, took = first()
-assert heard and took < whole / 2, (whole, took)
+interrupted, took = first()
+assert interrupted and took < whole / 2, (whole, took)
 """,
         shards,
         seconds=100,
     )
 
 
-def test_threads_go_on_while_a_loader_waits(shards: str) -> None:
+def test_other_threads_run_while_a_loader_waits(shards: str) -> None:
     out = run(
         """
 counted, go = 0, True
@@ -219,8 +219,8 @@ def test_the_command(shards: str) -> None:
     assert done.returncode == 0 and done.stdout.startswith("tfseek ")
 
 
-def test_no_array_is_the_first_to_look_numpy_up(shards: str) -> None:
-    """A signal's handler that raises during the look-up made a panic of it."""
+def test_numpy_is_looked_up_at_import(shards: str) -> None:
+    """Otherwise a signal handler that raises during the lookup would cause a panic."""
     run(
         """
 import numpy.lib
@@ -234,7 +234,7 @@ assert ds[0]["name"].dtype == object and ds.column("label").present.all()
     )
 
 
-def test_ctrl_c_while_it_is_imported() -> None:
+def test_ctrl_c_during_import() -> None:
     code = """
 import signal, sys
 import numpy.lib
@@ -260,7 +260,7 @@ assert tfseek.parse_single_example(b"", {"x": tfseek.FixedLenFeature([], "int64"
     assert done.returncode == 0 and done.stderr == "", (done.returncode, done.stderr)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="requires fork")
 @pytest.mark.parametrize("end", ["os._exit(0)", "sys.exit(0)", "del writer; sys.exit(0)", "close", "write", "with", "raise"])
 @pytest.mark.parametrize(
     "options",
@@ -269,7 +269,7 @@ assert tfseek.parse_single_example(b"", {"x": tfseek.FixedLenFeature([], "int64"
         "{'shards': 2}", "{'shards': 2, 'compression': 'gzip', 'atomic': False}",
     ],
 )
-def test_a_forked_child_neither_writes_nor_removes_its_parents_file(
+def test_a_forked_child_does_not_change_its_parents_file(
     shards: str, tmp_path: Path, end: str, options: str
 ) -> None:
     run(
@@ -323,9 +323,9 @@ assert sorted(written, key=int) == [b"%d" % i for i in range(200)], len(written)
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".tmp-")]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="requires fork")
 def test_a_child_forked_while_a_thread_writes_does_not_hang(shards: str, tmp_path: Path) -> None:
-    """The threads hold the writer's lock most of the time, compressing; one that held it at the fork is not in the child."""
+    """Compressing threads hold the writer's lock most of the time. A thread that held it at the fork does not exist in the child."""
     run(
         """
 import warnings; warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Progress, and Ctrl-C: every call that may take long ends at once, and leaves nothing half-made."""
+"""Progress and Ctrl-C: every long call can be interrupted and leaves no incomplete files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from conftest import RECORDS, features
 import tfseek
 
 MIB = 1 << 20
-# Signals come from a timer; where there is none like it, `raise_signal` in a callable has to do.
+# A timer sends the signals. Where it does not exist, a callable calls `raise_signal`.
 POSIX = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX, and symbolic links")
 
 START = """
@@ -55,7 +55,7 @@ def run(code: str, *arguments: str, seconds: float = 60) -> str:
 
 
 def linked(folder: pathlib.Path, name: str, count: int, records: int, record: Any) -> pathlib.Path:
-    """A pattern of ``count`` shards that are one file, of 16 or 64 MiB: long to scan, and quick to make."""
+    """Returns a pattern of ``count`` shards that link to one file of 16 or 64 MiB. It is fast to create and slow to scan."""
     with tfseek.Writer(folder / f"{name}.data") as writer:
         for i in range(records):
             writer.write(record(i))
@@ -66,13 +66,13 @@ def linked(folder: pathlib.Path, name: str, count: int, records: int, record: An
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Records without a payload: a scan for the index takes minutes."""
+    """Empty records, whose index takes minutes to build."""
     return str(linked(tmp_path_factory.mktemp("small"), "small", 10_000, MIB, lambda _: b""))
 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Records of a MiB of ints each, and a label: indexed at once, and read in minutes."""
+    """Records with a label and a MiB of ints, which are indexed in a moment and take minutes to read."""
     import numpy as np
 
     ints = np.arange(MIB // 3, dtype=np.int64) % (1 << 20)
@@ -86,7 +86,7 @@ def names(folder: pathlib.Path) -> list[str]:
 
 
 Call = Callable[[str, Any], object]
-# What shows progress, and whether it counts bytes: each scans or reads the whole of a shard that has no index.
+# Calls with progress, and true if they count bytes. Each scans or reads a whole shard without an index.
 CALLS: dict[str, tuple[Call, bool]] = {
     "open": (lambda path, f: tfseek.open(path, index="memory", progress=f), True),
     "columns": (lambda path, f: tfseek.open(path, index="memory", columns=["label"], progress=f), True),
@@ -104,7 +104,7 @@ CALLS: dict[str, tuple[Call, bool]] = {
 
 @pytest.fixture
 def path(tmp_path: pathlib.Path) -> str:
-    """A shard of its own, with no index yet."""
+    """A new shard without an index."""
     with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
         for i in range(RECORDS):
             writer.write(tfseek.Example(features(i)))
@@ -112,35 +112,35 @@ def path(tmp_path: pathlib.Path) -> str:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_callable_is_told_how_far_a_call_is(path: str, name: str) -> None:
+def test_a_callable_gets_the_progress(path: str, name: str) -> None:
     call, in_bytes = CALLS[name]
-    told: list[tuple[int, Optional[int]]] = []
+    reports: list[tuple[int, Optional[int]]] = []
     threads = set()
 
-    def tell(done: int, total: Optional[int]) -> None:
-        told.append((done, total))
+    def report(done: int, total: Optional[int]) -> None:
+        reports.append((done, total))
         threads.add(threading.get_ident())
 
-    call(path, tell)
-    assert threads == {threading.get_ident()}, "the calling thread, and no other"
+    call(path, report)
+    assert threads == {threading.get_ident()}, "only the calling thread"
     all_of_it = os.path.getsize(path) if in_bytes else RECORDS
-    # Opening and a column are a scan each.
+    # Opening and building a column scan the file once each.
     all_of_it *= 2 if name == "columns" else 1
-    assert told[0][0] == 0 and told[-1] == (all_of_it, all_of_it), told
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert reports[0][0] == 0 and reports[-1] == (all_of_it, all_of_it), reports
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_what_a_callable_raises_ends_the_call(path: str, name: str) -> None:
+def test_an_exception_in_a_callable_ends_the_call(path: str, name: str) -> None:
     call, _ = CALLS[name]
     calls = []
 
-    def tell(done: int, total: Optional[int]) -> None:
+    def report(done: int, total: Optional[int]) -> None:
         calls.append(done)
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        call(path, tell)
+        call(path, report)
     assert calls == [0], "not called again"
     assert names(pathlib.Path(path).parent) == ["a.tfrecord"], "nothing was made"
     call(path, None)
@@ -167,22 +167,22 @@ def test_a_call_ends_in_the_middle(large: str, end: type[BaseException]) -> None
         lambda f: tfseek.infer_schema(ds, progress=f),
     ]
     for call in calls:
-        told: list[tuple[int, Optional[int]]] = []
+        reports: list[tuple[int, Optional[int]]] = []
 
-        def tell(done: int, total: Optional[int]) -> None:
-            told.append((done, total))
+        def report(done: int, total: Optional[int]) -> None:
+            reports.append((done, total))
             if done > 0 and end is KeyError:
                 raise KeyError("mine")
             if done > 0:
                 signal.raise_signal(signal.SIGINT)
 
         with pytest.raises(end):
-            call(tell)
-        done, total = told[-1]
-        assert total is not None and 0 < done < total // 2, told
+            call(report)
+        done, total = reports[-1]
+        assert total is not None and 0 < done < total // 2, reports
 
 
-def test_records_that_come_slowly_are_counted() -> None:
+def test_progress_of_a_slow_iterator() -> None:
     class Slow:
         def __len__(self) -> int:
             return 60
@@ -192,23 +192,23 @@ def test_records_that_come_slowly_are_counted() -> None:
                 time.sleep(0.004)
                 yield tfseek.Example(features(i))
 
-    told: list[tuple[int, Optional[int]]] = []
-    tfseek.infer_schema(Slow(), progress=lambda done, total: told.append((done, total)))
-    assert told == sorted(told) and told[0] == (0, 60) and told[-1] == (60, 60), told
-    assert len({done for done, _ in told}) > 3, told
+    reports: list[tuple[int, Optional[int]]] = []
+    tfseek.infer_schema(Slow(), progress=lambda done, total: reports.append((done, total)))
+    assert reports == sorted(reports) and reports[0] == (0, 60) and reports[-1] == (60, 60), reports
+    assert len({done for done, _ in reports}) > 3, reports
 
 
 def test_a_copy_has_no_progress(path: str) -> None:
-    told: list[int] = []
-    ds = tfseek.open(path, progress=lambda done, _: told.append(done))
-    count = len(told)
+    reports: list[int] = []
+    ds = tfseek.open(path, progress=lambda done, _: reports.append(done))
+    count = len(reports)
     copy = pickle.loads(pickle.dumps(ds))
     assert len(copy) == RECORDS and len(copy.filter("label < 9")) == 9 and len(ds.filter("label < 9")) == 9
-    assert len(told) == count > 0
+    assert len(reports) == count > 0
 
 
 class Tqdm:
-    """As far as ``tqdm`` is used."""
+    """The part of ``tqdm`` that is used."""
 
     bars: list[Tqdm] = []
 
@@ -217,7 +217,7 @@ class Tqdm:
         Tqdm.bars.append(self)
 
     def __bool__(self) -> bool:
-        # As tqdm's own is, before there is anything to do.
+        # tqdm's bar is false as well before there is work.
         return False
 
     def update(self, n: int) -> None:
@@ -257,7 +257,7 @@ def test_bars_of_tqdm(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Tqdm.bars[-1].closed
 
 
-def test_a_line_where_there_is_no_tqdm(
+def test_a_line_without_tqdm(
     path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
@@ -275,8 +275,8 @@ def test_a_line_where_there_is_no_tqdm(
 
 
 @POSIX
-def test_an_iterator_goes_on_after_ctrl_c(shards: str) -> None:
-    """No record is lost, and none comes twice."""
+def test_an_iterator_continues_after_ctrl_c(shards: str) -> None:
+    """No record is lost or repeated."""
     run(
         """
 ds = tfseek.open(sys.argv[1], kind="bytes")
@@ -330,7 +330,7 @@ def test_ctrl_c_ends_the_scan_for_an_index(small: str, tmp_path: pathlib.Path, w
     ],
 )
 @pytest.mark.parametrize("io", ["map", "pread"])
-def test_ctrl_c_ends_what_reads_records(large: str, work: str, io: str) -> None:
+def test_ctrl_c_ends_calls_that_read_records(large: str, work: str, io: str) -> None:
     code = f"""
 ds_io = "{io}"
 ds = tfseek.open(sys.argv[1], index="memory", io=ds_io)
@@ -344,7 +344,7 @@ assert len(ds) == 256_000 and ds[255_999]["label"] == [1]
 
 @POSIX
 def test_ctrl_c_ends_the_command(large: str) -> None:
-    """It dies by the signal, as the command that is a program of its own does."""
+    """The process dies by the signal, like the standalone command."""
     for start in (["-m", "tfseek"], ["-c", "import sys; from tfseek._command import main; sys.exit(main())"]):
         command = subprocess.Popen(
             [sys.executable, *start, "verify", "--json", "-j", "1", large], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -358,7 +358,7 @@ def test_ctrl_c_ends_the_command(large: str) -> None:
         command.stderr.close()
 
 
-def test_what_is_no_bar(shards: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_bars(shards: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TypeError, match="expected a bool, a callable or a tqdm bar, found dict"):
         tfseek.open(shards, index="memory", progress={})
     monkeypatch.setattr("sys.stderr", None)

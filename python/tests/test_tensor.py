@@ -1,4 +1,4 @@
-"""Tensors there and back, and the bytes of TensorFlow."""
+"""Serialized tensors: round trips, and the bytes of TensorFlow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DTYPES = "float32 float64 int32 uint8 int16 int8 complex64 int64 bool uint16 com
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 3, 4)])
-def test_there_and_back(dtype: str, shape: tuple[int, ...]) -> None:
+def test_round_trip(dtype: str, shape: tuple[int, ...]) -> None:
     array = np.random.default_rng(1).integers(0, 2, shape).astype(dtype)
     for given in (array, array.astype(array.dtype.newbyteorder(">")), np.array(array, order="F")):
         data = tfseek.serialize_tensor(given)
@@ -69,13 +69,13 @@ I32, I64, F32 = "int32", "int64", "float32"
         ([1 + 2j], "complex128", (1,)),
         ([1 + 2j, 1], "complex128", (2,)),
         ([3.40282356e38], F32, (1,)),
-        # What has a dtype keeps it.
+        # Values with a dtype keep it.
         (np.int64(1), I64, ()),
         (np.float64(1), "float64", ()),
         (np.arange(3), I64, (3,)),
         (np.zeros(2), "float64", (2,)),
         (np.uint64(2**64 - 1), "uint64", ()),
-        # In a list, floats of NumPy do if they come first.
+        # A NumPy float at the start of a list determines the dtype.
         ([np.int64(1)], I32, (1,)),
         ([np.float64(1.5)], "float64", (1,)),
         ([1.5, np.float64(2)], F32, (2,)),
@@ -90,8 +90,8 @@ I32, I64, F32 = "int32", "int64", "float32"
     ],
     ids=lambda value: repr(value)[:24].replace("\n", " "),
 )
-def test_numbers_of_python_have_tensorflows_dtypes(tensor: Any, dtype: str, shape: tuple[int, ...]) -> None:
-    """Observed on TensorFlow 2.21; test_tensorflow.py compares with the one that is installed."""
+def test_python_numbers_get_tensorflow_dtypes(tensor: Any, dtype: str, shape: tuple[int, ...]) -> None:
+    """Observed with TensorFlow 2.21. test_tensorflow.py compares with the installed version."""
     data = tfseek.serialize_tensor(tensor)
     found = tfseek.parse_tensor(data, dtype)
     assert found.shape == shape
@@ -129,7 +129,7 @@ def test_numbers_of_python_have_tensorflows_dtypes(tensor: Any, dtype: str, shap
     ],
     ids=lambda value: repr(value)[:24].replace("\n", " "),
 )
-def test_what_makes_no_tensor(tensor: Any) -> None:
+def test_values_that_are_not_tensors(tensor: Any) -> None:
     with pytest.raises(ValueError):
         tfseek.serialize_tensor(tensor)
 
@@ -145,7 +145,7 @@ def test_strings_of_lists_keep_their_zeros() -> None:
     assert found.tolist() == [b"a\0", b"b"]
 
 
-def test_names_of_dtypes() -> None:
+def test_dtype_names() -> None:
     for dtype, names in (
         (np.float16, ["half", "float16"]),
         (np.float32, ["float", "float32", float]),
@@ -169,12 +169,12 @@ def test_bfloat16() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x08", b"\x08\x01\x12\x04\x12\x02\x08\x02\x22\x04\x00\x3c\x00\xc0"])
-def test_what_is_no_tensor(data: bytes) -> None:
+def test_bytes_that_are_not_tensors(data: bytes) -> None:
     with pytest.raises(tfseek.DataError):
         tfseek.parse_tensor(data, "float32")
 
 
-def test_dtypes_that_are_none() -> None:
+def test_invalid_dtypes() -> None:
     for bad in (np.datetime64("2020-01-01"), np.array([1, None], dtype=object)):
         with pytest.raises(TypeError):
             tfseek.serialize_tensor(bad)

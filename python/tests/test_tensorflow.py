@@ -1,4 +1,4 @@
-"""The same arrays as TensorFlow's, where it is installed: its own specs, random records, and what it wrote."""
+"""Comparison with TensorFlow, where it is installed: its specs, random records, and files that it wrote."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def same(found: Any, theirs: Any) -> None:
         for ours, part in zip(found.row_splits, theirs.nested_row_splits):
             same(ours, part)
     else:
-        # Of a scalar string `numpy` gives bytes, of which an array made unasked would drop zeros at the end.
+        # For a scalar string `numpy` returns bytes. An array created from them without a dtype would drop trailing zeros.
         theirs = np.asarray(theirs.numpy(), object if theirs.dtype == tf.string else None)
         assert found.shape == theirs.shape
         if found.dtype == object:
@@ -105,7 +105,7 @@ def test_sequence_examples() -> None:
 
 
 def of_json(spec: dict[str, Any]) -> Any:
-    """TensorFlow's spec of one in the JSON form, read without tfseek."""
+    """Returns TensorFlow's spec for a spec in the JSON form, read without tfseek."""
     dtype = {"int64": tf.int64, "float32": tf.float32, "string": tf.string}[spec["dtype"]]
     ragged = tf.io.RaggedFeature
     if spec["type"] == "fixed":
@@ -149,8 +149,10 @@ def corpora() -> Iterator[Any]:
 @pytest.mark.skipif(not os.environ.get("TFSEEK_TF_CORPORA"), reason="TFSEEK_TF_CORPORA does not name corpora")
 @pytest.mark.parametrize("path", list(corpora()))
 def test_corpora(path: pathlib.Path) -> None:
-    """Every record alone, and batches of 1, 3, 64 and 256. TensorFlow's parser gets what protobuf makes of the payload, as its short
-    cuts read some spellings otherwise (docs/format.md, R3).
+    """Compares every record alone, and batches of 1, 3, 64 and 256.
+
+    TensorFlow's parser gets the payload as protobuf rewrites it, because its fast paths read some encodings differently
+    (docs/format.md, R3).
     """
     text = path.read_text()
     groups = {group: {key: of_json(spec) for key, spec in specs.items()} for group, specs in json.loads(text).items()}
@@ -188,7 +190,7 @@ def test_corpora(path: pathlib.Path) -> None:
 
 
 def answer(call: Any) -> Any:
-    """Bytes, or that it was refused."""
+    """Returns the bytes, or a marker for an error."""
     try:
         return call()
     except (ValueError, TypeError, tf.errors.InvalidArgumentError):
@@ -203,7 +205,7 @@ NUMBERS: list[Any] = [
 
 
 def test_tensors_of_python() -> None:
-    """Numbers, and lists of two of them, have TensorFlow's dtypes, or are refused by both."""
+    """Numbers and lists of two numbers have TensorFlow's dtypes, or both libraries refuse them."""
     lists = [[a, b] for a in NUMBERS for b in NUMBERS]
     nested = [[], [[], []], [[1], [2]], [[1], [2.5]], [[1, 2], [3]], [1, [2]], ["a", b"b"], ["a", 1], range(3), range(0)]
     others = [
@@ -211,12 +213,12 @@ def test_tensors_of_python() -> None:
         for value in [*NUMBERS, *lists, *nested]
         if answer(lambda: tfseek.serialize_tensor(value)) != answer(lambda: tf.io.serialize_tensor(value).numpy())
     ]
-    # Ints that no float16 holds, which are infinity there.
+    # Ints beyond float16, which are infinity in TensorFlow.
     assert all(isinstance(value[0], np.float16) and abs(value[1]) > 65504 for value in others), others
 
 
 def test_specs_of_python() -> None:
-    """Sizes and defaults are taken and refused as TensorFlow does it, but for what docs/python.md lists."""
+    """Sizes and defaults are accepted and refused as by TensorFlow, with the exceptions in docs/python.md."""
     payload = tf.train.Example().SerializeToString()
     for package in (tf.io, tfseek):
         for parse, arguments in (
@@ -241,7 +243,7 @@ def test_specs_of_python() -> None:
     for number in (3.7, 3.0, "3", b"3", True, np.float64(2), np.int64(2), 2, 0, -1, None):
         for spec in (tf.io.FixedLenFeature([number], tf.int64, [1, 2]), tf.io.FixedLenFeature([number], tf.int64)):
             if number in (2, 0) and spec.default_value is None:
-                continue  # both say that the feature is missing
+                continue  # both report a missing feature
             theirs = answer(lambda spec=spec: tf.io.parse_single_example(payload, {"a": spec})["a"].numpy().tolist())
             ours = answer(lambda spec=spec: tfseek.parse_single_example(payload, {"a": spec})["a"].tolist())
             assert ours == theirs, (number, spec)

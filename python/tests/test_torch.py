@@ -1,4 +1,4 @@
-"""`tfseek.torch`: what a DataLoader gets, in what order, and what is saved of it."""
+"""`tfseek.torch`: batches of a DataLoader, order, states."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ids(batches: Any) -> list[int]:
 
 
 def run(code: str, *arguments: str, seconds: float = 120) -> str:
-    """Code in a process of its own: what it does may end it."""
+    """Runs code in a separate process, which it may kill."""
     command = [sys.executable, "-X", "faulthandler", "-c", code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
     assert done.returncode == 0 and done.stderr == "", (done.returncode, done.stdout, done.stderr)
@@ -82,8 +82,8 @@ def test_tensors_are_the_arrays(ds: tfseek.Dataset) -> None:
     assert tft.as_tensors([b"x", 1]) == [b"x", 1]
 
 
-def test_every_tensor_may_be_written_to(shards: str) -> None:
-    """Each of them, over and over, without a warning; neither the records nor other tensors change by it."""
+def test_every_tensor_is_writable(shards: str) -> None:
+    """Repeated writes cause no warning, and change neither the records nor other tensors."""
     run(
         """
 import sys, warnings
@@ -141,7 +141,7 @@ for io in ("map", "pread"):
                 for i, row in zip(numbers, rows):
                     spoil(row, tfseek.parse_single_example(ds[i], s, bytes_as=bytes_as))
                     spoil(d[i], tfseek.parse_single_example(ds[i], s, bytes_as=bytes_as))
-    # Floats that lie in the file, and payloads.
+    # Floats in the file, and payloads.
     lent = 0
     for ex in ds:
         for array in (ex["emb"], ex.raw):
@@ -173,7 +173,7 @@ def test_records_in_a_dataloader(shards: str, labels: list[int], workers: int, m
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_batches_in_a_dataloader(ds: tfseek.Dataset, workers: int) -> None:
-    """Asked for whole, batches may be ragged, and are those of the Loader."""
+    """Whole batches may be ragged, and equal those of the Loader."""
     chosen = BatchSampler(tft.Sampler(ds, seed=6), 48, drop_last=False)
     loader = DataLoader(tft.Dataset(ds, SPEC), batch_size=None, sampler=chosen, num_workers=workers)
     assert len(loader) == 21
@@ -234,7 +234,7 @@ def test_sequence_examples(tmp_path: pathlib.Path) -> None:
     assert [lengths["x"].tolist() for _, _, lengths in batches] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
 
 
-def test_torchs_own_distributed_sampler(ds: tfseek.Dataset) -> None:
+def test_distributed_sampler_of_torch(ds: tfseek.Dataset) -> None:
     d = tft.Dataset(ds, DENSE)
     seen: list[int] = []
     for rank in range(4):
@@ -262,17 +262,17 @@ def test_an_epoch_is_the_loaders(shards: str, workers: int, method: Any) -> None
         assert ids(loader) == ids(tfseek.Loader(ds, SPEC, epoch=1, **options))
 
 
-def test_epochs_go_on(ds: tfseek.Dataset) -> None:
+def test_epochs_follow_each_other(ds: tfseek.Dataset) -> None:
     options: Any = {"batch_size": 48, "seed": 9, "ids": "id"}
     loader = tfseek.Loader(ds, SPEC, **options)
     epochs = [ids(loader) for _ in range(4)]
     d = tft.IterableDataset(ds, SPEC, **options)
     batches = DataLoader(d, batch_size=None)
     assert ids(batches) == epochs[0] and d.epoch == 1
-    # All batches, but not the end: nothing is left of that epoch.
+    # All batches were read, but not the end: nothing is left of that epoch.
     assert ids(itertools.islice(batches, 21)) == epochs[1] and d.epoch == 1
     assert ids(batches) == epochs[2]
-    # Left early: begun again, by itself and when it is set. A look at the first batch costs nothing.
+    # Left early: the epoch restarts, with and without set_epoch. Reading the first batch does not consume an epoch.
     assert ids([next(iter(batches))]) == epochs[3][:48] and ids(batches) == epochs[3]
     d.set_epoch(0)
     assert ids(itertools.islice(batches, 2)) == epochs[0][:96]
@@ -293,7 +293,7 @@ def test_epochs_go_on(ds: tfseek.Dataset) -> None:
     d.set_epoch(3)
     assert ids(batches) == epochs[3]
 
-    # Workers begin where this process is; those that stay go on with the next epoch.
+    # Workers begin at the position of this process. Persistent workers continue with the next epoch.
     d.set_epoch(0)
     fresh = DataLoader(d, batch_size=None, num_workers=2)
     assert ids(fresh) == ids(fresh) == epochs[0]
@@ -320,7 +320,7 @@ def test_repeat_and_continuous(ds: tfseek.Dataset) -> None:
     assert ids(itertools.islice(d, 2)) == want[1][:600]
     other = tft.IterableDataset(ds, SPEC, tail="continuous", **options)
     other.load_state_dict(d.state_dict())
-    # Behind what the last batch of the epoch before took.
+    # After the samples that the last batch of the previous epoch took.
     assert ids(other) == want[1][600:] and ids(d) == want[1] and ids(other) == want[2]
     assert ids(itertools.islice(d, 3)) == want[2][:900]
     d = tft.IterableDataset(ds, SPEC, repeat=True, **options)
@@ -333,7 +333,7 @@ def test_repeat_and_continuous(ds: tfseek.Dataset) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
-def test_transforms_run_where_batches_are_made(ds: tfseek.Dataset) -> None:
+def test_transforms_run_in_the_worker(ds: tfseek.Dataset) -> None:
     def transform(batch: Any) -> Any:
         info = torch.utils.data.get_worker_info()
         return batch["id"], None if info is None else info.id
@@ -346,7 +346,7 @@ def test_transforms_run_where_batches_are_made(ds: tfseek.Dataset) -> None:
         assert [i for numbers, _ in found for i in numbers.tolist()] == list(range(RECORDS))
 
 
-def test_errors_come_through(tmp_path: pathlib.Path) -> None:
+def test_errors_of_workers(tmp_path: pathlib.Path) -> None:
     with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
         for i in range(10):
             writer.write(tfseek.Example({"label": "text"} if i == 5 else {"label": i}))
@@ -410,7 +410,7 @@ def test_ranks_share_the_loaders_batches(ds: tfseek.Dataset) -> None:
             assert set(sum(whole, [])) == set(range(RECORDS)) and {len(part) for part in whole} == {352}
 
 
-def test_a_sampler_keeps_no_order(tmp_path: pathlib.Path) -> None:
+def test_a_sampler_stores_no_order(tmp_path: pathlib.Path) -> None:
     n = 50_000
     with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
         for _ in range(n):
@@ -435,7 +435,7 @@ def test_a_samplers_epochs(ds: tfseek.Dataset) -> None:
     assert list(sampler) == epochs[1] and list(sampler) == epochs[2]
     sampler.set_epoch(2)
     assert sampler.epoch == 2 and list(sampler) == epochs[2]
-    # Left early: the same epoch again. One that was never begun does not count.
+    # Left early: the same epoch again. An iteration that never began does not count.
     sampler.set_epoch(0)
     assert list(itertools.islice(sampler, 5)) == epochs[0][:5]
     iter(sampler)
@@ -444,7 +444,7 @@ def test_a_samplers_epochs(ds: tfseek.Dataset) -> None:
     sampler.reset()
     assert sampler.state_dict()["pos"] == 0 and list(sampler) == epochs[2]
     assert list(tft.Sampler(ds, seed=-1)) == list(tft.Sampler(ds, seed=2**64 - 1)) != epochs[0]
-    with pytest.raises(tfseek.OrderError, match="a seed is a number"):
+    with pytest.raises(tfseek.OrderError, match="seed: expected a number"):
         tft.Sampler(ds, seed=2**64)
 
 
@@ -460,14 +460,14 @@ def test_a_samplers_state(ds: tfseek.Dataset) -> None:
         assert other.state_dict() == state
         other.set_epoch(0)
         assert seen + list(other) == epochs[0] and list(other) == epochs[1]
-        # Without a word about the epoch, one of which nothing is left is over.
+        # Without set_epoch, an epoch of which nothing is left is over.
         other.load_state_dict(state)
         assert seen + list(other) == (epochs[0] if stop < RECORDS else epochs[0] + epochs[1])
-        # A loader takes it too.
+        # A loader accepts it as well.
         loader = tfseek.Loader(ds, batch_size=10, shuffle=True)
         loader.load_state_dict(state)
         assert seen + [i for _ in loader for i in loader.ids.tolist()] == epochs[0]
-    # Other ranks go on.
+    # Other numbers of ranks resume.
     ranks = [tft.Sampler(ds, seed=7, rank=rank, world_size=2, batch_size=5) for rank in range(2)]
     seen = sum((list(itertools.islice(rank, 100)) for rank in ranks), [])
     assert ranks[0].state_dict() == ranks[1].state_dict()
@@ -476,7 +476,7 @@ def test_a_samplers_state(ds: tfseek.Dataset) -> None:
         other.load_state_dict(ranks[0].state_dict())
         seen += list(other)
     assert sorted(seen) == list(range(RECORDS))
-    # In the middle of a batch there is no position that ranks have in common.
+    # In the middle of a batch the ranks have no common position.
     list(itertools.islice(ranks[0], 3))
     with pytest.raises(ValueError, match="3 of 5 samples"):
         ranks[0].state_dict()
@@ -488,7 +488,7 @@ def test_a_samplers_state(ds: tfseek.Dataset) -> None:
 
 
 def test_resume_with_a_plain_dataloader(ds: tfseek.Dataset) -> None:
-    """Without workers, sampler and iterable dataset have come as far as what was handed out."""
+    """Without workers, the states of sampler and iterable dataset match the returned batches."""
     d = tft.Dataset(ds, DENSE)
     for stop in range(0, 17):
         sampler = tft.Sampler(ds, seed=3)
@@ -509,7 +509,7 @@ def test_resume_with_a_plain_dataloader(ds: tfseek.Dataset) -> None:
         second.load_state_dict(json.loads(json.dumps(first.state_dict())))
         for epoch, want in enumerate(epochs):
             second.set_epoch(epoch)
-            # Workers begin where the state says, too.
+            # Workers also begin at the state.
             found += ids(DataLoader(second, batch_size=None, num_workers=2 if stop == 5 else 0))
             assert found == want
             found = []
@@ -529,7 +529,7 @@ def test_resume_at_every_step(shards: str, kind: str, workers: int) -> None:
     schema = tfseek.Schema(DENSE)
 
     def made() -> tuple[Any, Any]:
-        """A loader, and that of which the epoch is set."""
+        """Returns a loader, and the object whose epoch is set."""
         if kind == "iterable":
             d = tft.IterableDataset(ds, schema, batch_size=48, seed=8)
             return d, stateful(d, batch_size=None, num_workers=workers)
@@ -579,12 +579,12 @@ def test_pickles(ds: tfseek.Dataset) -> None:
         sampler = tft.Sampler(ds, seed=1)
         list(itertools.islice(sampler, 10))
         other = copied(sampler)
-        # A copy has no iterator: it begins what the original would.
+        # A copy has no iterator. It begins the iteration that the original would begin.
         assert list(other) == list(sampler) and list(other) == list(sampler)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_and_its_parent_go_on(shards: str) -> None:
+def test_a_forked_child_and_its_parent_continue(shards: str) -> None:
     run(
         """
 import os, signal, sys, warnings
@@ -622,7 +622,7 @@ def test_ranks_of_the_environment(ds: tfseek.Dataset, monkeypatch: pytest.Monkey
     assert len(tft.Sampler(ds)) == 250 and len(tft.IterableDataset(ds, batch_size=10)) == 25
     assert list(tft.Sampler(ds)) == list(tft.Sampler(ds, rank=1, world_size=4))
     assert len(tft.Sampler(ds, rank=0, world_size=1)) == RECORDS
-    with pytest.raises(ValueError, match="go together"):
+    with pytest.raises(ValueError, match="both rank and world_size"):
         tft.Sampler(ds, rank=1)
     for bad in ({"tail": "continuous"}, {"tail": "pad", "drop_last": True}, {"shuffle": "x"}, {"tail": "x"}):
         with pytest.raises(ValueError):
@@ -633,8 +633,8 @@ def test_ranks_of_the_environment(ds: tfseek.Dataset, monkeypatch: pytest.Monkey
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch is built without torch.distributed")
-def test_torchrun_goes_on_after_a_kill(shards: str, tmp_path: pathlib.Path) -> None:
-    """Two ranks, one of which is killed in the middle of the first epoch: a new job goes on from the last checkpoint."""
+def test_torchrun_resumes_after_a_kill(shards: str, tmp_path: pathlib.Path) -> None:
+    """One of two ranks is killed in the middle of the first epoch. A new job resumes at the last checkpoint."""
     job = pathlib.Path(__file__).with_name("torch_job.py")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     for life in range(2):
@@ -651,8 +651,8 @@ def test_torchrun_goes_on_after_a_kill(shards: str, tmp_path: pathlib.Path) -> N
 
 @needs_torchdata
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="signals of POSIX")
-def test_a_killed_process_goes_on(shards: str, tmp_path: pathlib.Path) -> None:
-    """With workers: what was consumed up to the checkpoint, and what comes after it, is the epoch."""
+def test_a_killed_process_resumes(shards: str, tmp_path: pathlib.Path) -> None:
+    """With workers: samples before the checkpoint and after it are the whole epoch."""
     code = """
 import json, os, pathlib, sys, warnings
 import tfseek, tfseek.torch as tft
@@ -698,7 +698,7 @@ print(json.dumps(seen))
     assert seen == [label for batch in loader for label in batch["label"].tolist()]
 
 
-def test_the_last_epochs_there_are(shards: str) -> None:
+def test_the_last_possible_epochs(shards: str) -> None:
     ds = tfseek.open(shards)
     train = tft.IterableDataset(ds, DENSE, batch_size=500)
     for epoch in (2**63, 2**64 - 1):
@@ -711,7 +711,7 @@ def test_the_last_epochs_there_are(shards: str) -> None:
     sampler.set_epoch(2**64 - 1)
     assert len(list(sampler)) == len(ds)
     assert sampler.state_dict()["epoch"] == 2**64 - 1 and pickle.loads(pickle.dumps(sampler)).epoch == 2**64 - 1
-    with pytest.raises(tfseek.OrderError, match="no epoch follows"):
+    with pytest.raises(tfseek.OrderError, match="expected an epoch below"):
         list(sampler)
 
 

@@ -1,6 +1,6 @@
-"""A training job as `torchrun` starts it, and one process of it: rank 1 is killed once, in the middle of an epoch.
+"""A training job for `torchrun`, in which rank 1 is killed once in the middle of an epoch.
 
-What a rank consumes goes to a file of its own, of which a checkpoint keeps the length: what was consumed after it never happened.
+Each rank writes the samples that it consumes to a file. A checkpoint stores the lengths of the files, and a restart truncates them to it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main(shards: str, folder: str, dies_at: str) -> None:
                     print(epoch, label, file=consumed)
                 consumed.flush()
                 step += 1
-                # Ranks take their steps together, as they do where gradients are shared.
+                # All ranks finish a step before the next one, as with shared gradients.
                 lengths: list[Any] = [None] * dist.get_world_size()
                 dist.all_gather_object(lengths, os.fstat(consumed.fileno()).st_size)
                 if step % EVERY == 0 and rank == 0:
