@@ -407,7 +407,7 @@ def _float(name: str, value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise _spec_error(name, f"default_value: {_shown(value)} does not fit into a float") from None
+        raise _spec_error(name, f"default_value: {_shown(value)} does not fit into a float32") from None
 
 
 def _encoded(name: str, value: Any) -> bytes:

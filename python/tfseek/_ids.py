@@ -32,5 +32,5 @@ def positions(key: Any, length: int) -> bytes:
     if array.dtype.kind not in "iu":
         raise TypeError(f"expected integers as record numbers, found {array.dtype}")
     if array.dtype.kind == "u" and int(array.max()) >= 2**63:
-        raise IndexError(f"record {array.max()} is out of range: there are {length} records")
+        raise IndexError(f"no record {array.max()}: there are {length}")
     return array.astype("<i8").tobytes()
