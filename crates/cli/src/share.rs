@@ -62,7 +62,9 @@ impl args::ShareArgs {
         match (self.batch.global_batch_size, self.batch.batch_size) {
             (Some(global), _) => Ok(global.get()),
             (None, Some(each)) => each.get().checked_mul(ranks).ok_or_else(|| {
-                Failure::usage(format!("{ranks} batches of {each} samples are more than 2^64 samples"))
+                Failure::usage(format!(
+                    "expected fewer than 2^64 samples per step, found {ranks} batches of {each}"
+                ))
             }),
             (None, None) => Err(Failure::usage("the batch size is missing: specify --batch-size")),
         }

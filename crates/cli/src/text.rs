@@ -20,9 +20,14 @@ pub(crate) fn parse_file<T>(
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| Failure::io(path, e))?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(Failure::usage(format!("{}: more than {MAX_BYTES} bytes: not {what}", path.display())));
+        return Err(Failure::usage(format!(
+            "{}: expected {what}, found more than {MAX_BYTES} bytes",
+            path.display()
+        )));
     }
-    let not_text = || Failure::Message(IO, format!("{}: not UTF-8, and so not {what}", path.display()));
+    let not_text = || {
+        Failure::Message(IO, format!("{}: expected {what}, found bytes that are not UTF-8", path.display()))
+    };
     let text = String::from_utf8(bytes).map_err(|_| not_text())?;
     parse(&text).map_err(|e| Failure::Message(USAGE, e.in_file(path).to_string()))
 }

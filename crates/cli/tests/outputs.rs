@@ -239,7 +239,7 @@ fn schemas_and_states_are_read_from_pipes_up_to_a_limit() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     let ran = dir.run_on(state.err.as_bytes(), &with(&order, "/dev/stdin"));
     assert_eq!(ran.code, 0, "{}", ran.err);
-    for (args, what) in [(&parse[..], "not a schema"), (&order, "not a saved state")] {
+    for (args, what) in [(&parse[..], "expected a schema"), (&order, "expected a saved state")] {
         // The address space is limited to 400 MB, which reading `/dev/zero` without a limit would exceed.
         let bounded = |path: &str| {
             let mut command = Command::new("sh");
@@ -248,8 +248,8 @@ fn schemas_and_states_are_read_from_pipes_up_to_a_limit() {
             command.env("XDG_CACHE_HOME", dir.path("cache"));
             Ran::of(command.output().unwrap())
         };
-        bounded("/dev/zero").fails(2, &["/dev/zero: more than 67108864 bytes", what]);
-        dir.run_on(b"\xff{}", &with(args, "/dev/stdin")).fails(3, &["/dev/stdin: not UTF-8", what]);
+        bounded("/dev/zero").fails(2, &["/dev/zero: expected", "more than 67108864 bytes", what]);
+        dir.run_on(b"\xff{}", &with(args, "/dev/stdin")).fails(3, &["/dev/stdin: expected", "not UTF-8", what]);
         dir.run(&with(args, ".")).fails(3, &[".: Is a directory"]);
         dir.run(&with(args, "/dev/null")).fails(2, &["/dev/null: "]);
     }

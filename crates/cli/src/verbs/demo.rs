@@ -31,7 +31,7 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
             std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, e))?;
             let mut entries = std::fs::read_dir(folder).map_err(|e| Failure::io(folder, e))?;
             if entries.next().is_some() {
-                return Err(Failure::usage(format!("{}: is not empty", folder.display())));
+                return Err(Failure::usage(format!("{}: expected an empty folder", folder.display())));
             }
             folder
         }
