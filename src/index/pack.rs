@@ -222,14 +222,14 @@ impl PackBytes {
 /// Checks that a name is a relative path that stays inside the base folder.
 fn check_name(name: &[u8]) -> Result<(), &'static str> {
     if name.contains(&0) {
-        return Err("a NUL byte");
+        return Err("found a NUL byte");
     }
     // Windows treats these as separators and drive letters; other systems as ordinary bytes.
     if cfg!(windows) && name.iter().any(|b| matches!(b, b'\\' | b':')) {
-        return Err("a backslash or a colon");
+        return Err("found a backslash or a colon");
     }
     if name.split(|&b| b == b'/').any(|part| matches!(part, b"" | b"." | b"..")) {
-        return Err("an absolute path, or a part that is empty, `.` or `..`");
+        return Err("found an absolute path, or a part that is empty, `.` or `..`");
     }
     Ok(())
 }
@@ -257,7 +257,7 @@ fn base_folder(pack: &Path) -> PathBuf {
 /// while it was scanned; a failed write of the pack.
 pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Result<(PathBuf, Indexes)> {
     let checked =
-        if name.contains(['/', '\\']) { Err("a slash or a backslash") } else { check_name(name.as_bytes()) };
+        if name.contains(['/', '\\']) { Err("found a slash or a backslash") } else { check_name(name.as_bytes()) };
     checked.map_err(|reason| OptionsError::Name { what: "pack", name: name.into(), reason })?;
     let (base, names) = common_folder(paths)?;
     let shards: Vec<_> =
