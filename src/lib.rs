@@ -81,6 +81,9 @@
 //! [shuffling.md]: https://github.com/tfseek/tfseek/blob/main/docs/shuffling.md
 //! [order.md]: https://github.com/tfseek/tfseek/blob/main/docs/order.md
 //! [performance.md]: https://github.com/tfseek/tfseek/blob/main/docs/performance.md
+//! [tutorial.md]: https://github.com/tfseek/tfseek/blob/main/docs/tutorial.md
+//! [cookbook.md]: https://github.com/tfseek/tfseek/blob/main/docs/cookbook.md
+//! [docs]: https://github.com/tfseek/tfseek/blob/main/docs/README.md
 
 // Without `dataset`, some functions of the lower layers have no callers.
 #![cfg_attr(not(feature = "dataset"), allow(dead_code, unused_imports))]

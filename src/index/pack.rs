@@ -256,8 +256,11 @@ fn base_folder(pack: &Path) -> PathBuf {
 /// Errors of [`open_shards`](super::open_shards); a name that is not a file name; shards without a common folder; a shard that changed
 /// while it was scanned; a failed write of the pack.
 pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Result<(PathBuf, Indexes)> {
-    let checked =
-        if name.contains(['/', '\\']) { Err("found a slash or a backslash") } else { check_name(name.as_bytes()) };
+    let checked = if name.contains(['/', '\\']) {
+        Err("found a slash or a backslash")
+    } else {
+        check_name(name.as_bytes())
+    };
     checked.map_err(|reason| OptionsError::Name { what: "pack", name: name.into(), reason })?;
     let (base, names) = common_folder(paths)?;
     let shards: Vec<_> =
