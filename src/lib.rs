@@ -73,6 +73,7 @@
 //! * [shuffling.md], shuffling, batches and resume
 //! * [order.md], the definition of all orders
 //! * [performance.md], measurements
+//! * [tutorial.md], [cookbook.md] and [all other pages][docs]
 //!
 //! [format.md]: https://github.com/tfseek/tfseek/blob/main/docs/format.md
 //! [paths.md]: https://github.com/tfseek/tfseek/blob/main/docs/paths.md
