@@ -51,11 +51,11 @@ impl AtomicFile {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             Err(_) => {}
         }
-        AtomicFile::beside(target.into())
+        AtomicFile::create_at(target.into())
     }
 
     /// Creates a temporary file next to `target`. If `target` is a link, it is not followed.
-    pub(super) fn beside(target: PathBuf) -> io::Result<AtomicFile> {
+    pub(super) fn create_at(target: PathBuf) -> io::Result<AtomicFile> {
         loop {
             let mut name = OsString::from(TMP_PREFIX);
             name.push(format!("{:016x}", RandomState::new().build_hasher().finish()));

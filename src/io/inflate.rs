@@ -211,10 +211,10 @@ mod tests {
 
     #[test]
     fn names_are_parsed_in_any_case() {
-        for (name, want) in
+        for (name, expected) in
             [("", Compression::None), ("GZIP", Compression::Gzip), ("zlib", Compression::Zlib)]
         {
-            assert_eq!(name.parse::<Compression>().unwrap(), want);
+            assert_eq!(name.parse::<Compression>().unwrap(), expected);
         }
         assert!("SNAPPY".parse::<Compression>().is_err());
     }

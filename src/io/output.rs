@@ -28,7 +28,7 @@ pub struct Output {
 
 #[derive(Debug)]
 enum OutputSink {
-    Whole(AtomicFile),
+    Atomic(AtomicFile),
     Direct(File),
 }
 
@@ -40,7 +40,7 @@ impl Output {
     pub fn create(path: impl AsRef<Path>) -> io::Result<Output> {
         let path = path.as_ref();
         let sink = match OutputTarget::of(path)? {
-            OutputTarget::File(resolved) => OutputSink::Whole(AtomicFile::beside(resolved)?),
+            OutputTarget::File(resolved) => OutputSink::Atomic(AtomicFile::create_at(resolved)?),
             OutputTarget::Special(path) => OutputSink::Direct(OpenOptions::new().write(true).open(path)?),
             OutputTarget::Descriptor(path) => OutputSink::Direct(OpenOptions::new().append(true).open(path)?),
         };
@@ -69,7 +69,7 @@ impl Output {
 
     /// Returns true if the file is created atomically, i.e. written under a temporary name and renamed.
     pub fn is_whole(&self) -> bool {
-        matches!(self.sink, OutputSink::Whole(_))
+        matches!(self.sink, OutputSink::Atomic(_))
     }
 
     /// Returns the open file.
@@ -79,7 +79,7 @@ impl Output {
     pub fn file(&self) -> io::Result<&File> {
         self.process.check()?;
         match &self.sink {
-            OutputSink::Whole(file) => file.file(),
+            OutputSink::Atomic(file) => file.file(),
             OutputSink::Direct(file) => Ok(file),
         }
     }
@@ -105,7 +105,7 @@ impl Output {
     /// new file. [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
     pub fn commit(self) -> io::Result<()> {
         match self.sink {
-            OutputSink::Whole(file) => file.commit(),
+            OutputSink::Atomic(file) => file.commit(),
             OutputSink::Direct(_) => self.process.check(),
         }
     }

@@ -159,7 +159,7 @@ mod tests {
     fn formats_are_detected() {
         let mut tar = vec![b'a'; 512];
         tar[257..262].copy_from_slice(b"ustar");
-        for (first, want) in [
+        for (first, expected) in [
             (&b"version https://git-lfs.github.com/spec/v1\noid sha256:12"[..], "a git-LFS pointer"),
             (b"PAR1\x15\x04", "Parquet"),
             (&tar, "a tar archive"),
@@ -172,7 +172,7 @@ mod tests {
             (b"id,name\n1,caf\xc3\xa9\n1,caf\xc3", "text"),
             (&[0; 64], "zeros"),
         ] {
-            assert_eq!(looks_like(first).map(|l| l.what), Some(want));
+            assert_eq!(looks_like(first).map(|l| l.what), Some(expected));
         }
         assert_eq!(looks_like(b"\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c"), None);
         assert_eq!(looks_like(b""), None);

@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn braces() {
-        for (pattern, want) in [
+        for (pattern, expected) in [
             ("plain", "plain"),
             ("{a,b}", "a b"),
             ("x{a,b}y{1..3}", "xay1 xay2 xay3 xby1 xby2 xby3"),
@@ -262,7 +262,7 @@ mod tests {
             ("{1..}", "{1..}"),
             ("é{ö,ü}", "éö éü"),
         ] {
-            assert_eq!(expand(pattern, 0).unwrap().join(" "), want, "{pattern}");
+            assert_eq!(expand(pattern, 0).unwrap().join(" "), expected, "{pattern}");
         }
     }
 

@@ -62,18 +62,18 @@ fn every_type_of_path() {
     let dir = folder_with(&["a"]);
     let path = dir.path().join("a");
     let s = path.to_str().unwrap();
-    let want = vec![path.clone()];
-    assert_eq!(resolve(s, false).unwrap(), want);
-    assert_eq!(resolve(s.to_string(), false).unwrap(), want);
-    assert_eq!(resolve(path.as_path(), false).unwrap(), want);
-    assert_eq!(resolve(&path, false).unwrap(), want);
-    assert_eq!(resolve(path.clone(), false).unwrap(), want);
-    assert_eq!(resolve(path.as_os_str(), false).unwrap(), want);
-    assert_eq!(resolve([s], false).unwrap(), want);
-    assert_eq!(resolve(&[s], false).unwrap(), want);
-    assert_eq!(resolve([s].as_slice(), false).unwrap(), want);
-    assert_eq!(resolve(vec![path.clone()], false).unwrap(), want);
-    assert_eq!(resolve(&vec![s.to_string()], false).unwrap(), want);
+    let expected = vec![path.clone()];
+    assert_eq!(resolve(s, false).unwrap(), expected);
+    assert_eq!(resolve(s.to_string(), false).unwrap(), expected);
+    assert_eq!(resolve(path.as_path(), false).unwrap(), expected);
+    assert_eq!(resolve(&path, false).unwrap(), expected);
+    assert_eq!(resolve(path.clone(), false).unwrap(), expected);
+    assert_eq!(resolve(path.as_os_str(), false).unwrap(), expected);
+    assert_eq!(resolve([s], false).unwrap(), expected);
+    assert_eq!(resolve(&[s], false).unwrap(), expected);
+    assert_eq!(resolve([s].as_slice(), false).unwrap(), expected);
+    assert_eq!(resolve(vec![path.clone()], false).unwrap(), expected);
+    assert_eq!(resolve(&vec![s.to_string()], false).unwrap(), expected);
 }
 
 #[test]
@@ -98,9 +98,9 @@ fn folders() {
         "l.tfrecord.tfri",
         "folder.tfrecord/x",
     ]);
-    let want = "a9.tfrecords a10.tfrecord b.tfrec.gz c.record.zz d.tfr e.tfrecord-00000-of-00001 \
+    let expected = "a9.tfrecords a10.tfrecord b.tfrec.gz c.record.zz d.tfr e.tfrecord-00000-of-00001 \
                 f.tfrecord-00000-of-00001.gz g.tfrecord.gz-0-of-1 h-00000-of-00001.tfrecord";
-    assert_eq!(resolved_one(&dir, ""), want);
+    assert_eq!(resolved_one(&dir, ""), expected);
     assert_eq!(resolved_one(&dir, "sub"), "sub/x.tfrecord");
     is_error(&resolved_one(&dir, "folder.tfrecord"), "no file matches");
     let gap = folder_with(&["x-0-of-2.tfrecord"]);
@@ -378,8 +378,8 @@ proptest! {
     #[test]
     fn numbers_of_any_length(a in "[0-9]{1,60}", b in "[0-9]{1,60}") {
         let width = 60;
-        let want = format!("{a:0>width$}").cmp(&format!("{b:0>width$}"));
-        prop_assert_eq!(natural::by_tokens(a.as_bytes(), b.as_bytes()), want);
+        let expected = format!("{a:0>width$}").cmp(&format!("{b:0>width$}"));
+        prop_assert_eq!(natural::by_tokens(a.as_bytes(), b.as_bytes()), expected);
     }
 
     #[test]
