@@ -355,7 +355,7 @@ mod tests {
         assert!(decode(&sealed(minor), 216).is_ok());
         let mut major = bytes;
         major[MAJOR_AT] = 2;
-        assert!(decode(&sealed(major), 216).unwrap_err().contains("version is 2"));
+        assert!(decode(&sealed(major), 216).unwrap_err().contains("format version: expected 1, found 2"));
     }
 
     #[test]

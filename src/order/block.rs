@@ -348,7 +348,7 @@ mod tests {
             other => panic!("{other:?}"),
         }
         let tiny = check_memory(n, stored, 9, 1024, 10).unwrap_err();
-        assert!(tiny.to_string().contains("make blocks smaller"), "{tiny}");
+        assert!(tiny.to_string().contains("use smaller blocks"), "{tiny}");
         // A window larger than the dataset counts as the size of the dataset.
         assert!(check_memory(10, 1000, u64::MAX, u64::MAX, 1000).is_ok());
         assert!(check_memory(u64::MAX, u64::MAX, u64::MAX, u64::MAX, 1000).is_err());

@@ -48,7 +48,7 @@ fn assert_refused<T>(found: tfseek::Result<T>, len: u64, limit: u64) {
         other => panic!("{other:?}"),
     }
     assert!(e.is_data());
-    assert!(e.to_string().contains("max_record"), "{e}");
+    assert!(e.to_string().contains("expected a payload of at most"), "{e}");
     let place = e.location();
     assert!(place.path.is_some() && place.record == Some(1) && place.offset.is_some(), "{place:?}");
 }

@@ -142,7 +142,7 @@ fn typed(view: Example<'_>, key: &str, want: Option<&twin::Feature>) {
     };
     fn error<T>(result: Result<T>, key: &str) -> Option<FeatureError> {
         let e = result.err()?;
-        assert_eq!(e.location().feature.as_deref(), Some(&*key.as_bytes().escape_ascii().to_string()));
+        assert_eq!(e.location().feature.as_deref(), Some(&*key.escape_debug().to_string()));
         match e.kind() {
             ErrorKind::Feature(e) => Some(*e),
             other => panic!("{other:?}"),
