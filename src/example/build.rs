@@ -68,7 +68,7 @@ fn check(rejected: &Option<Rejected>) -> Result<()> {
 ///     .encode()?;
 ///
 /// let e = ExampleBuilder::new().int64("id", [1]).int64("id", [2]).encode().unwrap_err();
-/// assert_eq!(e.to_string(), "feature \"id\": the key was given twice");
+/// assert_eq!(e.to_string(), "feature \"id\": the key is given twice");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

@@ -29,7 +29,7 @@ const LISTED: usize = 16;
 /// let again = state.resume(&Spec::Global, 1000, fingerprint)?;
 /// assert_eq!(again.get(state.position())?, order.get(640)?);
 /// let refused = state.resume(&Spec::Global, 1001, fingerprint).unwrap_err();
-/// assert_eq!(refused.to_string(), "saved state refused: n: expected 1001, found 1000");
+/// assert_eq!(refused.to_string(), "invalid saved state: n: expected 1001, found 1000");
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
