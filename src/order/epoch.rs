@@ -95,7 +95,11 @@ impl Order {
             OrderParts::Mixed { .. } => {
                 let end = epoch.checked_add(1).and_then(|epochs| epochs.checked_mul(base.len));
                 let end = end.ok_or_else(|| OrderError::Refused {
-                    reason: format!("expected global positions below 2^64, found epoch {epoch} of {} positions", base.len).into(),
+                    reason: format!(
+                        "expected global positions below 2^64, found epoch {epoch} of {} positions",
+                        base.len
+                    )
+                    .into(),
                 })?;
                 EpochKey::Mixed(end - base.len)
             }

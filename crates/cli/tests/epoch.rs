@@ -231,7 +231,10 @@ fn invalid_options_are_refused() {
     refused(&["-b", "0"], &["--batch-size"]);
     refused(&[], &["--batch-size", "--global-batch-size"]);
     refused(&["-b", "4", "--global-batch-size", "4"], &["--global-batch-size"]);
-    refused(&["-b", "9223372036854775808", "--world-size", "2"], &["expected fewer than 2^64 samples per step"]);
+    refused(
+        &["-b", "9223372036854775808", "--world-size", "2"],
+        &["expected fewer than 2^64 samples per step"],
+    );
     refused(&["-b", "16", "--shuffle", "well"], &["global", "block", "none"]);
     dir.run(&["epoch", "x-*", "-b", "1", "-s", "nowhere.json"]).fails(3, &["nowhere.json"]);
     dir.run(&["epoch", "x-*", "-b", "1", "-s", "x-0.tfrecord"]).fails(3, &["x-0.tfrecord"]);

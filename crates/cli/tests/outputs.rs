@@ -249,7 +249,8 @@ fn schemas_and_states_are_read_from_pipes_up_to_a_limit() {
             Ran::of(command.output().unwrap())
         };
         bounded("/dev/zero").fails(2, &["/dev/zero: expected", "more than 67108864 bytes", what]);
-        dir.run_on(b"\xff{}", &with(args, "/dev/stdin")).fails(3, &["/dev/stdin: expected", "not UTF-8", what]);
+        dir.run_on(b"\xff{}", &with(args, "/dev/stdin"))
+            .fails(3, &["/dev/stdin: expected", "not UTF-8", what]);
         dir.run(&with(args, ".")).fails(3, &[".: Is a directory"]);
         dir.run(&with(args, "/dev/null")).fails(2, &["/dev/null: "]);
     }
