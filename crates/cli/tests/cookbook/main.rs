@@ -1,23 +1,26 @@
-//! The shell commands and the Rust of the tutorial and the cookbook: each block runs, and prints what the page shows.
+//! The shell commands and the Rust of the README, the tutorial and the cookbook: each block runs, and prints what the page shows.
 //!
-//! The Rust blocks are the lines of `recipes.rs` and `tutorial.rs`; a test compares them with the pages. They open files by relative
+//! The Rust blocks are the lines of `readme.rs`, `tutorial.rs` and `recipes.rs`; a test compares them with the pages. They open files by relative
 //! paths, so they run in a process whose working folder holds the dataset of `tfseek demo`.
 
 #![cfg(unix)]
 
 #[path = "../common/mod.rs"]
 mod common;
+mod readme;
 mod recipes;
 mod tutorial;
 
 use common::{Folder, Ran};
 use std::ffi::OsStr;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 const TUTORIAL: &str = include_str!("../../../../docs/tutorial.md");
+const README: &str = include_str!("../../../../README.md");
 const COOKBOOK: &str = include_str!("../../../../docs/cookbook.md");
 
 /// The variable that is set in the process that runs the Rust blocks.
@@ -62,12 +65,19 @@ fn in_folder(dir: &Folder, program: impl AsRef<OsStr>, args: &[&str]) -> Command
 
 /// Runs the commands of a page in order, in one folder. A command must succeed, and print the lines below it if there are any.
 fn run_commands(page: &str) {
-    let dir = Folder::new();
+    run_commands_in(&Folder::new(), page);
+}
+
+/// Runs the commands of a page in this folder, without those that install something.
+fn run_commands_in(dir: &Folder, page: &str) {
     for block in blocks(page, "console") {
         for command in format!("\n{block}").split("\n$ ").skip(1) {
             let (command, expected) = command.split_once('\n').unwrap_or((command, ""));
+            if command.starts_with("cargo ") || command.starts_with("pip ") {
+                continue;
+            }
             let ran =
-                Ran::of(in_folder(&dir, "sh", &["-c", &format!("{{ {command}\n}} 2>&1")]).output().unwrap());
+                Ran::of(in_folder(dir, "sh", &["-c", &format!("{{ {command}\n}} 2>&1")]).output().unwrap());
             assert_eq!(ran.code, 0, "$ {command}\n{}", ran.out);
             let (expected, found): (Vec<_>, Vec<_>) = (expected.lines().collect(), ran.out.lines().collect());
             assert!(expected.is_empty() || matches(&expected, &found), "$ {command}\n{}", ran.out);
@@ -86,9 +96,23 @@ fn commands_of_the_cookbook() {
 }
 
 #[test]
+fn commands_of_the_readme() {
+    // The first block shows a dataset that a later block makes.
+    let dir = Folder::new();
+    assert_eq!(dir.run(&["demo", "--keep", "data"]).code, 0);
+    run_commands_in(&dir, README.split_once("## Install").unwrap().0);
+    run_commands(README.split_once("## Install").unwrap().1);
+}
+
+#[test]
 fn rust_blocks_are_these() {
     let lines = |text: &'static str| text.lines().map(str::trim).collect::<Vec<_>>();
-    for (page, source) in [(TUTORIAL, include_str!("tutorial.rs")), (COOKBOOK, include_str!("recipes.rs"))] {
+    let pages = [
+        (README, include_str!("readme.rs")),
+        (TUTORIAL, include_str!("tutorial.rs")),
+        (COOKBOOK, include_str!("recipes.rs")),
+    ];
+    for (page, source) in pages {
         let source = lines(source);
         let blocks = blocks(page, "rust");
         assert!(!blocks.is_empty());
@@ -104,11 +128,21 @@ fn run_in_folder(test: &str) -> String {
     let dir = Folder::new();
     assert_eq!(dir.run(&["demo", "--keep", "data"]).code, 0);
     assert_eq!(dir.run(&["index", "--pack", "all", "data"]).code, 0);
+    fs::write(dir.path("schema.json"), dir.run(&["schema", "--json", "data"]).out).unwrap();
     let program = std::env::current_exe().unwrap();
     let mut command = in_folder(&dir, program, &["--exact", test, "--nocapture"]);
     let ran = Ran::of(command.env(IN_FOLDER, "1").output().unwrap());
     assert!(ran.code == 0 && ran.out.contains("1 passed"), "{}{}", ran.out, ran.err);
     ran.out
+}
+
+#[test]
+fn rust_of_the_readme() -> Result {
+    if std::env::var_os(IN_FOLDER).is_some() {
+        return readme::run();
+    }
+    run_in_folder("rust_of_the_readme");
+    Ok(())
 }
 
 #[test]
