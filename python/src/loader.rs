@@ -196,6 +196,15 @@ impl LoaderCore {
         self.with(py, |loader| loader.describe())
     }
 
+    /// Number of samples per epoch of all ranks together, and the position in the epoch. `None` after `close`.
+    fn progress(&self, py: Python<'_>) -> Result<Option<(u64, u64)>> {
+        if py.detach(|| Ok::<_, BindingError>(self.lock()?.is_none()))? {
+            return Ok(None);
+        }
+        let cursor = self.cursor(py)?;
+        Ok(Some((cursor.order().len(), cursor.position())))
+    }
+
     fn state(&self, py: Python<'_>) -> Result<String> {
         let (cursor, fingerprint) = (self.cursor(py)?, self.config.fingerprint(py)?);
         py.detach(|| Ok(cursor.state(fingerprint)?.to_json()))
@@ -272,6 +281,8 @@ pub(crate) struct StepInfo {
     ids: Buf<i64>,
     mask: Buf<u8>,
     skipped: Vec<(u64, String)>,
+    /// Epoch and position of the first sample.
+    first: Option<(u64, u64)>,
 }
 
 impl StepInfo {
@@ -281,6 +292,7 @@ impl StepInfo {
             ids: step.ids().iter().map(|&id| id as i64).collect::<Vec<_>>().into(),
             mask: step.samples().map(|sample| u8::from(!sample.padding)).collect::<Vec<_>>().into(),
             skipped: skipped.collect(),
+            first: step.samples().next().map(|sample| (sample.epoch, sample.position)),
         }
     }
 }
@@ -290,7 +302,7 @@ impl StepInfo {
     /// Creates the info of an empty batch.
     #[new]
     fn empty() -> StepInfo {
-        StepInfo { ids: Vec::new().into(), mask: Vec::new().into(), skipped: Vec::new() }
+        StepInfo { ids: Vec::new().into(), mask: Vec::new().into(), skipped: Vec::new(), first: None }
     }
 
     #[getter]
@@ -301,6 +313,11 @@ impl StepInfo {
     #[getter]
     fn mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         ArrayData::Bool(self.mask.clone()).flat(py)
+    }
+
+    #[getter]
+    fn first(&self) -> Option<(u64, u64)> {
+        self.first
     }
 
     #[getter]

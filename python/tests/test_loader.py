@@ -467,3 +467,43 @@ def test_names_of_added_columns(ds: tfseek.Dataset) -> None:
         tfseek.Loader(ds, SPEC, batch_size=1, ids="a", mask="a")
     with pytest.raises(TypeError, match="names of columns, found 3"):
         tfseek.Loader(ds, SPEC, batch_size=1, ids=3)  # type: ignore[arg-type]
+
+
+def test_transform(ds: tfseek.Dataset) -> None:
+    options: Any = {"batch_size": 100, "seed": 1, "ids": "id", "mask": "mask"}
+    plain = tfseek.Loader(ds, SPEC, **options)
+    loader = tfseek.Loader(ds, SPEC, transform=lambda batch: (batch["id"].tolist(), bool(batch["mask"].all())), **options)
+    for want, found in zip(plain, loader):
+        assert found == (want["id"].tolist(), True)
+        assert loader.state_dict() == plain.state_dict()
+    other: Any = 3
+    with pytest.raises(TypeError, match="transform: expected a function of a batch, found 3"):
+        tfseek.Loader(ds, SPEC, transform=other, **options)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, StopIteration])
+def test_exceptions_of_a_transform_name_the_batch(ds: tfseek.Dataset, error: Any) -> None:
+    calls: list[Any] = []
+
+    def transform(batch: Any) -> Any:
+        calls.append(batch["id"].tolist())
+        if len(calls) == 3:
+            raise error("mine")
+        return batch
+
+    loader = tfseek.Loader(ds, SPEC, batch_size=50, seed=1, ids="id", transform=transform)
+    batches = iter(loader)
+    next(batches), next(batches)
+    # A StopIteration would end the epoch silently.
+    with pytest.raises(RuntimeError if error is StopIteration else error) as found:
+        next(batches)
+    (note,) = vars(found.value)["__notes__"]
+    ids = ", ".join(str(i) for i in calls[2][:32])
+    assert note == f"in transform of epoch 0, step 2, records {ids}, .. (50 records)"
+    if sys.version_info < (3, 11):
+        assert str(found.value.__cause__) == note or error is StopIteration
+    assert loader.ids.tolist() == calls[2]
+    # The same iterator continues after it.
+    assert len(list(batches)) == 17 and len(calls) == 20
+    plain = tfseek.Loader(ds, SPEC, batch_size=50, seed=1, ids="id")
+    assert [batch["id"].tolist() for batch in plain] == calls

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
-from typing import Any, Optional, Union
+from typing import Any, Callable, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
 
+from ._errors import OrderError
 from ._features import Features, schema_of
 from ._progress import Progress
 from ._tfseek import Dataset, LoaderCore, StepInfo, Warning
 
 
 #: Arguments of a loader that are not options of the native loader, or are passed separately.
-_NOT_OPTIONS = {"self", "ds", "spec", "drop_last", "bytes_as", "ids", "mask", "progress"}
+_NOT_OPTIONS = {"self", "ds", "spec", "drop_last", "bytes_as", "ids", "mask", "transform", "progress"}
+
+#: Record numbers in the note of an exception of ``transform``.
+_IDS = 32
 
 
 class Loader:
@@ -50,6 +55,9 @@ class Loader:
     repeat: if true, an iterator continues with the next epoch and never ends. Keep the iterator or call ``next(loader)``.
     bytes_as: byte strings as object arrays of ``bytes`` (``"objects"``) or as :class:`tfseek.Bytes` (``"offsets"``).
     ids, mask: names of columns to add: the record numbers (int64), and a bool per row that is false for padding.
+    transform: a function that is called with each batch, after ``ids`` and ``mask`` are added. The loader returns its result. It runs in
+        the thread that asks for the batch, in the order of the batches. States do not depend on it. After an exception of it, the
+        batch counts as returned. A note of the exception has epoch, step and record numbers.
     progress: display of the scan for the column of ``balance``; :func:`tfseek.open` describes it.
 
     Raises :class:`tfseek.OrderError` and :class:`tfseek.SpecError`. An iteration raises :class:`tfseek.DataError` at the position of
@@ -85,6 +93,7 @@ class Loader:
         bytes_as: str = "objects",
         ids: Optional[str] = None,
         mask: Optional[str] = None,
+        transform: Optional[Callable[[Any], Any]] = None,
         progress: Progress = None,
     ) -> None:
         # The first statement: the local variables are the arguments.
@@ -99,7 +108,11 @@ class Loader:
                 raise ValueError(f"the column {name!r} exists already")
         if ids is not None and ids == mask:
             raise ValueError(f"expected different names for ids and mask, found {ids!r} for both")
+        if transform is not None and not callable(transform):
+            raise TypeError(f"transform: expected a function of a batch, found {transform!r}")
         self._names = (ids, mask)
+        self._transform = transform
+        self._sizes = (global_batch_size, batch_size, world_size)
         options["shuffle"] = shuffle_name(seed is not None if shuffle is None else shuffle)
         options["tail"] = tail_name(drop_last, tail)
         self._core = LoaderCore(ds, schema, bytes_as, options, progress)
@@ -125,7 +138,25 @@ class Loader:
             batch[ids] = info.ids
         if mask is not None:
             batch[mask] = info.mask
-        return batch
+        if self._transform is None:
+            return batch
+        try:
+            return self._transform(batch)
+        except StopIteration as error:
+            # In an iterator it would end the epoch silently.
+            raise _noted(RuntimeError("transform raised StopIteration"), self._location(info)) from error
+        except BaseException as error:
+            _noted(error, self._location(info))
+            raise
+
+    def _location(self, info: StepInfo) -> str:
+        """Returns the step and the record numbers of a batch as text."""
+        ids = ", ".join(str(i) for i in info.ids[:_IDS].tolist())
+        more = f", .. ({len(info.ids)} records)" if len(info.ids) > _IDS else ""
+        epoch, position = info.first or (self.epoch, 0)
+        size, local, ranks = self._sizes
+        step = position // (size or (local or 1) * ranks)
+        return f"in transform of epoch {epoch}, step {step}, records {ids}{more}"
 
     def __len__(self) -> int:
         """Number of steps per epoch, the same on all ranks. With ``workers`` the steps of this worker."""
@@ -195,7 +226,7 @@ class Loader:
 
         Raises :class:`tfseek.OrderError` for the state of another dataset or another kind of order.
         """
-        self._core.seek(json.dumps(state))
+        self._core.seek(state_text(state))
 
     def close(self) -> None:
         """Stops the threads."""
@@ -208,7 +239,14 @@ class Loader:
         self.close()
 
     def __repr__(self) -> str:
-        return f"tfseek.Loader({self.describe()})"
+        progress = self._core.progress()
+        if progress is None:
+            return "tfseek.Loader(closed)"
+        samples, position = progress
+        return (
+            f"tfseek.Loader({len(self)} batches, {samples} samples, {self.describe()}, "
+            f"epoch {self.epoch}, position {position} of {samples})"
+        )
 
 
 class _Iteration(Iterator[Any]):
@@ -227,10 +265,36 @@ class _Iteration(Iterator[Any]):
             raise
 
 
+def _noted(error: BaseException, note: str) -> BaseException:
+    """Adds a note to an exception. Before Python 3.11 tracebacks display no notes, so it is the message of its cause as well."""
+    if sys.version_info >= (3, 11):
+        error.add_note(note)
+    else:
+        error.__notes__ = [*getattr(error, "__notes__", []), note]  # type: ignore[attr-defined]
+        if error.__cause__ is None:
+            error.__cause__ = RuntimeError(note)
+    return error
+
+
+def state_text(state: Any) -> str:
+    """Returns the JSON form of a state. Rust reads and validates it."""
+    if not isinstance(state, dict) or not state:
+        raise OrderError(f"state: expected a dict from state_dict(), found {_short(state)}")
+    return json.dumps(state)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}.."
+
+
 def shuffle_name(shuffle: Union[bool, str]) -> Optional[str]:
     """Returns the native name of an order, or ``None`` for file order."""
-    if isinstance(shuffle, bool):
+    if isinstance(shuffle, (bool, np.bool_)):
         return "global" if shuffle else None
+    if not isinstance(shuffle, str):
+        buffer = "; it shuffles the whole epoch and has no buffer size" if isinstance(shuffle, (int, np.integer)) else ""
+        raise TypeError(f'shuffle: expected True, False, "global" or "block", found {shuffle!r}{buffer}')
     return shuffle
 
 
