@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use tfseek::io::Region;
-use tfseek::{Feature, FeatureBuf};
+use tfseek::{ExampleBuf, Feature, FeatureBuf};
 
 /// Returns the values of a feature of `payload` as a read-only array of one dimension, or `None` for a feature without a kind.
 pub(crate) fn array<'py>(
@@ -51,6 +51,13 @@ pub(crate) fn kind(feature: Option<Feature<'_>>) -> Option<String> {
 pub(crate) fn entries(py: Python<'_>, dict: &Bound<'_, PyAny>) -> Result<Vec<(String, FeatureBuf)>> {
     let parts = hooks::features(py)?.call1((dict,))?;
     parts.try_iter()?.map(|part| entry(&part?)).collect()
+}
+
+/// Returns the bytes of an Example with the features of a dict.
+pub(crate) fn encoded(py: Python<'_>, dict: &Bound<'_, PyAny>) -> Result<Vec<u8>> {
+    let features = entries(py, dict)?.into_iter().collect();
+    let example = ExampleBuf { features, ..ExampleBuf::default() };
+    Ok(example.encode(tfseek::KeyOrder::Python)?)
 }
 
 fn entry(part: &Bound<'_, PyAny>) -> Result<(String, FeatureBuf)> {

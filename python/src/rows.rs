@@ -1,12 +1,13 @@
 //! Payloads passed by Python: `bytes`, `bytearray`, or records of a dataset.
 
-use crate::error::Result;
+use crate::error::{BindingError, Result};
 use crate::example::PyExample;
 use crate::payload::RecordRef;
 use crate::sequence::PySequenceExample;
 use crate::wait::TimeSlice;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyByteArray, PyBytes};
 use tfseek::At;
 use tfseek::batch::Row;
 use tfseek::io::Region;
@@ -29,7 +30,22 @@ impl PyPayload {
             let sequence = sequence.get();
             return Ok(PyPayload::Record(sequence.payload().clone(), sequence.record().cloned()));
         }
-        Ok(PyPayload::Python(from.extract::<PyBackedBytes>()?))
+        match from.extract::<PyBackedBytes>() {
+            Ok(bytes) => Ok(PyPayload::Python(bytes)),
+            Err(_) => Err(BindingError::type_error(format!(
+                "expected a record (bytes, Example or SequenceExample), found {}",
+                type_name(from)
+            ))),
+        }
+    }
+
+    /// Returns the name of the type of a single record, which is not an iterable of records. `None` for other objects.
+    pub(crate) fn single_name(from: &Bound<'_, PyAny>) -> Option<String> {
+        let single = from.is_instance_of::<PyExample>()
+            || from.is_instance_of::<PySequenceExample>()
+            || from.is_instance_of::<PyBytes>()
+            || from.is_instance_of::<PyByteArray>();
+        single.then(|| type_name(from))
     }
 
     /// Returns the payloads of a list, a tuple, an array of objects, or any other iterable.
@@ -52,6 +68,11 @@ impl PyPayload {
         }
         Ok(all)
     }
+}
+
+/// Returns the name of the type of an object.
+pub(crate) fn type_name(of: &Bound<'_, PyAny>) -> String {
+    of.get_type().name().map_or_else(|_| "an object".to_owned(), |name| name.to_string())
 }
 
 impl AsRef<[u8]> for PyPayload {

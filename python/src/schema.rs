@@ -4,7 +4,7 @@ use crate::columns::{self, BytesAs};
 use crate::error::{BindingError, Result};
 use crate::hooks;
 use crate::options::Choice;
-use crate::rows::PyPayload;
+use crate::rows::{PyPayload, type_name};
 use crate::wait::{self, Progress, TimeSlice, Unit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -122,10 +122,25 @@ impl PySchema {
             }));
         }
         let parser = self.parser(bytes_as.0);
+        let (one, many) = if sequence {
+            ("parse_single_sequence_example", "parse_sequence_example")
+        } else {
+            ("parse_single_example", "parse_example")
+        };
         let batch = if single {
-            let payload = PyPayload::from_python(payloads)?;
+            let payload = PyPayload::from_python(payloads).map_err(|_| {
+                BindingError::type_error(format!(
+                    "payload: expected one record (bytes, Example or SequenceExample), found {}; {many} parses several",
+                    type_name(payloads)
+                ))
+            })?;
             py.detach(|| parser.parse_single(&payload))?
         } else {
+            if let Some(found) = PyPayload::single_name(payloads) {
+                return Err(BindingError::type_error(format!(
+                    "payloads: expected an iterable of records, found one record ({found}); use {one}"
+                )));
+            }
             let payloads = PyPayload::all(payloads)?;
             py.detach(|| parser.parse(&payloads))?
         };
@@ -155,6 +170,11 @@ pub(crate) fn infer_schema(
     payloads: &Bound<'_, PyAny>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<PySchema> {
+    if let Some(found) = PyPayload::single_name(payloads) {
+        return Err(BindingError::type_error(format!(
+            "payloads: expected an iterable of records, found one record ({found}); pass a list of it"
+        )));
+    }
     let progress = Progress::new(py, progress, "schema", Unit::Records)?;
     wait::shown(progress, |progress| {
         // Three phases of equal length: collect the payloads, guess their message type, infer their features.

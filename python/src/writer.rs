@@ -1,9 +1,11 @@
 //! `tfseek.Writer`: writes records.
 
-use crate::error::Result;
+use crate::error::{BindingError, Result};
+use crate::feature;
 use crate::options::Choice;
-use crate::rows::PyPayload;
+use crate::rows::{PyPayload, type_name};
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMapping};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use tfseek::writer::WriterOptions;
@@ -55,6 +57,20 @@ impl PyWriter {
     }
 }
 
+/// Returns the payload of a record. A mapping of Python, such as a dict, becomes an Example.
+fn payload_of(py: Python<'_>, record: &Bound<'_, PyAny>) -> Result<PyPayload> {
+    if record.is_instance_of::<PyDict>() {
+        return Ok(PyPayload::Record(feature::encoded(py, record)?.into(), None));
+    }
+    PyPayload::from_python(record).or_else(|_| match record.cast::<PyMapping>() {
+        Ok(_) => Ok(PyPayload::Record(feature::encoded(py, record)?.into(), None)),
+        Err(_) => Err(BindingError::type_error(format!(
+            "record: expected bytes, an Example, a SequenceExample or a dict, found {}",
+            type_name(record)
+        ))),
+    })
+}
+
 fn closed() -> tfseek::Error {
     tfseek::error::EncodeError::Closed.into()
 }
@@ -93,9 +109,9 @@ impl PyWriter {
         Ok(PyWriter { inner: Mutex::new(Some(inner)), path, pid: std::process::id() })
     }
 
-    /// Writes a record: ``bytes``, or an :class:`Example` or :class:`SequenceExample`.
+    /// Writes a record: ``bytes``, an :class:`Example`, a :class:`SequenceExample`, or a dict, which becomes an Example.
     fn write(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> Result<()> {
-        let payload = PyPayload::from_python(record)?;
+        let payload = payload_of(py, record)?;
         Ok(py.detach(|| {
             self.with(|inner| match inner {
                 Some(InnerWriter::File(writer)) => writer.write(payload.as_ref()),

@@ -109,5 +109,21 @@ def build_index(
 
 def _paths(paths: Paths) -> list[str]:
     if isinstance(paths, (str, os.PathLike)):
-        return [os.fspath(paths)]
-    return [os.fspath(path) for path in paths]
+        return [_path(paths)]
+    if isinstance(paths, (bytes, bytearray)) or not isinstance(paths, Iterable):
+        return [_path(paths)]
+    return [_path(path) for path in paths]
+
+
+def _path(path: Any) -> str:
+    """Returns a path as ``str``, or raises ``TypeError``."""
+    found = path if isinstance(path, str) else path.__fspath__() if isinstance(path, os.PathLike) else path
+    if isinstance(found, str):
+        return found
+    hint = "; os.fsdecode(path) converts it" if isinstance(found, (bytes, bytearray)) else ""
+    raise TypeError(f"paths: expected str, os.PathLike or a list of them, found {_short(path)}{hint}")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}.."
