@@ -1,16 +1,20 @@
 //! `tfseek.Dataset`: a sequence of the records of all shards.
 
 use crate::error::{BindingError, Result};
+use crate::example::PyExample;
 use crate::hooks;
 use crate::ids::{Ids, PickledIds};
 use crate::iter::DatasetIterator;
 use crate::options::FeatureName;
 use crate::payload;
+use crate::schema::{PySchema, infer_schema};
+use crate::sequence::PySequenceExample;
 use crate::shared::SharedDataset;
 use crate::wait::{self, Progress, TimeSlice, Unit};
 use crate::warning::PyWarning;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
 use std::sync::Arc;
 use tfseek::column::ColumnOptions;
@@ -27,7 +31,12 @@ use tfseek::example::MessageKind;
 pub(crate) struct PyDataset {
     pub(crate) shared: Arc<SharedDataset>,
     pub(crate) ids: Ids,
+    /// Schema of the first records, after its first use.
+    schema: PyOnceLock<Py<PySchema>>,
 }
+
+/// Number of records from which `ds.schema` is inferred.
+const SCHEMA_RECORDS: u64 = 1000;
 
 /// Returns the fingerprint of a dataset. For a pack it opens all shards, which takes time, so it checks for signals.
 pub(crate) fn fingerprint(py: Python<'_>, dataset: &tfseek::Dataset) -> Result<String> {
@@ -42,7 +51,7 @@ pub(crate) fn fingerprint(py: Python<'_>, dataset: &tfseek::Dataset) -> Result<S
 
 impl PyDataset {
     pub(crate) fn whole(shared: SharedDataset) -> PyDataset {
-        PyDataset { ids: Ids::all(shared.dataset.len()), shared: Arc::new(shared) }
+        PyDataset { ids: Ids::all(shared.dataset.len()), shared: Arc::new(shared), schema: PyOnceLock::new() }
     }
 
     /// Returns the record numbers of this view, or `None` if it contains all records in order.
@@ -51,7 +60,7 @@ impl PyDataset {
     }
 
     fn view(&self, ids: Ids) -> PyDataset {
-        PyDataset { shared: Arc::clone(&self.shared), ids }
+        PyDataset { shared: Arc::clone(&self.shared), ids, schema: PyOnceLock::new() }
     }
 
     fn item<'py>(&self, py: Python<'py>, i: u64) -> Result<Bound<'py, PyAny>> {
@@ -186,6 +195,77 @@ impl PyDataset {
         crate::column::arrays(py, &self.shared, &self.ids, &feature, progress)
     }
 
+    /// Names of the first record's features, sorted. For a SequenceExample they include the feature lists.
+    ///
+    /// Other records may have other features; :attr:`schema` has those of more records. Raises ``TypeError`` for records of
+    /// ``bytes``.
+    #[getter]
+    fn features(&self, py: Python<'_>) -> Result<Vec<String>> {
+        if self.ids.len() == 0 {
+            return Ok(Vec::new());
+        }
+        let first = self.item(py, self.ids.at_signed(0)?)?;
+        if let Ok(example) = first.cast::<PyExample>() {
+            return example.get().names();
+        }
+        match first.cast::<PySequenceExample>() {
+            Ok(sequence) => sequence.get().keys(),
+            Err(_) => Err(BindingError::type_error(
+                "features: expected records of Examples or SequenceExamples, found bytes (see kind= of tfseek.open)",
+            )),
+        }
+    }
+
+    /// The :class:`Schema` that :func:`infer_schema` infers from the first 1000 records of this view, at its first use.
+    ///
+    /// Later records may have other features. Raises :class:`tfseek.SpecError` as :func:`infer_schema` does.
+    #[getter]
+    fn schema(&self, py: Python<'_>) -> Result<Py<PySchema>> {
+        if let Some(known) = self.schema.get(py) {
+            return Ok(known.clone_ref(py));
+        }
+        let first = self.view(self.ids.stride(0, 1, self.ids.len().min(SCHEMA_RECORDS)));
+        let inferred = infer_schema(py, Bound::new(py, first)?.as_any(), None)?;
+        let inferred = Py::new(py, inferred)?;
+        Ok(self.schema.get_or_init(py, || inferred).clone_ref(py))
+    }
+
+    /// Returns a dict: ``records`` (of this view), ``shards`` (their number), ``bytes`` (size of all shards; ``None`` for a pack
+    /// whose shards are not open yet), ``kind``, and ``warnings`` (their number).
+    fn info<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        let dataset = &self.shared.dataset;
+        dict.set_item("records", self.ids.len())?;
+        dict.set_item("shards", dataset.shards().len())?;
+        dict.set_item("bytes", dataset.known_bytes())?;
+        dict.set_item("kind", self.kind(py))?;
+        dict.set_item("warnings", dataset.warnings().len())?;
+        Ok(dict)
+    }
+
+    /// Does nothing. Files are closed when the last reference to the dataset, its views and their arrays is gone.
+    fn close(&self) {}
+
+    /// Returns the dataset. The end of the ``with`` block closes nothing; see :meth:`close`.
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (_kind=None, _value=None, _traceback=None))]
+    fn __exit__(
+        &self,
+        _kind: Option<Bound<'_, PyAny>>,
+        _value: Option<Bound<'_, PyAny>>,
+        _traceback: Option<Bound<'_, PyAny>>,
+    ) {
+        self.close();
+    }
+
+    /// A table for notebooks: the dataset, and the features of its first record.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyAny>> {
+        Ok(hooks::dataset_html(slf.py())?.call1((slf,))?)
+    }
+
     /// Kind of the records ``ds[i]``: ``"example"``, ``"sequence_example"`` or ``"bytes"``.
     #[getter]
     fn kind(&self, py: Python<'_>) -> &'static str {
@@ -256,13 +336,13 @@ impl PyDataset {
     fn __repr__(&self) -> String {
         let all = self.shared.dataset.len();
         let view = match &self.ids {
-            ids if ids.is_all(all) => String::new(),
-            Ids::Stride { start, step, len } => format!(", view={len} from {start} by {step}"),
+            ids if ids.is_all(all) => format!("records={all}"),
+            Ids::Stride { start, step, len } => format!("{len} of {all} records, from {start} by {step}"),
             Ids::List(ids) => {
                 let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
-                format!(", view={} of crc32c {:08x}", ids.len(), tfseek::crc::crc32c(&bytes))
+                format!("{} of {all} records, crc32c {:08x}", ids.len(), tfseek::crc::crc32c(&bytes))
             }
         };
-        format!("tfseek.Dataset({}, records={all}{view})", self.shared.arguments.names())
+        format!("tfseek.Dataset({}, {view})", self.shared.arguments.names())
     }
 }

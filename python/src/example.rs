@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::memory::ArrayData;
 use crate::options::FeatureName;
 use crate::payload::{self, RecordRef};
-use crate::{feature, numpy};
+use crate::{feature, hooks, numpy, text};
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -59,7 +59,11 @@ impl PyExample {
         Ok(Some(if copy && !array.is_none() { numpy::copied(&array)? } else { array }))
     }
 
-    fn names(&self) -> Result<Vec<String>> {
+    pub(crate) fn has(&self, key: &str) -> Result<bool> {
+        Ok(self.view().get(key).map_err(|e| self.located(e))?.is_some())
+    }
+
+    pub(crate) fn names(&self) -> Result<Vec<String>> {
         let features = self.view().features().map_err(|e| self.located(e))?;
         Ok(features.iter().map(|&(name, _)| name.to_owned()).collect())
     }
@@ -70,11 +74,11 @@ impl PyExample {
     #[new]
     #[pyo3(signature = (features=None))]
     fn new(py: Python<'_>, features: Option<&Bound<'_, PyAny>>) -> Result<PyExample> {
-        let mut example = ExampleBuf::default();
-        if let Some(features) = features {
-            example.features = feature::entries(py, features)?.into_iter().collect();
-        }
-        Ok(PyExample::of(example.encode(tfseek::KeyOrder::Python)?.into(), None))
+        let payload = match features {
+            Some(features) => feature::encoded(py, features)?,
+            None => ExampleBuf::default().encode(tfseek::KeyOrder::Python)?,
+        };
+        Ok(PyExample::of(payload.into(), None))
     }
 
     /// Returns the Example with these bytes. They are decoded on access to a feature.
@@ -83,7 +87,7 @@ impl PyExample {
         PyExample::of(Region::new(payload), None)
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, key: FeatureName) -> Result<Bound<'py, PyAny>> {
+    pub(crate) fn __getitem__<'py>(&self, py: Python<'py>, key: FeatureName) -> Result<Bound<'py, PyAny>> {
         self.find(py, &key, false)?.ok_or_else(|| PyKeyError::new_err(key.to_string()).into())
     }
 
@@ -105,9 +109,9 @@ impl PyExample {
         Ok(feature::kind(self.view().get(&key).map_err(|e| self.located(e))?))
     }
 
-    fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
+    pub(crate) fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
         match key.extract::<FeatureName>() {
-            Ok(key) => Ok(self.view().get(&key).map_err(|e| self.located(e))?.is_some()),
+            Ok(key) => self.has(&key),
             Err(_) => Ok(false),
         }
     }
@@ -137,7 +141,7 @@ impl PyExample {
 
     /// Decodes all features into a dict sorted by name.
     #[pyo3(signature = (*, copy=false))]
-    fn to_dict<'py>(&self, py: Python<'py>, copy: bool) -> Result<Bound<'py, PyDict>> {
+    pub(crate) fn to_dict<'py>(&self, py: Python<'py>, copy: bool) -> Result<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for &(name, found) in self.view().features().map_err(|e| self.located(e))?.iter() {
             let array = feature::array(py, found, &self.payload)?;
@@ -175,18 +179,19 @@ impl PyExample {
         Ok((from_bytes, (self.to_bytes(py)?,)))
     }
 
+    /// Completions of ``ex["``.
+    fn _ipython_key_completions_(&self) -> Result<Vec<String>> {
+        self.names()
+    }
+
+    /// A table of the features for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyAny>> {
+        Ok(hooks::example_html(slf.py())?.call1((slf,))?)
+    }
+
     fn __repr__(&self) -> String {
         match self.view().features() {
-            Ok(features) => {
-                let parts: Vec<_> = features
-                    .iter()
-                    .map(|(name, f)| match f.kind() {
-                        Some(kind) => format!("{name:?}: {} {}", f.len(), kind),
-                        None => format!("{name:?}: None"),
-                    })
-                    .collect();
-                format!("tfseek.Example({{{}}})", parts.join(", "))
-            }
+            Ok(features) => format!("tfseek.Example({})", text::features(&features)),
             Err(e) => format!("tfseek.Example(<malformed: {e}>)"),
         }
     }

@@ -16,6 +16,9 @@ hooks! {
     sparse = "Sparse";
     ragged = "Ragged";
     bytes = "Bytes";
+    dataset_html = "dataset_html";
+    example_html = "example_html";
+    sequence_html = "sequence_html";
     feature_column = "Column";
     features = "features";
     feature_lists = "feature_lists";

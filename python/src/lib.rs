@@ -41,6 +41,7 @@ mod schema;
 mod sequence;
 mod shared;
 mod tensor;
+mod text;
 mod wait;
 mod warning;
 mod writer;

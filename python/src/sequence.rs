@@ -7,6 +7,7 @@ use crate::hooks;
 use crate::memory::ArrayData;
 use crate::options::FeatureName;
 use crate::payload::{self, RecordRef};
+use crate::{numpy, text};
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -20,7 +21,9 @@ use tfseek::{Error, FeatureBuf, SequenceExampleBuf};
 ///
 /// ``SequenceExample(context={...}, feature_lists={"tokens": [[1, 2], [3]]})`` creates a SequenceExample. It accepts the same values
 /// as :class:`Example`.
-#[pyclass(frozen, module = "tfseek", name = "SequenceExample")]
+///
+/// ``record["tokens"]`` is the feature list or the context feature with this name. A name of both is a ``KeyError``.
+#[pyclass(frozen, module = "tfseek", name = "SequenceExample", mapping)]
 pub(crate) struct PySequenceExample {
     payload: Region,
     record: Option<RecordRef>,
@@ -83,6 +86,65 @@ impl PySequenceExample {
         PyFeatureLists { payload: self.payload.clone(), record: self.record.clone() }
     }
 
+    /// Returns the context feature, as an array, or the feature list, as a list of arrays, with this name.
+    ///
+    /// Raises ``KeyError`` for a name of neither, and for a name of both.
+    fn __getitem__<'py>(&self, py: Python<'py>, key: FeatureName) -> Result<Bound<'py, PyAny>> {
+        let context = self.context();
+        let lists = self.feature_lists();
+        match (context.has(&key)?, lists.has(&key)?) {
+            (true, false) => context.__getitem__(py, key),
+            (false, true) => Ok(lists.__getitem__(py, key)?.into_any()),
+            (true, true) => Err(PyKeyError::new_err(format!(
+                "{:?} is a context feature and a feature list: use .context or .feature_lists",
+                &*key
+            ))
+            .into()),
+            (false, false) => Err(PyKeyError::new_err(format!(
+                "{:?} is neither a context feature nor a feature list",
+                &*key
+            ))
+            .into()),
+        }
+    }
+
+    /// True for the name of a context feature or of a feature list.
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
+        Ok(self.context().__contains__(key)? || self.feature_lists().__contains__(key)?)
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        Ok(PyList::new(py, self.keys()?)?.try_iter()?.into_any())
+    }
+
+    /// Returns the names of the context features and the feature lists, sorted. A name of both is contained once.
+    pub(crate) fn keys(&self) -> Result<Vec<String>> {
+        let mut names = self.context().names()?;
+        names.extend(self.feature_lists().names()?);
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// Decodes everything to ``{"context": {..}, "feature_lists": {..}}``. With ``copy=True`` the arrays are writable copies.
+    #[pyo3(signature = (*, copy=false))]
+    fn to_dict<'py>(&self, py: Python<'py>, copy: bool) -> Result<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("context", self.context().to_dict(py, copy)?)?;
+        dict.set_item("feature_lists", self.feature_lists().decoded(py, copy)?)?;
+        Ok(dict)
+    }
+
+    /// Completions of ``record["``.
+    fn _ipython_key_completions_(&self) -> Result<Vec<String>> {
+        self.keys()
+    }
+
+    /// Tables of the context and the feature lists for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyAny>> {
+        Ok(hooks::sequence_html(slf.py())?.call1((slf,))?)
+    }
+
     /// The payload as a read-only uint8 array that shares its memory.
     #[getter]
     fn raw<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
@@ -112,9 +174,18 @@ impl PySequenceExample {
     }
 
     fn __repr__(&self) -> String {
-        let names =
-            self.feature_lists().names().map_or_else(|_| "malformed".to_owned(), |names| names.join(", "));
-        format!("tfseek.SequenceExample({} bytes, feature lists: {names})", self.payload.len())
+        let lists = self.feature_lists();
+        let texts = lists
+            .view()
+            .context()
+            .features()
+            .and_then(|context| Ok((text::features(&context), text::feature_lists(&lists.entries()?))));
+        match texts {
+            Ok((context, lists)) => {
+                format!("tfseek.SequenceExample(context={context}, feature_lists={lists})")
+            }
+            Err(e) => format!("tfseek.SequenceExample(<malformed: {e}>)"),
+        }
     }
 }
 
@@ -146,6 +217,40 @@ impl PyFeatureLists {
         Ok(names)
     }
 
+    /// Returns the distinct names, sorted, with their lists.
+    fn entries(&self) -> tfseek::Result<Vec<(&str, tfseek::example::FeatureList<'_>)>> {
+        let mut names = self
+            .view()
+            .feature_lists()
+            .map(|entry| entry.map(|(name, _)| name))
+            .collect::<tfseek::Result<Vec<_>>>()?;
+        names.sort_unstable();
+        names.dedup();
+        let found =
+            names.into_iter().map(|name| Ok(self.view().feature_list(name)?.map(|list| (name, list))));
+        found.filter_map(Result::transpose).collect()
+    }
+
+    fn has(&self, key: &str) -> Result<bool> {
+        Ok(self.view().feature_list(key).map_err(|e| self.located(e))?.is_some())
+    }
+
+    fn decoded<'py>(&self, py: Python<'py>, copy: bool) -> Result<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for name in self.names()? {
+            let Some(list) = self.find(py, &name)? else { continue };
+            if copy {
+                for (k, step) in list.iter().enumerate() {
+                    if !step.is_none() {
+                        list.set_item(k, numpy::copied(&step)?)?;
+                    }
+                }
+            }
+            dict.set_item(name, list)?;
+        }
+        Ok(dict)
+    }
+
     fn find<'py>(&self, py: Python<'py>, key: &str) -> Result<Option<Bound<'py, PyList>>> {
         let Some(list) = self.view().feature_list(key).map_err(|e| self.located(e))? else { return Ok(None) };
         let steps = list.iter().map(|step| feature::array(py, step, &self.payload));
@@ -173,7 +278,7 @@ impl PyFeatureLists {
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
         match key.extract::<FeatureName>() {
-            Ok(key) => Ok(self.view().feature_list(&key).map_err(|e| self.located(e))?.is_some()),
+            Ok(key) => self.has(&key),
             Err(_) => Ok(false),
         }
     }
@@ -203,16 +308,13 @@ impl PyFeatureLists {
 
     /// Decodes all feature lists into a dict sorted by name.
     fn to_dict<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        for name in self.names()? {
-            let list = self.find(py, &name)?;
-            dict.set_item(name, list)?;
-        }
-        Ok(dict)
+        self.decoded(py, false)
     }
 
     fn __repr__(&self) -> String {
-        let names = self.names().map_or_else(|_| "malformed".to_owned(), |names| names.join(", "));
-        format!("tfseek.FeatureLists({names})")
+        match self.entries() {
+            Ok(lists) => format!("tfseek.FeatureLists({})", text::feature_lists(&lists)),
+            Err(e) => format!("tfseek.FeatureLists(<malformed: {e}>)"),
+        }
     }
 }

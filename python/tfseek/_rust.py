@@ -7,6 +7,7 @@ from ._features import to_json
 from ._ids import positions
 from ._open import reopen
 from ._progress import progress_of
+from ._show import dataset_html, example_html, sequence_html
 
 __all__ = [
     "Bytes",
@@ -21,10 +22,13 @@ __all__ = [
     "SidecarError",
     "Sparse",
     "SpecError",
+    "dataset_html",
+    "example_html",
     "feature_lists",
     "features",
     "positions",
     "progress_of",
     "reopen",
+    "sequence_html",
     "to_json",
 ]

@@ -1,0 +1,157 @@
+"""Names, texts and tables of records and datasets."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import RECORDS, SPEC, features
+
+import tfseek
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def sequence() -> tfseek.SequenceExample:
+    return tfseek.SequenceExample({"id": 7, "both": 1}, {"tokens": [[1, 2], [3], None], "both": [["a"]]})
+
+
+def test_sequence_examples_are_read_by_name() -> None:
+    record = sequence()
+    assert record["id"].tolist() == [7] and record[b"id"].tolist() == [7]
+    assert [None if step is None else step.tolist() for step in record["tokens"]] == [[1, 2], [3], None]
+    assert record.keys() == list(record) == ["both", "id", "tokens"] == record._ipython_key_completions_()
+    assert "id" in record and "tokens" in record and "both" in record and "x" not in record and 3 not in record
+    with pytest.raises(KeyError, match="'?both.* is a context feature and a feature list: use .context or .feature_lists"):
+        record["both"]
+    with pytest.raises(KeyError, match="x.* is neither a context feature nor a feature list"):
+        record["x"]
+    with pytest.raises(TypeError):
+        record[0]  # type: ignore[index]
+    found = record.to_dict()
+    assert list(found) == ["context", "feature_lists"] and sorted(found["context"]) == ["both", "id"]
+    assert tfseek.SequenceExample(**found) == record
+    own = record.to_dict(copy=True)
+    own["feature_lists"]["tokens"][0][0] = own["context"]["id"][0] = 9
+    assert record["id"].tolist() == [7] and not found["feature_lists"]["tokens"][0].flags.writeable
+    damaged = tfseek.SequenceExample.from_bytes(b"\x0a")
+    for call in (damaged.to_dict, damaged.keys, lambda: damaged["x"], lambda: "x" in damaged):
+        with pytest.raises(tfseek.DataError):
+            call()
+
+
+def test_the_repr_of_an_example_has_its_first_values() -> None:
+    ex = tfseek.Example({"label": 1, "image": PNG + b"\0" * 12337, "none": None, "f": [0.5, float("nan")], "it's": "a'\""})
+    text = repr(ex)
+    assert text.startswith("tfseek.Example({'f': [0.5, nan] float, 'image': [b'\\x89PNG\\r\\n\\x1a\\n\\x00")
+    assert "..'] bytes (12345 bytes), 'it\\'s': [b'a\\'\"'] bytes, 'label': [1] int64, 'none': None})" in text
+    assert repr(tfseek.Example({"x": np.arange(1000)})).endswith(", ..] int64 (1000 values)})")
+    assert "bytes (100 values, 400 bytes)" in repr(tfseek.Example({"x": ["abcd"] * 100}))
+    assert repr(tfseek.Example({"x": np.empty(0, np.int64)})) == "tfseek.Example({'x': [] int64})"
+    many = repr(tfseek.Example({f"f{i:02}": "x" * 10**4 for i in range(20)}))
+    assert "'f09'" in many and "'f10'" not in many and many.endswith(", ..})") and len(many) < 10 * 120
+    assert repr(tfseek.Example()) == "tfseek.Example({})"
+
+
+def test_the_repr_of_a_sequence_example_has_its_first_values() -> None:
+    text = repr(sequence())
+    assert text == (
+        "tfseek.SequenceExample(context={'both': [1] int64, 'id': [7] int64}, "
+        "feature_lists={'both': [[b'a']] bytes (1 step), 'tokens': [[1, 2], [3], None] int64 (3 steps)})"
+    )
+    assert repr(sequence().feature_lists) == f"tfseek.FeatureLists({text.partition('feature_lists=')[2]}"
+    long = tfseek.SequenceExample({}, {"x": [[k] for k in range(1000)]})
+    assert repr(long).endswith(", ..] int64 (1000 steps)})") and len(repr(long)) < 200
+    assert "malformed" in repr(tfseek.SequenceExample.from_bytes(b"\x0a"))
+
+
+def test_the_repr_of_datasets_and_loaders(ds: tfseek.Dataset) -> None:
+    assert f", 10 of {RECORDS} records, from 5 by 1)" in repr(ds[5:15]) and f", 2 of {RECORDS} records, crc32c " in repr(ds[[3, 2]])
+    loader = tfseek.Loader(ds, SPEC, batch_size=64, seed=1)
+    assert "16 batches, 1000 samples, 1000 records in global order" in repr(loader)
+    assert repr(loader).endswith(", epoch 0, position 0 of 1000)")
+    next(loader)
+    assert repr(loader).endswith(", epoch 0, position 64 of 1000)")
+    loader.close()
+    assert repr(loader) == "tfseek.Loader(closed)"
+
+
+def test_properties_of_a_dataset(tmp_path: pathlib.Path, ds: tfseek.Dataset) -> None:
+    assert ds.features == ["emb", "label", "name", "tokens"] and ds[0:0].features == []
+    assert ds.schema == tfseek.infer_schema(ds[:1000]) and ds.schema is ds.schema
+    assert ds[4:5].schema == tfseek.infer_schema(ds[4:5]) != ds.schema
+    size = sum(pathlib.Path(shard).stat().st_size for shard in ds.shards)
+    assert ds.info() == {"records": 1000, "shards": 3, "bytes": size, "kind": "example", "warnings": len(ds.warnings)}
+    assert ds[:7].info()["records"] == 7
+    json.dumps(ds.info())
+    path = tmp_path / "a.tfrecord"
+    with tfseek.Writer(path) as writer:
+        writer.write(sequence())
+    with tfseek.open(path) as other:
+        assert other.features == ["both", "id", "tokens"] and other.schema.is_sequence
+    other.close()
+    assert other[0] == sequence()
+    with pytest.raises(TypeError, match="features: expected records of Examples"):
+        tfseek.open(path, kind="bytes").features
+    with pytest.raises(ZeroDivisionError), tfseek.open(path):
+        raise ZeroDivisionError
+
+
+def test_key_completions(ds: tfseek.Dataset) -> None:
+    assert ds[0]._ipython_key_completions_() == ds[0].keys()
+
+
+SCRIPT = "<script>alert('1')</script>"
+
+
+def test_html_escapes_all_text(tmp_path: pathlib.Path) -> None:
+    evil = {SCRIPT: SCRIPT, "b": SCRIPT.encode(), "image": PNG + SCRIPT.encode(), "n": [1, 2]}
+    path = tmp_path / "<script>.tfrecord"
+    with tfseek.Writer(path) as writer:
+        writer.write(evil)
+    ds = tfseek.open(path)
+    record = tfseek.SequenceExample(evil, {SCRIPT: [SCRIPT, ["x"]]})
+    batch = tfseek.parse_example(
+        ds,
+        {
+            SCRIPT: tfseek.FixedLenFeature([], "string"),
+            "b": tfseek.VarLenFeature("string"),
+            "n": tfseek.RaggedFeature("int64"),
+            "image": tfseek.FixedLenFeature([1], "string"),
+        },
+    )
+    offsets = tfseek.parse_example(ds, {SCRIPT: tfseek.FixedLenFeature([], "string")}, bytes_as="offsets")
+    tables = [ds._repr_html_(), ds[0]._repr_html_(), record._repr_html_()]
+    shown: Any
+    for shown in (ds, ds[0], record, batch, offsets, [bytes(ds[0]), SCRIPT], ({SCRIPT: np.array([1])}, {SCRIPT: np.array([SCRIPT])})):
+        tables.append(tfseek.show(shown)._repr_html_())
+    for table in tables:
+        assert "<script" not in table and "&lt;script&gt;" in table and table.count("<table>") == table.count("</table>") >= 1
+    assert "Ragged int64 [2], 1 rows" in tables[6] and "Sparse bytes [1], dense shape [1, 1]" in tables[6]
+    with pytest.raises(TypeError, match="batch: expected .*, found int"):
+        tfseek.show(3)
+
+
+def test_html_embeds_small_images() -> None:
+    for magic, kind in ((PNG, "png"), (b"\xff\xd8\xff\xe0", "jpeg"), (b"GIF89a", "gif")):
+        table = tfseek.Example({"image": magic})._repr_html_()
+        assert f'<img src="data:image/{kind};base64,' in table
+    assert "<img" in tfseek.Example({"image": PNG.ljust(100_000)})._repr_html_()
+    assert "<img" not in tfseek.Example({"image": PNG.ljust(100_001)})._repr_html_()
+    assert "<img" not in tfseek.Example({"image": b"<svg onload=x>"})._repr_html_()
+    images = tfseek.show({"image": np.array([PNG] * 100, dtype=object)})
+    assert str(images).count("<img") == 4 and "(100 values)" in str(images) and len(repr(images)) < 100
+
+
+def test_html_of_damaged_and_empty_data(tmp_path: pathlib.Path) -> None:
+    for record in (tfseek.Example.from_bytes(b"\x0a"), tfseek.SequenceExample.from_bytes(b"\x0a")):
+        assert "malformed" in record._repr_html_()
+    for name, payloads in (("empty", []), ("bytes", [b"abc"]), ("damaged", [bytes(tfseek.Example(features(0))), b"\x0a"])):
+        path = tmp_path / f"{name}.tfrecord"
+        with tfseek.Writer(path) as writer:
+            for payload in payloads:
+                writer.write(payload)
+        assert name in tfseek.open(path)._repr_html_()

@@ -1,0 +1,199 @@
+"""HTML tables of datasets, records and batches for notebooks. All text is escaped."""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Iterable, Mapping
+from typing import Any, Optional
+
+import numpy as np
+
+from ._arrays import Bytes, Ragged, Sparse
+from ._errors import Error
+from ._tfseek import Dataset, Example, SequenceExample
+
+#: Size in bytes up to which an image is embedded.
+_IMAGE = 100_000
+#: Features, or rows of a batch, in a table.
+_ROWS = 50
+#: Characters of a value.
+_WIDTH = 80
+#: First bytes of the image formats that are embedded.
+_MAGIC = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpeg"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))
+
+
+class Html:
+    """A static table that notebooks display. ``str(table)`` is its HTML."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def _repr_html_(self) -> str:
+        return self._text
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"<HTML of {len(self._text)} characters, for display in a notebook>"
+
+
+def show(batch: Any) -> Html:
+    """Returns a table of a batch for display in a notebook, one line per column with its first values.
+
+    ``batch`` is a batch of a :class:`tfseek.Loader` or of the functions ``parse_..``, a record, or a dataset. Images in PNG, JPEG or GIF
+    format of at most 100 kB are displayed, at most four per column. All other text is escaped.
+    """
+    if isinstance(batch, (Dataset, Example, SequenceExample)):
+        return Html(batch._repr_html_())
+    if isinstance(batch, Mapping):
+        return Html(_columns(batch))
+    if isinstance(batch, tuple) and len(batch) in (2, 3) and all(isinstance(part, Mapping) for part in batch):
+        return Html("".join(_columns(part, title) for part, title in zip(batch, ("context", "sequence", "lengths"))))
+    if isinstance(batch, list):
+        lines = ([str(row), _value(item)] for row, item in enumerate(batch[:_ROWS]))
+        return Html(_table(["row", "record"], lines, len(batch) - _ROWS))
+    raise TypeError(f"batch: expected a dict of columns, a tuple of dicts or a list of records, found {type(batch).__name__}")
+
+
+def example_html(example: Any) -> str:
+    """Returns the table of an Example."""
+    return _guarded(lambda: _features(example, "Example"))
+
+
+def sequence_html(record: Any) -> str:
+    """Returns the tables of a SequenceExample."""
+
+    def tables() -> str:
+        lists = record.feature_lists
+        names = lists.keys()
+        lines = ([_text(name), str(len(lists[name])), _values(lists[name])] for name in names[:_ROWS])
+        return _features(record.context, "SequenceExample: context") + _table(
+            ["feature list", "steps", "values"], lines, len(names) - _ROWS
+        )
+
+    return _guarded(tables)
+
+
+def dataset_html(ds: Any) -> str:
+    """Returns the tables of a Dataset: its properties, and the features of its first record."""
+    lines = [[_text(name), _text(str(value))] for name, value in ds.info().items()]
+    text = _table(["dataset", ""], lines, 0, repr(ds))
+    if len(ds) == 0 or ds.kind == "bytes":
+        return text
+    return text + _guarded(lambda: str(ds[0]._repr_html_()))
+
+
+def _guarded(make: Any) -> str:
+    """Returns a table, or the message of an error in the data, because a display must not fail."""
+    try:
+        return str(make())
+    except Error as error:
+        return f"<p>{_text(str(error))}</p>"
+
+
+def _features(example: Any, title: str) -> str:
+    names = example.keys()
+
+    def line(name: str) -> list[str]:
+        values = example[name]
+        count = "" if values is None else str(len(values))
+        return [_text(name), example.kind(name) or "", count, "" if values is None else _values(values)]
+
+    return _table(["feature", "kind", "count", "values"], map(line, names[:_ROWS]), len(names) - _ROWS, title)
+
+
+def _columns(batch: Mapping[Any, Any], title: Optional[str] = None) -> str:
+    names = list(batch)
+    lines = ([_text(str(name)), _text(_kind(batch[name])), _values(_flat(batch[name]))] for name in names[:_ROWS])
+    return _table(["column", "type", "first values"], lines, len(names) - _ROWS, title)
+
+
+def _kind(column: Any) -> str:
+    if isinstance(column, Sparse):
+        return f"Sparse {_kind(column.values)}, dense shape {_shape(column.dense_shape)}"
+    if isinstance(column, Ragged):
+        rows = len(column.row_splits[0]) - 1 if column.row_splits else 0
+        return f"Ragged {_kind(column.values)}, {rows} rows"
+    if isinstance(column, Bytes):
+        return f"Bytes {len(column.offsets) - 1} strings"
+    dtype, shape = getattr(column, "dtype", None), getattr(column, "shape", None)
+    if dtype is None or shape is None:
+        return type(column).__name__
+    return f"{'bytes' if dtype == object else dtype} {_shape(shape)}"
+
+
+def _shape(shape: Iterable[Any]) -> str:
+    return "[" + ", ".join(str(int(size)) for size in shape) + "]"
+
+
+def _flat(column: Any) -> Any:
+    """Returns the values of a column as a sequence."""
+    if isinstance(column, (Sparse, Ragged)):
+        return _flat(column.values)
+    if isinstance(column, Bytes):
+        ends = zip(column.offsets[:4].tolist(), column.offsets[1:5].tolist())
+        return [bytes(column.data[start:end]) for start, end in ends]
+    if isinstance(column, np.ndarray):
+        # Only the first values are copied if the array is not contiguous.
+        return column.reshape(-1) if column.flags.c_contiguous else list(column.flat[:_WIDTH])
+    return column if isinstance(column, (list, tuple)) else [column]
+
+
+def _values(values: Any) -> str:
+    """Returns the first values as HTML: images, or text of limited length."""
+    n = len(values)
+    first = [values[k] for k in range(min(n, _WIDTH))]
+    if first and isinstance(first[0], bytes) and _image(first[0]) is not None:
+        shown = [_value(value) for value in first[:4]]
+        return " ".join(shown) + (f" .. ({n} values)" if n > len(shown) else "")
+    parts: list[str] = []
+    width = 0
+    for value in first:
+        text = _plain(value)
+        width += len(text)
+        if parts and width > _WIDTH:
+            break
+        parts.append(text)
+    more = f", .. ({n} values)" if n > len(parts) else ""
+    return _text(", ".join(parts) + more)
+
+
+def _value(value: Any) -> str:
+    return (_image(value) if isinstance(value, bytes) else None) or _text(_plain(value))
+
+
+def _plain(value: Any) -> str:
+    """Returns a short text of one value. It is not escaped."""
+    if isinstance(value, bytes):
+        return repr(value) if len(value) <= _WIDTH else f"{value[:_WIDTH]!r}.. ({len(value)} bytes)"
+    if isinstance(value, np.ndarray):
+        some = ", ".join(_plain(item) for item in value.reshape(-1)[:8])
+        return f"[{some}{', ..' if value.size > 8 else ''}]"
+    text = str(value)
+    return text if len(text) <= _WIDTH else text[:_WIDTH] + ".."
+
+
+def _image(value: bytes) -> Optional[str]:
+    """Returns an image as an element with its data, or ``None`` for other byte strings and for large images."""
+    if len(value) > _IMAGE:
+        return None
+    for magic, kind in _MAGIC:
+        if value.startswith(magic):
+            data = base64.b64encode(value).decode()
+            return f'<img src="data:image/{kind};base64,{data}" alt="{len(value)} bytes" style="max-width:160px;max-height:160px">'
+    return None
+
+
+def _table(head: list[str], lines: Iterable[list[str]], more: int, title: Optional[str] = None) -> str:
+    """Returns a table. The cells of ``lines`` are HTML; ``head`` and ``title`` are text."""
+    caption = "" if title is None else f"<caption>{_text(title)}</caption>"
+    top = "".join(f"<th>{_text(cell)}</th>" for cell in head)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in line) + "</tr>" for line in lines)
+    rest = f'<tr><td colspan="{len(head)}">.. and {more} more</td></tr>' if more > 0 else ""
+    return f"<table>{caption}<thead><tr>{top}</tr></thead><tbody>{body}{rest}</tbody></table>"
+
+
+def _text(text: str) -> str:
+    return html.escape(text)
