@@ -4,10 +4,10 @@ use crate::args::{LimitArgs, PayloadArgs};
 use crate::exit::{Failure, Outcome};
 use crate::output::NumberedRecord;
 use std::path::{Path, PathBuf};
-use tfseek::IndexMode;
 use tfseek::example::MessageKind;
 use tfseek::index::{self, IndexOptions};
 use tfseek::stream::Stream;
+use tfseek::{At, IndexMode, Record};
 use tfseek_tools::KindedStream;
 
 /// The path that means standard input.
@@ -59,6 +59,40 @@ impl Records {
         let Some(record) = self.stream.next()? else { return Ok(None) };
         let index = record.at().record.and_then(|i| before.and_then(|before| before.checked_add(i)));
         Ok(Some(NumberedRecord { record, index, kind, strict }))
+    }
+}
+
+/// A copy of a record that is printed later.
+pub(crate) struct KeptRecord {
+    payload: Vec<u8>,
+    record: u64,
+    offset: u64,
+    index: Option<u64>,
+    kind: MessageKind,
+    strict: bool,
+}
+
+impl Default for KeptRecord {
+    fn default() -> KeptRecord {
+        let (payload, kind) = (Vec::new(), MessageKind::Other);
+        KeptRecord { payload, record: 0, offset: 0, index: None, kind, strict: false }
+    }
+}
+
+impl KeptRecord {
+    /// Copies a record into the memory of this one.
+    pub(crate) fn set(&mut self, item: NumberedRecord<'_>) {
+        self.payload.clear();
+        self.payload.extend_from_slice(item.record.payload());
+        let at = item.record.at();
+        (self.record, self.offset) = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
+        (self.index, self.kind, self.strict) = (item.index, item.kind, item.strict);
+    }
+
+    /// Returns the record, in the file of this name.
+    pub(crate) fn numbered<'a>(&'a self, name: &'a Path) -> NumberedRecord<'a> {
+        let record = Record::new(&self.payload, At::new(name, self.record, self.offset));
+        NumberedRecord { record, index: self.index, kind: self.kind, strict: self.strict }
     }
 }
 

@@ -3,7 +3,7 @@
 //! The observations are those of TensorFlow's TFRecord tutorial: a boolean, an integer from 0 to 4, a word for each integer, and a
 //! float from the normal distribution.
 
-use crate::args::{self, AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadKind, RecordFormat};
+use crate::args::{self, AccessArgs, GlobalArgs, HeadCount, IoMode, PathsArgs, PayloadKind, RecordFormat};
 use crate::bytes::Size;
 use crate::console::{BOLD, Console};
 use crate::dataset::Numbered;
@@ -65,7 +65,14 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
 
     if let Some(first) = paths.first() {
         title(console, format_args!("$ tfseek head -n 2 {}", first.display()))?;
-        super::head::print(std::slice::from_ref(first), 0, 2, &print_args(), global, console)?;
+        super::head::print(
+            std::slice::from_ref(first),
+            0,
+            HeadCount::First(2),
+            &print_args(),
+            global,
+            console,
+        )?;
     }
 
     let start = Instant::now();

@@ -1,0 +1,122 @@
+//! Shorter ways to name records, and messages about damage.
+
+mod common;
+
+use common::*;
+use std::fs;
+
+/// Returns the labels of the records that the command printed as JSON.
+#[track_caller]
+fn found(ran: &Ran) -> Vec<i64> {
+    let label = |line: &str| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        line["features"]["label"][0].as_i64().unwrap()
+    };
+    ran.out.lines().map(label).collect()
+}
+
+#[test]
+fn get_takes_slices_lists_and_negative_numbers() {
+    let dir = Folder::new();
+    dir.shard("x-0.tfrecord", labels(0..5));
+    dir.shard("x-1.tfrecord", labels(5..10));
+    let get = |words: &[&str]| {
+        let ran = dir.run(&[&["get", "-f", "json", "x-*"], words].concat());
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{words:?}");
+        found(&ran)
+    };
+    assert_eq!(get(&["0:5"]), [0, 1, 2, 3, 4]);
+    assert_eq!(get(&["3,7"]), [3, 7]);
+    assert_eq!(get(&["-3:"]), [7, 8, 9]);
+    assert_eq!(get(&["-3..", ":-8", "-9:3"]), [7, 8, 9, 0, 1, 1, 2]);
+    assert_eq!(get(&["-1,0,-1,2:4", "3", "3"]), [9, 0, 9, 2, 3, 3, 3]);
+    assert_eq!(get(&[":"]), (0..10).collect::<Vec<_>>());
+    assert_eq!(get(&["8..", "..2", "4:4"]), [8, 9, 0, 1]);
+    // Options may follow the numbers, and `--` may precede them.
+    let ran = dir.run(&["get", "x-0.tfrecord", "-2:", "-f", "json"]);
+    assert_eq!(found(&ran), [3, 4]);
+    let ran = dir.run(&["get", "-f", "json", "--", "x-0.tfrecord", "-2:"]);
+    assert_eq!(found(&ran), [3, 4]);
+}
+
+#[test]
+fn get_names_the_word_at_fault() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..10));
+    let get = |words: &[&str]| dir.run(&[&["get", "a.tfrecord"], words].concat());
+    for (words, word) in [
+        (&["3,x"][..], "`3,x`"),
+        (&["1", "2:y", "3"], "`2:y`"),
+        (&["1", "two"], "`two`"),
+        (&["5-7"], "`5-7`"),
+        (&["-1x"], "`-1x`"),
+        (&["1:2:3"], "`1:2:3`"),
+        (&["3,,4"], "`3,,4`"),
+        (&["99999999999999999999"], "`99999999999999999999`"),
+    ] {
+        get(words).fails(2, &["expected record numbers", word]);
+    }
+    get(&["0", "3,10"]).fails(2, &["`3,10`: ", "no record 10"]);
+    get(&["-11:"]).fails(2, &["`-11:`: ", "no record -11"]);
+    get(&["10"]).fails(2, &["tfseek: no record 10"]);
+    // A file may have such a name.
+    fs::copy(dir.path("a.tfrecord"), dir.path("5-7")).unwrap();
+    assert_eq!(get(&["5-7", "19"]).code, 0);
+}
+
+#[test]
+fn head_and_tail_count_as_in_coreutils() {
+    let dir = Folder::new();
+    for (name, start) in [("a.tfrecord", 0), ("b.tfrecord.gz", 10)] {
+        dir.shard(name, labels(start..start + 5));
+    }
+    let on = |files: &[&str], args: &[&str]| {
+        let ran = dir.run(&[args, &["-f", "json"], files].concat());
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{args:?}");
+        found(&ran)
+    };
+    let both = |args: &[&str]| on(&["a.tfrecord", "b.tfrecord.gz"], args);
+    let check = || {
+        assert_eq!(both(&["head", "-2"]), [0, 1, 10, 11]);
+        assert_eq!(both(&["tail", "-2"]), [3, 4, 13, 14]);
+        assert_eq!(both(&["head", "-n", "+2"]), [0, 1, 10, 11]);
+        assert_eq!(both(&["tail", "-n", "-2"]), [3, 4, 13, 14]);
+        assert_eq!(both(&["head", "-n", "-3"]), [0, 1, 10, 11]);
+        assert_eq!(both(&["head", "-n-3"]), [0, 1, 10, 11]);
+        assert_eq!(both(&["head", "-n", "-3", "--skip", "1"]), [1, 11]);
+        assert_eq!(both(&["head", "-n", "-0"]), [0, 1, 2, 3, 4, 10, 11, 12, 13, 14]);
+        assert_eq!(both(&["tail", "-n", "+4"]), [3, 4, 13, 14]);
+        for all in ["+0", "+1", "9"] {
+            assert_eq!(on(&["a.tfrecord"], &["tail", "-n", all]), [0, 1, 2, 3, 4], "{all}");
+        }
+        for none in [["head", "-n", "-5"], ["head", "-n", "-9"], ["head", "-n", "0"]] {
+            assert_eq!(both(&none), [0i64; 0], "{none:?}");
+        }
+        for none in ["+6", "+99", "-0"] {
+            assert_eq!(both(&["tail", "-n", none]), [0i64; 0], "{none}");
+        }
+    };
+    check();
+    // With an index only the end of the file is read.
+    assert_eq!(dir.run(&["index", "-q", "a.tfrecord"]).code, 0);
+    check();
+    assert_eq!(found(&dir.run(&["head", "a.tfrecord", "-1", "-f", "json"])), [0]);
+    let bytes = fs::read(dir.path("a.tfrecord")).unwrap();
+    assert_eq!(found(&dir.run_on(&bytes, &["head", "-n", "-4", "-f", "json", "-"])), [0]);
+    assert_eq!(found(&dir.run_on(&bytes, &["tail", "-n", "+5", "-f", "json", "-"])), [4]);
+    // The number over all files is that of `head`.
+    let second = dir.run(&["tail", "-n", "+5", "-f", "json", "b.tfrecord.gz", "a.tfrecord"]);
+    assert!(second.out.contains("{\"file\":\"a.tfrecord\",\"index\":9,\"record\":4,"), "{}", second.out);
+    // A count that is no number, and two counts.
+    for word in ["x", "--1", "+-1", "1.5", ""] {
+        dir.run(&["head", "-n", word, "a.tfrecord"]).fails(2, &["expected a number of records, found"]);
+        dir.run(&["tail", "-n", word, "a.tfrecord"]).fails(2, &["expected a number of records, found"]);
+    }
+    dir.run(&["head", "-2", "-n", "3", "a.tfrecord"]).fails(2, &["cannot be used multiple times"]);
+    // Headings and numbers are those of the verb without the count.
+    let ran = dir.run(&["head", "-n", "-4", "a.tfrecord", "b.tfrecord.gz"]);
+    ran.prints(
+        "==> a.tfrecord <==\nrecord 0, 18 bytes\n  label  int64  0\n
+==> b.tfrecord.gz <==\nrecord 5, 18 bytes, record 0 of b.tfrecord.gz\n  label  int64  10\n",
+    );
+}
