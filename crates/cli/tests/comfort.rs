@@ -120,3 +120,61 @@ fn head_and_tail_count_as_in_coreutils() {
 ==> b.tfrecord.gz <==\nrecord 5, 18 bytes, record 0 of b.tfrecord.gz\n  label  int64  10\n",
     );
 }
+
+#[test]
+fn features_are_selected_by_name() {
+    let dir = Folder::new();
+    let example = |i: i64| {
+        let example = tfseek::ExampleBuilder::new().int64("label", [i]).bytes("image/encoded", ["x"]);
+        example.int64("image/height", [2]).bytes("word", ["goat"]).encode().unwrap()
+    };
+    dir.shard("a.tfrecord", (0..3).map(example));
+    dir.shard("s.tfrecord", [sequence()]);
+    dir.run(&["head", "-1", "a.tfrecord", "--features", "label,image/*"])
+        .prints("record 0, 83 bytes\n  image/encoded  bytes  \"x\"\n  image/height   int64  2\n  label          int64  0\n");
+    let want = "{\"index\":2,\"record\":2,\"features\":{\"label\":[2],\"word\":[\"goat\"]}}\n";
+    let both = ["-f", "json", "--features", "l????", "--features", "word", "a.tfrecord"];
+    for verb in [&["tail", "-n", "1"][..], &["cat", "--skip", "2"], &["head", "--skip", "2"]] {
+        dir.run(&[verb, &both].concat()).prints(want);
+    }
+    dir.run(&[&["get"], &both[..], &["2"]].concat()).prints(want);
+    assert_eq!(
+        dir.run(&[&["sample"], &both[..]].concat())
+            .out
+            .lines()
+            .filter(|line| want == format!("{line}\n"))
+            .count(),
+        1
+    );
+    dir.run(&["head", "-1", "-f", "proto-json", "--features", "label", "a.tfrecord"]).prints(
+        "{\n  \"features\": {\n    \"feature\": {\n      \"label\": {\n        \"int64List\": {\n          \"value\": [\n            \
+         \"0\"\n          ]\n        }\n      }\n    }\n  }\n}\n",
+    );
+    // Context and feature lists of a SequenceExample.
+    dir.run(&["head", "-f", "json", "--features", "id,f*", "s.tfrecord"])
+        .prints("{\"index\":0,\"record\":0,\"context\":{\"id\":[5]},\"feature_lists\":{\"frames\":[[0.5,2.0],[1.5,3.0]]}}\n");
+    dir.run(&["head", "--features", "frames", "s.tfrecord"]).prints(
+        "record 0, 90 bytes\n  feature lists\n    frames  2 steps of float[2]  [0.5 2.0] [1.5 3.0]\n",
+    );
+    // A name that no printed record has is reported once; a pattern may match nothing.
+    let ran = dir.run(&["cat", "-f", "json", "--features", "labels,x*,label", "a.tfrecord", "s.tfrecord"]);
+    assert_eq!((ran.code, ran.out.lines().count()), (0, 4));
+    assert_eq!(ran.err, "tfseek: --features: no printed record has the feature labels\n");
+    for verb in ["head", "tail", "cat", "sample", "get"] {
+        let numbers: &[&str] = if verb == "get" { &["0"] } else { &[] };
+        let ran = dir.run(&[&[verb, "--features", "labels", "a.tfrecord"], numbers].concat());
+        assert!(ran.err.contains("the feature labels\n"), "{ran:?}");
+        // The formats of whole payloads have no features.
+        for format in ["raw", "tfrecord"] {
+            let ran =
+                dir.run(&[&[verb, "-f", format, "--features", "label", "a.tfrecord"], numbers].concat());
+            ran.fails(2, &["--features: expected the format human, json or proto-json, found", format]);
+        }
+    }
+    // Payloads of another type have no features.
+    dir.shard("text.tfrecord", ["secret"]);
+    dir.run(&["head", "-f", "json", "--features", "*", "text.tfrecord"])
+        .prints("{\"index\":0,\"record\":0,\"features\":{}}\n");
+    dir.run(&["head", "-f", "proto-json", "--features", "*", "text.tfrecord"]).prints("{}\n");
+    dir.run(&["head", "--features", "*", "text.tfrecord"]).prints("record 0, 6 bytes\n");
+}

@@ -115,6 +115,10 @@ pub(crate) struct PrintArgs {
     pub(crate) format: RecordFormat,
     #[command(flatten)]
     pub(crate) payload: PayloadArgs,
+    /// Print only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable). For the formats
+    /// `human`, `json` and `proto-json`
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) features: Vec<String>,
     /// Print all values completely
     #[arg(long)]
     pub(crate) full: bool,

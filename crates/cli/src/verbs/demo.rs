@@ -84,7 +84,7 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
     let picks: Vec<u64> = random.draw(3, RECORDS).collect();
     let words = picks.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
     title(console, format_args!("$ tfseek get '{pattern}' {words}"))?;
-    let printer = Printer::new(RecordFormat::Human, false, global, false);
+    let printer = Printer::new(&print_args(), global)?;
     for &i in &picks {
         printer.record(console, numbered.get(i)?)?;
     }
@@ -122,7 +122,12 @@ fn payload_args() -> args::PayloadArgs {
 }
 
 fn print_args() -> args::PrintArgs {
-    args::PrintArgs { format: RecordFormat::Human, payload: payload_args(), full: false }
+    args::PrintArgs {
+        format: RecordFormat::Human,
+        payload: payload_args(),
+        features: Vec::new(),
+        full: false,
+    }
 }
 
 fn title(console: &mut Console, text: impl Display) -> Outcome {

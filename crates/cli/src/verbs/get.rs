@@ -28,6 +28,7 @@ pub(crate) fn run(args: &args::GetArgs, global: &GlobalArgs, console: &mut Conso
             "expected record numbers after the paths: {NUMBERS}; found `{last}`"
         )));
     }
+    let printer = Printer::new(&args.print, global)?;
     let lists = numbers.into_iter().skip(paths.len()).flatten();
     let paths = paths.iter().map(PathBuf::from).collect();
     let paths = PathsArgs { paths, allow_missing: args.allow_missing };
@@ -40,10 +41,11 @@ pub(crate) fn run(args: &args::GetArgs, global: &GlobalArgs, console: &mut Conso
         }
     }
     let many_files = records.dataset.shards().len() > 1;
-    let printer = Printer::new(args.print.format, args.print.full, global, many_files);
+    let printer = printer.many_files(many_files);
     for i in ranges.into_iter().flatten() {
         printer.record(console, records.get(i)?)?;
     }
+    printer.finish(console);
     Ok(())
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn print(
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
-    let printer = Printer::new(print.format, print.full, global, paths.len() > 1);
+    let printer = Printer::new(print, global)?.many_files(paths.len() > 1);
     let mut numbers = RecordNumbers::new();
     for (k, path) in paths.iter().enumerate() {
         printer.file(console, &records::name(path), k == 0)?;
@@ -30,6 +30,7 @@ pub(crate) fn print(
         let outcome = file(path, before, (skip, n), print, &mut numbers, &printer, console);
         console.report_and_continue(outcome)?;
     }
+    printer.finish(console);
     Ok(())
 }
 

@@ -8,12 +8,14 @@ use crate::output::Printer;
 use crate::random::Random;
 
 pub(crate) fn run(args: &args::SampleArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    let printer = Printer::new(&args.print, global)?;
     let mut records = Numbered::open(&args.paths, &args.access, args.print.payload, global, console)?;
     let many_files = records.dataset.shards().len() > 1;
-    let printer = Printer::new(args.print.format, args.print.full, global, many_files);
+    let printer = printer.many_files(many_files);
     let mut random = Random::new(args.seed);
     for i in random.draw(args.n, records.dataset.len()) {
         printer.record(console, records.get(i)?)?;
     }
+    printer.finish(console);
     Ok(())
 }

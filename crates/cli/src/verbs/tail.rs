@@ -17,13 +17,14 @@ use tfseek::{DatasetOptions, IndexMode};
 
 pub(crate) fn run(args: &args::TailArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
-    let printer = Printer::new(args.print.format, args.print.full, global, paths.len() > 1);
+    let printer = Printer::new(&args.print, global)?.many_files(paths.len() > 1);
     let mut numbers = RecordNumbers::new();
     for (k, path) in paths.iter().enumerate() {
         printer.file(console, &records::name(path), k == 0)?;
         let outcome = file(path, args, &mut numbers, &printer, console);
         console.report_and_continue(outcome)?;
     }
+    printer.finish(console);
     Ok(())
 }
 
