@@ -16,6 +16,7 @@
 mod args;
 mod bytes;
 mod console;
+mod damage;
 mod dataset;
 mod epoch;
 mod exit;

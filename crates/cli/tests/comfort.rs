@@ -178,3 +178,138 @@ fn features_are_selected_by_name() {
     dir.run(&["head", "-f", "proto-json", "--features", "*", "text.tfrecord"]).prints("{}\n");
     dir.run(&["head", "--features", "*", "text.tfrecord"]).prints("record 0, 6 bytes\n");
 }
+
+/// A shard of ten records with labels from `start`, and damaged payloads of these records.
+fn damaged(dir: &Folder, name: &str, start: i64, records: &[usize]) {
+    let path = dir.shard(name, labels(start..start + 10));
+    records.iter().for_each(|record| damage(&path, 34 * record + 20));
+}
+
+#[test]
+fn cat_skips_damaged_records() {
+    let dir = Folder::new();
+    damaged(&dir, "a.tfrecord", 0, &[0, 1, 4, 9]);
+    damaged(&dir, "b.tfrecord", 10, &[]);
+    damaged(&dir, "c.tfrecord", 20, &[3]);
+    let cat = |args: &[&str]| dir.run(&[&["cat", "--skip-errors", "-f", "json"], args].concat());
+    let ran = cat(&["a.tfrecord", "b.tfrecord", "c.tfrecord"]);
+    let sound: Vec<_> = (0..30).filter(|i| ![0, 1, 4, 9, 23].contains(i)).collect();
+    assert_eq!((ran.code, found(&ran)), (1, sound));
+    let first = "a.tfrecord: record 0 at byte 0: payload crc32c: expected";
+    assert!(
+        ran.err.starts_with(&format!("tfseek: 5 records were skipped; the first: {first}")),
+        "{}",
+        ran.err
+    );
+    assert_eq!(ran.err.lines().count(), 1);
+    // The numbers after a skipped record are those of the file, and of all files.
+    assert!(ran.out.contains("{\"file\":\"a.tfrecord\",\"index\":5,\"record\":5,"), "{}", ran.out);
+    assert!(ran.out.contains("{\"file\":\"c.tfrecord\",\"index\":24,\"record\":4,"), "{}", ran.out);
+    let ran = cat(&["c.tfrecord", "-q"]);
+    assert_eq!((ran.code, ran.out.lines().count()), (1, 9));
+    assert!(
+        ran.err.starts_with("tfseek: 1 record was skipped: c.tfrecord: record 3 at byte 102: "),
+        "{}",
+        ran.err
+    );
+    let ran = cat(&["c.tfrecord", "--skip", "4"]);
+    assert_eq!((ran.code, found(&ran), ran.err.as_str()), (0, (24..30).collect(), ""));
+    let ran = cat(&["c.tfrecord", "--skip", "2"]);
+    assert_eq!((ran.code, ran.out.lines().count()), (1, 7));
+    let ran = cat(&["b.tfrecord"]);
+    assert_eq!((ran.code, ran.out.lines().count(), ran.err.as_str()), (0, 10, ""));
+    // The payloads of a later record are verified as those before it, and a torn tail has the location in the file.
+    let path = dir.path("c.tfrecord");
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 5]).unwrap();
+    let ran = cat(&["c.tfrecord"]);
+    assert_eq!((ran.code, ran.out.lines().count()), (1, 8));
+    assert!(ran.err.contains("c.tfrecord: record 9 at byte 306: truncated"), "{}", ran.err);
+    assert!(ran.err.contains("1 record was skipped"), "{}", ran.err);
+    // A record whose payload does not decode.
+    dir.shard("d.tfrecord", [label(0), b"\x0a\x05\x0a\x03".to_vec(), label(2)]);
+    let ran = cat(&["--kind", "example", "d.tfrecord"]);
+    assert_eq!((ran.code, found(&ran)), (1, vec![0, 2]));
+    assert!(
+        ran.err.starts_with("tfseek: 1 record was skipped: d.tfrecord: record 1 at byte 34: "),
+        "{}",
+        ran.err
+    );
+    // A length that equals the first bytes of a gzip file.
+    let path = dir.shard("e.tfrecord", [vec![1; 3], vec![2; 0x0008_8b1f], vec![3; 3]]);
+    damage(&path, 13);
+    let ran = dir.run(&["cat", "--skip-errors", "-f", "raw", "e.tfrecord"]);
+    assert_eq!((ran.code, ran.out.len()), (1, 0x0008_8b1f + 3), "{}", ran.err);
+}
+
+#[test]
+fn a_damaged_length_ends_its_file() {
+    let dir = Folder::new();
+    damage(&dir.shard("a.tfrecord", labels(0..10)), 34 * 5);
+    dir.shard("b.tfrecord", labels(10..20));
+    let ran = dir.run(&["cat", "--skip-errors", "-f", "json", "a.tfrecord", "b.tfrecord"]);
+    assert_eq!((ran.code, found(&ran)), (1, (0..5).chain(10..20).collect()));
+    assert!(ran.err.contains("a.tfrecord: record 5 at byte 170: "), "{}", ran.err);
+    assert!(
+        ran.err.contains("the next one cannot be found; the 5 records before it are sound"),
+        "{}",
+        ran.err
+    );
+    assert!(!ran.err.contains("skipped"), "{}", ran.err);
+    // The next record of a pipe cannot be found either.
+    damaged(&dir, "c.tfrecord", 0, &[3]);
+    let bytes = fs::read(dir.path("c.tfrecord")).unwrap();
+    let ran = dir.run_on(&bytes, &["cat", "--skip-errors", "-f", "json", "-"]);
+    assert_eq!((ran.code, ran.out.lines().count()), (1, 3));
+    assert!(ran.err.contains("`tfseek head -n 3` prints only the part before it"), "{}", ran.err);
+}
+
+#[test]
+fn damage_is_explained() {
+    let dir = Folder::new();
+    damaged(&dir, "a.tfrecord", 0, &[4]);
+    let skip = "`tfseek cat --skip-errors` continues after it)\n";
+    let after = format!("(the record is damaged; the 4 records before it are sound; {skip}");
+    for verb in [&["head"][..], &["cat"], &["tail"], &["head", "-n", "-1"], &["tail", "-n", "+2"]] {
+        let ran = dir.run(&[verb, &["a.tfrecord"]].concat());
+        assert!(ran.code == 1 && ran.err.ends_with(&after), "{verb:?}: {}", ran.err);
+    }
+    let by_number =
+        format!("(the record is damaged; the framing of the 4 records before it is sound; {skip}");
+    for verb in [&["get", "a.tfrecord", "4"][..], &["sample", "a.tfrecord"], &["tail", "a.tfrecord"]] {
+        assert_eq!(dir.run(&["index", "-q", "a.tfrecord"]).code, 0);
+        let ran = dir.run(verb);
+        assert!(ran.code == 1 && ran.err.ends_with(&by_number), "{verb:?}: {}", ran.err);
+    }
+    damaged(&dir, "b.tfrecord", 0, &[1]);
+    let ran = dir.run(&["cat", "b.tfrecord"]);
+    assert!(ran.err.contains("; the 1 record before it is sound; "), "{}", ran.err);
+    damaged(&dir, "c.tfrecord", 0, &[0]);
+    let ran = dir.run(&["cat", "c.tfrecord"]);
+    assert!(
+        ran.err.ends_with(&format!("(the record is damaged; it is the first record; {skip}")),
+        "{}",
+        ran.err
+    );
+    // A torn tail, a damaged length, and a damaged compressed file.
+    let path = dir.shard("d.tfrecord", labels(0..10));
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    let ran = dir.run(&["head", "-n", "20", "d.tfrecord"]);
+    let torn = "(the record is damaged: the file ends inside it; the 9 records before it are sound; \
+                `tfseek head -n 9` prints only the part before it)\n";
+    assert!(ran.err.ends_with(torn), "{}", ran.err);
+    assert_eq!(dir.run(&["head", "-n", "9", "d.tfrecord"]).code, 0);
+    damage(&dir.shard("e.tfrecord", labels(0..10)), 34 * 5);
+    let ran = dir.run(&["get", "e.tfrecord", "0"]);
+    assert!(
+        ran.err.contains("cannot be found; the framing of the 5 records before it is sound"),
+        "{}",
+        ran.err
+    );
+    let path = dir.shard("f.tfrecord.gz", labels(0..10));
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 12]).unwrap();
+    let ran = dir.run(&["cat", "f.tfrecord.gz"]);
+    assert!(ran.code == 1 && ran.err.contains("(the record is damaged"), "{}", ran.err);
+}

@@ -301,6 +301,9 @@ pub(crate) struct CatArgs {
     /// Number of records to skip first, per file
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip: u64,
+    /// Skip damaged records, and count them at the end; the exit status is 1. A damaged length ends its file
+    #[arg(long)]
+    pub(crate) skip_errors: bool,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
 }

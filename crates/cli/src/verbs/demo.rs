@@ -67,8 +67,8 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
         title(console, format_args!("$ tfseek head -n 2 {}", first.display()))?;
         super::head::print(
             std::slice::from_ref(first),
-            0,
-            HeadCount::First(2),
+            (0, HeadCount::First(2)),
+            None,
             &print_args(),
             global,
             console,

@@ -2,6 +2,7 @@
 
 use crate::args::{self, GlobalArgs, PathsArgs};
 use crate::console::Console;
+use crate::damage::{self, Reading};
 use crate::dataset::Numbered;
 use crate::exit::{Failure, Outcome, code_of};
 use crate::output::Printer;
@@ -11,6 +12,10 @@ use std::path::{Path, PathBuf};
 use tfseek::ErrorKind;
 
 pub(crate) fn run(args: &args::GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    print(args, global, console).map_err(|e| damage::explain(e, Reading::ByNumber))
+}
+
+fn print(args: &args::GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let words: Vec<OsString> = args.words.iter().map(args::unmarked).collect();
     // Paths precede numbers. The last word that is not a number is a path, and so are all words before it.
     let numbers: Vec<_> = words.iter().map(|word| word.to_str().and_then(RecordRange::parse_list)).collect();

@@ -6,6 +6,7 @@
 use super::head;
 use crate::args::{self, GlobalArgs, HeadCount, TailCount};
 use crate::console::Console;
+use crate::damage::{self, Reading};
 use crate::dataset::Numbered;
 use crate::exit::Outcome;
 use crate::output::{NumberedRecord, Printer};
@@ -50,25 +51,22 @@ fn file(
         };
         let mut numbered = Numbered::new(dataset, args.print.payload.kind);
         numbers.end(Some(len));
-        return (first..len).try_for_each(|i| {
+        let printed = (first..len).try_for_each(|i| {
             printer.record(console, NumberedRecord { index: index(i), ..numbered.get(i)? })
         });
+        return printed.map_err(|e| damage::explain(e, Reading::ByNumber));
     }
+    let mut records = Records::open(path, args.print.payload)?.numbered(before);
     let n = match args.n {
         TailCount::Last(n) => n,
         TailCount::After(skip) => {
-            return head::file(
-                path,
-                before,
-                (skip, HeadCount::First(u64::MAX)),
-                &args.print,
-                numbers,
-                printer,
-                console,
-            );
+            let rest = (skip, HeadCount::First(u64::MAX));
+            let printed = head::file(&mut records, rest, None, printer, console);
+            numbers.end(records.total());
+            return printed;
         }
     };
-    let mut records = Records::open(path, args.print.payload)?.numbered(before);
+    let reading = Reading::InOrder { can_skip: records.can_skip() };
     let mut last: VecDeque<KeptRecord> = VecDeque::new();
     let mut spare = KeptRecord::default();
     let end = loop {
@@ -76,7 +74,7 @@ fn file(
             Ok(Some(item)) => item,
             Ok(None) => break Ok(()),
             // The last records before the damage are printed.
-            Err(e) => break Err(e.into()),
+            Err(e) => break Err(damage::explain(e.into(), reading)),
         };
         spare.set(item);
         last.push_back(std::mem::take(&mut spare));
@@ -87,7 +85,7 @@ fn file(
     numbers.end(records.total());
     let name = records::name(path);
     for record in &last {
-        printer.record(console, record.numbered(&name))?;
+        printer.record(console, record.numbered(&name)).map_err(|e| damage::explain(e, reading))?;
     }
     end
 }
