@@ -313,3 +313,94 @@ fn damage_is_explained() {
     let ran = dir.run(&["cat", "f.tfrecord.gz"]);
     assert!(ran.code == 1 && ran.err.contains("(the record is damaged"), "{}", ran.err);
 }
+
+#[test]
+fn one_thing_has_no_plural() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..1));
+    dir.shard("z.tfrecord.gz", labels(0..1));
+    let words = |args: &[&str], words: &str| {
+        let ran = dir.run(args);
+        assert!(ran.code == 0 && (ran.out.clone() + &ran.err).contains(words), "{ran:?}");
+    };
+    words(&["index", "a.tfrecord"], "1 shard, 1 record, ");
+    words(&["index", "a.tfrecord", "--column", "label"], "values in 1 of 1 record\n");
+    words(&["verify", "a.tfrecord"], "1 of 1 file sound: 1 record, ");
+    words(&["unpack", "z.tfrecord.gz"], "z.tfrecord: 1 record, ");
+    words(&["schema", "a.tfrecord"], "1 record seen");
+    words(&["order", "a.tfrecord", "-b", "1", "--describe"], "1 step of 1 sample\n");
+    fs::write(dir.path("s.json"), dir.run(&["schema", "--json", "a.tfrecord"]).out).unwrap();
+    words(&["parse", "a.tfrecord", "-s", "s.json", "-o", "a.npz"], "1 record in 1 batch\n");
+    dir.shard("a.tfrecord", labels(0..200));
+    words(&["parse", "a.tfrecord", "-s", "s.json", "-o", "b.npz"], "200 records in 2 batches\n");
+    let bad = b"\x0a\x05\x0a\x03".to_vec();
+    for (n, words) in [(2, "1 more record does not decode"), (3, "2 more records do not decode")] {
+        dir.shard("bad.tfrecord", vec![bad.clone(); n]);
+        let ran = dir.run(&["verify", "--decode", "--kind", "example", "bad.tfrecord"]);
+        assert!(ran.err.contains(words), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_quiet_demo_prints_nothing() {
+    let dir = Folder::new();
+    dir.run(&["demo", "-q"]).prints("");
+    dir.run(&["demo", "--quiet", "--keep", "data"]).prints("");
+    let info = dir.run(&["info", "data"]).out;
+    assert!(info.contains("10000") && info.matches("fresh").count() == 4, "{info}");
+}
+
+#[test]
+fn index_reports_built_and_fresh_indexes() {
+    let dir = Folder::new();
+    for s in 0..3 {
+        dir.shard(&format!("x-{s}.tfrecord"), labels(0..10));
+    }
+    let index = |args: &[&str]| dir.run(&[&["index"], args].concat());
+    assert!(index(&["x-0.tfrecord"]).err.ends_with("; 1 index built, 0 fresh\n"));
+    assert!(index(&["x-*"]).err.ends_with("; 2 indexes built, 1 fresh\n"));
+    assert!(index(&["x-*"]).err.ends_with("; 0 indexes built, 3 fresh\n"));
+    assert!(index(&["x-*", "--rebuild"]).err.ends_with("; 3 indexes built, 0 fresh\n"));
+    assert!(index(&["x-*", "--pack", "all"]).err.contains("; 0 indexes built, 3 fresh -> "));
+    assert!(index(&["x-*", "--index-dir", "other"]).err.contains(" fresh\n"));
+    // A changed shard, and a damaged one.
+    dir.shard("x-1.tfrecord", labels(0..20));
+    damage(&dir.shard("x-2.tfrecord", labels(0..20)), 34 * 5);
+    let ran = index(&["x-*"]);
+    assert!(ran.code == 1 && ran.err.starts_with("tfseek: x-2.tfrecord: record 5"), "{ran:?}");
+    assert!(
+        ran.err.contains("2 of 3 shards, 30 records, ") && ran.err.ends_with("; 1 index built, 1 fresh\n"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_names_the_option() {
+    let dir = Folder::new();
+    fs::create_dir(dir.path("data")).unwrap();
+    dir.shard("data/a.tfrecord", labels(0..10));
+    // A file in place of the folder of indexes, which fails for every user.
+    fs::write(dir.path("data/.tfseek"), b"").unwrap();
+    let hint = "(`--index-dir DIR` writes index files to another folder)";
+    dir.run(&["index", "-q", "data"]).fails(3, &["data/.tfseek/a.tfrecord.tfri: ", hint]);
+    dir.run(&["index", "--pack", "all", "data"])
+        .fails(3, &["all.tfrp: ", "`--index-dir DIR` instead of `--pack`"]);
+    dir.run(&["index", "-q", "data", "--index-dir", "there"]).prints("");
+    // The option is no remedy for a shard that cannot be read.
+    let ran = dir.run(&["index", "data/missing.tfrecord"]);
+    assert!(ran.code == 3 && !ran.err.contains("--index-dir"), "{ran:?}");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::remove_file(dir.path("data/.tfseek")).unwrap();
+        let mode = |mode| fs::set_permissions(dir.path("data"), fs::Permissions::from_mode(mode)).unwrap();
+        mode(0o555);
+        if fs::write(dir.path("data/probe"), b"").is_ok() {
+            eprintln!("SKIPPED: this user may write to read-only folders");
+        } else {
+            dir.run(&["index", "-q", "data"]).fails(3, &["data/.tfseek", hint]);
+            dir.run(&["index", "--format", "dali", "data"]).fails(3, &["a.tfrecord.idx", hint]);
+        }
+        mode(0o755);
+    }
+}

@@ -16,7 +16,7 @@ pub(crate) fn prepare(args: impl IntoIterator<Item = OsString>) -> Vec<OsString>
     let mut verb: Option<&Command> = None;
     // The word before is an option that takes a value.
     let mut value = false;
-    while let Some(arg) = args.next() {
+    for arg in args.by_ref() {
         let text = arg.to_str().unwrap_or_default();
         if text == "--" && !value {
             all.push(arg);

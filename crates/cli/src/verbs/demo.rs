@@ -45,6 +45,11 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
         }
     };
     let paths = write(folder, args.seed)?;
+    if global.quiet {
+        // The dataset and its indexes are made, and nothing is printed.
+        index::build_beside(&paths, &IndexOptions::new())?.into_iter().collect::<tfseek::Result<Vec<_>>>()?;
+        return Ok(());
+    }
     let bytes = progress::total_size(&paths);
     let size = Size { bytes, exact: global.bytes };
     let pattern = folder.join("observations-*.tfrecord");
