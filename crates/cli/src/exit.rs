@@ -30,6 +30,8 @@ pub(crate) const NOT_TFRECORD: u8 = 4;
 pub(crate) enum Failure {
     /// An error of the library, with its location.
     Error(Error),
+    /// An error of the library, with a note for the user.
+    Noted(Error, String),
     /// An error of writing to standard output.
     Stdout(io::Error),
     /// A message of the command, with its exit code.
@@ -52,7 +54,7 @@ impl Failure {
     /// Returns the exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Failure::Error(e) => code_of(e),
+            Failure::Error(e) | Failure::Noted(e, _) => code_of(e),
             Failure::Stdout(_) => IO,
             Failure::Message(code, _) => *code,
         }
@@ -154,6 +156,7 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Failure::Error(e) => f.write_str(&message(e)),
+            Failure::Noted(e, note) => write!(f, "{e} ({note})"),
             Failure::Stdout(e) => write!(f, "standard output: {e}"),
             Failure::Message(_, message) => f.write_str(message),
         }

@@ -16,6 +16,7 @@
 mod args;
 mod bytes;
 mod console;
+mod damage;
 mod dataset;
 mod epoch;
 mod exit;
@@ -48,7 +49,7 @@ use std::process::ExitCode;
 /// Verbs that access records by number map the files, unless `args` contains `--io pread`. The user of the command then keeps the
 /// contract of [`tfseek::Mapped::open`]: no process writes to or truncates the files while the command runs.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let Cli { global, verb } = match Cli::try_parse_from(args) {
+    let Cli { global, verb } = match Cli::try_parse_from(args::prepare(args)) {
         Ok(cli) => cli,
         Err(e) => {
             // If this fails, the failure cannot be reported either.

@@ -1,4 +1,4 @@
-//! Small JSON files that arguments name: schemas and saved states.
+//! Small JSON files that arguments name: schemas and saved states. Numbers of things in messages.
 
 use crate::exit::{Failure, IO, Outcome, USAGE};
 use std::fs::File;
@@ -30,4 +30,9 @@ pub(crate) fn parse_file<T>(
     };
     let text = String::from_utf8(bytes).map_err(|_| not_text())?;
     parse(&text).map_err(|e| Failure::Message(USAGE, e.in_file(path).to_string()))
+}
+
+/// Returns a number of things: `1 record`, `2 records`.
+pub(crate) fn count(n: u64, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }

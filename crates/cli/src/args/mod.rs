@@ -1,8 +1,12 @@
 //! Arguments of the command. Their doc comments are the help texts.
 
+mod count;
 mod epoch;
+mod words;
 
+pub(crate) use count::{HeadCount, TailCount};
 pub(crate) use epoch::{EpochArgs, OrderArgs, ShareArgs};
+pub(crate) use words::{prepare, unmarked};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -111,6 +115,10 @@ pub(crate) struct PrintArgs {
     pub(crate) format: RecordFormat,
     #[command(flatten)]
     pub(crate) payload: PayloadArgs,
+    /// Print only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable). For the formats
+    /// `human`, `json` and `proto-json`
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) features: Vec<String>,
     /// Print all values completely
     #[arg(long)]
     pub(crate) full: bool,
@@ -265,9 +273,9 @@ pub(crate) struct InfoArgs {
 pub(crate) struct HeadArgs {
     #[command(flatten)]
     pub(crate) paths: PathsArgs,
-    /// Number of records to print, per file
-    #[arg(short, value_name = "N", default_value_t = 10)]
-    pub(crate) n: u64,
+    /// Number of records to print, per file; `-N`: all but the last N. `-5` is short for `-n 5`
+    #[arg(short, value_name = "N", default_value = "10", allow_hyphen_values = true, value_parser = count::head)]
+    pub(crate) n: HeadCount,
     /// Number of records to skip first, per file
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip: u64,
@@ -279,9 +287,9 @@ pub(crate) struct HeadArgs {
 pub(crate) struct TailArgs {
     #[command(flatten)]
     pub(crate) paths: PathsArgs,
-    /// Number of records to print, per file
-    #[arg(short, value_name = "N", default_value_t = 10)]
-    pub(crate) n: u64,
+    /// Number of records to print, per file; `+N`: from the Nth record on. `-5` is short for `-n 5`
+    #[arg(short, value_name = "N", default_value = "10", allow_hyphen_values = true, value_parser = count::tail)]
+    pub(crate) n: TailCount,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
 }
@@ -293,13 +301,17 @@ pub(crate) struct CatArgs {
     /// Number of records to skip first, per file
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip: u64,
+    /// Skip damaged records, and count them at the end; the exit status is 1. A damaged length ends its file
+    #[arg(long)]
+    pub(crate) skip_errors: bool,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct GetArgs {
-    /// Files, folders, patterns or sets, then record numbers: `7`, `-1` for the last, `10..20`, `10..`, `..10`
+    /// Files, folders, patterns or sets, then record numbers: `7`, `-1` for the last, `3,7`, `10:20` or `10..20` (20 excluded),
+    /// `10:`, `:10`
     #[arg(required = true, value_name = "PATHS.. RECORDS", allow_negative_numbers = true)]
     pub(crate) words: Vec<OsString>,
     /// Continue if shards of a set are missing

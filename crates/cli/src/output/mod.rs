@@ -2,14 +2,16 @@
 
 pub(crate) mod arrays;
 pub(crate) mod epoch;
+mod features;
 mod human;
 mod json;
 mod proto_json;
 
-use crate::args::{GlobalArgs, RecordFormat};
+use crate::args::{GlobalArgs, PrintArgs, RecordFormat};
 use crate::bytes::ByteLimits;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
+use features::FeaturePatterns;
 use std::io::Write;
 use std::path::Path;
 use tfseek::Record;
@@ -47,13 +49,22 @@ pub(crate) struct Printer {
     format: RecordFormat,
     full: bool,
     exact: bool,
+    /// The features to print. All if there are no patterns.
+    features: Option<FeaturePatterns>,
     /// There are several files, so each record is printed with its file.
     many_files: bool,
 }
 
 impl Printer {
-    pub(crate) fn new(format: RecordFormat, full: bool, global: &GlobalArgs, many_files: bool) -> Printer {
-        Printer { format, full, exact: global.bytes, many_files }
+    /// Creates the printer for one file. A usage error if the format has no features to select.
+    pub(crate) fn new(args: &PrintArgs, global: &GlobalArgs) -> Outcome<Printer> {
+        let features = FeaturePatterns::new(args)?;
+        Ok(Printer { format: args.format, full: args.full, exact: global.bytes, features, many_files: false })
+    }
+
+    /// Sets whether there are several files.
+    pub(crate) fn many_files(self, many_files: bool) -> Printer {
+        Printer { many_files, ..self }
     }
 
     /// Prints the heading of a file, in the readable format if there are several files.
@@ -75,17 +86,33 @@ impl Printer {
                 tfseek::frame::put_record(console.out(), payload).map_err(Failure::Stdout)?
             }
             RecordFormat::Human => {
-                human::print(console, item, &item.content()?, self.limits(), self.many_files)?;
+                human::print(console, item, &self.content(&item)?, self.limits(), self.many_files)?;
             }
             RecordFormat::Json => {
                 let file = item.record.at().path.filter(|_| self.many_files);
-                json::print(console.out(), item, &item.content()?, file).map_err(Failure::Stdout)?;
+                json::print(console.out(), item, &self.content(&item)?, file).map_err(Failure::Stdout)?;
             }
             RecordFormat::ProtoJson => {
-                proto_json::print(console.out(), payload, &item.content()?).map_err(Failure::Stdout)?;
+                proto_json::print(console.out(), payload, &self.content(&item)?).map_err(Failure::Stdout)?;
             }
         }
         console.end_record()
+    }
+
+    /// Ends the output of a verb: names the requested features that no record has.
+    pub(crate) fn finish(&self, console: &mut Console) {
+        if let Some(features) = &self.features {
+            features.report_missing(console);
+        }
+    }
+
+    /// Decodes a record, without the features that are not printed.
+    fn content<'a>(&self, item: &NumberedRecord<'a>) -> tfseek::Result<Content<'a>> {
+        let mut content = item.content()?;
+        if let Some(features) = &self.features {
+            features.select(&mut content);
+        }
+        Ok(content)
     }
 
     fn limits(&self) -> human::Limits {

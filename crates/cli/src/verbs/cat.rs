@@ -1,11 +1,16 @@
 //! `tfseek cat`: prints all records in file order.
 
-use crate::args::{self, GlobalArgs};
+use crate::args::{self, GlobalArgs, HeadCount};
 use crate::console::Console;
+use crate::damage::SkippedErrors;
 use crate::exit::Outcome;
 use crate::records;
 
 pub(crate) fn run(args: &args::CatArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
-    super::head::print(&paths, args.skip, u64::MAX, &args.print, global, console)
+    let mut skipped = SkippedErrors::default();
+    let skips = args.skip_errors.then_some(&mut skipped);
+    let all = HeadCount::First(u64::MAX);
+    let outcome = super::head::print(&paths, (args.skip, all), skips, &args.print, global, console);
+    outcome.and_then(|()| skipped.report(console))
 }

@@ -3,7 +3,7 @@
 //! The observations are those of TensorFlow's TFRecord tutorial: a boolean, an integer from 0 to 4, a word for each integer, and a
 //! float from the normal distribution.
 
-use crate::args::{self, AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadKind, RecordFormat};
+use crate::args::{self, AccessArgs, GlobalArgs, HeadCount, IoMode, PathsArgs, PayloadKind, RecordFormat};
 use crate::bytes::Size;
 use crate::console::{BOLD, Console};
 use crate::dataset::Numbered;
@@ -45,6 +45,11 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
         }
     };
     let paths = write(folder, args.seed)?;
+    if global.quiet {
+        // The dataset and its indexes are made, and nothing is printed.
+        index::build_beside(&paths, &IndexOptions::new())?.into_iter().collect::<tfseek::Result<Vec<_>>>()?;
+        return Ok(());
+    }
     let bytes = progress::total_size(&paths);
     let size = Size { bytes, exact: global.bytes };
     let pattern = folder.join("observations-*.tfrecord");
@@ -65,7 +70,14 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
 
     if let Some(first) = paths.first() {
         title(console, format_args!("$ tfseek head -n 2 {}", first.display()))?;
-        super::head::print(std::slice::from_ref(first), 0, 2, &print_args(), global, console)?;
+        super::head::print(
+            std::slice::from_ref(first),
+            (0, HeadCount::First(2)),
+            None,
+            &print_args(),
+            global,
+            console,
+        )?;
     }
 
     let start = Instant::now();
@@ -77,7 +89,7 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
     let picks: Vec<u64> = random.draw(3, RECORDS).collect();
     let words = picks.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
     title(console, format_args!("$ tfseek get '{pattern}' {words}"))?;
-    let printer = Printer::new(RecordFormat::Human, false, global, false);
+    let printer = Printer::new(&print_args(), global)?;
     for &i in &picks {
         printer.record(console, numbered.get(i)?)?;
     }
@@ -115,7 +127,12 @@ fn payload_args() -> args::PayloadArgs {
 }
 
 fn print_args() -> args::PrintArgs {
-    args::PrintArgs { format: RecordFormat::Human, payload: payload_args(), full: false }
+    args::PrintArgs {
+        format: RecordFormat::Human,
+        payload: payload_args(),
+        features: Vec::new(),
+        full: false,
+    }
 }
 
 fn title(console: &mut Console, text: impl Display) -> Outcome {

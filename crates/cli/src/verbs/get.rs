@@ -2,41 +2,86 @@
 
 use crate::args::{self, GlobalArgs, PathsArgs};
 use crate::console::Console;
+use crate::damage::{self, Reading};
 use crate::dataset::Numbered;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{Failure, Outcome, code_of};
 use crate::output::Printer;
+use std::ffi::{OsStr, OsString};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tfseek::ErrorKind;
 
 pub(crate) fn run(args: &args::GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    print(args, global, console).map_err(|e| damage::explain(e, Reading::ByNumber))
+}
+
+fn print(args: &args::GetArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    let words: Vec<OsString> = args.words.iter().map(args::unmarked).collect();
     // Paths precede numbers. The last word that is not a number is a path, and so are all words before it.
-    let words: Vec<_> = args.words.iter().map(|word| word.to_str().and_then(RecordRange::parse)).collect();
-    let numbers = words.iter().rev().take_while(|range| range.is_some()).count();
-    let (paths, _) = args.words.split_at_checked(args.words.len() - numbers).unwrap_or_default();
+    let numbers: Vec<_> = words.iter().map(|word| word.to_str().and_then(RecordRange::parse_list)).collect();
+    let count = numbers.iter().rev().take_while(|ranges| ranges.is_some()).count();
+    let (paths, texts) = words.split_at_checked(words.len() - count).unwrap_or_default();
     if paths.is_empty() {
         return Err(Failure::usage(
             "expected a path before the record numbers; a file whose name is a number is `./7`",
         ));
     }
-    let ranges: Vec<RecordRange> = words.into_iter().skip(paths.len()).flatten().collect();
-    if ranges.is_empty() {
-        return Err(Failure::usage(
-            "expected record numbers after the paths: `7`, `-1` for the last, `10..20`, `10..`, `..10`",
-        ));
+    check_paths(paths, &numbers)?;
+    if texts.is_empty() {
+        let last = paths.last().map(|word| word.display().to_string()).unwrap_or_default();
+        return Err(Failure::usage(format!(
+            "expected record numbers after the paths: {NUMBERS}; found `{last}`"
+        )));
     }
+    let printer = Printer::new(&args.print, global)?;
+    let lists = numbers.into_iter().skip(paths.len()).flatten();
     let paths = paths.iter().map(PathBuf::from).collect();
     let paths = PathsArgs { paths, allow_missing: args.allow_missing };
     let mut records = Numbered::open(&paths, &args.access, args.print.payload, global, console)?;
     let len = records.dataset.len();
-    let many_files = records.dataset.shards().len() > 1;
-    let printer = Printer::new(args.print.format, args.print.full, global, many_files);
-    for range in ranges {
-        for i in range.resolve(len)? {
-            printer.record(console, records.get(i)?)?;
+    let mut ranges = Vec::new();
+    for (word, list) in texts.iter().zip(lists) {
+        for range in list {
+            ranges.push(range.resolve(len).map_err(|e| outside(word, range, e))?);
         }
     }
+    let many_files = records.dataset.shards().len() > 1;
+    let printer = printer.many_files(many_files);
+    for i in ranges.into_iter().flatten() {
+        printer.record(console, records.get(i)?)?;
+    }
+    printer.finish(console);
     Ok(())
+}
+
+const NUMBERS: &str = "`7`, `-1` for the last, `3,7`, `10:20`, `10:`, `:10`";
+
+/// Checks the paths for misspelt record numbers. `numbers` has the record numbers of each word, if it has that form.
+fn check_paths(paths: &[OsString], numbers: &[Option<Vec<RecordRange>>]) -> Outcome {
+    let mut after_number = false;
+    for (word, ranges) in paths.iter().zip(numbers).skip(1) {
+        let exists = Path::new(word).exists();
+        let number_like = word.to_str().is_some_and(|text| {
+            text.starts_with(|c: char| c.is_ascii_digit() || "-:".contains(c))
+                && !text.contains(['*', '?', '[', '{', '@'])
+        });
+        if ranges.is_none() && !exists && (after_number || number_like) {
+            let word = word.display();
+            return Err(Failure::usage(format!(
+                "expected record numbers or an existing path, found `{word}`: {NUMBERS}"
+            )));
+        }
+        after_number |= ranges.is_some() && !exists;
+    }
+    Ok(())
+}
+
+/// Returns the error of a range that exceeds the dataset. It names the word, unless the word is the record number.
+fn outside(word: &OsStr, range: RecordRange, e: tfseek::Error) -> Failure {
+    match range {
+        RecordRange::Single(i) if word == i.to_string().as_str() => e.into(),
+        _ => Failure::Message(code_of(&e), format!("`{}`: {e}", word.display())),
+    }
 }
 
 /// A record number or a range of record numbers. Negative numbers count from the end.
@@ -47,15 +92,20 @@ enum RecordRange {
 }
 
 impl RecordRange {
+    /// Parses a word: record numbers and ranges between commas.
+    fn parse_list(word: &str) -> Option<Vec<RecordRange>> {
+        word.split(',').map(RecordRange::parse).collect()
+    }
+
     fn parse(word: &str) -> Option<RecordRange> {
         let end = |text: &str| match text {
             "" => Some(None),
             number => number.parse().ok().map(Some),
         };
-        match word.split_once("..") {
+        match word.split_once("..").or_else(|| word.split_once(':')) {
             None => word.parse().ok().map(RecordRange::Single),
             // `..` is the parent folder.
-            Some(("", "")) => None,
+            Some(("", "")) if word == ".." => None,
             Some((from, to)) => Some(RecordRange::Range(end(from)?, end(to)?)),
         }
     }
@@ -90,6 +140,15 @@ mod tests {
         assert_eq!(range("..5", 10), Some(Some(0..5)));
         assert_eq!(range("-3..", 10), Some(Some(7..10)));
         assert_eq!(range("10..", 10), Some(Some(10..10)));
+        assert_eq!(range("3:5", 10), Some(Some(3..5)));
+        assert_eq!(range(":5", 10), Some(Some(0..5)));
+        assert_eq!(range("-3:-1", 10), Some(Some(7..9)));
+        assert_eq!(range(":", 10), Some(Some(0..10)));
+        let list = RecordRange::parse_list("3,-1,0:2").map(|list| list.len());
+        assert_eq!(list, Some(3));
+        for path in ["", "3,", ",3", "3,a", "1:2:3", "1:2..3"] {
+            assert_eq!(RecordRange::parse_list(path), None, "{path}");
+        }
         for outside in ["10", "-11", "3..11", "-11..", "9223372036854775807"] {
             assert_eq!(range(outside, 10), Some(None), "{outside}");
         }

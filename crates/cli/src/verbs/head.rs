@@ -1,62 +1,111 @@
 //! `tfseek head`: prints the first records of each file. `cat` uses the same loop.
 
-use crate::args::{self, GlobalArgs, PrintArgs};
+use crate::args::{self, GlobalArgs, HeadCount, PrintArgs};
 use crate::console::Console;
-use crate::exit::Outcome;
+use crate::damage::{self, Reading, SkippedErrors};
+use crate::exit::{Failure, Outcome};
 use crate::output::Printer;
-use crate::records::{self, RecordNumbers, Records};
-use std::path::{Path, PathBuf};
+use crate::records::{self, KeptRecord, RecordNumbers, Records};
+use std::collections::VecDeque;
+use std::path::PathBuf;
 
 pub(crate) fn run(args: &args::HeadArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
-    print(&paths, args.skip, args.n, &args.print, global, console)
+    print(&paths, (args.skip, args.n), None, &args.print, global, console)
 }
 
 /// Skips the first `skip` records of each file and prints the next `n`. After an error, which is reported, the next file follows.
+/// Damaged records are errors, unless they are collected in `skipped`.
 pub(crate) fn print(
     paths: &[PathBuf],
-    skip: u64,
-    n: u64,
+    (skip, n): (u64, HeadCount),
+    mut skipped: Option<&mut SkippedErrors>,
     print: &PrintArgs,
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome {
-    let printer = Printer::new(print.format, print.full, global, paths.len() > 1);
+    let printer = Printer::new(print, global)?.many_files(paths.len() > 1);
     let mut numbers = RecordNumbers::new();
     for (k, path) in paths.iter().enumerate() {
         printer.file(console, &records::name(path), k == 0)?;
-        let outcome = file(path, skip, n, print, &mut numbers, &printer, console);
+        if n == HeadCount::First(0) {
+            continue;
+        }
+        let before = numbers.begin(path);
+        let outcome = match Records::open(path, print.payload) {
+            Ok(records) => {
+                let mut records = records.numbered(before);
+                let outcome = file(&mut records, (skip, n), skipped.as_deref_mut(), &printer, console);
+                numbers.end(records.total());
+                outcome
+            }
+            Err(e) => Err(e.into()),
+        };
         console.report_and_continue(outcome)?;
     }
+    printer.finish(console);
     Ok(())
 }
 
-fn file(
-    path: &Path,
-    skip: u64,
-    n: u64,
-    print: &PrintArgs,
-    numbers: &mut RecordNumbers,
+/// Prints `n` records of a file after the first `skip`.
+pub(super) fn file(
+    records: &mut Records,
+    (skip, n): (u64, HeadCount),
+    skipped: Option<&mut SkippedErrors>,
     printer: &Printer,
     console: &mut Console,
 ) -> Outcome {
-    if n == 0 {
-        return Ok(());
-    }
-    let before = numbers.begin(path);
-    let mut records = Records::open(path, print.payload)?.numbered(before);
-    let mut seen = 0;
-    while let Some(item) = records.next()? {
+    let reading = Reading::InOrder { can_skip: records.can_skip() };
+    print_records(records, (skip, n), skipped, printer, console).map_err(|e| damage::explain(e, reading))
+}
+
+fn print_records(
+    records: &mut Records,
+    (skip, n): (u64, HeadCount),
+    mut skipped: Option<&mut SkippedErrors>,
+    printer: &Printer,
+    console: &mut Console,
+) -> Outcome {
+    let (n, hold) = match n {
+        HeadCount::First(n) => (n, 0),
+        HeadCount::AllBut(hold) => (u64::MAX, hold),
+    };
+    let name = records.name();
+    // The last records that were read. Each is printed when `hold` records after it have been read.
+    let mut held: VecDeque<KeptRecord> = VecDeque::new();
+    let mut spare = KeptRecord::default();
+    let mut seen: u64 = 0;
+    // No further record is read after the last requested one, because damage after it is not an error.
+    while seen.saturating_sub(skip) < n {
+        let outcome = match records.next() {
+            Ok(None) => break,
+            Ok(Some(_)) if seen < skip => Ok(()),
+            Ok(Some(item)) if hold == 0 => printer.record(console, item),
+            Ok(Some(item)) => {
+                spare.set(item);
+                held.push_back(std::mem::take(&mut spare));
+                if held.len() as u64 > hold
+                    && let Some(first) = held.pop_front()
+                {
+                    printer.record(console, first.numbered(&name))?;
+                    spare = first;
+                }
+                Ok(())
+            }
+            Err(e) => match &mut skipped {
+                Some(_) if records.skip_damaged(&e)? => Err(e.into()),
+                _ => return Err(e.into()),
+            },
+        };
         seen += 1;
-        if seen <= skip {
-            continue;
-        }
-        printer.record(console, item)?;
-        // No further record is read, because damage after the last requested record is not an error.
-        if seen - skip >= n {
-            break;
+        match (outcome, &mut skipped) {
+            (Err(Failure::Error(e)), Some(skipped)) if e.is_data() => {
+                if seen > skip {
+                    skipped.add(e);
+                }
+            }
+            (outcome, _) => outcome?,
         }
     }
-    numbers.end(records.total());
     Ok(())
 }

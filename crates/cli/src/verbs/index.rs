@@ -4,6 +4,7 @@ use crate::args::{self, GlobalArgs, IndexFormat};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
+use crate::text::{self, count};
 use crate::{outputs, progress, threads, warnings};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
@@ -36,6 +37,10 @@ pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Con
         options = options.index_dir(dir);
     }
     let start = Instant::now();
+    let mut fresh = match args.format {
+        IndexFormat::Tfri => fresh(&paths, args, &options)?,
+        IndexFormat::Dali => Vec::new(),
+    };
     let done = match (&args.pack, args.format) {
         (Some(name), _) => {
             index::write_pack(name, &paths, &options).map(|(path, opened)| (Some(path), vec![Ok(opened)]))
@@ -44,7 +49,7 @@ pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Con
         (None, IndexFormat::Dali) => return dali(&paths, args, &options, &bar, console),
     };
     bar.finish_and_clear();
-    let (pack, built) = done?;
+    let (pack, built) = done.map_err(|e| elsewhere(e.into(), &paths, args))?;
     let (mut records, mut failed, mut indexed) = (0, 0, Vec::new());
     for (k, shard) in built.into_iter().enumerate() {
         match shard {
@@ -56,23 +61,70 @@ pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Con
             // The other shards were still indexed.
             Err(e) => {
                 failed += 1;
-                console.report_and_continue(Err(e.into()))?;
+                if let Some(fresh) = fresh.get_mut(k) {
+                    *fresh = false;
+                }
+                console.report_and_continue(Err(elsewhere(e.into(), &paths, args)))?;
             }
         }
     }
-    let shards = match (paths.len(), failed) {
-        (1, 0) => "1 shard".to_owned(),
-        (n, 0) => format!("{n} shards"),
-        (n, failed) => format!("{} of {n} shards", n - failed),
-    };
+    let shards = count(paths.len() as u64, "shard");
+    let shards = if failed == 0 { shards } else { format!("{} of {shards}", paths.len() - failed) };
     let size = Size { bytes, exact: global.bytes };
     let into = pack.as_ref().map_or(String::new(), |path| format!(" -> {}", path.display()));
-    console.note(format_args!("{shards}, {records} records, {size} in {:.2?}{into}", start.elapsed()));
+    let fresh = fresh.iter().filter(|&&fresh| fresh).count();
+    let built = match paths.len() - failed - fresh {
+        1 => "1 index".to_owned(),
+        n => format!("{n} indexes"),
+    };
+    let (records, time) = (count(records, "record"), start.elapsed());
+    console
+        .note(format_args!("{shards}, {records}, {size} in {time:.2?}; {built} built, {fresh} fresh{into}"));
     match (args.column.is_empty(), pack) {
         (true, _) => Ok(()),
         // The indexes are in the pack and not next to the shards.
         (false, Some(pack)) => columns(&[pack], args, global, console),
         (false, None) => columns(&indexed, args, global, console),
+    }
+}
+
+/// Returns for each shard whether it has a fresh index, so that it is not scanned.
+fn fresh(paths: &[PathBuf], args: &args::IndexArgs, options: &IndexOptions) -> Outcome<Vec<bool>> {
+    if args.rebuild {
+        return Ok(vec![false; paths.len()]);
+    }
+    let required = options.clone().mode(IndexMode::Require).jobs(1);
+    let mut all = Vec::new();
+    threads::in_order(
+        paths,
+        args.jobs.jobs,
+        |path| index::open_shards(std::slice::from_ref(path), &required).is_ok(),
+        |_, fresh| {
+            all.push(fresh);
+            Ok(())
+        },
+    )?;
+    Ok(all)
+}
+
+/// Adds the option that selects another folder to the error of an index file that cannot be written.
+fn elsewhere(failure: Failure, shards: &[PathBuf], args: &args::IndexArgs) -> Failure {
+    let hint = match args.pack {
+        None => "`--index-dir DIR` writes index files to another folder",
+        Some(_) => "`--index-dir DIR` instead of `--pack` writes index files to another folder",
+    };
+    match failure {
+        Failure::Error(e)
+            if args.index_dir.is_none()
+                && matches!(e.kind(), ErrorKind::Io(_))
+                && e.location()
+                    .path
+                    .as_ref()
+                    .is_some_and(|path| shards.iter().all(|shard| **shard != **path)) =>
+        {
+            Failure::Noted(e, hint.into())
+        }
+        failure => failure,
     }
 }
 
@@ -107,7 +159,7 @@ fn columns(
         |source, built: tfseek::Result<Vec<DatasetColumn>>| {
             let columns = match built {
                 Ok(columns) => columns,
-                Err(e) => return console.report_and_continue(Err(e.into())),
+                Err(e) => return console.report_and_continue(Err(elsewhere(e.into(), sources, args))),
             };
             warnings::print(columns.first().map_or(&[], DatasetColumn::warnings), console);
             written.push(source.clone());
@@ -150,7 +202,8 @@ fn columns(
             continue;
         }
         let kind = kind.map_or_else(|| "no".to_owned(), |kind| kind.to_string());
-        console.note(format_args!("column {feature}: {kind} values in {count} of {len} records"));
+        let records = text::count(len, "record");
+        console.note(format_args!("column {feature}: {kind} values in {count} of {records}"));
     }
     Ok(())
 }
@@ -193,7 +246,7 @@ fn dali(
                 written.push(target);
                 Ok(())
             }
-            Err(failure) => console.report_and_continue(Err(failure)),
+            Err(failure) => console.report_and_continue(Err(elsewhere(failure, paths, args))),
         },
     );
     bar.finish_and_clear();

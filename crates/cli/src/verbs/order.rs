@@ -13,6 +13,7 @@ use crate::args::{self, GlobalArgs};
 use crate::console::{Console, DIM};
 use crate::dataset::{self, RecordLocations};
 use crate::exit::{Failure, Outcome};
+use crate::text::count;
 use serde_json::{Value, json};
 use tfseek::order::{Order, RankShare, Run, StepRow};
 
@@ -34,8 +35,8 @@ pub(crate) fn run(args: &args::OrderArgs, global: &GlobalArgs, console: &mut Con
         1 => String::new(),
         _ => format!(", {} for each of {ranks} ranks", batch / ranks),
     };
-    let steps = share.steps();
-    console.print(format_args!("{}\n{steps} steps of {batch} samples{each}\n", order.describe(batch)))
+    let (steps, samples) = (count(share.steps(), "step"), count(batch, "sample"));
+    console.print(format_args!("{}\n{steps} of {samples}{each}\n", order.describe(batch)))
 }
 
 fn steps(

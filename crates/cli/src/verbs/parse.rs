@@ -34,7 +34,9 @@ pub(crate) fn run(args: &args::ParseArgs, global: &GlobalArgs, console: &mut Con
         (_, BatchOutput::Stdout(_)) => Ok(()),
         ((records, batches), BatchOutput::Npz(npz)) => {
             let out = npz.finish()?;
-            console.note(format_args!("{}: {records} records in {batches} batches", out.display()));
+            let batches = if batches == 1 { "1 batch".to_owned() } else { format!("{batches} batches") };
+            let records = text::count(records, "record");
+            console.note(format_args!("{}: {records} in {batches}", out.display()));
             Ok(())
         }
     }

@@ -4,8 +4,8 @@ use crate::args::{self, GlobalArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{DATA, Failure, Outcome};
-use crate::progress;
 use crate::records::{self, Records};
+use crate::{progress, text};
 use std::path::{Path, PathBuf};
 use tfseek::FeatureSpec;
 use tfseek::example::MessageKind;
@@ -148,8 +148,8 @@ fn file(path: &Path, until: u64, mut records: Records, seen: &mut Inference) -> 
 fn table(seen: &Inference, console: &mut Console) -> Outcome {
     let kind = if seen.is_sequence() { MessageKind::SequenceExample } else { MessageKind::Example };
     let (bold, dim) = (console.style(BOLD), console.style(DIM));
-    let records = if seen.records() == 1 { "record" } else { "records" };
-    console.print(format_args!("{bold}{}{bold:#}, {} {records} seen\n", kind.name(), seen.records()))?;
+    let records = text::count(seen.records(), "record");
+    console.print(format_args!("{bold}{}{bold:#}, {records} seen\n", kind.name()))?;
     let (lists, features): (Vec<_>, Vec<_>) = seen.findings().partition(|found| found.list);
     if !features.is_empty() {
         let rows: Vec<_> = features.iter().map(row).collect();

@@ -3,26 +3,29 @@
 //! The file is read in order and the last records are kept, so no index is needed, and compressed files and standard input work. If a
 //! plain file has an index, only its end is read.
 
-use crate::args::{self, GlobalArgs};
+use super::head;
+use crate::args::{self, GlobalArgs, HeadCount, TailCount};
 use crate::console::Console;
+use crate::damage::{self, Reading};
 use crate::dataset::Numbered;
 use crate::exit::Outcome;
 use crate::output::{NumberedRecord, Printer};
-use crate::records::{self, RecordNumbers, Records, STDIN};
+use crate::records::{self, KeptRecord, RecordNumbers, Records, STDIN};
 use std::collections::VecDeque;
 use std::path::Path;
 use tfseek::index::IndexOptions;
-use tfseek::{At, DatasetOptions, IndexMode, Record};
+use tfseek::{DatasetOptions, IndexMode};
 
 pub(crate) fn run(args: &args::TailArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
-    let printer = Printer::new(args.print.format, args.print.full, global, paths.len() > 1);
+    let printer = Printer::new(&args.print, global)?.many_files(paths.len() > 1);
     let mut numbers = RecordNumbers::new();
     for (k, path) in paths.iter().enumerate() {
         printer.file(console, &records::name(path), k == 0)?;
         let outcome = file(path, args, &mut numbers, &printer, console);
         console.report_and_continue(outcome)?;
     }
+    printer.finish(console);
     Ok(())
 }
 
@@ -42,36 +45,47 @@ fn file(
         && let Ok(dataset) = indexed.open([path])
     {
         let len = dataset.len();
+        let first = match args.n {
+            TailCount::Last(n) => len.saturating_sub(n),
+            TailCount::After(n) => n.min(len),
+        };
         let mut numbered = Numbered::new(dataset, args.print.payload.kind);
         numbers.end(Some(len));
-        return (len.saturating_sub(args.n)..len).try_for_each(|i| {
+        let printed = (first..len).try_for_each(|i| {
             printer.record(console, NumberedRecord { index: index(i), ..numbered.get(i)? })
         });
+        return printed.map_err(|e| damage::explain(e, Reading::ByNumber));
     }
-    let mut records = Records::open(path, args.print.payload)?;
-    let mut last: VecDeque<(Vec<u8>, u64, u64)> = VecDeque::new();
-    let mut spare = Vec::new();
+    let mut records = Records::open(path, args.print.payload)?.numbered(before);
+    let n = match args.n {
+        TailCount::Last(n) => n,
+        TailCount::After(skip) => {
+            let rest = (skip, HeadCount::First(u64::MAX));
+            let printed = head::file(&mut records, rest, None, printer, console);
+            numbers.end(records.total());
+            return printed;
+        }
+    };
+    let reading = Reading::InOrder { can_skip: records.can_skip() };
+    let mut last: VecDeque<KeptRecord> = VecDeque::new();
+    let mut spare = KeptRecord::default();
     let end = loop {
         let item = match records.next() {
             Ok(Some(item)) => item,
             Ok(None) => break Ok(()),
             // The last records before the damage are printed.
-            Err(e) => break Err(e.into()),
+            Err(e) => break Err(damage::explain(e.into(), reading)),
         };
-        spare.clear();
-        spare.extend_from_slice(item.record.payload());
-        let at = item.record.at();
-        last.push_back((std::mem::take(&mut spare), at.record.unwrap_or(0), at.offset.unwrap_or(0)));
-        if last.len() as u64 > args.n {
-            spare = last.pop_front().map(|(payload, ..)| payload).unwrap_or_default();
+        spare.set(item);
+        last.push_back(std::mem::take(&mut spare));
+        if last.len() as u64 > n {
+            spare = last.pop_front().unwrap_or_default();
         }
     };
     numbers.end(records.total());
-    let (kind, strict) = (records.kind, records.strict);
     let name = records::name(path);
-    for (payload, i, offset) in &last {
-        let record = Record::new(payload, At::new(&name, *i, *offset));
-        printer.record(console, NumberedRecord { record, index: index(*i), kind, strict })?;
+    for record in &last {
+        printer.record(console, record.numbered(&name)).map_err(|e| damage::explain(e, reading))?;
     }
     end
 }

@@ -7,7 +7,7 @@ use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::records::{self, Records, STDIN};
-use crate::{outputs, progress};
+use crate::{outputs, progress, text};
 use std::path::{Path, PathBuf};
 use tfseek::{Compression, Stream, Writer};
 
@@ -66,7 +66,7 @@ fn file(
     writer.close()?;
     bar.finish_and_clear();
     let size = Size { bytes: records.position(), exact: global.bytes };
-    console.note(format_args!("{}: {count} records, {size}", target.display()));
+    console.note(format_args!("{}: {}, {size}", target.display(), text::count(count, "record")));
     Ok(())
 }
 

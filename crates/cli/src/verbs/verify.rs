@@ -5,6 +5,7 @@ use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::records::{self, RecordNumbers};
+use crate::text::count;
 use crate::{progress, threads};
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -37,11 +38,8 @@ pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Co
     }
     let size = Size { bytes, exact: global.bytes };
     let result = if args.decode { "sound, decoded" } else { "sound" };
-    let files = if paths.len() == 1 { "file" } else { "files" };
-    console.print(format_args!(
-        "{sound} of {} {files} {result}: {records} records, {size} of payload\n",
-        paths.len()
-    ))
+    let (files, records) = (count(paths.len() as u64, "file"), count(records, "record"));
+    console.print(format_args!("{sound} of {files} {result}: {records}, {size} of payload\n"))
 }
 
 fn file(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> Verification {
@@ -96,12 +94,9 @@ fn report(
     if let Some(e) = found.first_malformed {
         console.report(&Failure::Error(e));
         if found.malformed > 1 {
-            let name = records::name(path);
-            console.note(format_args!(
-                "{}: {} more records do not decode",
-                name.display(),
-                found.malformed - 1
-            ));
+            let (name, more) = (records::name(path), found.malformed - 1);
+            let text = if more == 1 { "record does" } else { "records do" };
+            console.note(format_args!("{}: {more} more {text} not decode", name.display()));
         }
     }
     if let Some(e) = found.damage {
