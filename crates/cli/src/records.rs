@@ -43,11 +43,6 @@ impl Records {
         self.stream.stream().compression().name()
     }
 
-    /// Returns the number of bytes of the record stream that were read.
-    pub(crate) fn position(&self) -> u64 {
-        self.stream.stream().offset()
-    }
-
     /// Returns the number of records if the file was read to its end, by `next` or to guess the kind.
     pub(crate) fn total(&self) -> Option<u64> {
         self.stream.total()
