@@ -29,6 +29,7 @@ from ._features import (
 from ._loader import Loader
 from ._open import build_index, open
 from ._parse import parse_example, parse_sequence_example, parse_single_example, parse_single_sequence_example
+from ._stream import Stream, stream, unpack
 from ._tensor import parse_tensor, serialize_tensor
 from ._tfseek import Dataset, Example, FeatureLists, Schema, SequenceExample, Warning, Writer, __version__, infer_schema
 
@@ -63,6 +64,7 @@ __all__ = [
     "Sparse",
     "SparseFeature",
     "SpecError",
+    "Stream",
     "UniformRowLength",
     "ValueRowIds",
     "VarLenFeature",
@@ -78,4 +80,6 @@ __all__ = [
     "parse_single_sequence_example",
     "parse_tensor",
     "serialize_tensor",
+    "stream",
+    "unpack",
 ]
