@@ -120,7 +120,9 @@ pub(crate) fn message(e: &Error) -> String {
         Some(Remedy::Rebuild) => format!("tfseek.build_index({}, rebuild=True) builds it again", path_of(e)),
         Some(Remedy::ReadWithoutMaps) => "io=\"pread\" reads without maps".into(),
         Some(Remedy::MaxRecord(len)) => format!("tfseek.open(.., max_record={len}) reads it"),
-        Some(Remedy::Unpack) => "the command `tfseek unpack` unpacks it for random access".into(),
+        Some(Remedy::Unpack) => {
+            format!("tfseek.unpack({}, out_dir) unpacks it for random access, tfseek.stream reads it in order", path_of(e))
+        }
         Some(Remedy::WritePack(pack)) => {
             let name = pack.file_stem().unwrap_or_default().display();
             format!("the command `tfseek index --pack {name}` on its shards writes it again")

@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyDict};
 use pyo3::{Borrowed, FromPyObject};
 use std::ops::Deref;
 use tfseek::error::OrderError;
+use tfseek::example::MessageKind;
 use tfseek::loader::{ErrorPolicy, LoaderVerify, Shuffle};
 use tfseek::order::{LastBatch, seed_of};
 use tfseek::{Compression, Error, IndexMode, Tail, Verify};
@@ -119,6 +120,18 @@ pub(crate) enum KindOption {
     Bytes,
 }
 
+impl KindOption {
+    /// Returns the kind that was given. `None` if it is guessed.
+    pub(crate) fn given(self) -> Option<MessageKind> {
+        match self {
+            KindOption::Auto => None,
+            KindOption::Example => Some(MessageKind::Example),
+            KindOption::SequenceExample => Some(MessageKind::SequenceExample),
+            KindOption::Bytes => Some(MessageKind::Other),
+        }
+    }
+}
+
 choices! {
     BytesAs: "bytes_as" { "objects" => BytesAs::Objects, "offsets" => BytesAs::Offsets }
     ReadMode: "io" { "auto" => ReadMode::Auto, "map" => ReadMode::Map, "pread" => ReadMode::Pread }
@@ -145,5 +158,9 @@ choices! {
     ErrorPolicy: "errors" { "raise" => ErrorPolicy::Raise, "skip" => ErrorPolicy::Skip }
     Compression: "compression" {
         "none" => Compression::None, "gzip" => Compression::Gzip, "zlib" => Compression::Zlib,
+    }
+    Option<Compression>: "compression" {
+        "auto" => None, "none" => Some(Compression::None),
+        "gzip" => Some(Compression::Gzip), "zlib" => Some(Compression::Zlib),
     }
 }

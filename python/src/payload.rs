@@ -3,17 +3,32 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::io;
+use std::path::Path;
+use std::sync::Arc;
 use tfseek::io::Region;
 use tfseek::{At, Error};
 
-/// A dataset and a record number. The record's location is looked up only for errors.
+/// The source of a record, from which errors get their location.
 #[derive(Clone)]
-pub(crate) struct RecordRef {
-    pub(crate) dataset: tfseek::Dataset,
-    pub(crate) i: u64,
+pub(crate) struct RecordRef(RecordSource);
+
+#[derive(Clone)]
+enum RecordSource {
+    /// A dataset and a record number. The record's location is looked up only for errors.
+    Dataset { dataset: tfseek::Dataset, i: u64 },
+    /// A file that was read in order, the ordinal of the record in it, and its offset.
+    Stream { path: Arc<Path>, record: u64, offset: u64 },
 }
 
 impl RecordRef {
+    pub(crate) fn in_dataset(dataset: tfseek::Dataset, i: u64) -> RecordRef {
+        RecordRef(RecordSource::Dataset { dataset, i })
+    }
+
+    pub(crate) fn in_stream(path: Arc<Path>, record: u64, offset: u64) -> RecordRef {
+        RecordRef(RecordSource::Stream { path, record, offset })
+    }
+
     /// Adds the record's location to an error.
     #[cold]
     pub(crate) fn locate(&self, e: Error) -> Error {
@@ -22,9 +37,13 @@ impl RecordRef {
 
     /// Returns the record's path, its ordinal in the shard, and its offset, as far as they are known.
     pub(crate) fn at(&self) -> At<'_> {
-        let Ok((s, record)) = self.dataset.shard_of(self.i) else { return At::NOWHERE };
-        let Some(path) = self.dataset.shards().nth(s).map(|shard| shard.path) else { return At::NOWHERE };
-        match self.dataset.index(s).and_then(|index| index.locate(record)) {
+        let (dataset, i) = match &self.0 {
+            RecordSource::Dataset { dataset, i } => (dataset, *i),
+            RecordSource::Stream { path, record, offset } => return At::new(path, *record, *offset),
+        };
+        let Ok((s, record)) = dataset.shard_of(i) else { return At::NOWHERE };
+        let Some(path) = dataset.shards().nth(s).map(|shard| shard.path) else { return At::NOWHERE };
+        match dataset.index(s).and_then(|index| index.locate(record)) {
             Ok(span) => At::new(path, record, span.offset),
             Err(_) => {
                 let mut at = At::NOWHERE;

@@ -43,7 +43,7 @@ impl PySchema {
     }
 
     /// Returns the parser. For offsets, the thread that parses a record copies its byte strings together.
-    fn parser(&self, bytes_as: BytesAs) -> &BatchParser {
+    pub(crate) fn parser(&self, bytes_as: BytesAs) -> &BatchParser {
         let contiguous = bytes_as == BytesAs::Offsets;
         let parser = if contiguous { &self.parsers.1 } else { &self.parsers.0 };
         parser.get_or_init(|| BatchParser::new(&self.schema).contiguous_bytes(contiguous))

@@ -57,12 +57,7 @@ impl SharedDataset {
         columns: Vec<DatasetColumn>,
         arguments: OpenArguments,
     ) -> SharedDataset {
-        let kind = match arguments.kind {
-            KindOption::Auto => OnceLock::new(),
-            KindOption::Example => OnceLock::from(MessageKind::Example),
-            KindOption::SequenceExample => OnceLock::from(MessageKind::SequenceExample),
-            KindOption::Bytes => OnceLock::from(MessageKind::Other),
-        };
+        let kind = arguments.kind.given().map_or_else(OnceLock::new, OnceLock::from);
         SharedDataset {
             mapped: Mapped::from_dataset(&dataset),
             dataset,
@@ -130,15 +125,24 @@ impl SharedDataset {
 
     /// Returns a record as a Python object.
     pub(crate) fn item<'py>(&self, py: Python<'py>, i: u64, payload: Region) -> PyResult<Bound<'py, PyAny>> {
-        let record = || Some(RecordRef { dataset: self.dataset.clone(), i });
-        Ok(match self.kind() {
-            MessageKind::Example => Bound::new(py, PyExample::of(payload, record()))?.into_any(),
-            MessageKind::SequenceExample => {
-                Bound::new(py, PySequenceExample::of(payload, record()))?.into_any()
-            }
-            MessageKind::Other => payload::bytes(py, &payload)?.into_any(),
-        })
+        item(py, self.kind(), payload, || RecordRef::in_dataset(self.dataset.clone(), i))
     }
+}
+
+/// Returns a record of a kind as a Python object.
+pub(crate) fn item(
+    py: Python<'_>,
+    kind: MessageKind,
+    payload: Region,
+    record: impl FnOnce() -> RecordRef,
+) -> PyResult<Bound<'_, PyAny>> {
+    Ok(match kind {
+        MessageKind::Example => Bound::new(py, PyExample::of(payload, Some(record())))?.into_any(),
+        MessageKind::SequenceExample => {
+            Bound::new(py, PySequenceExample::of(payload, Some(record())))?.into_any()
+        }
+        MessageKind::Other => payload::bytes(py, &payload)?.into_any(),
+    })
 }
 
 /// Returns the payload of a borrowed record as a part of the region that contains it.

@@ -80,7 +80,9 @@ pub(crate) struct CallState {
 
 impl CallState {
     /// Returns the progress callback for the library.
-    pub(crate) fn callback(self: &Arc<Self>) -> impl Fn(u64) -> ControlFlow<()> + Send + Sync + 'static {
+    pub(crate) fn callback(
+        self: &Arc<Self>,
+    ) -> impl Fn(u64) -> ControlFlow<()> + Clone + Send + Sync + 'static {
         let call = Arc::clone(self);
         move |bytes| {
             call.done.fetch_add(bytes, Relaxed);

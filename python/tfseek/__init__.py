@@ -30,6 +30,7 @@ from ._loader import Loader
 from ._open import build_index, open
 from ._parse import parse_example, parse_sequence_example, parse_single_example, parse_single_sequence_example
 from ._show import show
+from ._stream import Stream, stream, unpack
 from ._tensor import parse_tensor, serialize_tensor
 from ._tfseek import Dataset, Example, FeatureLists, Schema, SequenceExample, Warning, Writer, __version__, infer_schema
 
@@ -64,6 +65,7 @@ __all__ = [
     "Sparse",
     "SparseFeature",
     "SpecError",
+    "Stream",
     "UniformRowLength",
     "ValueRowIds",
     "VarLenFeature",
@@ -80,4 +82,6 @@ __all__ = [
     "parse_tensor",
     "serialize_tensor",
     "show",
+    "stream",
+    "unpack",
 ]

@@ -60,7 +60,7 @@ def open(
     """
     return _tfseek.open(
         {
-            "paths": _paths(paths),
+            "paths": path_list(paths),
             "index": index,
             "index_dir": None if index_dir is None else os.fspath(index_dir),
             "verify": verify,
@@ -98,7 +98,7 @@ def build_index(
     are kept, and the next call builds the others.
     """
     return _tfseek.build_index(
-        _paths(paths),
+        path_list(paths),
         jobs,
         None if index_dir is None else os.fspath(index_dir),
         rebuild,
@@ -107,7 +107,7 @@ def build_index(
     )
 
 
-def _paths(paths: Paths) -> list[str]:
+def path_list(paths: Paths) -> list[str]:
     if isinstance(paths, (str, os.PathLike)):
         return [_path(paths)]
     if isinstance(paths, (bytes, bytearray)) or not isinstance(paths, Iterable):

@@ -58,11 +58,6 @@ impl Records {
         self.stream.stream().compression().name()
     }
 
-    /// Returns the number of bytes of the record stream that were read.
-    pub(crate) fn position(&self) -> u64 {
-        self.start.1 + self.stream.stream().offset()
-    }
-
     /// Returns the number of records if the file was read to its end, by `next` or to guess the kind.
     pub(crate) fn total(&self) -> Option<u64> {
         self.stream.total().map(|n| self.start.0 + n)
@@ -95,9 +90,10 @@ impl Records {
         let mut stream = self.payloads.limit.stream().read(io::Cursor::new(empty).chain(file), &self.path)?;
         stream.next()?;
         self.start = (i, next - OVERHEAD as u64);
-        self.stream = match self.is_first && !self.strict {
-            true => KindedStream::guess(stream),
-            false => KindedStream::new(stream, self.kind),
+        self.stream = if self.is_first && !self.strict {
+            KindedStream::guess(stream)
+        } else {
+            KindedStream::new(stream, self.kind)
         };
         self.kind = self.stream.kind();
         Ok(true)

@@ -3,6 +3,7 @@
 //! * [`verify`] verifies all checksums of a stream and decodes its records.
 //! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.
 //! * [`NpzWriter`] writes batches as a NumPy archive.
+//! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
 //! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command line.
@@ -34,7 +35,9 @@
 mod content;
 pub mod digest;
 mod npz;
+pub mod outputs;
 mod stream;
+pub mod unpack;
 mod verify;
 
 pub use content::{Content, Map};

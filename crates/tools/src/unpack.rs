@@ -1,0 +1,105 @@
+//! Decompression of files, which can only be read in order, to plain files.
+
+use std::path::{Path, PathBuf};
+use tfseek::{Compression, Result, Stream, Writer};
+
+/// Suffixes of compressed files, which the plain file's name does not have.
+const SUFFIXES: [&str; 5] = [".gz", ".gzip", ".zz", ".zlib", ".z"];
+
+/// Destination of plain files.
+#[derive(Clone, Copy, Debug)]
+pub enum Destination<'a> {
+    /// The folder of each input.
+    NextToInput,
+    /// One folder for all files.
+    Folder(&'a Path),
+    /// The path of the only file.
+    File(&'a Path),
+}
+
+impl Destination<'_> {
+    /// Returns the path of the plain file: the given path, or the input's name without the suffix of its compression. In another folder a
+    /// file without such a suffix keeps its name. `None` if the file needs a name.
+    pub fn target(self, input: &Path) -> Option<PathBuf> {
+        if let Destination::File(out) = self {
+            return Some(out.to_path_buf());
+        }
+        let name = input.file_name().and_then(|name| name.to_str());
+        let plain = name.and_then(|name| {
+            let plain = SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix));
+            plain.filter(|plain| !plain.is_empty())
+        });
+        match (self, plain, name) {
+            (Destination::NextToInput, Some(plain), _) => Some(input.with_file_name(plain)),
+            (Destination::Folder(dir), Some(plain), _) => Some(dir.join(plain)),
+            (Destination::Folder(dir), None, Some(name)) => Some(dir.join(name)),
+            _ => None,
+        }
+    }
+}
+
+/// Returns true for a file that must be unpacked. A pipe counts as compressed, because its bytes can be read only once.
+pub fn is_compressed(path: &Path) -> bool {
+    let plain = || Stream::open(path).is_ok_and(|stream| stream.compression() == Compression::None);
+    !(path.is_file() && plain())
+}
+
+/// Writes the records of a stream to a plain file, verifies their checksums, and returns their number. The file gets its name only when
+/// it is complete, so a damaged input produces no file.
+///
+/// `progress` is called with the payload length of each record.
+///
+/// # Errors
+/// Damage of the stream, I/O errors.
+pub fn unpack(stream: &mut Stream, target: &Path, mut progress: impl FnMut(u64)) -> Result<u64> {
+    let mut writer = Writer::create(target)?;
+    while let Some(record) = stream.next()? {
+        writer.write(record.payload())?;
+        progress(record.payload().len() as u64);
+    }
+    writer.close()?;
+    Ok(stream.records_read())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tfseek::writer::WriterOptions;
+
+    #[test]
+    fn names() {
+        let folder = Destination::Folder(Path::new("out"));
+        for (input, beside, in_folder) in [
+            ("in/a.tfrecord.gz", Some("in/a.tfrecord"), Some("out/a.tfrecord")),
+            ("in/a.zlib", Some("in/a"), Some("out/a")),
+            ("in/a.tfrecord", None, Some("out/a.tfrecord")),
+            ("in/.gz", None, Some("out/.gz")),
+            ("/", None, None),
+        ] {
+            let input = Path::new(input);
+            assert_eq!(Destination::NextToInput.target(input), beside.map(PathBuf::from));
+            assert_eq!(folder.target(input), in_folder.map(PathBuf::from));
+            assert_eq!(Destination::File(Path::new("x")).target(input), Some("x".into()));
+        }
+    }
+
+    #[test]
+    fn a_damaged_input_produces_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (packed, plain) = (dir.path().join("a.gz"), dir.path().join("a"));
+        let mut writer = WriterOptions::new().compression(Compression::Gzip).create(&packed).unwrap();
+        for payload in [&b"one"[..], b"two"] {
+            writer.write(payload).unwrap();
+        }
+        writer.close().unwrap();
+        assert!(is_compressed(&packed));
+        let mut bytes = 0;
+        assert_eq!(unpack(&mut Stream::open(&packed).unwrap(), &plain, |len| bytes += len).unwrap(), 2);
+        assert!(!is_compressed(&plain) && bytes == 6);
+        let whole = std::fs::read(&packed).unwrap();
+        std::fs::write(&packed, &whole[..whole.len() / 2]).unwrap();
+        let other = dir.path().join("b");
+        unpack(&mut Stream::open(&packed).unwrap(), &other, |_| {}).unwrap_err();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+}

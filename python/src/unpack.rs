@@ -1,0 +1,128 @@
+//! `tfseek.unpack`: decompresses files to plain ones, with the rules of the command `tfseek unpack`.
+
+use crate::error::{BindingError, Result};
+use crate::open::bytes_of;
+use crate::wait::{self, Progress, Unit};
+use pyo3::prelude::*;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use tfseek::stream::StreamOptions;
+use tfseek::{Compression, Error, ErrorKind};
+use tfseek_tools::outputs::{self, OutputConflict};
+use tfseek_tools::unpack::{self as tools, Destination};
+
+/// The reason why a file was not unpacked.
+enum Refused {
+    Error(Error),
+    Conflict(OutputConflict),
+}
+
+impl From<Error> for Refused {
+    fn from(e: Error) -> Refused {
+        Refused::Error(e)
+    }
+}
+
+impl From<OutputConflict> for Refused {
+    fn from(conflict: OutputConflict) -> Refused {
+        Refused::Conflict(conflict)
+    }
+}
+
+/// Decompresses files and returns the paths of the plain ones. `tfseek.unpack` calls it.
+#[pyfunction]
+pub(crate) fn unpack(
+    py: Python<'_>,
+    paths: Vec<OsString>,
+    out_dir: PathBuf,
+    force: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> Result<Vec<OsString>> {
+    let progress = Progress::new(py, progress, "unpacking", Unit::Bytes)?;
+    let written = wait::run(py, progress, move |call| {
+        let report = call.callback();
+        Ok(unpack_all(&paths, &out_dir, force, |total| call.expect(total), report))
+    })?;
+    written.map_err(|refused| match refused {
+        Refused::Error(e) => e.into(),
+        Refused::Conflict(conflict @ OutputConflict::Exists { .. }) => {
+            BindingError::error(py, format!("{conflict} (force=True replaces it)"))
+        }
+        Refused::Conflict(conflict) => BindingError::error(py, conflict.to_string()),
+    })
+}
+
+/// Unpacks all files, and returns the error of the first one that failed.
+fn unpack_all<F: Fn(u64) -> ControlFlow<()> + Clone + Send + 'static>(
+    paths: &[OsString],
+    out_dir: &Path,
+    force: bool,
+    expect: impl FnOnce(Option<u64>),
+    report: F,
+) -> Result<Vec<OsString>, Refused> {
+    let paths = tfseek::paths::resolve(paths, false)?;
+    let destination = Destination::Folder(out_dir);
+    let compressed: Vec<PathBuf> = paths.iter().filter(|path| tools::is_compressed(path)).cloned().collect();
+    let targets: Vec<_> =
+        compressed.iter().filter_map(|path| Some((destination.target(path)?, path.as_path()))).collect();
+    let outputs = targets.iter().map(|(target, path)| (target.as_path(), *path));
+    outputs::check_distinct(outputs, paths.iter().map(PathBuf::as_path))?;
+    std::fs::create_dir_all(out_dir).map_err(|e| Error::from(e).in_file(out_dir))?;
+    expect(bytes_of(&compressed));
+    let (mut written, mut failed) = (Vec::new(), None);
+    for path in &paths {
+        if report(0).is_break() {
+            return Err(Error::from(ErrorKind::Cancelled).into());
+        }
+        match unpack_file(path, destination, force, report.clone()) {
+            Ok(target) => written.extend(target.map(OsString::from)),
+            // The other files are unpacked.
+            Err(refused) => {
+                failed.get_or_insert(refused);
+            }
+        }
+    }
+    failed.map_or(Ok(written), Err)
+}
+
+/// Unpacks a file and returns the path of the plain file, or `None` if the file is not compressed.
+fn unpack_file(
+    path: &Path,
+    destination: Destination<'_>,
+    force: bool,
+    report: impl Fn(u64) -> ControlFlow<()> + Send + 'static,
+) -> Result<Option<PathBuf>, Refused> {
+    let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
+    let mut stream = StreamOptions::new().read(ReportingReader { file, report }, path)?;
+    if stream.compression() == Compression::None {
+        // A file of another format is an error.
+        stream.next()?;
+        return Ok(None);
+    }
+    let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, "expected a file name in UTF-8");
+    let target = destination.target(path).ok_or_else(|| Error::from(unnamed()).in_file(path))?;
+    if !force {
+        outputs::check_new(&target)?;
+    }
+    tools::unpack(&mut stream, &target, |_| {})?;
+    Ok(Some(target))
+}
+
+/// A file that reports the bytes that are read, and fails when the call is cancelled.
+struct ReportingReader<F> {
+    file: File,
+    report: F,
+}
+
+impl<F: Fn(u64) -> ControlFlow<()>> Read for ReportingReader<F> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buf)?;
+        match (self.report)(read as u64) {
+            ControlFlow::Continue(()) => Ok(read),
+            ControlFlow::Break(()) => Err(io::Error::other("cancelled")),
+        }
+    }
+}

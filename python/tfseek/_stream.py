@@ -1,0 +1,121 @@
+"""``tfseek.stream`` and ``tfseek.unpack``: files in order, without an index."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Optional, Union
+
+from . import _tfseek
+from ._features import Features, schema_of
+from ._open import Paths, path_list
+from ._progress import Progress
+from ._tfseek import StreamBatches, StreamCore, StreamIterator
+
+
+def stream(
+    paths: Paths,
+    *,
+    compression: str = "auto",
+    verify: str = "payload",
+    kind: str = "auto",
+    tail: str = "strict",
+    max_record: Optional[int] = None,
+) -> Stream:
+    """Returns the records of plain, gzip and zlib files in file order, as a :class:`tfseek.Stream`. No index is read or built.
+
+    ``paths`` is a file, a folder, a pattern, a set or a list of them, as for :func:`tfseek.open`. A pipe is read once.
+
+    compression: ``"auto"`` detects the compression of each file from its first bytes; with ``"none"``, ``"gzip"`` or ``"zlib"``
+        another compression is an error.
+    verify: the checksums verified: ``"payload"`` (header and payload) or ``"header"``.
+    kind: type of the records: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"``, which inspects the first records.
+    tail: ``"strict"``: a torn tail is an error; ``"tolerate"``: the file ends at its last whole record.
+    max_record: largest payload of a record in bytes; by default 2**31 - 1. A longer record raises :class:`tfseek.DataError` before
+        memory is allocated.
+
+    Raises :class:`tfseek.NotFoundError` if a path does not exist. The files are opened by the iteration.
+    """
+    return Stream(
+        {
+            "paths": path_list(paths),
+            "compression": compression,
+            "verify": verify,
+            "kind": kind,
+            "tail": tail,
+            "max_record": max_record,
+        }
+    )
+
+
+class Stream:
+    """The records of files in file order, made by :func:`tfseek.stream`.
+
+    Each ``iter(stream)`` begins again at the first file. It reads without the GIL, and its memory does not depend on the size of the
+    files. An iterator belongs to one thread and one process. Records own their bytes, so they can be kept.
+
+    Damage raises :class:`tfseek.DataError` with ``.path``, ``.record`` and ``.offset``, after the records before it. The iterator has
+    then ended.
+    """
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        self._arguments = arguments
+        self._core = StreamCore(arguments)
+
+    def __iter__(self) -> StreamIterator:
+        return iter(self._core)
+
+    def batches(
+        self, spec: Features, batch_size: int, *, drop_last: bool = False, bytes_as: str = "objects"
+    ) -> StreamBatches:
+        """Returns an iterator over parsed batches of ``batch_size`` records.
+
+        ``spec`` is a dict of specs or a :class:`tfseek.Schema`. A batch is a dict of columns as :func:`tfseek.parse_example` returns it.
+        For a schema of SequenceExamples it is ``(context, sequence, lengths)`` as :func:`tfseek.parse_sequence_example` returns it.
+        Batches continue over the ends of files. The last one may be smaller; ``drop_last=True`` leaves it out.
+
+        A record that the spec refuses raises :class:`tfseek.DataError` with its location and ``.row``. The next batch begins after the
+        refused one. Damage of a file raises after the records before it, which are a smaller batch unless ``drop_last`` is true.
+        """
+        return self._core.batches(schema_of(spec), batch_size, drop_last, bytes_as)
+
+    def sample(self, n: int, seed: int = 0) -> list[Any]:
+        """Draws ``n`` records at random without replacement, in one pass over all files, and returns them in file order.
+
+        If there are fewer records, all are returned. The sample depends on ``n``, ``seed`` and the records only. It holds ``n`` records
+        in memory.
+        """
+        return self._core.sample(n, seed)
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths of the files, in the order of their records."""
+        return self._core.paths
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Stream, (self._arguments,)
+
+    def __repr__(self) -> str:
+        names = self._arguments["paths"]
+        return f"tfseek.stream({names[0]!r})" if len(names) == 1 else f"tfseek.stream({names!r})"
+
+
+def unpack(
+    paths: Paths,
+    out_dir: Union[str, "os.PathLike[str]"],
+    *,
+    force: bool = False,
+    progress: Progress = None,
+) -> list[str]:
+    """Inflates gzip and zlib files to plain ones in ``out_dir``, which allow random access, and returns the paths of the new files.
+
+    It follows the command ``tfseek unpack -o``. A new file has the name of its input without ``.gz``, ``.gzip``, ``.zz``, ``.zlib`` or
+    ``.z``. Files that are not compressed are skipped. The folder is created if it does not exist. All checksums are verified, and a file
+    gets its name only when it is complete.
+
+    force: replaces existing files. By default an existing file is an error.
+    progress: display of the compressed bytes read; :func:`tfseek.open` describes it.
+
+    Raises :class:`tfseek.Error` before anything is written if two files would get the same name, or an output is an input. If a file
+    fails, the others are unpacked first, and the first error is raised.
+    """
+    return _tfseek.unpack(path_list(paths), os.fspath(out_dir), force, progress)
