@@ -324,6 +324,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too slow under Miri")]
     fn keys_of_all_lengths_are_found() {
         let names: Vec<String> = (0..1000).map(|k| format!("{k}{}", "x".repeat(k % 300))).collect();
         let mut keys = keys(&names.iter().map(String::as_str).collect::<Vec<_>>());

@@ -253,6 +253,7 @@ mod tests {
         }
 
         #[test]
+        #[cfg_attr(miri, ignore = "too slow under Miri")]
         fn all_forms_agree_over_mixed_blocks(parts in prop::collection::vec(prop_oneof![varints(1..=1), varints(1..=4), varints(1..=10)], 0..6)) {
             check(&parts.concat());
         }
