@@ -1,4 +1,4 @@
-//! The shell commands and the Rust of the README, the tutorial and the cookbook: each block runs, and prints what the page shows.
+//! The shell commands and the Rust of the README, the tutorial, the cookbook and the page of the command: each block runs, and prints what the page shows.
 //!
 //! The Rust blocks are the lines of `readme.rs`, `tutorial.rs` and `recipes.rs`; a test compares them with the pages. They open files by relative
 //! paths, so they run in a process whose working folder holds the dataset of `tfseek demo`.
@@ -21,6 +21,7 @@ type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 const TUTORIAL: &str = include_str!("../../../../docs/tutorial.md");
 const README: &str = include_str!("../../../../README.md");
+const COMMAND: &str = include_str!("../../../../docs/command.md");
 const COOKBOOK: &str = include_str!("../../../../docs/cookbook.md");
 
 /// The variable that is set in the process that runs the Rust blocks.
@@ -83,6 +84,11 @@ fn run_commands_in(dir: &Folder, page: &str) {
             assert!(expected.is_empty() || matches(&expected, &found), "$ {command}\n{}", ran.out);
         }
     }
+}
+
+#[test]
+fn commands_of_the_command_page() {
+    run_commands(COMMAND);
 }
 
 #[test]
