@@ -127,21 +127,16 @@ pub(crate) fn message(e: &Error) -> String {
             let name = pack.file_stem().unwrap_or_default().display();
             format!("the command `tfseek index --pack {name}` on its shards writes it again")
         }
-        Some(Remedy::Delete(_)) => "delete the file; it is then built again".into(),
         Some(Remedy::FewerRecords) => {
             "if keys are data, no schema describes the records; infer from fewer records, or write the spec by hand"
                 .into()
         }
         Some(Remedy::Convert) => "convert it, or read it with a library for that format".into(),
-        Some(Remedy::Extract) => "unpack it first".into(),
-        Some(Remedy::ExtractOr(tool)) => format!("unpack it first, or read it with {tool}"),
-        Some(Remedy::ReadWith(tool)) => format!("read it with {tool}"),
-        Some(Remedy::FetchAgain) => "the download or the copy failed; fetch the file again".into(),
-        Some(Remedy::FetchLfs) => "fetch the file itself with `git lfs pull`".into(),
-        Some(Remedy::OpenShard) => "open the shard it belongs to".into(),
-        Some(Remedy::OpenPack) => "open it under a name that ends in .tfrp".into(),
-        Some(Remedy::Compression) => "it is compressed; specify its compression, or none".into(),
-        _ => return e.to_string(),
+        Some(remedy) => match tfseek_cli::common_hint(&remedy) {
+            Some(hint) => hint,
+            None => return e.to_string(),
+        },
+        None => return e.to_string(),
     };
     format!("{e} ({hint})")
 }

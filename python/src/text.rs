@@ -1,6 +1,5 @@
 //! Short texts of features, for `repr`.
 
-use std::fmt::{self, Write};
 use tfseek::Feature;
 use tfseek::example::FeatureList;
 
@@ -101,13 +100,8 @@ fn bytes(value: &[u8]) -> (String, bool) {
         // `escape_ascii` escapes double quotes as well.
         match byte {
             b'"' => text.push('"'),
-            byte => push(&mut text, format_args!("{}", byte.escape_ascii())),
+            byte => text.extend(byte.escape_ascii().map(char::from)),
         }
     }
     (text + "'", false)
-}
-
-fn push(text: &mut String, part: fmt::Arguments<'_>) {
-    // Writing to a string does not fail.
-    let _ = text.write_fmt(part);
 }

@@ -71,7 +71,6 @@ pub(crate) fn message(e: &Error) -> String {
             let name = pack.file_stem().unwrap_or_default().display();
             format!("run `tfseek index --pack {name}` on its shards again")
         }
-        Some(Remedy::Delete(_)) => "delete the file; it is then built again".into(),
         Some(Remedy::Rebuild) => "`tfseek index --rebuild` builds it again".into(),
         Some(Remedy::ReadWithoutMaps) => "`--io pread` reads without maps".into(),
         Some(Remedy::MaxRecord(len)) => format!("`--max-record {len}` reads it"),
@@ -82,17 +81,29 @@ pub(crate) fn message(e: &Error) -> String {
                 .into()
         }
         Some(Remedy::Convert) => "convert it, or read it with a tool for that format".into(),
-        Some(Remedy::Extract) => "unpack it first".into(),
-        Some(Remedy::ExtractOr(tool)) => format!("unpack it first, or read it with {tool}"),
-        Some(Remedy::ReadWith(tool)) => format!("read it with {tool}"),
-        Some(Remedy::FetchAgain) => "the download or the copy failed; fetch the file again".into(),
-        Some(Remedy::FetchLfs) => "fetch the file itself with `git lfs pull`".into(),
-        Some(Remedy::OpenShard) => "open the shard it belongs to".into(),
-        Some(Remedy::OpenPack) => "open it under a name that ends in .tfrp".into(),
-        Some(Remedy::Compression) => "it is compressed; specify its compression, or none".into(),
-        _ => return e.to_string(),
+        Some(remedy) => match common_hint(&remedy) {
+            Some(hint) => hint,
+            None => return e.to_string(),
+        },
+        None => return e.to_string(),
     };
     format!("{e} ({hint})")
+}
+
+/// Returns the hint for a remedy that is the same in the command and in the Python package. `None` for the other remedies.
+pub fn common_hint(remedy: &Remedy<'_>) -> Option<String> {
+    Some(match remedy {
+        Remedy::Delete(_) => "delete the file; it is then built again".into(),
+        Remedy::Extract => "unpack it first".into(),
+        Remedy::ExtractOr(tool) => format!("unpack it first, or read it with {tool}"),
+        Remedy::ReadWith(tool) => format!("read it with {tool}"),
+        Remedy::FetchAgain => "the download or the copy failed; fetch the file again".into(),
+        Remedy::FetchLfs => "fetch the file itself with `git lfs pull`".into(),
+        Remedy::OpenShard => "open the shard it belongs to".into(),
+        Remedy::OpenPack => "open it under a name that ends in .tfrp".into(),
+        Remedy::Compression => "it is compressed; specify its compression, or none".into(),
+        _ => return None,
+    })
 }
 
 /// Returns the shell command that builds index or column files: `tfseek index 'data/train-*.tfrecord' --column 'label'`.
