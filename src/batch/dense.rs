@@ -3,7 +3,7 @@
 //! The functions take slices, so that arrays of other libraries can be converted too. [`Ragged::to_padded`] and
 //! [`Sparse::to_dense`] convert columns.
 
-use super::column::{BytesColumn, Dense, Ragged, RowSplits, Sparse, Values};
+use super::column::{BytesColumn, Column, Dense, Ragged, RowSplits, Sparse, Values};
 use super::pool::Buf;
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::{FeatureBuf, FeatureKind};
@@ -56,6 +56,21 @@ impl Splits<'_> {
     fn rows(&self) -> usize {
         self.len().saturating_sub(1)
     }
+
+    /// Returns the row that contains `item`.
+    fn find(&self, item: usize) -> Option<usize> {
+        let (mut low, mut high) = (0, self.len());
+        // The number of splits that are at most `item`.
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.get(middle).is_some_and(|split| split <= item) {
+                low = middle.saturating_add(1);
+            } else {
+                high = middle;
+            }
+        }
+        (low < self.len()).then_some(low.checked_sub(1)?)
+    }
 }
 
 impl<'a> From<&'a RowSplits> for Splits<'a> {
@@ -92,7 +107,9 @@ pub fn pad_rows<T: Clone>(
     }
     let items = match values.len().checked_div(inner) {
         Some(items) if values.len().is_multiple_of(inner) => items,
-        None if values.is_empty() => row_splits.last().map_or(0, |splits| splits.get(splits.rows()).unwrap_or(0)),
+        None if values.is_empty() => {
+            row_splits.last().map_or(0, |splits| splits.get(splits.rows()).unwrap_or(0))
+        }
         _ => return Err(spec(&format!("expected items of {inner} values, found {} values", values.len()))),
     };
     let mut shape = vec![outermost.rows()];
@@ -102,11 +119,8 @@ pub fn pad_rows<T: Clone>(
         shape.push(lengths.get(d).copied().flatten().unwrap_or(longest));
     }
     let cells = product(&shape)?;
-    let mut padded = Padded {
-        values: filled(product(&[cells, inner])?, padding)?,
-        mask: filled(cells, 0)?,
-        shape,
-    };
+    let mut padded =
+        Padded { values: filled(product(&[cells, inner])?, padding)?, mask: filled(cells, 0)?, shape };
     let mut rows = Rows { values, inner, row_splits, padded: &mut padded };
     for r in 0..outermost.rows() {
         rows.copy(0, r, r);
@@ -124,7 +138,11 @@ fn longest_row(splits: &Splits<'_>, below: usize) -> Result<usize> {
     for k in 1..splits.len() {
         match splits.get(k).and_then(|end| Some((end, end.checked_sub(previous)?))) {
             Some((end, len)) => (longest, previous) = (longest.max(len), end),
-            None => return Err(spec(&format!("expected row splits that never decrease, found a smaller one at {k}"))),
+            None => {
+                return Err(spec(&format!(
+                    "expected row splits that never decrease, found a smaller one at {k}"
+                )));
+            }
         }
     }
     if previous != below {
@@ -145,7 +163,9 @@ impl<T: Clone> Rows<'_, T> {
     /// Copies row `r` of dimension `d` to place `to` of that dimension.
     fn copy(&mut self, d: usize, r: usize, to: usize) {
         let next = d.saturating_add(1);
-        let (Some(splits), Some(&len)) = (self.row_splits.get(d), self.padded.shape.get(next)) else { return };
+        let (Some(splits), Some(&len)) = (self.row_splits.get(d), self.padded.shape.get(next)) else {
+            return;
+        };
         let (start, end) = splits.row(r);
         let n = end.saturating_sub(start).min(len);
         // The place is below the number of cells, which was checked.
@@ -161,7 +181,9 @@ impl<T: Clone> Rows<'_, T> {
             mask.fill(1);
         }
         let scaled = |place: usize| range(place.saturating_mul(self.inner), n.saturating_mul(self.inner));
-        if let (Some(from), Some(to)) = (self.values.get(scaled(start)), self.padded.values.get_mut(scaled(to))) {
+        if let (Some(from), Some(to)) =
+            (self.values.get(scaled(start)), self.padded.values.get_mut(scaled(to)))
+        {
             to.clone_from_slice(from);
         }
     }
@@ -172,10 +194,16 @@ impl<T: Clone> Rows<'_, T> {
 ///
 /// # Errors
 /// [`ErrorKind::Spec`] if the number of indices does not match. [`ErrorKind::Io`] if there is not enough memory.
-pub fn dense_from_sparse<T: Clone>(indices: &[i64], values: &[T], shape: &[usize], default: T) -> Result<Vec<T>> {
+pub fn dense_from_sparse<T: Clone>(
+    indices: &[i64],
+    values: &[T],
+    shape: &[usize],
+    default: T,
+) -> Result<Vec<T>> {
     let rank = shape.len();
     if values.len().checked_mul(rank) != Some(indices.len()) {
-        let reason = format!("expected {} indices of rank {rank}, found {} integers", values.len(), indices.len());
+        let reason =
+            format!("expected {} indices of rank {rank}, found {} integers", values.len(), indices.len());
         return Err(spec(&reason));
     }
     let mut dense = filled(product(shape)?, default)?;
@@ -191,6 +219,33 @@ pub fn dense_from_sparse<T: Clone>(indices: &[i64], values: &[T], shape: &[usize
         }
     }
     Ok(dense)
+}
+
+impl Column {
+    /// Returns the first index of value `k` of [`Column::values`], which is its row in a batch. `None` beyond the last value, and for a
+    /// scalar. Costs a binary search per ragged dimension.
+    pub fn row_of(&self, k: usize) -> Option<u64> {
+        match self {
+            Column::Dense(dense) => {
+                let row_len = dense.values.len().checked_div(*dense.shape.first()?)?;
+                (k < dense.values.len()).then_some(k.checked_div(row_len)? as u64)
+            }
+            Column::Sparse(sparse) => {
+                let row = sparse.indices.get(k.checked_mul(sparse.dense_shape.len())?)?;
+                u64::try_from(*row).ok()
+            }
+            Column::Ragged(ragged) => {
+                let inner = product(ragged.shape.get(1..).unwrap_or_default()).ok()?;
+                let item = k.checked_div(inner)?;
+                ragged
+                    .row_splits
+                    .iter()
+                    .rev()
+                    .try_fold(item, |item, splits| Splits::from(splits).find(item))
+                    .map(|row| row as u64)
+            }
+        }
+    }
 }
 
 impl Ragged {
@@ -222,7 +277,11 @@ impl Ragged {
     ///
     /// # Errors
     /// [`ErrorKind::Spec`] if `padding` is not one value of the column's type. [`ErrorKind::Io`] if there is not enough memory.
-    pub fn to_padded(&self, length: Option<usize>, padding: impl Into<FeatureBuf>) -> Result<(Dense, Buf<u8>)> {
+    pub fn to_padded(
+        &self,
+        length: Option<usize>,
+        padding: impl Into<FeatureBuf>,
+    ) -> Result<(Dense, Buf<u8>)> {
         let inner = product(self.shape.get(1..).unwrap_or_default())?;
         let splits: Vec<_> = self.row_splits.iter().map(Splits::from).collect();
         let layout = RaggedLayout { inner, splits: &splits, length };
@@ -435,7 +494,10 @@ mod tests {
     #[test]
     fn items_of_several_values_stay_together() {
         let padded = pad_rows(&[1, 2, 3, 4, 5, 6], 2, &[Splits::Int64(&[0, 1, 3])], &[], 0).unwrap();
-        assert_eq!((&padded.values[..], &padded.mask[..]), (&[1, 2, 0, 0, 3, 4, 5, 6][..], &[1, 0, 1, 1][..]));
+        assert_eq!(
+            (&padded.values[..], &padded.mask[..]),
+            (&[1, 2, 0, 0, 3, 4, 5, 6][..], &[1, 0, 1, 1][..])
+        );
         let empty = pad_rows::<i64>(&[], 0, &[Splits::Int64(&[0, 1, 3])], &[], 0).unwrap();
         assert_eq!((empty.values.len(), &empty.shape[..]), (0, &[2, 2][..]));
     }
@@ -467,6 +529,29 @@ mod tests {
             assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error}");
         }
         assert!(dense_from_sparse(&[0, 0], &[1i64], &[usize::MAX, 2], 0).is_err());
+    }
+
+    #[test]
+    fn the_row_of_a_value() {
+        let ragged = |splits: Vec<RowSplits>, shape: &[usize]| {
+            let values = Values::Int64(vec![0; shape.iter().product()].into());
+            Column::Ragged(Ragged { values, shape: shape.to_vec(), row_splits: splits })
+        };
+        let inner = RowSplits::Int32(vec![0, 2, 2, 3].into());
+        let rows = |column: &Column| (0..4).map(|k| column.row_of(k)).collect::<Vec<_>>();
+        assert_eq!(rows(&ragged(vec![inner.clone()], &[3])), [Some(0), Some(0), Some(2), None]);
+        let outer = RowSplits::Int64(vec![0, 0, 2, 3].into());
+        assert_eq!(rows(&ragged(vec![outer, inner], &[3])), [Some(1), Some(1), Some(2), None]);
+        let (values, shape) = (Values::Int64(vec![0; 3].into()), vec![3, 2]);
+        let sparse = Sparse {
+            indices: vec![0, 0, 2, 0, 2, 1].into(),
+            values: values.clone(),
+            dense_shape: vec![3, 2],
+        };
+        assert_eq!(rows(&Column::Sparse(sparse)), [Some(0), Some(2), Some(2), None]);
+        let dense = Dense { values: Values::Int64(vec![0; 6].into()), shape };
+        assert_eq!(rows(&Column::Dense(dense)), [Some(0), Some(0), Some(1), Some(1)]);
+        assert_eq!(Column::Dense(Dense { values, shape: vec![] }).row_of(0), None);
     }
 
     #[test]
