@@ -11,7 +11,7 @@ from collections.abc import Mapping as _Mapping
 from collections.abc import Sequence as _Sequence
 
 from . import _rust as _rust
-from ._arrays import Bytes, Column, Ragged, Sparse
+from ._columns import Bytes, Column, Ragged, Sparse
 from ._errors import DataError, Error, IoError, NotFoundError, OrderError, OutOfRangeError, SidecarError, SpecError
 from ._features import (
     FixedLenFeature,

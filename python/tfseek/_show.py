@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from ._arrays import Bytes, Ragged, Sparse
+from ._columns import Bytes, Ragged, Sparse
 from ._errors import Error
 from ._tfseek import Dataset, Example, SequenceExample
 

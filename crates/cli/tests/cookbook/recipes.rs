@@ -107,6 +107,8 @@ fn read_ragged_features_and_images() -> Result {
     let Some(Column::Ragged(tokens)) = batch.get("tokens") else { return Err("no tokens".into()) };
     assert_eq!(tokens.values.int64(), Some(&[0, 1, 0, 1][..]));
     assert!(matches!(&tokens.row_splits[..], [RowSplits::Int32(splits)] if splits[..] == [0, 0, 2, 2, 4]));
+    let (padded, mask) = tokens.to_padded(None, [-1i64])?;
+    assert_eq!((&padded.shape[..], mask.iter().sum::<u8>()), (&[4, 2][..], 4));
     assert_eq!(batch.get("image").unwrap().values().bytes().unwrap().get(1), Some(&[2; 12][..]));
     Ok(())
 }
