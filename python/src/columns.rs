@@ -56,6 +56,20 @@ fn dict<'py, 'a>(
 fn column<'py>(py: Python<'py>, column: &Column, bytes_as: BytesAs) -> PyResult<Bound<'py, PyAny>> {
     match column {
         Column::Dense(dense) => values(py, &dense.values, &dense.shape, bytes_as),
+        Column::Optional(optional) => {
+            let (shape, present) = (&*optional.shape, &optional.present);
+            let found = match &optional.values {
+                Values::Bytes(found) if bytes_as == BytesAs::Objects => {
+                    let objects = found.iter().zip(present.iter()).map(|(value, present)| match present {
+                        0 => py.None(),
+                        _ => PyBytes::new(py, value).into_any().unbind(),
+                    });
+                    numpy::objects(py, objects.collect(), shape)?
+                }
+                found => values(py, found, shape, bytes_as)?,
+            };
+            hooks::feature_column(py)?.call1((found, ArrayData::Bool(present.clone()).shaped(py, shape)?))
+        }
         Column::Sparse(sparse) => {
             let rank = sparse.dense_shape.len();
             let n = sparse.values.len();

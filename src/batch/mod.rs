@@ -23,7 +23,7 @@ mod row;
 mod slots;
 mod sparse;
 
-pub use column::{BytesColumn, Column, Dense, Ragged, RowSplits, Sparse, Values};
+pub use column::{BytesColumn, Column, Dense, Optional, Ragged, RowSplits, Sparse, Values};
 pub use output::Batch;
 pub use parser::BatchParser;
 pub use pool::Buf;
