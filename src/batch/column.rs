@@ -2,6 +2,7 @@
 
 use super::pool::Buf;
 use crate::io::Region;
+use crate::schema::DType;
 use std::fmt;
 use std::slice;
 
@@ -100,6 +101,15 @@ impl Values {
     /// Returns true if there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Returns the type of the values.
+    pub(super) fn dtype(&self) -> DType {
+        match self {
+            Values::Int64(_) => DType::Int64,
+            Values::Float32(_) => DType::Float32,
+            Values::Bytes(_) => DType::Bytes,
+        }
     }
 
     /// Returns the values if they are integers.

@@ -113,6 +113,45 @@ fn several_values_are_an_error_of_the_row() {
     }
 }
 
+#[test]
+fn values_are_found_by_name_and_type() {
+    let schema = Schema::sequence_example()
+        .feature("i", FeatureSpec::optional(DType::Int64))
+        .feature("f", FeatureSpec::var_len(DType::Float32))
+        .feature("s", FeatureSpec::fixed_len(&[2], DType::Bytes))
+        .feature_list("list", FeatureSpec::var_len(DType::Int64))
+        .build()
+        .unwrap();
+    let row =
+        SequenceExampleBuilder::new().float("f", [0.5f32, 1.5]).bytes("s", ["a", "bc"]).encode().unwrap();
+    let batch = BatchParser::new(&schema).parse(&[row]).unwrap();
+    assert_eq!((batch.int64("i").unwrap(), batch.float32("f").unwrap()), (&[0][..], &[0.5, 1.5][..]));
+    assert_eq!(batch.bytes("s").unwrap().iter().collect::<Vec<_>>(), [b"a".as_slice(), b"bc"]);
+    for (e, reason) in [
+        (
+            batch.int64("f").unwrap_err(),
+            "feature \"f\": invalid schema: expected a column of int64, found one of float32",
+        ),
+        (
+            batch.float32("s").unwrap_err(),
+            "feature \"s\": invalid schema: expected a column of float32, found one of string",
+        ),
+        (
+            batch.bytes("x").unwrap_err(),
+            "feature \"x\": invalid schema: expected a column of string, found no such column",
+        ),
+        (
+            batch.int64("list").unwrap_err(),
+            "feature \"list\": invalid schema: expected a column of int64, found a feature list",
+        ),
+    ] {
+        assert_eq!(
+            (e.to_string().as_str(), e.category(), e.is_data()),
+            (reason, Some(Category::BadSpec), false)
+        );
+    }
+}
+
 /// In a context, a feature without a kind is an empty list. It is missing as well, unlike for a `FixedLen`.
 #[test]
 fn a_context_may_have_optional_features() {
