@@ -104,6 +104,23 @@ fn column<'py>(
 ) -> Result<Bound<'py, PyAny>, NotConverted> {
     match column {
         Column::Dense(dense) => values(py, &dense.values, &dense.shape, bytes_as),
+        Column::Optional(optional) => {
+            let (shape, present) = (&*optional.shape, &optional.present);
+            let found = match &optional.values {
+                Values::Bytes(found) if bytes_as != BytesAs::Offsets => {
+                    let found = found.iter().zip(present.iter());
+                    strings(
+                        py,
+                        found.map(|(value, &present)| (present != 0).then_some(value)),
+                        shape,
+                        bytes_as,
+                    )?
+                }
+                found => values(py, found, shape, bytes_as)?,
+            };
+            let present = ArrayData::Bool(present.clone()).shaped(py, shape)?;
+            Ok(hooks::feature_column(py)?.call1((found, present))?)
+        }
         Column::Sparse(sparse) => {
             let rank = sparse.dense_shape.len();
             let n = sparse.values.len();
@@ -135,17 +152,7 @@ fn values<'py>(
         Values::Int64(values) => ArrayData::Int64(values.clone()).shaped(py, shape)?,
         Values::Float32(values) => ArrayData::Float32(values.clone()).shaped(py, shape)?,
         Values::Bytes(values) => match bytes_as {
-            BytesAs::Objects => {
-                let values = values.iter().map(|value| PyBytes::new(py, value).into_any().unbind());
-                numpy::objects(py, values.collect(), shape)?
-            }
-            BytesAs::Str => {
-                let values = values.iter().enumerate().map(|(string, value)| match str::from_utf8(value) {
-                    Ok(value) => Ok(PyString::new(py, value).into_any().unbind()),
-                    Err(error) => Err(NotConverted::Utf8 { string, error }),
-                });
-                numpy::objects(py, values.collect::<Result<_, _>>()?, shape)?
-            }
+            BytesAs::Objects | BytesAs::Str => strings(py, values.iter().map(Some), shape, bytes_as)?,
             BytesAs::Offsets => {
                 let (data, offsets) = values.to_contiguous();
                 let (data, offsets) = (ArrayData::Bytes(data).flat(py)?, ArrayData::Int64(offsets).flat(py)?);
@@ -157,4 +164,22 @@ fn values<'py>(
             }
         },
     })
+}
+
+/// Returns an array of `bytes` or `str` objects, with `None` for missing values.
+fn strings<'py, 'a>(
+    py: Python<'py>,
+    values: impl Iterator<Item = Option<&'a [u8]>>,
+    shape: &[usize],
+    bytes_as: BytesAs,
+) -> Result<Bound<'py, PyAny>, NotConverted> {
+    let objects = values.enumerate().map(|(string, value)| match value {
+        None => Ok(py.None()),
+        Some(value) if bytes_as == BytesAs::Str => match str::from_utf8(value) {
+            Ok(value) => Ok(PyString::new(py, value).into_any().unbind()),
+            Err(error) => Err(NotConverted::Utf8 { string, error }),
+        },
+        Some(value) => Ok(PyBytes::new(py, value).into_any().unbind()),
+    });
+    Ok(numpy::objects(py, objects.collect::<Result<_, _>>()?, shape)?)
 }

@@ -16,6 +16,7 @@ from ._errors import DataError, Error, IoError, NotFoundError, OrderError, OutOf
 from ._features import (
     FixedLenFeature,
     FixedLenSequenceFeature,
+    Optional,
     RaggedFeature,
     RowLengths,
     RowLimits,
@@ -51,6 +52,7 @@ __all__ = [
     "IoError",
     "Loader",
     "NotFoundError",
+    "Optional",
     "OrderError",
     "OutOfRangeError",
     "Ragged",

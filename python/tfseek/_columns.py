@@ -289,20 +289,24 @@ class Column(_Parts):
     def to_dense(self, default: Any = None) -> Any:
         """Returns a new array with ``default`` for missing values. Default: 0, or an empty string."""
         values, present = _array(self.values), _array(self.present)
-        dense = values.copy()
+        dense = np.array(values)
         dense[~present] = _empty(values[present]) if default is None else default
         return _like(self.values, dense)
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Any:
         values, present = _array(self.values), _array(self.present)
         if values.dtype.kind in "if" and not present.all():
-            values = np.where(present, values, np.nan) if values.dtype.kind == "i" else np.where(present, values, np.float32("nan"))
+            nan = np.nan if values.dtype.kind == "i" else values.dtype.type("nan")
+            values = np.where(present, values, nan)
+        elif values.dtype == object and isinstance(self.values, Bytes):
+            values[~present] = None
         return values.astype(dtype, copy=bool(copy)) if dtype is not None or copy else values
 
     def __repr__(self) -> str:
         there = int(_array(self.present).sum())
-        text = repr(self.to_list()) if np.ndim(self.present) == 0 else f"{_rows(self)} {_kind(self.values)}, {len(self)} rows"
-        return f"Column({text}, {there} present)"
+        if np.ndim(self.present) == 0:
+            return f"Column({_short(self.to_list())} {_kind(self.values)})"
+        return f"Column({_rows(self)} {_kind(self.values)}, {_counted(len(self), 'row')}, {there} present)"
 
 
 class Bytes(_Parts):
@@ -423,7 +427,12 @@ def _empty(values: Any) -> Any:
     """Returns 0, or the empty string of the type of ``values``."""
     if values.dtype != object:
         return 0
-    return "" if values.size and isinstance(values.flat[0], str) else b""
+    return "" if _is_text(values) else b""
+
+
+def _is_text(values: Any) -> bool:
+    """Returns true if the first object of an array, other than ``None``, is a ``str``."""
+    return isinstance(next((value for value in values.flat if value is not None), None), str)
 
 
 def _with_default(values: Any, default: Any) -> Any:
@@ -440,7 +449,7 @@ def _kind(values: Any) -> str:
     dtype = str(getattr(values, "dtype", type(values).__name__))
     if dtype != "object":
         return dtype.removeprefix("torch.")
-    return "str" if values.size and isinstance(values.flat[0], str) else "bytes"
+    return "str" if _is_text(values) else "bytes"
 
 
 def _rows(column: Any) -> str:

@@ -3,7 +3,7 @@
 //! The functions take slices, so that arrays of other libraries can be converted too. [`Ragged::to_padded`] and
 //! [`Sparse::to_dense`] convert columns.
 
-use super::column::{BytesColumn, Column, Dense, Ragged, RowSplits, Sparse, Values};
+use super::column::{BytesColumn, Column, Dense, Optional, Ragged, RowSplits, Sparse, Values};
 use super::pool::Buf;
 use crate::error::{Error, ErrorKind, Result};
 use crate::example::{FeatureBuf, FeatureKind};
@@ -226,9 +226,9 @@ impl Column {
     /// scalar. Costs a binary search per ragged dimension.
     pub fn row_of(&self, k: usize) -> Option<u64> {
         match self {
-            Column::Dense(dense) => {
-                let row_len = dense.values.len().checked_div(*dense.shape.first()?)?;
-                (k < dense.values.len()).then_some(k.checked_div(row_len)? as u64)
+            Column::Dense(Dense { values, shape }) | Column::Optional(Optional { values, shape, .. }) => {
+                let row_len = values.len().checked_div(*shape.first()?)?;
+                (k < values.len()).then_some(k.checked_div(row_len)? as u64)
             }
             Column::Sparse(sparse) => {
                 let row = sparse.indices.get(k.checked_mul(sparse.dense_shape.len())?)?;
