@@ -172,9 +172,9 @@ def test_inferred_and_loaded(tmp_path: pathlib.Path) -> None:
     loader = tfseek.Loader(ds, want, batch_size=32, shuffle=True, seed=1, ids="id")
     seen = 0
     for batch in loader:
-        for i, label, name in zip(batch["id"].tolist(), zip(*batch["label"]), zip(*batch["name"])):
-            assert label == ((0, False) if i % 4 == 0 else (i, True))
-            assert name == ((None, False) if i % 3 == 0 else (f"record {i}".encode(), True))
+        for i, label, name in zip(batch["id"].tolist(), batch["label"], batch["name"]):
+            assert label == (None if i % 4 == 0 else i)
+            assert name == (None if i % 3 == 0 else f"record {i}".encode())
             seen += 1
     assert seen == 100
 
