@@ -323,6 +323,21 @@ fn progress_is_printed_on_request() {
     assert_eq!(dir.run(&["verify", "-q", "--progress", "a.tfrecord"]).err, "");
     let ran = dir.run(&["verify", "--progress", "a.tfrecord"]);
     assert!(ran.err.contains("verifying"), "{}", ran.err);
+    dir.shard("z.gz", labels(0..1000));
+    fs::write(dir.path("s.json"), dir.run(&["schema", "--json", "a.tfrecord"]).out).unwrap();
+    for (args, labels) in [
+        (&["schema", "--all", "a.tfrecord"][..], &["reading"][..]),
+        (&["parse", "-s", "s.json", "a.tfrecord"], &["parsing"]),
+        (&["parse", "-s", "s.json", "a.tfrecord", "-o", "a.npz", "--force"], &["parsing", "writing"]),
+        (&["unpack", "z.gz", "-o", "z", "--force"], &["unpacking"]),
+    ] {
+        let ran = dir.run(&[args, &["--progress"]].concat());
+        assert!(ran.code == 0 && labels.iter().all(|label| ran.err.contains(label)), "{}", ran.err);
+        assert_eq!(dir.run(&[args, &["--progress", "-q"]].concat()).err, "", "{args:?}");
+        assert!(!dir.run(args).err.contains("ing"), "{args:?}");
+    }
+    // Nothing is shown for the first records only.
+    assert_eq!(dir.run(&["schema", "--progress", "a.tfrecord"]).err, "");
 }
 
 #[test]

@@ -371,7 +371,7 @@ pub(crate) struct ParseArgs {
     /// Schema file, as `tfseek schema --json` prints it
     #[arg(short, long, value_name = "FILE")]
     pub(crate) schema: PathBuf,
-    /// Number of records per batch; the last batch may have fewer
+    /// Number of records per batch; the last batch may have fewer. With --out it has no effect, except with --batches
     #[arg(short, long, value_name = "N", default_value = "128")]
     pub(crate) batch_size: NonZeroUsize,
     /// Parse each record separately, without the batch dimension
@@ -383,9 +383,12 @@ pub(crate) struct ParseArgs {
     /// Number of records to parse, over all files [default: all]
     #[arg(short, value_name = "N")]
     pub(crate) n: Option<u64>,
-    /// Write a NumPy archive instead of JSON lines to standard output
+    /// Write a NumPy archive instead of JSON lines to standard output, with one array per feature over all records
     #[arg(short, long, value_name = "OUT.npz")]
     pub(crate) out: Option<PathBuf>,
+    /// With --out: write the arrays of each batch (`b0::NAME`, `b1::NAME`, ..) or, with --single, of each record
+    #[arg(long, requires = "out")]
+    pub(crate) batches: bool,
     /// Replace existing files
     #[arg(long, requires = "out")]
     pub(crate) force: bool,

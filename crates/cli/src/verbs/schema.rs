@@ -4,12 +4,14 @@ use crate::args::{self, GlobalArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{DATA, Failure, Outcome};
+use crate::progress::FileProgress;
 use crate::records::{self, Records};
 use crate::{progress, text};
 use std::path::{Path, PathBuf};
-use tfseek::FeatureSpec;
 use tfseek::example::MessageKind;
+use tfseek::frame::OVERHEAD;
 use tfseek::schema::{Finding, Inference, code};
+use tfseek::{Compression, FeatureSpec};
 
 pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
@@ -109,14 +111,20 @@ fn observe(
         let outcome = match outcome {
             Ok(records) if records.kind == MessageKind::SequenceExample && !seen.is_sequence() => {
                 *open_file = Some((k, records));
+                bar.finish_and_clear();
                 return Err(Stop::FoundSequences);
             }
-            Ok(records) => file(path, until, records, &mut seen),
+            Ok(records) => {
+                let is_plain = records.compression() == Compression::None.name();
+                let mut progress = FileProgress::new(&bar, path, is_plain);
+                let outcome = file(path, until, records, &mut seen, &mut progress);
+                progress.finish();
+                outcome
+            }
             Err(failure) => Err(failure),
         };
         failed |= outcome.is_err();
         bar.suspend(|| console.report_and_continue(outcome))?;
-        bar.inc(progress::total_size(std::slice::from_ref(path)));
     }
     bar.finish_and_clear();
     Ok(Observed { seen, failed })
@@ -128,7 +136,13 @@ fn share(n: u64, k: usize, files: usize) -> u64 {
     u64::try_from(share).unwrap_or(n)
 }
 
-fn file(path: &Path, until: u64, mut records: Records, seen: &mut Inference) -> Outcome {
+fn file(
+    path: &Path,
+    until: u64,
+    mut records: Records,
+    seen: &mut Inference,
+    progress: &mut FileProgress<'_>,
+) -> Outcome {
     if records.kind == MessageKind::Other {
         let name = records::name(path);
         let message = format!(
@@ -140,6 +154,8 @@ fn file(path: &Path, until: u64, mut records: Records, seen: &mut Inference) -> 
     while seen.records() < until {
         let Some(item) = records.next()? else { break };
         let at = item.record.at();
+        let end = item.record.payload().len() as u64 + OVERHEAD as u64;
+        progress.read_to(at.offset.unwrap_or(0).saturating_add(end));
         seen.add(item.record.payload()).map_err(|e| e.at(at))?;
     }
     Ok(())
