@@ -177,7 +177,7 @@ fn raw_payloads_as_json_have_one_form() {
         r#"{"index":3,"record":3,"payload":""}"#,
     ];
     let all = lines.map(|line| format!("{line}\n")).concat();
-    let raw = ["--kind", "raw", "-f", "json"];
+    let raw = ["--kind", "bytes", "-f", "json"];
     for indexed in [false, true] {
         for args in [
             &["head", "a.tfrecord"][..],
@@ -210,7 +210,7 @@ fn raw_payloads_as_json_have_one_form() {
         );
     }
     for args in [&["cat", "a.tfrecord"][..], &["get", "a.tfrecord", "0"], &["sample", "a.tfrecord"]] {
-        dir.run(&[args, &raw, &["--features", "label"]].concat()).fails(2, &["--features", "--kind raw"]);
+        dir.run(&[args, &raw, &["--features", "label"]].concat()).fails(2, &["--features", "--kind bytes"]);
     }
 }
 

@@ -72,9 +72,9 @@ fn schemas_as_json_and_as_code() {
     dir.run(&["schema", "--rust", "a.tfrecord"]).prints(&tfseek::schema::code::rust(&schema));
     dir.run(&["schema", "--tf", "--rust", "a.tfrecord"]).fails(2, &["--rust"]);
     // Read as SequenceExamples, the records have only a context.
-    let json = dir.run(&["schema", "--json", "--kind", "sequence", "a.tfrecord"]);
+    let json = dir.run(&["schema", "--json", "--kind", "sequence-example", "a.tfrecord"]);
     assert!(Schema::from_json(&json.out).unwrap().is_sequence());
-    dir.run(&["schema", "--kind", "raw", "a.tfrecord"]).fails(2, &["no features"]);
+    dir.run(&["schema", "--kind", "bytes", "a.tfrecord"]).fails(2, &["--kind", "bytes"]);
 }
 
 #[test]

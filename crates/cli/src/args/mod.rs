@@ -127,7 +127,7 @@ pub(crate) struct PrintArgs {
 /// Kind of the payloads, and the limit on their length.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct PayloadArgs {
-    /// Message type of the payloads; `auto`: guessed from the first records of each file
+    /// Message type of the payloads; `auto`: guessed from the first records of each file, `bytes`: none
     #[arg(long, value_name = "KIND", default_value = "auto")]
     pub(crate) kind: PayloadKind,
     #[command(flatten)]
@@ -171,7 +171,9 @@ pub(crate) enum RecordFormat {
 pub(crate) enum PayloadKind {
     Auto,
     Example,
+    #[value(name = "sequence-example", aliases = ["sequence_example", "sequence"])]
     Sequence,
+    #[value(name = "bytes", alias = "raw")]
     Raw,
 }
 

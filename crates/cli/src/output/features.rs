@@ -31,7 +31,7 @@ impl FeaturePatterns {
             )));
         }
         if args.payload.kind == PayloadKind::Raw {
-            return Err(Failure::usage("--features: expected records with features, found --kind raw"));
+            return Err(Failure::usage("--features: expected records with features, found --kind bytes"));
         }
         let patterns = args.features.clone();
         let names = patterns.iter().filter(|pattern| !pattern.contains(['*', '?']));

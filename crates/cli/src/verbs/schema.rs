@@ -17,7 +17,9 @@ pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Co
     let paths = records::resolve(&args.paths)?;
     let mut open_file = None;
     let Observed { seen, failed } = match args.payload.kind.specified() {
-        Some(MessageKind::Other) => return Err(Failure::usage("raw payloads have no features")),
+        Some(MessageKind::Other) => {
+            return Err(Failure::usage("--kind: expected records with features, found bytes"));
+        }
         Some(kind) => observe(&paths, args, kind, &mut open_file, global, console)?,
         None => match observe(&paths, args, MessageKind::Example, &mut open_file, global, console) {
             // SequenceExamples follow Examples, so all files are read again as SequenceExamples. An Example then reads as a context.
@@ -25,7 +27,7 @@ pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Co
                 let read = open_file.as_ref().map_or(0, |(k, _)| *k);
                 if let Some(pipe) = paths.iter().take(read).find(|path| !records::is_regular(path)) {
                     return Err(Failure::usage(format!(
-                        "{}: cannot be read again as SequenceExamples, which later files contain: specify --kind sequence",
+                        "{}: cannot be read again as SequenceExamples, which later files contain: specify --kind sequence-example",
                         pipe.display()
                     )));
                 }
