@@ -124,7 +124,22 @@ fn conflicts_mixed_kinds_and_damage() {
     dir.shard("text.tfrecord", ["plain text"]);
     dir.run(&["schema", "text.tfrecord"]).fails(1, &["text.tfrecord: ", "neither"]);
     dir.shard("none.tfrecord", [""; 0]);
-    dir.run(&["schema", "none.tfrecord"]).fails(1, &["expected at least one record"]);
+    let none = "expected at least one record to infer a schema from, found none\n";
+    dir.run(&["schema", "none.tfrecord"]).fails(1, &[&format!("tfseek: none.tfrecord: {none}")]);
+    dir.shard("none-1.tfrecord", [""; 0]);
+    dir.run(&["schema", "none*"]).fails(1, &[&format!("tfseek: none-1.tfrecord and 1 more file: {none}")]);
+    dir.run_on(b"", &["schema", "-"]).fails(1, &[&format!("tfseek: <stdin>: {none}")]);
+
+    // Records without features.
+    dir.shard("empty.tfrecord", ["", ""]);
+    let ran = dir.run(&["schema", "--json", "empty.tfrecord"]);
+    assert!(ran.code == 0 && Schema::from_json(&ran.out).unwrap().features().is_empty(), "{ran:?}");
+    assert!(
+        ran.err.contains("the schema is empty: no feature of a single kind in 2 records, read as Example"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(dir.run(&["schema", "-q", "empty.tfrecord"]).err, "");
 
     // Records before the damage count.
     let path = dir.shard("z-0.tfrecord", labels(0..100));

@@ -40,9 +40,20 @@ pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Co
         // The failure has been reported, and there are no records to infer from.
         return Ok(());
     }
+    if seen.records() == 0 {
+        return Err(no_records(&paths));
+    }
     let schema = seen.schema_without_conflicts()?;
     for conflict in seen.findings().filter_map(|found| found.conflict()) {
         console.note(format_args!("tfseek: left out: {conflict}"));
+    }
+    if schema.features().is_empty() && schema.feature_lists().is_empty() {
+        let kind = if seen.is_sequence() { MessageKind::SequenceExample } else { MessageKind::Example };
+        let records = text::count(seen.records(), "record");
+        console.note(format_args!(
+            "tfseek: the schema is empty: no feature of a single kind in {records}, read as {}",
+            kind.name()
+        ));
     }
     if args.json {
         console.print(schema.to_json())
@@ -53,6 +64,17 @@ pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Co
     } else {
         table(&seen, console)
     }
+}
+
+/// Returns the error of files without records.
+fn no_records(paths: &[PathBuf]) -> Failure {
+    let name = paths.first().map(|path| records::name(path).display().to_string()).unwrap_or_default();
+    let more = match paths.len() {
+        0 | 1 => String::new(),
+        n => format!(" and {}", text::count(n as u64 - 1, "more file")),
+    };
+    let message = format!("{name}{more}: expected at least one record to infer a schema from, found none");
+    Failure::Message(DATA, message)
 }
 
 /// The result of [`observe`].
