@@ -57,9 +57,7 @@ impl AtomicFile {
     /// Creates a temporary file next to `target`. If `target` is a link, it is not followed.
     pub(super) fn create_at(target: PathBuf) -> io::Result<AtomicFile> {
         loop {
-            let mut name = OsString::from(TMP_PREFIX);
-            name.push(format!("{:016x}", RandomState::new().build_hasher().finish()));
-            let tmp = target.with_file_name(name);
+            let tmp = temporary_name(&target);
             match OpenOptions::new().write(true).create_new(true).open(&tmp) {
                 Ok(file) => {
                     let process = Process::this();
@@ -67,6 +65,26 @@ impl AtomicFile {
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// Gives a file without a name a temporary name next to `target`, by `link`. `None` if `link` fails.
+    pub(super) fn link(
+        file: &File,
+        target: &Path,
+        link: impl Fn(&File, &Path) -> io::Result<()>,
+    ) -> Option<AtomicFile> {
+        let file = file.try_clone().ok()?;
+        loop {
+            let tmp = temporary_name(target);
+            match link(&file, &tmp) {
+                Ok(()) => {
+                    let process = Process::this();
+                    return Some(AtomicFile { file: Some(file), tmp, target: target.into(), process });
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(_) => return None,
             }
         }
     }
@@ -84,10 +102,16 @@ impl AtomicFile {
     ///
     /// # Errors
     /// I/O errors; the target is then unchanged. The exception is [`NameNotSynced`], after which the target is the new file.
-    pub(crate) fn commit(mut self) -> io::Result<()> {
+    pub(crate) fn commit(self) -> io::Result<()> {
+        self.file()?.sync_all()?;
+        self.commit_synced()
+    }
+
+    /// Renames the file, whose bytes are on the disk, to its target.
+    pub(super) fn commit_synced(mut self) -> io::Result<()> {
         self.process.check()?;
         let file = self.file.take().ok_or_else(committed)?;
-        let renamed = file.sync_all().and_then(|()| rename(&self.tmp, &self.target, &file));
+        let renamed = rename(&self.tmp, &self.target, &file);
         if renamed.is_err() {
             let _ = fs::remove_file(&self.tmp);
             return renamed;
@@ -95,6 +119,13 @@ impl AtomicFile {
         drop(file);
         sync_folder(&self.target).map_err(|e| io::Error::new(e.kind(), NameNotSynced(e)))
     }
+}
+
+/// Returns a random temporary name next to `target`.
+fn temporary_name(target: &Path) -> PathBuf {
+    let mut name = OsString::from(TMP_PREFIX);
+    name.push(format!("{:016x}", RandomState::new().build_hasher().finish()));
+    target.with_file_name(name)
 }
 
 fn committed() -> io::Error {
@@ -125,6 +156,10 @@ impl Drop for AtomicFile {
 pub struct NameNotSynced(io::Error);
 
 impl NameNotSynced {
+    pub(super) fn new(e: io::Error) -> NameNotSynced {
+        NameNotSynced(e)
+    }
+
     /// Returns true if `e` contains a `NameNotSynced`.
     pub fn is(e: &io::Error) -> bool {
         e.get_ref().is_some_and(|inner| inner.is::<NameNotSynced>())
@@ -176,7 +211,7 @@ fn rename(from: &Path, to: &Path, file: &File) -> io::Result<()> {
 }
 
 /// Syncs the folder of `file`. A rename is durable only after this.
-fn sync_folder(file: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(file: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
         match File::open(folder(file))?.sync_all() {

@@ -9,6 +9,7 @@ mod file_state;
 pub(crate) mod inflate;
 mod map;
 mod memory;
+mod nameless;
 mod open;
 mod output;
 mod path;

@@ -2,6 +2,7 @@
 
 use super::AtomicFile;
 use super::file_state::FileId;
+use super::nameless::NamelessFile;
 use super::path::{OutputTarget, folder};
 use super::process::Process;
 use std::ffi::OsString;
@@ -13,10 +14,13 @@ use std::path::{Path, PathBuf};
 ///
 /// | file at the path | behaviour |
 /// | --- | --- |
-/// | none, or a regular file | written under a temporary name; created or replaced by [`commit`](Output::commit) |
+/// | none, or a regular file | written without a name or under a temporary one; created or replaced by [`commit`](Output::commit) |
 /// | symbolic link | the same for the target of the link; the link is kept |
 /// | FIFO, device, socket | written directly, never replaced |
 /// | `/dev/stdout`, `/dev/fd/3` | written directly; appended to if redirected to a file |
+///
+/// On Linux and a file system that supports it, a file that is being written has no name, so nothing remains of it if the process is
+/// killed. Elsewhere its temporary name remains.
 ///
 /// The file belongs to the process that created it: in a forked child every call returns an error.
 #[derive(Debug)]
@@ -28,6 +32,7 @@ pub struct Output {
 
 #[derive(Debug)]
 enum OutputSink {
+    Nameless(NamelessFile),
     Atomic(AtomicFile),
     Direct(File),
 }
@@ -40,7 +45,10 @@ impl Output {
     pub fn create(path: impl AsRef<Path>) -> io::Result<Output> {
         let path = path.as_ref();
         let sink = match OutputTarget::of(path)? {
-            OutputTarget::File(resolved) => OutputSink::Atomic(AtomicFile::create_at(resolved)?),
+            OutputTarget::File(resolved) => match NamelessFile::create(&resolved) {
+                Some(file) => OutputSink::Nameless(file),
+                None => OutputSink::Atomic(AtomicFile::create_at(resolved)?),
+            },
             OutputTarget::Special(path) => OutputSink::Direct(OpenOptions::new().write(true).open(path)?),
             OutputTarget::Descriptor(path) => OutputSink::Direct(OpenOptions::new().append(true).open(path)?),
         };
@@ -67,9 +75,9 @@ impl Output {
             && !matches!(OutputTarget::of(path), Ok(OutputTarget::Special(_) | OutputTarget::Descriptor(_)))
     }
 
-    /// Returns true if the file is created atomically, i.e. written under a temporary name and renamed.
+    /// Returns true if the file is created atomically, i.e. gets its name when it is complete.
     pub fn is_whole(&self) -> bool {
-        matches!(self.sink, OutputSink::Atomic(_))
+        !matches!(self.sink, OutputSink::Direct(_))
     }
 
     /// Returns the open file.
@@ -79,6 +87,7 @@ impl Output {
     pub fn file(&self) -> io::Result<&File> {
         self.process.check()?;
         match &self.sink {
+            OutputSink::Nameless(file) => file.file(),
             OutputSink::Atomic(file) => file.file(),
             OutputSink::Direct(file) => Ok(file),
         }
@@ -105,6 +114,7 @@ impl Output {
     /// new file. [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
     pub fn commit(self) -> io::Result<()> {
         match self.sink {
+            OutputSink::Nameless(file) => file.commit(),
             OutputSink::Atomic(file) => file.commit(),
             OutputSink::Direct(_) => self.process.check(),
         }

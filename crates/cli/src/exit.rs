@@ -9,7 +9,8 @@
 //! | 4 | not a TFRecord file |
 //! | 130 | interrupted: SIGINT keeps its default action, and shells report a death by SIGINT as 130 |
 //!
-//! After an interrupt, as after any kill, a file that was being written remains under its temporary name (`.tmp-` and 16 hex digits).
+//! After an interrupt, as after any kill, nothing remains of an output that was being written on Linux. On other systems, and on file
+//! systems without files that have no name, it remains under its temporary name (`.tmp-` and 16 hex digits).
 
 use std::io;
 use std::path::Path;

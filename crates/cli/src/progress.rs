@@ -4,7 +4,7 @@ use crate::args::GlobalArgs;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Returns a bar of `bytes` bytes, or a hidden one.
 pub(crate) fn bytes(global: &GlobalArgs, label: &'static str, bytes: u64) -> ProgressBar {
@@ -54,6 +54,37 @@ pub(crate) fn callback(bar: &ProgressBar) -> impl Fn(u64) -> ControlFlow<()> + S
             bar.inc(bytes);
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Progress of reading one file in order, on a bar of bytes on disk.
+pub(crate) struct FileProgress<'a> {
+    bar: &'a ProgressBar,
+    size: u64,
+    /// Bytes by which the bar was advanced.
+    reported: u64,
+    is_plain: bool,
+}
+
+impl FileProgress<'_> {
+    /// `is_plain` is true for an uncompressed file. The bar advances by a compressed file at its end.
+    pub(crate) fn new<'a>(bar: &'a ProgressBar, path: &Path, is_plain: bool) -> FileProgress<'a> {
+        let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
+        FileProgress { bar, size, reported: 0, is_plain }
+    }
+
+    /// Advances the bar to this offset in the record stream, once per MiB.
+    pub(crate) fn read_to(&mut self, offset: u64) {
+        let more = offset.saturating_sub(self.reported);
+        if self.is_plain && more > 1 << 20 {
+            self.bar.inc(more);
+            self.reported = offset;
+        }
+    }
+
+    /// Advances the bar to the end of the file.
+    pub(crate) fn finish(self) {
+        self.bar.inc(self.size.saturating_sub(self.reported));
     }
 }
 

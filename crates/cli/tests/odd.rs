@@ -319,6 +319,6 @@ mod pipes_and_devices {
         drop(feeder);
         let _feeder = Feeder::new(&file, &pipe);
         dir.run(&["schema", "pipe", "b.tfrecord"])
-            .fails(2, &["pipe: cannot be read again", "--kind sequence"]);
+            .fails(2, &["pipe: cannot be read again", "--kind sequence-example"]);
     }
 }

@@ -164,6 +164,56 @@ fn raw_payloads_and_framed_records() {
     assert_eq!(framed.stdout, std::fs::read(path).unwrap());
 }
 
+/// Every verb that prints records prints the same line for a raw payload.
+#[test]
+fn raw_payloads_as_json_have_one_form() {
+    let dir = Folder::new();
+    let payloads = [label(0), b"text".to_vec(), b"\xff\x00".to_vec(), Vec::new()];
+    dir.shard("a.tfrecord", &payloads);
+    let lines = [
+        r#"{"index":0,"record":0,"payload":"\n\u0010\n\u000e\n\u0005label\u0012\u0005\u001a\u0003\n\u0001\u0000"}"#,
+        r#"{"index":1,"record":1,"payload":"text"}"#,
+        r#"{"index":2,"record":2,"payload":{"base64":"/wA="}}"#,
+        r#"{"index":3,"record":3,"payload":""}"#,
+    ];
+    let all = lines.map(|line| format!("{line}\n")).concat();
+    let raw = ["--kind", "bytes", "-f", "json"];
+    for indexed in [false, true] {
+        for args in [
+            &["head", "a.tfrecord"][..],
+            &["tail", "a.tfrecord"],
+            &["cat", "a.tfrecord"],
+            &["get", "a.tfrecord", ":"],
+        ] {
+            dir.run(&[args, &raw].concat()).prints(&all);
+        }
+        let mut sampled: Vec<_> =
+            dir.run(&[&["sample", "a.tfrecord"], &raw[..]].concat()).out.lines().map(str::to_owned).collect();
+        sampled.sort();
+        assert_eq!(sampled, lines, "{indexed}");
+        assert_eq!(dir.run(&["index", "-q", "a.tfrecord"]).code, 0);
+    }
+    // On standard input the number over all files is not known.
+    let bytes = std::fs::read(dir.path("a.tfrecord")).unwrap();
+    for verb in ["head", "tail", "cat"] {
+        let unnumbered =
+            (0..4).fold(all.clone(), |all, i| all.replace(&format!("\"index\":{i}"), "\"index\":null"));
+        dir.run_on(&bytes, &[&[verb, "-"], &raw[..]].concat()).prints(&unnumbered);
+    }
+    // With several files each line has its file.
+    dir.shard("b.tfrecord", ["b"]);
+    for args in [&["cat"][..], &["head"], &["tail"]] {
+        let ran = dir.run(&[args, &["a.tfrecord", "b.tfrecord"], &raw].concat());
+        assert_eq!(
+            ran.out.lines().last(),
+            Some(r#"{"file":"b.tfrecord","index":4,"record":0,"payload":"b"}"#)
+        );
+    }
+    for args in [&["cat", "a.tfrecord"][..], &["get", "a.tfrecord", "0"], &["sample", "a.tfrecord"]] {
+        dir.run(&[args, &raw, &["--features", "label"]].concat()).fails(2, &["--features", "--kind bytes"]);
+    }
+}
+
 #[test]
 fn several_files() {
     let dir = Folder::new();

@@ -72,9 +72,9 @@ fn schemas_as_json_and_as_code() {
     dir.run(&["schema", "--rust", "a.tfrecord"]).prints(&tfseek::schema::code::rust(&schema));
     dir.run(&["schema", "--tf", "--rust", "a.tfrecord"]).fails(2, &["--rust"]);
     // Read as SequenceExamples, the records have only a context.
-    let json = dir.run(&["schema", "--json", "--kind", "sequence", "a.tfrecord"]);
+    let json = dir.run(&["schema", "--json", "--kind", "sequence-example", "a.tfrecord"]);
     assert!(Schema::from_json(&json.out).unwrap().is_sequence());
-    dir.run(&["schema", "--kind", "raw", "a.tfrecord"]).fails(2, &["no features"]);
+    dir.run(&["schema", "--kind", "bytes", "a.tfrecord"]).fails(2, &["--kind", "bytes"]);
 }
 
 #[test]
@@ -124,7 +124,22 @@ fn conflicts_mixed_kinds_and_damage() {
     dir.shard("text.tfrecord", ["plain text"]);
     dir.run(&["schema", "text.tfrecord"]).fails(1, &["text.tfrecord: ", "neither"]);
     dir.shard("none.tfrecord", [""; 0]);
-    dir.run(&["schema", "none.tfrecord"]).fails(1, &["expected at least one record"]);
+    let none = "expected at least one record to infer a schema from, found none\n";
+    dir.run(&["schema", "none.tfrecord"]).fails(1, &[&format!("tfseek: none.tfrecord: {none}")]);
+    dir.shard("none-1.tfrecord", [""; 0]);
+    dir.run(&["schema", "none*"]).fails(1, &[&format!("tfseek: none-1.tfrecord and 1 more file: {none}")]);
+    dir.run_on(b"", &["schema", "-"]).fails(1, &[&format!("tfseek: <stdin>: {none}")]);
+
+    // Records without features.
+    dir.shard("empty.tfrecord", ["", ""]);
+    let ran = dir.run(&["schema", "--json", "empty.tfrecord"]);
+    assert!(ran.code == 0 && Schema::from_json(&ran.out).unwrap().features().is_empty(), "{ran:?}");
+    assert!(
+        ran.err.contains("the schema is empty: no feature of a single kind in 2 records, read as Example"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(dir.run(&["schema", "-q", "empty.tfrecord"]).err, "");
 
     // Records before the damage count.
     let path = dir.shard("z-0.tfrecord", labels(0..100));
@@ -313,7 +328,7 @@ fn archives() {
            "words": {"type": "varlen", "dtype": "string"},
            "r/größe": {"type": "ragged", "dtype": "float32", "value_key": "emb"}"#,
     );
-    let args = ["parse", "a.tfrecord", "-s", "s.json", "-b", "2", "-o", "out.npz"];
+    let args = ["parse", "a.tfrecord", "-s", "s.json", "-b", "2", "--batches", "-o", "out.npz"];
     let ran = dir.run(&args);
     assert_eq!((ran.code, ran.err.as_str()), (0, "out.npz: 3 records in 2 batches\n"), "{}", ran.out);
     let found = members(&dir.path("out.npz"));
@@ -351,6 +366,82 @@ fn archives() {
     dir.run(&args).fails(2, &["out.npz", "--force"]);
     assert_eq!(dir.run(&[&args[..], &["--force", "-q"]].concat()).err, "");
     dir.run(&["parse", "a.tfrecord", "-s", "s.json", "-o", "no/folder.npz"]).fails(3, &["no/folder.npz"]);
+}
+
+/// Without `--batches` an archive has one array per feature, which the batch size does not change.
+#[test]
+fn archives_of_all_records() {
+    let dir = Folder::new();
+    dir.shard("x-0.tfrecord", rows(0..5));
+    dir.shard("x-1.tfrecord", rows(5..8));
+    dir.shard("none.tfrecord", [""; 0]);
+    schema(
+        &dir,
+        r#""label": {"type": "fixed", "dtype": "int64", "shape": []},
+           "words": {"type": "varlen", "dtype": "string"},
+           "r/größe": {"type": "ragged", "dtype": "float32", "value_key": "emb"}"#,
+    );
+    let parse = |args: &[&str]| {
+        let ran = dir.run(&[&["parse", "-s", "s.json", "--force", "-o", "out.npz"], args].concat());
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        (members(&dir.path("out.npz")), ran.err)
+    };
+    let (one_batch, err) = parse(&["x-*"]);
+    assert_eq!(err, "out.npz: 8 records\n");
+    let names: Vec<_> = one_batch.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "label.npy",
+            "r/größe::values.npy",
+            "r/größe::row_splits0.npy",
+            "words::indices.npy",
+            "words::values::data.npy",
+            "words::values::offsets.npy",
+            "words::values::shape.npy",
+            "words::dense_shape.npy",
+        ]
+    );
+    let label = &one_batch[0].1;
+    assert_eq!(&label[128..], (0..8).flat_map(i64::to_le_bytes).collect::<Vec<_>>());
+    assert!(String::from_utf8_lossy(label).contains("'shape': (8,)"));
+    for size in ["1", "3", "7"] {
+        assert!(parse(&["x-*", "-b", size]).0 == one_batch, "batches of {size}");
+    }
+    // The other form of the same batch.
+    let batches = parse(&["x-*", "--batches"]).0;
+    for ((name, bytes), (of_batch, bytes_of_batch)) in one_batch.iter().zip(&batches) {
+        assert!(of_batch.strip_prefix("b0::") == Some(name) && bytes == bytes_of_batch, "{name}");
+    }
+    // Without records the arrays are empty.
+    for (args, records) in
+        [(&["none.tfrecord"][..], 0), (&["x-*", "-n", "0"], 0), (&["x-*", "--skip", "8"], 0)]
+    {
+        let (found, err) = parse(args);
+        assert_eq!(err, format!("out.npz: {records} records\n"));
+        assert_eq!(found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), names);
+        assert!(String::from_utf8_lossy(&found[0].1).contains("'shape': (0,)"));
+    }
+    let ran = dir.run(&["parse", "x-*", "-s", "s.json", "-o", "s.npz", "--single"]);
+    ran.fails(2, &["--single", "--batches"]);
+    assert!(parse(&["x-*", "--single", "--batches", "-n", "2"]).1 == "out.npz: 2 records in 2 batches\n");
+    dir.run(&["parse", "x-*", "-s", "s.json", "--batches"]).fails(2, &["--out"]);
+    // SequenceExamples.
+    dir.shard("s.tfrecord", sequences());
+    fs::write(
+        dir.path("s.json"),
+        r#"{"context": {"id": {"type": "fixed", "dtype": "int64", "shape": []}},
+            "sequence": {"frames": {"type": "fixed_sequence", "dtype": "float32", "shape": [2]},
+                         "words": {"type": "varlen", "dtype": "string"}}}"#,
+    )
+    .unwrap();
+    let (one_batch, _) = parse(&["s.tfrecord"]);
+    let names: Vec<_> = one_batch.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        &names[..4],
+        ["context::id.npy", "sequence::frames.npy", "lengths::frames.npy", "sequence::words::indices.npy"]
+    );
+    assert!(parse(&["s.tfrecord", "-b", "1"]).0 == one_batch);
 }
 
 /// Standard input cannot be read a second time, even if its records are SequenceExamples.

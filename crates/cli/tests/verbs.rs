@@ -323,6 +323,21 @@ fn progress_is_printed_on_request() {
     assert_eq!(dir.run(&["verify", "-q", "--progress", "a.tfrecord"]).err, "");
     let ran = dir.run(&["verify", "--progress", "a.tfrecord"]);
     assert!(ran.err.contains("verifying"), "{}", ran.err);
+    dir.shard("z.gz", labels(0..1000));
+    fs::write(dir.path("s.json"), dir.run(&["schema", "--json", "a.tfrecord"]).out).unwrap();
+    for (args, labels) in [
+        (&["schema", "--all", "a.tfrecord"][..], &["reading"][..]),
+        (&["parse", "-s", "s.json", "a.tfrecord"], &["parsing"]),
+        (&["parse", "-s", "s.json", "a.tfrecord", "-o", "a.npz", "--force"], &["parsing", "writing"]),
+        (&["unpack", "z.gz", "-o", "z", "--force"], &["unpacking"]),
+    ] {
+        let ran = dir.run(&[args, &["--progress"]].concat());
+        assert!(ran.code == 0 && labels.iter().all(|label| ran.err.contains(label)), "{}", ran.err);
+        assert_eq!(dir.run(&[args, &["--progress", "-q"]].concat()).err, "", "{args:?}");
+        assert!(!dir.run(args).err.contains("ing"), "{args:?}");
+    }
+    // Nothing is shown for the first records only.
+    assert_eq!(dir.run(&["schema", "--progress", "a.tfrecord"]).err, "");
 }
 
 #[test]
@@ -419,4 +434,105 @@ fn a_shard_may_lack_a_feature_that_others_have() {
     let ran = columns();
     assert!(ran.code == 1 && !ran.err.contains("no record has"), "{ran:?}");
     assert!(kept.exists());
+}
+
+/// The command and the Python package have one name for one thing. Names of the command have `-` for `_`.
+#[test]
+fn options_have_the_names_of_the_python_package() {
+    let read = |path: &str| fs::read_to_string(format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR")));
+    let (Ok(choices), Ok(loader), Ok(open), Ok(page)) = (
+        read("python/src/options.rs"),
+        read("python/tfseek/_loader.py"),
+        read("python/tfseek/_open.py"),
+        read("docs/command.md"),
+    ) else {
+        eprintln!("SKIPPED: the Python package is not here");
+        return;
+    };
+    let dir = Folder::new();
+    let python = |choice: &str| -> Vec<String> {
+        let (_, values) = choices.split_once(&format!("\n    {choice} {{")).unwrap();
+        let words = values.split('}').next().unwrap().split('"');
+        let mut names: Vec<_> = words.skip(1).step_by(2).map(str::to_owned).collect();
+        names.sort();
+        names
+    };
+    let command = |verb: &str, option: &str| -> Vec<String> {
+        let ran = dir.run(&[verb, "x", option, "?"]);
+        let (_, values) = ran.err.split_once("[possible values: ").unwrap();
+        let mut names: Vec<_> =
+            values.split(']').next().unwrap().split(", ").map(|name| name.replace('-', "_")).collect();
+        names.sort();
+        names
+    };
+    for (verb, option, choice, only_python, only_command) in [
+        ("cat", "--kind", "KindOption: \"kind\"", "", ""),
+        // Reads without maps must be requested. File order is `shuffle=False` in Python.
+        ("get", "--io", "ReadMode: \"io\"", "auto", ""),
+        ("epoch", "--shuffle", "Shuffle: \"shuffle\"", "", "none"),
+        ("epoch", "--verify", "LoaderVerify: \"verify\"", "", ""),
+        ("order", "--last-batch", "LastBatch: \"tail\"", "", ""),
+    ] {
+        let (mut python, mut command) = (python(choice), command(verb, option));
+        python.retain(|name| name != only_python);
+        command.retain(|name| name != only_command);
+        assert_eq!(command, python, "{option}");
+    }
+    let table = page.split_once("## Names shared with Python").unwrap().1.split_once("\n## ").unwrap().0;
+    for (verb, option) in [
+        ("cat", "--kind"),
+        ("get", "--io"),
+        ("epoch", "--shuffle"),
+        ("epoch", "--verify"),
+        ("order", "--last-batch"),
+    ] {
+        let row = table.lines().find(|line| line.starts_with(&format!("| `{option}`"))).unwrap();
+        for name in command(verb, option) {
+            assert!(row.contains(&format!("`{}`", name.replace('_', "-"))), "{option}: {name}");
+        }
+    }
+    // The spelling of Python, and earlier names.
+    dir.shard("a.tfrecord", labels(0..3));
+    for (earlier, kind) in
+        [("sequence_example", "sequence-example"), ("sequence", "sequence-example"), ("raw", "bytes")]
+    {
+        let print = |kind| dir.run(&["cat", "--kind", kind, "-f", "json", "a.tfrecord"]).out;
+        assert!(!print(kind).is_empty() && print(earlier) == print(kind), "{earlier}");
+    }
+    assert_eq!(dir.run(&["epoch", "a.tfrecord", "-b", "1", "--verify", "first_epoch"]).code, 0);
+
+    let shared = [
+        (
+            "epoch",
+            &loader,
+            &[
+                "batch_size",
+                "global_batch_size",
+                "shuffle",
+                "balance",
+                "seed",
+                "epoch",
+                "rank",
+                "world_size",
+                "threads",
+                "verify",
+            ][..],
+        ),
+        ("get", &open, &["kind", "io", "index_dir", "max_record", "allow_missing", "jobs"]),
+    ];
+    for (verb, source, names) in shared {
+        let help = dir.run(&[verb, "--help"]).out;
+        for name in names {
+            assert!(
+                source.contains(&format!("\n    {name}: "))
+                    || source.contains(&format!("\n        {name}: ")),
+                "{name}"
+            );
+            let option = format!("--{}", name.replace('_', "-"));
+            assert!(
+                help.contains(&format!("{option} ")) || help.contains(&format!("{option}\n")),
+                "{option}"
+            );
+        }
+    }
 }

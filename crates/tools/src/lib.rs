@@ -2,7 +2,7 @@
 //!
 //! * [`verify`] verifies all checksums of a stream and decodes its records.
 //! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.
-//! * [`NpzWriter`] writes batches as a NumPy archive.
+//! * [`NpzWriter`] writes each batch to a NumPy archive. [`JoinedNpzWriter`] joins the arrays of all batches.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
@@ -32,15 +32,20 @@
     )
 )]
 
+mod archive;
 mod content;
 pub mod digest;
+mod growing;
+mod joined;
 mod npz;
 pub mod outputs;
+mod spill;
 mod stream;
 pub mod unpack;
 mod verify;
 
 pub use content::{Content, Map};
+pub use joined::{JoinError, JoinedNpzWriter};
 pub use npz::NpzWriter;
 pub use stream::KindedStream;
 pub use verify::{Verification, verify};

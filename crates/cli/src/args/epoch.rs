@@ -82,6 +82,7 @@ pub(crate) enum LastBatchChoice {
 pub(crate) enum VerifyChoice {
     Header,
     Payload,
+    #[value(alias = "first_epoch")]
     FirstEpoch,
 }
 

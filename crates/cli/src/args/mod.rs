@@ -127,7 +127,7 @@ pub(crate) struct PrintArgs {
 /// Kind of the payloads, and the limit on their length.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct PayloadArgs {
-    /// Message type of the payloads; `auto`: guessed from the first records of each file
+    /// Message type of the payloads; `auto`: guessed from the first records of each file, `bytes`: none
     #[arg(long, value_name = "KIND", default_value = "auto")]
     pub(crate) kind: PayloadKind,
     #[command(flatten)]
@@ -171,7 +171,9 @@ pub(crate) enum RecordFormat {
 pub(crate) enum PayloadKind {
     Auto,
     Example,
+    #[value(name = "sequence-example", aliases = ["sequence_example", "sequence"])]
     Sequence,
+    #[value(name = "bytes", alias = "raw")]
     Raw,
 }
 
@@ -371,7 +373,7 @@ pub(crate) struct ParseArgs {
     /// Schema file, as `tfseek schema --json` prints it
     #[arg(short, long, value_name = "FILE")]
     pub(crate) schema: PathBuf,
-    /// Number of records per batch; the last batch may have fewer
+    /// Number of records per batch; the last batch may have fewer. With --out it has no effect, except with --batches
     #[arg(short, long, value_name = "N", default_value = "128")]
     pub(crate) batch_size: NonZeroUsize,
     /// Parse each record separately, without the batch dimension
@@ -383,9 +385,12 @@ pub(crate) struct ParseArgs {
     /// Number of records to parse, over all files [default: all]
     #[arg(short, value_name = "N")]
     pub(crate) n: Option<u64>,
-    /// Write a NumPy archive instead of JSON lines to standard output
+    /// Write a NumPy archive instead of JSON lines to standard output, with one array per feature over all records
     #[arg(short, long, value_name = "OUT.npz")]
     pub(crate) out: Option<PathBuf>,
+    /// With --out: write the arrays of each batch (`b0::NAME`, `b1::NAME`, ..) or, with --single, of each record
+    #[arg(long, requires = "out")]
+    pub(crate) batches: bool,
     /// Replace existing files
     #[arg(long, requires = "out")]
     pub(crate) force: bool,

@@ -1,6 +1,6 @@
 //! The features that `--features` selects.
 
-use crate::args::{PrintArgs, RecordFormat};
+use crate::args::{PayloadKind, PrintArgs, RecordFormat};
 use crate::bytes::Key;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
@@ -29,6 +29,9 @@ impl FeaturePatterns {
             return Err(Failure::usage(format!(
                 "--features: expected the format human, json or proto-json, found {format}, which prints whole payloads"
             )));
+        }
+        if args.payload.kind == PayloadKind::Raw {
+            return Err(Failure::usage("--features: expected records with features, found --kind bytes"));
         }
         let patterns = args.features.clone();
         let names = patterns.iter().filter(|pattern| !pattern.contains(['*', '?']));

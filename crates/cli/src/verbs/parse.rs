@@ -1,45 +1,66 @@
 //! `tfseek parse`: parses records into arrays by a schema.
 //!
 //! Batches continue across files. If a record cannot be parsed, the batches printed before it remain. An archive gets its name only
-//! when it is complete.
+//! when it is complete. It has one array per column, whatever the batches are, unless `--batches` keeps them apart.
 
 use crate::args::{self, GlobalArgs};
 use crate::console::Console;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{DATA, Failure, Outcome};
 use crate::output::arrays;
+use crate::progress::FileProgress;
 use crate::records;
 use crate::{outputs, progress, text};
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
 use tfseek::batch::{Batch, BatchParser, Row};
-use tfseek::{At, Schema};
-use tfseek_tools::NpzWriter;
+use tfseek::frame::OVERHEAD;
+use tfseek::{At, Compression, Schema};
+use tfseek_tools::{JoinError, JoinedNpzWriter, NpzWriter};
 
 pub(crate) fn run(args: &args::ParseArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
     let schema = schema(&args.schema)?;
     let mut output = match &args.out {
         Some(out) => {
+            if args.single && !args.batches {
+                return Err(Failure::usage(
+                    "--single with --out: expected --batches, because arrays over all records have a batch dimension",
+                ));
+            }
             let inputs = paths.iter().chain([&args.schema]).map(PathBuf::as_path);
             outputs::check_distinct([(out.as_path(), out.as_path())], inputs)?;
             outputs::check_replace(out, args.force)?;
-            BatchOutput::Npz(Box::new(NpzWriter::create(out)?))
+            if args.batches {
+                BatchOutput::Batches(Box::new(NpzWriter::create(out)?))
+            } else {
+                BatchOutput::Joined(Box::new(JoinedNpzWriter::create(out, &schema)?))
+            }
         }
         None => BatchOutput::Stdout(console),
     };
     let bar = progress::bytes(global, "parsing", progress::total_size(&paths));
-    let outcome = parse_all(args, &paths, &schema, &mut output, &bar);
+    let parsed = parse_all(args, &paths, &schema, &mut output, &bar);
     bar.finish_and_clear();
-    match (outcome?, output) {
-        (_, BatchOutput::Stdout(_)) => Ok(()),
-        ((records, batches), BatchOutput::Npz(npz)) => {
+    let (records, batches) = parsed?;
+    let records = text::count(records, "record");
+    match output {
+        BatchOutput::Stdout(_) => {}
+        BatchOutput::Batches(npz) => {
             let out = npz.finish()?;
             let batches = if batches == 1 { "1 batch".to_owned() } else { format!("{batches} batches") };
-            let records = text::count(records, "record");
             console.note(format_args!("{}: {records} in {batches}", out.display()));
-            Ok(())
+        }
+        BatchOutput::Joined(npz) => {
+            let bar = progress::bytes(global, "writing", npz.bytes());
+            let finished = npz.finish({
+                let bar = bar.clone();
+                move |bytes| bar.inc(bytes)
+            });
+            bar.finish_and_clear();
+            console.note(format_args!("{}: {records}", finished?.display()));
         }
     }
+    Ok(())
 }
 
 /// Reads the schema in a file.
@@ -50,17 +71,31 @@ pub(super) fn schema(path: &Path) -> Outcome<Schema> {
 /// Destination of the parsed batches.
 enum BatchOutput<'a> {
     Stdout(&'a mut Console),
-    Npz(Box<NpzWriter>),
+    /// An archive with the arrays of each batch.
+    Batches(Box<NpzWriter>),
+    /// An archive with the arrays of all batches joined.
+    Joined(Box<JoinedNpzWriter>),
 }
 
 impl BatchOutput<'_> {
-    fn write(&mut self, k: u64, batch: &Batch, sequence: bool, single: bool) -> Outcome {
+    fn write(&mut self, k: u64, batch: &Batch, args: &args::ParseArgs, sequence: bool) -> Outcome {
         match self {
-            BatchOutput::Npz(npz) => Ok(npz.batch(k, batch, sequence)?),
             BatchOutput::Stdout(console) => {
-                arrays::print(console.out(), batch, sequence, single).map_err(Failure::Stdout)?;
+                arrays::print(console.out(), batch, sequence, args.single).map_err(Failure::Stdout)?;
                 console.end_record()
             }
+            BatchOutput::Batches(npz) => Ok(npz.batch(k, batch, sequence)?),
+            BatchOutput::Joined(npz) => npz.batch(batch).map_err(|e| match e {
+                JoinError::Write(e) => e.into(),
+                e @ JoinError::RowSplits { .. } => {
+                    let schema = args.schema.display();
+                    Failure::Message(
+                        DATA,
+                        format!("{schema}: {e} (`\"row_splits_dtype\": \"int64\"` holds more)"),
+                    )
+                }
+                e => Failure::Message(DATA, e.to_string()),
+            }),
         }
     }
 }
@@ -99,13 +134,13 @@ fn parse_all(
     let mut pending = 0;
     let (mut seen, mut taken, mut done) = (0u64, 0u64, 0u64);
     let max_records = args.n.unwrap_or(u64::MAX);
+    let is_joined = matches!(output, BatchOutput::Joined(_));
     let mut flush = |rows: &[PendingRow]| -> Outcome {
-        let batch = match (args.single, rows) {
-            (_, []) => return Ok(()),
-            (true, [row]) => parser.parse_single(row)?,
-            _ => parser.parse(rows)?,
+        let batch = match rows {
+            [row] if args.single => parser.parse_single(row)?,
+            rows => parser.parse(rows)?,
         };
-        output.write(done, &batch, schema.is_sequence(), args.single)?;
+        output.write(done, &batch, args, schema.is_sequence())?;
         done += 1;
         Ok(())
     };
@@ -114,10 +149,14 @@ fn parse_all(
             break;
         }
         let mut stream = records::stream(path, args.limit)?;
+        let is_plain = stream.compression() == Compression::None;
+        let mut progress = FileProgress::new(bar, path, is_plain);
         while taken < max_records
             && let Some(record) = stream.next()?
         {
             seen += 1;
+            let end = record.payload().len() as u64 + OVERHEAD as u64;
+            progress.read_to(record.at().offset.unwrap_or(0).saturating_add(end));
             if seen <= args.skip {
                 continue;
             }
@@ -138,8 +177,11 @@ fn parse_all(
                 pending = 0;
             }
         }
-        bar.inc(progress::total_size(std::slice::from_ref(path)));
+        progress.finish();
     }
-    flush(rows.get(..pending).unwrap_or_default())?;
+    // Without records, joined arrays are those of an empty batch.
+    if pending > 0 || (is_joined && taken == 0) {
+        flush(rows.get(..pending).unwrap_or_default())?;
+    }
     Ok((taken, done))
 }

@@ -4,18 +4,22 @@ use crate::args::{self, GlobalArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{DATA, Failure, Outcome};
+use crate::progress::FileProgress;
 use crate::records::{self, Records};
 use crate::{progress, text};
 use std::path::{Path, PathBuf};
-use tfseek::FeatureSpec;
 use tfseek::example::MessageKind;
+use tfseek::frame::OVERHEAD;
 use tfseek::schema::{Finding, Inference, code};
+use tfseek::{Compression, FeatureSpec};
 
 pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths)?;
     let mut open_file = None;
     let Observed { seen, failed } = match args.payload.kind.specified() {
-        Some(MessageKind::Other) => return Err(Failure::usage("raw payloads have no features")),
+        Some(MessageKind::Other) => {
+            return Err(Failure::usage("--kind: expected records with features, found bytes"));
+        }
         Some(kind) => observe(&paths, args, kind, &mut open_file, global, console)?,
         None => match observe(&paths, args, MessageKind::Example, &mut open_file, global, console) {
             // SequenceExamples follow Examples, so all files are read again as SequenceExamples. An Example then reads as a context.
@@ -23,7 +27,7 @@ pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Co
                 let read = open_file.as_ref().map_or(0, |(k, _)| *k);
                 if let Some(pipe) = paths.iter().take(read).find(|path| !records::is_regular(path)) {
                     return Err(Failure::usage(format!(
-                        "{}: cannot be read again as SequenceExamples, which later files contain: specify --kind sequence",
+                        "{}: cannot be read again as SequenceExamples, which later files contain: specify --kind sequence-example",
                         pipe.display()
                     )));
                 }
@@ -36,9 +40,20 @@ pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Co
         // The failure has been reported, and there are no records to infer from.
         return Ok(());
     }
+    if seen.records() == 0 {
+        return Err(no_records(&paths));
+    }
     let schema = seen.schema_without_conflicts()?;
     for conflict in seen.findings().filter_map(|found| found.conflict()) {
         console.note(format_args!("tfseek: left out: {conflict}"));
+    }
+    if schema.features().is_empty() && schema.feature_lists().is_empty() {
+        let kind = if seen.is_sequence() { MessageKind::SequenceExample } else { MessageKind::Example };
+        let records = text::count(seen.records(), "record");
+        console.note(format_args!(
+            "tfseek: the schema is empty: no feature of a single kind in {records}, read as {}",
+            kind.name()
+        ));
     }
     if args.json {
         console.print(schema.to_json())
@@ -49,6 +64,17 @@ pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Co
     } else {
         table(&seen, console)
     }
+}
+
+/// Returns the error of files without records.
+fn no_records(paths: &[PathBuf]) -> Failure {
+    let name = paths.first().map(|path| records::name(path).display().to_string()).unwrap_or_default();
+    let more = match paths.len() {
+        0 | 1 => String::new(),
+        n => format!(" and {}", text::count(n as u64 - 1, "more file")),
+    };
+    let message = format!("{name}{more}: expected at least one record to infer a schema from, found none");
+    Failure::Message(DATA, message)
 }
 
 /// The result of [`observe`].
@@ -109,14 +135,20 @@ fn observe(
         let outcome = match outcome {
             Ok(records) if records.kind == MessageKind::SequenceExample && !seen.is_sequence() => {
                 *open_file = Some((k, records));
+                bar.finish_and_clear();
                 return Err(Stop::FoundSequences);
             }
-            Ok(records) => file(path, until, records, &mut seen),
+            Ok(records) => {
+                let is_plain = records.compression() == Compression::None.name();
+                let mut progress = FileProgress::new(&bar, path, is_plain);
+                let outcome = file(path, until, records, &mut seen, &mut progress);
+                progress.finish();
+                outcome
+            }
             Err(failure) => Err(failure),
         };
         failed |= outcome.is_err();
         bar.suspend(|| console.report_and_continue(outcome))?;
-        bar.inc(progress::total_size(std::slice::from_ref(path)));
     }
     bar.finish_and_clear();
     Ok(Observed { seen, failed })
@@ -128,7 +160,13 @@ fn share(n: u64, k: usize, files: usize) -> u64 {
     u64::try_from(share).unwrap_or(n)
 }
 
-fn file(path: &Path, until: u64, mut records: Records, seen: &mut Inference) -> Outcome {
+fn file(
+    path: &Path,
+    until: u64,
+    mut records: Records,
+    seen: &mut Inference,
+    progress: &mut FileProgress<'_>,
+) -> Outcome {
     if records.kind == MessageKind::Other {
         let name = records::name(path);
         let message = format!(
@@ -140,6 +178,8 @@ fn file(path: &Path, until: u64, mut records: Records, seen: &mut Inference) -> 
     while seen.records() < until {
         let Some(item) = records.next()? else { break };
         let at = item.record.at();
+        let end = item.record.payload().len() as u64 + OVERHEAD as u64;
+        progress.read_to(at.offset.unwrap_or(0).saturating_add(end));
         seen.add(item.record.payload()).map_err(|e| e.at(at))?;
     }
     Ok(())

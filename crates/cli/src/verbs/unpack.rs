@@ -51,8 +51,9 @@ fn file(
     let target = target(destination, path)?;
     outputs::check_replace(&target, args.force)?;
     let bar = progress::byte_count(global, "unpacking");
-    let count = unpack::unpack(&mut stream, &target, |bytes| bar.inc(bytes))?;
+    let unpacked = unpack::unpack(&mut stream, &target, |bytes| bar.inc(bytes));
     bar.finish_and_clear();
+    let count = unpacked?;
     let size = Size { bytes: stream.offset(), exact: global.bytes };
     console.note(format_args!("{}: {}, {size}", target.display(), text::count(count, "record")));
     Ok(())

@@ -1,0 +1,168 @@
+//! Files that have no name while they are written (Linux).
+
+use super::atomic::{AtomicFile, NameNotSynced, sync_folder};
+use super::process::Process;
+use std::fs::File;
+use std::io::{self, Seek};
+use std::path::{Path, PathBuf};
+
+/// A file without a name in the folder of its target. [`commit`](NamelessFile::commit) gives it the name of the target.
+///
+/// If the process is killed before that, nothing remains of the file. It belongs to the process that created it, like an [`AtomicFile`].
+#[derive(Debug)]
+pub(super) struct NamelessFile {
+    file: File,
+    target: PathBuf,
+    process: Process,
+}
+
+impl NamelessFile {
+    /// Creates a file. `None` if the system or the file system has no files without a name, or on any error.
+    pub(super) fn create(target: &Path) -> Option<NamelessFile> {
+        let file = system::create(super::folder(target)).ok()?;
+        Some(NamelessFile { file, target: target.into(), process: Process::this() })
+    }
+
+    /// Returns the open file.
+    ///
+    /// # Errors
+    /// [`EncodeError::Forked`](crate::error::EncodeError::Forked) in a forked child.
+    pub(super) fn file(&self) -> io::Result<&File> {
+        self.process.check()?;
+        Ok(&self.file)
+    }
+
+    /// Syncs the bytes to the disk, then gives the file its name. An existing target is replaced by a rename.
+    ///
+    /// # Errors
+    /// I/O errors; the target is then unchanged. The exception is [`NameNotSynced`], after which the target is the new file.
+    pub(super) fn commit(self) -> io::Result<()> {
+        self.process.check()?;
+        self.file.sync_all()?;
+        if system::link(&self.file, &self.target).is_ok() {
+            return sync_folder(&self.target).map_err(|e| io::Error::new(e.kind(), NameNotSynced::new(e)));
+        }
+        // The target exists, or the file cannot be linked.
+        match AtomicFile::link(&self.file, &self.target, system::link) {
+            Some(named) => named.commit_synced(),
+            None => self.copy()?.commit(),
+        }
+    }
+
+    /// Copies the file to one with a temporary name.
+    fn copy(mut self) -> io::Result<AtomicFile> {
+        let mut named = AtomicFile::create_at(self.target)?;
+        self.file.rewind()?;
+        io::copy(&mut self.file, &mut named)?;
+        Ok(named)
+    }
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+mod system {
+    use std::ffi::CString;
+    use std::fs::{File, OpenOptions};
+    use std::io;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::OpenOptionsExt;
+    use std::path::Path;
+
+    pub(super) fn create(folder: &Path) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).custom_flags(libc::O_TMPFILE).open(folder)
+    }
+
+    /// Gives a file without a name the name `path`, which must be new.
+    #[allow(unsafe_code)]
+    pub(super) fn link(file: &File, path: &Path) -> io::Result<()> {
+        // open(2), O_TMPFILE: without a capability, the file is linked through its entry in /proc.
+        let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+        let to = CString::new(path.as_os_str().as_bytes())?;
+        // SAFETY: both pointers are to C strings that are alive until the call returns. The call reads them and writes no memory.
+        let done = unsafe {
+            libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::AT_SYMLINK_FOLLOW)
+        };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+mod system {
+    use std::fs::File;
+    use std::io;
+    use std::path::Path;
+
+    pub(super) fn create(_: &Path) -> io::Result<File> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn link(_: &File, _: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Write;
+
+    fn names(dir: &Path) -> Vec<String> {
+        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_target_has_the_old_or_the_new_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("a");
+        // The second time the target exists.
+        for text in ["one", "two"] {
+            let before = fs::read(&target).ok();
+            let Some(mut f) = NamelessFile::create(&target) else { return };
+            f.file.write_all(text.as_bytes()).unwrap();
+            assert_eq!(
+                (names(dir.path()).len(), fs::read(&target).ok()),
+                (usize::from(before.is_some()), before)
+            );
+            f.commit().unwrap();
+            assert_eq!(fs::read_to_string(&target).unwrap(), text);
+            assert_eq!(names(dir.path()), ["a"]);
+            drop(NamelessFile::create(&target).unwrap());
+            assert_eq!(names(dir.path()), ["a"]);
+        }
+    }
+
+    /// The form for file systems that cannot link the file.
+    #[test]
+    fn a_file_that_cannot_be_linked_is_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("a");
+        let Some(mut f) = NamelessFile::create(&target) else { return };
+        f.file.write_all(b"one").unwrap();
+        f.copy().unwrap().commit().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"one");
+        assert_eq!(names(dir.path()), ["a"]);
+        let refused = |_: &File, _: &Path| -> io::Result<()> { Err(io::ErrorKind::PermissionDenied.into()) };
+        assert!(AtomicFile::link(&File::open(&target).unwrap(), &target, refused).is_none());
+    }
+
+    #[test]
+    fn a_failed_commit_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("a");
+        let Some(f) = NamelessFile::create(&target) else { return };
+        fs::create_dir(&target).unwrap();
+        assert!(f.commit().is_err());
+        assert_eq!(names(dir.path()), ["a"]);
+        assert!(NamelessFile::create(&dir.path().join("none/a")).is_none());
+    }
+
+    #[test]
+    fn in_another_process_calls_fail() {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(mut f) = NamelessFile::create(&dir.path().join("a")) else { return };
+        f.process = Process::other();
+        assert!(f.file().is_err() && f.commit().is_err());
+        assert!(names(dir.path()).is_empty());
+    }
+}
