@@ -1,5 +1,6 @@
 //! Errors about files: compression, indexes, paths.
 
+use super::text::FileNames;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -144,6 +145,13 @@ pub enum PathsError {
         /// The pattern, as given.
         pattern: Box<str>,
     },
+    /// A folder without files that have a TFRecord extension contains TFRecord files with other names.
+    OtherNames {
+        /// Path of the folder.
+        folder: Box<Path>,
+        /// Paths of the files, in natural order.
+        found: Vec<PathBuf>,
+    },
     /// The pattern is invalid.
     BadPattern {
         /// The pattern, as given.
@@ -244,6 +252,17 @@ impl fmt::Display for PathsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PathsError::NoMatch { pattern } => write!(f, "no file matches {pattern}"),
+            PathsError::OtherNames { folder, found } => {
+                let (files, pronoun) = match found.len() {
+                    1 => ("1 file with another name is a TFRecord file".to_owned(), "it"),
+                    n => (format!("{n} files with other names are TFRecord files"), "them"),
+                };
+                let (folder, names) = (folder.display(), FileNames(found));
+                write!(
+                    f,
+                    "{folder}: no file has a TFRecord extension, and {files}: {names}; name {pronoun}, or use a pattern"
+                )
+            }
             PathsError::BadPattern { pattern, reason } => write!(f, "{pattern}: invalid pattern: {reason}"),
             PathsError::NotLocal { address, scheme } if scheme.eq_ignore_ascii_case("file") => {
                 write!(f, "{address}: expected a path, found a {scheme}:// address: remove the {scheme}://")

@@ -155,7 +155,9 @@ impl ErrorKind {
             ErrorKind::Truncated { .. }
             | ErrorKind::Compression(CompressionError::Cut { .. })
             | ErrorKind::Index(IndexError::TornTail) => io::ErrorKind::UnexpectedEof,
-            ErrorKind::Paths(PathsError::NoMatch { .. } | PathsError::MissingShards { .. })
+            ErrorKind::Paths(
+                PathsError::NoMatch { .. } | PathsError::OtherNames { .. } | PathsError::MissingShards { .. },
+            )
             | ErrorKind::Index(IndexError::Missing | IndexError::NoColumn { .. }) => io::ErrorKind::NotFound,
             ErrorKind::Compressed { .. }
             | ErrorKind::Paths(PathsError::NotLocal { .. })

@@ -107,6 +107,85 @@ fn folders() {
     is_error(&resolved_one(&gap, ""), "x-?-of-2.tfrecord: 1 of 2 shards are missing: x-1-of-2.tfrecord");
 }
 
+/// Writes a file with one record.
+fn write_shard(path: &Path) {
+    let mut bytes = Vec::new();
+    crate::frame::put_record(&mut bytes, b"payload").unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn tfrecord_files_with_other_names() {
+    let dir = folder_with(&["a.tfrecord", "notes.txt", "sub/x", "empty"]);
+    let at = |name: &str| dir.path().join(name);
+    let warnings = |paths: &[PathBuf]| resolve_with_warnings(paths, false).unwrap().warnings;
+    fs::write(at("zeros"), [0; 64]).unwrap();
+    assert_eq!(warnings(&[at("")]), []);
+    for name in ["part-10", "part-9", ".hidden", "sub/y.bin"] {
+        write_shard(&at(name));
+    }
+    let [warning] = &warnings(&[at(""), at("")])[..] else { panic!() };
+    assert_eq!((warning.kind(), warning.path()), ("other_names", Some(&*at(""))));
+    let text = warning.to_string();
+    assert!(
+        text.ends_with(
+            ": 2 files have other names but are TFRecord files and were not opened: part-9, part-10; name them, or use a pattern"
+        ),
+        "{text}"
+    );
+    // A file that is also given by name is opened.
+    let text = warnings(&[at(""), at("part-9")])[0].to_string();
+    let one = ": 1 file has another name but is a TFRecord file and was not opened: part-10; name it, or use a pattern";
+    assert!(text.ends_with(one), "{text}");
+    assert_eq!(warnings(&[at("a.tfrecord"), at("part-*")]), []);
+    assert_eq!(resolved_one(&dir, ""), "a.tfrecord");
+
+    let text = resolved_one(&dir, "sub");
+    is_error(
+        &text,
+        "sub: no file has a TFRecord extension, and 1 file with another name is a TFRecord file: y.bin; name it",
+    );
+}
+
+/// Only regular files are examined, so that none blocks. Files that cannot be read are left out.
+#[cfg(unix)]
+#[test]
+fn special_files_in_a_folder() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let dir = folder_with(&["a.tfrecord"]);
+    let at = |name: &str| dir.path().join(name);
+    assert!(std::process::Command::new("mkfifo").arg(at("fifo")).status().unwrap().success());
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    for (link, target) in
+        [("device", "/dev/zero"), ("to-fifo", "fifo"), ("dangling", "none"), ("linked", "real")]
+    {
+        symlink(target, at(link)).unwrap();
+    }
+    for name in ["real", "unreadable"] {
+        write_shard(&at(name));
+    }
+    fs::set_permissions(at("unreadable"), fs::Permissions::from_mode(0o000)).unwrap();
+    let readable = fs::File::open(at("unreadable")).is_ok();
+    let Resolved { paths, warnings } = resolve_with_warnings(at(""), false).unwrap();
+    assert_eq!(paths, [at("a.tfrecord")]);
+    let [Warning::OtherNames { found, .. }] = &warnings[..] else { panic!("{warnings:?}") };
+    // A privileged user can read every file.
+    let names = if readable { vec!["linked", "real", "unreadable"] } else { vec!["linked", "real"] };
+    assert_eq!(*found, names.into_iter().map(at).collect::<Vec<_>>());
+    fs::remove_file(at("a.tfrecord")).unwrap();
+    is_error(&resolved_one(&dir, ""), "linked, real");
+}
+
+#[test]
+fn at_most_1000_files_are_examined() {
+    let names: Vec<_> = (0..1005).map(|k| format!("f{k}")).collect();
+    let dir = folder_with(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    for name in ["f3", "f999", "f1000"] {
+        write_shard(&dir.path().join(name));
+    }
+    is_error(&resolved_one(&dir, ""), "2 files with other names are TFRecord files: f3, f999;");
+}
+
 #[test]
 fn wildcards() {
     let dir = folder_with(&["t-10", "t-9", ".t-1", "sub/t-7", "sub/deep/t-8", "t-dir/x", ".tfseek/t-3"]);

@@ -102,18 +102,18 @@ pub(crate) fn open(
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<Dataset> {
-    let paths = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
-    let bar = progress::bytes(global, "indexing", progress::total_size(&paths));
+    let resolved = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
+    let bar = progress::bytes(global, "indexing", progress::total_size(&resolved));
     let mut index = IndexOptions::new().jobs(access.jobs.jobs);
     if let Some(dir) = &access.index_dir {
         index = index.index_dir(dir);
     }
     let options = limit
         .dataset(DatasetOptions::new())
-        .allow_missing(true)
+        .allow_missing(paths.allow_missing)
         .index(index)
         .progress(progress::callback(&bar));
-    let opened = open_with(&options, access.io, &paths);
+    let opened = open_with(&options, access.io, &paths.paths);
     bar.finish_and_clear();
     let dataset = opened?;
     warnings::print(dataset.warnings(), console);

@@ -133,9 +133,10 @@ fn quote(word: &str) -> String {
 /// Returns the exit code for an error of the library.
 pub(crate) fn code_of(e: &Error) -> u8 {
     match e.kind() {
-        ErrorKind::Io(_) | ErrorKind::Paths(PathsError::NoMatch { .. } | PathsError::TooManyMaps { .. }) => {
-            IO
-        }
+        ErrorKind::Io(_)
+        | ErrorKind::Paths(
+            PathsError::NoMatch { .. } | PathsError::OtherNames { .. } | PathsError::TooManyMaps { .. },
+        ) => IO,
         ErrorKind::NotTfRecord { .. } => NOT_TFRECORD,
         ErrorKind::Paths(PathsError::BadPattern { .. } | PathsError::NotLocal { .. })
         | ErrorKind::Index(

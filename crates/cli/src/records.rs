@@ -1,14 +1,17 @@
 //! Records of one file in file order, with their kind.
 
-use crate::args::{LimitArgs, PayloadArgs};
+use crate::args::{LimitArgs, PathsArgs, PayloadArgs};
+use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::output::NumberedRecord;
+use crate::warnings;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use tfseek::example::MessageKind;
 use tfseek::frame::{OVERHEAD, put_record};
 use tfseek::index::{self, IndexOptions};
+use tfseek::paths::IntoPaths;
 use tfseek::stream::Stream;
 use tfseek::{At, Compression, Error, ErrorKind, IndexMode, Record};
 use tfseek_tools::KindedStream;
@@ -231,29 +234,41 @@ pub(crate) fn name(path: &Path) -> PathBuf {
     if path == Path::new(STDIN) { STDIN_NAME.into() } else { path.into() }
 }
 
-/// Resolves the paths of a verb that reads in file order. A single `-` is standard input.
-pub(crate) fn resolve(paths: &crate::args::PathsArgs) -> Outcome<Vec<PathBuf>> {
+/// Resolves the paths of a verb that reads in file order, and prints warnings. A single `-` is standard input.
+pub(crate) fn resolve(paths: &PathsArgs, console: &mut Console) -> Outcome<Vec<PathBuf>> {
     let is_stdin = |p: &&PathBuf| p.as_path() == Path::new(STDIN);
     match paths.paths.iter().filter(is_stdin).count() {
-        0 => Ok(tfseek::paths::resolve(&paths.paths, paths.allow_missing)?),
+        0 => Ok(resolve_files(&paths.paths, paths.allow_missing, console)?),
         1 if paths.paths.len() == 1 => Ok(paths.paths.clone()),
         _ => Err(Failure::usage("`-` (standard input) cannot be combined with other paths")),
     }
 }
 
-/// Resolves the paths of a verb that reports on each file. If they do not resolve together, each path is resolved separately, to its
+/// Resolves paths and prints warnings.
+pub(crate) fn resolve_files(
+    paths: impl IntoPaths,
+    allow_missing: bool,
+    console: &mut Console,
+) -> tfseek::Result<Vec<PathBuf>> {
+    let resolved = tfseek::paths::resolve_with_warnings(paths, allow_missing)?;
+    warnings::print(&resolved.warnings, console);
+    Ok(resolved.paths)
+}
+
+/// Resolves the paths of a verb that reports on each file, and prints warnings. If they do not resolve together, each path is resolved separately, to its
 /// files or an error.
 pub(crate) fn resolve_each(
-    paths: &crate::args::PathsArgs,
+    paths: &PathsArgs,
+    console: &mut Console,
 ) -> Outcome<Vec<Result<PathBuf, (PathBuf, Failure)>>> {
-    let failure = match resolve(paths) {
+    let failure = match resolve(paths, console) {
         Ok(all) => return Ok(all.into_iter().map(Ok).collect()),
         Err(failure @ Failure::Error(_)) => failure,
         Err(failure) => return Err(failure),
     };
     let mut each = Vec::new();
     for path in &paths.paths {
-        match tfseek::paths::resolve(path, paths.allow_missing) {
+        match resolve_files(path, paths.allow_missing, console) {
             Ok(found) => each.extend(found.into_iter().map(Ok)),
             Err(e) => each.push(Err((path.clone(), e.into()))),
         }

@@ -422,7 +422,8 @@ pub(crate) struct UnpackArgs {
     pub(crate) paths: PathsArgs,
     #[command(flatten)]
     pub(crate) limit: LimitArgs,
-    /// Output file, or output folder for several files [default: next to each input, without .gz or .zz]
+    /// Output file, or output folder for several files, where names without a TFRecord extension get `.tfrecord` [default: next to
+    /// each input, without .gz or .zz]
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
     /// Replace existing files

@@ -5,7 +5,7 @@ use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::text::{self, count};
-use crate::{outputs, progress, threads, warnings};
+use crate::{outputs, progress, records, threads, warnings};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Con
             "--filter requires --format dali: an index of tfseek contains all records",
         ));
     }
-    let paths = tfseek::paths::resolve(&args.paths.paths, args.paths.allow_missing)?;
+    let paths = records::resolve_files(&args.paths.paths, args.paths.allow_missing, console)?;
     let bytes = progress::total_size(&paths);
     let bar = progress::bytes(global, "indexing", bytes);
     let mut options = IndexOptions::new()

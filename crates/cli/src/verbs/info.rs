@@ -40,7 +40,7 @@ struct RecordKeys {
 }
 
 pub(crate) fn run(args: &args::InfoArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve_each(&args.paths)?;
+    let paths = records::resolve_each(&args.paths, console)?;
     let bytes = |path: &Result<PathBuf, _>| {
         path.as_ref().map_or(0, |path| progress::total_size(std::slice::from_ref(path)))
     };

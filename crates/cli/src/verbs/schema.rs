@@ -12,7 +12,7 @@ use tfseek::example::MessageKind;
 use tfseek::schema::{Finding, Inference, code};
 
 pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve(&args.paths)?;
+    let paths = records::resolve(&args.paths, console)?;
     let mut open_file = None;
     let Observed { seen, failed } = match args.payload.kind.specified() {
         Some(MessageKind::Other) => return Err(Failure::usage("raw payloads have no features")),

@@ -17,7 +17,7 @@ use tfseek::index::IndexOptions;
 use tfseek::{DatasetOptions, IndexMode};
 
 pub(crate) fn run(args: &args::TailArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve(&args.paths)?;
+    let paths = records::resolve(&args.paths, console)?;
     let printer = Printer::new(&args.print, global)?.many_files(paths.len() > 1);
     let mut numbers = RecordNumbers::new();
     for (k, path) in paths.iter().enumerate() {
