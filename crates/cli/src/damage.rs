@@ -42,6 +42,7 @@ pub(crate) fn explain(failure: Failure, reading: Reading) -> Failure {
         (_, Reading::InOrder { .. }) => format!("the {before} before it are sound"),
     };
     let note = match (can_skip, sound) {
+        _ if matches!(e.kind(), ErrorKind::Truncated { .. }) => format!("{state}; {before}; {TOLERATE}"),
         (true, _) => format!("{state}; {before}; {SKIP}"),
         (false, 0) => format!("{state}; {before}"),
         (false, _) => format!("{state}; {before}; `tfseek head -n {sound}` prints only the part before it"),
@@ -50,6 +51,9 @@ pub(crate) fn explain(failure: Failure, reading: Reading) -> Failure {
 }
 
 const SKIP: &str = "`tfseek cat --skip-errors` continues after it";
+
+/// Hint for a file that ends inside a record.
+pub(crate) const TOLERATE: &str = "`--tail tolerate` reads the part before it";
 
 /// The records that `cat --skip-errors` skipped.
 #[derive(Default)]

@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::example::{KindGuess, MessageKind};
-use tfseek::index::IndexOptions;
 use tfseek::{Dataset, DatasetOptions, Filter, Selection};
 
 /// A dataset, and the message kinds of the shards that were accessed.
@@ -104,15 +103,11 @@ pub(crate) fn open(
 ) -> Outcome<Dataset> {
     let resolved = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
     let bar = progress::bytes(global, "indexing", progress::total_size(&resolved));
-    let mut index = IndexOptions::new().jobs(access.jobs.jobs);
+    let mut index = limit.index().jobs(access.jobs.jobs);
     if let Some(dir) = &access.index_dir {
         index = index.index_dir(dir);
     }
-    let options = limit
-        .dataset(DatasetOptions::new())
-        .allow_missing(paths.allow_missing)
-        .index(index)
-        .progress(progress::callback(&bar));
+    let options = limit.dataset(index).allow_missing(paths.allow_missing).progress(progress::callback(&bar));
     let opened = open_with(&options, access.io, &paths.paths);
     bar.finish_and_clear();
     let dataset = opened?;

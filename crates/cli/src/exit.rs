@@ -11,6 +11,7 @@
 //!
 //! After an interrupt, as after any kill, a file that was being written remains under its temporary name (`.tmp-` and 16 hex digits).
 
+use crate::damage::TOLERATE;
 use std::io;
 use std::path::Path;
 use tfseek::error::{Build, IndexError, PathsError, Remedy};
@@ -85,6 +86,7 @@ pub(crate) fn message(e: &Error) -> String {
             Some(hint) => hint,
             None => return e.to_string(),
         },
+        None if matches!(e.kind(), ErrorKind::Truncated { .. }) => TOLERATE.into(),
         None => return e.to_string(),
     };
     format!("{e} ({hint})")

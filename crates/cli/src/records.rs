@@ -13,7 +13,7 @@ use tfseek::frame::{OVERHEAD, put_record};
 use tfseek::index::{self, IndexOptions};
 use tfseek::paths::IntoPaths;
 use tfseek::stream::Stream;
-use tfseek::{At, Compression, Error, ErrorKind, IndexMode, Record};
+use tfseek::{At, Compression, Error, ErrorKind, IndexMode, Record, Tail};
 use tfseek_tools::KindedStream;
 
 /// The path that means standard input.
@@ -210,7 +210,7 @@ impl RecordNumbers {
 
 /// Returns the number of records in a fresh index of the file, if it has one.
 fn indexed(path: &Path) -> Option<u64> {
-    let options = IndexOptions::new().mode(IndexMode::Require).jobs(1);
+    let options = IndexOptions::new().mode(IndexMode::Require).tail(Tail::Tolerate).jobs(1);
     let opened = index::open_shards(&[path.into()], &options).ok()?;
     opened.indexes.first().map(index::Index::len)
 }

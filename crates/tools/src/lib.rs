@@ -4,6 +4,7 @@
 //! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.
 //! * [`NpzWriter`] writes batches as a NumPy archive.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
+//! * The module [`sample`] draws records at random in one pass.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
 //! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command line.
@@ -36,6 +37,7 @@ mod content;
 pub mod digest;
 mod npz;
 pub mod outputs;
+pub mod sample;
 mod stream;
 pub mod unpack;
 mod verify;

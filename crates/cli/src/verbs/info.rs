@@ -3,7 +3,7 @@
 //! The records of a plain file are counted from its index, or by a scan of the record headers. The records of a compressed file or of
 //! standard input are counted by reading it.
 
-use crate::args::{self, GlobalArgs, PayloadArgs};
+use crate::args::{self, GlobalArgs, LimitArgs, PayloadArgs};
 use crate::bytes::{Key, Size};
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{Failure, Outcome};
@@ -11,7 +11,7 @@ use crate::progress;
 use crate::records::{self, Records};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use tfseek::index::{self, IndexOptions};
+use tfseek::index;
 use tfseek::{ErrorKind, Feature, FeatureList, IndexMode};
 use tfseek_tools::{Content, Map};
 
@@ -107,7 +107,7 @@ fn summarize(path: &Path, payloads: PayloadArgs) -> (FileSummary, Outcome) {
     let read = Records::open(path, payloads).and_then(|mut records| {
         summary.compression = Some(records.compression());
         summary.records = Some(0);
-        count(path, &mut records, &mut summary)
+        count(path, payloads.limit, &mut records, &mut summary)
     });
     let Err(e) = read else { return (summary, Ok(())) };
     let failure = Failure::Error(e);
@@ -120,24 +120,29 @@ fn summarize(path: &Path, payloads: PayloadArgs) -> (FileSummary, Outcome) {
     (summary, Err(failure))
 }
 
-fn count(path: &Path, records: &mut Records, summary: &mut FileSummary) -> tfseek::Result<()> {
+fn count(
+    path: &Path,
+    limit: LimitArgs,
+    records: &mut Records,
+    summary: &mut FileSummary,
+) -> tfseek::Result<()> {
     let plain = summary.compression == Some("none") && records::is_regular(path);
     let kind = records.kind.name();
     let Some(first) = records.next()? else {
         if plain {
-            summary.index = Some(open_index(path)?.0);
+            summary.index = Some(open_index(path, limit)?.0);
         }
         return Ok(());
     };
     (summary.kind, summary.records) = (kind, Some(1));
     summary.first = Some(RecordKeys::of(&first.content()?));
     if plain {
-        let (state, index) = open_index(path)?;
+        let (state, index) = open_index(path, limit)?;
         summary.index = Some(state);
         let index = match index {
             Some(index) => index,
             None => {
-                let scan = IndexOptions::new().mode(IndexMode::Memory).jobs(1);
+                let scan = limit.index().mode(IndexMode::Memory).jobs(1);
                 // The scan of a damaged file fails without a count. Reading the file counts the records before the damage.
                 match index::open_shards(&[path.to_path_buf()], &scan) {
                     Ok(mut opened) if opened.indexes.len() == 1 => opened.indexes.remove(0),
@@ -161,8 +166,8 @@ fn read_all(records: &mut Records, summary: &mut FileSummary) -> tfseek::Result<
 }
 
 /// Returns a description of the file's index, and the index if it is fresh.
-fn open_index(path: &Path) -> tfseek::Result<(String, Option<index::Index>)> {
-    let options = IndexOptions::new().mode(IndexMode::Require).jobs(1);
+fn open_index(path: &Path, limit: LimitArgs) -> tfseek::Result<(String, Option<index::Index>)> {
+    let options = limit.index().mode(IndexMode::Require).jobs(1);
     match index::open_shards(&[path.to_path_buf()], &options) {
         Ok(mut opened) if opened.indexes.len() == 1 => {
             let index = opened.indexes.remove(0);

@@ -99,6 +99,10 @@ fn report(
             console.note(format_args!("{}: {more} more {text} not decode", name.display()));
         }
     }
+    if found.torn_tail_bytes > 0 {
+        let (name, bytes) = (records::name(path), count(found.torn_tail_bytes, "byte"));
+        console.note(format_args!("{}: {bytes} after the last whole record left out", name.display()));
+    }
     if let Some(e) = found.damage {
         console.report(&Failure::Error(e));
     }
