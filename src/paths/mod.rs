@@ -36,6 +36,7 @@ mod set;
 
 pub use folder::{EXTENSIONS, has_extension};
 pub use pattern::MAX_NAMES;
+pub use set::set_of;
 
 use folder::{existing, other_shards};
 use natural::natural_cmp;

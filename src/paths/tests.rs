@@ -177,6 +177,25 @@ fn special_files_in_a_folder() {
 }
 
 #[test]
+fn sets_of_shards() {
+    let set = |path: &str| set_of(Path::new(path)).map(|set| set.to_str().unwrap().replace('\\', "/"));
+    for (path, expected) in [
+        ("d/a-00000-of-00002.tfrecord", Some("d/a@2.tfrecord")),
+        ("a.tfrecord-1-of-2.gz", Some("a.tfrecord@2.gz")),
+        ("a-0-of-1", Some("a@1")),
+        ("a-2-of-2", None),
+        ("a-0-of-2x", None),
+        ("a.tfrecord", None),
+        ("/", None),
+    ] {
+        assert_eq!(set(path).as_deref(), expected, "{path}");
+    }
+    let dir = folder_with(&["a-00-of-02.tfr", "a-01-of-02.tfr"]);
+    let shards = resolve(dir.path(), false).unwrap();
+    assert_eq!(resolve(set_of(&shards[1]).unwrap(), false).unwrap(), shards);
+}
+
+#[test]
 fn at_most_1000_files_are_examined() {
     let names: Vec<_> = (0..1005).map(|k| format!("f{k}")).collect();
     let dir = folder_with(&names.iter().map(String::as_str).collect::<Vec<_>>());

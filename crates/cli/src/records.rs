@@ -8,6 +8,7 @@ use crate::warnings;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use tfseek::error::PathsError;
 use tfseek::example::MessageKind;
 use tfseek::frame::{OVERHEAD, put_record};
 use tfseek::index::{self, IndexOptions};
@@ -266,13 +267,29 @@ pub(crate) fn resolve_each(
         Err(failure @ Failure::Error(_)) => failure,
         Err(failure) => return Err(failure),
     };
-    let mut each = Vec::new();
+    let (mut each, mut empty) = (Vec::new(), Vec::new());
     for path in &paths.paths {
         match resolve_files(path, paths.allow_missing, console) {
             Ok(found) => each.extend(found.into_iter().map(Ok)),
+            Err(e) if path.is_dir() && matches!(e.kind(), ErrorKind::Paths(PathsError::NoMatch { .. })) => {
+                empty.push((path.clone(), e.into()));
+            }
             Err(e) => each.push(Err((path.clone(), e.into()))),
         }
     }
+    // A shell expands `data/*` to the folders in `data` as well.
+    if each.iter().any(Result::is_ok) {
+        for (folder, _) in &empty {
+            console.note(format_args!(
+                "tfseek: {}: a folder without TFRecord files, left out",
+                folder.display()
+            ));
+        }
+        if empty.len() + each.len() > 1 && !empty.is_empty() {
+            return Ok(each);
+        }
+    }
+    each.extend(empty.into_iter().map(Err));
     // If every path resolves separately, the error concerns all of them together: a set that lacks shards.
     if each.iter().all(Result::is_ok) { Err(failure) } else { Ok(each) }
 }

@@ -73,3 +73,38 @@ fn what_unpack_writes_opens_as_a_folder() {
     }
     assert_eq!(dir.run(&["get", "plain/part@2.tfrecord", "3"]).code, 0);
 }
+
+#[test]
+fn info_sums_each_set_and_names_folders() {
+    let dir = Folder::new();
+    fs::create_dir_all(dir.path("data/val/deep")).unwrap();
+    fs::create_dir_all(dir.path("data/.tfseek")).unwrap();
+    for (k, name) in
+        ["train-0-of-2.tfrecord", "train-1-of-2.tfrecord", "test-0-of-1.tfrecord"].iter().enumerate()
+    {
+        dir.shard(&format!("data/{name}"), labels(0..10 + k as i64));
+    }
+    let ran = dir.run(&["info", "data"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, "tfseek: data: 1 folder in it left out: val\n"));
+    let rows: Vec<Vec<&str>> = ran.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    let ends = |k: usize| [rows[k][0], &rows[k][3..].join(" ")].join(" ");
+    assert_eq!(rows.len(), 7, "{}", ran.out);
+    assert_eq!(ends(4), "12 data/test@1.tfrecord (1 file)");
+    assert_eq!(ends(5), "21 data/train@2.tfrecord (2 files)");
+    assert_eq!(ends(6), "33 3 files");
+    // The printed name of a set is a dataset.
+    assert_eq!(dir.run(&["get", "data/train@2.tfrecord", "20"]).code, 0);
+    let ran = dir.run(&["info", "--json", "data"]);
+    let first: serde_json::Value = serde_json::from_str(ran.out.lines().next().unwrap()).unwrap();
+    assert_eq!(first["set"], "data/test@1.tfrecord");
+    // One set is the total.
+    assert_eq!(dir.run(&["info", "data/train-*"]).out.lines().count(), 4);
+
+    // A shell expands `data/*` to the folder as well.
+    let ran = dir.run(&["info", "data/train-0-of-2.tfrecord", "data/test-0-of-1.tfrecord", "data/val"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("tfseek: data/val: a folder without TFRecord files, left out\n"), "{}", ran.err);
+    assert!(ran.out.ends_with("2 files\n"), "{}", ran.out);
+    dir.run(&["info", "data/val"])
+        .fails(3, &["data/val: 1 folder in it left out: deep", "no file matches data/val"]);
+}

@@ -345,7 +345,8 @@ fn the_demo_runs_and_cleans_up() {
     assert_eq!(fs::read_dir(dir.path("tmp")).unwrap().count(), 0);
     assert_eq!(dir.run(&["demo", "--keep", "kept"]).code, 0);
     assert!(dir.run(&["info", "kept"]).out.contains("10000"));
-    dir.run(&["demo", "--keep", "kept"]).fails(2, &["expected an empty folder"]);
+    dir.run(&["demo", "--keep", "kept"])
+        .fails(2, &["kept: already exists", "--keep expects a new or empty folder"]);
 }
 
 /// The page of the command names every verb, and only verbs and options that exist.

@@ -75,9 +75,8 @@ pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Con
         1 => "1 index".to_owned(),
         n => format!("{n} indexes"),
     };
-    let (records, time) = (count(records, "record"), start.elapsed());
-    console
-        .note(format_args!("{shards}, {records}, {size} in {time:.2?}; {built} built, {fresh} fresh{into}"));
+    let (records, time) = (count(records, "record"), text::duration(start.elapsed()));
+    console.note(format_args!("{shards}, {records}, {size} in {time}; {built} built, {fresh} fresh{into}"));
     match (args.column.is_empty(), pack) {
         (true, _) => Ok(()),
         // The indexes are in the pack and not next to the shards.
