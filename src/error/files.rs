@@ -1,6 +1,6 @@
 //! Errors about files: compression, indexes, paths.
 
-use super::text::FileNames;
+use super::text::{Count, FileNames};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -235,7 +235,8 @@ impl fmt::Display for IndexError {
             ),
             IndexError::BuildLimit { shards, bytes, limit, .. } => write!(
                 f,
-                "expected at most {limit} bytes to scan without an explicit request, found {bytes} in {shards} shards"
+                "expected at most {limit} bytes to scan without an explicit request, found {bytes} in {}",
+                Count(*shards as u64, "shard")
             ),
             IndexError::Text { line, reason } => write!(f, "index line {line}: {reason}"),
             IndexError::TornTail => {
@@ -272,7 +273,8 @@ impl fmt::Display for PathsError {
                 "{address}: expected a local path, found a {scheme}:// address: copy the files to a disk, or mount the store"
             ),
             PathsError::MissingShards { set, total, missing, missing_count } => {
-                write!(f, "{set}: {missing_count} of {total} shards are missing:")?;
+                let verb = if *missing_count == 1 { "is" } else { "are" };
+                write!(f, "{set}: {missing_count} of {} {verb} missing:", Count(*total, "shard"))?;
                 for path in missing.iter().take(8) {
                     write!(f, " {}", path.display())?;
                 }

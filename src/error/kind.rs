@@ -6,6 +6,7 @@ use super::options::OptionsError;
 use super::order::OrderError;
 use super::payload::{EncodeError, FeatureError, TensorError, WireError};
 use super::remedy::Remedy;
+use super::text::Count;
 use std::fmt;
 use std::io;
 
@@ -225,13 +226,14 @@ impl fmt::Display for ErrorKind {
             }
             ErrorKind::Tensor(e) => e.fmt(f),
             ErrorKind::WrongLen { expected, found } => {
-                write!(f, "expected a buffer of {expected} values, found {found}")
+                write!(f, "expected a buffer of {}, found {found}", Count(*expected as u64, "value"))
             }
             ErrorKind::TooLarge { len, limit } => write!(f, "expected at most {limit} bytes, found {len}"),
             ErrorKind::TooMany { what, found, limit } => write!(f, "expected at most {limit} {what}, found {found}"),
             ErrorKind::RecordTooLarge { len, max_record } => {
                 write!(f, "expected a payload of at most {max_record} bytes, found {len}")
             }
+            ErrorKind::OutOfRange { what, i, len: 1 } => write!(f, "no {what} {i}: there is 1"),
             ErrorKind::OutOfRange { what, i, len } => write!(f, "no {what} {i}: there are {len}"),
             ErrorKind::NotTfRecord { looks_like, .. } => {
                 write!(f, "expected a TFRecord file, found {looks_like}")

@@ -104,7 +104,7 @@ fn folders() {
     assert_eq!(resolved_one(&dir, "sub"), "sub/x.tfrecord");
     is_error(&resolved_one(&dir, "folder.tfrecord"), "no file matches");
     let gap = folder_with(&["x-0-of-2.tfrecord"]);
-    is_error(&resolved_one(&gap, ""), "x-?-of-2.tfrecord: 1 of 2 shards are missing: x-1-of-2.tfrecord");
+    is_error(&resolved_one(&gap, ""), "x-?-of-2.tfrecord: 1 of 2 shards is missing: x-1-of-2.tfrecord");
 }
 
 /// Writes a file with one record.
@@ -287,7 +287,7 @@ fn sets_by_at() {
     assert_eq!(resolved_one(&dir, "train.tfrecord@*"), back);
     assert_eq!(resolved_one(&dir, "sub/s@*"), "sub/s-0-of-1");
     assert_eq!(resolved_one(&dir, "old@1"), "old-0-of-1");
-    is_error(&resolved_one(&dir, "old@3"), "old-?-of-3: 1 of 3 shards are missing: old-2-of-3");
+    is_error(&resolved_one(&dir, "old@3"), "old-?-of-3: 1 of 3 shards is missing: old-2-of-3");
     is_error(
         &resolved_one(&dir, "old@*"),
         "old@*: invalid pattern: expected one set, found `-of-1` and `-of-3`",
@@ -328,7 +328,7 @@ fn gaps_of_sets() {
         .unwrap();
     // A pattern must be complete.
     let gap = "x-00001-of-00003.gz";
-    is_error(&resolved_one(&dir, "a/x-*"), &format!("a/x-?-of-00003.gz: 1 of 3 shards are missing: a/{gap}"));
+    is_error(&resolved_one(&dir, "a/x-*"), &format!("a/x-?-of-00003.gz: 1 of 3 shards is missing: a/{gap}"));
     assert_eq!(resolved(&dir, &["a/x-*"], true), "a/x-00000-of-00003.gz a/x-00002-of-00003.gz");
     // A shard in another folder does not fill the gap.
     is_error(&resolved_one(&dir, "[ab]/x-*"), "a/x-00001-of-00003.gz");

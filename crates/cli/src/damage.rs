@@ -1,7 +1,7 @@
 //! Messages about damaged records, for the verbs that print records.
 
 use crate::console::Console;
-use crate::exit::{DATA, Failure, Outcome};
+use crate::exit::{DATA, Failure, Outcome, TOLERATE};
 use crate::text::count;
 use tfseek::ErrorKind;
 
@@ -51,9 +51,6 @@ pub(crate) fn explain(failure: Failure, reading: Reading) -> Failure {
 }
 
 const SKIP: &str = "`tfseek cat --skip-errors` continues after it";
-
-/// Hint for a file that ends inside a record.
-pub(crate) const TOLERATE: &str = "`--tail tolerate` reads the part before it";
 
 /// The records that `cat --skip-errors` skipped.
 #[derive(Default)]

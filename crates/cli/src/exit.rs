@@ -11,7 +11,6 @@
 //!
 //! After an interrupt, as after any kill, a file that was being written remains under its temporary name (`.tmp-` and 16 hex digits).
 
-use crate::damage::TOLERATE;
 use std::io;
 use std::path::Path;
 use tfseek::error::{Build, IndexError, PathsError, Remedy};
@@ -25,6 +24,9 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const IO: u8 = 3;
 /// The exit code for a file that is not a TFRecord file.
 pub(crate) const NOT_TFRECORD: u8 = 4;
+
+/// The hint for a file that ends inside a record.
+pub(crate) const TOLERATE: &str = "`--tail tolerate` reads the part before it";
 
 /// The reason why a verb failed.
 #[derive(Debug)]

@@ -251,7 +251,7 @@ fn invalid_options_are_refused() {
         dir.run(&[&["order", "x-*", "--describe"], args].concat()).fails(2, words);
     };
     refused(&["-b", "16", "--rank", "2", "--world-size", "2"], &["no rank 2: there are 2"]);
-    refused(&["-b", "16", "--rank", "1"], &["no rank 1: there are 1"]);
+    refused(&["-b", "16", "--rank", "1"], &["no rank 1: there is 1"]);
     refused(&["-b", "16", "--world-size", "0"], &["--world-size"]);
     let words = ["expected a global batch size that is a multiple of 3 ranks, found 16"];
     refused(&["--global-batch-size", "16", "--world-size", "3"], &words);

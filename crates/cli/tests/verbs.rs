@@ -121,7 +121,7 @@ fn columns_next_to_the_data() {
 
     dir.shard("y.tfrecord", [tfseek::ExampleBuilder::new().int64("label", [1, 2]).encode().unwrap()]);
     let ran = dir.run(&["index", "[xy]*.tfrecord", "--column", "label", "--rebuild"]);
-    ran.fails(1, &["y.tfrecord: record 0", "\"label\"", "expected 1 values, found 2", "201 of 201 records"]);
+    ran.fails(1, &["y.tfrecord: record 0", "\"label\"", "expected 1 value, found 2", "201 of 201 records"]);
 }
 
 #[test]
