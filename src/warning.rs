@@ -1,5 +1,6 @@
 //! Warnings: conditions that do not stop a call and that a user should know of.
 
+use crate::error::{Count, FileNames};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +31,13 @@ pub enum Warning {
         /// Path of the shard.
         path: PathBuf,
     },
+    /// A folder contains TFRecord files that are not part of the dataset, because a folder yields only files with a TFRecord extension.
+    OtherNames {
+        /// Path of the folder.
+        path: PathBuf,
+        /// Paths of the files, in natural order.
+        found: Vec<PathBuf>,
+    },
     /// A global order is used with small records and a dataset larger than memory, so each record takes a separate read.
     ScatteredReads {
         /// Mean size of a record in bytes.
@@ -42,22 +50,25 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed` or `scattered_reads`.
+    /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed`,
+    /// `other_names` or `scattered_reads`.
     pub fn kind(&self) -> &'static str {
         match self {
             Warning::FileRefused { .. } => "file_refused",
             Warning::NotSaved { .. } => "not_saved",
             Warning::ShardChanged { .. } => "shard_changed",
+            Warning::OtherNames { .. } => "other_names",
             Warning::ScatteredReads { .. } => "scattered_reads",
         }
     }
 
-    /// Returns the path of the file that the warning is about. `None` if it is not about a file.
+    /// Returns the path of the file or folder that the warning is about. `None` if it is about neither.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Warning::FileRefused { path, .. }
             | Warning::NotSaved { path, .. }
-            | Warning::ShardChanged { path } => Some(path),
+            | Warning::ShardChanged { path }
+            | Warning::OtherNames { path, .. } => Some(path),
             Warning::ScatteredReads { .. } => None,
         }
     }
@@ -72,10 +83,23 @@ impl fmt::Display for Warning {
             Warning::FileRefused { reason, .. } => write!(f, "file is not used: {reason}"),
             Warning::NotSaved { shards, reason, .. } => write!(
                 f,
-                "the indexes or columns of {shards} shards could not be saved and will be built again next time: {reason}"
+                "the indexes or columns of {} could not be saved and will be built again next time: {reason}",
+                Count(*shards as u64, "shard")
             ),
             Warning::ShardChanged { .. } => {
                 f.write_str("the shard changed while it was scanned, so its index or column is not saved")
+            }
+            Warning::OtherNames { found, .. } => {
+                let (files, pronoun) = match found.len() {
+                    1 => {
+                        ("1 file has another name but is a TFRecord file and was not opened".to_owned(), "it")
+                    }
+                    n => (
+                        format!("{n} files have other names but are TFRecord files and were not opened"),
+                        "them",
+                    ),
+                };
+                write!(f, "{files}: {}; name {pronoun}, or use a pattern", FileNames(found))
             }
             Warning::ScatteredReads { record_bytes, dataset_bytes, memory_bytes } => write!(
                 f,

@@ -94,6 +94,7 @@ fn exception(py: Python<'_>, e: &Error) -> PyResult<PyErr> {
             intern!(py, "filename"),
             match e.kind() {
                 ErrorKind::Paths(PathsError::NoMatch { pattern }) => Some(OsStr::new(&**pattern)),
+                ErrorKind::Paths(PathsError::OtherNames { folder, .. }) => Some(folder.as_os_str()),
                 _ => location.path.as_deref().map(|path| path.as_os_str()),
             },
         )?;
@@ -152,7 +153,9 @@ fn class_of(e: &Error) -> &'static str {
     match e.kind() {
         ErrorKind::Io(io) if io.kind() == std::io::ErrorKind::NotFound => "NotFoundError",
         ErrorKind::Io(_) => "IoError",
-        ErrorKind::Paths(PathsError::NoMatch { .. } | PathsError::MissingShards { .. }) => "NotFoundError",
+        ErrorKind::Paths(
+            PathsError::NoMatch { .. } | PathsError::OtherNames { .. } | PathsError::MissingShards { .. },
+        ) => "NotFoundError",
         ErrorKind::OutOfRange { .. } => "OutOfRangeError",
         ErrorKind::Spec(_) | ErrorKind::Filter(_) | ErrorKind::UnknownFeature { .. } => "SpecError",
         ErrorKind::Order(_) => "OrderError",
@@ -173,6 +176,8 @@ fn name_of(category: Category) -> &'static str {
         Category::BadSparseIndex => "bad_sparse_index",
         Category::BadSpec => "bad_spec",
         Category::TooLarge => "too_large",
+        Category::ChecksumMismatch => "checksum_mismatch",
+        Category::Truncated => "truncated",
         _ => "other",
     }
 }

@@ -25,6 +25,7 @@ use tfseek::example::{KindGuess, MessageKind};
 use tfseek::io::Region;
 use tfseek::stream::{Stream, StreamOptions};
 use tfseek::{Compression, Error, Record, Tail, Verify};
+use tfseek_tools::sample::Reservoir;
 
 /// Maximum number of records that are read together.
 const WINDOW: usize = 64;
@@ -99,7 +100,7 @@ impl StreamCore {
         let n = usize::try_from(n)
             .map_err(|_| PyValueError::new_err(format!("n: expected at least 0, found {n}")))?;
         let mut reader = RecordReader::new(&self.source);
-        let (mut guess, mut reservoir) = (KindGuess::default(), Reservoir::new(n, seed.0));
+        let (mut guess, mut reservoir) = (KindGuess::default(), Reservoir::<Option<Taken>>::new(n, seed.0));
         let mut more = n > 0;
         while more {
             py.check_signals()?;
@@ -108,14 +109,17 @@ impl StreamCore {
                     if !guess.is_complete() {
                         guess.add(record.payload());
                     }
-                    reservoir.offer(|| taken(path, &record))?;
-                    Ok(true)
+                    let kept = reservoir.offer(|slot| {
+                        *slot = Some(taken(path, &record)?);
+                        Ok(())
+                    });
+                    kept.unwrap_or(Ok(())).map(|()| true)
                 })
             })?;
         }
         let (kind, mut slice) = (*self.source.kind.get_or_init(|| guess.kind()), TimeSlice::new());
-        let mut items = Vec::with_capacity(reservoir.kept.len());
-        for (payload, record) in reservoir.into_items() {
+        let mut items = Vec::new();
+        for (payload, record) in reservoir.into_items().flatten() {
             slice.pause(py, TimeSlice::VALUE + payload.len() as u64)?;
             items.push(shared::item(py, kind, payload, || record)?);
         }
@@ -446,49 +450,5 @@ impl Read for SignalReader {
         }
         // The caller repeats a read that was interrupted.
         outcome
-    }
-}
-
-/// A sample of a sequence of unknown length, drawn in one pass (algorithm R) with SplitMix64.
-struct Reservoir {
-    n: usize,
-    /// Number of records so far.
-    seen: u64,
-    random: u64,
-    kept: Vec<(u64, Taken)>,
-}
-
-impl Reservoir {
-    fn new(n: usize, seed: u64) -> Reservoir {
-        Reservoir { n, seen: 0, random: seed, kept: Vec::new() }
-    }
-
-    /// Offers the next record. `take` copies it and is called only if the record is kept.
-    fn offer(&mut self, take: impl FnOnce() -> tfseek::Result<Taken>) -> tfseek::Result<()> {
-        let position = self.seen;
-        self.seen += 1;
-        if self.kept.len() < self.n {
-            self.kept.push((position, take()?));
-            return Ok(());
-        }
-        let slot = usize::try_from(self.below(self.seen)).unwrap_or(usize::MAX);
-        if let Some(kept) = self.kept.get_mut(slot) {
-            *kept = (position, take()?);
-        }
-        Ok(())
-    }
-
-    /// Returns a number below `n`.
-    fn below(&mut self, n: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(z ^ (z >> 31)) * u128::from(n)) >> 64) as u64
-    }
-
-    /// Returns the sample in the order of the records.
-    fn into_items(mut self) -> impl Iterator<Item = Taken> {
-        self.kept.sort_unstable_by_key(|(position, _)| *position);
-        self.kept.into_iter().map(|(_, item)| item)
     }
 }

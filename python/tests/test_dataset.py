@@ -176,6 +176,7 @@ def test_errors_for_damage_have_a_location(shards: str, tmp_path: pathlib.Path) 
     with pytest.raises(tfseek.DataError) as e:
         ds[4]
     assert (e.value.path, e.value.record, e.value.offset) == (str(path), 4, ends[3])
+    assert e.value.category == "checksum_mismatch"
     assert str(e.value).startswith(f"{path}: record 4 at byte {ends[3]}: payload crc32c: expected")
     assert pickle.loads(pickle.dumps(e.value)).offset == ends[3]
     # Iteration yields the records before it.
@@ -186,8 +187,9 @@ def test_errors_for_damage_have_a_location(shards: str, tmp_path: pathlib.Path) 
     assert numbers(seen) == [0, 1, 2, 3]
 
     path.write_bytes(good[:-5])
-    with pytest.raises(tfseek.DataError, match="truncated"):
+    with pytest.raises(tfseek.DataError, match="truncated") as torn:
         tfseek.open(path, index="memory")
+    assert torn.value.category == "truncated"
     assert len(tfseek.open(path, index="memory", tail="tolerate")) == 9
     path.write_bytes(b"PAR1" + bytes(100))
     with pytest.raises(tfseek.DataError, match="expected a TFRecord file"):
@@ -269,6 +271,23 @@ def test_features_are_looked_up_by_bytes(ds: tfseek.Dataset) -> None:
     assert sequence.context[b"id"].tolist() == [1]
     assert ds.column(b"label").values.tolist() == ds.column("label").values.tolist()
     assert next(tfseek.Loader(ds, batch_size=4, balance=b"kind" if "kind" in ds[0] else b"label"))  # type: ignore[arg-type]
+
+
+def test_a_folder_names_tfrecord_files_with_other_names(shards: str, tmp_path: pathlib.Path) -> None:
+    shard = pathlib.Path(tfseek.open(shards).shards[0])
+    for name in ("a.bin", "part-0"):
+        (tmp_path / name).write_bytes(shard.read_bytes())
+    (tmp_path / "notes.txt").write_text("nothing")
+    with pytest.raises(tfseek.NotFoundError, match="no file has a TFRecord extension.*: a.bin, part-0; name them") as e:
+        tfseek.open(tmp_path)
+    assert e.value.filename == str(tmp_path)
+    (tmp_path / "x.tfrecord").write_bytes(shard.read_bytes())
+    ds = tfseek.open(tmp_path)
+    (warning,) = ds.warnings
+    assert len(ds.shards) == 1 and ds.info()["warnings"] == 1
+    assert (warning.kind, warning.path) == ("other_names", str(tmp_path))
+    assert "2 files have other names but are TFRecord files and were not opened: a.bin, part-0" in warning.message
+    assert len(tfseek.open([tmp_path / "part-*", tmp_path / "a.bin"]).shards) == 2
 
 
 def test_warnings_have_fields(tmp_path: pathlib.Path) -> None:

@@ -192,6 +192,25 @@ def test_sample(mixed: list[str]) -> None:
         stream.sample(-1)
 
 
+def test_the_command_draws_the_same_sample(tmp_path: pathlib.Path) -> None:
+    """`crates/cli/tests/one_pass.rs` has the same numbers for `tfseek sample`."""
+    files = [
+        write(tmp_path / "a.tfrecord.gz", range(50), "gzip"),
+        write(tmp_path / "b.tfrecord.zz", range(50, 80), "zlib"),
+        write(tmp_path / "c.tfrecord", range(80, 100)),
+    ]
+    assert labels(tfseek.stream(files).sample(7, 3)) == [3, 13, 24, 30, 78, 82, 93]
+
+
+def test_unpacked_files_open_as_a_folder(tmp_path: pathlib.Path) -> None:
+    for name in ("x.tfrecord.gz", "part-0-of-1.gz", "weird.gz"):
+        write(tmp_path / name, range(3), "gzip")
+    written = tfseek.unpack(str(tmp_path / "*.gz"), tmp_path / "plain")
+    assert [os.path.basename(path) for path in written] == ["part-0-of-1.tfrecord", "weird.tfrecord", "x.tfrecord"]
+    ds = tfseek.open(tmp_path / "plain")
+    assert len(ds) == 9 and ds.warnings == []
+
+
 def test_members_of_gzip_are_joined(mixed: list[str], tmp_path: pathlib.Path) -> None:
     both = tmp_path / "both.gz"
     both.write_bytes(pathlib.Path(mixed[0]).read_bytes() + gzip.compress(pathlib.Path(mixed[1]).read_bytes()))

@@ -11,8 +11,9 @@ class Error(ValueError):
 
     Attributes, each ``None`` if unknown: ``path`` (of the file, as it was given), ``record`` (ordinal of the record in that file),
     ``offset`` (of the record's header in bytes), ``feature``, ``row`` (of the parsed batch), ``step`` (of a feature list), and
-    ``category``. The category of an error in parsing is ``"malformed_proto"``, ``"kind_mismatch"``, ``"count_mismatch"``,
-    ``"missing_feature"``, ``"bad_partition"``, ``"bad_sparse_index"``, ``"bad_spec"`` or ``"too_large"``.
+    ``category``. The category of damage is ``"checksum_mismatch"`` or ``"truncated"``. That of an error in parsing is
+    ``"malformed_proto"``, ``"kind_mismatch"``, ``"count_mismatch"``, ``"missing_feature"``, ``"bad_partition"``,
+    ``"bad_sparse_index"``, ``"bad_spec"`` or ``"too_large"``.
     """
 
     path: Optional[str] = None

@@ -109,7 +109,7 @@ def unpack(
     """Inflates gzip and zlib files to plain ones in ``out_dir``, which allow random access, and returns the paths of the new files.
 
     It follows the command ``tfseek unpack -o``. A new file has the name of its input without ``.gz``, ``.gzip``, ``.zz``, ``.zlib`` or
-    ``.z``. Files that are not compressed are skipped. The folder is created if it does not exist. All checksums are verified, and a file
+    ``.z``, and ends in ``.tfrecord`` if it would have no TFRecord extension. Files that are not compressed are skipped. The folder is created if it does not exist. All checksums are verified, and a file
     gets its name only when it is complete.
 
     force: replaces existing files. By default an existing file is an error.

@@ -10,7 +10,8 @@ use super::shards::ShardSet;
 use crate::error::{ErrorKind, PathsError, Result};
 use crate::index::{self, IndexOptions, Pack, Work};
 use crate::io::{Map, Promise, Region, threads};
-use crate::paths::{self, IntoPaths};
+use crate::paths::{self, IntoPaths, Resolved};
+use crate::warning::Warning;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -103,7 +104,7 @@ impl DatasetOptions {
 
     fn build(&self, paths: impl IntoPaths, promise: Option<Promise>) -> Result<Dataset> {
         threads(self.index.jobs)?;
-        let paths = paths::resolve(paths, self.allow_missing)?;
+        let Resolved { paths, warnings } = paths::resolve_with_warnings(paths, self.allow_missing)?;
         let options = self.index.budgeted();
         let options = match promise {
             Some(promise) => options.may_map(promise),
@@ -118,12 +119,13 @@ impl DatasetOptions {
         {
             return self.build_from_pack(pack, &options, promise, access);
         }
-        self.build_from_list(paths, &options, promise, access)
+        self.build_from_list(paths, warnings, &options, promise, access)
     }
 
     fn build_from_list(
         &self,
         paths: Vec<PathBuf>,
+        mut warnings: Vec<Warning>,
         options: &IndexOptions,
         promise: Option<Promise>,
         access: impl Fn() -> Access,
@@ -135,7 +137,8 @@ impl DatasetOptions {
             ShardFile::new(path, index.len(), IndexSource::Index(index), access(), self.max_record)
         });
         let set = ShardSet::new(shards.collect(), self.verify)?;
-        Ok(Dataset::new(set, found.warnings, options.clone()))
+        warnings.extend(found.warnings);
+        Ok(Dataset::new(set, warnings, options.clone()))
     }
 
     fn build_from_pack(
@@ -150,6 +153,7 @@ impl DatasetOptions {
         if !options.reads_indexes() {
             return self.build_from_list(
                 pack.shards().map(|(path, _)| path).collect(),
+                Vec::new(),
                 options,
                 promise,
                 access,

@@ -1,5 +1,6 @@
 //! Errors about files: compression, indexes, paths.
 
+use super::text::{Count, FileNames};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -144,6 +145,13 @@ pub enum PathsError {
         /// The pattern, as given.
         pattern: Box<str>,
     },
+    /// A folder without files that have a TFRecord extension contains TFRecord files with other names.
+    OtherNames {
+        /// Path of the folder.
+        folder: Box<Path>,
+        /// Paths of the files, in natural order.
+        found: Vec<PathBuf>,
+    },
     /// The pattern is invalid.
     BadPattern {
         /// The pattern, as given.
@@ -227,7 +235,8 @@ impl fmt::Display for IndexError {
             ),
             IndexError::BuildLimit { shards, bytes, limit, .. } => write!(
                 f,
-                "expected at most {limit} bytes to scan without an explicit request, found {bytes} in {shards} shards"
+                "expected at most {limit} bytes to scan without an explicit request, found {bytes} in {}",
+                Count(*shards as u64, "shard")
             ),
             IndexError::Text { line, reason } => write!(f, "index line {line}: {reason}"),
             IndexError::TornTail => {
@@ -244,6 +253,17 @@ impl fmt::Display for PathsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PathsError::NoMatch { pattern } => write!(f, "no file matches {pattern}"),
+            PathsError::OtherNames { folder, found } => {
+                let (files, pronoun) = match found.len() {
+                    1 => ("1 file with another name is a TFRecord file".to_owned(), "it"),
+                    n => (format!("{n} files with other names are TFRecord files"), "them"),
+                };
+                let (folder, names) = (folder.display(), FileNames(found));
+                write!(
+                    f,
+                    "{folder}: no file has a TFRecord extension, and {files}: {names}; name {pronoun}, or use a pattern"
+                )
+            }
             PathsError::BadPattern { pattern, reason } => write!(f, "{pattern}: invalid pattern: {reason}"),
             PathsError::NotLocal { address, scheme } if scheme.eq_ignore_ascii_case("file") => {
                 write!(f, "{address}: expected a path, found a {scheme}:// address: remove the {scheme}://")
@@ -253,7 +273,8 @@ impl fmt::Display for PathsError {
                 "{address}: expected a local path, found a {scheme}:// address: copy the files to a disk, or mount the store"
             ),
             PathsError::MissingShards { set, total, missing, missing_count } => {
-                write!(f, "{set}: {missing_count} of {total} shards are missing:")?;
+                let verb = if *missing_count == 1 { "is" } else { "are" };
+                write!(f, "{set}: {missing_count} of {} {verb} missing:", Count(*total, "shard"))?;
                 for path in missing.iter().take(8) {
                     write!(f, " {}", path.display())?;
                 }

@@ -6,6 +6,7 @@ use super::options::OptionsError;
 use super::order::OrderError;
 use super::payload::{EncodeError, FeatureError, TensorError, WireError};
 use super::remedy::Remedy;
+use super::text::Count;
 use std::fmt;
 use std::io;
 
@@ -155,7 +156,9 @@ impl ErrorKind {
             ErrorKind::Truncated { .. }
             | ErrorKind::Compression(CompressionError::Cut { .. })
             | ErrorKind::Index(IndexError::TornTail) => io::ErrorKind::UnexpectedEof,
-            ErrorKind::Paths(PathsError::NoMatch { .. } | PathsError::MissingShards { .. })
+            ErrorKind::Paths(
+                PathsError::NoMatch { .. } | PathsError::OtherNames { .. } | PathsError::MissingShards { .. },
+            )
             | ErrorKind::Index(IndexError::Missing | IndexError::NoColumn { .. }) => io::ErrorKind::NotFound,
             ErrorKind::Compressed { .. }
             | ErrorKind::Paths(PathsError::NotLocal { .. })
@@ -223,13 +226,14 @@ impl fmt::Display for ErrorKind {
             }
             ErrorKind::Tensor(e) => e.fmt(f),
             ErrorKind::WrongLen { expected, found } => {
-                write!(f, "expected a buffer of {expected} values, found {found}")
+                write!(f, "expected a buffer of {}, found {found}", Count(*expected as u64, "value"))
             }
             ErrorKind::TooLarge { len, limit } => write!(f, "expected at most {limit} bytes, found {len}"),
             ErrorKind::TooMany { what, found, limit } => write!(f, "expected at most {limit} {what}, found {found}"),
             ErrorKind::RecordTooLarge { len, max_record } => {
                 write!(f, "expected a payload of at most {max_record} bytes, found {len}")
             }
+            ErrorKind::OutOfRange { what, i, len: 1 } => write!(f, "no {what} {i}: there is 1"),
             ErrorKind::OutOfRange { what, i, len } => write!(f, "no {what} {i}: there are {len}"),
             ErrorKind::NotTfRecord { looks_like, .. } => {
                 write!(f, "expected a TFRecord file, found {looks_like}")

@@ -8,6 +8,7 @@ mod options;
 mod order;
 mod payload;
 mod remedy;
+mod text;
 
 pub use files::{Build, CompressionError, IndexError, PathsError};
 pub use kind::ErrorKind;
@@ -17,6 +18,7 @@ pub use options::OptionsError;
 pub use order::OrderError;
 pub use payload::{EncodeError, FeatureError, TensorError, WireError, WireErrorKind};
 pub use remedy::Remedy;
+pub(crate) use text::{Count, FileNames};
 
 use std::fmt;
 use std::path::Path;
@@ -44,7 +46,7 @@ struct ErrorInner {
     location: Location,
 }
 
-/// The category of an error that parsing with a schema can return.
+/// The category of an error that reading or parsing records can return.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Category {
@@ -64,6 +66,10 @@ pub enum Category {
     BadSpec,
     /// A size exceeds the maximum of a message, the range of an index type, or a limit.
     TooLarge,
+    /// A checksum of a record does not match its header or its payload.
+    ChecksumMismatch,
+    /// The file ends inside a record.
+    Truncated,
 }
 
 impl Error {
@@ -115,7 +121,7 @@ impl Error {
         )
     }
 
-    /// Returns the category, if parsing with a schema can return this error.
+    /// Returns the category, if reading or parsing records can return this error.
     pub fn category(&self) -> Option<Category> {
         Some(match self.kind() {
             ErrorKind::Wire(_) => Category::MalformedProto,
@@ -134,6 +140,8 @@ impl Error {
             ErrorKind::UnknownFeature { .. } => Category::MissingFeature,
             ErrorKind::Spec(_) => Category::BadSpec,
             ErrorKind::TooLarge { .. } | ErrorKind::RecordTooLarge { .. } => Category::TooLarge,
+            ErrorKind::CorruptLength { .. } | ErrorKind::CorruptData { .. } => Category::ChecksumMismatch,
+            ErrorKind::Truncated { .. } => Category::Truncated,
             _ => return None,
         })
     }

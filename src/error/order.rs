@@ -75,6 +75,7 @@ impl fmt::Display for OrderError {
             OrderError::Batch { batch, ranks } => {
                 write!(f, "expected a global batch size that is a multiple of {ranks} ranks, found {batch}")
             }
+            OrderError::Rank { rank, ranks: 1 } => write!(f, "no rank {rank}: there is 1"),
             OrderError::Rank { rank, ranks } => write!(f, "no rank {rank}: there are {ranks}"),
             OrderError::Weight { index, reason } => write!(f, "weight {index} {reason}"),
             OrderError::Windows { found, limit } => {

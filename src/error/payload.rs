@@ -1,5 +1,6 @@
 //! Errors about payloads: wire format, features, tensors, encoding.
 
+use super::text::Count;
 use std::fmt;
 
 /// The reason why a payload is not a well-formed message, with the offset in the payload.
@@ -239,7 +240,9 @@ impl fmt::Display for FeatureError {
                 write!(f, "expected {expected}, found a feature without a kind")
             }
             FeatureError::WrongKind { expected, found } => write!(f, "expected {expected}, found {found}"),
-            FeatureError::Count { expected, found } => write!(f, "expected {expected} values, found {found}"),
+            FeatureError::Count { expected, found } => {
+                write!(f, "expected {}, found {found}", Count(*expected as u64, "value"))
+            }
             FeatureError::Several { found } => write!(f, "expected at most 1 value, found {found}"),
             FeatureError::Blocks { of, found } => {
                 write!(f, "expected a multiple of {of} values, found {found}")
@@ -285,19 +288,21 @@ impl fmt::Display for TensorError {
                 f.write_str("expected a shape of at most 2^63 - 1 elements, found more")
             }
             TensorError::ContentLen { expected, found } => {
-                write!(f, "expected {expected} bytes for the shape's elements, found {found}")
+                write!(f, "expected {} for the shape's elements, found {found}", Count(*expected, "byte"))
             }
             TensorError::StringContent { elements, found } => {
                 write!(
                     f,
-                    "expected the lengths and bytes of {elements} strings, found {found} bytes of another form"
+                    "expected the lengths and bytes of {}, found {} of another form",
+                    Count(*elements, "string"),
+                    Count(*found, "byte")
                 )
             }
             TensorError::Bool { element, found } => {
                 write!(f, "expected 0 or 1 for bool {element}, found {found}")
             }
             TensorError::Count { expected, found } => {
-                write!(f, "expected {expected} values for the shape's elements, found {found}")
+                write!(f, "expected {} for the shape's elements, found {found}", Count(*expected, "value"))
             }
         }
     }

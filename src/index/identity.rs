@@ -19,7 +19,7 @@ pub(crate) enum Staleness {
     Fresh,
     /// The bytes are the same, but the time differs: after a copy, a `touch` or a download.
     Moved,
-    /// The shard has grown, and the indexed part is unchanged.
+    /// The shard has grown, or the bytes after its last whole record have changed, and the indexed part is unchanged.
     Grown,
     /// The shard has other content. The field is the reason.
     Stale(&'static str),
@@ -52,6 +52,12 @@ pub(crate) fn compare(
     } else {
         Staleness::Stale("the size of the compressed shard has changed")
     })
+}
+
+/// Returns the reason why the index of a shard that is [`Staleness::Grown`] does not cover all of it. After a torn tail, a shard may have
+/// changed without having grown.
+pub(crate) fn why_partial(known: &IndexHeader, now: Stamp) -> &'static str {
+    if now.size > known.data_size { "the shard has grown" } else { "the shard has changed" }
 }
 
 /// Returns the error of an index that no longer matches its shard.
@@ -146,5 +152,8 @@ mod tests {
         assert_eq!(now(&torn, 100, 6, same), Staleness::Grown);
         assert_eq!(now(&torn, 95, 6, same), Staleness::Grown);
         assert!(matches!(now(&gzip, 101, 6, same), Staleness::Stale(_)));
+        let why = |h, size| why_partial(h, Stamp { size, mtime_ns: 6 });
+        assert_eq!((why(&plain, 101), why(&torn, 101)), ("the shard has grown", "the shard has grown"));
+        assert_eq!((why(&torn, 100), why(&torn, 95)), ("the shard has changed", "the shard has changed"));
     }
 }

@@ -157,7 +157,7 @@ impl Index {
             {
                 "the shard was replaced"
             }
-            Staleness::Grown if !may_have_grown => "the shard has grown",
+            Staleness::Grown if !may_have_grown => identity::why_partial(known, now.stamp),
             Staleness::Fresh | Staleness::Moved | Staleness::Grown => return Ok(now.stamp),
             Staleness::Stale(why) => why,
         };

@@ -1,7 +1,7 @@
 //! Finding, extending, building and saving the indexes of many shards.
 
 use super::build::{from_offsets, scan};
-use super::identity::{Stamp, stale};
+use super::identity::{Stamp, stale, why_partial};
 use super::layout::TORN;
 use super::lookup::Index;
 use super::obtain::{Obtained, SearchResult, ShardFiles, obtain, refused_file};
@@ -159,7 +159,7 @@ impl ShardFiles for IndexFiles<'_> {
         if options.mode == IndexMode::Require {
             let error = match &found {
                 IndexSearch::Fresh(_) | IndexSearch::Moved(_) => None,
-                IndexSearch::Partial(old) => Some(stale(&old.header, stamp, "the shard has grown")),
+                IndexSearch::Partial(old) => Some(stale(&old.header, stamp, why_partial(&old.header, stamp))),
                 IndexSearch::Nothing(None) => Some(IndexError::Missing.into()),
                 IndexSearch::Nothing(Some(why)) => Some(IndexError::Stale { reason: (*why).into() }.into()),
             };

@@ -3,7 +3,7 @@
 use super::mixture::{self, Mixture};
 use super::part::{OrderPart, PartKey};
 use super::spec::{Component, Spec};
-use crate::error::{Error, ErrorKind, OrderError, Result};
+use crate::error::{Count, Error, ErrorKind, OrderError, Result};
 use std::fmt;
 use std::sync::Arc;
 
@@ -253,13 +253,28 @@ impl Order {
     /// # Ok::<(), tfseek::Error>(())
     /// ```
     pub fn describe(&self, global_batch: u64) -> String {
+        self.describe_parts(Some(global_batch))
+    }
+
+    /// Describes the order as text for users, like [`describe`](Order::describe) and without the design effect.
+    ///
+    /// ```
+    /// use tfseek::order::{Order, Spec};
+    /// assert_eq!(Order::new(&Spec::Global, 1000, 0, 0)?.summary(), "1000 records in global order");
+    /// # Ok::<(), tfseek::Error>(())
+    /// ```
+    pub fn summary(&self) -> String {
+        self.describe_parts(None)
+    }
+
+    fn describe_parts(&self, global_batch: Option<u64>) -> String {
         match &self.base.parts {
             OrderParts::One(part) => part.describe(global_batch),
             OrderParts::Mixed { mixture, parts } => {
                 let mut text = format!(
-                    "{} positions in a mixture of {} components, cycles of {}",
-                    self.base.len,
-                    parts.len(),
+                    "{} in a mixture of {}, cycles of {}",
+                    Count(self.base.len, "position"),
+                    Count(parts.len() as u64, "component"),
                     mixture.cycle_len()
                 );
                 for (c, (part, weight)) in

@@ -5,7 +5,7 @@ use super::prp::Permutation;
 use super::spec::Spec;
 use super::subset::Subset;
 use super::weighted::Weights;
-use crate::error::{OrderError, Result};
+use crate::error::{Count, OrderError, Result};
 use std::ops::Range;
 
 /// Stream of a permutation of all records or of a filter's survivors, and of weighted draws.
@@ -168,31 +168,40 @@ impl OrderPart {
 }
 
 impl OrderPart {
-    /// Describes the source as text for users, for [`Order::describe`](super::Order::describe).
-    pub(super) fn describe(&self, global_batch: u64) -> String {
+    /// Describes the source as text for users, for [`Order::describe`](super::Order::describe) and, without a batch size,
+    /// [`Order::summary`](super::Order::summary).
+    pub(super) fn describe(&self, global_batch: Option<u64>) -> String {
         let records = match &self.filter {
-            Some(filter) => format!("{} records of a filter", filter.len()),
-            None => format!("{} records", self.len),
+            Some(filter) => format!("{} of a filter", Count(filter.len(), "record")),
+            None => Count(self.len, "record").to_string(),
+        };
+        let deff = |window: Option<u64>| match (global_batch, window) {
+            (None, _) => String::new(),
+            (Some(batch), None) => format!("; deff(rho=1) = 1.00 for batches of {batch}"),
+            (Some(batch), Some(window)) => {
+                format!("; deff(rho=1) = {:.2} for batches of {batch}", block::deff(1.0, batch, window))
+            }
         };
         match &self.kind {
             PartKind::Sequential => format!("{records} in sequential order"),
-            PartKind::Global => {
-                format!("{records} in global order; deff(rho=1) = 1.00 for batches of {global_batch}")
-            }
+            PartKind::Global => format!("{records} in global order{}", deff(None)),
             PartKind::Weighted(_) => format!("{records} drawn by weight, with replacement"),
             &PartKind::Block { block, window } => {
                 let (blocks, windows) = (self.len.div_ceil(block), self.len.div_ceil(block).div_ceil(window));
+                let blocks = Count(blocks, "block");
                 if windows <= 1 {
+                    let deff = deff(None);
                     return format!(
-                        "{records} in block order: {blocks} blocks of {block} in one window (`global` shuffles \
-                         equally well at lower cost); deff(rho=1) = 1.00 for batches of {global_batch}"
+                        "{records} in block order: {blocks} of {block} in one window (`global` shuffles equally well at lower \
+                         cost){deff}"
                     );
                 }
                 let in_memory = block.saturating_mul(window).saturating_mul(2).min(self.len);
-                let deff = block::deff(1.0, global_batch, window);
+                let (window, in_memory, deff) =
+                    (Count(window, "block"), Count(in_memory, "record"), deff(Some(window)));
                 format!(
-                    "{records} in block order: {blocks} blocks of {block}, {windows} windows of {window} blocks, \
-                     at most {in_memory} records in memory; deff(rho=1) = {deff:.2} for batches of {global_batch}"
+                    "{records} in block order: {blocks} of {block}, {windows} windows of {window}, at most {in_memory} in \
+                     memory{deff}"
                 )
             }
         }

@@ -1,18 +1,28 @@
 //! Resolution of existing paths: a file, or the shards in a folder.
 
+use super::natural::natural_cmp;
 use super::set::{FoundShard, ShardName};
 use crate::error::{Error, PathsError, Result};
+use crate::frame::{HEADER_LEN, RecordHeader};
+use crate::io::open_regular;
 use std::fs;
-use std::io;
-use std::path::Path;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 /// File name extensions of TFRecord files. `.gz` or `.zz` and `-NNNNN-of-NNNNN` may follow them.
 pub const EXTENSIONS: [&str; 5] = [".tfrecord", ".tfrecords", ".tfrec", ".record", ".tfr"];
 
-/// Returns the path itself, or the shards in it if it is a folder. `None` if it does not exist.
-pub(super) fn existing(path: &Path) -> Result<Option<Vec<FoundShard>>> {
+/// Maximum number of files with other names that are examined in a folder.
+const MAX_EXAMINED: usize = 1000;
+
+/// Returns the path itself, or the shards in it if it is a folder, which is added to `folders`. `None` if it does not exist.
+pub(super) fn existing(path: &Path, folders: &mut Vec<PathBuf>) -> Result<Option<Vec<FoundShard>>> {
     match fs::metadata(path) {
-        Ok(meta) if meta.is_dir() => folder(path).map(Some),
+        Ok(meta) if meta.is_dir() => {
+            let found = folder(path)?;
+            folders.push(path.to_path_buf());
+            Ok(Some(found))
+        }
         Ok(_) => Ok(Some(vec![FoundShard { path: path.to_path_buf(), searched: false }])),
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(e) => Err(Error::from(e).in_file(path)),
@@ -34,14 +44,49 @@ fn folder(dir: &Path) -> Result<Vec<FoundShard>> {
         }
     }
     if found.is_empty() {
+        let others = other_shards(dir);
+        if !others.is_empty() {
+            return Err(PathsError::OtherNames { folder: dir.into(), found: others }.into());
+        }
         let pattern = dir.join("*.{tfrecord,tfrecords,tfrec,record,tfr}").display().to_string().into();
         return Err(PathsError::NoMatch { pattern }.into());
     }
     Ok(found)
 }
 
-/// Returns true if a file of this name counts as a shard of its folder.
-fn has_extension(name: &str) -> bool {
+/// Returns the TFRecord files in a folder that do not count as its shards because of their names, in natural order. Examines the first
+/// 12 bytes of at most [`MAX_EXAMINED`] files. Files that are not regular or cannot be read are left out.
+pub(super) fn other_shards(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    let may_be_file = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|t| t.is_file() || t.is_symlink());
+    let names = entries.flatten().filter(may_be_file).map(|entry| entry.file_name());
+    let has_other_name = |name: &str| !name.starts_with('.') && !has_extension(name);
+    let mut names: Vec<_> =
+        names.filter(|name| has_other_name(&name.to_string_lossy())).map(PathBuf::from).collect();
+    names.sort_by(|a, b| natural_cmp(a, b));
+    names.truncate(MAX_EXAMINED);
+    names.into_iter().map(|name| dir.join(name)).filter(|path| begins_with_record(path)).collect()
+}
+
+/// Returns true if a file is regular and begins with a header with a correct checksum. Never blocks.
+fn begins_with_record(path: &Path) -> bool {
+    let mut header = [0; HEADER_LEN];
+    // Opening a device may change its state, so a link to one is not opened.
+    fs::metadata(path).is_ok_and(|meta| meta.is_file())
+        && open_regular(path).and_then(|mut file| file.read_exact(&mut header)).is_ok()
+        && RecordHeader::parse(&header).is_ok()
+}
+
+/// Returns true if a file of this name counts as a shard of its folder: it has one of the [`EXTENSIONS`], which `.gz` or `.zz` and
+/// `-NNNNN-of-NNNNN` may follow, and does not begin with a dot.
+///
+/// ```
+/// use tfseek::paths::has_extension;
+///
+/// assert!(has_extension("train.tfrecord-00000-of-00002.gz") && has_extension("a.record"));
+/// assert!(!has_extension("train-00000-of-00002") && !has_extension("a.tfrecord.idx"));
+/// ```
+pub fn has_extension(name: &str) -> bool {
     let plain = |name: &str| {
         let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zz")).unwrap_or(name);
         EXTENSIONS.iter().any(|e| name.ends_with(e))

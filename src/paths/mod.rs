@@ -15,6 +15,8 @@
 //!   leading folders of a pattern, as far as they exist.
 //! * **The order determines record numbers**, so it is fixed. A list keeps the order of its items. The results of one pattern are in
 //!   natural order (runs of digits compare by value), each file once.
+//! * **Other names.** A folder's files with other names are not its shards. [`resolve_with_warnings`] names those that are TFRecord
+//!   files, and so does the error of a folder without shards.
 //! * **Gaps.** A name like `-00003-of-00010` contains the number of shards in its set. If a folder, a wildcard or an `@` found some
 //!   shards of a set but not all, that is an error with the names of the missing ones. A set whose shards were all named by the
 //!   caller, one by one or in braces, may be incomplete. The check covers all resolved paths, so two patterns may share a set. Sets
@@ -32,15 +34,16 @@ mod natural;
 mod pattern;
 mod set;
 
-pub use folder::EXTENSIONS;
+pub use folder::{EXTENSIONS, has_extension};
 pub use pattern::MAX_NAMES;
+pub use set::set_of;
 
-use folder::existing;
-
+use folder::{existing, other_shards};
 use natural::natural_cmp;
 use set::FoundShard;
 
 use crate::error::{Error, PathsError, Result};
+use crate::warning::Warning;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -103,13 +106,48 @@ list_of_paths!([] &[P], [] Vec<P>, [] &Vec<P>, [N] [P; N], [N] &[P; N]);
 /// [`ErrorKind::Paths`](crate::ErrorKind::Paths) if a pattern matches no file, is invalid or leaves gaps, or if a path is the address of
 /// a store; [`ErrorKind::Io`](crate::ErrorKind::Io) if a file does not exist or a folder cannot be read.
 pub fn resolve(paths: impl IntoPaths, allow_missing: bool) -> Result<Vec<PathBuf>> {
-    let given = paths.into_paths();
+    resolve_all(paths.into_paths(), allow_missing, &mut Vec::new())
+}
+
+/// The result of [`resolve_with_warnings`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resolved {
+    /// The shards, in order.
+    pub paths: Vec<PathBuf>,
+    /// Folders with TFRecord files that were left out ([`Warning::OtherNames`]).
+    pub warnings: Vec<Warning>,
+}
+
+/// Returns the shards that `paths` match, as [`resolve`] does, and warnings. Reads the first 12 bytes of the files that are left out of
+/// folders because of their names, at most 1,000 files per folder.
+///
+/// # Errors
+/// Errors of [`resolve`].
+pub fn resolve_with_warnings(paths: impl IntoPaths, allow_missing: bool) -> Result<Resolved> {
+    let mut folders = Vec::new();
+    let paths = resolve_all(paths.into_paths(), allow_missing, &mut folders)?;
+    folders.sort();
+    folders.dedup();
+    let mut warnings = Vec::new();
+    for folder in folders {
+        let mut found = other_shards(&folder);
+        // Files that are given by name as well.
+        found.retain(|path| !paths.contains(path));
+        if !found.is_empty() {
+            warnings.push(Warning::OtherNames { path: folder, found });
+        }
+    }
+    Ok(Resolved { paths, warnings })
+}
+
+fn resolve_all(given: Vec<PathBuf>, allow_missing: bool, folders: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>> {
     if given.is_empty() {
         return Err(PathsError::NoMatch { pattern: "an empty list of paths".into() }.into());
     }
     let mut all = Vec::with_capacity(given.len());
     for path in given {
-        let mut found = resolve_one(path, allow_missing)?;
+        let mut found = resolve_one(path, allow_missing, folders)?;
         if found.len() > 1 {
             found.sort_by(|a, b| natural_cmp(&a.path, &b.path));
             // Braces and wildcards may find a file twice. It counts as searched if it was searched for at least once.
@@ -131,12 +169,12 @@ pub fn is_pack(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "tfrp")
 }
 
-fn resolve_one(path: PathBuf, allow_missing: bool) -> Result<Vec<FoundShard>> {
+fn resolve_one(path: PathBuf, allow_missing: bool, folders: &mut Vec<PathBuf>) -> Result<Vec<FoundShard>> {
     check_local(&path)?;
-    match existing(&path) {
+    match existing(&path, folders) {
         Ok(Some(found)) => Ok(found),
         // An I/O error (name too long, not a folder) is ignored for a pattern, because a pattern is not a file name.
-        Ok(None) | Err(_) if pattern::is_pattern(&path) => pattern::resolve(&path, allow_missing),
+        Ok(None) | Err(_) if pattern::is_pattern(&path) => pattern::resolve(&path, allow_missing, folders),
         Ok(None) => Err(Error::from(io::Error::from(io::ErrorKind::NotFound)).in_file(&path)),
         Err(e) => Err(e),
     }

@@ -6,7 +6,7 @@ use crate::error::{Error, PathsError, Result};
 use glob::{MatchOptions, Pattern};
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Maximum number of names in the expansion of braces.
 pub const MAX_NAMES: usize = 1_000_000;
@@ -35,7 +35,11 @@ pub(super) fn is_pattern(path: &Path) -> bool {
     path.to_str().is_some_and(|s| s.contains('{') || has_wildcard(s)) || at_pattern(path).is_some()
 }
 
-pub(super) fn resolve(path: &Path, allow_missing: bool) -> Result<Vec<FoundShard>> {
+pub(super) fn resolve(
+    path: &Path,
+    allow_missing: bool,
+    folders: &mut Vec<PathBuf>,
+) -> Result<Vec<FoundShard>> {
     let pattern = || path.display().to_string().into_boxed_str();
     let bad = |reason: Box<str>| Error::from(PathsError::BadPattern { pattern: pattern(), reason });
     // Existing folders are taken literally, like files. The empty path is an ancestor of every relative path.
@@ -49,7 +53,7 @@ pub(super) fn resolve(path: &Path, allow_missing: bool) -> Result<Vec<FoundShard
     let (mut missing, mut missing_count) = (Vec::new(), 0);
     for word in &words {
         let path = base.join(word);
-        if let Some(mut found) = existing(&path)? {
+        if let Some(mut found) = existing(&path, folders)? {
             all.append(&mut found);
         } else if let Some(at) = at_pattern(&path) {
             let dir = Path::new(word).parent().and_then(Path::to_str).unwrap_or_default();

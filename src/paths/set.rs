@@ -45,6 +45,23 @@ impl<'a> ShardName<'a> {
     }
 }
 
+/// Returns the set that a shard belongs to by its name: `data/train@4.tfrecord` for `data/train-00001-of-00004.tfrecord`. `None` if it has
+/// no such name. [`resolve`](super::resolve) accepts the result.
+///
+/// ```
+/// use std::path::Path;
+/// use tfseek::paths::set_of;
+///
+/// assert_eq!(set_of(Path::new("a/x-03-of-10.tfr")).as_deref(), Some(Path::new("a/x@10.tfr")));
+/// assert_eq!(set_of(Path::new("a/x.tfr")), None);
+/// ```
+pub fn set_of(path: &Path) -> Option<PathBuf> {
+    let member = ShardName::parse(path.file_name()?.to_str()?)?;
+    let (_, total) = member.numbers()?;
+    let name = format!("{}@{total}{}", member.stem, member.suffix);
+    AtPattern::parse(&name).is_some().then(|| path.with_file_name(name))
+}
+
 /// Checks that no shard is missing from a set with at least one searched shard.
 ///
 /// # Errors

@@ -104,7 +104,105 @@ fn folders() {
     assert_eq!(resolved_one(&dir, "sub"), "sub/x.tfrecord");
     is_error(&resolved_one(&dir, "folder.tfrecord"), "no file matches");
     let gap = folder_with(&["x-0-of-2.tfrecord"]);
-    is_error(&resolved_one(&gap, ""), "x-?-of-2.tfrecord: 1 of 2 shards are missing: x-1-of-2.tfrecord");
+    is_error(&resolved_one(&gap, ""), "x-?-of-2.tfrecord: 1 of 2 shards is missing: x-1-of-2.tfrecord");
+}
+
+/// Writes a file with one record.
+fn write_shard(path: &Path) {
+    let mut bytes = Vec::new();
+    crate::frame::put_record(&mut bytes, b"payload").unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn tfrecord_files_with_other_names() {
+    let dir = folder_with(&["a.tfrecord", "notes.txt", "sub/x", "empty"]);
+    let at = |name: &str| dir.path().join(name);
+    let warnings = |paths: &[PathBuf]| resolve_with_warnings(paths, false).unwrap().warnings;
+    fs::write(at("zeros"), [0; 64]).unwrap();
+    assert_eq!(warnings(&[at("")]), []);
+    for name in ["part-10", "part-9", ".hidden", "sub/y.bin"] {
+        write_shard(&at(name));
+    }
+    let [warning] = &warnings(&[at(""), at("")])[..] else { panic!() };
+    assert_eq!((warning.kind(), warning.path()), ("other_names", Some(&*at(""))));
+    let text = warning.to_string();
+    assert!(
+        text.ends_with(
+            ": 2 files have other names but are TFRecord files and were not opened: part-9, part-10; name them, or use a pattern"
+        ),
+        "{text}"
+    );
+    // A file that is also given by name is opened.
+    let text = warnings(&[at(""), at("part-9")])[0].to_string();
+    let one = ": 1 file has another name but is a TFRecord file and was not opened: part-10; name it, or use a pattern";
+    assert!(text.ends_with(one), "{text}");
+    assert_eq!(warnings(&[at("a.tfrecord"), at("part-*")]), []);
+    assert_eq!(resolved_one(&dir, ""), "a.tfrecord");
+
+    let text = resolved_one(&dir, "sub");
+    is_error(
+        &text,
+        "sub: no file has a TFRecord extension, and 1 file with another name is a TFRecord file: y.bin; name it",
+    );
+}
+
+/// Only regular files are examined, so that none blocks. Files that cannot be read are left out.
+#[cfg(unix)]
+#[test]
+fn special_files_in_a_folder() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let dir = folder_with(&["a.tfrecord"]);
+    let at = |name: &str| dir.path().join(name);
+    assert!(std::process::Command::new("mkfifo").arg(at("fifo")).status().unwrap().success());
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    for (link, target) in
+        [("device", "/dev/zero"), ("to-fifo", "fifo"), ("dangling", "none"), ("linked", "real")]
+    {
+        symlink(target, at(link)).unwrap();
+    }
+    for name in ["real", "unreadable"] {
+        write_shard(&at(name));
+    }
+    fs::set_permissions(at("unreadable"), fs::Permissions::from_mode(0o000)).unwrap();
+    let readable = fs::File::open(at("unreadable")).is_ok();
+    let Resolved { paths, warnings } = resolve_with_warnings(at(""), false).unwrap();
+    assert_eq!(paths, [at("a.tfrecord")]);
+    let [Warning::OtherNames { found, .. }] = &warnings[..] else { panic!("{warnings:?}") };
+    // A privileged user can read every file.
+    let names = if readable { vec!["linked", "real", "unreadable"] } else { vec!["linked", "real"] };
+    assert_eq!(*found, names.into_iter().map(at).collect::<Vec<_>>());
+    fs::remove_file(at("a.tfrecord")).unwrap();
+    is_error(&resolved_one(&dir, ""), "linked, real");
+}
+
+#[test]
+fn sets_of_shards() {
+    let set = |path: &str| set_of(Path::new(path)).map(|set| set.to_str().unwrap().replace('\\', "/"));
+    for (path, expected) in [
+        ("d/a-00000-of-00002.tfrecord", Some("d/a@2.tfrecord")),
+        ("a.tfrecord-1-of-2.gz", Some("a.tfrecord@2.gz")),
+        ("a-0-of-1", Some("a@1")),
+        ("a-2-of-2", None),
+        ("a-0-of-2x", None),
+        ("a.tfrecord", None),
+        ("/", None),
+    ] {
+        assert_eq!(set(path).as_deref(), expected, "{path}");
+    }
+    let dir = folder_with(&["a-00-of-02.tfr", "a-01-of-02.tfr"]);
+    let shards = resolve(dir.path(), false).unwrap();
+    assert_eq!(resolve(set_of(&shards[1]).unwrap(), false).unwrap(), shards);
+}
+
+#[test]
+fn at_most_1000_files_are_examined() {
+    let names: Vec<_> = (0..1005).map(|k| format!("f{k}")).collect();
+    let dir = folder_with(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    for name in ["f3", "f999", "f1000"] {
+        write_shard(&dir.path().join(name));
+    }
+    is_error(&resolved_one(&dir, ""), "2 files with other names are TFRecord files: f3, f999;");
 }
 
 #[test]
@@ -189,7 +287,7 @@ fn sets_by_at() {
     assert_eq!(resolved_one(&dir, "train.tfrecord@*"), back);
     assert_eq!(resolved_one(&dir, "sub/s@*"), "sub/s-0-of-1");
     assert_eq!(resolved_one(&dir, "old@1"), "old-0-of-1");
-    is_error(&resolved_one(&dir, "old@3"), "old-?-of-3: 1 of 3 shards are missing: old-2-of-3");
+    is_error(&resolved_one(&dir, "old@3"), "old-?-of-3: 1 of 3 shards is missing: old-2-of-3");
     is_error(
         &resolved_one(&dir, "old@*"),
         "old@*: invalid pattern: expected one set, found `-of-1` and `-of-3`",
@@ -230,7 +328,7 @@ fn gaps_of_sets() {
         .unwrap();
     // A pattern must be complete.
     let gap = "x-00001-of-00003.gz";
-    is_error(&resolved_one(&dir, "a/x-*"), &format!("a/x-?-of-00003.gz: 1 of 3 shards are missing: a/{gap}"));
+    is_error(&resolved_one(&dir, "a/x-*"), &format!("a/x-?-of-00003.gz: 1 of 3 shards is missing: a/{gap}"));
     assert_eq!(resolved(&dir, &["a/x-*"], true), "a/x-00000-of-00003.gz a/x-00002-of-00003.gz");
     // A shard in another folder does not fill the gap.
     is_error(&resolved_one(&dir, "[ab]/x-*"), "a/x-00001-of-00003.gz");

@@ -1,7 +1,7 @@
 //! Messages about damaged records, for the verbs that print records.
 
 use crate::console::Console;
-use crate::exit::{DATA, Failure, Outcome};
+use crate::exit::{DATA, Failure, Outcome, TOLERATE};
 use crate::text::count;
 use tfseek::ErrorKind;
 
@@ -42,6 +42,7 @@ pub(crate) fn explain(failure: Failure, reading: Reading) -> Failure {
         (_, Reading::InOrder { .. }) => format!("the {before} before it are sound"),
     };
     let note = match (can_skip, sound) {
+        _ if matches!(e.kind(), ErrorKind::Truncated { .. }) => format!("{state}; {before}; {TOLERATE}"),
         (true, _) => format!("{state}; {before}; {SKIP}"),
         (false, 0) => format!("{state}; {before}"),
         (false, _) => format!("{state}; {before}; `tfseek head -n {sound}` prints only the part before it"),

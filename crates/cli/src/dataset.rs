@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::example::{KindGuess, MessageKind};
-use tfseek::index::IndexOptions;
 use tfseek::{Dataset, DatasetOptions, Filter, Selection};
 
 /// A dataset, and the message kinds of the shards that were accessed.
@@ -102,18 +101,14 @@ pub(crate) fn open(
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<Dataset> {
-    let paths = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
-    let bar = progress::bytes(global, "indexing", progress::total_size(&paths));
-    let mut index = IndexOptions::new().jobs(access.jobs.jobs);
+    let resolved = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
+    let bar = progress::bytes(global, "indexing", progress::total_size(&resolved));
+    let mut index = limit.index().jobs(access.jobs.jobs);
     if let Some(dir) = &access.index_dir {
         index = index.index_dir(dir);
     }
-    let options = limit
-        .dataset(DatasetOptions::new())
-        .allow_missing(true)
-        .index(index)
-        .progress(progress::callback(&bar));
-    let opened = open_with(&options, access.io, &paths);
+    let options = limit.dataset(index).allow_missing(paths.allow_missing).progress(progress::callback(&bar));
+    let opened = open_with(&options, access.io, &paths.paths);
     bar.finish_and_clear();
     let dataset = opened?;
     warnings::print(dataset.warnings(), console);

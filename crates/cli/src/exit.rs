@@ -26,6 +26,9 @@ pub(crate) const IO: u8 = 3;
 /// The exit code for a file that is not a TFRecord file.
 pub(crate) const NOT_TFRECORD: u8 = 4;
 
+/// The hint for a file that ends inside a record.
+pub(crate) const TOLERATE: &str = "`--tail tolerate` reads the part before it";
+
 /// The reason why a verb failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -86,6 +89,7 @@ pub(crate) fn message(e: &Error) -> String {
             Some(hint) => hint,
             None => return e.to_string(),
         },
+        None if matches!(e.kind(), ErrorKind::Truncated { .. }) => TOLERATE.into(),
         None => return e.to_string(),
     };
     format!("{e} ({hint})")
@@ -134,9 +138,10 @@ fn quote(word: &str) -> String {
 /// Returns the exit code for an error of the library.
 pub(crate) fn code_of(e: &Error) -> u8 {
     match e.kind() {
-        ErrorKind::Io(_) | ErrorKind::Paths(PathsError::NoMatch { .. } | PathsError::TooManyMaps { .. }) => {
-            IO
-        }
+        ErrorKind::Io(_)
+        | ErrorKind::Paths(
+            PathsError::NoMatch { .. } | PathsError::OtherNames { .. } | PathsError::TooManyMaps { .. },
+        ) => IO,
         ErrorKind::NotTfRecord { .. } => NOT_TFRECORD,
         ErrorKind::Paths(PathsError::BadPattern { .. } | PathsError::NotLocal { .. })
         | ErrorKind::Index(

@@ -1,31 +1,24 @@
 //! Seeded random numbers, for `sample` and `demo`.
 
 use std::collections::HashMap;
+use tfseek_tools::sample;
 
-/// The generator SplitMix64. Its numbers are the same on every machine, and not cryptographically secure.
-pub(crate) struct Random(u64);
+/// A generator of random numbers, the same on every machine.
+pub(crate) struct Random(sample::Random);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Random {
-        Random(seed)
+        Random(sample::Random::new(seed))
     }
 
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Returns a number below `n`, which must not be 0. It is the high half of a 128-bit product, whose bias is negligible for the
-    /// `n` in use.
+    /// Returns a number below `n`, which must not be 0.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+        self.0.below(n)
     }
 
     /// Returns a number in [0, 1).
     pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.0.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Returns a number from the standard normal distribution, by the Box-Muller transform.
@@ -60,13 +53,5 @@ mod tests {
             assert_eq!(drawn.len() as u64, k.min(n));
             assert!(drawn.iter().all(|&i| i < n));
         }
-    }
-
-    #[test]
-    fn numbers_of_the_reference_implementation() {
-        // The seed is 1234567.
-        let mut random = Random::new(1_234_567);
-        assert_eq!(random.next(), 6_457_827_717_110_365_317);
-        assert_eq!(random.next(), 3_203_168_211_198_807_973);
     }
 }

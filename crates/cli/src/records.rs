@@ -1,16 +1,20 @@
 //! Records of one file in file order, with their kind.
 
-use crate::args::{LimitArgs, PayloadArgs};
+use crate::args::{LimitArgs, PathsArgs, PayloadArgs};
+use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::output::NumberedRecord;
+use crate::warnings;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use tfseek::error::PathsError;
 use tfseek::example::MessageKind;
 use tfseek::frame::{OVERHEAD, put_record};
 use tfseek::index::{self, IndexOptions};
+use tfseek::paths::IntoPaths;
 use tfseek::stream::Stream;
-use tfseek::{At, Compression, Error, ErrorKind, IndexMode, Record};
+use tfseek::{At, Compression, Error, ErrorKind, IndexMode, Record, Tail};
 use tfseek_tools::KindedStream;
 
 /// The path that means standard input.
@@ -207,7 +211,7 @@ impl RecordNumbers {
 
 /// Returns the number of records in a fresh index of the file, if it has one.
 fn indexed(path: &Path) -> Option<u64> {
-    let options = IndexOptions::new().mode(IndexMode::Require).jobs(1);
+    let options = IndexOptions::new().mode(IndexMode::Require).tail(Tail::Tolerate).jobs(1);
     let opened = index::open_shards(&[path.into()], &options).ok()?;
     opened.indexes.first().map(index::Index::len)
 }
@@ -231,33 +235,61 @@ pub(crate) fn name(path: &Path) -> PathBuf {
     if path == Path::new(STDIN) { STDIN_NAME.into() } else { path.into() }
 }
 
-/// Resolves the paths of a verb that reads in file order. A single `-` is standard input.
-pub(crate) fn resolve(paths: &crate::args::PathsArgs) -> Outcome<Vec<PathBuf>> {
+/// Resolves the paths of a verb that reads in file order, and prints warnings. A single `-` is standard input.
+pub(crate) fn resolve(paths: &PathsArgs, console: &mut Console) -> Outcome<Vec<PathBuf>> {
     let is_stdin = |p: &&PathBuf| p.as_path() == Path::new(STDIN);
     match paths.paths.iter().filter(is_stdin).count() {
-        0 => Ok(tfseek::paths::resolve(&paths.paths, paths.allow_missing)?),
+        0 => Ok(resolve_files(&paths.paths, paths.allow_missing, console)?),
         1 if paths.paths.len() == 1 => Ok(paths.paths.clone()),
         _ => Err(Failure::usage("`-` (standard input) cannot be combined with other paths")),
     }
 }
 
-/// Resolves the paths of a verb that reports on each file. If they do not resolve together, each path is resolved separately, to its
+/// Resolves paths and prints warnings.
+pub(crate) fn resolve_files(
+    paths: impl IntoPaths,
+    allow_missing: bool,
+    console: &mut Console,
+) -> tfseek::Result<Vec<PathBuf>> {
+    let resolved = tfseek::paths::resolve_with_warnings(paths, allow_missing)?;
+    warnings::print(&resolved.warnings, console);
+    Ok(resolved.paths)
+}
+
+/// Resolves the paths of a verb that reports on each file, and prints warnings. If they do not resolve together, each path is resolved separately, to its
 /// files or an error.
 pub(crate) fn resolve_each(
-    paths: &crate::args::PathsArgs,
+    paths: &PathsArgs,
+    console: &mut Console,
 ) -> Outcome<Vec<Result<PathBuf, (PathBuf, Failure)>>> {
-    let failure = match resolve(paths) {
+    let failure = match resolve(paths, console) {
         Ok(all) => return Ok(all.into_iter().map(Ok).collect()),
         Err(failure @ Failure::Error(_)) => failure,
         Err(failure) => return Err(failure),
     };
-    let mut each = Vec::new();
+    let (mut each, mut empty) = (Vec::new(), Vec::new());
     for path in &paths.paths {
-        match tfseek::paths::resolve(path, paths.allow_missing) {
+        match resolve_files(path, paths.allow_missing, console) {
             Ok(found) => each.extend(found.into_iter().map(Ok)),
+            Err(e) if path.is_dir() && matches!(e.kind(), ErrorKind::Paths(PathsError::NoMatch { .. })) => {
+                empty.push((path.clone(), e.into()));
+            }
             Err(e) => each.push(Err((path.clone(), e.into()))),
         }
     }
+    // A shell expands `data/*` to the folders in `data` as well.
+    if each.iter().any(Result::is_ok) {
+        for (folder, _) in &empty {
+            console.note(format_args!(
+                "tfseek: {}: a folder without TFRecord files, left out",
+                folder.display()
+            ));
+        }
+        if empty.len() + each.len() > 1 && !empty.is_empty() {
+            return Ok(each);
+        }
+    }
+    each.extend(empty.into_iter().map(Err));
     // If every path resolves separately, the error concerns all of them together: a set that lacks shards.
     if each.iter().all(Result::is_ok) { Err(failure) } else { Ok(each) }
 }

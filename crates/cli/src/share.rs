@@ -6,7 +6,7 @@ use crate::exit::{Failure, Outcome};
 use crate::text;
 use tfseek::Dataset;
 use tfseek::loader::{Loader, LoaderOptions};
-use tfseek::order::{Cursor, State};
+use tfseek::order::{Cursor, LastBatch, State};
 
 impl args::ShareArgs {
     /// Builds a loader, at its start position.
@@ -43,10 +43,8 @@ impl args::ShareArgs {
             .order(self.shuffle.into())
             .seed(self.seed)
             .epoch(self.epoch)
-            .rank(self.rank, self.world_size.get());
-        if let Some(last) = self.last_batch {
-            options = options.last_batch(last.into());
-        }
+            .rank(self.rank, self.world_size.get())
+            .last_batch(self.last_batch());
         if let Some(filter) = &self.filter {
             options = options.select(&dataset::select(dataset, filter, global)?);
         }
@@ -68,6 +66,12 @@ impl args::ShareArgs {
             }),
             (None, None) => Err(Failure::usage("the batch size is missing: specify --batch-size")),
         }
+    }
+
+    /// Returns the treatment of an incomplete last batch.
+    pub(crate) fn last_batch(&self) -> LastBatch {
+        let default = if self.world_size.get() == 1 { LastBatch::Short } else { LastBatch::Pad };
+        self.last_batch.map_or(default, LastBatch::from)
     }
 
     fn state(&self) -> Outcome<Option<State>> {

@@ -4,6 +4,7 @@ use crate::exit::{Failure, IO, Outcome, USAGE};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 /// Maximum size of such a file in bytes. It bounds memory if a path names, for example, an endless device.
 ///
@@ -32,7 +33,53 @@ pub(crate) fn parse_file<T>(
     parse(&text).map_err(|e| Failure::Message(USAGE, e.in_file(path).to_string()))
 }
 
+/// Returns a duration with two or three digits and a unit: `413 us`, `1.2 ms`, `3.4 s`.
+pub(crate) fn duration(time: Duration) -> String {
+    let nanos = time.as_nanos() as f64;
+    let (mut value, mut name) = (nanos, "ns");
+    for larger in ["us", "ms", "s"] {
+        // 999.5 us would round to 1000 us.
+        if value < 999.5 {
+            break;
+        }
+        (value, name) = (value / 1e3, larger);
+    }
+    if value < 99.95 && name != "ns" { format!("{value:.1} {name}") } else { format!("{value:.0} {name}") }
+}
+
 /// Returns a number of things: `1 record`, `2 records`.
 pub(crate) fn count(n: u64, thing: &str) -> String {
     format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        let text = |nanos| duration(Duration::from_nanos(nanos));
+        let nanos = [
+            0,
+            999,
+            1_000,
+            9_940,
+            413_000,
+            999_499,
+            999_500,
+            1_234_000,
+            12_340_000,
+            413_000_000,
+            999_600_000,
+        ];
+        let expected = [
+            "0 ns", "999 ns", "1.0 us", "9.9 us", "413 us", "999 us", "1.0 ms", "1.2 ms", "12.3 ms",
+            "413 ms", "1.0 s",
+        ];
+        assert_eq!(nanos.map(text), expected);
+        assert_eq!(
+            [3_400_000_000, 99_960_000_000, 1_234_000_000_000].map(text),
+            ["3.4 s", "100 s", "1234 s"]
+        );
+    }
 }

@@ -41,6 +41,10 @@ fn the_report_as_json() {
         ("epoch", 7),
         ("rank", 0),
         ("world_size", 1),
+        ("records", 200),
+        ("shards", 2),
+        ("global_batch_size", 16),
+        ("rank_samples", 200),
     ];
     for (name, want) in all {
         assert_eq!(seen[name], want, "{name} of {seen}");
@@ -48,7 +52,8 @@ fn the_report_as_json() {
     assert_eq!(sum(&seen), (0..200).sum::<u64>());
     assert_eq!(seen["verify"], "payload");
     let order = seen["order"].as_str().unwrap();
-    assert!(order.starts_with("200 records in global order"), "{order}");
+    assert!(order.starts_with("200 records in global order; deff"), "{order}");
+    assert!((50..1000).contains(&seen["state_bytes"].as_u64().unwrap()), "{seen}");
     for name in ["seconds", "examples_per_second", "gb_per_second", "first_batch_seconds"] {
         assert!(seen[name].as_f64().unwrap() > 0.0, "{name} of {seen}");
     }
@@ -71,6 +76,28 @@ fn the_report_as_text() {
     let ran = dir.run(&["epoch", "x-*", "-b", "16", "--world-size", "3", "--rank", "1", "--order", "none"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     assert!(ran.out.starts_with("epoch 0, rank 1 of 3, 200 records in sequential order\n"), "{}", ran.out);
+    let begin = "epoch 0, rank 1 of 3, 200 records in sequential order
+  dataset      200 records in 2 shards
+  steps        5 of 5
+  batch size   48, 16 on each rank
+  this rank    80 of 200 samples
+  last batch   padded with 40 samples on all ranks
+  saved state  ";
+    assert!(ran.out.starts_with(begin), "{}", ran.out);
+    assert!(!ran.out.contains("deff"), "{}", ran.out);
+    let described = dir.run(&["epoch", "x-*", "-b", "16", "--describe", "--shuffle", "block"]).out;
+    assert!(described.contains("\n  order        200 records in block order: "), "{described}");
+    assert!(described.trim_end().ends_with("for batches of 16"), "{described}");
+    for (last, text) in [
+        ("drop", "8 samples dropped"),
+        ("pad", "padded with 8 samples"),
+        ("short", "short, 8 samples"),
+        ("continuous", "continues with the next epoch"),
+    ] {
+        let out = dir.run(&["epoch", "x-*", "-b", "16", "--last-batch", last]).out;
+        assert!(out.contains(&format!("\n  last batch   {text}\n")), "{out}");
+    }
+    assert!(dir.run(&["epoch", "x-*", "-b", "20"]).out.contains("\n  last batch   full\n"));
     let words = [
         "\n  steps        5 of 5\n",
         "\n  examples     80, ",
@@ -224,7 +251,7 @@ fn invalid_options_are_refused() {
         dir.run(&[&["order", "x-*", "--describe"], args].concat()).fails(2, words);
     };
     refused(&["-b", "16", "--rank", "2", "--world-size", "2"], &["no rank 2: there are 2"]);
-    refused(&["-b", "16", "--rank", "1"], &["no rank 1: there are 1"]);
+    refused(&["-b", "16", "--rank", "1"], &["no rank 1: there is 1"]);
     refused(&["-b", "16", "--world-size", "0"], &["--world-size"]);
     let words = ["expected a global batch size that is a multiple of 3 ranks, found 16"];
     refused(&["--global-batch-size", "16", "--world-size", "3"], &words);

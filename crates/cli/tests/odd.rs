@@ -55,12 +55,13 @@ const IN_ORDER: &[&str] = &[
     "parse -s s.json FILE",
     "schema FILE",
     "unpack -o unpacked FILE",
+    // By number, if the file allows it.
+    "sample FILE",
 ];
 /// Verbs that access records by number.
 const BY_NUMBER: &[&str] = &[
     "get FILE 0",
     "get --io pread FILE 0",
-    "sample FILE",
     "index -q FILE",
     "index -q --pack p FILE",
     "index --format dali FILE",

@@ -160,7 +160,7 @@ fn outputs_to_the_same_file_are_refused_before_anything_is_written() {
     // A plain file is skipped.
     let ran = dir.run(&["unpack", "x/s.gz", "y/s", "-o", "o"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(dir.path("o/s").exists());
+    assert!(dir.path("o/s.tfrecord").exists());
 
     dir.shard("x/s", ["x"]);
     let dali = ["index", "--format", "dali", "--index-dir", "i", "x/s", "y/s"];

@@ -121,7 +121,7 @@ fn columns_next_to_the_data() {
 
     dir.shard("y.tfrecord", [tfseek::ExampleBuilder::new().int64("label", [1, 2]).encode().unwrap()]);
     let ran = dir.run(&["index", "[xy]*.tfrecord", "--column", "label", "--rebuild"]);
-    ran.fails(1, &["y.tfrecord: record 0", "\"label\"", "expected 1 values, found 2", "201 of 201 records"]);
+    ran.fails(1, &["y.tfrecord: record 0", "\"label\"", "expected 1 value, found 2", "201 of 201 records"]);
 }
 
 #[test]
@@ -360,7 +360,8 @@ fn the_demo_runs_and_cleans_up() {
     assert_eq!(fs::read_dir(dir.path("tmp")).unwrap().count(), 0);
     assert_eq!(dir.run(&["demo", "--keep", "kept"]).code, 0);
     assert!(dir.run(&["info", "kept"]).out.contains("10000"));
-    dir.run(&["demo", "--keep", "kept"]).fails(2, &["expected an empty folder"]);
+    dir.run(&["demo", "--keep", "kept"])
+        .fails(2, &["kept: already exists", "--keep expects a new or empty folder"]);
 }
 
 /// The page of the command names every verb, and only verbs and options that exist.

@@ -4,6 +4,7 @@
 //! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.
 //! * [`NpzWriter`] writes each batch to a NumPy archive. [`JoinedNpzWriter`] joins the arrays of all batches.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
+//! * The module [`sample`] draws records at random in one pass.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
 //! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command line.
@@ -39,6 +40,7 @@ mod growing;
 mod joined;
 mod npz;
 pub mod outputs;
+pub mod sample;
 mod spill;
 mod stream;
 pub mod unpack;

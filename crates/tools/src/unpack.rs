@@ -1,6 +1,7 @@
 //! Decompression of files, which can only be read in order, to plain files.
 
 use std::path::{Path, PathBuf};
+use tfseek::paths::has_extension;
 use tfseek::{Compression, Result, Stream, Writer};
 
 /// Suffixes of compressed files, which the plain file's name does not have.
@@ -19,7 +20,8 @@ pub enum Destination<'a> {
 
 impl Destination<'_> {
     /// Returns the path of the plain file: the given path, or the input's name without the suffix of its compression. In another folder a
-    /// file without such a suffix keeps its name. `None` if the file needs a name.
+    /// file without such a suffix keeps its name, and a name that does not count as that of a shard there gets the extension
+    /// `.tfrecord`. `None` if the file needs a name.
     pub fn target(self, input: &Path) -> Option<PathBuf> {
         if let Destination::File(out) = self {
             return Some(out.to_path_buf());
@@ -31,8 +33,10 @@ impl Destination<'_> {
         });
         match (self, plain, name) {
             (Destination::NextToInput, Some(plain), _) => Some(input.with_file_name(plain)),
-            (Destination::Folder(dir), Some(plain), _) => Some(dir.join(plain)),
-            (Destination::Folder(dir), None, Some(name)) => Some(dir.join(name)),
+            (Destination::Folder(dir), Some(name), _) | (Destination::Folder(dir), None, Some(name)) => {
+                let counts = name.starts_with('.') || has_extension(name);
+                Some(dir.join(if counts { name.to_owned() } else { format!("{name}.tfrecord") }))
+            }
             _ => None,
         }
     }
@@ -71,7 +75,10 @@ mod tests {
         let folder = Destination::Folder(Path::new("out"));
         for (input, beside, in_folder) in [
             ("in/a.tfrecord.gz", Some("in/a.tfrecord"), Some("out/a.tfrecord")),
-            ("in/a.zlib", Some("in/a"), Some("out/a")),
+            ("in/a.zlib", Some("in/a"), Some("out/a.tfrecord")),
+            ("in/a-00000-of-00002.gz", Some("in/a-00000-of-00002"), Some("out/a-00000-of-00002.tfrecord")),
+            ("in/a.tfrecord-0-of-2.gz", Some("in/a.tfrecord-0-of-2"), Some("out/a.tfrecord-0-of-2")),
+            ("in/weird", None, Some("out/weird.tfrecord")),
             ("in/a.tfrecord", None, Some("out/a.tfrecord")),
             ("in/.gz", None, Some("out/.gz")),
             ("/", None, None),

@@ -16,6 +16,8 @@ pub struct Verification {
     pub malformed: u64,
     /// Error of the first record that does not decode.
     pub first_malformed: Option<Error>,
+    /// Bytes after the last whole record, which are left out with [`Tail::Tolerate`](tfseek::Tail::Tolerate).
+    pub torn_tail_bytes: u64,
     /// Error that ended the stream. No record after this damage can be read.
     pub damage: Option<Error>,
 }
@@ -56,7 +58,10 @@ pub fn verify(mut stream: KindedStream, mut progress: impl FnMut(u64)) -> Verifi
                     found.first_malformed.get_or_insert(e);
                 }
             }
-            Ok(None) => return found,
+            Ok(None) => {
+                found.torn_tail_bytes = stream.stream().torn_tail_bytes();
+                return found;
+            }
             Err(e) => {
                 found.damage = Some(e);
                 return found;

@@ -287,7 +287,7 @@ pub(crate) fn sequence_cases() -> Vec<Case> {
         case(sequence(vec![("n", strings(1))], lists()), "n")
             .fails_with(KindMismatch, &["expected int64", "found bytes"]),
         case(sequence(vec![("n", FeatureBuf::None)], lists()), "n")
-            .fails_with(CountMismatch, &["expected 1 values", "found 0"]),
+            .fails_with(CountMismatch, &["expected 1 value", "found 0"]),
         case(with("dense", None), "dense").fails_with(MissingFeature, &["expected int64", "no such feature"]),
         case(with("dense", Some(vec![ints([1, 2]), ints([1])])), "dense")
             .fails_with(CountMismatch, &["expected 2 values", "found 1"])

@@ -110,6 +110,9 @@ pub(crate) struct EpochArgs {
     /// Save the state at the end of the run to this file, for --resume
     #[arg(long, value_name = "FILE")]
     pub(crate) state_out: Option<PathBuf>,
+    /// Also print the design effect of the order: how much less a batch says about the data than records drawn at random
+    #[arg(long)]
+    pub(crate) describe: bool,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -13,8 +13,9 @@ use clap_complete::Shell;
 use std::ffi::OsString;
 use std::num::{NonZeroUsize, ParseIntError};
 use std::path::PathBuf;
-use tfseek::DatasetOptions;
+use tfseek::index::IndexOptions;
 use tfseek::stream::StreamOptions;
+use tfseek::{DatasetOptions, Tail};
 
 /// Random access to the TFRecord files you already have.
 #[derive(Debug, Parser)]
@@ -28,8 +29,8 @@ pub(crate) struct Cli {
 
 const AFTER: &str = "\
 PATHS are files, folders, quoted patterns ('train-*.tfrecord', 'x-{00000..00009}') or sets \
-('train@10.tfrecord'). `-` is standard input, for the verbs that read in file order: head, tail, cat, schema, parse, digest, \
-verify, info, unpack. Only local files are read, not gs:// or s3:// addresses.
+('train@10.tfrecord'). `-` is standard input, for the verbs that read in file order: head, tail, cat, sample, schema, parse, \
+digest, verify, info, unpack. Only local files are read, not gs:// or s3:// addresses.
 
 Exit status: 0 success, 1 a problem in the data, 2 a usage error, 3 an I/O error, 4 not a TFRecord file.";
 
@@ -73,7 +74,7 @@ pub(crate) enum Verb {
     Cat(CatArgs),
     /// Print records by number, counted over all files
     Get(GetArgs),
-    /// Print records drawn at random, without replacement
+    /// Print records drawn at random, without replacement; compressed files and standard input are read once, in order
     Sample(SampleArgs),
     /// Show the features of the records and infer a schema that parses them
     Schema(SchemaArgs),
@@ -134,23 +135,52 @@ pub(crate) struct PayloadArgs {
     pub(crate) limit: LimitArgs,
 }
 
-/// Limit on the length of records, for every verb that reads them.
+/// Limit on the length of records, and treatment of the end of a file, for every verb that reads records.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct LimitArgs {
     /// Maximum payload length of a record in bytes; a longer record is refused before memory is allocated for it [default:
     /// 2147483647]
     #[arg(long, value_name = "BYTES")]
     max_record: Option<u64>,
+    /// Treatment of a file that ends inside a record; `strict`: an error, `tolerate`: the file ends after its last whole record
+    #[arg(long, value_name = "MODE", default_value = "strict")]
+    tail: TailChoice,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TailChoice {
+    #[default]
+    Strict,
+    Tolerate,
+}
+
+impl From<TailChoice> for Tail {
+    fn from(choice: TailChoice) -> Tail {
+        match choice {
+            TailChoice::Strict => Tail::Strict,
+            TailChoice::Tolerate => Tail::Tolerate,
+        }
+    }
 }
 
 impl LimitArgs {
-    /// Returns the options of a stream with this limit.
+    /// Returns the options of a stream.
     pub(crate) fn stream(self) -> StreamOptions {
-        self.max_record.map_or(StreamOptions::new(), |bytes| StreamOptions::new().max_record(bytes))
+        let options = StreamOptions::new().tail(self.tail.into());
+        match self.max_record {
+            Some(bytes) => options.max_record(bytes),
+            None => options,
+        }
     }
 
-    /// Adds this limit to the options of a dataset.
-    pub(crate) fn dataset(self, options: DatasetOptions) -> DatasetOptions {
+    /// Returns the options of indexes.
+    pub(crate) fn index(self) -> IndexOptions {
+        IndexOptions::new().tail(self.tail.into())
+    }
+
+    /// Returns the options of a dataset with these options of its indexes.
+    pub(crate) fn dataset(self, index: IndexOptions) -> DatasetOptions {
+        let options = DatasetOptions::new().index(index.tail(self.tail.into()));
         match self.max_record {
             Some(bytes) => options.max_record(bytes),
             None => options,
@@ -427,7 +457,8 @@ pub(crate) struct UnpackArgs {
     pub(crate) paths: PathsArgs,
     #[command(flatten)]
     pub(crate) limit: LimitArgs,
-    /// Output file, or output folder for several files [default: next to each input, without .gz or .zz]
+    /// Output file, or output folder for several files, where names without a TFRecord extension get `.tfrecord` [default: next to
+    /// each input, without .gz or .zz]
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
     /// Replace existing files

@@ -5,13 +5,20 @@ use crate::bytes::Size;
 use crate::console::{BOLD, Console, DIM};
 use crate::epoch::RunStats;
 use crate::exit::Outcome;
+use crate::text::{count, duration};
 use serde_json::{Value, json};
 use std::time::Duration;
+use tfseek::order::LastBatch;
 
 /// The contents of the report.
 pub(crate) struct EpochReport<'a> {
-    /// Description of the order.
+    /// Description of the order with its design effect.
     pub(crate) describe: String,
+    /// Description of the order without it.
+    pub(crate) summary: String,
+    /// Print the design effect as well.
+    pub(crate) full: bool,
+    pub(crate) plan: EpochPlan,
     pub(crate) epoch: u64,
     pub(crate) rank: u64,
     pub(crate) ranks: u64,
@@ -21,6 +28,39 @@ pub(crate) struct EpochReport<'a> {
     /// Warnings: objects with `kind`, `path` and `message`.
     pub(crate) warnings: Value,
     pub(crate) stats: &'a RunStats,
+}
+
+/// What the epoch consists of, known before it is run.
+pub(crate) struct EpochPlan {
+    pub(crate) records: u64,
+    pub(crate) shards: u64,
+    /// Samples per batch over all ranks.
+    pub(crate) global_batch: u64,
+    /// Samples from the start of the run to the end of the epoch, over all ranks, without padding.
+    pub(crate) samples: u64,
+    /// Samples of this rank among them, with padding.
+    pub(crate) rank_samples: u64,
+    pub(crate) last_batch: LastBatch,
+    /// Length of a saved state.
+    pub(crate) state_bytes: u64,
+}
+
+impl EpochPlan {
+    /// Describes the last batch of an epoch that has one.
+    fn last_batch(&self, ranks: u64) -> Option<String> {
+        let rest = self.samples % self.global_batch.max(1);
+        let all = if ranks == 1 { "" } else { " on all ranks" };
+        let samples = |n| format!("{}{all}", count(n, "sample"));
+        if self.samples == 0 || rest == 0 && self.last_batch != LastBatch::Continuous {
+            return (self.samples > 0).then(|| "full".to_owned());
+        }
+        Some(match self.last_batch {
+            LastBatch::Drop => format!("{} dropped", samples(rest)),
+            LastBatch::Pad => format!("padded with {}", samples(self.global_batch - rest)),
+            LastBatch::Short => format!("short, {}", samples(rest)),
+            LastBatch::Continuous => "continues with the next epoch".to_owned(),
+        })
+    }
 }
 
 impl EpochReport<'_> {
@@ -33,6 +73,11 @@ impl EpochReport<'_> {
         let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
         let mut all = json!({
             "order": self.describe,
+            "records": self.plan.records,
+            "shards": self.plan.shards,
+            "global_batch_size": self.plan.global_batch,
+            "rank_samples": self.plan.rank_samples,
+            "state_bytes": self.plan.state_bytes,
             "epoch": self.epoch,
             "rank": self.rank,
             "world_size": self.ranks,
@@ -77,12 +122,26 @@ pub(crate) fn print(report: &EpochReport<'_>, global: &GlobalArgs, console: &mut
     let size = |bytes: u64| Size { bytes, exact: global.bytes };
     console.print(format_args!(
         "{bold}epoch {}, rank {} of {}{bold:#}{dim}, {}{dim:#}\n",
-        report.epoch, report.rank, report.ranks, report.describe
+        report.epoch, report.rank, report.ranks, report.summary
     ))?;
+    let (plan, ranks) = (&report.plan, report.ranks);
+    let (records, shards) = (count(plan.records, "record"), count(plan.shards, "shard"));
+    let each = if ranks == 1 {
+        String::new()
+    } else {
+        format!(", {} on each rank", plan.global_batch / ranks.max(1))
+    };
     let mut rows = vec![
+        ("dataset", format!("{records} in {shards}")),
         ("steps", format!("{} of {}", stats.steps, report.steps_of)),
-        ("examples", format!("{}, {:.0}/s", stats.examples, report.per_second(stats.examples))),
+        ("batch size", format!("{}{each}", plan.global_batch)),
     ];
+    if ranks > 1 {
+        rows.push(("this rank", format!("{} of {}", plan.rank_samples, count(plan.samples, "sample"))));
+    }
+    rows.extend(plan.last_batch(ranks).map(|text| ("last batch", text)));
+    rows.push(("saved state", size(plan.state_bytes).to_string()));
+    rows.extend([("examples", format!("{}, {:.0}/s", stats.examples, report.per_second(stats.examples)))]);
     if stats.padding > 0 {
         rows.push(("padding", format!("{} of them", stats.padding)));
     }
@@ -91,15 +150,14 @@ pub(crate) fn print(report: &EpochReport<'_>, global: &GlobalArgs, console: &mut
     }
     let speed = report.per_second(stats.payload) / 1e9;
     rows.push(("payload", format!("{}, {speed:.3} GB/s, verified: {}", size(stats.payload), report.verify)));
-    rows.push(("time", format!("{:.2?}", stats.time)));
-    rows.extend(stats.cpu.map(|cpu| ("cpu", format!("{cpu:.2?}"))));
-    rows.extend(stats.first.map(|first| ("first batch", format!("after {first:.2?}"))));
+    rows.push(("time", duration(stats.time)));
+    rows.extend(stats.cpu.map(|cpu| ("cpu", duration(cpu))));
+    rows.extend(stats.first.map(|first| ("first batch", format!("after {}", duration(first)))));
     let quantile = |share| stats.step_times.quantile(share);
     if let (Some(p50), Some(p99), Some(max)) = (quantile(0.5), quantile(0.99), stats.step_times.max()) {
-        rows.push(("step", format!("p50 {p50:.2?}, p99 {p99:.2?}, max {max:.2?}")));
-        let stalled = stats.stalled;
-        let stalls =
-            if stats.stalls == 0 { "0".to_owned() } else { format!("{}, {stalled:.2?}", stats.stalls) };
+        let [p50, p99, max, stalled] = [p50, p99, max, stats.stalled].map(duration);
+        rows.push(("step", format!("p50 {p50}, p99 {p99}, max {max}")));
+        let stalls = if stats.stalls == 0 { "0".to_owned() } else { format!("{}, {stalled}", stats.stalls) };
         rows.push(("stalls", stalls));
     }
     let memory = stats.memory.peak;
@@ -110,6 +168,9 @@ pub(crate) fn print(report: &EpochReport<'_>, global: &GlobalArgs, console: &mut
         rows.push(("memory", format!("peak {peak}, anonymous {anonymous}, page tables {tables}")));
     }
     rows.push(("sum", format!("{:016x}", stats.sum)));
+    if report.full {
+        rows.push(("order", report.describe.clone()));
+    }
     for (name, value) in rows {
         console.print(format_args!("  {dim}{name:11}{dim:#}  {value}\n"))?;
     }

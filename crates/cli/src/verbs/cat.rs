@@ -7,7 +7,7 @@ use crate::exit::Outcome;
 use crate::records;
 
 pub(crate) fn run(args: &args::CatArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve(&args.paths)?;
+    let paths = records::resolve(&args.paths, console)?;
     let mut skipped = SkippedErrors::default();
     let skips = args.skip_errors.then_some(&mut skipped);
     let all = HeadCount::First(u64::MAX);

@@ -11,6 +11,7 @@ use crate::exit::{Failure, Outcome};
 use crate::output::Printer;
 use crate::progress;
 use crate::random::Random;
+use crate::text::duration;
 use crate::value_sum;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -31,7 +32,10 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
             std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, e))?;
             let mut entries = std::fs::read_dir(folder).map_err(|e| Failure::io(folder, e))?;
             if entries.next().is_some() {
-                return Err(Failure::usage(format!("{}: expected an empty folder", folder.display())));
+                return Err(Failure::usage(format!(
+                    "{}: already exists and is not empty: --keep expects a new or empty folder",
+                    folder.display()
+                )));
             }
             folder
         }
@@ -66,7 +70,7 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
         opened.indexes.iter().filter_map(|i| std::fs::metadata(i.file()?).ok()).map(|m| m.len()).sum();
     let index_size = Size { bytes: index_bytes, exact: global.bytes };
     title(console, format_args!("$ tfseek index '{pattern}'"))?;
-    console.print(format_args!("  {records} records in {}, {index_size} of index\n", short(took)))?;
+    console.print(format_args!("  {records} records in {}, {index_size} of index\n", duration(took)))?;
 
     if let Some(first) = paths.first() {
         title(console, format_args!("$ tfseek head -n 2 {}", first.display()))?;
@@ -103,7 +107,7 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
     let in_order = best_rate(|| sequential(&paths))?;
     let at_random = best_rate(|| by_number(&numbered, args.seed))?;
     let epoch = best_rate(|| shuffled_epoch(&numbered, args.seed))?;
-    console.print(format_args!("  open with its index   {}\n", short(opened)))?;
+    console.print(format_args!("  open with its index   {}\n", duration(opened)))?;
     console.print(format_args!("  in order, streamed    {} records/s\n", grouped(in_order)))?;
     console.print(format_args!("  at random, mapped     {} records/s\n", grouped(at_random)))?;
     console.print(format_args!(
@@ -225,14 +229,6 @@ fn shuffled_epoch(numbered: &Numbered, seed: u64) -> Outcome<u64> {
     }
     std::hint::black_box(sum);
     Ok(records)
-}
-
-fn short(time: Duration) -> String {
-    match time.as_secs_f64() {
-        s if s < 1e-3 => format!("{:.0} us", s * 1e6),
-        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
-        s => format!("{s:.1} s"),
-    }
 }
 
 /// Formats a number rounded to three significant digits, with commas between groups of three digits: `1,230,000`.

@@ -15,7 +15,7 @@ use std::path::Path;
 use tfseek_tools::digest;
 
 pub(crate) fn run(args: &args::DigestArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve(&args.paths)?;
+    let paths = records::resolve(&args.paths, console)?;
     let mut numbers = RecordNumbers::new();
     for path in &paths {
         let outcome = file(path, args, paths.len() > 1, &mut numbers, console);

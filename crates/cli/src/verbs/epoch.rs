@@ -6,7 +6,7 @@ use crate::console::Console;
 use crate::dataset;
 use crate::epoch::RunStats;
 use crate::exit::{Failure, Outcome};
-use crate::output::epoch::{self, EpochReport};
+use crate::output::epoch::{self, EpochPlan, EpochReport};
 use crate::{outputs, progress, warnings};
 use std::io::Write;
 use std::num::NonZeroU64;
@@ -36,7 +36,17 @@ pub(crate) fn run(args: &args::EpochArgs, global: &GlobalArgs, console: &mut Con
     let mut loader = args.share.loader(&dataset, options, global)?;
     warnings::print(loader.warnings(), console);
     let start = loader.cursor().clone();
-    let steps = start.steps_left()?;
+    let (steps, batch) = (start.steps_left()?, args.share.global_batch()?);
+    let order = start.order();
+    let plan = EpochPlan {
+        records: dataset.len(),
+        shards: dataset.shards().len() as u64,
+        global_batch: batch,
+        samples: order.len().saturating_sub(start.position()),
+        rank_samples: start.share()?.samples(),
+        last_batch: args.share.last_batch(),
+        state_bytes: loader.state()?.to_json().len() as u64,
+    };
     let max_steps = args.steps.map(NonZeroU64::get);
     let bar = progress::steps(global, "epoch", steps.min(max_steps.unwrap_or(u64::MAX)));
     let mut stats = RunStats::new();
@@ -50,7 +60,10 @@ pub(crate) fn run(args: &args::EpochArgs, global: &GlobalArgs, console: &mut Con
     }
     outcome?;
     let report = EpochReport {
-        describe: loader.describe(),
+        describe: order.describe(batch),
+        summary: order.summary(),
+        full: args.describe,
+        plan,
         epoch: start.epoch(),
         rank: args.share.rank,
         ranks: args.share.world_size.get(),

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 pub(crate) fn run(args: &args::HeadArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve(&args.paths)?;
+    let paths = records::resolve(&args.paths, console)?;
     print(&paths, (args.skip, args.n), None, &args.print, global, console)
 }
 

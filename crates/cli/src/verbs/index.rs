@@ -5,7 +5,7 @@ use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, Outcome};
 use crate::text::{self, count};
-use crate::{outputs, progress, threads, warnings};
+use crate::{outputs, progress, records, threads, warnings};
 use indicatif::ProgressBar;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
@@ -15,7 +15,7 @@ use std::time::Instant;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::index::{self, Index, IndexOptions};
 use tfseek::io::Output;
-use tfseek::{DatasetOptions, ErrorKind, FeatureKind, Filter, IndexMode, Selection};
+use tfseek::{ErrorKind, FeatureKind, Filter, IndexMode, Selection};
 
 pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     if args.filter.is_some() && args.format != IndexFormat::Dali {
@@ -23,13 +23,11 @@ pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Con
             "--filter requires --format dali: an index of tfseek contains all records",
         ));
     }
-    let paths = tfseek::paths::resolve(&args.paths.paths, args.paths.allow_missing)?;
+    let paths = records::resolve_files(&args.paths.paths, args.paths.allow_missing, console)?;
     let bytes = progress::total_size(&paths);
     let bar = progress::bytes(global, "indexing", bytes);
-    let mut options = IndexOptions::new()
-        .check_payloads(args.check)
-        .jobs(args.jobs.jobs)
-        .progress(progress::callback(&bar));
+    let mut options =
+        args.limit.index().check_payloads(args.check).jobs(args.jobs.jobs).progress(progress::callback(&bar));
     if args.rebuild {
         options = options.mode(IndexMode::Rebuild);
     }
@@ -77,9 +75,8 @@ pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Con
         1 => "1 index".to_owned(),
         n => format!("{n} indexes"),
     };
-    let (records, time) = (count(records, "record"), start.elapsed());
-    console
-        .note(format_args!("{shards}, {records}, {size} in {time:.2?}; {built} built, {fresh} fresh{into}"));
+    let (records, time) = (count(records, "record"), text::duration(start.elapsed()));
+    console.note(format_args!("{shards}, {records}, {size} in {time}; {built} built, {fresh} fresh{into}"));
     match (args.column.is_empty(), pack) {
         (true, _) => Ok(()),
         // The indexes are in the pack and not next to the shards.
@@ -143,7 +140,7 @@ fn columns(
     if let Some(dir) = &args.index_dir {
         index = index.index_dir(dir);
     }
-    let options = args.limit.dataset(DatasetOptions::new()).allow_missing(true).index(index);
+    let options = args.limit.dataset(index).allow_missing(true);
     let options = options.progress(progress::callback(&bar));
     let features: Vec<&str> = args.column.iter().map(String::as_str).collect();
     // A shard may lack a feature that other shards have. Features that no shard has are found below.
@@ -267,7 +264,7 @@ fn check_features(
     args: &args::IndexArgs,
 ) -> Outcome {
     let index = IndexOptions::new().auto_limit(u64::MAX);
-    let options = args.limit.dataset(DatasetOptions::new()).allow_missing(true).index(index);
+    let options = args.limit.dataset(index).allow_missing(true);
     // The errors of failed shards have been reported.
     let Ok(dataset) = options.open(paths) else { return Ok(()) };
     match dataset.columns(&filter.features(), &ColumnOptions::new()) {
@@ -294,7 +291,7 @@ fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
 fn select(path: &Path, filter: &Filter, args: &args::IndexArgs, bar: &ProgressBar) -> Outcome<Selection> {
     let mode = if args.rebuild { IndexMode::Memory } else { IndexMode::Auto };
     let index = IndexOptions::new().mode(mode).auto_limit(u64::MAX).jobs(1);
-    let options = args.limit.dataset(DatasetOptions::new()).allow_missing(true).index(index);
+    let options = args.limit.dataset(index).allow_missing(true);
     // A shard may lack a feature that other shards have. `check_features` finds features that no shard has.
     let columns = ColumnOptions::new().unknown(true).progress(progress::callback(bar));
     // The error names the shard, because the kinds of features may differ between shards.

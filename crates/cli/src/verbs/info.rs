@@ -1,19 +1,25 @@
 //! `tfseek info`: prints a summary of each file.
 //!
 //! The records of a plain file are counted from its index, or by a scan of the record headers. The records of a compressed file or of
-//! standard input are counted by reading it.
+//! standard input are counted by reading it. Several sets of shards are also summed separately.
 
-use crate::args::{self, GlobalArgs, PayloadArgs};
+use crate::args::{self, GlobalArgs, LimitArgs, PayloadArgs};
 use crate::bytes::{Key, Size};
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{Failure, Outcome};
 use crate::progress;
 use crate::records::{self, Records};
+use crate::text::count;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use tfseek::index::{self, IndexOptions};
+use tfseek::index;
+use tfseek::paths::set_of;
 use tfseek::{ErrorKind, Feature, FeatureList, IndexMode};
 use tfseek_tools::{Content, Map};
+
+/// Maximum number of folders that a message names.
+const MAX_FOLDERS: usize = 8;
 
 /// The summary of a file. `None` means unknown.
 struct FileSummary {
@@ -40,7 +46,8 @@ struct RecordKeys {
 }
 
 pub(crate) fn run(args: &args::InfoArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve_each(&args.paths)?;
+    args.paths.paths.iter().for_each(|path| mention_folders(path, console));
+    let paths = records::resolve_each(&args.paths, console)?;
     let bytes = |path: &Result<PathBuf, _>| {
         path.as_ref().map_or(0, |path| progress::total_size(std::slice::from_ref(path)))
     };
@@ -71,6 +78,25 @@ pub(crate) fn run(args: &args::InfoArgs, global: &GlobalArgs, console: &mut Cons
     }
     bar.finish_and_clear();
     if rows.is_empty() { Ok(()) } else { print_table(&rows, global, console) }
+}
+
+/// Prints a message that names the folders in a folder, which do not belong to its dataset.
+fn mention_folders(path: &Path, console: &mut Console) {
+    // Errors are those of opening the folder.
+    let Ok(entries) = std::fs::read_dir(path) else { return };
+    let mut names: Vec<_> = entries
+        .flatten()
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().display().to_string())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    names.sort();
+    let (n, more) = (names.len() as u64, if names.len() > MAX_FOLDERS { ", .." } else { "" });
+    names.truncate(MAX_FOLDERS);
+    if n > 0 {
+        let (path, names) = (path.display(), names.join(", "));
+        console.note(format_args!("tfseek: {path}: {} in it left out: {names}{more}", count(n, "folder")));
+    }
 }
 
 impl FileSummary {
@@ -107,7 +133,7 @@ fn summarize(path: &Path, payloads: PayloadArgs) -> (FileSummary, Outcome) {
     let read = Records::open(path, payloads).and_then(|mut records| {
         summary.compression = Some(records.compression());
         summary.records = Some(0);
-        count(path, &mut records, &mut summary)
+        count_records(path, payloads.limit, &mut records, &mut summary)
     });
     let Err(e) = read else { return (summary, Ok(())) };
     let failure = Failure::Error(e);
@@ -120,24 +146,29 @@ fn summarize(path: &Path, payloads: PayloadArgs) -> (FileSummary, Outcome) {
     (summary, Err(failure))
 }
 
-fn count(path: &Path, records: &mut Records, summary: &mut FileSummary) -> tfseek::Result<()> {
+fn count_records(
+    path: &Path,
+    limit: LimitArgs,
+    records: &mut Records,
+    summary: &mut FileSummary,
+) -> tfseek::Result<()> {
     let plain = summary.compression == Some("none") && records::is_regular(path);
     let kind = records.kind.name();
     let Some(first) = records.next()? else {
         if plain {
-            summary.index = Some(open_index(path)?.0);
+            summary.index = Some(open_index(path, limit)?.0);
         }
         return Ok(());
     };
     (summary.kind, summary.records) = (kind, Some(1));
     summary.first = Some(RecordKeys::of(&first.content()?));
     if plain {
-        let (state, index) = open_index(path)?;
+        let (state, index) = open_index(path, limit)?;
         summary.index = Some(state);
         let index = match index {
             Some(index) => index,
             None => {
-                let scan = IndexOptions::new().mode(IndexMode::Memory).jobs(1);
+                let scan = limit.index().mode(IndexMode::Memory).jobs(1);
                 // The scan of a damaged file fails without a count. Reading the file counts the records before the damage.
                 match index::open_shards(&[path.to_path_buf()], &scan) {
                     Ok(mut opened) if opened.indexes.len() == 1 => opened.indexes.remove(0),
@@ -161,8 +192,8 @@ fn read_all(records: &mut Records, summary: &mut FileSummary) -> tfseek::Result<
 }
 
 /// Returns a description of the file's index, and the index if it is fresh.
-fn open_index(path: &Path) -> tfseek::Result<(String, Option<index::Index>)> {
-    let options = IndexOptions::new().mode(IndexMode::Require).jobs(1);
+fn open_index(path: &Path, limit: LimitArgs) -> tfseek::Result<(String, Option<index::Index>)> {
+    let options = limit.index().mode(IndexMode::Require).jobs(1);
     match index::open_shards(&[path.to_path_buf()], &options) {
         Ok(mut opened) if opened.indexes.len() == 1 => {
             let index = opened.indexes.remove(0);
@@ -267,10 +298,20 @@ fn print_table(all: &[FileSummary], global: &GlobalArgs, console: &mut Console) 
         };
         rows.push([records, size(f.size), compression, state(f), kind, file]);
     }
-    let records: u64 = all.iter().filter_map(|f| f.records).sum();
-    let bytes = all.iter().map(|f| f.size.unwrap_or(0)).sum();
-    let files = format!("{} files", all.len());
-    rows.push([records.to_string(), size(Some(bytes)), String::new(), String::new(), String::new(), files]);
+    let sum = |files: &[&FileSummary], name: String| {
+        let records: u64 = files.iter().filter_map(|f| f.records).sum();
+        let bytes = files.iter().map(|f| f.size.unwrap_or(0)).sum();
+        [records.to_string(), size(Some(bytes)), String::new(), String::new(), String::new(), name]
+    };
+    let sets = sets(all);
+    // A single set is the total.
+    if sets.len() > 1 {
+        rows.extend(sets.iter().filter_map(|(set, files)| {
+            let (set, n) = (set.as_ref()?.display(), count(files.len() as u64, "file"));
+            Some(sum(files, format!("{set} ({n})")))
+        }));
+    }
+    rows.push(sum(&all.iter().collect::<Vec<_>>(), count(all.len() as u64, "file")));
     let mut widths = [0; 5];
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -293,6 +334,23 @@ fn print_table(all: &[FileSummary], global: &GlobalArgs, console: &mut Console) 
     Ok(())
 }
 
+/// Groups files by the sets that their names belong to. Files without such a name are one group.
+fn sets(all: &[FileSummary]) -> Vec<(Option<PathBuf>, Vec<&FileSummary>)> {
+    let mut sets: Vec<(Option<PathBuf>, Vec<&FileSummary>)> = Vec::new();
+    let mut places = HashMap::new();
+    for file in all {
+        let set = set_of(&file.path);
+        let place = *places.entry(set.clone()).or_insert(sets.len());
+        if place == sets.len() {
+            sets.push((set, Vec::new()));
+        }
+        if let Some((_, files)) = sets.get_mut(place) {
+            files.push(file);
+        }
+    }
+    sets
+}
+
 fn as_json(summary: &FileSummary) -> Value {
     let object = |rows: &[(String, String)]| -> Value {
         rows.iter()
@@ -302,6 +360,8 @@ fn as_json(summary: &FileSummary) -> Value {
     };
     json!({
         "file": summary.path.to_string_lossy(),
+        // The set that the file's name belongs to.
+        "set": set_of(&summary.path).map(|set| set.to_string_lossy().into_owned()),
         "records": summary.records,
         "size": summary.size,
         "compression": summary.compression,

@@ -50,6 +50,7 @@ fn steps(
     if share.step(first).is_none() {
         return Err(Failure::usage(match share.steps() {
             0 => format!("no step {first}: there are none"),
+            1 => format!("no step {first}: there is 1"),
             n => format!("no step {first}: there are {n}, and the last is {}", n - 1),
         }));
     }

@@ -18,7 +18,7 @@ use tfseek::{At, Compression, Schema};
 use tfseek_tools::{JoinError, JoinedNpzWriter, NpzWriter};
 
 pub(crate) fn run(args: &args::ParseArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve(&args.paths)?;
+    let paths = records::resolve(&args.paths, console)?;
     let schema = schema(&args.schema)?;
     let mut output = match &args.out {
         Some(out) => {

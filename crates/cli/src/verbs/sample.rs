@@ -1,25 +1,98 @@
 //! `tfseek sample`: prints records drawn at random, without replacement.
+//!
+//! Plain files are read by number, with an index, and the records are printed in the order in which they are drawn. Compressed files,
+//! pipes and standard input are read in order: a sample is drawn in one pass and printed in file order, as `tfseek.stream(..).sample` of
+//! the Python package does.
 
-use crate::args::{self, GlobalArgs};
+use crate::args::{self, GlobalArgs, PathsArgs};
 use crate::console::Console;
 use crate::damage::{self, Reading};
 use crate::dataset::Numbered;
-use crate::exit::Outcome;
+use crate::exit::{Failure, Outcome};
 use crate::output::Printer;
+use crate::progress;
 use crate::random::Random;
+use crate::records::{self, KeptRecord, RecordNumbers, Records};
+use std::path::{Path, PathBuf};
+use tfseek::Compression;
+use tfseek_tools::sample::Reservoir;
 
 pub(crate) fn run(args: &args::SampleArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    print(args, global, console).map_err(|e| damage::explain(e, Reading::ByNumber))
+    let printer = Printer::new(&args.print, global)?;
+    let paths = records::resolve(&args.paths, console)?;
+    let printer = printer.many_files(paths.len() > 1);
+    if paths.iter().any(|path| is_stream(path, args)) {
+        return in_one_pass(&paths, args, &printer, global, console);
+    }
+    // Warnings about the paths have been printed.
+    let paths = PathsArgs { paths, allow_missing: true };
+    by_number(&paths, args, &printer, global, console).map_err(|e| damage::explain(e, Reading::ByNumber))
 }
 
-fn print(args: &args::SampleArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let printer = Printer::new(&args.print, global)?;
-    let mut records = Numbered::open(&args.paths, &args.access, args.print.payload, global, console)?;
-    let many_files = records.dataset.shards().len() > 1;
-    let printer = printer.many_files(many_files);
+/// Returns true for a file that can only be read in order. Damage and other formats are found later.
+fn is_stream(path: &Path, args: &args::SampleArgs) -> bool {
+    !records::is_regular(path)
+        || records::stream(path, args.print.payload.limit)
+            .is_ok_and(|stream| stream.compression() != Compression::None)
+}
+
+fn by_number(
+    paths: &PathsArgs,
+    args: &args::SampleArgs,
+    printer: &Printer,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome {
+    let mut records = Numbered::open(paths, &args.access, args.print.payload, global, console)?;
     let mut random = Random::new(args.seed);
     for i in random.draw(args.n, records.dataset.len()) {
         printer.record(console, records.get(i)?)?;
+    }
+    printer.finish(console);
+    Ok(())
+}
+
+/// A record of the sample, and the number of its file.
+#[derive(Default)]
+struct Drawn {
+    file: usize,
+    record: KeptRecord,
+}
+
+fn in_one_pass(
+    paths: &[PathBuf],
+    args: &args::SampleArgs,
+    printer: &Printer,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome {
+    let n = usize::try_from(args.n).unwrap_or(usize::MAX);
+    let mut sample = Reservoir::<Drawn>::new(n, args.seed);
+    let mut numbers = RecordNumbers::new();
+    let bar = progress::bytes(global, "reading", progress::total_size(paths));
+    for (file, path) in paths.iter().enumerate() {
+        if n == 0 {
+            break;
+        }
+        let in_order = |e: tfseek::Error| {
+            bar.finish_and_clear();
+            damage::explain(Failure::from(e), Reading::InOrder { can_skip: false })
+        };
+        let before = numbers.begin(path);
+        let mut records = Records::open(path, args.print.payload).map_err(in_order)?.numbered(before);
+        while let Some(item) = records.next().map_err(in_order)? {
+            sample.offer(|drawn| {
+                drawn.file = file;
+                drawn.record.set(item);
+            });
+        }
+        numbers.end(records.total());
+        bar.inc(progress::total_size(std::slice::from_ref(path)));
+    }
+    bar.finish_and_clear();
+    for drawn in sample.into_items() {
+        let name = paths.get(drawn.file).map(|path| records::name(path)).unwrap_or_default();
+        printer.record(console, drawn.record.numbered(&name))?;
     }
     printer.finish(console);
     Ok(())

@@ -14,7 +14,7 @@ use tfseek::schema::{Finding, Inference, code};
 use tfseek::{Compression, FeatureSpec};
 
 pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve(&args.paths)?;
+    let paths = records::resolve(&args.paths, console)?;
     let mut open_file = None;
     let Observed { seen, failed } = match args.payload.kind.specified() {
         Some(MessageKind::Other) => {

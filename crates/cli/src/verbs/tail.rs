@@ -13,11 +13,11 @@ use crate::output::{NumberedRecord, Printer};
 use crate::records::{self, KeptRecord, RecordNumbers, Records, STDIN};
 use std::collections::VecDeque;
 use std::path::Path;
+use tfseek::IndexMode;
 use tfseek::index::IndexOptions;
-use tfseek::{DatasetOptions, IndexMode};
 
 pub(crate) fn run(args: &args::TailArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve(&args.paths)?;
+    let paths = records::resolve(&args.paths, console)?;
     let printer = Printer::new(&args.print, global)?.many_files(paths.len() > 1);
     let mut numbers = RecordNumbers::new();
     for (k, path) in paths.iter().enumerate() {
@@ -39,8 +39,7 @@ fn file(
     let before = numbers.begin(path);
     let index = |i: u64| before.and_then(|before| before.checked_add(i));
     // No index is built for a few records. If the index cannot be used, reading the file reports the problem, if there is one.
-    let required = IndexOptions::new().mode(IndexMode::Require).jobs(1);
-    let indexed = args.print.payload.limit.dataset(DatasetOptions::new()).index(required);
+    let indexed = args.print.payload.limit.dataset(IndexOptions::new().mode(IndexMode::Require).jobs(1));
     if path != Path::new(STDIN)
         && let Ok(dataset) = indexed.open([path])
     {

@@ -13,7 +13,7 @@ use tfseek::Compression;
 use tfseek_tools::unpack::{self, Destination};
 
 pub(crate) fn run(args: &args::UnpackArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve(&args.paths)?;
+    let paths = records::resolve(&args.paths, console)?;
     let destination = match &args.output {
         None => Destination::NextToInput,
         Some(dir) if paths.len() > 1 || dir.is_dir() => Destination::Folder(dir),

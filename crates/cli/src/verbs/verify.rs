@@ -14,7 +14,7 @@ use tfseek::{Compression, Error};
 use tfseek_tools::Verification;
 
 pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let paths = records::resolve(&args.paths)?;
+    let paths = records::resolve(&args.paths, console)?;
     let bar = progress::bytes(global, "verifying", progress::total_size(&paths));
     let (mut sound, mut records, mut bytes) = (0, 0, 0);
     let mut numbers = RecordNumbers::new();
@@ -98,6 +98,10 @@ fn report(
             let text = if more == 1 { "record does" } else { "records do" };
             console.note(format_args!("{}: {more} more {text} not decode", name.display()));
         }
+    }
+    if found.torn_tail_bytes > 0 {
+        let (name, bytes) = (records::name(path), count(found.torn_tail_bytes, "byte"));
+        console.note(format_args!("{}: {bytes} after the last whole record left out", name.display()));
     }
     if let Some(e) = found.damage {
         console.report(&Failure::Error(e));

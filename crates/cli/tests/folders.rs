@@ -1,0 +1,110 @@
+//! Folders: TFRecord files with other names, and what `unpack` writes.
+
+mod common;
+
+use common::*;
+use std::fs;
+
+const OTHERS: &str =
+    "2 files have other names but are TFRecord files and were not opened: a.bin, part-0; name them";
+
+#[test]
+fn tfrecord_files_with_other_names_are_warnings() {
+    let dir = Folder::new();
+    fs::create_dir(dir.path("data")).unwrap();
+    for name in ["data/x.tfrecord", "data/a.bin", "data/part-0"] {
+        dir.shard(name, labels(0..3));
+    }
+    fs::write(dir.path("data/notes.txt"), "nothing").unwrap();
+    for verb in [
+        "index",
+        "info",
+        "head",
+        "tail",
+        "cat",
+        "digest",
+        "verify",
+        "schema",
+        "sample",
+        "epoch -b 2",
+        "order -b 2 --describe",
+    ] {
+        let args: Vec<_> = verb.split(' ').chain(["data"]).collect();
+        let ran = dir.run(&args);
+        assert_eq!(ran.code, 0, "{verb}: {}", ran.err);
+        assert_eq!(ran.err.matches(OTHERS).count(), 1, "{verb}: {}", ran.err);
+        let quiet = dir.run(&[&["-q"], &args[..]].concat());
+        assert_eq!((quiet.code, quiet.err.as_str()), (0, ""), "{verb}");
+    }
+    let ran = dir.run(&["epoch", "-b", "2", "--json", "data"]);
+    let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(report["warnings"][0]["kind"], "other_names", "{report}");
+    assert_eq!(dir.run(&["head", "data/*"]).err.matches(OTHERS).count(), 0);
+
+    fs::remove_file(dir.path("data/x.tfrecord")).unwrap();
+    for args in [&["head", "data"][..], &["get", "data", "0"], &["index", "data"]] {
+        let words = [
+            "data: no file has a TFRecord extension",
+            "2 files with other names",
+            ": a.bin, part-0; name them",
+        ];
+        dir.run(args).fails(3, &words);
+    }
+}
+
+#[test]
+fn what_unpack_writes_opens_as_a_folder() {
+    let dir = Folder::new();
+    fs::create_dir(dir.path("packed")).unwrap();
+    let mut names =
+        vec!["x.tfrecord.gz", "part-00000-of-00002.gz", "part-00001-of-00002.gz", "weird.gz", "y.bin.zz"];
+    names.extend(["old.tfrecord-00000-of-00001.gz", "z.gz.zz"]);
+    for (k, name) in names.iter().enumerate() {
+        dir.shard(&format!("packed/{name}"), labels(10 * k as i64..10 * k as i64 + 2));
+    }
+    assert_eq!(dir.run(&["unpack", "packed/*", "-o", "plain"]).code, 0);
+    let ran = dir.run(&["cat", "-f", "json", "plain"]);
+    assert_eq!((ran.code, ran.err.as_str(), ran.out.lines().count()), (0, "", 2 * names.len()));
+    assert_eq!(dir.run(&["get", "plain", "0", "-1"]).code, 0);
+    for name in
+        ["part-00000-of-00002.tfrecord", "weird.tfrecord", "y.bin.tfrecord", "old.tfrecord-00000-of-00001"]
+    {
+        assert!(dir.path("plain").join(name).is_file(), "{name}");
+    }
+    assert_eq!(dir.run(&["get", "plain/part@2.tfrecord", "3"]).code, 0);
+}
+
+#[test]
+fn info_sums_each_set_and_names_folders() {
+    let dir = Folder::new();
+    fs::create_dir_all(dir.path("data/val/deep")).unwrap();
+    fs::create_dir_all(dir.path("data/.tfseek")).unwrap();
+    for (k, name) in
+        ["train-0-of-2.tfrecord", "train-1-of-2.tfrecord", "test-0-of-1.tfrecord"].iter().enumerate()
+    {
+        dir.shard(&format!("data/{name}"), labels(0..10 + k as i64));
+    }
+    let ran = dir.run(&["info", "data"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, "tfseek: data: 1 folder in it left out: val\n"));
+    let rows: Vec<Vec<&str>> = ran.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    let ends = |k: usize| [rows[k][0], &rows[k][3..].join(" ")].join(" ");
+    assert_eq!(rows.len(), 7, "{}", ran.out);
+    assert_eq!(ends(4), "12 data/test@1.tfrecord (1 file)");
+    assert_eq!(ends(5), "21 data/train@2.tfrecord (2 files)");
+    assert_eq!(ends(6), "33 3 files");
+    // The printed name of a set is a dataset.
+    assert_eq!(dir.run(&["get", "data/train@2.tfrecord", "20"]).code, 0);
+    let ran = dir.run(&["info", "--json", "data"]);
+    let first: serde_json::Value = serde_json::from_str(ran.out.lines().next().unwrap()).unwrap();
+    assert_eq!(first["set"], "data/test@1.tfrecord");
+    // One set is the total.
+    assert_eq!(dir.run(&["info", "data/train-*"]).out.lines().count(), 4);
+
+    // A shell expands `data/*` to the folder as well.
+    let ran = dir.run(&["info", "data/train-0-of-2.tfrecord", "data/test-0-of-1.tfrecord", "data/val"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("tfseek: data/val: a folder without TFRecord files, left out\n"), "{}", ran.err);
+    assert!(ran.out.ends_with("2 files\n"), "{}", ran.out);
+    dir.run(&["info", "data/val"])
+        .fails(3, &["data/val: 1 folder in it left out: deep", "no file matches data/val"]);
+}
