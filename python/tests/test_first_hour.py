@@ -141,7 +141,7 @@ def test_13_shuffled_epochs(ds: Any) -> None:
     first, second = ([int(i) for batch in loader for i in batch["id"]] for _ in range(2))
     assert sorted(first) == sorted(second) == list(range(60)) and first != second
     with pytest.raises(TypeError, match="shuffle"):
-        tfseek.Loader(ds, SPEC, batch_size=10, shuffle=1000)  # type: ignore[arg-type]
+        tfseek.Loader(ds, SPEC, batch_size=10, shuffle=1000)  # type: ignore[call-overload]
 
 
 def test_14_a_batch_is_peeked_at(ds: Any) -> None:

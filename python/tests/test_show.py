@@ -90,7 +90,7 @@ def test_properties_of_a_dataset(tmp_path: pathlib.Path, ds: tfseek.Dataset) -> 
     path = tmp_path / "a.tfrecord"
     with tfseek.Writer(path) as writer:
         writer.write(sequence())
-    with tfseek.open(path) as other:
+    with tfseek.open(path, kind="sequence_example") as other:
         assert other.features == ["both", "id", "tokens"] and other.schema.is_sequence
     other.close()
     assert other[0] == sequence()

@@ -34,9 +34,9 @@ from ._stream import Stream, stream, unpack
 from ._tensor import parse_tensor, serialize_tensor
 from ._tfseek import Dataset, Example, FeatureLists, Schema, SequenceExample, Warning, Writer, __version__, infer_schema
 
-_Sequence.register(Dataset)
-_Mapping.register(Example)
-_Mapping.register(FeatureLists)
+_Sequence.register(Dataset)  # pyright: ignore[reportAttributeAccessIssue]
+_Mapping.register(Example)  # pyright: ignore[reportAttributeAccessIssue]
+_Mapping.register(FeatureLists)  # pyright: ignore[reportAttributeAccessIssue]
 
 __all__ = [
     "Bytes",

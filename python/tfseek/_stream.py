@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Optional, Union
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Literal, Optional, Union, overload
 
 from . import _tfseek
 from ._features import Features, schema_of
 from ._open import Paths, path_list
 from ._progress import Progress
-from ._tfseek import StreamBatches, StreamCore, StreamIterator
+from ._tfseek import Example, Schema, SequenceExample, StreamCore
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict, TypeVar, Unpack
+
+    Record = TypeVar("Record", covariant=True, default=Any)
+
+    class StreamOptions(TypedDict, total=False):
+        """Arguments of :func:`stream` that do not determine the type of its records."""
+
+        compression: str
+        verify: str
+        tail: str
+        max_record: Optional[int]
+
+else:
+    from typing import TypeVar
+
+    Record = TypeVar("Record", covariant=True)
 
 
+@overload
+def stream(paths: Paths, *, kind: Literal["auto", "example"] = "auto", **options: Unpack[StreamOptions]) -> Stream[Example]: ...
+@overload
+def stream(paths: Paths, *, kind: Literal["sequence_example"], **options: Unpack[StreamOptions]) -> Stream[SequenceExample]: ...
+@overload
+def stream(paths: Paths, *, kind: Literal["bytes"], **options: Unpack[StreamOptions]) -> Stream[bytes]: ...
+@overload
+def stream(paths: Paths, *, kind: str, **options: Unpack[StreamOptions]) -> Stream[Any]: ...
 def stream(
     paths: Paths,
     *,
@@ -20,7 +47,7 @@ def stream(
     kind: str = "auto",
     tail: str = "strict",
     max_record: Optional[int] = None,
-) -> Stream:
+) -> Stream[Any]:
     """Returns the records of plain, gzip and zlib files in file order, as a :class:`tfseek.Stream`. No index is read or built.
 
     ``paths`` is a file, a folder, a pattern, a set or a list of them, as for :func:`tfseek.open`. A pipe is read once.
@@ -47,7 +74,7 @@ def stream(
     )
 
 
-class Stream:
+class Stream(Generic[Record]):
     """The records of files in file order, made by :func:`tfseek.stream`.
 
     Each ``iter(stream)`` begins again at the first file. It reads without the GIL, and its memory does not depend on the size of the
@@ -61,12 +88,20 @@ class Stream:
         self._arguments = arguments
         self._core = StreamCore(arguments)
 
-    def __iter__(self) -> StreamIterator:
+    def __iter__(self) -> Iterator[Record]:
         return iter(self._core)
 
+    @overload
+    def batches(
+        self, spec: Mapping[Any, Any], batch_size: int, *, drop_last: bool = False, bytes_as: str = "objects"
+    ) -> Iterator[dict[str, Any]]: ...
+    @overload
+    def batches(
+        self, spec: Schema, batch_size: int, *, drop_last: bool = False, bytes_as: str = "objects"
+    ) -> Iterator[Any]: ...
     def batches(
         self, spec: Features, batch_size: int, *, drop_last: bool = False, bytes_as: str = "objects"
-    ) -> StreamBatches:
+    ) -> Iterator[Any]:
         """Returns an iterator over parsed batches of ``batch_size`` records.
 
         ``spec`` is a dict of specs or a :class:`tfseek.Schema`. A batch is a dict of columns as :func:`tfseek.parse_example` returns it.
@@ -78,7 +113,7 @@ class Stream:
         """
         return self._core.batches(schema_of(spec), batch_size, drop_last, bytes_as)
 
-    def sample(self, n: int, seed: int = 0) -> list[Any]:
+    def sample(self, n: int, seed: int = 0) -> list[Record]:
         """Draws ``n`` records at random without replacement, in one pass over all files, and returns them in file order.
 
         If there are fewer records, all are returned. The sample depends on ``n``, ``seed`` and the records only. It holds ``n`` records
