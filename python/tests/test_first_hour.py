@@ -215,6 +215,9 @@ def test_20_damage_has_a_file_a_record_and_a_way_on(ds: Any) -> None:
     assert raised.value.path == str(path) and raised.value.record == 2
     loader = tfseek.Loader(damaged, SPEC, batch_size=10, errors="skip")
     assert sum(len(batch["id"]) for batch in loader) == 59
+    found = tfseek.verify("data")
+    assert not found.ok and found.records == 2 + 30 and "record 2" in str(found.errors[0])
+    assert tfseek.verify("data/train-00001-of-00002.tfrecord").ok
 
 
 def test_21_progress(ds: Any, capsys: pytest.CaptureFixture[str]) -> None:

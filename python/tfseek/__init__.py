@@ -30,7 +30,7 @@ from ._loader import Loader
 from ._open import build_index, open
 from ._parse import parse_example, parse_sequence_example, parse_single_example, parse_single_sequence_example
 from ._show import show
-from ._stream import Stream, stream, unpack
+from ._stream import Stream, Verification, stream, unpack, verify
 from ._tensor import parse_tensor, serialize_tensor
 from ._tfseek import Dataset, Example, FeatureLists, Schema, SequenceExample, Warning, Writer, __version__, infer_schema
 
@@ -69,6 +69,7 @@ __all__ = [
     "UniformRowLength",
     "ValueRowIds",
     "VarLenFeature",
+    "Verification",
     "Warning",
     "Writer",
     "__version__",
@@ -84,4 +85,5 @@ __all__ = [
     "show",
     "stream",
     "unpack",
+    "verify",
 ]

@@ -117,20 +117,27 @@ def build_index(
     index_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
     rebuild: bool = False,
     allow_missing: bool = False,
+    pack: Optional[str] = None,
 ) -> int:
     """Builds missing indexes, in ``.tfseek/`` in the shards' folder or in ``index_dir``, and returns the number of records.
 
     ``progress`` counts the bytes scanned; :func:`tfseek.open` describes it.
 
-    Raises :class:`tfseek.DataError` for damage, after it has indexed the intact shards. If the call is interrupted, complete indexes
-    are kept, and the next call builds the others.
+    pack: the name of a pack. One file ``.tfseek/NAME.tfrp`` in the common folder of the shards then contains all indexes, and no others are
+        written. ``tfseek.open`` opens it by its path, which is fast for thousands of shards. An existing pack is replaced.
+
+    Raises :class:`tfseek.DataError` for damage, after it has indexed the intact shards. A pack is written only if all shards are intact.
+    If the call is interrupted, complete indexes are kept, and the next call builds the others.
     """
+    if pack is not None and index_dir is not None:
+        raise ValueError(f"pack: expected no index_dir, because a pack is in the folder of the shards, found index_dir={index_dir!r}")
     return _tfseek.build_index(
         path_list(paths),
         jobs,
         None if index_dir is None else os.fspath(index_dir),
         rebuild,
         allow_missing,
+        pack,
         progress,
     )
 

@@ -1,12 +1,14 @@
-"""``tfseek.stream`` and ``tfseek.unpack``: files in order, without an index."""
+"""``tfseek.stream``, ``tfseek.unpack`` and ``tfseek.verify``: files in order, without an index."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Optional, Union, overload
 
 from . import _tfseek
+from ._errors import Error
 from ._features import Features, schema_of
 from ._open import Paths, path_list
 from ._progress import Progress
@@ -154,3 +156,48 @@ def unpack(
     fails, the others are unpacked first, and the first error is raised.
     """
     return _tfseek.unpack(path_list(paths), os.fspath(out_dir), force, progress)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The result of :func:`tfseek.verify`. It is true, like :attr:`ok`, if nothing is damaged."""
+
+    #: number of files
+    files: int
+    #: number of files without errors
+    sound_files: int
+    #: number of records with correct checksums. Records after damage are not counted, because they are not found.
+    records: int
+    #: payload bytes of these records
+    payload_bytes: int
+    #: number of these records that do not decode, with ``decode=True``
+    malformed: int
+    #: for each file the first damage, and the first record that does not decode; each with ``.path``, ``.record`` and ``.offset``
+    errors: list[Error]
+
+    @property
+    def ok(self) -> bool:
+        """True if there are no errors."""
+        return not self.errors
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __repr__(self) -> str:
+        first = f", first error: {self.errors[0]}" if self.errors else ""
+        return f"tfseek.Verification({self.sound_files} of {self.files} files sound, {self.records} records{first})"
+
+
+def verify(paths: Paths, *, decode: bool = False, kind: str = "auto", jobs: int = 0, progress: Progress = None) -> Verification:
+    """Reads all records of all files and verifies all checksums, as the command ``tfseek verify`` does.
+
+    Damage raises no exception: it is in ``errors`` of the result. ``paths`` are plain, gzip or zlib files, as for :func:`tfseek.stream`.
+
+    decode: if true, the payloads are decoded as well, as messages of ``kind``: ``"example"``, ``"sequence_example"``, or ``"auto"``, which
+        inspects the first records of each file.
+    jobs: number of threads, each for one file at a time; 0: one per processor.
+    progress: display of the bytes read; :func:`tfseek.open` describes it.
+
+    Raises :class:`tfseek.NotFoundError` if a path does not exist.
+    """
+    return Verification(*_tfseek.verify(path_list(paths), decode, kind, jobs, progress))

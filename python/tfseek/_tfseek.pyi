@@ -8,6 +8,7 @@ import numpy.typing as npt
 from typing_extensions import TypeVar
 
 from ._arrays import Column
+from ._errors import Error
 from ._progress import Progress
 
 __version__: str
@@ -252,8 +253,12 @@ def build_index(
     index_dir: Optional[str],
     rebuild: bool,
     allow_missing: bool,
+    pack: Optional[str],
     progress: Progress,
 ) -> int: ...
+def verify(
+    paths: list[str], decode: bool, kind: str, jobs: int, progress: Progress
+) -> tuple[int, int, int, int, int, list[Error]]: ...
 def unpack(paths: list[str], out_dir: str, force: bool, progress: Progress) -> list[str]: ...
 def parse_tensor(serialized: Union[bytes, bytearray], name: str) -> tuple[list[int], Any]: ...
 def serialize_numbers(name: str, shape: list[int], bytes: bytes) -> bytes: ...
