@@ -31,6 +31,7 @@ def datasets(path: Union[str, PathLike[str]]) -> None:
     ds = tfseek.open(path, io="pread", columns=["label"])
     assert_type(ds, tfseek.Dataset[tfseek.Example])
     assert_type(ds[0], tfseek.Example)
+    assert_type(ds[np.int64(0)], tfseek.Example)
     assert_type(ds[2:5], tfseek.Dataset[tfseek.Example])
     assert_type(ds[[1, 2]][0], tfseek.Example)
     assert_type(ds[np.arange(3)], tfseek.Dataset[tfseek.Example])

@@ -267,6 +267,18 @@ class Loader(Generic[Batch]):
         """Returns a description of the order and its cost."""
         return self._core.describe()
 
+    def rows_of(self, record: Union[int, np.integer[Any]], epoch: Optional[int] = None) -> list[tuple[int, int, int]]:
+        """Returns where a record is in an epoch: a list of ``(step, rank, row)``, without padding. It is computed, and nothing is read.
+
+        Steps count from the start of the epoch, by default the current one, and over all workers. ``row`` is the row in the batch of
+        ``rank``; with ``errors="skip"`` rows of skipped records count. The list is empty if the epoch omits the record. ``record`` is
+        its number in the whole dataset, as in :attr:`ids`. With ``tail="continuous"`` the steps are those of a run that begins with this
+        epoch. The command is ``tfseek order --record``.
+
+        Raises :class:`tfseek.OutOfRangeError` for a number that is not a record.
+        """
+        return self._core.rows_of(record, epoch)
+
     def set_epoch(self, epoch: int) -> None:
         """Selects the epoch of the next iteration, which begins at its start, even if it is the current epoch.
 
