@@ -4,8 +4,9 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 PYTHON ?= python3
 PYTHON_VENV := target/python
-FRAMEWORKS ?= torch torchdata grain jax
-FRAMEWORKS_TESTS := python/tests/test_torch.py python/tests/test_grain.py python/tests/test_docs.py python/tests/test_cookbook.py
+FRAMEWORKS ?= torch torchdata grain jax pandas
+FRAMEWORKS_TESTS := python/tests/test_torch.py python/tests/test_columns_torch.py python/tests/test_columns.py \
+	python/tests/test_optional.py python/tests/test_grain.py python/tests/test_docs.py python/tests/test_cookbook.py
 FRAMEWORKS_VENV := target/frameworks$(if $(FRAMEWORKS_PYTHON),-seen)
 
 MIRI_TESTS ?= crc:: frame:: wire:: example:: tensor:: batch::
@@ -85,7 +86,7 @@ python:
 		$(PYTHON_VENV)/bin/python -m pytest -q python/tests; \
 	fi
 
-# Tests the adapters for PyTorch and Grain, and the examples for them in the docs. The frameworks take gigabytes, so this is not part of
+# Tests the adapters for PyTorch and Grain, columns in torch, JAX and pandas, and the examples for them in the docs. The frameworks take gigabytes, so this is not part of
 # `make test`. FRAMEWORKS_PYTHON selects an interpreter that has the frameworks installed; the environment then uses its packages.
 test-frameworks:
 	@if [ -n "$(FRAMEWORKS_PYTHON)" ] && $(FRAMEWORKS_PYTHON) -m venv $(FRAMEWORKS_VENV); then \

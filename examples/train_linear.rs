@@ -106,7 +106,7 @@ impl Model {
     fn train(&mut self, shares: &[tfseek::loader::Step]) -> tfseek::Result<()> {
         let mut gradient = [0.0f32; DIM];
         for share in shares {
-            let Some((x, y)) = columns(share) else { continue };
+            let Some((x, y)) = columns(share)? else { continue };
             for (x, y) in x.chunks_exact(DIM).zip(y) {
                 let error = self.predict(x) - y;
                 gradient.iter_mut().zip(x).for_each(|(g, x)| *g += error * x);
@@ -124,7 +124,7 @@ impl Model {
         let mut sum = 0.0;
         for step in ds.loader(&schema()?).batch_size(1000).build()? {
             let step = step?;
-            let Some((x, y)) = columns(&step) else { continue };
+            let Some((x, y)) = columns(&step)? else { continue };
             sum +=
                 x.chunks_exact(DIM).zip(y).map(|(x, y)| f64::from(self.predict(x) - y).powi(2)).sum::<f64>();
         }
@@ -136,7 +136,8 @@ impl Model {
     }
 }
 
-fn columns(step: &tfseek::loader::Step) -> Option<(&[f32], &[f32])> {
-    let batch = step.batch()?;
-    Some((batch.get("x")?.values().float32()?, batch.get("y")?.values().float32()?))
+/// Returns the columns of a step; `None` for a loader without a schema.
+fn columns(step: &tfseek::loader::Step) -> tfseek::Result<Option<(&[f32], &[f32])>> {
+    let Some(batch) = step.batch() else { return Ok(None) };
+    Ok(Some((batch.float32("x")?, batch.float32("y")?)))
 }

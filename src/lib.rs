@@ -5,25 +5,32 @@
 //! records are accessed by number, borrowed from a memory map, and read as `tf.train.Example` without copies or allocations.
 //!
 //! ```
-//! # let dir = tempfile::tempdir()?;
-//! use tfseek::{DatasetOptions, ExampleBuilder, Mapped};
+//! use tfseek::writer::WriterOptions;
+//! use tfseek::{Dataset, DType, ExampleBuilder, Schema, Shuffle, schema::FeatureSpec};
 //!
-//! // Write two shards: train-00000-of-00002.tfrecord and train-00001-of-00002.tfrecord.
-//! let mut writer = tfseek::writer::WriterOptions::new().create_shards(dir.path().join("train"), ".tfrecord", 2)?;
-//! for i in 0..1000 {
-//!     writer.write(&ExampleBuilder::new().int64("label", [i % 10]).float("emb", [i as f32; 8]).encode()?)?;
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     // Two shards with their indexes: train-00000-of-00002.tfrecord and train-00001-of-00002.tfrecord.
+//!     let dir = tempfile::tempdir()?;
+//!     let mut writer = WriterOptions::new().index(true).create_shards(dir.path().join("train"), ".tfrecord", 2)?;
+//!     for i in 0..1000 {
+//!         writer.write(&ExampleBuilder::new().int64("label", [i % 10]).float("emb", [i as f32; 8]).encode()?)?;
+//!     }
+//!     writer.close()?;
+//!
+//!     // An array of records.
+//!     let ds = Dataset::open(dir.path().join("train-*.tfrecord"))?;
+//!     let mut buf = Vec::new();
+//!     let example = ds.read(640, &mut buf)?.example();
+//!     assert_eq!(example.float("emb")?.len(), 8);
+//!     assert!(example.get("no such feature")?.is_none());
+//!
+//!     // A shuffled epoch in batches.
+//!     let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64)).build()?;
+//!     for step in ds.loader(&schema).batch_size(100).order(Shuffle::Global).seed(42).build()? {
+//!         assert_eq!(step?.batch().unwrap().int64("label")?.len(), 100);
+//!     }
+//!     Ok(())
 //! }
-//! writer.close()?;
-//!
-//! // Open them as an array of records.
-//! # let options = DatasetOptions::new().index(tfseek::index::IndexOptions::new().index_dir(dir.path().join("index")));
-//! # let path = |name: &str| dir.path().join(name);
-//! // SAFETY: no process writes to or truncates these shards while they are mapped.
-//! let ds: Mapped = unsafe { options.open_mapped(path("train-*.tfrecord")) }?;
-//! let example = ds.get(640)?.example();
-//! assert_eq!(example.float("emb")?.len(), 8);
-//! assert!(example.get("no such feature")?.is_none());
-//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Types by task

@@ -16,6 +16,7 @@ hooks! {
     sparse = "Sparse";
     ragged = "Ragged";
     bytes = "Bytes";
+    data_error = "DataError";
     dataset_html = "dataset_html";
     example_html = "example_html";
     sequence_html = "sequence_html";

@@ -22,6 +22,7 @@ mod columns;
 mod command;
 mod config;
 mod dataset;
+mod dense;
 mod error;
 mod example;
 mod feature;
@@ -84,6 +85,8 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(index::build_index, m)?)?;
     m.add_function(wrap_pyfunction!(unpack::unpack, m)?)?;
     m.add_function(wrap_pyfunction!(verify::verify, m)?)?;
+    m.add_function(wrap_pyfunction!(dense::pad_rows, m)?)?;
+    m.add_function(wrap_pyfunction!(dense::dense_from_sparse, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::parse_tensor, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::serialize_numbers, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::serialize_strings, m)?)?;

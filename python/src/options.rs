@@ -133,7 +133,9 @@ impl KindOption {
 }
 
 choices! {
-    BytesAs: "bytes_as" { "objects" => BytesAs::Objects, "offsets" => BytesAs::Offsets }
+    BytesAs: "bytes_as" {
+        "objects" => BytesAs::Objects, "str" => BytesAs::Str, "offsets" => BytesAs::Offsets,
+    }
     ReadMode: "io" { "auto" => ReadMode::Auto, "map" => ReadMode::Map, "pread" => ReadMode::Pread }
     KindOption: "kind" {
         "auto" => KindOption::Auto, "example" => KindOption::Example,

@@ -75,8 +75,8 @@ def test_04_names_of_features_schema_and_info(ds: Any) -> None:
 def test_05_records_are_counted_by_label(ds: Any) -> None:
     from collections import Counter
 
-    labels, present = ds.column("label")
-    assert np.bincount(labels).tolist() == [20, 20, 20] and present.all()
+    labels = ds.column("label")
+    assert np.bincount(labels).tolist() == [20, 20, 20] and labels.present.all()
     assert np.unique(ds.column("word").values, return_counts=True)[1].tolist() == [20, 20, 20]
     assert Counter(record["label"].item() for record in ds) == {0: 20, 1: 20, 2: 20}
 
@@ -123,8 +123,7 @@ def test_10_a_frame_of_a_batch_with_missing_values(ds: Any) -> None:
 
 def test_11_a_frame_of_columns(ds: Any) -> None:
     pandas = pytest.importorskip("pandas")
-    scores, present = ds.column("score")
-    frame = pandas.DataFrame({"label": ds.column("label").values, "score": np.where(present, scores, np.nan)})
+    frame = pandas.DataFrame({name: ds.column(name) for name in ("label", "score")})
     assert frame["score"].isna().sum() == 12 and frame.groupby("label").size().tolist() == [20, 20, 20]
 
 

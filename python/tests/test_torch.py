@@ -107,6 +107,8 @@ def parts(value, path=""):
         yield path, value
     elif isinstance(value, dict):
         for name, part in value.items(): yield from parts(part, f"{path}.{name}")
+    elif hasattr(value, "parts"):
+        yield from parts(value.parts(), path)
     elif isinstance(value, (tuple, list)):
         for k, part in enumerate(value): yield from parts(part, f"{path}.{k}")
 

@@ -11,11 +11,12 @@ from collections.abc import Mapping as _Mapping
 from collections.abc import Sequence as _Sequence
 
 from . import _rust as _rust
-from ._arrays import Bytes, Column, Ragged, Sparse
+from ._columns import Bytes, Column, Ragged, Sparse
 from ._errors import DataError, Error, IoError, NotFoundError, OrderError, OutOfRangeError, SidecarError, SpecError
 from ._features import (
     FixedLenFeature,
     FixedLenSequenceFeature,
+    Optional,
     RaggedFeature,
     RowLengths,
     RowLimits,
@@ -51,6 +52,7 @@ __all__ = [
     "IoError",
     "Loader",
     "NotFoundError",
+    "Optional",
     "OrderError",
     "OutOfRangeError",
     "Ragged",

@@ -1,13 +1,14 @@
-"""Feature specs with the names and signatures of ``tf.io``. Specs of TensorFlow itself are accepted as well."""
+"""Feature specs with the names and signatures of ``tf.io``, and :class:`Optional`. Specs of TensorFlow itself are accepted as well."""
 
 from __future__ import annotations
 
 import functools
 import json
 import operator
+import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any, Union
 
 import numpy as np
 
@@ -33,6 +34,18 @@ class FixedLenFeature:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", _frozen(self.shape))
+
+
+@dataclass(frozen=True)
+class Optional:
+    """At most one value per record. TensorFlow has no such spec.
+
+    A feature that is absent or has no values is missing, and several values are an error. With ``default`` the result is an array
+    ``[rows]``. Without it, it is a :class:`tfseek.Column` of ``values`` and ``present``.
+    """
+
+    dtype: DTypeLike
+    default: Any = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +125,7 @@ class RaggedFeature:
     UniformRowLength = UniformRowLength
 
     dtype: DTypeLike
-    value_key: Optional[str] = None
+    value_key: typing.Optional[str] = None
     partitions: Any = ()
     row_splits_dtype: DTypeLike = "int32"
     validate: bool = False
@@ -149,7 +162,7 @@ def schema_of(features: Features) -> Schema:
     return _not_empty(_cached(to_json(features, None, None)))
 
 
-def sequence_schema_of(context: Optional[Features], sequence: Optional[Features]) -> Schema:
+def sequence_schema_of(context: typing.Optional[Features], sequence: typing.Optional[Features]) -> Schema:
     """Returns the schema of a context and feature lists. One Schema may contain both."""
     if isinstance(context, Schema) or isinstance(sequence, Schema):
         given = {id(part): part for part in (context, sequence) if part is not None}
@@ -175,9 +188,9 @@ def _cached(text: str) -> Schema:
 
 
 def to_json(
-    features: Optional[Mapping[Any, Any]],
-    context: Optional[Mapping[Any, Any]],
-    sequence: Optional[Mapping[Any, Any]],
+    features: typing.Optional[Mapping[Any, Any]],
+    context: typing.Optional[Mapping[Any, Any]],
+    sequence: typing.Optional[Mapping[Any, Any]],
 ) -> str:
     """Returns the JSON form of a schema, which Rust reads and validates."""
     if features is not None and (context is not None or sequence is not None):
@@ -201,7 +214,7 @@ def _columns(features: Mapping[Any, Any]) -> str:
     return _object((name, _text(name, spec)) for name, spec in named)
 
 
-def _spec_error(name: Optional[str], reason: str) -> SpecError:
+def _spec_error(name: typing.Optional[str], reason: str) -> SpecError:
     """Returns the error that Rust raises for an invalid schema."""
     location = "" if name is None else f'feature "{name}": '
     error = SpecError(f"{location}invalid schema: {reason}")
@@ -211,17 +224,17 @@ def _spec_error(name: Optional[str], reason: str) -> SpecError:
 
 def _text(name: str, spec: Any) -> str:
     """Returns the JSON form of a spec. Immutable specs cache it, because the schema is looked up for every batch."""
-    cached: Optional[str] = getattr(spec, "_text", None)
+    cached: typing.Optional[str] = getattr(spec, "_text", None)
     if cached is not None:
         return cached
     text = json.dumps(_column(name, spec))
-    default = getattr(spec, "default_value", None)
+    default = getattr(spec, _default_field(spec), None)
     if isinstance(spec, _SPECS) and (default is None or isinstance(default, (int, float, str, bytes))):
         object.__setattr__(spec, "_text", text)
     return text
 
 
-_SPECS = (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature)
+_SPECS = (FixedLenFeature, Optional, VarLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature)
 
 
 def _column(name: str, spec: Any) -> dict[str, Any]:
@@ -229,6 +242,8 @@ def _column(name: str, spec: Any) -> dict[str, Any]:
     kind = type(spec).__name__
     if kind == "FixedLenFeature":
         return {"type": "fixed", **_typed(name, spec), "shape": _shape(name, spec.shape), "default": _default(name, spec)}
+    if isinstance(spec, Optional):
+        return {"type": "optional", **_typed(name, spec), "default": _default(name, spec)}
     if kind == "VarLenFeature":
         return {"type": "varlen", **_typed(name, spec)}
     if kind == "FixedLenSequenceFeature":
@@ -366,53 +381,59 @@ def _partition(name: str, partition: Any) -> dict[str, Any]:
     return {"kind": kind, "length": _integer(name, "uniform_row_length", length)}
 
 
-def _default(name: str, spec: Any) -> Optional[list[Any]]:
+def _default_field(spec: Any) -> str:
+    """Returns the name of the attribute with the default. Only TensorFlow's specs have its longer name."""
+    return "default" if isinstance(spec, Optional) else "default_value"
+
+
+def _default(name: str, spec: Any) -> typing.Optional[list[Any]]:
     """Returns a flat list: floats by their bits, byte strings as hex. Rust checks the number of values."""
-    value = spec.default_value
+    field = _default_field(spec)
+    value = getattr(spec, field)
     if value is None:
         return None
-    unmasked(value, f"feature {name!r}: default_value")
+    unmasked(value, f"feature {name!r}: {field}")
     dtype = _dtype(name, spec.dtype)
     if dtype == "string":
         array = np.asarray(value, dtype=object).ravel()
-        return [{"hex": _encoded(name, item).hex()} for item in array.tolist()]
+        return [{"hex": _encoded(name, field, item).hex()} for item in array.tolist()]
     if dtype == "int64":
         # As objects, because NumPy converts integers beyond 64 bits to floats.
         integers = value if isinstance(value, (np.ndarray, np.generic)) else np.asarray(value, dtype=object)
-        return [_int64(name, item) for item in integers.ravel().tolist()]
+        return [_int64(name, field, item) for item in integers.ravel().tolist()]
     array = np.asarray(value)
     if array.dtype == object:
-        array = np.array([_float(name, item) for item in array.ravel().tolist()], dtype=np.float64)
+        array = np.array([_float(name, field, item) for item in array.ravel().tolist()], dtype=np.float64)
     if array.size and array.dtype.kind not in "iubf":
-        raise TypeError(f"feature {name!r}: default_value: expected numbers, found {value!r}")
+        raise TypeError(f"feature {name!r}: {field}: expected numbers, found {value!r}")
     # Values beyond the range of float32 become infinity, as in TensorFlow.
     with np.errstate(over="ignore"):
         bits = array.astype(np.float32).ravel().view(np.uint32)
     return [{"f32": f"{int(word):08x}"} for word in bits]
 
 
-def _int64(name: str, value: Any) -> int:
+def _int64(name: str, field: str, value: Any) -> int:
     # TensorFlow converts a bool to 0 or 1 as well.
     if not isinstance(value, (int, np.integer, np.bool_)):
-        raise TypeError(f"feature {name!r}: default_value: expected integers, found {value!r}")
+        raise TypeError(f"feature {name!r}: {field}: expected integers, found {value!r}")
     found = int(value)
     if not -(2**63) <= found < 2**63:
-        raise _spec_error(name, f"default_value: {_shown(found)} does not fit into an int64")
+        raise _spec_error(name, f"{field}: {_shown(found)} does not fit into an int64")
     return found
 
 
-def _float(name: str, value: Any) -> float:
+def _float(name: str, field: str, value: Any) -> float:
     if not isinstance(value, (int, float, np.number, np.bool_)) or isinstance(value, np.complexfloating):
-        raise TypeError(f"feature {name!r}: default_value: expected numbers, found {value!r}")
+        raise TypeError(f"feature {name!r}: {field}: expected numbers, found {value!r}")
     try:
         return float(value)
     except OverflowError:
-        raise _spec_error(name, f"default_value: {_shown(value)} does not fit into a float32") from None
+        raise _spec_error(name, f"{field}: {_shown(value)} does not fit into a float32") from None
 
 
-def _encoded(name: str, value: Any) -> bytes:
+def _encoded(name: str, field: str, value: Any) -> bytes:
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, bytes):
         return value
-    raise TypeError(f"feature {name!r}: default_value: expected str or bytes, found {value!r}")
+    raise TypeError(f"feature {name!r}: {field}: expected str or bytes, found {value!r}")

@@ -17,8 +17,8 @@ def parse_example(payloads: Iterable[Payload], features: Features, *, bytes_as: 
     ``payloads`` are ``bytes`` or records of a dataset. ``features`` is a dict of specs or a :class:`tfseek.Schema`.
 
     A column is a read-only array (``[rows] + shape``) for ``FixedLenFeature`` and ``FixedLenSequenceFeature``, a
-    :class:`tfseek.Sparse` for ``VarLenFeature`` and ``SparseFeature``, a :class:`tfseek.Ragged` for ``RaggedFeature``. Dtypes are int64
-    and float32. Byte strings are object arrays of ``bytes``, or with ``bytes_as="offsets"`` a :class:`tfseek.Bytes`.
+    :class:`tfseek.Sparse` for ``VarLenFeature`` and ``SparseFeature``, a :class:`tfseek.Ragged` for ``RaggedFeature``. For
+    :class:`tfseek.Optional` it is a :class:`tfseek.Column`, or an array if there is a default. Dtypes are int64 and float32. Byte strings are object arrays of ``bytes``, or with ``bytes_as="offsets"`` a :class:`tfseek.Bytes`.
 
     Raises :class:`tfseek.DataError` for the first invalid row, with ``.row``, ``.feature`` and ``.category``, and
     :class:`tfseek.SpecError`. ``docs/parsing.md`` lists the differences from TensorFlow and their reasons.

@@ -1,6 +1,6 @@
 """The Python functions and classes that the native module calls. It imports no other module of the package."""
 
-from ._arrays import Bytes, Column, Ragged, Sparse
+from ._columns import Bytes, Column, Ragged, Sparse
 from ._encode import feature_lists, features
 from ._errors import DataError, Error, IoError, NotFoundError, OrderError, OutOfRangeError, SidecarError, SpecError
 from ._features import to_json

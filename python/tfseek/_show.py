@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from ._arrays import Bytes, Ragged, Sparse
+from ._columns import Bytes, Column, Ragged, Sparse
 from ._errors import Error
 from ._tfseek import Dataset, Example, SequenceExample
 
@@ -124,6 +124,8 @@ def _kind(column: Any) -> str:
     if isinstance(column, Ragged):
         rows = len(column.row_splits[0]) - 1 if column.row_splits else 0
         return f"Ragged {_kind(column.values)}, {rows} rows"
+    if isinstance(column, Column):
+        return f"Optional {_kind(column.values)}, {int(np.count_nonzero(column.present))} present"
     if isinstance(column, Bytes):
         return f"Bytes {len(column.offsets) - 1} strings"
     dtype, shape = getattr(column, "dtype", None), getattr(column, "shape", None)
@@ -138,7 +140,7 @@ def _shape(shape: Iterable[Any]) -> str:
 
 def _flat(column: Any) -> tuple[Any, int]:
     """Returns the first values of a column as a sequence, and the number of all values."""
-    if isinstance(column, (Sparse, Ragged)):
+    if isinstance(column, (Column, Sparse, Ragged)):
         return _flat(column.values)
     if isinstance(column, Bytes):
         ends = zip(column.offsets[:_WIDTH].tolist(), column.offsets[1 : _WIDTH + 1].tolist())

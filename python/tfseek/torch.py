@@ -17,6 +17,7 @@ import torch
 import torch.distributed
 import torch.utils.data
 
+from ._columns import Bytes, Column, Ragged, Sparse, _unflattened
 from ._features import Features, schema_of
 from ._loader import Loader, shuffle_name, tail_name
 from ._tfseek import ArrayMemory, SamplerCore, SamplerIterator
@@ -26,12 +27,14 @@ __all__ = ["Dataset", "IterableDataset", "Sampler", "as_tensors"]
 
 Transform = Optional[Callable[[Any], Any]]
 
+_COLUMNS = (Ragged, Sparse, Column, Bytes)
+
 
 def as_tensors(batch: Any) -> Any:
     """Converts the arrays of a batch to tensors over the same memory.
 
-    ``batch`` comes from :class:`tfseek.Loader` or from the functions ``parse_...``. Dicts and tuples keep their types, including
-    :class:`tfseek.Sparse`, :class:`tfseek.Ragged` and :class:`tfseek.Bytes`. Object arrays of ``bytes`` are not converted, because torch
+    ``batch`` comes from :class:`tfseek.Loader` or from the functions ``parse_...``. Dicts, tuples, :class:`tfseek.Sparse`,
+    :class:`tfseek.Ragged`, :class:`tfseek.Column` and :class:`tfseek.Bytes` keep their types, with tensors as parts. Object arrays of ``bytes`` are not converted, because torch
     has no such type. Arrays without memory of a batch, and memory shared by two columns, are copied. So writing to a tensor changes no
     other data.
     """
@@ -44,8 +47,9 @@ def _tensors(value: Any, seen: set[int]) -> Any:
     if isinstance(value, dict):
         return {name: _tensors(column, seen) for name, column in value.items()}
     if isinstance(value, tuple):
-        parts = [_tensors(part, seen) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+        return tuple(_tensors(part, seen) for part in value)
+    if isinstance(value, _COLUMNS):
+        return value._map(lambda part: _tensors(part, seen))
     return value
 
 
@@ -77,7 +81,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
     ds: a :class:`tfseek.Dataset`, or any view of one.
     spec: a dict of feature specs, a :class:`tfseek.Schema`, or ``None``.
     transform: called with each record, or with each batch of ``d[[..]]``. Its result replaces the record or the batch.
-    bytes_as: byte strings as ``"objects"`` or ``"offsets"``, as in :func:`tfseek.parse_example`.
+    bytes_as: byte strings as ``"objects"``, ``"str"`` or ``"offsets"``, as in :func:`tfseek.parse_example`.
 
     Fork and pickle work as for :class:`tfseek.Dataset`.
     """
@@ -85,14 +89,14 @@ class Dataset(torch.utils.data.Dataset[Any]):
     def __init__(
         self, ds: Records, spec: Optional[Features] = None, *, transform: Transform = None, bytes_as: str = "objects"
     ) -> None:
-        if bytes_as not in ("objects", "offsets"):
-            raise ValueError(f'bytes_as: expected "objects" or "offsets", found {bytes_as!r}')
+        if bytes_as not in ("objects", "str", "offsets"):
+            raise ValueError(f'bytes_as: expected "objects", "str" or "offsets", found {bytes_as!r}')
         self.ds = ds
         self._schema = None if spec is None else schema_of(spec)
         self._transform = transform
         self._bytes_as = bytes_as
         self._is_dense = False
-        if self._schema is not None and not self._schema.is_sequence and bytes_as == "objects":
+        if self._schema is not None and not self._schema.is_sequence and bytes_as != "offsets":
             specs = json.loads(self._schema.to_json())["features"].values()
             self._is_dense = bool(specs) and all(spec["type"] == "fixed" for spec in specs)
 
@@ -148,6 +152,79 @@ def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
 def _collatable(record: dict[str, Any]) -> dict[str, Any]:
     """Returns a record with byte strings in the form that torch's collate functions accept."""
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in record.items()}
+
+
+def _collate_ragged(columns: Sequence[Ragged], *, collate_fn_map: Any = None) -> Ragged:
+    """Stacks ragged columns: their rows become the rows of a new outermost dimension."""
+    counts = [len(column) for column in columns]
+    first = columns[0].row_splits[0]
+    outermost = np.cumsum([0, *counts])
+    outer = first.new_tensor(outermost) if isinstance(first, torch.Tensor) else outermost.astype(first.dtype)
+    inner = (_joined([column.row_splits[d] for column in columns]) for d in range(len(columns[0].row_splits)))
+    return Ragged(_concatenated([column.values for column in columns]), (outer, *inner))
+
+
+def _collate_sparse(columns: Sequence[Sparse], *, collate_fn_map: Any = None) -> Sparse:
+    """Stacks sparse columns along a new first dimension. The others get the maximum of their sizes."""
+    indices = [torch.nn.functional.pad(torch.as_tensor(c.indices), (1, 0), value=i) for i, c in enumerate(columns)]
+    shapes = torch.stack([torch.as_tensor(column.dense_shape) for column in columns])
+    shape = torch.cat([shapes.new_tensor([len(columns)]), shapes.amax(0)])
+    return Sparse(torch.cat(indices), _concatenated([column.values for column in columns]), shape)
+
+
+def _collate_column(columns: Sequence[Column], *, collate_fn_map: Any = None) -> Column:
+    """Stacks columns with missing values."""
+    return Column(_stacked([column.values for column in columns]), _stacked([column.present for column in columns]))
+
+
+def _collate_bytes(columns: Sequence[Bytes], *, collate_fn_map: Any = None) -> Bytes:
+    """Stacks columns of byte strings, which must have one shape."""
+    shapes = {column.shape for column in columns}
+    if len(shapes) > 1:
+        raise ValueError(f"expected byte strings of one shape in all records of a batch, found {sorted(shapes)}")
+    data = _concatenated([column.data for column in columns])
+    return Bytes(data, _joined([column.offsets for column in columns]), (len(columns), *columns[0].shape))
+
+
+def _joined(splits: Sequence[Any]) -> Any:
+    """Returns the row splits of all rows of several arrays."""
+    parts, end = [splits[0][:1]], 0
+    for part in splits:
+        parts.append(part[1:] + end)
+        end += int(part[-1])
+    return _concatenated(parts)
+
+
+def _concatenated(arrays: Sequence[Any]) -> Any:
+    return torch.cat(list(arrays)) if isinstance(arrays[0], torch.Tensor) else np.concatenate(arrays)
+
+
+def _stacked(arrays: Sequence[Any]) -> Any:
+    return torch.stack(list(arrays)) if isinstance(arrays[0], torch.Tensor) else np.stack(arrays)
+
+
+def _register() -> None:
+    """Makes torch's collate functions and trees accept the classes of columns."""
+    collate = torch.utils.data._utils.collate.default_collate_fn_map
+    functions = (_collate_ragged, _collate_sparse, _collate_column, _collate_bytes)
+    for kind, function in zip(_COLUMNS, functions):
+        collate[kind] = function
+        _register_tree(kind)
+
+
+def _register_tree(kind: Any) -> None:
+    def flatten(column: Any) -> tuple[list[Any], Any]:
+        return list(column.parts()), getattr(column, "shape", None)
+
+    def unflatten(parts: Any, shape: Any) -> Any:
+        return _unflattened(kind, parts, shape)
+
+    torch.utils._pytree.register_pytree_node(
+        kind, flatten, unflatten, serialized_type_name=f"tfseek.{kind.__name__}"
+    )
+
+
+_register()
 
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):

@@ -97,6 +97,10 @@ impl<R: Row> Assembly<'_, R> {
                 dense(slots, *slot, None, shape, column);
                 Ok(())
             }
+            ColumnForm::Optional { slot } => {
+                optional(slots, *slot, pools, column);
+                Ok(())
+            }
             ColumnForm::Padded { slot, shape, block_len, .. } => {
                 dense(slots, *slot, Some(*block_len), shape, column);
                 Ok(())
@@ -196,6 +200,18 @@ fn dense(
     let blocks = block_len.map(|block_len| longest(block_len) / block_len);
     let shape = slots.rows_dimension().into_iter().chain(blocks).chain(shape.iter().copied());
     column.set_dense(slots.values(slot), shape);
+}
+
+/// Assembles an optional column. The number of values that a row has is its presence.
+fn optional(slots: DecodedSlots<'_>, slot: usize, pools: &mut ColumnPools, column: &mut Column) {
+    let counts = slots.counts(slot);
+    let mut present = pools.present.take();
+    present.grow(counts.len(), counts.len(), 0);
+    for (to, &count) in present.values.iter_mut().zip(counts) {
+        *to = u8::from(count > 0);
+    }
+    let present = pools.present.lend(present, counts.len());
+    column.set_optional(slots.values(slot), present, slots.rows_dimension());
 }
 
 /// Assembles a sparse column of all values of a slot.

@@ -2,14 +2,18 @@
 
 use super::pool::Buf;
 use crate::io::Region;
+use crate::schema::DType;
 use std::fmt;
 use std::slice;
 
 /// One column. Arrays are row-major. All parts are `'static`; a clone shares the values and costs a few reference counts.
 #[derive(Clone, Debug)]
 pub enum Column {
-    /// Column of a `FixedLen` or `FixedLenSequence` spec. Also of a `Ragged` spec, if a single record leaves no ragged dimension.
+    /// Column of a `FixedLen` or `FixedLenSequence` spec, and of an `Optional` spec with a default. Also of a `Ragged` spec, if a
+    /// single record leaves no ragged dimension.
     Dense(Dense),
+    /// Column of an `Optional` spec without a default.
+    Optional(Optional),
     /// Column of a `VarLen` or `Sparse` spec.
     Sparse(Sparse),
     /// Column of a `Ragged` spec.
@@ -23,6 +27,18 @@ pub struct Dense {
     /// Values, row-major.
     pub values: Values,
     /// Shape; the first dimension is the rows of the batch.
+    pub shape: Vec<usize>,
+}
+
+/// A dense array in which values may be missing.
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub struct Optional {
+    /// Values. A missing value is 0, 0.0 or `""`.
+    pub values: Values,
+    /// 1 for each value that is present, and 0 for each that is missing.
+    pub present: Buf<u8>,
+    /// Shape of both arrays: the rows of the batch, or `[]` for a single record.
     pub shape: Vec<usize>,
 }
 
@@ -87,6 +103,15 @@ impl Values {
         self.len() == 0
     }
 
+    /// Returns the type of the values.
+    pub(super) fn dtype(&self) -> DType {
+        match self {
+            Values::Int64(_) => DType::Int64,
+            Values::Float32(_) => DType::Float32,
+            Values::Bytes(_) => DType::Bytes,
+        }
+    }
+
     /// Returns the values if they are integers.
     pub fn int64(&self) -> Option<&[i64]> {
         match self {
@@ -117,6 +142,7 @@ impl Column {
     pub fn values(&self) -> &Values {
         match self {
             Column::Dense(column) => &column.values,
+            Column::Optional(column) => &column.values,
             Column::Sparse(column) => &column.values,
             Column::Ragged(column) => &column.values,
         }
@@ -138,6 +164,26 @@ impl Column {
                 dense.shape.extend(shape);
             }
             _ => *self = Column::Dense(Dense { values, shape: shape.into_iter().collect() }),
+        }
+    }
+
+    /// Changes the column to an optional one, reusing its vectors.
+    pub(super) fn set_optional(
+        &mut self,
+        values: Values,
+        present: Buf<u8>,
+        shape: impl IntoIterator<Item = usize>,
+    ) {
+        match self {
+            Column::Optional(optional) => {
+                (optional.values, optional.present) = (values, present);
+                optional.shape.clear();
+                optional.shape.extend(shape);
+            }
+            _ => {
+                let shape = shape.into_iter().collect();
+                *self = Column::Optional(Optional { values, present, shape });
+            }
         }
     }
 
@@ -166,6 +212,7 @@ impl Column {
         let none = Values::Int64(Buf::default());
         match self {
             Column::Dense(column) => column.values = none,
+            Column::Optional(column) => (column.values, column.present) = (none, Buf::default()),
             Column::Sparse(column) => (column.values, column.indices) = (none, Buf::default()),
             Column::Ragged(column) => {
                 column.values = none;

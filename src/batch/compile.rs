@@ -37,6 +37,8 @@ pub(super) struct PlanSlot {
 pub(super) enum Need {
     /// `count` values, or the default.
     Fixed { count: usize, default: Option<DefaultValues> },
+    /// One value or none. A missing value becomes the default, or zero.
+    Optional { default: DefaultValues },
     /// Any number of blocks of `block_len` values. A step of a feature list is one block.
     Blocks { block_len: usize, required: bool },
     /// Any number of values.
@@ -64,6 +66,9 @@ pub(super) enum ColumnForm {
     Dense {
         slot: usize,
         shape: Vec<usize>,
+    },
+    Optional {
+        slot: usize,
     },
     Padded {
         slot: usize,
@@ -115,7 +120,7 @@ impl DefaultValues {
         }
     }
 
-    /// Returns TensorFlow's default padding: 0, 0.0 or `""`.
+    /// Returns the default padding and the value of missing ones: 0, 0.0 or `""`.
     fn zero(dtype: DType) -> DefaultValues {
         DefaultValues::new(&match dtype {
             DType::Int64 => FeatureBuf::Int64(vec![0]),
@@ -142,6 +147,7 @@ impl PlanPart {
         let mut fallbacks: BTreeMap<&str, Region> = BTreeMap::new();
         for (name, spec) in specs {
             if let FeatureSpec::FixedLen { default: Some(FeatureBuf::Bytes(values)), .. }
+            | FeatureSpec::Optional { default: Some(FeatureBuf::Bytes(values)), .. }
             | FeatureSpec::FixedLenSequence { default: Some(FeatureBuf::Bytes(values)), .. } = spec
             {
                 fallbacks.insert(name, values.concat().into());
@@ -151,6 +157,11 @@ impl PlanPart {
                     let default = default.as_ref().map(DefaultValues::new);
                     let count = elements(shape).unwrap_or(usize::MAX);
                     needs.insert(name, (*dtype, Need::Fixed { count, default }));
+                }
+                FeatureSpec::Optional { dtype, default } => {
+                    let default =
+                        default.as_ref().map_or_else(|| DefaultValues::zero(*dtype), DefaultValues::new);
+                    needs.insert(name, (*dtype, Need::Optional { default }));
                 }
                 FeatureSpec::FixedLenSequence { shape, dtype, allow_missing, .. } => {
                     let block_len = elements(shape).unwrap_or(usize::MAX);
@@ -196,6 +207,8 @@ impl ColumnForm {
             FeatureSpec::FixedLen { shape, .. } => {
                 ColumnForm::Dense { slot: slot(name), shape: shape.clone() }
             }
+            FeatureSpec::Optional { default: None, .. } => ColumnForm::Optional { slot: slot(name) },
+            FeatureSpec::Optional { .. } => ColumnForm::Dense { slot: slot(name), shape: Vec::new() },
             FeatureSpec::FixedLenSequence { shape, dtype, default, .. } => ColumnForm::Padded {
                 slot: slot(name),
                 shape: shape.clone(),

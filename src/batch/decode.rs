@@ -14,6 +14,7 @@ use crate::example::{
 };
 use crate::schema::DType;
 use crate::wire::{Fault, WireValue, count_floats, varint};
+use std::slice;
 
 /// The values of one slot, for all rows so far.
 #[derive(Default)]
@@ -23,7 +24,7 @@ pub(super) struct SlotValues {
     pub(super) used: usize,
     /// Copies of the first strings of the memory.
     strings: Option<CopiedStrings>,
-    /// Number of values of each row, or of each step of each row. Empty if the number is fixed.
+    /// Number of values of each row, or of each step of each row. Empty if the number is fixed. 0 for a missing value.
     pub(super) counts: Vec<u32>,
     /// Number of steps of each row of a feature list.
     pub(super) steps: Vec<u32>,
@@ -379,6 +380,10 @@ impl SlotValues {
                         *used = (block.first + block.rows.len()).saturating_mul(*count);
                         fixed($memory, index, *count, slot, $default, block)
                     }
+                    Need::Optional { .. } => {
+                        *used = block.first + block.rows.len();
+                        optional($memory, counts, index, $default, block)
+                    }
                     Need::Blocks { block_len, .. } => {
                         variable($memory, used, counts, index, *block_len, block)
                     }
@@ -388,6 +393,7 @@ impl SlotValues {
         }
         let default = match &slot.need {
             Need::Fixed { default, .. } => default.as_ref(),
+            Need::Optional { default } => Some(default),
             _ => None,
         };
         match memory {
@@ -541,6 +547,49 @@ fn fixed_slow<T: ValueType, R: Row>(
         }
         None if has_default => default(row_values(memory, row, count, max)),
         None => return Err(FeatureError::Missing { expected: DType::from(T::KIND).name() }.into()),
+    }
+    Ok(())
+}
+
+/// Decodes one value per row, or none. Appends 1 or 0 to `counts`.
+// Not inlined, so that the code of the other needs stays the same.
+#[inline(never)]
+#[expect(clippy::arithmetic_side_effects, reason = "a block ends within the batch")]
+fn optional<T: ValueType, R: Row>(
+    memory: &mut BufMut<T>,
+    counts: &mut Vec<u32>,
+    index: usize,
+    default: impl Fn(&mut [T]),
+    block: &RowBlock<'_, R>,
+) -> Result<(), BadRow> {
+    memory.grow(block.first + block.rows.len(), block.total, T::BLANK);
+    let rows = block.rows.iter().enumerate();
+    for ((k, row), to) in rows.zip(memory.values.iter_mut().skip(block.first)) {
+        let span = block.spans.get(k, index);
+        let row = RowBytes { number: block.first + k, payload: row.payload() };
+        if let Some(bytes) = span.contiguous(row.payload) {
+            let message = ContiguousMessage { bytes, end: span.start_of_tail(&[]) };
+            if let Some(value) = T::scalar_fast(&row, message) {
+                *to = value;
+                counts.push(1);
+                continue;
+            }
+        }
+        let bad = |fault| BadRow { row: k, step: None, fault };
+        let to = slice::from_mut(to);
+        counts.push(match list_slow::<T>(span, row.payload).map_err(bad)? {
+            Some(list) if T::len(list) == 1 => {
+                T::copy_all(list, &row, to);
+                1
+            }
+            Some(list) if T::len(list) > 1 => {
+                return Err(bad(FeatureError::Several { found: T::len(list) }.into()));
+            }
+            _ => {
+                default(to);
+                0
+            }
+        });
     }
     Ok(())
 }

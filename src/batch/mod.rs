@@ -13,6 +13,7 @@ mod bytes;
 mod column;
 mod compile;
 mod decode;
+mod dense;
 mod keys;
 mod locate;
 mod output;
@@ -23,7 +24,8 @@ mod row;
 mod slots;
 mod sparse;
 
-pub use column::{BytesColumn, Column, Dense, Ragged, RowSplits, Sparse, Values};
+pub use column::{BytesColumn, Column, Dense, Optional, Ragged, RowSplits, Sparse, Values};
+pub use dense::{Padded, Splits, dense_from_sparse, pad_rows};
 pub use output::Batch;
 pub use parser::BatchParser;
 pub use pool::Buf;

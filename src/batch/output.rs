@@ -1,15 +1,35 @@
 //! The columns of a batch, by name.
 
-use super::column::Column;
+use super::column::{BytesColumn, Column, Values};
 use super::compile::{BatchPlan, PlanPart};
 use super::pool::{Buf, BufPool};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io::Region;
+use crate::schema::DType;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
 /// The columns of a batch of records. It is `'static` and `Send`.
 ///
 /// Its memory returns to the parser once the batch and everything cloned from it are dropped.
+///
+/// ```
+/// use tfseek::{BatchParser, DType, ExampleBuilder, FeatureSpec, Schema};
+/// let schema = Schema::example()
+///     .feature("label", FeatureSpec::fixed_len(&[], DType::Int64))
+///     .feature("weight", FeatureSpec::optional(DType::Float32).with_default([1.0f32]))
+///     .build()?;
+/// let rows = [
+///     ExampleBuilder::new().int64("label", [3]).encode()?,
+///     ExampleBuilder::new().int64("label", [4]).float("weight", [0.5f32]).encode()?,
+/// ];
+/// let batch = BatchParser::new(&schema).parse(&rows)?;
+/// assert_eq!((batch.int64("label")?, batch.float32("weight")?), (&[3, 4][..], &[1.0, 0.5][..]));
+///
+/// let e = batch.bytes("label").unwrap_err();
+/// assert_eq!(e.to_string(), "feature \"label\": invalid schema: expected a column of string, found one of int64");
+/// # Ok::<(), tfseek::Error>(())
+/// ```
 pub struct Batch {
     data: BatchData,
     plan: Arc<BatchPlan>,
@@ -54,6 +74,51 @@ impl Batch {
     /// Returns the column `name` of the features of an Example or of a context.
     pub fn get(&self, name: &str) -> Option<&Column> {
         self.data.features.get(self.plan.features.column(name)?)
+    }
+
+    /// Returns the values of the column `name` of integers. The column is one of [`get`](Batch::get), dense or not.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Spec`] if the schema has no such feature, or one of another type.
+    pub fn int64(&self, name: &str) -> Result<&[i64]> {
+        self.values(name, DType::Int64, Values::int64)
+    }
+
+    /// Returns the values of the column `name` of floats, as [`int64`](Batch::int64) does for integers.
+    ///
+    /// # Errors
+    /// Same as [`int64`](Batch::int64).
+    pub fn float32(&self, name: &str) -> Result<&[f32]> {
+        self.values(name, DType::Float32, Values::float32)
+    }
+
+    /// Returns the values of the column `name` of byte strings, as [`int64`](Batch::int64) does for integers.
+    ///
+    /// # Errors
+    /// Same as [`int64`](Batch::int64).
+    pub fn bytes(&self, name: &str) -> Result<&BytesColumn> {
+        self.values(name, DType::Bytes, Values::bytes)
+    }
+
+    fn values<'a, T: ?Sized>(
+        &'a self,
+        name: &str,
+        dtype: DType,
+        typed: fn(&'a Values) -> Option<&'a T>,
+    ) -> Result<&'a T> {
+        let found = self.get(name).map(Column::values);
+        found.and_then(typed).ok_or_else(|| self.no_column(name, dtype, found.map(Values::dtype)))
+    }
+
+    #[cold]
+    fn no_column(&self, name: &str, dtype: DType, found: Option<DType>) -> Error {
+        let found = match found {
+            Some(other) => format!("one of {other}"),
+            None if self.feature_list(name).is_some() => "a feature list".to_owned(),
+            None => "no such column".to_owned(),
+        };
+        let reason = format!("expected a column of {dtype}, found {found}");
+        Error::from(ErrorKind::Spec(reason.into())).feature(name.as_bytes())
     }
 
     /// Returns the columns of the features and their names, sorted by name.

@@ -57,7 +57,7 @@ impl RaggedAssembly<'_, '_> {
         let (mut shape, mut row_splits) = match column {
             Column::Ragged(old) => (std::mem::take(&mut old.shape), std::mem::take(&mut old.row_splits)),
             Column::Dense(old) => (std::mem::take(&mut old.shape), Vec::new()),
-            Column::Sparse(_) => (Vec::new(), Vec::new()),
+            Column::Optional(_) | Column::Sparse(_) => (Vec::new(), Vec::new()),
         };
         shape.clear();
         row_splits.clear();

@@ -82,6 +82,8 @@ pub(super) struct ColumnPools {
     /// Pool of sparse indices, or of row splits.
     pub(super) int64: BufPool<i64>,
     pub(super) int32: BufPool<i32>,
+    /// Pool of the presence of optional values.
+    pub(super) present: BufPool<u8>,
     pub(super) values: ValuePools,
     pub(super) lengths: BufPool<i64>,
 }

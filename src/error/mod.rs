@@ -122,7 +122,9 @@ impl Error {
             ErrorKind::Feature(e) => match e {
                 FeatureError::Missing { .. } => Category::MissingFeature,
                 FeatureError::NoKind { .. } | FeatureError::WrongKind { .. } => Category::KindMismatch,
-                FeatureError::Count { .. } | FeatureError::Blocks { .. } => Category::CountMismatch,
+                FeatureError::Count { .. } | FeatureError::Several { .. } | FeatureError::Blocks { .. } => {
+                    Category::CountMismatch
+                }
                 FeatureError::Partition { .. } => Category::BadPartition,
                 FeatureError::SparseCount { .. } | FeatureError::SparseIndex { .. } => {
                     Category::BadSparseIndex

@@ -76,6 +76,11 @@ pub enum FeatureError {
         /// Number of values in the feature.
         found: usize,
     },
+    /// The feature has several values, where at most one is requested.
+    Several {
+        /// Number of values in the feature.
+        found: usize,
+    },
     /// The number of values is not a multiple of the requested block size.
     Blocks {
         /// Number of values per block.
@@ -235,6 +240,7 @@ impl fmt::Display for FeatureError {
             }
             FeatureError::WrongKind { expected, found } => write!(f, "expected {expected}, found {found}"),
             FeatureError::Count { expected, found } => write!(f, "expected {expected} values, found {found}"),
+            FeatureError::Several { found } => write!(f, "expected at most 1 value, found {found}"),
             FeatureError::Blocks { of, found } => {
                 write!(f, "expected a multiple of {of} values, found {found}")
             }

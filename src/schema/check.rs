@@ -82,6 +82,19 @@ fn check_spec(part: SchemaPart, spec: &FeatureSpec) -> Result<()> {
                 ))),
             }
         }
+        FeatureSpec::Optional { dtype, default } => {
+            if part == SchemaPart::FeatureLists {
+                return Err(spec_error(
+                    "a feature list can have any number of steps: expected fixed_sequence, found optional",
+                ));
+            }
+            let Some(default) = default else { return Ok(()) };
+            check_default_kind(default.kind().map(DType::from), *dtype)?;
+            match default.len() {
+                1 => Ok(()),
+                len => Err(spec_error(format!("default: expected one value for an optional, found {len}"))),
+            }
+        }
         FeatureSpec::VarLen { .. } => Ok(()),
         FeatureSpec::FixedLenSequence { shape, dtype, allow_missing, default } => {
             if elements(shape)? == 0 {
@@ -189,7 +202,9 @@ fn claim_roles<'a>(roles: &mut BTreeMap<&'a str, Role>, name: &'a str, spec: &'a
         ))),
     };
     match spec {
-        FeatureSpec::FixedLen { .. } | FeatureSpec::FixedLenSequence { .. } => claim(name, Role::Dense),
+        FeatureSpec::FixedLen { .. }
+        | FeatureSpec::Optional { .. }
+        | FeatureSpec::FixedLenSequence { .. } => claim(name, Role::Dense),
         FeatureSpec::VarLen { dtype } => claim(name, Role::Sparse(*dtype)),
         FeatureSpec::Ragged { dtype, value_key, partitions, row_splits_dtype, .. } => {
             claim(value_key.as_deref().unwrap_or(name), Role::Ragged(*dtype, *row_splits_dtype))?;

@@ -11,6 +11,9 @@ use std::fmt::{self, Formatter, Write};
 /// The code defines `feature_description` for `tf.io.parse_example`, or `context_features` and `sequence_features` for
 /// `tf.io.parse_sequence_example`.
 ///
+/// TensorFlow has no [`Optional`](FeatureSpec::Optional). The code has a `VarLenFeature` instead, or with a default a
+/// `FixedLenFeature`, and a comment with the difference.
+///
 /// ```
 /// use tfseek::schema::code;
 /// use tfseek::{DType, FeatureSpec, Schema};
@@ -25,8 +28,13 @@ pub fn python(schema: &Schema) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(body, "\n{name} = {{");
         for (key, spec) in specs {
+            let comment = match spec {
+                FeatureSpec::Optional { default: None, .. } => "  # optional; tf.io accepts several values",
+                FeatureSpec::Optional { .. } => "  # optional; tf.io refuses an empty list",
+                _ => "",
+            };
             let spec = FormatFn(|f: &mut Formatter<'_>| py_spec(f, spec));
-            let _ = writeln!(body, "    {}: {spec},", PyStr(key));
+            let _ = writeln!(body, "    {}: {spec},{comment}", PyStr(key));
         }
         body.push_str("}\n");
     };
@@ -72,7 +80,13 @@ fn py_spec(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
             write!(f, "tf.io.FixedLenFeature({shape:?}, tf.{dtype}")?;
             py_default(f, default.as_ref(), shape)?;
         }
-        FeatureSpec::VarLen { .. } => write!(f, "tf.io.VarLenFeature(tf.{dtype}")?,
+        FeatureSpec::Optional { default: default @ Some(_), .. } => {
+            write!(f, "tf.io.FixedLenFeature([], tf.{dtype}")?;
+            py_default(f, default.as_ref(), &[])?;
+        }
+        FeatureSpec::Optional { .. } | FeatureSpec::VarLen { .. } => {
+            write!(f, "tf.io.VarLenFeature(tf.{dtype}")?;
+        }
         FeatureSpec::FixedLenSequence { shape, allow_missing, default, .. } => {
             write!(f, "tf.io.FixedLenSequenceFeature({shape:?}, tf.{dtype}")?;
             if *allow_missing {
@@ -194,6 +208,10 @@ fn rust_spec(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
     match spec {
         FeatureSpec::FixedLen { shape, default, .. } => {
             write!(f, "FeatureSpec::fixed_len(&{shape:?}, {dtype})")?;
+            rust_default(f, default.as_ref())
+        }
+        FeatureSpec::Optional { default, .. } => {
+            write!(f, "FeatureSpec::optional({dtype})")?;
             rust_default(f, default.as_ref())
         }
         FeatureSpec::VarLen { .. } => write!(f, "FeatureSpec::var_len({dtype})"),

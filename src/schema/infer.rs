@@ -235,6 +235,7 @@ impl<'a> Finding<'a> {
     /// Returns the strictest spec that accepts the feature in all added records:
     ///
     /// * `FixedLen` if every record has the feature with the same number of values, which is at least 1. One value is a scalar.
+    /// * `Optional` if every record has at most one value, and some have none.
     /// * `FixedLenSequence` for a feature list if all steps have the same number of values, which is at least 1. `allow_missing` is
     ///   set if a record does not have the list.
     /// * `VarLen` otherwise.
@@ -244,12 +245,15 @@ impl<'a> Finding<'a> {
         let mut kinds = self.kinds.keys();
         let (Some(kind), None) = (kinds.next(), kinds.next()) else { return None };
         let dtype = DType::from(*kind);
+        let always = self.present == self.records;
         let shape = match self.counts {
+            Some((min, 1)) if !self.list && (min == 0 || !always) => {
+                return Some(FeatureSpec::Optional { dtype, default: None });
+            }
             Some((1, 1)) => vec![],
             Some((count, most)) if count == most && count > 0 => vec![count],
             _ => return Some(FeatureSpec::VarLen { dtype }),
         };
-        let always = self.present == self.records;
         Some(if self.list && self.kindless == 0 {
             FeatureSpec::FixedLenSequence { shape, dtype, allow_missing: !always, default: None }
         } else if !self.list && always {

@@ -106,7 +106,7 @@ impl Partition {
     }
 }
 
-/// The spec of one column. The variants and their fields have TensorFlow's names.
+/// The spec of one column. The variants and their fields have TensorFlow's names; [`Optional`](FeatureSpec::Optional) is ours.
 ///
 /// A feature is *absent* if the record has no entry with its key, or an entry without a kind. An empty list is not absent: it has
 /// a kind and a count of 0.
@@ -119,6 +119,15 @@ pub enum FeatureSpec {
         /// Type of the values.
         dtype: DType,
         /// Values of an absent feature. Their number is that of `shape`. `None`: an absent feature is an error.
+        default: Option<FeatureBuf>,
+    },
+    /// At most one value per record. An absent feature and an empty list are missing values, and several values are an error.
+    /// TensorFlow has no such spec.
+    Optional {
+        /// Type of the values.
+        dtype: DType,
+        /// Single value for records without one. The column is then dense, of shape `[n]`. `None`: the column is
+        /// [optional](crate::batch::Optional), with values and presence.
         default: Option<FeatureBuf>,
     },
     /// Any number of values per record. The column is sparse, with indices (row, position) and shape `[n, longest]`.
@@ -171,6 +180,11 @@ impl FeatureSpec {
         FeatureSpec::FixedLen { shape: shape.to_vec(), dtype, default: None }
     }
 
+    /// Returns a spec of at most one value, without a default: see [`Optional`](FeatureSpec::Optional).
+    pub fn optional(dtype: DType) -> FeatureSpec {
+        FeatureSpec::Optional { dtype, default: None }
+    }
+
     /// Returns a spec of any number of values, sparse: see [`VarLen`](FeatureSpec::VarLen).
     pub fn var_len(dtype: DType) -> FeatureSpec {
         FeatureSpec::VarLen { dtype }
@@ -203,12 +217,13 @@ impl FeatureSpec {
         }
     }
 
-    /// Sets the default: the values of an absent `FixedLen` feature, or the padding of a `FixedLenSequence`. Other specs have no
-    /// default and do not change.
+    /// Sets the default: the values of an absent `FixedLen` feature, the value of a missing `Optional` one, or the padding of a
+    /// `FixedLenSequence`. Other specs have no default and do not change.
     #[must_use]
     pub fn with_default(mut self, values: impl Into<FeatureBuf>) -> FeatureSpec {
-        if let FeatureSpec::FixedLen { default, .. } | FeatureSpec::FixedLenSequence { default, .. } =
-            &mut self
+        if let FeatureSpec::FixedLen { default, .. }
+        | FeatureSpec::Optional { default, .. }
+        | FeatureSpec::FixedLenSequence { default, .. } = &mut self
         {
             *default = Some(values.into());
         }
@@ -219,6 +234,7 @@ impl FeatureSpec {
     pub(crate) fn dtype(&self) -> DType {
         match self {
             FeatureSpec::FixedLen { dtype, .. }
+            | FeatureSpec::Optional { dtype, .. }
             | FeatureSpec::VarLen { dtype }
             | FeatureSpec::FixedLenSequence { dtype, .. }
             | FeatureSpec::Ragged { dtype, .. }
@@ -226,10 +242,11 @@ impl FeatureSpec {
         }
     }
 
-    /// Returns the name of the variant in the JSON form: `fixed`, `varlen`, `fixed_sequence`, `ragged` or `sparse`.
+    /// Returns the name of the variant in the JSON form: `fixed`, `optional`, `varlen`, `fixed_sequence`, `ragged` or `sparse`.
     pub const fn name(&self) -> &'static str {
         match self {
             FeatureSpec::FixedLen { .. } => "fixed",
+            FeatureSpec::Optional { .. } => "optional",
             FeatureSpec::VarLen { .. } => "varlen",
             FeatureSpec::FixedLenSequence { .. } => "fixed_sequence",
             FeatureSpec::Ragged { .. } => "ragged",

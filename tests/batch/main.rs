@@ -2,6 +2,7 @@
 
 mod batch_twin;
 mod lowest_row;
+mod optional;
 mod parse_cases;
 mod parse_errors;
 mod schema;

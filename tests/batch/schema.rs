@@ -70,7 +70,7 @@ fn any_spec(rng: &mut Rng, sequence: bool, list: bool, name: &str) -> FeatureSpe
     let dtype = rng.pick(&[DType::Bytes, DType::Float32, DType::Int64]);
     let shape = any_shape(rng);
     let default = rng.chance(128);
-    match rng.below(5) {
+    match rng.below(6) {
         0 if !list => {
             let count = shape.iter().product();
             FeatureSpec::FixedLen { shape, dtype, default: default.then(|| any_values(rng, dtype, count)) }
@@ -110,6 +110,7 @@ fn any_spec(rng: &mut Rng, sequence: bool, list: bool, name: &str) -> FeatureSpe
                 already_sorted: rng.chance(128),
             }
         }
+        4 if !list => FeatureSpec::Optional { dtype, default: default.then(|| any_values(rng, dtype, 1)) },
         _ => FeatureSpec::var_len(dtype),
     }
 }
@@ -133,6 +134,8 @@ fn json_is_pretty_printed() {
         .feature("a", FeatureSpec::fixed_len(&[], DType::Bytes).with_default(vec![vec![0xff]]))
         .feature("c", FeatureSpec::sparse(&["i"], "v", DType::Int64, &[10]))
         .feature("d", FeatureSpec::fixed_len_sequence(&[], DType::Bytes).with_default(["-"]))
+        .feature("e", FeatureSpec::optional(DType::Int64))
+        .feature("f", FeatureSpec::optional(DType::Float32).with_default([0.5f32]))
         .build()
         .unwrap();
     let json = r#"{
@@ -140,7 +143,9 @@ fn json_is_pretty_printed() {
     "a": {"default": {"hex": "ff"}, "dtype": "string", "shape": [], "type": "fixed"},
     "b": {"default": [[0.1], [{"f32": "7fc00000"}]], "dtype": "float32", "shape": [2, 1], "type": "fixed"},
     "c": {"already_sorted": false, "dtype": "int64", "index_key": "i", "size": 10, "type": "sparse", "value_key": "v"},
-    "d": {"allow_missing": true, "default": "-", "dtype": "string", "shape": [], "type": "fixed_sequence"}
+    "d": {"allow_missing": true, "default": "-", "dtype": "string", "shape": [], "type": "fixed_sequence"},
+    "e": {"dtype": "int64", "type": "optional"},
+    "f": {"default": 0.5, "dtype": "float32", "type": "optional"}
   }
 }
 "#;
@@ -168,6 +173,10 @@ fn omitted_fields_have_tensorflows_defaults() {
     assert_eq!(
         parse_one_spec(r#"{"type": "fixed", "dtype": "int64", "shape": [2], "default": null}"#).unwrap(),
         FeatureSpec::fixed_len(&[2], DType::Int64)
+    );
+    assert_eq!(
+        parse_one_spec(r#"{"type": "optional", "dtype": "int64"}"#).unwrap(),
+        FeatureSpec::optional(DType::Int64)
     );
     // An omitted part has no features.
     let schema = Schema::from_json(r#"{"sequence": {"f": {"type": "varlen", "dtype": "int64"}}}"#).unwrap();
@@ -255,6 +264,17 @@ fn each_field_is_validated() {
         ),
         (r#"{"type": "varlen", "dtype": "int64", "shape": []}"#, "varlen has no field \"shape\""),
         (r#"{"type": "fixed", "dtype": "int64", "shpae": []}"#, "fixed has no field \"shpae\""),
+        (r#"{"type": "optional"}"#, "dtype is missing"),
+        (r#"{"type": "optional", "dtype": "int64", "shape": []}"#, "optional has no field \"shape\""),
+        (
+            r#"{"type": "optional", "dtype": "int64", "default": [1, 2]}"#,
+            "default: expected one value for an optional, found 2",
+        ),
+        (
+            r#"{"type": "optional", "dtype": "int64", "default": []}"#,
+            "default: expected one value for an optional, found 0",
+        ),
+        (r#"{"type": "optional", "dtype": "int64", "default": "a"}"#, "default: expected an integer"),
         (r#"{"type": "fixed", "dtype": "int64"}"#, "shape is missing"),
         (r#"{"type": "fixed", "dtype": "int64", "shape": 3}"#, "shape: expected a list, found 3"),
         (r#"{"type": "fixed", "dtype": "int64", "shape": [-1]}"#, "shape: -1 is out of range"),
@@ -384,6 +404,7 @@ fn features_of_equal_length_are_inferred_as_fixed() {
                 .int64("label", [i])
                 .float("emb", [0.5f32; 3])
                 .bytes("words", (0..i).map(|_| "w"))
+                .int64("at most one", (0..i % 2).map(|_| 7))
                 .int64("empty", [0i64; 0])
                 .feature("never", tfseek::FeatureBuf::None);
             row = match i {
@@ -398,8 +419,9 @@ fn features_of_equal_length_are_inferred_as_fixed() {
         .feature("label", FeatureSpec::fixed_len(&[], DType::Int64))
         .feature("emb", FeatureSpec::fixed_len(&[3], DType::Float32))
         .feature("words", FeatureSpec::var_len(DType::Bytes))
+        .feature("at most one", FeatureSpec::optional(DType::Int64))
         .feature("empty", FeatureSpec::var_len(DType::Int64))
-        .feature("sometimes", FeatureSpec::var_len(DType::Int64))
+        .feature("sometimes", FeatureSpec::optional(DType::Int64))
         .build()
         .unwrap();
     assert_eq!(schema, want);
@@ -409,6 +431,56 @@ fn features_of_equal_length_are_inferred_as_fixed() {
     let found = seen.findings().find(|found| found.name == "sometimes").unwrap();
     assert_eq!((found.present, found.records, found.counts), (19, 20, Some((1, 1))));
     assert!(seen.findings().all(|found| found.name != "never" && found.steps.is_none() && !found.list));
+}
+
+/// TensorFlow has no optional features, so the code has the closest spec and a comment.
+#[test]
+fn optional_features_in_generated_code() {
+    let schema = Schema::example()
+        .feature("a", FeatureSpec::optional(DType::Bytes))
+        .feature("b", FeatureSpec::optional(DType::Int64).with_default([7]))
+        .build()
+        .unwrap();
+    let python = "import tensorflow as tf
+
+feature_description = {
+    'a': tf.io.VarLenFeature(tf.string),  # optional; tf.io accepts several values
+    'b': tf.io.FixedLenFeature([], tf.int64, default_value=7),  # optional; tf.io refuses an empty list
+}
+";
+    assert_eq!(code::python(&schema), python);
+    let rust = code::rust(&schema);
+    assert!(rust.contains(r#".feature("a", FeatureSpec::optional(DType::Bytes))"#), "{rust}");
+    assert!(
+        rust.contains(r#".feature("b", FeatureSpec::optional(DType::Int64).with_default([7i64]))"#),
+        "{rust}"
+    );
+}
+
+#[test]
+fn feature_lists_are_not_optional() {
+    let schema = Schema::sequence_example().feature("x", FeatureSpec::optional(DType::Int64));
+    schema.clone().build().unwrap();
+    let list = schema.feature_list("x", FeatureSpec::optional(DType::Int64)).build();
+    refused(list, "expected fixed_sequence, found optional");
+}
+
+#[test]
+fn an_optional_default_has_one_value_of_the_dtype() {
+    let of = |values: FeatureBuf| {
+        let spec = FeatureSpec::optional(DType::Int64).with_default(values);
+        Schema::example().feature("x", spec).build()
+    };
+    of([7].into()).unwrap();
+    refused(of([7, 8].into()), "default: expected one value for an optional, found 2");
+    refused(of(FeatureBuf::Int64(vec![])), "default: expected one value for an optional, found 0");
+    refused(of([1.0f32].into()), "default: expected values of kind int64, found float32");
+    refused(of(FeatureBuf::None), "default: expected values of kind int64, found no kind");
+    // The key of an optional feature belongs to one column.
+    let twice = Schema::example()
+        .feature("v", FeatureSpec::sparse(&["i"], "x", DType::Int64, &[3]))
+        .feature("x", FeatureSpec::optional(DType::Int64));
+    refused(twice.build(), "the feature \"x\" is used as sparse int64 and as dense");
 }
 
 /// The last entry of a key counts; earlier ones are ignored.
@@ -430,6 +502,7 @@ fn feature_lists() {
             let mut row = SequenceExampleBuilder::new();
             row = row
                 .int64("id", [i as i64])
+                .float("weight", (0..i % 2).map(|_| 0.5f32))
                 .feature_list("frames", frames(i))
                 .feature_list("words", (0..i).map(|k| FeatureBuf::Bytes(vec![b"w".to_vec(); k])))
                 .feature_list("gaps", [FeatureBuf::Int64(vec![1]), FeatureBuf::None])
@@ -442,6 +515,7 @@ fn feature_lists() {
         .collect();
     let want = Schema::sequence_example()
         .feature("id", FeatureSpec::fixed_len(&[], DType::Int64))
+        .feature("weight", FeatureSpec::optional(DType::Float32))
         .feature_list(
             "frames",
             FeatureSpec::FixedLenSequence {

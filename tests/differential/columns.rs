@@ -28,6 +28,12 @@ fn value(column: &Column) -> Value {
             value["kind"] = "dense".into();
             value
         }
+        // TensorFlow has no such column.
+        Column::Optional(optional) => json!({
+            "kind": "optional",
+            "values": array(&optional.values, &optional.shape),
+            "present": &*optional.present,
+        }),
         Column::Sparse(sparse) => json!({
             "kind": "sparse",
             "indices": integers(&sparse.indices, &[sparse.values.len(), sparse.dense_shape.len()]),

@@ -119,6 +119,10 @@ fn fill(rng: &mut Rng, name: &str, spec: &FeatureSpec, into: &mut Features) {
             let blocks = rng.below(4);
             into.insert(name.to_owned(), values(rng, *dtype, blocks * shape.iter().product::<usize>()));
         }
+        FeatureSpec::Optional { dtype, .. } => {
+            let len = rng.below(2);
+            into.insert(name.to_owned(), values(rng, *dtype, len));
+        }
         FeatureSpec::VarLen { dtype } => {
             let len = rng.below(6);
             into.insert(name.to_owned(), values(rng, *dtype, len));

@@ -244,6 +244,7 @@ fn columns(sequence: bool) -> Schema {
         };
         builder = builder
             .feature(key("fixed"), FeatureSpec::fixed_len(&[2, 2], dtype))
+            .feature(key("optional"), FeatureSpec::optional(dtype))
             .feature(key("varlen"), FeatureSpec::var_len(dtype))
             .feature(key("ragged"), ragged(key("ragged"), vec![]))
             .feature(key("partitions"), ragged(key("values"), partitions()))

@@ -38,6 +38,7 @@ fn size(batch: &Batch) -> u64 {
     };
     let columns = batch.columns().chain(batch.feature_lists()).map(|(_, column)| match column {
         Column::Dense(of) => values(&of.values),
+        Column::Optional(of) => values(&of.values) + of.present.len(),
         Column::Sparse(of) => values(&of.values) + 8 * of.indices.len(),
         Column::Ragged(of) => {
             let splits = of.row_splits.iter().map(|splits| match splits {
@@ -131,6 +132,7 @@ fn allocated_before_error(schema: &Schema, rows: u64) -> u64 {
     let specs = schema.features().values().chain(schema.feature_lists().values());
     let of_specs = specs.map(|spec| match spec {
         FeatureSpec::FixedLen { shape, .. } => rows * 16 * shape.iter().product::<usize>() as u64,
+        FeatureSpec::Optional { .. } => rows * 16,
         FeatureSpec::Ragged { partitions, .. } => {
             let ids = partitions.iter().filter(|partition| matches!(partition, Partition::ValueRowIds(_)));
             ids.count() as u64 * LIMIT

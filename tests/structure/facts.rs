@@ -1,4 +1,4 @@
-//! Facts on the pages: each file that a page names exists, and each link leads to a page and a heading.
+//! Facts on the pages: each file that a page names exists, each link leads to a page and a heading, and the first examples are safe.
 
 use crate::source::{pages, root};
 use std::collections::BTreeSet;
@@ -77,4 +77,22 @@ fn links_on_the_pages_lead_somewhere() {
     assert!(seen > 30, "{seen}");
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(anchors("# A b-c\ntext\n## `x` & Y"), BTreeSet::from(["a-b-c".to_owned(), "x--y".to_owned()]));
+}
+
+#[test]
+fn the_first_examples_are_complete_and_safe() {
+    let first = |text: &str, fence: &str| {
+        let code = text.split(fence).nth(1).unwrap_or_else(|| panic!("no {fence:?}")).lines().skip(1);
+        code.take_while(|line| !line.contains("```")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let text = std::fs::read_to_string(root().join("src/lib.rs")).unwrap();
+    let example = first(&text, "//! ```\n//! use");
+    assert!(example.len() > 10, "the example of src/lib.rs: {example:?}");
+    for line in &example {
+        assert!(!line.starts_with("//! #"), "a hidden line, which readers do not see: {line}");
+        assert!(!line.contains("unsafe"), "{line}");
+    }
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let place = |text: &str| readme.find(text).unwrap_or_else(|| panic!("README.md: no {text:?}"));
+    assert!(place("```python") < place("```rust") && place("Dataset::open(") < place("unsafe"));
 }

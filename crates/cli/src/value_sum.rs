@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use tfseek::batch::{Batch, BytesColumn, Column, RowSplits, Values};
 
-/// Returns the sum over all columns. Indices and row splits are read but not added, because they depend on the batch.
+/// Returns the sum over all columns. Presence, indices and row splits are read but not added, because they depend on the batch.
 pub(crate) fn batch(batch: &Batch) -> u64 {
     let columns = batch.columns().chain(batch.feature_lists());
     columns.fold(0, |sum: u64, (_, column)| sum.wrapping_add(self::column(column)))
@@ -15,6 +15,9 @@ pub(crate) fn batch(batch: &Batch) -> u64 {
 fn column(column: &Column) -> u64 {
     match column {
         Column::Dense(_) => {}
+        Column::Optional(optional) => {
+            black_box(optional.present.iter().fold(0, |sum: u64, &x| sum.wrapping_add(x.into())));
+        }
         Column::Sparse(sparse) => drop(black_box(integers(&sparse.indices))),
         Column::Ragged(ragged) => ragged.row_splits.iter().for_each(|splits| {
             black_box(match splits {

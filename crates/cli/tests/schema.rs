@@ -44,7 +44,7 @@ fn a_readable_table() {
   feature  kind   values  in       schema
   emb      float  2       all      fixed [2]
   label    int64  1       all      fixed []
-  weight   float  1       9 of 10  varlen
+  weight   float  1       9 of 10  optional
   words    bytes  0..2    all      varlen
 ",
     );
@@ -191,6 +191,47 @@ fn batches_as_json() {
     ));
     let bytes = fs::read(dir.path("x-0.tfrecord")).unwrap();
     assert_eq!(dir.run_on(&bytes, &["parse", "-", "-s", "s.json"]).out.lines().count(), 1);
+}
+
+/// Record 3 has no weight, in JSON and in an archive.
+#[test]
+fn optional_columns() {
+    let dir = Folder::new();
+    dir.shard("x.tfrecord", rows(2..5));
+    schema(
+        &dir,
+        r#""weight": {"type": "optional", "dtype": "float32"}, "w": {"type": "optional", "dtype": "string"},
+           "with": {"type": "optional", "dtype": "int64", "default": -7}"#,
+    );
+    dir.run(&["parse", "x.tfrecord", "-s", "s.json"]).prints(concat!(
+        r#"{"status":"ok","outputs":{"#,
+        r#""w":{"kind":"optional","values":{"dtype":"string","shape":[3],"data":["","",""]},"#,
+        r#""present":{"dtype":"bool","shape":[3],"data":[false,false,false]}},"#,
+        r#""weight":{"kind":"optional","values":{"dtype":"float32","shape":[3],"data":["3f800000","00000000","3f800000"]},"#,
+        r#""present":{"dtype":"bool","shape":[3],"data":[true,false,true]}},"#,
+        r#""with":{"kind":"dense","dtype":"int64","shape":[3],"data":[-7,-7,-7]}}}"#,
+        "\n",
+    ));
+    schema(&dir, r#""weight": {"type": "optional", "dtype": "float32"}"#);
+    dir.run(&["parse", "x.tfrecord", "-s", "s.json", "--single", "--skip", "1", "-n", "1"]).prints(concat!(
+        r#"{"status":"ok","outputs":{"weight":{"kind":"optional","values":{"dtype":"float32","shape":[],"data":["00000000"]},"#,
+        r#""present":{"dtype":"bool","shape":[],"data":[false]}}}}"#,
+        "\n",
+    ));
+    dir.run(&["parse", "x.tfrecord", "-s", "s.json", "-o", "out.npz"]);
+    let found = members(&dir.path("out.npz"));
+    let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["b0::weight::values.npy", "b0::weight::present.npy"]);
+    assert_eq!(&found[0].1[128..], [1.0f32, 0.0, 1.0].map(f32::to_le_bytes).concat());
+    assert!(
+        String::from_utf8_lossy(&found[1].1[10..128])
+            .contains("'|b1', 'fortran_order': False, 'shape': (3,)")
+    );
+    assert_eq!(&found[1].1[128..], [1, 0, 1]);
+    // Several values.
+    schema(&dir, r#""emb": {"type": "optional", "dtype": "float32"}"#);
+    let wanted = ["record 0", "row 0", "feature \"emb\": expected at most 1 value, found 2"];
+    dir.run(&["parse", "x.tfrecord", "-s", "s.json"]).fails(1, &wanted);
 }
 
 #[test]

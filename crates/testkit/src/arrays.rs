@@ -23,8 +23,20 @@ pub struct Array {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Neutral {
     Dense(Array),
-    Sparse { indices: Array, values: Array, dense_shape: Array },
-    Ragged { values: Array, row_splits: Vec<Array> },
+    /// Values, and the presence of each.
+    Optional {
+        values: Array,
+        present: Vec<bool>,
+    },
+    Sparse {
+        indices: Array,
+        values: Array,
+        dense_shape: Array,
+    },
+    Ragged {
+        values: Array,
+        row_splits: Vec<Array>,
+    },
 }
 
 /// All columns of a parse. `features` are the outputs of TensorFlow for Examples, and the context for SequenceExamples.
@@ -134,6 +146,14 @@ impl From<&Column> for Neutral {
         let dims = |shape: &[usize]| shape.iter().map(|&dim| dim as u64).collect::<Vec<_>>();
         match column {
             Column::Dense(of) => Neutral::Dense(Array::new(dims(&of.shape), (&of.values).into())),
+            Column::Optional(of) => {
+                assert!(of.present.iter().all(|&present| present <= 1), "{of:?}");
+                assert_eq!(of.present.len(), of.values.len());
+                Neutral::Optional {
+                    values: Array::new(dims(&of.shape), (&of.values).into()),
+                    present: of.present.iter().map(|&present| present == 1).collect(),
+                }
+            }
             Column::Sparse(of) => Neutral::Sparse {
                 indices: Array::new(
                     [of.values.len() as u64, of.dense_shape.len() as u64],

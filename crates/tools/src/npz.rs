@@ -17,6 +17,7 @@ use zip::write::SimpleFileOptions;
 ///
 /// ```text
 /// bK::NAME                                          a dense column of batch K
+/// bK::NAME::values, ::present (bool)                an optional column
 /// bK::NAME::indices, ::values, ::dense_shape        a sparse column
 /// bK::NAME::values, ::row_splits0, ::row_splits1 .. a ragged column, row splits from outermost to innermost
 /// bK::context::NAME, bK::sequence::NAME, bK::lengths::NAME     columns of SequenceExamples
@@ -70,6 +71,11 @@ impl NpzWriter {
     fn column(&mut self, name: &str, column: &Column) -> io::Result<()> {
         match column {
             Column::Dense(dense) => self.values(name, &dense.shape, &dense.values),
+            Column::Optional(optional) => {
+                self.values(&format!("{name}::values"), &optional.shape, &optional.values)?;
+                self.start(&format!("{name}::present"), "|b1", &optional.shape)?;
+                self.zip.write_all(&optional.present)
+            }
             Column::Sparse(sparse) => {
                 let (n, rank) = (sparse.values.len(), sparse.dense_shape.len());
                 self.integers(&format!("{name}::indices"), &[n, rank], &sparse.indices)?;

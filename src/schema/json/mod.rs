@@ -5,6 +5,7 @@
 //! {"context": {NAME: F, ..}, "sequence": {NAME: F, ..}}  a schema of SequenceExamples; either part may be omitted
 //!
 //! F  {"type": "fixed", "dtype": D, "shape": [..], "default": X?}
+//!    {"type": "optional", "dtype": D, "default": X?}
 //!    {"type": "varlen", "dtype": D}
 //!    {"type": "fixed_sequence", "dtype": D, "shape": [..], "allow_missing": false?, "default": X?}
 //!    {"type": "ragged", "dtype": D, "value_key": null?, "partitions": []?, "row_splits_dtype": "int32"?,
@@ -129,13 +130,14 @@ fn feature(json: Json) -> Result<FeatureSpec> {
         &kind,
         match kind.as_str() {
             "fixed" => &["dtype", "shape", "default"],
+            "optional" => &["dtype", "default"],
             "varlen" => &["dtype"],
             "fixed_sequence" => &["dtype", "shape", "allow_missing", "default"],
             "ragged" => &["dtype", "value_key", "partitions", "row_splits_dtype", "validate"],
             "sparse" => &["dtype", "index_key", "value_key", "size", "already_sorted"],
             other => {
                 return Err(spec_error(format!(
-                    "type: expected fixed, varlen, fixed_sequence, ragged or sparse, found {other:?}"
+                    "type: expected fixed, optional, varlen, fixed_sequence, ragged or sparse, found {other:?}"
                 )));
             }
         },
@@ -146,6 +148,11 @@ fn feature(json: Json) -> Result<FeatureSpec> {
             let shape = fields.required("shape", shape)?;
             let default = fields.optional("default", |json| values(json, dtype, &shape))?;
             FeatureSpec::FixedLen { shape, dtype, default }
+        }
+        "optional" => {
+            let dtype = fields.required("dtype", dtype)?;
+            let default = fields.optional("default", |json| values(json, dtype, &[]))?;
+            FeatureSpec::Optional { dtype, default }
         }
         "varlen" => FeatureSpec::VarLen { dtype: fields.required("dtype", dtype)? },
         "fixed_sequence" => {

@@ -37,6 +37,10 @@ fn feature(f: &mut Formatter<'_>, spec: &FeatureSpec) -> fmt::Result {
             default(f, values.as_ref(), shape)?;
             write!(f, "\"dtype\": \"{dtype}\", \"shape\": {shape:?}, \"type\": \"{kind}\"")
         }
+        FeatureSpec::Optional { default: values, .. } => {
+            default(f, values.as_ref(), &[])?;
+            write!(f, "\"dtype\": \"{dtype}\", \"type\": \"{kind}\"")
+        }
         FeatureSpec::VarLen { .. } => write!(f, "\"dtype\": \"{dtype}\", \"type\": \"{kind}\""),
         FeatureSpec::FixedLenSequence { shape, allow_missing, default: values, .. } => {
             write!(f, "\"allow_missing\": {allow_missing}, ")?;

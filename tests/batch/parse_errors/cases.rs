@@ -120,6 +120,12 @@ pub(crate) fn example_cases() -> Vec<Case> {
         case("x", fixed(), good(), vec![]).fails_with(MissingFeature, &["expected int64", "no such feature"]),
         case("x", fixed(), good(), vec![("x", FeatureBuf::None)])
             .fails_with(MissingFeature, &["expected int64"]),
+        case("x", FeatureSpec::optional(DType::Int64), vec![("x", ints([1]))], good())
+            .fails_with(CountMismatch, &["expected at most 1 value", "found 2"]),
+        case("x", FeatureSpec::optional(DType::Int64).with_default([7]), vec![], good())
+            .fails_with(CountMismatch, &["expected at most 1 value", "found 2"]),
+        case("x", FeatureSpec::optional(DType::Float32), vec![], vec![("x", strings(0))])
+            .fails_with(KindMismatch, &["expected float", "found bytes"]),
         case("x", FeatureSpec::var_len(DType::Int64), good(), vec![("x", strings(1))])
             .fails_with(KindMismatch, &["expected int64", "found bytes"]),
         case("x", FeatureSpec::ragged(DType::Float32), vec![], good())

@@ -5,6 +5,7 @@
 //! {"status":"ok","context":{NAME:O,..},"sequence":{..},"lengths":{..}}     SequenceExamples; a single record has no lengths
 //!
 //! O  {"kind":"dense","dtype":D,"shape":[..],"data":[..]}
+//!    {"kind":"optional","values":A,"present":A}                            a missing value is 0 or ""
 //!    {"kind":"sparse","indices":A,"values":A,"dense_shape":A}
 //!    {"kind":"ragged","values":A,"row_splits":[A,..]}                      row splits from outermost to innermost
 //! A  {"dtype":D,"shape":[..],"data":[..]}
@@ -56,6 +57,15 @@ fn column(out: &mut impl Write, column: &Column) -> io::Result<()> {
         Column::Dense(dense) => {
             write!(out, "{{\"kind\":\"dense\",{}}}", ArrayJson(&dense.shape, &dense.values))
         }
+        Column::Optional(optional) => {
+            let present: Vec<_> = optional.present.iter().map(|&present| present != 0).collect();
+            write!(
+                out,
+                "{{\"kind\":\"optional\",\"values\":{{{}}},\"present\":{{{}}}}}",
+                ArrayJson(&optional.shape, &optional.values),
+                PlainJson("bool", &optional.shape, &present)
+            )
+        }
         Column::Sparse(sparse) => {
             let rank = sparse.dense_shape.len();
             write!(
@@ -76,7 +86,7 @@ fn column(out: &mut impl Write, column: &Column) -> io::Result<()> {
                 let comma = if k == 0 { "" } else { "," };
                 match splits {
                     RowSplits::Int32(splits) => {
-                        write!(out, "{comma}{{{}}}", IntegersJson("int32", &[splits.len()], splits))?;
+                        write!(out, "{comma}{{{}}}", PlainJson("int32", &[splits.len()], splits))?;
                     }
                     RowSplits::Int64(splits) => {
                         write!(out, "{comma}{{{}}}", int64(&[splits.len()], splits))?;
@@ -117,16 +127,16 @@ impl Display for ArrayJson<'_> {
     }
 }
 
-/// The three members of an array of integers.
-struct IntegersJson<'a, T>(&'static str, &'a [usize], &'a [T]);
+/// The three members of an array of integers or of booleans.
+struct PlainJson<'a, T>(&'static str, &'a [usize], &'a [T]);
 
-fn int64<'a, T>(shape: &'a [usize], values: &'a [T]) -> IntegersJson<'a, T> {
-    IntegersJson("int64", shape, values)
+fn int64<'a, T>(shape: &'a [usize], values: &'a [T]) -> PlainJson<'a, T> {
+    PlainJson("int64", shape, values)
 }
 
-impl<T: Display> Display for IntegersJson<'_, T> {
+impl<T: Display> Display for PlainJson<'_, T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let IntegersJson(dtype, shape, values) = *self;
+        let PlainJson(dtype, shape, values) = *self;
         head(f, dtype, shape)?;
         for (k, value) in values.iter().enumerate() {
             if k > 0 {

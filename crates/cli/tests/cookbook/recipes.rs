@@ -98,16 +98,16 @@ fn infer_a_schema(ds: &Dataset) -> Result {
 }
 
 fn read_ragged_features_and_images() -> Result {
-    use tfseek::{Column, batch::RowSplits};
     let posts = Dataset::open("posts-*.tfrecord")?;
     let schema = Schema::example().feature("tokens", FeatureSpec::ragged(DType::Int64));
     let schema = schema.feature("image", FeatureSpec::fixed_len(&[], DType::Bytes)).build()?;
     let step = posts.loader(&schema).batch_size(4).build()?.next().unwrap()?;
     let batch = step.batch().unwrap();
-    let Some(Column::Ragged(tokens)) = batch.get("tokens") else { return Err("no tokens".into()) };
+    let Some(tfseek::Column::Ragged(tokens)) = batch.get("tokens") else { return Err("no tokens".into()) };
     assert_eq!(tokens.values.int64(), Some(&[0, 1, 0, 1][..]));
-    assert!(matches!(&tokens.row_splits[..], [RowSplits::Int32(splits)] if splits[..] == [0, 0, 2, 2, 4]));
-    assert_eq!(batch.get("image").unwrap().values().bytes().unwrap().get(1), Some(&[2; 12][..]));
+    let (padded, mask) = tokens.to_padded(None, [-1i64])?;
+    assert_eq!((&padded.shape[..], mask.iter().sum::<u8>()), (&[4, 2][..], 4));
+    assert_eq!(batch.bytes("image")?.get(1), Some(&[2; 12][..]));
     Ok(())
 }
 
@@ -132,7 +132,7 @@ fn train_in_shuffled_epochs(ds: &Dataset) -> Result {
     for _epoch in 0..2 {
         for step in loader.by_ref() {
             let step = step?;
-            let labels = step.batch().unwrap().get("feature1").unwrap().values().int64().unwrap();
+            let labels = step.batch().unwrap().int64("feature1")?;
             assert!(labels.len() <= 256);
         }
     }
@@ -183,7 +183,7 @@ fn find_the_record_behind_a_nan_loss(ds: &Dataset) -> Result {
     let mut bad = Vec::new();
     for step in ds.loader(&schema).batch_size(256).order(Shuffle::Global).seed(42).build()? {
         let step = step?;
-        let values = step.batch().unwrap().get("feature3").unwrap().values().float32().unwrap();
+        let values = step.batch().unwrap().float32("feature3")?;
         let rows = step.ids().iter().zip(values);
         bad.extend(rows.filter(|(_, x)| (3.0 + **x).ln().is_nan()).map(|(record, _)| *record));
     }

@@ -56,8 +56,8 @@ pub(crate) fn run() -> Result {
         for step in loader.by_ref() {
             let step = step?;
             let batch = step.batch().unwrap();
-            let classes = batch.get("feature1").unwrap().values().int64().unwrap();
-            let words = batch.get("feature2").unwrap().values().bytes().unwrap();
+            let classes = batch.int64("feature1")?;
+            let words = batch.bytes("feature2")?;
             losses.push(model.train(words.iter(), classes));
         }
         let steps = losses.len();

@@ -88,7 +88,7 @@ fn shape(rng: &mut Rng, least: usize) -> Vec<usize> {
 fn spec(rng: &mut Rng, name: &str, used: &mut Vec<String>, example: bool, list: bool) -> FeatureSpec {
     let dtype = rng.pick(&DTYPES);
     let row_splits_dtype = rng.pick(&[SplitsDType::Int32, SplitsDType::Int64]);
-    match rng.below(5) {
+    match rng.below(6) {
         0 if !list => {
             let least = usize::from(!rng.chance(16));
             let shape = shape(rng, least);
@@ -122,6 +122,9 @@ fn spec(rng: &mut Rng, name: &str, used: &mut Vec<String>, example: bool, list: 
             row_splits_dtype,
             validate: rng.chance(128),
         },
+        4 if !list => {
+            FeatureSpec::Optional { dtype, default: rng.chance(96).then(|| buf(&values(rng, dtype, 1))) }
+        }
         _ => FeatureSpec::VarLen { dtype },
     }
 }

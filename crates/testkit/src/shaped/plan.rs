@@ -75,6 +75,10 @@ fn add(rng: &mut Rng, name: &str, spec: &FeatureSpec, all: &mut Vec<(String, Fea
         FeatureSpec::FixedLen { default: Some(_), .. } if absent => {}
         FeatureSpec::FixedLen { shape, dtype, .. } => put(name, values(rng, *dtype, shape.iter().product())),
         _ if absent => {}
+        FeatureSpec::Optional { dtype, .. } => {
+            let count = rng.below(2);
+            put(name, values(rng, *dtype, count));
+        }
         FeatureSpec::FixedLenSequence { shape, dtype, .. } => {
             let blocks = rng.below(5);
             put(name, values(rng, *dtype, blocks * shape.iter().product::<usize>()));

@@ -14,6 +14,15 @@ pub(super) fn assemble_features(spec: &FeatureSpec, rows: &[CellValues], form: F
         FeatureSpec::FixedLen { shape, .. } => {
             Neutral::Dense(Array::new(batch.into_iter().chain(dims(shape)), values))
         }
+        FeatureSpec::Optional { default, dtype } => {
+            let fill = default.as_ref().map_or_else(|| zero(*dtype), default_data);
+            let mut filled = Data::empty(*dtype);
+            rows.iter()
+                .for_each(|row| filled.append(if row.values.len() == 0 { &fill } else { &row.values }));
+            let values = Array::new(batch, filled);
+            let present = rows.iter().map(|row| row.values.len() > 0).collect();
+            if default.is_some() { Neutral::Dense(values) } else { Neutral::Optional { values, present } }
+        }
         FeatureSpec::FixedLenSequence { shape, default, .. } => {
             let padding = match default {
                 Some(default) => default_data(default),

@@ -88,6 +88,13 @@ pub(super) fn extract_feature(
             }
             Ok(CellValues::plain(values))
         }
+        FeatureSpec::Optional { dtype, .. } => {
+            let values = any_values(features, name, *dtype)?;
+            if values.len() > 1 {
+                return Err(vec![Category::CountMismatch]);
+            }
+            Ok(CellValues::plain(values))
+        }
         FeatureSpec::FixedLenSequence { shape, dtype, .. } => {
             let values = any_values(features, name, *dtype)?;
             if !values.len().is_multiple_of(shape.iter().product()) {

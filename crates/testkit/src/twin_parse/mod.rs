@@ -30,6 +30,7 @@ pub fn partition_key(partition: &Partition) -> Option<&str> {
 pub fn dtype(spec: &FeatureSpec) -> DType {
     match spec {
         FeatureSpec::FixedLen { dtype, .. }
+        | FeatureSpec::Optional { dtype, .. }
         | FeatureSpec::VarLen { dtype }
         | FeatureSpec::FixedLenSequence { dtype, .. }
         | FeatureSpec::Ragged { dtype, .. }

@@ -1,0 +1,564 @@
+//! Conversion of ragged and sparse values to dense arrays.
+//!
+//! The functions take slices, so that arrays of other libraries can be converted too. [`Ragged::to_padded`] and
+//! [`Sparse::to_dense`] convert columns.
+
+use super::column::{BytesColumn, Column, Dense, Optional, Ragged, RowSplits, Sparse, Values};
+use super::pool::Buf;
+use crate::error::{Error, ErrorKind, Result};
+use crate::example::{FeatureBuf, FeatureKind};
+use std::io;
+
+/// A dense array made from rows of different lengths.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq)]
+pub struct Padded<T> {
+    /// Values, row-major, of shape `shape` followed by the `inner` values of each item.
+    pub values: Vec<T>,
+    /// 1 for an item, 0 for padding; of shape `shape`.
+    pub mask: Vec<u8>,
+    /// Number of rows, followed by the length of each ragged dimension.
+    pub shape: Vec<usize>,
+}
+
+/// The row splits of one ragged dimension.
+#[derive(Clone, Copy, Debug)]
+pub enum Splits<'a> {
+    /// 32 bits.
+    Int32(&'a [i32]),
+    /// 64 bits.
+    Int64(&'a [i64]),
+}
+
+impl Splits<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Splits::Int32(splits) => splits.len(),
+            Splits::Int64(splits) => splits.len(),
+        }
+    }
+
+    fn get(&self, k: usize) -> Option<usize> {
+        match self {
+            Splits::Int32(splits) => usize::try_from(*splits.get(k)?).ok(),
+            Splits::Int64(splits) => usize::try_from(*splits.get(k)?).ok(),
+        }
+    }
+
+    /// Returns the range of row `r`.
+    fn row(&self, r: usize) -> (usize, usize) {
+        match (self.get(r), r.checked_add(1).and_then(|next| self.get(next))) {
+            (Some(start), Some(end)) => (start, end),
+            _ => (0, 0),
+        }
+    }
+
+    fn rows(&self) -> usize {
+        self.len().saturating_sub(1)
+    }
+
+    /// Returns the row that contains `item`.
+    fn find(&self, item: usize) -> Option<usize> {
+        let (mut low, mut high) = (0, self.len());
+        // The number of splits that are at most `item`.
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.get(middle).is_some_and(|split| split <= item) {
+                low = middle.saturating_add(1);
+            } else {
+                high = middle;
+            }
+        }
+        (low < self.len()).then_some(low.checked_sub(1)?)
+    }
+}
+
+impl<'a> From<&'a RowSplits> for Splits<'a> {
+    fn from(splits: &'a RowSplits) -> Splits<'a> {
+        match splits {
+            RowSplits::Int32(splits) => Splits::Int32(splits),
+            RowSplits::Int64(splits) => Splits::Int64(splits),
+        }
+    }
+}
+
+/// Maximum number of ragged dimensions that are padded. NumPy has at most 64 dimensions.
+const MAX_DIMS: usize = 64;
+
+/// Pads the rows of a ragged array to equal lengths.
+///
+/// `values` has `inner` values per item. `row_splits` is outermost first. `lengths[d]` is the length of ragged dimension `d`; `None`, also
+/// for a dimension that `lengths` does not have, is that of the longest row. Items beyond a length are left out.
+///
+/// # Errors
+/// [`ErrorKind::Spec`] if the row splits are not those of `values`: the first is 0, none decreases, and the last is the number of rows of
+/// the next dimension, or of items. [`ErrorKind::Io`] if there is not enough memory.
+pub fn pad_rows<T: Clone>(
+    values: &[T],
+    inner: usize,
+    row_splits: &[Splits<'_>],
+    lengths: &[Option<usize>],
+    padding: T,
+) -> Result<Padded<T>> {
+    let Some(outermost) = row_splits.first() else { return Err(spec("expected row splits, found none")) };
+    if row_splits.len() > MAX_DIMS {
+        let found = row_splits.len();
+        return Err(spec(&format!("expected at most {MAX_DIMS} ragged dimensions, found {found}")));
+    }
+    let items = match values.len().checked_div(inner) {
+        Some(items) if values.len().is_multiple_of(inner) => items,
+        None if values.is_empty() => {
+            row_splits.last().map_or(0, |splits| splits.get(splits.rows()).unwrap_or(0))
+        }
+        _ => return Err(spec(&format!("expected items of {inner} values, found {} values", values.len()))),
+    };
+    let mut shape = vec![outermost.rows()];
+    for (d, splits) in row_splits.iter().enumerate() {
+        let below = row_splits.get(d.saturating_add(1)).map_or(items, Splits::rows);
+        let longest = longest_row(splits, below)?;
+        shape.push(lengths.get(d).copied().flatten().unwrap_or(longest));
+    }
+    let cells = product(&shape)?;
+    let mut padded =
+        Padded { values: filled(product(&[cells, inner])?, padding)?, mask: filled(cells, 0)?, shape };
+    let mut rows = Rows { values, inner, row_splits, padded: &mut padded };
+    for r in 0..outermost.rows() {
+        rows.copy(0, r, r);
+    }
+    Ok(padded)
+}
+
+/// Returns the length of the longest row, after validating the splits.
+fn longest_row(splits: &Splits<'_>, below: usize) -> Result<usize> {
+    let mut longest = 0;
+    let mut previous = match splits.get(0) {
+        Some(0) => 0,
+        _ => return Err(spec("expected row splits that begin with 0")),
+    };
+    for k in 1..splits.len() {
+        match splits.get(k).and_then(|end| Some((end, end.checked_sub(previous)?))) {
+            Some((end, len)) => (longest, previous) = (longest.max(len), end),
+            None => {
+                return Err(spec(&format!(
+                    "expected row splits that never decrease, found a smaller one at {k}"
+                )));
+            }
+        }
+    }
+    if previous != below {
+        return Err(spec(&format!("expected row splits that end with {below}, found {previous}")));
+    }
+    Ok(longest)
+}
+
+/// The copy of rows into a padded array.
+struct Rows<'a, T> {
+    values: &'a [T],
+    inner: usize,
+    row_splits: &'a [Splits<'a>],
+    padded: &'a mut Padded<T>,
+}
+
+impl<T: Clone> Rows<'_, T> {
+    /// Copies row `r` of dimension `d` to place `to` of that dimension.
+    fn copy(&mut self, d: usize, r: usize, to: usize) {
+        let next = d.saturating_add(1);
+        let (Some(splits), Some(&len)) = (self.row_splits.get(d), self.padded.shape.get(next)) else {
+            return;
+        };
+        let (start, end) = splits.row(r);
+        let n = end.saturating_sub(start).min(len);
+        // The place is below the number of cells, which was checked.
+        let to = to.saturating_mul(len);
+        if next < self.row_splits.len() {
+            for k in 0..n {
+                self.copy(next, start.saturating_add(k), to.saturating_add(k));
+            }
+            return;
+        }
+        let range = |start: usize, n: usize| start..start.saturating_add(n);
+        if let Some(mask) = self.padded.mask.get_mut(range(to, n)) {
+            mask.fill(1);
+        }
+        let scaled = |place: usize| range(place.saturating_mul(self.inner), n.saturating_mul(self.inner));
+        if let (Some(from), Some(to)) =
+            (self.values.get(scaled(start)), self.padded.values.get_mut(scaled(to)))
+        {
+            to.clone_from_slice(from);
+        }
+    }
+}
+
+/// Returns a dense array of `shape` from values at `indices`, of shape `[n, rank]`. Entries beyond `shape` are left out, and the last
+/// one of an index counts.
+///
+/// # Errors
+/// [`ErrorKind::Spec`] if the number of indices does not match. [`ErrorKind::Io`] if there is not enough memory.
+pub fn dense_from_sparse<T: Clone>(
+    indices: &[i64],
+    values: &[T],
+    shape: &[usize],
+    default: T,
+) -> Result<Vec<T>> {
+    let rank = shape.len();
+    if values.len().checked_mul(rank) != Some(indices.len()) {
+        let reason =
+            format!("expected {} indices of rank {rank}, found {} integers", values.len(), indices.len());
+        return Err(spec(&reason));
+    }
+    let mut dense = filled(product(shape)?, default)?;
+    for (k, value) in values.iter().enumerate() {
+        let start = k.saturating_mul(rank);
+        let index = indices.get(start..start.saturating_add(rank)).unwrap_or_default();
+        let place = index.iter().zip(shape).try_fold(0usize, |place, (&i, &size)| {
+            let i = usize::try_from(i).ok().filter(|&i| i < size)?;
+            place.checked_mul(size)?.checked_add(i)
+        });
+        if let Some(cell) = place.and_then(|place| dense.get_mut(place)) {
+            cell.clone_from(value);
+        }
+    }
+    Ok(dense)
+}
+
+impl Column {
+    /// Returns the first index of value `k` of [`Column::values`], which is its row in a batch. `None` beyond the last value, and for a
+    /// scalar. Costs a binary search per ragged dimension.
+    pub fn row_of(&self, k: usize) -> Option<u64> {
+        match self {
+            Column::Dense(Dense { values, shape }) | Column::Optional(Optional { values, shape, .. }) => {
+                let row_len = values.len().checked_div(*shape.first()?)?;
+                (k < values.len()).then_some(k.checked_div(row_len)? as u64)
+            }
+            Column::Sparse(sparse) => {
+                let row = sparse.indices.get(k.checked_mul(sparse.dense_shape.len())?)?;
+                u64::try_from(*row).ok()
+            }
+            Column::Ragged(ragged) => {
+                let inner = product(ragged.shape.get(1..).unwrap_or_default()).ok()?;
+                let item = k.checked_div(inner)?;
+                ragged
+                    .row_splits
+                    .iter()
+                    .rev()
+                    .try_fold(item, |item, splits| Splits::from(splits).find(item))
+                    .map(|row| row as u64)
+            }
+        }
+    }
+}
+
+impl Ragged {
+    /// Returns the number of rows.
+    pub fn rows(&self) -> usize {
+        self.row_splits.first().map_or(0, |splits| Splits::from(splits).rows())
+    }
+
+    /// Returns a dense array of equally long rows, and its mask: 1 for a value, 0 for padding.
+    ///
+    /// The shape is that of the rows, with the length of the longest row for each ragged dimension, followed by the uniform dimensions. The
+    /// mask does not have the uniform dimensions. `length` sets the length of the outermost ragged dimension: shorter rows are padded,
+    /// longer ones are cut. `padding` is one value, or [`FeatureBuf::None`] for 0 or an empty string. The values are copied.
+    ///
+    /// ```
+    /// use tfseek::batch::{BatchParser, Column};
+    /// use tfseek::example::FeatureBuf;
+    /// use tfseek::{DType, ExampleBuilder, Schema};
+    /// # use tfseek::schema::FeatureSpec;
+    /// let schema = Schema::example().feature("tokens", FeatureSpec::ragged(DType::Int64)).build()?;
+    /// let rows = [ExampleBuilder::new().int64("tokens", [1, 2, 3]).encode()?, ExampleBuilder::new().int64("tokens", [4]).encode()?];
+    /// let batch = BatchParser::new(&schema).parse(&rows)?;
+    /// let Some(Column::Ragged(tokens)) = batch.get("tokens") else { panic!("expected a ragged column") };
+    /// let (padded, mask) = tokens.to_padded(Some(2), [-1i64])?;
+    /// assert_eq!((&padded.shape[..], padded.values.int64().unwrap()), (&[2, 2][..], &[1, 2, 4, -1][..]));
+    /// assert_eq!(mask[..], [1, 1, 1, 0]);
+    /// # Ok::<(), tfseek::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Spec`] if `padding` is not one value of the column's type. [`ErrorKind::Io`] if there is not enough memory.
+    pub fn to_padded(
+        &self,
+        length: Option<usize>,
+        padding: impl Into<FeatureBuf>,
+    ) -> Result<(Dense, Buf<u8>)> {
+        let inner = product(self.shape.get(1..).unwrap_or_default())?;
+        let splits: Vec<_> = self.row_splits.iter().map(Splits::from).collect();
+        let layout = RaggedLayout { inner, splits: &splits, length };
+        let (values, (mask, mut shape)) = convert(&layout, &self.values, padding.into(), "padding")?;
+        shape.extend(self.shape.get(1..).unwrap_or_default());
+        Ok((Dense { values, shape }, mask.into()))
+    }
+}
+
+impl Sparse {
+    /// Returns the dense equivalent. `default` is one value, the one of absent indices, or [`FeatureBuf::None`] for 0 or an empty string.
+    ///
+    /// The memory is the product of `dense_shape`, which may be far more than the number of values.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Spec`] if `default` is not one value of the column's type. [`ErrorKind::Io`] if there is not enough memory.
+    pub fn to_dense(&self, default: impl Into<FeatureBuf>) -> Result<Dense> {
+        let sizes = self.dense_shape.iter().map(|&size| usize::try_from(size).map_err(|_| no_memory()));
+        let shape = sizes.collect::<Result<Vec<_>>>()?;
+        let layout = SparseLayout { indices: &self.indices, shape: &shape };
+        let (values, ()) = convert(&layout, &self.values, default.into(), "default")?;
+        Ok(Dense { values, shape })
+    }
+}
+
+/// An arrangement of values as a dense array, for values of any type.
+trait DenseLayout {
+    /// Result besides the values.
+    type Rest;
+
+    fn dense<T: Clone>(&self, values: &[T], fill: T) -> Result<(Vec<T>, Self::Rest)>;
+}
+
+struct RaggedLayout<'a> {
+    inner: usize,
+    splits: &'a [Splits<'a>],
+    length: Option<usize>,
+}
+
+impl DenseLayout for RaggedLayout<'_> {
+    type Rest = (Vec<u8>, Vec<usize>);
+
+    fn dense<T: Clone>(&self, values: &[T], fill: T) -> Result<(Vec<T>, Self::Rest)> {
+        let padded = pad_rows(values, self.inner, self.splits, &[self.length], fill)?;
+        Ok((padded.values, (padded.mask, padded.shape)))
+    }
+}
+
+struct SparseLayout<'a> {
+    indices: &'a [i64],
+    shape: &'a [usize],
+}
+
+impl DenseLayout for SparseLayout<'_> {
+    type Rest = ();
+
+    fn dense<T: Clone>(&self, values: &[T], fill: T) -> Result<(Vec<T>, ())> {
+        Ok((dense_from_sparse(self.indices, values, self.shape, fill)?, ()))
+    }
+}
+
+/// Arranges the values. `fill` is one value of their type, or none for 0 or an empty string.
+fn convert<L: DenseLayout>(
+    layout: &L,
+    values: &Values,
+    fill: FeatureBuf,
+    argument: &str,
+) -> Result<(Values, L::Rest)> {
+    let refused = |kind: FeatureKind| {
+        let found = fill.kind().map_or("no", FeatureKind::name);
+        spec(&format!("{argument}: expected one {} value, found {} {found} values", kind.name(), fill.len()))
+    };
+    match values {
+        Values::Int64(values) => {
+            let fill = match &fill {
+                FeatureBuf::None => 0,
+                FeatureBuf::Int64(list) if let [value] = list[..] => value,
+                _ => return Err(refused(FeatureKind::Int64)),
+            };
+            let (dense, rest) = layout.dense(values, fill)?;
+            Ok((Values::Int64(dense.into()), rest))
+        }
+        Values::Float32(values) => {
+            let fill = match &fill {
+                FeatureBuf::None => 0.0,
+                FeatureBuf::Float(list) if let [value] = list[..] => value,
+                _ => return Err(refused(FeatureKind::Float)),
+            };
+            let (dense, rest) = layout.dense(values, fill)?;
+            Ok((Values::Float32(dense.into()), rest))
+        }
+        Values::Bytes(values) => {
+            let fill = match &fill {
+                FeatureBuf::None => &[][..],
+                FeatureBuf::Bytes(list) if let [value] = &list[..] => value,
+                _ => return Err(refused(FeatureKind::Bytes)),
+            };
+            let strings: Vec<_> = values.iter().collect();
+            let (dense, rest) = layout.dense(&strings, fill)?;
+            Ok((Values::Bytes(BytesColumn::from_strings(&dense)?), rest))
+        }
+    }
+}
+
+impl BytesColumn {
+    fn from_strings(strings: &[&[u8]]) -> Result<BytesColumn> {
+        let bytes = strings.iter().try_fold(0usize, |sum, string| sum.checked_add(string.len()));
+        let (mut data, mut offsets) = (Vec::new(), Vec::new());
+        data.try_reserve_exact(bytes.ok_or_else(no_memory)?).map_err(|_| no_memory())?;
+        offsets.try_reserve_exact(strings.len().saturating_add(1)).map_err(|_| no_memory())?;
+        offsets.push(0);
+        for string in strings {
+            data.extend_from_slice(string);
+            offsets.push(i64::try_from(data.len()).map_err(|_| no_memory())?);
+        }
+        Ok(BytesColumn::contiguous(data.into(), offsets.into()))
+    }
+}
+
+fn product(sizes: &[usize]) -> Result<usize> {
+    sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size)).ok_or_else(no_memory)
+}
+
+fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(len).map_err(|_| no_memory())?;
+    values.resize(len, value);
+    Ok(values)
+}
+
+#[cold]
+fn no_memory() -> Error {
+    io::Error::from(io::ErrorKind::OutOfMemory).into()
+}
+
+#[cold]
+fn spec(reason: &str) -> Error {
+    ErrorKind::Spec(reason.into()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the padded rows of one or two ragged dimensions, by indexing.
+    fn twin(values: &[i64], splits: &[&[i64]], lengths: &[Option<usize>]) -> (Vec<i64>, Vec<u8>) {
+        fn rows(splits: &[i64]) -> Vec<std::ops::Range<usize>> {
+            splits.windows(2).map(|ends| ends[0] as usize..ends[1] as usize).collect()
+        }
+        let longest = |d: usize| rows(splits[d]).iter().map(|row| row.len()).max().unwrap_or(0);
+        let len = |d: usize| lengths.get(d).copied().flatten().unwrap_or_else(|| longest(d));
+        let (mut found, mut mask) = (vec![], vec![]);
+        let mut leaf = |row: Option<std::ops::Range<usize>>, len: usize| {
+            for k in 0..len {
+                let value = row.clone().and_then(|row| row.into_iter().nth(k));
+                found.push(value.map_or(-1, |at| values[at]));
+                mask.push(u8::from(value.is_some()));
+            }
+        };
+        for row in rows(splits[0]) {
+            if splits.len() == 1 {
+                leaf(Some(row), len(0));
+                continue;
+            }
+            for k in 0..len(0) {
+                leaf(row.clone().nth(k).map(|inner| rows(splits[1])[inner].clone()), len(1));
+            }
+        }
+        (found, mask)
+    }
+
+    fn as_splits(lengths: &[u8]) -> Vec<i64> {
+        let mut splits = vec![0];
+        splits.extend(lengths.iter().scan(0, |sum, &len| {
+            *sum += i64::from(len);
+            Some(*sum)
+        }));
+        splits
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn padded_rows_equal_those_of_a_twin(
+            inner in proptest::collection::vec(0u8..4, 0..12),
+            cuts in proptest::collection::vec(0usize..13, 0..4),
+            first in proptest::option::of(0usize..5),
+            second in proptest::option::of(0usize..5),
+        ) {
+            let leaves = as_splits(&inner);
+            let values: Vec<i64> = (0..*leaves.last().unwrap()).collect();
+            let mut outer: Vec<i64> = cuts.iter().map(|&cut| cut.min(inner.len()) as i64).collect();
+            outer.sort_unstable();
+            outer.insert(0, 0);
+            outer.push(inner.len() as i64);
+            let small: Vec<i32> = leaves.iter().map(|&end| end as i32).collect();
+            for (dims, lengths) in [(1, vec![second]), (2, vec![first, second])] {
+                let (nested, twins) = match dims {
+                    1 => (vec![Splits::Int32(&small)], vec![&leaves[..]]),
+                    _ => (vec![Splits::Int64(&outer), Splits::Int32(&small)], vec![&outer[..], &leaves[..]]),
+                };
+                let padded = pad_rows(&values, 1, &nested, &lengths, -1).unwrap();
+                let (expected, mask) = twin(&values, &twins, &lengths);
+                proptest::prop_assert_eq!(&padded.values, &expected);
+                proptest::prop_assert_eq!(&padded.mask, &mask);
+                proptest::prop_assert_eq!(padded.shape.iter().product::<usize>(), mask.len());
+            }
+        }
+    }
+
+    #[test]
+    fn items_of_several_values_stay_together() {
+        let padded = pad_rows(&[1, 2, 3, 4, 5, 6], 2, &[Splits::Int64(&[0, 1, 3])], &[], 0).unwrap();
+        assert_eq!(
+            (&padded.values[..], &padded.mask[..]),
+            (&[1, 2, 0, 0, 3, 4, 5, 6][..], &[1, 0, 1, 1][..])
+        );
+        let empty = pad_rows::<i64>(&[], 0, &[Splits::Int64(&[0, 1, 3])], &[], 0).unwrap();
+        assert_eq!((empty.values.len(), &empty.shape[..]), (0, &[2, 2][..]));
+    }
+
+    #[test]
+    fn invalid_splits_are_refused() {
+        let cases: [(&[i64], &str); 6] = [
+            (&[], "begin with 0"),
+            (&[1, 3], "begin with 0"),
+            (&[0, 2, 1, 3], "smaller one at 2"),
+            (&[0, -1, 3], "smaller one at 1"),
+            (&[0, 2], "end with 3, found 2"),
+            (&[0, i64::MAX], "end with 3"),
+        ];
+        for (splits, expected) in cases {
+            let error = pad_rows(&[1, 2, 3], 1, &[Splits::Int64(splits)], &[], 0).unwrap_err().to_string();
+            assert!(error.contains(expected), "{splits:?}: {error}");
+        }
+        assert!(pad_rows(&[1, 2, 3], 2, &[Splits::Int64(&[0, 1])], &[], 0).is_err());
+        assert!(pad_rows(&[1, 2, 3], 1, &[], &[], 0).is_err());
+        let deep = vec![Splits::Int64(&[0, 1]); 100_000];
+        assert!(pad_rows(&[1], 1, &deep, &[], 0).is_err());
+    }
+
+    #[test]
+    fn impossible_sizes_are_errors() {
+        for length in [usize::MAX, usize::MAX / 4] {
+            let error = pad_rows(&[1i64], 1, &[Splits::Int64(&[0, 1])], &[Some(length)], 0).unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error}");
+        }
+        assert!(dense_from_sparse(&[0, 0], &[1i64], &[usize::MAX, 2], 0).is_err());
+    }
+
+    #[test]
+    fn the_row_of_a_value() {
+        let ragged = |splits: Vec<RowSplits>, shape: &[usize]| {
+            let values = Values::Int64(vec![0; shape.iter().product()].into());
+            Column::Ragged(Ragged { values, shape: shape.to_vec(), row_splits: splits })
+        };
+        let inner = RowSplits::Int32(vec![0, 2, 2, 3].into());
+        let rows = |column: &Column| (0..4).map(|k| column.row_of(k)).collect::<Vec<_>>();
+        assert_eq!(rows(&ragged(vec![inner.clone()], &[3])), [Some(0), Some(0), Some(2), None]);
+        let outer = RowSplits::Int64(vec![0, 0, 2, 3].into());
+        assert_eq!(rows(&ragged(vec![outer, inner], &[3])), [Some(1), Some(1), Some(2), None]);
+        let (values, shape) = (Values::Int64(vec![0; 3].into()), vec![3, 2]);
+        let sparse = Sparse {
+            indices: vec![0, 0, 2, 0, 2, 1].into(),
+            values: values.clone(),
+            dense_shape: vec![3, 2],
+        };
+        assert_eq!(rows(&Column::Sparse(sparse)), [Some(0), Some(2), Some(2), None]);
+        let dense = Dense { values: Values::Int64(vec![0; 6].into()), shape };
+        assert_eq!(rows(&Column::Dense(dense)), [Some(0), Some(0), Some(1), Some(1)]);
+        assert_eq!(Column::Dense(Dense { values, shape: vec![] }).row_of(0), None);
+    }
+
+    #[test]
+    fn entries_beyond_the_shape_are_left_out() {
+        let dense = dense_from_sparse(&[0, 1, 1, 5, -1, 0, 1, 0], &[1, 2, 3, 4], &[2, 2], 0).unwrap();
+        assert_eq!(dense, [0, 1, 4, 0]);
+        assert!(dense_from_sparse(&[0, 1, 1], &[1, 2], &[2, 2], 0).is_err());
+        assert_eq!(dense_from_sparse(&[], &[7], &[], 0).unwrap(), [7]);
+    }
+}
