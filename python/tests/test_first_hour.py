@@ -1,4 +1,4 @@
-"""Tasks of a first hour with tfseek, in the spelling that a data scientist tries first."""
+"""Thirty tasks of a first hour with tfseek, in the spelling that a data scientist tries first."""
 
 from __future__ import annotations
 
@@ -248,3 +248,44 @@ def test_25_transform(ds: Any) -> None:
     loader = tfseek.Loader(ds, SPEC, batch_size=20, transform=lambda batch: (batch["score"], batch["id"] % 3))
     for scores, labels in loader:
         assert scores.shape == labels.shape == (20,)
+
+
+def test_26_ragged_rows_are_padded_with_a_mask(ds: Any) -> None:
+    tokens = tfseek.parse_example(ds[:4], {"tokens": tfseek.RaggedFeature("int64")})["tokens"]
+    values, mask = tokens.to_padded()
+    assert values.tolist() == [[0, 0, 0], [0, 0, 0], [0, 1, 0], [0, 1, 2]] and mask.sum(axis=1).tolist() == [0, 1, 2, 3]
+    values, mask = tokens.to_padded(length=2, value=-1)
+    assert values.tolist() == [[-1, -1], [0, -1], [0, 1], [0, 1]] and mask.shape == (4, 2)
+
+
+def test_27_ragged_rows_are_iterated_over(ds: Any) -> None:
+    tokens = next(iter(tfseek.Loader(ds, {"tokens": tfseek.RaggedFeature("int64")}, batch_size=5)))["tokens"]
+    assert [row.sum() for row in tokens] == [0, 0, 1, 3, 0] and len(tokens) == 5
+    assert tokens[3].tolist() == tokens[-2].tolist() == [0, 1, 2] and len(tokens[1:3]) == 2
+    assert tokens.to_list() == [[], [0], [0, 1], [0, 1, 2], []]
+
+
+def test_28_sparse_columns_are_made_dense(ds: Any) -> None:
+    tokens = tfseek.parse_example(ds[:4], {"tokens": tfseek.VarLenFeature("int64")})["tokens"]
+    assert tokens.to_dense(-1).tolist() == [[-1, -1, -1], [0, -1, -1], [0, 1, -1], [0, 1, 2]]
+    assert tokens.to_list() == [[], [0], [0, 1], [0, 1, 2]]
+
+
+def test_29_text_is_read_as_str(ds: Any) -> None:
+    batch = tfseek.parse_example(ds[:3], SPEC, bytes_as="str")
+    assert batch["word"].tolist() == WORDS
+    for batch in tfseek.Loader(ds, SPEC, batch_size=30, bytes_as="str"):
+        assert batch["word"][0] == "goat"
+    assert "&quot;goat&quot;, &quot;dog&quot;" in str(tfseek.show(batch))
+    assert next(tfseek.stream("data").batches(SPEC, 3, bytes_as="str"))["word"].tolist() == WORDS
+
+
+def test_30_missing_values_stay_missing(ds: Any) -> None:
+    spec = {"id": tfseek.FixedLenFeature([], "int64"), "score": tfseek.Optional("float32")}
+    batch = tfseek.parse_example(ds, spec)
+    assert batch["score"][0] is None and batch["score"][1] == 0.5 and batch["score"].present.sum() == 48
+    assert tfseek.parse_example(ds, {"score": tfseek.Optional("float32", default=-1)})["score"][0] == -1
+    assert "None, 0.5, 1.0" in str(tfseek.show(batch))
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(batch)
+    assert frame["score"].isna().sum() == 12 and frame["score"].mean() == pytest.approx(ds.column("score").values.sum() / 48)

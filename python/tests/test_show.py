@@ -181,3 +181,14 @@ def test_html_counts_all_values(ds: tfseek.Dataset) -> None:
     images = tfseek.SequenceExample({}, {"frames": [None, [PNG, PNG], [PNG] * 5]})._repr_html_()
     assert images.count("<img") == 4 and ".. (7 values)" in images
     assert "First record" in ds._repr_html_()
+
+
+def test_html_of_columns_with_missing_values_and_of_text(ds: tfseek.Dataset) -> None:
+    column = tfseek.Column(np.array([1, 0, 3]), np.array([True, False, True]))
+    assert "1, None, 3" in str(tfseek.show({"x": column})) and "Optional int64 [3], 2 present" in str(tfseek.show({"x": column}))
+    words = np.array(["Zoë", "a\u202eb", "x" * 100], dtype=object)
+    table = str(tfseek.show({"x": words}))
+    assert "&quot;Zoë&quot;, &quot;a\\u202eb&quot;" in table and "\u202e" not in table
+    assert "&quot;" + "x" * 80 + "&quot;.. (100 characters)" in str(tfseek.show({"x": words[2:]}))
+    one = tfseek.parse_single_example(ds[1], {"x": tfseek.Optional("int64"), "label": tfseek.Optional("int64")})
+    assert "None" in str(tfseek.show(one)) and "<td" in str(tfseek.show(one))

@@ -140,7 +140,10 @@ def _shape(shape: Iterable[Any]) -> str:
 
 def _flat(column: Any) -> tuple[Any, int]:
     """Returns the first values of a column as a sequence, and the number of all values."""
-    if isinstance(column, (Column, Sparse, Ragged)):
+    if isinstance(column, Column):
+        # The column of a single record has no rows.
+        return (column[:_WIDTH].to_list(), len(column)) if np.ndim(column.present) else ([column.to_list()], 1)
+    if isinstance(column, (Sparse, Ragged)):
         return _flat(column.values)
     if isinstance(column, Bytes):
         ends = zip(column.offsets[:_WIDTH].tolist(), column.offsets[1 : _WIDTH + 1].tolist())
@@ -191,8 +194,16 @@ def _plain(value: Any) -> str:
     if isinstance(value, np.ndarray):
         some = ", ".join(_plain(item) for item in value.reshape(-1)[:8])
         return f"[{some}{', ..' if value.size > 8 else ''}]"
+    if isinstance(value, str):
+        return _plain_text(value)
     text = str(value)
     return text if len(text) <= _WIDTH else text[:_WIDTH] + ".."
+
+
+def _plain_text(value: str) -> str:
+    """Returns text in quotes."""
+    quoted = json.dumps(value[:_WIDTH], ensure_ascii=not value.isprintable())
+    return quoted if len(value) <= _WIDTH else f"{quoted}.. ({len(value)} characters)"
 
 
 def _plain_bytes(value: bytes) -> str:
