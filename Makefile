@@ -80,6 +80,9 @@ python:
 			MYPYPATH=python $(PYTHON_VENV)/bin/python -m mypy --config-file python/pyproject.toml \
 				python/tfseek python/tests; \
 		else echo "skipped: pip cannot install mypy"; fi; \
+		if $(PYTHON_VENV)/bin/python -m pip install -q pyright && $(PYTHON_VENV)/bin/pyright --version >/dev/null 2>&1; then \
+			$(PYTHON_VENV)/bin/pyright -p python/pyproject.toml --pythonpath $(PYTHON_VENV)/bin/python; \
+		else echo "skipped: pip cannot install pyright, or pyright cannot install Node.js"; fi; \
 		$(PYTHON_VENV)/bin/python -m pytest -q python/tests; \
 	fi
 

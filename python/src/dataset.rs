@@ -27,7 +27,7 @@ use tfseek::example::MessageKind;
 ///
 /// A Dataset can be used by several threads and after a fork, and it can be pickled. An unpickled copy opens the files again, and
 /// raises an error if their content has changed.
-#[pyclass(frozen, module = "tfseek", name = "Dataset", sequence)]
+#[pyclass(frozen, generic, module = "tfseek", name = "Dataset", sequence)]
 pub(crate) struct PyDataset {
     pub(crate) shared: Arc<SharedDataset>,
     pub(crate) ids: Ids,

@@ -125,8 +125,8 @@ pub(crate) fn message(e: &Error) -> String {
             format!("tfseek.unpack({}, out_dir) unpacks it for random access, tfseek.stream reads it in order", path_of(e))
         }
         Some(Remedy::WritePack(pack)) => {
-            let name = pack.file_stem().unwrap_or_default().display();
-            format!("the command `tfseek index --pack {name}` on its shards writes it again")
+            let name = pack.file_stem().unwrap_or_default().display().to_string();
+            format!("tfseek.build_index(shards, pack={name:?}) writes it again")
         }
         Some(Remedy::FewerRecords) => {
             "if keys are data, no schema describes the records; infer from fewer records, or write the spec by hand"

@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use tfseek::IndexMode;
 use tfseek::index::{self, Index, IndexOptions};
 
-/// Builds missing indexes and returns the number of records. `tfseek.build_index` calls it.
+/// Builds missing indexes, or a pack, and returns the number of records. `tfseek.build_index` calls it.
 #[pyfunction]
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn build_index(
     py: Python<'_>,
     paths: Vec<OsString>,
@@ -18,6 +19,7 @@ pub(crate) fn build_index(
     index_dir: Option<PathBuf>,
     rebuild: bool,
     allow_missing: bool,
+    pack: Option<String>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<u64> {
     let progress = Progress::new(py, progress, "indexing", Unit::Bytes)?;
@@ -33,6 +35,10 @@ pub(crate) fn build_index(
         }
         if shown {
             call.expect(bytes_of(&paths));
+        }
+        if let Some(name) = pack {
+            let (_, built) = index::write_pack(&name, &paths, &options)?;
+            return Ok(built.indexes.iter().map(Index::len).sum());
         }
         // Intact shards are indexed even if others are damaged.
         let built = index::build_beside(&paths, &options)?;

@@ -45,6 +45,7 @@ mod stream;
 mod tensor;
 mod text;
 mod unpack;
+mod verify;
 mod wait;
 mod warning;
 mod writer;
@@ -83,6 +84,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schema::infer_schema, m)?)?;
     m.add_function(wrap_pyfunction!(index::build_index, m)?)?;
     m.add_function(wrap_pyfunction!(unpack::unpack, m)?)?;
+    m.add_function(wrap_pyfunction!(verify::verify, m)?)?;
     m.add_function(wrap_pyfunction!(dense::pad_rows, m)?)?;
     m.add_function(wrap_pyfunction!(dense::dense_from_sparse, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::parse_tensor, m)?)?;

@@ -16,6 +16,7 @@ use pyo3::types::{PyDict, PyList};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
+use tfseek::ErrorKind;
 use tfseek::batch::Buf;
 use tfseek::loader::Step;
 use tfseek::order::{Cursor, State};
@@ -222,6 +223,20 @@ impl LoaderCore {
         cursor.begin()?;
         let fingerprint = self.config.fingerprint(py)?;
         py.detach(|| Ok(cursor.state(fingerprint)?.to_json()))
+    }
+
+    /// Returns the steps, ranks and rows of a record in an epoch, by default the current one. Weighted draws cost a scan of the epoch.
+    #[pyo3(signature = (record, epoch=None))]
+    fn rows_of(&self, py: Python<'_>, record: i64, epoch: Option<u64>) -> Result<Vec<(u64, u64, u64)>> {
+        let mut cursor = self.cursor(py)?;
+        let records = cursor.order().records();
+        let out = || ErrorKind::OutOfRange { what: "record", i: record.into(), len: records };
+        let record = u64::try_from(record).map_err(|_| out())?;
+        let rows = py.detach(|| {
+            cursor.set_epoch(epoch.unwrap_or(cursor.epoch()))?;
+            cursor.order().rows_of(record, &cursor.share()?)
+        })?;
+        Ok(rows.into_iter().map(|at| (at.step, at.rank, at.row)).collect())
     }
 
     /// True if an iteration is about to begin and none of its batches was requested.

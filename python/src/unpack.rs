@@ -112,9 +112,9 @@ fn unpack_file(
 }
 
 /// A file that reports the bytes that are read, and fails when the call is cancelled.
-struct ReportingReader<F> {
-    file: File,
-    report: F,
+pub(crate) struct ReportingReader<F> {
+    pub(crate) file: File,
+    pub(crate) report: F,
 }
 
 impl<F: Fn(u64) -> ControlFlow<()>> Read for ReportingReader<F> {

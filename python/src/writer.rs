@@ -6,16 +6,19 @@ use crate::options::Choice;
 use crate::rows::{PyPayload, type_name};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tfseek::writer::WriterOptions;
-use tfseek::{Compression, ShardedWriter};
+use tfseek::{Compression, ErrorKind, ShardedWriter};
 
 /// Writes records, byte for byte as TensorFlow does.
 ///
 /// ``Writer("out.tfrecord")`` writes one file. ``Writer("out/train", shards=10)`` writes ``out/train-00000-of-00010.tfrecord`` and
 /// so on, and distributes the records in rotation. ``compression`` is ``None``, ``"gzip"`` or ``"zlib"``. ``index=True`` also writes
 /// the index, to ``.tfseek/`` in the folder of the files.
+///
+/// The folder must exist: a missing one raises :class:`tfseek.NotFoundError`, which names it.
 ///
 /// Files are written under temporary names and renamed by :meth:`close`. If a ``with`` block ends with an exception, no file is
 /// left. ``atomic=False`` writes in place. Symbolic links are followed and kept. FIFOs and devices are written to directly. The files
@@ -71,6 +74,18 @@ fn payload_of(py: Python<'_>, record: &Bound<'_, PyAny>) -> Result<PyPayload> {
     })
 }
 
+/// Returns an error that names the missing folder if a file could not be created for lack of it.
+fn without_folder(e: tfseek::Error, path: &Path) -> tfseek::Error {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match (e.kind(), folder) {
+        (ErrorKind::Io(io), Some(folder)) if io.kind() == io::ErrorKind::NotFound && !folder.exists() => {
+            let text = "the folder does not exist; os.makedirs creates it";
+            tfseek::Error::from(io::Error::new(io::ErrorKind::NotFound, text)).in_file(folder)
+        }
+        _ => e,
+    }
+}
+
 fn closed() -> tfseek::Error {
     tfseek::error::EncodeError::Closed.into()
 }
@@ -105,7 +120,8 @@ impl PyWriter {
         let inner = py.detach(|| match shards {
             None => options.create(&path).map(|writer| InnerWriter::File(Box::new(writer))),
             Some(shards) => options.create_shards(&path, suffix, shards).map(InnerWriter::Shards),
-        })?;
+        });
+        let inner = inner.map_err(|e| without_folder(e, &path))?;
         Ok(PyWriter { inner: Mutex::new(Some(inner)), path, pid: std::process::id() })
     }
 

@@ -55,7 +55,7 @@ def test_messages_name_argument_and_value(ds: tfseek.Dataset) -> None:
         anything.Loader(ds, SPEC, batch_size=1, shuffle=10000)
     with pytest.raises(TypeError, match="shuffle: .*, found 0.5$"):
         anything.Loader(ds, SPEC, batch_size=1, shuffle=0.5)
-    loader = tfseek.Loader(ds, SPEC, batch_size=1, shuffle=np.True_)  # type: ignore[arg-type]
+    loader = tfseek.Loader(ds, SPEC, batch_size=1, shuffle=np.True_)  # type: ignore[call-overload]
     assert "global" in loader.describe()
     for state in ({}, None, "{}", 3):
         with pytest.raises(tfseek.OrderError, match=r"state: expected a dict from state_dict\(\), found"):

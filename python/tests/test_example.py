@@ -138,7 +138,7 @@ def test_sequence_example(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "a.tfrecord"
     with tfseek.Writer(path) as writer:
         writer.write(record)
-    ds = tfseek.open(path)
+    ds: tfseek.Dataset[Any] = tfseek.open(path)
     assert ds.kind == "sequence_example"
     found = ds[0]
     assert found == record == pickle.loads(pickle.dumps(found))

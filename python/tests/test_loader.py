@@ -303,7 +303,7 @@ def test_ranks_share_a_batch(ds: tfseek.Dataset) -> None:
     whole = [batch["label"].tolist() for batch in tfseek.Loader(ds, SPEC, batch_size=96, seed=2)]
     for size in ({"batch_size": 32}, {"global_batch_size": 96}):
         ranks = [
-            tfseek.Loader(ds, SPEC, **size, seed=2, rank=rank, world_size=3, mask="mask")  # type: ignore[arg-type]
+            tfseek.Loader(ds, SPEC, **size, seed=2, rank=rank, world_size=3, mask="mask")  # type: ignore[call-overload]
             for rank in range(3)
         ]
         assert {len(rank) for rank in ranks} == {11}
@@ -379,7 +379,7 @@ def test_invalid_options_are_refused(ds: tfseek.Dataset) -> None:
         with pytest.raises(error):
             tfseek.Loader(ds, SPEC, **options)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
-        tfseek.Loader([], SPEC, batch_size=1)  # type: ignore[arg-type]
+        tfseek.Loader([], SPEC, batch_size=1)  # type: ignore[call-overload]
 
 
 def test_invalid_records_raise_at_their_position_or_are_skipped(tmp_path: Any) -> None:
@@ -466,7 +466,7 @@ def test_names_of_added_columns(ds: tfseek.Dataset) -> None:
     with pytest.raises(ValueError, match="expected different names"):
         tfseek.Loader(ds, SPEC, batch_size=1, ids="a", mask="a")
     with pytest.raises(TypeError, match="names of columns, found 3"):
-        tfseek.Loader(ds, SPEC, batch_size=1, ids=3)  # type: ignore[arg-type]
+        tfseek.Loader(ds, SPEC, batch_size=1, ids=3)  # type: ignore[call-overload]
 
 
 def test_transform(ds: tfseek.Dataset) -> None:
@@ -507,3 +507,41 @@ def test_exceptions_of_a_transform_name_the_batch(ds: tfseek.Dataset, error: Any
     assert len(list(batches)) == 17 and len(calls) == 20
     plain = tfseek.Loader(ds, SPEC, batch_size=50, seed=1, ids="id")
     assert [batch["id"].tolist() for batch in plain] == calls
+
+
+@pytest.mark.parametrize("tail", ["short", "drop", "pad"])
+def test_rows_of_a_record(shards: str, tail: str) -> None:
+    """Each record is at the row of the batch that ``rows_of`` computes."""
+    ds = tfseek.open(shards)
+    loader = tfseek.Loader(ds, batch_size=64, shuffle=True, seed=5, tail=tail)
+    for epoch in range(3):
+        found: dict[int, list[tuple[int, int, int]]] = {}
+        for step, _ in enumerate(loader):
+            for row, i in enumerate(loader.ids[loader.mask].tolist()):
+                found.setdefault(i, []).append((step, 0, row))
+        assert [loader.rows_of(i, epoch) for i in range(len(ds))] == [found.get(i, []) for i in range(len(ds))]
+
+
+def test_rows_of_views_ranks_and_classes(shards: str) -> None:
+    ds = tfseek.open(shards)
+    view = ds[100:300:2]
+    loader = tfseek.Loader(view, batch_size=10, seed=5)
+    batch = next(iter(loader))
+    assert len(batch) == 10
+    for row, i in enumerate(loader.ids.tolist()):
+        # The epoch in progress, from its start.
+        assert loader.rows_of(i) == [(0, 0, row)] and loader.rows_of(np.int64(i), loader.epoch) == [(0, 0, row)]
+    assert loader.rows_of(101) == [] and loader.rows_of(999) == []
+    for number in (-1, len(ds), 10**12):
+        with pytest.raises(IndexError, match="record"):
+            loader.rows_of(number)
+    ranks = [tfseek.Loader(ds, global_batch_size=50, rank=rank, world_size=2, seed=1, threads=0) for rank in range(2)]
+    next(ranks[1])
+    i = int(ranks[1].ids[7])
+    assert ranks[0].rows_of(i, 0) == ranks[1].rows_of(i, 0) == [(0, 1, 7)]
+    balanced = tfseek.Loader(ds.filter("label < 3"), batch_size=3, balance="label", seed=1)
+    next(balanced)
+    assert [balanced.rows_of(i)[0] for i in balanced.ids.tolist()] == [(0, 0, row) for row in range(3)]
+    balanced.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        balanced.rows_of(0)

@@ -91,6 +91,8 @@ CALLS: dict[str, tuple[Call, bool]] = {
     "open": (lambda path, f: tfseek.open(path, index="memory", progress=f), True),
     "columns": (lambda path, f: tfseek.open(path, index="memory", columns=["label"], progress=f), True),
     "build_index": (lambda path, f: tfseek.build_index(path, rebuild=True, progress=f), True),
+    "pack": (lambda path, f: tfseek.build_index(path, pack="all", progress=f), True),
+    "verify": (lambda path, f: tfseek.verify(path, progress=f), True),
     "column": (lambda path, f: tfseek.open(path, index="memory").column("label", progress=f), True),
     "filter": (lambda path, f: tfseek.open(path, index="memory").filter("label < 9", progress=f), True),
     "balance": (
@@ -165,6 +167,7 @@ def test_a_call_ends_in_the_middle(large: str, end: type[BaseException]) -> None
         lambda f: ds.filter("label == 1", progress=f),
         lambda f: ds.get_many(ids, progress=f),
         lambda f: tfseek.infer_schema(ds, progress=f),
+        lambda f: tfseek.verify(large, progress=f),
     ]
     for call in calls:
         reports: list[tuple[int, Optional[int]]] = []
@@ -327,6 +330,7 @@ def test_ctrl_c_ends_the_scan_for_an_index(small: str, tmp_path: pathlib.Path, w
         "ds.__getitems__(ids)",
         "tfseek.infer_schema(ds)",
         "tfseek.infer_schema(payloads)",
+        "tfseek.verify(sys.argv[1], decode=ds_io == 'map', jobs=2)",
     ],
 )
 @pytest.mark.parametrize("io", ["map", "pread"])

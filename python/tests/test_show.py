@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import pathlib
 from typing import Any
@@ -90,7 +91,7 @@ def test_properties_of_a_dataset(tmp_path: pathlib.Path, ds: tfseek.Dataset) -> 
     path = tmp_path / "a.tfrecord"
     with tfseek.Writer(path) as writer:
         writer.write(sequence())
-    with tfseek.open(path) as other:
+    with tfseek.open(path, kind="sequence_example") as other:
         assert other.features == ["both", "id", "tokens"] and other.schema.is_sequence
     other.close()
     assert other[0] == sequence()
@@ -129,7 +130,7 @@ def test_html_escapes_all_text(tmp_path: pathlib.Path) -> None:
     for shown in (ds, ds[0], record, batch, offsets, [bytes(ds[0]), SCRIPT], ({SCRIPT: np.array([1])}, {SCRIPT: np.array([SCRIPT])})):
         tables.append(tfseek.show(shown)._repr_html_())
     for table in tables:
-        assert "<script" not in table and "&lt;script&gt;" in table and table.count("<table>") == table.count("</table>") >= 1
+        assert "<script" not in table and "&lt;script&gt;" in table and table.count("<table ") == table.count("</table>") >= 1
     assert "Ragged int64 [2], 1 rows" in tables[6] and "Sparse bytes [1], dense shape [1, 1]" in tables[6]
     with pytest.raises(TypeError, match="batch: expected .*, found int"):
         tfseek.show(3)
@@ -155,3 +156,39 @@ def test_html_of_damaged_and_empty_data(tmp_path: pathlib.Path) -> None:
             for payload in payloads:
                 writer.write(payload)
         assert name in tfseek.open(path)._repr_html_()
+
+
+def test_html_of_values() -> None:
+    def cell(value: Any) -> str:
+        return str(tfseek.Example({"x": value})._repr_html_()).rpartition("<td")[2].partition(">")[2].partition("</td>")[0]
+
+    assert cell("Zoë 日本語") == "&quot;Zoë 日本語&quot;" and cell(b"") == "&quot;&quot;" and cell("a\nb") == "&quot;a\\nb&quot;"
+    assert cell("é" * 200) == "&quot;" + "é" * 80 + "&quot;.. (400 bytes)" and cell("a" * 80) == "&quot;" + "a" * 80 + "&quot;"
+    # The end of the bytes that are decoded is inside a character.
+    assert cell("a" + "🐐" * 200) == "&quot;a" + "🐐" * 79 + "&quot;.. (801 bytes)"
+    assert cell(b"\xff\0") == html.escape(repr(b"\xff\0")) and cell(b"\xc3") == html.escape(repr(b"\xc3"))
+    assert cell(b"\xff" * 100) == html.escape(repr(b"\xff" * 40)) + ".. (100 bytes)"
+    # Characters that change the direction of text are escaped.
+    assert cell("\u202eabc") == html.escape(repr("\u202eabc".encode()))
+    assert cell([float("nan"), float("inf")]) == "nan, inf" and cell(np.empty(0, np.int64)) == ""
+    wide = tfseek.Example({f"f{i:03}": i for i in range(200)})._repr_html_()
+    assert ">f049<" in wide and ">f050<" not in wide and ".. and 150 more" in wide
+
+
+def test_html_counts_all_values(ds: tfseek.Dataset) -> None:
+    batch = tfseek.parse_example(ds[:100], {"name": SPEC["name"]}, bytes_as="offsets")
+    assert "(100 values)" in str(tfseek.show(batch))
+    images = tfseek.SequenceExample({}, {"frames": [None, [PNG, PNG], [PNG] * 5]})._repr_html_()
+    assert images.count("<img") == 4 and ".. (7 values)" in images
+    assert "First record" in ds._repr_html_()
+
+
+def test_html_of_columns_with_missing_values_and_of_text(ds: tfseek.Dataset) -> None:
+    column = tfseek.Column(np.array([1, 0, 3]), np.array([True, False, True]))
+    assert "1, None, 3" in str(tfseek.show({"x": column})) and "Optional int64 [3], 2 present" in str(tfseek.show({"x": column}))
+    words = np.array(["Zoë", "a\u202eb", "x" * 100], dtype=object)
+    table = str(tfseek.show({"x": words}))
+    assert "&quot;Zoë&quot;, &quot;a\\u202eb&quot;" in table and "\u202e" not in table
+    assert "&quot;" + "x" * 80 + "&quot;.. (100 characters)" in str(tfseek.show({"x": words[2:]}))
+    one = tfseek.parse_single_example(ds[1], {"x": tfseek.Optional("int64"), "label": tfseek.Optional("int64")})
+    assert "None" in str(tfseek.show(one)) and "<td" in str(tfseek.show(one))

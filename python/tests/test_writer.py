@@ -68,3 +68,17 @@ def test_more_than_1024_threads_are_refused(shards: str, threads: int) -> None:
         tfseek.open(shards, jobs=threads)
     with pytest.raises(tfseek.Error, match="at most 1024"):
         tfseek.build_index(shards, jobs=threads)
+
+
+@pytest.mark.parametrize("options", [{}, {"shards": 2}, {"atomic": False}])
+def test_a_missing_folder_is_named(tmp_path: Path, options: Any) -> None:
+    folder = tmp_path / "a" / "b"
+    with pytest.raises(tfseek.NotFoundError, match="the folder does not exist") as raised:
+        tfseek.Writer(folder / "out", **options)
+    assert raised.value.filename == raised.value.path == str(folder)
+    assert os.listdir(tmp_path) == []
+    if os.name == "posix" and "shards" not in options:
+        # A link to a missing file names the link, because its own folder exists.
+        (tmp_path / "link").symlink_to("missing/file")
+        with pytest.raises(tfseek.NotFoundError, match="link: "):
+            tfseek.Writer(tmp_path / "link", **options)

@@ -31,13 +31,13 @@ from ._loader import Loader
 from ._open import build_index, open
 from ._parse import parse_example, parse_sequence_example, parse_single_example, parse_single_sequence_example
 from ._show import show
-from ._stream import Stream, stream, unpack
+from ._stream import Stream, Verification, stream, unpack, verify
 from ._tensor import parse_tensor, serialize_tensor
 from ._tfseek import Dataset, Example, FeatureLists, Schema, SequenceExample, Warning, Writer, __version__, infer_schema
 
-_Sequence.register(Dataset)
-_Mapping.register(Example)
-_Mapping.register(FeatureLists)
+_Sequence.register(Dataset)  # pyright: ignore[reportAttributeAccessIssue]
+_Mapping.register(Example)  # pyright: ignore[reportAttributeAccessIssue]
+_Mapping.register(FeatureLists)  # pyright: ignore[reportAttributeAccessIssue]
 
 __all__ = [
     "Bytes",
@@ -71,6 +71,7 @@ __all__ = [
     "UniformRowLength",
     "ValueRowIds",
     "VarLenFeature",
+    "Verification",
     "Warning",
     "Writer",
     "__version__",
@@ -86,4 +87,5 @@ __all__ = [
     "show",
     "stream",
     "unpack",
+    "verify",
 ]

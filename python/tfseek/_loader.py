@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from typing import Any, Callable, Optional, Union
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, Union, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,44 @@ from ._features import Features, schema_of
 from ._progress import Progress
 from ._tfseek import Dataset, LoaderCore, StepInfo, Warning
 
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict, TypeVar, Unpack
+
+    Batch = TypeVar("Batch", covariant=True, default=Any)
+    Result = TypeVar("Result")
+
+    class LoaderOptions(TypedDict, total=False):
+        """Arguments of a :class:`Loader` that do not determine the type of its batches."""
+
+        batch_size: Optional[int]
+        global_batch_size: Optional[int]
+        shuffle: Union[bool, str, None]
+        balance: Optional[str]
+        seed: Optional[int]
+        epoch: int
+        rank: int
+        world_size: int
+        worker: int
+        workers: int
+        drop_last: bool
+        tail: Optional[str]
+        threads: Optional[int]
+        batches_ahead: Optional[int]
+        memory: Optional[int]
+        look_ahead: Optional[int]
+        verify: Optional[str]
+        errors: str
+        repeat: bool
+        bytes_as: str
+        ids: Optional[str]
+        mask: Optional[str]
+        progress: Progress
+
+else:
+    from typing import TypeVar
+
+    Batch = TypeVar("Batch", covariant=True)
+
 
 #: Arguments of a loader that are not options of the native loader, or are passed separately.
 _NOT_OPTIONS = {"self", "ds", "spec", "drop_last", "bytes_as", "ids", "mask", "transform", "progress"}
@@ -23,7 +61,7 @@ _NOT_OPTIONS = {"self", "ds", "spec", "drop_last", "bytes_as", "ids", "mask", "t
 _IDS = 32
 
 
-class Loader:
+class Loader(Generic[Batch]):
     """Batches of an epoch, in an order determined by seed and epoch, produced by threads that do not need the GIL.
 
     Each iteration is an epoch. ``iter(loader)`` begins the next epoch if the previous one is complete. If it was left early, the same
@@ -53,7 +91,8 @@ class Loader:
     verify: ``"payload"``, ``"header"`` or ``"first_epoch"``. Default: as the dataset.
     errors: ``"raise"``: an invalid record raises. ``"skip"``: it is left out and listed in ``skipped``.
     repeat: if true, an iterator continues with the next epoch and never ends. Keep the iterator or call ``next(loader)``.
-    bytes_as: byte strings as object arrays of ``bytes`` (``"objects"``) or as :class:`tfseek.Bytes` (``"offsets"``).
+    bytes_as: byte strings as object arrays of ``bytes`` (``"objects"``) or of ``str`` (``"str"``), or as :class:`tfseek.Bytes`
+        (``"offsets"``).
     ids, mask: names of columns to add: the record numbers (int64), and a bool per row that is false for padding.
     transform: a function that is called with each batch, after ``ids`` and ``mask`` are added. The loader returns its result. It runs in
         the thread that asks for the batch, in the order of the batches. States do not depend on it. After an exception of it, the
@@ -66,9 +105,41 @@ class Loader:
     A forked child resumes at the position of its parent, with new threads.
     """
 
+    @overload
+    def __init__(
+        self: Loader[list[bytes]], ds: Dataset[Any], spec: None = None, *, transform: None = None, **options: Unpack[LoaderOptions]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Loader[dict[str, Any]],
+        ds: Dataset[Any],
+        spec: Mapping[Any, Any],
+        *,
+        transform: None = None,
+        **options: Unpack[LoaderOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Loader[Result],
+        ds: Dataset[Any],
+        spec: Optional[Features] = None,
+        *,
+        transform: Callable[[Any], Result],
+        **options: Unpack[LoaderOptions],
+    ) -> None: ...
+    # A schema: batches are dicts, or tuples for SequenceExamples.
+    @overload
+    def __init__(
+        self: Loader[Any],
+        ds: Dataset[Any],
+        spec: Optional[Features] = None,
+        *,
+        transform: None = None,
+        **options: Unpack[LoaderOptions],
+    ) -> None: ...
     def __init__(
         self,
-        ds: Dataset,
+        ds: Dataset[Any],
         spec: Optional[Features] = None,
         *,
         batch_size: Optional[int] = None,
@@ -118,13 +189,14 @@ class Loader:
         self._core = LoaderCore(ds, schema, bytes_as, options, progress)
         self._last = StepInfo()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Batch]:
         """Begins an iteration: over the next epoch, or over the same one if it was left early. Ends all earlier iterators."""
         return _Iteration(self, self._core.begin())
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Batch:
         """Returns the next batch of the newest iterator. Begins an iteration if there is none or it has ended."""
-        return self._step(None)
+        batch: Batch = self._step(None)
+        return batch
 
     def _step(self, iteration: Optional[int]) -> Any:
         step = self._core.step(iteration)
@@ -196,6 +268,18 @@ class Loader:
         """Returns a description of the order and its cost."""
         return self._core.describe()
 
+    def rows_of(self, record: Union[int, np.integer[Any]], epoch: Optional[int] = None) -> list[tuple[int, int, int]]:
+        """Returns where a record is in an epoch: a list of ``(step, rank, row)``, without padding. It is computed, and nothing is read.
+
+        Steps count from the start of the epoch, by default the current one, and over all workers. ``row`` is the row in the batch of
+        ``rank``; with ``errors="skip"`` rows of skipped records count. The list is empty if the epoch omits the record. ``record`` is
+        its number in the whole dataset, as in :attr:`ids`. With ``tail="continuous"`` the steps are those of a run that begins with this
+        epoch. The command is ``tfseek order --record``.
+
+        Raises :class:`tfseek.OutOfRangeError` for a number that is not a record.
+        """
+        return self._core.rows_of(record, epoch)
+
     def set_epoch(self, epoch: int) -> None:
         """Selects the epoch of the next iteration, which begins at its start, even if it is the current epoch.
 
@@ -232,7 +316,7 @@ class Loader:
         """Stops the threads."""
         self._core.close()
 
-    def __enter__(self) -> Loader:
+    def __enter__(self) -> Loader[Batch]:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -252,7 +336,7 @@ class Loader:
 class _Iteration(Iterator[Any]):
     """One iteration over a loader."""
 
-    def __init__(self, loader: Loader, number: int) -> None:
+    def __init__(self, loader: Loader[Any], number: int) -> None:
         self._loader, self._number, self._ended = loader, number, False
 
     def __next__(self) -> Any:

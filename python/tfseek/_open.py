@@ -4,15 +4,42 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Literal, Optional, Union, overload
 
 from . import _tfseek
 from ._progress import Progress
-from ._tfseek import Dataset
+from ._tfseek import Dataset, Example, SequenceExample
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict, Unpack
+
+    class OpenOptions(TypedDict, total=False):
+        """Arguments of :func:`open` that do not determine the type of its records."""
+
+        index: str
+        index_dir: Optional[Union[str, os.PathLike[str]]]
+        verify: str
+        io: str
+        columns: Union[str, Iterable[str]]
+        tail: str
+        allow_missing: bool
+        max_record: Optional[int]
+        jobs: int
+        progress: Progress
+
 
 Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 
+# With `kind="auto"` the type is that of nearly all files, so that editors know the methods of a record.
+@overload
+def open(paths: Paths, *, kind: Literal["auto", "example"] = "auto", **options: Unpack[OpenOptions]) -> Dataset[Example]: ...
+@overload
+def open(paths: Paths, *, kind: Literal["sequence_example"], **options: Unpack[OpenOptions]) -> Dataset[SequenceExample]: ...
+@overload
+def open(paths: Paths, *, kind: Literal["bytes"], **options: Unpack[OpenOptions]) -> Dataset[bytes]: ...
+@overload
+def open(paths: Paths, *, kind: str, **options: Unpack[OpenOptions]) -> Dataset[Any]: ...
 def open(
     paths: Paths,
     *,
@@ -27,7 +54,7 @@ def open(
     max_record: Optional[int] = None,
     jobs: int = 0,
     progress: Progress = None,
-) -> Dataset:
+) -> Dataset[Any]:
     """Opens shards as one sequence of records.
 
     ``paths`` is a file, a folder, a pattern (``train-*.tfrecord``), a set (``train@10.tfrecord``) or a list of them.
@@ -43,7 +70,8 @@ def open(
     io: ``"auto"`` uses maps, or positional reads if the process cannot have enough maps; ``"map"``; ``"pread"`` (positional reads).
     columns: features whose columns are loaded now, for ``ds.column(feature)`` and ``ds.filter(condition)``. Missing column files are
         built in one scan. By default a column is loaded at its first use.
-    kind: type of ``ds[i]``: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"``, which inspects the first records.
+    kind: type of ``ds[i]``: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"``, which inspects the first records. Type
+        checkers take the records for Examples unless another kind is given.
     tail: ``"strict"``: a torn tail is an error; ``"tolerate"``: the shard ends at its last whole record.
     allow_missing: if true, shards of a set may be missing. Record numbers then count the existing shards only.
     max_record: largest payload of a record in bytes; by default 2**31 - 1, the longest message that protobuf parses. Access to a longer
@@ -76,7 +104,7 @@ def open(
     )
 
 
-def reopen(arguments: dict[str, Any], fingerprint: str, ids: Any) -> Dataset:
+def reopen(arguments: dict[str, Any], fingerprint: str, ids: Any) -> Dataset[Any]:
     """Opens a pickled Dataset."""
     return _tfseek.open(arguments)._restore(fingerprint, ids)
 
@@ -89,20 +117,27 @@ def build_index(
     index_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
     rebuild: bool = False,
     allow_missing: bool = False,
+    pack: Optional[str] = None,
 ) -> int:
     """Builds missing indexes, in ``.tfseek/`` in the shards' folder or in ``index_dir``, and returns the number of records.
 
     ``progress`` counts the bytes scanned; :func:`tfseek.open` describes it.
 
-    Raises :class:`tfseek.DataError` for damage, after it has indexed the intact shards. If the call is interrupted, complete indexes
-    are kept, and the next call builds the others.
+    pack: the name of a pack. One file ``.tfseek/NAME.tfrp`` in the common folder of the shards then contains all indexes, and no others are
+        written. ``tfseek.open`` opens it by its path, which is fast for thousands of shards. An existing pack is replaced.
+
+    Raises :class:`tfseek.DataError` for damage, after it has indexed the intact shards. A pack is written only if all shards are intact.
+    If the call is interrupted, complete indexes are kept, and the next call builds the others.
     """
+    if pack is not None and index_dir is not None:
+        raise ValueError(f"pack: expected no index_dir, because a pack is in the folder of the shards, found index_dir={index_dir!r}")
     return _tfseek.build_index(
         path_list(paths),
         jobs,
         None if index_dir is None else os.fspath(index_dir),
         rebuild,
         allow_missing,
+        pack,
         progress,
     )
 

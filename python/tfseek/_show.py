@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import html
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Optional
 
@@ -19,6 +21,11 @@ _IMAGE = 100_000
 _ROWS = 50
 #: Characters of a value.
 _WIDTH = 80
+#: Images of a column.
+_IMAGES = 4
+#: Styles of the first and last cell of a line, which may be long, and of the others. Notebooks align cells to the right by default.
+_LONG = "text-align:left;overflow-wrap:anywhere"
+_SHORT = "text-align:left;white-space:nowrap"
 #: First bytes of the image formats that are embedded.
 _MAGIC = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpeg"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))
 
@@ -57,20 +64,20 @@ def show(batch: Any) -> Html:
     raise TypeError(f"batch: expected a dict of columns, a tuple of dicts or a list of records, found {type(batch).__name__}")
 
 
-def example_html(example: Any) -> str:
+def example_html(example: Any, title: str = "Example") -> str:
     """Returns the table of an Example."""
-    return _guarded(lambda: _features(example, "Example"))
+    return _guarded(lambda: _features(example, title))
 
 
-def sequence_html(record: Any) -> str:
+def sequence_html(record: Any, title: str = "SequenceExample") -> str:
     """Returns the tables of a SequenceExample."""
 
     def tables() -> str:
         lists = record.feature_lists
         names = lists.keys()
-        lines = ([_text(name), str(len(lists[name])), _values(lists[name])] for name in names[:_ROWS])
-        return _features(record.context, "SequenceExample: context") + _table(
-            ["feature list", "steps", "values"], lines, len(names) - _ROWS
+        lines = ([_text(name), str(len(lists[name])), _steps(lists[name])] for name in names[:_ROWS])
+        return _features(record.context, f"{title}: context") + _table(
+            ["feature list", "steps", "values"], lines, len(names) - _ROWS, f"{title}: feature lists"
         )
 
     return _guarded(tables)
@@ -82,7 +89,8 @@ def dataset_html(ds: Any) -> str:
     text = _table(["dataset", ""], lines, 0, repr(ds))
     if len(ds) == 0 or ds.kind == "bytes":
         return text
-    return text + _guarded(lambda: str(ds[0]._repr_html_()))
+    html_of = sequence_html if ds.kind == "sequence_example" else example_html
+    return text + _guarded(lambda: html_of(ds[0], "First record"))
 
 
 def _guarded(make: Any) -> str:
@@ -99,14 +107,14 @@ def _features(example: Any, title: str) -> str:
     def line(name: str) -> list[str]:
         values = example[name]
         count = "" if values is None else str(len(values))
-        return [_text(name), example.kind(name) or "", count, "" if values is None else _values(values)]
+        return [_text(name), example.kind(name) or "", count, "" if values is None else _values(values, len(values))]
 
     return _table(["feature", "kind", "count", "values"], map(line, names[:_ROWS]), len(names) - _ROWS, title)
 
 
 def _columns(batch: Mapping[Any, Any], title: Optional[str] = None) -> str:
     names = list(batch)
-    lines = ([_text(str(name)), _text(_kind(batch[name])), _values(_flat(batch[name]))] for name in names[:_ROWS])
+    lines = ([_text(str(name)), _text(_kind(batch[name])), _values(*_flat(batch[name]))] for name in names[:_ROWS])
     return _table(["column", "type", "first values"], lines, len(names) - _ROWS, title)
 
 
@@ -130,25 +138,38 @@ def _shape(shape: Iterable[Any]) -> str:
     return "[" + ", ".join(str(int(size)) for size in shape) + "]"
 
 
-def _flat(column: Any) -> Any:
-    """Returns the values of a column as a sequence."""
-    if isinstance(column, (Column, Sparse, Ragged)):
+def _flat(column: Any) -> tuple[Any, int]:
+    """Returns the first values of a column as a sequence, and the number of all values."""
+    if isinstance(column, Column):
+        # The column of a single record has no rows.
+        return (column[:_WIDTH].to_list(), len(column)) if np.ndim(column.present) else ([column.to_list()], 1)
+    if isinstance(column, (Sparse, Ragged)):
         return _flat(column.values)
     if isinstance(column, Bytes):
-        ends = zip(column.offsets[:4].tolist(), column.offsets[1:5].tolist())
-        return [bytes(column.data[start:end]) for start, end in ends]
+        ends = zip(column.offsets[:_WIDTH].tolist(), column.offsets[1 : _WIDTH + 1].tolist())
+        return [bytes(column.data[start:end]) for start, end in ends], len(column.offsets) - 1
     if isinstance(column, np.ndarray):
         # Only the first values are copied if the array is not contiguous.
-        return column.reshape(-1) if column.flags.c_contiguous else list(column.flat[:_WIDTH])
-    return column if isinstance(column, (list, tuple)) else [column]
+        return column.reshape(-1) if column.flags.c_contiguous else list(column.flat[:_WIDTH]), column.size
+    values = column if isinstance(column, (list, tuple)) else [column]
+    return values, len(values)
 
 
-def _values(values: Any) -> str:
-    """Returns the first values as HTML: images, or text of limited length."""
-    n = len(values)
-    first = [values[k] for k in range(min(n, _WIDTH))]
+def _steps(steps: Any) -> str:
+    """Returns the first steps of a feature list as HTML. Images are shown without their steps."""
+    first = next((step for step in steps if step is not None and len(step) > 0), None)
+    if first is None or not isinstance(first[0], bytes) or _image(first[0]) is None:
+        return _values(steps, len(steps))
+    sizes = [0 if step is None else len(step) for step in steps]
+    images = [value for step, size in zip(steps[:_WIDTH], sizes) if size for value in step[:_IMAGES]]
+    return _values(images, sum(sizes))
+
+
+def _values(values: Any, n: int) -> str:
+    """Returns the first of ``n`` values as HTML: images, or text of limited length."""
+    first = [values[k] for k in range(min(len(values), _WIDTH))]
     if first and isinstance(first[0], bytes) and _image(first[0]) is not None:
-        shown = [_value(value) for value in first[:4]]
+        shown = [_value(value) for value in first[:_IMAGES]]
         return " ".join(shown) + (f" .. ({n} values)" if n > len(shown) else "")
     parts: list[str] = []
     width = 0
@@ -169,12 +190,37 @@ def _value(value: Any) -> str:
 def _plain(value: Any) -> str:
     """Returns a short text of one value. It is not escaped."""
     if isinstance(value, bytes):
-        return repr(value) if len(value) <= _WIDTH else f"{value[:_WIDTH]!r}.. ({len(value)} bytes)"
+        return _plain_bytes(value)
     if isinstance(value, np.ndarray):
         some = ", ".join(_plain(item) for item in value.reshape(-1)[:8])
         return f"[{some}{', ..' if value.size > 8 else ''}]"
+    if isinstance(value, str):
+        return _plain_text(value)
     text = str(value)
     return text if len(text) <= _WIDTH else text[:_WIDTH] + ".."
+
+
+def _plain_text(value: str) -> str:
+    """Returns text in quotes."""
+    quoted = json.dumps(value[:_WIDTH], ensure_ascii=not value.isprintable())
+    return quoted if len(value) <= _WIDTH else f"{quoted}.. ({len(value)} characters)"
+
+
+def _plain_bytes(value: bytes) -> str:
+    """Returns printable UTF-8 as text in quotes, as the command does, and other bytes as Python writes them."""
+    more = f".. ({len(value)} bytes)"
+    # A character has at most four bytes. The decoder drops a character that the end of the slice cuts.
+    first = value[: 4 * _WIDTH]
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(first, len(first) == len(value))
+    except UnicodeDecodeError:
+        text = "\0"
+    if text.translate({10: None, 9: None}).isprintable():
+        quoted = json.dumps(text[:_WIDTH], ensure_ascii=False)
+        return quoted if len(first) == len(value) and len(text) <= _WIDTH else quoted + more
+    # An escaped byte has four characters.
+    first = value[: _WIDTH // 2]
+    return repr(first) if len(first) == len(value) else f"{first!r}{more}"
 
 
 def _image(value: bytes) -> Optional[str]:
@@ -190,11 +236,16 @@ def _image(value: bytes) -> Optional[str]:
 
 def _table(head: list[str], lines: Iterable[list[str]], more: int, title: Optional[str] = None) -> str:
     """Returns a table. The cells of ``lines`` are HTML; ``head`` and ``title`` are text."""
-    caption = "" if title is None else f"<caption>{_text(title)}</caption>"
-    top = "".join(f"<th>{_text(cell)}</th>" for cell in head)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in line) + "</tr>" for line in lines)
-    rest = f'<tr><td colspan="{len(head)}">.. and {more} more</td></tr>' if more > 0 else ""
-    return f"<table>{caption}<thead><tr>{top}</tr></thead><tbody>{body}{rest}</tbody></table>"
+    caption = "" if title is None else f'<caption style="{_SHORT}">{_text(title)}</caption>'
+    top = "".join(f'<th style="text-align:left">{_text(cell)}</th>' for cell in head)
+    styles = [_LONG, *[_SHORT] * (len(head) - 2), _LONG]
+
+    def row(line: list[str]) -> str:
+        return "<tr>" + "".join(f'<td style="{style}">{cell}</td>' for style, cell in zip(styles, line)) + "</tr>"
+
+    body = "".join(map(row, lines))
+    rest = f'<tr><td colspan="{len(head)}" style="{_LONG}">.. and {more} more</td></tr>' if more > 0 else ""
+    return f'<table style="margin-bottom:0.5em">{caption}<thead><tr>{top}</tr></thead><tbody>{body}{rest}</tbody></table>'
 
 
 def _text(text: str) -> str:

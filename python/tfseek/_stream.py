@@ -1,17 +1,46 @@
-"""``tfseek.stream`` and ``tfseek.unpack``: files in order, without an index."""
+"""``tfseek.stream``, ``tfseek.unpack`` and ``tfseek.verify``: files in order, without an index."""
 
 from __future__ import annotations
 
 import os
-from typing import Any, Optional, Union
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, Optional, Union, overload
 
 from . import _tfseek
+from ._errors import Error
 from ._features import Features, schema_of
 from ._open import Paths, path_list
 from ._progress import Progress
-from ._tfseek import StreamBatches, StreamCore, StreamIterator
+from ._tfseek import Example, Schema, SequenceExample, StreamCore
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict, TypeVar, Unpack
+
+    Record = TypeVar("Record", covariant=True, default=Any)
+
+    class StreamOptions(TypedDict, total=False):
+        """Arguments of :func:`stream` that do not determine the type of its records."""
+
+        compression: str
+        verify: str
+        tail: str
+        max_record: Optional[int]
+
+else:
+    from typing import TypeVar
+
+    Record = TypeVar("Record", covariant=True)
 
 
+@overload
+def stream(paths: Paths, *, kind: Literal["auto", "example"] = "auto", **options: Unpack[StreamOptions]) -> Stream[Example]: ...
+@overload
+def stream(paths: Paths, *, kind: Literal["sequence_example"], **options: Unpack[StreamOptions]) -> Stream[SequenceExample]: ...
+@overload
+def stream(paths: Paths, *, kind: Literal["bytes"], **options: Unpack[StreamOptions]) -> Stream[bytes]: ...
+@overload
+def stream(paths: Paths, *, kind: str, **options: Unpack[StreamOptions]) -> Stream[Any]: ...
 def stream(
     paths: Paths,
     *,
@@ -20,7 +49,7 @@ def stream(
     kind: str = "auto",
     tail: str = "strict",
     max_record: Optional[int] = None,
-) -> Stream:
+) -> Stream[Any]:
     """Returns the records of plain, gzip and zlib files in file order, as a :class:`tfseek.Stream`. No index is read or built.
 
     ``paths`` is a file, a folder, a pattern, a set or a list of them, as for :func:`tfseek.open`. A pipe is read once.
@@ -47,7 +76,7 @@ def stream(
     )
 
 
-class Stream:
+class Stream(Generic[Record]):
     """The records of files in file order, made by :func:`tfseek.stream`.
 
     Each ``iter(stream)`` begins again at the first file. It reads without the GIL, and its memory does not depend on the size of the
@@ -61,12 +90,20 @@ class Stream:
         self._arguments = arguments
         self._core = StreamCore(arguments)
 
-    def __iter__(self) -> StreamIterator:
+    def __iter__(self) -> Iterator[Record]:
         return iter(self._core)
 
+    @overload
+    def batches(
+        self, spec: Mapping[Any, Any], batch_size: int, *, drop_last: bool = False, bytes_as: str = "objects"
+    ) -> Iterator[dict[str, Any]]: ...
+    @overload
+    def batches(
+        self, spec: Schema, batch_size: int, *, drop_last: bool = False, bytes_as: str = "objects"
+    ) -> Iterator[Any]: ...
     def batches(
         self, spec: Features, batch_size: int, *, drop_last: bool = False, bytes_as: str = "objects"
-    ) -> StreamBatches:
+    ) -> Iterator[Any]:
         """Returns an iterator over parsed batches of ``batch_size`` records.
 
         ``spec`` is a dict of specs or a :class:`tfseek.Schema`. A batch is a dict of columns as :func:`tfseek.parse_example` returns it.
@@ -78,7 +115,7 @@ class Stream:
         """
         return self._core.batches(schema_of(spec), batch_size, drop_last, bytes_as)
 
-    def sample(self, n: int, seed: int = 0) -> list[Any]:
+    def sample(self, n: int, seed: int = 0) -> list[Record]:
         """Draws ``n`` records at random without replacement, in one pass over all files, and returns them in file order.
 
         If there are fewer records, all are returned. The sample depends on ``n``, ``seed`` and the records only. It holds ``n`` records
@@ -119,3 +156,48 @@ def unpack(
     fails, the others are unpacked first, and the first error is raised.
     """
     return _tfseek.unpack(path_list(paths), os.fspath(out_dir), force, progress)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The result of :func:`tfseek.verify`. It is true, like :attr:`ok`, if nothing is damaged."""
+
+    #: number of files
+    files: int
+    #: number of files without errors
+    sound_files: int
+    #: number of records with correct checksums. Records after damage are not counted, because they are not found.
+    records: int
+    #: payload bytes of these records
+    payload_bytes: int
+    #: number of these records that do not decode, with ``decode=True``
+    malformed: int
+    #: for each file the first damage, and the first record that does not decode; each with ``.path``, ``.record`` and ``.offset``
+    errors: list[Error]
+
+    @property
+    def ok(self) -> bool:
+        """True if there are no errors."""
+        return not self.errors
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __repr__(self) -> str:
+        first = f", first error: {self.errors[0]}" if self.errors else ""
+        return f"tfseek.Verification({self.sound_files} of {self.files} files sound, {self.records} records{first})"
+
+
+def verify(paths: Paths, *, decode: bool = False, kind: str = "auto", jobs: int = 0, progress: Progress = None) -> Verification:
+    """Reads all records of all files and verifies all checksums, as the command ``tfseek verify`` does.
+
+    Damage raises no exception: it is in ``errors`` of the result. ``paths`` are plain, gzip or zlib files, as for :func:`tfseek.stream`.
+
+    decode: if true, the payloads are decoded as well, as messages of ``kind``: ``"example"``, ``"sequence_example"``, or ``"auto"``, which
+        inspects the first records of each file.
+    jobs: number of threads, each for one file at a time; 0: one per processor.
+    progress: display of the bytes read; :func:`tfseek.open` describes it.
+
+    Raises :class:`tfseek.NotFoundError` if a path does not exist.
+    """
+    return Verification(*_tfseek.verify(path_list(paths), decode, kind, jobs, progress))

@@ -1,0 +1,60 @@
+"""Types at run time, and the lists of arguments that only type checkers read."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import pathlib
+import pickle
+import typing
+from typing import Any
+
+import pytest
+
+import tfseek
+
+
+def test_the_typing_examples_run(tmp_path: pathlib.Path) -> None:
+    import typing_examples
+
+    for name, record in (
+        ("examples", tfseek.Example({"label": 3, "name": "a"})),
+        ("sequences", tfseek.SequenceExample({"id": 1}, {"tokens": [[1], [2, 3]]})),
+    ):
+        with tfseek.Writer(tmp_path / name) as writer:
+            for _ in range(5):
+                writer.write(record)
+    typing_examples.run(str(tmp_path / "examples"), str(tmp_path / "sequences"))
+
+
+def test_generic_classes_have_parameters_at_run_time(ds: tfseek.Dataset) -> None:
+    for generic, plain in (
+        (tfseek.Dataset[tfseek.Example], tfseek.Dataset),
+        (tfseek.Loader[Any], tfseek.Loader),
+        (tfseek.Stream[bytes], tfseek.Stream),
+    ):
+        assert typing.get_origin(generic) is plain
+    assert typing.get_type_hints(tfseek.Loader.__init__)["ds"] == tfseek.Dataset[Any]
+    assert typing.get_type_hints(tfseek.open)["return"] == tfseek.Dataset[Any]
+    assert isinstance(ds, tfseek.Dataset) and pickle.loads(pickle.dumps(tfseek.Stream)) is tfseek.Stream
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "function", "typed"),
+    [
+        ("_open", "OpenOptions", tfseek.open, {"paths", "kind"}),
+        ("_stream", "StreamOptions", tfseek.stream, {"paths", "kind"}),
+        ("_loader", "LoaderOptions", tfseek.Loader, {"ds", "spec", "transform"}),
+    ],
+)
+def test_the_options_of_overloads_are_those_of_the_function(
+    module: str, options: str, function: Any, typed: set[str]
+) -> None:
+    """The class of options exists for type checkers only, so it is read from the source."""
+    source = pathlib.Path(tfseek.__file__).with_name(f"{module}.py").read_text()
+    (found,) = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef) and node.name == options)
+    fields = {line.target.id: ast.unparse(line.annotation) for line in found.body if isinstance(line, ast.AnnAssign)}  # type: ignore[union-attr]
+    parameters = inspect.signature(function).parameters
+    assert set(fields) == set(parameters) - typed
+    for name, annotation in fields.items():
+        assert annotation.replace("'", "") == parameters[name].annotation.replace("'", "").replace('"', ""), name

@@ -1,0 +1,105 @@
+"""``tfseek.verify``, and packs of ``tfseek.build_index``."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pickle
+
+import pytest
+from conftest import features
+
+import tfseek
+
+
+def write(path: pathlib.Path, count: int, compression: str = "none") -> str:
+    with tfseek.Writer(path, compression=compression) as writer:
+        for i in range(count):
+            writer.write(features(i))
+    return str(path)
+
+
+def damage(path: str, text: bytes) -> None:
+    """Changes a byte of the payload that contains the text."""
+    content = bytearray(pathlib.Path(path).read_bytes())
+    content[content.index(text)] ^= 1
+    pathlib.Path(path).write_bytes(content)
+
+
+def test_intact_files(shards: str, tmp_path: pathlib.Path) -> None:
+    found = tfseek.verify(shards)
+    assert found and found.ok and found.errors == []
+    payload_bytes = sum(len(bytes(record)) for record in tfseek.stream(shards))
+    assert (found.files, found.sound_files, found.records, found.payload_bytes) == (3, 3, 1000, payload_bytes)
+    assert repr(found) == "tfseek.Verification(3 of 3 files sound, 1000 records)"
+    for jobs in (1, 2, 100):
+        assert tfseek.verify(shards, jobs=jobs, decode=True) == found
+    assert tfseek.verify(write(tmp_path / "a.tfrecord.gz", 7, "gzip")).records == 7
+    assert tfseek.verify([write(tmp_path / "empty", 0)]).ok
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_damage_is_in_the_result(tmp_path: pathlib.Path) -> None:
+    paths = [write(tmp_path / name, 20) for name in ("a", "b", "c")]
+    damage(paths[0], b"record 3")
+    os.truncate(paths[2], os.path.getsize(paths[2]) - 1)
+    found = tfseek.verify(tmp_path / "*")
+    assert not found and not found.ok and (found.files, found.sound_files, found.records) == (3, 1, 3 + 20 + 19)
+    first, second = found.errors
+    assert isinstance(first, tfseek.DataError) and (first.path, first.record) == (paths[0], 3) and "payload crc32c" in str(first)
+    assert isinstance(second, tfseek.DataError) and (second.path, second.record) == (paths[2], 19)
+    assert repr(found).startswith(f"tfseek.Verification(1 of 3 files sound, 42 records, first error: {paths[0]}: record 3 at byte ")
+    assert [str(error) for error in pickle.loads(pickle.dumps(found)).errors] == [str(first), str(second)]
+
+
+def test_malformed_payloads_are_found_by_decoding(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a"
+    with tfseek.Writer(path) as writer:
+        for payload in [features(0), b"\x0a\x7f", features(1), b"\x0a\x7f"]:
+            writer.write(payload)  # type: ignore[arg-type]
+    assert tfseek.verify(path).ok
+    found = tfseek.verify(path, decode=True, kind="example")
+    assert (found.records, found.malformed, found.sound_files, len(found.errors)) == (4, 2, 0, 1)
+    assert found.errors[0].record == 1
+    assert tfseek.verify(path, decode=True, kind="bytes").ok
+
+
+def test_files_that_cannot_be_read(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(tfseek.NotFoundError, match="absent"):
+        tfseek.verify(tmp_path / "absent")
+    text = tmp_path / "text"
+    text.write_text("no records, but text\n" * 10)
+    found = tfseek.verify([write(tmp_path / "a", 5), str(text)])
+    assert (found.sound_files, found.records) == (1, 5) and found.errors[0].path == str(text)
+    with pytest.raises(ValueError, match="kind: "):
+        tfseek.verify(text, kind="json")
+    with pytest.raises(tfseek.Error, match="at most 1024"):
+        tfseek.verify(text, jobs=10**6)
+
+
+def test_a_pack_is_built(tmp_path: pathlib.Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / f"{name}.tfrecord", 20)
+    calls = []
+    assert tfseek.build_index(tmp_path, pack="all", progress=lambda done, total: calls.append((done, total))) == 40
+    assert calls[-1][0] == calls[-1][1] == sum(path.stat().st_size for path in tmp_path.glob("*.tfrecord"))
+    pack = tmp_path / ".tfseek" / "all.tfrp"
+    assert os.listdir(tmp_path / ".tfseek") == ["all.tfrp"]
+    assert len(tfseek.open(pack)) == 40 and tfseek.open(pack).shards == tfseek.open(tmp_path).shards
+    # A pack of changed shards is refused, and built again.
+    write(tmp_path / "b.tfrecord", 21)
+    with pytest.raises(tfseek.SidecarError, match=r'tfseek.build_index\(shards, pack="all"\) writes it again'):
+        tfseek.open(pack)[-1]
+    assert tfseek.build_index(tmp_path, pack="all", rebuild=True) == 41 == len(tfseek.open(pack))
+
+
+def test_a_pack_of_damaged_shards_is_not_written(tmp_path: pathlib.Path) -> None:
+    path = write(tmp_path / "a.tfrecord", 20)
+    os.truncate(path, 100)
+    with pytest.raises(tfseek.DataError, match="a.tfrecord"):
+        tfseek.build_index(path, pack="all")
+    assert not (tmp_path / ".tfseek" / "all.tfrp").exists()
+    with pytest.raises(tfseek.Error, match="pack"):
+        tfseek.build_index(path, pack="a/b")
+    with pytest.raises(ValueError, match="pack: expected no index_dir"):
+        tfseek.build_index(path, pack="all", index_dir=tmp_path)

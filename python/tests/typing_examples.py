@@ -1,0 +1,134 @@
+"""The types that editors and type checkers know. mypy and pyright check this file; ``test_types.py`` runs it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+import numpy as np
+import numpy.typing as npt
+
+import tfseek
+
+if sys.version_info >= (3, 11):
+    from typing import assert_type
+elif TYPE_CHECKING:
+    from typing_extensions import assert_type
+else:
+
+    def assert_type(value, _):
+        return value
+
+
+#: Values of a feature. ``None`` is rare, and needs no test.
+Values = Union[npt.NDArray[Any], Any]
+SPEC = {"label": tfseek.FixedLenFeature([], "int64")}
+
+
+def datasets(path: Union[str, PathLike[str]]) -> None:
+    ds = tfseek.open(path, io="pread", columns=["label"])
+    assert_type(ds, tfseek.Dataset[tfseek.Example])
+    assert_type(ds[0], tfseek.Example)
+    assert_type(ds[np.int64(0)], tfseek.Example)
+    assert_type(ds[2:5], tfseek.Dataset[tfseek.Example])
+    assert_type(ds[[1, 2]][0], tfseek.Example)
+    assert_type(ds[np.arange(3)], tfseek.Dataset[tfseek.Example])
+    assert_type(ds.filter("label == 3")[0], tfseek.Example)
+    assert_type(ds.get_many([1, 2]), list[tfseek.Example])
+    assert_type([record for record in ds], list[tfseek.Example])
+    assert_type(ds.column("label"), tfseek.Column)
+    with tfseek.open(path) as same:
+        assert_type(same, tfseek.Dataset[tfseek.Example])
+
+
+def kinds(path: str, kind: str) -> None:
+    assert_type(tfseek.open(path, kind="example")[0], tfseek.Example)
+    assert_type(tfseek.open(path, kind="sequence_example")[0], tfseek.SequenceExample)
+    assert_type(tfseek.open(path, kind="bytes")[0], bytes)
+    assert_type(tfseek.open(path, kind=kind)[0], Any)
+    # For files whose kind the program does not know.
+    unknown: tfseek.Dataset[Any] = tfseek.open(path)
+    assert_type(unknown[0], Any)
+    bare: tfseek.Dataset = unknown
+    assert_type(bare[0], Any)
+    assert_type(first(tfseek.open(path)), Union[tfseek.Example, bytes])
+
+
+def first(ds: tfseek.Dataset[Union[tfseek.Example, bytes]]) -> Union[tfseek.Example, bytes]:
+    """A dataset of Examples is a dataset of Examples and others."""
+    return ds[0]
+
+
+def examples(path: str) -> None:
+    ex = tfseek.open(path)[0]
+    assert_type(ex["label"], Values)
+    label: int = ex["label"][0]
+    text: str = ex["name"][0].decode()
+    assert_type(ex.get("label"), Optional[npt.NDArray[Any]])
+    assert_type(ex.to_dict(), dict[str, Values])
+    assert_type([name for name in ex], list[str])
+    for name, values in ex.items():
+        assert_type(name, str)
+        values.tolist()
+    print(label, text)
+
+
+def sequence_examples(path: str) -> None:
+    record = tfseek.open(path, kind="sequence_example")[0]
+    assert_type(record.context, tfseek.Example)
+    assert_type(record.feature_lists["tokens"], list[Values])
+    assert_type(record["tokens"], Any)
+
+
+def loaders(ds: tfseek.Dataset[tfseek.Example], schema: tfseek.Schema, spec: Optional[tfseek.Schema]) -> None:
+    for payloads in tfseek.Loader(ds, batch_size=2):
+        assert_type(payloads, list[bytes])
+    for batch in tfseek.Loader(ds, SPEC, batch_size=2, shuffle=True, seed=1):
+        assert_type(batch, dict[str, Any])
+    for batch in tfseek.Loader(ds, schema, batch_size=2):
+        # A dict, or a tuple for SequenceExamples.
+        assert_type(batch, Any)
+    for batch in tfseek.Loader(ds, spec, batch_size=2):
+        assert_type(batch, Any)
+    loader = tfseek.Loader(ds, SPEC, batch_size=2)
+    assert_type(loader, tfseek.Loader[dict[str, Any]])
+    assert_type(next(loader), dict[str, Any])
+    assert_type(iter(loader), Iterator[dict[str, Any]])
+    with loader as same:
+        assert_type(same, tfseek.Loader[dict[str, Any]])
+    for pair in tfseek.Loader(ds, SPEC, batch_size=2, transform=pair_of):
+        assert_type(pair, tuple[npt.NDArray[Any], int])
+
+
+def maybe_transformed(ds: tfseek.Dataset[tfseek.Example], transform: Optional[Callable[[Any], int]]) -> None:
+    loader: tfseek.Loader[Any] = tfseek.Loader(ds, SPEC, batch_size=2, transform=transform)
+    assert len(loader) > 0
+
+
+def pair_of(batch: dict[str, Any]) -> tuple[npt.NDArray[Any], int]:
+    return batch["label"], len(batch)
+
+
+def streams(path: str, schema: tfseek.Schema) -> None:
+    stream = tfseek.stream(path, compression="auto")
+    assert_type(stream, tfseek.Stream[tfseek.Example])
+    assert_type([record for record in stream], list[tfseek.Example])
+    assert_type(stream.sample(2), list[tfseek.Example])
+    assert_type(next(stream.batches(SPEC, 2)), dict[str, Any])
+    assert_type(next(stream.batches(schema, 2)), Any)
+    assert_type(next(iter(tfseek.stream(path, kind="sequence_example"))), tfseek.SequenceExample)
+    assert_type(next(iter(tfseek.stream(path, kind="bytes"))), bytes)
+
+
+def run(examples_path: str, sequences_path: str) -> None:
+    """Calls everything above, because annotations must also work at run time."""
+    ds = tfseek.open(examples_path)
+    datasets(examples_path)
+    examples(examples_path)
+    sequence_examples(sequences_path)
+    kinds(sequences_path, "auto")
+    loaders(ds, ds.schema, None)
+    maybe_transformed(ds, None)
+    streams(examples_path, ds.schema)
