@@ -11,6 +11,7 @@ use crate::rows::PyPayload;
 use crate::schema::PySchema;
 use crate::shared;
 use crate::wait::{self, SIGNAL_INTERVAL, TimeSlice};
+use crate::warning::PyWarning;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -44,6 +45,7 @@ struct Source {
 #[pyclass(frozen, module = "tfseek")]
 pub(crate) struct StreamCore {
     source: Arc<Source>,
+    warnings: Vec<tfseek::Warning>,
 }
 
 #[pymethods]
@@ -65,10 +67,11 @@ impl StreamCore {
             options = options.max_record(bytes);
         }
         let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
-        let paths = wait::run(py, None, move |_| Ok(tfseek::paths::resolve(paths, false)?))?;
-        let paths = paths.into_iter().map(Arc::from).collect();
+        let resolved = wait::run(py, None, move |_| Ok(tfseek::paths::resolve_with_warnings(paths, false)?))?;
+        let warnings = resolved.warnings;
+        let paths = resolved.paths.into_iter().map(Arc::from).collect();
         let kind = kind.given().map_or_else(OnceLock::new, OnceLock::from);
-        Ok(StreamCore { source: Arc::new(Source { paths, options, kind }) })
+        Ok(StreamCore { source: Arc::new(Source { paths, options, kind }), warnings })
     }
 
     fn __iter__(&self) -> StreamIterator {
@@ -124,6 +127,11 @@ impl StreamCore {
             items.push(shared::item(py, kind, payload, || record)?);
         }
         Ok(PyList::new(py, items)?)
+    }
+
+    #[getter]
+    fn warnings(&self) -> Vec<PyWarning> {
+        self.warnings.iter().map(PyWarning::of).collect()
     }
 
     #[getter]

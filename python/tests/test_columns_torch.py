@@ -110,3 +110,23 @@ def test_pinned_memory(ds: tfseek.Dataset) -> None:
     loader = torch.utils.data.DataLoader(tfseek.torch.IterableDataset(ds, SPEC, batch_size=5), batch_size=None, pin_memory=True)
     for batch in loader:
         assert batch["ragged"].values.is_pinned() and batch["sparse"].indices.is_pinned()
+
+
+def test_optional_features_are_collated(tmp_path: Any) -> None:
+    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
+        for i in range(6):
+            writer.write({"i": i, "name": f"n{i}"} if i % 2 else {})
+    ds = tfseek.open(tmp_path / "a.tfrecord")
+    for spec, dense in (
+        ({"i": tfseek.Optional("int64"), "name": tfseek.Optional("string")}, False),
+        ({"i": tfseek.Optional("int64", default=-1)}, True),
+    ):
+        records = tfseek.torch.Dataset(ds, spec)
+        assert records._is_dense == dense
+        (batch,) = torch.utils.data.DataLoader(records, batch_size=6)
+        whole = records[list(range(6))]
+        if dense:
+            assert batch["i"].tolist() == whole["i"].tolist() == [-1, 1, -1, 3, -1, 5]
+        else:
+            same(batch, whole)
+            assert batch["i"].to_list() == [None, 1, None, 3, None, 5] and batch["name"].to_list()[:2] == [None, b"n1"]

@@ -286,6 +286,7 @@ def test_a_folder_names_tfrecord_files_with_other_names(shards: str, tmp_path: p
     (warning,) = ds.warnings
     assert len(ds.shards) == 1 and ds.info()["warnings"] == 1
     assert (warning.kind, warning.path) == ("other_names", str(tmp_path))
+    assert tfseek.stream(tmp_path).warnings == [warning]
     assert "2 files have other names but are TFRecord files and were not opened: a.bin, part-0" in warning.message
     assert len(tfseek.open([tmp_path / "part-*", tmp_path / "a.bin"]).shards) == 2
 

@@ -12,7 +12,7 @@ from ._errors import Error
 from ._features import Features, schema_of
 from ._open import Paths, path_list
 from ._progress import Progress
-from ._tfseek import Example, Schema, SequenceExample, StreamCore
+from ._tfseek import Example, Schema, SequenceExample, StreamCore, Warning
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict, TypeVar, Unpack
@@ -128,6 +128,11 @@ class Stream(Generic[Record]):
         """Paths of the files, in the order of their records."""
         return self._core.paths
 
+    @property
+    def warnings(self) -> list[Warning]:
+        """Observations that are not errors: TFRecord files in a folder that were left out because of their names."""
+        return self._core.warnings
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Stream, (self._arguments,)
 
@@ -146,8 +151,8 @@ def unpack(
     """Inflates gzip and zlib files to plain ones in ``out_dir``, which allow random access, and returns the paths of the new files.
 
     It follows the command ``tfseek unpack -o``. A new file has the name of its input without ``.gz``, ``.gzip``, ``.zz``, ``.zlib`` or
-    ``.z``, and ends in ``.tfrecord`` if it would have no TFRecord extension. Files that are not compressed are skipped. The folder is created if it does not exist. All checksums are verified, and a file
-    gets its name only when it is complete.
+    ``.z``, and ends in ``.tfrecord`` if it would have no TFRecord extension. Files that are not compressed are skipped. The folder is
+    created if it does not exist. All checksums are verified, and a file gets its name only when it is complete.
 
     force: replaces existing files. By default an existing file is an error.
     progress: display of the compressed bytes read; :func:`tfseek.open` describes it.

@@ -98,7 +98,9 @@ class Dataset(torch.utils.data.Dataset[Any]):
         self._is_dense = False
         if self._schema is not None and not self._schema.is_sequence and bytes_as != "offsets":
             specs = json.loads(self._schema.to_json())["features"].values()
-            self._is_dense = bool(specs) and all(spec["type"] == "fixed" for spec in specs)
+            self._is_dense = bool(specs) and all(
+                spec["type"] == "fixed" or (spec["type"] == "optional" and "default" in spec) for spec in specs
+            )
 
     def __len__(self) -> int:
         return len(self.ds)
