@@ -236,7 +236,7 @@ fn optional_columns() {
     dir.run(&["parse", "x.tfrecord", "-s", "s.json", "-o", "out.npz"]);
     let found = members(&dir.path("out.npz"));
     let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["b0::weight::values.npy", "b0::weight::present.npy"]);
+    assert_eq!(names, ["weight::values.npy", "weight::present.npy"]);
     assert_eq!(&found[0].1[128..], [1.0f32, 0.0, 1.0].map(f32::to_le_bytes).concat());
     assert!(
         String::from_utf8_lossy(&found[1].1[10..128])
