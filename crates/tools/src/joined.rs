@@ -453,7 +453,7 @@ mod tests {
                 assert_eq!(found, want, "seed {seed}, {name}, {} rows, {schema:?}", rows.len());
             }
         }
-        assert!(specs.len() == 10 && specs.values().all(|&n| n > 1) && padded > 10, "{specs:?} {padded}");
+        assert!(specs.len() == 12 && specs.values().all(|&n| n > 1) && padded > 10, "{specs:?} {padded}");
     }
 
     /// Rows of different lengths in each batch, with padding of each type.
