@@ -47,11 +47,16 @@ pub enum Warning {
         /// Memory limit of the process in bytes.
         memory_bytes: u64,
     },
+    /// A global order is used with compressed shards, so access to a record decompresses the bytes from the checkpoint before it.
+    ScatteredInflation {
+        /// Number of decompressed bytes of the compressed shards.
+        inflated_bytes: u64,
+    },
 }
 
 impl Warning {
     /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed`,
-    /// `other_names` or `scattered_reads`.
+    /// `other_names`, `scattered_reads` or `scattered_inflation`.
     pub fn kind(&self) -> &'static str {
         match self {
             Warning::FileRefused { .. } => "file_refused",
@@ -59,6 +64,7 @@ impl Warning {
             Warning::ShardChanged { .. } => "shard_changed",
             Warning::OtherNames { .. } => "other_names",
             Warning::ScatteredReads { .. } => "scattered_reads",
+            Warning::ScatteredInflation { .. } => "scattered_inflation",
         }
     }
 
@@ -69,7 +75,7 @@ impl Warning {
             | Warning::NotSaved { path, .. }
             | Warning::ShardChanged { path }
             | Warning::OtherNames { path, .. } => Some(path),
-            Warning::ScatteredReads { .. } => None,
+            Warning::ScatteredReads { .. } | Warning::ScatteredInflation { .. } => None,
         }
     }
 }
@@ -105,6 +111,11 @@ impl fmt::Display for Warning {
                 f,
                 "a global order over records of {record_bytes} bytes, in a dataset of {dataset_bytes} bytes with {memory_bytes} \
                  bytes of memory: each record takes a separate read in every epoch; a block order reads adjacent records together"
+            ),
+            Warning::ScatteredInflation { inflated_bytes } => write!(
+                f,
+                "a global order over compressed shards of {inflated_bytes} decompressed bytes: each record decompresses the bytes from \
+                 the checkpoint before it; a block order decompresses them once per window, and unpacked shards need no decompression"
             ),
         }
     }

@@ -80,8 +80,8 @@ fn open_with(options: &DatasetOptions, io: ReadMode, paths: &[PathBuf]) -> tfsee
     }
     // SAFETY: the caller of `tfseek.open` guarantees that no process writes to or truncates the files while the dataset, or an
     // array made from it, exists. Its docstring states this contract. `io="pread"` needs no guarantee.
-    match unsafe { options.open_mapped(paths) } {
-        Ok(mapped) => Ok(mapped.dataset().clone()),
+    match unsafe { options.open_with_maps(paths) } {
+        Ok(dataset) => Ok(dataset),
         Err(e) if io == ReadMode::Auto && is_map_limit(&e) => options.open(paths),
         Err(e) => Err(e),
     }

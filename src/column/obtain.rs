@@ -13,7 +13,6 @@ use crate::index::{
     IndexOptions, NamedShard, Obtained, ProgressCallback, REPORT, Save, SearchResult, ShardFiles, Stamp,
     Work, build_advice, obtain, refused_file,
 };
-use crate::io::Compression;
 use crate::policy::{IndexMode, Verify};
 use crate::record::Record;
 use std::io;
@@ -153,7 +152,7 @@ impl Dataset {
         let save = if columns.beside { Save::Required } else { Save::BestEffort };
         let (shards, options) = (self.files(), self.index_options());
         let named: Vec<NamedShard<'_>> =
-            shards.iter().map(|s| NamedShard { path: s.path(), compression: Compression::None }).collect();
+            shards.iter().map(|s| NamedShard { path: s.path(), compression: None }).collect();
         let known = KnownFeatures::new(features.len(), columns.unknown);
         let files = ColumnFiles {
             dataset: self,

@@ -5,6 +5,7 @@ use super::shard::ShardFile;
 use super::shards::ShardSet;
 use crate::error::{ErrorKind, Result};
 use crate::index::{Index, IndexOptions};
+use crate::io::Compression;
 use crate::record::Record;
 use crate::warning::Warning;
 use std::fmt;
@@ -122,10 +123,19 @@ impl Dataset {
     /// # Errors
     /// For a dataset opened from a pack, the errors of opening each shard.
     pub(crate) fn stored_bytes(&self) -> Result<u64> {
-        self.files().iter().try_fold(0u64, |sum, file| Ok(sum.saturating_add(file.index()?.data_size())))
+        self.files().iter().try_fold(0u64, |sum, file| Ok(sum.saturating_add(file.index()?.stored_bytes())))
     }
 
-    /// Returns the total size of the shards in bytes, if it is known without opening them. `None` is possible with a pack, which does not
+    /// Returns the number of decompressed bytes of the compressed shards, as far as it is known without opening shards.
+    pub(crate) fn inflated_bytes(&self) -> u64 {
+        let compressed =
+            |file: &&ShardFile| file.compression().is_some_and(|found| found != Compression::None);
+        let bytes = self.files().iter().filter(compressed).filter_map(ShardFile::known_bytes);
+        bytes.fold(0, u64::saturating_add)
+    }
+
+    /// Returns the total size of the shards in bytes, if it is known without opening them. The size of a compressed shard is that of its
+    /// decompressed records. `None` is possible with a pack, which does not
     /// store sizes of shards.
     pub fn known_bytes(&self) -> Option<u64> {
         self.files().iter().try_fold(0u64, |sum, file| Some(sum.saturating_add(file.known_bytes()?)))

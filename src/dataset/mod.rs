@@ -3,6 +3,7 @@
 #[expect(clippy::module_inception, reason = "the file that defines the type `Dataset`")]
 mod dataset;
 mod get_many;
+mod inflated;
 mod iter;
 mod mapped;
 mod open;
@@ -13,6 +14,7 @@ mod shards;
 mod touch;
 
 pub use dataset::{Dataset, ShardEntry};
+pub(crate) use inflated::INFLATED_BYTES;
 pub use iter::MappedIter;
 pub use mapped::Mapped;
 pub use options::DatasetOptions;

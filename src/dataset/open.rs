@@ -3,13 +3,14 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
 use super::dataset::Dataset;
+use super::inflated::SpanCache;
 use super::mapped::Mapped;
 use super::options::DatasetOptions;
 use super::shard::{Access, IndexSource, ShardFile};
 use super::shards::ShardSet;
-use crate::error::{ErrorKind, PathsError, Result};
+use crate::error::{Error, ErrorKind, PathsError, Result};
 use crate::index::{self, IndexOptions, Pack, Work};
-use crate::io::{Map, Promise, Region, threads};
+use crate::io::{Compression, Map, Promise, Region, threads};
 use crate::paths::{self, IntoPaths, Resolved};
 use crate::warning::Warning;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,6 @@ impl Dataset {
     ///
     /// # Errors
     /// - [`ErrorKind::Paths`], if no shard is found or a set is incomplete
-    /// - [`ErrorKind::Compressed`]
     /// - the first corrupt record of a shard that was scanned, with its location
     /// - [`ErrorKind::Cancelled`], if the callback of [`DatasetOptions::progress`] cancels the call
     /// - I/O errors
@@ -34,7 +34,8 @@ impl Mapped {
     /// Opens shards through maps.
     ///
     /// # Errors
-    /// Errors of [`Dataset::open`]; [`PathsError::TooManyMaps`] for more shards than the process may map.
+    /// Errors of [`Dataset::open`]; [`PathsError::TooManyMaps`] for more shards than the process may map; [`ErrorKind::Compressed`] for
+    /// compressed shards, whose records cannot borrow from a map. [`Dataset::open`] reads them.
     ///
     /// # Safety
     /// The shards, and the index and column files that belong to them, must not be written to or truncated while this dataset lives. The
@@ -76,12 +77,32 @@ impl DatasetOptions {
     /// The contract of [`Mapped::open`].
     #[allow(unsafe_code)]
     pub unsafe fn open_mapped(&self, paths: impl IntoPaths) -> Result<Mapped> {
+        // SAFETY: this function has the same contract, which the caller fulfils.
+        let dataset = unsafe { self.open_with_maps(paths) }?;
+        let compressed = dataset.files().iter().find_map(|file| {
+            let compression = file.compression().filter(|&found| found != Compression::None)?;
+            let error = Error::from(ErrorKind::Compressed { format: compression.name() });
+            Some(error.in_file(file.path()))
+        });
+        compressed.map_or_else(|| Ok(Mapped::new(dataset)), Err)
+    }
+
+    /// Opens shards through maps, except compressed ones, which are read with positional reads. If there are none,
+    /// [`Mapped::from_dataset`] returns the dataset with records that borrow.
+    ///
+    /// # Errors
+    /// Errors of [`Dataset::open`]; [`PathsError::TooManyMaps`] for more shards than the process may map.
+    ///
+    /// # Safety
+    /// The contract of [`Mapped::open`].
+    #[allow(unsafe_code)]
+    pub unsafe fn open_with_maps(&self, paths: impl IntoPaths) -> Result<Dataset> {
         // SAFETY: the contract of a promise is that files mapped with it do not change while the maps live. This promise is used
         // for the shards and, through the options, for the index and column files of the new dataset, and for nothing else. It is
         // private to the crate, and `self`, which may open other datasets, does not contain it. The maps live in the dataset and in
         // objects taken from it. The caller guarantees for exactly these files and objects that the files do not change.
         let promise = unsafe { Promise::new() };
-        Ok(Mapped::new(self.build(paths, Some(promise))?))
+        self.build(paths, Some(promise))
     }
 
     /// Opens shards in memory, in this order. They are scanned at once, and nothing is written to disk.
@@ -133,8 +154,13 @@ impl DatasetOptions {
         check_budget(paths.len(), promise)?;
         let found = index::open_shards(&paths, options)?;
         let shards = paths.into_iter().zip(found.indexes);
+        let cache = Arc::new(SpanCache::default());
         let shards = shards.map(|(path, index)| {
-            ShardFile::new(path, index.len(), IndexSource::Index(index), access(), self.max_record)
+            let access = match index.compression() {
+                Compression::None => access(),
+                _ => Access::Inflate(options.budget(), Arc::clone(&cache)),
+            };
+            ShardFile::new(path, index.len(), IndexSource::Index(index), access, self.max_record)
         });
         let set = ShardSet::new(shards.collect(), self.verify)?;
         warnings.extend(found.warnings);

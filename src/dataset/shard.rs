@@ -2,11 +2,13 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
+use super::inflated::{InflatedFile, SpanCache};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{self, HEADER_LEN, OVERHEAD};
 use crate::index::{Index, Pack, Span};
 use crate::io::{
-    Budget, Fetched, FileState, Map, PositionalFile, Promise, Region, Source, Stamp, open_regular,
+    Budget, Compression, Fetched, FileState, Map, PositionalFile, Promise, Region, Source, Stamp,
+    open_regular,
 };
 use crate::policy::Verify;
 use crate::record::{Record, RecordFile};
@@ -24,6 +26,8 @@ pub(crate) enum Access {
     Map(Promise),
     /// Positional reads, on a descriptor that stays open if the budget allows.
     Read(Arc<Budget>),
+    /// Decompression of a compressed file, which is read with positional reads.
+    Inflate(Arc<Budget>, Arc<SpanCache>),
 }
 
 /// The source of the index of a shard.
@@ -63,16 +67,17 @@ enum ShardBytes {
     Memory(Region),
     Map(Arc<Map>),
     File(PositionalFile),
+    Inflated(InflatedFile),
 }
 
 impl ShardBytes {
-    /// Returns the bytes of a shard that is mapped or in memory. Empty for positional reads.
+    /// Returns the bytes of a shard that is mapped or in memory, otherwise an empty slice.
     #[inline(always)]
     fn slice(&self) -> &[u8] {
         match self {
             ShardBytes::Map(map) => map,
             ShardBytes::Memory(region) => region,
-            ShardBytes::File(_) => &[],
+            ShardBytes::File(_) | ShardBytes::Inflated(_) => &[],
         }
     }
 }
@@ -101,7 +106,15 @@ impl ShardFile {
 
     /// Returns true if records can borrow from the shard: it is mapped or in memory.
     pub(crate) fn lends(&self) -> bool {
-        !matches!(self.access, Access::Read(_))
+        !matches!(self.access, Access::Read(_) | Access::Inflate(..))
+    }
+
+    /// Returns the compression, if it is known without opening the shard.
+    pub(crate) fn compression(&self) -> Option<Compression> {
+        match &self.index {
+            IndexSource::Index(index) => Some(index.compression()),
+            IndexSource::Pack { .. } => None,
+        }
     }
 
     /// Returns true for a file, false for bytes in memory.
@@ -116,7 +129,7 @@ impl ShardFile {
     /// Returns the size of the shard in bytes from its index, if it is known without opening the shard.
     pub(crate) fn known_bytes(&self) -> Option<u64> {
         match (&self.index, self.opened.get()) {
-            (IndexSource::Index(index), _) | (_, Some(Opened { index, .. })) => Some(index.data_size()),
+            (IndexSource::Index(index), _) | (_, Some(Opened { index, .. })) => Some(index.stored_bytes()),
             _ => None,
         }
     }
@@ -164,13 +177,19 @@ impl ShardFile {
                 let (file, index, stamp) = open_file()?;
                 (index, ShardBytes::File(PositionalFile::new(&self.file.path, file, budget)?), stamp)
             }
+            Access::Inflate(budget, cache) => {
+                let (file, index, stamp) = open_file()?;
+                let file = PositionalFile::new(&self.file.path, file, budget)?;
+                let inflated = InflatedFile::new(file, index.clone(), cache);
+                (index, ShardBytes::Inflated(inflated), stamp)
+            }
         };
         // Two threads may open the shard at the same time. The map of the first one is kept.
         let opened = self.opened.get_or_init(|| Opened { index, bytes, stamp });
         match &opened.bytes {
             ShardBytes::Map(map) => _ = self.file.region.get_or_init(|| Arc::clone(map).into()),
             ShardBytes::Memory(region) => _ = self.file.region.get_or_init(|| region.clone()),
-            ShardBytes::File(_) => {}
+            ShardBytes::File(_) | ShardBytes::Inflated(_) => {}
         }
         Ok(opened)
     }
@@ -248,6 +267,7 @@ impl ShardFile {
     pub(crate) fn source(&self) -> Result<&dyn Source> {
         Ok(match &self.opened()?.bytes {
             ShardBytes::File(file) => file,
+            ShardBytes::Inflated(file) => file,
             ShardBytes::Memory(region) => region,
             ShardBytes::Map(map) => self.file.region.get_or_init(|| Arc::clone(map).into()),
         })

@@ -100,7 +100,7 @@ pub enum ErrorKind {
     },
     /// The compressed stream is damaged, or does not have the specified format.
     Compression(CompressionError),
-    /// The shard is compressed, so it does not support random access.
+    /// The shard is compressed, which maps, packs and text indexes do not support.
     Compressed {
         /// `gzip` or `zlib`.
         format: &'static str,
@@ -240,7 +240,7 @@ impl fmt::Display for ErrorKind {
             }
             ErrorKind::Compression(e) => e.fmt(f),
             ErrorKind::Compressed { format } => {
-                write!(f, "expected an uncompressed shard, found {format}: its records can only be read in order")
+                write!(f, "expected an uncompressed shard, found {format}")
             }
             ErrorKind::Index(e) => e.fmt(f),
             ErrorKind::Paths(e) => e.fmt(f),

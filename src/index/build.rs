@@ -1,5 +1,6 @@
 //! Scanning one shard into an index.
 
+use super::checkpoints::CheckpointTable;
 use super::identity::{Stamp, fingerprints};
 use super::layout::{self, CHECKED, IndexHeader, TORN};
 use super::lookup::Index;
@@ -11,8 +12,11 @@ use super::store::NamedShard;
 use super::table::TableBuilder;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::Torn;
-use crate::io::{Compression, FileId, Inflate, Map, open_regular, sniff};
+use crate::io::deflate::CheckpointScan;
+use crate::io::{Compression, FileId, Map, ReadAt, open_regular, sniff};
 use crate::policy::Tail;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
 /// Scans a shard from its beginning, or from the end of the part that `old` covers.
@@ -33,7 +37,12 @@ pub(super) fn scan(
     let checked = options.check_payloads && start.as_ref().is_none_or(|(old, _)| old.header.has(CHECKED));
     let start = start.map(|(_, start)| start).unwrap_or_default();
     let payloads = options.check_payloads;
-    let (scan, fps) = match (shard.compression, options.may_map) {
+    let compression = match shard.compression {
+        Some(compression) => compression,
+        None => detect(&file)?,
+    };
+    let mut checkpoints = None;
+    let (scan, fps) = match (compression, options.may_map) {
         (Compression::None, Some(promise)) => {
             let map = Map::open(&file, promise)?;
             let bytes = usize::try_from(stamp.size).ok().and_then(|size| map.get(..size)).unwrap_or(&map);
@@ -47,11 +56,34 @@ pub(super) fn scan(
             (scan, fps)
         }
         (compression, _) => {
-            let scan = scan_stream(Inflate::new(&file, compression), start, payloads, work)?;
+            let spacing = options.checkpoint_every;
+            let mut inflated = CheckpointScan::new(&file, compression, spacing);
+            let scan = scan_stream(&mut inflated, start, payloads, work)?;
+            checkpoints = Some(CheckpointTable::build(&inflated.into_checkpoints(), spacing));
             (scan, fingerprints(&file, stamp.size)?)
         }
     };
-    Ok(Sidecar { shard_id: FileId::known(&meta), ..assemble(scan, shard.compression, stamp, fps, checked) })
+    let sidecar = assemble(scan, compression, stamp, fps, checked);
+    let sidecar = match checkpoints {
+        Some(checkpoints) => sidecar.with_checkpoints(checkpoints),
+        None => sidecar,
+    };
+    Ok(Sidecar { shard_id: FileId::known(&meta), ..sidecar })
+}
+
+/// Returns the compression of a file, from its first bytes. The position of the file does not change.
+fn detect(file: &File) -> Result<Compression> {
+    let mut first = [0; sniff::SNIFF_LEN];
+    let mut len = 0;
+    while let Some(rest) = first.get_mut(len..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, len as u64) {
+            Ok(0) => break,
+            Ok(n) => len += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(sniff::compression(first.get(..len).unwrap_or_default()))
 }
 
 /// Returns the start of a scan that resumes where `old` ends.
@@ -170,7 +202,7 @@ mod tests {
     }
 
     fn open(path: &Path, compression: Compression, options: &IndexOptions) -> Result<Index> {
-        let shard = NamedShard { path, compression };
+        let shard = NamedShard { path, compression: Some(compression) };
         let work = Work::new(None);
         Ok(open_all(&[shard], options, Save::BestEffort, &work)?.indexes.remove(0))
     }

@@ -2,10 +2,12 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
+use super::checkpoints::CheckpointTable;
 use super::identity::{self, Staleness, Stamp, stale};
 use super::layout::{self, CHECKED, GAPS, TORN, refused};
 use super::sidecar::{Sidecar, Span};
-use crate::error::{Error, ErrorKind, Result};
+use super::table::BadBlock;
+use crate::error::{Error, ErrorKind, IndexError, Result};
 use crate::io::{Compression, FileState, Region};
 use std::fmt;
 use std::fs::File;
@@ -89,6 +91,14 @@ impl Index {
         self.0.header.data_size
     }
 
+    /// Returns the number of bytes that hold the records: of the shard when it was scanned, or of the record stream if it is compressed.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        match self.compression() {
+            Compression::None => self.data_size(),
+            _ => self.stream_end(),
+        }
+    }
+
     /// Returns the end of the last whole record in the file, or the size of the file if the shard is compressed.
     pub(crate) fn indexed_end(&self) -> u64 {
         self.0.header.indexed_end
@@ -123,6 +133,19 @@ impl Index {
     /// Returns the compression of the shard.
     pub(crate) fn compression(&self) -> Compression {
         self.0.header.compression()
+    }
+
+    /// Returns the checkpoints of a compressed shard.
+    ///
+    /// # Errors
+    /// Errors of reading the index file; [`IndexError::Missing`] if there are none.
+    pub(crate) fn checkpoints(&self) -> Result<&CheckpointTable> {
+        self.0.load()?.checkpoints.as_ref().ok_or_else(|| IndexError::Missing.into())
+    }
+
+    /// Returns the error of a corrupt checkpoint.
+    pub(crate) fn corrupt_checkpoint(&self, bad: BadBlock) -> Error {
+        self.0.corrupt(bad, None)
     }
 
     /// Returns the XXH3-64 of the first and of the last 64 KiB of the indexed bytes.
@@ -173,6 +196,9 @@ impl Index {
         for table in [Some(&tables.offsets), tables.lengths.as_ref()].into_iter().flatten() {
             table.verify_all().map_err(|bad| self.0.corrupt(bad, None))?;
         }
+        if let Some(checkpoints) = &tables.checkpoints {
+            checkpoints.verify_all().map_err(|bad| self.0.corrupt(bad, None))?;
+        }
         (0..self.len()).try_for_each(|i| self.locate(i).map(drop))
     }
 
@@ -213,7 +239,6 @@ fn out_of_range(i: u64, len: u64) -> Error {
 mod tests {
     use super::*;
     use crate::crc::crc32c;
-    use crate::error::IndexError;
     use crate::index::IndexOptions;
     use crate::index::layout::IndexHeader;
     use crate::index::store;

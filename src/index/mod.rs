@@ -24,6 +24,7 @@
 //! ```
 
 mod build;
+mod checkpoints;
 mod dali;
 mod file;
 mod identity;

@@ -44,7 +44,7 @@ impl FromIterator<Indexes> for Indexes {
     }
 }
 
-/// Finds, extends or builds the indexes of uncompressed shards, as [`mode`](IndexOptions::mode) allows. Processes several shards at
+/// Finds, extends or builds the indexes of shards, as [`mode`](IndexOptions::mode) allows. Processes several shards at
 /// once. Nothing is written next to the data.
 ///
 /// # Errors
@@ -59,7 +59,7 @@ impl FromIterator<Indexes> for Indexes {
 /// If several shards fail, the error is that of the first one.
 pub fn open_shards(paths: &[PathBuf], options: &IndexOptions) -> Result<Indexes> {
     let work = Work::new(options.progress.as_ref());
-    work.end(open_all(&uncompressed(paths), options, Save::BestEffort, &work))
+    work.end(open_all(&detected(paths), options, Save::BestEffort, &work))
 }
 
 /// Builds indexes like the command `tfseek index`. Works like [`open_shards`], but without the limit on bytes to scan. Writes each index
@@ -73,7 +73,7 @@ pub fn open_shards(paths: &[PathBuf], options: &IndexOptions) -> Result<Indexes>
 /// Errors of the whole set: [`IndexError::NameClash`] and [`ErrorKind::Cancelled`]. Errors per shard are those of [`open_shards`], and
 /// a failed write of its index.
 pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Result<Indexes>>> {
-    let shards = uncompressed(paths);
+    let shards = detected(paths);
     store::check_names(&shards, options)?;
     let (one, work) = (options.clone().jobs(1), Work::new(options.progress.as_ref()));
     let build = |s: usize| Ok(open_all(&shards[s..=s], &one, Save::Required, &work));
@@ -86,8 +86,8 @@ pub fn build_beside(paths: &[PathBuf], options: &IndexOptions) -> Result<Vec<Res
     work.end(built)
 }
 
-fn uncompressed(paths: &[PathBuf]) -> Vec<NamedShard<'_>> {
-    paths.iter().map(|path| NamedShard { path, compression: Compression::None }).collect()
+fn detected(paths: &[PathBuf]) -> Vec<NamedShard<'_>> {
+    paths.iter().map(|path| NamedShard { path, compression: None }).collect()
 }
 
 /// Removes temporary files in `dir` that are at least a day old. Killed writers leave such files.
@@ -233,7 +233,7 @@ fn explain(e: Error, shard: NamedShard<'_>) -> Error {
     let mut first = Vec::new();
     let read = |file: File| file.take(sniff::SNIFF_LEN as u64).read_to_end(&mut first);
     match (shard.compression, open_regular(shard.path).and_then(read)) {
-        (Compression::None, Ok(_)) => sniff::explain(e, &first),
+        (None | Some(Compression::None), Ok(_)) => sniff::explain(e, &first),
         _ => e,
     }
 }

@@ -27,6 +27,7 @@ pub struct IndexOptions {
     pub(crate) check_payloads: bool,
     pub(crate) trust_columns: bool,
     pub(crate) tail: Tail,
+    pub(crate) checkpoint_every: u64,
     pub(crate) jobs: usize,
     pub(crate) may_map: Option<Promise>,
     pub(crate) progress: Option<ProgressCallback>,
@@ -45,6 +46,7 @@ impl Default for IndexOptions {
             check_payloads: false,
             trust_columns: false,
             tail: Tail::Strict,
+            checkpoint_every: 1 << 20,
             jobs: 0,
             may_map: None,
             progress: None,
@@ -101,6 +103,16 @@ impl IndexOptions {
     #[must_use]
     pub fn trust_columns(mut self, yes: bool) -> IndexOptions {
         self.trust_columns = yes;
+        self
+    }
+
+    /// Sets the minimum number of decompressed bytes between two checkpoints of a compressed shard. Default: 1 MiB.
+    ///
+    /// Access to a record decompresses the bytes from the checkpoint before it, half of this number on average. A checkpoint takes
+    /// 32 KiB of the index, or 32 bytes at the start of a gzip member. Existing indexes are used whatever their spacing.
+    #[must_use]
+    pub fn checkpoint_every(mut self, bytes: u64) -> IndexOptions {
+        self.checkpoint_every = bytes;
         self
     }
 

@@ -148,7 +148,7 @@ impl Pack {
         let mut sidecar = self.embedded(entry).map_err(|e| e.in_file(&self.path))?;
         sidecar.file = Some(self.path.clone().into());
         let path = self.base.join(&entry.path);
-        if let Some(why) = store::mismatch(&sidecar.header, Compression::None, &self.options) {
+        if let Some(why) = store::mismatch(&sidecar.header, Some(Compression::None), &self.options) {
             return Err(self.explain(IndexError::Stale { reason: why.into() }.into()).in_file(&path));
         }
         if sidecar.header.has(TORN) && self.options.tail == Tail::Strict {
@@ -264,7 +264,7 @@ pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Resu
     checked.map_err(|reason| OptionsError::Name { what: "pack", name: name.into(), reason })?;
     let (base, names) = common_folder(paths)?;
     let shards: Vec<_> =
-        paths.iter().map(|path| store::NamedShard { path, compression: Compression::None }).collect();
+        paths.iter().map(|path| store::NamedShard { path, compression: Some(Compression::None) }).collect();
     let work = Work::new(options.progress.as_ref());
     let opened = work.end(open_all(&shards, options, Save::Never, &work))?;
     let changed = opened.warnings.iter().find(|warning| matches!(warning, Warning::ShardChanged { .. }));

@@ -2,6 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
+use super::checkpoints::CheckpointTable;
 use super::file::{read_section, reopen, slice};
 use super::layout::{
     self, GAPS, IndexHeader, Refusal, Section, TFRI, decode_file, encode_file, refused, unknown,
@@ -9,7 +10,7 @@ use super::layout::{
 use super::table::{self, BLOCK, BLOCK_ENTRY, BadBlock, Table, TableEnds};
 use crate::error::{At, Error, IndexError, Result};
 use crate::frame::Torn;
-use crate::io::{FileId, KeptFile, Region, Reserved};
+use crate::io::{Compression, FileId, KeptFile, Region, Reserved};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -42,6 +43,7 @@ pub(crate) struct Sidecar {
 pub(super) struct SidecarTables {
     pub(super) offsets: Table,
     pub(super) lengths: Option<Table>,
+    pub(super) checkpoints: Option<CheckpointTable>,
 }
 
 /// The source of tables that are read on first use.
@@ -69,8 +71,23 @@ impl Sidecar {
         lengths: Option<Table>,
         torn: Option<Torn>,
     ) -> Sidecar {
-        let tables = OnceLock::from(SidecarTables { offsets, lengths });
+        let tables = OnceLock::from(SidecarTables { offsets, lengths, checkpoints: None });
         Sidecar { tables, torn, ..Sidecar::without_tables(header) }
+    }
+
+    /// Adds the checkpoints of a compressed shard to a sidecar that this process built.
+    pub(super) fn with_checkpoints(mut self, checkpoints: CheckpointTable) -> Sidecar {
+        if let Some(tables) = self.tables.get_mut() {
+            tables.checkpoints = Some(checkpoints);
+        }
+        self
+    }
+
+    /// Returns true if the records of the shard can be accessed in any order: it is not compressed, or has checkpoints.
+    pub(super) fn allows_access(&self) -> bool {
+        let in_file = || self.source.as_ref().is_some_and(|source| source.sections.checkpoints.is_some());
+        let in_memory = |tables: &SidecarTables| tables.checkpoints.is_some();
+        self.header.compression() == Compression::None || self.tables.get().map_or_else(in_file, in_memory)
     }
 
     fn without_tables(header: IndexHeader) -> Sidecar {
@@ -146,6 +163,9 @@ impl Sidecar {
         if let Some(lengths) = &tables.lengths {
             sections.push((LENGTHS, lengths.param(), lengths.section_len()));
         }
+        if let Some(checkpoints) = &tables.checkpoints {
+            sections.push((CHECKPOINTS, 0, checkpoints.bytes().len() as u64));
+        }
         encode(&self.header, &sections)
     }
 
@@ -167,11 +187,18 @@ impl Sidecar {
         let (prefix, placed) = self.encode_head(tables);
         w.write_all(&prefix)?;
         let mut at = prefix.len() as u64;
-        let tables = [Some(&tables.offsets), tables.lengths.as_ref()];
-        for (table, section) in tables.into_iter().flatten().zip(placed) {
+        for section in placed {
             w.write_all(&[0; layout::ALIGN as usize][..(section.offset - at) as usize])?;
-            for part in table.parts() {
+            let table = match section.kind {
+                OFFSETS => Some(&tables.offsets),
+                LENGTHS => tables.lengths.as_ref(),
+                _ => None,
+            };
+            for part in table.into_iter().flat_map(Table::parts) {
                 w.write_all(part)?;
+            }
+            if let (CHECKPOINTS, Some(checkpoints)) = (section.kind, &tables.checkpoints) {
+                w.write_all(checkpoints.bytes())?;
             }
             at = section.offset + section.len;
         }
@@ -200,7 +227,11 @@ impl SidecarTables {
             Some(s) => Some(Table::open(&bytes(s)?, header.n_records, s.param, TableEnds::default())?),
             None => None,
         };
-        Some(SidecarTables { offsets, lengths })
+        let checkpoints = match &sections.checkpoints {
+            Some(s) => Some(CheckpointTable::open(bytes(s)?)?),
+            None => None,
+        };
+        Some(SidecarTables { offsets, lengths, checkpoints })
     }
 
     /// Reads the tables of the sidecar that begins at byte `at` of `file`.
@@ -208,7 +239,12 @@ impl SidecarTables {
         let section = |s: &Section| read_section(file, at, s);
         let offsets = section(&sections.offsets)?;
         let lengths = sections.lengths.as_ref().map(section).transpose()?;
-        let pick = |s: &Section| if s.kind == OFFSETS { Some(offsets.clone()) } else { lengths.clone() };
+        let checkpoints = sections.checkpoints.as_ref().map(section).transpose()?;
+        let pick = |s: &Section| match s.kind {
+            OFFSETS => Some(offsets.clone()),
+            LENGTHS => lengths.clone(),
+            _ => checkpoints.clone(),
+        };
         SidecarTables::open(header, sections, pick)
             .ok_or_else(|| refused("the sections are truncated".into()))
     }
@@ -216,7 +252,9 @@ impl SidecarTables {
     /// Makes mapped tables resident; see [`Region::populate`].
     fn populate(&self) -> Result<()> {
         let tables = [Some(&self.offsets), self.lengths.as_ref()];
-        Ok(tables.into_iter().flatten().try_for_each(Table::populate)?)
+        tables.into_iter().flatten().try_for_each(Table::populate)?;
+        let checkpoints = self.checkpoints.as_ref().map(CheckpointTable::bytes);
+        Ok(checkpoints.map_or(Ok(()), |bytes| bytes.populate(0..bytes.len()))?)
     }
 
     /// Returns the span of record `i` on the fast path. `None` means only that [`span`](SidecarTables::span) must take the slow path.
@@ -261,18 +299,25 @@ impl SidecarTables {
 pub(crate) const OFFSETS: u32 = 1;
 /// Type of the section with the payload lengths, which a sidecar has if and only if damaged records were skipped.
 pub(crate) const LENGTHS: u32 = 2;
+/// Type of the section with the checkpoints of a compressed shard. It is not mandatory: versions that do not know it skip it, because
+/// they read compressed shards in order.
+pub(crate) const CHECKPOINTS: u32 = 3;
 
 /// The sections of a sidecar that this version knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SidecarSections {
     pub(crate) offsets: Section,
     pub(crate) lengths: Option<Section>,
+    pub(crate) checkpoints: Option<Section>,
 }
 
-/// Lays out mandatory sections of a sidecar, given as (type, param, length). Returns the header with the section table, and the
+/// Lays out the sections of a sidecar, given as (type, param, length). Returns the header with the section table, and the
 /// sections with their offsets.
 pub(crate) fn encode(header: &IndexHeader, sections: &[(u32, u16, u64)]) -> (Vec<u8>, Vec<Section>) {
-    let section = |&(kind, param, len)| Section { kind, mandatory: true, param, offset: 0, len, crc: 0 };
+    let section = |&(kind, param, len)| {
+        let mandatory = kind != CHECKPOINTS;
+        Section { kind, mandatory, param, offset: 0, len, crc: 0 }
+    };
     encode_file(&TFRI, header, sections.iter().map(section).collect())
 }
 
@@ -280,11 +325,12 @@ pub(crate) fn encode(header: &IndexHeader, sections: &[(u32, u16, u64)]) -> (Vec
 /// [`MAX_PREFIX`] bytes. Reads nothing else, so the cost does not depend on the number of records.
 pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, SidecarSections), Refusal> {
     let (header, all) = decode_file(prefix, file_len, &TFRI)?;
-    let (mut offsets, mut lengths) = (None, None);
+    let (mut offsets, mut lengths, mut checkpoints) = (None, None, None);
     for section in all {
         match section.kind {
             OFFSETS => offsets = Some(section),
             LENGTHS => lengths = Some(section),
+            CHECKPOINTS => checkpoints = Some(section),
             _ => unknown(&section)?,
         }
     }
@@ -301,7 +347,15 @@ pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, Sidec
     if let Some(lengths) = &lengths {
         check_blocked(lengths, header.n_records)?;
     }
-    Ok((header, SidecarSections { offsets, lengths }))
+    if let Some(checkpoints) = &checkpoints {
+        if header.compression() == Compression::None {
+            return Err("an uncompressed shard has checkpoints".into());
+        }
+        if checkpoints.len < CheckpointTable::MIN_LEN {
+            return Err("the section of checkpoints is truncated".into());
+        }
+    }
+    Ok((header, SidecarSections { offsets, lengths, checkpoints }))
 }
 
 /// Checks the length of a blocked table of `m` values.
@@ -344,7 +398,7 @@ mod tests {
         let (bytes, placed) = encode(&header(), &[(OFFSETS, 4, 24)]);
         let (got, sections) = decode(&bytes, 192 + 24).unwrap();
         assert_eq!(got, header());
-        assert_eq!(sections, SidecarSections { offsets: placed[0], lengths: None });
+        assert_eq!(sections, SidecarSections { offsets: placed[0], lengths: None, checkpoints: None });
     }
 
     #[test]

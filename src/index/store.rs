@@ -25,7 +25,8 @@ pub(super) const TFRI: &str = ".tfri";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedShard<'a> {
     pub(crate) path: &'a Path,
-    pub(crate) compression: Compression,
+    /// `None`: that of the index, or detected from the first bytes.
+    pub(crate) compression: Option<Compression>,
 }
 
 /// Returns the path of a sidecar in the hidden folder.
@@ -125,10 +126,10 @@ pub(crate) fn search(
 /// Returns the reason why an index is unsuitable for the options of the caller, whatever its shard is.
 pub(crate) fn mismatch(
     header: &IndexHeader,
-    compression: Compression,
+    compression: Option<Compression>,
     options: &IndexOptions,
 ) -> Option<&'static str> {
-    if header.compression() != compression {
+    if compression.is_some_and(|compression| header.compression() != compression) {
         return Some("the index belongs to a shard with another compression");
     }
     if header.has(GAPS) {
@@ -150,6 +151,9 @@ fn classify(
     let header = &sidecar.header;
     if let Some(why) = mismatch(header, shard.compression, options) {
         return Ok(IndexSearch::Nothing(Some(why)));
+    }
+    if !sidecar.allows_access() {
+        return Ok(IndexSearch::Nothing(Some("the index of a compressed shard has no checkpoints")));
     }
     let staleness = compare(header, now, |end| fingerprints(&open_regular(shard.path)?, end))
         .map_err(|e| Error::from(e).in_file(shard.path))?;

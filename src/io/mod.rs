@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
 mod atomic;
+pub(crate) mod deflate;
 mod file_state;
 pub(crate) mod inflate;
 mod map;

@@ -97,6 +97,17 @@ impl PositionalFile {
             Err(file) => Ok(PositionalFile::Reopened { path: path.into(), state: FileState::of(&file)? }),
         }
     }
+
+    /// Calls `f` with the open file.
+    ///
+    /// # Errors
+    /// Errors of `f`, and of opening the file again.
+    pub(crate) fn with<T>(&self, f: impl FnOnce(&File) -> Result<T>) -> Result<T> {
+        match self {
+            PositionalFile::Kept(file) => f(file),
+            PositionalFile::Reopened { path, state } => f(&reopen(path, *state)?),
+        }
+    }
 }
 
 #[cold]

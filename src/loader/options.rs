@@ -7,7 +7,7 @@ use super::queue::QueueLimits;
 use super::worker::{BatchWorker, ErrorPolicy};
 use crate::batch::{BatchParser, BytePool};
 use crate::column::{Classes, Selection};
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, INFLATED_BYTES};
 use crate::error::{ErrorKind, OptionsError, OrderError, Result};
 use crate::io::{ReadAhead, memory_limit, threads};
 use crate::order::{Cursor, LastBatch, Order, RankShare, Spec, Subset, check_memory};
@@ -368,7 +368,9 @@ impl LoaderOptions {
                 if let Spec::Block { block, window } = *unfiltered(spec) {
                     check_memory(n, bytes, block, window, memory)?;
                 }
-                scattered_reads(spec, n, bytes, memory).into_iter().collect()
+                let inflated = dataset.inflated_bytes();
+                let scattered = scattered_reads(spec, n, bytes, memory);
+                scattered.into_iter().chain(scattered_inflation(spec, inflated)).collect()
             }
             None => Vec::new(),
         };
@@ -421,6 +423,12 @@ fn scattered_reads(spec: &Spec, n: u64, bytes: u64, memory: u64) -> Option<Warni
         dataset_bytes: bytes,
         memory_bytes: memory,
     })
+}
+
+/// Returns a warning for a global order over compressed shards that the cache of decompressed bytes cannot hold.
+fn scattered_inflation(spec: &Spec, inflated_bytes: u64) -> Option<Warning> {
+    let scattered = *unfiltered(spec) == Spec::Global && inflated_bytes > INFLATED_BYTES;
+    scattered.then_some(Warning::ScatteredInflation { inflated_bytes })
 }
 
 /// Returns the order without its filter.

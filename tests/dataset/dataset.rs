@@ -189,15 +189,17 @@ fn a_replaced_shard_does_not_disturb_an_open_map() {
 }
 
 #[test]
-fn errors_of_compressed_shards_suggest_a_remedy() {
+fn compressed_shards_cannot_be_mapped() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tfrecord");
     let mut writer =
         tfseek::writer::WriterOptions::new().compression(tfseek::Compression::Gzip).create(&path).unwrap();
     writer.write(b"payload").unwrap();
     writer.close().unwrap();
-    let e = memory().open(&path).unwrap_err();
+    // SAFETY: the writer is closed, and nothing else writes to the shard.
+    let e = unsafe { memory().open_mapped(&path) }.unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Compressed { format: "gzip" }), "{e}");
+    assert_eq!(e.location().path.as_deref(), Some(&*path));
     assert_eq!(e.kind().remedy(), Some(Remedy::Unpack));
 }
 

@@ -1,5 +1,6 @@
 //! Datasets: opening, reading, replaced shards, and cancelled calls.
 
 mod cancel;
+mod compressed;
 mod dataset;
 mod replaced;

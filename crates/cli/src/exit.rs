@@ -78,7 +78,7 @@ pub(crate) fn message(e: &Error) -> String {
         Some(Remedy::Rebuild) => "`tfseek index --rebuild` builds it again".into(),
         Some(Remedy::ReadWithoutMaps) => "`--io pread` reads without maps".into(),
         Some(Remedy::MaxRecord(len)) => format!("`--max-record {len}` reads it"),
-        Some(Remedy::Unpack) => "unpack it with `tfseek unpack` for random access".into(),
+        Some(Remedy::Unpack) => "`tfseek unpack` makes an uncompressed file of it".into(),
         Some(Remedy::FewerRecords) => {
             "if keys are data, no schema describes the records; infer from fewer records with `-n`, or write the schema \
              by hand"

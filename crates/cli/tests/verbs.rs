@@ -234,7 +234,7 @@ fn unpack_and_its_errors() {
     dir.shard("a.tfrecord.gz", labels(0..10));
     let gz = dir.shard("zipped.gz", labels(0..10));
     fs::rename(gz, dir.path("b.tfrecord")).unwrap();
-    dir.run(&["get", "a.tfrecord.gz", "3"]).fails(2, &["gzip", "tfseek unpack"]);
+    dir.run(&["get", "a.tfrecord.gz", "3"]).prints("record 3, 18 bytes\n  label  int64  3\n");
     let ran = dir.run(&["unpack", "a.tfrecord.gz"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     dir.run(&["get", "a.tfrecord", "3", "-f", "json"])
@@ -536,4 +536,36 @@ fn options_have_the_names_of_the_python_package() {
             );
         }
     }
+}
+
+#[test]
+fn checkpoints_of_compressed_files() {
+    let dir = Folder::new();
+    let payloads = labels(0..3000);
+    for name in ["a.tfrecord.gz", "b.tfrecord.zz", "c.tfrecord"] {
+        dir.shard(name, payloads.clone());
+    }
+    let size = |name: &str| fs::metadata(dir.path(&format!(".tfseek/{name}.tfri"))).unwrap().len();
+    let index = |every: &str| {
+        let ran = dir.run(&[
+            "index",
+            "--rebuild",
+            "--checkpoint-every",
+            every,
+            "a.tfrecord.gz",
+            "b.tfrecord.zz",
+            "c.tfrecord",
+        ]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        (size("a.tfrecord.gz"), size("b.tfrecord.zz"))
+    };
+    let (coarse, fine) = (index("1000000"), index("10000"));
+    assert!(fine.0 > coarse.0 && fine.1 > coarse.1, "{coarse:?} {fine:?}");
+    let args = ["get", "a.tfrecord.gz", "b.tfrecord.zz", "c.tfrecord", "2999", "3000", "8999", "-f", "json"];
+    let lines = dir.run(&args).out;
+    let labels: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let label = |k: usize| labels[k]["features"]["label"][0].as_i64();
+    assert_eq!((label(0), label(1), label(2)), (Some(2999), Some(0), Some(2999)));
+    dir.run(&["index", "--pack", "p", "a.tfrecord.gz"]).fails(2, &["gzip", "tfseek unpack"]);
 }

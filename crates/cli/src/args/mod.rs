@@ -275,6 +275,9 @@ pub(crate) struct IndexArgs {
     /// Write one file for all shards: `.tfseek/NAME.tfrp` in their common folder
     #[arg(long, value_name = "NAME", conflicts_with_all = ["format", "index_dir"])]
     pub(crate) pack: Option<String>,
+    /// Decompressed bytes between two checkpoints of a compressed file: fewer make random access faster and the index larger
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, conflicts_with_all = ["format", "pack"])]
+    pub(crate) checkpoint_every: u64,
     /// Folder for index files: searched first, and new index files are written to it
     #[arg(long, value_name = "DIR")]
     pub(crate) index_dir: Option<PathBuf>,

@@ -26,8 +26,8 @@ pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Con
     let paths = records::resolve_files(&args.paths.paths, args.paths.allow_missing, console)?;
     let bytes = progress::total_size(&paths);
     let bar = progress::bytes(global, "indexing", bytes);
-    let mut options =
-        args.limit.index().check_payloads(args.check).jobs(args.jobs.jobs).progress(progress::callback(&bar));
+    let mut options = args.limit.index().check_payloads(args.check).jobs(args.jobs.jobs);
+    options = options.checkpoint_every(args.checkpoint_every).progress(progress::callback(&bar));
     if args.rebuild {
         options = options.mode(IndexMode::Rebuild);
     }

@@ -1,0 +1,238 @@
+//! The record stream of a compressed shard, decompressed from checkpoints on demand.
+
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
+use crate::error::{CompressionError, IndexError, Result};
+use crate::frame;
+use crate::index::Index;
+use crate::io::deflate::inflate_from;
+use crate::io::{Fetched, PositionalFile, Process, Region, Source};
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// A compressed shard. Its bytes are those of the record stream.
+///
+/// A *span* is the part of the stream between two checkpoints. Whole spans are decompressed, and kept in a cache that all shards of a
+/// dataset share.
+pub(crate) struct InflatedFile {
+    file: PositionalFile,
+    index: Index,
+    cache: Arc<SpanCache>,
+    /// Number of this shard in the cache.
+    shard: u64,
+}
+
+impl InflatedFile {
+    pub(super) fn new(file: PositionalFile, index: Index, cache: &Arc<SpanCache>) -> InflatedFile {
+        InflatedFile { file, index, shard: cache.next_shard(), cache: Arc::clone(cache) }
+    }
+
+    /// Returns the range of span `k`.
+    fn span(&self, k: usize) -> Result<Range<u64>> {
+        let table = self.index.checkpoints()?;
+        let out = |k| table.get(k).map(|point| point.out).map_err(|bad| self.index.corrupt_checkpoint(bad));
+        let start = out(k)?;
+        let next = k.saturating_add(1);
+        let end = if next < table.len() { out(next)? } else { self.index.stream_end() };
+        Ok(start..end)
+    }
+
+    /// Decompresses a span, and passes on the bytes of `part` of the stream, which is inside the span.
+    fn inflate(&self, k: usize, part: Range<u64>, mut take: impl FnMut(&[u8])) -> Result<()> {
+        let table = self.index.checkpoints()?;
+        let from = table.get(k).map_err(|bad| self.index.corrupt_checkpoint(bad))?;
+        let compression = self.index.compression();
+        let mut at = from.out;
+        self.file.with(|file| {
+            inflate_from(file, compression, from, |piece| {
+                let next = at.saturating_add(piece.len() as u64);
+                let inside =
+                    |offset: u64| usize::try_from(offset.clamp(at, next).saturating_sub(at)).unwrap_or(0);
+                take(piece.get(inside(part.start)..inside(part.end)).unwrap_or_default());
+                at = next;
+                Ok(next < part.end)
+            })
+        })?;
+        if at < part.end {
+            return Err(CompressionError::Cut { format: compression.name() }.into());
+        }
+        Ok(())
+    }
+
+    /// Returns a whole span from the cache, or decompresses it.
+    fn whole(&self, k: usize, span: &Range<u64>) -> Result<Region> {
+        self.cache.get((self.shard, k), || {
+            let len = usize::try_from(span.end.saturating_sub(span.start)).unwrap_or_default();
+            let mut bytes = Vec::with_capacity(len);
+            self.inflate(k, span.clone(), |piece| bytes.extend_from_slice(piece))?;
+            Ok(Region::from(bytes))
+        })
+    }
+
+    /// Appends the bytes of `range`, or returns them if they are all in one span.
+    fn collect(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+        let table = self.index.checkpoints()?;
+        let moved = || IndexError::Stale { reason: "the checkpoints do not contain a record".into() };
+        let mut k = table.find(range.start).ok_or_else(moved)?;
+        let mut at = range.start;
+        while at < range.end {
+            let span = self.span(k)?;
+            if !span.contains(&at) {
+                return Err(moved().into());
+            }
+            let end = range.end.min(span.end);
+            if span.end.saturating_sub(span.start) > SpanCache::LARGEST {
+                self.inflate(k, at..end, |piece| buf.extend_from_slice(piece))?;
+            } else {
+                let bytes = self.whole(k, &span)?;
+                let place =
+                    |offset: u64| usize::try_from(offset.saturating_sub(span.start)).unwrap_or(usize::MAX);
+                let part = bytes.slice(place(at)..place(end)).ok_or_else(moved)?;
+                if (at, end) == (range.start, range.end) {
+                    return Ok(Fetched::Shared(part));
+                }
+                buf.extend_from_slice(&part);
+            }
+            at = end;
+            k = k.saturating_add(1);
+        }
+        Ok(Fetched::Appended)
+    }
+}
+
+impl Source for InflatedFile {
+    /// Does nothing. The reading threads decompress in parallel.
+    fn want(&self, _: &[Range<u64>]) {}
+
+    fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+        let end = self.index.stream_end();
+        if range.end > end || range.start > range.end {
+            let have = end.saturating_sub(range.start);
+            return Err(frame::truncated(range.end.saturating_sub(range.start), have));
+        }
+        let before = buf.len();
+        self.collect(&range, buf).inspect_err(|_| buf.truncate(before))
+    }
+}
+
+impl fmt::Debug for InflatedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InflatedFile").field("file", &self.file).field("index", &self.index).finish()
+    }
+}
+
+/// Maximum number of decompressed bytes that a dataset keeps.
+pub(crate) const INFLATED_BYTES: u64 = 128 << 20;
+
+/// Decompressed spans of all compressed shards of a dataset, the most recently used ones.
+///
+/// If several threads need a span, one decompresses it, and the others wait.
+#[derive(Debug, Default)]
+pub(crate) struct SpanCache {
+    spans: Mutex<CachedSpans>,
+    done: Condvar,
+    shards: AtomicU64,
+}
+
+/// A shard, by its number in the cache, and a span of it.
+type SpanKey = (u64, usize);
+
+#[derive(Debug, Default)]
+struct CachedSpans {
+    spans: HashMap<SpanKey, CachedSpan>,
+    /// Bytes of all spans.
+    bytes: u64,
+    /// Number of uses so far.
+    uses: u64,
+}
+
+#[derive(Debug)]
+enum CachedSpan {
+    /// A thread of this process decompresses the span.
+    Pending(Process),
+    Ready {
+        bytes: Region,
+        /// Number of the last use.
+        used: u64,
+    },
+}
+
+impl SpanCache {
+    /// Maximum number of bytes of all spans.
+    const LIMIT: u64 = INFLATED_BYTES;
+    /// Maximum number of bytes of a span in the cache. A longer span is decompressed at each use. Deflate blocks can be of any length.
+    const LARGEST: u64 = SpanCache::LIMIT / 8;
+
+    fn next_shard(&self) -> u64 {
+        self.shards.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, CachedSpans> {
+        self.spans.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn get(&self, key: SpanKey, inflate: impl FnOnce() -> Result<Region>) -> Result<Region> {
+        let mut spans = self.lock();
+        loop {
+            spans.uses = spans.uses.saturating_add(1);
+            let now = spans.uses;
+            match spans.spans.get_mut(&key) {
+                Some(CachedSpan::Ready { bytes, used }) => {
+                    *used = now;
+                    return Ok(bytes.clone());
+                }
+                // A thread of the parent process does not exist in a forked child.
+                Some(CachedSpan::Pending(process)) if process.is_this() => {
+                    let waited = self.done.wait_timeout(spans, Duration::from_millis(100));
+                    spans = waited.map_or_else(|e| e.into_inner().0, |(spans, _)| spans);
+                }
+                _ => break,
+            }
+        }
+        spans.spans.insert(key, CachedSpan::Pending(Process::this()));
+        drop(spans);
+        let pending = PendingSpan { cache: self, key };
+        let bytes = inflate()?;
+        let mut spans = self.lock();
+        spans.insert(key, bytes.clone());
+        drop(spans);
+        std::mem::forget(pending);
+        self.done.notify_all();
+        Ok(bytes)
+    }
+}
+
+impl CachedSpans {
+    /// Adds a span, and removes those that were not used for the longest time.
+    fn insert(&mut self, key: SpanKey, bytes: Region) {
+        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
+        let used = self.uses;
+        self.spans.insert(key, CachedSpan::Ready { bytes, used });
+        while self.bytes > SpanCache::LIMIT {
+            let ready = self.spans.iter().filter_map(|(&other, span)| match span {
+                CachedSpan::Ready { bytes, used } if other != key => Some((*used, other, bytes.len() as u64)),
+                _ => None,
+            });
+            let Some((_, oldest, len)) = ready.min() else { return };
+            self.spans.remove(&oldest);
+            self.bytes = self.bytes.saturating_sub(len);
+        }
+    }
+}
+
+/// Removes a pending span when its decompression has failed or panicked, so that another thread tries.
+struct PendingSpan<'a> {
+    cache: &'a SpanCache,
+    key: SpanKey,
+}
+
+impl Drop for PendingSpan<'_> {
+    fn drop(&mut self) {
+        self.cache.lock().spans.remove(&self.key);
+        self.cache.done.notify_all();
+    }
+}

@@ -1,0 +1,134 @@
+//! The checkpoints of a compressed shard: section 3 of a sidecar, which section 5 of `docs/index.md` defines.
+
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
+use super::table::BadBlock;
+use crate::crc::{crc32c, crc32c_append};
+use crate::io::Region;
+use crate::io::deflate::{Checkpoint, Checkpoints, WINDOW};
+
+/// Bytes before the entries: their number, and the spacing.
+const HEAD: usize = 16;
+/// Bytes of an entry.
+const ENTRY: usize = 32;
+/// Offset of the CRC in an entry.
+const CRC_AT: usize = 28;
+
+/// A section of checkpoints. An entry is verified at each use.
+#[derive(Clone, Debug)]
+pub(crate) struct CheckpointTable {
+    bytes: Region,
+    count: usize,
+}
+
+impl CheckpointTable {
+    /// Smallest length of the section.
+    pub(super) const MIN_LEN: u64 = HEAD as u64;
+
+    /// Opens a section. Returns `None` if it is too short for its entries.
+    pub(super) fn open(bytes: Region) -> Option<CheckpointTable> {
+        let count = usize::try_from(u64_at(&bytes, 0)?).ok()?;
+        let end = count.checked_mul(ENTRY)?.checked_add(HEAD)?;
+        (end <= bytes.len()).then_some(CheckpointTable { bytes, count })
+    }
+
+    /// Encodes the checkpoints of a scan.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "the windows are in memory, so their length fits a usize"
+    )]
+    pub(super) fn build(points: &Checkpoints, spacing: u64) -> CheckpointTable {
+        let count = points.len();
+        let mut window_at = HEAD + ENTRY * count;
+        let mut bytes = Vec::new();
+        bytes.extend_from_slice(&(count as u64).to_le_bytes());
+        bytes.extend_from_slice(&spacing.to_le_bytes());
+        let points = || (0..count).filter_map(|k| points.get(k));
+        for Checkpoint { out, bit, window } in points() {
+            let mut entry = Vec::with_capacity(ENTRY);
+            for field in [out, bit, window_at as u64] {
+                entry.extend_from_slice(&field.to_le_bytes());
+            }
+            entry.extend_from_slice(&(window.len() as u32).to_le_bytes());
+            let crc = crc32c_append(crc32c(&entry), window);
+            bytes.extend_from_slice(&entry);
+            bytes.extend_from_slice(&crc.to_le_bytes());
+            window_at += window.len();
+        }
+        points().for_each(|point| bytes.extend_from_slice(point.window));
+        CheckpointTable { bytes: Region::from(bytes), count }
+    }
+
+    /// Returns the bytes of the section.
+    pub(super) fn bytes(&self) -> &Region {
+        &self.bytes
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Returns the offset in the record stream of entry `k`, which is not verified.
+    fn out(&self, k: usize) -> Option<u64> {
+        u64_at(&self.bytes, k.checked_mul(ENTRY)?.checked_add(HEAD)?)
+    }
+
+    /// Returns the last checkpoint at or before `offset`. It is found by entries that are not verified, so the caller compares it.
+    pub(crate) fn find(&self, offset: u64) -> Option<usize> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.out(middle)? <= offset {
+                low = middle.saturating_add(1);
+            } else {
+                high = middle;
+            }
+        }
+        low.checked_sub(1)
+    }
+
+    /// Returns checkpoint `k`, after verifying its entry and its window.
+    pub(crate) fn get(&self, k: usize) -> Result<Checkpoint<'_>, BadBlock> {
+        let bad = |reason| BadBlock { block: k as u64, reason };
+        let entry = || {
+            let start = k.checked_mul(ENTRY)?.checked_add(HEAD)?;
+            self.bytes.get(start..start.checked_add(ENTRY)?).filter(|_| k < self.count)
+        };
+        let entry = entry().ok_or(bad("there is no such checkpoint"))?;
+        let field = |at: usize| u64_at(entry, at).ok_or(bad("a checkpoint is truncated"));
+        let (out, bit, at) = (field(0)?, field(8)?, field(16)?);
+        let [len, crc] = [24, CRC_AT].map(|at| u32_at(entry, at).unwrap_or_default());
+        let window = || {
+            let (at, len) =
+                (usize::try_from(at).ok()?, usize::try_from(len).ok().filter(|&len| len <= WINDOW)?);
+            self.bytes.get(at..at.checked_add(len)?)
+        };
+        let window = window().ok_or(bad("the window of a checkpoint is outside its section"))?;
+        let found = crc32c_append(crc32c(entry.get(..CRC_AT).unwrap_or_default()), window);
+        if found != crc {
+            return Err(bad("the checksum of a checkpoint does not match"));
+        }
+        Ok(Checkpoint { out, bit, window })
+    }
+
+    /// Verifies all entries, and that they ascend.
+    pub(super) fn verify_all(&self) -> Result<(), BadBlock> {
+        let mut last = None;
+        for k in 0..self.count {
+            let Checkpoint { out, .. } = self.get(k)?;
+            if last.is_some_and(|last| out < last) {
+                return Err(BadBlock { block: k as u64, reason: "checkpoints do not ascend" });
+            }
+            last = Some(out);
+        }
+        Ok(())
+    }
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
