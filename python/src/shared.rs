@@ -88,11 +88,17 @@ impl SharedDataset {
             Some(mapped) => borrowed_payload(mapped.get(i)?),
             None => {
                 let mut buf = Vec::new();
-                let payload = self.dataset.read(i, &mut buf)?.payload();
+                let record = self.dataset.read(i, &mut buf)?;
+                // Some shards of a set with compressed ones are mapped. Their records are not in the buffer.
+                if record.region().is_some() {
+                    return borrowed_payload(record);
+                }
+                let payload = record.payload();
                 let (start, len) = (payload.as_ptr().addr(), payload.len());
                 let start = start.saturating_sub(buf.as_ptr().addr());
                 let region = Region::from(buf);
-                Ok(region.slice(start..start + len).unwrap_or_else(|| Region::from(Vec::new())))
+                let part = region.slice(start..start + len);
+                part.ok_or_else(|| std::io::Error::other("expected the record in its buffer").into())
             }
         }
     }
