@@ -40,6 +40,7 @@
 //! | access records by number, in files that do not change while they are mapped | [`Mapped`]: borrows records, copies nothing |
 //! | access records by number, in any files | [`Dataset`]: reads records into your buffer |
 //! | read records in file order; gzip and zlib; standard input | [`Stream`]: needs no index |
+//! | read a file that is still being written | [`follow`] |
 //! | read the features of a record | [`Example`], [`SequenceExample`]: views that borrow the payload |
 //! | parse records into arrays | [`Schema`], [`BatchParser`]: the semantics of `tf.io.parse_example` ([parsing.md]) |
 //! | train on shuffled epochs in batches | [`Dataset::loader`], [`Loader`]: threads, ranks, exact resume ([shuffling.md]) |
@@ -111,6 +112,8 @@ pub mod error;
 pub mod example;
 #[cfg(feature = "dataset")]
 pub mod filter;
+#[cfg(feature = "dataset")]
+pub mod follow;
 pub mod frame;
 #[cfg(feature = "dataset")]
 pub mod index;

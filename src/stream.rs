@@ -2,9 +2,8 @@
 
 use crate::error::{At, CompressionError, Error, Result};
 use crate::frame::{self, Event, HEADER_LEN, OVERHEAD, Parser, Torn};
-use crate::io::grow_exact;
 use crate::io::sniff::{self, SNIFF_LEN};
-use crate::io::{Compression, Inflate};
+use crate::io::{Compression, Inflate, ReadBuffer};
 use crate::paths;
 use crate::policy::Tail;
 use crate::policy::Verify;
@@ -108,9 +107,7 @@ impl StreamOptions {
             name,
             options: *self,
             compression,
-            buf: Vec::new(),
-            start: 0,
-            end: 0,
+            buffer: ReadBuffer::default(),
             parser: Parser::whole(self.verify == Verify::Payload, self.max_record),
             more: true,
             ended: false,
@@ -143,9 +140,6 @@ fn mismatch(named: Compression, found: Compression, first: &[u8]) -> Error {
 /// A reader after its first bytes, which were read already.
 type StreamSource = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
 
-/// Minimum size of the buffer in bytes.
-const BUFFER: usize = 256 << 10;
-
 /// A reader of records in file order. It has one buffer, about as large as the largest record so far, which grows only as bytes arrive:
 /// a corrupt length does not allocate memory.
 ///
@@ -171,11 +165,8 @@ pub struct Stream {
     name: PathBuf,
     options: StreamOptions,
     compression: Compression,
-    /// `buf[start..end]` contains bytes that were read and not returned yet.
-    buf: Vec<u8>,
-    start: usize,
-    end: usize,
-    /// Parser of the record stream, positioned at `buf[start]`.
+    buffer: ReadBuffer,
+    /// Parser of the record stream, positioned at the first byte of the buffer.
     parser: Parser,
     /// True until the end of the reader.
     more: bool,
@@ -205,9 +196,9 @@ impl Stream {
         let (i, offset) = (self.parser.records(), self.parser.offset());
         match self.step() {
             Ok(Some(len)) => {
-                let body = self.start + HEADER_LEN;
-                self.start += len + OVERHEAD;
-                Ok(Some(Record::new(&self.buf[body..body + len], At::new(&self.name, i, offset))))
+                let record = self.buffer.consume(len + OVERHEAD);
+                let payload = record.get(HEADER_LEN..HEADER_LEN + len).unwrap_or_default();
+                Ok(Some(Record::new(payload, At::new(&self.name, i, offset))))
             }
             Ok(None) => {
                 self.ended = true;
@@ -217,7 +208,7 @@ impl Stream {
                 self.ended = true;
                 let e = e.at(At::new(&self.name, i, offset));
                 // For a compressed file, detect the format of the decompressed bytes.
-                let inflated = self.buf.get(self.start..self.end).unwrap_or_default();
+                let inflated = self.buffer.bytes();
                 Err(match self.compression {
                     Compression::None => sniff::explain(e, &self.first),
                     _ => sniff::explain(e, inflated.get(..SNIFF_LEN).unwrap_or(inflated)),
@@ -226,14 +217,16 @@ impl Stream {
         }
     }
 
-    /// Reads a complete record into `buf[start..]`, verifies it, and returns its payload length.
+    /// Reads a complete record into the buffer, verifies it, and returns its payload length.
     fn step(&mut self) -> Result<Option<usize>> {
         loop {
-            let bytes = self.buf.get(self.start..self.end).unwrap_or_default();
-            match self.parser.step(bytes, self.more)? {
+            match self.parser.step(self.buffer.bytes(), self.more)? {
                 Event::Record(taken) => return Ok(Some(taken - OVERHEAD)),
                 // A length above `usize::MAX` exceeds any buffer. `fill` then reads to the end of the file or runs out of memory.
-                Event::Need(need) => self.more = self.fill(usize::try_from(need).unwrap_or(usize::MAX))?,
+                Event::Need(need) => {
+                    let need = usize::try_from(need).unwrap_or(usize::MAX);
+                    self.more = self.buffer.fill(&mut self.source, need)?;
+                }
                 Event::Torn(Torn { need, have }) if self.options.tail == Tail::Strict => {
                     return Err(frame::truncated(need, have));
                 }
@@ -245,35 +238,6 @@ impl Stream {
                 Event::End | Event::Consumed(_) | Event::Skip(_) => return Ok(None),
             }
         }
-    }
-
-    /// Reads until `buf[start..end]` has `need` bytes. Returns false if the stream ends before that.
-    fn fill(&mut self, need: usize) -> Result<bool> {
-        while self.end - self.start < need {
-            if self.end == self.buf.len() {
-                self.make_room(need)?;
-            }
-            match self.source.read(&mut self.buf[self.end..]) {
-                Ok(0) => return Ok(false),
-                Ok(n) => self.end += n,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
-        Ok(true)
-    }
-
-    /// Moves the remaining bytes to the front, and grows the buffer to up to twice their number. The growth depends on the bytes that
-    /// have arrived, not only on `need`, which may be corrupt.
-    fn make_room(&mut self, need: usize) -> Result<()> {
-        let have = self.end - self.start;
-        self.buf.copy_within(self.start..self.end, 0);
-        (self.start, self.end) = (0, have);
-        let len = (2 * have).clamp(BUFFER, need.max(BUFFER));
-        if len > self.buf.len() {
-            grow_exact(&mut self.buf, len)?;
-        }
-        Ok(())
     }
 
     /// Returns the number of records returned so far.

@@ -26,13 +26,15 @@ use std::path::{Path, PathBuf};
 pub struct WriterOptions {
     compression: Compression,
     level: u32,
+    /// Minimum size of a gzip member in uncompressed bytes. `None` for one member.
+    members: Option<u64>,
     atomic: bool,
     index: Option<IndexOptions>,
 }
 
 impl Default for WriterOptions {
     fn default() -> WriterOptions {
-        WriterOptions { compression: Compression::None, level: 6, atomic: true, index: None }
+        WriterOptions { compression: Compression::None, level: 6, members: None, atomic: true, index: None }
     }
 }
 
@@ -53,6 +55,17 @@ impl WriterOptions {
     #[must_use]
     pub fn level(mut self, level: u32) -> WriterOptions {
         self.level = level.min(9);
+        self
+    }
+
+    /// Writes a gzip file in members: a new one begins at the first record border after `bytes` uncompressed bytes. Default: one
+    /// member. 0 is treated as 1, with which each record is a member.
+    ///
+    /// Every reader of gzip reads the members as one stream. A reader that knows their offsets can begin at each of them. Members of
+    /// 1 MiB make a file little larger. Only for gzip: TensorFlow ignores what follows the first stream of a zlib file.
+    #[must_use]
+    pub fn members(mut self, bytes: u64) -> WriterOptions {
+        self.members = Some(bytes.max(1));
         self
     }
 
@@ -82,9 +95,13 @@ impl WriterOptions {
     /// Creates or replaces a file. Links are followed, and FIFOs and devices are written directly, by the rules of [`Output`].
     ///
     /// # Errors
-    /// I/O errors; [`IndexError::NotRegular`] if an index was requested for a file that is not regular.
+    /// I/O errors; [`IndexError::NotRegular`] if an index was requested for a file that is not regular;
+    /// [`OptionsError::Members`] if members were requested for a file that is not compressed with gzip.
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Writer> {
         let path = path.as_ref();
+        if let Some(refused) = self.refused() {
+            return Err(refused.into());
+        }
         let output = if self.atomic { Output::create(path) } else { Output::in_place(path) };
         let in_file = |e| Error::from(e).in_file(path);
         let output = output.map_err(in_file)?;
@@ -103,9 +120,11 @@ impl WriterOptions {
         });
         Ok(Writer {
             sink: Some(self.sink(target)),
+            options: self.clone(),
             failed: false,
             path: Some(path.into()),
             end: 0,
+            member: 0,
             records: 0,
             index,
             process: Process::this(),
@@ -117,7 +136,7 @@ impl WriterOptions {
     /// `("out/train", ".tfrecord", 10)` produces Beam's names, `("out/mnist-train.tfrecord", "", 10)` those of TensorFlow Datasets.
     ///
     /// # Errors
-    /// I/O errors; [`OptionsError::NoShards`] if `count` is 0.
+    /// I/O errors; [`OptionsError::NoShards`] if `count` is 0; [`OptionsError::Members`] as for [`create`](WriterOptions::create).
     pub fn create_shards(
         &self,
         prefix: impl AsRef<Path>,
@@ -135,17 +154,25 @@ impl WriterOptions {
         Ok(ShardedWriter { shards: (0..count).map(shard).collect::<Result<_>>()?, next: 0 })
     }
 
+    /// Returns the reason why these options are invalid, if they are.
+    fn refused(&self) -> Option<OptionsError> {
+        let compression = self.compression;
+        (self.members.is_some() && compression != Compression::Gzip)
+            .then(|| OptionsError::Members { found: compression.name() })
+    }
+
     fn sink(&self, target: WriterTarget) -> WriterSink {
         let out = BufWriter::with_capacity(BUFFER, target);
-        let level = Level::new(self.level);
         match self.compression {
             Compression::None => WriterSink::Plain(out),
-            // The same header as in TensorFlow: no name, no time, operating system 3.
-            Compression::Gzip => {
-                WriterSink::Gzip(GzBuilder::new().mtime(0).operating_system(3).write(out, level))
-            }
-            Compression::Zlib => WriterSink::Zlib(ZlibEncoder::new(out, level)),
+            Compression::Gzip => WriterSink::Gzip(self.member(out)),
+            Compression::Zlib => WriterSink::Zlib(ZlibEncoder::new(out, Level::new(self.level))),
         }
+    }
+
+    /// Begins a gzip member, with the same header as in TensorFlow: no name, no time, operating system 3.
+    fn member(&self, out: BufWriter<WriterTarget>) -> GzEncoder<BufWriter<WriterTarget>> {
+        GzBuilder::new().mtime(0).operating_system(3).write(out, Level::new(self.level))
     }
 }
 
@@ -172,10 +199,13 @@ const BUFFER: usize = 256 << 10;
 pub struct Writer {
     /// `None` after the writer was closed or failed.
     sink: Option<WriterSink>,
+    options: WriterOptions,
     failed: bool,
     path: Option<PathBuf>,
     /// Length of the record stream in bytes.
     end: u64,
+    /// Offset in the record stream of the current gzip member.
+    member: u64,
     records: u64,
     index: Option<PendingIndex>,
     process: Process,
@@ -227,12 +257,21 @@ impl Writer {
         WriterOptions::new().create(path)
     }
 
-    /// Creates a writer to any sink. Options about files and indexes are ignored.
+    /// Creates a writer to any sink. Options about files and indexes are ignored. If the options contradict each other
+    /// ([`OptionsError::Members`]), nothing is written, and every call returns the error.
     pub fn new(sink: impl Write + Send + 'static, options: &WriterOptions) -> Writer {
         let target = WriterTarget { sink: TargetKind::Other(Box::new(sink)), process: Process::this() };
-        let sink = options.sink(target);
-        let process = Process::this();
-        Writer { sink: Some(sink), failed: false, path: None, end: 0, records: 0, index: None, process }
+        Writer {
+            sink: options.refused().is_none().then(|| options.sink(target)),
+            options: options.clone(),
+            failed: options.refused().is_some(),
+            path: None,
+            end: 0,
+            member: 0,
+            records: 0,
+            index: None,
+            process: Process::this(),
+        }
     }
 
     /// Writes one record.
@@ -241,6 +280,9 @@ impl Writer {
     /// I/O errors, after which the file is incomplete and further writes fail; [`EncodeError::Closed`]; [`EncodeError::Failed`] after
     /// an earlier error; [`EncodeError::Forked`].
     pub fn write(&mut self, payload: &[u8]) -> Result<()> {
+        if self.options.members.is_some_and(|bytes| self.end - self.member >= bytes) {
+            self.next_member()?;
+        }
         let written = match &mut self.sink {
             Some(WriterSink::Plain(w)) => put_record(w, payload),
             Some(WriterSink::Gzip(w)) => put_record(w, payload),
@@ -253,6 +295,20 @@ impl Writer {
         }
         self.end += (payload.len() + OVERHEAD) as u64;
         self.records += 1;
+        Ok(())
+    }
+
+    /// Ends the gzip member and begins the next one.
+    fn next_member(&mut self) -> Result<()> {
+        self.check_process()?;
+        match self.sink.take() {
+            Some(WriterSink::Gzip(w)) => match w.finish() {
+                Ok(out) => self.sink = Some(WriterSink::Gzip(self.options.member(out))),
+                Err(e) => return self.fail_on_error(Err(e)),
+            },
+            other => self.sink = other,
+        }
+        self.member = self.end;
         Ok(())
     }
 
@@ -305,7 +361,7 @@ impl Writer {
     /// Writes all bytes and syncs an atomic file, but does not rename it. `None` if the writer is closed already.
     fn finish(&mut self) -> Result<Option<FinishedFile>> {
         if self.failed {
-            return Err(self.locate(EncodeError::Failed.into()));
+            return Err(self.closed());
         }
         if self.sink.is_some() {
             self.check_process()?;
@@ -361,8 +417,12 @@ impl Writer {
         self.records
     }
 
+    /// Returns the error of a call without a sink.
     fn closed(&self) -> Error {
-        self.locate(if self.failed { EncodeError::Failed } else { EncodeError::Closed }.into())
+        match self.options.refused() {
+            Some(refused) => refused.into(),
+            None => self.locate(if self.failed { EncodeError::Failed } else { EncodeError::Closed }.into()),
+        }
     }
 
     /// Drops the sink after an error: the last record may be incomplete, so no other record must follow it.

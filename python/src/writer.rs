@@ -18,6 +18,9 @@ use tfseek::{Compression, ErrorKind, ShardedWriter};
 /// so on, and distributes the records in rotation. ``compression`` is ``None``, ``"gzip"`` or ``"zlib"``. ``index=True`` also writes
 /// the index, to ``.tfseek/`` in the folder of the files.
 ///
+/// ``members=1 << 20`` writes gzip files in members: a new one begins at the first record border after that many uncompressed bytes.
+/// Every reader of gzip reads them as one stream.
+///
 /// The folder must exist: a missing one raises :class:`tfseek.NotFoundError`, which names it.
 ///
 /// Files are written under temporary names and renamed by :meth:`close`. If a ``with`` block ends with an exception, no file is
@@ -93,13 +96,14 @@ fn closed() -> tfseek::Error {
 #[pymethods]
 impl PyWriter {
     #[new]
-    #[pyo3(signature = (path, *, compression=None, level=None, shards=None, suffix=".tfrecord", index=false, index_dir=None, atomic=true))]
+    #[pyo3(signature = (path, *, compression=None, level=None, members=None, shards=None, suffix=".tfrecord", index=false, index_dir=None, atomic=true))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         path: PathBuf,
         compression: Option<Choice<Compression>>,
         level: Option<u32>,
+        members: Option<u64>,
         shards: Option<usize>,
         suffix: &str,
         index: bool,
@@ -112,6 +116,9 @@ impl PyWriter {
         }
         if let Some(level) = level {
             options = options.level(level);
+        }
+        if let Some(members) = members {
+            options = options.members(members);
         }
         if let Some(dir) = index_dir {
             options = options.index_dir(dir);

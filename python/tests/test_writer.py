@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import stat
 import sys
@@ -82,3 +83,35 @@ def test_a_missing_folder_is_named(tmp_path: Path, options: Any) -> None:
         (tmp_path / "link").symlink_to("missing/file")
         with pytest.raises(tfseek.NotFoundError, match="link: "):
             tfseek.Writer(tmp_path / "link", **options)
+
+
+def test_gzip_members(tmp_path: Path) -> None:
+    """Python's gzip module reads the members as one stream, and a member can be read without those before it."""
+    records = [bytes([i]) * (i % 50) for i in range(200)]
+    plain, file = tmp_path / "plain", tmp_path / "file.gz"
+    for path, options in (plain, {}), (file, {"compression": "gzip", "members": 1000, "index": True}):
+        with tfseek.Writer(path, **options) as writer:  # type: ignore[arg-type]
+            for record in records:
+                writer.write(record)
+    data = file.read_bytes()
+    assert gzip.decompress(data) == plain.read_bytes()
+    assert [bytes(record) for record in tfseek.stream(file, kind="bytes")] == records
+    starts = [at for at in range(len(data)) if data.startswith(b"\x1f\x8b\x08\0\0\0\0\0", at)]
+    assert len(starts) == 8
+    (tmp_path / "rest.gz").write_bytes(data[starts[5] :])
+    rest = [bytes(record) for record in tfseek.stream(tmp_path / "rest.gz", kind="bytes")]
+    assert rest == records[-len(rest) :]
+
+    with tfseek.Writer(tmp_path / "x", shards=2, compression="gzip", members=1) as writer:
+        for record in records:
+            writer.write(record)
+    shard = tmp_path / "x-00001-of-00002.tfrecord"
+    assert [bytes(record) for record in tfseek.stream(shard, kind="bytes")] == records[1::2]
+    assert shard.read_bytes().count(b"\x1f\x8b\x08\0\0\0\0\0") == 100
+
+
+@pytest.mark.parametrize("compression", [None, "zlib"])
+def test_members_require_gzip(tmp_path: Path, compression: Any) -> None:
+    with pytest.raises(tfseek.Error, match="members: expected compression gzip, found"):
+        tfseek.Writer(tmp_path / "out", compression=compression, members=1000)
+    assert os.listdir(tmp_path) == []

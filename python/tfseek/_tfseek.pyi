@@ -228,6 +228,7 @@ class Writer:
         *,
         compression: Optional[str] = None,
         level: Optional[int] = None,
+        members: Optional[int] = None,
         shards: Optional[int] = None,
         suffix: str = ".tfrecord",
         index: bool = False,

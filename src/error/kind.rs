@@ -105,6 +105,11 @@ pub enum ErrorKind {
         /// `gzip` or `zlib`.
         format: &'static str,
     },
+    /// A file that is read while it is written became shorter, was replaced or was removed.
+    Changed {
+        /// Difference, with the expected and the found value.
+        reason: Box<str>,
+    },
     /// A sidecar, a pack or an index in text form cannot be used.
     Index(IndexError),
     /// The paths do not specify a dataset.
@@ -185,6 +190,7 @@ impl ErrorKind {
             | ErrorKind::RecordTooLarge { .. }
             | ErrorKind::NotTfRecord { .. }
             | ErrorKind::Compression(_)
+            | ErrorKind::Changed { .. }
             | ErrorKind::Index(_) => io::ErrorKind::InvalidData,
         }
     }
@@ -242,6 +248,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Compressed { format } => {
                 write!(f, "expected an uncompressed shard, found {format}")
             }
+            ErrorKind::Changed { reason } => write!(f, "the file changed other than by appending: {reason}"),
             ErrorKind::Index(e) => e.fmt(f),
             ErrorKind::Paths(e) => e.fmt(f),
             ErrorKind::Encode(e) => e.fmt(f),

@@ -28,6 +28,11 @@ pub enum OptionsError {
         /// Limit of the number.
         limit: usize,
     },
+    /// Gzip members were requested for a file without gzip compression.
+    Members {
+        /// Compression of the file: `none` or `zlib`.
+        found: &'static str,
+    },
     /// Classes of a float feature were requested. Classes are defined for int64 and bytes features.
     FloatClasses,
     /// A filter was applied to given columns, and the column of this feature is not one of them.
@@ -45,6 +50,9 @@ impl fmt::Display for OptionsError {
             }
             OptionsError::Threads { found, limit } => {
                 write!(f, "expected at most {limit} threads, found {found}")
+            }
+            OptionsError::Members { found } => {
+                write!(f, "members: expected compression gzip, found {found}")
             }
             OptionsError::FloatClasses => {
                 f.write_str("expected int64 or bytes values for classes, found float")

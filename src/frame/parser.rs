@@ -73,6 +73,11 @@ impl Parser {
         Parser { scans: false, check, max_payload, records: 0, offset: 0, partial: None }
     }
 
+    /// Creates a parser of whole records that starts after `records` records, at byte `offset`.
+    pub(crate) fn whole_from(check: bool, max_payload: u64, records: u64, offset: u64) -> Parser {
+        Parser { records, offset, ..Parser::whole(check, max_payload) }
+    }
+
     /// Creates a scanning parser that starts after `records` records, at byte `offset`.
     pub(crate) fn scanning(check: bool, records: u64, offset: u64) -> Parser {
         Parser { scans: true, check, max_payload: u64::MAX, records, offset, partial: None }

@@ -1,6 +1,7 @@
 //! Framing, messages, tensors, streams and the writer: bytes and their meaning, without an index.
 
 mod example_twin;
+mod follow;
 mod framing;
 mod fuzz_corpus;
 mod stream;

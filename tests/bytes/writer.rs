@@ -1,7 +1,7 @@
 //! The writer produces the bytes of TensorFlow's writer, and files appear complete or not at all.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tfseek::error::EncodeError;
@@ -245,4 +245,117 @@ fn a_failed_write_discards_the_file() {
     for e in [writer.write(b"x").unwrap_err(), writer.flush().unwrap_err(), writer.close().unwrap_err()] {
         assert!(matches!(e.kind(), ErrorKind::Encode(EncodeError::Failed)), "{e}");
     }
+}
+
+/// Returns the decompressed members of a gzip file.
+fn members(mut file: &[u8]) -> Vec<Vec<u8>> {
+    let mut members = Vec::new();
+    while !file.is_empty() {
+        let mut decoder = flate2::bufread::GzDecoder::new(file);
+        let mut member = Vec::new();
+        decoder.read_to_end(&mut member).unwrap();
+        members.push(member);
+        file = decoder.into_inner();
+    }
+    members
+}
+
+fn gzip_members(bytes: u64) -> WriterOptions {
+    WriterOptions::new().compression(Compression::Gzip).members(bytes)
+}
+
+#[test]
+fn members_begin_at_record_borders() {
+    let dir = tempfile::tempdir().unwrap();
+    let payloads: Vec<Vec<u8>> = (0..500).map(|i| vec![i as u8; i * 7 % 300]).collect();
+    let plain = dir.path().join("plain");
+    let write = |path: &Path, options: &WriterOptions, flushes: bool| {
+        let mut writer = options.create(path).unwrap();
+        for (i, payload) in payloads.iter().enumerate() {
+            writer.write(payload).unwrap();
+            if flushes && i % 50 == 0 {
+                writer.flush().unwrap();
+            }
+        }
+        writer.close().unwrap();
+        fs::read(path).unwrap()
+    };
+    let plain = write(&plain, &WriterOptions::new(), false);
+    for bytes in [0, 1, 16, 17, 1000, 5000, plain.len() as u64 - 1, plain.len() as u64, u64::MAX] {
+        // The number of records of each member.
+        let (mut expected, mut len) = (vec![0], 0);
+        for payload in &payloads {
+            if len > 0 && len >= bytes {
+                expected.push(0);
+                len = 0;
+            }
+            *expected.last_mut().unwrap() += 1;
+            len += payload.len() as u64 + 16;
+        }
+        for flushes in [false, true] {
+            let path = dir.path().join("gzip");
+            let options = gzip_members(bytes);
+            let file = write(&path, &options, flushes);
+            assert_eq!(records(&path), payloads);
+            let members = members(&file);
+            assert_eq!(members.concat(), plain, "{bytes}");
+            let counts = members.iter().map(|m| tfseek::frame::Frames::new(m).map(Result::unwrap).count());
+            assert_eq!(counts.collect::<Vec<_>>(), expected, "{bytes}");
+            assert_eq!(file, write(&path, &options, flushes), "the bytes are deterministic");
+        }
+    }
+    let one = WriterOptions::new().compression(Compression::Gzip);
+    let same = write(&dir.path().join("one"), &one, false);
+    assert_eq!(write(&dir.path().join("two"), &gzip_members(u64::MAX), false), same);
+}
+
+#[test]
+fn members_of_unused_and_sharded_writers() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("empty");
+    gzip_members(1).create(&path).unwrap().close().unwrap();
+    assert_eq!(members(&fs::read(&path).unwrap()), [b""]);
+
+    let mut shards = gzip_members(1).index(true).create_shards(dir.path().join("x"), "", 2).unwrap();
+    (0..5u8).for_each(|i| shards.write(&[i]).unwrap());
+    shards.close().unwrap();
+    for (name, expected) in [("x-00000-of-00002", &[[0], [2], [4]][..]), ("x-00001-of-00002", &[[1], [3]])] {
+        assert_eq!(records(&dir.path().join(name)), expected);
+        assert_eq!(members(&fs::read(dir.path().join(name)).unwrap()).len(), expected.len());
+        assert!(dir.path().join(".tfseek").join(format!("{name}.tfri")).exists());
+    }
+}
+
+#[test]
+fn members_require_gzip() {
+    let dir = tempfile::tempdir().unwrap();
+    for compression in [Compression::None, Compression::Zlib] {
+        let options = WriterOptions::new().members(1 << 20).compression(compression);
+        let want = format!("members: expected compression gzip, found {compression}");
+        assert_eq!(options.create(dir.path().join("a")).unwrap_err().to_string(), want);
+        assert_eq!(options.create_shards(dir.path().join("a"), "", 2).unwrap_err().to_string(), want);
+        let mut writer = Writer::new(std::io::sink(), &options);
+        for e in [writer.write(b"x").unwrap_err(), writer.flush().unwrap_err(), writer.close().unwrap_err()] {
+            assert_eq!(e.to_string(), want);
+        }
+    }
+    assert_eq!(names(dir.path()), [""; 0]);
+}
+
+/// A failure at the end of a member discards the file, like one inside it.
+#[test]
+fn a_failed_member_discards_the_file() {
+    struct Full;
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut writer = Writer::new(Full, &gzip_members(1).level(0));
+    let e = (0..100).find_map(|_| writer.write(&[0; 100_000]).err()).unwrap();
+    assert!(matches!(e.kind(), ErrorKind::Io(_)), "{e}");
+    assert!(matches!(writer.close().unwrap_err().kind(), ErrorKind::Encode(EncodeError::Failed)));
 }

@@ -13,6 +13,7 @@ use clap_complete::Shell;
 use std::ffi::OsString;
 use std::num::{NonZeroUsize, ParseIntError};
 use std::path::PathBuf;
+use tfseek::follow::FollowOptions;
 use tfseek::index::IndexOptions;
 use tfseek::stream::StreamOptions;
 use tfseek::{DatasetOptions, Tail};
@@ -173,6 +174,20 @@ impl LimitArgs {
         }
     }
 
+    /// Returns the options for files that are followed.
+    pub(crate) fn follow(self) -> FollowOptions {
+        let options = FollowOptions::new();
+        match self.max_record {
+            Some(bytes) => options.max_record(bytes),
+            None => options,
+        }
+    }
+
+    /// Returns true if a file may end inside a record.
+    pub(crate) fn tolerates(self) -> bool {
+        self.tail == TailChoice::Tolerate
+    }
+
     /// Returns the options of indexes.
     pub(crate) fn index(self) -> IndexOptions {
         IndexOptions::new().tail(self.tail.into())
@@ -325,6 +340,13 @@ pub(crate) struct TailArgs {
     /// Number of records to print, per file; `+N`: from the Nth record on. `-5` is short for `-n 5`
     #[arg(short, value_name = "N", default_value = "10", allow_hyphen_values = true, value_parser = count::tail)]
     pub(crate) n: TailCount,
+    /// Print new records until interrupted, as the last file is written, and then those of later files of the pattern. N counts
+    /// in the last file; `+N`: in the first file, whose later records and files are all printed
+    #[arg(short = 'F', long)]
+    pub(crate) follow: bool,
+    /// With --follow: save the position here once per second, and continue at the saved position
+    #[arg(long, value_name = "FILE", requires = "follow")]
+    pub(crate) state: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
 }

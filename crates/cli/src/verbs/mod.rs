@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod digest;
 pub(crate) mod epoch;
+mod follow;
 pub(crate) mod get;
 pub(crate) mod head;
 pub(crate) mod index;

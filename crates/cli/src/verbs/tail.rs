@@ -17,6 +17,9 @@ use tfseek::IndexMode;
 use tfseek::index::IndexOptions;
 
 pub(crate) fn run(args: &args::TailArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    if args.follow {
+        return super::follow::run(args, global, console);
+    }
     let paths = records::resolve(&args.paths, console)?;
     let printer = Printer::new(&args.print, global)?.many_files(paths.len() > 1);
     let mut numbers = RecordNumbers::new();

@@ -1,0 +1,282 @@
+//! `tfseek tail --follow`: prints the records of a file that is still being written, and goes on in the next file of a pattern.
+
+mod state;
+
+use crate::args::{GlobalArgs, TailArgs, TailCount};
+use crate::console::Console;
+use crate::damage::{self, Reading};
+use crate::exit::{DATA, Failure, Outcome, TOLERATE};
+use crate::output::{NumberedRecord, Printer};
+use crate::records::{self, KeptRecord, RecordNumbers, STDIN};
+use state::{Position, StateFile};
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tfseek::ErrorKind;
+use tfseek::error::PathsError;
+use tfseek::example::{KindGuess, MessageKind};
+use tfseek::follow::Follow;
+
+/// The time between two reads at the end of a file, and the longest time until a printed record is flushed.
+const POLL: Duration = Duration::from_millis(200);
+/// The time between two searches for later files.
+const SEARCH: Duration = Duration::from_millis(500);
+/// The time without a new byte after which a record in parts is final, if a later file exists.
+const GRACE: Duration = Duration::from_secs(1);
+
+pub(super) fn run(args: &TailArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    if args.paths.paths.iter().any(|path| path == Path::new(STDIN)) {
+        return Err(Failure::usage("--follow: expected files, found standard input"));
+    }
+    let mut files = Files::resolve(&args.paths.paths, console)?;
+    let mut state = args.state.as_deref().map(|path| StateFile::open(path, &files.list)).transpose()?;
+    let saved = state.as_ref().and_then(StateFile::position).cloned();
+    let (start, resumed) = match (saved, args.n) {
+        (Some(saved), _) => (saved, true),
+        (None, TailCount::After(_)) => (Position::first(&files.list, 0), false),
+        (None, TailCount::Last(_)) => {
+            (Position::first(&files.list, files.list.len().saturating_sub(1)), false)
+        }
+    };
+    let mut numbers = RecordNumbers::new();
+    for path in files.list.iter().take_while(|path| **path != start.path) {
+        numbers.begin(path);
+    }
+    let mut reader = Reader {
+        args,
+        printer: Printer::new(&args.print, global)?.many_files(files.many),
+        records: FollowedRecords {
+            follow: open(args, &start)?,
+            before: numbers.begin(&start.path),
+            guess: KindGuess::default(),
+            specified: args.print.payload.kind.specified(),
+        },
+        skip: 0,
+        printed: true,
+        flushed: Instant::now(),
+    };
+    let outcome = reader.printer.file(console, &start.path, true).and_then(|()| {
+        if !resumed {
+            reader.begin(console)?;
+        }
+        reader.run(&mut files, &mut numbers, state.as_mut(), console)
+    });
+    // The records before damage were printed, so the state moves past them. After an error of standard output it must not.
+    let complete = reader.printed && reader.skip == 0 && !matches!(outcome, Err(Failure::Stdout(_)));
+    if let (Some(state), true) = (&mut state, complete) {
+        console.flush()?;
+        state.save(reader.records.position())?;
+    }
+    outcome
+}
+
+fn open(args: &TailArgs, at: &Position) -> tfseek::Result<Follow> {
+    args.print.payload.limit.follow().start(at.record, at.offset).open(&at.path)
+}
+
+/// The files that the paths match, in order. The last search is kept.
+struct Files<'a> {
+    paths: &'a [PathBuf],
+    list: Vec<PathBuf>,
+    searched: Instant,
+    /// The paths are a pattern or a folder, so files can be added.
+    grows: bool,
+    /// Records are printed with their file.
+    many: bool,
+}
+
+impl Files<'_> {
+    fn resolve<'a>(paths: &'a [PathBuf], console: &mut Console) -> Outcome<Files<'a>> {
+        let list = records::resolve_files(paths, true, console)?;
+        let grows = paths.iter().any(|path| !path.is_file());
+        Ok(Files { paths, many: grows || list.len() > 1, list, searched: Instant::now(), grows })
+    }
+
+    /// Returns the file after this one, if there is one now.
+    fn after(&mut self, path: &Path) -> tfseek::Result<Option<PathBuf>> {
+        let next = |list: &[PathBuf]| {
+            let last = list.iter().rposition(|listed| listed == path)?;
+            list.get(last + 1).cloned()
+        };
+        if let Some(next) = next(&self.list) {
+            return Ok(Some(next));
+        }
+        if !self.grows || self.searched.elapsed() < SEARCH {
+            return Ok(None);
+        }
+        self.searched = Instant::now();
+        self.list = match tfseek::paths::resolve(self.paths, true) {
+            Ok(list) => list,
+            // The file was removed, which reading it reports.
+            Err(e) if matches!(e.kind(), ErrorKind::Paths(PathsError::NoMatch { .. })) => return Ok(None),
+            Err(e) if matches!(e.kind(), ErrorKind::Io(e) if e.kind() == io::ErrorKind::NotFound) => {
+                return Ok(None);
+            }
+            Err(e) => return Err(e),
+        };
+        Ok(next(&self.list))
+    }
+}
+
+/// The records of the current file, with their kind and their numbers over all files.
+struct FollowedRecords {
+    follow: Follow,
+    /// Number of records in the preceding files, if it is known.
+    before: Option<u64>,
+    /// The kind that the user specified. Otherwise it is guessed.
+    specified: Option<MessageKind>,
+    guess: KindGuess,
+}
+
+impl FollowedRecords {
+    /// Returns the position of the next record.
+    fn position(&self) -> Position {
+        let (record, offset) = (self.follow.records_read(), self.follow.offset());
+        Position { path: self.follow.path().into(), record, offset }
+    }
+
+    /// Returns the next record, if it is whole.
+    fn next(&mut self) -> Outcome<Option<NumberedRecord<'_>>> {
+        let record = match self.follow.next() {
+            Ok(None) => return Ok(None),
+            Ok(Some(record)) => record,
+            Err(e) => return Err(damage::explain(e.into(), Reading::InOrder { can_skip: true })),
+        };
+        if self.specified.is_none() && !self.guess.is_complete() {
+            self.guess.add(record.payload());
+        }
+        let index = record.at().record.and_then(|i| self.before?.checked_add(i));
+        let kind = self.specified.unwrap_or(self.guess.kind());
+        Ok(Some(NumberedRecord { record, index, kind, strict: self.specified.is_some() }))
+    }
+}
+
+/// Prints the records of the current file, and then those of the next one.
+struct Reader<'a> {
+    args: &'a TailArgs,
+    printer: Printer,
+    records: FollowedRecords,
+    /// Number of records of the current file that are skipped before the first one that is printed.
+    skip: u64,
+    /// All records that were read, and not skipped, are printed.
+    printed: bool,
+    /// The last time at which standard output was flushed.
+    flushed: Instant,
+}
+
+impl Reader<'_> {
+    /// Prints the last records of the file that are whole now, or determines how many are skipped.
+    fn begin(&mut self, console: &mut Console) -> Outcome {
+        let n = match self.args.n {
+            TailCount::After(n) => {
+                self.skip = n;
+                return Ok(());
+            }
+            TailCount::Last(n) => n,
+        };
+        let name = self.records.follow.path().to_path_buf();
+        let (mut last, mut spare) = (VecDeque::<KeptRecord>::new(), KeptRecord::default());
+        let end = loop {
+            match self.records.next() {
+                Ok(Some(item)) => spare.set(item),
+                Ok(None) => break Ok(()),
+                // The last records before the damage are printed.
+                Err(e) => break Err(e),
+            }
+            last.push_back(std::mem::take(&mut spare));
+            if last.len() as u64 > n {
+                spare = last.pop_front().unwrap_or_default();
+            }
+        };
+        self.printed = false;
+        for record in &last {
+            self.printer.record(console, record.numbered(&name))?;
+        }
+        self.printed = true;
+        end
+    }
+
+    /// Prints records until an error.
+    fn run(
+        &mut self,
+        files: &mut Files<'_>,
+        numbers: &mut RecordNumbers,
+        mut state: Option<&mut StateFile>,
+        console: &mut Console,
+    ) -> Outcome {
+        // The file after the current one, and the number of bytes of its last record with the time since which it is the same.
+        let mut later: Option<PathBuf> = None;
+        let mut partial = (0, Instant::now());
+        loop {
+            if let Some(item) = self.records.next()? {
+                if self.skip > 0 {
+                    self.skip -= 1;
+                    continue;
+                }
+                self.printed = false;
+                self.printer.record(console, item)?;
+                self.printed = true;
+                if self.flushed.elapsed() < POLL {
+                    continue;
+                }
+                self.flush(state.as_deref_mut(), console)?;
+                continue;
+            }
+            self.flush(state.as_deref_mut(), console)?;
+            let Some(next) = &later else {
+                // The rest of the current file is read after the later one was found: its writer closes a file before it opens the
+                // next one.
+                later = files.after(self.records.follow.path())?;
+                partial = (self.records.follow.partial_bytes(), Instant::now());
+                if later.is_none() {
+                    sleep(POLL);
+                }
+                continue;
+            };
+            let bytes = self.records.follow.partial_bytes();
+            if bytes > 0 {
+                if bytes != partial.0 {
+                    partial = (bytes, Instant::now());
+                }
+                if partial.1.elapsed() < GRACE {
+                    sleep(POLL);
+                    continue;
+                }
+                self.torn(bytes, next, console)?;
+            }
+            numbers.end(Some(self.records.follow.records_read()));
+            self.records.before = numbers.begin(next);
+            self.records.follow = open(self.args, &Position { path: next.clone(), record: 0, offset: 0 })?;
+            self.printer.file(console, next, false)?;
+            self.skip = 0;
+            later = None;
+        }
+    }
+
+    /// Reports a record whose end will not be written, because a later file exists.
+    fn torn(&self, bytes: u64, next: &Path, console: &mut Console) -> Outcome {
+        let Position { path, record, offset } = self.records.position();
+        let (path, next) = (path.display(), next.display());
+        let message = format!(
+            "{path}: record {record} at byte {offset}: the file ends inside the record, after {bytes} bytes, and {next} follows it"
+        );
+        if self.args.print.payload.limit.tolerates() {
+            console.note(format_args!("tfseek: {message}"));
+            return Ok(());
+        }
+        Err(Failure::Message(DATA, format!("{message} ({TOLERATE})")))
+    }
+
+    /// Flushes standard output, then saves the position if that is due.
+    fn flush(&mut self, state: Option<&mut StateFile>, console: &mut Console) -> Outcome {
+        console.flush()?;
+        self.flushed = Instant::now();
+        match state {
+            // A state inside the skipped records would print the rest of them.
+            Some(state) if self.skip == 0 && state.is_due() => state.save(self.records.position()),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Reading the records of a file that is still being written.
+
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
+
+use crate::error::{At, Error, ErrorKind, Result};
+use crate::frame::{Event, HEADER_LEN, OVERHEAD, Parser};
+use crate::io::sniff::{self, SNIFF_LEN};
+use crate::io::{Compression, FileId, ReadBuffer, open_regular};
+use crate::paths;
+use crate::policy::Verify;
+use crate::record::{MAX_RECORD, Record};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// Options of a [`Follow`].
+#[derive(Clone, Copy, Debug)]
+pub struct FollowOptions {
+    verify: Verify,
+    max_record: u64,
+    start: (u64, u64),
+}
+
+impl Default for FollowOptions {
+    fn default() -> FollowOptions {
+        FollowOptions { verify: Verify::default(), max_record: MAX_RECORD, start: (0, 0) }
+    }
+}
+
+impl FollowOptions {
+    /// Returns the default options: payloads are verified, reading starts at the first record.
+    pub fn new() -> FollowOptions {
+        FollowOptions::default()
+    }
+
+    /// Sets the checksums to verify. Default: [`Verify::Payload`].
+    #[must_use]
+    pub fn verify(mut self, verify: Verify) -> FollowOptions {
+        self.verify = verify;
+        self
+    }
+
+    /// Sets the maximum payload length in bytes. Default: 2^31 - 1, the longest message that protobuf parses. A longer record is the
+    /// error [`ErrorKind::RecordTooLarge`], returned before memory is allocated for it.
+    #[must_use]
+    pub fn max_record(mut self, bytes: u64) -> FollowOptions {
+        self.max_record = bytes;
+        self
+    }
+
+    /// Starts at a later record: its ordinal and the offset of its header, as [`Follow::records_read`] and [`Follow::offset`] returned
+    /// them earlier. Default: 0 and 0.
+    #[must_use]
+    pub fn start(mut self, record: u64, offset: u64) -> FollowOptions {
+        self.start = (record, offset);
+        self
+    }
+
+    /// Opens a regular file.
+    ///
+    /// # Errors
+    /// I/O errors, also for a file that is not regular; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal) for the address of
+    /// a store; [`ErrorKind::Changed`] if the file ends before the start.
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Follow> {
+        let path = path.as_ref();
+        paths::check_local(path)?;
+        self.open_file(path).map_err(|e| e.in_file(path))
+    }
+
+    fn open_file(&self, path: &Path) -> Result<Follow> {
+        let mut file = open_regular(path)?;
+        let id = FileId::of_file(&file)?;
+        let (record, offset) = self.start;
+        let follow = Follow {
+            buffer: ReadBuffer::default(),
+            parser: Parser::whole_from(self.verify == Verify::Payload, self.max_record, record, offset),
+            name: path.into(),
+            id,
+            ended: false,
+            file: {
+                file.seek(SeekFrom::Start(offset))?;
+                file
+            },
+        };
+        follow.check_size()?;
+        Ok(follow)
+    }
+}
+
+/// A reader of the records of a file that another process appends to.
+///
+/// [`next`](Follow::next) returns `None` where no whole record follows *now*. A later call returns the records that were written in
+/// the meantime. The caller decides how long it waits between the calls.
+///
+/// A record that is written in part is not damage: it is returned when its last byte is there. Damage is a header or a payload that is
+/// there completely and does not match its checksum. It ends the reading.
+///
+/// The file must be uncompressed, because the end of a compressed file cannot be read while it is written. Its writer may only append.
+/// A file that becomes shorter, is replaced or is removed is the error [`ErrorKind::Changed`], after the records of the old file. A
+/// file that becomes shorter and longer again between two calls is detected by its checksums only.
+///
+/// Memory is bounded as in a [`Stream`](crate::Stream): one buffer, about as large as the largest record.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("a.tfrecord");
+/// use tfseek::{follow::Follow, writer::WriterOptions};
+/// let mut writer = WriterOptions::new().atomic(false).create(&path)?;
+/// let mut follow = Follow::open(&path)?;
+/// assert!(follow.next()?.is_none());
+/// writer.write(b"one")?;
+/// writer.flush()?;
+/// assert_eq!(follow.next()?.unwrap().payload(), b"one");
+/// assert!(follow.next()?.is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Follow {
+    file: File,
+    name: PathBuf,
+    /// Identity of the open file. `None` on systems where `std` has no inode numbers.
+    id: Option<FileId>,
+    buffer: ReadBuffer,
+    /// Parser of the record stream, positioned at the first byte of the buffer.
+    parser: Parser,
+    /// True after an error.
+    ended: bool,
+}
+
+impl Follow {
+    /// Opens a regular file with the default options.
+    ///
+    /// # Errors
+    /// The same as [`FollowOptions::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Follow> {
+        FollowOptions::new().open(path)
+    }
+
+    /// Returns the next record, which is valid until the next call. `None` if the file has no further whole record now, and after an
+    /// error.
+    ///
+    /// # Errors
+    /// Damage, with path, record and the offset of its header; [`ErrorKind::Changed`]; [`ErrorKind::Compressed`];
+    /// [`ErrorKind::NotTfRecord`] if the first bytes are those of another format; I/O errors.
+    #[allow(clippy::should_implement_trait, reason = "the record borrows from the reader")]
+    pub fn next(&mut self) -> Result<Option<Record<'_>>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let (i, offset) = (self.parser.records(), self.parser.offset());
+        match self.step() {
+            Ok(Some(len)) => {
+                let record = self.buffer.consume(len + OVERHEAD);
+                let payload = record.get(HEADER_LEN..HEADER_LEN + len).unwrap_or_default();
+                Ok(Some(Record::new(payload, At::new(&self.name, i, offset))))
+            }
+            Ok(None) => Ok(None),
+            Err(e) => {
+                self.ended = true;
+                if matches!(e.kind(), ErrorKind::Changed { .. }) {
+                    return Err(e.in_file(&self.name));
+                }
+                let e = e.at(At::new(&self.name, i, offset));
+                Err(if offset == 0 { self.explain(e) } else { e })
+            }
+        }
+    }
+
+    /// Reads a complete record into the buffer, verifies it, and returns its payload length. `None` if it is not complete.
+    fn step(&mut self) -> Result<Option<usize>> {
+        loop {
+            match self.parser.step(self.buffer.bytes(), true)? {
+                Event::Record(taken) => return Ok(Some(taken - OVERHEAD)),
+                Event::Need(need) => {
+                    // A length above `usize::MAX` exceeds any buffer. `fill` then reads to the end of the file.
+                    let need = usize::try_from(need).unwrap_or(usize::MAX);
+                    if self.buffer.fill(&mut self.file, need)? {
+                        continue;
+                    }
+                    // The state of the path is examined before the last read, so that no byte of a replaced file is lost.
+                    let changed = self.check_size().and_then(|()| self.check_path());
+                    if !self.buffer.fill(&mut self.file, need)? {
+                        return changed.map(|()| None);
+                    }
+                }
+                // A parser of whole records does not return these while more bytes may follow.
+                Event::Torn(_) | Event::End | Event::Consumed(_) | Event::Skip(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// Checks that the file has all bytes that were read.
+    fn check_size(&self) -> Result<()> {
+        let read = self.parser.offset().saturating_add(self.buffer.bytes().len() as u64);
+        match self.file.metadata()?.len() {
+            len if len < read => {
+                Err(changed(format!("expected a file of at least {read} bytes, found {len}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that the path still leads to the open file.
+    fn check_path(&self) -> Result<()> {
+        match FileId::of(&self.name) {
+            Ok(found) if found == self.id => Ok(()),
+            Ok(_) => Err(changed("expected the file that was opened, found another one at its path".into())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                Err(changed("expected the file that was opened, found none at its path".into()))
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Replaces an error of the first record by one that names the format of the file, if it is known.
+    #[cold]
+    fn explain(&mut self, e: Error) -> Error {
+        let mut first = Vec::with_capacity(SNIFF_LEN);
+        let read = self
+            .file
+            .rewind()
+            .and_then(|()| self.file.by_ref().take(SNIFF_LEN as u64).read_to_end(&mut first));
+        match read.map(|_| sniff::compression(&first)) {
+            Ok(Compression::None) => sniff::explain(e, &first),
+            Ok(compressed) => {
+                Error::from(ErrorKind::Compressed { format: compressed.name() }).in_file(&self.name)
+            }
+            Err(_) => e,
+        }
+    }
+
+    /// Returns the number of records before the next one, those before the start included.
+    pub fn records_read(&self) -> u64 {
+        self.parser.records()
+    }
+
+    /// Returns the offset of the next record, or of the damaged one.
+    pub fn offset(&self) -> u64 {
+        self.parser.offset()
+    }
+
+    /// Returns the number of bytes after the last whole record, as of the last call of [`next`](Follow::next) that returned `None`.
+    pub fn partial_bytes(&self) -> u64 {
+        self.buffer.bytes().len() as u64
+    }
+
+    /// Returns the path.
+    pub fn path(&self) -> &Path {
+        &self.name
+    }
+}
+
+#[cold]
+fn changed(reason: String) -> Error {
+    ErrorKind::Changed { reason: reason.into() }.into()
+}
+
+impl fmt::Debug for Follow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (record, offset) = (self.records_read(), self.offset());
+        write!(f, "Follow({}, record {record} at byte {offset})", self.name.display())
+    }
+}
