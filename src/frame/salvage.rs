@@ -270,17 +270,19 @@ fn find_header(bytes: &[u8], from: usize, to: usize, max: u64) -> Option<usize> 
             loop {
                 let (header, rest) = self.bytes.get(at..)?.split_first_chunk()?;
                 let (len, stored) = split_header(header);
-                let step = if len > self.max {
-                    if len >> (u64::BITS - u8::BITS) == 0 { 1 } else { stride }
-                } else if len == 0 && stored == 0 {
+                // A branch and not a choice of the step: the next load does not wait for this one.
+                if stride > 1 && len >> (u64::BITS - u8::BITS) != 0 {
+                    at = at.saturating_add(stride);
+                    continue;
+                }
+                if len == 0 && stored == 0 {
                     // Zeros are no header.
-                    rest.iter().take_while(|&&byte| byte == 0).count().saturating_add(1)
-                } else if crc::mask(crc.crc(len)) == stored {
+                    let zeros = rest.iter().take_while(|&&byte| byte == 0).count();
+                    at = at.saturating_add(zeros);
+                } else if len <= self.max && crc::mask(crc.crc(len)) == stored {
                     return Some(at);
-                } else {
-                    1
-                };
-                at = at.saturating_add(step);
+                }
+                at = at.saturating_add(1);
             }
         }
     }
