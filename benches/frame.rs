@@ -1,9 +1,10 @@
-//! Iteration over a stream with both checksums verified, from memory that is not in the CPU caches.
+//! Iteration over a stream with both checksums verified, and the search for sound records in damaged bytes, from memory that is not in
+//! the CPU caches.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
-use tfseek::frame::Frames;
-use tfseek_testkit::bench;
+use tfseek::frame::{Frames, Salvage, SalvageStep};
+use tfseek_testkit::{bench, rng::Rng};
 
 /// Returns the masked form that a record stores.
 fn mask(crc: u32) -> u32 {
@@ -47,5 +48,39 @@ fn walk(c: &mut Criterion) {
     }
 }
 
-criterion_group! { name = benches; config = bench::short(); targets = walk }
+/// Returns the number of sound records.
+fn salvage(bytes: &[u8]) -> u64 {
+    let (mut salvage, mut records) = (Salvage::new(u64::from(u32::MAX >> 1)), 0);
+    loop {
+        match salvage.step(&bytes[salvage.offset() as usize..], false) {
+            SalvageStep::Record(_) => records += 1,
+            SalvageStep::Damage { .. } => {}
+            SalvageStep::Need(_) | SalvageStep::End => return records,
+        }
+    }
+}
+
+fn search(c: &mut Criterion) {
+    const LEN: usize = 64 << 20;
+    let mut rng = Rng::new(1);
+    let noise: Vec<u8> = (0..LEN / 8).flat_map(|_| rng.u64().to_le_bytes()).collect();
+    // Every length is damaged, so that each record is searched.
+    let mut lengths = bench::records(LEN, 4 << 10).as_slice().to_vec();
+    let starts: Vec<u64> = Frames::new(&lengths).map(|frame| frame.unwrap().offset).collect();
+    starts.iter().step_by(2).for_each(|&start| lengths[start as usize] ^= 1);
+    let mut group = c.benchmark_group("frame/salvage");
+    group.throughput(Throughput::Bytes(LEN as u64));
+    for (name, bytes, records) in [
+        ("noise", noise, 0),
+        ("zeros", vec![0; LEN], 0),
+        ("sound 4KB", bench::records(LEN, 4 << 10).as_slice().to_vec(), starts.len() as u64),
+        ("every second length", lengths, starts.len() as u64 / 2),
+    ] {
+        assert_eq!(salvage(&bytes), records);
+        group.bench_function(name, |b| b.iter(|| salvage(black_box(&bytes))));
+    }
+    group.finish();
+}
+
+criterion_group! { name = benches; config = bench::short(); targets = walk, search }
 criterion_main!(benches);

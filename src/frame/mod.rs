@@ -15,9 +15,13 @@
 
 mod checks;
 mod parser;
+mod salvage;
+#[cfg(test)]
+mod salvage_tests;
 
 #[cfg(test)]
 pub(crate) use checks::put_header;
 pub use checks::{FOOTER_LEN, Frame, Frames, HEADER_LEN, OVERHEAD, put_record};
 pub(crate) use checks::{RecordHeader, payload_at, payload_fault, split_header, truncated};
 pub(crate) use parser::{Event, Parser, Torn};
+pub use salvage::{Salvage, SalvageStep};

@@ -5,6 +5,7 @@
 //! * [`NpzWriter`] writes each batch to a NumPy archive. [`JoinedNpzWriter`] joins the arrays of all batches.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
 //! * The module [`sample`] draws records at random in one pass.
+//! * The module [`salvage`] copies the sound records of a damaged file.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
 //! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command line.
@@ -40,6 +41,7 @@ mod growing;
 mod joined;
 mod npz;
 pub mod outputs;
+pub mod salvage;
 pub mod sample;
 mod spill;
 mod stream;

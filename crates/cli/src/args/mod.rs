@@ -88,8 +88,10 @@ pub(crate) enum Verb {
     Order(OrderArgs),
     /// Print a digest of each record's content; equal content has equal digests, whatever its encoding
     Digest(DigestArgs),
-    /// Verify all checksums and name each damaged file
+    /// Verify all checksums, name each damaged file and list its damaged ranges
     Verify(VerifyArgs),
+    /// Copy the sound records of a damaged file to a new one
+    Salvage(SalvageArgs),
     /// Decompress gzip and zlib files to plain TFRecord files, which allow random access
     Unpack(UnpackArgs),
     /// Print a shell script that completes the arguments of this command
@@ -165,6 +167,11 @@ impl From<TailChoice> for Tail {
 }
 
 impl LimitArgs {
+    /// Returns the maximum payload length of a record.
+    pub(crate) fn max_record(self) -> u64 {
+        self.max_record.unwrap_or(tfseek_tools::salvage::MAX_RECORD)
+    }
+
     /// Returns the options of a stream.
     pub(crate) fn stream(self) -> StreamOptions {
         let options = StreamOptions::new().tail(self.tail.into());
@@ -469,11 +476,39 @@ pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) payload: PayloadArgs,
     /// Print one JSON object per file; `index` and `record` are the numbers of the faulty record, over all files and in the
-    /// file
+    /// file, and `gaps` are the damaged ranges
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SalvageArgs {
+    /// Damaged file, which is only read: plain, gzip or zlib
+    #[arg(value_name = "IN")]
+    pub(crate) input: PathBuf,
+    /// New file for the sound records, uncompressed
+    #[arg(value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// Also write the bytes of the damaged ranges to this file; those of a compressed file are inflated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rest: Option<PathBuf>,
+    /// Maximum payload length of a record in bytes; a longer record counts as damage [default: 2147483647]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) max_record: Option<u64>,
+    /// Output format of the report
+    #[arg(short, long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: SalvageFormat,
+    /// Replace existing files
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SalvageFormat {
+    Human,
+    Json,
 }
 
 #[derive(Debug, Args)]

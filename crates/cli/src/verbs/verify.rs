@@ -1,4 +1,4 @@
-//! `tfseek verify`: verifies all checksums of all files, several files in parallel.
+//! `tfseek verify`: verifies all checksums of all files, several files in parallel, and lists the damaged ranges.
 
 use crate::args::{self, GlobalArgs, PayloadArgs, PayloadKind};
 use crate::bytes::Size;
@@ -6,12 +6,13 @@ use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::records::{self, RecordNumbers};
 use crate::text::count;
-use crate::{progress, threads};
+use crate::{progress, threads, verbs::salvage};
 use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::Path;
-use tfseek::{Compression, Error};
+use tfseek::{Compression, Error, ErrorKind};
 use tfseek_tools::Verification;
+use tfseek_tools::salvage::Gap;
 
 pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
@@ -22,13 +23,13 @@ pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Co
         &paths,
         args.jobs.jobs,
         |path| file(path, args, &bar),
-        |path, found| {
+        |path, (found, gaps)| {
             records += found.records;
             bytes += found.payload_bytes;
             sound += usize::from(found.is_sound());
             let before = numbers.begin(path);
             numbers.end(found.damage.is_none().then_some(found.records));
-            bar.suspend(|| report(path, found, before, args, console))
+            bar.suspend(|| report(path, (found, &gaps), before, args, console))
         },
     );
     bar.finish_and_clear();
@@ -42,7 +43,23 @@ pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Co
     console.print(format_args!("{sound} of {files} {result}: {records}, {size} of payload\n"))
 }
 
-fn file(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> Verification {
+/// Verifies a file. If it is damaged, the sound records after the damage are searched to list its damaged ranges.
+fn file(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> (Verification, Vec<Gap>) {
+    let found = verify(path, args, bar);
+    let searched = found.damage.as_ref().is_some_and(|e| {
+        use ErrorKind::{Compression, CorruptData, CorruptLength, Truncated};
+        matches!(e.kind(), CorruptData { .. } | CorruptLength { .. } | Truncated { .. } | Compression(_))
+    });
+    // A pipe cannot be read again.
+    if !searched || !records::is_regular(path) {
+        return (found, Vec::new());
+    }
+    let scanned = tfseek_tools::salvage::scan(path, args.payload.limit.max_record(), &mut |_| ());
+    // The file could be read before, so the damage found then is the report if this fails.
+    (found, scanned.map(|report| report.gaps).unwrap_or_default())
+}
+
+fn verify(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> Verification {
     // Without decoding the kind does not matter. `Raw` avoids buffering records for a guess.
     let kind = if args.decode { args.payload.kind } else { PayloadKind::Raw };
     let stream = match records::kinded(path, PayloadArgs { kind, ..args.payload }) {
@@ -68,7 +85,7 @@ fn file(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> Verification
 /// Reports the result for a file. `before` is the number of records in the preceding files, if it is known.
 fn report(
     path: &Path,
-    found: Verification,
+    (found, gaps): (Verification, &[Gap]),
     before: Option<u64>,
     args: &args::VerifyArgs,
     console: &mut Console,
@@ -88,6 +105,7 @@ fn report(
             "index": before.zip(record).and_then(|(before, i)| before.checked_add(i)),
             "record": record,
             "offset": location.and_then(|location| location.offset),
+            "gaps": salvage::gaps(gaps),
         });
         console.print(format_args!("{line}\n"))?;
     }
@@ -106,5 +124,5 @@ fn report(
     if let Some(e) = found.damage {
         console.report(&Failure::Error(e));
     }
-    Ok(())
+    if args.json { Ok(()) } else { salvage::print(path, gaps, console) }
 }

@@ -85,7 +85,7 @@ struct Case {
     target: &'static str,
 }
 
-const CASES: [Case; 7] = [
+const CASES: [Case; 8] = [
     Case { args: &["index", "--rebuild", "a"], target: ".tfseek/a.tfri" },
     Case { args: &["index", "--rebuild", "--column", "label", "a"], target: ".tfseek/COLUMN" },
     Case { args: &["index", "--pack", "p", "a", "b"], target: ".tfseek/p.tfrp" },
@@ -96,6 +96,7 @@ const CASES: [Case; 7] = [
         args: &["epoch", "-b", "64", "--threads", "0", "--json", "--state-out", "state", "a"],
         target: "state",
     },
+    Case { args: &["salvage", "--force", "a", "s"], target: "s" },
 ];
 
 impl Case {

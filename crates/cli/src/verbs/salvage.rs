@@ -1,0 +1,109 @@
+//! `tfseek salvage`: copies the sound records of a damaged file.
+//!
+//! The input is only read. A new file gets its name when it is complete.
+
+use crate::args::{self, GlobalArgs, SalvageFormat};
+use crate::bytes::Size;
+use crate::console::Console;
+use crate::exit::{DATA, Failure, Outcome};
+use crate::text::count;
+use crate::{outputs, progress, records};
+use serde_json::{Value, json};
+use std::path::Path;
+use tfseek_tools::salvage::{self, Gap};
+
+pub(crate) fn run(args: &args::SalvageArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    let input = args.input.as_path();
+    let targets = [Some(args.output.as_path()), args.rest.as_deref()];
+    let targets: Vec<_> = targets.into_iter().flatten().map(|target| (target, input)).collect();
+    check_regular(input)?;
+    outputs::check_distinct(targets.iter().copied(), [input])?;
+    for (target, _) in &targets {
+        outputs::check_replace(target, args.force)?;
+    }
+    let bar = progress::bytes(global, "salvaging", progress::total_size(std::slice::from_ref(&args.input)));
+    let limit = args.max_record.unwrap_or(salvage::MAX_RECORD);
+    let report =
+        salvage::salvage(input, &args.output, args.rest.as_deref(), limit, &mut |read| bar.inc(read));
+    bar.finish_and_clear();
+    let report = report?;
+    match args.format {
+        SalvageFormat::Json => {
+            let line = json!({
+                "file": input.to_string_lossy(),
+                "records": report.records,
+                "bytes": report.bytes,
+                "gap_bytes": report.gap_bytes(),
+                "gaps": gaps(&report.gaps),
+            });
+            console.print(format_args!("{line}\n"))?;
+        }
+        SalvageFormat::Human => {
+            print(input, &report.gaps, console)?;
+            let size = Size { bytes: report.bytes, exact: global.bytes };
+            console.print(format_args!(
+                "{}: {}, {size}\n",
+                args.output.display(),
+                count(report.records, "record")
+            ))?;
+        }
+    }
+    if report.gaps.is_empty() {
+        return Ok(());
+    }
+    let (gaps, bytes) = (count(report.gaps.len() as u64, "damaged range"), count(report.gap_bytes(), "byte"));
+    Err(Failure::Message(DATA, format!("{}: {gaps}, {bytes} left out", input.display())))
+}
+
+/// Refuses standard input, pipes and devices: a damaged file is read more than once.
+fn check_regular(input: &Path) -> Outcome {
+    let name = records::name(input);
+    let expected =
+        |found| Failure::usage(format!("{}: expected a regular file, found {found}", name.display()));
+    if input == Path::new(records::STDIN) {
+        return Err(expected("standard input"));
+    }
+    let found = std::fs::metadata(input).map_err(|e| Failure::io(input, e))?;
+    match (found.is_file(), found.is_dir()) {
+        (true, _) => Ok(()),
+        (_, true) => Err(expected("a folder")),
+        _ => Err(expected("a pipe or a device")),
+    }
+}
+
+/// Prints the damaged ranges of a file.
+pub(crate) fn print(path: &Path, gaps: &[Gap], console: &mut Console) -> Outcome {
+    for gap in gaps {
+        let end = gap.offset.saturating_add(gap.len);
+        let name = records::name(path);
+        let (size, reason) = (count(gap.len, "byte"), gap.reason.name());
+        console.print(format_args!(
+            "{}: damaged: bytes {}..{end} ({size}): {reason}",
+            name.display(),
+            gap.offset
+        ))?;
+        if let Some(file) = &gap.file {
+            console.print(format_args!("; bytes {}..{} of the file not inflated", file.start, file.end))?;
+        }
+        if let Some(next) = gap.next_record {
+            console.print(format_args!("; record {next} follows"))?;
+        }
+        console.print("\n")?;
+    }
+    Ok(())
+}
+
+/// Returns the damaged ranges as JSON.
+pub(crate) fn gaps(gaps: &[Gap]) -> Vec<Value> {
+    let gap = |gap: &Gap| {
+        json!({
+            "offset": gap.offset,
+            "bytes": gap.len,
+            "reason": gap.reason.name(),
+            "record": gap.record,
+            "next_record": gap.next_record,
+            "file_bytes": gap.file.as_ref().map(|file| [file.start, file.end]),
+        })
+    };
+    gaps.iter().map(gap).collect()
+}

@@ -1,0 +1,292 @@
+//! A search for sound records in a damaged record stream. It does no I/O: the caller supplies the bytes.
+
+use super::checks::{
+    FirstRecord, HEADER_LEN, OVERHEAD, RecordHeader, first_record, needed_len, split_header, truncated,
+};
+use crate::crc::{self, LenCrc, WithLenCrc};
+use crate::error::{At, Error, ErrorKind};
+
+/// A parser of a record stream that goes on after damage.
+///
+/// [`step`](Salvage::step) takes all bytes that the caller has from the position on, and a flag that more may follow. It moves the
+/// position when it returns [`SalvageStep::Record`] or [`SalvageStep::Damage`].
+///
+/// After damage it goes on in one of two ways:
+///
+/// * A record with a sound header and a damaged payload is skipped if a sound header, or the end of the stream, follows it. TFRecords
+///   inside such a payload are not taken for records.
+/// * Otherwise the parser searches the next offset with a sound record: the checksums of its header and its payload are correct. In
+///   random bytes an offset passes with probability 2^-64. The search finds TFRecords inside a payload whose record has a damaged length.
+///
+/// A file made for it can take time that grows with the square of its length.
+///
+/// ```
+/// use tfseek::frame::{Salvage, SalvageStep, put_record};
+/// let mut file = Vec::new();
+/// for payload in [b"one", b"two", b"ten"] {
+///     put_record(&mut file, payload)?;
+/// }
+/// file[19 + 12] ^= 1; // the payload of record 1
+/// let (mut salvage, mut sound) = (Salvage::new(u64::MAX), Vec::new());
+/// while let Some(rest) = file.get(salvage.offset() as usize..) {
+///     let record = salvage.record();
+///     match salvage.step(rest, false) {
+///         SalvageStep::Record(_) => sound.push(record),
+///         SalvageStep::Damage { .. } => {}
+///         SalvageStep::Need(_) | SalvageStep::End => break,
+///     }
+/// }
+/// assert_eq!(sound, [Some(0), Some(2)]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Salvage {
+    max_payload: u64,
+    offset: u64,
+    record: Option<u64>,
+    /// The start of the next record is not known.
+    searches: bool,
+    /// The bytes before the position are damaged.
+    in_gap: bool,
+}
+
+/// The result of [`Salvage::step`].
+#[derive(Debug)]
+pub enum SalvageStep {
+    /// At least this many bytes are needed at the position. The caller supplies them, or reports that no more follow.
+    Need(u64),
+    /// These bytes are a sound record, and the position has moved past them.
+    Record(usize),
+    /// These bytes are not part of a sound record, and the position has moved past them. Consecutive steps of damage are one gap.
+    Damage {
+        /// Number of bytes, at least 1.
+        len: usize,
+        /// The error at the start of a gap, with record and offset. `None` if the gap began before.
+        error: Option<Error>,
+    },
+    /// The stream has ended.
+    End,
+}
+
+/// The number of bytes that a decision needs.
+struct Needed(u64);
+
+impl Salvage {
+    /// Creates a parser at the start of a stream. Payloads longer than `max_payload` bytes count as damage.
+    pub fn new(max_payload: u64) -> Salvage {
+        Salvage { max_payload, offset: 0, record: Some(0), searches: false, in_gap: false }
+    }
+
+    /// Creates a parser at byte `offset` of a stream, inside a gap: it begins with a search.
+    pub fn searching(max_payload: u64, offset: u64) -> Salvage {
+        Salvage { max_payload, offset, record: None, searches: true, in_gap: true }
+    }
+
+    /// Returns the byte offset of the position.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns the ordinal of the next record. `None` if an unknown number of records was damaged before it.
+    pub fn record(&self) -> Option<u64> {
+        self.record
+    }
+
+    /// Parses the bytes from the position on. With `more` false, the stream ends with them.
+    pub fn step(&mut self, bytes: &[u8], more: bool) -> SalvageStep {
+        if self.searches {
+            return self.search(bytes, 0, more, None);
+        }
+        let (error, end) = match first_record(bytes, true, self.max_payload) {
+            Ok(FirstRecord::Whole(payload)) => return self.found(payload),
+            Ok(FirstRecord::Partial(header)) if more => return SalvageStep::Need(needed_len(header)),
+            Ok(FirstRecord::Partial(_)) if bytes.is_empty() => return SalvageStep::End,
+            Ok(FirstRecord::Partial(header)) => {
+                (truncated(needed_len(header), bytes.len() as u64), header.map(RecordHeader::record_len))
+            }
+            Ok(FirstRecord::TooLong(header)) => {
+                let (len, max_record) = (header.payload_len, self.max_payload);
+                (ErrorKind::RecordTooLarge { len, max_record }.into(), None)
+            }
+            Err(e) => (e, sound_len(bytes).map(|len| len as u64)),
+        };
+        let error = Some(error);
+        let Some(end) = end else { return self.search(bytes, 1, more, error) };
+        match self.after(bytes, end, more) {
+            Err(Needed(need)) => SalvageStep::Need(need),
+            Ok(After::Record(len)) => self.skip(len, error),
+            Ok(After::Inside(len)) => {
+                let step = self.damage(len, error);
+                self.searches = false;
+                step
+            }
+            Ok(After::Unknown(len)) => self.damage(len, error),
+        }
+    }
+
+    /// Decides where to go on after a damaged record with a sound header that ends at `end`.
+    fn after(&self, bytes: &[u8], end: u64, more: bool) -> Result<After, Needed> {
+        let len = usize::try_from(end).map_or(bytes.len(), |end| end.min(bytes.len()));
+        if len as u64 == end && header_follows(bytes, len, more)? {
+            return Ok(After::Record(len));
+        }
+        // Bytes of the record may be missing, so that other records begin before its end. A chain of sound records that passes
+        // over the end is not part of the payload.
+        let payload_end = end.saturating_sub(super::FOOTER_LEN as u64);
+        let mut from = HEADER_LEN;
+        while let Some(start) = find_header(bytes, from, len, self.max_payload) {
+            let mut at = start;
+            while let Some(next) = self.sound_record(bytes, at, more)? {
+                at = next;
+                if at as u64 > payload_end {
+                    return Ok(After::Inside(start));
+                }
+            }
+            if at == bytes.len() && (at as u64) < end && at > start {
+                return Ok(After::Inside(start));
+            }
+            from = at.max(start.saturating_add(1));
+        }
+        Ok(After::Unknown(len))
+    }
+
+    /// Returns the end of the sound record at `at`, if there is one.
+    fn sound_record(&self, bytes: &[u8], at: usize, more: bool) -> Result<Option<usize>, Needed> {
+        match first_record(bytes.get(at..).unwrap_or_default(), true, self.max_payload) {
+            Ok(FirstRecord::Whole(payload)) => {
+                Ok(Some(at.saturating_add(payload.len()).saturating_add(OVERHEAD)))
+            }
+            Ok(FirstRecord::Partial(header)) if more => {
+                Err(Needed((at as u64).saturating_add(needed_len(header))))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Searches for a sound record from byte `from` on.
+    fn search(&mut self, bytes: &[u8], from: usize, more: bool, error: Option<Error>) -> SalvageStep {
+        // Bytes before `passed` are not searched again.
+        let (mut at, mut passed) = (from, from);
+        let found = loop {
+            let Some(start) = find_header(bytes, at, bytes.len(), self.max_payload) else { break None };
+            match self.sound_record(bytes, start, more) {
+                Ok(Some(_)) => break Some((start, None)),
+                Err(need) => break Some((start, Some(need))),
+                Ok(None) => {}
+            }
+            // A damaged payload between two sound headers.
+            let end = sound_len(bytes.get(start..).unwrap_or_default()).map(|len| start.saturating_add(len));
+            match end.filter(|&end| end <= bytes.len()).map(|end| (end, header_follows(bytes, end, more))) {
+                Some((_, Err(need))) => break Some((start, Some(need))),
+                Some((end, Ok(true))) => (at, passed) = (end, end),
+                _ => at = start.saturating_add(1),
+            }
+        };
+        match found {
+            Some((0, Some(Needed(need)))) => SalvageStep::Need(need),
+            Some((start, Some(_))) => self.damage(start, error),
+            Some((start, None)) => {
+                let step = (start > 0).then(|| self.damage(start, error));
+                self.searches = false;
+                step.unwrap_or_else(|| self.step(bytes, more))
+            }
+            None if more => match bytes.len().saturating_sub(HEADER_LEN.saturating_sub(1)).max(passed) {
+                0 => SalvageStep::Need(HEADER_LEN as u64),
+                len => self.damage(len, error),
+            },
+            None if bytes.is_empty() => SalvageStep::End,
+            None => self.damage(bytes.len(), error),
+        }
+    }
+
+    fn found(&mut self, payload: &[u8]) -> SalvageStep {
+        let len = payload.len().saturating_add(OVERHEAD);
+        self.offset = self.offset.saturating_add(len as u64);
+        self.record = self.record.and_then(|i| i.checked_add(1));
+        self.in_gap = false;
+        SalvageStep::Record(len)
+    }
+
+    /// Moves past one damaged record.
+    fn skip(&mut self, len: usize, error: Option<Error>) -> SalvageStep {
+        let next = self.record.and_then(|i| i.checked_add(1));
+        let step = self.damage(len, error);
+        (self.record, self.searches) = (next, false);
+        step
+    }
+
+    /// Moves past damaged bytes. A search begins after them.
+    fn damage(&mut self, len: usize, error: Option<Error>) -> SalvageStep {
+        let at = At { path: None, record: self.record, offset: Some(self.offset) };
+        let error = if self.in_gap { None } else { error.map(|e| e.at(at)) };
+        self.offset = self.offset.saturating_add(len as u64);
+        (self.record, self.searches, self.in_gap) = (None, true, true);
+        SalvageStep::Damage { len, error }
+    }
+}
+
+/// The way to go on after a damaged record with a sound header.
+enum After {
+    /// The record has this many bytes, and the next one follows.
+    Record(usize),
+    /// A record begins after this many bytes, before the end that the header states.
+    Inside(usize),
+    /// No record is known to begin in these bytes, nor after them.
+    Unknown(usize),
+}
+
+/// Returns the length of the record at the start of `bytes`, if its header is sound.
+fn sound_len(bytes: &[u8]) -> Option<usize> {
+    let (len, stored) = split_header(bytes.first_chunk()?);
+    if crc::masked_len(len) != stored {
+        return None;
+    }
+    usize::try_from(RecordHeader { payload_len: len }.record_len()).ok()
+}
+
+/// Returns true if a sound header, or the end of the stream, is at `at`.
+fn header_follows(bytes: &[u8], at: usize, more: bool) -> Result<bool, Needed> {
+    let rest = bytes.get(at..).unwrap_or_default();
+    if rest.len() < HEADER_LEN {
+        let need = at.saturating_add(HEADER_LEN) as u64;
+        return if more { Err(Needed(need)) } else { Ok(rest.is_empty()) };
+    }
+    Ok(sound_len(rest).is_some())
+}
+
+/// Returns the first offset from `from` on and below `to` with a sound header of a payload of at most `max` bytes.
+fn find_header(bytes: &[u8], from: usize, to: usize, max: u64) -> Option<usize> {
+    struct Find<'a> {
+        bytes: &'a [u8],
+        max: u64,
+    }
+    impl WithLenCrc for Find<'_> {
+        type Out = Option<usize>;
+        #[inline(always)]
+        fn run(self, crc: impl LenCrc) -> Option<usize> {
+            // A byte that makes a length too large as its most significant one does so for these next offsets too.
+            let stride = (self.max.leading_zeros() / u8::BITS).max(1) as usize;
+            let mut at = 0_usize;
+            loop {
+                let (header, rest) = self.bytes.get(at..)?.split_first_chunk()?;
+                let (len, stored) = split_header(header);
+                // A branch and not a choice of the step: the next load does not wait for this one.
+                if stride > 1 && len >> (u64::BITS - u8::BITS) != 0 {
+                    at = at.saturating_add(stride);
+                    continue;
+                }
+                if len == 0 && stored == 0 {
+                    // Zeros are no header.
+                    let zeros = rest.iter().take_while(|&&byte| byte == 0).count();
+                    at = at.saturating_add(zeros);
+                } else if len <= self.max && crc::mask(crc.crc(len)) == stored {
+                    return Some(at);
+                }
+                at = at.saturating_add(1);
+            }
+        }
+    }
+    let last = to.saturating_add(HEADER_LEN).saturating_sub(1).min(bytes.len());
+    let found = crc::with_len_crc(Find { bytes: bytes.get(from..last)?, max });
+    found.map(|i| from.saturating_add(i))
+}

@@ -1,0 +1,285 @@
+//! Tests of [`Salvage`] on files in memory.
+
+use super::{Frames, HEADER_LEN, Salvage, SalvageStep, put_record};
+
+/// Offsets of the sound records with their ordinals, and the gaps.
+#[derive(Debug, Default, PartialEq)]
+struct Found {
+    records: Vec<(u64, Option<u64>)>,
+    gaps: Vec<(u64, u64)>,
+}
+
+/// Drives a parser with bytes that arrive `chunk` at a time.
+fn run(file: &[u8], chunk: usize) -> Found {
+    let (mut salvage, mut found, mut end) = (Salvage::new(1 << 20), Found::default(), 0);
+    loop {
+        let (at, record) = (salvage.offset(), salvage.record());
+        let start = at as usize;
+        end = end.max(start);
+        match salvage.step(&file[start..end], end < file.len()) {
+            SalvageStep::Need(n) => {
+                assert!(n > (end - start) as u64 && end < file.len(), "the parser already has these bytes");
+                end = (end + chunk).min(file.len());
+            }
+            SalvageStep::Record(len) => {
+                assert_eq!(Frames::new(&file[start..start + len]).filter(|f| f.is_ok()).count(), 1);
+                found.records.push((at, record));
+            }
+            SalvageStep::Damage { len, error } => {
+                assert!(len > 0);
+                match found.gaps.last_mut().filter(|gap| gap.1 == at) {
+                    Some(gap) => {
+                        assert!(error.is_none());
+                        gap.1 += len as u64;
+                    }
+                    None => {
+                        let error = error.unwrap();
+                        assert_eq!((error.location().offset, error.location().record), (Some(at), record));
+                        found.gaps.push((at, at + len as u64));
+                    }
+                }
+            }
+            SalvageStep::End => {
+                assert_eq!(at as usize, file.len());
+                return found;
+            }
+        }
+    }
+}
+
+/// The result, which must not depend on the pieces in which the bytes arrive.
+fn salvage(file: &[u8]) -> Found {
+    let found = run(file, file.len().max(1));
+    for chunk in [1, 13, 100] {
+        let other = run(file, chunk);
+        assert_eq!(other.records.iter().map(|r| r.0).collect::<Vec<_>>(), found.offsets(), "{chunk}");
+        assert_eq!(other.gaps, found.gaps, "{chunk}");
+    }
+    found
+}
+
+impl Found {
+    fn offsets(&self) -> Vec<u64> {
+        self.records.iter().map(|r| r.0).collect()
+    }
+}
+
+fn random(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn noise(seed: &mut u64, len: usize) -> Vec<u8> {
+    (0..len).map(|_| random(seed) as u8).collect()
+}
+
+/// A file of `n` records, and the offsets of the records.
+fn file(n: usize, mut payload: impl FnMut(usize) -> Vec<u8>) -> (Vec<u8>, Vec<usize>) {
+    let (mut file, mut starts) = (Vec::new(), Vec::new());
+    for i in 0..n {
+        starts.push(file.len());
+        put_record(&mut file, &payload(i)).unwrap();
+    }
+    (file, starts)
+}
+
+/// A payload of three records.
+fn nested(i: usize) -> Vec<u8> {
+    file(3, |k| vec![(i + k) as u8; 20 + (i + 7 * k) % 13]).0
+}
+
+/// Flips random bits, and returns the offsets of the records without one.
+fn flip(file: &mut [u8], starts: &[usize], flips: usize, seed: &mut u64) -> Vec<u64> {
+    let mut touched = vec![false; starts.len()];
+    for _ in 0..flips {
+        let bit = (random(seed) % (file.len() as u64 * 8)) as usize;
+        let hit = starts.partition_point(|&start| start <= bit / 8) - 1;
+        // A bit that is flipped twice is sound.
+        if !touched[hit] {
+            file[bit / 8] ^= 1 << (bit % 8);
+            touched[hit] = true;
+        }
+    }
+    starts.iter().zip(touched).filter(|(_, touched)| !touched).map(|(&start, _)| start as u64).collect()
+}
+
+#[test]
+fn sound_files_have_no_gap() {
+    for n in [0, 1, 2, 9] {
+        let (file, starts) = file(n, nested);
+        let found = salvage(&file);
+        let want: Vec<_> = starts.iter().enumerate().map(|(i, &at)| (at as u64, Some(i as u64))).collect();
+        assert_eq!(found, Found { records: want, gaps: vec![] });
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too slow under Miri")]
+fn every_flipped_bit_costs_one_record() {
+    let (file, starts) = file(5, |i| vec![i as u8; 9 * i]);
+    for bit in 0..file.len() * 8 {
+        let mut bad = file.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        let hit = starts.partition_point(|&start| start <= bit / 8) - 1;
+        let want: Vec<_> =
+            starts.iter().enumerate().filter(|(i, _)| *i != hit).map(|(_, &at)| at as u64).collect();
+        let found = salvage(&bad);
+        assert_eq!(found.offsets(), want, "bit {bit}");
+        let end = starts.get(hit + 1).copied().unwrap_or(file.len());
+        assert_eq!(found.gaps, [(starts[hit] as u64, end as u64)], "bit {bit}");
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too slow under Miri")]
+fn every_truncation_keeps_the_whole_records() {
+    let (file, starts) = file(6, nested);
+    for cut in 0..=file.len() {
+        let found = salvage(&file[..cut]);
+        let whole = starts.iter().skip(1).chain([&file.len()]).filter(|&&end| end <= cut).count();
+        let torn =
+            (starts.get(whole).is_some_and(|&at| at < cut)).then(|| (starts[whole] as u64, cut as u64));
+        // A cut at the end of a nested record looks like a record that lacks bytes and sound records after it.
+        let nested_end = torn.is_some_and(|_| found.records.len() > whole);
+        if nested_end {
+            assert_eq!(
+                found.offsets()[..whole],
+                starts[..whole].iter().map(|&at| at as u64).collect::<Vec<_>>()
+            );
+            let last = *found.offsets().last().unwrap() as usize;
+            let n = Frames::new(&file[last..cut]).filter(|f| f.is_ok()).count();
+            assert_eq!(n, 1, "cut {cut}");
+            continue;
+        }
+        assert_eq!((found.records.len(), found.gaps), (whole, torn.into_iter().collect()), "cut {cut}");
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too slow under Miri")]
+fn one_or_twenty_flips_leave_exactly_the_other_records() {
+    let mut seed = 1;
+    let (file, starts) = file(200, |i| noise(&mut seed.clone(), 1900 + i % 200));
+    for flips in [1, 20] {
+        for _ in 0..100 {
+            let mut bad = file.clone();
+            let want = flip(&mut bad, &starts, flips, &mut seed);
+            assert_eq!(run(&bad, bad.len()).offsets(), want);
+            assert_eq!(run(&bad, 64 << 10).offsets(), want);
+        }
+    }
+}
+
+#[test]
+#[ignore = "40 GB are searched: `make test-slow`"]
+fn a_thousand_copies_of_large_records() {
+    let mut seed = 2;
+    let (file, starts) = file(200, |i| noise(&mut seed.clone(), (100 << 10) + i % 200));
+    for flips in [1, 20] {
+        for _ in 0..1000 {
+            let mut bad = file.clone();
+            let want = flip(&mut bad, &starts, flips, &mut seed);
+            assert_eq!(run(&bad, bad.len()).offsets(), want);
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too slow under Miri")]
+fn nested_records_are_not_records() {
+    let (file, starts) = file(40, nested);
+    let mut seed = 3;
+    let all: Vec<_> = starts.iter().map(|&at| at as u64).collect();
+    let (mut payloads, mut lengths) = (0, 0);
+    for _ in 0..500 {
+        let mut bad = file.clone();
+        let bit = (random(&mut seed) % (file.len() as u64 * 8)) as usize;
+        let hit = starts.partition_point(|&start| start <= bit / 8) - 1;
+        bad[bit / 8] ^= 1 << (bit % 8);
+        let mut found = salvage(&bad).offsets();
+        let inside = |at: &u64| *at > all[hit] && all.get(hit + 1).is_none_or(|end| at < end);
+        let false_records = found.iter().filter(|at| inside(at)).count();
+        if bit / 8 < starts[hit] + HEADER_LEN {
+            // Without its length, the record's extent is not known.
+            lengths += false_records;
+            found.retain(|at| !inside(at));
+        } else {
+            payloads += false_records;
+        }
+        let want: Vec<_> = all.iter().copied().filter(|&at| at != all[hit]).collect();
+        assert_eq!(found, want);
+    }
+    assert_eq!(payloads, 0);
+    assert!(lengths > 0);
+    // Two neighbours: a payload, and the length after it.
+    for (payload, n) in [(true, 0), (false, 3)] {
+        let mut bad = file.clone();
+        bad[if payload { starts[7] + HEADER_LEN + 3 } else { starts[7] }] ^= 1;
+        bad[starts[8]] ^= 1;
+        assert_eq!(salvage(&bad).records.len(), 38 + n + 3);
+    }
+}
+
+#[test]
+fn records_after_missing_bytes_are_found() {
+    let (file, starts) = file(20, |i| vec![i as u8; 50 + i]);
+    // A record was cut off, and the writer went on.
+    for cut in 1..50 {
+        let bad = [&file[..starts[4] + cut], &file[starts[5]..]].concat();
+        assert_eq!(salvage(&bad).records.len(), 19, "{cut}");
+        assert_eq!(salvage(&bad[..bad.len() - 1]).records.len(), 18, "{cut}");
+    }
+    // A record longer than all that follow.
+    let mut bad = Vec::new();
+    put_record(&mut bad, &[7; 5000]).unwrap();
+    bad.truncate(100);
+    bad.extend(&file);
+    assert_eq!(salvage(&bad).records.len(), 20);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too slow under Miri")]
+fn noise_and_zeros_contain_no_records() {
+    let mut seed = 4;
+    for bytes in [vec![0; 8 << 20], vec![0xff; 1 << 20], noise(&mut seed, 8 << 20)] {
+        let found = run(&bytes, bytes.len());
+        assert_eq!(found, Found { records: vec![], gaps: vec![(0, bytes.len() as u64)] });
+        // In front of records and behind them.
+        let (sound, starts) = file(3, |i| vec![i as u8; 100]);
+        let joined = [&sound[..], &bytes, &sound].concat();
+        assert_eq!(run(&joined, joined.len()).records.len(), 2 * starts.len());
+    }
+}
+
+/// Headers with lengths whose bytes are skipped by the search, behind bytes of each kind.
+#[test]
+#[cfg_attr(miri, ignore = "too slow under Miri")]
+fn no_offset_is_skipped() {
+    let mut seed = 5;
+    for len in [0, 1, 255, 256, 257, 65_536, 70_000] {
+        let (sound, _) = file(1, |_| noise(&mut seed, len));
+        for before in 1..40 {
+            for byte in [0, 1, 0x80] {
+                let mut bytes = vec![byte; before];
+                if before % 2 == 0 {
+                    bytes[before / 2] = 9;
+                }
+                bytes.extend(&sound);
+                assert_eq!(run(&bytes, bytes.len()).offsets(), [before as u64], "{len} {before} {byte}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ordinals_are_known_until_a_search() {
+    let (file, starts) = file(6, |i| vec![i as u8; 30]);
+    let mut bad = file.clone();
+    bad[starts[1] + 20] ^= 1;
+    bad[starts[2] + 20] ^= 1;
+    bad[starts[4]] ^= 1;
+    let ordinals: Vec<_> = salvage(&bad).records.iter().map(|r| r.1).collect();
+    assert_eq!(ordinals, [Some(0), Some(3), None]);
+}
