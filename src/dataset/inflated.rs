@@ -16,8 +16,8 @@ use std::time::Duration;
 
 /// A compressed shard. Its bytes are those of the record stream.
 ///
-/// A *span* is the part of the stream between two checkpoints. Whole spans are decompressed, and kept in a cache that all shards of a
-/// dataset share.
+/// A *span* is the part of the stream between two checkpoints. Spans are kept in a cache that all shards of a dataset share. A single access
+/// decompresses a span only as far as it needs; a second access to the span, or one of many records, decompresses all of it.
 pub(crate) struct InflatedFile {
     file: PositionalFile,
     index: Index,
@@ -39,6 +39,17 @@ impl InflatedFile {
         let next = k.saturating_add(1);
         let end = if next < table.len() { out(next)? } else { self.index.stream_end() };
         Ok(start..end)
+    }
+
+    /// Fetches a range that is inside the stream. `buf` does not change if there is an error.
+    fn checked(&self, range: Range<u64>, alone: bool, buf: &mut Vec<u8>) -> Result<Fetched> {
+        let end = self.index.stream_end();
+        if range.end > end || range.start > range.end {
+            let have = end.saturating_sub(range.start);
+            return Err(frame::truncated(range.end.saturating_sub(range.start), have));
+        }
+        let before = buf.len();
+        self.collect(&range, alone, buf).inspect_err(|_| buf.truncate(before))
     }
 
     /// Decompresses a span, and passes on the bytes of `part` of the stream, which is inside the span.
@@ -63,18 +74,20 @@ impl InflatedFile {
         Ok(())
     }
 
-    /// Returns a whole span from the cache, or decompresses it.
-    fn whole(&self, k: usize, span: &Range<u64>) -> Result<Region> {
-        self.cache.get((self.shard, k), || {
-            let len = usize::try_from(span.end.saturating_sub(span.start)).unwrap_or_default();
-            let mut bytes = Vec::with_capacity(len);
-            self.inflate(k, span.clone(), |piece| bytes.extend_from_slice(piece))?;
+    /// Returns a span from the cache, or decompresses it, at least up to the offset `end` of the stream.
+    fn cached(&self, k: usize, span: &Range<u64>, end: u64, alone: bool) -> Result<Region> {
+        let bytes_to = |end: u64| usize::try_from(end.saturating_sub(span.start)).unwrap_or(usize::MAX);
+        self.cache.get((self.shard, k), bytes_to(end), |seen| {
+            // The first access to a span may be the only one. The second one decompresses all of it.
+            let end = if alone && !seen { end } else { span.end };
+            let mut bytes = Vec::with_capacity(bytes_to(end));
+            self.inflate(k, span.start..end, |piece| bytes.extend_from_slice(piece))?;
             Ok(Region::from(bytes))
         })
     }
 
-    /// Appends the bytes of `range`, or returns them if they are all in one span.
-    fn collect(&self, range: &Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+    /// Appends the bytes of `range`, or returns them if they are all in one span. If `alone`, its neighbours may never be needed.
+    fn collect(&self, range: &Range<u64>, alone: bool, buf: &mut Vec<u8>) -> Result<Fetched> {
         let table = self.index.checkpoints()?;
         let moved = || IndexError::Stale { reason: "the checkpoints do not contain a record".into() };
         let mut k = table.find(range.start).ok_or_else(moved)?;
@@ -88,7 +101,7 @@ impl InflatedFile {
             if span.end.saturating_sub(span.start) > SpanCache::LARGEST {
                 self.inflate(k, at..end, |piece| buf.extend_from_slice(piece))?;
             } else {
-                let bytes = self.whole(k, &span)?;
+                let bytes = self.cached(k, &span, end, alone)?;
                 let place =
                     |offset: u64| usize::try_from(offset.saturating_sub(span.start)).unwrap_or(usize::MAX);
                 let part = bytes.slice(place(at)..place(end)).ok_or_else(moved)?;
@@ -109,13 +122,11 @@ impl Source for InflatedFile {
     fn want(&self, _: &[Range<u64>]) {}
 
     fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
-        let end = self.index.stream_end();
-        if range.end > end || range.start > range.end {
-            let have = end.saturating_sub(range.start);
-            return Err(frame::truncated(range.end.saturating_sub(range.start), have));
-        }
-        let before = buf.len();
-        self.collect(&range, buf).inspect_err(|_| buf.truncate(before))
+        self.checked(range, false, buf)
+    }
+
+    fn fetch_alone(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+        self.checked(range, true, buf)
     }
 }
 
@@ -155,6 +166,7 @@ enum CachedSpan {
     /// A thread of this process decompresses the span.
     Pending(Process),
     Ready {
+        /// The span, or the start of it.
         bytes: Region,
         /// Number of the last use.
         used: u64,
@@ -175,13 +187,14 @@ impl SpanCache {
         self.spans.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn get(&self, key: SpanKey, inflate: impl FnOnce() -> Result<Region>) -> Result<Region> {
+    /// Returns at least `len` bytes of a span. `inflate` makes them; its argument is true if the start of the span was used before.
+    fn get(&self, key: SpanKey, len: usize, inflate: impl FnOnce(bool) -> Result<Region>) -> Result<Region> {
         let mut spans = self.lock();
         loop {
             spans.uses = spans.uses.saturating_add(1);
             let now = spans.uses;
             match spans.spans.get_mut(&key) {
-                Some(CachedSpan::Ready { bytes, used }) => {
+                Some(CachedSpan::Ready { bytes, used }) if bytes.len() >= len => {
                     *used = now;
                     return Ok(bytes.clone());
                 }
@@ -193,10 +206,17 @@ impl SpanCache {
                 _ => break,
             }
         }
-        spans.spans.insert(key, CachedSpan::Pending(Process::this()));
+        let before = spans.spans.insert(key, CachedSpan::Pending(Process::this()));
+        let seen = match before {
+            Some(CachedSpan::Ready { bytes, .. }) => {
+                spans.bytes = spans.bytes.saturating_sub(bytes.len() as u64);
+                true
+            }
+            _ => false,
+        };
         drop(spans);
         let pending = PendingSpan { cache: self, key };
-        let bytes = inflate()?;
+        let bytes = inflate(seen)?;
         let mut spans = self.lock();
         spans.insert(key, bytes.clone());
         drop(spans);
@@ -234,5 +254,91 @@ impl Drop for PendingSpan<'_> {
     fn drop(&mut self) {
         self.cache.lock().spans.remove(&self.key);
         self.cache.done.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use std::sync::atomic::AtomicUsize;
+
+    fn region(len: usize) -> Region {
+        Region::from(vec![7; len])
+    }
+
+    #[test]
+    fn the_second_use_of_a_span_is_known() {
+        let cache = SpanCache::default();
+        let get = |len: usize, made: usize| {
+            let mut given = None;
+            let bytes = cache.get((0, 3), len, |seen| {
+                given = Some(seen);
+                Ok(region(made))
+            });
+            (bytes.unwrap().len(), given)
+        };
+        assert_eq!(get(10, 20), (20, Some(false)));
+        assert_eq!(get(20, 0), (20, None));
+        assert_eq!(get(21, 100), (100, Some(true)));
+        assert_eq!(get(100, 0), (100, None));
+        assert_eq!(cache.lock().bytes, 100);
+    }
+
+    #[test]
+    fn an_error_is_not_kept() {
+        let cache = SpanCache::default();
+        let failed = cache.get((0, 0), 1, |_| Err(ErrorKind::Cancelled.into()));
+        assert!(failed.is_err() && cache.lock().spans.is_empty());
+        assert_eq!(cache.get((0, 0), 1, |_| Ok(region(5))).unwrap().len(), 5);
+    }
+
+    #[test]
+    fn the_oldest_spans_are_removed() {
+        let cache = SpanCache::default();
+        let len = usize::try_from(SpanCache::LARGEST).unwrap();
+        let inflated = AtomicUsize::new(0);
+        let get = |k: usize| {
+            cache.get((1, k), len, |_| {
+                inflated.fetch_add(1, Ordering::Relaxed);
+                Ok(region(len))
+            })
+        };
+        let fits = usize::try_from(SpanCache::LIMIT / SpanCache::LARGEST).unwrap();
+        (0..fits).for_each(|k| drop(get(k).unwrap()));
+        // Span 0 becomes the newest, so span 1 is removed.
+        for k in [0, fits, 0] {
+            get(k).unwrap();
+        }
+        assert_eq!(inflated.load(Ordering::Relaxed), fits + 1);
+        get(1).unwrap();
+        assert_eq!(inflated.load(Ordering::Relaxed), fits + 2);
+        assert!(cache.lock().bytes <= SpanCache::LIMIT);
+    }
+
+    #[test]
+    fn threads_wait_for_one_that_decompresses() {
+        let (cache, inflated) = (SpanCache::default(), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let bytes = cache.get((0, 0), 9, |_| {
+                        std::thread::sleep(Duration::from_millis(20));
+                        inflated.fetch_add(1, Ordering::Relaxed);
+                        Ok(region(9))
+                    });
+                    assert_eq!(bytes.unwrap().len(), 9);
+                });
+            }
+        });
+        assert_eq!(inflated.load(Ordering::Relaxed), 1);
+    }
+
+    /// A child process has the entries of threads that it does not have.
+    #[test]
+    fn a_span_pending_in_another_process_is_decompressed() {
+        let cache = SpanCache::default();
+        cache.lock().spans.insert((0, 0), CachedSpan::Pending(Process::other()));
+        assert_eq!(cache.get((0, 0), 4, |seen| Ok(region(if seen { 1 } else { 4 }))).unwrap().len(), 4);
     }
 }

@@ -303,7 +303,16 @@ impl ShardFile {
 
     /// Fetches bytes and appends them to `buf`. `buf` does not change if there is an error.
     pub(crate) fn append(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<()> {
-        match self.source()?.fetch(range, buf).map_err(|e| e.in_file(&self.file.path))? {
+        self.appended(self.source()?.fetch(range, buf), buf)
+    }
+
+    /// Like [`append`](ShardFile::append), for a range whose neighbours may never be needed.
+    pub(crate) fn append_alone(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<()> {
+        self.appended(self.source()?.fetch_alone(range, buf), buf)
+    }
+
+    fn appended(&self, fetched: Result<Fetched>, buf: &mut Vec<u8>) -> Result<()> {
+        match fetched.map_err(|e| e.in_file(&self.file.path))? {
             Fetched::Appended => {}
             Fetched::Shared(bytes) => buf.extend_from_slice(&bytes),
         }

@@ -190,7 +190,7 @@ impl ShardSet {
         }
         file.check_len(i, span)?;
         buf.clear();
-        file.append(stored_range(span), buf).map_err(|e| e.at(self.location(at)))?;
+        file.append_alone(stored_range(span), buf).map_err(|e| e.at(self.location(at)))?;
         file.extract(i, span, span.offset, buf, self.verify)
     }
 

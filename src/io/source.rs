@@ -22,6 +22,14 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// unchanged.
     fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched>;
 
+    /// Like [`fetch`](Source::fetch), for a range whose neighbours may never be needed.
+    ///
+    /// # Errors
+    /// Errors of [`fetch`](Source::fetch).
+    fn fetch_alone(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
+        self.fetch(range, buf)
+    }
+
     /// Cancels announcements: these ranges will not be fetched, because the epoch was abandoned.
     ///
     /// By default does nothing, which is correct for sources whose announcements take no memory.
