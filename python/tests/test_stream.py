@@ -377,11 +377,11 @@ def test_an_exception_of_the_callable_ends_unpack(mixed: list[str], tmp_path: pa
 def test_ctrl_c_ends_unpack(shards: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "large.tfrecord.gz"
     with tfseek.Writer(path, compression="gzip", level=1) as writer:
-        for _ in range(400):
+        for _ in range(1000):
             writer.write(bytes(1_000_000))
     run(
         """
-threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     tfseek.unpack(sys.argv[2], sys.argv[3])
     raise SystemExit("not interrupted")
