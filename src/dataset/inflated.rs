@@ -31,14 +31,13 @@ impl InflatedFile {
         InflatedFile { file, index, shard: cache.next_shard(), cache: Arc::clone(cache) }
     }
 
-    /// Returns the range of span `k`.
-    fn span(&self, k: usize) -> Result<Range<u64>> {
+    /// Verifies the entries of the checkpoints around span `k`, which was found by entries that were not verified.
+    fn verify_span(&self, k: usize, span: &Range<u64>) -> Result<()> {
         let table = self.index.checkpoints()?;
         let out = |k| table.get(k).map(|point| point.out).map_err(|bad| self.index.corrupt_checkpoint(bad));
-        let start = out(k)?;
         let next = k.saturating_add(1);
         let end = if next < table.len() { out(next)? } else { self.index.stream_end() };
-        Ok(start..end)
+        if (out(k)?..end) == *span { Ok(()) } else { Err(no_record().into()) }
     }
 
     /// Fetches a range that is inside the stream. `buf` does not change if there is an error.
@@ -77,7 +76,9 @@ impl InflatedFile {
     /// Returns a span from the cache, or decompresses it, at least up to the offset `end` of the stream.
     fn cached(&self, k: usize, span: &Range<u64>, end: u64, alone: bool) -> Result<Region> {
         let bytes_to = |end: u64| usize::try_from(end.saturating_sub(span.start)).unwrap_or(usize::MAX);
-        self.cache.get((self.shard, k), bytes_to(end), |seen| {
+        self.cache.get((self.shard, span.start, span.end), bytes_to(end), |seen| {
+            // A span in the cache was verified with this start and this end.
+            self.verify_span(k, span)?;
             // The first access to a span may be the only one. The second one decompresses all of it.
             let end = if alone && !seen { end } else { span.end };
             let mut bytes = Vec::with_capacity(bytes_to(end));
@@ -89,22 +90,23 @@ impl InflatedFile {
     /// Appends the bytes of `range`, or returns them if they are all in one span. If `alone`, its neighbours may never be needed.
     fn collect(&self, range: &Range<u64>, alone: bool, buf: &mut Vec<u8>) -> Result<Fetched> {
         let table = self.index.checkpoints()?;
-        let moved = || IndexError::Stale { reason: "the checkpoints do not contain a record".into() };
-        let mut k = table.find(range.start).ok_or_else(moved)?;
+        let mut k = table.find(range.start).ok_or_else(no_record)?;
         let mut at = range.start;
         while at < range.end {
-            let span = self.span(k)?;
+            let span = table.span(k, self.index.stream_end()).ok_or_else(no_record)?;
             if !span.contains(&at) {
-                return Err(moved().into());
+                self.verify_span(k, &span)?;
+                return Err(no_record().into());
             }
             let end = range.end.min(span.end);
             if span.end.saturating_sub(span.start) > SpanCache::LARGEST {
+                self.verify_span(k, &span)?;
                 self.inflate(k, at..end, |piece| buf.extend_from_slice(piece))?;
             } else {
                 let bytes = self.cached(k, &span, end, alone)?;
                 let place =
                     |offset: u64| usize::try_from(offset.saturating_sub(span.start)).unwrap_or(usize::MAX);
-                let part = bytes.slice(place(at)..place(end)).ok_or_else(moved)?;
+                let part = bytes.slice(place(at)..place(end)).ok_or_else(no_record)?;
                 if (at, end) == (range.start, range.end) {
                     return Ok(Fetched::Shared(part));
                 }
@@ -115,6 +117,12 @@ impl InflatedFile {
         }
         Ok(Fetched::Appended)
     }
+}
+
+/// Returns the error of checkpoints that do not lead to a record of the index.
+#[cold]
+fn no_record() -> IndexError {
+    IndexError::Stale { reason: "the checkpoints do not contain a record".into() }
 }
 
 impl Source for InflatedFile {
@@ -149,8 +157,8 @@ pub(crate) struct SpanCache {
     shards: AtomicU64,
 }
 
-/// A shard, by its number in the cache, and a span of it.
-type SpanKey = (u64, usize);
+/// A shard, by its number in the cache, and the start and end of a span in its stream.
+type SpanKey = (u64, u64, u64);
 
 #[derive(Debug, Default)]
 struct CachedSpans {
@@ -272,7 +280,7 @@ mod tests {
         let cache = SpanCache::default();
         let get = |len: usize, made: usize| {
             let mut given = None;
-            let bytes = cache.get((0, 3), len, |seen| {
+            let bytes = cache.get((0, 3, 9), len, |seen| {
                 given = Some(seen);
                 Ok(region(made))
             });
@@ -288,9 +296,9 @@ mod tests {
     #[test]
     fn an_error_is_not_kept() {
         let cache = SpanCache::default();
-        let failed = cache.get((0, 0), 1, |_| Err(ErrorKind::Cancelled.into()));
+        let failed = cache.get((0, 0, 9), 1, |_| Err(ErrorKind::Cancelled.into()));
         assert!(failed.is_err() && cache.lock().spans.is_empty());
-        assert_eq!(cache.get((0, 0), 1, |_| Ok(region(5))).unwrap().len(), 5);
+        assert_eq!(cache.get((0, 0, 9), 1, |_| Ok(region(5))).unwrap().len(), 5);
     }
 
     #[test]
@@ -299,7 +307,7 @@ mod tests {
         let len = usize::try_from(SpanCache::LARGEST).unwrap();
         let inflated = AtomicUsize::new(0);
         let get = |k: usize| {
-            cache.get((1, k), len, |_| {
+            cache.get((1, k as u64, 99), len, |_| {
                 inflated.fetch_add(1, Ordering::Relaxed);
                 Ok(region(len))
             })
@@ -322,7 +330,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
-                    let bytes = cache.get((0, 0), 9, |_| {
+                    let bytes = cache.get((0, 0, 9), 9, |_| {
                         std::thread::sleep(Duration::from_millis(20));
                         inflated.fetch_add(1, Ordering::Relaxed);
                         Ok(region(9))
@@ -338,7 +346,7 @@ mod tests {
     #[test]
     fn a_span_pending_in_another_process_is_decompressed() {
         let cache = SpanCache::default();
-        cache.lock().spans.insert((0, 0), CachedSpan::Pending(Process::other()));
-        assert_eq!(cache.get((0, 0), 4, |seen| Ok(region(if seen { 1 } else { 4 }))).unwrap().len(), 4);
+        cache.lock().spans.insert((0, 0, 9), CachedSpan::Pending(Process::other()));
+        assert_eq!(cache.get((0, 0, 9), 4, |seen| Ok(region(if seen { 1 } else { 4 }))).unwrap().len(), 4);
     }
 }

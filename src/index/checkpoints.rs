@@ -6,6 +6,7 @@ use super::table::BadBlock;
 use crate::crc::{crc32c, crc32c_append};
 use crate::io::Region;
 use crate::io::deflate::{Checkpoint, Checkpoints, WINDOW};
+use std::ops::Range;
 
 /// Bytes before the entries: their number, and the spacing.
 const HEAD: usize = 16;
@@ -71,6 +72,12 @@ impl CheckpointTable {
     /// Returns the offset in the record stream of entry `k`, which is not verified.
     fn out(&self, k: usize) -> Option<u64> {
         u64_at(&self.bytes, k.checked_mul(ENTRY)?.checked_add(HEAD)?)
+    }
+
+    /// Returns the part of a stream of `end` bytes between checkpoint `k` and the next one, from entries that are not verified.
+    pub(crate) fn span(&self, k: usize, end: u64) -> Option<Range<u64>> {
+        let next = k.checked_add(1)?;
+        Some(self.out(k)?..if next < self.count { self.out(next)? } else { end })
     }
 
     /// Returns the last checkpoint at or before `offset`. It is found by entries that are not verified, so the caller compares it.
