@@ -3,15 +3,15 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
 use crate::error::{At, Error, ErrorKind, Result};
-use crate::frame::{Event, HEADER_LEN, OVERHEAD, Parser};
-use crate::io::sniff::{self, SNIFF_LEN};
+use crate::frame::{Event, OVERHEAD, Parser};
+use crate::io::sniff;
 use crate::io::{Compression, FileId, ReadBuffer, open_regular};
 use crate::paths;
 use crate::policy::Verify;
 use crate::record::{MAX_RECORD, Record};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// Options of a [`Follow`].
@@ -150,8 +150,7 @@ impl Follow {
         let (i, offset) = (self.parser.records(), self.parser.offset());
         match self.step() {
             Ok(Some(len)) => {
-                let record = self.buffer.consume(len + OVERHEAD);
-                let payload = record.get(HEADER_LEN..HEADER_LEN + len).unwrap_or_default();
+                let payload = self.buffer.consume_record(len);
                 Ok(Some(Record::new(payload, At::new(&self.name, i, offset))))
             }
             Ok(None) => Ok(None),
@@ -215,14 +214,10 @@ impl Follow {
     /// Replaces an error of the first record by one that names the format of the file, if it is known.
     #[cold]
     fn explain(&mut self, e: Error) -> Error {
-        let mut first = Vec::with_capacity(SNIFF_LEN);
-        let read = self
-            .file
-            .rewind()
-            .and_then(|()| self.file.by_ref().take(SNIFF_LEN as u64).read_to_end(&mut first));
-        match read.map(|_| sniff::compression(&first)) {
-            Ok(Compression::None) => sniff::explain(e, &first),
-            Ok(compressed) => {
+        let read = self.file.rewind().and_then(|()| sniff::first_bytes(&self.file));
+        match read.map(|first| (sniff::compression(&first), first)) {
+            Ok((Compression::None, first)) => sniff::explain(e, &first),
+            Ok((compressed, _)) => {
                 Error::from(ErrorKind::Compressed { format: compressed.name() }).in_file(&self.name)
             }
             Err(_) => e,

@@ -1,7 +1,7 @@
 //! Reading records in file order without an index: from plain, gzip and zlib files, standard input, or any reader.
 
 use crate::error::{At, CompressionError, Error, Result};
-use crate::frame::{self, Event, HEADER_LEN, OVERHEAD, Parser, Torn};
+use crate::frame::{self, Event, OVERHEAD, Parser, Torn};
 use crate::io::sniff::{self, SNIFF_LEN};
 use crate::io::{Compression, Inflate, ReadBuffer};
 use crate::paths;
@@ -89,8 +89,8 @@ impl StreamOptions {
     /// I/O errors of the reader; [`CompressionError::Mismatch`] if the bytes do not have the specified compression.
     pub fn read(&self, reader: impl Read + Send + 'static, name: impl Into<PathBuf>) -> Result<Stream> {
         let name = name.into();
-        let first = first_bytes(Box::new(reader)).map_err(|e| Error::from(e).in_file(&name))?;
-        let (first, reader) = first;
+        let mut reader: Box<dyn Read + Send> = Box::new(reader);
+        let first = sniff::first_bytes(&mut reader).map_err(|e| Error::from(e).in_file(&name))?;
         let found = sniff::compression(&first);
         let compression = match self.compression {
             // An empty file is an empty stream with every compression.
@@ -114,13 +114,6 @@ impl StreamOptions {
             torn: 0,
         })
     }
-}
-
-/// Reads up to [`SNIFF_LEN`] first bytes, and returns them and the reader.
-fn first_bytes(mut reader: Box<dyn Read + Send>) -> io::Result<(Vec<u8>, Box<dyn Read + Send>)> {
-    let mut first = Vec::with_capacity(SNIFF_LEN);
-    reader.by_ref().take(SNIFF_LEN as u64).read_to_end(&mut first)?;
-    Ok((first, reader))
 }
 
 #[cold]
@@ -196,8 +189,7 @@ impl Stream {
         let (i, offset) = (self.parser.records(), self.parser.offset());
         match self.step() {
             Ok(Some(len)) => {
-                let record = self.buffer.consume(len + OVERHEAD);
-                let payload = record.get(HEADER_LEN..HEADER_LEN + len).unwrap_or_default();
+                let payload = self.buffer.consume_record(len);
                 Ok(Some(Record::new(payload, At::new(&self.name, i, offset))))
             }
             Ok(None) => {

@@ -38,28 +38,23 @@ pub(crate) fn pad_rows<'py>(
         })
     });
     let splits = splits.collect::<PyResult<Vec<_>>>()?;
-    match &values {
-        Numbers::Int64(values) => {
-            let padded = batch::pad_rows(
-                values.as_slice().map_err(PyErr::from)?,
-                inner,
-                &splits,
-                &lengths,
-                int64(padding)?,
-            )?;
-            Ok((array(py, padded.values, &padded.shape, Some(inner))?, mask(py, padded.mask, &padded.shape)?))
-        }
-        Numbers::Float32(values) => {
-            let padded = batch::pad_rows(
-                values.as_slice().map_err(PyErr::from)?,
-                inner,
-                &splits,
-                &lengths,
-                float(padding)?,
-            )?;
-            Ok((array(py, padded.values, &padded.shape, Some(inner))?, mask(py, padded.mask, &padded.shape)?))
-        }
+    match values {
+        Numbers::Int64(values) => padded(py, values, inner, &splits, &lengths, int64(padding)?),
+        Numbers::Float32(values) => padded(py, values, inner, &splits, &lengths, float(padding)?),
     }
+}
+
+fn padded<'py, T: Element + Clone>(
+    py: Python<'py>,
+    values: PyReadonlyArray1<'py, T>,
+    inner: usize,
+    splits: &[Splits<'_>],
+    lengths: &[Option<usize>],
+    padding: T,
+) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let values = values.as_slice().map_err(PyErr::from)?;
+    let padded = batch::pad_rows(values, inner, splits, lengths, padding)?;
+    Ok((array(py, padded.values, &padded.shape, Some(inner))?, mask(py, padded.mask, &padded.shape)?))
 }
 
 /// Returns a new array of `shape`, with values at `indices`, which are flat.

@@ -13,10 +13,9 @@ use super::table::TableBuilder;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::Torn;
 use crate::io::deflate::CheckpointScan;
-use crate::io::{Compression, FileId, Map, ReadAt, open_regular, sniff};
+use crate::io::{Compression, FileId, Map, open_regular, sniff};
 use crate::policy::Tail;
-use std::fs::File;
-use std::io;
+use std::io::Seek;
 use std::path::Path;
 
 /// Scans a shard from its beginning, or from the end of the part that `old` covers.
@@ -39,7 +38,11 @@ pub(super) fn scan(
     let payloads = options.check_payloads;
     let compression = match shard.compression {
         Some(compression) => compression,
-        None => detect(&file)?,
+        None => {
+            let first = sniff::first_bytes(&file)?;
+            (&file).rewind()?;
+            sniff::compression(&first)
+        }
     };
     let mut checkpoints = None;
     let (scan, fps) = match (compression, options.may_map) {
@@ -69,21 +72,6 @@ pub(super) fn scan(
         None => sidecar,
     };
     Ok(Sidecar { shard_id: FileId::known(&meta), ..sidecar })
-}
-
-/// Returns the compression of a file, from its first bytes. The position of the file does not change.
-fn detect(file: &File) -> Result<Compression> {
-    let mut first = [0; sniff::SNIFF_LEN];
-    let mut len = 0;
-    while let Some(rest) = first.get_mut(len..).filter(|rest| !rest.is_empty()) {
-        match file.read_at(rest, len as u64) {
-            Ok(0) => break,
-            Ok(n) => len += n,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e.into()),
-        }
-    }
-    Ok(sniff::compression(first.get(..len).unwrap_or_default()))
 }
 
 /// Returns the start of a scan that resumes where `old` ends.

@@ -18,8 +18,8 @@ use crate::io::{
 };
 use crate::policy::{IndexMode, Tail};
 use crate::warning::Warning;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -230,10 +230,8 @@ impl IndexFiles<'_> {
 #[cold]
 fn explain(e: Error, shard: NamedShard<'_>) -> Error {
     let e = e.in_file(shard.path);
-    let mut first = Vec::new();
-    let read = |file: File| file.take(sniff::SNIFF_LEN as u64).read_to_end(&mut first);
-    match (shard.compression, open_regular(shard.path).and_then(read)) {
-        (None | Some(Compression::None), Ok(_)) => sniff::explain(e, &first),
+    match (shard.compression, open_regular(shard.path).and_then(sniff::first_bytes)) {
+        (None | Some(Compression::None), Ok(first)) => sniff::explain(e, &first),
         _ => e,
     }
 }

@@ -125,34 +125,24 @@ impl Source for PositionalFile {
     fn want(&self, _: &[Range<u64>]) {}
 
     fn fetch(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<Fetched> {
-        let reopened;
-        let file: &File = match self {
-            PositionalFile::Kept(file) => file,
-            PositionalFile::Reopened { path, state } => {
-                reopened = reopen(path, *state)?;
-                &reopened
+        self.with(|file| {
+            let (size, len) = (file.size()?, range.end.saturating_sub(range.start));
+            // The range may come from a damaged index, so it is checked against the file size before the buffer grows.
+            if range.end > size {
+                return Err(frame::truncated(len, size.saturating_sub(range.start)));
             }
-        };
-        let (size, len) = (file.size()?, range.end.saturating_sub(range.start));
-        // The range may come from a damaged index, so it is checked against the file size before the buffer grows.
-        if range.end > size {
-            return Err(frame::truncated(len, size.saturating_sub(range.start)));
-        }
-        let start = buf.len();
-        let end = usize::try_from(len).ok().and_then(|len| start.checked_add(len));
-        grow(
-            buf,
-            end.ok_or(ErrorKind::TooLarge {
-                len: buf.len() as u128 + u128::from(len),
-                limit: usize::MAX as u64,
-            })?,
-        )?;
-        let rest = buf.get_mut(start..).unwrap_or_default();
-        if let Err(e) = file.read_exact_at(rest, range.start) {
-            buf.truncate(start);
-            return Err(e.into());
-        }
-        Ok(Fetched::Appended)
+            let start = buf.len();
+            let end = usize::try_from(len).ok().and_then(|len| start.checked_add(len));
+            let too_large =
+                ErrorKind::TooLarge { len: start as u128 + u128::from(len), limit: usize::MAX as u64 };
+            grow(buf, end.ok_or(too_large)?)?;
+            let rest = buf.get_mut(start..).unwrap_or_default();
+            if let Err(e) = file.read_exact_at(rest, range.start) {
+                buf.truncate(start);
+                return Err(e.into());
+            }
+            Ok(Fetched::Appended)
+        })
     }
 }
 

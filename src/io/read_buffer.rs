@@ -1,6 +1,7 @@
 //! A buffer of bytes that were read and not consumed yet.
 
 use super::memory::grow_exact;
+use crate::frame::{HEADER_LEN, OVERHEAD};
 use std::io::{self, Read};
 
 /// Minimum size of the buffer in bytes.
@@ -29,6 +30,12 @@ impl ReadBuffer {
         let start = self.start;
         self.start = start.saturating_add(len).min(self.end);
         self.buf.get(start..self.start).unwrap_or_default()
+    }
+
+    /// Consumes a record with a payload of `len` bytes, which begins the buffer, and returns the payload.
+    #[inline]
+    pub(crate) fn consume_record(&mut self, len: usize) -> &[u8] {
+        self.consume(len + OVERHEAD).get(HEADER_LEN..HEADER_LEN + len).unwrap_or_default()
     }
 
     /// Reads until there are `need` bytes. Returns false if the reader ends before that.

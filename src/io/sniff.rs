@@ -3,6 +3,7 @@
 use super::inflate::{Compression, is_zlib_of_records};
 use crate::error::{Error, ErrorKind, Remedy};
 use crate::frame::RecordHeader;
+use std::io::{self, Read};
 
 /// Number of first bytes that the functions of this module need at most.
 pub(crate) const SNIFF_LEN: usize = 512;
@@ -13,6 +14,13 @@ pub(crate) struct LooksLike {
     /// Name of the format, e.g. `a git-LFS pointer`.
     pub(crate) what: &'static str,
     pub(crate) remedy: Remedy<'static>,
+}
+
+/// Reads up to [`SNIFF_LEN`] bytes.
+pub(crate) fn first_bytes(reader: impl Read) -> io::Result<Vec<u8>> {
+    let mut first = Vec::with_capacity(SNIFF_LEN);
+    reader.take(SNIFF_LEN as u64).read_to_end(&mut first)?;
+    Ok(first)
 }
 
 /// Returns the compression of the file that begins with `first`. A valid record header takes precedence.

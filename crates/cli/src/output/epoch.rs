@@ -30,7 +30,7 @@ pub(crate) struct EpochReport<'a> {
     pub(crate) stats: &'a RunStats,
 }
 
-/// What the epoch consists of, known before it is run.
+/// The composition of an epoch, known before it is run.
 pub(crate) struct EpochPlan {
     pub(crate) records: u64,
     pub(crate) shards: u64,
