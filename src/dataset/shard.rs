@@ -134,6 +134,14 @@ impl ShardFile {
         }
     }
 
+    /// Returns the cache of a compressed shard, and the number of its decompressed bytes, if it is known.
+    pub(super) fn inflated(&self) -> Option<(&SpanCache, u64)> {
+        match &self.access {
+            Access::Inflate(_, cache) => Some((cache, self.known_bytes()?)),
+            _ => None,
+        }
+    }
+
     /// Returns the size and time of the file, if they have not changed since the shard was opened. The path then still refers to the
     /// bytes that are read.
     pub(crate) fn stamp(&self) -> Result<Option<Stamp>> {
@@ -309,6 +317,16 @@ impl ShardFile {
     /// Like [`append`](ShardFile::append), for a range whose neighbours may never be needed.
     pub(crate) fn append_alone(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<()> {
         self.appended(self.source()?.fetch_alone(range, buf), buf)
+    }
+
+    /// Like [`append`](ShardFile::append), for a range inside the records `block`, which will all be needed soon.
+    pub(crate) fn append_in(&self, block: Range<u64>, range: Range<u64>, buf: &mut Vec<u8>) -> Result<()> {
+        let ShardBytes::Inflated(file) = &self.opened()?.bytes else { return self.append(range, buf) };
+        let block = match block.end.checked_sub(1) {
+            Some(last) => self.locate(block.start)?.offset..stored_range(self.locate(last)?).end,
+            None => range.clone(),
+        };
+        self.appended(file.fetch_in(block, range, buf), buf)
     }
 
     fn appended(&self, fetched: Result<Fetched>, buf: &mut Vec<u8>) -> Result<()> {
