@@ -111,6 +111,8 @@ impl RankRun {
         if let (Some(more), false) = (steps.checked_add(1), self.last == LastBatch::Continuous) {
             assert!(cursor.clone().advance(more).is_err());
         }
+        // No epoch follows the last one.
+        let is_last = state.epoch().checked_add(1).is_none_or(|next| order.at_epoch(next).is_err());
         for steps_made in [0, 1, steps / 2, steps] {
             if steps_made > steps {
                 continue;
@@ -119,6 +121,7 @@ impl RankRun {
             let (epochs, position) = match self.last {
                 _ if steps_made == 0 => (0, position),
                 LastBatch::Continuous => (end / u128::from(len), (end % u128::from(len)) as u64),
+                _ if steps_made == steps && is_last => (0, len),
                 _ if steps_made == steps => (1, 0),
                 _ => (0, end as u64),
             };
