@@ -35,6 +35,14 @@ fn debug_forms_show_entries_and_their_errors() {
         .unwrap();
     let text = format!("{:?}", SequenceExample::new(&sequence));
     assert!(text.contains("\"steps\""), "{text}");
+    // The iterators show what is left of them.
+    let mut entries = Example::new(&payload).entries();
+    assert!(format!("{entries:?}").contains("\"a\""), "{entries:?}");
+    entries.next().unwrap().unwrap();
+    let rest = format!("{entries:?}");
+    assert!(!rest.contains("\"a\"") && rest.contains("\"b\""), "{rest}");
+    let lists = SequenceExample::new(&sequence).feature_lists();
+    assert!(format!("{lists:?}").contains("\"steps\""), "{lists:?}");
     let broken = format!("{:?}", Example::new(&payload[..payload.len() - 1]));
     assert!(!broken.is_empty());
     let features = Example::new(&payload).features().unwrap();

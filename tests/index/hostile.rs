@@ -125,6 +125,24 @@ fn indexes_in_a_large_pack_are_read_at_first_use() {
     assert!(matches!(e.kind(), ErrorKind::Index(IndexError::Refused { .. })), "{e}");
 }
 
+/// The names in a pack are relative to its folder, however the caller wrote the paths.
+#[test]
+fn paths_of_a_pack_may_contain_parent_folders() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("sub")).unwrap();
+    let plain = write(dir.path(), "a.tfrecord", &equal(2, 3));
+    let inner = write(&dir.path().join("sub"), "b.tfrecord", &equal(3, 3));
+    let around = dir.path().join("sub/../a.tfrecord");
+    let (pack, _) = write_pack("x", &[around, inner.clone()], &options()).unwrap();
+    let ds = DatasetOptions::new().index(IndexMode::Require).open(&pack).unwrap();
+    let canonical = |path: &Path| path.canonicalize().unwrap();
+    assert!(ds.shards().map(|shard| canonical(shard.path)).eq([canonical(&plain), canonical(&inner)]));
+    assert_eq!(ds.len(), 5);
+    // A missing folder, and a path that ends in `..`.
+    write_pack("x", &[dir.path().join("none/../a.tfrecord")], &options()).unwrap_err();
+    write_pack("x", &[dir.path().join("sub/..")], &options()).unwrap_err();
+}
+
 /// The indexes in a pack must have been made with the options of the reader.
 #[test]
 fn a_pack_without_verified_payloads_is_stale_if_they_are_required() {
