@@ -431,4 +431,19 @@ mod tests {
         let (bytes, placed) = encode(&h, &[(OFFSETS, 4, 24), (LENGTHS, 4, 20)]);
         assert!(decode(&bytes, placed[1].offset + 20).is_err());
     }
+
+    #[test]
+    fn checkpoints_belong_to_compressed_shards() {
+        let sections = [(OFFSETS, 4, 24), (CHECKPOINTS, 0, 16)];
+        let (bytes, placed) = encode(&header(), &sections);
+        let why = decode(&bytes, placed[1].offset + 16).unwrap_err();
+        assert!(why.contains("an uncompressed shard has checkpoints"), "{why}");
+        let gzip = IndexHeader { flags: layout::compression_flags(Compression::Gzip), ..header() };
+        let (bytes, placed) = encode(&gzip, &sections);
+        let (_, found) = decode(&bytes, placed[1].offset + 16).unwrap();
+        assert_eq!(found.checkpoints, Some(placed[1]));
+        let (bytes, placed) = encode(&gzip, &[(OFFSETS, 4, 24), (CHECKPOINTS, 0, 15)]);
+        let why = decode(&bytes, placed[1].offset + 15).unwrap_err();
+        assert!(why.contains("checkpoints is truncated"), "{why}");
+    }
 }
