@@ -12,3 +12,4 @@ mod cases;
 mod kills;
 mod support;
 mod transfers;
+mod writer;

@@ -4,7 +4,8 @@
 // TFSEEK_SHORT=BYTES         each read and write transfers at most this number of bytes
 // TFSEEK_INTERRUPT=1         every second read, write, open and sync fails with EINTR
 // TFSEEK_DISK=BYTES          writes of more bytes than this in total fail with ENOSPC
-// TFSEEK_ARM=PATH            nothing fails until the process opens this path
+// TFSEEK_ARM=PATH            nothing fails until the process opens this path. Opening it again begins the count again, and opening PATH.off
+//                            ends the faults. The variables may have other values then.
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -24,18 +25,23 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static atomic_int armed;
+static atomic_int armed, calls;
 
 static int is_armed(void) { return armed || !getenv("TFSEEK_ARM"); }
 
-static void arm(const char *path) {
+// Begins or ends the faults if `path` says so. Such an open does not fail.
+static int arms(const char *path) {
     const char *name = getenv("TFSEEK_ARM");
-    if (name && path && !strcmp(name, path)) armed = 1;
+    size_t len = name ? strlen(name) : 0;
+    if (!name || strncmp(name, path, len) || (path[len] && strcmp(path + len, ".off"))) return 0;
+    calls = 0;
+    armed = !path[len];
+    return 1;
 }
 
 // Returns the errno with which this call of `name` fails, or 0.
 static int fails(const char *name) {
-    static atomic_int calls, tries;
+    static atomic_int tries;
     if (!is_armed()) return 0;
     const char *some = "read write open fsync";
     if (getenv("TFSEEK_INTERRUPT") && strstr(some, name) && atomic_fetch_add(&tries, 1) % 2) return EINTR;
@@ -163,15 +169,13 @@ int close(int fd) {
 
 int open64(const char *path, int flags, ...) {
     MODE(flags)
-    FAIL("open");
-    arm(path);
+    if (!arms(path)) FAIL("open");
     return REAL(open64)(path, flags, mode);
 }
 
 int open(const char *path, int flags, ...) {
     MODE(flags)
-    FAIL("open");
-    arm(path);
+    if (!arms(path)) FAIL("open");
     return REAL(open)(path, flags, mode);
 }
 

@@ -48,11 +48,17 @@ impl Shim {
         fails.map(|_| shim)
     }
 
-    /// Returns the command with the library preloaded and these variables set.
-    pub(crate) fn command(&self, dir: &Folder, args: &[&str], variables: &[(&str, String)]) -> Command {
-        let mut command = dir.command(args);
+    /// Preloads the library into a command, with these variables.
+    pub(crate) fn preload(&self, command: &mut Command, variables: &[(&str, String)]) {
         command.env("LD_PRELOAD", &self.0).envs(variables.iter().map(|(name, value)| (name, value)));
-        command
+    }
+
+    /// Runs the command with the library preloaded and these variables set.
+    #[track_caller]
+    pub(crate) fn run(&self, dir: &Folder, args: &[&str], variables: &[(&str, String)]) -> Ran {
+        let mut command = dir.command(args);
+        self.preload(&mut command, variables);
+        Ran::limited(command, dir)
     }
 
     /// Runs the command with the n-th `call` failing. Returns `None` if the run makes fewer calls.
@@ -69,7 +75,7 @@ impl Shim {
         let _ = fs::remove_file(&fired);
         let variables =
             [("TFSEEK_FIRED", fired.display().to_string()), ("TFSEEK_FAIL", format!("{call}:{n}:{errno}"))];
-        let ran = Ran::limited(self.command(dir, args, &variables), dir);
+        let ran = self.run(dir, args, &variables);
         fs::remove_file(fired).is_ok().then_some(ran)
     }
 }

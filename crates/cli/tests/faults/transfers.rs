@@ -1,7 +1,6 @@
 //! Short reads and writes, calls interrupted by signals, and a disk that is full after a number of bytes.
 
 use crate::cases::*;
-use crate::common::*;
 use crate::support::*;
 
 fn all_cases() -> impl Iterator<Item = &'static Case> {
@@ -13,7 +12,7 @@ fn all_cases() -> impl Iterator<Item = &'static Case> {
 fn run(shim: &Shim, prepared: &Prepared<'_>, name: &str, value: usize) -> Seen {
     prepared.restore();
     let variables = [(name, value.to_string())];
-    let ran = Ran::limited(shim.command(&prepared.dir, &prepared.args(), &variables), &prepared.dir);
+    let ran = shim.run(&prepared.dir, &prepared.args(), &variables);
     prepared.check(&ran, &format!("{name} {value}"))
 }
 
