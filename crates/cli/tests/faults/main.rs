@@ -9,7 +9,12 @@ mod common;
 
 mod calls;
 mod cases;
+mod disk;
+mod hostile;
 mod kills;
+mod limits;
+mod links;
+mod soak;
 mod support;
 mod transfers;
 mod writer;
