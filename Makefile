@@ -109,11 +109,12 @@ test-frameworks:
 		$(FRAMEWORKS_VENV)/bin/python -m pytest -q $(wildcard $(FRAMEWORKS_TESTS)); \
 	fi
 
-# Runs the tests that take minutes: the quality of shuffles, bijections of millions, a file that is followed for a minute, and thousands of
-# damaged files. If TFSEEK_MEMORY_DIR names a folder with 2 GB of free space, the memory of an epoch is tested too.
+# Runs the tests that take minutes: the quality of shuffles, bijections of millions, a file that is followed for a minute, thousands of
+# damaged files, and thousands of runs with failing calls, full disks and kills. If TFSEEK_MEMORY_DIR names a folder with 2 GB of free space, the memory of an epoch is tested too.
 test-slow:
 	$(CARGO) test --release --lib --test order --test bytes -- --ignored --nocapture
 	$(CARGO) test --release -p tfseek-tools --lib -- --ignored --nocapture
+	$(CARGO) test --release -p tfseek-cli --test faults -- --ignored --nocapture
 
 # Runs the unit tests of the code that decodes untrusted bytes under Miri, which detects undefined behaviour. Exhaustive tests are
 # ignored there, and property tests run few cases.

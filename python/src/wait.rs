@@ -8,6 +8,7 @@
 use crate::error::Result;
 use crate::hooks;
 use pyo3::prelude::*;
+use std::io;
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -133,7 +134,8 @@ fn wait<T: Send + 'static>(
         let call = Arc::clone(call);
         move || drop(done.send(work(&call)))
     });
-    let thread = thread.map_err(tfseek::Error::from)?;
+    let named = |e: io::Error| io::Error::new(e.kind(), format!("cannot start a thread: {e}"));
+    let thread = thread.map_err(|e| tfseek::Error::from(named(e)))?;
     loop {
         match py.detach(|| wait_for(SIGNAL_INTERVAL)) {
             Ok(outcome) => {

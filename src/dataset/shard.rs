@@ -13,6 +13,7 @@ use crate::io::{
 use crate::policy::Verify;
 use crate::record::{Record, RecordFile};
 use std::fs::File;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -143,11 +144,14 @@ impl ShardFile {
     }
 
     /// Returns the size and time of the file, if they have not changed since the shard was opened. The path then still refers to the
-    /// bytes that are read.
+    /// bytes that are read. A file that does not exist any more has changed.
     pub(crate) fn stamp(&self) -> Result<Option<Stamp>> {
-        let then = self.opened()?.stamp;
-        let now = std::fs::metadata(self.path()).and_then(|meta| Stamp::of(&meta)).ok();
-        Ok(then.filter(|then| now == Some(*then)))
+        let Some(then) = self.opened()?.stamp else { return Ok(None) };
+        match std::fs::metadata(self.path()).and_then(|meta| Stamp::of(&meta)) {
+            Ok(now) => Ok(Some(then).filter(|then| now == *then)),
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+            Err(e) => Err(Error::from(e).in_file(self.path())),
+        }
     }
 
     #[inline]

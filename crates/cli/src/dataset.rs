@@ -116,13 +116,27 @@ pub(crate) fn open(
 }
 
 /// Returns the records that meet a filter. Missing columns are built, with a progress bar.
-pub(crate) fn select(dataset: &Dataset, filter: &Filter, global: &GlobalArgs) -> Outcome<Selection> {
-    Ok(with_column_bar(dataset, global, |columns| dataset.select(filter, columns))?)
+pub(crate) fn select(
+    dataset: &Dataset,
+    filter: &Filter,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome<Selection> {
+    let columns = with_column_bar(dataset, global, |columns| dataset.columns(&filter.features(), columns))?;
+    warnings::print_of_columns(&columns, console);
+    Ok(dataset.select_from(filter, &columns)?)
 }
 
 /// Returns the column of a feature. Missing column files are built, with a progress bar.
-pub(crate) fn column(dataset: &Dataset, feature: &str, global: &GlobalArgs) -> Outcome<DatasetColumn> {
-    Ok(with_column_bar(dataset, global, |columns| dataset.column(feature, columns))?)
+pub(crate) fn column(
+    dataset: &Dataset,
+    feature: &str,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome<DatasetColumn> {
+    let column = with_column_bar(dataset, global, |columns| dataset.column(feature, columns))?;
+    warnings::print_of_columns(std::slice::from_ref(&column), console);
+    Ok(column)
 }
 
 fn with_column_bar<T>(

@@ -218,7 +218,15 @@ fn indexed(path: &Path) -> Option<u64> {
 
 /// Returns true for a regular file, which can be opened again and read by number; false for a pipe or a device.
 pub(crate) fn is_regular(path: &Path) -> bool {
-    path != Path::new(STDIN) && std::fs::metadata(path).is_ok_and(|meta| meta.is_file())
+    type_is_regular(path).unwrap_or(false)
+}
+
+/// Returns true for a regular file.
+///
+/// # Errors
+/// I/O errors, e.g. for a missing file.
+pub(crate) fn type_is_regular(path: &Path) -> io::Result<bool> {
+    Ok(path != Path::new(STDIN) && std::fs::metadata(path)?.is_file())
 }
 
 /// Opens a file or standard input.

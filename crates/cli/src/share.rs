@@ -1,6 +1,7 @@
 //! The order and the rank's share that the arguments specify, for the verbs `epoch` and `order`.
 
 use crate::args::{self, GlobalArgs};
+use crate::console::Console;
 use crate::dataset;
 use crate::exit::{Failure, Outcome};
 use crate::text;
@@ -15,8 +16,9 @@ impl args::ShareArgs {
         dataset: &Dataset,
         options: LoaderOptions,
         global: &GlobalArgs,
+        console: &mut Console,
     ) -> Outcome<Loader> {
-        let mut loader = self.configure(dataset, options, global)?.build()?;
+        let mut loader = self.configure(dataset, options, global, console)?.build()?;
         if let Some(state) = self.state()? {
             loader.seek(&state)?;
         }
@@ -24,8 +26,14 @@ impl args::ShareArgs {
     }
 
     /// Returns the start position of that loader, with its order and its share, without building a loader.
-    pub(crate) fn cursor(&self, dataset: &Dataset, global: &GlobalArgs) -> Outcome<Cursor> {
-        let mut cursor = self.configure(dataset, dataset.record_loader(), global)?.to_cursor()?;
+    pub(crate) fn cursor(
+        &self,
+        dataset: &Dataset,
+        global: &GlobalArgs,
+        console: &mut Console,
+    ) -> Outcome<Cursor> {
+        let options = self.configure(dataset, dataset.record_loader(), global, console)?;
+        let mut cursor = options.to_cursor()?;
         if let Some(state) = self.state()? {
             cursor.seek(&state, &dataset.fingerprint()?)?;
         }
@@ -37,6 +45,7 @@ impl args::ShareArgs {
         dataset: &Dataset,
         options: LoaderOptions,
         global: &GlobalArgs,
+        console: &mut Console,
     ) -> Outcome<LoaderOptions> {
         let mut options = options
             .global_batch_size(self.global_batch()?)
@@ -46,10 +55,10 @@ impl args::ShareArgs {
             .rank(self.rank, self.world_size.get())
             .last_batch(self.last_batch());
         if let Some(filter) = &self.filter {
-            options = options.select(&dataset::select(dataset, filter, global)?);
+            options = options.select(&dataset::select(dataset, filter, global, console)?);
         }
         if let Some(feature) = &self.balance {
-            options = options.balance(&dataset::column(dataset, feature, global)?.classes()?);
+            options = options.balance(&dataset::column(dataset, feature, global, console)?.classes()?);
         }
         Ok(options)
     }

@@ -3,12 +3,18 @@
 use crate::console::Console;
 use serde_json::{Value, json};
 use tfseek::Warning;
+use tfseek::column::DatasetColumn;
 
 /// Prints warnings as messages.
 pub(crate) fn print(warnings: &[Warning], console: &mut Console) {
     for warning in warnings {
         console.note(format_args!("tfseek: {warning}"));
     }
+}
+
+/// Prints the warnings of columns that were requested together, which share them.
+pub(crate) fn print_of_columns(columns: &[DatasetColumn], console: &mut Console) {
+    print(columns.first().map(DatasetColumn::warnings).unwrap_or_default(), console);
 }
 
 /// Returns warnings as JSON objects, for `--json`.

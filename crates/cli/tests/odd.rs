@@ -5,34 +5,12 @@ mod common;
 use common::*;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::time::{Duration, Instant};
 
-/// Time limit of a run. Only a run that hangs takes this long, even on a slow machine.
-const TIMEOUT: Duration = Duration::from_secs(120);
-
-/// Runs the command. A run that hangs is killed and fails the test.
 #[track_caller]
 fn run(dir: &Folder, args: &[&OsStr]) -> Ran {
-    let (out, err) = (dir.path("stdout"), dir.path("stderr"));
     let mut command = dir.command(&[]);
-    command.args(args).stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
-    let mut child = command.spawn().unwrap();
-    let start = Instant::now();
-    let status = loop {
-        match child.try_wait().unwrap() {
-            Some(status) => break status,
-            None if start.elapsed() > TIMEOUT => {
-                child.kill().unwrap();
-                panic!("{args:?} hangs");
-            }
-            None => std::thread::sleep(Duration::from_millis(2)),
-        }
-    };
-    Ran {
-        code: status.code().unwrap_or(-1),
-        out: String::from_utf8(fs::read(out).unwrap()).unwrap(),
-        err: String::from_utf8(fs::read(err).unwrap()).unwrap(),
-    }
+    command.args(args);
+    Ran::limited(command, dir)
 }
 
 fn words(text: &str, file: &OsStr) -> Vec<OsString> {

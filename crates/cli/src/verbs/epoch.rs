@@ -33,7 +33,7 @@ pub(crate) fn run(args: &args::EpochArgs, global: &GlobalArgs, console: &mut Con
     if args.skip_errors {
         options = options.errors(ErrorPolicy::Skip);
     }
-    let mut loader = args.share.loader(&dataset, options, global)?;
+    let mut loader = args.share.loader(&dataset, options, global, console)?;
     warnings::print(loader.warnings(), console);
     let start = loader.cursor().clone();
     let (steps, batch) = (start.steps_left()?, args.share.global_batch()?);

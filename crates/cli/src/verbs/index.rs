@@ -15,7 +15,7 @@ use std::time::Instant;
 use tfseek::column::{ColumnOptions, DatasetColumn};
 use tfseek::index::{self, Index, IndexOptions};
 use tfseek::io::Output;
-use tfseek::{ErrorKind, FeatureKind, Filter, IndexMode, Selection};
+use tfseek::{ErrorKind, FeatureKind, Filter, IndexMode, Selection, Warning};
 
 pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     if args.filter.is_some() && args.format != IndexFormat::Dali {
@@ -158,7 +158,7 @@ fn columns(
                 Ok(columns) => columns,
                 Err(e) => return console.report_and_continue(Err(elsewhere(e.into(), sources, args))),
             };
-            warnings::print(columns.first().map_or(&[], DatasetColumn::warnings), console);
+            warnings::print_of_columns(&columns, console);
             written.push(source.clone());
             for (files, column) in files.iter_mut().zip(&columns) {
                 files.extend(column.shards().iter().filter_map(|shard| shard.file().map(Path::to_path_buf)));
@@ -233,13 +233,18 @@ fn dali(
         args.jobs.jobs,
         |(path, target)| {
             let opened = index::open_shards(std::slice::from_ref(path), &options)?;
-            let selected = filter.as_ref().map(|filter| select(path, filter, args, bar)).transpose()?;
+            let (selected, mut warnings) = match &filter {
+                Some(filter) => select(path, filter, args, bar).map(|(selected, w)| (Some(selected), w))?,
+                None => (None, Vec::new()),
+            };
+            warnings.extend(opened.warnings);
             count.fetch_add(selected.as_ref().map_or(0, Selection::count), Ordering::Relaxed);
             opened.indexes.iter().try_for_each(|index| write(index, selected.as_ref(), target))?;
-            Ok(target)
+            Ok((target, warnings))
         },
-        |_, outcome: Outcome<&PathBuf>| match outcome {
-            Ok(target) => {
+        |_, outcome: Outcome<(&PathBuf, Vec<Warning>)>| match outcome {
+            Ok((target, warnings)) => {
+                warnings::print(&warnings, console);
                 written.push(target);
                 Ok(())
             }
@@ -287,15 +292,23 @@ fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Returns the records of one shard that meet a filter.
-fn select(path: &Path, filter: &Filter, args: &args::IndexArgs, bar: &ProgressBar) -> Outcome<Selection> {
+/// Returns the records of one shard that meet a filter, and the warnings of their columns.
+fn select(
+    path: &Path,
+    filter: &Filter,
+    args: &args::IndexArgs,
+    bar: &ProgressBar,
+) -> Outcome<(Selection, Vec<Warning>)> {
     let mode = if args.rebuild { IndexMode::Memory } else { IndexMode::Auto };
     let index = IndexOptions::new().mode(mode).auto_limit(u64::MAX).jobs(1);
     let options = args.limit.dataset(index).allow_missing(true);
     // A shard may lack a feature that other shards have. `check_features` finds features that no shard has.
     let columns = ColumnOptions::new().unknown(true).progress(progress::callback(bar));
     // The error names the shard, because the kinds of features may differ between shards.
-    Ok(options.open(path)?.select(filter, &columns).map_err(|e| e.in_file(path))?)
+    let (dataset, in_shard) = (options.open(path)?, |e: tfseek::Error| e.in_file(path));
+    let columns = dataset.columns(&filter.features(), &columns).map_err(in_shard)?;
+    let selected = dataset.select_from(filter, &columns).map_err(in_shard)?;
+    Ok((selected, columns.first().map_or(&[][..], DatasetColumn::warnings).to_vec()))
 }
 
 fn write(index: &Index, selected: Option<&Selection>, target: &Path) -> Outcome {

@@ -21,8 +21,10 @@ pub(crate) fn run(args: &args::SampleArgs, global: &GlobalArgs, console: &mut Co
     let printer = Printer::new(&args.print, global)?;
     let paths = records::resolve(&args.paths, console)?;
     let printer = printer.many_files(paths.len() > 1);
-    if paths.iter().any(|path| is_stream(path, args)) {
-        return in_one_pass(&paths, args, &printer, global, console);
+    for path in &paths {
+        if is_stream(path, args)? {
+            return in_one_pass(&paths, args, &printer, global, console);
+        }
     }
     // Warnings about the paths have been printed.
     let paths = PathsArgs { paths, allow_missing: true };
@@ -30,10 +32,13 @@ pub(crate) fn run(args: &args::SampleArgs, global: &GlobalArgs, console: &mut Co
 }
 
 /// Returns true for a file that can only be read in order. Damage and other formats are found later.
-fn is_stream(path: &Path, args: &args::SampleArgs) -> bool {
-    !records::is_regular(path)
+///
+/// # Errors
+/// I/O errors. A file whose type is not known is neither, because the two ways draw other records.
+fn is_stream(path: &Path, args: &args::SampleArgs) -> Outcome<bool> {
+    Ok(!records::type_is_regular(path).map_err(|e| Failure::io(path, e))?
         || records::stream(path, args.print.payload.limit)
-            .is_ok_and(|stream| stream.compression() != Compression::None)
+            .is_ok_and(|stream| stream.compression() != Compression::None))
 }
 
 fn by_number(

@@ -2,13 +2,17 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tfseek::writer::WriterOptions;
 use tfseek::{Compression, ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
+
+/// Time limit of a run. Only a run that hangs takes this long, even on a slow machine.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A temporary folder per test. The command runs in it, and its cache folder is in it.
 pub(crate) struct Folder(TempDir);
@@ -76,6 +80,30 @@ impl Folder {
 }
 
 impl Ran {
+    /// Runs a command with its outputs in two files of the folder, `stdout` and `stderr`. A run that hangs is killed and fails the test.
+    #[track_caller]
+    pub(crate) fn limited(mut command: Command, dir: &Folder) -> Ran {
+        let (out, err) = (dir.path("stdout"), dir.path("stderr"));
+        command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
+        let mut child = command.spawn().unwrap();
+        let start = Instant::now();
+        let status = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status,
+                None if start.elapsed() > TIMEOUT => {
+                    child.kill().unwrap();
+                    panic!("{command:?} hangs");
+                }
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        Ran {
+            code: status.code().unwrap_or(-1),
+            out: String::from_utf8(fs::read(out).unwrap()).unwrap(),
+            err: String::from_utf8(fs::read(err).unwrap()).unwrap(),
+        }
+    }
+
     pub(crate) fn of(output: Output) -> Ran {
         Ran {
             code: output.status.code().unwrap_or(-1),
