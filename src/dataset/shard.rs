@@ -5,9 +5,9 @@
 use super::inflated::{InflatedFile, SpanCache};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{self, HEADER_LEN, OVERHEAD};
-use crate::index::{Index, Pack, Span};
+use crate::index::{self, Index, IndexHeader, Pack, Span};
 use crate::io::{
-    Budget, Compression, Fetched, FileState, Map, PositionalFile, Promise, Region, Source, Stamp,
+    Budget, Compression, Fetched, FileId, FileState, Map, PositionalFile, Promise, Region, Source, Stamp,
     open_regular,
 };
 use crate::policy::Verify;
@@ -175,11 +175,11 @@ impl ShardFile {
             }
             Access::Read(budget) => {
                 let (file, index, stamp) = open_file()?;
-                (index, ShardBytes::File(PositionalFile::new(&self.file.path, file, budget)?), stamp)
+                (index.clone(), ShardBytes::File(self.positional(file, index, budget)?), stamp)
             }
             Access::Inflate(budget, cache) => {
                 let (file, index, stamp) = open_file()?;
-                let file = PositionalFile::new(&self.file.path, file, budget)?;
+                let file = self.positional(file, index.clone(), budget)?;
                 let inflated = InflatedFile::new(file, index.clone(), cache);
                 (index, ShardBytes::Inflated(inflated), stamp)
             }
@@ -192,6 +192,28 @@ impl ShardFile {
             ShardBytes::File(_) | ShardBytes::Inflated(_) => {}
         }
         Ok(opened)
+    }
+
+    /// Returns a reader of the file. If it is reopened, the file must still begin with the indexed bytes.
+    fn positional(&self, file: File, index: Index, budget: &Budget) -> Result<PositionalFile> {
+        let same = move |file: &File| index::check_start(index.header(), file);
+        Ok(PositionalFile::new(&self.file.path, file, budget, same)?)
+    }
+
+    /// Returns the header of the index. Opens no shard.
+    pub(crate) fn index_header(&self) -> Result<IndexHeader> {
+        match &self.index {
+            IndexSource::Index(index) => Ok(*index.header()),
+            IndexSource::Pack { pack, slot } => pack.header(*slot),
+        }
+    }
+
+    /// Returns the identifier of the file when its index was found, if it is known.
+    pub(crate) fn file_id(&self) -> Option<FileId> {
+        match &self.index {
+            IndexSource::Index(index) => index.shard_id(),
+            IndexSource::Pack { .. } => None,
+        }
     }
 
     /// Returns the first byte of the index entry of record `i` for prefetching, if it is in memory.

@@ -110,6 +110,11 @@ pub enum ErrorKind {
         /// Difference, with the expected and the found value.
         reason: Box<str>,
     },
+    /// Records of an open dataset would get other numbers, because shards have changed other than at the end.
+    Renumbered {
+        /// Difference, with the expected and the found value.
+        reason: Box<str>,
+    },
     /// A sidecar, a pack or an index in text form cannot be used.
     Index(IndexError),
     /// The paths do not specify a dataset.
@@ -191,6 +196,7 @@ impl ErrorKind {
             | ErrorKind::NotTfRecord { .. }
             | ErrorKind::Compression(_)
             | ErrorKind::Changed { .. }
+            | ErrorKind::Renumbered { .. }
             | ErrorKind::Index(_) => io::ErrorKind::InvalidData,
         }
     }
@@ -249,6 +255,9 @@ impl fmt::Display for ErrorKind {
                 write!(f, "expected an uncompressed shard, found {format}")
             }
             ErrorKind::Changed { reason } => write!(f, "the file changed other than by appending: {reason}"),
+            ErrorKind::Renumbered { reason } => {
+                write!(f, "records of the open dataset would get other numbers: {reason}")
+            }
             ErrorKind::Index(e) => e.fmt(f),
             ErrorKind::Paths(e) => e.fmt(f),
             ErrorKind::Encode(e) => e.fmt(f),

@@ -8,7 +8,7 @@ use super::layout::{self, CHECKED, GAPS, TORN, refused};
 use super::sidecar::{Sidecar, Span};
 use super::table::BadBlock;
 use crate::error::{Error, ErrorKind, IndexError, Result};
-use crate::io::{Compression, FileState, Region};
+use crate::io::{Compression, FileId, FileState, Region};
 use std::fmt;
 use std::fs::File;
 use std::io::Write;
@@ -33,6 +33,11 @@ impl Index {
     /// Returns the header of the sidecar.
     pub(crate) fn header(&self) -> &layout::IndexHeader {
         &self.0.header
+    }
+
+    /// Returns the identifier of the shard's file when it was scanned or compared, if it is known.
+    pub(crate) fn shard_id(&self) -> Option<FileId> {
+        self.0.shard_id
     }
 
     /// Returns the number of records.

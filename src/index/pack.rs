@@ -3,12 +3,14 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
 use super::file::{READ_IN, SMALL, slice};
-use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, MAX_PREFIX, PackHeader, TORN, refused, u64_at};
+use super::layout::{
+    self, ALIGN, ENTRY_LEN, HEADER_LEN, IndexHeader, MAX_PREFIX, PackHeader, TORN, refused, u64_at,
+};
 use super::lookup::Index;
 use super::open::{Indexes, open_all, torn_tail};
 use super::options::IndexOptions;
 use super::progress::Work;
-use super::sidecar::{Sidecar, TableOrigin};
+use super::sidecar::{Sidecar, TableOrigin, decode};
 use super::store::{self, HIDDEN_DIR, Save};
 use crate::error::{Error, ErrorKind, IndexError, OptionsError, Result};
 use crate::io::{
@@ -143,8 +145,7 @@ impl Pack {
     /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`] for the embedded sidecar; [`IndexError::StalePack`] if the shard has changed;
     /// I/O errors.
     pub(crate) fn index(&self, s: usize, file: &File) -> Result<Index> {
-        let out = || ErrorKind::OutOfRange { what: "shard", i: s as i128, len: self.len() as u64 };
-        let entry = self.entries.get(s).ok_or_else(out)?;
+        let entry = self.entry(s)?;
         let mut sidecar = self.embedded(entry).map_err(|e| e.in_file(&self.path))?;
         sidecar.file = Some(self.path.clone().into());
         let path = self.base.join(&entry.path);
@@ -157,6 +158,22 @@ impl Pack {
         let index = Index::from(sidecar);
         index.check_shard(file).map_err(|e| self.explain(e).in_file(&path))?;
         Ok(index)
+    }
+
+    /// Returns the header of the embedded sidecar of shard `s`. Accesses no shard.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`]; I/O errors.
+    pub(crate) fn header(&self, s: usize) -> Result<IndexHeader> {
+        let entry = self.entry(s)?;
+        let prefix = self.source.part(entry.offset, entry.len.min(MAX_PREFIX as u64));
+        let header = prefix.and_then(|prefix| Ok(decode(&prefix, entry.len).map_err(refused)?.0));
+        header.map_err(|e| e.in_file(&self.path))
+    }
+
+    fn entry(&self, s: usize) -> Result<&PackEntry> {
+        let out = || ErrorKind::OutOfRange { what: "shard", i: s as i128, len: self.len() as u64 };
+        Ok(self.entries.get(s).ok_or_else(out)?)
     }
 
     fn embedded(&self, entry: &PackEntry) -> Result<Sidecar> {
