@@ -51,10 +51,10 @@ pub(crate) fn compare(
     }
     Ok(if now.size == known.data_size && now.size == known.indexed_end {
         Staleness::Moved
-    } else if known.compression() == Compression::None {
-        Staleness::Grown
-    } else {
+    } else if known.compression() == Compression::Zlib {
         Staleness::Stale("the size of the compressed shard has changed")
+    } else {
+        Staleness::Grown
     })
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn dataset_hash<'a>(shards: impl Iterator<Item = &'a IndexHeader>) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::{GZIP, TORN};
+    use super::super::layout::{GZIP, TORN, ZLIB};
     use super::*;
 
     #[test]
@@ -156,6 +156,7 @@ mod tests {
         let torn = IndexHeader { indexed_end: 90, flags: TORN, ..plain };
         let gaps = IndexHeader { flags: GAPS, ..plain };
         let gzip = IndexHeader { flags: GZIP, ..plain };
+        let zlib = IndexHeader { flags: ZLIB, ..plain };
         let now =
             |h: &IndexHeader, size, mtime_ns, fp| compare(h, Stamp { size, mtime_ns }, |_| Ok(fp)).unwrap();
         let same = (1, 2);
@@ -173,7 +174,11 @@ mod tests {
         assert_eq!(now(&plain, 101, 5, same), Staleness::Grown);
         assert_eq!(now(&torn, 100, 6, same), Staleness::Grown);
         assert_eq!(now(&torn, 95, 6, same), Staleness::Grown);
-        assert!(matches!(now(&gzip, 101, 6, same), Staleness::Stale(_)));
+        assert_eq!(now(&gzip, 101, 6, same), Staleness::Grown);
+        assert!(matches!(now(&gzip, 101, 6, (1, 3)), Staleness::Stale(_)));
+        assert!(matches!(now(&gzip, 99, 6, same), Staleness::Stale(_)));
+        assert_eq!(now(&zlib, 100, 6, same), Staleness::Moved);
+        assert!(matches!(now(&zlib, 101, 6, same), Staleness::Stale(_)));
         let why = |h, size| why_partial(h, Stamp { size, mtime_ns: 6 });
         assert_eq!((why(&plain, 101), why(&torn, 101)), ("the shard has grown", "the shard has grown"));
         assert_eq!((why(&torn, 100), why(&torn, 95)), ("the shard has changed", "the shard has changed"));
