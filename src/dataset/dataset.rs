@@ -151,8 +151,7 @@ impl Dataset {
 
     /// Returns the number of decompressed bytes of the compressed shards, as far as it is known without opening shards.
     pub(crate) fn inflated_bytes(&self) -> u64 {
-        let compressed =
-            |file: &&ShardFile| file.compression().is_some_and(|found| found != Compression::None);
+        let compressed = |file: &&ShardFile| file.compression() != Compression::None;
         let bytes = self.files().iter().filter(compressed).filter_map(ShardFile::known_bytes);
         bytes.fold(0, u64::saturating_add)
     }

@@ -58,8 +58,8 @@ impl Mapped {
     /// [`ErrorKind::Compressed`] for the first compressed shard, which is not mapped.
     pub(super) fn of_maps(dataset: Dataset) -> Result<Mapped> {
         for file in dataset.files() {
-            if let Some(compression) = file.compression().filter(|&found| found != Compression::None) {
-                let kind = ErrorKind::Compressed { format: compression.name() };
+            if file.compression() != Compression::None {
+                let kind = ErrorKind::Compressed { format: file.compression().name() };
                 return Err(Error::from(kind).in_file(file.path()));
             }
         }

@@ -134,9 +134,11 @@ impl DatasetOptions {
             Some(promise) => options.may_map(promise),
             None => options,
         };
-        let access = || match promise {
-            Some(promise) => Access::Map(promise),
-            None => Access::Read(options.budget()),
+        let cache = Arc::new(SpanCache::default());
+        let access = |compression| match (compression, promise) {
+            (Compression::None, Some(promise)) => Access::Map(promise),
+            (Compression::None, None) => Access::Read(options.budget()),
+            _ => Access::Inflate(options.budget(), Arc::clone(&cache)),
         };
         if let [pack] = paths.as_slice()
             && paths::is_pack(pack)
@@ -152,17 +154,13 @@ impl DatasetOptions {
         mut warnings: Vec<Warning>,
         options: &IndexOptions,
         promise: Option<Promise>,
-        access: impl Fn() -> Access,
+        access: impl Fn(Compression) -> Access,
     ) -> Result<Dataset> {
         check_budget(paths.len(), promise)?;
         let found = index::open_shards(&paths, options)?;
         let shards = paths.into_iter().zip(found.indexes);
-        let cache = Arc::new(SpanCache::default());
         let shards = shards.map(|(path, index)| {
-            let access = match index.compression() {
-                Compression::None => access(),
-                _ => Access::Inflate(options.budget(), Arc::clone(&cache)),
-            };
+            let access = access(index.compression());
             ShardFile::new(path, index.len(), IndexSource::Index(index), access, self.max_record)
         });
         let set = ShardSet::new(shards.collect(), self.verify)?;
@@ -175,7 +173,7 @@ impl DatasetOptions {
         path: &Path,
         options: &IndexOptions,
         promise: Option<Promise>,
-        access: impl Fn() -> Access,
+        access: impl Fn(Compression) -> Access,
     ) -> Result<Dataset> {
         let pack = Pack::open(path, options)?;
         // If the mode does not read indexes, the pack serves as a list of shards only.
@@ -191,8 +189,9 @@ impl DatasetOptions {
         check_budget(pack.len(), promise)?;
         let pack = Arc::new(pack);
         let shards = pack.shards().enumerate().map(|(slot, (path, len))| {
-            let index = IndexSource::Pack { pack: Arc::clone(&pack), slot };
-            ShardFile::new(path, len, index, access(), self.max_record)
+            let (compression, stream_end) = pack.stream(slot);
+            let index = IndexSource::Pack { pack: Arc::clone(&pack), slot, compression, stream_end };
+            ShardFile::new(path, len, index, access(compression), self.max_record)
         });
         let set = ShardSet::new(shards.collect(), self.verify)?;
         Ok(Dataset::new(set, Vec::new(), options.clone()))

@@ -38,6 +38,9 @@ pub(crate) enum IndexSource {
     Pack {
         pack: Arc<Pack>,
         slot: usize,
+        compression: Compression,
+        /// Number of bytes of the record stream of a compressed shard.
+        stream_end: u64,
     },
 }
 
@@ -109,11 +112,19 @@ impl ShardFile {
         !matches!(self.access, Access::Read(_) | Access::Inflate(..))
     }
 
-    /// Returns the compression, if it is known without opening the shard.
-    pub(crate) fn compression(&self) -> Option<Compression> {
+    pub(crate) fn compression(&self) -> Compression {
         match &self.index {
-            IndexSource::Index(index) => Some(index.compression()),
-            IndexSource::Pack { .. } => None,
+            IndexSource::Index(index) => index.compression(),
+            IndexSource::Pack { compression, .. } => *compression,
+        }
+    }
+
+    /// Returns the cache of the decompressed spans of a compressed shard.
+    #[cfg(test)]
+    pub(crate) fn span_cache(&self) -> Option<&SpanCache> {
+        match &self.access {
+            Access::Inflate(_, cache) => Some(cache),
+            _ => None,
         }
     }
 
@@ -130,7 +141,8 @@ impl ShardFile {
     pub(crate) fn known_bytes(&self) -> Option<u64> {
         match (&self.index, self.opened.get()) {
             (IndexSource::Index(index), _) | (_, Some(Opened { index, .. })) => Some(index.stored_bytes()),
-            _ => None,
+            (IndexSource::Pack { compression: Compression::None, .. }, None) => None,
+            (IndexSource::Pack { stream_end, .. }, None) => Some(*stream_end),
         }
     }
 
@@ -160,7 +172,9 @@ impl ShardFile {
                 // If the shard has grown, only the indexed records are accessible.
                 IndexSource::Index(index) => (index.clone(), index.check_file(&file, true)?),
                 // `Pack::index` compares the index with the file.
-                IndexSource::Pack { pack, slot } => (pack.index(*slot, &file)?, FileState::of(&file)?.stamp),
+                IndexSource::Pack { pack, slot, compression, .. } => {
+                    (pack.index(*slot, *compression, &file)?, FileState::of(&file)?.stamp)
+                }
             };
             Ok((file, index, Some(stamp)))
         };
@@ -204,7 +218,7 @@ impl ShardFile {
     pub(crate) fn index_header(&self) -> Result<IndexHeader> {
         match &self.index {
             IndexSource::Index(index) => Ok(*index.header()),
-            IndexSource::Pack { pack, slot } => pack.header(*slot),
+            IndexSource::Pack { pack, slot, .. } => pack.header(*slot),
         }
     }
 

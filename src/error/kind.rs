@@ -100,7 +100,7 @@ pub enum ErrorKind {
     },
     /// The compressed stream is damaged, or does not have the specified format.
     Compression(CompressionError),
-    /// The shard is compressed, which maps, packs and text indexes do not support.
+    /// The shard is compressed, which maps and text indexes do not support.
     Compressed {
         /// `gzip` or `zlib`.
         format: &'static str,

@@ -135,6 +135,16 @@ impl Index {
         self.0.header.has(CHECKED)
     }
 
+    /// Returns the number of checkpoints of a compressed shard, and their spacing: the minimum number of decompressed bytes between two
+    /// of them. `None` for a shard that is not compressed.
+    ///
+    /// # Errors
+    /// Errors of reading a large index file that was not read before.
+    pub fn checkpoint_spacing(&self) -> Result<Option<(u64, u64)>> {
+        let table = self.0.load()?.checkpoints.as_ref();
+        Ok(table.and_then(|table| Some((table.len() as u64, table.spacing()?))))
+    }
+
     /// Returns the compression of the shard.
     pub(crate) fn compression(&self) -> Compression {
         self.0.header.compression()

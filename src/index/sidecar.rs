@@ -370,6 +370,13 @@ pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, Sidec
     Ok((header, SidecarSections { offsets, lengths, checkpoints }))
 }
 
+/// Returns the length of the sidecar of a plain shard of `n` records without gaps, if its offsets are narrow.
+pub(super) fn plain_len(n: u64) -> Option<u64> {
+    let m = n.checked_add(1)?;
+    let table = m.div_ceil(BLOCK).checked_mul(BLOCK_ENTRY as u64)?.checked_add(m.checked_mul(4)?)?;
+    layout::align((layout::HEADER_LEN + layout::ENTRY_LEN) as u64)?.checked_add(table)
+}
+
 /// Checks the length of a blocked table of `m` values.
 fn check_blocked(section: &Section, m: u64) -> Result<(), Refusal> {
     let width = match section.param {

@@ -21,6 +21,8 @@ pub(crate) const HIDDEN_DIR: &str = ".tfseek";
 /// File name extension of a sidecar.
 pub(super) const TFRI: &str = ".tfri";
 
+pub(super) const NO_CHECKPOINTS: &str = "the index of a compressed shard has no checkpoints";
+
 /// A shard: the path as the caller gave it, and the compression.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedShard<'a> {
@@ -153,7 +155,7 @@ fn classify(
         return Ok(IndexSearch::Nothing(Some(why)));
     }
     if !sidecar.allows_access() {
-        return Ok(IndexSearch::Nothing(Some("the index of a compressed shard has no checkpoints")));
+        return Ok(IndexSearch::Nothing(Some(NO_CHECKPOINTS)));
     }
     let staleness = compare(header, now, |end| fingerprints(&open_regular(shard.path)?, end))
         .map_err(|e| Error::from(e).in_file(shard.path))?;
