@@ -8,6 +8,7 @@ use crate::index::Index;
 use crate::io::deflate::InflateFrom;
 use crate::io::{Fetched, PositionalFile, Process, Region, Source};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::fs::File;
 use std::ops::Range;
@@ -46,11 +47,17 @@ impl InflatedFile {
             return self.fetch(range, buf);
         }
         let place = |offset: u64| usize::try_from(offset.saturating_sub(block.start)).unwrap_or(usize::MAX);
-        let bytes = self.cache.get((self.shard, block.start, block.end), place(block.end), |_| {
-            let mut bytes = vec![0; place(block.end)];
-            self.fill_from(block.start, &mut bytes)?;
-            Ok(Region::from(bytes))
-        })?;
+        let key = (self.shard, block.start, block.end);
+        let bytes = self.cache.get(
+            key,
+            place(block.end),
+            || false,
+            |_| {
+                let mut bytes = vec![0; place(block.end)];
+                self.fill_from(block.start, &mut bytes)?;
+                Ok(Region::from(bytes))
+            },
+        )?;
         Ok(Fetched::Shared(bytes.slice(place(range.start)..place(range.end)).ok_or_else(no_record)?))
     }
 
@@ -99,6 +106,8 @@ impl InflatedFile {
         offset: u64,
         take: impl FnOnce(&mut InflateFrom<'_, File>) -> Result<T>,
     ) -> Result<T> {
+        #[cfg(test)]
+        self.cache.before_inflate.call(k);
         let table = self.index.checkpoints()?;
         let from = table.get(k).map_err(|bad| self.index.corrupt_checkpoint(bad))?;
         self.file.with(|file| {
@@ -138,16 +147,55 @@ impl InflatedFile {
 
     /// Returns a span from the cache, or decompresses it, at least up to the offset `end` of the stream.
     fn cached(&self, k: usize, span: &Range<u64>, end: u64, alone: bool) -> Result<Region> {
-        let bytes_to = |end: u64| usize::try_from(end.saturating_sub(span.start)).unwrap_or(usize::MAX);
-        self.cache.get((self.shard, span.start, span.end), bytes_to(end), |seen| {
-            // A span in the cache was verified with this start and this end.
-            self.verify_span(k, span)?;
+        let len = usize::try_from(end.saturating_sub(span.start)).unwrap_or(usize::MAX);
+        let help = || !alone && self.read_ahead(k).unwrap_or(false);
+        self.cache.get(self.key(span), len, help, |seen| {
             // The first access to a span may be the only one. The second one decompresses all of it.
             let end = if alone && !seen { end } else { span.end };
-            let mut bytes = vec![0; bytes_to(end)];
-            self.fill(k, span.start, &mut bytes)?;
-            Ok(Region::from(bytes))
+            self.inflate_to(k, span, end)
         })
+    }
+
+    fn key(&self, span: &Range<u64>) -> SpanKey {
+        (self.shard, span.start, span.end)
+    }
+
+    /// Decompresses a span up to the offset `end` of the stream.
+    fn inflate_to(&self, k: usize, span: &Range<u64>, end: u64) -> Result<Region> {
+        // A span in the cache was verified with this start and this end.
+        self.verify_span(k, span)?;
+        let len = end.saturating_sub(span.start);
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+        self.fill(k, span.start, &mut bytes)?;
+        Ok(Region::from(bytes))
+    }
+
+    /// Decompresses one of the spans behind span `k` into the cache, if the file is being read in order. Called by a thread that would
+    /// otherwise wait for span `k`. Returns true if it found one; `None` if there is none.
+    ///
+    /// A batch may be a small part of a span, so the threads of a loader would all wait for the one that decompresses.
+    fn read_ahead(&self, k: usize) -> Option<bool> {
+        let table = self.index.checkpoints().ok()?;
+        let span = |k| table.span(k, self.index.stream_end());
+        let before = k.checked_sub(1).map(span);
+        if before.is_some_and(|before| before.is_none_or(|before| !self.cache.contains(&self.key(&before)))) {
+            return None;
+        }
+        let mut total = 0u64;
+        for k in k.saturating_add(1)..table.len() {
+            let span = span(k)?;
+            total = total.saturating_add(span.end.saturating_sub(span.start));
+            if total > SpanCache::AHEAD {
+                return None;
+            }
+            if let Some(pending) = self.cache.begin(self.key(&span)) {
+                // A reader of the span meets the error again.
+                let bytes = self.inflate_to(k, &span, span.end).ok()?;
+                pending.finish(bytes);
+                return Some(true);
+            }
+        }
+        None
     }
 
     /// Appends the bytes of `range`, or returns them if they are all in one span. If `alone`, its neighbours may never be needed.
@@ -220,6 +268,27 @@ pub(crate) struct SpanCache {
     shards: AtomicU64,
     /// Number of bytes above [`INFLATED_BYTES`] that are kept.
     more: AtomicU64,
+    #[cfg(test)]
+    pub(crate) before_inflate: BeforeInflate,
+}
+
+/// A function that a test calls before each decompression, with the number of the span.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct BeforeInflate(pub(crate) std::sync::OnceLock<Box<dyn Fn(usize) + Send + Sync>>);
+
+#[cfg(test)]
+impl BeforeInflate {
+    fn call(&self, k: usize) {
+        self.0.get().into_iter().for_each(|f| f(k));
+    }
+}
+
+#[cfg(test)]
+impl fmt::Debug for BeforeInflate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BeforeInflate")
+    }
 }
 
 /// A shard, by its number in the cache, and the start and end of a span or block in its stream.
@@ -249,6 +318,8 @@ enum CachedSpan {
 impl SpanCache {
     /// Maximum number of bytes of a span in the cache. A longer span is decompressed at each use. Deflate blocks can be of any length.
     const LARGEST: u64 = INFLATED_BYTES / 8;
+    /// Maximum number of bytes that are decompressed ahead.
+    const AHEAD: u64 = INFLATED_BYTES / 8;
 
     /// Raises the limit of the cache to this number of bytes, for the window of a block order.
     pub(super) fn keep(&self, bytes: u64) {
@@ -268,8 +339,32 @@ impl SpanCache {
         self.spans.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// Returns true if a span or the start of it is in the cache, or is being decompressed.
+    fn contains(&self, key: &SpanKey) -> bool {
+        self.lock().spans.contains_key(key)
+    }
+
+    /// Begins the decompression of a span, unless the cache contains it.
+    fn begin(&self, key: SpanKey) -> Option<PendingSpan<'_>> {
+        match self.lock().spans.entry(key) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(vacant) => {
+                vacant.insert(CachedSpan::Pending(Process::this()));
+                Some(PendingSpan { cache: self, key })
+            }
+        }
+    }
+
     /// Returns at least `len` bytes of a span. `inflate` makes them; its argument is true if the start of the span was used before.
-    fn get(&self, key: SpanKey, len: usize, inflate: impl FnOnce(bool) -> Result<Region>) -> Result<Region> {
+    ///
+    /// While another thread makes them, `help` is called. It returns true if it found other work.
+    fn get(
+        &self,
+        key: SpanKey,
+        len: usize,
+        mut help: impl FnMut() -> bool,
+        inflate: impl FnOnce(bool) -> Result<Region>,
+    ) -> Result<Region> {
         let mut spans = self.lock();
         loop {
             spans.uses = spans.uses.saturating_add(1);
@@ -281,6 +376,12 @@ impl SpanCache {
                 }
                 // A thread of the parent process does not exist in a forked child.
                 Some(CachedSpan::Pending(process)) if process.is_this() => {
+                    drop(spans);
+                    let helped = help();
+                    spans = self.lock();
+                    if helped || !matches!(spans.spans.get(&key), Some(CachedSpan::Pending(_))) {
+                        continue;
+                    }
                     let waited = self.done.wait_timeout(spans, Duration::from_millis(100));
                     spans = waited.map_or_else(|e| e.into_inner().0, |(spans, _)| spans);
                 }
@@ -298,11 +399,7 @@ impl SpanCache {
         drop(spans);
         let pending = PendingSpan { cache: self, key };
         let bytes = inflate(seen)?;
-        let mut spans = self.lock();
-        spans.insert(key, bytes.clone(), self.limit());
-        drop(spans);
-        std::mem::forget(pending);
-        self.done.notify_all();
+        pending.finish(bytes.clone());
         Ok(bytes)
     }
 }
@@ -331,6 +428,15 @@ struct PendingSpan<'a> {
     key: SpanKey,
 }
 
+impl PendingSpan<'_> {
+    fn finish(self, bytes: Region) {
+        let PendingSpan { cache, key } = self;
+        std::mem::forget(self);
+        cache.lock().insert(key, bytes, cache.limit());
+        cache.done.notify_all();
+    }
+}
+
 impl Drop for PendingSpan<'_> {
     fn drop(&mut self) {
         self.cache.lock().spans.remove(&self.key);
@@ -356,10 +462,15 @@ mod tests {
         let cache = SpanCache::default();
         let get = |len: usize, made: usize| {
             let mut given = None;
-            let bytes = cache.get((0, 3, 9), len, |seen| {
-                given = Some(seen);
-                Ok(region(made))
-            });
+            let bytes = cache.get(
+                (0, 3, 9),
+                len,
+                || false,
+                |seen| {
+                    given = Some(seen);
+                    Ok(region(made))
+                },
+            );
             (bytes.unwrap().len(), given)
         };
         assert_eq!(get(10, 20), (20, Some(false)));
@@ -372,9 +483,9 @@ mod tests {
     #[test]
     fn an_error_is_not_kept() {
         let cache = SpanCache::default();
-        let failed = cache.get((0, 0, 9), 1, |_| Err(ErrorKind::Cancelled.into()));
+        let failed = cache.get((0, 0, 9), 1, || false, |_| Err(ErrorKind::Cancelled.into()));
         assert!(failed.is_err() && cache.lock().spans.is_empty());
-        assert_eq!(cache.get((0, 0, 9), 1, |_| Ok(region(5))).unwrap().len(), 5);
+        assert_eq!(cache.get((0, 0, 9), 1, || false, |_| Ok(region(5))).unwrap().len(), 5);
     }
 
     #[test]
@@ -383,10 +494,15 @@ mod tests {
         let len = usize::try_from(SpanCache::LARGEST).unwrap();
         let inflated = AtomicUsize::new(0);
         let get = |k: usize| {
-            cache.get((1, k as u64, 99), len, |_| {
-                inflated.fetch_add(1, Ordering::Relaxed);
-                Ok(region(len))
-            })
+            cache.get(
+                (1, k as u64, 99),
+                len,
+                || false,
+                |_| {
+                    inflated.fetch_add(1, Ordering::Relaxed);
+                    Ok(region(len))
+                },
+            )
         };
         let fits = usize::try_from(INFLATED_BYTES / SpanCache::LARGEST).unwrap();
         (0..fits).for_each(|k| drop(get(k).unwrap()));
@@ -407,7 +523,8 @@ mod tests {
         cache.keep(1);
         let len = usize::try_from(SpanCache::LARGEST).unwrap();
         let fits = usize::try_from(INFLATED_BYTES / SpanCache::LARGEST).unwrap() + 1;
-        (0..fits + 2).for_each(|k| drop(cache.get((1, k as u64, 99), len, |_| Ok(region(len))).unwrap()));
+        (0..fits + 2)
+            .for_each(|k| drop(cache.get((1, k as u64, 99), len, || false, |_| Ok(region(len))).unwrap()));
         assert_eq!(cache.lock().spans.len(), fits);
     }
 
@@ -429,7 +546,7 @@ mod tests {
             let range = set.append(&at, Some(33), Verify::Payload, &mut buf).unwrap();
             assert!(buf[range] == payload(i));
         }
-        let (cache, _) = set.files()[0].inflated().unwrap();
+        let cache = set.files()[0].span_cache().unwrap();
         let mut kept: Vec<_> = cache.lock().spans.keys().copied().collect();
         kept.sort_unstable();
         let offset = |i: u64| set.locate(i).unwrap().span.offset;
@@ -443,11 +560,16 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
-                    let bytes = cache.get((0, 0, 9), 9, |_| {
-                        std::thread::sleep(Duration::from_millis(20));
-                        inflated.fetch_add(1, Ordering::Relaxed);
-                        Ok(region(9))
-                    });
+                    let bytes = cache.get(
+                        (0, 0, 9),
+                        9,
+                        || false,
+                        |_| {
+                            std::thread::sleep(Duration::from_millis(20));
+                            inflated.fetch_add(1, Ordering::Relaxed);
+                            Ok(region(9))
+                        },
+                    );
                     assert_eq!(bytes.unwrap().len(), 9);
                 });
             }
@@ -460,6 +582,9 @@ mod tests {
     fn a_span_pending_in_another_process_is_decompressed() {
         let cache = SpanCache::default();
         cache.lock().spans.insert((0, 0, 9), CachedSpan::Pending(Process::other()));
-        assert_eq!(cache.get((0, 0, 9), 4, |seen| Ok(region(if seen { 1 } else { 4 }))).unwrap().len(), 4);
+        assert_eq!(
+            cache.get((0, 0, 9), 4, || false, |seen| Ok(region(if seen { 1 } else { 4 }))).unwrap().len(),
+            4
+        );
     }
 }

@@ -138,7 +138,7 @@ impl ShardSet {
     pub(crate) fn keep_inflated(&self, records: u64) {
         // Records of a window may be longer than the mean. They are allowed a quarter more.
         for file in self.files.iter().filter(|file| file.len() > 0) {
-            if let Some((cache, bytes)) = file.inflated() {
+            if let (Some(cache), Some(bytes)) = (file.span_cache(), file.known_bytes()) {
                 let window = u128::from(bytes) * u128::from(records.min(self.len)) / u128::from(file.len());
                 cache.keep(u64::try_from(window.saturating_mul(5) / 4).unwrap_or(u64::MAX));
             }

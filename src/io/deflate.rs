@@ -73,6 +73,11 @@ impl Checkpoints {
         self.get(self.len().checked_sub(1)?)
     }
 
+    /// Adds a checkpoint behind the others.
+    pub(crate) fn add(&mut self, point: Checkpoint<'_>) {
+        self.push(point.out, point.bit, [point.window, &[]]);
+    }
+
     fn push(&mut self, out: u64, bit: u64, window: [&[u8]; 2]) {
         window.into_iter().for_each(|part| self.windows.extend_from_slice(part));
         self.points.push(Point { out, bit, window_end: self.windows.len() });
@@ -154,6 +159,14 @@ impl<R: Read> CheckpointScan<R> {
             found: Checkpoints::default(),
             failed: None,
         }
+    }
+
+    /// Returns a reader of the gzip members behind those that were scanned before, with the checkpoints of both. `inner` begins at byte
+    /// `at` of the file, and its content at byte `out` of the stream.
+    pub(crate) fn behind(inner: R, spacing: u64, known: Checkpoints, at: u64, out: u64) -> CheckpointScan<R> {
+        let mut scan = CheckpointScan::new(inner, Compression::Gzip, spacing);
+        (scan.input.consumed, scan.out, scan.found) = (at, out, known);
+        scan
     }
 
     /// Returns the checkpoints of the bytes that were decompressed.
