@@ -52,11 +52,21 @@ pub enum Warning {
         /// Number of decompressed bytes of the compressed shards.
         inflated_bytes: u64,
     },
+    /// A window of a block order has more bytes of compressed shards than the dataset keeps decompressed, so its blocks are decompressed
+    /// several times.
+    LargeWindows {
+        /// Number of decompressed bytes in a window.
+        window_bytes: u64,
+        /// Number of bytes that the dataset keeps.
+        cache_bytes: u64,
+        /// Largest window that fits, in blocks. 0 if not even one block fits.
+        largest_window: u64,
+    },
 }
 
 impl Warning {
     /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed`,
-    /// `other_names`, `scattered_reads` or `scattered_inflation`.
+    /// `other_names`, `scattered_reads`, `scattered_inflation` or `large_windows`.
     pub fn kind(&self) -> &'static str {
         match self {
             Warning::FileRefused { .. } => "file_refused",
@@ -65,6 +75,7 @@ impl Warning {
             Warning::OtherNames { .. } => "other_names",
             Warning::ScatteredReads { .. } => "scattered_reads",
             Warning::ScatteredInflation { .. } => "scattered_inflation",
+            Warning::LargeWindows { .. } => "large_windows",
         }
     }
 
@@ -75,7 +86,9 @@ impl Warning {
             | Warning::NotSaved { path, .. }
             | Warning::ShardChanged { path }
             | Warning::OtherNames { path, .. } => Some(path),
-            Warning::ScatteredReads { .. } | Warning::ScatteredInflation { .. } => None,
+            Warning::ScatteredReads { .. }
+            | Warning::ScatteredInflation { .. }
+            | Warning::LargeWindows { .. } => None,
         }
     }
 }
@@ -117,6 +130,17 @@ impl fmt::Display for Warning {
                 "a global order over compressed shards of {inflated_bytes} decompressed bytes: each record decompresses the bytes from \
                  the checkpoint before it; a block order decompresses them once per window, and unpacked shards need no decompression"
             ),
+            Warning::LargeWindows { window_bytes, cache_bytes, largest_window } => {
+                write!(
+                    f,
+                    "a block order with windows of {window_bytes} decompressed bytes, of which {cache_bytes} are kept: its blocks are \
+                     decompressed several times; "
+                )?;
+                match largest_window {
+                    0 => f.write_str("smaller blocks fit"),
+                    blocks => write!(f, "windows of {} fit", Count(*blocks, "block")),
+                }
+            }
         }
     }
 }

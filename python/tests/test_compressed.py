@@ -123,3 +123,35 @@ def test_indexes_are_kept(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
         assert ids(tfseek.open(path, index_dir=tmp_path)) == list(range(150, 300))
     finally:
         path.write_bytes(before)
+
+
+def test_a_pack_of_mixed_shards(folder: pathlib.Path) -> None:
+    assert tfseek.build_index(folder, pack="mixed") == RECORDS
+    for io in ("auto", "pread"):
+        ds = tfseek.open(folder / ".tfseek" / "mixed.tfrp", io=io)
+        assert [int(ex["id"][0]) for ex in ds] == list(range(RECORDS))
+        assert int(ds[450]["id"][0]) == 450
+    (folder / ".tfseek" / "mixed.tfrp").unlink()
+
+
+def test_a_gzip_file_grows_by_members(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "x.tfrecord.gz"
+    parts = []
+    for k in range(3):
+        with tfseek.Writer(tmp_path / "part", compression="gzip") as writer:
+            for i in range(k * 100, k * 100 + 100):
+                writer.write(features(i))
+        parts.append((tmp_path / "part").read_bytes())
+    path.write_bytes(parts[0])
+    ds = tfseek.open(path)
+    for part in parts[1:]:
+        with open(path, "ab") as file:
+            file.write(part)
+        before, ds = len(ds), ds.refresh()
+        assert len(ds) == before + 100
+        assert [int(ex["id"][0]) for ex in ds] == list(range(len(ds)))
+    with open(path, "ab") as file:
+        file.write(parts[0][:50])
+    with pytest.raises(tfseek.DataError, match="ends inside its gzip stream"):
+        ds.refresh()
+    assert int(ds[299]["id"][0]) == 299

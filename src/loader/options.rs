@@ -377,7 +377,8 @@ impl LoaderOptions {
                 }
                 let inflated = dataset.inflated_bytes();
                 let scattered = scattered_reads(spec, n, bytes, memory);
-                scattered.into_iter().chain(scattered_inflation(spec, inflated)).collect()
+                let inflation = scattered_inflation(spec, inflated).or(large_windows(spec, n, inflated));
+                scattered.into_iter().chain(inflation).collect()
             }
             None => Vec::new(),
         };
@@ -437,6 +438,20 @@ fn scattered_reads(spec: &Spec, n: u64, bytes: u64, memory: u64) -> Option<Warni
 fn scattered_inflation(spec: &Spec, inflated_bytes: u64) -> Option<Warning> {
     let scattered = *unfiltered(spec) == Spec::Global && inflated_bytes > INFLATED_BYTES;
     scattered.then_some(Warning::ScatteredInflation { inflated_bytes })
+}
+
+/// Returns a warning for a block order of whose windows the cache of decompressed bytes cannot hold one.
+fn large_windows(spec: &Spec, n: u64, inflated_bytes: u64) -> Option<Warning> {
+    let Spec::Block { block, window } = *unfiltered(spec) else { return None };
+    let (n, inflated) = (u128::from(n.max(1)), u128::from(inflated_bytes));
+    let records = (u128::from(block) * u128::from(window)).min(n);
+    let window_bytes = u64::try_from((records * inflated).div_ceil(n)).unwrap_or(u64::MAX);
+    // More than the cache, so `inflated` and `block` are not 0.
+    (window_bytes > INFLATED_BYTES).then(|| {
+        let largest = u128::from(INFLATED_BYTES) * n / inflated.max(1) / u128::from(block.max(1));
+        let largest_window = u64::try_from(largest).unwrap_or(u64::MAX);
+        Warning::LargeWindows { window_bytes, cache_bytes: INFLATED_BYTES, largest_window }
+    })
 }
 
 /// Returns the order without its filter.
