@@ -2,6 +2,7 @@
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= $$($(CARGO) fuzz list)
 PYTHON ?= python3
 PYTHON_VENV := target/python
 FRAMEWORKS ?= torch torchdata grain jax pandas
@@ -13,7 +14,14 @@ MIRI_TESTS ?= crc:: frame:: wire:: example:: tensor:: batch::
 PORTABLE_TARGETS ?= i686-unknown-linux-gnu s390x-unknown-linux-gnu
 PORTABLE_TESTS ?= --lib --test bytes --test batch --test order --test index
 
-.PHONY: miri portable differential demo test python public-api test-frameworks test-slow tsan bench bench-cold bench-peers fuzz
+# The modules that decode bytes of files or decide which record is returned, and the tests whose coverage of them is measured.
+COVERAGE_MODULES ?= frame|wire|example|index|order
+COVERAGE_LEAST ?= 97
+COVERAGE_TESTS ?= --lib --test bytes --test index --test order --test dataset --test batch
+SANITIZER_TARGET ?= x86_64-unknown-linux-gnu
+
+.PHONY: miri portable differential demo test python public-api test-frameworks test-slow coverage tsan asan bench bench-cold \
+	bench-peers fuzz
 
 demo:
 	$(CARGO) run --release -- demo
@@ -137,12 +145,32 @@ portable:
 			$(CARGO) test -p tfseek $(PORTABLE_TESTS) --target $$target) || exit 1; \
 	done
 
-# Tests the loader's threads under ThreadSanitizer, which requires the source of the standard library.
+# Measures the lines that tests cover, per module and together. Lines of unit tests are not counted. COVERAGE_LINES=1 prints the lines
+# that are not covered.
+coverage:
+	@if ! $(CARGO) llvm-cov --version >/dev/null 2>&1; then \
+		echo "skipped: cargo-llvm-cov is not installed"; \
+	elif ! ls "$$(rustc --print sysroot)"/lib/rustlib/*/bin/llvm-profdata* >/dev/null 2>&1; then \
+		echo "skipped: rustup component add llvm-tools"; \
+	else \
+		set -ex; $(CARGO) llvm-cov --lcov --output-path target/coverage.lcov -p tfseek $(COVERAGE_TESTS); \
+		awk -v modules='$(COVERAGE_MODULES)' -v least=$(COVERAGE_LEAST) -v lines=$(COVERAGE_LINES) \
+			-f crates/testkit/coverage.awk target/coverage.lcov; \
+	fi
+
+# Tests threads (the loader, and the shared state of datasets) under ThreadSanitizer, which requires the source of the standard library.
 tsan:
 	@if [ -d "$$(rustc +nightly --print sysroot 2>/dev/null)/lib/rustlib/src/rust/library" ]; then \
-		set -x; RUSTFLAGS=-Zsanitizer=thread $(CARGO) +nightly test -Zbuild-std \
-			--target x86_64-unknown-linux-gnu --lib --test loader; \
+		set -x; RUSTFLAGS=-Zsanitizer=thread $(CARGO) +nightly test -Zbuild-std --target-dir target/tsan \
+			--target $(SANITIZER_TARGET) -p tfseek --lib --test loader --test dataset; \
 	else echo "skipped: there is no nightly toolchain with rust-src"; fi
+
+# Tests the code that reads untrusted bytes, and all unsafe code of the library, under AddressSanitizer and its leak detector.
+asan:
+	@if $(CARGO) +nightly --version >/dev/null 2>&1; then \
+		set -x; RUSTFLAGS=-Zsanitizer=address $(CARGO) +nightly test --target-dir target/asan \
+			--target $(SANITIZER_TARGET) -p tfseek --lib --test bytes --test dataset; \
+	else echo "skipped: there is no nightly toolchain"; fi
 
 bench:
 	$(CARGO) bench
@@ -179,7 +207,8 @@ differential:
 		PYTHONPATH=target/python-tf $(TFSEEK_TF_PYTHON) -m pytest -q python/tests/test_tensorflow.py; \
 	fi
 
-# libFuzzer requires unstable compiler flags, which RUSTC_BOOTSTRAP enables on a stable toolchain.
+# Runs the fuzz targets (fuzz/README.md), FUZZ_SECONDS each. FUZZ_TARGETS names some of them. libFuzzer requires unstable compiler flags,
+# which RUSTC_BOOTSTRAP enables on a stable toolchain.
 fuzz:
 	@if ! $(CARGO) fuzz --version >/dev/null 2>&1; then \
 		echo "skipped: cargo-fuzz is not installed"; \
@@ -187,9 +216,9 @@ fuzz:
 		echo "skipped: there are no fuzz targets"; \
 	else \
 		set -e; export RUSTC_BOOTSTRAP=1; \
-		targets=$$($(CARGO) fuzz list); \
+		targets="$(FUZZ_TARGETS)"; \
 		for target in $$targets; do \
 			echo "fuzz $$target, $(FUZZ_SECONDS) s"; \
-			$(CARGO) fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS); \
+			$(CARGO) fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS) -timeout=60; \
 		done; \
 	fi

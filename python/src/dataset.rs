@@ -243,6 +243,25 @@ impl PyDataset {
         Ok(dict)
     }
 
+    /// Opens the dataset again with the same arguments, and returns a Dataset with the records that were added since.
+    ///
+    /// The paths are resolved again, so a pattern or a folder also yields new shards. Only the new parts of shards are scanned. A pack is
+    /// read again. Records keep their numbers: the last shard may have grown, and new shards may follow. Every other change raises an error
+    /// that names a shard. This Dataset does not change, and neither do its loaders, iterators and views.
+    ///
+    /// A file that is being written usually ends inside a record, so open it with ``tail="tolerate"``. Of a view, such as ``ds[10:20]``
+    /// or ``ds.filter(..)``, the result is the same records; a condition is not evaluated again.
+    ///
+    /// ``progress`` counts the bytes scanned; :func:`tfseek.open` describes it.
+    #[pyo3(signature = (*, progress=None))]
+    fn refresh(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> Result<PyDataset> {
+        let new = PyDataset::whole(crate::reading::refresh(py, &self.shared, progress)?);
+        Ok(match self.view_ids() {
+            Some(ids) => new.view(ids),
+            None => new,
+        })
+    }
+
     /// Does nothing. Files are closed when the last reference to the dataset, its views and their arrays is gone.
     fn close(&self) {}
 

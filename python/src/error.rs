@@ -137,6 +137,9 @@ pub(crate) fn message(e: &Error) -> String {
             Some(hint) => hint,
             None => return e.to_string(),
         },
+        None if matches!(e.kind(), ErrorKind::Truncated { .. } | ErrorKind::Index(IndexError::TornTail)) => {
+            "tfseek.open(.., tail=\"tolerate\") reads the records before it".into()
+        }
         None => return e.to_string(),
     };
     format!("{e} ({hint})")

@@ -1,7 +1,7 @@
 //! `tfseek.build_index`.
 
 use crate::error::Result;
-use crate::open::bytes_of;
+use crate::reading::bytes_of;
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
 use std::ffi::OsString;

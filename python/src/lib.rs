@@ -37,6 +37,7 @@ mod open;
 mod options;
 mod order;
 mod payload;
+mod reading;
 mod rows;
 mod schema;
 mod sequence;

@@ -3,16 +3,16 @@
 use crate::dataset::PyDataset;
 use crate::error::Result;
 use crate::options::{Choice, KindOption, ReadMode, argument};
+use crate::reading::{load_columns, size_of};
 use crate::shared::{OpenArguments, SharedDataset};
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use tfseek::column::ColumnOptions;
 use tfseek::error::PathsError;
 use tfseek::index::IndexOptions;
-use tfseek::{DatasetOptions, ErrorKind, IndexMode, Tail, Verify, paths};
+use tfseek::{DatasetOptions, ErrorKind, IndexMode, Tail, Verify};
 
 /// Opens a dataset. `tfseek.open` calls it and has the documentation.
 ///
@@ -48,17 +48,10 @@ pub(crate) fn open(
     let (shown, given) = (progress.is_some(), paths.clone());
     let (dataset, columns) = wait::run(py, progress, move |call| {
         if shown {
-            let shards = tfseek::paths::resolve(&given, allow_missing)?;
-            call.expect(bytes_of(&shards).filter(|_| !shards.iter().any(|path| paths::is_pack(path))));
+            call.expect(size_of(&given, allow_missing)?);
         }
         let dataset = open_with(&options.progress(call.callback()), io, &given)?;
-        let features: Vec<&str> = features.iter().map(String::as_str).collect();
-        let columns = if features.is_empty() {
-            Vec::new()
-        } else {
-            call.expect(dataset.known_bytes());
-            dataset.columns(&features, &ColumnOptions::new())?
-        };
+        let columns = load_columns(&dataset, &features, call)?;
         Ok((dataset, columns))
     })?;
     Ok(PyDataset::whole(SharedDataset::new(
@@ -68,18 +61,13 @@ pub(crate) fn open(
     )))
 }
 
-/// Returns the size of all shards in bytes, which a scan reads. `None` if the size of a shard is unknown.
-pub(crate) fn bytes_of(shards: &[PathBuf]) -> Option<u64> {
-    shards.iter().try_fold(0u64, |sum, path| Some(sum.saturating_add(std::fs::metadata(path).ok()?.len())))
-}
-
 #[allow(unsafe_code)]
 fn open_with(options: &DatasetOptions, io: ReadMode, paths: &[PathBuf]) -> tfseek::Result<tfseek::Dataset> {
     if io == ReadMode::Pread {
         return options.open(paths);
     }
-    // SAFETY: the caller of `tfseek.open` guarantees that no process writes to or truncates the files while the dataset, or an
-    // array made from it, exists. Its docstring states this contract. `io="pread"` needs no guarantee.
+    // SAFETY: the caller of `tfseek.open` guarantees that no process overwrites or truncates the files while the dataset, one that
+    // `refresh` makes of it, or an array made from them, exists. Its docstring states this contract. `io="pread"` needs no guarantee.
     match unsafe { options.open_with_maps(paths) } {
         Ok(dataset) => Ok(dataset),
         Err(e) if io == ReadMode::Auto && is_map_limit(&e) => options.open(paths),

@@ -30,6 +30,14 @@ impl OpenArguments {
         self.arguments.bind(py).copy()
     }
 
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> OpenArguments {
+        OpenArguments::new(self.paths.clone(), self.arguments.clone_ref(py), self.kind)
+    }
+
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
     /// Returns the paths as the caller gave them.
     pub(crate) fn names(&self) -> String {
         let names: Vec<_> =

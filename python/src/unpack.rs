@@ -1,7 +1,7 @@
 //! `tfseek.unpack`: decompresses files to plain ones, with the rules of the command `tfseek unpack`.
 
 use crate::error::{BindingError, Result};
-use crate::open::bytes_of;
+use crate::reading::bytes_of;
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
 use std::ffi::OsString;

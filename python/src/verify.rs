@@ -1,8 +1,8 @@
 //! `tfseek.verify`: verifies all records of files, with the rules of the command `tfseek verify`.
 
 use crate::error::{BindingError, Result};
-use crate::open::bytes_of;
 use crate::options::{Choice, KindOption};
+use crate::reading::bytes_of;
 use crate::unpack::ReportingReader;
 use crate::wait::{self, Progress, Unit};
 use pyo3::exceptions::PyRuntimeError;

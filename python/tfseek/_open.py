@@ -59,9 +59,10 @@ def open(
 
     ``paths`` is a file, a folder, a pattern (``train-*.tfrecord``), a set (``train@10.tfrecord``) or a list of them.
 
-    **No process may write to or truncate the files while the dataset, or an array made from it, exists.** They are mapped into
-    memory. A violation can kill the process or change its data. Replacing a file by rename is safe. ``io="pread"`` reads the files
-    without maps and has no such rule.
+    **No process may overwrite or truncate the files while the dataset, or an array made from it, exists.** They are mapped into
+    memory. A violation can kill the process or change its data. Appending to a file and replacing it by rename are safe.
+    ``io="pread"`` reads the files without maps and has no such rule. ``ds.refresh()`` returns a dataset with the records that were
+    appended.
 
     index: ``"auto"`` uses existing indexes and builds missing ones; ``"require"`` builds none; ``"memory"`` neither reads nor writes
         index files; ``"rebuild"`` scans all shards again.
@@ -72,7 +73,8 @@ def open(
         built in one scan. By default a column is loaded at its first use.
     kind: type of ``ds[i]``: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"``, which inspects the first records. Type
         checkers take the records for Examples unless another kind is given.
-    tail: ``"strict"``: a torn tail is an error; ``"tolerate"``: the shard ends at its last whole record.
+    tail: ``"strict"``: a torn tail is an error; ``"tolerate"``: the shard ends at its last whole record, as a
+        file that is being written does.
     allow_missing: if true, shards of a set may be missing. Record numbers then count the existing shards only.
     max_record: largest payload of a record in bytes; by default 2**31 - 1, the longest message that protobuf parses. Access to a longer
         record raises :class:`tfseek.DataError` before memory is allocated. Other records stay readable.

@@ -1,15 +1,16 @@
 //! The type [`Dataset`].
 
 use super::get_many::GetMany;
+use super::options::DatasetOptions;
 use super::shard::ShardFile;
 use super::shards::ShardSet;
 use crate::error::{ErrorKind, Result};
 use crate::index::{Index, IndexOptions};
-use crate::io::Compression;
+use crate::io::{Compression, Promise};
 use crate::record::Record;
 use crate::warning::Warning;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A sequence of shards, as one array of records with access by record number. It is `Send + Sync + 'static`, and a clone only
@@ -38,6 +39,15 @@ struct DatasetInner {
     warnings: Vec<Warning>,
     /// The options for finding and building indexes, which columns use as well.
     options: IndexOptions,
+    /// `None` for bytes in memory.
+    origin: Option<Origin>,
+}
+
+/// The paths and options from which a dataset was opened.
+pub(super) struct Origin {
+    pub(super) paths: Vec<PathBuf>,
+    pub(super) options: DatasetOptions,
+    pub(super) promise: Option<Promise>,
 }
 
 /// One shard of a dataset, with its range of record numbers.
@@ -54,7 +64,20 @@ pub struct ShardEntry<'a> {
 
 impl Dataset {
     pub(super) fn new(set: ShardSet, warnings: Vec<Warning>, options: IndexOptions) -> Dataset {
-        Dataset(Arc::new(DatasetInner { set, warnings, options }))
+        Dataset(Arc::new(DatasetInner { set, warnings, options, origin: None }))
+    }
+
+    /// Keeps the paths and options for [`refresh`](Dataset::refresh). Called before the dataset is cloned.
+    pub(super) fn with_origin(mut self, origin: Origin) -> Dataset {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.origin = Some(origin);
+        }
+        self
+    }
+
+    /// Returns the paths and options from which the dataset was opened. `None` for bytes in memory.
+    pub(super) fn origin(&self) -> Option<&Origin> {
+        self.0.origin.as_ref()
     }
 
     /// Returns the number of records.
@@ -128,8 +151,7 @@ impl Dataset {
 
     /// Returns the number of decompressed bytes of the compressed shards, as far as it is known without opening shards.
     pub(crate) fn inflated_bytes(&self) -> u64 {
-        let compressed =
-            |file: &&ShardFile| file.compression().is_some_and(|found| found != Compression::None);
+        let compressed = |file: &&ShardFile| file.compression() != Compression::None;
         let bytes = self.files().iter().filter(compressed).filter_map(ShardFile::known_bytes);
         bytes.fold(0, u64::saturating_add)
     }

@@ -2,13 +2,15 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
-use crate::error::{CompressionError, IndexError, Result};
+use crate::error::{CompressionError, Error, IndexError, Result};
 use crate::frame;
 use crate::index::Index;
-use crate::io::deflate::inflate_from;
+use crate::io::deflate::InflateFrom;
 use crate::io::{Fetched, PositionalFile, Process, Region, Source};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
+use std::fs::File;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -17,7 +19,8 @@ use std::time::Duration;
 /// A compressed shard. Its bytes are those of the record stream.
 ///
 /// A *span* is the part of the stream between two checkpoints. Spans are kept in a cache that all shards of a dataset share. A single access
-/// decompresses a span only as far as it needs; a second access to the span, or one of many records, decompresses all of it.
+/// decompresses a span only as far as it needs; a second access to the span, or one of many records, decompresses all of it. The blocks of a
+/// block order are kept instead of spans, so each block is decompressed once, and from the checkpoint before it to its end.
 pub(crate) struct InflatedFile {
     file: PositionalFile,
     index: Index,
@@ -29,6 +32,51 @@ pub(crate) struct InflatedFile {
 impl InflatedFile {
     pub(super) fn new(file: PositionalFile, index: Index, cache: &Arc<SpanCache>) -> InflatedFile {
         InflatedFile { file, index, shard: cache.next_shard(), cache: Arc::clone(cache) }
+    }
+
+    /// Fetches a range that is inside the block `block` of a block order. `buf` does not change if there is an error.
+    pub(super) fn fetch_in(
+        &self,
+        block: Range<u64>,
+        range: Range<u64>,
+        buf: &mut Vec<u8>,
+    ) -> Result<Fetched> {
+        let inside = block.start <= range.start && range.start <= range.end && range.end <= block.end;
+        let len = block.end.saturating_sub(block.start);
+        if !inside || block.end > self.index.stream_end() || len > SpanCache::LARGEST {
+            return self.fetch(range, buf);
+        }
+        let place = |offset: u64| usize::try_from(offset.saturating_sub(block.start)).unwrap_or(usize::MAX);
+        let key = (self.shard, block.start, block.end);
+        let bytes = self.cache.get(
+            key,
+            place(block.end),
+            || false,
+            |_| {
+                let mut bytes = vec![0; place(block.end)];
+                self.fill_from(block.start, &mut bytes)?;
+                Ok(Region::from(bytes))
+            },
+        )?;
+        Ok(Fetched::Shared(bytes.slice(place(range.start)..place(range.end)).ok_or_else(no_record)?))
+    }
+
+    /// Decompresses the bytes of the stream from `at` on, until `to` is full.
+    fn fill_from(&self, mut at: u64, mut to: &mut [u8]) -> Result<()> {
+        let table = self.index.checkpoints()?;
+        let mut k = table.find(at).ok_or_else(no_record)?;
+        while !to.is_empty() {
+            let span = table.span(k, self.index.stream_end()).ok_or_else(no_record)?;
+            self.verify_span(k, &span)?;
+            if !span.contains(&at) {
+                return Err(no_record().into());
+            }
+            let len = usize::try_from(span.end.saturating_sub(at)).unwrap_or(usize::MAX).min(to.len());
+            let (part, rest) = to.split_at_mut(len);
+            self.fill(k, at, part)?;
+            (at, to, k) = (span.end, rest, k.saturating_add(1));
+        }
+        Ok(())
     }
 
     /// Verifies the entries of the checkpoints around span `k`, which was found by entries that were not verified.
@@ -51,40 +99,103 @@ impl InflatedFile {
         self.collect(&range, alone, buf).inspect_err(|_| buf.truncate(before))
     }
 
-    /// Decompresses a span, and passes on the bytes of `part` of the stream, which is inside the span.
-    fn inflate(&self, k: usize, part: Range<u64>, mut take: impl FnMut(&[u8])) -> Result<()> {
+    /// Calls `take` with a reader of the stream from `offset` on, which is inside span `k`.
+    fn inflate<T>(
+        &self,
+        k: usize,
+        offset: u64,
+        take: impl FnOnce(&mut InflateFrom<'_, File>) -> Result<T>,
+    ) -> Result<T> {
+        #[cfg(test)]
+        self.cache.before_inflate.call(k);
         let table = self.index.checkpoints()?;
         let from = table.get(k).map_err(|bad| self.index.corrupt_checkpoint(bad))?;
-        let compression = self.index.compression();
-        let mut at = from.out;
         self.file.with(|file| {
-            inflate_from(file, compression, from, |piece| {
-                let next = at.saturating_add(piece.len() as u64);
-                let inside =
-                    |offset: u64| usize::try_from(offset.clamp(at, next).saturating_sub(at)).unwrap_or(0);
-                take(piece.get(inside(part.start)..inside(part.end)).unwrap_or_default());
-                at = next;
-                Ok(next < part.end)
-            })
-        })?;
-        if at < part.end {
-            return Err(CompressionError::Cut { format: compression.name() }.into());
-        }
-        Ok(())
+            let mut bytes = InflateFrom::new(file, self.index.compression(), from)?;
+            bytes.skip(offset.saturating_sub(from.out))?;
+            take(&mut bytes)
+        })
+    }
+
+    /// Decompresses bytes of span `k`, from `offset` on, until `to` is full.
+    fn fill(&self, k: usize, offset: u64, to: &mut [u8]) -> Result<()> {
+        if self.inflate(k, offset, |bytes| bytes.fill(to))? { Ok(()) } else { Err(self.cut()) }
+    }
+
+    /// Decompresses `part` of span `k`, which may be long, and appends it to `to`. The memory grows with the bytes.
+    fn append(&self, k: usize, part: Range<u64>, to: &mut Vec<u8>) -> Result<()> {
+        self.inflate(k, part.start, |bytes| {
+            let mut left = part.end.saturating_sub(part.start);
+            while left > 0 {
+                let piece = left.min(SpanCache::LARGEST);
+                let before = to.len();
+                to.resize(before.saturating_add(usize::try_from(piece).unwrap_or(usize::MAX)), 0);
+                if !bytes.fill(to.get_mut(before..).unwrap_or_default())? {
+                    return Err(self.cut());
+                }
+                left = left.saturating_sub(piece);
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the error of a file that has fewer bytes than its index.
+    #[cold]
+    fn cut(&self) -> Error {
+        CompressionError::Cut { format: self.index.compression().name() }.into()
     }
 
     /// Returns a span from the cache, or decompresses it, at least up to the offset `end` of the stream.
     fn cached(&self, k: usize, span: &Range<u64>, end: u64, alone: bool) -> Result<Region> {
-        let bytes_to = |end: u64| usize::try_from(end.saturating_sub(span.start)).unwrap_or(usize::MAX);
-        self.cache.get((self.shard, span.start, span.end), bytes_to(end), |seen| {
-            // A span in the cache was verified with this start and this end.
-            self.verify_span(k, span)?;
+        let len = usize::try_from(end.saturating_sub(span.start)).unwrap_or(usize::MAX);
+        let help = || !alone && self.read_ahead(k).unwrap_or(false);
+        self.cache.get(self.key(span), len, help, |seen| {
             // The first access to a span may be the only one. The second one decompresses all of it.
             let end = if alone && !seen { end } else { span.end };
-            let mut bytes = Vec::with_capacity(bytes_to(end));
-            self.inflate(k, span.start..end, |piece| bytes.extend_from_slice(piece))?;
-            Ok(Region::from(bytes))
+            self.inflate_to(k, span, end)
         })
+    }
+
+    fn key(&self, span: &Range<u64>) -> SpanKey {
+        (self.shard, span.start, span.end)
+    }
+
+    /// Decompresses a span up to the offset `end` of the stream.
+    fn inflate_to(&self, k: usize, span: &Range<u64>, end: u64) -> Result<Region> {
+        // A span in the cache was verified with this start and this end.
+        self.verify_span(k, span)?;
+        let len = end.saturating_sub(span.start);
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+        self.fill(k, span.start, &mut bytes)?;
+        Ok(Region::from(bytes))
+    }
+
+    /// Decompresses one of the spans behind span `k` into the cache, if the file is being read in order. Called by a thread that would
+    /// otherwise wait for span `k`. Returns true if it found one; `None` if there is none.
+    ///
+    /// A batch may be a small part of a span, so the threads of a loader would all wait for the one that decompresses.
+    fn read_ahead(&self, k: usize) -> Option<bool> {
+        let table = self.index.checkpoints().ok()?;
+        let span = |k| table.span(k, self.index.stream_end());
+        let before = k.checked_sub(1).map(span);
+        if before.is_some_and(|before| before.is_none_or(|before| !self.cache.contains(&self.key(&before)))) {
+            return None;
+        }
+        let mut total = 0u64;
+        for k in k.saturating_add(1)..table.len() {
+            let span = span(k)?;
+            total = total.saturating_add(span.end.saturating_sub(span.start));
+            if total > SpanCache::AHEAD {
+                return None;
+            }
+            if let Some(pending) = self.cache.begin(self.key(&span)) {
+                // A reader of the span meets the error again.
+                let bytes = self.inflate_to(k, &span, span.end).ok()?;
+                pending.finish(bytes);
+                return Some(true);
+            }
+        }
+        None
     }
 
     /// Appends the bytes of `range`, or returns them if they are all in one span. If `alone`, its neighbours may never be needed.
@@ -101,7 +212,7 @@ impl InflatedFile {
             let end = range.end.min(span.end);
             if span.end.saturating_sub(span.start) > SpanCache::LARGEST {
                 self.verify_span(k, &span)?;
-                self.inflate(k, at..end, |piece| buf.extend_from_slice(piece))?;
+                self.append(k, at..end, buf)?;
             } else {
                 let bytes = self.cached(k, &span, end, alone)?;
                 let place =
@@ -144,10 +255,10 @@ impl fmt::Debug for InflatedFile {
     }
 }
 
-/// Maximum number of decompressed bytes that a dataset keeps.
+/// Maximum number of decompressed bytes that a dataset keeps, except for a block order with larger windows.
 pub(crate) const INFLATED_BYTES: u64 = 128 << 20;
 
-/// Decompressed spans of all compressed shards of a dataset, the most recently used ones.
+/// Decompressed spans of all compressed shards of a dataset, or blocks of a block order, the most recently used ones.
 ///
 /// If several threads need a span, one decompresses it, and the others wait.
 #[derive(Debug, Default)]
@@ -155,9 +266,32 @@ pub(crate) struct SpanCache {
     spans: Mutex<CachedSpans>,
     done: Condvar,
     shards: AtomicU64,
+    /// Number of bytes above [`INFLATED_BYTES`] that are kept.
+    more: AtomicU64,
+    #[cfg(test)]
+    pub(crate) before_inflate: BeforeInflate,
 }
 
-/// A shard, by its number in the cache, and the start and end of a span in its stream.
+/// A function that a test calls before each decompression, with the number of the span.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct BeforeInflate(pub(crate) std::sync::OnceLock<Box<dyn Fn(usize) + Send + Sync>>);
+
+#[cfg(test)]
+impl BeforeInflate {
+    fn call(&self, k: usize) {
+        self.0.get().into_iter().for_each(|f| f(k));
+    }
+}
+
+#[cfg(test)]
+impl fmt::Debug for BeforeInflate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BeforeInflate")
+    }
+}
+
+/// A shard, by its number in the cache, and the start and end of a span or block in its stream.
 type SpanKey = (u64, u64, u64);
 
 #[derive(Debug, Default)]
@@ -182,10 +316,20 @@ enum CachedSpan {
 }
 
 impl SpanCache {
-    /// Maximum number of bytes of all spans.
-    const LIMIT: u64 = INFLATED_BYTES;
     /// Maximum number of bytes of a span in the cache. A longer span is decompressed at each use. Deflate blocks can be of any length.
-    const LARGEST: u64 = SpanCache::LIMIT / 8;
+    const LARGEST: u64 = INFLATED_BYTES / 8;
+    /// Maximum number of bytes that are decompressed ahead.
+    const AHEAD: u64 = INFLATED_BYTES / 8;
+
+    /// Raises the limit of the cache to this number of bytes, for the window of a block order.
+    pub(super) fn keep(&self, bytes: u64) {
+        self.more.fetch_max(bytes.saturating_sub(INFLATED_BYTES), Ordering::Relaxed);
+    }
+
+    /// Returns the maximum number of bytes of all spans.
+    fn limit(&self) -> u64 {
+        INFLATED_BYTES.saturating_add(self.more.load(Ordering::Relaxed))
+    }
 
     fn next_shard(&self) -> u64 {
         self.shards.fetch_add(1, Ordering::Relaxed)
@@ -195,8 +339,32 @@ impl SpanCache {
         self.spans.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// Returns true if a span or the start of it is in the cache, or is being decompressed.
+    fn contains(&self, key: &SpanKey) -> bool {
+        self.lock().spans.contains_key(key)
+    }
+
+    /// Begins the decompression of a span, unless the cache contains it.
+    fn begin(&self, key: SpanKey) -> Option<PendingSpan<'_>> {
+        match self.lock().spans.entry(key) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(vacant) => {
+                vacant.insert(CachedSpan::Pending(Process::this()));
+                Some(PendingSpan { cache: self, key })
+            }
+        }
+    }
+
     /// Returns at least `len` bytes of a span. `inflate` makes them; its argument is true if the start of the span was used before.
-    fn get(&self, key: SpanKey, len: usize, inflate: impl FnOnce(bool) -> Result<Region>) -> Result<Region> {
+    ///
+    /// While another thread makes them, `help` is called. It returns true if it found other work.
+    fn get(
+        &self,
+        key: SpanKey,
+        len: usize,
+        mut help: impl FnMut() -> bool,
+        inflate: impl FnOnce(bool) -> Result<Region>,
+    ) -> Result<Region> {
         let mut spans = self.lock();
         loop {
             spans.uses = spans.uses.saturating_add(1);
@@ -208,6 +376,12 @@ impl SpanCache {
                 }
                 // A thread of the parent process does not exist in a forked child.
                 Some(CachedSpan::Pending(process)) if process.is_this() => {
+                    drop(spans);
+                    let helped = help();
+                    spans = self.lock();
+                    if helped || !matches!(spans.spans.get(&key), Some(CachedSpan::Pending(_))) {
+                        continue;
+                    }
                     let waited = self.done.wait_timeout(spans, Duration::from_millis(100));
                     spans = waited.map_or_else(|e| e.into_inner().0, |(spans, _)| spans);
                 }
@@ -225,22 +399,18 @@ impl SpanCache {
         drop(spans);
         let pending = PendingSpan { cache: self, key };
         let bytes = inflate(seen)?;
-        let mut spans = self.lock();
-        spans.insert(key, bytes.clone());
-        drop(spans);
-        std::mem::forget(pending);
-        self.done.notify_all();
+        pending.finish(bytes.clone());
         Ok(bytes)
     }
 }
 
 impl CachedSpans {
     /// Adds a span, and removes those that were not used for the longest time.
-    fn insert(&mut self, key: SpanKey, bytes: Region) {
+    fn insert(&mut self, key: SpanKey, bytes: Region, limit: u64) {
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         let used = self.uses;
         self.spans.insert(key, CachedSpan::Ready { bytes, used });
-        while self.bytes > SpanCache::LIMIT {
+        while self.bytes > limit {
             let ready = self.spans.iter().filter_map(|(&other, span)| match span {
                 CachedSpan::Ready { bytes, used } if other != key => Some((*used, other, bytes.len() as u64)),
                 _ => None,
@@ -258,6 +428,15 @@ struct PendingSpan<'a> {
     key: SpanKey,
 }
 
+impl PendingSpan<'_> {
+    fn finish(self, bytes: Region) {
+        let PendingSpan { cache, key } = self;
+        std::mem::forget(self);
+        cache.lock().insert(key, bytes, cache.limit());
+        cache.done.notify_all();
+    }
+}
+
 impl Drop for PendingSpan<'_> {
     fn drop(&mut self) {
         self.cache.lock().spans.remove(&self.key);
@@ -269,6 +448,9 @@ impl Drop for PendingSpan<'_> {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
+    use crate::index::IndexOptions;
+    use crate::writer::WriterOptions;
+    use crate::{Compression, DatasetOptions, IndexMode, Verify};
     use std::sync::atomic::AtomicUsize;
 
     fn region(len: usize) -> Region {
@@ -280,10 +462,15 @@ mod tests {
         let cache = SpanCache::default();
         let get = |len: usize, made: usize| {
             let mut given = None;
-            let bytes = cache.get((0, 3, 9), len, |seen| {
-                given = Some(seen);
-                Ok(region(made))
-            });
+            let bytes = cache.get(
+                (0, 3, 9),
+                len,
+                || false,
+                |seen| {
+                    given = Some(seen);
+                    Ok(region(made))
+                },
+            );
             (bytes.unwrap().len(), given)
         };
         assert_eq!(get(10, 20), (20, Some(false)));
@@ -296,9 +483,9 @@ mod tests {
     #[test]
     fn an_error_is_not_kept() {
         let cache = SpanCache::default();
-        let failed = cache.get((0, 0, 9), 1, |_| Err(ErrorKind::Cancelled.into()));
+        let failed = cache.get((0, 0, 9), 1, || false, |_| Err(ErrorKind::Cancelled.into()));
         assert!(failed.is_err() && cache.lock().spans.is_empty());
-        assert_eq!(cache.get((0, 0, 9), 1, |_| Ok(region(5))).unwrap().len(), 5);
+        assert_eq!(cache.get((0, 0, 9), 1, || false, |_| Ok(region(5))).unwrap().len(), 5);
     }
 
     #[test]
@@ -307,12 +494,17 @@ mod tests {
         let len = usize::try_from(SpanCache::LARGEST).unwrap();
         let inflated = AtomicUsize::new(0);
         let get = |k: usize| {
-            cache.get((1, k as u64, 99), len, |_| {
-                inflated.fetch_add(1, Ordering::Relaxed);
-                Ok(region(len))
-            })
+            cache.get(
+                (1, k as u64, 99),
+                len,
+                || false,
+                |_| {
+                    inflated.fetch_add(1, Ordering::Relaxed);
+                    Ok(region(len))
+                },
+            )
         };
-        let fits = usize::try_from(SpanCache::LIMIT / SpanCache::LARGEST).unwrap();
+        let fits = usize::try_from(INFLATED_BYTES / SpanCache::LARGEST).unwrap();
         (0..fits).for_each(|k| drop(get(k).unwrap()));
         // Span 0 becomes the newest, so span 1 is removed.
         for k in [0, fits, 0] {
@@ -321,7 +513,45 @@ mod tests {
         assert_eq!(inflated.load(Ordering::Relaxed), fits + 1);
         get(1).unwrap();
         assert_eq!(inflated.load(Ordering::Relaxed), fits + 2);
-        assert!(cache.lock().bytes <= SpanCache::LIMIT);
+        assert!(cache.lock().bytes <= INFLATED_BYTES);
+    }
+
+    #[test]
+    fn a_larger_window_is_kept() {
+        let cache = SpanCache::default();
+        cache.keep(INFLATED_BYTES + SpanCache::LARGEST);
+        cache.keep(1);
+        let len = usize::try_from(SpanCache::LARGEST).unwrap();
+        let fits = usize::try_from(INFLATED_BYTES / SpanCache::LARGEST).unwrap() + 1;
+        (0..fits + 2)
+            .for_each(|k| drop(cache.get((1, k as u64, 99), len, || false, |_| Ok(region(len))).unwrap()));
+        assert_eq!(cache.lock().spans.len(), fits);
+    }
+
+    #[test]
+    fn a_block_is_decompressed_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.gz");
+        let mut writer = WriterOptions::new().compression(Compression::Gzip).create(&path).unwrap();
+        let payload =
+            |i: usize| -> Vec<u8> { (0..900 + i % 7).map(|k| (i * i * 31 + k * k) as u8).collect() };
+        (0..500).for_each(|i| writer.write(&payload(i)).unwrap());
+        writer.close().unwrap();
+        let index = IndexOptions::new().mode(IndexMode::Memory).checkpoint_every(16 << 10);
+        let ds = DatasetOptions::new().index(index).open(&path).unwrap();
+        let set = ds.set();
+        // Every record, in an order that jumps between blocks.
+        for i in (0..500).map(|k| k * 77 % 500) {
+            let (at, mut buf) = (set.locate(i as u64).unwrap(), Vec::new());
+            let range = set.append(&at, Some(33), Verify::Payload, &mut buf).unwrap();
+            assert!(buf[range] == payload(i));
+        }
+        let cache = set.files()[0].span_cache().unwrap();
+        let mut kept: Vec<_> = cache.lock().spans.keys().copied().collect();
+        kept.sort_unstable();
+        let offset = |i: u64| set.locate(i).unwrap().span.offset;
+        let blocks: Vec<_> = (0..500).step_by(33).map(|i| (kept[0].0, offset(i))).collect();
+        assert_eq!(kept.iter().map(|&(shard, start, _)| (shard, start)).collect::<Vec<_>>(), blocks);
     }
 
     #[test]
@@ -330,11 +560,16 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
-                    let bytes = cache.get((0, 0, 9), 9, |_| {
-                        std::thread::sleep(Duration::from_millis(20));
-                        inflated.fetch_add(1, Ordering::Relaxed);
-                        Ok(region(9))
-                    });
+                    let bytes = cache.get(
+                        (0, 0, 9),
+                        9,
+                        || false,
+                        |_| {
+                            std::thread::sleep(Duration::from_millis(20));
+                            inflated.fetch_add(1, Ordering::Relaxed);
+                            Ok(region(9))
+                        },
+                    );
                     assert_eq!(bytes.unwrap().len(), 9);
                 });
             }
@@ -347,6 +582,9 @@ mod tests {
     fn a_span_pending_in_another_process_is_decompressed() {
         let cache = SpanCache::default();
         cache.lock().spans.insert((0, 0, 9), CachedSpan::Pending(Process::other()));
-        assert_eq!(cache.get((0, 0, 9), 4, |seen| Ok(region(if seen { 1 } else { 4 }))).unwrap().len(), 4);
+        assert_eq!(
+            cache.get((0, 0, 9), 4, || false, |seen| Ok(region(if seen { 1 } else { 4 }))).unwrap().len(),
+            4
+        );
     }
 }

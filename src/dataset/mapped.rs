@@ -3,7 +3,8 @@
 use super::dataset::Dataset;
 use super::get_many::GetMany;
 use super::iter::MappedIter;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::Compression;
 use crate::record::Record;
 use std::fmt;
 use std::ops::Range;
@@ -49,6 +50,20 @@ impl Mapped {
     /// Wraps a dataset whose shards are all mapped or in memory.
     pub(super) fn new(dataset: Dataset) -> Mapped {
         Mapped(dataset)
+    }
+
+    /// Wraps a dataset that was opened with maps.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Compressed`] for the first compressed shard, which is not mapped.
+    pub(super) fn of_maps(dataset: Dataset) -> Result<Mapped> {
+        for file in dataset.files() {
+            if file.compression() != Compression::None {
+                let kind = ErrorKind::Compressed { format: file.compression().name() };
+                return Err(Error::from(kind).in_file(file.path()));
+            }
+        }
+        Ok(Mapped(dataset))
     }
 
     /// Returns the same records as a dataset.

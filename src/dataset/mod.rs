@@ -9,6 +9,7 @@ mod mapped;
 mod open;
 mod options;
 pub(crate) mod prefetch;
+mod refresh;
 pub(crate) mod shard;
 mod shards;
 mod touch;

@@ -2,13 +2,13 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice))]
 
-use super::dataset::Dataset;
+use super::dataset::{Dataset, Origin};
 use super::inflated::SpanCache;
 use super::mapped::Mapped;
 use super::options::DatasetOptions;
 use super::shard::{Access, IndexSource, ShardFile};
 use super::shards::ShardSet;
-use crate::error::{Error, ErrorKind, PathsError, Result};
+use crate::error::{ErrorKind, PathsError, Result};
 use crate::index::{self, IndexOptions, Pack, Work};
 use crate::io::{Compression, Map, Promise, Region, threads};
 use crate::paths::{self, IntoPaths, Resolved};
@@ -38,9 +38,11 @@ impl Mapped {
     /// compressed shards, whose records cannot borrow from a map. [`Dataset::open`] reads them.
     ///
     /// # Safety
-    /// The shards, and the index and column files that belong to them, must not be written to or truncated while this dataset lives. The
-    /// same holds while a clone of the dataset lives, or an object that keeps its memory: an [`Index`](crate::Index), a [`Region`], a
-    /// column, a batch. Replacing a file by rename is fine, because the maps keep the old file.
+    /// The bytes of the shards, and of the index and column files that belong to them, must not be overwritten or truncated while this
+    /// dataset lives. The same holds while a clone of the dataset lives, or an object that keeps its memory: an
+    /// [`Index`](crate::Index), a [`Region`], a column, a batch. It also holds for the files that [`refresh`](Mapped::refresh) opens.
+    /// Appending to a file is fine, because a map has the length that the file had. Replacing a file by rename is fine, because the maps
+    /// keep the old file.
     ///
     /// Access to the missing pages of a truncated file raises SIGBUS, and a change of the bytes behind a `&[u8]` is undefined behaviour.
     /// Files that tfseek itself writes are only replaced by rename.
@@ -65,7 +67,7 @@ impl DatasetOptions {
     /// # Errors
     /// Errors of [`Dataset::open`].
     pub fn open(&self, paths: impl IntoPaths) -> Result<Dataset> {
-        self.build(paths, None)
+        self.build(paths.into_paths(), None)
     }
 
     /// Opens shards through maps.
@@ -78,13 +80,7 @@ impl DatasetOptions {
     #[allow(unsafe_code)]
     pub unsafe fn open_mapped(&self, paths: impl IntoPaths) -> Result<Mapped> {
         // SAFETY: this function has the same contract, which the caller fulfils.
-        let dataset = unsafe { self.open_with_maps(paths) }?;
-        let compressed = dataset.files().iter().find_map(|file| {
-            let compression = file.compression().filter(|&found| found != Compression::None)?;
-            let error = Error::from(ErrorKind::Compressed { format: compression.name() });
-            Some(error.in_file(file.path()))
-        });
-        compressed.map_or_else(|| Ok(Mapped::new(dataset)), Err)
+        Mapped::of_maps(unsafe { self.open_with_maps(paths) }?)
     }
 
     /// Opens shards through maps, except compressed ones, which are read with positional reads. If there are none,
@@ -97,12 +93,13 @@ impl DatasetOptions {
     /// The contract of [`Mapped::open`].
     #[allow(unsafe_code)]
     pub unsafe fn open_with_maps(&self, paths: impl IntoPaths) -> Result<Dataset> {
-        // SAFETY: the contract of a promise is that files mapped with it do not change while the maps live. This promise is used
-        // for the shards and, through the options, for the index and column files of the new dataset, and for nothing else. It is
-        // private to the crate, and `self`, which may open other datasets, does not contain it. The maps live in the dataset and in
-        // objects taken from it. The caller guarantees for exactly these files and objects that the files do not change.
+        // SAFETY: the contract of a promise is that the mapped bytes of files do not change while the maps live. This promise is used
+        // for the shards and, through the options, for the index and column files of the new dataset and of those that `refresh`
+        // makes of it, and for nothing else. It is private to the crate, and `self`, which may open other datasets, does not contain
+        // it. The maps live in these datasets and in objects taken from them. The caller guarantees for exactly these files and
+        // objects that the bytes do not change.
         let promise = unsafe { Promise::new() };
-        self.build(paths, Some(promise))
+        self.build(paths.into_paths(), Some(promise))
     }
 
     /// Opens shards in memory, in this order. They are scanned at once, and nothing is written to disk.
@@ -123,7 +120,13 @@ impl DatasetOptions {
         Ok(Mapped::new(Dataset::new(set, Vec::new(), self.index.clone())))
     }
 
-    fn build(&self, paths: impl IntoPaths, promise: Option<Promise>) -> Result<Dataset> {
+    /// Opens shards. The dataset keeps the paths and the options.
+    pub(super) fn build(&self, paths: Vec<PathBuf>, promise: Option<Promise>) -> Result<Dataset> {
+        let dataset = self.resolve_and_build(&paths, promise)?;
+        Ok(dataset.with_origin(Origin { paths, options: self.clone(), promise }))
+    }
+
+    fn resolve_and_build(&self, paths: &[PathBuf], promise: Option<Promise>) -> Result<Dataset> {
         threads(self.index.jobs)?;
         let Resolved { paths, warnings } = paths::resolve_with_warnings(paths, self.allow_missing)?;
         let options = self.index.budgeted();
@@ -131,9 +134,11 @@ impl DatasetOptions {
             Some(promise) => options.may_map(promise),
             None => options,
         };
-        let access = || match promise {
-            Some(promise) => Access::Map(promise),
-            None => Access::Read(options.budget()),
+        let cache = Arc::new(SpanCache::default());
+        let access = |compression| match (compression, promise) {
+            (Compression::None, Some(promise)) => Access::Map(promise),
+            (Compression::None, None) => Access::Read(options.budget()),
+            _ => Access::Inflate(options.budget(), Arc::clone(&cache)),
         };
         if let [pack] = paths.as_slice()
             && paths::is_pack(pack)
@@ -149,17 +154,13 @@ impl DatasetOptions {
         mut warnings: Vec<Warning>,
         options: &IndexOptions,
         promise: Option<Promise>,
-        access: impl Fn() -> Access,
+        access: impl Fn(Compression) -> Access,
     ) -> Result<Dataset> {
         check_budget(paths.len(), promise)?;
         let found = index::open_shards(&paths, options)?;
         let shards = paths.into_iter().zip(found.indexes);
-        let cache = Arc::new(SpanCache::default());
         let shards = shards.map(|(path, index)| {
-            let access = match index.compression() {
-                Compression::None => access(),
-                _ => Access::Inflate(options.budget(), Arc::clone(&cache)),
-            };
+            let access = access(index.compression());
             ShardFile::new(path, index.len(), IndexSource::Index(index), access, self.max_record)
         });
         let set = ShardSet::new(shards.collect(), self.verify)?;
@@ -172,7 +173,7 @@ impl DatasetOptions {
         path: &Path,
         options: &IndexOptions,
         promise: Option<Promise>,
-        access: impl Fn() -> Access,
+        access: impl Fn(Compression) -> Access,
     ) -> Result<Dataset> {
         let pack = Pack::open(path, options)?;
         // If the mode does not read indexes, the pack serves as a list of shards only.
@@ -188,8 +189,9 @@ impl DatasetOptions {
         check_budget(pack.len(), promise)?;
         let pack = Arc::new(pack);
         let shards = pack.shards().enumerate().map(|(slot, (path, len))| {
-            let index = IndexSource::Pack { pack: Arc::clone(&pack), slot };
-            ShardFile::new(path, len, index, access(), self.max_record)
+            let (compression, stream_end) = pack.stream(slot);
+            let index = IndexSource::Pack { pack: Arc::clone(&pack), slot, compression, stream_end };
+            ShardFile::new(path, len, index, access(compression), self.max_record)
         });
         let set = ShardSet::new(shards.collect(), self.verify)?;
         Ok(Dataset::new(set, Vec::new(), options.clone()))

@@ -5,9 +5,9 @@
 use super::inflated::{InflatedFile, SpanCache};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::{self, HEADER_LEN, OVERHEAD};
-use crate::index::{Index, Pack, Span};
+use crate::index::{self, Index, IndexHeader, Pack, Span};
 use crate::io::{
-    Budget, Compression, Fetched, FileState, Map, PositionalFile, Promise, Region, Source, Stamp,
+    Budget, Compression, Fetched, FileId, FileState, Map, PositionalFile, Promise, Region, Source, Stamp,
     open_regular,
 };
 use crate::policy::Verify;
@@ -39,6 +39,9 @@ pub(crate) enum IndexSource {
     Pack {
         pack: Arc<Pack>,
         slot: usize,
+        compression: Compression,
+        /// Number of bytes of the record stream of a compressed shard.
+        stream_end: u64,
     },
 }
 
@@ -110,11 +113,18 @@ impl ShardFile {
         !matches!(self.access, Access::Read(_) | Access::Inflate(..))
     }
 
-    /// Returns the compression, if it is known without opening the shard.
-    pub(crate) fn compression(&self) -> Option<Compression> {
+    pub(crate) fn compression(&self) -> Compression {
         match &self.index {
-            IndexSource::Index(index) => Some(index.compression()),
-            IndexSource::Pack { .. } => None,
+            IndexSource::Index(index) => index.compression(),
+            IndexSource::Pack { compression, .. } => *compression,
+        }
+    }
+
+    /// Returns the cache of the decompressed spans of a compressed shard.
+    pub(crate) fn span_cache(&self) -> Option<&SpanCache> {
+        match &self.access {
+            Access::Inflate(_, cache) => Some(cache),
+            _ => None,
         }
     }
 
@@ -131,7 +141,8 @@ impl ShardFile {
     pub(crate) fn known_bytes(&self) -> Option<u64> {
         match (&self.index, self.opened.get()) {
             (IndexSource::Index(index), _) | (_, Some(Opened { index, .. })) => Some(index.stored_bytes()),
-            _ => None,
+            (IndexSource::Pack { compression: Compression::None, .. }, None) => None,
+            (IndexSource::Pack { stream_end, .. }, None) => Some(*stream_end),
         }
     }
 
@@ -164,7 +175,9 @@ impl ShardFile {
                 // If the shard has grown, only the indexed records are accessible.
                 IndexSource::Index(index) => (index.clone(), index.check_file(&file, true)?),
                 // `Pack::index` compares the index with the file.
-                IndexSource::Pack { pack, slot } => (pack.index(*slot, &file)?, FileState::of(&file)?.stamp),
+                IndexSource::Pack { pack, slot, compression, .. } => {
+                    (pack.index(*slot, *compression, &file)?, FileState::of(&file)?.stamp)
+                }
             };
             Ok((file, index, Some(stamp)))
         };
@@ -179,11 +192,11 @@ impl ShardFile {
             }
             Access::Read(budget) => {
                 let (file, index, stamp) = open_file()?;
-                (index, ShardBytes::File(PositionalFile::new(&self.file.path, file, budget)?), stamp)
+                (index.clone(), ShardBytes::File(self.positional(file, index, budget)?), stamp)
             }
             Access::Inflate(budget, cache) => {
                 let (file, index, stamp) = open_file()?;
-                let file = PositionalFile::new(&self.file.path, file, budget)?;
+                let file = self.positional(file, index.clone(), budget)?;
                 let inflated = InflatedFile::new(file, index.clone(), cache);
                 (index, ShardBytes::Inflated(inflated), stamp)
             }
@@ -196,6 +209,28 @@ impl ShardFile {
             ShardBytes::File(_) | ShardBytes::Inflated(_) => {}
         }
         Ok(opened)
+    }
+
+    /// Returns a reader of the file. If it is reopened, the file must still begin with the indexed bytes.
+    fn positional(&self, file: File, index: Index, budget: &Budget) -> Result<PositionalFile> {
+        let same = move |file: &File| index::check_start(index.header(), file);
+        Ok(PositionalFile::new(&self.file.path, file, budget, same)?)
+    }
+
+    /// Returns the header of the index. Opens no shard.
+    pub(crate) fn index_header(&self) -> Result<IndexHeader> {
+        match &self.index {
+            IndexSource::Index(index) => Ok(*index.header()),
+            IndexSource::Pack { pack, slot, .. } => pack.header(*slot),
+        }
+    }
+
+    /// Returns the identifier of the file when its index was found, if it is known.
+    pub(crate) fn file_id(&self) -> Option<FileId> {
+        match &self.index {
+            IndexSource::Index(index) => index.shard_id(),
+            IndexSource::Pack { .. } => None,
+        }
     }
 
     /// Returns the first byte of the index entry of record `i` for prefetching, if it is in memory.
@@ -313,6 +348,16 @@ impl ShardFile {
     /// Like [`append`](ShardFile::append), for a range whose neighbours may never be needed.
     pub(crate) fn append_alone(&self, range: Range<u64>, buf: &mut Vec<u8>) -> Result<()> {
         self.appended(self.source()?.fetch_alone(range, buf), buf)
+    }
+
+    /// Like [`append`](ShardFile::append), for a range inside the records `block`, which will all be needed soon.
+    pub(crate) fn append_in(&self, block: Range<u64>, range: Range<u64>, buf: &mut Vec<u8>) -> Result<()> {
+        let ShardBytes::Inflated(file) = &self.opened()?.bytes else { return self.append(range, buf) };
+        let block = match block.end.checked_sub(1) {
+            Some(last) => self.locate(block.start)?.offset..stored_range(self.locate(last)?).end,
+            None => range.clone(),
+        };
+        self.appended(file.fetch_in(block, range, buf), buf)
     }
 
     fn appended(&self, fetched: Result<Fetched>, buf: &mut Vec<u8>) -> Result<()> {

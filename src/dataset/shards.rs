@@ -134,6 +134,17 @@ impl ShardSet {
         &self.files[at.shard as usize]
     }
 
+    /// Keeps the decompressed bytes of at least this number of records, for the window of a block order.
+    pub(crate) fn keep_inflated(&self, records: u64) {
+        // Records of a window may be longer than the mean. They are allowed a quarter more.
+        for file in self.files.iter().filter(|file| file.len() > 0) {
+            if let (Some(cache), Some(bytes)) = (file.span_cache(), file.known_bytes()) {
+                let window = u128::from(bytes) * u128::from(records.min(self.len)) / u128::from(file.len());
+                cache.keep(u64::try_from(window.saturating_mul(5) / 4).unwrap_or(u64::MAX));
+            }
+        }
+    }
+
     /// Returns the location of a record for errors.
     pub(crate) fn location(&self, at: &RecordLocation) -> At<'_> {
         At::new(self.file_of(at).path(), at.i, at.span.offset)
@@ -165,9 +176,12 @@ impl ShardSet {
     }
 
     /// Reads a record and appends it to `buf`. Returns the range of its payload in `buf`.
+    ///
+    /// If the order reads blocks of `block` records, the other records of the block will be needed soon.
     pub(crate) fn append(
         &self,
         at: &RecordLocation,
+        block: Option<u64>,
         verify: Verify,
         buf: &mut Vec<u8>,
     ) -> Result<Range<usize>> {
@@ -175,10 +189,24 @@ impl ShardSet {
         let file = self.file_of(at);
         file.check_len(i, span)?;
         let start = buf.len();
-        file.append(stored_range(span), buf).map_err(|e| e.at(self.location(at)))?;
+        let range = stored_range(span);
+        let appended = match block {
+            Some(block) => file.append_in(self.in_block(at, block), range, buf),
+            None => file.append(range, buf),
+        };
+        appended.map_err(|e| e.at(self.location(at)))?;
         let payload = file.extract(i, span, span.offset, &buf[start..], verify)?.payload();
         let from = start + HEADER_LEN;
         Ok(from..from + payload.len())
+    }
+
+    /// Returns the ordinals in its shard of the records that are in the same block of `block` records as this one.
+    fn in_block(&self, at: &RecordLocation, block: u64) -> Range<u64> {
+        let first = self.starts[at.shard as usize];
+        let id = first + at.i;
+        let start = id - id % block.max(1);
+        let end = start.saturating_add(block.max(1)).min(self.starts[at.shard as usize + 1]);
+        start.saturating_sub(first)..end - first
     }
 
     /// Returns the record at a location. It borrows from the shard, or is read into `buf`.

@@ -100,13 +100,18 @@ pub enum ErrorKind {
     },
     /// The compressed stream is damaged, or does not have the specified format.
     Compression(CompressionError),
-    /// The shard is compressed, which maps, packs and text indexes do not support.
+    /// The shard is compressed, which maps and text indexes do not support.
     Compressed {
         /// `gzip` or `zlib`.
         format: &'static str,
     },
     /// A file that is read while it is written became shorter, was replaced or was removed.
     Changed {
+        /// Difference, with the expected and the found value.
+        reason: Box<str>,
+    },
+    /// Records of an open dataset would get other numbers, because shards have changed other than at the end.
+    Renumbered {
         /// Difference, with the expected and the found value.
         reason: Box<str>,
     },
@@ -191,6 +196,7 @@ impl ErrorKind {
             | ErrorKind::NotTfRecord { .. }
             | ErrorKind::Compression(_)
             | ErrorKind::Changed { .. }
+            | ErrorKind::Renumbered { .. }
             | ErrorKind::Index(_) => io::ErrorKind::InvalidData,
         }
     }
@@ -249,6 +255,9 @@ impl fmt::Display for ErrorKind {
                 write!(f, "expected an uncompressed shard, found {format}")
             }
             ErrorKind::Changed { reason } => write!(f, "the file changed other than by appending: {reason}"),
+            ErrorKind::Renumbered { reason } => {
+                write!(f, "records of the open dataset would get other numbers: {reason}")
+            }
             ErrorKind::Index(e) => e.fmt(f),
             ErrorKind::Paths(e) => e.fmt(f),
             ErrorKind::Encode(e) => e.fmt(f),

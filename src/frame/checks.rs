@@ -328,4 +328,29 @@ mod tests {
             assert!(matches!(e.kind(), ErrorKind::Truncated { have: 76, .. }), "{len}: {e}");
         }
     }
+
+    #[test]
+    fn faults_of_an_indexed_record() {
+        let file = three_records();
+        let fault = |bytes: &[u8], offset, len| payload_fault(bytes, offset, len).into_kind();
+        for (offset, len, have) in [(33, 3, 18), (40, 2, 11), (51, 0, 0), (60, 0, 0)] {
+            let kind = fault(&file, offset, len);
+            let need = len + OVERHEAD as u64;
+            assert!(
+                matches!(kind, ErrorKind::Truncated { need: n, have: h } if (n, h) == (need, have)),
+                "{kind:?}"
+            );
+        }
+        // A length that overflows.
+        assert!(matches!(fault(&file, 0, u64::MAX), ErrorKind::Truncated { need: u64::MAX, have: 51 }));
+        let kind = fault(&file, 16, 0);
+        assert!(
+            matches!(kind, ErrorKind::Index(IndexError::LengthMismatch { indexed: 0, stored: 1 })),
+            "{kind:?}"
+        );
+        assert!(matches!(fault(&file, 1, 2), ErrorKind::CorruptLength { .. }));
+        let mut bad = file.clone();
+        bad[33 + 12] ^= 1;
+        assert!(matches!(fault(&bad, 33, 2), ErrorKind::CorruptData { .. }));
+    }
 }

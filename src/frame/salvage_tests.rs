@@ -1,6 +1,7 @@
 //! Tests of [`Salvage`] on files in memory.
 
 use super::{Frames, HEADER_LEN, Salvage, SalvageStep, put_record};
+use crate::error::ErrorKind;
 
 /// Offsets of the sound records with their ordinals, and the gaps.
 #[derive(Debug, Default, PartialEq)]
@@ -282,4 +283,56 @@ fn ordinals_are_known_until_a_search() {
     bad[starts[4]] ^= 1;
     let ordinals: Vec<_> = salvage(&bad).records.iter().map(|r| r.1).collect();
     assert_eq!(ordinals, [Some(0), Some(3), None]);
+}
+
+#[test]
+fn payloads_above_the_limit_are_damage() {
+    let (file, starts) = file(4, |i| vec![i as u8; [10, 200, 10, 10][i]]);
+    let mut salvage = Salvage::new(100);
+    let mut steps = Vec::new();
+    while let step @ (SalvageStep::Record(_) | SalvageStep::Damage { .. }) =
+        salvage.step(&file[salvage.offset() as usize..], false)
+    {
+        steps.push(step);
+    }
+    let [
+        SalvageStep::Record(_),
+        SalvageStep::Damage { len, error: Some(e) },
+        SalvageStep::Record(_),
+        SalvageStep::Record(_),
+    ] = &steps[..]
+    else {
+        panic!("{steps:?}")
+    };
+    assert_eq!(*len, starts[2] - starts[1]);
+    assert!(matches!(e.kind(), ErrorKind::RecordTooLarge { len: 200, max_record: 100 }), "{e}");
+}
+
+#[test]
+fn a_search_can_begin_inside_a_gap() {
+    let (file, starts) = file(3, |i| vec![i as u8; 30]);
+    let at = starts[1] - 5;
+    let mut salvage = Salvage::searching(u64::MAX, at as u64);
+    assert_eq!((salvage.offset(), salvage.record()), (at as u64, None));
+    // The gap has begun before, so there is no error.
+    let step = salvage.step(&file[at..], false);
+    assert!(matches!(step, SalvageStep::Damage { len: 5, error: None }), "{step:?}");
+    assert!(matches!(salvage.step(&file[starts[1]..], false), SalvageStep::Record(46)));
+}
+
+/// After noise, a record with a damaged payload is skipped only if another header follows it.
+#[test]
+fn a_damaged_record_after_noise() {
+    let (mut sound, starts) = file(3, |i| vec![i as u8; 30]);
+    sound[starts[1] + 20] ^= 1;
+    let noise = [9; 7];
+    let found = salvage(&[&noise, &sound[starts[1]..]].concat());
+    assert_eq!(found.offsets(), [7 + 46]);
+    assert_eq!(found.gaps, [(0, 7 + 46)]);
+    for cut in [sound.len() - 1, starts[2] + 5, starts[2], starts[2] - 1] {
+        let found = salvage(&[&noise, &sound[starts[1]..cut]].concat());
+        assert_eq!((found.offsets(), found.gaps), (vec![], vec![(0, (7 + cut - starts[1]) as u64)]), "{cut}");
+    }
+    let found = salvage(&[&noise, &sound[starts[1]..starts[2]], &noise, &sound[starts[2]..]].concat());
+    assert_eq!(found.offsets(), [14 + 46]);
 }

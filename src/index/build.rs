@@ -6,13 +6,13 @@ use super::layout::{self, CHECKED, IndexHeader, TORN};
 use super::lookup::Index;
 use super::options::IndexOptions;
 use super::progress::Work;
-use super::scan::{ScanOutcome, ScanStart, scan_file, scan_slice, scan_stream};
+use super::scan::{FileReader, ScanOutcome, ScanStart, scan_file, scan_inflated, scan_slice};
 use super::sidecar::Sidecar;
 use super::store::NamedShard;
 use super::table::TableBuilder;
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::Torn;
-use crate::io::deflate::CheckpointScan;
+use crate::io::deflate::{CheckpointScan, Checkpoints};
 use crate::io::{Compression, FileId, Map, open_regular, sniff};
 use crate::policy::Tail;
 use std::io::Seek;
@@ -30,12 +30,6 @@ pub(super) fn scan(
     let file = open_regular(shard.path)?;
     let meta = file.metadata()?;
     let stamp = Stamp::of(&meta)?;
-    // `old` was compared with the shard when its stamp was `expected`. If the shard has changed since then, or if the
-    // table of `old` is corrupt, the scan starts at the beginning.
-    let start = old.filter(|_| stamp == expected).and_then(|old| Some((old, resume(old, work).ok()?)));
-    let checked = options.check_payloads && start.as_ref().is_none_or(|(old, _)| old.header.has(CHECKED));
-    let start = start.map(|(_, start)| start).unwrap_or_default();
-    let payloads = options.check_payloads;
     let compression = match shard.compression {
         Some(compression) => compression,
         None => {
@@ -44,6 +38,15 @@ pub(super) fn scan(
             sniff::compression(&first)
         }
     };
+    // `old` was compared with the shard when its stamp was `expected`. If the shard has changed since then, or if a
+    // table of `old` is corrupt, the scan starts at the beginning.
+    let old = old.filter(|old| stamp == expected && old.header.compression() == compression);
+    let resumed = old.and_then(|old| Some((old, resume(old, work).ok()?)));
+    let checked = options.check_payloads && resumed.as_ref().is_none_or(|(old, _)| old.header.has(CHECKED));
+    let (start, known) = resumed.map_or_else(Default::default, |(old, (start, points))| {
+        (start, points.map(|points| (points, old.header.data_size)))
+    });
+    let payloads = options.check_payloads;
     let mut checkpoints = None;
     let (scan, fps) = match (compression, options.may_map) {
         (Compression::None, Some(promise)) => {
@@ -60,8 +63,12 @@ pub(super) fn scan(
         }
         (compression, _) => {
             let spacing = options.checkpoint_every;
-            let mut inflated = CheckpointScan::new(&file, compression, spacing);
-            let scan = scan_stream(&mut inflated, start, payloads, work)?;
+            let bytes = |pos| FileReader::reporting(&file, pos..stamp.size, work);
+            let mut inflated = match known {
+                Some((points, at)) => CheckpointScan::behind(bytes(at), spacing, points, at, start.at),
+                None => CheckpointScan::new(bytes(0), compression, spacing),
+            };
+            let scan = scan_inflated(&mut inflated, start, payloads, work)?;
             checkpoints = Some(CheckpointTable::build(&inflated.into_checkpoints(), spacing));
             (scan, fingerprints(&file, stamp.size)?)
         }
@@ -74,8 +81,8 @@ pub(super) fn scan(
     Ok(Sidecar { shard_id: FileId::known(&meta), ..sidecar })
 }
 
-/// Returns the start of a scan that resumes where `old` ends.
-fn resume(old: &Sidecar, work: &Work) -> Result<ScanStart> {
+/// Returns the start of a scan that resumes where `old` ends, and the checkpoints of a compressed shard.
+fn resume(old: &Sidecar, work: &Work) -> Result<(ScanStart, Option<Checkpoints>)> {
     let mut offsets = TableBuilder::offsets();
     for i in 0..old.header.n_records {
         if i % (1 << 20) == 0 {
@@ -85,7 +92,7 @@ fn resume(old: &Sidecar, work: &Work) -> Result<ScanStart> {
     }
     // The last entry is the offset of the first new record. Reading it verifies its block.
     old.offset(old.header.n_records)?;
-    Ok(ScanStart { offsets, at: old.header.indexed_end })
+    Ok((ScanStart { offsets, at: old.header.stream_end }, old.known_checkpoints()?))
 }
 
 /// Makes the sidecar of a shard from the outcome of a scan.

@@ -118,15 +118,32 @@ impl CheckpointTable {
         Ok(Checkpoint { out, bit, window })
     }
 
+    /// Returns the number of bytes that follow a checkpoint at least, if another one follows.
+    pub(super) fn spacing(&self) -> Option<u64> {
+        u64_at(&self.bytes, 8)
+    }
+
     /// Verifies all entries, and that they ascend.
     pub(super) fn verify_all(&self) -> Result<(), BadBlock> {
+        self.each(|_| ())
+    }
+
+    /// Returns all checkpoints, after verifying them.
+    pub(super) fn decode(&self) -> Result<Checkpoints, BadBlock> {
+        let mut all = Checkpoints::default();
+        self.each(|point| all.add(point))?;
+        Ok(all)
+    }
+
+    fn each(&self, mut f: impl FnMut(Checkpoint<'_>)) -> Result<(), BadBlock> {
         let mut last = None;
         for k in 0..self.count {
-            let Checkpoint { out, .. } = self.get(k)?;
-            if last.is_some_and(|last| out < last) {
+            let point = self.get(k)?;
+            if last.is_some_and(|last| point.out < last) {
                 return Err(BadBlock { block: k as u64, reason: "checkpoints do not ascend" });
             }
-            last = Some(out);
+            last = Some(point.out);
+            f(point);
         }
         Ok(())
     }

@@ -72,7 +72,9 @@ fn parse(text: &mut impl BufRead) -> Result<(TableBuilder, u64)> {
             return Ok((offsets, end));
         }
         number += 1;
-        let (start, size) = fields(&line).ok_or_else(|| {
+        // The rest of a longer line would count as a line of its own.
+        let is_whole = (line.len() as u64) < LINE || line.ends_with(b"\n");
+        let (start, size) = fields(&line).filter(|_| is_whole).ok_or_else(|| {
             let line = line.trim_ascii_end().escape_ascii();
             invalid(number, format!("expected an offset and a size, found \"{line}\""))
         })?;

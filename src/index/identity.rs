@@ -3,14 +3,18 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
 use super::layout::{GAPS, IndexHeader};
-use crate::error::{Error, IndexError};
+use crate::error::{Error, IndexError, Result};
 pub(crate) use crate::io::Stamp;
-use crate::io::{Compression, ReadAt};
+use crate::io::{Compression, FileState, ReadAt};
+use std::fs::File;
 use std::io;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// Maximum number of bytes that a fingerprint covers.
 const FINGERPRINT: u64 = 64 << 10;
+
+const SHORTER: &str = "the shard is shorter than its indexed part";
+const OTHER_CONTENT: &str = "the content of the shard has changed";
 
 /// The result of comparing an index with its shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,17 +44,17 @@ pub(crate) fn compare(
         ));
     }
     if now.size < known.indexed_end {
-        return Ok(Staleness::Stale("the shard is shorter than its indexed part"));
+        return Ok(Staleness::Stale(SHORTER));
     }
     if fingerprints(known.indexed_end)? != (known.fp_head, known.fp_tail) {
-        return Ok(Staleness::Stale("the content of the shard has changed"));
+        return Ok(Staleness::Stale(OTHER_CONTENT));
     }
     Ok(if now.size == known.data_size && now.size == known.indexed_end {
         Staleness::Moved
-    } else if known.compression() == Compression::None {
-        Staleness::Grown
-    } else {
+    } else if known.compression() == Compression::Zlib {
         Staleness::Stale("the size of the compressed shard has changed")
+    } else {
+        Staleness::Grown
     })
 }
 
@@ -58,6 +62,24 @@ pub(crate) fn compare(
 /// changed without having grown.
 pub(crate) fn why_partial(known: &IndexHeader, now: Stamp) -> &'static str {
     if now.size > known.data_size { "the shard has grown" } else { "the shard has changed" }
+}
+
+/// Checks that the indexed bytes are still at the start of a shard, which may have grown. Always compares the fingerprints.
+pub(crate) fn check_start(known: &IndexHeader, file: &File) -> Result<()> {
+    let now = FileState::of(file)?.stamp;
+    if now.size < known.indexed_end {
+        return Err(stale(known, now, SHORTER));
+    }
+    if fingerprints(file, known.indexed_end)? != (known.fp_head, known.fp_tail) {
+        return Err(stale(known, now, OTHER_CONTENT));
+    }
+    Ok(())
+}
+
+/// Returns true if two indexes describe the same records: their number, and the bytes that the fingerprints cover.
+pub(crate) fn same_records(a: &IndexHeader, b: &IndexHeader) -> bool {
+    let identity = |h: &IndexHeader| (h.n_records, h.indexed_end, h.stream_end, h.fp_head, h.fp_tail);
+    identity(a) == identity(b)
 }
 
 /// Returns the error of an index that no longer matches its shard.
@@ -104,7 +126,7 @@ pub(crate) fn dataset_hash<'a>(shards: impl Iterator<Item = &'a IndexHeader>) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::{GZIP, TORN};
+    use super::super::layout::{GZIP, TORN, ZLIB};
     use super::*;
 
     #[test]
@@ -134,6 +156,7 @@ mod tests {
         let torn = IndexHeader { indexed_end: 90, flags: TORN, ..plain };
         let gaps = IndexHeader { flags: GAPS, ..plain };
         let gzip = IndexHeader { flags: GZIP, ..plain };
+        let zlib = IndexHeader { flags: ZLIB, ..plain };
         let now =
             |h: &IndexHeader, size, mtime_ns, fp| compare(h, Stamp { size, mtime_ns }, |_| Ok(fp)).unwrap();
         let same = (1, 2);
@@ -151,7 +174,11 @@ mod tests {
         assert_eq!(now(&plain, 101, 5, same), Staleness::Grown);
         assert_eq!(now(&torn, 100, 6, same), Staleness::Grown);
         assert_eq!(now(&torn, 95, 6, same), Staleness::Grown);
-        assert!(matches!(now(&gzip, 101, 6, same), Staleness::Stale(_)));
+        assert_eq!(now(&gzip, 101, 6, same), Staleness::Grown);
+        assert!(matches!(now(&gzip, 101, 6, (1, 3)), Staleness::Stale(_)));
+        assert!(matches!(now(&gzip, 99, 6, same), Staleness::Stale(_)));
+        assert_eq!(now(&zlib, 100, 6, same), Staleness::Moved);
+        assert!(matches!(now(&zlib, 101, 6, same), Staleness::Stale(_)));
         let why = |h, size| why_partial(h, Stamp { size, mtime_ns: 6 });
         assert_eq!((why(&plain, 101), why(&torn, 101)), ("the shard has grown", "the shard has grown"));
         assert_eq!((why(&torn, 100), why(&torn, 95)), ("the shard has changed", "the shard has changed"));

@@ -8,7 +8,7 @@ use super::layout::{self, CHECKED, GAPS, TORN, refused};
 use super::sidecar::{Sidecar, Span};
 use super::table::BadBlock;
 use crate::error::{Error, ErrorKind, IndexError, Result};
-use crate::io::{Compression, FileState, Region};
+use crate::io::{Compression, FileId, FileState, Region};
 use std::fmt;
 use std::fs::File;
 use std::io::Write;
@@ -33,6 +33,11 @@ impl Index {
     /// Returns the header of the sidecar.
     pub(crate) fn header(&self) -> &layout::IndexHeader {
         &self.0.header
+    }
+
+    /// Returns the identifier of the shard's file when it was scanned or compared, if it is known.
+    pub(crate) fn shard_id(&self) -> Option<FileId> {
+        self.0.shard_id
     }
 
     /// Returns the number of records.
@@ -128,6 +133,16 @@ impl Index {
     /// Returns true if the scan of the shard verified the CRC of every payload.
     pub fn is_checked(&self) -> bool {
         self.0.header.has(CHECKED)
+    }
+
+    /// Returns the number of checkpoints of a compressed shard, and their spacing: the minimum number of decompressed bytes between two
+    /// of them. `None` for a shard that is not compressed.
+    ///
+    /// # Errors
+    /// Errors of reading a large index file that was not read before.
+    pub fn checkpoint_spacing(&self) -> Result<Option<(u64, u64)>> {
+        let table = self.0.load()?.checkpoints.as_ref();
+        Ok(table.and_then(|table| Some((table.len() as u64, table.spacing()?))))
     }
 
     /// Returns the compression of the shard.

@@ -131,8 +131,8 @@ impl IndexOptions {
         self
     }
 
-    /// Sets a callback for progress. It receives the number of bytes scanned since its last call, about once per MiB, and 0 before each
-    /// shard. Any thread may call it.
+    /// Sets a callback for progress. It receives the number of bytes of files scanned since its last call, about once per MiB, and 0 before
+    /// each shard. The scan of a compressed shard also calls it with 0 in between. Any thread may call it.
     ///
     /// [`ControlFlow::Break`] stops all threads with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled). Complete files stay, and no
     /// partial file is left. `f` is not called again, except by threads that have already started a call.

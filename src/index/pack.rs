@@ -3,13 +3,15 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
 use super::file::{READ_IN, SMALL, slice};
-use super::layout::{self, ALIGN, ENTRY_LEN, HEADER_LEN, MAX_PREFIX, PackHeader, TORN, refused, u64_at};
+use super::layout::{
+    self, ALIGN, ENTRY_LEN, HEADER_LEN, IndexHeader, MAX_PREFIX, PackHeader, TORN, refused, u64_at,
+};
 use super::lookup::Index;
 use super::open::{Indexes, open_all, torn_tail};
 use super::options::IndexOptions;
 use super::progress::Work;
-use super::sidecar::{Sidecar, TableOrigin};
-use super::store::{self, HIDDEN_DIR, Save};
+use super::sidecar::{self, Sidecar, TableOrigin, decode};
+use super::store::{self, HIDDEN_DIR, NO_CHECKPOINTS, Save};
 use crate::error::{Error, ErrorKind, IndexError, OptionsError, Result};
 use crate::io::{
     AtomicFile, Compression, Map, ReadAt, Region, folder, open_regular, path_from_bytes, zeroed,
@@ -137,26 +139,57 @@ impl Pack {
         self.entries.iter().map(|e| (self.base.join(&e.path), e.n_records))
     }
 
-    /// Returns the index of shard `s`, after comparing it with `file`, the descriptor from which the shard will be read.
+    /// Returns the compression of shard `s`, and the number of bytes of its record stream if it is compressed. Accesses no shard. An
+    /// embedded sidecar that cannot be read counts as that of a plain shard; [`index`](Pack::index) returns its error.
+    pub(crate) fn stream(&self, s: usize) -> (Compression, u64) {
+        // A sidecar with checkpoints is longer than the one of a plain shard with narrow offsets. Nearly all sidecars have that length, so
+        // opening a large pack reads few of them.
+        let plain = |entry: &PackEntry| sidecar::plain_len(entry.n_records) == Some(entry.len);
+        if self.entries.get(s).is_none_or(plain) {
+            return (Compression::None, 0);
+        }
+        self.header(s).map_or((Compression::None, 0), |header| (header.compression(), header.stream_end))
+    }
+
+    /// Returns the index of shard `s`, after comparing it with `file`, the descriptor from which the shard will be read. `compression` is
+    /// that of [`stream`](Pack::stream).
     ///
     /// # Errors
     /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`] for the embedded sidecar; [`IndexError::StalePack`] if the shard has changed;
     /// I/O errors.
-    pub(crate) fn index(&self, s: usize, file: &File) -> Result<Index> {
-        let out = || ErrorKind::OutOfRange { what: "shard", i: s as i128, len: self.len() as u64 };
-        let entry = self.entries.get(s).ok_or_else(out)?;
+    pub(crate) fn index(&self, s: usize, compression: Compression, file: &File) -> Result<Index> {
+        let entry = self.entry(s)?;
         let mut sidecar = self.embedded(entry).map_err(|e| e.in_file(&self.path))?;
         sidecar.file = Some(self.path.clone().into());
         let path = self.base.join(&entry.path);
-        if let Some(why) = store::mismatch(&sidecar.header, Some(Compression::None), &self.options) {
+        if let Some(why) = store::mismatch(&sidecar.header, Some(compression), &self.options) {
             return Err(self.explain(IndexError::Stale { reason: why.into() }.into()).in_file(&path));
         }
         if sidecar.header.has(TORN) && self.options.tail == Tail::Strict {
             return Err(torn_tail(&sidecar, &path)?);
         }
+        if !sidecar.allows_access() {
+            return Err(refused(NO_CHECKPOINTS.into()).in_file(&self.path));
+        }
         let index = Index::from(sidecar);
         index.check_shard(file).map_err(|e| self.explain(e).in_file(&path))?;
         Ok(index)
+    }
+
+    /// Returns the header of the embedded sidecar of shard `s`. Accesses no shard.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`]; [`IndexError::Refused`]; I/O errors.
+    pub(crate) fn header(&self, s: usize) -> Result<IndexHeader> {
+        let entry = self.entry(s)?;
+        let prefix = self.source.part(entry.offset, entry.len.min(MAX_PREFIX as u64));
+        let header = prefix.and_then(|prefix| Ok(decode(&prefix, entry.len).map_err(refused)?.0));
+        header.map_err(|e| e.in_file(&self.path))
+    }
+
+    fn entry(&self, s: usize) -> Result<&PackEntry> {
+        let out = || ErrorKind::OutOfRange { what: "shard", i: s as i128, len: self.len() as u64 };
+        Ok(self.entries.get(s).ok_or_else(out)?)
     }
 
     fn embedded(&self, entry: &PackEntry) -> Result<Sidecar> {
@@ -249,7 +282,7 @@ fn base_folder(pack: &Path) -> PathBuf {
     }
 }
 
-/// Writes a pack like the command `tfseek index --pack NAME PATHS`. Indexes uncompressed shards, without the limit on bytes to scan, and
+/// Writes a pack like the command `tfseek index --pack NAME PATHS`. Indexes the shards, without the limit on bytes to scan, and
 /// writes `.tfseek/NAME.tfrp` in their deepest common folder. No sidecars are written. Returns the path of the pack and the indexes.
 ///
 /// # Errors
@@ -263,8 +296,7 @@ pub fn write_pack(name: &str, paths: &[PathBuf], options: &IndexOptions) -> Resu
     };
     checked.map_err(|reason| OptionsError::Name { what: "pack", name: name.into(), reason })?;
     let (base, names) = common_folder(paths)?;
-    let shards: Vec<_> =
-        paths.iter().map(|path| store::NamedShard { path, compression: Some(Compression::None) }).collect();
+    let shards: Vec<_> = paths.iter().map(|path| store::NamedShard { path, compression: None }).collect();
     let work = Work::new(options.progress.as_ref());
     let opened = work.end(open_all(&shards, options, Save::Never, &work))?;
     let changed = opened.warnings.iter().find(|warning| matches!(warning, Warning::ShardChanged { .. }));

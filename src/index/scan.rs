@@ -253,7 +253,7 @@ pub(crate) fn scan_file(
     work: &Work,
 ) -> Result<ScanOutcome> {
     if payloads {
-        let reader = FileReader { file, pos: start.at, end: size };
+        let reader = FileReader { file, pos: start.at, end: size, work: None, unreported: 0 };
         return scan_stream(reader, start, true, work);
     }
     let pos = start.at;
@@ -376,10 +376,20 @@ impl<R: ReadAt + ?Sized> ScanBytes for FileWindows<'_, R> {
 }
 
 /// A `Read` by positional reads.
-struct FileReader<'a, R: ?Sized> {
+pub(super) struct FileReader<'a, R: ?Sized> {
     file: &'a R,
     pos: u64,
     end: u64,
+    /// Receives the number of bytes read. `None` if the scan reports them.
+    work: Option<&'a Work>,
+    unreported: u64,
+}
+
+impl<'a, R: ReadAt + ?Sized> FileReader<'a, R> {
+    /// Returns a reader of a range of a file that reports progress.
+    pub(super) fn reporting(file: &'a R, range: Range<u64>, work: &'a Work) -> FileReader<'a, R> {
+        FileReader { file, pos: range.start, end: range.end, work: Some(work), unreported: 0 }
+    }
 }
 
 impl<R: ReadAt + ?Sized> Read for FileReader<'_, R> {
@@ -392,6 +402,12 @@ impl<R: ReadAt + ?Sized> Read for FileReader<'_, R> {
         let want = buf.len().min(left);
         let n = self.file.read_at(buf.get_mut(..want).unwrap_or_default(), self.pos)?;
         self.pos += n as u64;
+        self.unreported += n as u64;
+        if let Some(work) = self.work
+            && (self.unreported >= REPORT as u64 || (n == 0 && self.unreported > 0))
+        {
+            work.report(std::mem::take(&mut self.unreported))?;
+        }
         Ok(n)
     }
 }
@@ -403,9 +419,17 @@ pub(crate) fn scan_stream(
     payloads: bool,
     work: &Work,
 ) -> Result<ScanOutcome> {
-    let buffered =
-        BufferedBytes { inner: stream, buf: vec![0; BUFFER], start: 0, end: 0, work, unreported: 0 };
-    scan(buffered, start, payloads)
+    scan(BufferedBytes::new(stream, true, work), start, payloads)
+}
+
+/// Scans a record stream like [`scan_stream`]. Its bytes are not counted: the reader of the compressed file reports progress.
+pub(crate) fn scan_inflated(
+    stream: impl Read,
+    start: ScanStart,
+    payloads: bool,
+    work: &Work,
+) -> Result<ScanOutcome> {
+    scan(BufferedBytes::new(stream, false, work), start, payloads)
 }
 
 /// A reader with a buffer.
@@ -417,9 +441,20 @@ struct BufferedBytes<'a, R> {
     work: &'a Work,
     /// Bytes read since the last report.
     unreported: usize,
+    /// Reports are the number of bytes; otherwise they are 0 and serve to cancel the scan.
+    counts: bool,
 }
 
-impl<R: Read> BufferedBytes<'_, R> {
+impl<'a, R: Read> BufferedBytes<'a, R> {
+    fn new(inner: R, counts: bool, work: &'a Work) -> BufferedBytes<'a, R> {
+        BufferedBytes { inner, buf: vec![0; BUFFER], start: 0, end: 0, work, unreported: 0, counts }
+    }
+
+    fn report(&mut self) -> Result<()> {
+        let bytes = std::mem::take(&mut self.unreported);
+        self.work.report(if self.counts { bytes as u64 } else { 0 })
+    }
+
     /// Reads more bytes into the buffer. Returns 0 at the end of the stream.
     #[expect(
         clippy::arithmetic_side_effects,
@@ -435,7 +470,7 @@ impl<R: Read> BufferedBytes<'_, R> {
                     self.end += n;
                     self.unreported += n;
                     if self.unreported >= REPORT {
-                        self.work.report(std::mem::take(&mut self.unreported) as u64)?;
+                        self.report()?;
                     }
                     return Ok(n);
                 }
@@ -495,7 +530,7 @@ impl<R: Read> ScanBytes for BufferedBytes<'_, R> {
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.work.report(self.unreported as u64)
+        self.report()
     }
 }
 

@@ -10,6 +10,7 @@ use super::layout::{
 use super::table::{self, BLOCK, BLOCK_ENTRY, BadBlock, Table, TableEnds};
 use crate::error::{At, Error, IndexError, Result};
 use crate::frame::Torn;
+use crate::io::deflate::Checkpoints;
 use crate::io::{Compression, FileId, KeptFile, Region, Reserved};
 use std::fs::File;
 use std::io::Write;
@@ -88,6 +89,17 @@ impl Sidecar {
         let in_file = || self.source.as_ref().is_some_and(|source| source.sections.checkpoints.is_some());
         let in_memory = |tables: &SidecarTables| tables.checkpoints.is_some();
         self.header.compression() == Compression::None || self.tables.get().map_or_else(in_file, in_memory)
+    }
+
+    /// Returns the spacing of the checkpoints. `None` if there are none, or if they cannot be read.
+    pub(super) fn spacing(&self) -> Option<u64> {
+        self.load().ok()?.checkpoints.as_ref()?.spacing()
+    }
+
+    /// Returns the checkpoints, after verifying them. `None` if there are none.
+    pub(super) fn known_checkpoints(&self) -> Result<Option<Checkpoints>> {
+        let table = self.load()?.checkpoints.as_ref();
+        table.map(CheckpointTable::decode).transpose().map_err(|bad| self.corrupt(bad, None))
     }
 
     fn without_tables(header: IndexHeader) -> Sidecar {
@@ -358,6 +370,13 @@ pub(crate) fn decode(prefix: &[u8], file_len: u64) -> Result<(IndexHeader, Sidec
     Ok((header, SidecarSections { offsets, lengths, checkpoints }))
 }
 
+/// Returns the length of the sidecar of a plain shard of `n` records without gaps, if its offsets are narrow.
+pub(super) fn plain_len(n: u64) -> Option<u64> {
+    let m = n.checked_add(1)?;
+    let table = m.div_ceil(BLOCK).checked_mul(BLOCK_ENTRY as u64)?.checked_add(m.checked_mul(4)?)?;
+    layout::align((layout::HEADER_LEN + layout::ENTRY_LEN) as u64)?.checked_add(table)
+}
+
 /// Checks the length of a blocked table of `m` values.
 fn check_blocked(section: &Section, m: u64) -> Result<(), Refusal> {
     let width = match section.param {
@@ -430,5 +449,20 @@ mod tests {
         assert!(decode(&bytes, 216).is_err());
         let (bytes, placed) = encode(&h, &[(OFFSETS, 4, 24), (LENGTHS, 4, 20)]);
         assert!(decode(&bytes, placed[1].offset + 20).is_err());
+    }
+
+    #[test]
+    fn checkpoints_belong_to_compressed_shards() {
+        let sections = [(OFFSETS, 4, 24), (CHECKPOINTS, 0, 16)];
+        let (bytes, placed) = encode(&header(), &sections);
+        let why = decode(&bytes, placed[1].offset + 16).unwrap_err();
+        assert!(why.contains("an uncompressed shard has checkpoints"), "{why}");
+        let gzip = IndexHeader { flags: layout::compression_flags(Compression::Gzip), ..header() };
+        let (bytes, placed) = encode(&gzip, &sections);
+        let (_, found) = decode(&bytes, placed[1].offset + 16).unwrap();
+        assert_eq!(found.checkpoints, Some(placed[1]));
+        let (bytes, placed) = encode(&gzip, &[(OFFSETS, 4, 24), (CHECKPOINTS, 0, 15)]);
+        let why = decode(&bytes, placed[1].offset + 15).unwrap_err();
+        assert!(why.contains("checkpoints is truncated"), "{why}");
     }
 }

@@ -4,7 +4,7 @@
 
 use super::file::{OpenedFile, open_file};
 use super::identity::{Staleness, Stamp, compare, fingerprints, hex128};
-use super::layout::{CHECKED, GAPS, IndexHeader};
+use super::layout::{CHECKED, GAPS, IndexHeader, TORN};
 use super::options::IndexOptions;
 use super::sidecar::{Sidecar, TableOrigin};
 use crate::error::{Error, IndexError, Result};
@@ -20,6 +20,8 @@ use std::sync::{Arc, Mutex};
 pub(crate) const HIDDEN_DIR: &str = ".tfseek";
 /// File name extension of a sidecar.
 pub(super) const TFRI: &str = ".tfri";
+
+pub(super) const NO_CHECKPOINTS: &str = "the index of a compressed shard has no checkpoints";
 
 /// A shard: the path as the caller gave it, and the compression.
 #[derive(Clone, Copy, Debug)]
@@ -153,16 +155,32 @@ fn classify(
         return Ok(IndexSearch::Nothing(Some(why)));
     }
     if !sidecar.allows_access() {
-        return Ok(IndexSearch::Nothing(Some("the index of a compressed shard has no checkpoints")));
+        return Ok(IndexSearch::Nothing(Some(NO_CHECKPOINTS)));
     }
     let staleness = compare(header, now, |end| fingerprints(&open_regular(shard.path)?, end))
         .map_err(|e| Error::from(e).in_file(shard.path))?;
     Ok(match staleness {
         Staleness::Fresh => IndexSearch::Fresh(sidecar),
         Staleness::Moved => IndexSearch::Moved(sidecar),
-        Staleness::Grown => IndexSearch::Partial(sidecar),
+        Staleness::Grown => match cannot_extend(&sidecar, options) {
+            Some(why) => IndexSearch::Nothing(Some(why)),
+            None => IndexSearch::Partial(sidecar),
+        },
         Staleness::Stale(why) => IndexSearch::Nothing(Some(why)),
     })
+}
+
+/// Returns the reason why the index of a shard that has grown cannot be extended.
+fn cannot_extend(sidecar: &Sidecar, options: &IndexOptions) -> Option<&'static str> {
+    if sidecar.header.compression() == Compression::None {
+        None
+    } else if sidecar.header.has(TORN) {
+        Some("the compressed shard has grown, and it ended inside a record when it was indexed")
+    } else if sidecar.spacing() != Some(options.checkpoint_every) {
+        Some("the compressed shard has grown, and the spacing of its checkpoints is another one")
+    } else {
+        None
+    }
 }
 
 impl IndexSearch {

@@ -438,4 +438,27 @@ mod tests {
             assert!(table.verify_all().is_err());
         }
     }
+
+    #[test]
+    fn sections_of_another_length_are_refused() {
+        let bytes = build((0..1500).map(|i| i * 16)).parts().concat();
+        let open = |bytes: &[u8], m, param| {
+            Table::open(&Region::new(bytes.to_vec()), m, param, TableEnds::default())
+        };
+        assert!(open(&bytes, 1500, 4).is_some());
+        assert!(open(&bytes[1..], 1500, 4).is_none() && open(&bytes, 1499, 4).is_none());
+        assert!(open(&bytes, 1500, 8).is_none() && open(&bytes, u64::MAX, 4).is_none());
+        // No entry of another width.
+        assert!(open(&[0; 32], 0, 4).is_none() && open(&[], 0, 5).is_none() && open(&[], 0, 8).is_some());
+    }
+
+    #[test]
+    fn entries_are_located_after_their_block_was_verified() {
+        let bytes = build((0..1500).map(|i| i * 16)).parts().concat();
+        let table = Table::open(&Region::new(bytes), 1500, 4, TableEnds::default()).unwrap();
+        assert!(table.entry(3).is_none() && table.pair_fast(3).is_none());
+        table.get(0).unwrap();
+        assert_eq!((table.entry(3), table.pair_fast(3)), (Some(&48), Some((48, 64))));
+        assert!(table.entry(1100).is_none() && table.entry(u64::MAX).is_none());
+    }
 }

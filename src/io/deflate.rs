@@ -1,7 +1,7 @@
 //! Random access to deflate streams: checkpoints at which decompression can begin.
 //!
 //! A checkpoint is the border of two deflate blocks: a bit position in the file, and the window, which is the last 32 KiB that were
-//! decompressed before it. [`CheckpointScan`] finds checkpoints while it decompresses a file once, and [`inflate_from`] decompresses the
+//! decompressed before it. [`CheckpointScan`] finds checkpoints while it decompresses a file once, and [`InflateFrom`] decompresses the
 //! bytes behind one. At the first block of a stream or a gzip member the window is empty.
 //!
 //! The borders are found with miniz_oxide, which reports them. The bytes behind a checkpoint are decompressed with zlib-rs, which is
@@ -71,6 +71,11 @@ impl Checkpoints {
 
     fn last(&self) -> Option<Checkpoint<'_>> {
         self.get(self.len().checked_sub(1)?)
+    }
+
+    /// Adds a checkpoint behind the others.
+    pub(crate) fn add(&mut self, point: Checkpoint<'_>) {
+        self.push(point.out, point.bit, [point.window, &[]]);
     }
 
     fn push(&mut self, out: u64, bit: u64, window: [&[u8]; 2]) {
@@ -154,6 +159,14 @@ impl<R: Read> CheckpointScan<R> {
             found: Checkpoints::default(),
             failed: None,
         }
+    }
+
+    /// Returns a reader of the gzip members behind those that were scanned before, with the checkpoints of both. `inner` begins at byte
+    /// `at` of the file, and its content at byte `out` of the stream.
+    pub(crate) fn behind(inner: R, spacing: u64, known: Checkpoints, at: u64, out: u64) -> CheckpointScan<R> {
+        let mut scan = CheckpointScan::new(inner, Compression::Gzip, spacing);
+        (scan.input.consumed, scan.out, scan.found) = (at, out, known);
+        scan
     }
 
     /// Returns the checkpoints of the bytes that were decompressed.
@@ -442,55 +455,114 @@ fn corrupt(format: Compression, reason: &str) -> CompressionError {
     CompressionError::Corrupt { format: format.name(), reason: reason.into() }
 }
 
-/// Decompresses the bytes of a file behind a checkpoint, in pieces, until `more` returns false or the stream ends.
+/// A reader of the decompressed bytes of a file behind a checkpoint.
 ///
 /// Memory is constant. The checksums of the stream are not verified, since it is not read from its start.
-///
-/// # Errors
-/// I/O errors, errors of `more`, and [`CompressionError`] for damage and for a file that ends inside the stream.
-pub(crate) fn inflate_from(
-    file: &(impl ReadAt + ?Sized),
+pub(crate) struct InflateFrom<'a, F: ?Sized> {
+    decoder: RawInflate,
+    input: BufferedInput<ResumedBytes<'a, F>>,
     format: Compression,
-    from: Checkpoint<'_>,
-    mut more: impl FnMut(&[u8]) -> Result<bool>,
-) -> Result<()> {
-    let mut decoder = raw_decoder(from.window, format)?;
-    let mut input = BufferedInput {
-        inner: ResumedBytes::new(file, from.bit),
-        buf: vec![0; INPUT].into_boxed_slice(),
-        start: 0,
-        end: 0,
-        consumed: 0,
-    };
-    let mut out = vec![0; INPUT];
-    loop {
-        input.fill()?;
-        let (before_in, before_out) = (decoder.total_in(), decoder.total_out());
-        let done = decoder.decompress(input.buffered(), &mut out, InflateFlush::NoFlush);
-        let taken = decoder.total_in().saturating_sub(before_in) as usize;
-        let made = decoder.total_out().saturating_sub(before_out) as usize;
-        input.consume(taken);
-        if made > 0 && !more(out.get(..made).unwrap_or_default())? {
-            return Ok(());
-        }
-        match done {
-            Ok(Status::StreamEnd) => {
-                if format == Compression::Zlib {
-                    return Ok(());
+    next: NextInflate,
+}
+
+/// The part of a stream that [`InflateFrom`] decompresses next.
+#[derive(Clone, Copy)]
+enum NextInflate {
+    Blocks,
+    /// The trailer of a gzip member, and the next member, if there is one.
+    Member,
+    Damage,
+    End,
+}
+
+impl<F: ReadAt + ?Sized> InflateFrom<'_, F> {
+    pub(crate) fn new<'a>(
+        file: &'a F,
+        format: Compression,
+        from: Checkpoint<'_>,
+    ) -> Result<InflateFrom<'a, F>> {
+        let input = BufferedInput {
+            inner: ResumedBytes::new(file, from.bit),
+            buf: vec![0; INPUT].into_boxed_slice(),
+            start: 0,
+            end: 0,
+            consumed: 0,
+        };
+        let decoder = raw_decoder(from.window, format)?;
+        Ok(InflateFrom { decoder, input, format, next: NextInflate::Blocks })
+    }
+
+    /// Decompresses up to `out.len()` bytes. Returns 0 only at the end of the stream, and if `out` is empty.
+    ///
+    /// # Errors
+    /// I/O errors, and [`CompressionError`] for damage and for a file that ends inside the stream.
+    pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<usize> {
+        while !out.is_empty() {
+            match self.next {
+                NextInflate::Blocks => {}
+                NextInflate::Member => {
+                    for _ in 0..TRAILER {
+                        self.input.byte()?.ok_or(cut(self.format))?;
+                    }
+                    if !self.input.fill()? {
+                        self.next = NextInflate::End;
+                        continue;
+                    }
+                    gzip_header(|| self.input.byte())?;
+                    self.decoder = raw_decoder(&[], self.format)?;
+                    self.next = NextInflate::Blocks;
                 }
-                for _ in 0..TRAILER {
-                    input.byte()?.ok_or(cut(format))?;
-                }
-                if !input.fill()? {
-                    return Ok(());
-                }
-                gzip_header(|| input.byte())?;
-                decoder = raw_decoder(&[], format)?;
+                NextInflate::Damage => return Err(corrupt(self.format, "invalid deflate data").into()),
+                NextInflate::End => return Ok(0),
             }
-            Ok(_) if taken == 0 && made == 0 => return Err(cut(format).into()),
-            Ok(_) => {}
-            Err(_) => return Err(corrupt(format, "invalid deflate data").into()),
+            self.input.fill()?;
+            let (before_in, before_out) = (self.decoder.total_in(), self.decoder.total_out());
+            let done = self.decoder.decompress(self.input.buffered(), out, InflateFlush::NoFlush);
+            let taken = self.decoder.total_in().saturating_sub(before_in) as usize;
+            let made = self.decoder.total_out().saturating_sub(before_out) as usize;
+            self.input.consume(taken);
+            self.next = match done {
+                Ok(Status::StreamEnd) if self.format == Compression::Zlib => NextInflate::End,
+                Ok(Status::StreamEnd) => NextInflate::Member,
+                Ok(_) if taken == 0 && made == 0 => return Err(cut(self.format).into()),
+                Ok(_) => NextInflate::Blocks,
+                Err(_) => NextInflate::Damage,
+            };
+            if made > 0 {
+                return Ok(made.min(out.len()));
+            }
         }
+        Ok(0)
+    }
+
+    /// Decompresses `len` bytes and drops them. Stops early at the end of the stream.
+    ///
+    /// # Errors
+    /// Errors of [`read`](InflateFrom::read).
+    pub(crate) fn skip(&mut self, mut len: u64) -> Result<()> {
+        let mut out = vec![0; INPUT];
+        while len > 0 {
+            let most = usize::try_from(len).unwrap_or(INPUT).min(INPUT);
+            match self.read(out.get_mut(..most).unwrap_or_default())? {
+                0 => break,
+                n => len = len.saturating_sub(n as u64),
+            }
+        }
+        Ok(())
+    }
+
+    /// Decompresses bytes until `out` is full. Returns false if the stream ends before.
+    ///
+    /// # Errors
+    /// Errors of [`read`](InflateFrom::read).
+    pub(crate) fn fill(&mut self, mut out: &mut [u8]) -> Result<bool> {
+        while !out.is_empty() {
+            match self.read(out)? {
+                0 => return Ok(false),
+                n => out = out.get_mut(n..).unwrap_or_default(),
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -664,15 +736,23 @@ mod tests {
                 (point.out as usize, points.get(k + 1).map_or(content.len(), |p| p.out as usize));
             assert!(k == 0 || start - points.get(k - 1).unwrap().out as usize >= 1);
             assert!(content[..start].ends_with(point.window));
-            let mut found = Vec::new();
-            inflate_from(file, format, point, |part| {
-                found.extend_from_slice(part);
-                Ok(found.len() < end - start)
-            })
-            .unwrap_or_else(|e| {
-                panic!("checkpoint {k} at bit {} with {}: {e}", point.bit % 8, point.window.len())
-            });
-            assert!(found.len() >= end - start && content[start..].starts_with(&found), "checkpoint {k}");
+            let what = format!("checkpoint {k} at bit {} with {}", point.bit % 8, point.window.len());
+            let mut found = vec![0; end - start];
+            let mut from = InflateFrom::new(file, format, point).unwrap();
+            assert!(from.fill(&mut found).expect(&what));
+            assert!(content[start..end] == found, "checkpoint {k}");
+            // The same after some bytes that are dropped, in pieces of any size.
+            let skipped = (end - start) / 3;
+            let mut from = InflateFrom::new(file, format, point).unwrap();
+            from.skip(skipped as u64).expect(&what);
+            found.truncate(skipped);
+            while found.len() < end - start {
+                let mut piece = vec![0; 1 + found.len() % 999];
+                let n = from.read(&mut piece).expect(&what);
+                assert!(n > 0);
+                found.extend_from_slice(&piece[..n]);
+            }
+            assert!(content[start..].starts_with(&found), "checkpoint {k}");
         }
         points.len()
     }
@@ -819,20 +899,19 @@ mod tests {
         let point = points.get(3).unwrap();
         assert!(point.bit % 8 > 0 || points.get(4).unwrap().bit % 8 > 0, "a checkpoint inside a byte");
         let cut = &file[..point.bit as usize / 8 + 1000];
-        let error = inflate_from(cut, Compression::Gzip, point, |_| Ok(true)).unwrap_err();
+        let all = |file: &[u8], point| InflateFrom::new(file, Compression::Gzip, point)?.skip(u64::MAX);
+        let error = all(cut, point).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Compression(CompressionError::Cut { .. })), "{error}");
         for wrong in
             [Checkpoint { bit: u64::MAX, ..point }, Checkpoint { bit: file.len() as u64 * 8, ..point }]
         {
-            assert!(inflate_from(&file[..], Compression::Gzip, wrong, |_| Ok(true)).is_err());
+            assert!(all(&file, wrong).is_err());
         }
         // Any bit position gives an error or other bytes, without a panic.
         for bit in (point.bit..point.bit + 4000).step_by(7) {
-            let mut left = 1 << 20;
-            let _ = inflate_from(&file[..], Compression::Gzip, Checkpoint { bit, ..point }, |part| {
-                left -= part.len() as i64;
-                Ok(left > 0)
-            });
+            let mut from =
+                InflateFrom::new(&file[..], Compression::Gzip, Checkpoint { bit, ..point }).unwrap();
+            let _ = from.skip(1 << 20);
         }
         let mut encoder = DeflateEncoder::new(Vec::new(), Level::new(6));
         encoder.write_all(&bytes).unwrap();

@@ -9,8 +9,8 @@ use std::ops::{Deref, Range};
 /// A file mapped for reading.
 ///
 /// # Contract
-/// *No process writes to or truncates the file while it is mapped. Replacing the file by a rename is allowed*: the map keeps the
-/// old file. If the file is truncated, an access to its missing pages raises SIGBUS. Bytes that change under a `&[u8]` are undefined
+/// *No process overwrites or truncates the file while it is mapped. Appending to it is allowed*: the map has the length that the
+/// file had. *Replacing it by a rename is allowed*: the map keeps the old file. If the file is truncated, an access to its missing pages raises SIGBUS. Bytes that change under a `&[u8]` are undefined
 /// behaviour by the rules of Rust. No unsafe code of tfseek relies on reading the same byte twice with the same result, and
 /// tfseek replaces its own files by renames.
 ///
@@ -27,7 +27,7 @@ impl Promise {
     /// Creates the token.
     ///
     /// # Safety
-    /// No process may write to or truncate a file while a map of it that was created with this token exists.
+    /// No process may overwrite or truncate a file while a map of it that was created with this token exists. Appending is allowed.
     pub(crate) const unsafe fn new() -> Promise {
         Promise(())
     }
@@ -43,8 +43,9 @@ impl Map {
         let len = usize::try_from(file.metadata()?.len()).map_err(|_| {
             io::Error::new(io::ErrorKind::OutOfMemory, "the file is larger than the address space")
         })?;
-        // SAFETY: memmap2 requires that the file is neither written to nor truncated while it is mapped. A `Promise` can only be
-        // created by an unsafe function, whose caller guarantees exactly this. `len` is the length of the file.
+        // SAFETY: memmap2 requires that the mapped bytes neither change nor disappear while they are mapped. A `Promise` can only be
+        // created by an unsafe function, whose caller guarantees that the file is neither overwritten nor truncated. `len` is the
+        // length of the file now, so bytes that are appended later are outside the map.
         unsafe { memmap2::MmapOptions::new().len(len).map(file) }.map(Map)
     }
 

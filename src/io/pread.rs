@@ -4,12 +4,14 @@ use super::file_state::FileState;
 use super::memory::grow;
 use super::open::{Budget, KeptFile, open_regular};
 use super::source::{Fetched, Source};
-use crate::error::{ErrorKind, IndexError, Result};
+use crate::error::{ErrorKind, Result};
 use crate::frame;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// A source of bytes that can be read at any offset.
 pub(crate) trait ReadAt {
@@ -80,21 +82,36 @@ impl ReadAt for [u8] {
 
 /// A regular file that is read with positional reads. It keeps its descriptor open. If the budget of descriptors is used up, it is
 /// reopened for each read and must be unchanged.
-#[derive(Debug)]
 pub(crate) enum PositionalFile {
     Kept(KeptFile),
-    Reopened { path: PathBuf, state: FileState },
+    Reopened {
+        path: PathBuf,
+        /// The state at the last read.
+        state: Mutex<FileState>,
+        same: SameContent,
+    },
 }
 
+/// Checks that the bytes of a file that are in use are the same as before, although its state has changed.
+pub(crate) type SameContent = Box<dyn Fn(&File) -> Result<()> + Send + Sync>;
+
 impl PositionalFile {
-    /// Wraps `file`, which was opened at `path`.
+    /// Wraps `file`, which was opened at `path`. If it is reopened and has changed, `same` decides whether it may be read.
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn new(path: &Path, file: File, budget: &Budget) -> io::Result<PositionalFile> {
+    pub(crate) fn new(
+        path: &Path,
+        file: File,
+        budget: &Budget,
+        same: impl Fn(&File) -> Result<()> + Send + Sync + 'static,
+    ) -> io::Result<PositionalFile> {
         match budget.keep_shard(file) {
             Ok(kept) => Ok(PositionalFile::Kept(kept)),
-            Err(file) => Ok(PositionalFile::Reopened { path: path.into(), state: FileState::of(&file)? }),
+            Err(file) => {
+                let state = Mutex::new(FileState::of(&file)?);
+                Ok(PositionalFile::Reopened { path: path.into(), state, same: Box::new(same) })
+            }
         }
     }
 
@@ -105,19 +122,31 @@ impl PositionalFile {
     pub(crate) fn with<T>(&self, f: impl FnOnce(&File) -> Result<T>) -> Result<T> {
         match self {
             PositionalFile::Kept(file) => f(file),
-            PositionalFile::Reopened { path, state } => f(&reopen(path, *state)?),
+            PositionalFile::Reopened { path, state, same } => f(&reopen(path, state, same)?),
         }
     }
 }
 
 #[cold]
-fn reopen(path: &Path, state: FileState) -> Result<File> {
+fn reopen(path: &Path, state: &Mutex<FileState>, same: &SameContent) -> Result<File> {
     let file = open_regular(path)?;
-    if FileState::of(&file)? != state {
-        let reason = "the file changed or was replaced after the dataset was opened".into();
-        return Err(IndexError::Stale { reason }.into());
+    let (now, lock) = (FileState::of(&file)?, || state.lock().unwrap_or_else(|e| e.into_inner()));
+    // The lock is not held during the check: a child forked at that moment would wait for it forever.
+    let then = *lock();
+    if now != then {
+        same(&file)?;
+        *lock() = now;
     }
     Ok(file)
+}
+
+impl fmt::Debug for PositionalFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PositionalFile::Kept(file) => f.debug_tuple("Kept").field(file).finish(),
+            PositionalFile::Reopened { path, .. } => f.debug_tuple("Reopened").field(path).finish(),
+        }
+    }
 }
 
 impl Source for PositionalFile {

@@ -95,7 +95,7 @@ mod tests {
         let map = Map::open(&open(), unsafe { Promise::new() }).unwrap();
         let (some, none) = (Budget::new(), Budget::new());
         let kept: Vec<_> = std::iter::from_fn(|| none.keep_shard(open()).ok()).collect();
-        let file = |budget| PositionalFile::new(&path, open(), budget).unwrap();
+        let file = |budget| PositionalFile::new(&path, open(), budget, |_| Ok(())).unwrap();
         let (read, reopened) = (file(&some), file(&none));
         let (map, memory) = (Region::from(map), Region::from(bytes.clone()));
         drop(kept);

@@ -362,6 +362,13 @@ impl LoaderOptions {
         let cursor = self.to_cursor()?;
         let memory = memory_limit();
         let dataset = self.dataset;
+        let block = match *cursor.order().spec() {
+            Spec::Block { block, window } => {
+                dataset.set().keep_inflated(block.saturating_mul(window));
+                Some(block)
+            }
+            _ => None,
+        };
         let warnings = match dataset.known_bytes() {
             Some(bytes) => {
                 let (spec, n) = (cursor.order().spec(), dataset.len());
@@ -394,6 +401,7 @@ impl LoaderOptions {
             parser: self.parser,
             policy: self.policy,
             verify,
+            block,
             ahead: ReadAhead::default(),
             buffers: BytePool::default(),
             #[cfg(test)]

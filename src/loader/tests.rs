@@ -247,3 +247,68 @@ fn a_clone_of_the_options_makes_the_same_loader() {
     assert_eq!(ids(&mut second, usize::MAX), rest);
     assert_eq!(seen.len() + rest.len(), 13);
 }
+
+/// Writes one gzip file of small records, and opens it with spans of 16 KiB. `width` spans must be decompressed at the same time before
+/// any of them goes on, or ten seconds pass. The result is the largest number at the same time, which is updated.
+fn inflating(dir: &std::path::Path, width: usize) -> (crate::Dataset, Arc<AtomicUsize>) {
+    let path = dir.join("x.gz");
+    let options = crate::writer::WriterOptions::new().compression(crate::Compression::Gzip).members(16 << 10);
+    let mut writer = options.create(&path).unwrap();
+    (0..20_000).for_each(|i| writer.write(&payload(i)).unwrap());
+    writer.close().unwrap();
+    let index = crate::index::IndexOptions::from(crate::IndexMode::Memory).checkpoint_every(16 << 10);
+    let ds = crate::DatasetOptions::new().index(index).open(&path).unwrap();
+    let most = Arc::new(AtomicUsize::new(0));
+    let (inside, seen) = ((Mutex::new(0), std::sync::Condvar::new()), Arc::clone(&most));
+    let before = move |_| {
+        let (count, changed) = &inside;
+        let mut count = count.lock().unwrap();
+        *count += 1;
+        seen.fetch_max(*count, SeqCst);
+        changed.notify_all();
+        let waits = |_: &mut usize| seen.load(SeqCst) < width;
+        let (mut count, _) = changed.wait_timeout_while(count, Duration::from_secs(10), waits).unwrap();
+        *count -= 1;
+    };
+    let cache = ds.files()[0].span_cache().unwrap();
+    assert!(cache.before_inflate.0.set(Box::new(before)).is_ok());
+    (ds, most)
+}
+
+/// A batch is a small part of a span. The threads that wait for a span decompress the next ones.
+#[test]
+fn spans_of_one_file_are_decompressed_at_the_same_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ds, most) = inflating(dir.path(), 3);
+    let loader = ds.loader(&schema()).batch_size(8).threads(4).build().unwrap();
+    let mut n = 0;
+    for step in loader {
+        let step = step.unwrap();
+        check(&step);
+        assert!(step.ids().iter().copied().eq(n..n + step.ids().len() as u64));
+        n += step.ids().len() as u64;
+    }
+    assert_eq!(n, 20_000);
+    assert!(most.load(SeqCst) >= 3, "{} at the same time", most.load(SeqCst));
+}
+
+#[test]
+fn threads_that_read_parts_of_one_file_decompress_at_the_same_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ds, most) = inflating(dir.path(), 4);
+    std::thread::scope(|scope| {
+        for t in 0..4 {
+            let ds = &ds;
+            scope.spawn(move || {
+                let ids: Vec<u64> = (t * 5000..t * 5000 + 5000).collect();
+                let mut next = t * 5000;
+                ds.read_many(&ids, |record| {
+                    assert_eq!(record.payload(), payload(next));
+                    next += 1;
+                    Ok(())
+                })
+            });
+        }
+    });
+    assert_eq!(most.load(SeqCst), 4);
+}

@@ -27,6 +27,8 @@ pub(super) struct BatchWorker {
     pub(super) policy: ErrorPolicy,
     /// The checksums to verify: in the first epoch, and in later epochs.
     pub(super) verify: [Verify; 2],
+    /// Number of records in a block, for a block order.
+    pub(super) block: Option<u64>,
     pub(super) ahead: ReadAhead,
     pub(super) buffers: BytePool,
     /// Called with the record numbers of a batch before the records are read.
@@ -150,10 +152,8 @@ impl BatchWorker {
         let mut buffer = self.buffers.take();
         let mut ranges = Vec::with_capacity(plan.ids.len());
         for (index, at) in plan.located.iter().enumerate() {
-            let Some(read) = if_located(at, faults, |at| self.dataset.set().append(at, verify, &mut buffer))
-            else {
-                continue;
-            };
+            let read = |at: &_| self.dataset.set().append(at, self.block, verify, &mut buffer);
+            let Some(read) = if_located(at, faults, read) else { continue };
             match read {
                 Ok(range) => {
                     ranges.push(range);

@@ -15,6 +15,95 @@ fn corpus(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
 }
 
+const STATES: &[&str] = &[
+    r#"{"v":1,"order":{"algo":"prp1","kind":"global"},"seed":42,"epoch":3,"pos":640,"n":1000,"fp":"99aa06d3014798d86001c324468d497f"}"#,
+    r#"{"v":1,"order":{"algo":"prp1","kind":"block","b":256,"W":1024},"seed":0,"epoch":0,"pos":0,"n":0,"fp":"00000000000000000000000000000000"}"#,
+    r#"{"v":1,"order":{"algo":"prp1","kind":"weighted","weights":[1,0,3],"ids":"99aa06d3014798d86001c324468d497f"},"seed":18446744073709551615,"epoch":18446744073709551615,"pos":1,"n":3,"fp":"99aa06d3014798d86001c324468d497f"}"#,
+    r#"{"v":1,"order":{"algo":"prp1","kind":"mixture","weights":"99aa06d3014798d86001c324468d497f","parts":"99aa06d3014798d86001c324468d497f"},"seed":1,"epoch":1,"pos":1,"n":1,"fp":"99aa06d3014798d86001c324468d497f"}"#,
+];
+
+const FILTERS: &[&str] = &[
+    "i == 3 and f < -0.5 or not s in 'cat', \"dog\"",
+    "i in 1, 2, 5..9, 10..=20, 30.., ..-4",
+    "present(i) and absent ( 'a b' )",
+    "f == 1e-7 or f != +nan or f >= -inf",
+    r#"s == 'it\'s' or s < "\x41\n\t\\""#,
+    "not not (not (i > 1))",
+    "((((((((((i == 1))))))))))",
+    "x/y.z:w-1 == 2",
+    "in == 3",
+    "i == ",
+    "s == 'a",
+    "f in 0.1..0.2, 1e3..",
+];
+
+/// A shard, twice its number, and the text.
+const TEXT_INDEXES: &[(u8, &str)] = &[
+    (0, ""),
+    (2, "0 16\n"),
+    (2, "0 16"),
+    (2, "0 16\r\n"),
+    (2, "00 016\n"),
+    (2, "+0 16\n"),
+    (2, "0  16\n"),
+    (4, "0 16\n16 53\n69 90\n159 26\n185 63\n"),
+    (4, "16 53\n69 90\n159 26\n185 63\n"),
+    (2, "0 18446744073709551615\n18446744073709551615 16\n"),
+    (4, "000000000000000000000 000000000000000000001616 53\n69 90\n159 26\n185 63\n"),
+];
+
+const PATTERNS: &[&str] = &[
+    "",
+    "a.tfrecord",
+    "sub",
+    "sub/",
+    "empty",
+    "other",
+    "nothing",
+    "a*.tfrecord",
+    "a?.tfrecord",
+    "a??tfrecord",
+    "*",
+    "*/*",
+    "sub/*/train-*",
+    "train-*",
+    "train-0000[0-1]*",
+    "train@3.tfrecord",
+    "train@*.tfrecord",
+    "val-*",
+    "val@4.tfrecord",
+    "val-{0,1,3}-of-4.tfrecord",
+    "val-{0..3}-of-4.tfrecord",
+    "mix@*",
+    "mix@1",
+    "mix@00002",
+    "dup@2.tfr",
+    "dup-*",
+    "z.tfrecord@2.gz",
+    "z.tfrecord@*.gz",
+    "train-{00000..00002}-of-00003.tfrecord",
+    "{a,b,c{1,2}}.tfrecord",
+    "{a{1,01,2,10},a}.tfrecord",
+    "{x}.tfrecord",
+    "[y].tfr",
+    "[w]/*",
+    "{[w],sub}/*.tfr{,ecord}",
+    "{1..9..4}",
+    "{9..1..4}",
+    "{00..18446744073709551616}",
+    "**/*.tfr",
+    "s p.record",
+    "\u{e9}.tfrec",
+    "x@2.bin",
+    ".*",
+    ".hidden.tfrecord",
+    "a.tfrecord/b",
+    "sub/../a.tfrecord",
+    "./sub//c.tfrecord",
+    "*@2.tfr",
+    "{{{{{{{{{{{{{{{{{{a,b}}}}}}}}}}}}}}}}}}",
+];
+
 /// Returns a few small inputs of each sort.
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     let mut rng = Rng::new(1);
@@ -53,6 +142,57 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
             })
             .chain((48..64u8).map(|k| [vec![k], vec![k % 2; 40]].concat()))
             .collect(),
+        // Options, and a script. In `salvage` and `state` a mode 0 is followed by the text itself.
+        "compressed" | "salvage" => (0..30u8)
+            .map(|k| {
+                let len = rng.below(150);
+                let mode = if target == "compressed" { rng.u64() as u8 & !16 } else { k };
+                [vec![mode], rng.bytes(len)].concat()
+            })
+            .collect(),
+        "checkpoints" => (0..32u8)
+            .map(|k| {
+                let edits = (0..k % 5).flat_map(|_| {
+                    let at = if rng.chance(200) { rng.below(700) } else { rng.below(6_000) } as u16;
+                    [vec![rng.u64() as u8], at.to_le_bytes().to_vec(), rng.bytes(2)].concat()
+                });
+                [vec![k & 15], edits.collect()].concat()
+            })
+            .collect(),
+        "schema" => (0..40u16)
+            .map(|k| match k % 2 {
+                0 => {
+                    let text = shaped::schema(rng, k % 4 == 2).to_json();
+                    [&[0], text.split_whitespace().collect::<String>().as_bytes()].concat()
+                }
+                _ => [&[1 | k as u8 & 2], &k.to_le_bytes()[..], &rng.bytes(5)].concat(),
+            })
+            .filter(|seed| seed.len() < 700)
+            .collect(),
+        "state" => (1..40u8)
+            .map(|k| {
+                let len = rng.below(60);
+                [vec![k], rng.bytes(len)].concat()
+            })
+            .chain(STATES.iter().map(|text| [&[0], text.as_bytes()].concat()))
+            .collect(),
+        "filter" => (0..30u8)
+            .map(|_| {
+                let len = rng.below(60);
+                [vec![1], rng.bytes(len)].concat()
+            })
+            .chain(FILTERS.iter().map(|text| [&[0], text.as_bytes()].concat()))
+            .collect(),
+        "text_index" => (0..24u8)
+            .map(|k| {
+                let edits = usize::from(k / 8) * 5;
+                [vec![(k % 8) | 1], rng.bytes(edits)].concat()
+            })
+            .chain(TEXT_INDEXES.iter().map(|(shard, text)| [&[*shard], text.as_bytes()].concat()))
+            .collect(),
+        "paths" => {
+            PATTERNS.iter().enumerate().map(|(k, text)| [&[k as u8 % 2], text.as_bytes()].concat()).collect()
+        }
         // Options, a schema, and a few payloads.
         "parse" => (0..80u16)
             .map(|k| {
@@ -121,6 +261,15 @@ fn generated_inputs_pass() {
         targets::index(&bytes);
         targets::column(&bytes);
         targets::tensor(&bytes);
+        targets::salvage(&bytes);
+        targets::schema(&bytes);
+        targets::filter(&[vec![1], rng.bytes(len)].concat());
+        targets::text_index(&bytes);
+        if seed % 8 == 0 {
+            targets::state(&bytes);
+            targets::compressed(&bytes);
+            targets::checkpoints(&bytes);
+        }
         let dtype = tensors::dtype(bytes[0]);
         targets::tensor(&[vec![bytes[0] & 15], tensors::mutated(&mut rng, dtype)].concat());
         for sequence in [false, true] {

@@ -6,6 +6,7 @@ mod framing;
 mod fuzz_corpus;
 mod stream;
 mod tensor;
+mod views;
 mod wire_cases;
 mod writer;
 

@@ -6,6 +6,7 @@ use tfseek::column::ColumnOptions;
 use tfseek::error::{CompressionError, IndexError};
 use tfseek::frame::put_record;
 use tfseek::index::IndexOptions;
+use tfseek::order::Spec;
 use tfseek::schema::FeatureSpec;
 use tfseek::writer::WriterOptions;
 use tfseek::{
@@ -228,6 +229,28 @@ fn long_records_and_blocks() {
     let small = options(dir.path(), 64 << 10).max_record(1 << 20).open(&path).unwrap();
     assert!(matches!(small.read(1, &mut buf).unwrap_err().kind(), ErrorKind::RecordTooLarge { .. }));
     assert_eq!(small.read(3, &mut buf).unwrap().payload(), b"last");
+}
+
+/// Blocks extend over checkpoints and shards, and some are longer than the cache keeps in one piece.
+#[test]
+fn block_orders_return_each_record_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (paths, n) = write_set(dir.path());
+    for spacing in SPACINGS {
+        let ds = options(dir.path(), spacing).open(&paths).unwrap();
+        for (block, window, threads) in [(1, 1, 0), (7, 3, 1), (190, 2, 3), (401, 64, 2), (1 << 40, 1, 1)] {
+            let order = Shuffle::Order(Spec::Block { block, window });
+            let mut loader = ds.record_loader().batch_size(64).order(order).threads(threads).build().unwrap();
+            let mut seen = vec![false; n];
+            for step in loader.by_ref().map(Result::unwrap) {
+                for (&id, record) in step.ids().iter().zip(step.records().unwrap()) {
+                    assert!(record.unwrap().payload() == payload(id as usize), "record {id}");
+                    assert!(!std::mem::replace(&mut seen[id as usize], true), "record {id}");
+                }
+            }
+            assert!(seen.into_iter().all(|seen| seen), "block {block}, window {window}");
+        }
+    }
 }
 
 #[test]

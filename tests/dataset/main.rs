@@ -1,6 +1,7 @@
-//! Datasets: opening, reading, replaced shards, and cancelled calls.
+//! Datasets: opening, reading, growing and replaced shards, and cancelled calls.
 
 mod cancel;
 mod compressed;
 mod dataset;
+mod refresh;
 mod replaced;

@@ -2,6 +2,8 @@
 
 mod columns;
 mod concurrency;
+mod growing_gzip;
+mod hostile;
 mod packs;
 mod sidecar;
 mod staleness;

@@ -113,3 +113,90 @@ fn too_many_shards_for_maps_is_an_error() {
     assert!(matches!(e.kind(), ErrorKind::Paths(PathsError::TooManyMaps { .. })), "{e}");
     assert_eq!(e.kind().remedy(), Some(Remedy::ReadWithoutMaps));
 }
+
+/// Writes plain, gzip and zlib shards, and returns their paths. The indexes of compressed shards have windows of 32 KiB.
+fn mixed(dir: &Path, n: usize) -> Vec<PathBuf> {
+    use tfseek::{Compression, writer::WriterOptions};
+    let shard = |s: usize| {
+        let compression = [Compression::None, Compression::Gzip, Compression::Zlib][s % 3];
+        let path = dir.join(format!("m-{s}.tfrecord"));
+        let mut writer = WriterOptions::new().compression(compression).create(&path).unwrap();
+        for i in 0..100 {
+            let mut rng = tfseek_testkit::rng::Rng::new((s * 100 + i) as u64);
+            writer.write(&(0..2000).map(|_| rng.below(64) as u8).collect::<Vec<_>>()).unwrap();
+        }
+        writer.close().unwrap();
+        path
+    };
+    (0..n).map(shard).collect()
+}
+
+#[test]
+fn packs_of_compressed_shards() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = options().checkpoint_every(20_000);
+    // The second pack exceeds the size up to which packs are read into memory.
+    for (n, large) in [(4, false), (18, true)] {
+        let paths = mixed(dir.path(), n);
+        let (pack, _) = write_pack("x", &paths, &options).unwrap();
+        assert_eq!(fs::metadata(&pack).unwrap().len() > 1 << 20, large);
+        let plain =
+            DatasetOptions::new().index(options.clone().mode(IndexMode::Memory)).open(&paths).unwrap();
+        let want = payloads(&plain).unwrap();
+        let with = DatasetOptions::new().index(options.clone());
+        // SAFETY: the tests write their shards before they open them.
+        let maps = unsafe { with.open_with_maps(&pack) }.unwrap();
+        for ds in [&with.open(&pack).unwrap(), &maps] {
+            assert!(Mapped::from_dataset(ds).is_none());
+            assert!(payloads(ds).unwrap() == want);
+            let mut buf = Vec::new();
+            for i in (0..want.len()).step_by(37).rev() {
+                assert_eq!(ds.read(i as u64, &mut buf).unwrap().payload(), want[i]);
+            }
+            assert_eq!(ds.fingerprint().unwrap(), plain.fingerprint().unwrap());
+            assert_eq!(ds.refresh().unwrap().len(), ds.len());
+            let loader = ds.record_loader().batch_size(50).order(tfseek::Shuffle::Block).build().unwrap();
+            assert_eq!(loader.map(|step| step.unwrap().ids().len()).sum::<usize>(), want.len());
+        }
+        let e = mapped(&pack, &with).unwrap_err();
+        assert!(matches!(e.kind(), ErrorKind::Compressed { format: "gzip" }), "{e}");
+        assert_eq!(e.location().path.as_deref(), Some(&*paths[1]));
+    }
+}
+
+#[test]
+fn a_changed_compressed_shard_of_a_pack() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = mixed(dir.path(), 3);
+    let (pack, _) = write_pack("x", &paths, &options()).unwrap();
+    let open = || DatasetOptions::new().open(&pack).unwrap();
+    let stale = |i: u64| {
+        let e = open().read(i, &mut Vec::new()).unwrap_err();
+        assert!(matches!(e.kind(), ErrorKind::Index(IndexError::StalePack { .. })), "{e}");
+    };
+    let (gzip, plain) = (fs::read(&paths[1]).unwrap(), equal(100, 2000));
+    // A member was appended, the compression is another one, and the content is another one.
+    fs::write(&paths[1], [&gzip[..], &gzip].concat()).unwrap();
+    stale(100);
+    fs::write(&paths[1], &plain).unwrap();
+    stale(100);
+    fs::write(&paths[0], &gzip).unwrap();
+    stale(0);
+    fs::write(&paths[1], &gzip).unwrap();
+    assert!(open().read(100, &mut Vec::new()).is_ok());
+    // A torn tail of the record stream.
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(1));
+    encoder.write_all(&plain[..plain.len() - 1]).unwrap();
+    let torn = write(dir.path(), "torn", &encoder.finish().unwrap());
+    let tolerant = options().tail(Tail::Tolerate);
+    let (pack, _) = write_pack("t", std::slice::from_ref(&torn), &tolerant).unwrap();
+    let e = DatasetOptions::new().open(&pack).unwrap().read(0, &mut Vec::new()).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Index(IndexError::TornTail)), "{e}");
+    let ds = DatasetOptions::new().index(tolerant).open(&pack).unwrap();
+    assert_eq!((ds.len(), payloads(&ds).unwrap().len()), (99, 99));
+    // A pack is not written for a shard that cannot be read to its end.
+    fs::write(&torn, &gzip[..gzip.len() - 3]).unwrap();
+    let e = write_pack("t", &[torn], &options()).unwrap_err();
+    assert!(matches!(e.kind(), ErrorKind::Compression(_)), "{e}");
+}

@@ -1,6 +1,7 @@
 //! Orders of an epoch: test vectors, completeness, and agreement with docs/order.md.
 
 mod block;
+mod cursor;
 mod lookup;
 mod mixture;
 mod order_quality;
@@ -10,6 +11,7 @@ mod permutation;
 mod python;
 mod shuffling;
 mod subset;
+mod text;
 mod whole;
 
 use tfseek::error::OrderError;

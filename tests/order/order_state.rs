@@ -179,6 +179,9 @@ fn states_of_other_datasets_and_orders_are_refused() {
         ("\"n\":1000", "\"n\":null", "n"),
         (FP, "99AA06D3014798D86001C324468D497F", "fp"),
         ("{", "[", "json"),
+        ("\"order\"", "\"ordre\"", "order"),
+        ("\"algo\"", "\"algorithm\"", "algo"),
+        ("\"global\"", "7", "kind"),
     ] {
         assert!(good.contains(find), "{find}");
         let e = State::from_json(&good.replacen(find, put, 1)).unwrap_err();

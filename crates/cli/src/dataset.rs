@@ -157,7 +157,7 @@ fn with_column_bar<T>(
 fn open_with(options: &DatasetOptions, io: IoMode, paths: &[PathBuf]) -> tfseek::Result<Dataset> {
     match io {
         IoMode::Pread => options.open(paths),
-        // SAFETY: `open_with_maps` requires that no process writes to or truncates the files while they are mapped. The user who runs
+        // SAFETY: `open_with_maps` requires that no process overwrites or truncates the files while they are mapped. The user who runs
         // the command guarantees this: the help of `--io` and the docs of `run` state the requirement, and `--io pread` reads
         // without maps.
         IoMode::Map => unsafe { options.open_with_maps(paths) },

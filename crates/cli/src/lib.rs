@@ -47,7 +47,7 @@ use std::process::ExitCode;
 /// Runs the command with `args`, starting with the program name. Data goes to standard output, all messages to standard error.
 ///
 /// Verbs that access records by number map the files, unless `args` contains `--io pread`. The user of the command then keeps the
-/// contract of [`tfseek::Mapped::open`]: no process writes to or truncates the files while the command runs.
+/// contract of [`tfseek::Mapped::open`]: no process overwrites or truncates the files while the command runs.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Cli { global, verb } = match Cli::try_parse_from(args::prepare(args)) {
         Ok(cli) => cli,

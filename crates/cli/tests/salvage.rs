@@ -106,3 +106,36 @@ fn verify_lists_the_damaged_ranges() {
     assert_eq!(report["gaps"].as_array().unwrap().len(), 3);
     assert_eq!(report["gaps"][2]["offset"], 306);
 }
+
+/// The output has the order of the files, and the same bytes for any number of threads.
+#[test]
+fn verify_prints_the_same_for_any_number_of_threads() {
+    let dir = Folder::new();
+    for s in 0..12 {
+        // The first files are the largest, so several threads finish out of order.
+        let name = format!("{s:02}.tfrecord{}", if s % 4 == 3 { ".gz" } else { "" });
+        let path = dir.shard(&name, labels(0..4000 / (s + 1)));
+        match s % 4 {
+            1 => [100, 5000, 9000].iter().filter(|at| **at < 34 * 300).for_each(|at| damage(&path, *at)),
+            2 => fs::File::options().write(true).open(&path).unwrap().set_len(34 * 100 + 7).unwrap(),
+            _ => {}
+        }
+    }
+    fs::write(dir.path("05.tfrecord"), b"PK\x03\x04 no records at all").unwrap();
+    for rest in [&["--json"][..], &["--decode"], &["--json", "--decode"], &["--tail", "tolerate"], &[]] {
+        let run = |jobs: &str| dir.run(&[&["verify", ".", "-j", jobs][..], rest].concat());
+        let one = run("1");
+        assert_ne!(one.code, 0, "{}", one.err);
+        // The position of each file's first line ascends.
+        let lines: Vec<_> = (0..12).filter_map(|s| one.out.find(&format!("/{s:02}.tfrecord"))).collect();
+        assert!(lines.is_sorted() && lines.len() >= 2, "{}", one.out);
+        for jobs in ["2", "3", "16", "0"] {
+            let other = run(jobs);
+            assert_eq!(
+                (other.code, &other.out, &other.err),
+                (one.code, &one.out, &one.err),
+                "-j {jobs} {rest:?}"
+            );
+        }
+    }
+}

@@ -232,7 +232,7 @@ pub(crate) enum PayloadKind {
 /// Options of the verbs that access records by number.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AccessArgs {
-    /// Access to the files; `map`: memory maps, `pread`: reads at offsets. No process may write to or truncate a mapped file
+    /// Access to the files; `map`: memory maps, `pread`: reads at offsets. No process may overwrite or truncate a mapped file
     #[arg(long, value_name = "MODE", default_value = "map")]
     pub(crate) io: IoMode,
     /// Folder for index files: searched first, and new index files are written to it

@@ -1,7 +1,7 @@
 //! `tfseek info`: prints a summary of each file.
 //!
-//! The records of a plain file are counted from its index, or by a scan of the record headers. The records of a compressed file or of
-//! standard input are counted by reading it. Several sets of shards are also summed separately.
+//! The records of a file are counted from its index. Without one those of a plain file are counted by a scan of the record headers, and
+//! those of a compressed file or of standard input by reading it. Several sets of shards are also summed separately.
 
 use crate::args::{self, GlobalArgs, LimitArgs, PayloadArgs};
 use crate::bytes::{Key, Size};
@@ -31,12 +31,24 @@ struct FileSummary {
     kind: &'static str,
     /// Detected format of a file that is not a TFRecord file.
     looks_like: Option<&'static str>,
-    /// State and path of the index, for a plain file.
+    /// State and path of the index, for a regular file.
     index: Option<String>,
+    /// Bytes of the index file.
+    index_bytes: Option<u64>,
+    /// The record stream of a compressed file with an index.
+    inflated: Option<Inflated>,
     /// Number of records; in a damaged file, the number before the damage.
     records: Option<u64>,
     first: Option<RecordKeys>,
     error: Option<String>,
+}
+
+/// The record stream of a compressed file, from its index.
+struct Inflated {
+    /// Bytes of all whole records.
+    bytes: u64,
+    /// Number of checkpoints, and the minimum number of bytes between two of them.
+    checkpoints: (u64, u64),
 }
 
 /// Keys of the first record, each with a description of its value.
@@ -108,10 +120,26 @@ impl FileSummary {
             kind: "unknown",
             looks_like: None,
             index: None,
+            index_bytes: None,
+            inflated: None,
             records: None,
             first: None,
             error: None,
         }
+    }
+
+    /// Adds the state of the file's index, and returns the index if it is fresh.
+    fn add_index(&mut self, path: &Path, limit: LimitArgs) -> tfseek::Result<Option<index::Index>> {
+        let (state, index) = open_index(path, limit)?;
+        self.index = Some(state);
+        if let Some(index) = &index {
+            let file = index.file().and_then(|file| std::fs::metadata(file).ok());
+            self.index_bytes = file.map(|file| file.len());
+            let checkpoints = index.checkpoint_spacing()?;
+            self.inflated =
+                checkpoints.map(|checkpoints| Inflated { bytes: index.stream_end(), checkpoints });
+        }
+        Ok(index)
     }
 
     fn failed(path: &Path, failure: &Failure) -> FileSummary {
@@ -152,21 +180,20 @@ fn count_records(
     records: &mut Records,
     summary: &mut FileSummary,
 ) -> tfseek::Result<()> {
-    let plain = summary.compression == Some("none") && records::is_regular(path);
+    let (plain, regular) = (summary.compression == Some("none"), records::is_regular(path));
     let kind = records.kind.name();
     let Some(first) = records.next()? else {
-        if plain {
-            summary.index = Some(open_index(path, limit)?.0);
+        if regular {
+            summary.add_index(path, limit)?;
         }
         return Ok(());
     };
     (summary.kind, summary.records) = (kind, Some(1));
     summary.first = Some(RecordKeys::of(&first.content()?));
-    if plain {
-        let (state, index) = open_index(path, limit)?;
-        summary.index = Some(state);
-        let index = match index {
+    if regular {
+        let index = match summary.add_index(path, limit)? {
             Some(index) => index,
+            None if !plain => return read_all(records, summary),
             None => {
                 let scan = limit.index().mode(IndexMode::Memory).jobs(1);
                 // The scan of a damaged file fails without a count. Reading the file counts the records before the damage.
@@ -243,13 +270,25 @@ fn shape(feature: Feature<'_>) -> String {
 fn print_block(summary: &FileSummary, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let (bold, dim) = (console.style(BOLD), console.style(DIM));
     console.print(format_args!("{bold}{}{bold:#}\n", summary.path.display()))?;
-    let size = summary.size.map(|bytes| Size { bytes, exact: global.bytes }.to_string());
+    let size_of = |bytes| Size { bytes, exact: global.bytes }.to_string();
+    let size = summary.size.map(size_of);
+    let inflated = summary.inflated.as_ref();
+    let index_size = summary.index_bytes.zip(summary.size).map(|(index, file)| {
+        format!("{}, {:.2} % of the file", size_of(index), 100.0 * index as f64 / file.max(1) as f64)
+    });
+    let checkpoints = inflated.map(|inflated| {
+        let (n, spacing) = inflated.checkpoints;
+        format!("{n}, at least {} apart", size_of(spacing))
+    });
     let rows = [
         ("looks like", summary.looks_like.map(|format| format!("{format}, not a TFRecord file"))),
         ("records", summary.records.map(|n| n.to_string())),
         ("size", size),
         ("compression", summary.compression.map(str::to_owned)),
+        ("inflated", inflated.map(|bytes| size_of(bytes.bytes))),
         ("index", summary.index.clone()),
+        ("index size", inflated.and(index_size)),
+        ("checkpoints", checkpoints),
         ("kind", summary.records.map(|_| summary.kind.to_owned())),
     ];
     for (name, value) in rows {
@@ -367,6 +406,11 @@ fn as_json(summary: &FileSummary) -> Value {
         "compression": summary.compression,
         // In the JSON of other verbs `index` is the number of a record.
         "index_file": summary.index,
+        "index_bytes": summary.index_bytes,
+        // Of a compressed file with an index.
+        "inflated": summary.inflated.as_ref().map(|inflated| inflated.bytes),
+        "checkpoints": summary.inflated.as_ref().map(|inflated| inflated.checkpoints.0),
+        "checkpoint_spacing": summary.inflated.as_ref().map(|inflated| inflated.checkpoints.1),
         "kind": summary.kind,
         "looks_like": summary.looks_like,
         "first": summary.first.as_ref().map(|keys| object(&keys.context)),

@@ -4,6 +4,7 @@ use crate::args::{self, GlobalArgs, PayloadArgs, PayloadKind};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{Failure, Outcome};
+use crate::progress::FileProgress;
 use crate::records::{self, RecordNumbers};
 use crate::text::count;
 use crate::{progress, threads, verbs::salvage};
@@ -66,19 +67,10 @@ fn verify(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> Verificati
         Ok(stream) => stream,
         Err(e) => return e.into(),
     };
-    let plain = stream.stream().compression() == Compression::None;
-    let mut reported = 0;
-    let found = tfseek_tools::verify(stream, |read| {
-        if plain && read.saturating_sub(reported) > 1 << 20 {
-            bar.inc(read - reported);
-            reported = read;
-        }
-    });
-    if found.damage.is_none() {
-        // The bar counts bytes on disk.
-        let size = std::fs::metadata(path).map_or(0, |m| m.len());
-        bar.inc(size.saturating_sub(reported));
-    }
+    let is_plain = stream.stream().compression() == Compression::None;
+    let mut progress = FileProgress::new(bar, path, is_plain);
+    let found = tfseek_tools::verify(stream, |read| progress.read_to(read));
+    progress.finish();
     found
 }
 

@@ -1,8 +1,6 @@
-//! The fuzz targets. Each takes any bytes and panics if a property does not hold.
-//!
-//! `fuzz/` runs them under libFuzzer. `tests/bytes/fuzz_corpus.rs` runs them over their corpora on a stable compiler.
+//! Sidecars and column files.
 
-use super::{agree, agree_parse, roundtrip::roundtrip, tensor_twin, tensors};
+use super::script::Script;
 use std::sync::OnceLock;
 use tfseek::column::ColumnOptions;
 use tfseek::column::{FeatureColumn, Value};
@@ -10,74 +8,7 @@ use tfseek::error::IndexError;
 use tfseek::frame::{OVERHEAD, put_record};
 use tfseek::index::{Index, Span};
 use tfseek::io::Region;
-use tfseek::tensor::{TensorDType, parse_tensor, serialize_strings, serialize_tensor};
 use tfseek::{ErrorKind, ExampleBuilder, Mapped};
-
-pub type Target = fn(&[u8]);
-
-/// The targets with their names, which are also the names of their corpora.
-pub const TARGETS: &[(&str, Target)] = &[
-    ("frames", frames),
-    ("example", agree::example),
-    ("sequence", agree::sequence),
-    ("index", index),
-    ("column", column),
-    ("roundtrip", roundtrip),
-    ("tensor", tensor),
-    ("parse", agree_parse::parse),
-];
-
-/// Tests record streams. After a first byte 0 the rest is the stream. Because a fuzzer cannot guess a crc, the stream is otherwise built
-/// from the rest, which is read as payloads and edits.
-pub fn frames(data: &[u8]) {
-    let Some((&mode, rest)) = data.split_first() else { return agree::frames(data) };
-    if mode == 0 {
-        return agree::frames(rest);
-    }
-    let mut script = Script(rest);
-    let mut file = Vec::new();
-    for _ in 0..mode % 8 {
-        let len = script.u16() % 600;
-        let payload = script.take(len);
-        put_record(&mut file, payload).unwrap();
-    }
-    agree::frames(&file);
-    if mode >= 8 {
-        script.edit(&mut file);
-        agree::frames(&file);
-    }
-}
-
-/// Tests tensors. The first byte selects the requested dtype and the meaning of the rest.
-///
-/// The rest is a message, with or without a matching dtype field before it, or the values of a tensor that is written and read. With
-/// the field, most messages pass the check of the dtype.
-pub fn tensor(data: &[u8]) {
-    let Some((&mode, rest)) = data.split_first() else { return };
-    let dtype = TensorDType::ALL[usize::from(mode) % TensorDType::ALL.len()];
-    match mode >> 4 & 3 {
-        0 => tensor_twin::agree(rest, dtype),
-        1 | 2 => tensor_twin::agree(&[&tensors::dtype_field(dtype), rest].concat(), dtype),
-        _ => {
-            let bytes = match dtype.size() {
-                Some(size) => {
-                    // Only bools other than 0 and 1 are refused.
-                    let whole = &rest[..rest.len() / size * size];
-                    match serialize_tensor(dtype, &[(whole.len() / size) as u64], whole) {
-                        Ok(bytes) => bytes,
-                        Err(_) => return assert!(dtype == TensorDType::Bool && whole.iter().any(|&b| b > 1)),
-                    }
-                }
-                None => {
-                    let strings = rest.split(|&b| b == 0).collect::<Vec<_>>();
-                    serialize_strings(&[1, strings.len() as u64], &strings).unwrap()
-                }
-            };
-            assert!(tensor_twin::borrows(&parse_tensor(&bytes, dtype).unwrap(), &bytes));
-            tensor_twin::agree(&bytes, dtype);
-        }
-    }
-}
 
 /// Tests sidecars. After a first byte 0 the rest is the sidecar. Otherwise it is a valid sidecar with some bytes changed, sometimes with
 /// repaired checksums, as an attacker could write it.
@@ -257,7 +188,7 @@ fn valid_column(values: impl Iterator<Item = Option<Value<'static>>>) -> Vec<u8>
 
 /// Recomputes the checksums of a sidecar or a column file that its fields still locate: of blocks, of the section table and of the
 /// header.
-fn repair_checksums(file: &mut [u8]) {
+pub(super) fn repair_checksums(file: &mut [u8]) {
     let u64_at = |file: &[u8], at: usize| Some(u64::from_le_bytes(file.get(at..at + 8)?.try_into().ok()?));
     let u32_at = |file: &[u8], at: usize| Some(u32::from_le_bytes(file.get(at..at + 4)?.try_into().ok()?));
     let Some(sections) = u32_at(file, 12) else { return };
@@ -280,6 +211,10 @@ fn repair_checksums(file: &mut [u8]) {
             if let Some(stored) = file.get_mut(section + 24..section + 28) {
                 stored.copy_from_slice(&crc.to_le_bytes());
             }
+            continue;
+        }
+        if kind == 3 {
+            repair_checkpoints(&mut file[start..start + len]);
             continue;
         }
         if m > len as u64 || !matches!(kind, 1 | 2) {
@@ -309,42 +244,16 @@ fn repair_checksums(file: &mut [u8]) {
     }
 }
 
-/// Bytes that are read as numbers and edits. After their end all numbers are 0.
-struct Script<'a>(&'a [u8]);
-
-impl<'a> Script<'a> {
-    fn take(&mut self, len: usize) -> &'a [u8] {
-        let (taken, rest) = self.0.split_at(len.min(self.0.len()));
-        self.0 = rest;
-        taken
-    }
-
-    fn u8(&mut self) -> u8 {
-        self.take(1).first().copied().unwrap_or(0)
-    }
-
-    fn u16(&mut self) -> usize {
-        usize::from(u16::from_le_bytes([self.u8(), self.u8()]))
-    }
-
-    /// Applies edits of five bytes each until the end of the script. Returns `None` if nothing was changed, and `Some(true)` if at most
-    /// one byte was changed.
-    fn edit(&mut self, file: &mut Vec<u8>) -> Option<bool> {
-        let mut edited = None;
-        while !self.0.is_empty() {
-            let (op, at, value) = (self.u8(), self.u16(), self.take(2));
-            let at = at % (file.len() + 1);
-            match op % 6 {
-                0 if at < file.len() => file[at] ^= 1 << (op >> 5),
-                1 if at < file.len() => file[at] = value.first().copied().unwrap_or(0),
-                2 => drop(file.splice(at..(at + value.len()).min(file.len()), value.iter().copied())),
-                3 => file.truncate(at),
-                4 => file.insert(at, value.first().copied().unwrap_or(0)),
-                5 if at < file.len() => drop(file.remove(at)),
-                _ => continue,
-            }
-            edited = Some(edited.is_none() && op % 6 < 2);
-        }
-        edited
+/// Recomputes the checksums of the checkpoints whose windows are inside the section.
+fn repair_checkpoints(section: &mut [u8]) {
+    let Some(count) = section.first_chunk().map(|count| u64::from_le_bytes(*count)) else { return };
+    for entry in (16..section.len()).step_by(32).take(usize::try_from(count).unwrap_or(usize::MAX)) {
+        let Some(fields) = section.get(entry..entry + 32) else { return };
+        let at = u64::from_le_bytes(fields[16..24].try_into().unwrap());
+        let len = u32::from_le_bytes(fields[24..28].try_into().unwrap()) as usize;
+        let window = usize::try_from(at).ok().and_then(|at| section.get(at..at.checked_add(len)?));
+        let Some(window) = window else { continue };
+        let crc = tfseek::crc::crc32c(&[&fields[..28], window].concat());
+        section[entry + 28..entry + 32].copy_from_slice(&crc.to_le_bytes());
     }
 }

@@ -1,0 +1,47 @@
+# Sums the line coverage of modules from an lcov file: `awk -f coverage.awk target/coverage.lcov`.
+#
+# The variable `modules` has the names of folders in src/, separated by `|`. Unit tests are not counted: files that end in `tests.rs`, and
+# the lines of a file from `mod tests {` on. With `lines` set, the lines that are not covered are printed. With `least` set, a lower
+# percentage of all modules together is an error.
+
+function first_test_line(path,    line, number, found) {
+    while ((getline line < path) > 0) {
+        number++
+        text[number] = line
+        if (!found && line ~ /^(pub )?mod tests \{/) found = number
+    }
+    close(path)
+    return found ? found : number + 1
+}
+
+/^SF:/ {
+    path = substr($0, 4)
+    counted = match(path, "/src/(" modules ")/") && path !~ /\/crates\// && path !~ /tests\.rs$/
+    if (counted) {
+        module = substr(path, RSTART + 5, RLENGTH - 6)
+        short = substr(path, RSTART + 1)
+        tests = first_test_line(path)
+    }
+}
+
+/^DA:/ && counted {
+    split(substr($0, 4), at, ",")
+    if (at[1] < tests) {
+        all[module]++
+        if (at[2] > 0) covered[module]++
+        else if (lines) print short ":" at[1] ":" text[at[1]]
+    }
+}
+
+END {
+    count = split(modules, names, "|")
+    for (k = 1; k <= count; k++) {
+        name = names[k]
+        if (!all[name]) { print "no lines of src/" name; exit 1 }
+        printf "%-10s %6d of %6d lines, %.2f %%\n", name, covered[name], all[name], 100 * covered[name] / all[name]
+        sum += all[name]
+        hit += covered[name]
+    }
+    printf "%-10s %6d of %6d lines, %.2f %%\n", "together", hit, sum, 100 * hit / sum
+    if (100 * hit < least * sum) { print "expected at least " least " %"; exit 1 }
+}

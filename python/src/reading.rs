@@ -1,0 +1,59 @@
+//! Steps that opening and refreshing a dataset share: the size of its files, its columns.
+
+use crate::error::Result;
+use crate::options::argument;
+use crate::shared::SharedDataset;
+use crate::wait::{self, CallState, Progress, Unit};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tfseek::column::{ColumnOptions, DatasetColumn};
+use tfseek::paths;
+
+/// Opens a dataset again with the same arguments. `Dataset.refresh` calls it and has the documentation.
+pub(crate) fn refresh(
+    py: Python<'_>,
+    shared: &SharedDataset,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> Result<SharedDataset> {
+    let arguments = shared.arguments.to_dict(py)?;
+    let allow_missing = argument(&arguments, "allow_missing")?;
+    let features: Vec<String> = argument(&arguments, "columns")?;
+    let progress = Progress::new(py, progress, "opening", Unit::Bytes)?;
+    let (shown, old) = (progress.is_some(), shared.dataset.clone());
+    let given = shared.arguments.paths().to_vec();
+    let (dataset, columns) = wait::run(py, progress, move |call| {
+        if shown {
+            call.expect(size_of(&given, allow_missing)?);
+        }
+        let dataset = old.refresh_with(call.callback())?;
+        let columns = load_columns(&dataset, &features, call)?;
+        Ok((dataset, columns))
+    })?;
+    Ok(SharedDataset::new(dataset, columns, shared.arguments.clone_ref(py)))
+}
+
+/// Loads the columns of features. Missing column files are built.
+pub(crate) fn load_columns(
+    dataset: &tfseek::Dataset,
+    features: &[String],
+    call: &Arc<CallState>,
+) -> Result<Vec<DatasetColumn>> {
+    if features.is_empty() {
+        return Ok(Vec::new());
+    }
+    let features: Vec<&str> = features.iter().map(String::as_str).collect();
+    call.expect(dataset.known_bytes());
+    Ok(dataset.columns(&features, &ColumnOptions::new())?)
+}
+
+/// Returns the size of the shards that paths match, in bytes. `None` for a pack, or if it is unknown.
+pub(crate) fn size_of(paths: &[PathBuf], allow_missing: bool) -> Result<Option<u64>> {
+    let shards = paths::resolve(paths, allow_missing)?;
+    Ok(bytes_of(&shards).filter(|_| !shards.iter().any(|path| paths::is_pack(path))))
+}
+
+/// Returns the size of all shards in bytes, which a scan reads. `None` if the size of a shard is unknown.
+pub(crate) fn bytes_of(shards: &[PathBuf]) -> Option<u64> {
+    shards.iter().try_fold(0u64, |sum, path| Some(sum.saturating_add(std::fs::metadata(path).ok()?.len())))
+}
