@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-import pickle
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -143,7 +143,7 @@ def test_failing_calls(shim: str, shards: str, tmp_path: pathlib.Path) -> None:
     code.write_text(CHILD)
     env = {**os.environ, "LD_PRELOAD": shim, "TFSEEK_ARM": str(arm), "TFSEEK_FIRED": str(tmp_path / "fired")}
     command = [sys.executable, "-X", "faulthandler", str(code), shards, "1" if SLOW else "40"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=1000 if SLOW else 240)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=3600 if SLOW else 240)
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
     assert "panicked" not in done.stderr, done.stderr
     print(done.stdout)
@@ -198,8 +198,8 @@ for name, (value, use, exact) in values.items():
         except Exception:
             counts[0] += 1
             continue
-        # Flipped text or numbers may be other text or numbers. Records are never others, because a dataset has a fingerprint.
-        assert found == want or not exact or set(found) <= set(range(1000)) and len(found) == len(want), (name, found, want)
+        # Flipped text or numbers may be other text or numbers. A view may have other numbers, but the dataset has a fingerprint.
+        assert found == want or not exact or set(found) <= set(range(1000)), (name, found, want)
         counts[1 if found == want else 2] += 1
 print("exceptions, equal, another value:", counts)
 """
@@ -274,3 +274,7 @@ def test_files_that_change_under_a_reader(shards: str, tmp_path: pathlib.Path, c
     assert right + errors == 1000 and (errors > 0) == (change in ("truncated", "zeroed"))
     if change in ("replaced", "removed"):
         assert run(CHANGED, shards, "map", change, str(tmp_path)).split() == ["1000", "0"]
+    if change == "truncated":
+        # The contract of maps is broken: the process may end by SIGBUS.
+        command = [sys.executable, "-c", CHANGED, shards, "map", change, str(tmp_path)]
+        assert subprocess.run(command, capture_output=True).returncode in (0, -signal.SIGBUS)

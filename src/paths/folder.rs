@@ -2,7 +2,7 @@
 
 use super::natural::natural_cmp;
 use super::set::{FoundShard, ShardName};
-use crate::error::{Error, PathsError, Result};
+use crate::error::{Error, ErrorKind, PathsError, Result};
 use crate::frame::{HEADER_LEN, RecordHeader};
 use crate::io::open_regular;
 use std::fs;
@@ -17,13 +17,38 @@ const MAX_EXAMINED: usize = 1000;
 
 /// Returns the path itself, or the shards in it if it is a folder, which is added to `folders`. `None` if it does not exist.
 pub(super) fn existing(path: &Path, folders: &mut Vec<PathBuf>) -> Result<Option<Vec<FoundShard>>> {
-    match fs::metadata(path) {
-        Ok(meta) if meta.is_dir() => {
+    Ok(match existing_metadata(path)? {
+        Some(meta) if meta.is_dir() => {
             let found = folder(path)?;
             folders.push(path.to_path_buf());
-            Ok(Some(found))
+            Some(found)
         }
-        Ok(_) => Ok(Some(vec![FoundShard { path: path.to_path_buf(), searched: false }])),
+        Some(_) => Some(vec![FoundShard { path: path.to_path_buf(), searched: false }]),
+        None => None,
+    })
+}
+
+/// Returns true for the error of a name that no file can have.
+pub(super) fn cannot_exist(e: &Error) -> bool {
+    matches!(e.kind(), ErrorKind::Io(e) if e.kind() == io::ErrorKind::InvalidFilename)
+}
+
+/// Returns true if a folder exists.
+///
+/// # Errors
+/// I/O errors. A folder that cannot be examined may exist, and a pattern with its name must not match other folders.
+pub(super) fn exists(path: &Path) -> Result<bool> {
+    match existing_metadata(path) {
+        Ok(found) => Ok(found.is_some()),
+        Err(e) if cannot_exist(&e) => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Returns the metadata of a file or folder. `None` if it does not exist.
+fn existing_metadata(path: &Path) -> Result<Option<fs::Metadata>> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(Some(found)),
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(e) => Err(Error::from(e).in_file(path)),
     }

@@ -173,8 +173,11 @@ fn resolve_one(path: PathBuf, allow_missing: bool, folders: &mut Vec<PathBuf>) -
     check_local(&path)?;
     match existing(&path, folders) {
         Ok(Some(found)) => Ok(found),
-        // An I/O error (name too long, not a folder) is ignored for a pattern, because a pattern is not a file name.
-        Ok(None) | Err(_) if pattern::is_pattern(&path) => pattern::resolve(&path, allow_missing, folders),
+        Ok(None) if pattern::is_pattern(&path) => pattern::resolve(&path, allow_missing, folders),
+        // A pattern need not be a file name: it may be too long for one.
+        Err(e) if pattern::is_pattern(&path) && folder::cannot_exist(&e) => {
+            pattern::resolve(&path, allow_missing, folders)
+        }
         Ok(None) => Err(Error::from(io::Error::from(io::ErrorKind::NotFound)).in_file(&path)),
         Err(e) => Err(e),
     }

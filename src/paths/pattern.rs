@@ -1,6 +1,6 @@
 //! Expansion of patterns: braces first, then `@` or wildcards.
 
-use super::folder::existing;
+use super::folder::{existing, exists};
 use super::set::{AtPattern, FoundShard, padded_to};
 use crate::error::{Error, PathsError, Result};
 use glob::{MatchOptions, Pattern};
@@ -43,8 +43,13 @@ pub(super) fn resolve(
     let pattern = || path.display().to_string().into_boxed_str();
     let bad = |reason: Box<str>| Error::from(PathsError::BadPattern { pattern: pattern(), reason });
     // Existing folders are taken literally, like files. The empty path is an ancestor of every relative path.
-    let base = path.ancestors().skip(1).find(|a| a.as_os_str().is_empty() || a.exists());
-    let base = base.unwrap_or(Path::new(""));
+    let mut base = Path::new("");
+    for ancestor in path.ancestors().skip(1).take_while(|ancestor| !ancestor.as_os_str().is_empty()) {
+        if exists(ancestor)? {
+            base = ancestor;
+            break;
+        }
+    }
     let rest = path.strip_prefix(base).ok().and_then(Path::to_str);
     let rest = rest.ok_or_else(|| bad("expected UTF-8".into()))?;
 
@@ -95,20 +100,37 @@ fn matches(base: &Path, word: &str) -> Result<Vec<FoundShard>> {
         Error::from(PathsError::BadPattern { pattern, reason: reason.into() })
     };
     let base = base.to_str().ok_or_else(|| bad("expected UTF-8"))?;
-    let pattern = Path::new(&Pattern::escape(base)).join(word);
-    let pattern = pattern.to_str().ok_or_else(|| bad("expected UTF-8"))?;
     let mut found = Vec::new();
-    for path in glob::glob_with(pattern, SHELL).map_err(|e| bad(e.msg))? {
-        // A folder that cannot be read is an error, because it may contain shards.
-        let path = path.map_err(|e| {
-            let path = e.path().to_path_buf();
-            Error::from(io::Error::from(e)).in_file(&path)
-        })?;
+    for path in glob(base, word).map_err(bad)? {
+        let path = path?;
         if !path.is_dir() {
             found.push(FoundShard { path, searched: true });
         }
     }
+    // `glob` silently leaves out a name after a wildcard if the file cannot be examined. It may be a shard.
+    let parts: Vec<&str> = word.split('/').collect();
+    for (k, name) in parts.iter().enumerate().filter(|(_, name)| !has_wildcard(name)) {
+        let folders = parts.get(..k).unwrap_or_default().join("/");
+        if has_wildcard(&folders) {
+            for folder in glob(base, &folders).map_err(bad)? {
+                exists(&folder?.join(name))?;
+            }
+        }
+    }
     Ok(found)
+}
+
+/// Returns the paths that match a pattern in the folder `base`, which is taken literally. A folder that cannot be read is an error,
+/// because it may contain shards.
+fn glob(base: &str, word: &str) -> Result<impl Iterator<Item = Result<PathBuf>>, &'static str> {
+    let pattern = Path::new(&Pattern::escape(base)).join(word);
+    let paths = glob::glob_with(pattern.to_str().ok_or("expected UTF-8")?, SHELL).map_err(|e| e.msg)?;
+    Ok(paths.map(|path| {
+        path.map_err(|e| {
+            let path = e.path().to_path_buf();
+            Error::from(io::Error::from(e)).in_file(&path)
+        })
+    }))
 }
 
 /// Expands braces: `{a,b}`, `{00..10}`, `{0..10..2}`, several in a row and nested. Braces of another form and unmatched braces are text.

@@ -207,6 +207,7 @@ fn nothing_is_lost_by_kills() {
             next = next.max(printed.last().unwrap() + 1);
         }
         assert!(runs > 3);
+        println!("{runs} kills");
     });
     // The state is at the end soon, and then nothing is printed again.
     let args = ["-n", "+1", "-f", "json", "--state", "state", "x-*.tfrecord"];

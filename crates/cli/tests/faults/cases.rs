@@ -55,6 +55,9 @@ pub(crate) const WRITERS: &[Case] = &[
 pub(crate) const READERS: &[Case] = &[
     warm("head -n 3 -f json data/x-*"),
     warm("cat u.gz"),
+    // Names that are patterns of the names next to them.
+    warm("cat odd-[1]"),
+    warm("cat [d]/*"),
     warm("tail -n 2 a"),
     warm("info --json a u.gz"),
     warm("digest data a"),
@@ -103,6 +106,12 @@ impl Case {
         dir.shard("a", labels(0..300));
         dir.shard("b", labels(300..310));
         dir.shard("u.gz", labels(0..300));
+        for (folder, start) in [("d", 0), ("[d]", 5)] {
+            fs::create_dir(dir.path(folder)).unwrap();
+            dir.shard(&format!("{folder}/x"), labels(start..start + 3));
+        }
+        dir.shard("odd-1", labels(0..3));
+        dir.shard("odd-[1]", labels(5..8));
         damage(&dir.shard("bad", labels(0..300)), 34 * 7 + 20);
         fs::write(dir.path("schema"), dir.run(&["schema", "--json", "a"]).out).unwrap();
         if !self.cold {
@@ -257,8 +266,8 @@ impl Prepared<'_> {
         }
         assert!((1..=4).contains(&ran.code) && ran.err.contains("tfseek: "), "{context}\n{}", ran.out);
         let names = [
-            "a", "a.idx", "b", "u.gz", "u", "bad", "data", "schema", "state", "s", "rest", "out.npz",
-            "p.tfrp",
+            ".", "[d]", "odd-[1]", "a", "a.idx", "b", "u.gz", "u", "bad", "data", "schema", "state", "s",
+            "rest", "out.npz", "p.tfrp",
         ];
         let is_name = |word: &str| {
             let word = word.trim_matches([':', '(', ')', ',']);

@@ -98,7 +98,8 @@ fn without_permissions() {
     fs::copy(env!("CARGO_BIN_EXE_tfseek"), dir.path("tfseek")).unwrap();
     fs::create_dir(dir.path("data")).unwrap();
     fs::create_dir(dir.path("closed")).unwrap();
-    for name in ["data/x-0.tfrecord", "data/x-1.tfrecord", "closed/y.tfrecord"] {
+    fs::create_dir(dir.path("open")).unwrap();
+    for name in ["data/x-0.tfrecord", "data/x-1.tfrecord", "closed/y.tfrecord", "open/y.tfrecord"] {
         dir.shard(name, labels(0..50));
     }
     set_mode(&dir.path(""), 0o755);
@@ -115,7 +116,7 @@ fn without_permissions() {
     assert!(ran.err.contains("could not be saved"), "{}", ran.err);
     set_mode(&dir.path("data/x-1.tfrecord"), 0);
     set_mode(&dir.path("closed"), 0);
-    let verbs: [&[&str]; 12] = [
+    let verbs: [&[&str]; 14] = [
         &["get", "data", "77"],
         &["get", "data/x-*", "77", "--io", "pread"],
         &["epoch", "data", "-b", "10"],
@@ -127,6 +128,9 @@ fn without_permissions() {
         &["get", "closed", "1"],
         &["get", "closed/*", "1"],
         &["get", "closed/y.tfrecord", "1"],
+        // A name after a wildcard.
+        &["get", "*/y.tfrecord", "1"],
+        &["get", "*/y*", "1"],
         &["index", "--column", "label", "closed/y.tfrecord"],
     ];
     for args in verbs {
