@@ -2,5 +2,6 @@
 
 mod cancel;
 mod compressed;
+mod damaged;
 mod dataset;
 mod replaced;

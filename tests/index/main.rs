@@ -2,6 +2,7 @@
 
 mod columns;
 mod concurrency;
+mod gaps;
 mod packs;
 mod sidecar;
 mod staleness;
