@@ -5,7 +5,7 @@
 use crate::error::{CompressionError, IndexError, Result};
 use crate::frame;
 use crate::index::Index;
-use crate::io::deflate::inflate_from;
+use crate::io::deflate::{inflate_as_scanned, inflate_from};
 use crate::io::{Fetched, PositionalFile, Process, Region, Source};
 use std::collections::HashMap;
 use std::fmt;
@@ -57,15 +57,18 @@ impl InflatedFile {
         let from = table.get(k).map_err(|bad| self.index.corrupt_checkpoint(bad))?;
         let compression = self.index.compression();
         let mut at = from.out;
-        self.file.with(|file| {
-            inflate_from(file, compression, from, |piece| {
-                let next = at.saturating_add(piece.len() as u64);
-                let inside =
-                    |offset: u64| usize::try_from(offset.clamp(at, next).saturating_sub(at)).unwrap_or(0);
-                take(piece.get(inside(part.start)..inside(part.end)).unwrap_or_default());
-                at = next;
-                Ok(next < part.end)
-            })
+        let mut piece = |piece: &[u8]| {
+            let next = at.saturating_add(piece.len() as u64);
+            let inside =
+                |offset: u64| usize::try_from(offset.clamp(at, next).saturating_sub(at)).unwrap_or(0);
+            take(piece.get(inside(part.start)..inside(part.end)).unwrap_or_default());
+            at = next;
+            Ok(next < part.end)
+        };
+        self.file.with(|file| match self.index.has_gaps() {
+            // The bytes before damage are those that this decoder found when the shard was indexed.
+            true => inflate_as_scanned(file, compression, from, &mut piece),
+            false => inflate_from(file, compression, from, &mut piece),
         })?;
         if at < part.end {
             return Err(CompressionError::Cut { format: compression.name() }.into());

@@ -107,6 +107,11 @@ impl Salvage {
         Salvage { searches: true, in_gap: true, ..Salvage::resuming(max_payload, offset, None) }
     }
 
+    /// Begins a search at the position, inside a gap.
+    pub(crate) fn restart(&mut self) {
+        (self.record, self.searches, self.in_gap) = (None, true, true);
+    }
+
     /// Returns the byte offset of the position.
     pub fn offset(&self) -> u64 {
         self.offset

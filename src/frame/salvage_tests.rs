@@ -347,7 +347,7 @@ fn the_limit_does_not_depend_on_the_pieces() {
         let mut file = noise(&mut seed, 30);
         for i in 0..60u64 {
             super::put_header(&mut file, random(&mut seed) % (700 + 4 * i)).unwrap();
-            if random(&mut seed) % 3 == 0 {
+            if random(&mut seed).is_multiple_of(3) {
                 put_record(&mut file, &noise(&mut seed, 5)).unwrap();
             }
         }

@@ -6,7 +6,7 @@ use super::layout::{self, CHECKED, GAPS, IndexHeader, TORN};
 use super::lookup::Index;
 use super::options::IndexOptions;
 use super::progress::Work;
-use super::salvage::salvage_file;
+use super::salvage::{salvage_file, salvage_inflated};
 use super::scan::{ScanOutcome, ScanStart, scan_file, scan_slice, scan_stream};
 use super::sidecar::Sidecar;
 use super::store::NamedShard;
@@ -65,6 +65,13 @@ pub(super) fn scan(
             let scan = scan_file(&file, stamp.size, start, payloads, work)?;
             let fps = fingerprints(&file, scan.end)?;
             (scan, fps)
+        }
+        (compression, _) if options.damage == Damage::Skip => {
+            let spacing = options.checkpoint_every;
+            let (salvaged, found) = salvage_inflated(&file, stamp.size, compression, spacing, work)?;
+            checkpoints = Some(CheckpointTable::build(&found, spacing));
+            lengths = salvaged.lengths;
+            (salvaged.outcome, fingerprints(&file, stamp.size)?)
         }
         (compression, _) => {
             let spacing = options.checkpoint_every;

@@ -8,9 +8,10 @@ use super::options::IndexOptions;
 use super::progress::Work;
 use super::store::named_with;
 use crate::error::{Error, Result};
-use crate::io::{Output, ReadAt, folder, open_regular};
+use crate::io::{Compression, Output, ReadAt, SalvagePart, SalvageReader, folder, open_regular};
 use crate::policy::Damage;
 use crate::warning::Warning;
+use crate::wire::MAX_LEN;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -66,16 +67,32 @@ fn write_rest(path: &Path, index: &Index, target: &Path, work: &Work) -> Result<
     let to_target = |e: io::Error| Error::from(e).in_file(target);
     fs::create_dir_all(folder(target)).map_err(to_target)?;
     let mut out = Output::create(target).map_err(to_target)?;
-    let mut buf = Vec::new();
-    for gap in index.gaps() {
-        let mut gap = gap?;
-        while !gap.is_empty() {
-            work.report(0)?;
-            let len = gap.end.saturating_sub(gap.start).min(BUFFER);
-            buf.resize(usize::try_from(len).unwrap_or_default(), 0);
-            file.read_exact_at(&mut buf, gap.start)?;
-            out.write_all(&buf).map_err(to_target)?;
-            gap.start = gap.start.saturating_add(len);
+    let mut put = |bytes: &[u8]| out.write_all(bytes).map_err(to_target);
+    match index.compression() {
+        Compression::None => {
+            let mut buf = Vec::new();
+            for gap in index.gaps() {
+                let mut gap = gap?;
+                while !gap.is_empty() {
+                    work.report(0)?;
+                    let len = gap.end.saturating_sub(gap.start).min(BUFFER);
+                    buf.resize(usize::try_from(len).unwrap_or_default(), 0);
+                    file.read_exact_at(&mut buf, gap.start)?;
+                    put(&buf)?;
+                    gap.start = gap.start.saturating_add(len);
+                }
+            }
+        }
+        // The index does not contain the length of the stream, so the file is searched again.
+        compression => {
+            let size = index.data_size();
+            let mut reader = SalvageReader::inflated(&file, size, compression, u64::MAX, MAX_LEN);
+            while let Some(part) = reader.next()? {
+                if let SalvagePart::Damage { bytes, .. } = part {
+                    put(bytes)?;
+                }
+                work.report(0)?;
+            }
         }
     }
     out.commit().map_err(to_target)

@@ -6,9 +6,10 @@ use super::progress::{REPORT, Work};
 use super::scan::{ScanOutcome, ScanStart};
 use super::sidecar::Sidecar;
 use super::table::{Table, TableBuilder};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{At, Error, ErrorKind, Result};
 use crate::frame::{OVERHEAD, Salvage, Torn};
-use crate::io::{ReadAt, SalvagePart, SalvageReader};
+use crate::io::deflate::Checkpoints;
+use crate::io::{Compression, ReadAt, SalvagePart, SalvageReader};
 use crate::wire::MAX_LEN;
 
 /// The result of a scan that goes on after damage.
@@ -36,7 +37,23 @@ pub(super) fn salvage_file(
         }
     }
     let parser = Salvage::resuming(MAX_LEN, start.at, Some(start.offsets.len()));
-    salvage(SalvageReader::plain(file, size, parser), start, lengths, work)
+    salvage(&mut SalvageReader::plain(file, size, parser), start, lengths, work)
+}
+
+/// Scans the first `size` bytes of a compressed file as [`salvage_file`] does. Also returns the checkpoints.
+///
+/// # Errors
+/// Errors of [`salvage_file`].
+pub(super) fn salvage_inflated(
+    file: &dyn ReadAt,
+    size: u64,
+    compression: Compression,
+    spacing: u64,
+    work: &Work,
+) -> Result<(SalvagedScan, Checkpoints)> {
+    let mut reader = SalvageReader::inflated(file, size, compression, spacing, MAX_LEN);
+    let scan = salvage(&mut reader, ScanStart::default(), TableBuilder::lengths(), work)?;
+    Ok((scan, reader.into_checkpoints().unwrap_or_default()))
 }
 
 #[expect(
@@ -44,7 +61,7 @@ pub(super) fn salvage_file(
     reason = "a part is in memory, and offsets are those of bytes that exist"
 )]
 fn salvage(
-    mut reader: SalvageReader<'_>,
+    reader: &mut SalvageReader<'_>,
     start: ScanStart,
     mut lengths: TableBuilder,
     work: &Work,
@@ -66,25 +83,33 @@ fn salvage(
                 left += bytes.len() as u64;
                 tail = tail.or(error);
             }
+            SalvagePart::NotInflated { offset, record, error, .. } => {
+                gaps = true;
+                tail = tail.or(Some(error.at(At { path: None, record, offset: Some(offset) })));
+            }
         }
         let read = reader.file_offset();
-        if read - reported >= REPORT as u64 {
+        // A search in a compressed file goes back.
+        if read.saturating_sub(reported) >= REPORT as u64 {
             work.report(read - reported)?;
             reported = read;
         }
     }
-    work.report(reader.file_offset() - reported)?;
+    work.report(reader.file_offset().saturating_sub(reported))?;
     let torn = match tail.as_ref().map(Error::kind) {
         // Nothing but the end of the last record is missing.
-        Some(&ErrorKind::Truncated { need, have }) if have == left => Some(Torn { need, have }),
+        Some(&ErrorKind::Truncated { need, have }) if have == left && !gaps => Some(Torn { need, have }),
         _ => None,
     };
+    let damaged = tail.is_some();
     if let Some(e) = tail.filter(|_| torn.is_none()) {
         if offsets.len() == 0 {
             return Err(e);
         }
         gaps = true;
     }
+    // The end of a compressed stream is known to this process only.
+    let torn = torn.or(damaged.then_some(Torn { need: left + 1, have: left }));
     let lengths = gaps.then(|| lengths.finish());
     Ok(SalvagedScan { outcome: ScanOutcome { offsets, end, torn }, lengths })
 }

@@ -19,6 +19,7 @@ mod process;
 pub(crate) mod read_ahead;
 mod read_buffer;
 mod region;
+mod resume;
 mod salvage;
 pub(crate) mod sniff;
 mod source;

@@ -3,6 +3,7 @@
 mod columns;
 mod concurrency;
 mod gaps;
+mod gaps_gzip;
 mod packs;
 mod sidecar;
 mod staleness;
