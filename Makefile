@@ -104,7 +104,7 @@ test-frameworks:
 # Runs the tests that take minutes: the quality of shuffles, bijections of millions, a file that is followed for a minute, and thousands of
 # damaged files. If TFSEEK_MEMORY_DIR names a folder with 2 GB of free space, the memory of an epoch is tested too.
 test-slow:
-	$(CARGO) test --release --lib --test order --test bytes -- --ignored --nocapture
+	$(CARGO) test --release --lib --test order --test bytes --test dataset -- --ignored --nocapture
 	$(CARGO) test --release -p tfseek-tools --lib -- --ignored --nocapture
 
 # Runs the unit tests of the code that decodes untrusted bytes under Miri, which detects undefined behaviour. Exhaustive tests are

@@ -8,7 +8,8 @@ use tfseek::column::{ColumnOptions, Value};
 use tfseek::frame::put_record;
 use tfseek::index::IndexOptions;
 use tfseek::schema::FeatureSpec;
-use tfseek::{DType, Damage, Dataset, DatasetOptions, ErrorKind, ExampleBuilder, Filter, Schema};
+use tfseek::{DType, Damage, Dataset, DatasetOptions, ErrorKind, ExampleBuilder, Filter, IndexMode, Schema};
+use tfseek_testkit::rng::Rng;
 
 /// Records with the labels 0, 1, 2, .. in three shards. In the second one records 3 and 4 are damaged, and the tail is torn.
 fn shards(dir: &Path) -> (Vec<PathBuf>, Vec<i64>) {
@@ -103,4 +104,49 @@ fn check(ds: &Dataset, labels: &[i64]) {
     }
     seen.sort_unstable();
     assert_eq!(seen, labels);
+}
+
+/// Opens files of 200 records with one flipped bit each. All records but at most one are found, each once.
+fn flips(copies: usize, len: usize) {
+    let (dir, mut rng) = (tempfile::tempdir().unwrap(), Rng::new(12));
+    let (path, mut file, mut starts) = (dir.path().join("x"), Vec::new(), Vec::new());
+    for i in 0..200u64 {
+        starts.push(file.len());
+        let mut payload: Vec<u8> = (0..len + i as usize).map(|_| rng.u64() as u8).collect();
+        payload[..8].copy_from_slice(&i.to_le_bytes());
+        put_record(&mut file, &payload).unwrap();
+    }
+    let index = IndexOptions::new().mode(IndexMode::Memory).damage(Damage::Skip).jobs(1);
+    let (mut all, mut but_one) = (0, 0);
+    for _ in 0..copies {
+        let bit = (rng.u64() % (8 * file.len() as u64)) as usize;
+        let hit = starts.partition_point(|&start| start <= bit / 8) - 1;
+        file[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&path, &file).unwrap();
+        let ds = DatasetOptions::new().index(index.clone()).open(&path).unwrap();
+        let mut found = Vec::new();
+        ds.read_many(&Vec::from_iter(0..ds.len()), |record| {
+            let number = u64::from_le_bytes(*record.payload().first_chunk().unwrap()) as usize;
+            let start = starts[number] + 12;
+            assert!(file[start..start + record.payload().len()] == *record.payload());
+            found.push(number);
+            Ok(())
+        })
+        .unwrap();
+        assert!(found.iter().copied().eq((0..200).filter(|&i| i != hit)), "bit {bit}");
+        *(if found.len() == 200 { &mut all } else { &mut but_one }) += 1;
+        file[bit / 8] ^= 1 << (bit % 8);
+    }
+    println!("{all} files with 200 records, {but_one} with 199");
+}
+
+#[test]
+fn one_flipped_bit_costs_one_record() {
+    flips(10, 500);
+}
+
+#[test]
+#[ignore = "40 GB are read and 20 GB written: `make test-slow`"]
+fn one_flipped_bit_in_large_records() {
+    flips(1000, 100 << 10);
 }
