@@ -114,7 +114,7 @@ test-frameworks:
 # --release, so that overflow is checked. TFSEEK_SOAK_SECONDS is the length of the long run. If TFSEEK_MEMORY_DIR names a folder with
 # 2 GB of free space, the memory of an epoch is tested too.
 test-slow:
-	$(CARGO) test --release --lib --test order --test bytes -- --ignored --nocapture
+	$(CARGO) test --release --lib --test order --test bytes --test dataset -- --ignored --nocapture
 	$(CARGO) test --release -p tfseek-tools --lib -- --ignored --nocapture
 	$(CARGO) test -p tfseek-cli --test faults -- --ignored --nocapture
 	@$(call with_package,$(PYTHON_VENV),$(PYTHON)) \

@@ -160,7 +160,7 @@ pub use io::threads::{MAX_THREADS, threads};
 #[cfg(feature = "dataset")]
 pub use loader::{Loader, LoaderOptions, Shuffle};
 pub use order::Order;
-pub use policy::{IndexMode, Tail, Verify};
+pub use policy::{Damage, IndexMode, Tail, Verify};
 #[cfg(feature = "dataset")]
 pub use record::Record;
 #[cfg(feature = "dataset")]

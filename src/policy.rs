@@ -1,4 +1,4 @@
-//! Policies that are options in several modules: use of index files, torn tails, verification of checksums.
+//! Policies that are options in several modules: use of index files, torn tails, damage, verification of checksums.
 
 /// The use of index files: which are read and written, and which shards may be scanned.
 #[non_exhaustive]
@@ -25,6 +25,18 @@ pub enum Tail {
     Strict,
     /// They are ignored, as in TensorFlow. [`Index::torn_tail_bytes`](crate::index::Index::torn_tail_bytes) returns their number.
     Tolerate,
+}
+
+/// The treatment of damaged records when a shard is indexed.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Damage {
+    /// The first damaged record is an error, and the shard cannot be opened.
+    #[default]
+    Raise,
+    /// Damaged records are left out, with a warning per shard. All payloads are verified when a shard is indexed. A torn tail is damage, so
+    /// it is left out as with [`Tail::Tolerate`]. A shard without any sound record stays an error.
+    Skip,
 }
 
 /// The checksums that are verified on each access.

@@ -31,6 +31,19 @@ pub enum Warning {
         /// Path of the shard.
         path: PathBuf,
     },
+    /// Damaged records of a shard are left out of the dataset, as [`Damage::Skip`](crate::policy::Damage::Skip) allows.
+    DamageSkipped {
+        /// Path of the shard.
+        path: PathBuf,
+        /// Number of damaged ranges. 0 if the only one is at the end of a compressed shard that another process scanned.
+        gaps: u64,
+        /// Bytes in these ranges, in the record stream.
+        bytes: u64,
+        /// Offset of the first range in the record stream.
+        offset: u64,
+        /// Number of sound records before it.
+        records: u64,
+    },
     /// A folder contains TFRecord files that are not part of the dataset, because a folder yields only files with a TFRecord extension.
     OtherNames {
         /// Path of the folder.
@@ -52,30 +65,20 @@ pub enum Warning {
         /// Number of decompressed bytes of the compressed shards.
         inflated_bytes: u64,
     },
-    /// A window of a block order has more bytes of compressed shards than the dataset keeps decompressed, so its blocks are decompressed
-    /// several times.
-    LargeWindows {
-        /// Number of decompressed bytes in a window.
-        window_bytes: u64,
-        /// Number of bytes that the dataset keeps.
-        cache_bytes: u64,
-        /// Largest window that fits, in blocks. 0 if not even one block fits.
-        largest_window: u64,
-    },
 }
 
 impl Warning {
     /// Returns the name of the kind, the same in Python and in JSON: `file_refused`, `not_saved`, `shard_changed`,
-    /// `other_names`, `scattered_reads`, `scattered_inflation` or `large_windows`.
+    /// `damage_skipped`, `other_names`, `scattered_reads` or `scattered_inflation`.
     pub fn kind(&self) -> &'static str {
         match self {
             Warning::FileRefused { .. } => "file_refused",
             Warning::NotSaved { .. } => "not_saved",
             Warning::ShardChanged { .. } => "shard_changed",
+            Warning::DamageSkipped { .. } => "damage_skipped",
             Warning::OtherNames { .. } => "other_names",
             Warning::ScatteredReads { .. } => "scattered_reads",
             Warning::ScatteredInflation { .. } => "scattered_inflation",
-            Warning::LargeWindows { .. } => "large_windows",
         }
     }
 
@@ -85,10 +88,9 @@ impl Warning {
             Warning::FileRefused { path, .. }
             | Warning::NotSaved { path, .. }
             | Warning::ShardChanged { path }
+            | Warning::DamageSkipped { path, .. }
             | Warning::OtherNames { path, .. } => Some(path),
-            Warning::ScatteredReads { .. }
-            | Warning::ScatteredInflation { .. }
-            | Warning::LargeWindows { .. } => None,
+            Warning::ScatteredReads { .. } | Warning::ScatteredInflation { .. } => None,
         }
     }
 }
@@ -107,6 +109,18 @@ impl fmt::Display for Warning {
             ),
             Warning::ShardChanged { .. } => {
                 f.write_str("the shard changed while it was scanned, so its index or column is not saved")
+            }
+            Warning::DamageSkipped { gaps, bytes, offset, records, .. } => {
+                let (ranges, bytes) = (Count(*gaps, "damaged range"), Count(*bytes, "byte"));
+                match gaps {
+                    0 => f.write_str("damaged bytes at the end are left out")?,
+                    1 => write!(f, "{ranges} is left out, {bytes}; it begins")?,
+                    _ => write!(f, "{ranges} are left out, {bytes}; the first one begins")?,
+                }
+                match gaps {
+                    0 => Ok(()),
+                    _ => write!(f, " at byte {offset}, after {}", Count(*records, "record")),
+                }
             }
             Warning::OtherNames { found, .. } => {
                 let (files, pronoun) = match found.len() {
@@ -130,17 +144,6 @@ impl fmt::Display for Warning {
                 "a global order over compressed shards of {inflated_bytes} decompressed bytes: each record decompresses the bytes from \
                  the checkpoint before it; a block order decompresses them once per window, and unpacked shards need no decompression"
             ),
-            Warning::LargeWindows { window_bytes, cache_bytes, largest_window } => {
-                write!(
-                    f,
-                    "a block order with windows of {window_bytes} decompressed bytes, of which {cache_bytes} are kept: its blocks are \
-                     decompressed several times; "
-                )?;
-                match largest_window {
-                    0 => f.write_str("smaller blocks fit"),
-                    blocks => write!(f, "windows of {} fit", Count(*blocks, "block")),
-                }
-            }
         }
     }
 }
@@ -160,6 +163,14 @@ mod tests {
             changed.to_string(),
             "a/x.tfri: the shard changed while it was scanned, so its index or column is not saved"
         );
+        let skipped =
+            |gaps| Warning::DamageSkipped { path: "a".into(), gaps, bytes: 9, offset: 19, records: 1 };
+        let message = "a: 1 damaged range is left out, 9 bytes; it begins at byte 19, after 1 record";
+        assert_eq!((skipped(1).kind(), skipped(1).to_string()), ("damage_skipped", message.into()));
+        let message =
+            "a: 2 damaged ranges are left out, 9 bytes; the first one begins at byte 19, after 1 record";
+        assert_eq!(skipped(2).to_string(), message);
+        assert_eq!(skipped(0).to_string(), "a: damaged bytes at the end are left out");
         let scattered = Warning::ScatteredReads { record_bytes: 90, dataset_bytes: 900, memory_bytes: 800 };
         assert!(
             scattered

@@ -1,13 +1,14 @@
 //! `tfseek.build_index`.
 
 use crate::error::Result;
+use crate::options::Choice;
 use crate::reading::bytes_of;
 use crate::wait::{self, Progress, Unit};
 use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use tfseek::IndexMode;
 use tfseek::index::{self, Index, IndexOptions};
+use tfseek::{Damage, IndexMode};
 
 /// Builds missing indexes, or a pack, and returns the number of records. `tfseek.build_index` calls it.
 #[pyfunction]
@@ -20,6 +21,8 @@ pub(crate) fn build_index(
     rebuild: bool,
     allow_missing: bool,
     pack: Option<String>,
+    damage: Choice<Damage>,
+    rest: Option<PathBuf>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<u64> {
     let progress = Progress::new(py, progress, "indexing", Unit::Bytes)?;
@@ -32,6 +35,10 @@ pub(crate) fn build_index(
         }
         if let Some(dir) = index_dir {
             options = options.index_dir(dir);
+        }
+        options = options.damage(damage.0);
+        if let Some(dir) = rest {
+            options = options.rest(dir);
         }
         if shown {
             call.expect(bytes_of(&paths));

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use tfseek::error::PathsError;
 use tfseek::index::IndexOptions;
-use tfseek::{DatasetOptions, ErrorKind, IndexMode, Tail, Verify};
+use tfseek::{Damage, DatasetOptions, ErrorKind, IndexMode, Tail, Verify};
 
 /// Opens a dataset. `tfseek.open` calls it and has the documentation.
 ///
@@ -31,14 +31,19 @@ pub(crate) fn open(
     let Choice::<ReadMode>(io) = argument(&arguments, "io")?;
     let Choice::<KindOption>(kind) = argument(&arguments, "kind")?;
     let Choice::<Tail>(tail) = argument(&arguments, "tail")?;
+    let Choice::<Damage>(damage) = argument(&arguments, "damage")?;
+    let rest: Option<PathBuf> = argument(&arguments, "rest")?;
     let allow_missing = argument(&arguments, "allow_missing")?;
     let jobs = argument(&arguments, "jobs")?;
     let max_record: Option<u64> = argument(&arguments, "max_record")?;
     let features: Vec<String> = argument(&arguments, "columns")?;
     let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
-    let mut index = IndexOptions::new().mode(index).tail(tail).jobs(jobs);
+    let mut index = IndexOptions::new().mode(index).tail(tail).damage(damage).jobs(jobs);
     if let Some(dir) = index_dir {
         index = index.index_dir(dir);
+    }
+    if let Some(dir) = rest {
+        index = index.rest(dir);
     }
     let mut options = DatasetOptions::new().index(index).verify(verify).allow_missing(allow_missing);
     if let Some(bytes) = max_record {

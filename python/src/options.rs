@@ -12,7 +12,7 @@ use tfseek::error::OrderError;
 use tfseek::example::MessageKind;
 use tfseek::loader::{ErrorPolicy, LoaderVerify, Shuffle};
 use tfseek::order::{LastBatch, seed_of};
-use tfseek::{Compression, Error, IndexMode, Tail, Verify};
+use tfseek::{Compression, Damage, Error, IndexMode, Tail, Verify};
 
 /// An option whose values are strings in Python.
 pub(crate) struct Choice<T>(pub(crate) T);
@@ -147,6 +147,7 @@ choices! {
     }
     Verify: "verify" { "payload" => Verify::Payload, "header" => Verify::Header }
     Tail: "tail" { "strict" => Tail::Strict, "tolerate" => Tail::Tolerate }
+    Damage: "damage" { "raise" => Damage::Raise, "skip" => Damage::Skip }
     LastBatch: "tail" {
         "drop" => LastBatch::Drop, "pad" => LastBatch::Pad,
         "short" => LastBatch::Short, "continuous" => LastBatch::Continuous,

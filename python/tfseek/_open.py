@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         io: str
         columns: Union[str, Iterable[str]]
         tail: str
+        damage: str
+        rest: Optional[Union[str, "os.PathLike[str]"]]
         allow_missing: bool
         max_record: Optional[int]
         jobs: int
@@ -50,6 +52,8 @@ def open(
     columns: Union[str, Iterable[str]] = (),
     kind: str = "auto",
     tail: str = "strict",
+    damage: str = "raise",
+    rest: Optional[Union[str, "os.PathLike[str]"]] = None,
     allow_missing: bool = False,
     max_record: Optional[int] = None,
     jobs: int = 0,
@@ -75,6 +79,9 @@ def open(
         checkers take the records for Examples unless another kind is given.
     tail: ``"strict"``: a torn tail is an error; ``"tolerate"``: the shard ends at its last whole record, as a
         file that is being written does.
+    damage: ``"raise"``: a damaged record is an error when its shard is scanned; ``"skip"``: damaged records and a torn tail are left out, and
+        ``ds.warnings`` has one warning per damaged shard, of the kind ``"damage_skipped"``. A shard without any sound record is an error.
+    rest: with ``damage="skip"``, a folder for the damaged bytes, one file ``NAME.rest`` for each damaged shard.
     allow_missing: if true, shards of a set may be missing. Record numbers then count the existing shards only.
     max_record: largest payload of a record in bytes; by default 2**31 - 1, the longest message that protobuf parses. Access to a longer
         record raises :class:`tfseek.DataError` before memory is allocated. Other records stay readable.
@@ -98,6 +105,8 @@ def open(
             "columns": [columns] if isinstance(columns, str) else list(columns),
             "kind": kind,
             "tail": tail,
+            "damage": damage,
+            "rest": rest_folder(rest, damage),
             "allow_missing": allow_missing,
             "max_record": max_record,
             "jobs": jobs,
@@ -111,6 +120,13 @@ def reopen(arguments: dict[str, Any], fingerprint: str, ids: Any) -> Dataset[Any
     return _tfseek.open(arguments)._restore(fingerprint, ids)
 
 
+def rest_folder(rest: Optional[Union[str, "os.PathLike[str]"]], damage: str) -> Optional[str]:
+    """Returns the argument ``rest`` as a path."""
+    if rest is not None and damage == "raise":
+        raise ValueError(f"rest: expected damage='skip', found damage={damage!r}")
+    return None if rest is None else os.fspath(rest)
+
+
 def build_index(
     paths: Paths,
     *,
@@ -120,6 +136,8 @@ def build_index(
     rebuild: bool = False,
     allow_missing: bool = False,
     pack: Optional[str] = None,
+    damage: str = "raise",
+    rest: Optional[Union[str, "os.PathLike[str]"]] = None,
 ) -> int:
     """Builds missing indexes, in ``.tfseek/`` in the shards' folder or in ``index_dir``, and returns the number of records.
 
@@ -127,6 +145,7 @@ def build_index(
 
     pack: the name of a pack. One file ``.tfseek/NAME.tfrp`` in the common folder of the shards then contains all indexes, and no others are
         written. ``tfseek.open`` opens it by its path, which is fast for thousands of shards. An existing pack is replaced.
+    damage, rest: as for :func:`tfseek.open`. Indexes that skip damage are used only by calls with ``damage="skip"``.
 
     Raises :class:`tfseek.DataError` for damage, after it has indexed the intact shards. A pack is written only if all shards are intact.
     If the call is interrupted, complete indexes are kept, and the next call builds the others.
@@ -140,6 +159,8 @@ def build_index(
         rebuild,
         allow_missing,
         pack,
+        damage,
+        rest_folder(rest, damage),
         progress,
     )
 

@@ -259,6 +259,8 @@ def build_index(
     rebuild: bool,
     allow_missing: bool,
     pack: Optional[str],
+    damage: str,
+    rest: Optional[str],
     progress: Progress,
 ) -> int: ...
 def verify(

@@ -110,8 +110,13 @@ impl InflatedFile {
         self.cache.before_inflate.call(k);
         let table = self.index.checkpoints()?;
         let from = table.get(k).map_err(|bad| self.index.corrupt_checkpoint(bad))?;
+        let compression = self.index.compression();
         self.file.with(|file| {
-            let mut bytes = InflateFrom::new(file, self.index.compression(), from)?;
+            let mut bytes = match self.index.has_gaps() {
+                // The bytes before damage are those that this decoder found when the shard was indexed.
+                true => InflateFrom::as_scanned(file, compression, from),
+                false => InflateFrom::new(file, compression, from)?,
+            };
             bytes.skip(offset.saturating_sub(from.out))?;
             take(&mut bytes)
         })

@@ -8,10 +8,11 @@ use super::mapped::Mapped;
 use super::options::DatasetOptions;
 use super::shard::{Access, IndexSource, ShardFile};
 use super::shards::ShardSet;
-use crate::error::{ErrorKind, PathsError, Result};
+use crate::error::{Error, ErrorKind, PathsError, Result};
 use crate::index::{self, IndexOptions, Pack, Work};
-use crate::io::{Compression, Map, Promise, Region, threads};
+use crate::io::{Compression, Map, Promise, Region, open_regular, threads};
 use crate::paths::{self, IntoPaths, Resolved};
+use crate::policy::Damage;
 use crate::warning::Warning;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -108,16 +109,17 @@ impl DatasetOptions {
     /// The first corrupt record, with its location. The path of the first region is `<memory 0>`.
     pub fn open_regions(&self, regions: impl IntoIterator<Item = Region>) -> Result<Mapped> {
         let work = Work::new(self.index.progress.as_ref());
-        let mut shards = Vec::new();
+        let (mut shards, mut warnings) = (Vec::new(), Vec::new());
         for (k, region) in regions.into_iter().enumerate() {
             let path = PathBuf::from(format!("<memory {k}>"));
             let index = index::index_bytes(&region, &self.index, &work);
             let index = work.end(index.map_err(|e| e.in_file(&path)))?;
+            warnings.extend(index::warning(&path, &index, &self.index)?);
             let (len, access) = (index.len(), Access::Memory(region));
             shards.push(ShardFile::new(path, len, IndexSource::Index(index), access, self.max_record));
         }
         let set = ShardSet::new(shards, self.verify)?;
-        Ok(Mapped::new(Dataset::new(set, Vec::new(), self.index.clone())))
+        Ok(Mapped::new(Dataset::new(set, warnings, self.index.clone())))
     }
 
     /// Opens shards. The dataset keeps the paths and the options.
@@ -187,14 +189,25 @@ impl DatasetOptions {
             );
         }
         check_budget(pack.len(), promise)?;
-        let pack = Arc::new(pack);
+        let (pack, mut warnings) = (Arc::new(pack), Vec::new());
+        if options.damage == Damage::Skip {
+            // The caller learns of the damage now, so the shards are opened now.
+            let work = Work::new(options.progress.as_ref());
+            for (slot, (path, _)) in pack.shards().enumerate() {
+                let opened = open_regular(&path)
+                    .map_err(Error::from)
+                    .and_then(|file| pack.index(slot, pack.stream(slot).0, &file));
+                let reported = opened.and_then(|index| index::report(&path, &index, options, &work));
+                warnings.extend(work.end(reported.map_err(|e| e.in_file(&path)))?);
+            }
+        }
         let shards = pack.shards().enumerate().map(|(slot, (path, len))| {
             let (compression, stream_end) = pack.stream(slot);
             let index = IndexSource::Pack { pack: Arc::clone(&pack), slot, compression, stream_end };
             ShardFile::new(path, len, index, access(compression), self.max_record)
         });
         let set = ShardSet::new(shards.collect(), self.verify)?;
-        Ok(Dataset::new(set, Vec::new(), options.clone()))
+        Ok(Dataset::new(set, warnings, options.clone()))
     }
 }
 

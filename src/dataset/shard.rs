@@ -4,7 +4,7 @@
 
 use super::inflated::{InflatedFile, SpanCache};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
-use crate::frame::{self, HEADER_LEN, OVERHEAD};
+use crate::frame::{self, HEADER_LEN};
 use crate::index::{self, Index, IndexHeader, Pack, Span};
 use crate::io::{
     Budget, Compression, Fetched, FileId, FileState, Map, PositionalFile, Promise, Region, Source, Stamp,
@@ -387,7 +387,7 @@ impl ShardFile {
     }
 }
 
-/// Returns the byte range of a record, with header and footer. An end that overflows becomes `u64::MAX`, which is beyond any file.
+/// Returns the byte range of a record, with header and footer.
 pub(crate) fn stored_range(span: Span) -> Range<u64> {
-    span.offset..span.offset.saturating_add(span.payload_len).saturating_add(OVERHEAD as u64)
+    span.offset..span.end()
 }

@@ -18,7 +18,10 @@ use crate::error::{At, Error, ErrorKind};
 /// * Otherwise the parser searches the next offset with a sound record: the checksums of its header and its payload are correct. In
 ///   random bytes an offset passes with probability 2^-64. The search finds TFRecords inside a payload whose record has a damaged length.
 ///
-/// A file made for it can take time that grows with the square of its length.
+/// The time is linear in the length of the stream, for any bytes. While the parser searches, sound headers can state payloads that overlap. It
+/// computes the checksums of such payloads up to eight times the bytes of the stream so far, and takes the others for damage. Only a file that
+/// was made for it reaches this limit. After [`SalvageStep::Need`] the caller should supply half as many bytes again as before, if it can:
+/// each step begins anew at the position.
 ///
 /// ```
 /// use tfseek::frame::{Salvage, SalvageStep, put_record};
@@ -48,7 +51,15 @@ pub struct Salvage {
     searches: bool,
     /// The bytes before the position are damaged.
     in_gap: bool,
+    /// Bytes of the payloads whose checksums were computed in searches.
+    searched: u64,
+    /// Bytes of all payloads whose checksums were computed, also repeatedly.
+    #[cfg(test)]
+    pub(super) work: std::cell::Cell<u64>,
 }
+
+/// Maximum of `searched`, in multiples of the bytes of the stream up to the end of the payload.
+pub(super) const SEARCH_LIMIT: u64 = 8;
 
 /// The result of [`Salvage::step`].
 #[derive(Debug)]
@@ -74,12 +85,31 @@ struct Needed(u64);
 impl Salvage {
     /// Creates a parser at the start of a stream. Payloads longer than `max_payload` bytes count as damage.
     pub fn new(max_payload: u64) -> Salvage {
-        Salvage { max_payload, offset: 0, record: Some(0), searches: false, in_gap: false }
+        Salvage::resuming(max_payload, 0, Some(0))
+    }
+
+    /// Creates a parser at byte `offset` of a stream, at which record `record` begins.
+    pub fn resuming(max_payload: u64, offset: u64, record: Option<u64>) -> Salvage {
+        Salvage {
+            max_payload,
+            offset,
+            record,
+            searches: false,
+            in_gap: false,
+            searched: 0,
+            #[cfg(test)]
+            work: std::cell::Cell::new(0),
+        }
     }
 
     /// Creates a parser at byte `offset` of a stream, inside a gap: it begins with a search.
     pub fn searching(max_payload: u64, offset: u64) -> Salvage {
-        Salvage { max_payload, offset, record: None, searches: true, in_gap: true }
+        Salvage { searches: true, in_gap: true, ..Salvage::resuming(max_payload, offset, None) }
+    }
+
+    /// Begins a search at the position, inside a gap.
+    pub(crate) fn restart(&mut self) {
+        (self.record, self.searches, self.in_gap) = (None, true, true);
     }
 
     /// Returns the byte offset of the position.
@@ -97,7 +127,7 @@ impl Salvage {
         if self.searches {
             return self.search(bytes, 0, more, None);
         }
-        let (error, end) = match first_record(bytes, true, self.max_payload) {
+        let (error, end) = match self.first(bytes) {
             Ok(FirstRecord::Whole(payload)) => return self.found(payload),
             Ok(FirstRecord::Partial(header)) if more => return SalvageStep::Need(needed_len(header)),
             Ok(FirstRecord::Partial(_)) if bytes.is_empty() => return SalvageStep::End,
@@ -112,8 +142,13 @@ impl Salvage {
         };
         let error = Some(error);
         let Some(end) = end else { return self.search(bytes, 1, more, error) };
+        // A decision that needs more bytes is made again, with the same result.
+        let searched = self.searched;
         match self.after(bytes, end, more) {
-            Err(Needed(need)) => SalvageStep::Need(need),
+            Err(Needed(need)) => {
+                self.searched = searched;
+                SalvageStep::Need(need)
+            }
             Ok(After::Record(len)) => self.skip(len, error),
             Ok(After::Inside(len)) => {
                 let step = self.damage(len, error);
@@ -125,7 +160,7 @@ impl Salvage {
     }
 
     /// Decides where to go on after a damaged record with a sound header that ends at `end`.
-    fn after(&self, bytes: &[u8], end: u64, more: bool) -> Result<After, Needed> {
+    fn after(&mut self, bytes: &[u8], end: u64, more: bool) -> Result<After, Needed> {
         let len = usize::try_from(end).map_or(bytes.len(), |end| end.min(bytes.len()));
         if len as u64 == end && header_follows(bytes, len, more)? {
             return Ok(After::Record(len));
@@ -136,7 +171,7 @@ impl Salvage {
         let mut from = HEADER_LEN;
         while let Some(start) = find_header(bytes, from, len, self.max_payload) {
             let mut at = start;
-            while let Some(next) = self.sound_record(bytes, at, more)? {
+            while let Checked::Sound(next) = self.check(bytes, at, more)? {
                 at = next;
                 if at as u64 > payload_end {
                     return Ok(After::Inside(start));
@@ -150,17 +185,43 @@ impl Salvage {
         Ok(After::Unknown(len))
     }
 
-    /// Returns the end of the sound record at `at`, if there is one.
-    fn sound_record(&self, bytes: &[u8], at: usize, more: bool) -> Result<Option<usize>, Needed> {
-        match first_record(bytes.get(at..).unwrap_or_default(), true, self.max_payload) {
-            Ok(FirstRecord::Whole(payload)) => {
-                Ok(Some(at.saturating_add(payload.len()).saturating_add(OVERHEAD)))
-            }
-            Ok(FirstRecord::Partial(header)) if more => {
-                Err(Needed((at as u64).saturating_add(needed_len(header))))
-            }
-            _ => Ok(None),
+    /// Parses the record at the start of `bytes`.
+    fn first<'a>(&self, bytes: &'a [u8]) -> crate::error::Result<FirstRecord<'a>> {
+        let first = first_record(bytes, true, self.max_payload);
+        #[cfg(test)]
+        if matches!(&first, Ok(FirstRecord::Whole(_)) | Err(_)) {
+            let len = sound_len(bytes).unwrap_or_default() as u64;
+            self.work.set(self.work.get().saturating_add(len));
         }
+        first
+    }
+
+    /// Checks the record at `at`.
+    fn check(&mut self, bytes: &[u8], at: usize, more: bool) -> Result<Checked, Needed> {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let Some(len) = sound_len(rest) else {
+            // The end of a chain: without a header, the record is not known to be damaged.
+            let partial = rest.len() < HEADER_LEN && more;
+            let need = at.saturating_add(HEADER_LEN) as u64;
+            return if partial { Err(Needed(need)) } else { Ok(Checked::NoHeader) };
+        };
+        if len as u64 > self.max_payload.saturating_add(OVERHEAD as u64) {
+            return Ok(Checked::NoHeader);
+        }
+        let end = at.saturating_add(len);
+        // The limit depends only on the stream, not on the pieces in which it arrives.
+        let searched = self.searched.saturating_add(len as u64);
+        if searched > SEARCH_LIMIT.saturating_mul(self.offset.saturating_add(end as u64)) {
+            return Ok(Checked::NoHeader);
+        }
+        if end > bytes.len() {
+            return if more { Err(Needed(end as u64)) } else { Ok(Checked::Damaged(end)) };
+        }
+        self.searched = searched;
+        Ok(match self.first(rest) {
+            Ok(FirstRecord::Whole(_)) => Checked::Sound(end),
+            _ => Checked::Damaged(end),
+        })
     }
 
     /// Searches for a sound record from byte `from` on.
@@ -169,15 +230,19 @@ impl Salvage {
         let (mut at, mut passed) = (from, from);
         let found = loop {
             let Some(start) = find_header(bytes, at, bytes.len(), self.max_payload) else { break None };
-            match self.sound_record(bytes, start, more) {
-                Ok(Some(_)) => break Some((start, None)),
+            let searched = self.searched;
+            let end = match self.check(bytes, start, more) {
+                Ok(Checked::Sound(_)) => break Some((start, None)),
+                Ok(Checked::Damaged(end)) => Some(end),
+                Ok(Checked::NoHeader) => None,
                 Err(need) => break Some((start, Some(need))),
-                Ok(None) => {}
-            }
+            };
             // A damaged payload between two sound headers.
-            let end = sound_len(bytes.get(start..).unwrap_or_default()).map(|len| start.saturating_add(len));
             match end.filter(|&end| end <= bytes.len()).map(|end| (end, header_follows(bytes, end, more))) {
-                Some((_, Err(need))) => break Some((start, Some(need))),
+                Some((_, Err(need))) => {
+                    self.searched = searched;
+                    break Some((start, Some(need)));
+                }
                 Some((end, Ok(true))) => (at, passed) = (end, end),
                 _ => at = start.saturating_add(1),
             }
@@ -223,6 +288,16 @@ impl Salvage {
         (self.record, self.searches, self.in_gap) = (None, true, true);
         SalvageStep::Damage { len, error }
     }
+}
+
+/// The record at an offset of a search.
+enum Checked {
+    /// A sound record with this end.
+    Sound(usize),
+    /// A record with a sound header, whose payload is damaged or missing, and the end that the header states.
+    Damaged(usize),
+    /// No sound header, or one that is not considered: its payload is too long, or its checksum would exceed [`SEARCH_LIMIT`].
+    NoHeader,
 }
 
 /// The way to go on after a damaged record with a sound header.

@@ -336,3 +336,74 @@ fn a_damaged_record_after_noise() {
     let found = salvage(&[&noise, &sound[starts[1]..starts[2]], &noise, &sound[starts[2]..]].concat());
     assert_eq!(found.offsets(), [14 + 46]);
 }
+
+/// Bytes of checksums that a parser computes over a file in memory, as a multiple of the file.
+fn work(file: &[u8], max: u64) -> u64 {
+    let mut salvage = Salvage::new(max);
+    while let Some(rest) = file.get(salvage.offset() as usize..) {
+        if let SalvageStep::End | SalvageStep::Need(_) = salvage.step(rest, false) {
+            break;
+        }
+    }
+    salvage.work.get() / file.len() as u64
+}
+
+/// Sound headers whose payloads overlap would take time that grows with the square of the file.
+#[test]
+fn the_work_is_linear_for_any_file() {
+    let limit = super::salvage::SEARCH_LIMIT + 2;
+    for n in [1000usize, 8000] {
+        let (mut headers, size) = (Vec::new(), 16 * n as u64);
+        let header = |len: u64| {
+            let mut header = Vec::new();
+            super::put_header(&mut header, len).unwrap();
+            header
+        };
+        // Each payload reaches up to the end of the file, or to the middle of the rest.
+        for part in [1, 2] {
+            headers.clear();
+            for i in 0..n as u64 {
+                headers.extend(header((size - 16 * i - 16) / part));
+                headers.extend([0x55; 4]);
+            }
+            assert!(work(&headers, u64::MAX) <= limit, "{} times", work(&headers, u64::MAX));
+            // The same inside of a damaged record, in a search, and behind a damaged header.
+            let mut inside = header(headers.len() as u64);
+            inside.extend(&headers);
+            inside.extend([1; 4]);
+            assert!(work(&inside, u64::MAX) <= limit, "{} times", work(&inside, u64::MAX));
+            inside[3] ^= 1;
+            assert!(work(&inside, u64::MAX) <= limit, "{} times", work(&inside, u64::MAX));
+        }
+    }
+    // Records that are nested many times, all damaged at the innermost byte.
+    let mut nested = vec![0];
+    for _ in 0..400 {
+        let mut outer = Vec::new();
+        put_record(&mut outer, &nested).unwrap();
+        nested = outer;
+    }
+    let middle = nested.len() / 2;
+    for file in [nested.clone(), [&b"damage"[..], &nested].concat()] {
+        let mut file = file;
+        file[middle] ^= 0x10;
+        assert!(work(&file, u64::MAX) <= limit, "{} times", work(&file, u64::MAX));
+    }
+}
+
+/// The limit depends on the bytes only, not on the pieces in which they arrive.
+#[test]
+#[cfg_attr(miri, ignore = "too slow under Miri")]
+fn the_limit_does_not_depend_on_the_pieces() {
+    let mut seed = 77;
+    for _ in 0..60 {
+        let mut file = noise(&mut seed, 30);
+        for i in 0..60u64 {
+            super::put_header(&mut file, random(&mut seed) % (700 + 4 * i)).unwrap();
+            if random(&mut seed).is_multiple_of(3) {
+                put_record(&mut file, &noise(&mut seed, 5)).unwrap();
+            }
+        }
+        salvage(&file);
+    }
+}

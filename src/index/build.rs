@@ -2,19 +2,20 @@
 
 use super::checkpoints::CheckpointTable;
 use super::identity::{Stamp, fingerprints};
-use super::layout::{self, CHECKED, IndexHeader, TORN};
+use super::layout::{self, CHECKED, GAPS, IndexHeader, TORN};
 use super::lookup::Index;
 use super::options::IndexOptions;
 use super::progress::Work;
+use super::salvage::{salvage_file, salvage_inflated};
 use super::scan::{FileReader, ScanOutcome, ScanStart, scan_file, scan_inflated, scan_slice};
 use super::sidecar::Sidecar;
 use super::store::NamedShard;
-use super::table::TableBuilder;
+use super::table::{Table, TableBuilder};
 use crate::error::{At, Error, ErrorKind, IndexError, Result};
 use crate::frame::Torn;
 use crate::io::deflate::{CheckpointScan, Checkpoints};
 use crate::io::{Compression, FileId, Map, open_regular, sniff};
-use crate::policy::Tail;
+use crate::policy::Damage;
 use std::io::Seek;
 use std::path::Path;
 
@@ -40,15 +41,24 @@ pub(super) fn scan(
     };
     // `old` was compared with the shard when its stamp was `expected`. If the shard has changed since then, or if a
     // table of `old` is corrupt, the scan starts at the beginning.
-    let old = old.filter(|old| stamp == expected && old.header.compression() == compression);
+    let salvages_stream = options.damage == Damage::Skip && compression != Compression::None;
+    let old =
+        old.filter(|old| stamp == expected && old.header.compression() == compression && !salvages_stream);
     let resumed = old.and_then(|old| Some((old, resume(old, work).ok()?)));
-    let checked = options.check_payloads && resumed.as_ref().is_none_or(|(old, _)| old.header.has(CHECKED));
+    let payloads = options.checks_payloads();
+    let checked = payloads && resumed.as_ref().is_none_or(|(old, _)| old.header.has(CHECKED));
+    let old = resumed.as_ref().map(|(old, _)| *old);
     let (start, known) = resumed.map_or_else(Default::default, |(old, (start, points))| {
         (start, points.map(|points| (points, old.header.data_size)))
     });
-    let payloads = options.check_payloads;
-    let mut checkpoints = None;
+    let (mut checkpoints, mut lengths) = (None, None);
     let (scan, fps) = match (compression, options.may_map) {
+        (Compression::None, _) if options.damage == Damage::Skip => {
+            let salvaged = salvage_file(&file, stamp.size, start, old, work)?;
+            lengths = salvaged.lengths;
+            let fps = fingerprints(&file, salvaged.outcome.end)?;
+            (salvaged.outcome, fps)
+        }
         (Compression::None, Some(promise)) => {
             let map = Map::open(&file, promise)?;
             let bytes = usize::try_from(stamp.size).ok().and_then(|size| map.get(..size)).unwrap_or(&map);
@@ -60,6 +70,13 @@ pub(super) fn scan(
             let scan = scan_file(&file, stamp.size, start, payloads, work)?;
             let fps = fingerprints(&file, scan.end)?;
             (scan, fps)
+        }
+        (compression, _) if options.damage == Damage::Skip => {
+            let spacing = options.checkpoint_every;
+            let (salvaged, found) = salvage_inflated(&file, stamp.size, compression, spacing, work)?;
+            checkpoints = Some(CheckpointTable::build(&found, spacing));
+            lengths = salvaged.lengths;
+            (salvaged.outcome, fingerprints(&file, stamp.size)?)
         }
         (compression, _) => {
             let spacing = options.checkpoint_every;
@@ -73,7 +90,7 @@ pub(super) fn scan(
             (scan, fingerprints(&file, stamp.size)?)
         }
     };
-    let sidecar = assemble(scan, compression, stamp, fps, checked);
+    let sidecar = assemble(scan, lengths, compression, stamp, fps, checked);
     let sidecar = match checkpoints {
         Some(checkpoints) => sidecar.with_checkpoints(checkpoints),
         None => sidecar,
@@ -98,6 +115,7 @@ fn resume(old: &Sidecar, work: &Work) -> Result<(ScanStart, Option<Checkpoints>)
 /// Makes the sidecar of a shard from the outcome of a scan.
 fn assemble(
     scan: ScanOutcome,
+    lengths: Option<Table>,
     compression: Compression,
     stamp: Stamp,
     (fp_head, fp_tail): (u64, u64),
@@ -105,29 +123,40 @@ fn assemble(
 ) -> Sidecar {
     let ScanOutcome { mut offsets, end, torn } = scan;
     let flag = |on: bool, flag: u32| if on { flag } else { 0 };
+    let plain = compression == Compression::None;
+    let torn_flag = flag(torn.is_some() || plain && end < stamp.size, TORN);
     let header = IndexHeader {
         n_records: offsets.len(),
         data_size: stamp.size,
-        indexed_end: if compression == Compression::None { end } else { stamp.size },
+        indexed_end: if plain { end } else { stamp.size },
         mtime_ns: stamp.mtime_ns,
         fp_head,
         fp_tail,
         stream_end: end,
-        flags: layout::compression_flags(compression) | flag(torn.is_some(), TORN) | flag(checked, CHECKED),
+        flags: layout::compression_flags(compression)
+            | torn_flag
+            | flag(lengths.is_some(), GAPS)
+            | flag(checked, CHECKED),
     };
     offsets.push(end);
-    Sidecar::new(header, offsets.finish(), None, torn)
+    Sidecar::new(header, offsets.finish(), lengths, torn)
 }
 
 /// Scans a shard in memory into an index. The index is not saved.
 pub(crate) fn index_bytes(bytes: &[u8], options: &IndexOptions, work: &Work) -> Result<Index> {
     let hint = |e: Error| sniff::explain(e, bytes.get(..sniff::SNIFF_LEN).unwrap_or(bytes));
-    let scan = scan_slice(bytes, ScanStart::default(), options.check_payloads, work).map_err(hint)?;
     let stamp = Stamp { size: bytes.len() as u64, mtime_ns: 0 };
+    let (scan, lengths) = if options.damage == Damage::Skip {
+        let salvaged = salvage_file(&bytes, stamp.size, ScanStart::default(), None, work).map_err(hint)?;
+        (salvaged.outcome, salvaged.lengths)
+    } else {
+        let payloads = options.checks_payloads();
+        (scan_slice(bytes, ScanStart::default(), payloads, work).map_err(hint)?, None)
+    };
     let fps = fingerprints(bytes, scan.end)?;
-    let sidecar = assemble(scan, Compression::None, stamp, fps, options.check_payloads);
+    let sidecar = assemble(scan, lengths, Compression::None, stamp, fps, options.checks_payloads());
     match sidecar.torn {
-        Some(Torn { need, have }) if options.tail == Tail::Strict => {
+        Some(Torn { need, have }) if !options.allows_torn() => {
             let at = At {
                 path: None,
                 record: Some(sidecar.header.n_records),
@@ -158,7 +187,8 @@ pub(crate) fn from_offsets(
         .into());
     }
     let fps = fingerprints(&file, stamp.size)?;
-    Ok(assemble(ScanOutcome { offsets, end, torn: None }, compression, stamp, fps, checked))
+    let scan = ScanOutcome { offsets, end, torn: None };
+    Ok(assemble(scan, None, compression, stamp, fps, checked))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::io::{Compression, FileId, FileState, Region};
 use std::fmt;
 use std::fs::File;
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -87,8 +88,7 @@ impl Index {
         if i >= sidecar.header.n_records {
             return Err(out_of_range(i, sidecar.header.n_records));
         }
-        let tables = sidecar.load()?;
-        tables.span(&sidecar.header, i).map_err(|bad| sidecar.corrupt(bad, Some(i)))
+        sidecar.span(i)
     }
 
     /// Returns the size of the shard when it was scanned.
@@ -128,6 +128,40 @@ impl Index {
     /// Returns true if damaged records were skipped, so that there are gaps between records.
     pub fn has_gaps(&self) -> bool {
         self.0.header.has(GAPS)
+    }
+
+    /// Returns the byte ranges of the record stream without a sound record, in order. A torn tail is one of them, if its length is known
+    /// ([`torn_tail_bytes`](Index::torn_tail_bytes)). Without gaps nothing is read; otherwise all spans are.
+    ///
+    /// # Errors
+    /// Errors of [`locate`](Index::locate). The first error ends the iterator.
+    pub fn gaps(&self) -> impl Iterator<Item = Result<Range<u64>>> + '_ {
+        self.gaps_after().map(|gap| gap.map(|(gap, _)| gap))
+    }
+
+    /// Returns the [`gaps`](Index::gaps), each with the number of records before it.
+    pub(crate) fn gaps_after(&self) -> impl Iterator<Item = Result<(Range<u64>, u64)>> + '_ {
+        let records = if self.has_gaps() { self.len() } else { 0 };
+        let (mut i, mut at) = (0, if records > 0 { 0 } else { self.stream_end() });
+        let mut tail = Some(self.stream_end().saturating_add(self.torn_tail_bytes().unwrap_or(0)));
+        std::iter::from_fn(move || {
+            while i < records {
+                let span = match self.locate(i) {
+                    Ok(span) => span,
+                    Err(e) => {
+                        (i, tail) = (records, None);
+                        return Some(Err(e));
+                    }
+                };
+                let (gap, before) = (at..span.offset, i);
+                (i, at) = (i.saturating_add(1), span.end());
+                if !gap.is_empty() {
+                    return Some(Ok((gap, before)));
+                }
+            }
+            let gap = at..tail.take()?;
+            (!gap.is_empty()).then_some(Ok((gap, self.len())))
+        })
     }
 
     /// Returns true if the scan of the shard verified the CRC of every payload.

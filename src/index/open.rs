@@ -3,6 +3,7 @@
 use super::build::{from_offsets, scan};
 use super::identity::{Stamp, stale, why_partial};
 use super::layout::TORN;
+use super::left_out::report;
 use super::lookup::Index;
 use super::obtain::{Obtained, SearchResult, ShardFiles, obtain, refused_file};
 use super::options::IndexOptions;
@@ -16,7 +17,7 @@ use crate::io::threads;
 use crate::io::{
     Compression, FileId, ReadAt, TMP_PREFIX, check_regular, file_type_name, open_regular, sniff,
 };
-use crate::policy::{IndexMode, Tail};
+use crate::policy::IndexMode;
 use crate::warning::Warning;
 use std::fs;
 use std::io;
@@ -114,8 +115,11 @@ pub(crate) fn open_all(
     work: &Work,
 ) -> Result<Indexes> {
     let options = &options.budgeted();
-    let (indexes, warnings) =
+    let (indexes, mut warnings) =
         obtain(&IndexFiles { shards, options, save, work }, shards, options, save, work)?;
+    for (shard, index) in shards.iter().zip(&indexes) {
+        warnings.extend(report(shard.path, index, options, work).map_err(|e| e.in_file(shard.path))?);
+    }
     Ok(Indexes { indexes, warnings })
 }
 
@@ -219,7 +223,7 @@ impl IndexFiles<'_> {
                 _ => {}
             }
         }
-        if sidecar.header.has(TORN) && options.tail == Tail::Strict {
+        if sidecar.header.has(TORN) && !options.allows_torn() {
             return Err(torn_tail(&sidecar, shard.path)?);
         }
         Ok(Obtained { files: sidecar.into(), changed, not_saved })

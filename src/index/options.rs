@@ -4,7 +4,7 @@
 
 use super::progress::ProgressCallback;
 use crate::io::{Budget, Promise};
-use crate::policy::{IndexMode, Tail};
+use crate::policy::{Damage, IndexMode, Tail};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub struct IndexOptions {
     pub(crate) check_payloads: bool,
     pub(crate) trust_columns: bool,
     pub(crate) tail: Tail,
+    pub(crate) damage: Damage,
+    pub(crate) rest: Option<PathBuf>,
     pub(crate) checkpoint_every: u64,
     pub(crate) jobs: usize,
     pub(crate) may_map: Option<Promise>,
@@ -46,6 +48,8 @@ impl Default for IndexOptions {
             check_payloads: false,
             trust_columns: false,
             tail: Tail::Strict,
+            damage: Damage::Raise,
+            rest: None,
             checkpoint_every: 1 << 20,
             jobs: 0,
             may_map: None,
@@ -123,6 +127,26 @@ impl IndexOptions {
         self
     }
 
+    /// Sets the treatment of damaged records. Default: [`Damage::Raise`].
+    ///
+    /// With [`Damage::Skip`] an index is used if it has gaps, or if its payloads were verified. Otherwise the shard is scanned again. A
+    /// record with a payload of 2^31 bytes or more counts as damaged. [`Salvage`](crate::frame::Salvage) defines which other records do.
+    #[must_use]
+    pub fn damage(mut self, damage: Damage) -> IndexOptions {
+        self.damage = damage;
+        self
+    }
+
+    /// Sets a folder for the bytes that [`Damage::Skip`] leaves out. It is created if it is missing. Default: none.
+    ///
+    /// For each damaged shard a file `<file name of the shard>.rest` is written, whether its index was found or built. It contains the damaged
+    /// bytes of the record stream, one range after the other, as `tfseek salvage --rest` writes them. Shards in memory have no such file.
+    #[must_use]
+    pub fn rest(mut self, dir: impl Into<PathBuf>) -> IndexOptions {
+        self.rest = Some(dir.into());
+        self
+    }
+
     /// Sets the number of threads. 0, the default: one per core. More than [`MAX_THREADS`](crate::MAX_THREADS) is an error when the
     /// options are used.
     #[must_use]
@@ -166,6 +190,16 @@ impl IndexOptions {
     /// Returns the budget of these options, or a new one.
     pub(crate) fn budget(&self) -> Arc<Budget> {
         self.budget.clone().unwrap_or_else(|| Arc::new(Budget::new()))
+    }
+
+    /// Returns true if a scan must verify payloads.
+    pub(crate) fn checks_payloads(&self) -> bool {
+        self.check_payloads || self.damage == Damage::Skip
+    }
+
+    /// Returns true if a torn tail is no error.
+    pub(crate) fn allows_torn(&self) -> bool {
+        self.tail == Tail::Tolerate || self.damage == Damage::Skip
     }
 
     /// Returns true if the mode reads index files.

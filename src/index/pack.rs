@@ -16,7 +16,6 @@ use crate::error::{Error, ErrorKind, IndexError, OptionsError, Result};
 use crate::io::{
     AtomicFile, Compression, Map, ReadAt, Region, folder, open_regular, path_from_bytes, zeroed,
 };
-use crate::policy::Tail;
 use crate::warning::Warning;
 use std::fmt;
 use std::fs::File;
@@ -165,7 +164,7 @@ impl Pack {
         if let Some(why) = store::mismatch(&sidecar.header, Some(compression), &self.options) {
             return Err(self.explain(IndexError::Stale { reason: why.into() }.into()).in_file(&path));
         }
-        if sidecar.header.has(TORN) && self.options.tail == Tail::Strict {
+        if sidecar.header.has(TORN) && !self.options.allows_torn() {
             return Err(torn_tail(&sidecar, &path)?);
         }
         if !sidecar.allows_access() {

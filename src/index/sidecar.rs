@@ -26,6 +26,13 @@ pub struct Span {
     pub payload_len: u64,
 }
 
+impl Span {
+    /// Returns the byte offset of the end of the record's footer. An end that overflows becomes `u64::MAX`, which is beyond any file.
+    pub(crate) fn end(self) -> u64 {
+        self.offset.saturating_add(self.payload_len).saturating_add(crate::frame::OVERHEAD as u64)
+    }
+}
+
 /// A sidecar index of one shard. Its tables may be read later, on first use.
 pub(crate) struct Sidecar {
     pub(crate) header: IndexHeader,
@@ -167,6 +174,11 @@ impl Sidecar {
     /// Returns the offset of record `i`, or the end of the record stream for `i` = number of records.
     pub(crate) fn offset(&self, i: u64) -> Result<u64> {
         self.load()?.offsets.get(i).map_err(|bad| self.corrupt(bad, Some(i)))
+    }
+
+    /// Returns the span of record `i`, which is below the number of records.
+    pub(super) fn span(&self, i: u64) -> Result<Span> {
+        self.load()?.span(&self.header, i).map_err(|bad| self.corrupt(bad, Some(i)))
     }
 
     /// Encodes the header and the section table. Also returns the sections with their offsets.

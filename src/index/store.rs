@@ -9,6 +9,7 @@ use super::options::IndexOptions;
 use super::sidecar::{Sidecar, TableOrigin};
 use crate::error::{Error, IndexError, Result};
 use crate::io::{AtomicFile, Compression, folder, open_regular};
+use crate::policy::Damage;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -66,9 +67,9 @@ pub(crate) fn candidates(path: &Path, ending: &str, options: &IndexOptions) -> i
     })
 }
 
-/// Refuses two shards with the same file name if there is an `index_dir`.
+/// Refuses two shards with the same file name if there is a folder where files are named after shards.
 pub(crate) fn check_names(shards: &[NamedShard<'_>], options: &IndexOptions) -> Result<()> {
-    if options.index_dir.is_none() {
+    if options.index_dir.is_none() && options.rest.is_none() {
         return Ok(());
     }
     let mut seen: HashMap<&OsStr, &Path> = HashMap::new();
@@ -134,10 +135,12 @@ pub(crate) fn mismatch(
     if compression.is_some_and(|compression| header.compression() != compression) {
         return Some("the index belongs to a shard with another compression");
     }
-    if header.has(GAPS) {
+    if header.has(GAPS) && options.damage == Damage::Raise {
         return Some("damaged records were skipped when the shard was indexed");
     }
-    if options.check_payloads && !header.has(CHECKED) {
+    // An index with gaps is one of a scan that skipped damage.
+    let checked = header.has(CHECKED) || header.has(GAPS) && !options.check_payloads;
+    if options.checks_payloads() && !checked {
         return Some("payloads were not verified when the shard was indexed");
     }
     None

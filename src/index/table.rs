@@ -52,8 +52,7 @@ impl TableBuilder {
         }
     }
 
-    /// Returns a builder of a table of lengths, in any order. Only tests build one: no scan skips damaged records yet.
-    #[cfg(test)]
+    /// Returns a builder of a table of lengths, in any order.
     pub(crate) fn lengths() -> TableBuilder {
         TableBuilder { relative: false, ..TableBuilder::offsets() }
     }

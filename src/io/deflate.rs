@@ -5,7 +5,8 @@
 //! bytes behind one. At the first block of a stream or a gzip member the window is empty.
 //!
 //! The borders are found with miniz_oxide, which reports them. The bytes behind a checkpoint are decompressed with zlib-rs, which is
-//! faster. Its input begins with a whole byte, so empty blocks of suitable length are put in front of a block that begins inside a byte.
+//! faster. Only those of a damaged stream are decompressed with miniz_oxide again: two decoders may differ in the bytes before an error.
+//! The input of zlib-rs begins with a whole byte, so empty blocks of suitable length are put in front of a block that begins inside a byte.
 
 use super::inflate::Compression;
 use super::pread::ReadAt;
@@ -13,7 +14,7 @@ use crate::error::{CompressionError, Error, Result};
 use flate2::Crc;
 use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::inflate_flags::{
-    TINFL_FLAG_HAS_MORE_INPUT, TINFL_FLAG_STOP_ON_BLOCK_BOUNDARY,
+    TINFL_FLAG_HAS_MORE_INPUT, TINFL_FLAG_STOP_ON_BLOCK_BOUNDARY, TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF,
 };
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 use std::fmt;
@@ -25,8 +26,12 @@ use zlib_rs::{Inflate as RawInflate, InflateFlush, Status};
 pub(crate) const WINDOW: usize = 32 << 10;
 /// Bytes per read of compressed data.
 const INPUT: usize = 64 << 10;
-/// Bytes of the ring of decompressed data. A power of two, as the decoder requires.
-const RING: usize = 256 << 10;
+/// Bytes of compressed data of the first read at a position. Later reads are longer.
+const FIRST_INPUT: usize = 1 << 10;
+/// Maximum number of compressed bytes per call of the decoder.
+const CALL: usize = 8 << 10;
+/// Bytes of the buffer of decompressed data, which begins with the window when it is full.
+const OUTPUT: usize = 256 << 10;
 /// Bytes of a gzip trailer: CRC32 and length.
 const TRAILER: usize = 8;
 
@@ -75,11 +80,16 @@ impl Checkpoints {
 
     /// Adds a checkpoint behind the others.
     pub(crate) fn add(&mut self, point: Checkpoint<'_>) {
-        self.push(point.out, point.bit, [point.window, &[]]);
+        self.push(point.out, point.bit, point.window);
     }
 
-    fn push(&mut self, out: u64, bit: u64, window: [&[u8]; 2]) {
-        window.into_iter().for_each(|part| self.windows.extend_from_slice(part));
+    /// Adds a checkpoint. It replaces one that has no bytes behind it, since the stream was damaged there.
+    fn push(&mut self, out: u64, bit: u64, window: &[u8]) {
+        if self.points.last().is_some_and(|last| last.out == out) {
+            self.points.pop();
+            self.windows.truncate(self.points.last().map_or(0, |last| last.window_end));
+        }
+        self.windows.extend_from_slice(window);
         self.points.push(Point { out, bit, window_end: self.windows.len() });
     }
 }
@@ -87,7 +97,7 @@ impl Checkpoints {
 /// A reader of the decompressed bytes of a file, which collects checkpoints.
 ///
 /// It is as strict as [`Inflate`](super::Inflate), and its errors are the same except for the reason of damage. They are returned after
-/// the bytes before the damage.
+/// the bytes before the damage. After an error it can go on at another position of the file, which becomes a checkpoint.
 pub(crate) struct CheckpointScan<R> {
     input: BufferedInput<R>,
     format: Compression,
@@ -95,17 +105,24 @@ pub(crate) struct CheckpointScan<R> {
     spacing: u64,
     part: StreamPart,
     decoder: Box<DecompressorOxide>,
-    ring: Box<[u8]>,
-    /// Position in the ring of the next decompressed byte.
+    /// The last decompressed bytes of the member are those before `end`.
+    decoded: Box<[u8]>,
     end: usize,
     /// Number of bytes before `end` that were not returned yet.
     pending: usize,
     /// Number of bytes of the stream.
     out: u64,
-    /// Number of bytes of the current member.
+    /// Number of bytes of the current member, from its start or from the position where the scan went on.
     member: u64,
-    sum: Checksum,
+    /// `None` if the current member was not read from its start.
+    sum: Option<Checksum>,
     found: Checkpoints,
+    /// Offset in the file of the byte in which the current block begins.
+    block: u64,
+    /// Offsets in the decompressed stream and in the file before the last bytes that were decompressed.
+    mark: (u64, u64),
+    /// The next block or member is a checkpoint, whatever its distance.
+    must_mark: bool,
     failed: Option<CompressionError>,
 }
 
@@ -145,18 +162,21 @@ impl<R: Read> CheckpointScan<R> {
     pub(crate) fn new(inner: R, format: Compression, spacing: u64) -> CheckpointScan<R> {
         let buf = vec![0; INPUT].into_boxed_slice();
         CheckpointScan {
-            input: BufferedInput { inner, buf, start: 0, end: 0, consumed: 0 },
+            input: BufferedInput { inner, buf, start: 0, end: 0, read_len: FIRST_INPUT, consumed: 0 },
             format,
             spacing,
             part: StreamPart::Header,
             decoder: Box::default(),
-            ring: vec![0; RING].into_boxed_slice(),
+            decoded: vec![0; OUTPUT].into_boxed_slice(),
             end: 0,
             pending: 0,
             out: 0,
             member: 0,
-            sum: Checksum::new(format),
+            sum: None,
             found: Checkpoints::default(),
+            block: 0,
+            mark: (0, 0),
+            must_mark: false,
             failed: None,
         }
     }
@@ -167,6 +187,57 @@ impl<R: Read> CheckpointScan<R> {
         let mut scan = CheckpointScan::new(inner, Compression::Gzip, spacing);
         (scan.input.consumed, scan.out, scan.found) = (at, out, known);
         scan
+    }
+
+    /// Returns a reader of the bytes behind a checkpoint. `inner` begins with the block.
+    fn from_block(inner: R, format: Compression, from: Checkpoint<'_>) -> CheckpointScan<R> {
+        let mut scan = CheckpointScan::new(inner, format, u64::MAX);
+        scan.part = StreamPart::Blocks;
+        let window = from.window.len().min(OUTPUT);
+        if let (Some(to), Some(window)) = (scan.decoded.get_mut(..window), from.window.get(..window)) {
+            to.copy_from_slice(window);
+        }
+        (scan.end, scan.out) = (window, from.out);
+        scan
+    }
+
+    /// Goes on at byte `at` of the file after an error. The caller has moved `inner` to this byte. `header`: a gzip member begins there,
+    /// otherwise a deflate block that does not need the bytes before it. `mark`: the position becomes a checkpoint.
+    pub(super) fn go_on(&mut self, at: u64, header: bool, mark: bool) {
+        (self.input.start, self.input.end, self.input.consumed) = (0, 0, at);
+        self.input.read_len = FIRST_INPUT;
+        (self.pending, self.failed, self.must_mark) = (0, None, mark);
+        self.part = StreamPart::Header;
+        if !header {
+            self.begin_blocks();
+            self.sum = None;
+        }
+    }
+
+    /// Returns the reader of the file, to move it before [`go_on`](CheckpointScan::go_on).
+    pub(super) fn inner(&mut self) -> &mut R {
+        &mut self.input.inner
+    }
+
+    /// Returns the number of bytes that were decompressed and returned.
+    pub(super) fn returned(&self) -> u64 {
+        self.out.saturating_sub(self.pending as u64)
+    }
+
+    /// Returns the number of bytes of the file that were consumed.
+    pub(super) fn consumed(&self) -> u64 {
+        self.input.consumed
+    }
+
+    /// Returns an offset in the decompressed stream at or before the next byte, and an offset of the file before which it needs nothing
+    /// but the window. The latter is not before the start of its block.
+    pub(super) fn mark(&self) -> (u64, u64) {
+        self.mark
+    }
+
+    /// Returns the error that ended the stream.
+    pub(super) fn failed(&self) -> Option<&CompressionError> {
+        self.failed.as_ref()
     }
 
     /// Returns the checkpoints of the bytes that were decompressed.
@@ -211,11 +282,12 @@ impl<R: Read> CheckpointScan<R> {
 
     fn begin_blocks(&mut self) {
         self.decoder.init();
-        self.sum = Checksum::new(self.format);
-        self.member = 0;
+        self.sum = Some(Checksum::new(self.format));
+        (self.member, self.end, self.block) = (0, 0, self.input.consumed);
         self.part = StreamPart::Blocks;
-        if self.found.last().is_none_or(|last| self.is_far_from(last.out)) {
-            self.found.push(self.out, self.input.consumed.saturating_mul(8), [&[], &[]]);
+        let must = std::mem::take(&mut self.must_mark);
+        if must || self.found.last().is_none_or(|last| self.is_far_from(last.out)) {
+            self.found.push(self.out, self.input.consumed.saturating_mul(8), &[]);
         }
     }
 
@@ -226,15 +298,30 @@ impl<R: Read> CheckpointScan<R> {
     /// Decompresses the rest of a block, or a part of it.
     fn block(&mut self) -> io::Result<()> {
         let more = self.input.fill()?;
-        let mut flags = TINFL_FLAG_STOP_ON_BLOCK_BOUNDARY;
+        let mut flags = TINFL_FLAG_STOP_ON_BLOCK_BOUNDARY | TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
         if more {
             flags |= TINFL_FLAG_HAS_MORE_INPUT;
         }
-        let (status, taken, made) =
-            decompress(&mut self.decoder, self.input.buffered(), &mut self.ring, self.end, flags);
+        if self.end == OUTPUT {
+            // The decoder refers to the bytes of the window only, relative to `end`.
+            self.decoded.copy_within(OUTPUT.saturating_sub(WINDOW).., 0);
+            self.end = WINDOW;
+        }
+        /// Bytes that the decoder may hold in its bit buffer.
+        const LOOK_AHEAD: u64 = 8;
+        let at = self.block.max(self.input.consumed.saturating_sub(LOOK_AHEAD));
+        let input = self.input.buffered();
+        let input = input.get(..CALL).unwrap_or(input);
+        let (status, taken, made) = decompress(&mut self.decoder, input, &mut self.decoded, self.end, flags);
         self.input.consume(taken);
-        self.sum.update(self.ring.get(self.end..self.end.saturating_add(made)).unwrap_or_default());
-        self.end = self.end.saturating_add(made) % RING;
+        let decoded = self.end..self.end.saturating_add(made);
+        self.end = decoded.end;
+        if let Some(sum) = &mut self.sum {
+            sum.update(self.decoded.get(decoded).unwrap_or_default());
+        }
+        if made > 0 {
+            self.mark = (self.out, at);
+        }
         self.pending = made;
         self.out = self.out.saturating_add(made as u64);
         self.member = self.member.saturating_add(made as u64);
@@ -254,15 +341,14 @@ impl<R: Read> CheckpointScan<R> {
     /// Adds a checkpoint, if the last one is far enough away.
     fn border(&mut self) {
         let Some(state) = self.decoder.block_boundary_state() else { return };
+        let bit = self.input.consumed.saturating_mul(8).saturating_sub(state.num_bits.into());
+        self.block = bit / 8;
         if self.found.last().is_some_and(|last| !self.is_far_from(last.out)) {
             return;
         }
-        let bit = self.input.consumed.saturating_mul(8).saturating_sub(state.num_bits.into());
         let len = usize::try_from(self.member).unwrap_or(usize::MAX).min(WINDOW);
-        let wrapped = len.saturating_sub(self.end);
-        let older = self.ring.get(RING.saturating_sub(wrapped)..).unwrap_or_default();
-        let newer = self.ring.get(self.end.saturating_sub(len)..self.end).unwrap_or_default();
-        self.found.push(self.out, bit, [older, newer]);
+        let window = self.decoded.get(self.end.saturating_sub(len)..self.end).unwrap_or_default();
+        self.found.push(self.out, bit, window);
     }
 
     fn trailer(&mut self) -> io::Result<()> {
@@ -280,11 +366,12 @@ impl<R: Read> CheckpointScan<R> {
         self.part = StreamPart::Header;
         let [a, b, c, d, size @ ..] = bytes;
         let sound = match &self.sum {
-            Checksum::Crc32(crc) => {
+            Some(Checksum::Crc32(crc)) => {
                 crc.sum() == u32::from_le_bytes([a, b, c, d])
                     && self.member as u32 == u32::from_le_bytes(size)
             }
-            Checksum::Adler32(sum) => *sum == u32::from_be_bytes([a, b, c, d]),
+            Some(Checksum::Adler32(sum)) => *sum == u32::from_be_bytes([a, b, c, d]),
+            None => true,
         };
         if !sound {
             self.fail("the checksum or length in the trailer does not match");
@@ -302,11 +389,9 @@ impl<R: Read> Read for CheckpointScan<R> {
         if buf.is_empty() || !self.advance()? {
             return Ok(0);
         }
-        // Pending bytes never wrap, because the decoder stops at the end of the ring.
-        let end = if self.end == 0 { RING } else { self.end };
-        let start = end.saturating_sub(self.pending);
+        let start = self.end.saturating_sub(self.pending);
         let n = buf.len().min(self.pending);
-        if let (Some(to), Some(from)) = (buf.get_mut(..n), self.ring.get(start..start.saturating_add(n))) {
+        if let (Some(to), Some(from)) = (buf.get_mut(..n), self.decoded.get(start..start.saturating_add(n))) {
             to.copy_from_slice(from);
         }
         self.pending = self.pending.saturating_sub(n);
@@ -326,6 +411,8 @@ struct BufferedInput<R> {
     buf: Box<[u8]>,
     start: usize,
     end: usize,
+    /// Number of bytes of the next read.
+    read_len: usize,
     /// Number of bytes consumed, which is the offset in the file.
     consumed: u64,
 }
@@ -338,9 +425,13 @@ impl<R: Read> BufferedInput<R> {
     /// Reads if nothing is buffered. Returns false at the end of the file.
     fn fill(&mut self) -> io::Result<bool> {
         while self.start == self.end {
-            match self.inner.read(&mut self.buf) {
+            let len = self.read_len.min(self.buf.len());
+            match self.inner.read(self.buf.get_mut(..len).unwrap_or_default()) {
                 Ok(0) => return Ok(false),
-                Ok(n) => (self.start, self.end) = (0, n.min(self.buf.len())),
+                Ok(n) => {
+                    (self.start, self.end) = (0, n.min(len));
+                    self.read_len = self.read_len.saturating_mul(2).min(INPUT);
+                }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
@@ -458,14 +549,81 @@ fn corrupt(format: Compression, reason: &str) -> CompressionError {
 /// A reader of the decompressed bytes of a file behind a checkpoint.
 ///
 /// Memory is constant. The checksums of the stream are not verified, since it is not read from its start.
-pub(crate) struct InflateFrom<'a, F: ?Sized> {
+pub(crate) enum InflateFrom<'a, F: ?Sized> {
+    Fast(FastInflate<'a, F>),
+    /// The decoder of [`CheckpointScan`]. Before damage it returns the same bytes as the scan.
+    AsScanned(Box<CheckpointScan<ResumedBytes<'a, F>>>),
+}
+
+impl<F: ReadAt + ?Sized> InflateFrom<'_, F> {
+    pub(crate) fn new<'a>(
+        file: &'a F,
+        format: Compression,
+        from: Checkpoint<'_>,
+    ) -> Result<InflateFrom<'a, F>> {
+        FastInflate::new(file, format, from).map(InflateFrom::Fast)
+    }
+
+    pub(crate) fn as_scanned<'a>(
+        file: &'a F,
+        format: Compression,
+        from: Checkpoint<'_>,
+    ) -> InflateFrom<'a, F> {
+        let bytes = ResumedBytes::new(file, from.bit);
+        InflateFrom::AsScanned(Box::new(CheckpointScan::from_block(bytes, format, from)))
+    }
+
+    /// Decompresses up to `out.len()` bytes. Returns 0 only at the end of the stream, and if `out` is empty.
+    ///
+    /// # Errors
+    /// I/O errors, and [`CompressionError`] for damage and for a file that ends inside the stream.
+    pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<usize> {
+        match self {
+            InflateFrom::Fast(decoder) => decoder.read(out),
+            InflateFrom::AsScanned(decoder) => Ok(decoder.read(out)?),
+        }
+    }
+
+    /// Decompresses `len` bytes and drops them. Stops early at the end of the stream.
+    ///
+    /// # Errors
+    /// Errors of [`read`](InflateFrom::read).
+    pub(crate) fn skip(&mut self, mut len: u64) -> Result<()> {
+        let mut out = vec![0; INPUT];
+        while len > 0 {
+            let most = usize::try_from(len).unwrap_or(INPUT).min(INPUT);
+            match self.read(out.get_mut(..most).unwrap_or_default())? {
+                0 => break,
+                n => len = len.saturating_sub(n as u64),
+            }
+        }
+        Ok(())
+    }
+
+    /// Decompresses bytes until `out` is full. Returns false if the stream ends before.
+    ///
+    /// # Errors
+    /// Errors of [`read`](InflateFrom::read).
+    pub(crate) fn fill(&mut self, mut out: &mut [u8]) -> Result<bool> {
+        while !out.is_empty() {
+            match self.read(out)? {
+                0 => return Ok(false),
+                n => out = out.get_mut(n..).unwrap_or_default(),
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The decoder of zlib-rs behind a checkpoint.
+pub(crate) struct FastInflate<'a, F: ?Sized> {
     decoder: RawInflate,
     input: BufferedInput<ResumedBytes<'a, F>>,
     format: Compression,
     next: NextInflate,
 }
 
-/// The part of a stream that [`InflateFrom`] decompresses next.
+/// The part of a stream that [`FastInflate`] decompresses next.
 #[derive(Clone, Copy)]
 enum NextInflate {
     Blocks,
@@ -475,28 +633,21 @@ enum NextInflate {
     End,
 }
 
-impl<F: ReadAt + ?Sized> InflateFrom<'_, F> {
-    pub(crate) fn new<'a>(
-        file: &'a F,
-        format: Compression,
-        from: Checkpoint<'_>,
-    ) -> Result<InflateFrom<'a, F>> {
+impl<F: ReadAt + ?Sized> FastInflate<'_, F> {
+    fn new<'a>(file: &'a F, format: Compression, from: Checkpoint<'_>) -> Result<FastInflate<'a, F>> {
         let input = BufferedInput {
             inner: ResumedBytes::new(file, from.bit),
             buf: vec![0; INPUT].into_boxed_slice(),
             start: 0,
             end: 0,
+            read_len: INPUT,
             consumed: 0,
         };
         let decoder = raw_decoder(from.window, format)?;
-        Ok(InflateFrom { decoder, input, format, next: NextInflate::Blocks })
+        Ok(FastInflate { decoder, input, format, next: NextInflate::Blocks })
     }
 
-    /// Decompresses up to `out.len()` bytes. Returns 0 only at the end of the stream, and if `out` is empty.
-    ///
-    /// # Errors
-    /// I/O errors, and [`CompressionError`] for damage and for a file that ends inside the stream.
-    pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<usize> {
+    fn read(&mut self, out: &mut [u8]) -> Result<usize> {
         while !out.is_empty() {
             match self.next {
                 NextInflate::Blocks => {}
@@ -534,36 +685,6 @@ impl<F: ReadAt + ?Sized> InflateFrom<'_, F> {
         }
         Ok(0)
     }
-
-    /// Decompresses `len` bytes and drops them. Stops early at the end of the stream.
-    ///
-    /// # Errors
-    /// Errors of [`read`](InflateFrom::read).
-    pub(crate) fn skip(&mut self, mut len: u64) -> Result<()> {
-        let mut out = vec![0; INPUT];
-        while len > 0 {
-            let most = usize::try_from(len).unwrap_or(INPUT).min(INPUT);
-            match self.read(out.get_mut(..most).unwrap_or_default())? {
-                0 => break,
-                n => len = len.saturating_sub(n as u64),
-            }
-        }
-        Ok(())
-    }
-
-    /// Decompresses bytes until `out` is full. Returns false if the stream ends before.
-    ///
-    /// # Errors
-    /// Errors of [`read`](InflateFrom::read).
-    pub(crate) fn fill(&mut self, mut out: &mut [u8]) -> Result<bool> {
-        while !out.is_empty() {
-            match self.read(out)? {
-                0 => return Ok(false),
-                n => out = out.get_mut(n..).unwrap_or_default(),
-            }
-        }
-        Ok(true)
-    }
 }
 
 fn raw_decoder(window: &[u8], format: Compression) -> Result<RawInflate> {
@@ -578,7 +699,7 @@ fn raw_decoder(window: &[u8], format: Compression) -> Result<RawInflate> {
 ///
 /// Empty deflate blocks come first. They end at the same bit of a byte as the position, so all later bytes are those of the file, and stored
 /// blocks, which begin at whole bytes, stay aligned.
-struct ResumedBytes<'a, F: ?Sized> {
+pub(crate) struct ResumedBytes<'a, F: ?Sized> {
     file: &'a F,
     /// Offset of the next byte to read.
     at: u64,
@@ -753,6 +874,9 @@ mod tests {
                 found.extend_from_slice(&piece[..n]);
             }
             assert!(content[start..].starts_with(&found), "checkpoint {k}");
+            found.fill(0);
+            assert!(InflateFrom::as_scanned(file, format, point).fill(&mut found).expect(&what));
+            assert!(content[start..end] == found, "checkpoint {k}");
         }
         points.len()
     }
@@ -767,7 +891,7 @@ mod tests {
                 assert_eq!(check(&zlib(&bytes, level), Compression::Zlib, &bytes, spacing), points);
             }
         }
-        for len in [0, 1, 15, WINDOW - 1, WINDOW, WINDOW + 1, RING, RING + 1] {
+        for len in [0, 1, 15, WINDOW - 1, WINDOW, WINDOW + 1, OUTPUT, OUTPUT + 1] {
             check(&gzip(&bytes[..len], 6), Compression::Gzip, &bytes[..len], 0);
             check(&zlib(&bytes[..len], 6), Compression::Zlib, &bytes[..len], 0);
         }

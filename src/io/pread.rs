@@ -80,6 +80,16 @@ impl ReadAt for [u8] {
     }
 }
 
+impl<T: ReadAt + ?Sized> ReadAt for &T {
+    fn size(&self) -> io::Result<u64> {
+        (**self).size()
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        (**self).read_at(buf, offset)
+    }
+}
+
 /// A regular file that is read with positional reads. It keeps its descriptor open. If the budget of descriptors is used up, it is
 /// reopened for each read and must be unchanged.
 pub(crate) enum PositionalFile {
@@ -192,15 +202,6 @@ mod tests {
             assert_eq!(buf, bytes[240..]);
             assert_eq!(source.read_exact_at(&mut buf, 241).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
             assert_eq!(source.read_at(&mut buf, 256).unwrap(), 0);
-        }
-    }
-
-    impl ReadAt for &[u8] {
-        fn size(&self) -> io::Result<u64> {
-            (**self).size()
-        }
-        fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-            (**self).read_at(buf, offset)
         }
     }
 }

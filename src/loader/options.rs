@@ -362,11 +362,12 @@ impl LoaderOptions {
         let cursor = self.to_cursor()?;
         let memory = memory_limit();
         let dataset = self.dataset;
+        if let Spec::Block { block, window } = *unfiltered(cursor.order().spec()) {
+            dataset.set().keep_inflated(block.saturating_mul(window));
+        }
+        // A filtered order has blocks of the records that pass.
         let block = match *cursor.order().spec() {
-            Spec::Block { block, window } => {
-                dataset.set().keep_inflated(block.saturating_mul(window));
-                Some(block)
-            }
+            Spec::Block { block, .. } => Some(block),
             _ => None,
         };
         let warnings = match dataset.known_bytes() {
@@ -377,7 +378,7 @@ impl LoaderOptions {
                 }
                 let inflated = dataset.inflated_bytes();
                 let scattered = scattered_reads(spec, n, bytes, memory);
-                let inflation = scattered_inflation(spec, inflated).or(large_windows(spec, n, inflated));
+                let inflation = scattered_inflation(spec, inflated);
                 scattered.into_iter().chain(inflation).collect()
             }
             None => Vec::new(),
@@ -438,20 +439,6 @@ fn scattered_reads(spec: &Spec, n: u64, bytes: u64, memory: u64) -> Option<Warni
 fn scattered_inflation(spec: &Spec, inflated_bytes: u64) -> Option<Warning> {
     let scattered = *unfiltered(spec) == Spec::Global && inflated_bytes > INFLATED_BYTES;
     scattered.then_some(Warning::ScatteredInflation { inflated_bytes })
-}
-
-/// Returns a warning for a block order of whose windows the cache of decompressed bytes cannot hold one.
-fn large_windows(spec: &Spec, n: u64, inflated_bytes: u64) -> Option<Warning> {
-    let Spec::Block { block, window } = *unfiltered(spec) else { return None };
-    let (n, inflated) = (u128::from(n.max(1)), u128::from(inflated_bytes));
-    let records = (u128::from(block) * u128::from(window)).min(n);
-    let window_bytes = u64::try_from((records * inflated).div_ceil(n)).unwrap_or(u64::MAX);
-    // More than the cache, so `inflated` and `block` are not 0.
-    (window_bytes > INFLATED_BYTES).then(|| {
-        let largest = u128::from(INFLATED_BYTES) * n / inflated.max(1) / u128::from(block.max(1));
-        let largest_window = u64::try_from(largest).unwrap_or(u64::MAX);
-        Warning::LargeWindows { window_bytes, cache_bytes: INFLATED_BYTES, largest_window }
-    })
 }
 
 /// Returns the order without its filter.

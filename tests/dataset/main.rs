@@ -2,6 +2,7 @@
 
 mod cancel;
 mod compressed;
+mod damaged;
 mod dataset;
 mod refresh;
 mod replaced;

@@ -2,6 +2,8 @@
 
 mod columns;
 mod concurrency;
+mod gaps;
+mod gaps_gzip;
 mod growing_gzip;
 mod hostile;
 mod packs;

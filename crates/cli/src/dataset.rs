@@ -103,7 +103,7 @@ pub(crate) fn open(
 ) -> Outcome<Dataset> {
     let resolved = tfseek::paths::resolve(&paths.paths, paths.allow_missing)?;
     let bar = progress::bytes(global, "indexing", progress::total_size(&resolved));
-    let mut index = limit.index().jobs(access.jobs.jobs);
+    let mut index = access.damage.index(limit.index().jobs(access.jobs.jobs))?;
     if let Some(dir) = &access.index_dir {
         index = index.index_dir(dir);
     }

@@ -139,3 +139,39 @@ fn verify_prints_the_same_for_any_number_of_threads() {
         }
     }
 }
+
+#[test]
+fn damage_is_skipped_on_request() {
+    let dir = Folder::new();
+    let path = dir.shard("a.tfrecord", labels(0..10));
+    damage(&path, 34 * 3 + 20);
+    damage(&path, 34 * 6);
+    let warning = "tfseek: a.tfrecord: 2 damaged ranges are left out, 68 bytes; the first one begins at byte 102, after 3 records\n";
+    let ran = dir.run(&["get", "a.tfrecord", "3,-1", "-f", "json"]);
+    assert_eq!((ran.code, ran.out.len()), (1, 0), "{ran:?}");
+    for _ in 0..2 {
+        let ran = dir.run(&["get", "a.tfrecord", "3,-1", "-f", "json", "--damage", "skip", "--rest", "rest"]);
+        let found: Vec<_> =
+            ran.out.lines().map(|line| json(line)["features"]["label"][0].as_i64().unwrap()).collect();
+        assert_eq!((ran.code, found), (0, vec![4, 9]));
+        assert_eq!(ran.err, warning);
+        let bytes = fs::read(&path).unwrap();
+        let rest = dir.path("rest/a.tfrecord.rest");
+        assert_eq!(fs::read(&rest).unwrap(), [&bytes[102..136], &bytes[204..238]].concat());
+        fs::remove_file(rest).unwrap();
+    }
+    let ran = dir.run(&["index", "a.tfrecord", "--damage", "skip"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.starts_with(warning) && ran.err.contains("8 records"), "{ran:?}");
+    // Without the option the index with gaps is not used.
+    assert_eq!(dir.run(&["get", "a.tfrecord", "3"]).code, 1);
+    let ran = dir.run(&["info", "a.tfrecord"]);
+    assert!(ran.out.contains("damage       2 ranges, 68 bytes, left out of the index\n"), "{ran:?}");
+    let info = json(&dir.run(&["info", "--json", "a.tfrecord"]).out);
+    assert_eq!((&info["records"], &info["gaps"], &info["gap_bytes"]), (&8.into(), &2.into(), &68.into()));
+    let sound =
+        json(&dir.run(&["info", "--json", dir.shard("b.tfrecord", labels(0..3)).to_str().unwrap()]).out);
+    assert_eq!((&sound["gaps"], &sound["gap_bytes"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    dir.run(&["get", "a.tfrecord", "3", "--rest", "x"]).fails(2, &["--rest requires --damage skip"]);
+    dir.run(&["get", "a.tfrecord", "3", "--damage", "ignore"]).fails(2, &["raise, skip"]);
+}

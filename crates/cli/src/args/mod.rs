@@ -8,6 +8,7 @@ pub(crate) use count::{HeadCount, TailCount};
 pub(crate) use epoch::{EpochArgs, OrderArgs, ShareArgs};
 pub(crate) use words::{prepare, unmarked};
 
+use crate::exit::{Failure, Outcome};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 use tfseek::follow::FollowOptions;
 use tfseek::index::IndexOptions;
 use tfseek::stream::StreamOptions;
-use tfseek::{DatasetOptions, Tail};
+use tfseek::{Damage, DatasetOptions, Tail};
 
 /// Random access to the TFRecord files you already have.
 #[derive(Debug, Parser)]
@@ -239,7 +240,43 @@ pub(crate) struct AccessArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) index_dir: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) damage: DamageArgs,
+    #[command(flatten)]
     pub(crate) jobs: JobsArgs,
+}
+
+/// Treatment of damaged files, for the verbs that use indexes.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct DamageArgs {
+    /// Treatment of damaged records; `raise`: an error, `skip`: they are left out, with a warning per file
+    #[arg(long, value_name = "MODE", default_value = "raise")]
+    damage: DamageChoice,
+    /// With --damage skip: write the damaged bytes of each file to `DIR/FILE.rest`
+    #[arg(long, value_name = "DIR")]
+    rest: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum DamageChoice {
+    #[default]
+    Raise,
+    Skip,
+}
+
+impl DamageArgs {
+    /// Adds these options to those of indexes.
+    pub(crate) fn index(&self, options: IndexOptions) -> Outcome<IndexOptions> {
+        let damage = match self.damage {
+            DamageChoice::Raise => Damage::Raise,
+            DamageChoice::Skip => Damage::Skip,
+        };
+        let options = options.damage(damage);
+        match &self.rest {
+            None => Ok(options),
+            Some(_) if damage == Damage::Raise => Err(Failure::usage("--rest requires --damage skip")),
+            Some(dir) => Ok(options.rest(dir)),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -305,6 +342,8 @@ pub(crate) struct IndexArgs {
     pub(crate) index_dir: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) limit: LimitArgs,
+    #[command(flatten)]
+    pub(crate) damage: DamageArgs,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
 }

@@ -86,7 +86,12 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
 
     let start = Instant::now();
     let paths_args = PathsArgs { paths: paths.clone(), allow_missing: false };
-    let access = AccessArgs { io: IoMode::Map, index_dir: None, jobs: args::JobsArgs { jobs: 0 } };
+    let access = AccessArgs {
+        io: IoMode::Map,
+        index_dir: None,
+        damage: args::DamageArgs::default(),
+        jobs: args::JobsArgs { jobs: 0 },
+    };
     let mut numbered = Numbered::open(&paths_args, &access, payload_args(), global, console)?;
     let opened = start.elapsed();
     let mut random = Random::new(args.seed);

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &args::IndexArgs, global: &GlobalArgs, console: &mut Con
     let paths = records::resolve_files(&args.paths.paths, args.paths.allow_missing, console)?;
     let bytes = progress::total_size(&paths);
     let bar = progress::bytes(global, "indexing", bytes);
-    let mut options = args.limit.index().check_payloads(args.check).jobs(args.jobs.jobs);
+    let mut options = args.damage.index(args.limit.index())?.check_payloads(args.check).jobs(args.jobs.jobs);
     options = options.checkpoint_every(args.checkpoint_every).progress(progress::callback(&bar));
     if args.rebuild {
         options = options.mode(IndexMode::Rebuild);
@@ -133,7 +133,7 @@ fn columns(
     console: &mut Console,
 ) -> Outcome {
     let bar = progress::bytes(global, "columns", progress::total_size(sources));
-    let mut index = IndexOptions::new().auto_limit(u64::MAX);
+    let mut index = args.damage.index(IndexOptions::new().auto_limit(u64::MAX))?;
     if sources.len() > 1 {
         index = index.jobs(1);
     }
@@ -268,7 +268,7 @@ fn check_features(
     filter: &Filter,
     args: &args::IndexArgs,
 ) -> Outcome {
-    let index = IndexOptions::new().auto_limit(u64::MAX);
+    let index = args.damage.index(IndexOptions::new().auto_limit(u64::MAX))?;
     let options = args.limit.dataset(index).allow_missing(true);
     // The errors of failed shards have been reported.
     let Ok(dataset) = options.open(paths) else { return Ok(()) };
@@ -300,7 +300,7 @@ fn select(
     bar: &ProgressBar,
 ) -> Outcome<(Selection, Vec<Warning>)> {
     let mode = if args.rebuild { IndexMode::Memory } else { IndexMode::Auto };
-    let index = IndexOptions::new().mode(mode).auto_limit(u64::MAX).jobs(1);
+    let index = args.damage.index(IndexOptions::new().mode(mode).auto_limit(u64::MAX).jobs(1))?;
     let options = args.limit.dataset(index).allow_missing(true);
     // A shard may lack a feature that other shards have. `check_features` finds features that no shard has.
     let columns = ColumnOptions::new().unknown(true).progress(progress::callback(bar));

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tfseek::index;
 use tfseek::paths::set_of;
-use tfseek::{ErrorKind, Feature, FeatureList, IndexMode};
+use tfseek::{Damage, ErrorKind, Feature, FeatureList, IndexMode};
 use tfseek_tools::{Content, Map};
 
 /// Maximum number of folders that a message names.
@@ -37,8 +37,10 @@ struct FileSummary {
     index_bytes: Option<u64>,
     /// The record stream of a compressed file with an index.
     inflated: Option<Inflated>,
-    /// Number of records; in a damaged file, the number before the damage.
+    /// Number of records; in a damaged file, the number before the damage, or that of an index with gaps.
     records: Option<u64>,
+    /// Number of damaged ranges that the index leaves out, and their bytes.
+    gaps: Option<(u64, u64)>,
     first: Option<RecordKeys>,
     error: Option<String>,
 }
@@ -123,6 +125,7 @@ impl FileSummary {
             index_bytes: None,
             inflated: None,
             records: None,
+            gaps: None,
             first: None,
             error: None,
         }
@@ -218,10 +221,23 @@ fn read_all(records: &mut Records, summary: &mut FileSummary) -> tfseek::Result<
     Ok(())
 }
 
-/// Returns a description of the file's index, and the index if it is fresh.
+/// Returns the number of gaps of an index, and their bytes.
+fn gaps(index: &index::Index) -> tfseek::Result<(u64, u64)> {
+    index.gaps().try_fold((0, 0), |(gaps, bytes), gap| {
+        let gap = gap?;
+        Ok((gaps + 1, bytes + (gap.end - gap.start)))
+    })
+}
+
+/// Returns a description of the file's index, and the index if it is fresh. An index with gaps is used if there is no other.
 fn open_index(path: &Path, limit: LimitArgs) -> tfseek::Result<(String, Option<index::Index>)> {
     let options = limit.index().mode(IndexMode::Require).jobs(1);
-    match index::open_shards(&[path.to_path_buf()], &options) {
+    let opened = index::open_shards(&[path.to_path_buf()], &options).or_else(|e| {
+        let skipping = index::open_shards(&[path.to_path_buf()], &options.damage(Damage::Skip)).ok();
+        let with_gaps = |opened: &index::Indexes| opened.indexes.iter().all(index::Index::has_gaps);
+        skipping.filter(with_gaps).ok_or(e)
+    });
+    match opened {
         Ok(mut opened) if opened.indexes.len() == 1 => {
             let index = opened.indexes.remove(0);
             let file = index.file().map_or(String::new(), |file| format!(" {}", file.display()));
@@ -289,6 +305,12 @@ fn print_block(summary: &FileSummary, global: &GlobalArgs, console: &mut Console
         ("index", summary.index.clone()),
         ("index size", inflated.and(index_size)),
         ("checkpoints", checkpoints),
+        (
+            "damage",
+            summary.gaps.map(|(gaps, bytes)| {
+                format!("{}, {}, left out of the index", count(gaps, "range"), count(bytes, "byte"))
+            }),
+        ),
         ("kind", summary.records.map(|_| summary.kind.to_owned())),
     ];
     for (name, value) in rows {
@@ -411,6 +433,9 @@ fn as_json(summary: &FileSummary) -> Value {
         "inflated": summary.inflated.as_ref().map(|inflated| inflated.bytes),
         "checkpoints": summary.inflated.as_ref().map(|inflated| inflated.checkpoints.0),
         "checkpoint_spacing": summary.inflated.as_ref().map(|inflated| inflated.checkpoints.1),
+        // Null without an index with gaps.
+        "gaps": summary.gaps.map(|(gaps, _)| gaps),
+        "gap_bytes": summary.gaps.map(|(_, bytes)| bytes),
         "kind": summary.kind,
         "looks_like": summary.looks_like,
         "first": summary.first.as_ref().map(|keys| object(&keys.context)),

@@ -1,16 +1,13 @@
 //! Sound records of damaged files.
 
-mod input;
 #[cfg(test)]
 mod tests;
 
-use input::{CountedRead, Input};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use tfseek::frame::{Salvage, SalvageStep};
-use tfseek::io::Output;
-use tfseek::{Compression, Error, ErrorKind, Result};
+use tfseek::io::{Output, SalvagePart, SalvageReader};
+use tfseek::{Error, ErrorKind, Result};
 
 /// The default maximum payload length in bytes, the longest message that protobuf parses.
 pub const MAX_RECORD: u64 = (1 << 31) - 1;
@@ -67,7 +64,7 @@ pub struct Gap {
     pub record: Option<u64>,
     /// Ordinal of the first sound record after the gap. `None` if there is none, or its ordinal is not known.
     pub next_record: Option<u64>,
-    /// The bytes of a compressed file that could not be inflated. The first is the start of the damaged member, or where its inflation ended.
+    /// The bytes of a compressed file that could not be inflated. The first is where inflation ended, at the damage or behind it.
     pub file: Option<std::ops::Range<u64>>,
 }
 
@@ -93,8 +90,8 @@ impl SalvageReport {
 /// Copies the sound records of a file to `output`, in order and as they are, and the bytes between them to `rest`. The files get their
 /// names when they are complete. The file is only read.
 ///
-/// Both checksums of a record must be correct. The search after damage is that of [`Salvage`]. Of a gzip file the records after damage are
-/// those from the next member on. Memory holds the two largest records at most.
+/// Both checksums of a record must be correct. [`SalvageReader`] defines the search after damage, also in compressed files. Memory holds
+/// about the two largest records.
 ///
 /// `progress` is called with the number of bytes of the file that were read since the last call.
 ///
@@ -149,8 +146,8 @@ const BUFFER: usize = 256 << 10;
 struct NamedSink<'a>(&'a mut dyn Write, &'a Path);
 
 impl NamedSink<'_> {
-    fn write(&mut self, bytes: Option<&[u8]>) -> Result<()> {
-        self.0.write_all(bytes.unwrap_or_default()).map_err(|e| Error::from(e).in_file(self.1))
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.0.write_all(bytes).map_err(|e| Error::from(e).in_file(self.1))
     }
 }
 
@@ -174,155 +171,60 @@ impl<'a> Run<'a> {
 
     fn file(&mut self, path: &Path) -> Result<()> {
         let in_file = |e: Error| e.in_file(path);
-        let open = || File::open(path).map_err(Error::from).map_err(in_file);
-        // The stream reads the first bytes to detect the compression.
-        let compression = tfseek::Stream::open(path)?.compression();
-        let mut salvage = Salvage::new(self.max_record);
-        if compression == Compression::None {
-            let mut file = open()?;
-            return self.records(&mut file, &mut salvage).map_err(in_file);
-        }
-        let mut input = Input::new(open()?, compression, 0).map_err(Error::from).map_err(in_file)?;
-        loop {
-            self.records(&mut input, &mut salvage).map_err(in_file)?;
-            let Some(damaged) = input.failed.take() else { return Ok(()) };
-            let next = input.next_member(|input| holds_record(input, self.max_record));
-            let next = next.map_err(Error::from).map_err(in_file)?;
-            let offset = salvage.offset();
-            if !self.in_gap {
-                let reason = GapReason::Inflate;
-                self.report.gaps.push(Gap {
-                    offset,
-                    len: 0,
-                    reason,
-                    record: salvage.record(),
-                    next_record: None,
-                    file: None,
-                });
-                self.in_gap = true;
-                self.first.get_or_insert(damaged.error);
-            }
-            if let Some(gap) = self.report.gaps.last_mut() {
-                gap.reason = GapReason::Inflate;
-                gap.file = Some(damaged.at..next.unwrap_or_else(|| input.size()));
-            }
-            if next.is_none() {
-                return Ok(());
-            }
-            salvage = Salvage::searching(self.max_record, offset);
-        }
-    }
-
-    /// Reads one sequence of records to its end.
-    fn records(&mut self, reader: &mut dyn CountedRead, salvage: &mut Salvage) -> Result<()> {
-        let mut window = Window::default();
-        loop {
-            let (offset, record) = (salvage.offset(), salvage.record());
-            let bytes = window.bytes();
-            match salvage.step(bytes, window.more) {
-                SalvageStep::End => return Ok(()),
-                SalvageStep::Need(need) => {
-                    let need = usize::try_from(need).unwrap_or(usize::MAX);
-                    window.fill(need, reader, self.progress)?;
-                }
-                SalvageStep::Record(len) => {
-                    self.out.write(bytes.get(..len))?;
+        // The stream's error is that of a file that cannot be read.
+        tfseek::Stream::open(path)?;
+        let file = File::open(path).map_err(Error::from).map_err(in_file)?;
+        let mut reader = SalvageReader::new(&file, self.max_record).map_err(in_file)?;
+        let mut read = 0;
+        while let Some(part) = reader.next().map_err(in_file)? {
+            match part {
+                SalvagePart::Record { record, bytes, .. } => {
+                    self.out.write(bytes)?;
                     self.report.records += 1;
-                    self.report.bytes += len as u64;
-                    if self.in_gap {
-                        self.in_gap = false;
-                        if let Some(gap) = self.report.gaps.last_mut() {
-                            gap.next_record = record;
-                        }
+                    self.report.bytes += bytes.len() as u64;
+                    if std::mem::take(&mut self.in_gap)
+                        && let Some(gap) = self.report.gaps.last_mut()
+                    {
+                        gap.next_record = record;
                     }
-                    window.start += len;
                 }
-                SalvageStep::Damage { len, error } => {
-                    self.rest.write(bytes.get(..len))?;
-                    if !self.in_gap {
-                        self.in_gap = true;
-                        let reason = error.as_ref().map_or(GapReason::LengthCrc, GapReason::of);
-                        let gap = Gap { offset, len: 0, reason, record, next_record: None, file: None };
-                        self.report.gaps.push(gap);
-                        if self.first.is_none() {
-                            self.first = error;
-                        }
-                    }
-                    if let Some(gap) = self.report.gaps.last_mut() {
-                        gap.len += len as u64;
-                    }
-                    window.start += len;
+                SalvagePart::Damage { offset, record, bytes, error } => {
+                    self.rest.write(bytes)?;
+                    let reason = error.as_ref().map_or(GapReason::LengthCrc, GapReason::of);
+                    self.gap((offset, record), reason, error, |gap| gap.len += bytes.len() as u64);
                 }
+                SalvagePart::NotInflated { offset, record, file, error } => {
+                    self.gap((offset, record), GapReason::Inflate, Some(error), |gap| {
+                        let start = gap.file.as_ref().map_or(file.start, |before| before.start);
+                        (gap.reason, gap.file) = (GapReason::Inflate, Some(start..file.end));
+                    });
+                }
+                _ => {}
             }
+            let now = reader.file_offset();
+            (self.progress)(now.saturating_sub(read));
+            read = read.max(now);
         }
-    }
-}
-
-/// Returns true if a search finds a sound record in the inflated bytes.
-fn holds_record(input: &mut Input, max_record: u64) -> Result<bool> {
-    let (mut window, mut salvage) = (Window::default(), Salvage::searching(max_record, 0));
-    loop {
-        match salvage.step(window.bytes(), window.more) {
-            SalvageStep::Record(_) => return Ok(true),
-            SalvageStep::End => return Ok(false),
-            SalvageStep::Damage { len, .. } => window.start += len,
-            SalvageStep::Need(need) => {
-                window.fill(usize::try_from(need).unwrap_or(usize::MAX), input, &mut |_| ())?;
-            }
-        }
-    }
-}
-
-/// The bytes of a record stream from a position on.
-struct Window {
-    /// `buf[start..end]` are the bytes.
-    buf: Vec<u8>,
-    start: usize,
-    end: usize,
-    /// True until the end of the reader.
-    more: bool,
-}
-
-impl Default for Window {
-    fn default() -> Window {
-        Window { buf: Vec::new(), start: 0, end: 0, more: true }
-    }
-}
-
-impl Window {
-    fn bytes(&self) -> &[u8] {
-        self.buf.get(self.start..self.end).unwrap_or_default()
-    }
-
-    /// Reads until `need` bytes are present or the reader ends. The buffer grows with the bytes that arrive, not with `need`.
-    fn fill(
-        &mut self,
-        need: usize,
-        reader: &mut dyn CountedRead,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<()> {
-        while self.end - self.start < need && self.more {
-            if self.end == self.buf.len() {
-                let have = self.end - self.start;
-                self.buf.copy_within(self.start..self.end, 0);
-                (self.start, self.end) = (0, have);
-                let len = (2 * have).clamp(BUFFER, need.max(BUFFER));
-                if len > self.buf.len() {
-                    let out_of_memory = |_| Error::from(io::Error::from(io::ErrorKind::OutOfMemory));
-                    self.buf.try_reserve_exact(len - self.buf.len()).map_err(out_of_memory)?;
-                    self.buf.resize(len, 0);
-                }
-            }
-            match reader.read(self.buf.get_mut(self.end..).unwrap_or_default()) {
-                Ok(0) => self.more = false,
-                Ok(n) => {
-                    self.end += n;
-                    progress(reader.taken(n as u64));
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
+        (self.progress)(reader.file_offset().saturating_sub(read));
         Ok(())
+    }
+
+    /// Adds to the gap at the position, which begins here unless it is open.
+    fn gap(
+        &mut self,
+        (offset, record): (u64, Option<u64>),
+        reason: GapReason,
+        error: Option<Error>,
+        add: impl FnOnce(&mut Gap),
+    ) {
+        if !std::mem::replace(&mut self.in_gap, true) {
+            if self.first.is_none() {
+                self.first = error;
+            }
+            self.report.gaps.push(Gap { offset, len: 0, reason, record, next_record: None, file: None });
+        }
+        if let Some(gap) = self.report.gaps.last_mut() {
+            add(gap);
+        }
     }
 }

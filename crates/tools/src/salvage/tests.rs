@@ -3,6 +3,7 @@
 use super::*;
 use std::fs;
 use tempfile::TempDir;
+use tfseek::Compression;
 use tfseek::frame::put_record;
 use tfseek::writer::WriterOptions;
 use tfseek_testkit::rng::Rng;

@@ -1,0 +1,115 @@
+//! The scan of a damaged shard: its sound records, which need not be adjacent.
+
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
+use super::progress::{REPORT, Work};
+use super::scan::{ScanOutcome, ScanStart};
+use super::sidecar::Sidecar;
+use super::table::{Table, TableBuilder};
+use crate::error::{At, Error, ErrorKind, Result};
+use crate::frame::{OVERHEAD, Salvage, Torn};
+use crate::io::deflate::Checkpoints;
+use crate::io::{Compression, ReadAt, SalvagePart, SalvageReader};
+use crate::wire::MAX_LEN;
+
+/// The result of a scan that goes on after damage.
+pub(super) struct SalvagedScan {
+    pub(super) outcome: ScanOutcome,
+    /// The payload lengths, if there is damage other than a torn tail.
+    pub(super) lengths: Option<Table>,
+}
+
+/// Scans the first `size` bytes of a plain file. All payloads are verified. The records before the start are those of `old`.
+///
+/// # Errors
+/// The first damage, if there is no sound record and more than a torn tail; I/O errors; errors of `work`.
+pub(super) fn salvage_file(
+    file: &dyn ReadAt,
+    size: u64,
+    start: ScanStart,
+    old: Option<&Sidecar>,
+    work: &Work,
+) -> Result<SalvagedScan> {
+    let mut lengths = TableBuilder::lengths();
+    if let Some(old) = old {
+        for i in 0..start.offsets.len() {
+            lengths.push(old.span(i)?.payload_len);
+        }
+    }
+    let parser = Salvage::resuming(MAX_LEN, start.at, Some(start.offsets.len()));
+    salvage(&mut SalvageReader::plain(file, size, parser), start, lengths, work)
+}
+
+/// Scans the first `size` bytes of a compressed file as [`salvage_file`] does. Also returns the checkpoints.
+///
+/// # Errors
+/// Errors of [`salvage_file`].
+pub(super) fn salvage_inflated(
+    file: &dyn ReadAt,
+    size: u64,
+    compression: Compression,
+    spacing: u64,
+    work: &Work,
+) -> Result<(SalvagedScan, Checkpoints)> {
+    let mut reader = SalvageReader::inflated(file, size, compression, spacing, MAX_LEN);
+    let scan = salvage(&mut reader, ScanStart::default(), TableBuilder::lengths(), work)?;
+    Ok((scan, reader.into_checkpoints().unwrap_or_default()))
+}
+
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "a part is in memory, and offsets are those of bytes that exist"
+)]
+fn salvage(
+    reader: &mut SalvageReader<'_>,
+    start: ScanStart,
+    mut lengths: TableBuilder,
+    work: &Work,
+) -> Result<SalvagedScan> {
+    let ScanStart { mut offsets, at } = start;
+    let (mut end, mut gaps, mut reported) = (at, false, at);
+    // The error at the start of the damage at the end, and the number of its bytes.
+    let (mut tail, mut left) = (None, 0);
+    while let Some(part) = reader.next()? {
+        match part {
+            SalvagePart::Record { offset, bytes, .. } => {
+                gaps |= offset != end;
+                offsets.push(offset);
+                lengths.push((bytes.len() - OVERHEAD) as u64);
+                end = offset + bytes.len() as u64;
+                (tail, left) = (None, 0);
+            }
+            SalvagePart::Damage { bytes, error, .. } => {
+                left += bytes.len() as u64;
+                tail = tail.or(error);
+            }
+            SalvagePart::NotInflated { offset, record, error, .. } => {
+                gaps = true;
+                tail = tail.or(Some(error.at(At { path: None, record, offset: Some(offset) })));
+            }
+        }
+        let read = reader.file_offset();
+        // A search in a compressed file goes back.
+        if read.saturating_sub(reported) >= REPORT as u64 {
+            work.report(read - reported)?;
+            reported = read;
+        }
+    }
+    work.report(reader.file_offset().saturating_sub(reported))?;
+    let torn = match tail.as_ref().map(Error::kind) {
+        // Nothing but the end of the last record is missing.
+        Some(&ErrorKind::Truncated { need, have }) if have == left && !gaps => Some(Torn { need, have }),
+        _ => None,
+    };
+    let damaged = tail.is_some();
+    if let Some(e) = tail.filter(|_| torn.is_none()) {
+        if offsets.len() == 0 {
+            return Err(e);
+        }
+        gaps = true;
+    }
+    // The end of a compressed stream is known to this process only.
+    let torn = torn.or(damaged.then_some(Torn { need: left + 1, have: left }));
+    let lengths = gaps.then(|| lengths.finish());
+    Ok(SalvagedScan { outcome: ScanOutcome { offsets, end, torn }, lengths })
+}

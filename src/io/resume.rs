@@ -1,0 +1,292 @@
+//! The inflated bytes of a damaged gzip or zlib file, with the places at which inflation can begin again.
+//!
+//! Inflation goes on at a gzip member, or after a flush: a stored block without content, which ends with the bytes 00 00 ff ff at a whole
+//! byte. After a full flush no byte refers to those before it. After a sync flush some do, and inflation then soon ends again.
+//!
+//! A place counts only if a sound record is found behind it, because payloads may contain the same bytes. The search begins after the last
+//! sound record, so no record is found twice.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use super::deflate::{CheckpointScan, Checkpoints};
+use super::inflate::Compression;
+use super::pread::ReadAt;
+use super::read_buffer::ReadBuffer;
+use crate::error::{Error, Result};
+use crate::frame::{Salvage, SalvageStep};
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::ops::Range;
+
+/// Bytes per read of a search.
+const INPUT: usize = 64 << 10;
+/// The start of a gzip member: magic and method. Its fourth byte has flags, of which five are defined.
+const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
+const UNDEFINED_FLAGS: u8 = 0xe0;
+/// The length of a stored block without content, and its complement.
+const FLUSH: [u8; 4] = [0, 0, 0xff, 0xff];
+/// Work that a search may spend on places that are not accepted: this constant, and this multiple of the size of the file.
+const WORK: u64 = 64 << 20;
+const WORK_FACTOR: u64 = 16;
+/// Minimum work of one place.
+const PLACE: u64 = 256;
+
+/// The bytes of a plain file.
+pub(super) struct PlainInput<'a> {
+    pub(super) file: &'a dyn ReadAt,
+    /// Offset of the next byte.
+    pub(super) at: u64,
+    pub(super) size: u64,
+}
+
+impl Read for PlainInput<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.size.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        let want = buf.len().min(left);
+        let n = self.file.read_at(buf.get_mut(..want).unwrap_or_default(), self.at)?.min(want);
+        self.at = self.at.saturating_add(n as u64);
+        Ok(n)
+    }
+}
+
+/// A reader of the inflated bytes. It ends at damage as at the end of the file.
+pub(super) struct DamagedInflate<'a> {
+    scan: CheckpointScan<PlainInput<'a>>,
+    /// Examines places. Made at the first damage.
+    trial: Option<Box<CheckpointScan<PlainInput<'a>>>>,
+    /// The inflated bytes of a place.
+    buffer: ReadBuffer,
+    compression: Compression,
+    max_payload: u64,
+    /// Offsets in the record stream, and lower bounds of their offsets in the file. The first one is at or before the last sound record.
+    marks: VecDeque<(u64, u64)>,
+    /// Offset of the file at which inflation began, or began again.
+    begin: u64,
+    /// End of the last sound record in the record stream.
+    sound: u64,
+    /// Work that is left for places.
+    work: u64,
+    /// The last damage was returned, and no place follows it.
+    ended: bool,
+}
+
+/// A place at which inflation may begin again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    at: u64,
+    /// A gzip member begins there, not a block.
+    member: bool,
+}
+
+/// Damage that ended the inflation.
+pub(super) struct NotInflated {
+    /// The bytes of the file between the damage and the place where inflation begins again.
+    pub(super) file: Range<u64>,
+    pub(super) error: Error,
+    /// Inflation begins again.
+    pub(super) goes_on: bool,
+}
+
+impl<'a> DamagedInflate<'a> {
+    /// Returns a reader of the first `size` bytes of a file with this compression, gzip or zlib.
+    pub(super) fn new(
+        file: &'a dyn ReadAt,
+        size: u64,
+        compression: Compression,
+        spacing: u64,
+        max_payload: u64,
+    ) -> DamagedInflate<'a> {
+        DamagedInflate {
+            scan: CheckpointScan::new(PlainInput { file, at: 0, size }, compression, spacing),
+            trial: None,
+            buffer: ReadBuffer::default(),
+            compression,
+            max_payload,
+            marks: VecDeque::new(),
+            begin: 0,
+            sound: 0,
+            work: size.saturating_mul(WORK_FACTOR).saturating_add(WORK),
+            ended: false,
+        }
+    }
+
+    pub(super) fn into_checkpoints(self) -> Checkpoints {
+        self.scan.into_checkpoints()
+    }
+
+    /// Returns the number of bytes of the file that were inflated.
+    pub(super) fn consumed(&self) -> u64 {
+        self.scan.consumed()
+    }
+
+    /// States that a sound record ends at offset `end` of the record stream.
+    pub(super) fn found_record(&mut self, end: u64) {
+        self.sound = end;
+        while self.marks.get(1).is_some_and(|&(out, _)| out <= end) {
+            self.marks.pop_front();
+        }
+    }
+
+    /// Returns the damage that ended the inflation, and moves to the next place where it can begin again. `None` at the end of the file.
+    pub(super) fn next_place(&mut self) -> Result<Option<NotInflated>> {
+        let Some(error) = self.scan.failed().cloned().filter(|_| !self.ended) else { return Ok(None) };
+        let (at, out) = (self.scan.consumed(), self.scan.returned());
+        // Without a mark nothing was inflated since the last place, or since the start of the file.
+        let from = self.marks.front().map_or(self.begin, |&(_, from)| from);
+        let wasted = at.saturating_sub(from).saturating_add(out.saturating_sub(self.sound));
+        self.work = self.work.saturating_sub(wasted);
+        let place = self.search(from)?;
+        let size = self.scan.inner().size;
+        let end = place.map_or(size, |place| place.at);
+        self.ended = place.is_none();
+        if let Some(place) = place {
+            self.scan.inner().at = place.at;
+            self.scan.go_on(place.at, place.member, true);
+            self.marks.clear();
+            self.begin = place.at;
+            self.sound = out;
+        }
+        let file = at.min(end)..end;
+        Ok(Some(NotInflated { file, error: error.into(), goes_on: place.is_some() }))
+    }
+
+    /// Returns the first place after byte `from` of the file behind which a sound record is found.
+    fn search(&mut self, from: u64) -> Result<Option<Place>> {
+        let PlainInput { file, size, .. } = *self.scan.inner();
+        // A flush that ends after `from` may begin before it.
+        let begin = from.saturating_sub(FLUSH.len() as u64);
+        let mut input = PlainInput { file, at: begin, size };
+        let mut buf = vec![0; INPUT];
+        // The last bytes of a piece are searched again with the next one.
+        let (mut have, mut at) = (0_usize, begin);
+        while self.work > 0 {
+            let read = match input.read(buf.get_mut(have..).unwrap_or_default()) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                read => read?,
+            };
+            if read == 0 {
+                break;
+            }
+            have = have.saturating_add(read);
+            let bytes = buf.get(..have).unwrap_or_default();
+            for (i, start) in bytes.windows(MAGIC.len().max(FLUSH.len())).enumerate() {
+                let found = place(start, at.saturating_add(i as u64), self.compression);
+                let Some(place) = found.filter(|place| place.at > from) else { continue };
+                if self.holds_record(place)? {
+                    return Ok(Some(place));
+                }
+                if self.work == 0 {
+                    return Ok(None);
+                }
+            }
+            let kept = have.min(FLUSH.len().saturating_sub(1));
+            let done = have.saturating_sub(kept);
+            buf.copy_within(done..have, 0);
+            (have, at) = (kept, at.saturating_add(done as u64));
+        }
+        Ok(None)
+    }
+
+    /// Returns true if a sound record is found in the bytes that are inflated behind a place.
+    fn holds_record(&mut self, place: Place) -> Result<bool> {
+        let PlainInput { file, size, .. } = *self.scan.inner();
+        let compression = self.compression;
+        let trial = self.trial.get_or_insert_with(|| {
+            Box::new(CheckpointScan::new(PlainInput { file, at: 0, size }, compression, u64::MAX))
+        });
+        trial.inner().at = place.at;
+        trial.go_on(place.at, place.member, false);
+        let (start, mut salvage) = (trial.returned(), Salvage::searching(self.max_payload, 0));
+        let (buffer, mut more) = (&mut self.buffer, true);
+        buffer.consume(usize::MAX);
+        let found = loop {
+            let spent = trial.returned().saturating_sub(start);
+            let spent = spent.saturating_add(trial.consumed().saturating_sub(place.at)).max(PLACE);
+            match salvage.step(buffer.bytes(), more) {
+                SalvageStep::Record(_) => break (true, spent),
+                SalvageStep::End => break (false, spent),
+                SalvageStep::Damage { len, .. } => _ = buffer.consume(len),
+                SalvageStep::Need(_) if spent >= self.work => break (false, spent),
+                SalvageStep::Need(need) => {
+                    let have = buffer.bytes().len();
+                    let need = usize::try_from(need).unwrap_or(usize::MAX).max(have.saturating_add(have / 2));
+                    let left = usize::try_from(self.work.saturating_sub(spent)).unwrap_or(usize::MAX);
+                    // No more bytes than the work that is left. They may be too few for a record, which the next round finds out.
+                    let need = need.min(have.saturating_add(left));
+                    more = match buffer.fill(trial.as_mut(), need) {
+                        Ok(more) => more,
+                        Err(_) if trial.failed().is_some() => false,
+                        Err(e) => return Err(e.into()),
+                    };
+                }
+            }
+        };
+        // An accepted place costs nothing: it is inflated again as part of the stream.
+        let (accepted, spent) = found;
+        if !accepted {
+            self.work = self.work.saturating_sub(spent);
+        }
+        Ok(accepted)
+    }
+}
+
+/// Returns the place that these bytes at offset `at` of the file indicate.
+fn place(bytes: &[u8], at: u64, compression: Compression) -> Option<Place> {
+    match *bytes {
+        [a, b, c, d] if [a, b, c, d] == FLUSH => {
+            Some(Place { at: at.saturating_add(FLUSH.len() as u64), member: false })
+        }
+        [a, b, c, flags]
+            if compression == Compression::Gzip && [a, b, c] == MAGIC && flags & UNDEFINED_FLAGS == 0 =>
+        {
+            Some(Place { at, member: true })
+        }
+        _ => None,
+    }
+}
+
+impl Read for DamagedInflate<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.scan.read(buf);
+        let mark = self.scan.mark();
+        if mark.1 >= self.begin && self.marks.back().is_none_or(|last| last.0 < mark.0) {
+            self.marks.push_back(mark);
+        }
+        match read {
+            Err(_) if self.scan.failed().is_some() => Ok(0),
+            read => read,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compress, Compression as Level, FlushCompress};
+
+    #[test]
+    fn blocks_are_marked() {
+        let mut deflate = Compress::new(Level::new(6), false);
+        let mut file = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+        let mut starts = Vec::new();
+        let mut total = 0u64;
+        for k in 0..20u8 {
+            let part: Vec<u8> = (0..3000u32).map(|i| (i.wrapping_mul(2654435761) >> 27) as u8 ^ k).collect();
+            starts.push((total, file.len() as u64));
+            total += 3000;
+            let mut out = Vec::with_capacity(10_000);
+            deflate.compress_vec(&part, &mut out, FlushCompress::Full).unwrap();
+            file.extend(out);
+        }
+        let file = file.as_slice();
+        let mut inflate = DamagedInflate::new(&file, file.len() as u64, Compression::Gzip, u64::MAX, 100);
+        let (mut buf, mut n) = (vec![0; 1000], 1);
+        while n > 0 {
+            n = inflate.read(&mut buf).unwrap();
+        }
+        let marks: Vec<_> = inflate.marks.iter().copied().collect();
+        for (out, at) in starts {
+            assert!(marks.contains(&(out, at)));
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The sound records of a file, damaged or not.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use super::deflate::{Checkpoints, WINDOW};
+use super::inflate::Compression;
+use super::pread::ReadAt;
+use super::read_buffer::ReadBuffer;
+use super::resume::{DamagedInflate, NotInflated, PlainInput};
+use super::sniff;
+use crate::error::{Error, Result};
+use crate::frame::{Salvage, SalvageStep};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+
+/// A part of a record stream that a [`SalvageReader`] returns. The parts are adjacent.
+#[non_exhaustive]
+#[derive(Debug)]
+pub enum SalvagePart<'a> {
+    /// A sound record.
+    Record {
+        /// Offset in the record stream.
+        offset: u64,
+        /// Ordinal of the record. `None` if an unknown number of records was damaged before it.
+        record: Option<u64>,
+        /// The record with its header and footer.
+        bytes: &'a [u8],
+    },
+    /// Bytes without a sound record. Consecutive parts of damage are one gap.
+    Damage {
+        /// Offset in the record stream.
+        offset: u64,
+        /// Ordinal of the damaged record, if it is known.
+        record: Option<u64>,
+        /// The damaged bytes.
+        bytes: &'a [u8],
+        /// The error at the start of a gap, with record and offset. `None` if the gap began before.
+        error: Option<Error>,
+    },
+    /// Bytes of a compressed file that cannot be inflated. The records after them are those of the next place at which inflation can begin.
+    NotInflated {
+        /// Offset in the record stream.
+        offset: u64,
+        /// Ordinal of the record at this offset, if it is known.
+        record: Option<u64>,
+        /// The bytes of the file. The first is where inflation ended.
+        file: Range<u64>,
+        /// The error that ended inflation.
+        error: Error,
+    },
+}
+
+/// A reader of the sound records of a file, and of the bytes between them.
+///
+/// [`Salvage`] defines which records are sound. Memory holds the damaged record and the one after it; the buffer grows only as bytes arrive.
+///
+/// The record stream of a damaged gzip or zlib file is the bytes that can be inflated. After damage, inflation begins again at the next gzip
+/// member, or after the next flush (an empty stored block), if a sound record is found behind it. Places without one are examined until they
+/// have taken 64 MiB of compressed and inflated bytes, plus sixteen times the size of the file. So the time is linear for any file.
+///
+/// Damaged deflate data can repeat earlier bytes of the stream, and so whole records. After damage inside the stream, a record that occurs in the
+/// 32 KiB before it counts as damage, up to the first record that does not.
+///
+/// ```
+/// use tfseek::io::{SalvagePart, SalvageReader};
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("damaged.tfrecord");
+/// # let mut bytes = Vec::new();
+/// # for payload in [b"one", b"two", b"ten"] { tfseek::frame::put_record(&mut bytes, payload)?; }
+/// # bytes[19 + 12] ^= 1;
+/// # std::fs::write(&path, bytes)?;
+/// let file = std::fs::File::open(&path)?;
+/// let mut reader = SalvageReader::new(&file, 1 << 30)?;
+/// let mut sound = Vec::new();
+/// while let Some(part) = reader.next()? {
+///     if let SalvagePart::Record { record, .. } = part {
+///         sound.push(record);
+///     }
+/// }
+/// assert_eq!(sound, [Some(0), Some(2)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct SalvageReader<'a> {
+    input: SalvageInput<'a>,
+    parser: Salvage,
+    buffer: ReadBuffer,
+    /// True until the end of the input.
+    more: bool,
+    /// Bytes of the record stream before the position, since inflation began.
+    history: History,
+    /// Inflated bytes were damaged, and since then no record was found that is no copy.
+    unsure: bool,
+}
+
+impl<'a> SalvageReader<'a> {
+    /// Returns a reader of a file. The first bytes tell its compression. Payloads longer than `max_payload` bytes count as damage.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn new(file: &'a File, max_payload: u64) -> Result<SalvageReader<'a>> {
+        let size = ReadAt::size(file)?;
+        let first = sniff::first_bytes(PlainInput { file, at: 0, size })?;
+        Ok(match sniff::compression(&first) {
+            Compression::None => SalvageReader::plain(file, size, Salvage::new(max_payload)),
+            compression => SalvageReader::inflated(file, size, compression, u64::MAX, max_payload),
+        })
+    }
+
+    /// Returns a reader of the first `size` bytes of a plain file. `parser` is at the position where it begins.
+    pub(crate) fn plain(file: &'a dyn ReadAt, size: u64, parser: Salvage) -> SalvageReader<'a> {
+        let input = SalvageInput::Plain(PlainInput { file, at: parser.offset(), size });
+        SalvageReader::with(input, parser)
+    }
+
+    /// Returns a reader of the first `size` bytes of a compressed file.
+    pub(crate) fn inflated(
+        file: &'a dyn ReadAt,
+        size: u64,
+        compression: Compression,
+        spacing: u64,
+        max_payload: u64,
+    ) -> SalvageReader<'a> {
+        let inflate = DamagedInflate::new(file, size, compression, spacing, max_payload);
+        let (input, parser) = (SalvageInput::Inflated(Box::new(inflate)), Salvage::new(max_payload));
+        SalvageReader::with(input, parser)
+    }
+
+    fn with(input: SalvageInput<'a>, parser: Salvage) -> SalvageReader<'a> {
+        let (buffer, history) = (ReadBuffer::default(), History(Vec::new()));
+        SalvageReader { input, parser, buffer, more: true, history, unsure: false }
+    }
+
+    /// Returns the checkpoints of a compressed file that was read to its end.
+    pub(crate) fn into_checkpoints(self) -> Option<Checkpoints> {
+        match self.input {
+            SalvageInput::Plain(_) => None,
+            SalvageInput::Inflated(inflate) => Some(inflate.into_checkpoints()),
+        }
+    }
+
+    /// Returns the next part. `None` at the end.
+    ///
+    /// # Errors
+    /// I/O errors.
+    #[allow(clippy::should_implement_trait, reason = "the part borrows from the reader")]
+    pub fn next(&mut self) -> Result<Option<SalvagePart<'_>>> {
+        loop {
+            let (offset, record) = (self.parser.offset(), self.parser.record());
+            match self.parser.step(self.buffer.bytes(), self.more) {
+                SalvageStep::Record(len) => {
+                    let bytes = self.buffer.consume(len);
+                    if let SalvageInput::Inflated(inflate) = &mut self.input {
+                        if self.unsure && self.history.contains(bytes) {
+                            self.history.push(bytes);
+                            self.parser.restart();
+                            return Ok(Some(SalvagePart::Damage { offset, record, bytes, error: None }));
+                        }
+                        inflate.found_record(self.parser.offset());
+                        self.history.push(bytes);
+                    }
+                    self.unsure = false;
+                    return Ok(Some(SalvagePart::Record { offset, record, bytes }));
+                }
+                SalvageStep::Damage { len, error } => {
+                    let bytes = self.buffer.consume(len);
+                    if let SalvageInput::Inflated(_) = self.input {
+                        self.history.push(bytes);
+                        self.unsure = true;
+                    }
+                    return Ok(Some(SalvagePart::Damage { offset, record, bytes, error }));
+                }
+                SalvageStep::End => {
+                    let SalvageInput::Inflated(inflate) = &mut self.input else { return Ok(None) };
+                    let Some(NotInflated { file, error, goes_on }) = inflate.next_place()? else {
+                        return Ok(None);
+                    };
+                    if goes_on {
+                        self.parser.restart();
+                        (self.more, self.unsure) = (true, false);
+                        self.history.0.clear();
+                    }
+                    return Ok(Some(SalvagePart::NotInflated { offset, record, file, error }));
+                }
+                SalvageStep::Need(need) => {
+                    // The parser begins anew at its position, so the number of bytes grows by a factor each time.
+                    let have = self.buffer.bytes().len();
+                    let need = usize::try_from(need).unwrap_or(usize::MAX);
+                    self.more = self.buffer.fill(&mut self.input, need.max(have.saturating_add(have / 2)))?;
+                }
+            }
+        }
+    }
+
+    /// Returns the offset in the file up to which it was read.
+    pub fn file_offset(&self) -> u64 {
+        match &self.input {
+            SalvageInput::Plain(input) => input.at,
+            SalvageInput::Inflated(inflate) => inflate.consumed(),
+        }
+    }
+}
+
+impl fmt::Debug for SalvageReader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SalvageReader").field("parser", &self.parser).finish_non_exhaustive()
+    }
+}
+
+/// The last bytes of an inflated stream. Damaged deflate data repeat such bytes, and with them whole records.
+struct History(Vec<u8>);
+
+impl History {
+    fn push(&mut self, bytes: &[u8]) {
+        let last = bytes.get(bytes.len().saturating_sub(WINDOW)..).unwrap_or_default();
+        if self.0.len().saturating_add(last.len()) > WINDOW.saturating_mul(4) {
+            let kept = self.0.len().saturating_sub(WINDOW);
+            self.0.drain(..kept);
+        }
+        self.0.extend_from_slice(last);
+    }
+
+    /// Returns true if these bytes are among the last ones.
+    fn contains(&self, bytes: &[u8]) -> bool {
+        let last = self.0.get(self.0.len().saturating_sub(WINDOW)..).unwrap_or_default();
+        !bytes.is_empty() && last.windows(bytes.len()).any(|window| window == bytes)
+    }
+}
+
+/// The record stream of a file.
+enum SalvageInput<'a> {
+    Plain(PlainInput<'a>),
+    Inflated(Box<DamagedInflate<'a>>),
+}
+
+impl Read for SalvageInput<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            SalvageInput::Plain(input) => input.read(buf),
+            SalvageInput::Inflated(inflate) => inflate.read(buf),
+        }
+    }
+}
