@@ -5,8 +5,7 @@
 use crate::error::{CompressionError, Error, IndexError, Result};
 use crate::frame;
 use crate::index::Index;
-use crate::io::deflate::InflateFrom;
-use crate::io::{Fetched, PositionalFile, Process, Region, Source};
+use crate::io::{Fetched, InflateFrom, PositionalFile, Process, Region, Source};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;

@@ -6,8 +6,11 @@
 
 mod atomic;
 pub(crate) mod deflate;
+#[cfg(test)]
+mod deflate_tests;
 mod file_state;
 pub(crate) mod inflate;
+mod inflate_from;
 mod map;
 mod memory;
 mod nameless;
@@ -29,6 +32,7 @@ pub use atomic::NameNotSynced;
 pub(crate) use atomic::{AtomicFile, TMP_PREFIX};
 pub(crate) use file_state::{FileId, FileState, Stamp};
 pub(crate) use inflate::{Compression, Inflate};
+pub(crate) use inflate_from::InflateFrom;
 pub(crate) use map::{Map, Promise};
 pub(crate) use memory::{memory_limit, zeroed};
 pub(crate) use open::{Budget, KeptFile, Reserved, check_regular, file_type_name, open_regular};
