@@ -65,7 +65,7 @@ fn in_order(path: &Path) -> u64 {
     }
 }
 
-/// Reads records in a random order. Returns the mean time of a read. The reads of a run are in different spans, as far as there are any.
+/// Reads records in a random order. Returns the mean time of a read.
 fn random_reads(ds: &Dataset, seed: u64) -> Duration {
     let (mut rng, mut buf) = (Rng::new(seed), Vec::new());
     // The tables of the index are read at the first access.

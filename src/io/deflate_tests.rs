@@ -7,8 +7,8 @@ use crate::error::{CompressionError, Error};
 use flate2::Compression as Level;
 use flate2::Crc;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
-use std::io::Write;
 use std::io::Read;
+use std::io::Write;
 
 /// Returns bytes that are partly repetitive and partly random, as records of text and numbers are.
 fn content(len: usize, seed: u32) -> Vec<u8> {

@@ -18,7 +18,7 @@ use zlib_rs::{Inflate as RawInflate, InflateFlush, Status};
 pub(crate) enum InflateFrom<'a, F: ?Sized> {
     Fast(FastInflate<'a, F>),
     /// The decoder of [`CheckpointScan`]. Before damage it returns the same bytes as the scan.
-    AsScanned(Box<CheckpointScan<ResumedBytes<'a, F>>>),
+    AsScanned(CheckpointScan<ResumedBytes<'a, F>>),
 }
 
 impl<F: ReadAt + ?Sized> InflateFrom<'_, F> {
@@ -36,7 +36,7 @@ impl<F: ReadAt + ?Sized> InflateFrom<'_, F> {
         from: Checkpoint<'_>,
     ) -> InflateFrom<'a, F> {
         let bytes = ResumedBytes::new(file, from.bit);
-        InflateFrom::AsScanned(Box::new(CheckpointScan::from_block(bytes, format, from)))
+        InflateFrom::AsScanned(CheckpointScan::from_block(bytes, format, from))
     }
 
     /// Decompresses up to `out.len()` bytes. Returns 0 only at the end of the stream, and if `out` is empty.

@@ -141,6 +141,9 @@ impl FileSummary {
             let checkpoints = index.checkpoint_spacing()?;
             self.inflated =
                 checkpoints.map(|checkpoints| Inflated { bytes: index.stream_end(), checkpoints });
+            if index.has_gaps() {
+                self.gaps = Some(gaps(index)?);
+            }
         }
         Ok(index)
     }
