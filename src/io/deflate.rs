@@ -414,9 +414,9 @@ pub(super) struct BufferedInput<R> {
 }
 
 impl<R: Read> BufferedInput<R> {
-    /// `read_len` is the number of bytes of the first read. Later ones are longer.
+    /// `read_len` is the number of bytes of the first read. Later ones are longer, up to [`INPUT`].
     pub(super) fn new(inner: R, read_len: usize) -> BufferedInput<R> {
-        let buf = vec![0; INPUT].into_boxed_slice();
+        let buf = vec![0; INPUT.max(read_len)].into_boxed_slice();
         BufferedInput { inner, buf, start: 0, end: 0, read_len, consumed: 0 }
     }
 
@@ -432,7 +432,7 @@ impl<R: Read> BufferedInput<R> {
                 Ok(0) => return Ok(false),
                 Ok(n) => {
                     (self.start, self.end) = (0, n.min(len));
-                    self.read_len = self.read_len.saturating_mul(2).min(INPUT);
+                    self.read_len = self.read_len.saturating_mul(2).min(self.buf.len());
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),

@@ -12,6 +12,9 @@ use crate::error::Result;
 use std::io::{self, Read};
 use zlib_rs::{Inflate as RawInflate, InflateFlush, Status};
 
+/// Bytes per read of compressed data. A file that is not in memory is then read in few pieces.
+const LONG_INPUT: usize = 256 << 10;
+
 /// A reader of the decompressed bytes of a file behind a checkpoint.
 ///
 /// Memory is constant. The checksums of the stream are not verified, since it is not read from its start.
@@ -101,7 +104,7 @@ enum NextInflate {
 
 impl<F: ReadAt + ?Sized> FastInflate<'_, F> {
     fn new<'a>(file: &'a F, format: Compression, from: Checkpoint<'_>) -> Result<FastInflate<'a, F>> {
-        let input = BufferedInput::new(ResumedBytes::new(file, from.bit), INPUT);
+        let input = BufferedInput::new(ResumedBytes::new(file, from.bit), LONG_INPUT);
         let decoder = raw_decoder(from.window, format)?;
         Ok(FastInflate { decoder, input, format, next: NextInflate::Blocks })
     }
