@@ -312,3 +312,17 @@ fn threads_that_read_parts_of_one_file_decompress_at_the_same_time() {
     });
     assert_eq!(most.load(SeqCst), 4);
 }
+
+/// Repetition belongs to a loader, not to the position of another one.
+#[test]
+fn a_loader_that_repeats_goes_on_repeating() {
+    let ds = memory(20);
+    let options = ds.dataset().record_loader().batch_size(8).threads(0);
+    let mut once = options.clone().build().unwrap();
+    let mut repeats = options.repeat(true).build().unwrap();
+    once.next().unwrap().unwrap();
+    repeats.go_to(once.cursor()).unwrap();
+    assert_eq!(repeats.by_ref().take(10).map(Result::unwrap).count(), 10);
+    once.go_to(repeats.cursor()).unwrap();
+    assert!(once.by_ref().take(10).map(Result::unwrap).count() < 4);
+}

@@ -322,6 +322,12 @@ fn invalid_packs_are_refused() {
         bad[byte] ^= 0x10;
         assert!(open(&bad).is_err(), "byte {byte}");
     }
+    // A changed letter is still a valid name.
+    for byte in 128..names_at + 4 * "part-0/train-00000".len() {
+        let mut bad = good.clone();
+        bad[byte] ^= 1;
+        assert!(open(&bad).is_err(), "byte {byte} of the tables");
+    }
     for cut in 0..good.len() {
         assert!(open(&good[..cut]).is_err());
     }

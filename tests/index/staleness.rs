@@ -60,6 +60,23 @@ fn a_touch_keeps_the_offsets_and_updates_the_time() {
     assert_eq!(case.reopen(), 0);
 }
 
+/// An index in another folder, and one with the time before a touch, are written next to the data on request.
+#[test]
+fn an_index_is_written_beside_from_any_folder() {
+    let case = case();
+    let beside = case.dir.path().join(".tfseek/x.tfri");
+    let cache = case.dir.path().join("i");
+    let options = options().default_dirs(None, Some(cache));
+    fs::rename(case.dir.path().join("i/x.tfri"), case.dir.path().join("x.tfri")).unwrap();
+    open(&case.path, &options).unwrap();
+    for touched in [0, 7] {
+        set_mtime(&case.path, T + touched);
+        built_beside(std::slice::from_ref(&case.path), &options).unwrap();
+        let fresh = scanned(&case.path, &options.clone().mode(IndexMode::Memory)).0;
+        assert_eq!(fs::read(&beside).unwrap(), sidecar(&fresh), "{touched}");
+    }
+}
+
 #[test]
 fn a_copy_with_its_index_keeps_the_offsets() {
     let case = case();
