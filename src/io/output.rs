@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 /// | `/dev/stdout`, `/dev/fd/3` | written directly; appended to if redirected to a file |
 ///
 /// On Linux and a file system that supports it, a file that is being written has no name, so nothing remains of it if the process is
-/// killed. Elsewhere its temporary name remains.
+/// killed. The exception is a kill in `commit`, after the file got a temporary name and before it replaces an existing file. Elsewhere its
+/// temporary name remains.
 ///
 /// The file belongs to the process that created it: in a forked child every call returns an error.
 #[derive(Debug)]

@@ -9,8 +9,9 @@
 //! | 4 | not a TFRecord file |
 //! | 130 | interrupted: SIGINT keeps its default action, and shells report a death by SIGINT as 130 |
 //!
-//! After an interrupt, as after any kill, nothing remains of an output that was being written on Linux. On other systems, and on file
-//! systems without files that have no name, it remains under its temporary name (`.tmp-` and 16 hex digits).
+//! After an interrupt, as after any kill, nearly always nothing remains of an output that was being written on Linux. On other systems, on
+//! file systems without files that have no name, and for a moment while it replaces a file, it has a temporary name (`.tmp-` and 16 hex
+//! digits), which then remains.
 
 use std::io;
 use std::path::Path;

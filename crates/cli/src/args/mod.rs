@@ -264,18 +264,25 @@ enum DamageChoice {
 }
 
 impl DamageArgs {
+    /// Returns true for `--damage skip`.
+    ///
+    /// # Errors
+    /// `--rest` without it.
+    pub(crate) fn skips(&self) -> Outcome<bool> {
+        match (self.damage, &self.rest) {
+            (DamageChoice::Skip, _) => Ok(true),
+            (DamageChoice::Raise, None) => Ok(false),
+            (DamageChoice::Raise, Some(_)) => Err(Failure::usage("--rest requires --damage skip")),
+        }
+    }
+
     /// Adds these options to those of indexes.
     pub(crate) fn index(&self, options: IndexOptions) -> Outcome<IndexOptions> {
-        let damage = match self.damage {
-            DamageChoice::Raise => Damage::Raise,
-            DamageChoice::Skip => Damage::Skip,
-        };
-        let options = options.damage(damage);
-        match &self.rest {
-            None => Ok(options),
-            Some(_) if damage == Damage::Raise => Err(Failure::usage("--rest requires --damage skip")),
-            Some(dir) => Ok(options.rest(dir)),
-        }
+        let options = options.damage(if self.skips()? { Damage::Skip } else { Damage::Raise });
+        Ok(match &self.rest {
+            Some(dir) => options.rest(dir),
+            None => options,
+        })
     }
 }
 

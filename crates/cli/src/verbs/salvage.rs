@@ -56,7 +56,7 @@ pub(crate) fn run(args: &args::SalvageArgs, global: &GlobalArgs, console: &mut C
 }
 
 /// Refuses standard input, pipes and devices: a damaged file is read more than once.
-fn check_regular(input: &Path) -> Outcome {
+pub(super) fn check_regular(input: &Path) -> Outcome {
     let name = records::name(input);
     let expected =
         |found| Failure::usage(format!("{}: expected a regular file, found {found}", name.display()));

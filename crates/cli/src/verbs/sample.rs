@@ -2,7 +2,7 @@
 //!
 //! Plain files are read by number, with an index, and the records are printed in the order in which they are drawn. Compressed files,
 //! pipes and standard input are read in order: a sample is drawn in one pass and printed in file order, as `tfseek.stream(..).sample` of
-//! the Python package does.
+//! the Python package does. With `--damage skip` every file is read by number, because reading in order ends at damage.
 
 use crate::args::{self, GlobalArgs, PathsArgs};
 use crate::console::Console;
@@ -21,8 +21,11 @@ pub(crate) fn run(args: &args::SampleArgs, global: &GlobalArgs, console: &mut Co
     let printer = Printer::new(&args.print, global)?;
     let paths = records::resolve(&args.paths, console)?;
     let printer = printer.many_files(paths.len() > 1);
+    let skips = args.access.damage.skips()?;
     for path in &paths {
-        if is_stream(path, args)? {
+        if skips {
+            super::salvage::check_regular(path)?;
+        } else if is_stream(path, args)? {
             return in_one_pass(&paths, args, &printer, global, console);
         }
     }
