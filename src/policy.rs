@@ -17,6 +17,9 @@ pub enum IndexMode {
 }
 
 /// The treatment of bytes after the last complete record of a shard (a torn tail).
+///
+/// The tail of a compressed shard is also torn if the trailer of its last member or stream is cut or missing, or if other bytes follow.
+/// Deflate data that are cut or corrupt, and wrong checksums, are errors in any case.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tail {

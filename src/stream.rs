@@ -2,6 +2,7 @@
 
 use crate::error::{At, CompressionError, Error, Result};
 use crate::frame::{self, Event, OVERHEAD, Parser, Torn};
+use crate::io::deflate::CheckpointScan;
 use crate::io::sniff::{self, SNIFF_LEN};
 use crate::io::{Compression, Inflate, ReadBuffer};
 use crate::paths;
@@ -100,7 +101,14 @@ impl StreamOptions {
             Some(named) => named,
             None => found,
         };
-        let source = Inflate::new(Cursor::new(first.clone()).chain(reader), compression);
+        let source = Cursor::new(first.clone()).chain(reader);
+        let source = match (self.tail, compression) {
+            (Tail::Tolerate, Compression::Gzip | Compression::Zlib) => {
+                let scan = CheckpointScan::new(source, compression, u64::MAX).tolerant(true);
+                StreamInflate::Tolerant(scan)
+            }
+            _ => StreamInflate::Strict(Inflate::new(source, compression)),
+        };
         Ok(Stream {
             source,
             first,
@@ -111,7 +119,7 @@ impl StreamOptions {
             parser: Parser::whole(self.verify == Verify::Payload, self.max_record),
             more: true,
             ended: false,
-            torn: 0,
+            torn: None,
         })
     }
 }
@@ -133,6 +141,32 @@ fn mismatch(named: Compression, found: Compression, first: &[u8]) -> Error {
 /// A reader after its first bytes, which were read already.
 type StreamSource = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
 
+/// A reader of the record stream of a file.
+enum StreamInflate {
+    Strict(Inflate<StreamSource>),
+    /// The decoder that knows the parts of a compressed file. It is slower.
+    Tolerant(CheckpointScan<StreamSource>),
+}
+
+impl StreamInflate {
+    /// Returns the number of bytes at the end of a compressed file that were left out, if its end was torn.
+    fn left_out(&self) -> Option<u64> {
+        match self {
+            StreamInflate::Strict(_) => None,
+            StreamInflate::Tolerant(scan) => scan.left_out(),
+        }
+    }
+}
+
+impl Read for StreamInflate {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            StreamInflate::Strict(inflate) => inflate.read(buf),
+            StreamInflate::Tolerant(scan) => scan.read(buf),
+        }
+    }
+}
+
 /// A reader of records in file order. It has one buffer, about as large as the largest record so far, which grows only as bytes arrive:
 /// a corrupt length does not allocate memory.
 ///
@@ -152,7 +186,7 @@ type StreamSource = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Stream {
-    source: Inflate<StreamSource>,
+    source: StreamInflate,
     /// First bytes of the file, to detect its format if the first record is damaged.
     first: Vec<u8>,
     name: PathBuf,
@@ -164,7 +198,8 @@ pub struct Stream {
     /// True until the end of the reader.
     more: bool,
     ended: bool,
-    torn: u64,
+    /// Bytes after the last complete record, if the end was reached and the tail is torn.
+    torn: Option<u64>,
 }
 
 impl Stream {
@@ -194,6 +229,9 @@ impl Stream {
             }
             Ok(None) => {
                 self.ended = true;
+                if let Some(left) = self.source.left_out() {
+                    self.torn = Some(self.torn_tail_bytes().saturating_add(left));
+                }
                 Ok(None)
             }
             Err(e) => {
@@ -223,7 +261,7 @@ impl Stream {
                     return Err(frame::truncated(need, have));
                 }
                 Event::Torn(Torn { have, .. }) => {
-                    self.torn = have;
+                    self.torn = Some(have);
                     return Ok(None);
                 }
                 // A parser of whole records does not return these.
@@ -252,9 +290,16 @@ impl Stream {
         self.compression
     }
 
-    /// Returns the number of bytes after the last complete record, if the end was reached with [`Tail::Tolerate`]. Otherwise 0.
+    /// Returns the number of bytes after the last complete record, if the end was reached with [`Tail::Tolerate`]. Otherwise 0. In a
+    /// compressed file they are decompressed bytes, and the bytes of the file behind the last whole member or stream.
     pub fn torn_tail_bytes(&self) -> u64 {
-        self.torn
+        self.torn.unwrap_or(0)
+    }
+
+    /// Returns true if the end was reached with [`Tail::Tolerate`], and the tail is torn. There may be no bytes after the last complete
+    /// record: the trailer of a compressed file is then missing.
+    pub fn is_torn(&self) -> bool {
+        self.torn.is_some()
     }
 }
 

@@ -124,6 +124,26 @@ def test_torn_tail(mixed: list[str], tmp_path: pathlib.Path) -> None:
     assert labels(tfseek.stream(torn, tail="tolerate")) == list(range(40, 69))
 
 
+@pytest.mark.parametrize("cut, rest", [(3, b""), (8, b""), (0, b"garbage")])
+def test_torn_tail_of_a_gzip_file(tmp_path: pathlib.Path, cut: int, rest: bytes) -> None:
+    path = tmp_path / "torn.tfrecord.gz"
+    with tfseek.Writer(path, compression="gzip") as writer:
+        for i in range(30):
+            writer.write(tfseek.Example({"label": i}))
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) - cut] + rest)
+    with pytest.raises(tfseek.DataError):
+        list(tfseek.stream(path))
+    with pytest.raises(tfseek.DataError):
+        tfseek.open(path, index_dir=tmp_path / "i")
+    assert labels(tfseek.stream(path, tail="tolerate")) == list(range(30))
+    for _ in range(2):
+        assert labels(tfseek.open(path, index_dir=tmp_path / "i", tail="tolerate")) == list(range(30))
+    with pytest.raises(tfseek.DataError, match="according to the index") as torn:
+        tfseek.open(path, index_dir=tmp_path / "i")
+    assert torn.value.category == "truncated"
+
+
 def test_errors_of_a_feature_have_the_location(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "a.tfrecord.gz"
     bad = b"\x0a\x0b\x0a\x09\x0a\x01a\x12\x04\x1a\x02\x08"

@@ -78,7 +78,7 @@ def open(
     kind: type of ``ds[i]``: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"``, which inspects the first records. Type
         checkers take the records for Examples unless another kind is given.
     tail: ``"strict"``: a torn tail is an error; ``"tolerate"``: the shard ends at its last whole record, as a
-        file that is being written does.
+        file that is being written does. A cut trailer of a gzip or zlib file, and other bytes after its end, are a torn tail too.
     damage: ``"raise"``: a damaged record is an error when its shard is scanned; ``"skip"``: damaged records and a torn tail are left out, and
         ``ds.warnings`` has one warning per damaged shard, of the kind ``"damage_skipped"``. A shard without any sound record is an error.
     rest: with ``damage="skip"``, a folder for the damaged bytes, one file ``NAME.rest`` for each damaged shard.

@@ -58,7 +58,8 @@ def stream(
         another compression is an error.
     verify: the checksums verified: ``"payload"`` (header and payload) or ``"header"``.
     kind: type of the records: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"``, which inspects the first records.
-    tail: ``"strict"``: a torn tail is an error; ``"tolerate"``: the file ends at its last whole record.
+    tail: ``"strict"``: a torn tail is an error; ``"tolerate"``: the file ends at its last whole record. A cut trailer of a gzip or zlib
+        file, and other bytes after its end, are a torn tail too.
     max_record: largest payload of a record in bytes; by default 2**31 - 1. A longer record raises :class:`tfseek.DataError` before
         memory is allocated.
 

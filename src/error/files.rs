@@ -127,7 +127,8 @@ pub enum IndexError {
         /// Reason why it is invalid.
         reason: Box<str>,
     },
-    /// Bytes follow the last whole record of a compressed shard. The index does not contain their number.
+    /// Bytes follow the last whole record of a compressed shard, or the end of its compressed stream is missing. The index does not
+    /// contain their number.
     TornTail,
     /// Two shards would have the same index file.
     NameClash {
@@ -239,9 +240,9 @@ impl fmt::Display for IndexError {
                 Count(*shards as u64, "shard")
             ),
             IndexError::Text { line, reason } => write!(f, "index line {line}: {reason}"),
-            IndexError::TornTail => {
-                f.write_str("truncated: the stream ends inside this record, according to the index")
-            }
+            IndexError::TornTail => f.write_str(
+                "truncated: the shard does not end after the last whole record, according to the index",
+            ),
             IndexError::NameClash { other } => {
                 write!(f, "the index file would be the same as that of {}", other.display())
             }

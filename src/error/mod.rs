@@ -141,7 +141,7 @@ impl Error {
             ErrorKind::Spec(_) => Category::BadSpec,
             ErrorKind::TooLarge { .. } | ErrorKind::RecordTooLarge { .. } => Category::TooLarge,
             ErrorKind::CorruptLength { .. } | ErrorKind::CorruptData { .. } => Category::ChecksumMismatch,
-            ErrorKind::Truncated { .. } => Category::Truncated,
+            ErrorKind::Truncated { .. } | ErrorKind::Index(IndexError::TornTail) => Category::Truncated,
             _ => return None,
         })
     }

@@ -81,11 +81,16 @@ pub(super) fn scan(
         (compression, _) => {
             let spacing = options.checkpoint_every;
             let bytes = |pos| FileReader::reporting(&file, pos..stamp.size, work);
-            let mut inflated = match known {
+            let inflated = match known {
                 Some((points, at)) => CheckpointScan::behind(bytes(at), spacing, points, at, start.at),
                 None => CheckpointScan::new(bytes(0), compression, spacing),
             };
-            let scan = scan_inflated(&mut inflated, start, payloads, work)?;
+            let mut inflated = inflated.tolerant(options.allows_torn());
+            let mut scan = scan_inflated(&mut inflated, start, payloads, work)?;
+            if let Some(left) = inflated.left_out() {
+                let have = scan.torn.map_or(0, |torn| torn.have).saturating_add(left);
+                scan.torn = Some(Torn { need: have.saturating_add(1), have });
+            }
             checkpoints = Some(CheckpointTable::build(&inflated.into_checkpoints(), spacing));
             (scan, fingerprints(&file, stamp.size)?)
         }

@@ -115,7 +115,8 @@ impl Index {
     }
 
     /// Returns the number of bytes after the last whole record, a *torn tail*; 0 without one. `None` if a compressed shard has a torn
-    /// tail and another process scanned it: index files do not store this number.
+    /// tail and another process scanned it: index files do not store this number. In a compressed shard they are decompressed bytes, and the
+    /// bytes of the file behind the last whole member or stream. If only its trailer is missing, the number is 0.
     pub fn torn_tail_bytes(&self) -> Option<u64> {
         let header = &self.0.header;
         match header.compression() {

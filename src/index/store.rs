@@ -178,7 +178,7 @@ fn cannot_extend(sidecar: &Sidecar, options: &IndexOptions) -> Option<&'static s
     if sidecar.header.compression() == Compression::None {
         None
     } else if sidecar.header.has(TORN) {
-        Some("the compressed shard has grown, and it ended inside a record when it was indexed")
+        Some("the compressed shard has grown, and its tail was torn when it was indexed")
     } else if sidecar.spacing() != Some(options.checkpoint_every) {
         Some("the compressed shard has grown, and the spacing of its checkpoints is another one")
     } else {

@@ -7,7 +7,8 @@
 //! The borders are found with miniz_oxide, which reports them. The bytes behind a checkpoint are decompressed with zlib-rs, which is
 //! faster. Only those of a damaged stream are decompressed with miniz_oxide again: two decoders may differ in the bytes before an error.
 
-use super::inflate::Compression;
+use super::inflate::{Compression, is_zlib_of_records};
+use super::sniff::{SNIFF_LEN, starts_with_record};
 use crate::error::{CompressionError, Error, Result};
 use flate2::Crc;
 use miniz_oxide::inflate::TINFLStatus;
@@ -95,6 +96,8 @@ impl Checkpoints {
 ///
 /// It is as strict as [`Inflate`](super::Inflate), and its errors are the same except for the reason of damage. They are returned after
 /// the bytes before the damage. After an error it can go on at another position of the file, which becomes a checkpoint.
+///
+/// A [`tolerant`](CheckpointScan::tolerant) reader accepts a cut trailer at the end of the file, and other bytes after the last one.
 pub(crate) struct CheckpointScan<R> {
     input: BufferedInput<R>,
     format: Compression,
@@ -121,6 +124,9 @@ pub(crate) struct CheckpointScan<R> {
     /// The next block or member is a checkpoint, whatever its distance.
     must_mark: bool,
     failed: Option<CompressionError>,
+    tolerant: bool,
+    /// Number of bytes at the end of the file that a tolerant reader left out.
+    left_out: Option<u64>,
 }
 
 /// The part of a file that comes next.
@@ -130,6 +136,8 @@ enum StreamPart {
     Header,
     Blocks,
     Trailer,
+    /// Nothing: the end of the file was left out.
+    End,
 }
 
 /// The checksum of the decompressed bytes of a member or stream.
@@ -151,6 +159,17 @@ impl Checksum {
             Checksum::Crc32(crc) => crc.update(bytes),
             Checksum::Adler32(sum) => *sum = adler32(*sum, bytes),
         }
+    }
+
+    /// Returns the bytes of the trailer of a member or stream of `len` bytes. A zlib stream has the first four.
+    fn trailer(&self, len: u64) -> [u8; TRAILER] {
+        let sum = match self {
+            Checksum::Crc32(crc) => crc.sum().to_le_bytes(),
+            Checksum::Adler32(sum) => sum.to_be_bytes(),
+        };
+        let (mut bytes, size) = ([0; TRAILER], (len as u32).to_le_bytes());
+        bytes.iter_mut().zip(sum.iter().chain(&size)).for_each(|(to, from)| *to = *from);
+        bytes
     }
 }
 
@@ -174,7 +193,21 @@ impl<R: Read> CheckpointScan<R> {
             mark: (0, 0),
             must_mark: false,
             failed: None,
+            tolerant: false,
+            left_out: None,
         }
+    }
+
+    /// Returns the same reader, which accepts two ends of a file if `yes`: inside a trailer or the first bytes of a header, and after bytes
+    /// behind the last member or stream that seem to contain no records.
+    pub(crate) fn tolerant(self, yes: bool) -> CheckpointScan<R> {
+        CheckpointScan { tolerant: yes, ..self }
+    }
+
+    /// Returns the number of bytes at the end of the file that were left out, behind the last deflate block, or the last member or stream.
+    /// `None` if the file ended as it should. It is 0 if a trailer is missing.
+    pub(crate) fn left_out(&self) -> Option<u64> {
+        self.left_out
     }
 
     /// Returns a reader of the gzip members behind those that were scanned before, with the checkpoints of both. `inner` begins at byte
@@ -256,6 +289,7 @@ impl<R: Read> CheckpointScan<R> {
                 },
                 StreamPart::Blocks => self.block()?,
                 StreamPart::Trailer => self.trailer()?,
+                StreamPart::End => return Ok(false),
             }
         }
         Ok(true)
@@ -266,14 +300,66 @@ impl<R: Read> CheckpointScan<R> {
         if !self.input.fill()? {
             return Ok(false);
         }
-        match self.format {
+        let (mut first, mut len) = ([0; MAGIC.len()], 0_usize);
+        let header = match self.format {
             Compression::Zlib if at > 0 => {
-                return Err(CompressionError::TrailingData { format: self.format.name(), at }.into());
+                Err(CompressionError::TrailingData { format: self.format.name(), at }.into())
             }
-            Compression::Zlib => zlib_header(|| self.input.byte())?,
-            _ => gzip_header(|| self.input.byte())?,
+            Compression::Zlib => zlib_header(|| self.input.byte()),
+            _ => gzip_header(|| {
+                let byte = self.input.byte()?;
+                if let (Some(to), Some(byte)) = (first.get_mut(len), byte) {
+                    (*to, len) = (byte, len.saturating_add(1));
+                }
+                Ok(byte)
+            }),
+        };
+        let fault = match header {
+            Err(HeaderFault::Format(fault)) => fault,
+            other => return other.map(|()| true),
+        };
+        let is_end = self.tolerant
+            && match &fault {
+                // Behind the fields of fixed length, damaged flags may be the reason.
+                CompressionError::Cut { .. } => self.input.consumed.saturating_sub(at) < GZIP_HEADER,
+                _ if at == 0 || first == MAGIC => false,
+                _ => !self.rest_holds_records(first.get(..len).unwrap_or_default())?,
+            };
+        if !is_end {
+            return Err(fault.into());
         }
-        Ok(true)
+        self.leave_out(at);
+        Ok(false)
+    }
+
+    /// Ends the stream. The bytes of the file from `at` on are left out.
+    fn leave_out(&mut self, at: u64) {
+        self.left_out = Some(self.input.consumed.saturating_sub(at));
+        self.part = StreamPart::End;
+    }
+
+    /// Reads the bytes behind the last member or stream. Returns true if they may contain records: they begin with a record or a zlib
+    /// stream of records, or a gzip member begins anywhere, since a damaged header may precede it. `first`: the bytes that were read before.
+    fn rest_holds_records(&mut self, first: &[u8]) -> io::Result<bool> {
+        let mut bytes = first.to_vec();
+        while bytes.len() < SNIFF_LEN
+            && let Some(byte) = self.input.byte()?
+        {
+            bytes.push(byte);
+        }
+        if starts_with_record(&bytes) || is_zlib_of_records(&bytes) {
+            return Ok(true);
+        }
+        let mut last = [0; 4];
+        let mut bytes = bytes.into_iter();
+        while let Some(byte) = bytes.next().map_or_else(|| self.input.byte(), |byte| Ok(Some(byte)))? {
+            let [_, b, c, d] = last;
+            last = [b, c, d, byte];
+            if begins_member(last) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn begin_blocks(&mut self) {
@@ -348,27 +434,22 @@ impl<R: Read> CheckpointScan<R> {
     }
 
     fn trailer(&mut self) -> io::Result<()> {
-        let mut bytes = [0; TRAILER];
+        let at = self.input.consumed;
+        let expected = self.sum.as_ref().map(|sum| sum.trailer(self.member));
         let len = if self.format == Compression::Gzip { TRAILER } else { 4 };
-        for byte in bytes.iter_mut().take(len) {
-            match self.input.byte()? {
-                Some(found) => *byte = found,
-                None => {
-                    self.failed = Some(CompressionError::Cut { format: self.format.name() });
-                    return Ok(());
+        let mut sound = true;
+        for k in 0..len {
+            let Some(found) = self.input.byte()? else {
+                if self.tolerant && sound {
+                    self.leave_out(at);
+                } else {
+                    self.failed = Some(cut(self.format));
                 }
-            }
+                return Ok(());
+            };
+            sound &= expected.is_none_or(|trailer| trailer.get(k) == Some(&found));
         }
         self.part = StreamPart::Header;
-        let [a, b, c, d, size @ ..] = bytes;
-        let sound = match &self.sum {
-            Some(Checksum::Crc32(crc)) => {
-                crc.sum() == u32::from_le_bytes([a, b, c, d])
-                    && self.member as u32 == u32::from_le_bytes(size)
-            }
-            Some(Checksum::Adler32(sum)) => *sum == u32::from_be_bytes([a, b, c, d]),
-            None => true,
-        };
         if !sound {
             self.fail("the checksum or length in the trailer does not match");
         }
@@ -483,25 +564,36 @@ impl From<HeaderFault> for Error {
     }
 }
 
+/// Bytes of the fields that every gzip header has.
+const GZIP_HEADER: u64 = 10;
+/// The start of a gzip member: magic and method. The next byte has flags, of which five are defined.
+const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
+const UNDEFINED_FLAGS: u8 = 0xe0;
+
+/// Returns true if a gzip member may begin with these bytes.
+pub(super) fn begins_member([a, b, c, flags]: [u8; 4]) -> bool {
+    [a, b, c] == MAGIC && flags & UNDEFINED_FLAGS == 0
+}
+
 /// Reads the header of a gzip member (RFC 1952). Its checksum, if there is one, is verified.
 pub(super) fn gzip_header(mut byte: impl FnMut() -> io::Result<Option<u8>>) -> Result<(), HeaderFault> {
     const HCRC: u8 = 2;
     const EXTRA: u8 = 4;
     const NAME: u8 = 8;
     const COMMENT: u8 = 16;
-    const RESERVED: u8 = 0xe0;
     let mut crc = Crc::new();
     let mut next = |crc: &mut Crc| -> Result<u8, HeaderFault> {
         let found = byte()?.ok_or(cut(Compression::Gzip))?;
         crc.update(&[found]);
         Ok(found)
     };
+    let [first, second, method] = MAGIC;
     let magic = [next(&mut crc)?, next(&mut crc)?];
-    if magic != [0x1f, 0x8b] || next(&mut crc)? != 8 {
+    if magic != [first, second] || next(&mut crc)? != method {
         return Err(corrupt(Compression::Gzip, "incorrect header").into());
     }
     let flags = next(&mut crc)?;
-    if flags & RESERVED != 0 {
+    if flags & UNDEFINED_FLAGS != 0 {
         return Err(corrupt(Compression::Gzip, "unknown flags in the header").into());
     }
     // Time, extra flags, operating system.

@@ -8,7 +8,7 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use super::deflate::{CheckpointScan, Checkpoints};
+use super::deflate::{CheckpointScan, Checkpoints, begins_member};
 use super::inflate::Compression;
 use super::pread::ReadAt;
 use super::read_buffer::ReadBuffer;
@@ -20,9 +20,6 @@ use std::ops::Range;
 
 /// Bytes per read of a search.
 const INPUT: usize = 64 << 10;
-/// The start of a gzip member: magic and method. Its fourth byte has flags, of which five are defined.
-const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
-const UNDEFINED_FLAGS: u8 = 0xe0;
 /// The length of a stored block without content, and its complement.
 const FLUSH: [u8; 4] = [0, 0, 0xff, 0xff];
 /// Work that a search may spend on places that are not accepted: this constant, and this multiple of the size of the file.
@@ -169,7 +166,7 @@ impl<'a> DamagedInflate<'a> {
             }
             have = have.saturating_add(read);
             let bytes = buf.get(..have).unwrap_or_default();
-            for (i, start) in bytes.windows(MAGIC.len().max(FLUSH.len())).enumerate() {
+            for (i, start) in bytes.windows(FLUSH.len()).enumerate() {
                 let found = place(start, at.saturating_add(i as u64), self.compression);
                 let Some(place) = found.filter(|place| place.at > from) else { continue };
                 if self.holds_record(place)? {
@@ -236,9 +233,7 @@ fn place(bytes: &[u8], at: u64, compression: Compression) -> Option<Place> {
         [a, b, c, d] if [a, b, c, d] == FLUSH => {
             Some(Place { at: at.saturating_add(FLUSH.len() as u64), member: false })
         }
-        [a, b, c, flags]
-            if compression == Compression::Gzip && [a, b, c] == MAGIC && flags & UNDEFINED_FLAGS == 0 =>
-        {
+        [a, b, c, d] if compression == Compression::Gzip && begins_member([a, b, c, d]) => {
             Some(Place { at, member: true })
         }
         _ => None,
@@ -263,6 +258,55 @@ impl Read for DamagedInflate<'_> {
 mod tests {
     use super::*;
     use flate2::{Compress, Compression as Level, FlushCompress};
+    use std::cell::Cell;
+
+    /// A file that counts the bytes that are read.
+    struct Counted {
+        bytes: Vec<u8>,
+        read: Cell<u64>,
+    }
+
+    impl ReadAt for Counted {
+        fn size(&self) -> io::Result<u64> {
+            Ok(self.bytes.len() as u64)
+        }
+
+        fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+            let n = self.bytes.as_slice().read_at(buf, offset)?;
+            self.read.set(self.read.get() + n as u64);
+            Ok(n)
+        }
+    }
+
+    /// Each place could inflate the rest of the file, which has no record: time that grows with the square of the file.
+    #[test]
+    fn the_work_of_a_search_is_limited() {
+        let mut deflate = Compress::new(Level::new(6), false);
+        let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+        const PARTS: u64 = 60;
+        const PART: usize = 256 << 10;
+        for _ in 0..PARTS {
+            let mut out = Vec::with_capacity(PART);
+            deflate.compress_vec(&vec![0; PART], &mut out, FlushCompress::Full).unwrap();
+            bytes.extend(out);
+        }
+        // The first block is damaged.
+        bytes[10] = 0xff;
+        let size = bytes.len() as u64;
+        let limit = WORK + WORK_FACTOR * size;
+        let file = Counted { bytes, read: Cell::new(0) };
+        let mut inflate = DamagedInflate::new(&file, size, Compression::Gzip, u64::MAX, 100);
+        while inflate.read(&mut [0; 1000]).unwrap() > 0 {}
+        let place = inflate.next_place().unwrap().unwrap();
+        assert!(!place.goes_on && inflate.next_place().unwrap().is_none());
+        let inflated = inflate.trial.as_ref().unwrap().returned();
+        let all = PARTS * (PARTS - 1) / 2 * PART as u64;
+        assert!(all > 4 * limit && inflated > limit / 2, "{inflated} of {all} bytes");
+        // The file is read a few times: from the start, in the search, and ahead by the decoder at each place.
+        let ahead = PARTS * super::super::deflate::INPUT as u64;
+        let spent = inflated + file.read.get().saturating_sub(2 * size + ahead);
+        assert!(spent <= limit, "{spent} bytes, the limit is {limit}");
+    }
 
     #[test]
     fn blocks_are_marked() {

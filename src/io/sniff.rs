@@ -41,7 +41,8 @@ pub(crate) fn compression(first: &[u8]) -> Compression {
     }
 }
 
-fn starts_with_record(first: &[u8]) -> bool {
+/// Returns true if a record with a sound header begins with these bytes.
+pub(super) fn starts_with_record(first: &[u8]) -> bool {
     first.first_chunk().is_some_and(|header| RecordHeader::parse(header).is_ok())
 }
 

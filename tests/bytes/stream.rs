@@ -320,6 +320,135 @@ fn zlib_with_a_wrong_or_missing_checksum() {
     whole_then(wrong, |e| matches!(e_compression(e), CompressionError::Corrupt { format: "zlib", .. }));
 }
 
+// ---- torn tails of compressed files ----
+
+/// Reads a file of which the tail is tolerated. Returns its records, and the bytes that were left out if the tail is torn.
+#[track_caller]
+fn tolerated(file: &[u8]) -> (Vec<Vec<u8>>, Option<u64>) {
+    let options = StreamOptions::new().tail(Tail::Tolerate);
+    let mut stream = options.read(Cursor::new(file.to_vec()), "x").unwrap();
+    let mut records = Vec::new();
+    while let Some(record) = stream.next().unwrap() {
+        records.push(record.payload().to_vec());
+    }
+    assert!(stream.is_torn() || stream.torn_tail_bytes() == 0);
+    (records, stream.is_torn().then(|| stream.torn_tail_bytes()))
+}
+
+#[track_caller]
+fn not_tolerated(file: &[u8]) -> ErrorKind {
+    let (records, error) = read_with(StreamOptions::new().tail(Tail::Tolerate), file.to_vec());
+    assert!(payloads().starts_with(&records));
+    error.expect("an error at the end").into_kind()
+}
+
+#[test]
+fn every_truncation_of_compressed_files_under_tolerate() {
+    let plain = plain();
+    let mut ends = vec![0];
+    payloads().iter().for_each(|p| ends.push(ends.last().unwrap() + p.len() + 16));
+    // Two members, of which the second one begins inside a record; and a zlib stream.
+    let (a, b) = plain.split_at(plain.len() / 2);
+    for (parts, header, trailer) in
+        [(vec![(a, gzip(a)), (b, gzip(b))], 10, 8), (vec![(&plain[..], zlib(&plain))], 2, 4)]
+    {
+        let file: Vec<u8> = parts.iter().flat_map(|(_, part)| part.clone()).collect();
+        let (mut start, mut content) = (0, 0);
+        for (k, (bytes, part)) in parts.iter().enumerate() {
+            for len in 0..=part.len() {
+                let (cut, deflated) = (start + len, part.len() - trailer);
+                // Before that the file is taken for a plain one.
+                if cut < 50 && header == 2 || cut < 3 {
+                    continue;
+                }
+                if (header..deflated).contains(&len) {
+                    let e = not_tolerated(&file[..cut]);
+                    let e = matches!(e, ErrorKind::Compression(CompressionError::Cut { .. }));
+                    assert!(e, "cut at {cut}");
+                    continue;
+                }
+                let (content, left) = match len {
+                    _ if len < header => (content, len),
+                    _ => (content + bytes.len(), len - deflated),
+                };
+                let whole = ends.iter().rposition(|&end| end <= content).unwrap();
+                let whole_part = len == part.len() || len == 0 && k > 0;
+                let left = if whole_part { 0 } else { left } + content - ends[whole];
+                let torn = !whole_part || left > 0;
+                let want = (payloads()[..whole].to_vec(), torn.then_some(left as u64));
+                assert_eq!(tolerated(&file[..cut]), want, "cut at {cut}");
+                // A wrong byte of the part of a trailer is an error.
+                if len > deflated {
+                    let mut wrong = file[..cut].to_vec();
+                    wrong[start + deflated] ^= 1;
+                    let e = not_tolerated(&wrong);
+                    let e = matches!(e, ErrorKind::Compression(_));
+                    assert!(e, "cut at {cut}");
+                }
+            }
+            start += part.len();
+            content += bytes.len();
+        }
+    }
+}
+
+#[test]
+fn trailing_bytes_under_tolerate() {
+    let noise: Vec<u8> = (0..200_000u32).map(|i| (i.wrapping_mul(2654435761) >> 13) as u8 & 0xfe).collect();
+    for garbage in [&[0; 70_000][..], b"\0", b"\x1f", b"garbage", &noise] {
+        for file in [gzip(&plain()), zlib(&plain()), [gzip(&plain()), gzip(b"")].concat()] {
+            let found = tolerated(&[&file[..], garbage].concat());
+            assert_eq!(found, (payloads(), Some(garbage.len() as u64)));
+        }
+        // Inside a record.
+        let cut = plain().len() - 5;
+        let (records, left) = tolerated(&[&gzip(&plain()[..cut]), garbage].concat());
+        assert_eq!(
+            (records.len(), left),
+            (49, Some(garbage.len() as u64 + plain().len() as u64 - 5 - end_of_49()))
+        );
+    }
+}
+
+fn end_of_49() -> u64 {
+    payloads()[..49].iter().map(|p| p.len() as u64 + 16).sum()
+}
+
+/// Bytes that seem to contain records are never left out.
+#[test]
+fn trailing_records_are_an_error_under_tolerate() {
+    let more = gzip(&plain());
+    let mut damaged = more.clone();
+    damaged[3] = 0xff;
+    for rest in [
+        plain(),
+        zlib(&plain()),
+        zlib(b""),
+        [&b"garbage"[..], &more].concat(),
+        [&[0; 3_000][..], &more].concat(),
+        [&b"\x1f"[..], &more].concat(),
+        [&b"\x1f\x8b"[..], &more].concat(),
+    ] {
+        for file in [gzip(&plain()), zlib(&plain())] {
+            not_tolerated(&[file, rest.clone()].concat());
+        }
+    }
+    not_tolerated(&[gzip(&plain()), damaged].concat());
+    not_tolerated(&[zlib(&plain()), more].concat());
+}
+
+#[test]
+fn corrupt_data_and_checksums_are_errors_under_tolerate() {
+    for (file, trailer) in [(gzip(&plain()), 8), (zlib(&plain()), 4)] {
+        let bits = (8 * (file.len() - trailer)..8 * file.len()).chain((160..8 * file.len()).step_by(61));
+        for bit in bits {
+            let mut bad = file.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            not_tolerated(&bad);
+        }
+    }
+}
+
 // ---- the wrong format ----
 
 #[test]

@@ -6,3 +6,4 @@ mod damaged;
 mod dataset;
 mod refresh;
 mod replaced;
+mod torn_compressed;

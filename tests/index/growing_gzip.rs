@@ -197,6 +197,23 @@ fn a_torn_tail_of_the_stream_is_scanned_again() {
     case.rebuilds(&tolerant);
 }
 
+/// Bytes that are left out behind the last member, and a cut trailer.
+#[test]
+fn a_torn_tail_of_the_file_is_scanned_again() {
+    let more = member(&stream(100..130));
+    let zeros = [0; 512];
+    for (part, rest) in [(&zeros[..], &[0, 0][..]), (&more[..5], &more[5..]), more.split_at(more.len() - 3)] {
+        let case = case(&member(&stream(0..100)), 20_000);
+        let tolerant = case.options.clone().tail(Tail::Tolerate);
+        case.append(part);
+        assert_eq!(case.check(&tolerant), part.len() as u64);
+        let e = open(&case.path, &case.options).unwrap_err();
+        assert!(matches!(e.kind(), ErrorKind::Index(IndexError::TornTail)), "{e}");
+        case.append(rest);
+        case.rebuilds(&tolerant);
+    }
+}
+
 #[test]
 fn another_spacing_other_checks_and_other_content_scan_the_whole_shard() {
     let whole = member(&stream(0..100));

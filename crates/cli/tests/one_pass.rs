@@ -123,3 +123,43 @@ fn every_verb_tolerates_a_torn_tail() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     dir.run(&["head", "--tail", "lax", "a.tfrecord"]).fails(2, &["--tail", "strict, tolerate"]);
 }
+
+#[test]
+fn compressed_files_with_torn_tails() {
+    let dir = Folder::new();
+    let whole = fs::read(dir.shard("a.tfrecord.gz", labels(0..50))).unwrap();
+    let zlib = fs::read(dir.shard("b.tfrecord.zz", labels(0..50))).unwrap();
+    for (name, bytes, left) in [
+        ("trailing.gz", [&whole[..], b"garbage"].concat(), 7),
+        ("trailing.zz", [&zlib[..], b"garbage"].concat(), 7),
+        ("cut.gz", whole[..whole.len() - 3].to_vec(), 5),
+        ("cut.zz", zlib[..zlib.len() - 3].to_vec(), 1),
+        ("missing.gz", whole[..whole.len() - 8].to_vec(), 0),
+    ] {
+        fs::write(dir.path(name), bytes).unwrap();
+        for verb in ["head -n 100", "cat", "tail -n 100", "sample -n 100", "get"] {
+            let mut args: Vec<_> = verb.split(' ').collect();
+            args.extend(["-f", "json", name]);
+            if verb == "get" {
+                args.extend(["0:50", "--index-dir", "i"]);
+            }
+            let ran = dir.run(&args);
+            assert!(ran.code == 1 && ran.err.contains(name), "{args:?}: {}", ran.err);
+            args.extend(["--tail", "tolerate"]);
+            let ran = dir.run(&args);
+            assert_eq!((ran.code, found(&ran.out)), (0, (0..50).collect()), "{args:?}: {}", ran.err);
+        }
+        let ran = dir.run(&["verify", name]);
+        assert_eq!(ran.code, 1, "{}", ran.out);
+        let ran = dir.run(&["verify", "--tail", "tolerate", name]);
+        assert!(ran.code == 0 && ran.out.starts_with("1 of 1 file sound: 50 records"), "{ran:?}");
+        let note = match left {
+            0 => "the trailer of the compressed file is missing".to_owned(),
+            1 => "1 byte after the last whole record left out".to_owned(),
+            n => format!("{n} bytes after the last whole record left out"),
+        };
+        assert!(ran.err.contains(&format!("{name}: {note}")), "{}", ran.err);
+        let info = dir.run(&["info", "--json", "--tail", "tolerate", name]);
+        assert!(info.out.contains("\"records\":50"), "{}", info.out);
+    }
+}

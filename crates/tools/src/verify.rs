@@ -18,6 +18,8 @@ pub struct Verification {
     pub first_malformed: Option<Error>,
     /// Bytes after the last whole record, which are left out with [`Tail::Tolerate`](tfseek::Tail::Tolerate).
     pub torn_tail_bytes: u64,
+    /// The tail is torn. Without such bytes, the trailer of a compressed file is missing.
+    pub is_torn: bool,
     /// Error that ended the stream. No record after this damage can be read.
     pub damage: Option<Error>,
 }
@@ -59,7 +61,8 @@ pub fn verify(mut stream: KindedStream, mut progress: impl FnMut(u64)) -> Verifi
                 }
             }
             Ok(None) => {
-                found.torn_tail_bytes = stream.stream().torn_tail_bytes();
+                let stream = stream.stream();
+                (found.torn_tail_bytes, found.is_torn) = (stream.torn_tail_bytes(), stream.is_torn());
                 return found;
             }
             Err(e) => {

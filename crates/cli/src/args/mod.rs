@@ -146,7 +146,8 @@ pub(crate) struct LimitArgs {
     /// 2147483647]
     #[arg(long, value_name = "BYTES")]
     max_record: Option<u64>,
-    /// Treatment of a file that ends inside a record; `strict`: an error, `tolerate`: the file ends after its last whole record
+    /// Treatment of a file that ends inside a record, or of a gzip or zlib file with a cut trailer or other bytes after its end; `strict`:
+    /// an error, `tolerate`: the file ends after its last whole record
     #[arg(long, value_name = "MODE", default_value = "strict")]
     tail: TailChoice,
 }

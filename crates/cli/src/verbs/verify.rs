@@ -109,9 +109,16 @@ fn report(
             console.note(format_args!("{}: {more} more {text} not decode", name.display()));
         }
     }
-    if found.torn_tail_bytes > 0 {
-        let (name, bytes) = (records::name(path), count(found.torn_tail_bytes, "byte"));
-        console.note(format_args!("{}: {bytes} after the last whole record left out", name.display()));
+    if found.is_torn {
+        let name = records::name(path);
+        let name = name.display();
+        match found.torn_tail_bytes {
+            0 => console.note(format_args!("{name}: the trailer of the compressed file is missing")),
+            n => {
+                let bytes = count(n, "byte");
+                console.note(format_args!("{name}: {bytes} after the last whole record left out"));
+            }
+        }
     }
     if let Some(e) = found.damage {
         console.report(&Failure::Error(e));

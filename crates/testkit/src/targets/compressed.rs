@@ -1,6 +1,6 @@
 //! Compressed shards: access by record number, and sidecars with hostile checkpoints.
 
-use super::deflated::{deflated, inflated};
+use super::deflated::{FileEnd, deflated, inflated};
 use super::index_files::repair_checksums;
 use super::script::{Scratch, Script};
 use crate::rng::Rng;
@@ -32,7 +32,10 @@ pub fn compressed(data: &[u8]) {
     let stream = record_stream(&mut script, mode >> 5);
     let zlib = script.u8() % 4 == 3;
     let mut file = deflated(&stream, zlib, &mut script);
-    assert_eq!(inflated(&file, if zlib { Compression::Zlib } else { Compression::Gzip }), (stream, true));
+    assert_eq!(
+        inflated(&file, if zlib { Compression::Zlib } else { Compression::Gzip }),
+        (stream, FileEnd::Sound)
+    );
     options.check(&file);
     if script.edit(&mut file).is_some() {
         options.check(&file);
@@ -60,13 +63,14 @@ impl Options {
     fn check(&self, file: &[u8]) {
         let stream = StreamOptions::new().tail(self.tail).read(Cursor::new(file.to_vec()), "memory");
         let mut stream = stream.unwrap();
-        let (bytes, sound) = match stream.compression() {
-            Compression::None => (file.to_vec(), true),
+        let (bytes, file_end) = match stream.compression() {
+            Compression::None => (file.to_vec(), FileEnd::Sound),
             format => inflated(file, format),
         };
         let found = FramedRecords::of(&bytes);
-        let whole = sound
-            && (found.fault.is_none() || found.fault == Some(Fault::Torn) && self.tail == Tail::Tolerate);
+        let tolerates = self.tail == Tail::Tolerate;
+        let whole = (file_end == FileEnd::Sound || file_end == FileEnd::Torn && tolerates)
+            && (found.fault.is_none() || found.fault == Some(Fault::Torn) && tolerates);
 
         let mut streamed = Vec::new();
         let end = loop {
@@ -78,13 +82,15 @@ impl Options {
         };
         let before_damage: Vec<_> = found.payloads.iter().map_while(|p| p.clone().ok()).collect();
         let all = before_damage.len() == found.payloads.len();
-        if sound {
+        if file_end != FileEnd::Damaged {
             assert_eq!(streamed, before_damage);
         } else {
             // Decoders return different numbers of bytes before damage.
             assert!(streamed.iter().zip(&before_damage).all(|(a, b)| a == b));
         }
-        assert_eq!(end.is_ok(), whole && all, "{end:?}, {:?}", found.fault);
+        assert_eq!(end.is_ok(), whole && all, "{end:?}, {file_end:?}, {:?}", found.fault);
+        let torn = end.is_ok() && (file_end == FileEnd::Torn || found.fault == Some(Fault::Torn));
+        assert_eq!(stream.is_torn(), torn);
 
         let (folder, index) =
             (Scratch::new(), IndexOptions::new().default_dirs(None, None).mode(IndexMode::Memory));

@@ -4,7 +4,10 @@
 
 use super::script::Script;
 use flate2::{Compress, Crc, Decompress, FlushCompress, FlushDecompress, Status};
+use std::io::Cursor;
 use tfseek::Compression;
+use tfseek::crc::masked_len;
+use tfseek::stream::StreamOptions;
 
 /// Compresses bytes, in blocks that a script selects: stored, with fixed codes, of a compressor, or empty. A gzip file has several
 /// members if the script says so.
@@ -193,25 +196,60 @@ fn adler(bytes: &[u8]) -> u32 {
     b << 16 | a
 }
 
-/// Decompresses a file. The second value is true if the file is sound up to its end.
-pub(super) fn inflated(file: &[u8], format: Compression) -> (Vec<u8>, bool) {
-    let (mut bytes, mut rest) = (Vec::new(), file);
-    let sound = if format == Compression::Zlib {
-        zlib_stream(&mut rest, &mut bytes).is_some() && rest.is_empty()
-    } else {
-        loop {
-            if gzip_member(&mut rest, &mut bytes).is_none() {
-                break false;
-            }
-            if rest.is_empty() {
-                break true;
-            }
-        }
-    };
-    (bytes, sound)
+/// The end of a compressed file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileEnd {
+    Sound,
+    /// All members or streams were decompressed. The last trailer is cut, or bytes that contain no records follow.
+    Torn,
+    Damaged,
 }
 
-fn zlib_stream(rest: &mut &[u8], out: &mut Vec<u8>) -> Option<()> {
+/// Decompresses a file.
+pub(super) fn inflated(file: &[u8], format: Compression) -> (Vec<u8>, FileEnd) {
+    let (mut bytes, mut rest) = (Vec::new(), file);
+    loop {
+        if rest.is_empty() && rest.len() < file.len() {
+            return (bytes, FileEnd::Sound);
+        }
+        let first = rest.len() == file.len();
+        let before = rest;
+        let part = if format == Compression::Gzip {
+            gzip_member(&mut rest, &mut bytes)
+        } else if first {
+            zlib_stream(&mut rest, &mut bytes)
+        } else {
+            None
+        };
+        match part {
+            Some(true) => {}
+            Some(false) => return (bytes, FileEnd::Torn),
+            None if is_rest(before, first, format) => return (bytes, FileEnd::Torn),
+            None => return (bytes, FileEnd::Damaged),
+        }
+    }
+}
+
+/// Returns true if these bytes, which are no member or stream, may be left out at the end of a file.
+fn is_rest(bytes: &[u8], first: bool, format: Compression) -> bool {
+    const MAGIC: &[u8] = &[0x1f, 0x8b, 8];
+    if format == Compression::Gzip {
+        let header = bytes.len() < 10 && bytes.iter().zip(MAGIC).all(|(a, b)| a == b);
+        if header || first || bytes.starts_with(MAGIC) {
+            return header && bytes.get(3).is_none_or(|&flags| flags < 32);
+        }
+    }
+    let record = bytes
+        .first_chunk()
+        .zip(bytes.get(8..12))
+        .is_some_and(|(len, crc)| crc == masked_len(u64::from_le_bytes(*len)).to_le_bytes());
+    let stream = StreamOptions::new().read(Cursor::new(bytes.to_vec()), "rest").unwrap();
+    let member = bytes.windows(4).any(|start| start.starts_with(MAGIC) && start[3] < 32);
+    !first && !record && !member && stream.compression() != Compression::Zlib
+}
+
+/// Decompresses a stream. `Some(false)`: the file ends inside its trailer.
+fn zlib_stream(rest: &mut &[u8], out: &mut Vec<u8>) -> Option<bool> {
     let [method, flags] = *take(rest)?;
     let valid =
         method & 15 == 8 && method >> 4 <= 7 && (u32::from(method) * 256 + u32::from(flags)) % 31 == 0;
@@ -219,10 +257,18 @@ fn zlib_stream(rest: &mut &[u8], out: &mut Vec<u8>) -> Option<()> {
         return None;
     }
     blocks(rest, out)?;
-    (u32::from_be_bytes(*take(rest)?) == adler(out)).then_some(())
+    has_trailer(rest, &adler(out).to_be_bytes())
 }
 
-fn gzip_member(rest: &mut &[u8], out: &mut Vec<u8>) -> Option<()> {
+/// Moves past a trailer. `Some(false)`: the file ends inside it.
+fn has_trailer(rest: &mut &[u8], trailer: &[u8]) -> Option<bool> {
+    let found = &rest[..rest.len().min(trailer.len())];
+    *rest = &rest[found.len()..];
+    trailer.starts_with(found).then_some(found.len() == trailer.len())
+}
+
+/// Decompresses a member. `Some(false)`: the file ends inside its trailer.
+fn gzip_member(rest: &mut &[u8], out: &mut Vec<u8>) -> Option<bool> {
     let member = *rest;
     let [0x1f, 0x8b, 8, flags, ..] = *take::<10>(rest)? else { return None };
     if flags > 31 {
@@ -247,8 +293,8 @@ fn gzip_member(rest: &mut &[u8], out: &mut Vec<u8>) -> Option<()> {
     let start = out.len();
     blocks(rest, out)?;
     let content = &out[start..];
-    let (sum, len) = (u32::from_le_bytes(*take(rest)?), u32::from_le_bytes(*take(rest)?));
-    (sum == crc(content) && len == content.len() as u32).then_some(())
+    let trailer = [crc(content).to_le_bytes(), (content.len() as u32).to_le_bytes()].concat();
+    has_trailer(rest, &trailer)
 }
 
 fn take<'a, const N: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8; N]> {
