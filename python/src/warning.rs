@@ -24,8 +24,8 @@ impl PyWarning {
 
 #[pymethods]
 impl PyWarning {
-    /// Kind: ``"file_refused"``, ``"not_saved"``, ``"shard_changed"``, ``"other_names"``, ``"damage_skipped"`` or
-    /// ``"scattered_reads"``. Later versions may add others.
+    /// Kind: ``"file_refused"``, ``"not_saved"``, ``"shard_changed"``, ``"other_names"``, ``"damage_skipped"``,
+    /// ``"scattered_reads"`` or ``"scattered_inflation"``. Later versions may add others.
     #[getter]
     fn kind(&self) -> &'static str {
         self.kind

@@ -1,12 +1,15 @@
 """Datasets with damaged shards."""
 
+import pathlib
+from typing import Any, Callable
+
 import pytest
 
 import tfseek
 
 
 @pytest.fixture
-def damaged(tmp_path):
+def damaged(tmp_path: pathlib.Path) -> tuple[pathlib.Path, bytes]:
     """A shard of 10 records, of which 3 is damaged, and its bytes."""
     path = tmp_path / "a.tfrecord"
     with tfseek.Writer(path) as writer:
@@ -19,7 +22,7 @@ def damaged(tmp_path):
     return path, bytes(data[3 * size : 4 * size])
 
 
-def test_damage_is_skipped_on_request(damaged, tmp_path):
+def test_damage_is_skipped_on_request(damaged: tuple[pathlib.Path, bytes], tmp_path: pathlib.Path) -> None:
     path, lost = damaged
     with pytest.raises(tfseek.DataError):
         tfseek.open(path, index="memory")[3]
@@ -35,7 +38,7 @@ def test_damage_is_skipped_on_request(damaged, tmp_path):
     assert list(ds.column("label")) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
 
 
-def test_indexes_of_damaged_shards(damaged, tmp_path):
+def test_indexes_of_damaged_shards(damaged: tuple[pathlib.Path, bytes], tmp_path: pathlib.Path) -> None:
     path, _ = damaged
     assert tfseek.build_index(path, damage="skip", rest=tmp_path / "rest") == 9
     assert (tmp_path / "rest" / "a.tfrecord.rest").exists()
@@ -44,12 +47,13 @@ def test_indexes_of_damaged_shards(damaged, tmp_path):
         tfseek.open(path, index="require")
 
 
-def test_arguments(damaged, tmp_path):
+def test_arguments(damaged: tuple[pathlib.Path, bytes], tmp_path: pathlib.Path) -> None:
     path, _ = damaged
     with pytest.raises(ValueError, match="damage: expected"):
         tfseek.open(path, damage="ignore")
     with pytest.raises(ValueError, match="damage: expected"):
         tfseek.build_index(path, damage="ignore")
-    for call in [tfseek.open, tfseek.build_index]:
+    calls: list[Callable[..., Any]] = [tfseek.open, tfseek.build_index]
+    for call in calls:
         with pytest.raises(ValueError, match="rest: expected damage='skip', found damage='raise'"):
             call(path, rest=tmp_path)

@@ -79,8 +79,9 @@ def open(
         checkers take the records for Examples unless another kind is given.
     tail: ``"strict"``: a torn tail is an error; ``"tolerate"``: the shard ends at its last whole record, as a
         file that is being written does. A cut trailer of a gzip or zlib file, and other bytes after its end, are a torn tail too.
-    damage: ``"raise"``: a damaged record is an error when its shard is scanned; ``"skip"``: damaged records and a torn tail are left out, and
-        ``ds.warnings`` has one warning per damaged shard, of the kind ``"damage_skipped"``. A shard without any sound record is an error.
+    damage: ``"raise"``: a damaged length is an error when its shard is scanned, a damaged payload when its record is read; ``"skip"``:
+        damaged records and a torn tail are left out, and ``ds.warnings`` has one warning per damaged shard, of the kind
+        ``"damage_skipped"``. A shard without any sound record is an error.
     rest: with ``damage="skip"``, a folder for the damaged bytes, one file ``NAME.rest`` for each damaged shard.
     allow_missing: if true, shards of a set may be missing. Record numbers then count the existing shards only.
     max_record: largest payload of a record in bytes; by default 2**31 - 1, the longest message that protobuf parses. Access to a longer
@@ -147,7 +148,8 @@ def build_index(
         written. ``tfseek.open`` opens it by its path, which is fast for thousands of shards. An existing pack is replaced.
     damage, rest: as for :func:`tfseek.open`. Indexes that skip damage are used only by calls with ``damage="skip"``.
 
-    Raises :class:`tfseek.DataError` for damage, after it has indexed the intact shards. A pack is written only if all shards are intact.
+    Raises :class:`tfseek.DataError` for damage, after it has indexed the intact shards. A pack is written only if all shards are intact,
+    or with ``damage="skip"``.
     If the call is interrupted, complete indexes are kept, and the next call builds the others.
     """
     if pack is not None and index_dir is not None:
