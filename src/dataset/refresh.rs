@@ -116,7 +116,21 @@ fn check_content(was: &ShardFile, is: &ShardFile) -> Result<()> {
     if same_file && index::same_records(&known, &header) {
         return Ok(());
     }
-    index::check_start(&known, &open_regular(is.path())?)
+    index::check_start(&known, &open_regular(is.path())?)?;
+    if known.has_gaps() || header.has_gaps() { check_offsets(was, is) } else { Ok(()) }
+}
+
+/// Checks that records have the same offsets, if damage was skipped: when a record that was in parts becomes whole, records that were found
+/// inside it are none.
+fn check_offsets(was: &ShardFile, is: &ShardFile) -> Result<()> {
+    for i in 0..was.len().min(is.len()) {
+        let (expected, found) = (was.locate(i)?.offset, is.locate(i)?.offset);
+        if expected != found {
+            let reason = format!("expected record {i} at byte {expected}, found it at byte {found}");
+            return Err(renumbered(reason, is));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the error of a shard of the old dataset that is not at its place. `found` is the one that is.

@@ -120,6 +120,11 @@ impl IndexHeader {
         self.flags & flag != 0
     }
 
+    /// Returns true if damage was skipped when the shard was indexed.
+    pub(crate) fn has_gaps(&self) -> bool {
+        self.has(GAPS)
+    }
+
     pub(crate) fn compression(&self) -> Compression {
         match self.flags & (GZIP | ZLIB) {
             0 => Compression::None,

@@ -232,6 +232,10 @@ impl Index {
             }
             Staleness::Grown if !may_have_grown => identity::why_partial(known, now.stamp),
             Staleness::Fresh | Staleness::Moved | Staleness::Grown => return Ok(now.stamp),
+            // Other records may be sound now, but the indexed ones have not moved.
+            Staleness::Stale(_) if may_have_grown && self.has_gaps() && now.stamp.size > known.data_size => {
+                return identity::check_start(known, file).map(|()| now.stamp);
+            }
             Staleness::Stale(why) => why,
         };
         Err(stale(known, now.stamp, why))

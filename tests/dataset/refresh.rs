@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tfseek::column::ColumnOptions;
 use tfseek::error::{IndexError, PathsError};
 use tfseek::index::{IndexOptions, write_pack};
-use tfseek::{Dataset, DatasetOptions, ErrorKind, ExampleBuilder, IndexMode, Mapped, Tail};
+use tfseek::{Damage, Dataset, DatasetOptions, ErrorKind, ExampleBuilder, IndexMode, Mapped, Tail};
 use tfseek_testkit::shards::{equal, options, records, set_mtime, write};
 
 fn with(index: IndexOptions) -> DatasetOptions {
@@ -281,6 +281,68 @@ fn a_pack_grows_when_it_is_written_again() {
         is_stale(ds.refresh(), "b");
         replace(&names[1], &equal(5, 3));
         write_pack("x", &names[..2], &options()).unwrap();
+    }
+}
+
+/// A damaged record, a damaged tail, and a torn one, behind which sound records are appended.
+#[test]
+fn a_damaged_shard_grows() {
+    let sound = records(&[b"one", b"two", b"three", b"four"]);
+    let more = records(&[b"five", b"six"]);
+    let damaged = |at: usize| {
+        let mut file = sound.clone();
+        file[at] ^= 1;
+        file
+    };
+    let (last, torn) = (sound.len() - 20, sound.len() - 3);
+    for (file, n, left) in [
+        (damaged(12), 3, 3),
+        (damaged(last + 2), 3, 3),
+        (damaged(last + 12), 3, 3),
+        (sound[..torn].to_vec(), 3, 3),
+        (damaged(12)[..torn].to_vec(), 2, 2),
+    ] {
+        for mode in [IndexMode::Auto, IndexMode::Memory] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = write(dir.path(), "x", &file);
+            let index = options().mode(mode).index_dir(dir.path().join("i")).damage(Damage::Skip);
+            for k in 0..2 {
+                let ds = both(&with(index.clone()), &path)[k].clone();
+                let untouched = with(index.clone()).open(&path).unwrap();
+                let before = payloads(&ds);
+                assert_eq!((before.len(), ds.warnings().len()), (n, 1));
+                append(&path, &more);
+                let new = ds.refresh().unwrap();
+                assert_eq!(payloads(&new), [&before[..left], &[b"five".to_vec(), b"six".to_vec()]].concat());
+                assert_eq!(new.warnings().len(), 1);
+                let fresh = with(index.clone().mode(IndexMode::Memory)).open(&path).unwrap();
+                assert_eq!(new.fingerprint().unwrap(), fresh.fingerprint().unwrap());
+                // The old one has its records, whether it was read before or not.
+                assert_eq!((payloads(&ds), payloads(&untouched)), (before.clone(), before));
+                // Damage behind the sound records.
+                append(&path, b"damage!!damage!!");
+                assert_eq!(payloads(&new.refresh().unwrap()), payloads(&new));
+                replace(&path, &file);
+            }
+        }
+    }
+}
+
+/// The end of a damaged shard has records inside a record that is not whole yet. They are none once it is.
+#[test]
+fn records_inside_a_record_that_becomes_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let inner = records(&[b"a", b"b", b"c"]);
+    let outer = records(&[b"one", &inner, b"two"]);
+    let part = 19 + 12 + 2 * 17;
+    let path = write(dir.path(), "x", &outer[..part]);
+    let index = options().mode(IndexMode::Memory).damage(Damage::Skip);
+    let ds = with(index).open(&path).unwrap();
+    let before = payloads(&ds);
+    append(&path, &outer[part..]);
+    match ds.refresh() {
+        Ok(new) => assert!(payloads(&new).starts_with(&before), "{before:?}"),
+        Err(e) => assert!(matches!(e.kind(), ErrorKind::Renumbered { .. }), "{e}"),
     }
 }
 
