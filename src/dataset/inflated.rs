@@ -12,7 +12,7 @@ use std::fmt;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 /// A compressed shard. Its bytes are those of the record stream.
@@ -267,8 +267,7 @@ pub(crate) const INFLATED_BYTES: u64 = 128 << 20;
 /// If several threads need a span, one decompresses it, and the others wait.
 #[derive(Debug, Default)]
 pub(crate) struct SpanCache {
-    spans: Mutex<CachedSpans>,
-    done: Condvar,
+    first: ProcessSpans,
     shards: AtomicU64,
     /// Number of bytes above [`INFLATED_BYTES`] that are kept.
     more: AtomicU64,
@@ -276,10 +275,34 @@ pub(crate) struct SpanCache {
     pub(crate) before_inflate: BeforeInflate,
 }
 
+/// The spans of one process. A forked child starts with none: a thread of its parent may have held the lock, and threads that decompress
+/// do not exist in the child.
+#[derive(Debug)]
+struct ProcessSpans {
+    process: Process,
+    spans: Mutex<CachedSpans>,
+    done: Condvar,
+    /// The spans of a forked child. The parent never accesses it.
+    child: OnceLock<Box<ProcessSpans>>,
+}
+
+impl Default for ProcessSpans {
+    fn default() -> ProcessSpans {
+        let (spans, done) = Default::default();
+        ProcessSpans { process: Process::this(), spans, done, child: OnceLock::new() }
+    }
+}
+
+impl ProcessSpans {
+    fn lock(&self) -> MutexGuard<'_, CachedSpans> {
+        self.spans.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
 /// A function that a test calls before each decompression, with the number of the span.
 #[cfg(test)]
 #[derive(Default)]
-pub(crate) struct BeforeInflate(pub(crate) std::sync::OnceLock<Box<dyn Fn(usize) + Send + Sync>>);
+pub(crate) struct BeforeInflate(pub(crate) OnceLock<Box<dyn Fn(usize) + Send + Sync>>);
 
 #[cfg(test)]
 impl BeforeInflate {
@@ -309,8 +332,8 @@ struct CachedSpans {
 
 #[derive(Debug)]
 enum CachedSpan {
-    /// A thread of this process decompresses the span.
-    Pending(Process),
+    /// A thread decompresses the span.
+    Pending,
     Ready {
         /// The span, or the start of it.
         bytes: Region,
@@ -339,21 +362,26 @@ impl SpanCache {
         self.shards.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, CachedSpans> {
-        self.spans.lock().unwrap_or_else(|e| e.into_inner())
+    /// Returns the spans of this process.
+    fn own(&self) -> &ProcessSpans {
+        let (this, mut own) = (Process::this(), &self.first);
+        while own.process != this {
+            own = own.child.get_or_init(Box::default);
+        }
+        own
     }
 
     /// Returns true if a span or the start of it is in the cache, or is being decompressed.
     fn contains(&self, key: &SpanKey) -> bool {
-        self.lock().spans.contains_key(key)
+        self.own().lock().spans.contains_key(key)
     }
 
     /// Begins the decompression of a span, unless the cache contains it.
     fn begin(&self, key: SpanKey) -> Option<PendingSpan<'_>> {
-        match self.lock().spans.entry(key) {
+        match self.own().lock().spans.entry(key) {
             Entry::Occupied(_) => None,
             Entry::Vacant(vacant) => {
-                vacant.insert(CachedSpan::Pending(Process::this()));
+                vacant.insert(CachedSpan::Pending);
                 Some(PendingSpan { cache: self, key })
             }
         }
@@ -369,7 +397,8 @@ impl SpanCache {
         mut help: impl FnMut() -> bool,
         inflate: impl FnOnce(bool) -> Result<Region>,
     ) -> Result<Region> {
-        let mut spans = self.lock();
+        let own = self.own();
+        let mut spans = own.lock();
         loop {
             spans.uses = spans.uses.saturating_add(1);
             let now = spans.uses;
@@ -378,21 +407,20 @@ impl SpanCache {
                     *used = now;
                     return Ok(bytes.clone());
                 }
-                // A thread of the parent process does not exist in a forked child.
-                Some(CachedSpan::Pending(process)) if process.is_this() => {
+                Some(CachedSpan::Pending) => {
                     drop(spans);
                     let helped = help();
-                    spans = self.lock();
-                    if helped || !matches!(spans.spans.get(&key), Some(CachedSpan::Pending(_))) {
+                    spans = own.lock();
+                    if helped || !matches!(spans.spans.get(&key), Some(CachedSpan::Pending)) {
                         continue;
                     }
-                    let waited = self.done.wait_timeout(spans, Duration::from_millis(100));
+                    let waited = own.done.wait_timeout(spans, Duration::from_millis(100));
                     spans = waited.map_or_else(|e| e.into_inner().0, |(spans, _)| spans);
                 }
                 _ => break,
             }
         }
-        let before = spans.spans.insert(key, CachedSpan::Pending(Process::this()));
+        let before = spans.spans.insert(key, CachedSpan::Pending);
         let seen = match before {
             Some(CachedSpan::Ready { bytes, .. }) => {
                 spans.bytes = spans.bytes.saturating_sub(bytes.len() as u64);
@@ -436,15 +464,17 @@ impl PendingSpan<'_> {
     fn finish(self, bytes: Region) {
         let PendingSpan { cache, key } = self;
         std::mem::forget(self);
-        cache.lock().insert(key, bytes, cache.limit());
-        cache.done.notify_all();
+        let own = cache.own();
+        own.lock().insert(key, bytes, cache.limit());
+        own.done.notify_all();
     }
 }
 
 impl Drop for PendingSpan<'_> {
     fn drop(&mut self) {
-        self.cache.lock().spans.remove(&self.key);
-        self.cache.done.notify_all();
+        let own = self.cache.own();
+        own.lock().spans.remove(&self.key);
+        own.done.notify_all();
     }
 }
 
@@ -481,14 +511,14 @@ mod tests {
         assert_eq!(get(20, 0), (20, None));
         assert_eq!(get(21, 100), (100, Some(true)));
         assert_eq!(get(100, 0), (100, None));
-        assert_eq!(cache.lock().bytes, 100);
+        assert_eq!(cache.own().lock().bytes, 100);
     }
 
     #[test]
     fn an_error_is_not_kept() {
         let cache = SpanCache::default();
         let failed = cache.get((0, 0, 9), 1, || false, |_| Err(ErrorKind::Cancelled.into()));
-        assert!(failed.is_err() && cache.lock().spans.is_empty());
+        assert!(failed.is_err() && cache.own().lock().spans.is_empty());
         assert_eq!(cache.get((0, 0, 9), 1, || false, |_| Ok(region(5))).unwrap().len(), 5);
     }
 
@@ -517,7 +547,7 @@ mod tests {
         assert_eq!(inflated.load(Ordering::Relaxed), fits + 1);
         get(1).unwrap();
         assert_eq!(inflated.load(Ordering::Relaxed), fits + 2);
-        assert!(cache.lock().bytes <= INFLATED_BYTES);
+        assert!(cache.own().lock().bytes <= INFLATED_BYTES);
     }
 
     #[test]
@@ -529,7 +559,7 @@ mod tests {
         let fits = usize::try_from(INFLATED_BYTES / SpanCache::LARGEST).unwrap() + 1;
         (0..fits + 2)
             .for_each(|k| drop(cache.get((1, k as u64, 99), len, || false, |_| Ok(region(len))).unwrap()));
-        assert_eq!(cache.lock().spans.len(), fits);
+        assert_eq!(cache.own().lock().spans.len(), fits);
     }
 
     #[test]
@@ -551,7 +581,7 @@ mod tests {
             assert!(buf[range] == payload(i));
         }
         let cache = set.files()[0].span_cache().unwrap();
-        let mut kept: Vec<_> = cache.lock().spans.keys().copied().collect();
+        let mut kept: Vec<_> = cache.own().lock().spans.keys().copied().collect();
         kept.sort_unstable();
         let offset = |i: u64| set.locate(i).unwrap().span.offset;
         let blocks: Vec<_> = (0..500).step_by(33).map(|i| (kept[0].0, offset(i))).collect();
@@ -581,14 +611,17 @@ mod tests {
         assert_eq!(inflated.load(Ordering::Relaxed), 1);
     }
 
-    /// A child process has the entries of threads that it does not have.
+    /// A forked child finds the lock as a thread of its parent held it, and spans of threads that it does not have.
     #[test]
-    fn a_span_pending_in_another_process_is_decompressed() {
-        let cache = SpanCache::default();
-        cache.lock().spans.insert((0, 0, 9), CachedSpan::Pending(Process::other()));
-        assert_eq!(
-            cache.get((0, 0, 9), 4, || false, |seen| Ok(region(if seen { 1 } else { 4 }))).unwrap().len(),
-            4
-        );
+    fn a_forked_child_has_spans_of_its_own() {
+        let first = ProcessSpans { process: Process::other(), ..ProcessSpans::default() };
+        let cache = SpanCache { first, ..SpanCache::default() };
+        let mut held = cache.first.lock();
+        held.spans.insert((0, 0, 9), CachedSpan::Pending);
+        for made in [Some(4), None] {
+            let bytes = cache.get((0, 0, 9), 4, || false, |_| Ok(region(made.unwrap())));
+            assert_eq!(bytes.unwrap().len(), 4);
+        }
+        assert_eq!(held.bytes, 0);
     }
 }
