@@ -154,6 +154,16 @@ fn states_of_other_datasets_and_orders_are_refused() {
     );
     let filtered = Spec::Global.filtered(every_third(1000));
     assert_eq!(refused(state.resume(&filtered, 1000, FP).unwrap_err()), "ids");
+    // Mixtures of the same weights, of other parts.
+    let mixture = |part: Spec| {
+        Spec::Mixture(vec![
+            Component::new(1, part).over(0..600),
+            Component::new(1, Spec::Global).over(600..1000),
+        ])
+    };
+    let mixed = Order::new(&mixture(Spec::Global), 1000, 42, 3).unwrap();
+    let e = State::new(&mixed, 7, FP).unwrap().resume(&mixture(Spec::Sequential), 1000, FP).unwrap_err();
+    assert_eq!(refused(e), "parts");
     assert!(State::new(&order, 1001, FP).is_err());
     assert_eq!(refused(State::new(&order, 0, "no digest").unwrap_err()), "fp");
 
@@ -169,6 +179,11 @@ fn states_of_other_datasets_and_orders_are_refused() {
         ("\"kind\":\"global\"", "\"kind\":\"block\",\"b\":1", "W"),
         ("\"kind\":\"global\"", "\"kind\":\"weighted\",\"weights\":[-1]", "weights"),
         ("\"kind\":\"global\"", "\"kind\":\"weighted\",\"weights\":\"x\"", "weights"),
+        (
+            "\"kind\":\"global\"",
+            &format!("\"kind\":\"weighted\",\"weights\":[{}1]", "1,".repeat(1000)),
+            "weights",
+        ),
         ("\"kind\":\"global\"", "\"kind\":\"mixture\",\"weights\":[1]", "parts"),
         ("\"kind\":\"global\"", "\"kind\":\"global\",\"b\":1", "order"),
         ("\"kind\":\"global\"", "\"kind\":\"global\",\"ids\":1", "order"),

@@ -186,6 +186,30 @@ mod tests {
         }
     }
 
+    /// Zeros in ten bytes: words of which all bytes have the high bit set and no other.
+    #[test]
+    fn zeros_in_ten_bytes() {
+        for before in 0..20 {
+            let zero = [vec![0x80; 9], vec![0]].concat();
+            check(&[vec![1; before], zero.repeat(3), vec![2; 40]].concat());
+        }
+    }
+
+    /// A fault is at the start of the value.
+    #[test]
+    fn faults_are_at_the_start_of_a_value() {
+        for before in 0..40 {
+            for run in 1..30 {
+                for after in [0, 1, 7, 30] {
+                    let chunk = [vec![1; before], vec![0x80; run], vec![2; after]].concat();
+                    if let Err(fault) = count_slow(&chunk) {
+                        assert_eq!(fault.offset as usize, before, "{before} {run} {after}");
+                    }
+                }
+            }
+        }
+    }
+
     /// Values of one length, in every number up to 100.
     #[test]
     fn values_of_one_length() {

@@ -86,7 +86,8 @@ pub(super) fn count_slow(chunk: &[u8]) -> Result<usize, Fault> {
         } else {
             run += 1;
             if run >= MAX_VARINT {
-                return Err(Fault::new(WireErrorKind::LongVarint, chunk.len() - tail.len() + k));
+                let end = chunk.len() - tail.len() + k + 1;
+                return Err(Fault::new(WireErrorKind::LongVarint, end.saturating_sub(run)));
             }
         }
     }
