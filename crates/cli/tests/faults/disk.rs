@@ -3,6 +3,7 @@
 use crate::common::*;
 use crate::support::*;
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,6 +27,20 @@ impl Drop for Mount {
     }
 }
 
+/// Bytes of a block of the file system.
+const PAGE: usize = 4096;
+
+/// Writes a file of `len` bytes, or of fewer if the disk is full. The system may count blocks of removed files for a moment.
+fn fill(path: &Path, len: usize) {
+    let mut file = File::create(path).unwrap();
+    for _ in 0..len / PAGE {
+        match file.write_all(&[0; PAGE]) {
+            Err(e) if e.kind() == std::io::ErrorKind::StorageFull => return,
+            written => written.unwrap(),
+        }
+    }
+}
+
 #[test]
 fn a_real_full_disk() {
     let dir = Folder::new();
@@ -46,9 +61,8 @@ fn a_real_full_disk() {
         ("epoch -b 64 --json --state-out disk/state a", "state"),
     ] {
         for room in [0usize, 4, 8, 16, 32, 64, 96, 128, 512] {
-            let filler = vec![0; (1 << 20) - (room << 10) - 4096];
             fs::write(mount.0.join(output), OLD).unwrap();
-            fs::write(mount.0.join("filler"), &filler).unwrap();
+            fill(&mount.0.join("filler"), (1 << 20) - (room << 10) - PAGE);
             let mut command = dir.command(&args.split(' ').collect::<Vec<_>>());
             command.env("XDG_CACHE_HOME", dir.path("cache"));
             let ran = Ran::limited(command, &dir);
