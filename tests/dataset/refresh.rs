@@ -207,6 +207,9 @@ fn a_torn_tail_is_an_error_unless_it_is_tolerated() {
     let e = ds.refresh().unwrap_err();
     assert!(matches!(e.kind(), ErrorKind::Truncated { need: 19, have: 15 }), "{e}");
     assert_eq!(e.location().record, Some(5));
+    // The size of a shard includes a torn tail.
+    let tolerant = with(options().mode(IndexMode::Memory).tail(Tail::Tolerate)).open(&path).unwrap();
+    assert_eq!((tolerant.len(), tolerant.known_bytes()), (5, Some(std::fs::metadata(&path).unwrap().len())));
     append(&path, &equal(1, 3)[15..]);
     assert_eq!(ds.refresh().unwrap().len(), 6);
 }

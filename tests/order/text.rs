@@ -23,6 +23,8 @@ fn summaries_name_the_kind_and_no_batch() {
     assert_eq!(summary(Spec::Global.filtered(odd), 10), "5 records of a filter in global order");
     let mixture = Spec::Mixture((0..20).map(|_| Component::new(1, Spec::Global)).collect());
     let text = summary(mixture, 5);
+    let listed = Spec::Mixture((0..16).map(|_| Component::new(1, Spec::Global)).collect());
+    assert!(!summary(listed, 5).contains("more"));
     assert!(text.starts_with("100 positions in a mixture of 20 components, cycles of 20\n"), "{text}");
     assert!(text.contains("\n  and ") && !text.contains("deff"), "{text}");
 }
