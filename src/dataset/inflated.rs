@@ -45,19 +45,14 @@ impl InflatedFile {
         if !inside || block.end > self.index.stream_end() || len > SpanCache::LARGEST {
             return self.fetch(range, buf);
         }
-        let place = |offset: u64| usize::try_from(offset.saturating_sub(block.start)).unwrap_or(usize::MAX);
-        let key = (self.shard, block.start, block.end);
-        let bytes = self.cache.get(
-            key,
-            place(block.end),
-            || false,
-            |_| {
-                let mut bytes = vec![0; place(block.end)];
-                self.fill_from(block.start, &mut bytes)?;
-                Ok(Region::from(bytes))
-            },
-        )?;
-        Ok(Fetched::Shared(bytes.slice(place(range.start)..place(range.end)).ok_or_else(no_record)?))
+        let inflate = |_| {
+            let mut bytes = vec![0; length(block.start, block.end)];
+            self.fill_from(block.start, &mut bytes)?;
+            Ok(Region::from(bytes))
+        };
+        let bytes = self.cache.get(self.key(&block), length(block.start, block.end), || false, inflate)?;
+        let part = length(block.start, range.start)..length(block.start, range.end);
+        Ok(Fetched::Shared(bytes.slice(part).ok_or_else(no_record)?))
     }
 
     /// Decompresses the bytes of the stream from `at` on, until `to` is full.
@@ -70,7 +65,7 @@ impl InflatedFile {
             if !span.contains(&at) {
                 return Err(no_record().into());
             }
-            let len = usize::try_from(span.end.saturating_sub(at)).unwrap_or(usize::MAX).min(to.len());
+            let len = length(at, span.end).min(to.len());
             let (part, rest) = to.split_at_mut(len);
             self.fill(k, at, part)?;
             (at, to, k) = (span.end, rest, k.saturating_add(1));
@@ -151,9 +146,8 @@ impl InflatedFile {
 
     /// Returns a span from the cache, or decompresses it, at least up to the offset `end` of the stream.
     fn cached(&self, k: usize, span: &Range<u64>, end: u64, alone: bool) -> Result<Region> {
-        let len = usize::try_from(end.saturating_sub(span.start)).unwrap_or(usize::MAX);
         let help = || !alone && self.read_ahead(k).unwrap_or(false);
-        self.cache.get(self.key(span), len, help, |seen| {
+        self.cache.get(self.key(span), length(span.start, end), help, |seen| {
             // The first access to a span may be the only one. The second one decompresses all of it.
             let end = if alone && !seen { end } else { span.end };
             self.inflate_to(k, span, end)
@@ -168,8 +162,7 @@ impl InflatedFile {
     fn inflate_to(&self, k: usize, span: &Range<u64>, end: u64) -> Result<Region> {
         // A span in the cache was verified with this start and this end.
         self.verify_span(k, span)?;
-        let len = end.saturating_sub(span.start);
-        let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+        let mut bytes = vec![0; length(span.start, end)];
         self.fill(k, span.start, &mut bytes)?;
         Ok(Region::from(bytes))
     }
@@ -219,9 +212,8 @@ impl InflatedFile {
                 self.append(k, at..end, buf)?;
             } else {
                 let bytes = self.cached(k, &span, end, alone)?;
-                let place =
-                    |offset: u64| usize::try_from(offset.saturating_sub(span.start)).unwrap_or(usize::MAX);
-                let part = bytes.slice(place(at)..place(end)).ok_or_else(no_record)?;
+                let part = length(span.start, at)..length(span.start, end);
+                let part = bytes.slice(part).ok_or_else(no_record)?;
                 if (at, end) == (range.start, range.end) {
                     return Ok(Fetched::Shared(part));
                 }
@@ -232,6 +224,11 @@ impl InflatedFile {
         }
         Ok(Fetched::Appended)
     }
+}
+
+/// Returns the number of bytes between two offsets.
+fn length(start: u64, end: u64) -> usize {
+    usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX)
 }
 
 /// Returns the error of checkpoints that do not lead to a record of the index.

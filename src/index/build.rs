@@ -16,7 +16,6 @@ use crate::frame::Torn;
 use crate::io::deflate::{CheckpointScan, Checkpoints};
 use crate::io::{Compression, FileId, Map, open_regular, sniff};
 use crate::policy::Damage;
-use std::io::Seek;
 use std::path::Path;
 
 /// Scans a shard from its beginning, or from the end of the part that `old` covers.
@@ -33,11 +32,7 @@ pub(super) fn scan(
     let stamp = Stamp::of(&meta)?;
     let compression = match shard.compression {
         Some(compression) => compression,
-        None => {
-            let first = sniff::first_bytes(&file)?;
-            (&file).rewind()?;
-            sniff::compression(&first)
-        }
+        None => sniff::compression(&sniff::first_bytes(&file)?),
     };
     // `old` was compared with the shard when its stamp was `expected`. If the shard has changed since then, or if a
     // table of `old` is corrupt, the scan starts at the beginning.
@@ -80,7 +75,7 @@ pub(super) fn scan(
         }
         (compression, _) => {
             let spacing = options.checkpoint_every;
-            let bytes = |pos| FileReader::reporting(&file, pos..stamp.size, work);
+            let bytes = |pos| FileReader::new(&file, pos..stamp.size, work);
             let inflated = match known {
                 Some((points, at)) => CheckpointScan::behind(bytes(at), spacing, points, at, start.at),
                 None => CheckpointScan::new(bytes(0), compression, spacing),

@@ -15,7 +15,7 @@ use super::table::TableBuilder;
 use crate::crc::{self, LenCrc, WithLenCrc, with_len_crc};
 use crate::error::{Error, Result};
 use crate::frame::{Event, FOOTER_LEN, HEADER_LEN, OVERHEAD, Parser, Torn, split_header};
-use crate::io::ReadAt;
+use crate::io::{ReadAt, ReadRange};
 use std::io::Read;
 use std::ops::Range;
 
@@ -253,7 +253,7 @@ pub(crate) fn scan_file(
     work: &Work,
 ) -> Result<ScanOutcome> {
     if payloads {
-        let reader = FileReader { file, pos: start.at, end: size, work: None, unreported: 0 };
+        let reader = ReadRange { file, at: start.at, end: size };
         return scan_stream(reader, start, true, work);
     }
     let pos = start.at;
@@ -375,38 +375,26 @@ impl<R: ReadAt + ?Sized> ScanBytes for FileWindows<'_, R> {
     }
 }
 
-/// A `Read` by positional reads.
+/// A reader of a range of a file that reports progress.
 pub(super) struct FileReader<'a, R: ?Sized> {
-    file: &'a R,
-    pos: u64,
-    end: u64,
-    /// Receives the number of bytes read. `None` if the scan reports them.
-    work: Option<&'a Work>,
+    bytes: ReadRange<'a, R>,
+    work: &'a Work,
     unreported: u64,
 }
 
 impl<'a, R: ReadAt + ?Sized> FileReader<'a, R> {
-    /// Returns a reader of a range of a file that reports progress.
-    pub(super) fn reporting(file: &'a R, range: Range<u64>, work: &'a Work) -> FileReader<'a, R> {
-        FileReader { file, pos: range.start, end: range.end, work: Some(work), unreported: 0 }
+    pub(super) fn new(file: &'a R, range: Range<u64>, work: &'a Work) -> FileReader<'a, R> {
+        let bytes = ReadRange { file, at: range.start, end: range.end };
+        FileReader { bytes, work, unreported: 0 }
     }
 }
 
 impl<R: ReadAt + ?Sized> Read for FileReader<'_, R> {
-    #[expect(
-        clippy::arithmetic_side_effects,
-        reason = "`n` bytes after `pos` were read, so a file has the offset `pos + n`"
-    )]
     fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
-        let left = usize::try_from(self.end.saturating_sub(self.pos)).unwrap_or(usize::MAX);
-        let want = buf.len().min(left);
-        let n = self.file.read_at(buf.get_mut(..want).unwrap_or_default(), self.pos)?;
-        self.pos += n as u64;
-        self.unreported += n as u64;
-        if let Some(work) = self.work
-            && (self.unreported >= REPORT as u64 || (n == 0 && self.unreported > 0))
-        {
-            work.report(std::mem::take(&mut self.unreported))?;
+        let n = self.bytes.read(buf)?;
+        self.unreported = self.unreported.saturating_add(n as u64);
+        if self.unreported >= REPORT as u64 || (n == 0 && self.unreported > 0) {
+            self.work.report(std::mem::take(&mut self.unreported))?;
         }
         Ok(n)
     }

@@ -58,7 +58,7 @@ impl<F: ReadAt + ?Sized> InflateFrom<'_, F> {
     /// # Errors
     /// Errors of [`read`](InflateFrom::read).
     pub(crate) fn skip(&mut self, mut len: u64) -> Result<()> {
-        let mut out = vec![0; INPUT];
+        let mut out = vec![0; usize::try_from(len).unwrap_or(INPUT).min(INPUT)];
         while len > 0 {
             let most = usize::try_from(len).unwrap_or(INPUT).min(INPUT);
             match self.read(out.get_mut(..most).unwrap_or_default())? {

@@ -38,7 +38,7 @@ pub(crate) use memory::{memory_limit, zeroed};
 pub(crate) use open::{Budget, KeptFile, Reserved, check_regular, file_type_name, open_regular};
 pub use output::{Output, OutputKey};
 pub(crate) use path::{folder, path_from_bytes};
-pub(crate) use pread::{PositionalFile, ReadAt};
+pub(crate) use pread::{PositionalFile, ReadAt, ReadRange};
 pub(crate) use process::Process;
 pub(crate) use read_ahead::{Announced, ReadAhead};
 pub(crate) use read_buffer::ReadBuffer;

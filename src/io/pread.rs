@@ -8,7 +8,7 @@ use crate::error::{ErrorKind, Result};
 use crate::frame;
 use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -87,6 +87,24 @@ impl<T: ReadAt + ?Sized> ReadAt for &T {
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         (**self).read_at(buf, offset)
+    }
+}
+
+/// A reader of a range of bytes, by positional reads.
+pub(crate) struct ReadRange<'a, R: ?Sized> {
+    pub(crate) file: &'a R,
+    /// Offset of the next byte.
+    pub(crate) at: u64,
+    pub(crate) end: u64,
+}
+
+impl<R: ReadAt + ?Sized> Read for ReadRange<'_, R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        let want = buf.len().min(left);
+        let n = self.file.read_at(buf.get_mut(..want).unwrap_or_default(), self.at)?.min(want);
+        self.at = self.at.saturating_add(n as u64);
+        Ok(n)
     }
 }
 

@@ -10,7 +10,7 @@
 
 use super::deflate::{CheckpointScan, Checkpoints, begins_member};
 use super::inflate::Compression;
-use super::pread::ReadAt;
+use super::pread::{ReadAt, ReadRange};
 use super::read_buffer::ReadBuffer;
 use crate::error::{Error, Result};
 use crate::frame::{Salvage, SalvageStep};
@@ -28,29 +28,14 @@ const WORK_FACTOR: u64 = 16;
 /// Minimum work of one place.
 const PLACE: u64 = 256;
 
-/// The bytes of a plain file.
-pub(super) struct PlainInput<'a> {
-    pub(super) file: &'a dyn ReadAt,
-    /// Offset of the next byte.
-    pub(super) at: u64,
-    pub(super) size: u64,
-}
-
-impl Read for PlainInput<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.size.saturating_sub(self.at)).unwrap_or(usize::MAX);
-        let want = buf.len().min(left);
-        let n = self.file.read_at(buf.get_mut(..want).unwrap_or_default(), self.at)?.min(want);
-        self.at = self.at.saturating_add(n as u64);
-        Ok(n)
-    }
-}
+/// The bytes of a file.
+pub(super) type FileBytes<'a> = ReadRange<'a, dyn ReadAt + 'a>;
 
 /// A reader of the inflated bytes. It ends at damage as at the end of the file.
 pub(super) struct DamagedInflate<'a> {
-    scan: CheckpointScan<PlainInput<'a>>,
+    scan: CheckpointScan<FileBytes<'a>>,
     /// Examines places. Made at the first damage.
-    trial: Option<Box<CheckpointScan<PlainInput<'a>>>>,
+    trial: Option<Box<CheckpointScan<FileBytes<'a>>>>,
     /// The inflated bytes of a place.
     buffer: ReadBuffer,
     compression: Compression,
@@ -94,7 +79,7 @@ impl<'a> DamagedInflate<'a> {
         max_payload: u64,
     ) -> DamagedInflate<'a> {
         DamagedInflate {
-            scan: CheckpointScan::new(PlainInput { file, at: 0, size }, compression, spacing),
+            scan: CheckpointScan::new(ReadRange { file, at: 0, end: size }, compression, spacing),
             trial: None,
             buffer: ReadBuffer::default(),
             compression,
@@ -133,7 +118,7 @@ impl<'a> DamagedInflate<'a> {
         let wasted = at.saturating_sub(from).saturating_add(out.saturating_sub(self.sound));
         self.work = self.work.saturating_sub(wasted);
         let place = self.search(from)?;
-        let size = self.scan.inner().size;
+        let size = self.scan.inner().end;
         let end = place.map_or(size, |place| place.at);
         self.ended = place.is_none();
         if let Some(place) = place {
@@ -149,10 +134,10 @@ impl<'a> DamagedInflate<'a> {
 
     /// Returns the first place after byte `from` of the file behind which a sound record is found.
     fn search(&mut self, from: u64) -> Result<Option<Place>> {
-        let PlainInput { file, size, .. } = *self.scan.inner();
+        let ReadRange { file, end: size, .. } = *self.scan.inner();
         // A flush that ends after `from` may begin before it.
         let begin = from.saturating_sub(FLUSH.len() as u64);
-        let mut input = PlainInput { file, at: begin, size };
+        let mut input = ReadRange { file, at: begin, end: size };
         let mut buf = vec![0; INPUT];
         // The last bytes of a piece are searched again with the next one.
         let (mut have, mut at) = (0_usize, begin);
@@ -186,10 +171,10 @@ impl<'a> DamagedInflate<'a> {
 
     /// Returns true if a sound record is found in the bytes that are inflated behind a place.
     fn holds_record(&mut self, place: Place) -> Result<bool> {
-        let PlainInput { file, size, .. } = *self.scan.inner();
+        let ReadRange { file, end: size, .. } = *self.scan.inner();
         let compression = self.compression;
         let trial = self.trial.get_or_insert_with(|| {
-            Box::new(CheckpointScan::new(PlainInput { file, at: 0, size }, compression, u64::MAX))
+            Box::new(CheckpointScan::new(ReadRange { file, at: 0, end: size }, compression, u64::MAX))
         });
         trial.inner().at = place.at;
         trial.go_on(place.at, place.member, false);

@@ -4,9 +4,9 @@
 
 use super::deflate::{Checkpoints, WINDOW};
 use super::inflate::Compression;
-use super::pread::ReadAt;
+use super::pread::{ReadAt, ReadRange};
 use super::read_buffer::ReadBuffer;
-use super::resume::{DamagedInflate, NotInflated, PlainInput};
+use super::resume::{DamagedInflate, FileBytes, NotInflated};
 use super::sniff;
 use crate::error::{Error, Result};
 use crate::frame::{Salvage, SalvageStep};
@@ -101,7 +101,7 @@ impl<'a> SalvageReader<'a> {
     /// I/O errors.
     pub fn new(file: &'a File, max_payload: u64) -> Result<SalvageReader<'a>> {
         let size = ReadAt::size(file)?;
-        let first = sniff::first_bytes(PlainInput { file, at: 0, size })?;
+        let first = sniff::first_bytes(ReadRange { file, at: 0, end: size })?;
         Ok(match sniff::compression(&first) {
             Compression::None => SalvageReader::plain(file, size, Salvage::new(max_payload)),
             compression => SalvageReader::inflated(file, size, compression, u64::MAX, max_payload),
@@ -110,7 +110,7 @@ impl<'a> SalvageReader<'a> {
 
     /// Returns a reader of the first `size` bytes of a plain file. `parser` is at the position where it begins.
     pub(crate) fn plain(file: &'a dyn ReadAt, size: u64, parser: Salvage) -> SalvageReader<'a> {
-        let input = SalvageInput::Plain(PlainInput { file, at: parser.offset(), size });
+        let input = SalvageInput::Plain(ReadRange { file, at: parser.offset(), end: size });
         SalvageReader::with(input, parser)
     }
 
@@ -230,7 +230,7 @@ impl History {
 
 /// The record stream of a file.
 enum SalvageInput<'a> {
-    Plain(PlainInput<'a>),
+    Plain(FileBytes<'a>),
     Inflated(Box<DamagedInflate<'a>>),
 }
 

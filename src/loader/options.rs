@@ -362,24 +362,21 @@ impl LoaderOptions {
         let cursor = self.to_cursor()?;
         let memory = memory_limit();
         let dataset = self.dataset;
-        if let Spec::Block { block, window } = *unfiltered(cursor.order().spec()) {
+        let (spec, n) = (cursor.order().spec(), dataset.len());
+        let bytes = dataset.known_bytes();
+        if let Spec::Block { block, window } = *unfiltered(spec) {
+            bytes.map_or(Ok(()), |bytes| check_memory(n, bytes, block, window, memory))?;
             dataset.set().keep_inflated(block.saturating_mul(window));
         }
         // A filtered order has blocks of the records that pass.
-        let block = match *cursor.order().spec() {
+        let block = match *spec {
             Spec::Block { block, .. } => Some(block),
             _ => None,
         };
-        let warnings = match dataset.known_bytes() {
+        let warnings = match bytes {
             Some(bytes) => {
-                let (spec, n) = (cursor.order().spec(), dataset.len());
-                if let Spec::Block { block, window } = *unfiltered(spec) {
-                    check_memory(n, bytes, block, window, memory)?;
-                }
-                let inflated = dataset.inflated_bytes();
-                let scattered = scattered_reads(spec, n, bytes, memory);
-                let inflation = scattered_inflation(spec, inflated);
-                scattered.into_iter().chain(inflation).collect()
+                let inflation = scattered_inflation(spec, dataset.inflated_bytes());
+                scattered_reads(spec, n, bytes, memory).into_iter().chain(inflation).collect()
             }
             None => Vec::new(),
         };
