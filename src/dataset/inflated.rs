@@ -5,7 +5,7 @@
 use crate::error::{CompressionError, Error, IndexError, Result};
 use crate::frame;
 use crate::index::Index;
-use crate::io::{Fetched, InflateFrom, PositionalFile, Process, Region, Source};
+use crate::io::{Fetched, InflateFrom, PositionalFile, Process, ReadAt, Region, Source};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
@@ -61,25 +61,29 @@ impl InflatedFile {
         let mut k = table.find(at).ok_or_else(no_record)?;
         while !to.is_empty() {
             let span = table.span(k, self.index.stream_end()).ok_or_else(no_record)?;
-            self.verify_span(k, &span)?;
             if !span.contains(&at) {
-                return Err(no_record().into());
+                return Err(self.astray(k));
             }
             let len = length(at, span.end).min(to.len());
             let (part, rest) = to.split_at_mut(len);
-            self.fill(k, at, part)?;
+            self.fill(k, &span, at, part)?;
             (at, to, k) = (span.end, rest, k.saturating_add(1));
         }
         Ok(())
     }
 
-    /// Verifies the entries of the checkpoints around span `k`, which was found by entries that were not verified.
-    fn verify_span(&self, k: usize, span: &Range<u64>) -> Result<()> {
-        let table = self.index.checkpoints()?;
-        let out = |k| table.get(k).map(|point| point.out).map_err(|bad| self.index.corrupt_checkpoint(bad));
-        let next = k.saturating_add(1);
-        let end = if next < table.len() { out(next)? } else { self.index.stream_end() };
-        if (out(k)?..end) == *span { Ok(()) } else { Err(no_record().into()) }
+    /// Returns the error of entries that were not verified and lead to span `k`, which does not contain the bytes.
+    #[cold]
+    fn astray(&self, k: usize) -> Error {
+        self.corrupt_entry(k..k.saturating_add(2)).unwrap_or_else(|| no_record().into())
+    }
+
+    /// Returns the error of the first of these checkpoints that is corrupt.
+    #[cold]
+    fn corrupt_entry(&self, ks: Range<usize>) -> Option<Error> {
+        let table = self.index.checkpoints().ok()?;
+        let bad = ks.take_while(|&k| k < table.len()).find_map(|k| table.get(k).err());
+        bad.map(|bad| self.index.corrupt_checkpoint(bad))
     }
 
     /// Fetches a range that is inside the stream. `buf` does not change if there is an error.
@@ -93,38 +97,51 @@ impl InflatedFile {
         self.collect(&range, alone, buf).inspect_err(|_| buf.truncate(before))
     }
 
-    /// Calls `take` with a reader of the stream from `offset` on, which is inside span `k`.
-    fn inflate<T>(
+    /// Calls `take` with a reader of the stream from the start of `part` on, which is inside span `k`. `take` does not read beyond it.
+    ///
+    /// The start of the span is verified. Its end is not: if that is wrong, the bytes are still those of the stream, or there are fewer.
+    fn inflate(
         &self,
         k: usize,
-        offset: u64,
-        take: impl FnOnce(&mut InflateFrom<'_, File>) -> Result<T>,
-    ) -> Result<T> {
+        span: &Range<u64>,
+        part: Range<u64>,
+        take: impl FnOnce(&mut InflateFrom<'_, File>) -> Result<()>,
+    ) -> Result<()> {
         #[cfg(test)]
         self.cache.before_inflate.call(k);
         let table = self.index.checkpoints()?;
-        let from = table.get(k).map_err(|bad| self.index.corrupt_checkpoint(bad))?;
         let compression = self.index.compression();
-        self.file.with(|file| {
+        let done = self.file.with(|file| {
+            let likely = table.likely_part(k, part.end);
+            // The disk works on both while the window is verified.
+            table.will_need(k);
+            likely.iter().for_each(|part| file.will_need(part.clone()));
+            let from = table.get(k).map_err(|bad| self.index.corrupt_checkpoint(bad))?;
+            if from.out != span.start {
+                return Err(no_record().into());
+            }
             let mut bytes = match self.index.has_gaps() {
                 // The bytes before damage are those that this decoder found when the shard was indexed.
                 true => InflateFrom::as_scanned(file, compression, from),
-                false => InflateFrom::new(file, compression, from)?,
+                false => InflateFrom::new(file, compression, from, likely.map_or(u64::MAX, |part| part.end))?,
             };
-            bytes.skip(offset.saturating_sub(from.out))?;
+            bytes.skip(part.start.saturating_sub(from.out))?;
             take(&mut bytes)
-        })
+        });
+        let next = k.saturating_add(1);
+        done.map_err(|e| self.corrupt_entry(next..next.saturating_add(1)).unwrap_or(e))
     }
 
     /// Decompresses bytes of span `k`, from `offset` on, until `to` is full.
-    fn fill(&self, k: usize, offset: u64, to: &mut [u8]) -> Result<()> {
-        if self.inflate(k, offset, |bytes| bytes.fill(to))? { Ok(()) } else { Err(self.cut()) }
+    fn fill(&self, k: usize, span: &Range<u64>, offset: u64, to: &mut [u8]) -> Result<()> {
+        let part = offset..offset.saturating_add(to.len() as u64);
+        self.inflate(k, span, part, |bytes| if bytes.fill(to)? { Ok(()) } else { Err(self.cut()) })
     }
 
     /// Decompresses `part` of span `k`, which may be long, and appends it to `to`. The memory grows with the bytes.
-    fn append(&self, k: usize, part: Range<u64>, to: &mut Vec<u8>) -> Result<()> {
-        self.inflate(k, part.start, |bytes| {
-            let mut left = part.end.saturating_sub(part.start);
+    fn append(&self, k: usize, span: &Range<u64>, part: Range<u64>, to: &mut Vec<u8>) -> Result<()> {
+        let mut left = part.end.saturating_sub(part.start);
+        self.inflate(k, span, part, |bytes| {
             while left > 0 {
                 let piece = left.min(SpanCache::LARGEST);
                 let before = to.len();
@@ -160,10 +177,8 @@ impl InflatedFile {
 
     /// Decompresses a span up to the offset `end` of the stream.
     fn inflate_to(&self, k: usize, span: &Range<u64>, end: u64) -> Result<Region> {
-        // A span in the cache was verified with this start and this end.
-        self.verify_span(k, span)?;
         let mut bytes = vec![0; length(span.start, end)];
-        self.fill(k, span.start, &mut bytes)?;
+        self.fill(k, span, span.start, &mut bytes)?;
         Ok(Region::from(bytes))
     }
 
@@ -203,13 +218,11 @@ impl InflatedFile {
         while at < range.end {
             let span = table.span(k, self.index.stream_end()).ok_or_else(no_record)?;
             if !span.contains(&at) {
-                self.verify_span(k, &span)?;
-                return Err(no_record().into());
+                return Err(self.astray(k));
             }
             let end = range.end.min(span.end);
             if span.end.saturating_sub(span.start) > SpanCache::LARGEST {
-                self.verify_span(k, &span)?;
-                self.append(k, at..end, buf)?;
+                self.append(k, &span, at..end, buf)?;
             } else {
                 let bytes = self.cached(k, &span, end, alone)?;
                 let part = length(span.start, at)..length(span.start, end);

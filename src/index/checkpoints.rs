@@ -15,6 +15,9 @@ const ENTRY: usize = 32;
 /// Offset of the CRC in an entry.
 const CRC_AT: usize = 28;
 
+/// Compressed bytes that [`CheckpointTable::likely_part`] adds.
+const MARGIN: u64 = 16 << 10;
+
 /// A section of checkpoints. An entry is verified at each use.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckpointTable {
@@ -94,6 +97,34 @@ impl CheckpointTable {
         low.checked_sub(1)
     }
 
+    /// Advises the system to start reading the window of checkpoint `k`, if it is in a mapped file.
+    pub(crate) fn will_need(&self, k: usize) {
+        let window = || {
+            let at = k.checked_mul(ENTRY)?.checked_add(HEAD)?;
+            let entry = self.bytes.get(at..at.checked_add(ENTRY)?)?;
+            let start = usize::try_from(u64_at(entry, 16)?).ok()?;
+            Some(start..start.checked_add(usize::try_from(u32_at(entry, 24)?).ok()?)?)
+        };
+        if let Some(window) = window() {
+            self.bytes.will_need(window);
+        }
+    }
+
+    /// Returns the part of the compressed file that probably holds the stream from checkpoint `k` to the offset `until`, which is inside
+    /// the span of `k`. It is computed from entries that are not verified. `None` for the last span.
+    pub(crate) fn likely_part(&self, k: usize, until: u64) -> Option<Range<u64>> {
+        let bit = |k: usize| u64_at(&self.bytes, k.checked_mul(ENTRY)?.checked_add(HEAD)?.checked_add(8)?);
+        let next = k.checked_add(1).filter(|&next| next < self.count)?;
+        let (span, start, end) = (self.span(k, u64::MAX)?, bit(k)? / 8, bit(next)?.div_ceil(8));
+        let [all, part] = [span.end, until.min(span.end)].map(|at| at.saturating_sub(span.start));
+        // Parts of a span differ in the ratio of compression, so an eighth is added, and some blocks.
+        let len =
+            u128::from(end.saturating_sub(start)).saturating_mul(u128::from(part)) / u128::from(all.max(1));
+        let len = u64::try_from(len).ok()?;
+        let len = len.saturating_add(len / 8).saturating_add(MARGIN);
+        Some(start..start.saturating_add(len).min(end))
+    }
+
     /// Returns checkpoint `k`, after verifying its entry and its window.
     pub(crate) fn get(&self, k: usize) -> Result<Checkpoint<'_>, BadBlock> {
         let bad = |reason| BadBlock { block: k as u64, reason };
@@ -155,4 +186,27 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_likely_part_ends_at_the_next_checkpoint() {
+        let mut points = Checkpoints::default();
+        for (out, bit) in [(0, 80), (1 << 20, 8 << 19), (2 << 20, (8 << 20) + 3)] {
+            points.add(Checkpoint { out, bit, window: &[] });
+        }
+        let table = CheckpointTable::build(&points, 1 << 20);
+        let part = |k, until| table.likely_part(k, until);
+        assert_eq!(part(0, 0), Some(10..10 + MARGIN));
+        assert_eq!(part(0, u64::MAX), Some(10..1 << 19));
+        let half = 1 << 18;
+        assert_eq!(part(1, 3 << 19), Some(1 << 19..(1 << 19) + half + half / 8 + MARGIN));
+        assert_eq!(part(1, 2 << 20), Some(1 << 19..(1 << 20) + 1));
+        // The last span has no end here, and these numbers are no checkpoints.
+        assert!([2, 3, usize::MAX].iter().all(|&k| part(k, 9).is_none()));
+        [0, 2, 3, usize::MAX].iter().for_each(|&k| table.will_need(k));
+    }
 }

@@ -12,9 +12,6 @@ use crate::error::Result;
 use std::io::{self, Read};
 use zlib_rs::{Inflate as RawInflate, InflateFlush, Status};
 
-/// Bytes per read of compressed data. A file that is not in memory is then read in few pieces.
-const LONG_INPUT: usize = 256 << 10;
-
 /// A reader of the decompressed bytes of a file behind a checkpoint.
 ///
 /// Memory is constant. The checksums of the stream are not verified, since it is not read from its start.
@@ -25,12 +22,14 @@ pub(crate) enum InflateFrom<'a, F: ?Sized> {
 }
 
 impl<F: ReadAt + ?Sized> InflateFrom<'_, F> {
+    /// Returns a reader that first reads up to the offset `likely_end` of the file, and beyond it only if it needs more.
     pub(crate) fn new<'a>(
         file: &'a F,
         format: Compression,
         from: Checkpoint<'_>,
+        likely_end: u64,
     ) -> Result<InflateFrom<'a, F>> {
-        FastInflate::new(file, format, from).map(InflateFrom::Fast)
+        FastInflate::new(file, format, from, likely_end).map(InflateFrom::Fast)
     }
 
     pub(crate) fn as_scanned<'a>(
@@ -38,7 +37,7 @@ impl<F: ReadAt + ?Sized> InflateFrom<'_, F> {
         format: Compression,
         from: Checkpoint<'_>,
     ) -> InflateFrom<'a, F> {
-        let bytes = ResumedBytes::new(file, from.bit);
+        let bytes = ResumedBytes::new(file, from.bit, u64::MAX);
         InflateFrom::AsScanned(CheckpointScan::from_block(bytes, format, from))
     }
 
@@ -103,8 +102,13 @@ enum NextInflate {
 }
 
 impl<F: ReadAt + ?Sized> FastInflate<'_, F> {
-    fn new<'a>(file: &'a F, format: Compression, from: Checkpoint<'_>) -> Result<FastInflate<'a, F>> {
-        let input = BufferedInput::new(ResumedBytes::new(file, from.bit), LONG_INPUT);
+    fn new<'a>(
+        file: &'a F,
+        format: Compression,
+        from: Checkpoint<'_>,
+        likely_end: u64,
+    ) -> Result<FastInflate<'a, F>> {
+        let input = BufferedInput::new(ResumedBytes::new(file, from.bit, likely_end), INPUT);
         let decoder = raw_decoder(from.window, format)?;
         Ok(FastInflate { decoder, input, format, next: NextInflate::Blocks })
     }
@@ -165,6 +169,8 @@ pub(crate) struct ResumedBytes<'a, F: ?Sized> {
     file: &'a F,
     /// Offset of the next byte to read.
     at: u64,
+    /// No read crosses this offset, so the system does not read further ahead before the bytes are needed.
+    likely_end: u64,
     /// Number of bits of the first byte that belong to earlier blocks, below 8.
     bits: u32,
     /// The empty blocks, with zeros after their last bit. Empty once they were returned.
@@ -172,9 +178,9 @@ pub(crate) struct ResumedBytes<'a, F: ?Sized> {
 }
 
 impl<F: ReadAt + ?Sized> ResumedBytes<'_, F> {
-    fn new(file: &F, bit: u64) -> ResumedBytes<'_, F> {
+    fn new(file: &F, bit: u64, likely_end: u64) -> ResumedBytes<'_, F> {
         let bits = (bit % 8) as u32;
-        ResumedBytes { file, at: bit / 8, bits, blocks: empty_blocks(bits) }
+        ResumedBytes { file, at: bit / 8, likely_end, bits, blocks: empty_blocks(bits) }
     }
 }
 
@@ -182,7 +188,9 @@ impl<F: ReadAt + ?Sized> Read for ResumedBytes<'_, F> {
     /// `buf` must hold the empty blocks.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if self.blocks.is_empty() {
-            let n = self.file.read_at(buf, self.at)?.min(buf.len());
+            let before_end = usize::try_from(self.likely_end.saturating_sub(self.at)).unwrap_or(usize::MAX);
+            let most = if before_end == 0 { buf.len() } else { before_end.min(buf.len()) };
+            let n = self.file.read_at(buf.get_mut(..most).unwrap_or_default(), self.at)?.min(most);
             self.at = self.at.saturating_add(n as u64);
             return Ok(n);
         }

@@ -27,6 +27,11 @@ pub(crate) trait ReadAt {
     /// I/O errors.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
 
+    /// Advises the system to start reading these bytes, and returns immediately. A refusal is not an error.
+    fn will_need(&self, range: Range<u64>) {
+        let _ = range;
+    }
+
     /// Fills `buf` with the bytes at `offset`.
     ///
     /// # Errors
@@ -51,6 +56,13 @@ pub(crate) trait ReadAt {
 impl ReadAt for File {
     fn size(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
+    }
+
+    #[cfg(target_os = "linux")]
+    fn will_need(&self, range: Range<u64>) {
+        let len = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
+        let _ =
+            len.map(|len| rustix::fs::fadvise(self, range.start, Some(len), rustix::fs::Advice::WillNeed));
     }
 
     #[cfg(unix)]
@@ -87,6 +99,10 @@ impl<T: ReadAt + ?Sized> ReadAt for &T {
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         (**self).read_at(buf, offset)
+    }
+
+    fn will_need(&self, range: Range<u64>) {
+        (**self).will_need(range);
     }
 }
 
