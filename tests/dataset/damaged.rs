@@ -198,10 +198,10 @@ fn gzip_flips(copies: usize, len: usize) {
         })
         .unwrap();
         assert!(found.is_sorted_by(|a, b| a < b), "bit {bit}");
-        for i in 0..200 {
+        for (i, &end) in ends.iter().enumerate() {
             let has = found.binary_search(&i).is_ok();
             let counted = match () {
-                () if ends[i] <= sound => &mut before,
+                () if end <= sound => &mut before,
                 () if start(i) >= next => &mut behind,
                 () => {
                     others += usize::from(has);
