@@ -80,6 +80,11 @@ impl Console {
         self.exit_code = self.exit_code.max(failure.code());
     }
 
+    /// Records an exit code without a message; the run ends with the highest code.
+    pub(crate) fn set_exit_code(&mut self, code: u8) {
+        self.exit_code = self.exit_code.max(code);
+    }
+
     /// Reports the failure of one of several files and continues with the next; an error of standard output is returned.
     pub(crate) fn report_and_continue(&mut self, outcome: Outcome) -> Outcome {
         match outcome {

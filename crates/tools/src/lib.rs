@@ -6,6 +6,7 @@
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
 //! * The module [`sample`] draws records at random in one pass.
 //! * The module [`salvage`] copies the sound records of a damaged file.
+//! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
 //! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command line.
@@ -45,7 +46,9 @@ pub mod salvage;
 pub mod sample;
 mod spill;
 mod stream;
+pub mod tfx;
 pub mod unpack;
+pub mod validate;
 mod verify;
 
 pub use content::{Content, Map};

@@ -91,6 +91,8 @@ pub(crate) enum Verb {
     Digest(DigestArgs),
     /// Verify all checksums, name each damaged file and list its damaged ranges
     Verify(VerifyArgs),
+    /// Compare records with a schema; print each anomaly and the first records that have it
+    Validate(ValidateArgs),
     /// Copy the sound records of a damaged file to a new one
     Salvage(SalvageArgs),
     /// Decompress gzip and zlib files to plain TFRecord files, which allow random access
@@ -466,6 +468,9 @@ pub(crate) struct SchemaArgs {
     /// Print the schema as Python code for TensorFlow
     #[arg(long, group = "form")]
     pub(crate) tf: bool,
+    /// Print the schema as schema.pbtxt, for TensorFlow Data Validation and `tfseek validate`
+    #[arg(long, group = "form")]
+    pub(crate) tfdv: bool,
     /// Print the schema as Rust code for the crate tfseek
     #[arg(long, group = "form")]
     pub(crate) rust: bool,
@@ -526,6 +531,28 @@ pub(crate) struct VerifyArgs {
     /// file, and `gaps` are the damaged ranges
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// Schema: JSON as `tfseek schema --json` prints it, or a schema.pbtxt of TFX
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) schema: PathBuf,
+    /// Environment whose features are required, such as `serving` [default: all features]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) environment: Option<String>,
+    /// Earlier records to compare with, for drift and skew comparators; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub(crate) baseline: Vec<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) payload: PayloadArgs,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
 }

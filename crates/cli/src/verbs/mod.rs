@@ -17,4 +17,5 @@ pub(crate) mod sample;
 pub(crate) mod schema;
 pub(crate) mod tail;
 pub(crate) mod unpack;
+pub(crate) mod validate;
 pub(crate) mod verify;
