@@ -32,8 +32,10 @@ const INTS: [i64; 8] = [0, 1, 2, -1, 9, 10, i64::MAX, i64::MIN];
 const FLOATS: [f32; 9] = [0.0, -0.0, 0.1, 1.0, -2.5, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1e30];
 const STRINGS: [&[u8]; 7] = [b"", b"cat", b"dog", b"it's", b"\"\\\n", b"\xff", "\u{e9}".as_bytes()];
 
-/// Images with their dimensions and formats.
-const IMAGES: [(&[u8], Option<(i64, i64, &str)>); 4] = [
+/// An encoded image, and its width, height and format.
+type ImageTwin = (&'static [u8], Option<(i64, i64, &'static str)>);
+
+const IMAGES: [ImageTwin; 4] = [
     (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x0a\x08\x02\0\0\0", Some((2, 10, "png"))),
     (b"GIF89a\x0a\0\x01\0\0\0\0;", Some((10, 1, "gif"))),
     (b"\x89PNG\r\n\x1a\n", None),
@@ -157,7 +159,7 @@ impl Condition {
             2 if depth < 20 => Condition::Not(Box::new(Condition::new(script, depth + 1))),
             3 => {
                 let (quantifier, quantity) = (Quantifier::Only, "value");
-                let test = if script.u8() % 2 == 0 { Test::Present } else { Test::Absent };
+                let test = if script.u8().is_multiple_of(2) { Test::Present } else { Test::Absent };
                 Condition::Feature { feature, quantifier, quantity, test }
             }
             4 if feature == 0 => Condition::Split(u64::from(script.u8() % 5), script.u64() % 3),
@@ -317,7 +319,7 @@ fn property(value: &Literal, quantity: &str) -> Option<Literal> {
 impl Test {
     fn new(feature: usize, script: &mut Script<'_>) -> Test {
         match (feature, script.u8() % 4) {
-            (1 | 6, 0) => Test::IsNan(script.u8() % 2 == 0),
+            (1 | 6, 0) => Test::IsNan(script.u8().is_multiple_of(2)),
             (2 | 7 | 8, 0) => Test::Contains(STRINGS[usize::from(script.u8()) % STRINGS.len()].to_vec()),
             (2 | 7 | 8, 1) => Test::Matches(usize::from(script.u8()) % PATTERNS.len()),
             _ => Test::comparison(feature, script),
@@ -326,7 +328,7 @@ impl Test {
 
     fn comparison(feature: usize, script: &mut Script<'_>) -> Test {
         let pick = script.u8();
-        if pick % 3 == 0 {
+        if pick.is_multiple_of(3) {
             let items = 1 + script.u8() % 4;
             return Test::In((0..items).map(|_| Item::new(feature, script)).collect());
         }
