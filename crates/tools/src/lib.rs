@@ -4,8 +4,11 @@
 //! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.
 //! * [`NpzWriter`] writes each batch to a NumPy archive. [`JoinedNpzWriter`] joins the arrays of all batches.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
+//! * The module [`sizes`] parses sizes such as `200MB`, [`wildcards`] matches names with patterns.
 //! * The module [`sample`] draws records at random in one pass.
+//! * The module [`reshard`](mod@reshard) writes a dataset again: in other shards, shuffled, sorted, split, or with fewer features.
 //! * The module [`salvage`] copies the sound records of a damaged file.
+//! * The module [`fields`] shows the fields of protobuf messages of unknown types.
 //! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
@@ -38,18 +41,22 @@
 mod archive;
 mod content;
 pub mod digest;
+pub mod fields;
 mod growing;
 mod joined;
 mod npz;
 pub mod outputs;
+pub mod reshard;
 pub mod salvage;
 pub mod sample;
+pub mod sizes;
 mod spill;
 mod stream;
 pub mod tfx;
 pub mod unpack;
 pub mod validate;
 mod verify;
+pub mod wildcards;
 
 pub use content::{Content, Map};
 pub use joined::{JoinError, JoinedNpzWriter};

@@ -2,10 +2,12 @@
 
 mod count;
 mod epoch;
+mod reshard;
 mod words;
 
 pub(crate) use count::{HeadCount, TailCount};
 pub(crate) use epoch::{EpochArgs, OrderArgs, ShareArgs};
+pub(crate) use reshard::ReshardArgs;
 pub(crate) use words::{prepare, unmarked};
 
 use crate::exit::{Failure, Outcome};
@@ -17,7 +19,7 @@ use std::path::PathBuf;
 use tfseek::follow::FollowOptions;
 use tfseek::index::IndexOptions;
 use tfseek::stream::StreamOptions;
-use tfseek::{Damage, DatasetOptions, Tail};
+use tfseek::{Damage, DatasetOptions, Filter, Tail};
 
 /// Random access to the TFRecord files you already have.
 #[derive(Debug, Parser)]
@@ -93,6 +95,9 @@ pub(crate) enum Verb {
     Verify(VerifyArgs),
     /// Compare records with a schema; print each anomaly and the first records that have it
     Validate(ValidateArgs),
+    /// Write a dataset again: in other shards, shuffled, sorted, split into parts, or with fewer features
+    #[command(after_help = reshard::AFTER_RESHARD)]
+    Reshard(ReshardArgs),
     /// Copy the sound records of a damaged file to a new one
     Salvage(SalvageArgs),
     /// Decompress gzip and zlib files to plain TFRecord files, which allow random access
@@ -604,6 +609,11 @@ pub(crate) struct UnpackArgs {
 pub(crate) struct CompletionsArgs {
     /// Shell that runs the script
     pub(crate) shell: Shell,
+}
+
+/// Parses a condition. The error shows where it is wrong.
+fn filter(text: &str) -> Result<Filter, String> {
+    text.parse().map_err(|e| crate::exit::message(&e))
 }
 
 /// Parses a seed, which may be negative.

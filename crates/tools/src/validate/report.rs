@@ -1,8 +1,8 @@
 //! From the checks of all records to anomalies.
 
-use super::Validator;
 use super::feature::FeatureChecks;
 use super::tally::Tally;
+use super::validator::Validator;
 use crate::tfx::{FeatureRule, ValueDomain};
 use std::collections::BTreeSet;
 use tfseek::example::FeatureKind;

@@ -1,6 +1,8 @@
 //! A set with known anomalies: each is named once, with its records, and nothing else.
 
-use super::*;
+use super::Validator;
+use crate::tfx::TfxSchema;
+use tfseek::example::MessageKind;
 use tfseek::{ExampleBuilder, FeatureSpec, Schema};
 
 const SCHEMA: &str = include_str!("../../tests/schema.pbtxt");
