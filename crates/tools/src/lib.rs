@@ -4,6 +4,7 @@
 //! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.
 //! * [`NpzWriter`] writes each batch to a NumPy archive. [`JoinedNpzWriter`] joins the arrays of all batches.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
+//! * The module [`grep`] searches for records, and [`units`] divides the work on all records among threads, with one result.
 //! * The module [`sample`] draws records at random in one pass.
 //! * The module [`salvage`] copies the sound records of a damaged file.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
@@ -37,6 +38,7 @@
 mod archive;
 mod content;
 pub mod digest;
+pub mod grep;
 mod growing;
 mod joined;
 mod npz;
@@ -45,6 +47,7 @@ pub mod salvage;
 pub mod sample;
 mod spill;
 mod stream;
+pub mod units;
 pub mod unpack;
 mod verify;
 
