@@ -5,7 +5,9 @@
 //! * [`NpzWriter`] writes each batch to a NumPy archive. [`JoinedNpzWriter`] joins the arrays of all batches.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
 //! * The module [`grep`] searches for records, and [`units`] divides the work on all records among threads, with one result.
+//! * The module [`sizes`] parses sizes such as `200MB`, [`wildcards`] matches names with patterns.
 //! * The module [`sample`] draws records at random in one pass.
+//! * The module [`reshard`](mod@reshard) writes a dataset again: in other shards, shuffled, sorted, split, or with fewer features.
 //! * The module [`salvage`] copies the sound records of a damaged file.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
@@ -43,13 +45,16 @@ mod growing;
 mod joined;
 mod npz;
 pub mod outputs;
+pub mod reshard;
 pub mod salvage;
 pub mod sample;
+pub mod sizes;
 mod spill;
 mod stream;
 pub mod units;
 pub mod unpack;
 mod verify;
+pub mod wildcards;
 
 pub use content::{Content, Map};
 pub use joined::{JoinError, JoinedNpzWriter};

@@ -4,9 +4,54 @@
 //! bytes, whichever is first, and at the end of its shard. Results are merged in the order of the units, so a result does not
 //! depend on the number of threads.
 //!
+//! ```
+//! use tfseek::example::MessageKind;
+//! use tfseek::{ExampleBuilder, Stream, Writer};
+//! use tfseek_tools::KindedStream;
+//! use tfseek_tools::units::{NumberedStream, UnitOptions, UnitRecord, UnitWork, for_each_unit};
+//!
+//! /// Sums a feature.
+//! struct Sum;
+//!
+//! impl UnitWork for Sum {
+//!     type Result = i64;
+//!
+//!     fn begin(&self, _: usize) -> i64 {
+//!         0
+//!     }
+//!
+//!     fn record(&self, sum: &mut i64, UnitRecord { record, .. }: UnitRecord<'_>) -> tfseek::Result<()> {
+//!         *sum += record.example().int64("id")?.iter().sum::<i64>();
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let dir = tempfile::tempdir()?;
+//! let paths = [dir.path().join("a.tfrecord"), dir.path().join("b.tfrecord.gz")];
+//! for path in &paths {
+//!     let mut writer = Writer::create(path)?;
+//!     for i in 0..1000 {
+//!         writer.write(&ExampleBuilder::new().int64("id", [i]).encode()?)?;
+//!     }
+//!     writer.close()?;
+//! }
+//! let mut sum = 0;
+//! let open = |s: usize, _: Option<u64>| {
+//!     let stream = KindedStream::new(Stream::open(&paths[s])?, MessageKind::Example);
+//!     Ok(NumberedStream { stream, before: None })
+//! };
+//! for_each_unit(paths.len(), UnitOptions::default(), open, &Sum, |unit| {
+//!     sum += unit.result;
+//!     unit.error.map_or(Ok(()), Err)
+//! })?;
+//! assert_eq!(sum, 999 * 1000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Shards are read in order by whichever thread needs the next unit. On one thread records are not copied; on several, the records
 //! of a unit are copied together before they are worked on.
 
+use crate::KindedStream;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
@@ -37,6 +82,34 @@ pub trait UnitSource: Send {
     /// I/O errors.
     fn skip_damaged(&mut self, _: &Error) -> Result<bool> {
         Ok(false)
+    }
+}
+
+/// The records of a stream, and the number of records before it, if that is known.
+pub struct NumberedStream {
+    /// The records.
+    pub stream: KindedStream,
+    /// Number of records in the shards before.
+    pub before: Option<u64>,
+}
+
+impl UnitSource for NumberedStream {
+    fn next(&mut self) -> Result<Option<(Record<'_>, Option<u64>)>> {
+        let Some(record) = self.stream.next()? else { return Ok(None) };
+        let number = self.before.zip(record.at().record).and_then(|(before, i)| before.checked_add(i));
+        Ok(Some((record, number)))
+    }
+
+    fn kind(&self) -> MessageKind {
+        self.stream.kind()
+    }
+
+    fn name(&self) -> PathBuf {
+        self.stream.stream().name().to_path_buf()
+    }
+
+    fn total(&self) -> Option<u64> {
+        self.stream.total()
     }
 }
 

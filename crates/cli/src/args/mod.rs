@@ -2,10 +2,12 @@
 
 mod count;
 mod epoch;
+mod reshard;
 mod words;
 
 pub(crate) use count::{HeadCount, TailCount};
 pub(crate) use epoch::{EpochArgs, OrderArgs, ShareArgs};
+pub(crate) use reshard::ReshardArgs;
 pub(crate) use words::{prepare, unmarked};
 
 use crate::exit::{Failure, Outcome};
@@ -93,6 +95,9 @@ pub(crate) enum Verb {
     Digest(DigestArgs),
     /// Verify all checksums, name each damaged file and list its damaged ranges
     Verify(VerifyArgs),
+    /// Write a dataset again: in other shards, shuffled, sorted, split into parts, or with fewer features
+    #[command(after_help = reshard::AFTER_RESHARD)]
+    Reshard(ReshardArgs),
     /// Copy the sound records of a damaged file to a new one
     Salvage(SalvageArgs),
     /// Decompress gzip and zlib files to plain TFRecord files, which allow random access
