@@ -80,6 +80,11 @@ impl Console {
         self.exit_code = self.exit_code.max(failure.code());
     }
 
+    /// Records the exit code of a search without a result.
+    pub(crate) fn found_nothing(&mut self) {
+        self.exit_code = self.exit_code.max(crate::exit::DATA);
+    }
+
     /// Reports the failure of one of several files and continues with the next; an error of standard output is returned.
     pub(crate) fn report_and_continue(&mut self, outcome: Outcome) -> Outcome {
         match outcome {

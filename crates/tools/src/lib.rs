@@ -4,6 +4,7 @@
 //! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.
 //! * [`NpzWriter`] writes each batch to a NumPy archive. [`JoinedNpzWriter`] joins the arrays of all batches.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
+//! * The module [`grep`] searches for records, and [`units`] divides the work on all records among threads, with one result.
 //! * The module [`sizes`] parses sizes such as `200MB`, [`wildcards`] matches names with patterns.
 //! * The module [`sample`] draws records at random in one pass.
 //! * The module [`reshard`](mod@reshard) writes a dataset again: in other shards, shuffled, sorted, split, or with fewer features.
@@ -39,6 +40,7 @@
 mod archive;
 mod content;
 pub mod digest;
+pub mod grep;
 mod growing;
 mod joined;
 mod npz;
@@ -49,6 +51,7 @@ pub mod sample;
 pub mod sizes;
 mod spill;
 mod stream;
+pub mod units;
 pub mod unpack;
 mod verify;
 pub mod wildcards;

@@ -33,8 +33,8 @@ pub(crate) struct Cli {
 
 const AFTER: &str = "\
 PATHS are files, folders, quoted patterns ('train-*.tfrecord', 'x-{00000..00009}') or sets \
-('train@10.tfrecord'). `-` is standard input, for the verbs that read in file order: head, tail, cat, sample, schema, parse, \
-digest, verify, info, unpack. Only local files are read, not gs:// or s3:// addresses.
+('train@10.tfrecord'). `-` is standard input, for the verbs that read in file order: head, tail, cat, sample, grep, schema, \
+parse, digest, verify, info, unpack. Only local files are read, not gs:// or s3:// addresses.
 
 Exit status: 0 success, 1 a problem in the data, 2 a usage error, 3 an I/O error, 4 not a TFRecord file.";
 
@@ -80,6 +80,8 @@ pub(crate) enum Verb {
     Get(GetArgs),
     /// Print records drawn at random, without replacement; compressed files and standard input are read once, in order
     Sample(SampleArgs),
+    /// Print the records that meet a condition or contain a text; exit status 1 if there is none
+    Grep(GrepArgs),
     /// Show the features of the records and infer a schema that parses them
     Schema(SchemaArgs),
     /// Parse records into arrays by a schema, as TensorFlow's parsers do; print them or write an .npz file
@@ -132,6 +134,15 @@ pub(crate) struct PrintArgs {
     /// Print all values completely
     #[arg(long)]
     pub(crate) full: bool,
+}
+
+/// Condition of the records that a verb prints.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct WhereArgs {
+    /// Only records that meet this condition, for example 'label in 3, 5..9 and any(scores) > 0.5'; options that count records
+    /// count these. docs/filters.md has the grammar
+    #[arg(long = "where", value_name = "EXPR", value_parser = filter)]
+    pub(crate) condition: Option<Filter>,
 }
 
 /// Kind of the payloads, and the limit on their length.
@@ -390,6 +401,8 @@ pub(crate) struct HeadArgs {
     pub(crate) skip: u64,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
 }
 
 #[derive(Debug, Args)]
@@ -408,6 +421,8 @@ pub(crate) struct TailArgs {
     pub(crate) state: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
 }
 
 #[derive(Debug, Args)]
@@ -422,6 +437,8 @@ pub(crate) struct CatArgs {
     pub(crate) skip_errors: bool,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
 }
 
 #[derive(Debug, Args)]
@@ -435,6 +452,8 @@ pub(crate) struct GetArgs {
     pub(crate) allow_missing: bool,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
     #[command(flatten)]
     pub(crate) access: AccessArgs,
 }
@@ -452,7 +471,50 @@ pub(crate) struct SampleArgs {
     #[command(flatten)]
     pub(crate) print: PrintArgs,
     #[command(flatten)]
+    pub(crate) select: WhereArgs,
+    #[command(flatten)]
     pub(crate) access: AccessArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GrepArgs {
+    /// Condition, for example 'label == 7 and len(objects) > 20' (docs/filters.md has the grammar), or a text with -F
+    #[arg(value_name = "EXPR")]
+    pub(crate) expr: String,
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// EXPR is a text: find records with a value of a bytes feature, also in feature lists, that contains it
+    #[arg(short = 'F', long)]
+    pub(crate) text: bool,
+    /// Find the records that do not match
+    #[arg(short = 'v', long)]
+    pub(crate) invert: bool,
+    /// Print the number of matching records only
+    #[arg(short, long, group = "what")]
+    pub(crate) count: bool,
+    /// Print the paths of files with a matching record only
+    #[arg(short = 'l', long, group = "what")]
+    pub(crate) shards: bool,
+    /// Print the numbers of matching records only, one per line, as `get` takes them
+    #[arg(long, group = "what")]
+    pub(crate) ids: bool,
+    /// With `-f raw`: print the number of a record before it (`7:`), and a line end after it; `human` and `json` have the number
+    /// anyway
+    #[arg(short, long)]
+    pub(crate) number: bool,
+    /// Stop after this number of matches, over all files
+    #[arg(short = 'm', long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// With --count: print one JSON object per file, with the numbers of its records, matches and skipped records
+    #[arg(long, requires = "count")]
+    pub(crate) json: bool,
+    /// Skip damaged records, and count them at the end; the exit status is 1. A damaged length ends its file
+    #[arg(long)]
+    pub(crate) skip_errors: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
 }
 
 #[derive(Debug, Args)]
@@ -516,6 +578,8 @@ pub(crate) struct DigestArgs {
     pub(crate) paths: PathsArgs,
     #[command(flatten)]
     pub(crate) payload: PayloadArgs,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ pub(crate) mod digest;
 pub(crate) mod epoch;
 mod follow;
 pub(crate) mod get;
+pub(crate) mod grep;
 pub(crate) mod head;
 pub(crate) mod index;
 pub(crate) mod info;
