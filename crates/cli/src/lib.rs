@@ -70,6 +70,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Get(args) => verbs::get::run(&args, &global, console_ref),
         Verb::Sample(args) => verbs::sample::run(&args, &global, console_ref),
         Verb::Schema(args) => verbs::schema::run(&args, &global, console_ref),
+        Verb::Stats(args) => verbs::stats::run(&args, &global, console_ref),
         Verb::Parse(args) => verbs::parse::run(&args, &global, console_ref),
         Verb::Epoch(args) => verbs::epoch::run(&args, &global, console_ref),
         Verb::Order(args) => verbs::order::run(&args, &global, console_ref),

@@ -6,6 +6,8 @@
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
 //! * The module [`sample`] draws records at random in one pass.
 //! * The module [`salvage`] copies the sound records of a damaged file.
+//! * The module [`stats`] computes statistics of records and features.
+//! * The module [`image`] reads headers of images, [`patterns`] compares names with patterns.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
 //! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command line.
@@ -38,12 +40,15 @@ mod archive;
 mod content;
 pub mod digest;
 mod growing;
+pub mod image;
 mod joined;
 mod npz;
 pub mod outputs;
+pub mod patterns;
 pub mod salvage;
 pub mod sample;
 mod spill;
+pub mod stats;
 mod stream;
 pub mod unpack;
 mod verify;
