@@ -120,6 +120,7 @@ impl WriterOptions {
         });
         Ok(Writer {
             sink: Some(self.sink(target)),
+            finished: None,
             options: self.clone(),
             failed: false,
             path: Some(path.into()),
@@ -151,7 +152,7 @@ impl WriterOptions {
             name.push(format!("-{s:05}-of-{count:05}{suffix}"));
             self.create(PathBuf::from(name))
         };
-        Ok(ShardedWriter { shards: (0..count).map(shard).collect::<Result<_>>()?, next: 0 })
+        Ok(ShardedWriter::new((0..count).map(shard).collect::<Result<_>>()?))
     }
 
     /// Returns the reason why these options are invalid, if they are.
@@ -197,8 +198,10 @@ const BUFFER: usize = 256 << 10;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Writer {
-    /// `None` after the writer was closed or failed.
+    /// `None` after the file was finished or a call failed.
     sink: Option<WriterSink>,
+    /// The file between [`finish`](Writer::finish) and [`close`](Writer::close).
+    finished: Option<FinishedFile>,
     options: WriterOptions,
     failed: bool,
     path: Option<PathBuf>,
@@ -263,6 +266,7 @@ impl Writer {
         let target = WriterTarget { sink: TargetKind::Other(Box::new(sink)), process: Process::this() };
         Writer {
             sink: options.refused().is_none().then(|| options.sink(target)),
+            finished: None,
             options: options.clone(),
             failed: options.refused().is_some(),
             path: None,
@@ -349,7 +353,8 @@ impl Writer {
     /// I/O errors; [`EncodeError::Failed`] after an earlier error; [`EncodeError::Forked`]. After an error an atomic file is not created,
     /// except if the error is [`NameNotSynced`] or comes from the index: then the file is complete and has its name.
     pub fn close(&mut self) -> Result<()> {
-        match self.finish()? {
+        self.finish()?;
+        match self.finished.take() {
             Some(finished) => {
                 let committed = self.commit(finished)?;
                 self.write_index(committed)
@@ -358,15 +363,21 @@ impl Writer {
         }
     }
 
-    /// Writes all bytes and syncs an atomic file, but does not rename it. `None` if the writer is closed already.
-    fn finish(&mut self) -> Result<Option<FinishedFile>> {
+    /// Writes all bytes and syncs an atomic file to the disk, but does not rename it: [`close`](Writer::close) does. Further writes fail.
+    ///
+    /// A finished writer has no buffer. So several files can be finished one after the other, and renamed when all are complete, as a
+    /// [`ShardedWriter`] does.
+    ///
+    /// # Errors
+    /// I/O errors; [`EncodeError::Failed`] after an earlier error; [`EncodeError::Forked`]. The file is not created then.
+    pub fn finish(&mut self) -> Result<()> {
         if self.failed {
             return Err(self.closed());
         }
-        if self.sink.is_some() {
+        if self.sink.is_some() || self.finished.is_some() {
             self.check_process()?;
         }
-        let Some(sink) = self.sink.take() else { return Ok(None) };
+        let Some(sink) = self.sink.take() else { return Ok(()) };
         let compression = sink.compression();
         let target = sink.finish().and_then(|target| {
             if let TargetKind::File(output) = &target.sink
@@ -377,8 +388,11 @@ impl Writer {
             Ok(target)
         });
         match target {
-            Ok(target) => Ok(Some(FinishedFile { target, compression })),
-            Err(e) => self.fail_on_error(Err(e)).map(|()| None),
+            Ok(target) => {
+                self.finished = Some(FinishedFile { target, compression });
+                Ok(())
+            }
+            Err(e) => self.fail_on_error(Err(e)),
         }
     }
 
@@ -518,7 +532,7 @@ impl fmt::Debug for Writer {
 }
 
 /// A writer of a set of shards. Records are distributed round-robin: the first goes to shard 0, the second to shard 1.
-/// Created by [`WriterOptions::create_shards`].
+/// Created by [`WriterOptions::create_shards`], or from the writers of its shards.
 #[derive(Debug)]
 pub struct ShardedWriter {
     shards: Vec<Writer>,
@@ -526,6 +540,11 @@ pub struct ShardedWriter {
 }
 
 impl ShardedWriter {
+    /// Creates a set of these writers, which are renamed in this order. They may be [finished](Writer::finish).
+    pub fn new(shards: Vec<Writer>) -> ShardedWriter {
+        ShardedWriter { shards, next: 0 }
+    }
+
     /// Writes one record to the next shard.
     ///
     /// # Errors
@@ -546,10 +565,10 @@ impl ShardedWriter {
     /// The error of the first shard that fails, like [`Writer::close`]. If a rename fails, the shards before it are renamed already. If an
     /// index fails, all shards are renamed.
     pub fn close(&mut self) -> Result<()> {
-        let finished = self.shards.iter_mut().map(Writer::finish).collect::<Result<Vec<_>>>()?;
-        let mut committed = Vec::with_capacity(finished.len());
-        for (shard, finished) in self.shards.iter_mut().zip(finished) {
-            if let Some(finished) = finished {
+        self.shards.iter_mut().try_for_each(Writer::finish)?;
+        let mut committed = Vec::with_capacity(self.shards.len());
+        for shard in &mut self.shards {
+            if let Some(finished) = shard.finished.take() {
                 committed.push((shard.commit(finished)?, shard));
             }
         }

@@ -6,8 +6,8 @@ use crate::error::{CompressionError, Error, IndexError, Result};
 use crate::frame;
 use crate::index::Index;
 use crate::io::{Fetched, InflateFrom, PositionalFile, Process, ReadAt, Region, Source};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::fs::File;
 use std::ops::Range;
@@ -18,8 +18,8 @@ use std::time::Duration;
 /// A compressed shard. Its bytes are those of the record stream.
 ///
 /// A *span* is the part of the stream between two checkpoints. Spans are kept in a cache that all shards of a dataset share. A single access
-/// decompresses a span only as far as it needs; a second access to the span, or one of many records, decompresses all of it. The blocks of a
-/// block order are kept instead of spans, so each block is decompressed once, and from the checkpoint before it to its end.
+/// decompresses a span only as far as it needs, and keeps nothing; a second access to the span, or one of many records, decompresses all of it.
+/// The blocks of a block order are kept instead of spans, so each block is decompressed once, and from the checkpoint before it to its end.
 pub(crate) struct InflatedFile {
     file: PositionalFile,
     index: Index,
@@ -45,12 +45,12 @@ impl InflatedFile {
         if !inside || block.end > self.index.stream_end() || len > SpanCache::LARGEST {
             return self.fetch(range, buf);
         }
-        let inflate = |_| {
+        let inflate = || {
             let mut bytes = vec![0; length(block.start, block.end)];
             self.fill_from(block.start, &mut bytes)?;
             Ok(Region::from(bytes))
         };
-        let bytes = self.cache.get(self.key(&block), length(block.start, block.end), || false, inflate)?;
+        let bytes = self.cache.get(self.key(&block), || false, inflate)?;
         let part = length(block.start, range.start)..length(block.start, range.end);
         Ok(Fetched::Shared(bytes.slice(part).ok_or_else(no_record)?))
     }
@@ -161,23 +161,19 @@ impl InflatedFile {
         CompressionError::Cut { format: self.index.compression().name() }.into()
     }
 
-    /// Returns a span from the cache, or decompresses it, at least up to the offset `end` of the stream.
-    fn cached(&self, k: usize, span: &Range<u64>, end: u64, alone: bool) -> Result<Region> {
+    /// Returns a span from the cache, or decompresses it.
+    fn cached(&self, k: usize, span: &Range<u64>, alone: bool) -> Result<Region> {
         let help = || !alone && self.read_ahead(k).unwrap_or(false);
-        self.cache.get(self.key(span), length(span.start, end), help, |seen| {
-            // The first access to a span may be the only one. The second one decompresses all of it.
-            let end = if alone && !seen { end } else { span.end };
-            self.inflate_to(k, span, end)
-        })
+        self.cache.get(self.key(span), help, || self.inflate_all(k, span))
     }
 
     fn key(&self, span: &Range<u64>) -> SpanKey {
         (self.shard, span.start, span.end)
     }
 
-    /// Decompresses a span up to the offset `end` of the stream.
-    fn inflate_to(&self, k: usize, span: &Range<u64>, end: u64) -> Result<Region> {
-        let mut bytes = vec![0; length(span.start, end)];
+    /// Decompresses a span.
+    fn inflate_all(&self, k: usize, span: &Range<u64>) -> Result<Region> {
+        let mut bytes = vec![0; length(span.start, span.end)];
         self.fill(k, span, span.start, &mut bytes)?;
         Ok(Region::from(bytes))
     }
@@ -202,7 +198,7 @@ impl InflatedFile {
             }
             if let Some(pending) = self.cache.begin(self.key(&span)) {
                 // A reader of the span meets the error again.
-                let bytes = self.inflate_to(k, &span, span.end).ok()?;
+                let bytes = self.inflate_all(k, &span).ok()?;
                 pending.finish(bytes);
                 return Some(true);
             }
@@ -221,10 +217,11 @@ impl InflatedFile {
                 return Err(self.astray(k));
             }
             let end = range.end.min(span.end);
-            if span.end.saturating_sub(span.start) > SpanCache::LARGEST {
+            let too_long = span.end.saturating_sub(span.start) > SpanCache::LARGEST;
+            if too_long || (alone && !self.cache.used_before(self.key(&span))) {
                 self.append(k, &span, at..end, buf)?;
             } else {
-                let bytes = self.cached(k, &span, end, alone)?;
+                let bytes = self.cached(k, &span, alone)?;
                 let part = length(span.start, at)..length(span.start, end);
                 let part = bytes.slice(part).ok_or_else(no_record)?;
                 if (at, end) == (range.start, range.end) {
@@ -338,6 +335,8 @@ struct CachedSpans {
     bytes: u64,
     /// Number of uses so far.
     uses: u64,
+    /// Spans of the last single accesses that the cache does not contain, the latest last.
+    single: VecDeque<SpanKey>,
 }
 
 #[derive(Debug)]
@@ -345,7 +344,6 @@ enum CachedSpan {
     /// A thread decompresses the span.
     Pending,
     Ready {
-        /// The span, or the start of it.
         bytes: Region,
         /// Number of the last use.
         used: u64,
@@ -357,6 +355,8 @@ impl SpanCache {
     const LARGEST: u64 = INFLATED_BYTES / 8;
     /// Maximum number of bytes that are decompressed ahead.
     const AHEAD: u64 = INFLATED_BYTES / 8;
+    /// Number of single accesses that are remembered.
+    const SINGLE: usize = 256;
 
     /// Raises the limit of the cache to this number of bytes, for the window of a block order.
     pub(super) fn keep(&self, bytes: u64) {
@@ -381,9 +381,23 @@ impl SpanCache {
         own
     }
 
-    /// Returns true if a span or the start of it is in the cache, or is being decompressed.
+    /// Returns true if a span is in the cache, or is being decompressed.
     fn contains(&self, key: &SpanKey) -> bool {
         self.own().lock().spans.contains_key(key)
+    }
+
+    /// Returns true if a span is in the cache, is being decompressed, or was used by one of the last single accesses. Otherwise it counts as
+    /// used from now on.
+    fn used_before(&self, key: SpanKey) -> bool {
+        let mut spans = self.own().lock();
+        if spans.spans.contains_key(&key) || spans.single.contains(&key) {
+            return true;
+        }
+        if spans.single.len() >= SpanCache::SINGLE {
+            spans.single.pop_front();
+        }
+        spans.single.push_back(key);
+        false
     }
 
     /// Begins the decompression of a span, unless the cache contains it.
@@ -397,15 +411,14 @@ impl SpanCache {
         }
     }
 
-    /// Returns at least `len` bytes of a span. `inflate` makes them; its argument is true if the start of the span was used before.
+    /// Returns a span. `inflate` makes it if the cache does not contain it.
     ///
-    /// While another thread makes them, `help` is called. It returns true if it found other work.
+    /// While another thread makes it, `help` is called. It returns true if it found other work.
     fn get(
         &self,
         key: SpanKey,
-        len: usize,
         mut help: impl FnMut() -> bool,
-        inflate: impl FnOnce(bool) -> Result<Region>,
+        inflate: impl FnOnce() -> Result<Region>,
     ) -> Result<Region> {
         let own = self.own();
         let mut spans = own.lock();
@@ -413,7 +426,7 @@ impl SpanCache {
             spans.uses = spans.uses.saturating_add(1);
             let now = spans.uses;
             match spans.spans.get_mut(&key) {
-                Some(CachedSpan::Ready { bytes, used }) if bytes.len() >= len => {
+                Some(CachedSpan::Ready { bytes, used }) => {
                     *used = now;
                     return Ok(bytes.clone());
                 }
@@ -427,20 +440,13 @@ impl SpanCache {
                     let waited = own.done.wait_timeout(spans, Duration::from_millis(100));
                     spans = waited.map_or_else(|e| e.into_inner().0, |(spans, _)| spans);
                 }
-                _ => break,
+                None => break,
             }
         }
-        let before = spans.spans.insert(key, CachedSpan::Pending);
-        let seen = match before {
-            Some(CachedSpan::Ready { bytes, .. }) => {
-                spans.bytes = spans.bytes.saturating_sub(bytes.len() as u64);
-                true
-            }
-            _ => false,
-        };
+        spans.spans.insert(key, CachedSpan::Pending);
         drop(spans);
         let pending = PendingSpan { cache: self, key };
-        let bytes = inflate(seen)?;
+        let bytes = inflate()?;
         pending.finish(bytes.clone());
         Ok(bytes)
     }
@@ -494,42 +500,66 @@ mod tests {
     use crate::error::ErrorKind;
     use crate::index::IndexOptions;
     use crate::writer::WriterOptions;
-    use crate::{Compression, DatasetOptions, IndexMode, Verify};
+    use crate::{Compression, Dataset, DatasetOptions, IndexMode, Verify};
+    use std::path::Path;
     use std::sync::atomic::AtomicUsize;
 
     fn region(len: usize) -> Region {
         Region::from(vec![7; len])
     }
 
+    fn payload(i: usize) -> Vec<u8> {
+        (0..900 + i % 7).map(|k| (i * i * 31 + k * k) as u8).collect()
+    }
+
+    /// Returns a dataset of one gzip shard of 500 records, with checkpoints every 16 KiB.
+    fn made(dir: &Path) -> Dataset {
+        let path = dir.join("a.gz");
+        let mut writer = WriterOptions::new().compression(Compression::Gzip).create(&path).unwrap();
+        (0..500).for_each(|i| writer.write(&payload(i)).unwrap());
+        writer.close().unwrap();
+        let index = IndexOptions::new().mode(IndexMode::Memory).checkpoint_every(16 << 10);
+        DatasetOptions::new().index(index).open(&path).unwrap()
+    }
+
     #[test]
     fn the_second_use_of_a_span_is_known() {
         let cache = SpanCache::default();
-        let get = |len: usize, made: usize| {
-            let mut given = None;
-            let bytes = cache.get(
-                (0, 3, 9),
-                len,
-                || false,
-                |seen| {
-                    given = Some(seen);
-                    Ok(region(made))
-                },
-            );
-            (bytes.unwrap().len(), given)
+        let key = |k| (0, k, 9);
+        assert!(!cache.used_before(key(0)));
+        assert!(cache.used_before(key(0)));
+        // Only the last ones are remembered.
+        for k in 1..=SpanCache::SINGLE as u64 {
+            assert!(!cache.used_before(key(k)));
+        }
+        assert!(!cache.used_before(key(0)));
+        cache.get(key(700), || false, || Ok(region(5))).unwrap();
+        assert!(cache.used_before(key(700)));
+    }
+
+    /// The first single access to a span keeps nothing, the second one keeps the span.
+    #[test]
+    fn single_accesses() {
+        let dir = tempfile::tempdir().unwrap();
+        let ds = made(dir.path());
+        let cache = ds.set().files()[0].span_cache().unwrap();
+        let read = |i: u64| {
+            let mut buf = Vec::new();
+            assert_eq!(ds.read(i, &mut buf).unwrap().payload(), payload(i as usize));
+            cache.own().lock().bytes
         };
-        assert_eq!(get(10, 20), (20, Some(false)));
-        assert_eq!(get(20, 0), (20, None));
-        assert_eq!(get(21, 100), (100, Some(true)));
-        assert_eq!(get(100, 0), (100, None));
-        assert_eq!(cache.own().lock().bytes, 100);
+        assert_eq!((read(7), read(400)), (0, 0));
+        let one = read(7);
+        assert!(one >= 16 << 10);
+        assert_eq!((read(8), read(7)), (one, one));
     }
 
     #[test]
     fn an_error_is_not_kept() {
         let cache = SpanCache::default();
-        let failed = cache.get((0, 0, 9), 1, || false, |_| Err(ErrorKind::Cancelled.into()));
+        let failed = cache.get((0, 0, 9), || false, || Err(ErrorKind::Cancelled.into()));
         assert!(failed.is_err() && cache.own().lock().spans.is_empty());
-        assert_eq!(cache.get((0, 0, 9), 1, || false, |_| Ok(region(5))).unwrap().len(), 5);
+        assert_eq!(cache.get((0, 0, 9), || false, || Ok(region(5))).unwrap().len(), 5);
     }
 
     #[test]
@@ -540,9 +570,8 @@ mod tests {
         let get = |k: usize| {
             cache.get(
                 (1, k as u64, 99),
-                len,
                 || false,
-                |_| {
+                || {
                     inflated.fetch_add(1, Ordering::Relaxed);
                     Ok(region(len))
                 },
@@ -567,22 +596,14 @@ mod tests {
         cache.keep(1);
         let len = usize::try_from(SpanCache::LARGEST).unwrap();
         let fits = usize::try_from(INFLATED_BYTES / SpanCache::LARGEST).unwrap() + 1;
-        (0..fits + 2)
-            .for_each(|k| drop(cache.get((1, k as u64, 99), len, || false, |_| Ok(region(len))).unwrap()));
+        (0..fits + 2).for_each(|k| drop(cache.get((1, k as u64, 99), || false, || Ok(region(len))).unwrap()));
         assert_eq!(cache.own().lock().spans.len(), fits);
     }
 
     #[test]
     fn a_block_is_decompressed_once() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.gz");
-        let mut writer = WriterOptions::new().compression(Compression::Gzip).create(&path).unwrap();
-        let payload =
-            |i: usize| -> Vec<u8> { (0..900 + i % 7).map(|k| (i * i * 31 + k * k) as u8).collect() };
-        (0..500).for_each(|i| writer.write(&payload(i)).unwrap());
-        writer.close().unwrap();
-        let index = IndexOptions::new().mode(IndexMode::Memory).checkpoint_every(16 << 10);
-        let ds = DatasetOptions::new().index(index).open(&path).unwrap();
+        let ds = made(dir.path());
         let set = ds.set();
         // Every record, in an order that jumps between blocks.
         for i in (0..500).map(|k| k * 77 % 500) {
@@ -606,9 +627,8 @@ mod tests {
                 scope.spawn(|| {
                     let bytes = cache.get(
                         (0, 0, 9),
-                        9,
                         || false,
-                        |_| {
+                        || {
                             std::thread::sleep(Duration::from_millis(20));
                             inflated.fetch_add(1, Ordering::Relaxed);
                             Ok(region(9))
@@ -629,7 +649,7 @@ mod tests {
         let mut held = cache.first.lock();
         held.spans.insert((0, 0, 9), CachedSpan::Pending);
         for made in [Some(4), None] {
-            let bytes = cache.get((0, 0, 9), 4, || false, |_| Ok(region(made.unwrap())));
+            let bytes = cache.get((0, 0, 9), || false, || Ok(region(made.unwrap())));
             assert_eq!(bytes.unwrap().len(), 4);
         }
         assert_eq!(held.bytes, 0);

@@ -119,7 +119,7 @@ impl CheckpointTable {
         let [all, part] = [span.end, until.min(span.end)].map(|at| at.saturating_sub(span.start));
         // Parts of a span differ in the ratio of compression, so an eighth is added, and some blocks.
         let len =
-            u128::from(end.saturating_sub(start)).saturating_mul(u128::from(part)) / u128::from(all.max(1));
+            u128::from(end.saturating_sub(start)).saturating_mul(part.into()).checked_div(all.into())?;
         let len = u64::try_from(len).ok()?;
         let len = len.saturating_add(len / 8).saturating_add(MARGIN);
         Some(start..start.saturating_add(len).min(end))

@@ -37,7 +37,8 @@
 //!
 //! An [`Order`] is a spec applied to a number of records, a seed and an epoch. [`RankShare`] divides its positions into steps and
 //! ranks. A [`Cursor`] is the current position of a run, and [`State`] is its saved form. [`Order::samples`] lists the samples of a
-//! step; [`Order::rows_of`] lists the steps and batch rows of a record. A [`Permutation`] can shuffle data other than records.
+//! step; [`Order::rows_of`] lists the steps and batch rows of a record. A [`Permutation`] can shuffle data other than records. A
+//! [`Split`] divides records into parts by a hash.
 //!
 //! **Cost.** A record of a global order takes about 30 ns, or about half of that when filled in batches; see
 //! `docs/performance.md`. Creating an order takes well under a microsecond for any n, except for the tables of weights and filters.
@@ -52,6 +53,7 @@ mod part;
 mod prp;
 mod share;
 mod spec;
+mod split;
 mod state;
 mod subset;
 mod weighted;
@@ -65,6 +67,7 @@ pub use mixture::mixture_weights;
 pub use prp::Permutation;
 pub use share::{LastBatch, RankShare, Run, StepRow};
 pub use spec::{Component, Spec};
+pub use split::Split;
 pub use state::State;
 pub use subset::Subset;
 pub use weighted::Weights;

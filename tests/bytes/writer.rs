@@ -359,3 +359,28 @@ fn a_failed_member_discards_the_file() {
     assert!(matches!(e.kind(), ErrorKind::Io(_)), "{e}");
     assert!(matches!(writer.close().unwrap_err().kind(), ErrorKind::Encode(EncodeError::Failed)));
 }
+
+#[test]
+fn a_finished_file_has_no_name_until_it_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let mut writers: Vec<_> =
+        ["b", "a"].map(|name| WriterOptions::new().index(true).create(at(name)).unwrap()).into();
+    for writer in &mut writers {
+        writer.write(b"payload").unwrap();
+        writer.finish().unwrap();
+        writer.finish().unwrap();
+        let e = writer.write(b"more").unwrap_err();
+        assert!(e.to_string().contains("closed"), "{e}");
+        assert!(!at("a").exists() && !at("b").exists());
+    }
+    let mut dropped = WriterOptions::new().create(at("c")).unwrap();
+    dropped.finish().unwrap();
+    drop(dropped);
+    tfseek::ShardedWriter::new(writers).close().unwrap();
+    for name in ["a", "b"] {
+        assert_eq!(std::fs::read(at(name)).unwrap().len(), 16 + 7);
+        assert!(at(".tfseek").join(format!("{name}.tfri")).exists());
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3);
+}

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)] // `DatasetOptions::open_with_maps` is unsafe.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use tfseek::column::{ColumnOptions, Value};
 use tfseek::frame::put_record;
@@ -149,4 +150,82 @@ fn one_flipped_bit_costs_one_record() {
 #[ignore = "40 GB are read and 20 GB written: `make test-slow`"]
 fn one_flipped_bit_in_large_records() {
     flips(1000, 100 << 10);
+}
+
+/// Opens gzip files of 200 records in 23 members with one flipped bit each. All records come out that end before the damage, as far as a
+/// decoder gets that sees only the bytes before it, and all that begin in a later member. None is damaged, and none comes out twice.
+fn gzip_flips(copies: usize, len: usize) {
+    let (dir, mut rng) = (tempfile::tempdir().unwrap(), Rng::new(14));
+    let (path, mut stream, mut ends) = (dir.path().join("x.gz"), Vec::new(), Vec::new());
+    let mut payloads = Vec::new();
+    for i in 0..200u64 {
+        // Bytes of 16 values, so that they compress.
+        let mut payload: Vec<u8> = (0..len + i as usize).map(|_| rng.u64() as u8 & 15).collect();
+        payload[..8].copy_from_slice(&i.to_le_bytes());
+        put_record(&mut stream, &payload).unwrap();
+        ends.push(stream.len());
+        payloads.push(payload);
+    }
+    // The ends of members in the file and in the stream. They do not depend on the records.
+    let (mut file, mut members) = (Vec::new(), Vec::new());
+    for part in stream.chunks(stream.len() / 23 + 1) {
+        let mut encoder = flate2::write::GzEncoder::new(file, flate2::Compression::new(6));
+        encoder.write_all(part).unwrap();
+        file = encoder.finish().unwrap();
+        members.push((file.len(), members.last().map_or(0, |&(_, end)| end) + part.len()));
+    }
+    assert_eq!(members.len(), 23);
+    let start = |i: usize| if i == 0 { 0 } else { ends[i - 1] };
+    let index = IndexOptions::new().mode(IndexMode::Memory).damage(Damage::Skip).jobs(1);
+    let (mut before, mut behind, mut others, mut whole) = (0, 0, 0, 0);
+    for _ in 0..copies {
+        let bit = (rng.u64() % (8 * file.len() as u64)) as usize;
+        let (mut sound, mut out) = (0, [0; 8192]);
+        let mut decoder = flate2::bufread::MultiGzDecoder::new(&file[..bit / 8]);
+        while let Ok(n @ 1..) = decoder.read(&mut out) {
+            sound += n;
+        }
+        let (_, next) = members[members.iter().position(|&(end, _)| bit / 8 < end).unwrap()];
+        file[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&path, &file).unwrap();
+        let ds = DatasetOptions::new().index(index.clone()).open(&path).unwrap();
+        let mut found = Vec::new();
+        ds.read_many(&Vec::from_iter(0..ds.len()), |record| {
+            let number = u64::from_le_bytes(*record.payload().first_chunk().unwrap()) as usize;
+            assert!(payloads[number] == *record.payload());
+            found.push(number);
+            Ok(())
+        })
+        .unwrap();
+        assert!(found.is_sorted_by(|a, b| a < b), "bit {bit}");
+        for (i, &end) in ends.iter().enumerate() {
+            let has = found.binary_search(&i).is_ok();
+            let counted = match () {
+                () if end <= sound => &mut before,
+                () if start(i) >= next => &mut behind,
+                () => {
+                    others += usize::from(has);
+                    continue;
+                }
+            };
+            assert!(has, "bit {bit}, record {i}");
+            *counted += 1;
+        }
+        whole += usize::from(found.len() == 200);
+        file[bit / 8] ^= 1 << (bit % 8);
+    }
+    println!(
+        "{before} records before the damage, {behind} behind the next member, {others} others; {whole} whole files"
+    );
+}
+
+#[test]
+fn one_flipped_bit_in_gzip_members() {
+    gzip_flips(100, 400);
+}
+
+#[test]
+#[ignore = "takes half a minute: `make test-slow`"]
+fn one_flipped_bit_in_a_thousand_gzip_files() {
+    gzip_flips(1000, 4000);
 }

@@ -35,7 +35,7 @@ mod value_sum;
 mod verbs;
 mod warnings;
 
-pub use exit::{common_hint, index_command};
+pub use exit::{common_hint, excerpt, index_command};
 
 use args::{Cli, Verb};
 use clap::Parser;
@@ -76,6 +76,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Order(args) => verbs::order::run(&args, &global, console_ref),
         Verb::Digest(args) => verbs::digest::run(&args, console_ref),
         Verb::Verify(args) => verbs::verify::run(&args, &global, console_ref),
+        Verb::Reshard(args) => verbs::reshard::run(&args, &global, console_ref),
         Verb::Salvage(args) => verbs::salvage::run(&args, &global, console_ref),
         Verb::Unpack(args) => verbs::unpack::run(&args, &global, console_ref),
         Verb::Completions(args) => verbs::completions::run(&args, console_ref),

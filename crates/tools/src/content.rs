@@ -48,3 +48,17 @@ impl<'a> Content<'a> {
         Ok(Content::Sequence(context, sequence.feature_lists().collect::<Result<_>>()?))
     }
 }
+
+/// Calls `f` with the bytes of each value of a feature: an int64 as 8 bytes, a float as 4 bytes, a byte string as 8 bytes of length, then its
+/// bytes. All numbers are little-endian. Hashes of values are hashes of these bytes.
+pub(crate) fn for_each_value(feature: Feature<'_>, mut f: impl FnMut(&[u8])) {
+    match feature {
+        Feature::None => {}
+        Feature::Int64(list) => list.iter().for_each(|v| f(&v.to_le_bytes())),
+        Feature::Float(list) => list.iter().for_each(|v| f(&v.to_le_bytes())),
+        Feature::Bytes(list) => list.iter().for_each(|v| {
+            f(&(v.len() as u64).to_le_bytes());
+            f(v);
+        }),
+    }
+}

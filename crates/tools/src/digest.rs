@@ -12,6 +12,7 @@
 //! NAME is the key in hex. KIND is `bytes`, `float`, `int64` or `none`. HASH is the SHA-256 of the values: an int64 as 8 bytes, a float
 //! as 4 bytes, a byte string as 8 bytes of length followed by its bytes. All numbers are little-endian.
 
+use crate::content::for_each_value;
 use crate::{Content, Map};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -60,15 +61,7 @@ fn push_map(text: &mut String, map: &Map<'_, Feature<'_>>) {
 
 fn push_feature(text: &mut String, feature: Feature<'_>) {
     let mut hash = Sha256::new();
-    match feature {
-        Feature::None => {}
-        Feature::Int64(list) => list.iter().for_each(|v| hash.update(v.to_le_bytes())),
-        Feature::Float(list) => list.iter().for_each(|v| hash.update(v.to_le_bytes())),
-        Feature::Bytes(list) => list.iter().for_each(|v| {
-            hash.update((v.len() as u64).to_le_bytes());
-            hash.update(v);
-        }),
-    }
+    for_each_value(feature, |bytes| hash.update(bytes));
     let kind = feature.kind().map_or_else(|| "none".to_owned(), |kind| kind.to_string());
     let _ = write!(text, "\"{kind}\",{},\"{}\"", feature.len(), hex(&hash.finalize()));
 }

@@ -4,10 +4,12 @@
 //! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.
 //! * [`NpzWriter`] writes each batch to a NumPy archive. [`JoinedNpzWriter`] joins the arrays of all batches.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
+//! * The module [`sizes`] parses sizes such as `200MB`, [`wildcards`] matches names with patterns.
 //! * The module [`sample`] draws records at random in one pass.
+//! * The module [`reshard`](mod@reshard) writes a dataset again: in other shards, shuffled, sorted, split, or with fewer features.
 //! * The module [`salvage`] copies the sound records of a damaged file.
 //! * The module [`stats`] computes statistics of records and features.
-//! * The module [`image`] reads headers of images, [`patterns`] compares names with patterns.
+//! * The module [`image`] reads headers of images.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
 //! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command line.
@@ -44,14 +46,16 @@ pub mod image;
 mod joined;
 mod npz;
 pub mod outputs;
-pub mod patterns;
+pub mod reshard;
 pub mod salvage;
 pub mod sample;
+pub mod sizes;
 mod spill;
 pub mod stats;
 mod stream;
 pub mod unpack;
 mod verify;
+pub mod wildcards;
 
 pub use content::{Content, Map};
 pub use joined::{JoinError, JoinedNpzWriter};

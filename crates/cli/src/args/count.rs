@@ -37,20 +37,3 @@ fn number(digits: &str, text: &str) -> Result<u64, String> {
     let plain = !digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit());
     digits.parse().ok().filter(|_| plain).ok_or_else(|| format!("expected a number of records, found {text}"))
 }
-
-/// Parses a number of bytes: `1000000`, `256MB`, `2GiB`.
-pub(super) fn bytes(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match text.get(digits.len()..).unwrap_or_default().to_ascii_lowercase().as_str() {
-        "" | "b" => Some(1),
-        "k" | "kb" => Some(1_000),
-        "m" | "mb" => Some(1_000_000),
-        "g" | "gb" => Some(1_000_000_000),
-        "kib" => Some(1 << 10),
-        "mib" => Some(1 << 20),
-        "gib" => Some(1 << 30),
-        _ => None,
-    };
-    let bytes = digits.parse().ok().zip(unit).and_then(|(n, unit): (u64, u64)| n.checked_mul(unit));
-    bytes.ok_or_else(|| format!("expected a number of bytes, as 256MB, found {text}"))
-}

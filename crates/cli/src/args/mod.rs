@@ -2,10 +2,12 @@
 
 mod count;
 mod epoch;
+mod reshard;
 mod words;
 
 pub(crate) use count::{HeadCount, TailCount};
 pub(crate) use epoch::{EpochArgs, OrderArgs, ShareArgs};
+pub(crate) use reshard::ReshardArgs;
 pub(crate) use words::{prepare, unmarked};
 
 use crate::exit::{Failure, Outcome};
@@ -17,7 +19,7 @@ use std::path::PathBuf;
 use tfseek::follow::FollowOptions;
 use tfseek::index::IndexOptions;
 use tfseek::stream::StreamOptions;
-use tfseek::{Damage, DatasetOptions, Tail};
+use tfseek::{Damage, DatasetOptions, Filter, Tail};
 
 /// Random access to the TFRecord files you already have.
 #[derive(Debug, Parser)]
@@ -93,6 +95,9 @@ pub(crate) enum Verb {
     Digest(DigestArgs),
     /// Verify all checksums, name each damaged file and list its damaged ranges
     Verify(VerifyArgs),
+    /// Write a dataset again: in other shards, shuffled, sorted, split into parts, or with fewer features
+    #[command(after_help = reshard::AFTER_RESHARD)]
+    Reshard(ReshardArgs),
     /// Copy the sound records of a damaged file to a new one
     Salvage(SalvageArgs),
     /// Decompress gzip and zlib files to plain TFRecord files, which allow random access
@@ -497,7 +502,7 @@ pub(crate) struct StatsArgs {
     #[arg(long, conflicts_with_all = ["sample", "merge"])]
     pub(crate) skip_errors: bool,
     /// Limit on the memory of the statistics: bytes, or `256MB`. Beyond it values are not counted exactly any more
-    #[arg(long, value_name = "BYTES", value_parser = count::bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = tfseek_tools::sizes::parse)]
     pub(crate) memory: Option<u64>,
     /// Print the statistics as one JSON object
     #[arg(long)]
@@ -623,6 +628,11 @@ pub(crate) struct UnpackArgs {
 pub(crate) struct CompletionsArgs {
     /// Shell that runs the script
     pub(crate) shell: Shell,
+}
+
+/// Parses a condition. The error shows where it is wrong.
+fn filter(text: &str) -> Result<Filter, String> {
+    text.parse().map_err(|e| crate::exit::message(&e))
 }
 
 /// Parses a seed, which may be negative.

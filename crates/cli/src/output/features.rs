@@ -6,7 +6,8 @@ use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use clap::ValueEnum;
 use std::cell::{Cell, RefCell};
-use tfseek_tools::{Content, Map, patterns};
+use tfseek_tools::wildcards::matches;
+use tfseek_tools::{Content, Map};
 
 /// Patterns of the names of features, and the names that no record has had so far.
 pub(super) struct FeaturePatterns {
@@ -54,7 +55,7 @@ impl FeaturePatterns {
 
     fn select_in<V>(&self, map: &mut Map<'_, V>) {
         self.missing.borrow_mut().retain(|name| !map.contains_key(name.as_str()));
-        map.retain(|name, _| self.patterns.iter().any(|pattern| patterns::matches(pattern, name)));
+        map.retain(|name, _| self.patterns.iter().any(|pattern| matches(pattern, name)));
     }
 
     /// Prints a message for each name that no printed record has.

@@ -12,6 +12,7 @@ pub(crate) mod index;
 pub(crate) mod info;
 pub(crate) mod order;
 pub(crate) mod parse;
+pub(crate) mod reshard;
 pub(crate) mod salvage;
 pub(crate) mod sample;
 pub(crate) mod schema;

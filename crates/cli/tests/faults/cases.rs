@@ -48,6 +48,14 @@ pub(crate) const WRITERS: &[Case] = &[
         code: 0,
     },
     writes("salvage --force a s", "s"),
+    Case { args: "reshard --force --shuffle a --out r", target: Some("r"), cold: false, code: 0 },
+    Case {
+        args: "reshard --force --shuffle --memory 5kB a u.gz --out r",
+        target: Some("r"),
+        cold: false,
+        code: 0,
+    },
+    Case { args: "reshard --force --keep label a --out r.gz", target: Some("r.gz"), cold: false, code: 0 },
     Case { args: "salvage --force bad s --rest rest", target: Some("s"), cold: true, code: 1 },
 ];
 
@@ -267,7 +275,7 @@ impl Prepared<'_> {
         assert!((1..=4).contains(&ran.code) && ran.err.contains("tfseek: "), "{context}\n{}", ran.out);
         let names = [
             ".", "[d]", "odd-[1]", "a", "a.idx", "b", "u.gz", "u", "bad", "data", "schema", "state", "s",
-            "rest", "out.npz", "p.tfrp",
+            "rest", "out.npz", "p.tfrp", "r", "r.gz",
         ];
         let is_name = |word: &str| {
             let word = word.trim_matches([':', '(', ')', ',']);

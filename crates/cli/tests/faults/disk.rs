@@ -56,6 +56,9 @@ fn a_real_full_disk() {
         ("unpack --force u.gz -o disk/u", "u"),
         ("parse --force -s schema -o disk/x.npz a", "x.npz"),
         ("salvage --force a disk/s", "s"),
+        ("reshard --force --shuffle a --out disk/r", "r"),
+        ("reshard --force --shuffle a --memory 60kB --out disk/r", "r"),
+        ("reshard --force --shuffle a --memory 60kB --out disk/r.gz", "r.gz"),
         ("index --rebuild --index-dir disk a", "a.tfri"),
         ("index --rebuild --index-dir disk --column label a", "a.label.tfrc"),
         ("epoch -b 64 --json --state-out disk/state a", "state"),
@@ -74,7 +77,7 @@ fn a_real_full_disk() {
                 assert!(content != OLD, "{context}");
             } else {
                 assert!(
-                    ran.code == 3 && ran.err.contains("disk/") && ran.err.contains("No space"),
+                    ran.code == 3 && ran.err.contains("disk") && ran.err.contains("No space"),
                     "{context}"
                 );
                 // A run that ends with an error saves its state if there is room.

@@ -25,6 +25,8 @@ const VERBS: &[&str] = &[
     "unpack --force u.gz",
     "parse --force -s schema -b 64 --batches -o out.npz data",
     "salvage --force data/x-001-of-200.tfrecord s",
+    "reshard --force --shuffle --out r@4.tfrecord data u.gz",
+    "reshard --force --shuffle --memory 100kB --out r@4.tfrecord data u.gz",
     "epoch -b 64 --threads 0 -s schema data",
     "epoch -b 64 --threads 3 -s schema data --io pread",
     "epoch -b 64 --threads 3 -s schema data u.gz",

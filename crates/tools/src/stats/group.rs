@@ -5,7 +5,7 @@ use super::feature::FeatureStats;
 use super::names::{FeatureNames, NOT_COUNTED};
 use super::payloads::DistinctHashes;
 use super::sizes::SizeCounters;
-use crate::patterns;
+use crate::wildcards;
 use std::collections::BTreeMap;
 use tfseek::example::MessageKind;
 use tfseek::{Feature, FeatureList, Record, Result};
@@ -124,7 +124,7 @@ impl FeatureCollector {
             if place == NOT_COUNTED {
                 let all = selection.patterns.is_empty();
                 not_counted += u64::from(
-                    all || selection.patterns.iter().any(|pattern| patterns::matches(pattern, key)),
+                    all || selection.patterns.iter().any(|pattern| wildcards::matches(pattern, key)),
                 );
                 continue;
             }

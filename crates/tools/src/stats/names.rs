@@ -1,6 +1,6 @@
 //! Names of features, and their prediction: most records have the same keys in the same order.
 
-use crate::patterns;
+use crate::wildcards;
 use std::collections::HashMap;
 
 /// The largest number of features that are counted.
@@ -56,7 +56,7 @@ impl FeatureNames {
     /// Adds a name, and returns its place.
     pub(crate) fn add(&mut self, key: &str, patterns: &[String]) -> u32 {
         let place = self.names.len() as u32;
-        let selected = patterns.is_empty() || patterns.iter().any(|pattern| patterns::matches(pattern, key));
+        let selected = patterns.is_empty() || patterns.iter().any(|pattern| wildcards::matches(pattern, key));
         self.names.push((key.into(), selected));
         self.places.insert(key.into(), place);
         place

@@ -81,7 +81,7 @@ pub(crate) trait UnitWork: Sync {
 pub(crate) fn run<W: UnitWork>(work: &W, shards: usize, jobs: usize) -> Result<W::Unit, W::Error> {
     let states = (0..shards).map(|_| ShardState::default()).collect();
     let state = RunState { shards: states, first: 0, stop: shards, total: None, merging: false, error: None };
-    let run = Run { work, jobs, state: Mutex::new(state), changed: Condvar::new() };
+    let run = UnitRun { work, jobs, state: Mutex::new(state), changed: Condvar::new() };
     std::thread::scope(|scope| {
         let run = &run;
         for k in 1..jobs {
@@ -142,7 +142,7 @@ struct RunState<W: UnitWork> {
     error: Option<W::Error>,
 }
 
-struct Run<'a, W: UnitWork> {
+struct UnitRun<'a, W: UnitWork> {
     work: &'a W,
     jobs: usize,
     state: Mutex<RunState<W>>,
@@ -167,7 +167,7 @@ struct UnitBuffer {
     path: PathBuf,
 }
 
-impl<W: UnitWork> Run<'_, W> {
+impl<W: UnitWork> UnitRun<'_, W> {
     fn lock(&self) -> MutexGuard<'_, RunState<W>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,6 @@
-//! Patterns of names: `*` is any number of characters, `?` is one.
+//! Patterns of names.
 
-/// Returns true if a name matches a pattern.
+/// Returns true if a name matches a pattern: `*` is any number of characters, `?` is one.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (mut p, mut n) = (pattern.chars(), name.chars());
     // The rest of the pattern after the last `*`, and the rest of the name where its match begins.

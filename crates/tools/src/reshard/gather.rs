@@ -1,0 +1,60 @@
+//! Records read where they are, shard by shard.
+
+use super::error::ReshardError;
+use super::parts::BATCH;
+use super::plan::{Plan, PlannedSet};
+use super::progress::{Report, Tally};
+use super::rewrite::{self, Rewrite};
+use super::units::in_order;
+use tfseek::writer::WriterOptions;
+use tfseek::{Dataset, ErrorKind, Record, Result, Writer};
+
+/// The work of writing all files.
+pub(super) struct Gather<'a> {
+    pub(super) ds: &'a Dataset,
+    pub(super) plan: &'a Plan,
+    pub(super) rewrite: Option<&'a Rewrite>,
+    pub(super) writer: &'a WriterOptions,
+    pub(super) report: &'a Report,
+}
+
+impl Gather<'_> {
+    /// Writes all shards on several threads. Returns their finished writers.
+    pub(super) fn direct(&self, jobs: usize) -> Result<Vec<Writer>, ReshardError> {
+        let shards = self.plan.shards();
+        in_order(jobs, shards.len() as u64, |unit| {
+            let shard = usize::try_from(unit).ok().and_then(|unit| shards.get(unit));
+            let &(s, k) = shard.ok_or(tfseek::Error::from(ErrorKind::Cancelled))?;
+            Ok(self.shard(s, k)?)
+        })
+    }
+
+    /// Returns a set and the positions of one of its shards.
+    pub(super) fn range(&self, s: usize, k: usize) -> Result<(&PlannedSet, u64, u64)> {
+        let set = self.plan.sets.get(s);
+        let range = set.and_then(|set| Some((set, *set.starts.get(k)?, *set.starts.get(k + 1)?)));
+        let len = self.plan.sets.len() as u64;
+        range.ok_or_else(|| ErrorKind::OutOfRange { what: "shard", i: k as i128, len }.into())
+    }
+
+    /// Writes a shard and syncs it.
+    fn shard(&self, s: usize, k: usize) -> Result<Writer> {
+        let (set, start, end) = self.range(s, k)?;
+        let mut writer = self.writer.create(set.names.path(k as u64))?;
+        let (mut ids, mut tally, mut start) = (Vec::new(), self.report.tally(), start);
+        while start < end {
+            ids.resize(usize::try_from(BATCH.min(end - start)).unwrap_or(1), 0);
+            set.sequence.fill(start, &mut ids)?;
+            self.ds.read_many(&ids, |record| self.put(&mut writer, record, &mut tally))?;
+            start += ids.len() as u64;
+        }
+        tally.end()?;
+        writer.finish()?;
+        Ok(writer)
+    }
+
+    fn put(&self, writer: &mut Writer, record: Record<'_>, tally: &mut Tally<'_>) -> Result<()> {
+        writer.write(&rewrite::payload(self.rewrite, record)?)?;
+        tally.record(record.payload().len())
+    }
+}

@@ -1,0 +1,261 @@
+//! Names of the files of a set of shards.
+
+use super::error::{ReshardError, options};
+use super::options::ShardCount;
+use std::path::{Path, PathBuf};
+use tfseek::Compression;
+use tfseek::paths::set_of;
+
+/// The place of the name of a part in a pattern.
+const PART: &str = "{split}";
+
+/// Suffixes of compressed files.
+const SUFFIXES: [(&str, Compression); 5] = [
+    (".gz", Compression::Gzip),
+    (".gzip", Compression::Gzip),
+    (".zz", Compression::Zlib),
+    (".zlib", Compression::Zlib),
+    (".z", Compression::Zlib),
+];
+
+/// The path of an output, as given: a file, or a set of shards with `@`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OutPattern {
+    folder: String,
+    stem: String,
+    suffix: String,
+    /// `None`: one file with the name of the stem and the suffix.
+    pub(super) shards: Option<ShardCount>,
+}
+
+impl OutPattern {
+    /// Parses the path of an output and the number of its shards, which the path or the option has.
+    pub(super) fn parse(
+        out: &Path,
+        shards: Option<ShardCount>,
+        has_parts: bool,
+    ) -> Result<OutPattern, ReshardError> {
+        let text =
+            out.to_str().ok_or_else(|| options(format!("{}: expected a path in UTF-8", out.display())))?;
+        let name = out.file_name().and_then(|name| name.to_str()).filter(|name| text.ends_with(name));
+        let name = name.ok_or_else(|| {
+            options(format!("{text}: expected a file name or a set of shards, found a folder"))
+        })?;
+        let folder = text.strip_suffix(name).unwrap_or_default();
+        if text.contains(PART) != has_parts {
+            return Err(options(match has_parts {
+                true => format!("{text}: expected {PART} in the path of a split, found none"),
+                false => format!("{text}: {PART} requires a split"),
+            }));
+        }
+        let (stem, suffix, named) = match at_pattern(name) {
+            Some((stem, count, suffix)) => (stem, suffix, Some(count)),
+            None if shards.is_some() => {
+                let (stem, suffix) = split_extension(name);
+                (stem, suffix, None)
+            }
+            None => (name, "", None),
+        };
+        let named = match named {
+            None | Some("*") => None,
+            Some(count) => {
+                let count = count.parse().ok().filter(|&count| count > 0);
+                Some(count.ok_or_else(|| {
+                    options(format!("{text}: expected a number of shards from 1 to 2^64 - 1"))
+                })?)
+            }
+        };
+        let shards = match (named, shards) {
+            (Some(count), None) => Some(ShardCount::Count(count)),
+            (Some(count), Some(ShardCount::Count(other))) if count == other => Some(ShardCount::Count(count)),
+            (Some(count), Some(_)) => {
+                return Err(options(format!(
+                    "{text}: the path has a number of shards, {count}; with another one or a size expected `@*`"
+                )));
+            }
+            (None, None) if name.contains('@') && at_pattern(name).is_some() => {
+                return Err(options(format!("{text}: expected a number of shards or their size for `@*`")));
+            }
+            (None, Some(ShardCount::Count(0) | ShardCount::Size(0))) => {
+                return Err(options(format!(
+                    "{text}: expected at least one shard of at least one byte, found 0"
+                )));
+            }
+            (None, shards) => shards,
+        };
+        let [folder, stem, suffix] = [folder, stem, suffix].map(String::from);
+        Ok(OutPattern { folder, stem, suffix, shards })
+    }
+
+    /// Returns the compression that the suffix states.
+    pub(super) fn compression(&self) -> Compression {
+        let name = if self.suffix.is_empty() { &self.stem } else { &self.suffix };
+        let found = SUFFIXES.iter().find(|(suffix, _)| name.ends_with(suffix));
+        found.map_or(Compression::None, |(_, compression)| *compression)
+    }
+
+    /// Returns the names of the files of a part. `count` is the number of its shards, if they are a set.
+    pub(super) fn set(&self, part: Option<&str>, count: Option<u64>) -> SetNames {
+        let part = part.unwrap_or(PART);
+        let [folder, stem, suffix] =
+            [&self.folder, &self.stem, &self.suffix].map(|text| text.replace(PART, part));
+        SetNames { folder: folder.into(), stem, suffix, count }
+    }
+}
+
+/// The names of the files of a set of shards, or of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SetNames {
+    pub(super) folder: PathBuf,
+    stem: String,
+    suffix: String,
+    count: Option<u64>,
+}
+
+impl SetNames {
+    /// Returns the number of files.
+    pub(super) fn len(&self) -> u64 {
+        self.count.unwrap_or(1)
+    }
+
+    /// Returns the path of a shard.
+    pub(super) fn path(&self, shard: u64) -> PathBuf {
+        let SetNames { stem, suffix, .. } = self;
+        self.folder.join(match self.count {
+            Some(count) => format!("{stem}-{shard:05}-of-{count:05}{suffix}"),
+            None => format!("{stem}{suffix}"),
+        })
+    }
+
+    /// Returns the path of the set: `train@4.tfrecord`, or the path of the file.
+    pub(super) fn name(&self) -> PathBuf {
+        match self.count {
+            Some(count) => self.folder.join(format!("{}@{count}{}", self.stem, self.suffix)),
+            None => self.path(0),
+        }
+    }
+
+    /// Returns the folder, which is `.` for a name alone.
+    pub(super) fn folder(&self) -> &Path {
+        if self.folder.as_os_str().is_empty() { Path::new(".") } else { &self.folder }
+    }
+
+    /// Returns a file of another set with this name in the folder: one of another number of shards, or with other digits.
+    pub(super) fn other_set(&self) -> Option<PathBuf> {
+        self.count?;
+        let entries = std::fs::read_dir(self.folder()).ok()?;
+        let mut found: Vec<PathBuf> =
+            entries.filter_map(|entry| Some(self.folder.join(entry.ok()?.file_name()))).collect();
+        found.retain(|path| self.is_other(path).unwrap_or(false));
+        found.sort();
+        found.into_iter().next()
+    }
+
+    fn is_other(&self, path: &Path) -> Option<bool> {
+        let set = set_of(path)?;
+        let (stem, _, suffix) = at_pattern(set.file_name()?.to_str()?)?;
+        let own = (stem, suffix) == (&self.stem, &self.suffix);
+        Some(own && !(0..self.len()).any(|shard| self.path(shard) == path))
+    }
+}
+
+/// Splits `stem@count.suffix`, where the count may be `*`.
+fn at_pattern(name: &str) -> Option<(&str, &str, &str)> {
+    let (stem, rest) = name.rsplit_once('@')?;
+    let suffix = match rest.strip_prefix('*') {
+        Some(suffix) => suffix,
+        None => rest.trim_start_matches(|c: char| c.is_ascii_digit()),
+    };
+    let count = rest.strip_suffix(suffix)?;
+    let ends_well = suffix.is_empty() || suffix.starts_with('.');
+    (!stem.is_empty() && !count.is_empty() && ends_well).then_some((stem, count, suffix))
+}
+
+/// Splits a name before its extension, which may be followed by the suffix of a compressed file.
+fn split_extension(name: &str) -> (&str, &str) {
+    let plain = SUFFIXES.iter().find_map(|(suffix, _)| name.strip_suffix(suffix)).unwrap_or(name);
+    let stem = match plain.rsplit_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem,
+        _ if !plain.is_empty() => plain,
+        _ => name,
+    };
+    (stem, name.strip_prefix(stem).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(out: &str, shards: Option<ShardCount>) -> Result<OutPattern, String> {
+        OutPattern::parse(Path::new(out), shards, out.contains(PART)).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn names_of_files() {
+        use ShardCount::{Count, Size};
+        for (out, shards, first, set) in [
+            ("a/train@3.tfrecord", None, "a/train-00000-of-00003.tfrecord", "a/train@3.tfrecord"),
+            ("train.tfrecord@3", None, "train.tfrecord-00000-of-00003", "train.tfrecord@3"),
+            (
+                "train@*.tfrecord.gz",
+                Some(Count(3)),
+                "train-00000-of-00003.tfrecord.gz",
+                "train@3.tfrecord.gz",
+            ),
+            ("train.tfrecord.gz", Some(Size(9)), "train-00000-of-00003.tfrecord.gz", "train@3.tfrecord.gz"),
+            ("train", Some(Count(3)), "train-00000-of-00003", "train@3"),
+            (".x", Some(Count(3)), ".x-00000-of-00003", ".x@3"),
+            ("a@b.tfrecord", None, "a@b.tfrecord", "a@b.tfrecord"),
+            ("{split}/x-{split}@3", None, "val/x-val-00000-of-00003", "val/x-val@3"),
+        ] {
+            let pattern = parse(out, shards).unwrap();
+            let names = pattern.set(Some("val"), pattern.shards.map(|_| 3));
+            assert_eq!(names.path(0), Path::new(first));
+            assert_eq!(names.name(), Path::new(set));
+        }
+        for (out, compression) in [
+            ("a.gz", Compression::Gzip),
+            ("a@2.zz", Compression::Zlib),
+            ("a.gz@2", Compression::Gzip),
+            ("a", Compression::None),
+        ] {
+            assert_eq!(parse(out, None).unwrap().compression(), compression, "{out}");
+        }
+    }
+
+    #[test]
+    fn other_paths_are_refused() {
+        use ShardCount::{Count, Size};
+        for (out, shards, words) in [
+            ("a@0.tfrecord", None, "from 1 to 2^64 - 1"),
+            ("a@99999999999999999999", None, "from 1 to 2^64 - 1"),
+            ("a@*.tfrecord", None, "a number of shards or their size"),
+            ("a@4.tfrecord", Some(Count(5)), "has a number of shards, 4"),
+            ("a@4.tfrecord", Some(Size(5)), "has a number of shards, 4"),
+            ("a.tfrecord", Some(Size(0)), "found 0"),
+            ("a/", None, "found a folder"),
+            ("..", None, "found a folder"),
+        ] {
+            let e = parse(out, shards).unwrap_err();
+            assert!(e.contains(words) && e.starts_with(out), "{out}: {e}");
+        }
+        assert!(OutPattern::parse(Path::new("a"), None, true).is_err());
+        assert!(OutPattern::parse(Path::new("{split}"), None, false).is_err());
+    }
+
+    #[test]
+    fn other_sets_of_the_name_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("a@2.tfr");
+        let names = OutPattern::parse(&out, None, false).unwrap().set(None, Some(2));
+        let put = |name: &str| std::fs::write(dir.path().join(name), "").unwrap();
+        for name in ["a-00001-of-00002.tfr", "b-00000-of-00003.tfr", "a-00000-of-00003.tfrecord", "a.tfr"] {
+            put(name);
+        }
+        assert_eq!(names.other_set(), None);
+        put("a-00002-of-00003.tfr");
+        assert_eq!(names.other_set(), Some(dir.path().join("a-00002-of-00003.tfr")));
+        put("a-0-of-2.tfr");
+        assert_eq!(names.other_set(), Some(dir.path().join("a-0-of-2.tfr")));
+    }
+}

@@ -1,0 +1,126 @@
+//! The order of the records of a part.
+
+use super::error::{ReshardError, options};
+use super::options::OrderOptions;
+use super::progress::Report;
+use std::cmp::Ordering;
+use std::sync::Arc;
+use tfseek::column::{ColumnOptions, Value};
+use tfseek::order::{Spec, Subset};
+use tfseek::{Dataset, ErrorKind, Order, Result};
+
+/// The records of a part by position.
+pub(super) enum PartOrder {
+    /// Stored order or a shuffle.
+    Order(Order),
+    /// Record numbers in a sorted order, and the position of each record if it is needed.
+    Sorted(Vec<u32>, Vec<u32>),
+}
+
+impl PartOrder {
+    /// Returns the number of records.
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            PartOrder::Order(order) => order.len(),
+            PartOrder::Sorted(ids, _) => ids.len() as u64,
+        }
+    }
+
+    /// Fills `out` with the records from a position on.
+    pub(super) fn fill(&self, start: u64, out: &mut [u64]) -> Result<()> {
+        match self {
+            PartOrder::Order(order) => order.fill(start, out),
+            PartOrder::Sorted(ids, _) => {
+                let from = usize::try_from(start).ok().and_then(|start| ids.get(start..));
+                for (to, &id) in out.iter_mut().zip(from.unwrap_or_default()) {
+                    *to = id.into();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Prepares [`position_of`](PartOrder::position_of) for `n` records.
+    pub(super) fn invert(&mut self, n: u64) {
+        if let PartOrder::Sorted(ids, positions) = self {
+            positions.resize(usize::try_from(n).unwrap_or(0), u32::MAX);
+            for (position, &id) in (0..).zip(ids.iter()) {
+                if let Some(to) = positions.get_mut(id as usize) {
+                    *to = position;
+                }
+            }
+        }
+    }
+
+    /// Returns the position of a record of the part.
+    pub(super) fn position_of(&self, record: u64) -> Result<u64> {
+        let found = match self {
+            PartOrder::Order(order) => order.position_of(record)?,
+            PartOrder::Sorted(_, positions) => {
+                let found = usize::try_from(record).ok().and_then(|record| positions.get(record).copied());
+                found.filter(|&position| position != u32::MAX).map(u64::from)
+            }
+        };
+        found
+            .ok_or_else(|| ErrorKind::OutOfRange { what: "record", i: record.into(), len: self.len() }.into())
+    }
+}
+
+/// Returns the orders of all parts. `parts` has the part of each record, or is empty for one part.
+pub(super) fn part_orders(
+    ds: &Dataset,
+    order: &OrderOptions,
+    seed: u64,
+    parts: &[u8],
+    count: usize,
+    report: &Report,
+) -> Result<Vec<PartOrder>, ReshardError> {
+    let n = ds.len();
+    let part_of = |i: u64| usize::try_from(i).ok().and_then(|i| parts.get(i)).copied();
+    let spec = match order {
+        OrderOptions::Stored => Spec::Sequential,
+        OrderOptions::Shuffled => Spec::Global,
+        OrderOptions::Sorted { feature, reverse } => {
+            let sorted = sorted(ds, feature, *reverse, report)?;
+            if parts.is_empty() {
+                return Ok(vec![PartOrder::Sorted(sorted, Vec::new())]);
+            }
+            let of = |part: usize| {
+                sorted.iter().copied().filter(move |&i| part_of(i.into()).map(usize::from) == Some(part))
+            };
+            return Ok((0..count).map(|part| PartOrder::Sorted(of(part).collect(), Vec::new())).collect());
+        }
+    };
+    let spec_of = |part: usize| match parts.is_empty() {
+        true => spec.clone(),
+        false => spec.clone().filtered(Subset::from_fn(n, |i| part_of(i).map(usize::from) == Some(part))),
+    };
+    (0..count).map(|part| Ok(PartOrder::Order(Order::new(&spec_of(part), n, seed, 0)?))).collect()
+}
+
+/// Returns the records in the order of a feature. The sort is stable, and records without a value come last.
+fn sorted(ds: &Dataset, feature: &str, reverse: bool, report: &Report) -> Result<Vec<u32>, ReshardError> {
+    let n = u32::try_from(ds.len())
+        .map_err(|_| options(format!("sort: expected at most {} records, found {}", u32::MAX, ds.len())))?;
+    let advance = Arc::clone(&report.advance);
+    let columns = ColumnOptions::new().progress(move |bytes| (advance)(bytes));
+    let column = ds.column(feature, &columns)?;
+    let mut ids: Vec<u32> = (0..n).collect();
+    let value = |i: &u32| column.get(u64::from(*i));
+    ids.sort_by(|a, b| match (value(a), value(b)) {
+        (Some(a), Some(b)) if reverse => compare(b, a),
+        (Some(a), Some(b)) => compare(a, b),
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    });
+    Ok(ids)
+}
+
+/// Compares values: numbers by value, floats by IEEE 754's total order, byte strings by their bytes. A column has one kind.
+fn compare(a: Value<'_>, b: Value<'_>) -> Ordering {
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => a.cmp(&b),
+        (Value::Float(a), Value::Float(b)) => a.total_cmp(&b),
+        (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+        _ => Ordering::Equal,
+    }
+}

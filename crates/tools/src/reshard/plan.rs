@@ -1,0 +1,251 @@
+//! The files to write: their names, and the records of each.
+
+use super::error::{ReshardError, options};
+use super::limits;
+use super::names::{OutPattern, SetNames};
+use super::options::{ReshardOptions, ReshardSet, ReshardWay, ShardCount};
+use super::part_order::PartOrder;
+use super::parts::BATCH;
+use crate::outputs;
+use std::path::{Path, PathBuf};
+use tfseek::frame::OVERHEAD;
+use tfseek::{Compression, Dataset};
+
+/// Number of open files that reading a dataset may take.
+const READERS: u64 = 512;
+/// Number of open files without which nothing can be read.
+const FEWEST: u64 = 16;
+
+/// The files to write.
+pub(super) struct Plan {
+    pattern: OutPattern,
+    /// The names of the parts.
+    splits: Vec<Option<String>>,
+    /// The files of each part. Empty while their number is not known.
+    pub(super) sets: Vec<PlannedSet>,
+}
+
+/// The files of a part.
+pub(super) struct PlannedSet {
+    pub(super) names: SetNames,
+    pub(super) sequence: PartOrder,
+    /// The position of the first record of each shard, and the number of records.
+    pub(super) starts: Vec<u64>,
+}
+
+impl Plan {
+    pub(super) fn new(options: &ReshardOptions) -> Result<Plan, ReshardError> {
+        let pattern = OutPattern::parse(&options.out, options.shards, options.split.is_some())?;
+        let splits = match &options.split {
+            Some(split) => split.parts.iter().map(|(name, _)| Some(name.clone())).collect(),
+            None => vec![None],
+        };
+        Ok(Plan { pattern, splits, sets: Vec::new() })
+    }
+
+    /// Returns the number of parts.
+    pub(super) fn parts(&self) -> usize {
+        self.splits.len()
+    }
+
+    /// Returns the compression of the files.
+    pub(super) fn compression(&self, options: &ReshardOptions) -> Compression {
+        options.compression.unwrap_or_else(|| self.pattern.compression())
+    }
+
+    /// Returns true if the number of shards depends on the sizes of the records.
+    pub(super) fn was_sized(&self) -> bool {
+        matches!(self.pattern.shards, Some(ShardCount::Size(_)))
+    }
+
+    /// Returns true if the shards are cut by the lengths of the new payloads.
+    pub(super) fn needs_sizes(&self) -> bool {
+        self.was_sized()
+    }
+
+    /// Returns the names of each set, as far as the number of shards is known.
+    fn names(&self) -> Vec<SetNames> {
+        if !self.sets.is_empty() {
+            return self.sets.iter().map(|set| set.names.clone()).collect();
+        }
+        let count = match self.pattern.shards {
+            None => None,
+            Some(ShardCount::Count(count)) => Some(count),
+            Some(ShardCount::Size(_)) => return Vec::new(),
+        };
+        self.splits.iter().map(|split| self.pattern.set(split.as_deref(), count)).collect()
+    }
+
+    /// Checks that the files may be opened together and written.
+    pub(super) fn check_outputs(&self, inputs: &[PathBuf], force: bool) -> Result<(), ReshardError> {
+        let names = self.names();
+        check_count(names.iter().fold(0, |sum, names| sum.saturating_add(names.len())))?;
+        let outputs: Vec<PathBuf> =
+            names.iter().flat_map(|names| (0..names.len()).map(|shard| names.path(shard))).collect();
+        let pairs = outputs.iter().map(|output| (output.as_path(), output.as_path()));
+        outputs::check_distinct(pairs, inputs.iter().map(PathBuf::as_path))?;
+        if !force {
+            outputs.iter().try_for_each(|output| outputs::check_new(output))?;
+        }
+        match names.iter().find_map(SetNames::other_set) {
+            Some(other) => Err(options(format!(
+                "{}: belongs to another set of shards with the name of the output; remove that set first",
+                other.display()
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Decides about the records of each shard.
+    pub(super) fn cut(
+        &mut self,
+        ds: &Dataset,
+        sequences: Vec<PartOrder>,
+        lens: &[u32],
+        way: ReshardWay,
+    ) -> Result<(), ReshardError> {
+        let mut sets = Vec::new();
+        let mut files = 0u64;
+        for (split, mut sequence) in self.splits.iter().zip(sequences) {
+            let len = sequence.len();
+            let even = |count: u64| {
+                let start = |s: u64| {
+                    u64::try_from(u128::from(s) * u128::from(len) / u128::from(count)).unwrap_or(len)
+                };
+                (0..=count).map(start).collect()
+            };
+            let starts: Vec<u64> = match self.pattern.shards {
+                None => vec![0, len],
+                Some(ShardCount::Count(count)) => {
+                    check_count(files.saturating_add(count))?;
+                    even(count)
+                }
+                Some(ShardCount::Size(size)) => cut_by_size(&sequence, size, files, |i| match lens {
+                    [] => stored_len(ds, i),
+                    lens => {
+                        Ok(usize::try_from(i).ok().and_then(|i| lens.get(i)).copied().unwrap_or(0).into())
+                    }
+                })?,
+            };
+            let count = starts.len() as u64 - 1;
+            files = files.saturating_add(count);
+            if way != ReshardWay::Direct {
+                sequence.invert(ds.len());
+            }
+            let count = self.pattern.shards.map(|_| count);
+            sets.push(PlannedSet { names: self.pattern.set(split.as_deref(), count), sequence, starts });
+        }
+        self.sets = sets;
+        Ok(())
+    }
+
+    /// Returns all shards, as numbers of a set and of a shard in it.
+    pub(super) fn shards(&self) -> Vec<(usize, usize)> {
+        let shards = |(s, set): (usize, &PlannedSet)| {
+            (0..set.starts.len() - 1).map(move |k| (s, k)).collect::<Vec<_>>()
+        };
+        self.sets.iter().enumerate().flat_map(shards).collect()
+    }
+
+    /// Checks that each file system has room for its files. `known` is the size of all files together, and `temporary` that of the temporary
+    /// files, in the folder of the first set.
+    pub(super) fn check_space(&self, known: Option<u64>, temporary: Option<u64>) -> Result<(), ReshardError> {
+        let mut disks: Vec<(u64, u64, u64, &Path)> = Vec::new();
+        let records = self.sets.iter().fold(0u64, |sum, set| sum.saturating_add(set.sequence.len()));
+        for (k, set) in self.sets.iter().enumerate() {
+            let Some(disk) = limits::disk_space(set.names.folder()) else { return Ok(()) };
+            // The size of a part is estimated by its number of records.
+            let share =
+                u128::from(known.unwrap_or(0)) * u128::from(set.sequence.len()) / u128::from(records.max(1));
+            let mut bytes = u64::try_from(share).unwrap_or(u64::MAX);
+            if let Some(temporary) = temporary.filter(|_| k == 0) {
+                // The temporary files of all parts shrink as the outputs grow.
+                bytes = bytes.max(temporary);
+            }
+            match disks.iter_mut().find(|(device, ..)| *device == disk.device) {
+                Some((_, need, ..)) if temporary.is_some() => *need = (*need).max(bytes),
+                Some((_, need, ..)) => *need = need.saturating_add(bytes),
+                None => disks.push((disk.device, bytes, disk.free, set.names.folder())),
+            }
+        }
+        match disks.into_iter().find(|(_, need, free, _)| need > free) {
+            Some((_, expected, found, folder)) => {
+                Err(ReshardError::Space { folder: folder.into(), expected, found })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the sets that were written.
+    pub(super) fn report(&self) -> Vec<ReshardSet> {
+        let report = |(set, split): (&PlannedSet, &Option<String>)| {
+            let shards: Vec<PathBuf> = (0..set.names.len()).map(|shard| set.names.path(shard)).collect();
+            let bytes =
+                shards.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|found| found.len()).sum();
+            ReshardSet {
+                split: split.clone(),
+                path: set.names.name(),
+                shards,
+                records: set.sequence.len(),
+                bytes,
+            }
+        };
+        self.sets.iter().zip(&self.splits).map(report).collect()
+    }
+}
+
+/// Checks that all files can be open at the same time: they get their names together.
+fn check_count(files: u64) -> Result<(), ReshardError> {
+    let open = limits::open_files(files.saturating_add(READERS));
+    if files.saturating_add(FEWEST) <= open {
+        return Ok(());
+    }
+    let most = open.saturating_sub(FEWEST);
+    Err(options(format!(
+        "Too many open files: expected at most {most} output files, because the process may open {open} (`ulimit -n`), found {files}"
+    )))
+}
+
+/// Returns the payload length of a record.
+fn stored_len(ds: &Dataset, i: u64) -> tfseek::Result<u64> {
+    let (shard, record) = ds.shard_of(i)?;
+    Ok(ds.index(shard)?.locate(record)?.payload_len)
+}
+
+/// Cuts shards of about the same number of bytes. Shard s has the records that begin in the s-th of N equal parts of the bytes.
+fn cut_by_size(
+    sequence: &PartOrder,
+    size: u64,
+    files: u64,
+    payload_len: impl Fn(u64) -> tfseek::Result<u64>,
+) -> Result<Vec<u64>, ReshardError> {
+    let len = sequence.len();
+    let mut ids = Vec::new();
+    let mut each = |f: &mut dyn FnMut(u64, u128)| -> tfseek::Result<()> {
+        let mut start = 0;
+        while start < len {
+            ids.resize(usize::try_from(BATCH.min(len - start)).unwrap_or(1), 0);
+            sequence.fill(start, &mut ids)?;
+            for (position, &id) in (start..).zip(&ids) {
+                f(position, u128::from(payload_len(id)?) + OVERHEAD as u128);
+            }
+            start += ids.len() as u64;
+        }
+        Ok(())
+    };
+    let mut total = 0u128;
+    each(&mut |_, bytes| total += bytes)?;
+    let count = u64::try_from(total.div_ceil(size.into())).unwrap_or(u64::MAX).clamp(1, len.max(1));
+    check_count(files.saturating_add(count))?;
+    let (mut starts, mut before) = (Vec::new(), 0u128);
+    each(&mut |position, bytes| {
+        // The first record at or after the border of a shard.
+        while (starts.len() as u128) * total <= before * u128::from(count) {
+            starts.push(position);
+        }
+        before += bytes;
+    })?;
+    starts.resize(usize::try_from(count).unwrap_or(1), len);
+    starts.push(len);
+    Ok(starts)
+}

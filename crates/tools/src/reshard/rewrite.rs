@@ -1,0 +1,82 @@
+//! New payloads with some of the features.
+
+use super::error::{ReshardError, options};
+use crate::wildcards::matches;
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tfseek::example::MessageKind;
+use tfseek::{ExampleBuf, KeyOrder, Record, Result, SequenceExampleBuf};
+
+/// A selection of features, and the patterns that have matched one.
+pub(super) struct Rewrite {
+    keep: Vec<(String, AtomicBool)>,
+    drop: Vec<(String, AtomicBool)>,
+    kind: MessageKind,
+}
+
+impl Rewrite {
+    /// Returns the selection of the options, or `None` if all features are kept.
+    pub(super) fn new(
+        keep: &[String],
+        drop: &[String],
+        kind: MessageKind,
+    ) -> Result<Option<Rewrite>, ReshardError> {
+        if keep.is_empty() && drop.is_empty() {
+            return Ok(None);
+        }
+        if kind == MessageKind::Other {
+            return Err(options(
+                "features to keep or to drop: expected Examples or SequenceExamples, found other payloads",
+            ));
+        }
+        let patterns =
+            |of: &[String]| of.iter().map(|pattern| (pattern.clone(), AtomicBool::new(false))).collect();
+        Ok(Some(Rewrite { keep: patterns(keep), drop: patterns(drop), kind }))
+    }
+
+    /// Returns the payload of the record with the selected features. The bytes are those of `SerializeToString(deterministic=True)`.
+    pub(super) fn payload(&self, record: Record<'_>) -> Result<Vec<u8>> {
+        let encoded = match self.kind {
+            MessageKind::SequenceExample => {
+                let mut message = SequenceExampleBuf::try_from(record.sequence_example())?;
+                message.context.retain(|name, _| self.keeps(name));
+                message.feature_lists.retain(|name, _| self.keeps(name));
+                message.encode(KeyOrder::Python)
+            }
+            _ => {
+                let mut message = ExampleBuf::try_from(record.example())?;
+                message.features.retain(|name, _| self.keeps(name));
+                message.encode(KeyOrder::Python)
+            }
+        };
+        encoded.map_err(|e| e.at(record.at()))
+    }
+
+    fn keeps(&self, name: &str) -> bool {
+        // All patterns are tried, so that each pattern with a feature is known.
+        let any = |patterns: &[(String, AtomicBool)]| {
+            patterns.iter().fold(false, |any, (pattern, seen)| {
+                let matched = matches(pattern, name);
+                if matched && !seen.load(Relaxed) {
+                    seen.store(true, Relaxed);
+                }
+                any | matched
+            })
+        };
+        (self.keep.is_empty() || any(&self.keep)) & !any(&self.drop)
+    }
+
+    /// Checks that each pattern has matched a feature.
+    pub(super) fn check_patterns(&self) -> Result<(), ReshardError> {
+        let unseen = self.keep.iter().chain(&self.drop).find(|(_, seen)| !seen.load(Relaxed));
+        unseen.map_or(Ok(()), |(pattern, _)| Err(ReshardError::NoFeature { pattern: pattern.clone() }))
+    }
+}
+
+/// Returns the payload that is written for a record.
+pub(super) fn payload<'a>(rewrite: Option<&Rewrite>, record: Record<'a>) -> Result<Cow<'a, [u8]>> {
+    Ok(match rewrite {
+        Some(rewrite) => Cow::Owned(rewrite.payload(record)?),
+        None => Cow::Borrowed(record.payload()),
+    })
+}
