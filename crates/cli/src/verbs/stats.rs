@@ -109,7 +109,7 @@ fn computed(
         let damage = DamageArgs::default();
         let access = AccessArgs { io: IoMode::Map, index_dir: None, damage, jobs: args.jobs };
         let dataset = dataset::open(&shards, &access, limit, global, console)?;
-        return options.run_dataset(&dataset, Some((n, args.seed)), &|_| Ok(())).map_err(failure);
+        return options.run_dataset(&dataset, None, Some((n, args.seed)), &|_| Ok(())).map_err(failure);
     }
     let bar = progress::bytes(global, "reading", progress::total_size(paths));
     let open = |path: &Path| {

@@ -1,6 +1,6 @@
 //! Statistics of the records of a unit, and of their slices.
 
-use super::StatsError;
+use super::error::StatsError;
 use super::feature::FeatureStats;
 use super::names::{FeatureNames, NOT_COUNTED};
 use super::payloads::DistinctHashes;
@@ -229,7 +229,7 @@ impl UnitStats {
         }
         self.found = recycled(found);
         self.found_lists = recycled(lists);
-        if self.records % CHECK_EVERY == 0 {
+        if self.records.is_multiple_of(CHECK_EVERY) {
             self.limit(limit);
         }
         Ok(())
@@ -280,7 +280,7 @@ impl UnitStats {
             }
         };
         if self.slices.len() >= MAX_SLICES && !self.slices.contains_key(&key) {
-            return Err(StatsError::too_many_slices(by));
+            return Err(StatsError::too_many_slices(by, MAX_SLICES));
         }
         Ok(key)
     }
@@ -346,7 +346,10 @@ impl UnitStats {
         self.all.merge(&other.all, features, lists);
         for (key, theirs) in &other.slices {
             if self.slices.len() >= MAX_SLICES && !self.slices.contains_key(key) {
-                return Err(StatsError::too_many_slices(selection.by.as_deref().unwrap_or_default()));
+                return Err(StatsError::too_many_slices(
+                    selection.by.as_deref().unwrap_or_default(),
+                    MAX_SLICES,
+                ));
             }
             self.slices.entry(key.clone()).or_default().merge(theirs, features, lists);
         }

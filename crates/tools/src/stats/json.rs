@@ -108,7 +108,7 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
 /// Returns the bytes of base64 with padding, if it is well-formed.
 pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
     let text = text.as_bytes();
-    if text.len() % 4 != 0 {
+    if !text.len().is_multiple_of(4) {
         return None;
     }
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);

@@ -1,6 +1,5 @@
 //! Statistics as JSON for users. docs/statistics.md lists the fields.
 
-use super::Statistics;
 use super::bytes::{ByteStats, ImageStats};
 use super::counters::Cell;
 use super::feature::FeatureStats;
@@ -9,6 +8,7 @@ use super::histogram::{self, Bucket};
 use super::json::JsonText;
 use super::numbers::{FloatStats, IntStats, most_frequent};
 use super::sizes::SizeCounters;
+use super::statistics::Statistics;
 use super::texts::TextCounter;
 
 /// Number of values in the lists of the most frequent ones.

@@ -1,9 +1,10 @@
 //! One pass over files or a dataset.
 
+use super::error::StatsError;
 use super::group::{Selection, UnitStats};
 use super::reader::SkippingReader;
+use super::statistics::Statistics;
 use super::units::{self, UnitSource, UnitWork};
-use super::{Statistics, StatsError};
 use crate::sample;
 use std::path::{Path, PathBuf};
 use tfseek::example::{KindGuess, MessageKind};
@@ -106,27 +107,35 @@ impl StatsOptions {
     ) -> Result<Statistics, StatsError> {
         let open = |k: usize| -> tfseek::Result<StatsSource> {
             let path = paths.get(k).map_or(Path::new(""), PathBuf::as_path);
-            Ok(StatsSource::File(SkippingReader::new(open(path)?, self.stream, self.kind)))
+            Ok(StatsSource::File(Box::new(SkippingReader::new(open(path)?, self.stream, self.kind))))
         };
         self.all(paths.len(), None, &open)
     }
 
-    /// Computes the statistics of the records of a dataset, or of a sample of `sample.0` of them with the seed `sample.1`. Records are read by
-    /// number. `report` is called with the number of records that were read since the last call; an error ends the run.
+    /// Computes the statistics of the records of a dataset, of the records `ids`, or of a sample of `sample.0` of these with the seed
+    /// `sample.1`. Records are read by number, in ascending order. `report` is called with the number of records that were read since the last call; an error ends the run.
     ///
     /// # Errors
     /// As [`run`](StatsOptions::run).
     pub fn run_dataset(
         &self,
         dataset: &Dataset,
+        ids: Option<&[u64]>,
         sample: Option<(u64, u64)>,
         report: &(dyn Fn(u64) -> tfseek::Result<()> + Sync),
     ) -> Result<Statistics, StatsError> {
-        let drawn = sample.map(|(n, seed)| {
-            let mut drawn: Vec<u64> = sample::Random::new(seed).draw(n, dataset.len()).collect();
-            drawn.sort_unstable();
-            drawn
-        });
+        let all = ids.map_or(dataset.len(), |ids| ids.len() as u64);
+        let mut drawn = match (ids, sample) {
+            (Some(ids), None) => Some(ids.to_vec()),
+            (None, None) => None,
+            (ids, Some((n, seed))) => {
+                let mut random = sample::Random::new(seed);
+                let drawn = random.draw(n, all);
+                let record = |k: u64| ids.map_or(Some(k), |ids| ids.get(usize::try_from(k).ok()?).copied());
+                Some(drawn.filter_map(record).collect())
+            }
+        };
+        drawn.iter_mut().for_each(|drawn| drawn.sort_unstable());
         let shards: Vec<_> =
             dataset.shards().map(|shard| (shard.start..shard.start + shard.len, shard.path)).collect();
         let open = |k: usize| -> tfseek::Result<StatsSource> {
@@ -152,7 +161,7 @@ impl StatsOptions {
         };
         let run = StatsRun { options: self, open: &open, report: Some(report) };
         let total = units::run(&run, shards.len(), self.jobs)?;
-        Ok(self.statistics(total, shards.len(), drawn.map(|_| dataset.len())))
+        Ok(self.statistics(total, shards.len(), sample.map(|_| all)))
     }
 
     fn all(
@@ -193,7 +202,7 @@ fn guess(dataset: &Dataset, range: std::ops::Range<u64>, buf: &mut Vec<u8>) -> M
 
 /// The records of a shard.
 enum StatsSource {
-    File(SkippingReader),
+    File(Box<SkippingReader>),
     Numbered {
         dataset: Dataset,
         ids: Box<dyn Iterator<Item = u64> + Send>,

@@ -9,6 +9,7 @@
 use super::bytes::{ByteStats, ImageStats};
 use super::counters::KeyCounters;
 use super::distinct::HyperLogLog;
+use super::error::StatsError;
 use super::feature::FeatureStats;
 use super::frequent::{EXACT, NumberFrequencies};
 use super::group::{MAX_SLICES, RecordStats, Selection, SliceKey, UnitStats};
@@ -18,8 +19,8 @@ use super::names::MAX_FEATURES;
 use super::numbers::{FloatStats, IntStats};
 use super::payloads::DistinctHashes;
 use super::sizes::SizeCounters;
+use super::statistics::Statistics;
 use super::texts::{KEPT, TextFrequencies};
-use super::{Statistics, StatsError};
 use serde_json::Value;
 
 const VERSION: u64 = 1;

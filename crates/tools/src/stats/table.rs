@@ -1,14 +1,15 @@
 //! Statistics as a table for a terminal.
 
-use super::Statistics;
 use super::bytes::ByteStats;
 use super::counters::Cell;
 use super::feature::FeatureStats;
 use super::group::{RecordStats, SliceKey};
 use super::histogram;
+use super::moments::Moments;
 use super::numbers::{FloatStats, IntStats};
 use super::report::{BUCKETS, sorted};
 use super::sizes::SizeCounters;
+use super::statistics::Statistics;
 use std::fmt::Write;
 
 /// Width and styles of a table.
@@ -185,13 +186,7 @@ fn row(name: &str, stats: &FeatureStats, records: u64) -> [String; 5] {
 }
 
 /// Returns the range of numbers and their median, mean, deviation and histogram.
-fn number_values(
-    low: String,
-    high: String,
-    cells: &[Cell],
-    bounds: (f64, f64),
-    moments: &super::moments::Moments,
-) -> String {
+fn number_values(low: String, high: String, cells: &[Cell], bounds: (f64, f64), moments: &Moments) -> String {
     if low == high {
         return low;
     }
@@ -281,7 +276,7 @@ fn short(value: f64) -> String {
         return format!("{value:.0}");
     }
     match size {
-        _ if size >= 1e7 || size < 1e-3 => format!("{value:.3e}"),
+        _ if !(1e-3..1e7).contains(&size) => format!("{value:.3e}"),
         _ if size >= 1000.0 => format!("{value:.1}"),
         _ if size >= 10.0 => format!("{value:.2}"),
         _ => format!("{value:.3}"),

@@ -64,8 +64,7 @@ impl TextFrequencies {
     /// Adds `n` to the counter of a string, whose bytes matter if it is short. Returns true for a new counter.
     pub(crate) fn count(&mut self, hash: u64, len: u64, text: &[u8], n: u64) -> bool {
         let mut key = hash;
-        loop {
-            let Some(place) = self.places.get(&key) else { break };
+        while let Some(place) = self.places.get(&key) {
             let counter = self.counters.get_mut(*place as usize);
             if let Some(counter) = counter.filter(|counter| counter.hash == hash && counter.len == len)
                 && (len > KEPT as u64

@@ -3,7 +3,6 @@
 //! The numbers of buckets and values are TFDV's defaults: 10 buckets of equal width, 10 of equal numbers, the 20 most frequent values, and the
 //! 1,000 highest ranks. Slices are further datasets. The proto files are those of `tensorflow-metadata`; field numbers are in the code.
 
-use super::Statistics;
 use super::bytes::ByteStats;
 use super::counters::Cell;
 use super::feature::FeatureStats;
@@ -11,6 +10,7 @@ use super::group::{RecordStats, SliceKey};
 use super::histogram::{Bucket, equal_count, equal_width, quantile};
 use super::moments::Moments;
 use super::report::{TOP, sorted};
+use super::statistics::Statistics;
 
 const BUCKETS: usize = 10;
 const RANKS: usize = 1_000;

@@ -196,10 +196,9 @@ impl<W: UnitWork> UnitRun<'_, W> {
             if from >= *stop {
                 return None;
             }
-            let open = shards.iter_mut().enumerate().take(to).skip(from);
+            let mut open = shards.iter_mut().enumerate().take(to).skip(from);
             let ahead = 2 * self.jobs as u64;
             let found = open
-                .map(|(k, shard)| (k, shard))
                 .find(|(_, shard)| !shard.is_busy && !shard.is_ended && shard.taken - shard.merged < ahead);
             if let Some((k, shard)) = found {
                 shard.is_busy = true;
