@@ -42,6 +42,7 @@ mod rows;
 mod schema;
 mod sequence;
 mod shared;
+mod stats;
 mod stream;
 mod tensor;
 mod text;
@@ -85,6 +86,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schema::infer_schema, m)?)?;
     m.add_function(wrap_pyfunction!(index::build_index, m)?)?;
     m.add_function(wrap_pyfunction!(unpack::unpack, m)?)?;
+    m.add_function(wrap_pyfunction!(stats::stats, m)?)?;
     m.add_function(wrap_pyfunction!(verify::verify, m)?)?;
     m.add_function(wrap_pyfunction!(dense::pad_rows, m)?)?;
     m.add_function(wrap_pyfunction!(dense::dense_from_sparse, m)?)?;

@@ -122,6 +122,14 @@ def streams(path: str, schema: tfseek.Schema) -> None:
     assert_type(next(iter(tfseek.stream(path, kind="bytes"))), bytes)
 
 
+def statistics(ds: tfseek.Dataset[tfseek.Example], path: str) -> None:
+    found = tfseek.stats(ds, features=["label"], by="label", sample=3)
+    assert_type(found, tfseek.Stats)
+    assert_type(found.feature("label"), tfseek.StatsFields)
+    assert_type(tfseek.stats(path, features="label")["records"], Any)
+    assert_type(found.records, Any)
+
+
 def run(examples_path: str, sequences_path: str) -> None:
     """Calls everything above, because annotations must also work at run time."""
     ds = tfseek.open(examples_path)
@@ -132,3 +140,4 @@ def run(examples_path: str, sequences_path: str) -> None:
     loaders(ds, ds.schema, None)
     maybe_transformed(ds, None)
     streams(examples_path, ds.schema)
+    statistics(ds, examples_path)

@@ -31,6 +31,7 @@ from ._loader import Loader
 from ._open import build_index, open
 from ._parse import parse_example, parse_sequence_example, parse_single_example, parse_single_sequence_example
 from ._show import show
+from ._stats import Stats, StatsFields, stats
 from ._stream import Stream, Verification, stream, unpack, verify
 from ._tensor import parse_tensor, serialize_tensor
 from ._tfseek import Dataset, Example, FeatureLists, Schema, SequenceExample, Warning, Writer, __version__, infer_schema
@@ -67,6 +68,8 @@ __all__ = [
     "Sparse",
     "SparseFeature",
     "SpecError",
+    "Stats",
+    "StatsFields",
     "Stream",
     "UniformRowLength",
     "ValueRowIds",
@@ -85,6 +88,7 @@ __all__ = [
     "parse_tensor",
     "serialize_tensor",
     "show",
+    "stats",
     "stream",
     "unpack",
     "verify",

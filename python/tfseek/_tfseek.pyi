@@ -263,6 +263,18 @@ def build_index(
     rest: Optional[str],
     progress: Progress,
 ) -> int: ...
+def stats(
+    source: Union[Dataset[Any], list[str]],
+    features: list[str],
+    by: Optional[str],
+    sample: Optional[int],
+    seed: int,
+    kind: str,
+    skip_errors: bool,
+    memory: Optional[int],
+    jobs: int,
+    progress: Progress,
+) -> tuple[str, str, str]: ...
 def verify(
     paths: list[str], decode: bool, kind: str, jobs: int, progress: Progress
 ) -> tuple[int, int, int, int, int, list[Error]]: ...

@@ -9,6 +9,8 @@
 //! * The module [`sample`] draws records at random in one pass.
 //! * The module [`reshard`](mod@reshard) writes a dataset again: in other shards, shuffled, sorted, split, or with fewer features.
 //! * The module [`salvage`] copies the sound records of a damaged file.
+//! * The module [`stats`] computes statistics of records and features.
+//! * The module [`image`] reads headers of images.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
 //! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command line.
@@ -42,6 +44,7 @@ mod content;
 pub mod digest;
 pub mod grep;
 mod growing;
+pub mod image;
 mod joined;
 mod npz;
 pub mod outputs;
@@ -50,6 +53,7 @@ pub mod salvage;
 pub mod sample;
 pub mod sizes;
 mod spill;
+pub mod stats;
 mod stream;
 pub mod units;
 pub mod unpack;

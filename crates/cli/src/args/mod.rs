@@ -34,7 +34,7 @@ pub(crate) struct Cli {
 const AFTER: &str = "\
 PATHS are files, folders, quoted patterns ('train-*.tfrecord', 'x-{00000..00009}') or sets \
 ('train@10.tfrecord'). `-` is standard input, for the verbs that read in file order: head, tail, cat, sample, grep, schema, \
-parse, digest, verify, info, unpack. Only local files are read, not gs:// or s3:// addresses.
+stats, parse, digest, verify, info, unpack. Only local files are read, not gs:// or s3:// addresses.
 
 Exit status: 0 success, 1 a problem in the data, 2 a usage error, 3 an I/O error, 4 not a TFRecord file.";
 
@@ -84,6 +84,8 @@ pub(crate) enum Verb {
     Grep(GrepArgs),
     /// Show the features of the records and infer a schema that parses them
     Schema(SchemaArgs),
+    /// Print statistics of the features: presence, values, quantiles, distinct values; one pass over all records
+    Stats(StatsArgs),
     /// Parse records into arrays by a schema, as TensorFlow's parsers do; print them or write an .npz file
     Parse(ParseArgs),
     /// Run through an epoch as a training loop does, and report time, throughput, stalls and memory
@@ -538,6 +540,50 @@ pub(crate) struct SchemaArgs {
     pub(crate) rust: bool,
     #[command(flatten)]
     pub(crate) payload: PayloadArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    #[command(flatten)]
+    pub(crate) payload: PayloadArgs,
+    /// Only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) features: Vec<String>,
+    /// Also print the statistics of each slice: the records with one value of this feature, which has at most 1000 values
+    #[arg(long, value_name = "FEATURE")]
+    pub(crate) by: Option<String>,
+    /// Read only N records, drawn at random over all files, which are read by number
+    #[arg(long, value_name = "N", conflicts_with = "merge")]
+    pub(crate) sample: Option<u64>,
+    /// Random seed of the sample
+    #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = seed)]
+    pub(crate) seed: u64,
+    /// Skip damaged and malformed records, and count them at the end; the exit status is 1. A damaged length ends its file
+    #[arg(long, conflicts_with_all = ["sample", "merge"])]
+    pub(crate) skip_errors: bool,
+    /// Limit on the memory of the statistics: bytes, or `256MB`. Beyond it values are not counted exactly any more
+    #[arg(long, value_name = "BYTES", value_parser = tfseek_tools::sizes::parse)]
+    pub(crate) memory: Option<u64>,
+    /// Print the statistics as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Save the statistics in a file, for --merge
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Read statistics that --save wrote, and merge them: PATHS are their files
+    #[arg(long, conflicts_with_all = ["features", "by"])]
+    pub(crate) merge: bool,
+    /// Write the statistics for TensorFlow Data Validation, TFX and Facets: a `DatasetFeatureStatisticsList`, in one record if the name ends
+    /// in .tfrecord
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tfdv: Option<PathBuf>,
+    /// Replace existing files
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
 }
 
 #[derive(Debug, Args)]

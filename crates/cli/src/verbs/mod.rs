@@ -17,6 +17,7 @@ pub(crate) mod reshard;
 pub(crate) mod salvage;
 pub(crate) mod sample;
 pub(crate) mod schema;
+pub(crate) mod stats;
 pub(crate) mod tail;
 pub(crate) mod unpack;
 pub(crate) mod verify;
