@@ -150,9 +150,11 @@ impl PyDataset {
     }
 
     /// Returns the records that satisfy a condition such as ``"label in 3, 5..9 and present(name)"``, as a Dataset in the same
-    /// order. The first use of a feature in a condition builds its column.
+    /// order. The first comparison of a feature's value builds its column. Tests of lists, of parts of strings, of images and of
+    /// payloads, such as ``"any(scores) > 0.5"`` or ``'caption contains "dog"'``, read the records that columns leave undecided.
+    /// ``docs/filters.md`` has the grammar. Record numbers are those of the dataset that was opened.
     ///
-    /// ``progress`` counts the bytes scanned for columns; :func:`tfseek.open` describes it.
+    /// ``progress`` counts the bytes scanned; :func:`tfseek.open` describes it.
     #[pyo3(signature = (condition, *, progress=None))]
     fn filter(
         &self,
@@ -166,11 +168,15 @@ impl PyDataset {
             (self.shared.dataset.clone(), Arc::clone(&self.shared.columns), self.ids.clone());
         let ids = wait::run(py, progress, move |call| {
             let is_loaded = |feature: &&str| columns.iter().any(|column| column.feature() == *feature);
-            let selection = if filter.features().iter().all(is_loaded) {
-                dataset.select_from(&filter, &columns)?
-            } else {
+            let loaded = filter.column_features().iter().all(is_loaded);
+            if !loaded || filter.reads_records() {
                 call.expect(dataset.known_bytes());
-                dataset.select(&filter, &ColumnOptions::new().progress(call.callback()))?
+            }
+            let options = ColumnOptions::new().progress(call.callback());
+            let selection = if loaded {
+                dataset.select_from(&filter, &columns, &options)?
+            } else {
+                dataset.select(&filter, &options)?
             };
             Ok(ids.iter().filter(|&i| selection.contains(i)).collect::<Vec<u64>>())
         })?;

@@ -140,7 +140,7 @@ pub(crate) fn message(e: &Error) -> String {
         None if matches!(e.kind(), ErrorKind::Truncated { .. } | ErrorKind::Index(IndexError::TornTail)) => {
             "tfseek.open(.., tail=\"tolerate\") reads the records before it".into()
         }
-        None => return e.to_string(),
+        None => return format!("{e}{}", tfseek_cli::excerpt(e)),
     };
     format!("{e} ({hint})")
 }

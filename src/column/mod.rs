@@ -16,10 +16,12 @@ mod layout;
 mod obtain;
 mod scan;
 mod select;
+mod selection;
 mod store;
+mod undecided;
 
 pub use crate::filter::value::Value;
 pub use dataset::{Classes, DatasetColumn};
 pub use feature::FeatureColumn;
 pub use obtain::ColumnOptions;
-pub use select::Selection;
+pub use selection::Selection;

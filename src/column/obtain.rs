@@ -73,6 +73,16 @@ impl ColumnOptions {
         self.progress = Some(ProgressCallback::new(f));
         self
     }
+
+    /// Returns true if a feature that no record has is accepted.
+    pub(super) fn accepts_unknown(&self) -> bool {
+        self.unknown
+    }
+
+    /// Returns the progress of a call: that of these options, or of the dataset.
+    pub(super) fn work(&self, dataset: &Dataset) -> Work {
+        Work::new(self.progress.as_ref().or(dataset.index_options().progress.as_ref()))
+    }
 }
 
 impl Dataset {
@@ -139,7 +149,7 @@ impl Dataset {
     /// # Errors
     /// The errors of [`column`](Dataset::column).
     pub fn columns(&self, features: &[&str], columns: &ColumnOptions) -> Result<Vec<DatasetColumn>> {
-        let work = Work::new(columns.progress.as_ref().or(self.index_options().progress.as_ref()));
+        let work = columns.work(self);
         work.end(self.find_or_build(features, columns, &work))
     }
 

@@ -1,23 +1,17 @@
-//! Selections: the records that meet a filter.
+//! Evaluation of filters on columns.
 
 use super::dataset::DatasetColumn;
 use super::obtain::ColumnOptions;
+use super::selection::Selection;
+use super::undecided::UndecidedScan;
 use crate::dataset::Dataset;
-use crate::error::{Error, OptionsError, Result};
-use crate::filter::{Filter, Node, Test};
-use crate::io::zeroed;
-use std::fmt;
-
-/// A set of records of a dataset, stored as one bit per record.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Selection {
-    len: u64,
-    words: Vec<u64>,
-}
+use crate::error::{Error, ErrorKind, FeatureError, OptionsError, Result};
+use crate::filter::{Filter, Node, Test, number_meets};
 
 impl Dataset {
-    /// Returns the records that meet `filter`. The columns of its features are found or built like those of
-    /// [`columns`](Dataset::columns), all missing ones in one scan.
+    /// Returns the records that meet `filter`. Comparisons of one value are decided by columns, which are found or built like those of
+    /// [`columns`](Dataset::columns), all missing ones in one scan. Then the records are read that these leave undecided, for tests of
+    /// lists, of parts of strings, of images and of payloads ([`Filter::reads_records`]).
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -34,115 +28,132 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`columns`](Dataset::columns). [`ErrorKind::Filter`](crate::ErrorKind::Filter) if the filter compares a feature
-    /// with a value of another kind.
+    /// The errors of [`columns`](Dataset::columns), and of reading records. [`ErrorKind::Filter`](crate::ErrorKind::Filter) if a record
+    /// has values of another kind than the filter compares with, or several values where one is compared. A kind is checked in
+    /// columns and in the records that are read.
     pub fn select(&self, filter: &Filter, columns: &ColumnOptions) -> Result<Selection> {
-        filter.0.select(&self.columns(&filter.features(), columns)?, self.len())
+        match self.columns(&filter.column_features(), columns) {
+            Ok(found) => self.select_from(filter, &found, columns),
+            // There is no column of lists, or of strings without bound. The records decide, or the error names the test.
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    ErrorKind::Feature(FeatureError::Count { .. }) | ErrorKind::TooLarge { .. }
+                ) =>
+            {
+                self.select_with(filter, &[], columns)
+            }
+            Err(e) => Err(e),
+        }
     }
 
-    /// Returns the records that meet `filter`, from the given columns of its [`features`](Filter::features). Searches for, reads and
-    /// builds no files.
+    /// Returns the records that meet `filter`, from the given columns of its [`column_features`](Filter::column_features). Searches for
+    /// and builds no files. Reads records as [`select`](Dataset::select) does. From `options` it takes
+    /// [`progress`](ColumnOptions::progress) and [`unknown`](ColumnOptions::unknown).
     ///
     /// # Errors
-    /// [`ErrorKind::Filter`](crate::ErrorKind::Filter) if the filter compares a feature with a value of another kind.
-    /// [`OptionsError::ColumnNotGiven`] if `columns` lacks a feature, or its column has another number of records.
-    pub fn select_from(&self, filter: &Filter, columns: &[DatasetColumn]) -> Result<Selection> {
+    /// [`OptionsError::ColumnNotGiven`] if `columns` lacks a feature, or its column has another number of records. The errors of
+    /// [`select`](Dataset::select).
+    pub fn select_from(
+        &self,
+        filter: &Filter,
+        columns: &[DatasetColumn],
+        options: &ColumnOptions,
+    ) -> Result<Selection> {
         let lacks = |feature: &&str| {
             !columns.iter().any(|column| column.feature() == *feature && column.len() == self.len())
         };
-        if let Some(feature) = filter.features().into_iter().find(lacks) {
+        if let Some(feature) = filter.column_features().into_iter().find(lacks) {
             return Err(Error::from(OptionsError::ColumnNotGiven).feature(feature.as_bytes()));
         }
-        filter.0.select(columns, self.len())
+        self.select_with(filter, columns, options)
+    }
+
+    fn select_with(
+        &self,
+        filter: &Filter,
+        columns: &[DatasetColumn],
+        options: &ColumnOptions,
+    ) -> Result<Selection> {
+        let columns: Vec<&DatasetColumn> =
+            columns.iter().filter(|column| column.len() == self.len()).collect();
+        let bounds = Evaluation { filter, columns: &columns, len: self.len() }.of(filter.root())?;
+        let SelectionBounds { lower: mut selected, upper } = bounds;
+        let undecided = upper.zip(&selected, |upper, lower| upper & !lower);
+        let known: Vec<&str> = columns.iter().map(|column| column.feature()).collect();
+        if undecided.count() > 0 || filter.features().iter().any(|feature| !known.contains(feature)) {
+            let work = options.work(self);
+            let scan = UndecidedScan { dataset: self, filter, undecided: &undecided, known, work: &work };
+            work.end(scan.add_to(&mut selected, options))?;
+        }
+        // Columns that were requested together share their warnings.
+        columns.iter().for_each(|column| selected.add_warnings(column.warnings()));
+        Ok(selected)
     }
 }
 
-impl Selection {
-    fn none(len: u64) -> Result<Selection> {
-        Ok(Selection { len, words: zeroed(len.div_ceil(64))? })
-    }
-
-    /// Returns the number of selected records.
-    pub fn count(&self) -> u64 {
-        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
-    }
-
-    /// Returns true if record `i` is selected.
-    pub fn contains(&self, i: u64) -> bool {
-        self.words.get((i / 64) as usize).is_some_and(|word| word >> (i % 64) & 1 == 1)
-    }
-
-    /// Returns the selected records, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = u64> {
-        self.words.iter().zip(0u64..).flat_map(|(&word, k)| {
-            let next = |left: &u64| Some(left & (left - 1)).filter(|left| *left != 0);
-            let ones = std::iter::successors(Some(word).filter(|word| *word != 0), next);
-            ones.map(move |left| k * 64 + u64::from(left.trailing_zeros()))
-        })
-    }
-
-    /// Returns the bits: bit k of word w is record 64 w + k.
-    pub(crate) fn words(&self) -> &[u64] {
-        &self.words
-    }
-
-    fn insert(&mut self, i: u64) {
-        if let Some(word) = self.words.get_mut((i / 64) as usize) {
-            *word |= 1 << (i % 64);
-        }
-    }
-
-    fn zip(mut self, other: &Selection, f: impl Fn(u64, u64) -> u64) -> Selection {
-        self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a = f(*a, *b));
-        self
-    }
-
-    fn invert(mut self) -> Selection {
-        self.words.iter_mut().for_each(|word| *word = !*word);
-        if let Some(last) = self.words.last_mut().filter(|_| !self.len.is_multiple_of(64)) {
-            *last &= (1 << (self.len % 64)) - 1;
-        }
-        self
-    }
+/// The records that certainly meet a condition, and those that may meet it. They are equal where columns decide.
+struct SelectionBounds {
+    lower: Selection,
+    upper: Selection,
 }
 
-impl Node {
-    /// Returns the records below `len` that meet this condition. `columns` contains the columns of its features.
-    fn select(&self, columns: &[DatasetColumn], len: u64) -> Result<Selection> {
-        Ok(match self {
-            Node::And(nodes) => {
-                fold(nodes, Selection::none(len)?.invert(), |node| node.select(columns, len), |a, b| a & b)?
+/// The evaluation of a filter on columns of `len` records.
+struct Evaluation<'a> {
+    filter: &'a Filter,
+    columns: &'a [&'a DatasetColumn],
+    len: u64,
+}
+
+impl Evaluation<'_> {
+    fn of(&self, node: &Node) -> Result<SelectionBounds> {
+        Ok(match node {
+            Node::And(nodes) => self.fold(nodes, Selection::none(self.len)?.invert(), |a, b| a & b)?,
+            Node::Or(nodes) => self.fold(nodes, Selection::none(self.len)?, |a, b| a | b)?,
+            Node::Not(node) => {
+                let SelectionBounds { lower, upper } = self.of(node)?;
+                SelectionBounds { lower: upper.invert(), upper: lower.invert() }
             }
-            Node::Or(nodes) => {
-                fold(nodes, Selection::none(len)?, |node| node.select(columns, len), |a, b| a | b)?
+            Node::Number(test) => {
+                let mut found = Selection::none(self.len)?;
+                (0..self.len).filter(|&i| number_meets(test, i)).for_each(|i| found.insert(i));
+                SelectionBounds::exact(found)
             }
-            Node::Not(node) => node.select(columns, len)?.invert(),
-            Node::Test(feature, test) => {
-                let mut found = Selection::none(len)?;
-                let column = columns.iter().find(|column| column.feature() == &**feature);
-                if let Some(column) = column {
-                    column.kind().map_or(Ok(()), |kind| test.check(feature, kind))?;
-                    for (start, data) in column.loaded() {
-                        data.matching(|value| test.meets(value), |i| found.insert(start + i));
-                    }
+            Node::Split(_) => SelectionBounds::unknown(self.len)?,
+            Node::Feature(k) => {
+                let Some(test) = self.filter.test(*k) else { return SelectionBounds::unknown(self.len) };
+                let name = self.filter.name(test.feature());
+                let column = self.columns.iter().find(|column| column.feature() == name);
+                let Some(column) = column.filter(|_| test.has_column()) else {
+                    return SelectionBounds::unknown(self.len);
+                };
+                if let Some(kind) = column.kind() {
+                    self.filter.check(test, kind)?;
                 }
-                if matches!(test, Test::Absent) { found.invert() } else { found }
+                let mut found = Selection::none(self.len)?;
+                for (start, data) in column.loaded() {
+                    data.matching(|value| test.test().meets(value), |i| found.insert(start + i));
+                }
+                let absent = matches!(test.test(), Test::Absent);
+                SelectionBounds::exact(if absent { found.invert() } else { found })
             }
+        })
+    }
+
+    fn fold(&self, nodes: &[Node], start: Selection, f: impl Fn(u64, u64) -> u64) -> Result<SelectionBounds> {
+        nodes.iter().try_fold(SelectionBounds::exact(start), |all, node| {
+            let SelectionBounds { lower, upper } = self.of(node)?;
+            Ok(SelectionBounds { lower: all.lower.zip(&lower, &f), upper: all.upper.zip(&upper, &f) })
         })
     }
 }
 
-fn fold(
-    nodes: &[Node],
-    start: Selection,
-    select: impl Fn(&Node) -> Result<Selection>,
-    f: impl Fn(u64, u64) -> u64,
-) -> Result<Selection> {
-    nodes.iter().try_fold(start, |all, node| Ok(all.zip(&select(node)?, &f)))
-}
+impl SelectionBounds {
+    fn exact(selection: Selection) -> SelectionBounds {
+        SelectionBounds { lower: selection.clone(), upper: selection }
+    }
 
-impl fmt::Debug for Selection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Selection({} of {} records)", self.count(), self.len)
+    fn unknown(len: u64) -> Result<SelectionBounds> {
+        Ok(SelectionBounds { lower: Selection::none(len)?, upper: Selection::none(len)?.invert() })
     }
 }

@@ -1,6 +1,7 @@
 //! The kinds of errors.
 
 use super::files::{CompressionError, IndexError, PathsError};
+use super::filter::FilterError;
 use super::io::IoMessage;
 use super::options::OptionsError;
 use super::order::OrderError;
@@ -125,8 +126,8 @@ pub enum ErrorKind {
     Spec(Box<str>),
     /// An order, a rank's share, or a saved state is refused.
     Order(OrderError),
-    /// A filter cannot be parsed, or compares values of different kinds. Contains the reason.
-    Filter(Box<str>),
+    /// A condition cannot be parsed, or does not fit the records.
+    Filter(FilterError),
     /// An option is missing, or options are invalid in this combination.
     Options(OptionsError),
     /// A thread of the library panicked.
@@ -263,7 +264,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Encode(e) => e.fmt(f),
             ErrorKind::Spec(reason) => write!(f, "invalid schema: {reason}"),
             ErrorKind::Order(e) => e.fmt(f),
-            ErrorKind::Filter(reason) => write!(f, "invalid filter: {reason}"),
+            ErrorKind::Filter(e) => write!(f, "invalid filter: {e}"),
             ErrorKind::Options(e) => e.fmt(f),
             ErrorKind::Panicked { message } => write!(f, "a thread panicked: {message}"),
             ErrorKind::Cancelled => f.write_str("cancelled by the caller"),

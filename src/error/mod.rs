@@ -1,6 +1,7 @@
 //! The error type of the crate: [`Error`] has an [`ErrorKind`] and a [`Location`].
 
 mod files;
+mod filter;
 mod io;
 mod kind;
 mod location;
@@ -11,6 +12,7 @@ mod remedy;
 mod text;
 
 pub use files::{Build, CompressionError, IndexError, PathsError};
+pub use filter::FilterError;
 pub use kind::ErrorKind;
 pub(crate) use kind::{BYTES_OF_KEYS, DIFFERENT_KEYS};
 pub use location::{At, Location};
@@ -229,7 +231,7 @@ macro_rules! from_part {
 }
 from_part!(WireError => Wire, FeatureError => Feature, TensorError => Tensor,
     CompressionError => Compression, IndexError => Index, PathsError => Paths, EncodeError => Encode,
-    OrderError => Order, OptionsError => Options);
+    OrderError => Order, OptionsError => Options, FilterError => Filter);
 
 impl From<Error> for std::io::Error {
     #[cold]

@@ -132,23 +132,48 @@ impl<'a> Example<'a> {
     }
 
     fn find(self, key: &[u8]) -> Result<Option<Feature<'a>>> {
-        let mut entries = self.open(1, false)?;
-        let check = |value| Feature::check(value, VALUE_DEPTH).map_err(|fault| self.fault(fault));
         let mut found = None;
-        // All entries are read, since the last entry of a key wins.
-        loop {
-            while let Some((other, value)) = entries.next_fast() {
-                if other == key {
-                    found = Some(check(ValueMessage::one(value, entries.start_of(value)))?);
+        self.walk(|other, value| {
+            if other == key {
+                found = Some(self.check(value)?);
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Finds several features in one walk: for each of `keys`, in order, the one that [`get`](Example::get) returns. Keys beyond the
+    /// length of `found` are left out.
+    pub(crate) fn find_all(self, keys: &[Box<str>], found: &mut [Option<Feature<'a>>]) -> Result<()> {
+        self.walk(|other, value| {
+            for (key, found) in keys.iter().zip(&mut *found) {
+                if other == key.as_bytes() {
+                    *found = Some(self.check(value).map_err(|e| e.feature(other))?);
                 }
             }
+            Ok(())
+        })
+    }
+
+    /// Calls `f` with the key and the value of each entry. All entries are read, since the last entry of a key wins.
+    #[inline(always)]
+    fn walk(self, mut f: impl FnMut(&[u8], ValueMessage<'a>) -> Result<()>) -> Result<()> {
+        let mut entries = self.open(1, false)?;
+        loop {
+            while let Some((key, value)) = entries.next_fast() {
+                f(key, ValueMessage::one(value, entries.start_of(value)))?;
+            }
             match entries.next() {
-                Ok(Some(entry)) if entry.key == key => found = Some(check(entry.value)?),
-                Ok(Some(_)) => {}
-                Ok(None) => return Ok(found),
+                Ok(Some(entry)) => f(entry.key, entry.value)?,
+                Ok(None) => return Ok(()),
                 Err(fault) => return Err(self.fault(fault)),
             }
         }
+    }
+
+    #[inline(always)]
+    fn check(self, value: ValueMessage<'a>) -> Result<Feature<'a>> {
+        Feature::check(value, VALUE_DEPTH).map_err(|fault| self.fault(fault))
     }
 
     /// Returns the entries of a map field of the payload: 1 for features or context, 2 for feature lists.

@@ -1,6 +1,6 @@
 //! The tokenizer of the filter language.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, FilterError, Result};
 
 /// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,6 +49,11 @@ impl<'t> Lexer<'t> {
         Lexer { text, last: 0, at: 0 }
     }
 
+    /// Returns the byte offset of the last token.
+    pub(super) fn last(&self) -> usize {
+        self.last
+    }
+
     /// Returns the next token without consuming it.
     pub(super) fn peek(&self) -> Result<Token<'t>> {
         Lexer { ..*self }.next()
@@ -56,8 +61,7 @@ impl<'t> Lexer<'t> {
 
     /// Consumes and returns the next token, or [`Token::End`] at the end of the text.
     pub(super) fn next(&mut self) -> Result<Token<'t>> {
-        let rest = self.rest();
-        self.at += rest.len() - rest.trim_start().len();
+        self.skip_space();
         self.last = self.at;
         let rest = self.rest();
         let Some(first) = rest.chars().next() else { return Ok(Token::End) };
@@ -87,6 +91,51 @@ impl<'t> Lexer<'t> {
         };
         self.at += len;
         Ok(token)
+    }
+
+    /// Consumes the `=` between the name and the value of an argument.
+    pub(super) fn assign(&mut self) -> Result<()> {
+        self.skip_space();
+        self.last = self.at;
+        match self.rest().strip_prefix('=') {
+            Some(rest) if !rest.starts_with('=') => {
+                self.at += 1;
+                Ok(())
+            }
+            _ => {
+                self.next()?;
+                Err(self.expected("`=`"))
+            }
+        }
+    }
+
+    /// Consumes a string in which backslashes are part of the text, and returns it without its quotes. A quote after a backslash does
+    /// not end it.
+    pub(super) fn raw_string(&mut self) -> Result<&'t str> {
+        self.skip_space();
+        let rest = self.rest();
+        let Some(quote @ ('"' | '\'')) = rest.chars().next() else {
+            self.next()?;
+            return Err(self.expected("a pattern in quotes"));
+        };
+        self.last = self.at;
+        let mut chars = rest.char_indices().skip(1);
+        while let Some((at, c)) = chars.next() {
+            match c {
+                c if c == quote => {
+                    self.at += at + 1;
+                    return Ok(rest.get(1..at).unwrap_or_default());
+                }
+                '\\' => drop(chars.next()),
+                _ => {}
+            }
+        }
+        Err(self.error("unterminated string"))
+    }
+
+    fn skip_space(&mut self) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
     }
 
     fn rest(&self) -> &'t str {
@@ -132,8 +181,14 @@ impl<'t> Lexer<'t> {
 
     /// Creates an error at the last token.
     #[cold]
-    pub(super) fn error(&self, message: &str) -> Error {
-        ErrorKind::Filter(format!("at byte {}: {message}", self.last).into()).into()
+    pub(super) fn error(&self, reason: &str) -> Error {
+        self.error_at(self.last, reason)
+    }
+
+    /// Creates an error at a byte offset.
+    #[cold]
+    pub(super) fn error_at(&self, offset: usize, reason: &str) -> Error {
+        FilterError { text: self.text.into(), offset, reason: reason.into() }.into()
     }
 }
 
@@ -171,13 +226,17 @@ fn word(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Filter;
+    use crate::Filter;
+
+    fn filter(text: &str) -> crate::error::Result<Filter> {
+        text.parse()
+    }
 
     #[test]
     fn syntax_errors_and_their_offsets() {
         for (text, at, message) in [
             ("", 0, "expected a feature, found the end"),
-            ("label", 5, "expected one of == != < <= > >= in, found the end"),
+            ("label", 5, "expected one of == != < <= > >= in contains matches is, found the end"),
             ("label = 3", 6, "expected `==`, found `=`"),
             ("label == ", 9, "expected a value, found the end"),
             ("label == cat", 9, "a string in quotes, found `cat`"),
@@ -196,31 +255,67 @@ mod tests {
             (r"label == '\x4'", 9, "two hexadecimal digits"),
             (r"'\xff' == 1", 0, "UTF-8"),
             ("label ~ 3", 6, "unexpected character `~`"),
+            ("any(x) 3", 7, "expected one of == != < <= > >= in contains matches is, found `3`"),
+            ("any(x", 5, "expected `)`, found the end"),
+            ("any(len(x)) == 3", 7, "expected `)`, found `(`"),
+            ("len(x) == 'a'", 10, "len(x) is a number: expected a 64-bit integer, found \"a\""),
+            ("len(x) in 1, 2.5", 13, "expected a 64-bit integer, found 2.5"),
+            ("len(x) contains 'a'", 16, "expected a 64-bit integer, found \"a\""),
+            ("bytes(x) is nan", 12, "expected a 64-bit integer, found nan"),
+            ("format(x) == 3", 13, "format(x) is a string: expected a string in quotes, found 3"),
+            ("x contains 3", 11, "expected a string in quotes, found `3`"),
+            ("x matches y", 10, "expected a pattern in quotes, found `y`"),
+            ("x matches ", 10, "expected a pattern in quotes, found the end"),
+            ("x matches '(", 10, "unterminated string"),
+            ("x matches '('", 10, "pattern"),
+            (r"x matches '\pL'", 10, "pattern"),
+            ("x matches '(a{1000}){1000}'", 10, "the pattern is too large"),
+            ("x is 3", 5, "expected `nan` or `not nan`, found `3`"),
+            ("x is not", 8, "expected `nan`, found the end"),
+            ("record contains 'a'", 7, "expected one of == != < <= > >= in"),
+            ("record == 1.5", 10, "the record number: expected a 64-bit integer, found 1.5"),
+            ("split(2)", 6, "expected a fraction from 0 to 1, found `2`"),
+            ("split(x)", 6, "expected a fraction from 0 to 1, found `x`"),
+            ("split(0.5, 3)", 11, "expected `seed`, found `3`"),
+            ("split(0.5, seed 3)", 16, "expected `=`, found `3`"),
+            ("split(0.5, seed==3)", 15, "expected `=`, found `==`"),
+            ("split(0.5, seed=-1)", 16, "expected a seed from 0 to 2^64 - 1, found `-1`"),
             ("é == §", 6, "unexpected character `§`"),
         ] {
-            let e = Filter::parse(text).unwrap_err().to_string();
+            let e = filter(text).unwrap_err().to_string();
             assert!(e.contains(message) && e.contains(&format!("at byte {at}:")), "{text:?}: {e}");
         }
         let deep = "(".repeat(100_000);
-        assert!(Filter::parse(&deep).unwrap_err().to_string().contains("too deeply"));
+        assert!(filter(&deep).unwrap_err().to_string().contains("too deeply"));
         let long = vec!["a == 1"; 100_000].join(" or ");
-        assert_eq!(Filter::parse(&long).unwrap().features(), ["a"]);
+        assert_eq!(filter(&long).unwrap().features(), ["a"]);
     }
 
     #[test]
     fn equivalent_texts_parse_to_equal_filters() {
-        let same =
-            |a: &str, b: &str| assert_eq!(Filter::parse(a).unwrap(), Filter::parse(b).unwrap(), "{a} {b}");
+        let same = |a: &str, b: &str| assert_eq!(filter(a).unwrap(), filter(b).unwrap(), "{a} {b}");
         same("label==3", " label  ==\t3 ");
         same("a == 1 or b == 2 and not c == 3", "a == 1 or (b == 2 and (not (c == 3)))");
         same("'a' == \"x\"", "a == 'x'");
         same(r"a == 'it\'s'", "a == \"it's\"");
         same(r"a == '\x41\n'", "a == \"A\\n\"");
         same("a in 1..3,7", "a in 1 .. 3 , 7");
-        let features = |text: &str| Filter::parse(text).unwrap().features().join(" ");
+        same("any(a)>1", " any ( a ) > 1");
+        same("all(bytes('a')) in 1..3", "all(bytes(a))in 1..3");
+        same("a is  not nan", "'a' is not nan");
+        same("split(0.50 , seed = 0)", "split(0.5)");
+        same(r"a contains 'b'", r#"a contains "\x62""#);
+        same(r"a matches '\d+\''", r#"a matches "\d+\'""#);
+        let features = |text: &str| filter(text).unwrap().features().join(" ");
         assert_eq!(
             features("image/class.x-y:z == 1 and _ == 2 and 'in' in 3 and present == 4"),
             "_ image/class.x-y:z in present"
+        );
+        assert_eq!(
+            features(
+                "len == 1 and any < 2 and is is nan and len(contains) > 1 and 'record' == 3 and record == 3"
+            ),
+            "any contains is len record"
         );
     }
 }

@@ -35,6 +35,13 @@ const FILTERS: &[&str] = &[
     "i == ",
     "s == 'a",
     "f in 0.1..0.2, 1e3..",
+    "any(li) > 3 and all(lf) in -1..1 or len(lb) != 2",
+    r#"s contains 'a' and not any(lb) matches "^[cd]\w{2}$" or bytes(s) >= 3"#,
+    "width(img) == 2 and height (img) < 11 or format(img) in 'png', 'gif'",
+    "f is nan or any(lf) is not nan and record in 10..20, 90..",
+    "split(0.25, seed=7) and not split(5e-1) or record != 3",
+    "s matches '(a{99}){99}'",
+    "split(0.5, seed = ",
 ];
 
 /// A shard, twice its number, and the text.

@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 use tfseek::batch::{Batch, BatchParser, Row};
-use tfseek::example::Features;
+use tfseek::example::{Features, MessageKind};
 use tfseek::io::Region;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
 use tfseek::{DatasetOptions, Example, Feature, Mapped, SequenceExample, Verify};
@@ -167,6 +167,30 @@ fn mapped_records_decode_without_allocation() {
 }
 
 /// Orders fill a slice in place, whatever their kind.
+#[test]
+fn filters_accept_records_without_allocation() {
+    const TEXT: &str = "label == 3 and any(scores) > 0.5 and (caption matches '^a.*s$' or caption contains 'dog') \
+         and not width(image) > 3 and len(scores) < 10 and split(0.99) and record in 0..1000 or present(a1) or a2 == 1 or \
+         a3 == 1 or a4 == 1 or a5 == 1 or a6 == 1";
+    let filter: tfseek::Filter = TEXT.parse().unwrap();
+    let mut records = filter.for_records();
+    let payload = tfseek::ExampleBuilder::new()
+        .int64("label", [3])
+        .float("scores", [0.1, 0.2, 0.9])
+        .bytes("caption", ["a dog and two cats"])
+        .bytes("image", [b"no image"])
+        .int64("a6", [7])
+        .encode()
+        .unwrap();
+    // The first record fills the scratch memory of the pattern.
+    assert!(records.accepts(0, &payload, MessageKind::Example).unwrap());
+    alloc::none(|| {
+        for number in 1..100 {
+            assert!(records.accepts(number, &payload, MessageKind::Example).unwrap());
+        }
+    });
+}
+
 #[test]
 fn orders_fill_without_allocation() {
     use tfseek::order::{Component, LastBatch, Order, RankShare, Spec, Subset, Weights};

@@ -115,16 +115,16 @@ pub(crate) fn open(
     Ok(dataset)
 }
 
-/// Returns the records that meet a filter. Missing columns are built, with a progress bar.
+/// Returns the records that meet a filter. Missing columns are built and records are read with a progress bar.
 pub(crate) fn select(
     dataset: &Dataset,
     filter: &Filter,
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<Selection> {
-    let columns = with_column_bar(dataset, global, |columns| dataset.columns(&filter.features(), columns))?;
-    warnings::print_of_columns(&columns, console);
-    Ok(dataset.select_from(filter, &columns)?)
+    let selection = with_column_bar(dataset, global, |columns| dataset.select(filter, columns))?;
+    warnings::print(selection.warnings(), console);
+    Ok(selection)
 }
 
 /// Returns the column of a feature. Missing column files are built, with a progress bar.

@@ -91,9 +91,17 @@ pub(crate) fn message(e: &Error) -> String {
             None => return e.to_string(),
         },
         None if matches!(e.kind(), ErrorKind::Truncated { .. }) => TOLERATE.into(),
-        None => return e.to_string(),
+        None => return format!("{e}{}", excerpt(e)),
     };
     format!("{e} ({hint})")
+}
+
+/// Returns the lines that show where a condition is wrong, to follow the message. Empty for other errors.
+pub fn excerpt(e: &Error) -> String {
+    match e.kind() {
+        ErrorKind::Filter(e) => e.excerpt().lines().map(|line| format!("\n  {line}")).collect(),
+        _ => String::new(),
+    }
 }
 
 /// Returns the hint for a remedy that is the same in the command and in the Python package. `None` for the other remedies.

@@ -35,7 +35,7 @@ mod value_sum;
 mod verbs;
 mod warnings;
 
-pub use exit::{common_hint, index_command};
+pub use exit::{common_hint, excerpt, index_command};
 
 use args::{Cli, Verb};
 use clap::Parser;

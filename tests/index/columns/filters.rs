@@ -1,6 +1,9 @@
 //! Filters select the same records as a loop over the values.
 
 use super::*;
+use tfseek::Filter;
+use tfseek::example::MessageKind;
+use tfseek::frame::put_record;
 
 /// The expected result of a filter for a record's value.
 type Condition<'a> = &'a dyn Fn(Option<i64>) -> bool;
@@ -46,15 +49,18 @@ fn filters_agree_with_a_loop() {
     }
     let columns = ds.columns(&["label"], &Default::default()).unwrap();
     let filter = "label == 3".parse().unwrap();
-    assert_eq!(ds.select_from(&filter, &columns).unwrap(), ds.select(&filter, &Default::default()).unwrap());
-    let e = ds.select_from(&"nowhere == 'x'".parse().unwrap(), &columns).unwrap_err();
+    assert_eq!(
+        ds.select_from(&filter, &columns, &Default::default()).unwrap(),
+        ds.select(&filter, &Default::default()).unwrap()
+    );
+    let e = ds.select_from(&"nowhere == 'x'".parse().unwrap(), &columns, &Default::default()).unwrap_err();
     assert!(
         matches!(e.kind(), ErrorKind::Options(OptionsError::ColumnNotGiven))
             && e.to_string().contains("\"nowhere\""),
         "{e}"
     );
     let empty = memory(b"");
-    assert!(empty.select_from(&filter, &columns).is_err(), "columns of another dataset");
+    assert!(empty.select_from(&filter, &columns, &Default::default()).is_err(), "columns of another dataset");
     assert!(
         empty
             .select(&"not present(x)".parse().unwrap(), &Default::default())
@@ -84,4 +90,120 @@ fn filters_of_floats_and_strings() {
     assert_eq!(ids(&ds, r"label == 'it\'s' or label == ''"), [2, 3]);
     assert_eq!(ids(&ds, "label in 'c'..'e'"), [0, 1, 4]);
     assert!(ds.select(&"label == 3".parse().unwrap(), &Default::default()).is_err());
+}
+
+/// Returns a dataset of two shards of ten records with lists, strings and images.
+fn lists() -> Dataset {
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x40\0\0\0\xf0\x08\x02\0\0\0".as_slice();
+    let record = |i: i64| {
+        let image = if i % 2 == 0 { png } else { b"no image" };
+        let mut record = ExampleBuilder::new()
+            .int64("id", [i])
+            .int64("objects", (0..i % 4).map(|k| i + k))
+            .bytes("caption", [format!("a dog and {i} cats")])
+            .bytes("image", [image]);
+        if i == 17 {
+            record = record.float("rare", [f32::NAN]);
+        }
+        record.encode().unwrap()
+    };
+    let shard = |from: i64| {
+        let mut bytes = Vec::new();
+        (from..from + 10).for_each(|i| put_record(&mut bytes, &record(i)).unwrap());
+        tfseek::io::Region::from(bytes)
+    };
+    let options = DatasetOptions::new().index(IndexMode::Memory);
+    options.open_regions([shard(0), shard(10)]).unwrap().dataset().clone()
+}
+
+#[test]
+fn tests_of_lists_strings_and_images_read_records() {
+    let ds = lists();
+    let ids = |text: &str| {
+        let filter: Filter = text.parse().unwrap();
+        let found = ds.select(&filter, &Default::default()).unwrap();
+        let mut records = filter.for_records();
+        let mut buf = Vec::new();
+        for i in 0..ds.len() {
+            let payload = ds.read(i, &mut buf).unwrap().payload();
+            let accepted = records.accepts(i, payload, MessageKind::Example).unwrap();
+            assert_eq!(found.contains(i), accepted, "{text}: {i}");
+        }
+        Vec::from_iter(found.iter())
+    };
+    assert_eq!(ids("len(objects) == 3"), [3, 7, 11, 15, 19]);
+    assert_eq!(ids("len(objects) == 0 and id < 10"), [0, 4, 8]);
+    assert_eq!(ids("any(objects) == 15"), [14, 15]);
+    assert_eq!(ids("all(objects) > 14"), [15, 17, 18, 19], "not a record without values");
+    assert_eq!(ids("not all(objects) > 14 and id > 14"), [16]);
+    assert_eq!(ids("all(objects) in 1..=3"), [1, 2], "record 3 has 5");
+    assert_eq!(ids("caption contains 'g and 1' and id < 12"), [1, 10, 11]);
+    assert_eq!(ids(r"caption matches '\b1?[89] cats$'"), [8, 9, 18, 19]);
+    assert_eq!(ids("bytes(caption) == 17 and id < 12"), [10, 11]);
+    assert_eq!(ids("width(image) == 320 and height(image) < 241 and record in 3..8"), [4, 6]);
+    assert_eq!(ids("format(image) == 'png' and record >= 16"), [16, 18]);
+    assert_eq!(ids("not format(image) == 'png' and record < 4"), [1, 3], "no image has no format");
+    assert_eq!(ids("rare is nan"), [17]);
+    assert_eq!(ids("rare is not nan"), [0; 0]);
+    assert_eq!(ids("present(objects) and id > 15"), [17, 18, 19], "a column is not possible");
+    assert_eq!(ids("split(1)").len(), 20);
+    assert_eq!(ids("split(0)").len(), 0);
+    let (train, val) = (ids("not split(0.3, seed=7)"), ids("split(0.3, seed=7)"));
+    assert_eq!((train.len() + val.len(), (3..10).contains(&val.len())), (20, true));
+    assert_ne!(ids("split(0.3)"), val);
+}
+
+#[test]
+fn errors_of_tests_that_read_records() {
+    let ds = lists();
+    let error = |text: &str| ds.select(&text.parse().unwrap(), &Default::default()).unwrap_err();
+    let e = error("id > 3 and objects == 5");
+    assert_eq!(
+        e.to_string(),
+        "<memory 0>: record 2 at byte 228: feature \"objects\": invalid filter: at byte 11: feature \"objects\" has 2 values: \
+         expected one; `any(..)`, `all(..)` and `len(..)` test lists"
+    );
+    let ErrorKind::Filter(filter) = e.kind() else { panic!("{e:?}") };
+    assert_eq!(filter.excerpt(), "id > 3 and objects == 5\n           ^");
+    for (text, record, offset, reason) in [
+        ("any(objects) == 'x'", 1, 16, "has values of int64: expected a 64-bit integer, found \"x\""),
+        ("objects contains 'x'", 1, 17, "has values of int64: expected a 64-bit integer, found \"x\""),
+        ("bytes(id) > 2", 0, 6, "has values of int64: expected values of bytes, found bytes(..)"),
+        ("any(caption) is nan", 0, 16, "has values of bytes: expected a string in quotes, found nan"),
+    ] {
+        let e = error(text);
+        let ErrorKind::Filter(filter) = e.kind() else { panic!("{e:?}") };
+        assert!(filter.offset == offset && filter.reason.contains(reason), "{text}: {e}");
+        assert_eq!(e.location().record, Some(record), "the first record with a value: {e}");
+    }
+    // A feature that no record has is an error, also if few records are read. One that only unread records have is not.
+    for text in ["len(objets) > 1", "record in 3..5 and any(objets) > 1", "absent(objets) or len(objets) > 1"]
+    {
+        let e = error(text);
+        assert!(matches!(e.kind(), ErrorKind::UnknownFeature { .. }), "{text}: {e}");
+        assert!(e.to_string().contains("\"objects\""), "{e}");
+    }
+    let few = ds.select(&"record in 3..5 and any(rare) > 1".parse().unwrap(), &Default::default()).unwrap();
+    assert_eq!(few.count(), 0);
+    let unknown = ColumnOptions::new().unknown(true);
+    assert_eq!(ds.select(&"len(objets) > 1".parse().unwrap(), &unknown).unwrap().count(), 0);
+    // Other messages have no features.
+    let mut records = "split(1) or a == 1".parse::<Filter>().unwrap().for_records();
+    let e = records.accepts(0, b"text", MessageKind::Other).unwrap_err();
+    assert!(e.to_string().contains("expected an Example, found another message"), "{e}");
+    assert!(
+        "split(1)".parse::<Filter>().unwrap().for_records().accepts(0, b"text", MessageKind::Other).unwrap()
+    );
+}
+
+#[test]
+fn features_that_no_record_had() {
+    let filter: Filter = "a == 1 or b == 2 or absent(c)".parse().unwrap();
+    let (mut one, mut two) = (filter.for_records(), filter.for_records());
+    let payload = |name: &str| ExampleBuilder::new().int64(name, [5]).encode().unwrap();
+    assert!(one.accepts(0, &payload("b"), MessageKind::Example).unwrap());
+    assert_eq!(one.unseen().collect::<Vec<_>>(), ["a", "c"]);
+    two.accepts(1, &payload("c"), MessageKind::SequenceExample).unwrap();
+    one.merge(&two);
+    assert_eq!(one.unseen().collect::<Vec<_>>(), ["a"]);
 }

@@ -27,7 +27,7 @@ pub(crate) struct ShareArgs {
     #[arg(long, visible_alias = "order", value_name = "MODE", default_value = "global")]
     pub(crate) shuffle: ShuffleChoice,
     /// Only records that meet this condition, for example 'label in 3, 5..9 and present(name)'
-    #[arg(long, value_name = "EXPR")]
+    #[arg(long, value_name = "EXPR", value_parser = super::filter)]
     pub(crate) filter: Option<Filter>,
     /// Draw the same number of samples for each value of this feature; the records of each value are shuffled separately
     #[arg(long, value_name = "FEATURE", conflicts_with = "shuffle")]

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use tfseek::follow::FollowOptions;
 use tfseek::index::IndexOptions;
 use tfseek::stream::StreamOptions;
-use tfseek::{Damage, DatasetOptions, Tail};
+use tfseek::{Damage, DatasetOptions, Filter, Tail};
 
 /// Random access to the TFRecord files you already have.
 #[derive(Debug, Parser)]
@@ -582,6 +582,11 @@ pub(crate) struct UnpackArgs {
 pub(crate) struct CompletionsArgs {
     /// Shell that runs the script
     pub(crate) shell: Shell,
+}
+
+/// Parses a condition. The error shows where it is wrong.
+fn filter(text: &str) -> Result<Filter, String> {
+    text.parse().map_err(|e| crate::exit::message(&e))
 }
 
 /// Parses a seed, which may be negative.

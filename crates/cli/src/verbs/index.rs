@@ -217,6 +217,11 @@ fn dali(
     let options = options.clone().jobs(1).auto_limit(u64::MAX);
     let options = if args.rebuild { options.mode(IndexMode::Memory) } else { options };
     let filter = args.filter.as_deref().map(str::parse::<Filter>).transpose()?;
+    if paths.len() > 1 && filter.as_ref().is_some_and(Filter::uses_numbers) {
+        let message = "--filter: record numbers count over all shards, and each shard has its own text index: \
+             expected one shard, or a condition without `record`";
+        return Err(Failure::usage(message));
+    }
     if filter.is_some() {
         // Building a column scans the shards a second time.
         bar.inc_length(bar.length().unwrap_or(0));
@@ -233,10 +238,8 @@ fn dali(
         args.jobs.jobs,
         |(path, target)| {
             let opened = index::open_shards(std::slice::from_ref(path), &options)?;
-            let (selected, mut warnings) = match &filter {
-                Some(filter) => select(path, filter, args, bar).map(|(selected, w)| (Some(selected), w))?,
-                None => (None, Vec::new()),
-            };
+            let selected = filter.as_ref().map(|filter| select(path, filter, args, bar)).transpose()?;
+            let mut warnings = selected.as_ref().map_or(Vec::new(), |selected| selected.warnings().to_vec());
             warnings.extend(opened.warnings);
             count.fetch_add(selected.as_ref().map_or(0, Selection::count), Ordering::Relaxed);
             opened.indexes.iter().try_for_each(|index| write(index, selected.as_ref(), target))?;
@@ -272,7 +275,7 @@ fn check_features(
     let options = args.limit.dataset(index).allow_missing(true);
     // The errors of failed shards have been reported.
     let Ok(dataset) = options.open(paths) else { return Ok(()) };
-    match dataset.columns(&filter.features(), &ColumnOptions::new()) {
+    match dataset.select(filter, &ColumnOptions::new()) {
         Err(e) if matches!(e.kind(), ErrorKind::UnknownFeature { .. }) => {
             for target in written.iter().filter(|target| target.is_file()) {
                 std::fs::remove_file(target).map_err(|e| Failure::io(target, e))?;
@@ -292,13 +295,8 @@ fn target(shard: &Path, dir: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Returns the records of one shard that meet a filter, and the warnings of their columns.
-fn select(
-    path: &Path,
-    filter: &Filter,
-    args: &args::IndexArgs,
-    bar: &ProgressBar,
-) -> Outcome<(Selection, Vec<Warning>)> {
+/// Returns the records of one shard that meet a filter.
+fn select(path: &Path, filter: &Filter, args: &args::IndexArgs, bar: &ProgressBar) -> Outcome<Selection> {
     let mode = if args.rebuild { IndexMode::Memory } else { IndexMode::Auto };
     let index = args.damage.index(IndexOptions::new().mode(mode).auto_limit(u64::MAX).jobs(1))?;
     let options = args.limit.dataset(index).allow_missing(true);
@@ -306,9 +304,7 @@ fn select(
     let columns = ColumnOptions::new().unknown(true).progress(progress::callback(bar));
     // The error names the shard, because the kinds of features may differ between shards.
     let (dataset, in_shard) = (options.open(path)?, |e: tfseek::Error| e.in_file(path));
-    let columns = dataset.columns(&filter.features(), &columns).map_err(in_shard)?;
-    let selected = dataset.select_from(filter, &columns).map_err(in_shard)?;
-    Ok((selected, columns.first().map_or(&[][..], DatasetColumn::warnings).to_vec()))
+    dataset.select(filter, &columns).map_err(|e| in_shard(e).into())
 }
 
 fn write(index: &Index, selected: Option<&Selection>, target: &Path) -> Outcome {

@@ -5,6 +5,7 @@
 mod compressed;
 mod deflated;
 mod filter;
+mod filter_twin;
 mod framing;
 mod index_files;
 mod paths;

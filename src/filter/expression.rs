@@ -1,0 +1,170 @@
+//! A parsed condition.
+
+use super::condition::{FeatureTest, Node};
+use super::parse::{Parsed, parse};
+use crate::error::{Error, FilterError, Result};
+use crate::example::FeatureKind;
+use std::fmt;
+use std::str::FromStr;
+
+/// A condition on records, for [`Dataset::select`](crate::Dataset::select) and [`RecordFilter`](super::RecordFilter). It is parsed from text:
+///
+/// | | |
+/// | --- | --- |
+/// | `label == 3`, `!=`, `<`, `<=`, `>`, `>=` | comparison of a value with a number or a string |
+/// | `label in 1, 2, 5..9` | value in a list; a range excludes its end, `5..=9` includes it, `5..` and `..9` are open |
+/// | `name == "cat"`, `name == 'cat'` | strings, with `\n`, `\t`, `\\`, `\"`, `\'` and `\x41`; they compare as bytes |
+/// | `name contains "at"` | a string that is part of the value |
+/// | `name matches "^c.t$"` | a regular expression that matches a part of the value, of the syntax of the crate `regex`, on bytes. Backslashes in it need no escape |
+/// | `x is nan`, `x is not nan` | test of a float |
+/// | `any(x) > 3`, `all(x) in 0..10` | comparisons and tests of the values of a list: one of them meets the test, or each of at least one |
+/// | `len(x) > 20` | number of values, 0 without the feature |
+/// | `bytes(x) > 1000` | length of a byte string |
+/// | `width(x)`, `height(x)`, `format(x) == "jpeg"` | dimensions and format of an encoded image, from its header: `jpeg`, `png`, `gif`, `webp`, `tiff`, `heif`, `jxl` or `qoi` |
+/// | `present(label)`, `absent(label)` | test for a value; a feature that no record has is an error here too |
+/// | `record in 10..20`, `record < 100` | the record number |
+/// | `split(0.1, seed=7)` | a share of the records, drawn by the hash of the payload ([`split_hash`](super::split_hash)); without a seed it is 0 |
+/// | `not`, `and`, `or`, `( )` | in order of precedence, `not` binds tightest |
+///
+/// A feature name needs no quotes if it begins with a letter or `_` and continues with those, digits and `/ . - :`. Other names, and
+/// the words `and`, `or`, `not`, `in` and `record`, must be quoted. In a SequenceExample a name is a feature of the context.
+///
+/// A record without a value fails every comparison, including `!=` and `is not nan`, and therefore meets the `not` of a comparison. Only
+/// `len` is different. Bytes that are no image have no width, height and format. A record with several values is an error where one
+/// is compared; `any`, `all` and `len` accept lists. Functions can be combined: `any(bytes(x)) > 1000`. A value of another kind than
+/// that of the comparison is an error.
+///
+/// Floats compare as `f32`. Numbers are rounded to `f32` first, so `x == 0.1` finds 0.1.
+#[derive(Clone)]
+pub struct Filter {
+    text: Box<str>,
+    root: Node,
+    tests: Vec<FeatureTest>,
+    /// Names of the features, sorted.
+    features: Vec<Box<str>>,
+}
+
+impl Filter {
+    /// Returns the names of the features in the condition, sorted and without duplicates.
+    pub fn features(&self) -> Vec<&str> {
+        self.features.iter().map(|name| &**name).collect()
+    }
+
+    /// Returns the features that [`Dataset::select`](crate::Dataset::select) reads from columns: those with a test of one value that is
+    /// not a search in strings. Sorted and without duplicates.
+    pub fn column_features(&self) -> Vec<&str> {
+        let mut wanted: Vec<usize> =
+            self.tests.iter().filter(|test| test.wants_column()).map(FeatureTest::feature).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        wanted.into_iter().map(|k| self.name(k)).collect()
+    }
+
+    /// Returns true if some tests need the records themselves, because no column decides them.
+    pub fn reads_records(&self) -> bool {
+        self.tests.iter().any(|test| !test.wants_column())
+            || self.root.any(&|node| matches!(node, Node::Split(_)))
+    }
+
+    /// Returns true if the condition depends on record numbers.
+    pub fn uses_numbers(&self) -> bool {
+        self.root.any(&|node| matches!(node, Node::Number(_)))
+    }
+
+    /// Returns the outermost node.
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
+    }
+
+    /// Returns all tests of features.
+    pub(super) fn tests(&self) -> &[FeatureTest] {
+        &self.tests
+    }
+
+    /// Returns the names of the features, sorted.
+    pub(super) fn names(&self) -> &[Box<str>] {
+        &self.features
+    }
+
+    /// Returns the test of a [`Node::Feature`].
+    pub(crate) fn test(&self, k: usize) -> Option<&FeatureTest> {
+        self.tests.get(k)
+    }
+
+    /// Returns the name of a feature by its number.
+    pub(crate) fn name(&self, feature: usize) -> &str {
+        self.features.get(feature).map_or("", |name| &**name)
+    }
+
+    /// Checks that values of this kind can be tested as the condition says.
+    pub(crate) fn check(&self, test: &FeatureTest, kind: FeatureKind) -> Result<()> {
+        let (at, expected, found) = match test.quantity.kind() {
+            None => match test.test.check(kind) {
+                Ok(()) => return Ok(()),
+                Err(e) => (e.at, e.expected.to_owned(), e.found),
+            },
+            Some(_) if kind == FeatureKind::Bytes => return Ok(()),
+            Some(_) => (test.at, "values of bytes".to_owned(), test.quantity.name().to_owned() + "(..)"),
+        };
+        let feature = self.name(test.feature).escape_debug();
+        let reason =
+            format!("feature \"{feature}\" has values of {kind}: expected {expected}, found {found}");
+        Err(self.error(at.0, reason))
+    }
+
+    /// Returns the error for a record with several values where one is tested.
+    #[cold]
+    pub(crate) fn several(&self, test: &FeatureTest, len: usize) -> Error {
+        let name = self.name(test.feature).escape_debug();
+        let reason = format!(
+            "feature \"{name}\" has {len} values: expected one; `any(..)`, `all(..)` and `len(..)` test lists"
+        );
+        self.error(test.at.0, reason)
+    }
+
+    #[cold]
+    pub(super) fn error(&self, offset: usize, reason: String) -> Error {
+        FilterError { text: self.text.clone(), offset, reason: reason.into() }.into()
+    }
+}
+
+/// Parses the text form. The error is [`ErrorKind::Filter`](crate::ErrorKind::Filter), with the byte offset and the expected token.
+impl FromStr for Filter {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Filter> {
+        let Parsed { root, tests, features } = parse(text)?;
+        Ok(Filter { text: text.into(), root, tests, features })
+    }
+}
+
+/// Compares conditions. Spaces, quotes and parentheses that change nothing do not count.
+impl PartialEq for Filter {
+    fn eq(&self, other: &Filter) -> bool {
+        let Filter { text: _, root, tests, features } = self;
+        *root == other.root && *tests == other.tests && *features == other.features
+    }
+}
+
+impl fmt::Debug for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Filter { text: _, root, tests, features } = self;
+        f.debug_struct("Filter")
+            .field("root", root)
+            .field("tests", tests)
+            .field("features", features)
+            .finish()
+    }
+}
+
+impl Node {
+    /// Returns true if `f` returns true for a node of the tree.
+    fn any(&self, f: &impl Fn(&Node) -> bool) -> bool {
+        f(self)
+            || match self {
+                Node::And(nodes) | Node::Or(nodes) => nodes.iter().any(|node| node.any(f)),
+                Node::Not(node) => node.any(f),
+                _ => false,
+            }
+    }
+}

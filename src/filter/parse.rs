@@ -1,0 +1,372 @@
+//! The parser of the filter language.
+
+use super::condition::{
+    FeatureTest, ListItem, Literal, LiteralValue, Needle, Node, Pattern, Place, Quantifier, Quantity, Split,
+    Test,
+};
+use super::lex::{Lexer, Op, Token};
+use crate::error::{Error, Result};
+use crate::example::FeatureKind;
+use regex::bytes::RegexBuilder;
+use std::collections::HashMap;
+
+/// Maximum nesting depth. Each level is a recursive call of the parser.
+const MAX_DEPTH: usize = 64;
+
+/// Maximum number of patterns, and of bytes that each of them compiles to. They bound the time and the memory of compilation.
+const MAX_PATTERNS: usize = 32;
+const MAX_PATTERN_BYTES: usize = 1 << 20;
+
+const COMPARISONS: &str = "one of == != < <= > >= in";
+
+pub(super) struct FilterParser<'t> {
+    lexer: Lexer<'t>,
+    depth: usize,
+    patterns: usize,
+    tests: Vec<FeatureTest>,
+    /// Numbers of the features, in the order of their first occurrence.
+    features: HashMap<Box<str>, usize>,
+}
+
+/// The parts of a condition.
+#[derive(Debug, PartialEq)]
+pub(super) struct Parsed {
+    pub(super) root: Node,
+    pub(super) tests: Vec<FeatureTest>,
+    /// Names of the features, sorted.
+    pub(super) features: Vec<Box<str>>,
+}
+
+/// Parses a whole text.
+pub(super) fn parse(text: &str) -> Result<Parsed> {
+    let mut parser = FilterParser {
+        lexer: Lexer::new(text),
+        depth: 0,
+        patterns: 0,
+        tests: Vec::new(),
+        features: HashMap::new(),
+    };
+    let root = parser.or_chain()?;
+    match parser.lexer.next()? {
+        Token::End => Ok(parser.finish(root)),
+        _ => Err(parser.lexer.expected("`and`, `or` or the end of the filter")),
+    }
+}
+
+impl FilterParser<'_> {
+    /// Sorts the features, and numbers them by their order.
+    fn finish(mut self, root: Node) -> Parsed {
+        let mut features: Vec<(Box<str>, usize)> = self.features.into_iter().collect();
+        features.sort_unstable();
+        let mut sorted = vec![0; features.len()];
+        for (k, (_, number)) in features.iter().enumerate() {
+            if let Some(to) = sorted.get_mut(*number) {
+                *to = k;
+            }
+        }
+        for test in &mut self.tests {
+            test.feature = sorted.get(test.feature).copied().unwrap_or_default();
+        }
+        let features = features.into_iter().map(|(name, _)| name).collect();
+        Parsed { root, tests: self.tests, features }
+    }
+
+    fn or_chain(&mut self) -> Result<Node> {
+        let nodes = self.chain("or", FilterParser::and_chain)?;
+        Ok(join(nodes, Node::Or))
+    }
+
+    fn and_chain(&mut self) -> Result<Node> {
+        let nodes = self.chain("and", FilterParser::operand)?;
+        Ok(join(nodes, Node::And))
+    }
+
+    fn chain(&mut self, word: &str, mut part: impl FnMut(&mut Self) -> Result<Node>) -> Result<Vec<Node>> {
+        let mut nodes = vec![part(self)?];
+        while self.lexer.peek()?.is_word(word) {
+            self.lexer.next()?;
+            nodes.push(part(self)?);
+        }
+        Ok(nodes)
+    }
+
+    fn operand(&mut self) -> Result<Node> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(self.lexer.error("nested too deeply"));
+        }
+        let token = self.lexer.next()?;
+        let called = self.lexer.peek()? == Token::Open;
+        let node = match token {
+            Token::Word("not") => Node::Not(Box::new(self.operand()?)),
+            Token::Open => {
+                let node = self.or_chain()?;
+                self.close()?;
+                node
+            }
+            Token::Word("split") if called => self.split()?,
+            Token::Word(word @ ("present" | "absent")) if called => {
+                self.lexer.next()?;
+                let (feature, at) = self.next_feature()?;
+                self.close()?;
+                let test = if word == "present" { Test::Present } else { Test::Absent };
+                self.add(FeatureTest {
+                    feature,
+                    at,
+                    quantifier: Quantifier::Only,
+                    quantity: Quantity::Value,
+                    test,
+                })
+            }
+            Token::Word("record") if !called => self.number()?,
+            token => self.feature_test(token, called)?,
+        };
+        self.depth -= 1;
+        Ok(node)
+    }
+
+    /// Parses a test of a feature, from its first token. `called` is true if a parenthesis follows.
+    fn feature_test(&mut self, token: Token<'_>, called: bool) -> Result<Node> {
+        let quantifier = match token {
+            Token::Word("any") if called => Quantifier::Any,
+            Token::Word("all") if called => Quantifier::All,
+            _ => Quantifier::Only,
+        };
+        let (feature, at, quantity) = if quantifier == Quantifier::Only {
+            self.quantity(token, called)?
+        } else {
+            self.lexer.next()?;
+            let token = self.lexer.next()?;
+            let called = self.lexer.peek()? == Token::Open && !token.is_word("len");
+            let quantity = self.quantity(token, called)?;
+            self.close()?;
+            quantity
+        };
+        let test = self.test("one of == != < <= > >= in contains matches is")?;
+        if let Some(kind) = quantity.kind() {
+            let name = self.features.iter().find(|(_, number)| **number == feature).map(|(name, _)| &**name);
+            let what = if kind == FeatureKind::Bytes { "a string" } else { "a number" };
+            let subject =
+                format!("{}({}) is {what}", quantity.name(), name.unwrap_or_default().escape_debug());
+            self.check(&test, kind, &subject)?;
+        }
+        Ok(self.add(FeatureTest { feature, at, quantifier, quantity, test }))
+    }
+
+    /// Parses a feature, or a function of one.
+    fn quantity(&mut self, token: Token<'_>, called: bool) -> Result<(usize, Place, Quantity)> {
+        let quantity = match token {
+            Token::Word("len") if called => Quantity::Len,
+            Token::Word("bytes") if called => Quantity::Bytes,
+            Token::Word("width") if called => Quantity::Width,
+            Token::Word("height") if called => Quantity::Height,
+            Token::Word("format") if called => Quantity::Format,
+            token => {
+                let (feature, at) = self.feature(token)?;
+                return Ok((feature, at, Quantity::Value));
+            }
+        };
+        self.lexer.next()?;
+        let (feature, at) = self.next_feature()?;
+        self.close()?;
+        Ok((feature, at, quantity))
+    }
+
+    /// Parses a test of the record number, after the word `record`.
+    fn number(&mut self) -> Result<Node> {
+        let test = match self.lexer.peek()? {
+            Token::Op(_) | Token::Word("in") => self.test(COMPARISONS)?,
+            _ => {
+                self.lexer.next()?;
+                return Err(self.lexer.expected(&format!(
+                    "{COMPARISONS} after the record number (a feature `record` needs quotes)"
+                )));
+            }
+        };
+        self.check(&test, FeatureKind::Int64, "the record number")?;
+        Ok(Node::Number(test))
+    }
+
+    /// Parses the arguments of `split`.
+    fn split(&mut self) -> Result<Node> {
+        self.lexer.next()?;
+        let fraction = match self.lexer.next()? {
+            Token::Number(text) => text.parse::<f64>().ok().filter(|fraction| (0.0..=1.0).contains(fraction)),
+            _ => None,
+        };
+        let fraction = fraction.ok_or_else(|| self.lexer.expected("a fraction from 0 to 1"))?;
+        let mut seed = 0;
+        if self.lexer.peek()? == Token::Comma {
+            self.lexer.next()?;
+            if !self.lexer.next()?.is_word("seed") {
+                return Err(self.lexer.expected("`seed`"));
+            }
+            self.lexer.assign()?;
+            seed = match self.lexer.next()? {
+                Token::Number(text) => text.parse().ok(),
+                _ => None,
+            }
+            .ok_or_else(|| self.lexer.expected("a seed from 0 to 2^64 - 1"))?;
+        }
+        self.close()?;
+        Ok(Node::Split(Split::new(fraction, seed)))
+    }
+
+    fn add(&mut self, test: FeatureTest) -> Node {
+        self.tests.push(test);
+        Node::Feature(self.tests.len() - 1)
+    }
+
+    /// Checks that the literals of a test fit a quantity that is always of one kind.
+    fn check(&self, test: &Test, kind: FeatureKind, subject: &str) -> Result<()> {
+        test.check(kind).map_err(|e| {
+            let reason = format!("{subject}: expected {}, found {}", e.expected, e.found);
+            self.lexer.error_at(e.at.0, &reason)
+        })
+    }
+
+    fn close(&mut self) -> Result<()> {
+        match self.lexer.next()? {
+            Token::Close => Ok(()),
+            _ => Err(self.lexer.expected("`)`")),
+        }
+    }
+
+    fn next_feature(&mut self) -> Result<(usize, Place)> {
+        let token = self.lexer.next()?;
+        self.feature(token)
+    }
+
+    /// Returns the number of the feature that the last token names, and the place of the token.
+    fn feature(&mut self, token: Token<'_>) -> Result<(usize, Place)> {
+        let name: Box<str> = match token {
+            Token::Word("and" | "or" | "in") => {
+                return Err(self.lexer.expected("a feature (in quotes, if its name is a keyword)"));
+            }
+            Token::Word(name) => name.into(),
+            Token::Str(name) => match String::from_utf8(name) {
+                Ok(name) => name.into(),
+                Err(_) => return Err(self.lexer.error("expected a feature name in UTF-8")),
+            },
+            _ => return Err(self.lexer.expected("a feature")),
+        };
+        let next = self.features.len();
+        Ok((*self.features.entry(name).or_insert(next), Place(self.lexer.last())))
+    }
+
+    fn test(&mut self, expected: &str) -> Result<Test> {
+        match self.lexer.next()? {
+            Token::Op(op) => {
+                let token = self.lexer.next()?;
+                Ok(Test::Compare(op, self.literal(token)?))
+            }
+            Token::Word("in") => {
+                let mut items = vec![self.item()?];
+                while self.lexer.peek()? == Token::Comma {
+                    self.lexer.next()?;
+                    items.push(self.item()?);
+                }
+                Ok(Test::In(items))
+            }
+            Token::Word("contains") => match self.lexer.next()? {
+                Token::Str(needle) => Ok(Test::Contains(Needle::new(Place(self.lexer.last()), &needle))),
+                _ => Err(self.lexer.expected("a string in quotes")),
+            },
+            Token::Word("matches") => self.pattern(),
+            Token::Word("is") => self.is_nan(),
+            _ => Err(self.lexer.expected(expected)),
+        }
+    }
+
+    fn is_nan(&mut self) -> Result<Test> {
+        let not = self.lexer.peek()?.is_word("not");
+        if not {
+            self.lexer.next()?;
+        }
+        match self.lexer.next()? {
+            Token::Word("nan") => Ok(Test::IsNan { at: Place(self.lexer.last()), not }),
+            _ => Err(self.lexer.expected(if not { "`nan`" } else { "`nan` or `not nan`" })),
+        }
+    }
+
+    fn pattern(&mut self) -> Result<Test> {
+        let pattern = self.lexer.raw_string()?;
+        self.patterns += 1;
+        if self.patterns > MAX_PATTERNS {
+            return Err(self.lexer.error(&format!("expected at most {MAX_PATTERNS} patterns")));
+        }
+        let built = RegexBuilder::new(pattern)
+            .unicode(false)
+            .size_limit(MAX_PATTERN_BYTES)
+            .dfa_size_limit(MAX_PATTERN_BYTES)
+            .build();
+        match built {
+            Ok(regex) => Ok(Test::Matches(Pattern { at: Place(self.lexer.last()), regex })),
+            Err(e) => Err(self.refused_pattern(&e)),
+        }
+    }
+
+    #[cold]
+    fn refused_pattern(&self, e: &regex::Error) -> Error {
+        match e {
+            regex::Error::CompiledTooBig(_) => self.lexer.error("the pattern is too large"),
+            // The message has several lines. The last one is the reason.
+            e => {
+                let message = e.to_string();
+                let last = message.lines().last().unwrap_or_default();
+                self.lexer
+                    .error(&format!("invalid pattern: {}", last.strip_prefix("error: ").unwrap_or(last)))
+            }
+        }
+    }
+
+    fn item(&mut self) -> Result<ListItem> {
+        let from = match self.lexer.peek()? {
+            Token::Range(_) => None,
+            _ => {
+                let token = self.lexer.next()?;
+                Some(self.literal(token)?)
+            }
+        };
+        let Token::Range(op) = self.lexer.peek()? else {
+            return from.map(ListItem::One).ok_or_else(|| self.lexer.expected("a value"));
+        };
+        self.lexer.next()?;
+        let to = match self.lexer.peek()? {
+            token @ (Token::Number(_) | Token::Str(_)) => {
+                self.lexer.next()?;
+                Some((op, self.literal(token)?))
+            }
+            _ if from.is_none() || op == Op::Le => {
+                self.lexer.next()?;
+                return Err(self.lexer.expected("the end of the range"));
+            }
+            _ => None,
+        };
+        Ok(ListItem::Range { from, to })
+    }
+
+    fn literal(&mut self, token: Token<'_>) -> Result<Literal> {
+        let value = match token {
+            Token::Number(text) => match text.parse::<f32>() {
+                Ok(float) => LiteralValue::Number { text: text.into(), int: text.parse().ok(), float },
+                Err(_) => return Err(self.lexer.expected("a number")),
+            },
+            Token::Str(bytes) => LiteralValue::Str(bytes.into()),
+            Token::Word(_) => return Err(self.lexer.expected("a number, or a string in quotes")),
+            _ => return Err(self.lexer.expected("a value")),
+        };
+        Ok(Literal { at: Place(self.lexer.last()), value })
+    }
+}
+
+/// Returns the only node of the list, or joins several nodes with `many`.
+fn join(mut nodes: Vec<Node>, many: impl Fn(Vec<Node>) -> Node) -> Node {
+    match (nodes.len(), nodes.pop()) {
+        (1, Some(node)) => node,
+        (_, last) => {
+            nodes.extend(last);
+            many(nodes)
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Evaluation of a condition on records.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use super::condition::{FeatureTest, Node, Quantifier, Quantity, Test};
+use super::expression::Filter;
+use super::image;
+use super::value::Value;
+use crate::error::Result;
+use crate::example::{Example, Feature, MessageKind};
+
+/// Number of features whose views are kept on the stack. Further features are searched for in each test.
+const KEPT: usize = 8;
+
+/// An evaluation of a [`Filter`] on records. It reads only the features that the condition names, and allocates nothing per record.
+///
+/// ```
+/// use tfseek::example::MessageKind;
+/// use tfseek::{ExampleBuilder, Filter};
+/// let filter: Filter = "label == 3 and any(scores) > 0.5".parse()?;
+/// let mut records = filter.for_records();
+/// let payload = ExampleBuilder::new().int64("label", [3]).float("scores", [0.1, 0.9]).encode()?;
+/// assert!(records.accepts(0, &payload, MessageKind::Example)?);
+/// assert_eq!(records.unseen().count(), 0);
+/// # Ok::<(), tfseek::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RecordFilter {
+    filter: Filter,
+    /// True for each feature that occurred.
+    seen: Vec<bool>,
+}
+
+/// The named features of a record.
+struct Found<'f, 'a> {
+    filter: &'f Filter,
+    example: Example<'a>,
+    kept: [Option<Feature<'a>>; KEPT],
+}
+
+impl Filter {
+    /// Returns an evaluation of the condition on records.
+    pub fn for_records(&self) -> RecordFilter {
+        RecordFilter { filter: self.clone(), seen: vec![false; self.names().len()] }
+    }
+}
+
+impl RecordFilter {
+    /// Returns the condition.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// Returns true if a record meets the condition. `number` is its record number, and `kind` the kind of its message: in a
+    /// SequenceExample a feature is one of the context.
+    ///
+    /// # Errors
+    /// They have no path and record; [`Error::at`](crate::Error::at) adds them. [`ErrorKind::Filter`](crate::ErrorKind::Filter) if a feature has values of another kind than the
+    /// condition compares with, or several values where one is compared, or if the condition names features and the payload is
+    /// another message. The errors of [`Example::get`].
+    pub fn accepts(&mut self, number: u64, payload: &[u8], kind: MessageKind) -> Result<bool> {
+        let RecordFilter { filter, seen } = self;
+        if let (MessageKind::Other, Some(test)) = (kind, filter.tests().first()) {
+            let name = filter.name(test.feature).escape_debug();
+            let reason = format!("feature \"{name}\": expected an Example, found another message");
+            return Err(filter.error(test.at.0, reason));
+        }
+        let mut found = Found { filter, example: Example::new(payload), kept: [None; KEPT] };
+        if !filter.tests().is_empty() {
+            found.example.find_all(filter.names(), &mut found.kept)?;
+            for (seen, k) in seen.iter_mut().zip(0..) {
+                *seen = *seen || found.feature(k)?.is_some();
+            }
+            for test in filter.tests() {
+                found.check(test)?;
+            }
+        }
+        found.holds(filter.root(), number, payload)
+    }
+
+    /// Returns the features of the condition that no record had so far.
+    pub fn unseen(&self) -> impl Iterator<Item = &str> {
+        self.seen.iter().zip(0..).filter(|(seen, _)| !**seen).map(|(_, k)| self.filter.name(k))
+    }
+
+    /// Adds the features that `other` has seen, an evaluation of the same condition on other records.
+    pub fn merge(&mut self, other: &RecordFilter) {
+        for (seen, other) in self.seen.iter_mut().zip(&other.seen) {
+            *seen |= other;
+        }
+    }
+}
+
+impl<'a> Found<'_, 'a> {
+    fn feature(&self, k: usize) -> Result<Option<Feature<'a>>> {
+        match self.kept.get(k) {
+            Some(kept) => Ok(*kept),
+            None => self.example.get(self.filter.name(k)),
+        }
+    }
+
+    /// Checks the kind and the number of values, whether or not the test decides the result.
+    fn check(&self, test: &FeatureTest) -> Result<()> {
+        let Some(feature) = self.feature(test.feature)? else { return Ok(()) };
+        let (Some(kind), len @ 1..) = (feature.kind(), feature.len()) else { return Ok(()) };
+        if matches!(test.test, Test::Present | Test::Absent) || test.quantity == Quantity::Len {
+            return Ok(());
+        }
+        let checked = self.filter.check(test, kind).and_then(|()| match test.quantifier {
+            Quantifier::Only if len > 1 => Err(self.filter.several(test, len)),
+            _ => Ok(()),
+        });
+        checked.map_err(|e| e.feature(self.filter.name(test.feature).as_bytes()))
+    }
+
+    fn holds(&self, node: &Node, number: u64, payload: &[u8]) -> Result<bool> {
+        match node {
+            Node::And(nodes) => {
+                for node in nodes {
+                    if !self.holds(node, number, payload)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Node::Or(nodes) => {
+                for node in nodes {
+                    if self.holds(node, number, payload)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Node::Not(node) => Ok(!self.holds(node, number, payload)?),
+            Node::Feature(k) => match self.filter.test(*k) {
+                Some(test) => Ok(test.holds(self.feature(test.feature)?.unwrap_or_default())),
+                None => Ok(false),
+            },
+            Node::Number(test) => Ok(number_meets(test, number)),
+            Node::Split(split) => Ok(split.holds(payload)),
+        }
+    }
+}
+
+/// Returns true if a record number meets a comparison.
+pub(crate) fn number_meets(test: &Test, number: u64) -> bool {
+    // No dataset has more than 2^63 records: each takes 16 bytes.
+    test.meets(Value::Int(i64::try_from(number).unwrap_or(i64::MAX)))
+}
+
+impl FeatureTest {
+    /// Returns true if a feature meets the test. Its kind and its number of values were checked.
+    fn holds(&self, feature: Feature<'_>) -> bool {
+        match (&self.test, self.quantity) {
+            (Test::Present, _) => !feature.is_empty(),
+            (Test::Absent, _) => feature.is_empty(),
+            (test, Quantity::Len) => test.meets(Value::Int(i64::try_from(feature.len()).unwrap_or(i64::MAX))),
+            (test, Quantity::Value) => match feature {
+                Feature::None => false,
+                Feature::Int64(list) => self.quantified(list.iter(), |v| test.meets(Value::Int(v))),
+                Feature::Float(list) => self.quantified(list.iter(), |v| test.meets(Value::Float(v))),
+                Feature::Bytes(list) => self.quantified(list.iter(), |v| test.meets(Value::Bytes(v))),
+            },
+            (test, quantity) => match feature {
+                Feature::Bytes(list) => self.quantified(list.iter(), |bytes| {
+                    quantity.of(bytes).is_some_and(|value| test.meets(value))
+                }),
+                _ => false,
+            },
+        }
+    }
+
+    fn quantified<T>(&self, mut values: impl Iterator<Item = T>, mut meets: impl FnMut(T) -> bool) -> bool {
+        match self.quantifier {
+            Quantifier::All => values.next().is_some_and(&mut meets) && values.all(meets),
+            Quantifier::Only | Quantifier::Any => values.any(meets),
+        }
+    }
+}
+
+impl Quantity {
+    /// Returns a property of a byte string. `None` if it has none.
+    fn of(self, bytes: &[u8]) -> Option<Value<'static>> {
+        match self {
+            Quantity::Bytes => Some(Value::Int(i64::try_from(bytes.len()).ok()?)),
+            _ => image::property(bytes, self),
+        }
+    }
+}
