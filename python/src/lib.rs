@@ -38,6 +38,7 @@ mod options;
 mod order;
 mod payload;
 mod reading;
+mod reshard;
 mod rows;
 mod schema;
 mod sequence;
@@ -88,6 +89,8 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(unpack::unpack, m)?)?;
     m.add_function(wrap_pyfunction!(stats::stats, m)?)?;
     m.add_function(wrap_pyfunction!(verify::verify, m)?)?;
+    m.add_function(wrap_pyfunction!(reshard::fits_memory, m)?)?;
+    m.add_function(wrap_pyfunction!(reshard::reshard, m)?)?;
     m.add_function(wrap_pyfunction!(dense::pad_rows, m)?)?;
     m.add_function(wrap_pyfunction!(dense::dense_from_sparse, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::parse_tensor, m)?)?;

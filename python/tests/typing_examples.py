@@ -130,7 +130,15 @@ def statistics(ds: tfseek.Dataset[tfseek.Example], path: str) -> None:
     assert_type(found.records, Any)
 
 
-def run(examples_path: str, sequences_path: str) -> None:
+def written(path: str, folder: str) -> None:
+    found = tfseek.reshard(path, f"{folder}/{{split}}", split={"a": 0.5, "b": 0.5}, shards=2, memory="1GB")
+    assert_type(found, tfseek.Resharded)
+    assert_type(found.sets, list[tfseek.ReshardedSet])
+    assert_type(found.sets[0].shards, list[str])
+    assert_type(tfseek.reshard(tfseek.open(path), f"{folder}/all").records, int)
+
+
+def run(examples_path: str, sequences_path: str, folder: str) -> None:
     """Calls everything above, because annotations must also work at run time."""
     ds = tfseek.open(examples_path)
     datasets(examples_path)
@@ -141,3 +149,4 @@ def run(examples_path: str, sequences_path: str) -> None:
     maybe_transformed(ds, None)
     streams(examples_path, ds.schema)
     statistics(ds, examples_path)
+    written(examples_path, folder)

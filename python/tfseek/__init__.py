@@ -30,6 +30,7 @@ from ._features import (
 from ._loader import Loader
 from ._open import build_index, open
 from ._parse import parse_example, parse_sequence_example, parse_single_example, parse_single_sequence_example
+from ._reshard import Resharded, ReshardedSet, reshard
 from ._show import show
 from ._stats import Stats, StatsFields, stats
 from ._stream import Stream, Verification, stream, unpack, verify
@@ -58,6 +59,8 @@ __all__ = [
     "OutOfRangeError",
     "Ragged",
     "RaggedFeature",
+    "Resharded",
+    "ReshardedSet",
     "RowLengths",
     "RowLimits",
     "RowSplits",
@@ -86,6 +89,7 @@ __all__ = [
     "parse_single_example",
     "parse_single_sequence_example",
     "parse_tensor",
+    "reshard",
     "serialize_tensor",
     "show",
     "stats",
