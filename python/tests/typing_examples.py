@@ -138,6 +138,21 @@ def written(path: str, folder: str) -> None:
     assert_type(tfseek.reshard(tfseek.open(path), f"{folder}/all").records, int)
 
 
+def messages() -> None:
+    ex = tfseek.train.Example(features={"feature": {"a": tfseek.train.Feature(int64_list={"value": [1]})}})
+    assert_type(ex.features, tfseek.train.Features)
+    assert_type(ex.features.feature["a"], tfseek.train.Feature)
+    assert_type(ex.features.feature.get("a"), Optional[tfseek.train.Feature])
+    assert_type(ex.features.feature["a"].int64_list.value[0], int)
+    assert_type(ex.features.feature["a"].bytes_list.value[:], list[bytes])
+    assert_type(ex.features.feature["a"].WhichOneof("kind"), Optional[str])
+    assert_type(tfseek.train.Example.FromString(ex.SerializeToString()), tfseek.train.Example)
+    record = tfseek.train.SequenceExample()
+    assert_type(record.feature_lists.feature_list["a"].feature.add(), tfseek.train.Feature)
+    spec = {"a": tfseek.io.FixedLenFeature([], tfseek.int64)}
+    assert_type(tfseek.io.parse_single_example(ex.SerializeToString(), spec), dict[str, Any])
+
+
 def run(examples_path: str, sequences_path: str, folder: str) -> None:
     """Calls everything above, because annotations must also work at run time."""
     ds = tfseek.open(examples_path)
@@ -150,3 +165,4 @@ def run(examples_path: str, sequences_path: str, folder: str) -> None:
     streams(examples_path, ds.schema)
     statistics(ds, examples_path)
     written(examples_path, folder)
+    messages()
