@@ -110,7 +110,8 @@ test-frameworks:
 	fi
 
 # Runs the tests that take minutes: the quality of shuffles, bijections of millions, a file that is followed for a minute, thousands of
-# damaged files, and thousands of runs with failing calls, full disks and kills (docs/reliability.md). The faults are tested without
+# damaged files, thousands of runs with failing calls, full disks and kills (docs/reliability.md), and programs that compare messages with
+# those of protobuf. The faults are tested without
 # --release, so that overflow is checked. TFSEEK_SOAK_SECONDS is the length of the long run. If TFSEEK_MEMORY_DIR names a folder with
 # 2 GB of free space, the memory of an epoch is tested too.
 test-slow:
@@ -118,7 +119,8 @@ test-slow:
 	$(CARGO) test --release -p tfseek-tools --lib -- --ignored --nocapture
 	$(CARGO) test -p tfseek-cli --test faults -- --ignored --nocapture
 	@$(call with_package,$(PYTHON_VENV),$(PYTHON)) \
-		TFSEEK_SLOW=1 $(PYTHON_VENV)/bin/python -m pytest -q -s python/tests/test_faults.py; \
+		$(PYTHON_VENV)/bin/python -m pip install -q protobuf==7.36.2 || echo "skipped: pip cannot install protobuf"; \
+		TFSEEK_SLOW=1 $(PYTHON_VENV)/bin/python -m pytest -q -s python/tests/test_faults.py python/tests/test_train_oracle.py; \
 	fi
 
 # Runs the unit tests of the code that decodes untrusted bytes under Miri, which detects undefined behaviour. Exhaustive tests are

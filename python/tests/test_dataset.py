@@ -301,3 +301,34 @@ def test_warnings_have_fields(tmp_path: pathlib.Path) -> None:
     assert warning.kind == "file_refused"
     assert warning.path is not None and warning.path.endswith("a.tfrecord.tfri")
     assert warning.message == str(warning) and "file is not used" in str(warning)
+
+
+def test_filters_of_lists_strings_and_payloads(tmp_path: pathlib.Path) -> None:
+    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
+        for i in range(20):
+            scores = [k / 4 for k in range(i % 4)] or None
+            writer.write({"id": i, "scores": scores, "caption": f"a dog and {i} cats"})
+    ds = tfseek.open(tmp_path / "a.tfrecord", index="memory")
+    loaded = tfseek.open(tmp_path / "a.tfrecord", index="memory", columns="id")
+
+    def ids(condition: str) -> list[int]:
+        found = ds.filter(condition).ids.tolist()
+        assert loaded.filter(condition).ids.tolist() == found, condition
+        return found
+
+    assert ids("len(scores) == 3 and id > 10") == [11, 15, 19]
+    assert ids("any(scores) > 0.4") == [3, 7, 11, 15, 19]
+    assert ids("all(scores) < 0.3 and id < 8") == [1, 2, 5, 6]
+    assert ids("caption contains 'd 1 '") == [1]
+    assert ids(r"caption matches '\b1[23] cats$'") == [12, 13]
+    assert ids("record in 3..5 or bytes(caption) > 16 and id < 12") == [3, 4, 10, 11]
+    assert sorted(ids("split(0.5, seed=3)") + ids("not split(0.5, seed=3)")) == list(range(20))
+    spec = {"id": tfseek.FixedLenFeature([], "int64")}
+    batches = tfseek.Loader(ds.filter("len(scores) == 2"), spec, batch_size=5, shuffle=False)
+    assert [batch["id"].tolist() for batch in batches] == [[2, 6, 10, 14, 18]]
+    with pytest.raises(tfseek.SpecError, match=r"2 values: expected one") as caught:
+        ds.filter("id > 1 and scores > 1")
+    assert str(caught.value).endswith("\n  id > 1 and scores > 1\n             ^")
+    assert (caught.value.record, caught.value.feature) == (2, "scores")
+    with pytest.raises(tfseek.SpecError, match="nearest name is \"scores\""):
+        ds.filter("len(score) > 1")

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny_images import JPEG, png
 
 import tfseek
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ["docs/python.md", "README.md", "python/PACKAGE.md"]
+PAGES = ["docs/python.md", "docs/tutorial-tensorflow.md", "README.md", "python/PACKAGE.md"]
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
@@ -29,6 +30,8 @@ def write_training_data() -> None:
         for i in range(1000):
             tokens = np.arange(i % 7, dtype=np.int64)
             writer.write(tfseek.Example({"label": i % 10, "tokens": tokens, "image": bytes([i % 256]) * (i % 50)}))
+    pathlib.Path("cat.jpg").write_bytes(JPEG)
+    pathlib.Path("bridge.png").write_bytes(png(3, 2, 2))
 
 
 @pytest.mark.parametrize(
@@ -49,3 +52,44 @@ def test_page_runs(page: str, module: str, tmp_path: pathlib.Path, monkeypatch: 
     for block in run:
         # The pages use record numbers of a larger dataset.
         exec(compile(block.replace("123_456", "640"), page, "exec"), names)
+
+
+def verbs() -> list[tuple[str, str]]:
+    """Returns the rows of the table of tf.data's verbs: the verb, and the code for it."""
+    rows = re.findall(r"^\| (.+) \| `([^|]+)` \| .+ \|$", (ROOT / "docs/tutorial-tensorflow.md").read_text(), re.M)
+    return [(verb, code) for verb, code in rows if verb != "tf.data"]
+
+
+@pytest.mark.parametrize("verb, code", verbs())
+def test_verbs_of_tf_data_run(verb: str, code: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_training_data()
+    paths = [str(path) for path in sorted(pathlib.Path("data").glob("*.tfrecord"))]
+    ds = tfseek.open(paths)
+    spec = {"label": tfseek.FixedLenFeature([], "int64"), "tokens": tfseek.RaggedFeature("int64")}
+    names = {
+        "tfseek": tfseek,
+        "paths": paths,
+        "ds": ds,
+        "spec": spec,
+        "sparse": {"tokens": tfseek.VarLenFeature("int64")},
+        "f": lambda batch: batch["label"] * 2,
+    }
+    found = eval(code, names)
+    if not isinstance(found, (int, tuple, np.ndarray)):
+        assert len(list(found)) > 0
+    if isinstance(found, tfseek.Loader):
+        rows = [batch if isinstance(batch, np.ndarray) else batch["label"] for batch in found]
+        assert sum(map(len, rows)) == (1000 if "world_size" not in code else 256)
+    elif isinstance(found, tfseek.Dataset):
+        assert len(found) == {"TFRecordDataset(paths)": 1000, "skip(10)`, `take(20)": 20, "concatenate(other)": 2000}.get(verb.strip("`"), 100)
+
+
+def test_each_verb_has_a_row() -> None:
+    assert len(verbs()) == 19
+
+
+def test_grain_has_the_other_verbs() -> None:
+    grain = pytest.importorskip("grain")
+    named = re.findall(r"`(\w+IterDataset)`", (ROOT / "docs/tutorial-tensorflow.md").read_text())
+    assert len(named) == 3 and all(hasattr(grain.experimental, name) for name in named)

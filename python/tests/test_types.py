@@ -24,7 +24,7 @@ def test_the_typing_examples_run(tmp_path: pathlib.Path) -> None:
         with tfseek.Writer(tmp_path / name) as writer:
             for _ in range(5):
                 writer.write(record)
-    typing_examples.run(str(tmp_path / "examples"), str(tmp_path / "sequences"))
+    typing_examples.run(str(tmp_path / "examples"), str(tmp_path / "sequences"), str(tmp_path))
 
 
 def test_generic_classes_have_parameters_at_run_time(ds: tfseek.Dataset) -> None:

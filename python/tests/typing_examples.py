@@ -122,7 +122,38 @@ def streams(path: str, schema: tfseek.Schema) -> None:
     assert_type(next(iter(tfseek.stream(path, kind="bytes"))), bytes)
 
 
-def run(examples_path: str, sequences_path: str) -> None:
+def statistics(ds: tfseek.Dataset[tfseek.Example], path: str) -> None:
+    found = tfseek.stats(ds, features=["label"], by="label", sample=3)
+    assert_type(found, tfseek.Stats)
+    assert_type(found.feature("label"), tfseek.StatsFields)
+    assert_type(tfseek.stats(path, features="label")["records"], Any)
+    assert_type(found.records, Any)
+
+
+def written(path: str, folder: str) -> None:
+    found = tfseek.reshard(path, f"{folder}/{{split}}", split={"a": 0.5, "b": 0.5}, shards=2, memory="1GB")
+    assert_type(found, tfseek.Resharded)
+    assert_type(found.sets, list[tfseek.ReshardedSet])
+    assert_type(found.sets[0].shards, list[str])
+    assert_type(tfseek.reshard(tfseek.open(path), f"{folder}/all").records, int)
+
+
+def messages() -> None:
+    ex = tfseek.train.Example(features={"feature": {"a": tfseek.train.Feature(int64_list={"value": [1]})}})
+    assert_type(ex.features, tfseek.train.Features)
+    assert_type(ex.features.feature["a"], tfseek.train.Feature)
+    assert_type(ex.features.feature.get("a"), Optional[tfseek.train.Feature])
+    assert_type(ex.features.feature["a"].int64_list.value[0], int)
+    assert_type(ex.features.feature["a"].bytes_list.value[:], list[bytes])
+    assert_type(ex.features.feature["a"].WhichOneof("kind"), Optional[str])
+    assert_type(tfseek.train.Example.FromString(ex.SerializeToString()), tfseek.train.Example)
+    record = tfseek.train.SequenceExample()
+    assert_type(record.feature_lists.feature_list["a"].feature.add(), tfseek.train.Feature)
+    spec = {"a": tfseek.io.FixedLenFeature([], tfseek.int64)}
+    assert_type(tfseek.io.parse_single_example(ex.SerializeToString(), spec), dict[str, Any])
+
+
+def run(examples_path: str, sequences_path: str, folder: str) -> None:
     """Calls everything above, because annotations must also work at run time."""
     ds = tfseek.open(examples_path)
     datasets(examples_path)
@@ -132,3 +163,6 @@ def run(examples_path: str, sequences_path: str) -> None:
     loaders(ds, ds.schema, None)
     maybe_transformed(ds, None)
     streams(examples_path, ds.schema)
+    statistics(ds, examples_path)
+    written(examples_path, folder)
+    messages()

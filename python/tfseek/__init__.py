@@ -11,6 +11,7 @@ from collections.abc import Mapping as _Mapping
 from collections.abc import Sequence as _Sequence
 
 from . import _rust as _rust
+from . import io, train
 from ._columns import Bytes, Column, Ragged, Sparse
 from ._errors import DataError, Error, IoError, NotFoundError, OrderError, OutOfRangeError, SidecarError, SpecError
 from ._features import (
@@ -27,13 +28,19 @@ from ._features import (
     ValueRowIds,
     VarLenFeature,
 )
+from ._images import image_shape
 from ._loader import Loader
 from ._open import build_index, open
 from ._parse import parse_example, parse_sequence_example, parse_single_example, parse_single_sequence_example
+from ._reshard import Resharded, ReshardedSet, reshard
 from ._show import show
+from ._stats import Stats, StatsFields, stats
 from ._stream import Stream, Verification, stream, unpack, verify
 from ._tensor import parse_tensor, serialize_tensor
 from ._tfseek import Dataset, Example, FeatureLists, Schema, SequenceExample, Warning, Writer, __version__, infer_schema
+
+#: Names of dtypes, so that feature specs written for ``tf.io`` work.
+int64, float32, string = "int64", "float32", "string"
 
 _Sequence.register(Dataset)  # pyright: ignore[reportAttributeAccessIssue]
 _Mapping.register(Example)  # pyright: ignore[reportAttributeAccessIssue]
@@ -57,6 +64,8 @@ __all__ = [
     "OutOfRangeError",
     "Ragged",
     "RaggedFeature",
+    "Resharded",
+    "ReshardedSet",
     "RowLengths",
     "RowLimits",
     "RowSplits",
@@ -67,6 +76,8 @@ __all__ = [
     "Sparse",
     "SparseFeature",
     "SpecError",
+    "Stats",
+    "StatsFields",
     "Stream",
     "UniformRowLength",
     "ValueRowIds",
@@ -76,16 +87,24 @@ __all__ = [
     "Writer",
     "__version__",
     "build_index",
+    "float32",
+    "image_shape",
     "infer_schema",
+    "int64",
+    "io",
     "open",
     "parse_example",
     "parse_sequence_example",
     "parse_single_example",
     "parse_single_sequence_example",
     "parse_tensor",
+    "reshard",
     "serialize_tensor",
     "show",
+    "stats",
     "stream",
+    "string",
+    "train",
     "unpack",
     "verify",
 ]

@@ -263,10 +263,26 @@ def build_index(
     rest: Optional[str],
     progress: Progress,
 ) -> int: ...
+def stats(
+    source: Union[Dataset[Any], list[str]],
+    features: list[str],
+    by: Optional[str],
+    sample: Optional[int],
+    seed: int,
+    kind: str,
+    skip_errors: bool,
+    memory: Optional[int],
+    jobs: int,
+    progress: Progress,
+) -> tuple[str, str, str]: ...
 def verify(
     paths: list[str], decode: bool, kind: str, jobs: int, progress: Progress
 ) -> tuple[int, int, int, int, int, list[Error]]: ...
 def unpack(paths: list[str], out_dir: str, force: bool, progress: Progress) -> list[str]: ...
+def fits_memory(paths: list[str], allow_missing: bool, memory: Optional[Union[int, str]]) -> bool: ...
+def reshard(
+    dataset: Dataset[Any], arguments: dict[str, Any], progress: Progress
+) -> tuple[str, list[tuple[Optional[str], str, list[str], int, int]]]: ...
 def pad_rows(
     values: npt.NDArray[Any], inner: int, row_splits: list[Any], lengths: list[Optional[int]], padding: Any
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]: ...

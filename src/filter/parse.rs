@@ -1,8 +1,8 @@
 //! The parser of the filter language.
 
 use super::condition::{
-    FeatureTest, ListItem, Literal, LiteralValue, Needle, Node, Pattern, Place, Quantifier, Quantity, Split,
-    Test,
+    FeatureTest, ListItem, Literal, LiteralValue, Needle, Node, Pattern, Place, Quantifier, Quantity,
+    SplitTest, Test,
 };
 use super::lex::{Lexer, Op, Token};
 use crate::error::{Error, Result};
@@ -190,26 +190,26 @@ impl FilterParser<'_> {
     /// Parses the arguments of `split`.
     fn split(&mut self) -> Result<Node> {
         self.lexer.next()?;
-        let fraction = match self.lexer.next()? {
-            Token::Number(text) => text.parse::<f64>().ok().filter(|fraction| (0.0..=1.0).contains(fraction)),
+        let split = match self.lexer.next()? {
+            Token::Number(text) => text.parse().ok().and_then(SplitTest::new),
             _ => None,
         };
-        let fraction = fraction.ok_or_else(|| self.lexer.expected("a fraction from 0 to 1"))?;
-        let mut seed = 0;
+        let mut split = split.ok_or_else(|| self.lexer.expected("a fraction from 0 to 1"))?;
         if self.lexer.peek()? == Token::Comma {
             self.lexer.next()?;
             if !self.lexer.next()?.is_word("seed") {
                 return Err(self.lexer.expected("`seed`"));
             }
             self.lexer.assign()?;
-            seed = match self.lexer.next()? {
+            let seed = match self.lexer.next()? {
                 Token::Number(text) => text.parse().ok(),
                 _ => None,
             }
             .ok_or_else(|| self.lexer.expected("a seed from 0 to 2^64 - 1"))?;
+            split = split.with_seed(seed);
         }
         self.close()?;
-        Ok(Node::Split(Split::new(fraction, seed)))
+        Ok(Node::Split(split))
     }
 
     fn add(&mut self, test: FeatureTest) -> Node {

@@ -1,6 +1,7 @@
 //! Readable forms of byte strings: text in quotes, images by their dimensions, other bytes in hex.
 
 use std::fmt::{self, Display, Write};
+use tfseek_tools::image;
 
 /// A number of bytes, printed rounded (`17 kB`) or exact (`17123 B`).
 #[derive(Clone, Copy)]
@@ -110,8 +111,10 @@ impl Display for Readable<'_> {
                 Some((end, _)) => write!(f, "{}.. ({size})", Quoted(text.get(..end).unwrap_or(text))),
             };
         }
-        if let Some((name, width, height)) = image(bytes) {
-            return write!(f, "<{name} {width}x{height} {size}>");
+        if let Some(image) = image::header(bytes)
+            && let Some((width, height)) = image.size
+        {
+            return write!(f, "<{} {width}x{height} {size}>", image.format);
         }
         f.write_char('<')?;
         // Up to four bytes need no size: a reader can count them.
@@ -123,23 +126,6 @@ impl Display for Readable<'_> {
         }
         f.write_str(if bytes.len() > limits.hex { "..>" } else { ">" })
     }
-}
-
-fn image(bytes: &[u8]) -> Option<(&'static str, usize, usize)> {
-    use imagesize::ImageType;
-    let name = match imagesize::image_type(bytes).ok()? {
-        ImageType::Jpeg => "jpeg",
-        ImageType::Png => "png",
-        ImageType::Gif => "gif",
-        ImageType::Webp => "webp",
-        ImageType::Tiff => "tiff",
-        ImageType::Heif(_) => "heif",
-        ImageType::Jxl => "jxl",
-        ImageType::Qoi => "qoi",
-        _ => return None,
-    };
-    let size = imagesize::blob_size(bytes).ok()?;
-    Some((name, size.width, size.height))
 }
 
 #[cfg(test)]

@@ -55,6 +55,16 @@ impl Console {
         self.out.flush().map_err(Failure::Stdout)
     }
 
+    /// Returns the number of columns of standard output, if it is a terminal.
+    pub(crate) fn width(&self) -> Option<usize> {
+        #[cfg(unix)]
+        if self.live {
+            let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+            return Some(usize::from(size.ws_col)).filter(|width| *width > 0);
+        }
+        None
+    }
+
     /// Returns `style` if colours are on, otherwise the plain style.
     pub(crate) fn style(&self, style: Style) -> Style {
         if self.color { style } else { Style::new() }

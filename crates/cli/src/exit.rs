@@ -3,7 +3,7 @@
 //! | code | meaning |
 //! | --- | --- |
 //! | 0 | success, also if the reader of standard output closed its pipe |
-//! | 1 | a problem in the data: damage, a malformed record, missing shards |
+//! | 1 | a problem in the data: damage, a malformed record, missing shards; `grep`: no match |
 //! | 2 | a usage error: the request cannot be carried out |
 //! | 3 | an I/O error |
 //! | 4 | not a TFRecord file |

@@ -15,6 +15,7 @@
 
 mod args;
 mod bytes;
+mod condition;
 mod console;
 mod damage;
 mod dataset;
@@ -69,7 +70,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Cat(args) => verbs::cat::run(&args, &global, console_ref),
         Verb::Get(args) => verbs::get::run(&args, &global, console_ref),
         Verb::Sample(args) => verbs::sample::run(&args, &global, console_ref),
+        Verb::Grep(args) => verbs::grep::run(&args, &global, console_ref),
         Verb::Schema(args) => verbs::schema::run(&args, &global, console_ref),
+        Verb::Stats(args) => verbs::stats::run(&args, &global, console_ref),
         Verb::Parse(args) => verbs::parse::run(&args, &global, console_ref),
         Verb::Epoch(args) => verbs::epoch::run(&args, &global, console_ref),
         Verb::Order(args) => verbs::order::run(&args, &global, console_ref),

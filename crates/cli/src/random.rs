@@ -1,6 +1,5 @@
 //! Seeded random numbers, for `sample` and `demo`.
 
-use std::collections::HashMap;
 use tfseek_tools::sample;
 
 /// A generator of random numbers, the same on every machine.
@@ -27,15 +26,9 @@ impl Random {
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// Returns `min(k, n)` distinct numbers below `n`, in random order. This is a Fisher-Yates shuffle that stores only the positions
-    /// that were swapped.
+    /// Returns `min(k, n)` distinct numbers below `n`, in random order.
     pub(crate) fn draw(&mut self, k: u64, n: u64) -> impl Iterator<Item = u64> {
-        let mut moved = HashMap::new();
-        (0..k.min(n)).map(move |at| {
-            let from = at + self.below(n - at);
-            let here = moved.get(&at).copied().unwrap_or(at);
-            moved.insert(from, here).unwrap_or(from)
-        })
+        self.0.draw(k, n)
     }
 }
 

@@ -332,5 +332,6 @@ fn fields_of_other_messages() {
         2 simple_value  fixed32  1056964608, as a float 0.5\n";
     dir.run(&["cat", "events"]).prints(text);
     dir.shard("raw", [&b"\xff\xfe\xfd\xfc\xfb"[..], b"text"]);
-    dir.run(&["cat", "raw"]).prints("record 0, 5 bytes\n  <5 bytes fffefdfcfb>\nrecord 1, 4 bytes\n  \"text\"\n");
+    dir.run(&["cat", "raw"])
+        .prints("record 0, 5 bytes\n  <5 bytes fffefdfcfb>\nrecord 1, 4 bytes\n  \"text\"\n");
 }

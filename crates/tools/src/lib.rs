@@ -4,12 +4,15 @@
 //! * [`Content`] is a decoded record with sorted keys. The module [`digest`] computes digests of it.
 //! * [`NpzWriter`] writes each batch to a NumPy archive. [`JoinedNpzWriter`] joins the arrays of all batches.
 //! * The module [`unpack`] decompresses files to plain ones. [`outputs`] checks the paths of files before they are written.
+//! * The module [`grep`] searches for records, and [`units`] divides the work on all records among threads, with one result.
 //! * The module [`sizes`] parses sizes such as `200MB`, [`wildcards`] matches names with patterns.
 //! * The module [`sample`] draws records at random in one pass.
 //! * The module [`reshard`](mod@reshard) writes a dataset again: in other shards, shuffled, sorted, split, or with fewer features.
 //! * The module [`salvage`] copies the sound records of a damaged file.
 //! * The module [`fields`] shows the fields of protobuf messages of unknown types.
 //! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
+//! * The module [`stats`] computes statistics of records and features.
+//! * The module [`image`] reads headers of images.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
 //! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command line.
@@ -42,7 +45,9 @@ mod archive;
 mod content;
 pub mod digest;
 pub mod fields;
+pub mod grep;
 mod growing;
+pub mod image;
 mod joined;
 mod npz;
 pub mod outputs;
@@ -51,8 +56,10 @@ pub mod salvage;
 pub mod sample;
 pub mod sizes;
 mod spill;
+pub mod stats;
 mod stream;
 pub mod tfx;
+pub mod units;
 pub mod unpack;
 pub mod validate;
 mod verify;

@@ -1,5 +1,7 @@
 //! Random samples of records, with seeds that give the same sample on every machine.
 
+use std::collections::HashMap;
+
 /// The generator SplitMix64. It is not cryptographically secure.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
@@ -26,6 +28,17 @@ impl Random {
     /// records.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// Returns `min(k, n)` distinct numbers below `n`, in random order. This is a Fisher-Yates shuffle that stores only the positions
+    /// that were swapped.
+    pub fn draw(&mut self, k: u64, n: u64) -> impl Iterator<Item = u64> {
+        let mut moved = HashMap::new();
+        (0..k.min(n)).map(move |at| {
+            let from = at + self.below(n - at);
+            let here = moved.get(&at).copied().unwrap_or(at);
+            moved.insert(from, here).unwrap_or(from)
+        })
     }
 }
 

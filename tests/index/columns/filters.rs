@@ -151,6 +151,9 @@ fn tests_of_lists_strings_and_images_read_records() {
     let (train, val) = (ids("not split(0.3, seed=7)"), ids("split(0.3, seed=7)"));
     assert_eq!((train.len() + val.len(), (3..10).contains(&val.len())), (20, true));
     assert_ne!(ids("split(0.3)"), val);
+    let (split, mut buf) = (tfseek::order::Split::new(&[0.3]).unwrap(), Vec::new());
+    let mut hash = |i: u64| tfseek::order::Split::hash(ds.read(i, &mut buf).unwrap().payload(), 7);
+    assert_eq!(val, (0..20).filter(|&i| split.part(hash(i)) == Some(0)).collect::<Vec<_>>());
 }
 
 #[test]

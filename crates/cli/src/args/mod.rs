@@ -33,8 +33,8 @@ pub(crate) struct Cli {
 
 const AFTER: &str = "\
 PATHS are files, folders, quoted patterns ('train-*.tfrecord', 'x-{00000..00009}') or sets \
-('train@10.tfrecord'). `-` is standard input, for the verbs that read in file order: head, tail, cat, sample, schema, parse, \
-digest, verify, info, unpack. Only local files are read, not gs:// or s3:// addresses.
+('train@10.tfrecord'). `-` is standard input, for the verbs that read in file order: head, tail, cat, sample, grep, schema, \
+stats, parse, digest, verify, validate, info, unpack. Only local files are read, not gs:// or s3:// addresses.
 
 Exit status: 0 success, 1 a problem in the data, 2 a usage error, 3 an I/O error, 4 not a TFRecord file.";
 
@@ -80,8 +80,12 @@ pub(crate) enum Verb {
     Get(GetArgs),
     /// Print records drawn at random, without replacement; compressed files and standard input are read once, in order
     Sample(SampleArgs),
+    /// Print the records that meet a condition or contain a text; exit status 1 if there is none
+    Grep(GrepArgs),
     /// Show the features of the records and infer a schema that parses them
     Schema(SchemaArgs),
+    /// Print statistics of the features: presence, values, quantiles, distinct values; one pass over all records
+    Stats(StatsArgs),
     /// Parse records into arrays by a schema, as TensorFlow's parsers do; print them or write an .npz file
     Parse(ParseArgs),
     /// Run through an epoch as a training loop does, and report time, throughput, stalls and memory
@@ -134,6 +138,15 @@ pub(crate) struct PrintArgs {
     /// Print all values completely
     #[arg(long)]
     pub(crate) full: bool,
+}
+
+/// Condition of the records that a verb prints.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct WhereArgs {
+    /// Only records that meet this condition, for example 'label in 3, 5..9 and any(scores) > 0.5'; options that count records
+    /// count these. docs/filters.md has the grammar
+    #[arg(long = "where", value_name = "EXPR", value_parser = filter)]
+    pub(crate) condition: Option<Filter>,
 }
 
 /// Kind of the payloads, and the limit on their length.
@@ -392,6 +405,8 @@ pub(crate) struct HeadArgs {
     pub(crate) skip: u64,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
 }
 
 #[derive(Debug, Args)]
@@ -410,6 +425,8 @@ pub(crate) struct TailArgs {
     pub(crate) state: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
 }
 
 #[derive(Debug, Args)]
@@ -424,6 +441,8 @@ pub(crate) struct CatArgs {
     pub(crate) skip_errors: bool,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
 }
 
 #[derive(Debug, Args)]
@@ -437,6 +456,8 @@ pub(crate) struct GetArgs {
     pub(crate) allow_missing: bool,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
     #[command(flatten)]
     pub(crate) access: AccessArgs,
 }
@@ -454,7 +475,50 @@ pub(crate) struct SampleArgs {
     #[command(flatten)]
     pub(crate) print: PrintArgs,
     #[command(flatten)]
+    pub(crate) select: WhereArgs,
+    #[command(flatten)]
     pub(crate) access: AccessArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GrepArgs {
+    /// Condition, for example 'label == 7 and len(objects) > 20' (docs/filters.md has the grammar), or a text with -F
+    #[arg(value_name = "EXPR")]
+    pub(crate) expr: String,
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// EXPR is a text: find records with a value of a bytes feature, also in feature lists, that contains it
+    #[arg(short = 'F', long)]
+    pub(crate) text: bool,
+    /// Find the records that do not match
+    #[arg(short = 'v', long)]
+    pub(crate) invert: bool,
+    /// Print the number of matching records only
+    #[arg(short, long, group = "what")]
+    pub(crate) count: bool,
+    /// Print the paths of files with a matching record only
+    #[arg(short = 'l', long, group = "what")]
+    pub(crate) shards: bool,
+    /// Print the numbers of matching records only, one per line, as `get` takes them
+    #[arg(long, group = "what")]
+    pub(crate) ids: bool,
+    /// With `-f raw`: print the number of a record before it (`7:`), and a line end after it; `human` and `json` have the number
+    /// anyway
+    #[arg(short, long)]
+    pub(crate) number: bool,
+    /// Stop after this number of matches, over all files
+    #[arg(short = 'm', long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// With --count: print one JSON object per file, with the numbers of its records, matches and skipped records
+    #[arg(long, requires = "count")]
+    pub(crate) json: bool,
+    /// Skip damaged records, and count them at the end; the exit status is 1. A damaged length ends its file
+    #[arg(long)]
+    pub(crate) skip_errors: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
 }
 
 #[derive(Debug, Args)]
@@ -481,6 +545,50 @@ pub(crate) struct SchemaArgs {
     pub(crate) rust: bool,
     #[command(flatten)]
     pub(crate) payload: PayloadArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    #[command(flatten)]
+    pub(crate) payload: PayloadArgs,
+    /// Only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) features: Vec<String>,
+    /// Also print the statistics of each slice: the records with one value of this feature, which has at most 1000 values
+    #[arg(long, value_name = "FEATURE")]
+    pub(crate) by: Option<String>,
+    /// Read only N records, drawn at random over all files, which are read by number
+    #[arg(long, value_name = "N", conflicts_with = "merge")]
+    pub(crate) sample: Option<u64>,
+    /// Random seed of the sample
+    #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = seed)]
+    pub(crate) seed: u64,
+    /// Skip damaged and malformed records, and count them at the end; the exit status is 1. A damaged length ends its file
+    #[arg(long, conflicts_with_all = ["sample", "merge"])]
+    pub(crate) skip_errors: bool,
+    /// Limit on the memory of the statistics: bytes, or `256MB`. Beyond it values are not counted exactly any more
+    #[arg(long, value_name = "BYTES", value_parser = tfseek_tools::sizes::parse)]
+    pub(crate) memory: Option<u64>,
+    /// Print the statistics as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Save the statistics in a file, for --merge
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Read statistics that --save wrote, and merge them: PATHS are their files
+    #[arg(long, conflicts_with_all = ["features", "by"])]
+    pub(crate) merge: bool,
+    /// Write the statistics for TensorFlow Data Validation, TFX and Facets: a `DatasetFeatureStatisticsList`, in one record if the name ends
+    /// in .tfrecord
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tfdv: Option<PathBuf>,
+    /// Replace existing files
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
 }
 
 #[derive(Debug, Args)]
@@ -521,6 +629,8 @@ pub(crate) struct DigestArgs {
     pub(crate) paths: PathsArgs,
     #[command(flatten)]
     pub(crate) payload: PayloadArgs,
+    #[command(flatten)]
+    pub(crate) select: WhereArgs,
 }
 
 #[derive(Debug, Args)]

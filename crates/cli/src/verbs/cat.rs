@@ -1,6 +1,7 @@
 //! `tfseek cat`: prints all records in file order.
 
 use crate::args::{self, GlobalArgs, HeadCount};
+use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::SkippedErrors;
 use crate::exit::Outcome;
@@ -8,9 +9,11 @@ use crate::records;
 
 pub(crate) fn run(args: &args::CatArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
+    let condition = Condition::new(&args.select, paths.len());
     let mut skipped = SkippedErrors::default();
     let skips = args.skip_errors.then_some(&mut skipped);
     let all = HeadCount::First(u64::MAX);
-    let outcome = super::head::print(&paths, (args.skip, all), skips, &args.print, global, console);
+    let outcome =
+        super::head::print(&paths, (args.skip, all), condition, skips, &args.print, global, console);
     outcome.and_then(|()| skipped.report(console))
 }

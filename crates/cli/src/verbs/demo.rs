@@ -5,6 +5,7 @@
 
 use crate::args::{self, AccessArgs, GlobalArgs, HeadCount, IoMode, PathsArgs, PayloadKind, RecordFormat};
 use crate::bytes::Size;
+use crate::condition::Condition;
 use crate::console::{BOLD, Console};
 use crate::dataset::Numbered;
 use crate::exit::{Failure, Outcome};
@@ -77,6 +78,7 @@ pub(crate) fn run(args: &args::DemoArgs, global: &GlobalArgs, console: &mut Cons
         super::head::print(
             std::slice::from_ref(first),
             (0, HeadCount::First(2)),
+            Condition::new(&args::WhereArgs::default(), 1),
             None,
             &print_args(),
             global,

@@ -6,6 +6,7 @@
 //! decode, the digest is `null` if the kind was guessed; if it was specified, the payload is an error.
 
 use crate::args;
+use crate::condition::Condition;
 use crate::console::Console;
 use crate::exit::Outcome;
 use crate::output::NumberedRecord;
@@ -17,10 +18,12 @@ use tfseek_tools::digest;
 pub(crate) fn run(args: &args::DigestArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
     let mut numbers = RecordNumbers::new();
+    let mut condition = Condition::new(&args.select, paths.len());
     for path in &paths {
-        let outcome = file(path, args, paths.len() > 1, &mut numbers, console);
+        let outcome = file(path, args, paths.len() > 1, &mut numbers, &mut condition, console);
         console.report_and_continue(outcome)?;
     }
+    condition.finish(console);
     Ok(())
 }
 
@@ -29,6 +32,7 @@ fn file(
     args: &args::DigestArgs,
     many_files: bool,
     numbers: &mut RecordNumbers,
+    condition: &mut Condition,
     console: &mut Console,
 ) -> Outcome {
     let before = numbers.begin(path);
@@ -39,6 +43,9 @@ fn file(
         String::new()
     };
     while let Some(item) = records.next()? {
+        if !condition.accepts(&item)? {
+            continue;
+        }
         console.print(format_args!("{{{file}{}}}\n", line(item)?))?;
         console.end_record()?;
     }

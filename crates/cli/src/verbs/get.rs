@@ -1,6 +1,7 @@
 //! `tfseek get`: prints records by number.
 
 use crate::args::{self, GlobalArgs, PathsArgs};
+use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::{self, Reading};
 use crate::dataset::Numbered;
@@ -47,9 +48,14 @@ fn print(args: &args::GetArgs, global: &GlobalArgs, console: &mut Console) -> Ou
     }
     let many_files = records.dataset.shards().len() > 1;
     let printer = printer.many_files(many_files);
+    let mut condition = Condition::new(&args.select, records.dataset.shards().len());
     for i in ranges.into_iter().flatten() {
-        printer.record(console, records.get(i)?)?;
+        let item = records.get(i)?;
+        if condition.accepts(&item)? {
+            printer.record(console, item)?;
+        }
     }
+    condition.finish(console);
     printer.finish(console);
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `tfseek head`: prints the first records of each file. `cat` uses the same loop.
 
 use crate::args::{self, GlobalArgs, HeadCount, PrintArgs};
+use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::{self, Reading, SkippedErrors};
 use crate::exit::{Failure, Outcome};
@@ -11,14 +12,16 @@ use std::path::PathBuf;
 
 pub(crate) fn run(args: &args::HeadArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     let paths = records::resolve(&args.paths, console)?;
-    print(&paths, (args.skip, args.n), None, &args.print, global, console)
+    let condition = Condition::new(&args.select, paths.len());
+    print(&paths, (args.skip, args.n), condition, None, &args.print, global, console)
 }
 
-/// Skips the first `skip` records of each file and prints the next `n`. After an error, which is reported, the next file follows.
+/// Skips the first `skip` records of each file that meet the condition, and prints the next `n`. After an error, which is reported, the next file follows.
 /// Damaged records are errors, unless they are collected in `skipped`.
 pub(crate) fn print(
     paths: &[PathBuf],
     (skip, n): (u64, HeadCount),
+    mut condition: Condition,
     mut skipped: Option<&mut SkippedErrors>,
     print: &PrintArgs,
     global: &GlobalArgs,
@@ -35,7 +38,8 @@ pub(crate) fn print(
         let outcome = match Records::open(path, print.payload) {
             Ok(records) => {
                 let mut records = records.numbered(before);
-                let outcome = file(&mut records, (skip, n), skipped.as_deref_mut(), &printer, console);
+                let skipped = skipped.as_deref_mut();
+                let outcome = file(&mut records, (skip, n), &mut condition, skipped, &printer, console);
                 numbers.end(records.total());
                 outcome
             }
@@ -43,25 +47,29 @@ pub(crate) fn print(
         };
         console.report_and_continue(outcome)?;
     }
+    condition.finish(console);
     printer.finish(console);
     Ok(())
 }
 
-/// Prints `n` records of a file after the first `skip`.
+/// Prints `n` records of a file that meet the condition, after the first `skip` of them.
 pub(super) fn file(
     records: &mut Records,
     (skip, n): (u64, HeadCount),
+    condition: &mut Condition,
     skipped: Option<&mut SkippedErrors>,
     printer: &Printer,
     console: &mut Console,
 ) -> Outcome {
     let reading = Reading::InOrder { can_skip: records.can_skip() };
-    print_records(records, (skip, n), skipped, printer, console).map_err(|e| damage::explain(e, reading))
+    print_records(records, (skip, n), condition, skipped, printer, console)
+        .map_err(|e| damage::explain(e, reading))
 }
 
 fn print_records(
     records: &mut Records,
     (skip, n): (u64, HeadCount),
+    condition: &mut Condition,
     mut skipped: Option<&mut SkippedErrors>,
     printer: &Printer,
     console: &mut Console,
@@ -79,9 +87,20 @@ fn print_records(
     while seen.saturating_sub(skip) < n {
         let outcome = match records.next() {
             Ok(None) => break,
-            Ok(Some(_)) if seen < skip => Ok(()),
-            Ok(Some(item)) if hold == 0 => printer.record(console, item),
-            Ok(Some(item)) => {
+            Ok(Some(item)) => match condition.accepts(&item) {
+                Ok(true) => Ok(item),
+                Ok(false) => continue,
+                Err(e) => Err(e),
+            },
+            Err(e) => match &mut skipped {
+                Some(_) if records.skip_damaged(&e)? => Err(e.into()),
+                _ => return Err(e.into()),
+            },
+        };
+        let outcome = match outcome {
+            Ok(_) if seen < skip => Ok(()),
+            Ok(item) if hold == 0 => printer.record(console, item),
+            Ok(item) => {
                 spare.set(item);
                 held.push_back(std::mem::take(&mut spare));
                 if held.len() as u64 > hold
@@ -92,10 +111,7 @@ fn print_records(
                 }
                 Ok(())
             }
-            Err(e) => match &mut skipped {
-                Some(_) if records.skip_damaged(&e)? => Err(e.into()),
-                _ => return Err(e.into()),
-            },
+            Err(e) => Err(e),
         };
         seen += 1;
         match (outcome, &mut skipped) {

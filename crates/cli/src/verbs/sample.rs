@@ -5,6 +5,7 @@
 //! the Python package does. With `--damage skip` every file is read by number, because reading in order ends at damage.
 
 use crate::args::{self, GlobalArgs, PathsArgs};
+use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::{self, Reading};
 use crate::dataset::Numbered;
@@ -53,9 +54,25 @@ fn by_number(
 ) -> Outcome {
     let mut records = Numbered::open(paths, &args.access, args.print.payload, global, console)?;
     let mut random = Random::new(args.seed);
-    for i in random.draw(args.n, records.dataset.len()) {
-        printer.record(console, records.get(i)?)?;
+    let mut condition = Condition::new(&args.select, paths.paths.len());
+    let len = records.dataset.len();
+    if condition.is_all() {
+        for i in random.draw(args.n, len) {
+            printer.record(console, records.get(i)?)?;
+        }
+    } else {
+        let mut matching = Vec::new();
+        for i in 0..len {
+            if condition.accepts(&records.get(i)?)? {
+                matching.push(i);
+            }
+        }
+        for k in random.draw(args.n, matching.len() as u64) {
+            let i = usize::try_from(k).ok().and_then(|k| matching.get(k));
+            printer.record(console, records.get(i.copied().unwrap_or_default())?)?;
+        }
     }
+    condition.finish(console);
     printer.finish(console);
     Ok(())
 }
@@ -77,6 +94,7 @@ fn in_one_pass(
     let n = usize::try_from(args.n).unwrap_or(usize::MAX);
     let mut sample = Reservoir::<Drawn>::new(n, args.seed);
     let mut numbers = RecordNumbers::new();
+    let mut condition = Condition::new(&args.select, paths.len());
     let bar = progress::bytes(global, "reading", progress::total_size(paths));
     for (file, path) in paths.iter().enumerate() {
         if n == 0 {
@@ -89,6 +107,13 @@ fn in_one_pass(
         let before = numbers.begin(path);
         let mut records = Records::open(path, args.print.payload).map_err(in_order)?.numbered(before);
         while let Some(item) = records.next().map_err(in_order)? {
+            let accepted = condition.accepts(&item).map_err(|e| {
+                bar.finish_and_clear();
+                damage::explain(e, Reading::InOrder { can_skip: false })
+            })?;
+            if !accepted {
+                continue;
+            }
             sample.offer(|drawn| {
                 drawn.file = file;
                 drawn.record.set(item);
@@ -102,6 +127,7 @@ fn in_one_pass(
         let name = paths.get(drawn.file).map(|path| records::name(path)).unwrap_or_default();
         printer.record(console, drawn.record.numbered(&name))?;
     }
+    condition.finish(console);
     printer.finish(console);
     Ok(())
 }

@@ -5,10 +5,11 @@
 
 use super::head;
 use crate::args::{self, GlobalArgs, HeadCount, TailCount};
+use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::{self, Reading};
 use crate::dataset::Numbered;
-use crate::exit::Outcome;
+use crate::exit::{Failure, Outcome};
 use crate::output::{NumberedRecord, Printer};
 use crate::records::{self, KeptRecord, RecordNumbers, Records, STDIN};
 use std::collections::VecDeque;
@@ -18,16 +19,21 @@ use tfseek::index::IndexOptions;
 
 pub(crate) fn run(args: &args::TailArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     if args.follow {
+        if args.select.condition.is_some() {
+            return Err(Failure::usage("--where and --follow cannot be combined"));
+        }
         return super::follow::run(args, global, console);
     }
     let paths = records::resolve(&args.paths, console)?;
     let printer = Printer::new(&args.print, global)?.many_files(paths.len() > 1);
     let mut numbers = RecordNumbers::new();
+    let mut condition = Condition::new(&args.select, paths.len());
     for (k, path) in paths.iter().enumerate() {
         printer.file(console, &records::name(path), k == 0)?;
-        let outcome = file(path, args, &mut numbers, &printer, console);
+        let outcome = file(path, args, &mut numbers, &mut condition, &printer, console);
         console.report_and_continue(outcome)?;
     }
+    condition.finish(console);
     printer.finish(console);
     Ok(())
 }
@@ -36,6 +42,7 @@ fn file(
     path: &Path,
     args: &args::TailArgs,
     numbers: &mut RecordNumbers,
+    condition: &mut Condition,
     printer: &Printer,
     console: &mut Console,
 ) -> Outcome {
@@ -43,16 +50,22 @@ fn file(
     let index = |i: u64| before.and_then(|before| before.checked_add(i));
     // No index is built for a few records. If the index cannot be used, reading the file reports the problem, if there is one.
     let indexed = args.print.payload.limit.dataset(IndexOptions::new().mode(IndexMode::Require).jobs(1));
+    // With a condition, the records before the requested ones must be read to count them.
     if path != Path::new(STDIN)
+        && (condition.is_all() || matches!(args.n, TailCount::Last(_)))
         && let Ok(dataset) = indexed.open([path])
     {
         let len = dataset.len();
+        let mut numbered = Numbered::new(dataset, args.print.payload.kind);
+        numbers.end(Some(len));
+        if let (TailCount::Last(n), false) = (args.n, condition.is_all()) {
+            return last_matching(n, &mut numbered, index, condition, printer, console)
+                .map_err(|e| damage::explain(e, Reading::ByNumber));
+        }
         let first = match args.n {
             TailCount::Last(n) => len.saturating_sub(n),
             TailCount::After(n) => n.min(len),
         };
-        let mut numbered = Numbered::new(dataset, args.print.payload.kind);
-        numbers.end(Some(len));
         let printed = (first..len).try_for_each(|i| {
             printer.record(console, NumberedRecord { index: index(i), ..numbered.get(i)? })
         });
@@ -63,7 +76,7 @@ fn file(
         TailCount::Last(n) => n,
         TailCount::After(skip) => {
             let rest = (skip, HeadCount::First(u64::MAX));
-            let printed = head::file(&mut records, rest, None, printer, console);
+            let printed = head::file(&mut records, rest, condition, None, printer, console);
             numbers.end(records.total());
             return printed;
         }
@@ -78,7 +91,11 @@ fn file(
             // The last records before the damage are printed.
             Err(e) => break Err(damage::explain(e.into(), reading)),
         };
-        spare.set(item);
+        match condition.accepts(&item) {
+            Ok(true) => spare.set(item),
+            Ok(false) => continue,
+            Err(e) => break Err(damage::explain(e, reading)),
+        }
         last.push_back(std::mem::take(&mut spare));
         if last.len() as u64 > n {
             spare = last.pop_front().unwrap_or_default();
@@ -90,4 +107,28 @@ fn file(
         printer.record(console, record.numbered(&name)).map_err(|e| damage::explain(e, reading))?;
     }
     end
+}
+
+/// Prints the last `n` records of an indexed file that meet a condition. They are searched from the end.
+fn last_matching(
+    n: u64,
+    numbered: &mut Numbered,
+    index: impl Fn(u64) -> Option<u64>,
+    condition: &mut Condition,
+    printer: &Printer,
+    console: &mut Console,
+) -> Outcome {
+    let mut found = VecDeque::new();
+    for i in (0..numbered.dataset.len()).rev() {
+        if found.len() as u64 >= n {
+            break;
+        }
+        if condition.accepts(&NumberedRecord { index: index(i), ..numbered.get(i)? })? {
+            found.push_front(i);
+        }
+    }
+    for i in found {
+        printer.record(console, NumberedRecord { index: index(i), ..numbered.get(i)? })?;
+    }
+    Ok(())
 }

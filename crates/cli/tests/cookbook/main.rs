@@ -22,6 +22,7 @@ type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 const TUTORIAL: &str = include_str!("../../../../docs/tutorial.md");
 const README: &str = include_str!("../../../../README.md");
 const COMMAND: &str = include_str!("../../../../docs/command.md");
+const STATISTICS: &str = include_str!("../../../../docs/statistics.md");
 const COOKBOOK: &str = include_str!("../../../../docs/cookbook.md");
 
 /// The variable that is set in the process that runs the Rust blocks.
@@ -89,6 +90,11 @@ fn run_commands_in(dir: &Folder, page: &str) {
 #[test]
 fn commands_of_the_command_page() {
     run_commands(COMMAND);
+}
+
+#[test]
+fn commands_of_the_page_of_statistics() {
+    run_commands(STATISTICS);
 }
 
 #[test]

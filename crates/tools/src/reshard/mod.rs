@@ -74,6 +74,7 @@ pub fn reshard(
     progress: &ReshardProgress,
 ) -> Result<ReshardReport, ReshardError> {
     let jobs = tfseek::threads(options.jobs)?;
+    let mut plan = Plan::new(options)?;
     let inputs: Vec<PathBuf> = ds.shards().map(|shard| shard.path.to_path_buf()).collect();
     let needs_kind = !options.keep.is_empty() || !options.drop.is_empty() || options.split.is_some();
     let kind = match options.kind {
@@ -84,7 +85,6 @@ pub fn reshard(
     let rewrite = Rewrite::new(&options.keep, &options.drop, kind)?;
     let splitter =
         options.split.as_ref().map(|split| Splitter::new(split, options.seed, kind)).transpose()?;
-    let mut plan = Plan::new(options)?;
     let compression = plan.compression(options);
     let writer = writer_options(options, compression)?;
     plan.check_outputs(&inputs, options.force)?;

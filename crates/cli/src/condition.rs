@@ -1,0 +1,66 @@
+//! The condition of `--where`: which records a verb prints.
+
+use crate::args::WhereArgs;
+use crate::console::Console;
+use crate::exit::{Failure, Outcome, USAGE};
+use crate::output::NumberedRecord;
+use tfseek::Filter;
+use tfseek::filter::RecordFilter;
+
+/// The records of a verb that meet the condition of `--where`, all without one.
+pub(crate) struct Condition {
+    records: Option<RecordFilter>,
+    /// There is one file, so the number of a record in it is its number over all files.
+    one_file: bool,
+    /// A record was tested.
+    tested: bool,
+}
+
+impl Condition {
+    pub(crate) fn new(args: &WhereArgs, files: usize) -> Condition {
+        Condition {
+            records: args.condition.as_ref().map(Filter::for_records),
+            one_file: files == 1,
+            tested: false,
+        }
+    }
+
+    /// Returns true if there is no condition.
+    pub(crate) fn is_all(&self) -> bool {
+        self.records.is_none()
+    }
+
+    /// Returns true if a record meets the condition.
+    pub(crate) fn accepts(&mut self, item: &NumberedRecord<'_>) -> Outcome<bool> {
+        let Some(records) = &mut self.records else { return Ok(true) };
+        let at = item.record.at();
+        let number = item.index.or(at.record.filter(|_| self.one_file));
+        let number = match number {
+            Some(number) => number,
+            None if records.filter().uses_numbers() => {
+                let path = at.path.map(|path| path.display().to_string()).unwrap_or_default();
+                let message = format!(
+                    "{path}: the number of records in the files before it is not known, and the condition tests record \
+                     numbers (run `tfseek index` on them)"
+                );
+                return Err(Failure::Message(USAGE, message));
+            }
+            None => 0,
+        };
+        self.tested = true;
+        Ok(records.accepts(number, item.record.payload(), item.kind).map_err(|e| e.at(at))?)
+    }
+
+    /// Ends the output of a verb: names the features of the condition that no record had.
+    pub(crate) fn finish(&self, console: &mut Console) {
+        for feature in self.records.iter().filter(|_| self.tested).flat_map(RecordFilter::unseen) {
+            unseen(feature, console);
+        }
+    }
+}
+
+/// Names a feature of a condition that no record had.
+pub(crate) fn unseen(feature: &str, console: &mut Console) {
+    console
+        .note(format_args!("tfseek: no record that was read has a feature \"{}\"", feature.escape_debug()));
+}

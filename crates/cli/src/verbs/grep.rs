@@ -1,0 +1,256 @@
+//! `tfseek grep`: prints the records that meet a condition, or that contain a text.
+//!
+//! Files are read in order, so pipes and compressed files can be searched and no index is needed. Several threads work on units of records;
+//! what is printed does not depend on their number.
+
+use crate::args::{self, GlobalArgs, PayloadKind, RecordFormat};
+use crate::condition;
+use crate::console::Console;
+use crate::damage::SkippedErrors;
+use crate::exit::{DATA, Failure, Outcome};
+use crate::output::{NumberedRecord, Printer};
+use crate::progress::{self, FileProgress};
+use crate::records::{self, RecordNumbers, Records};
+use indicatif::ProgressBar;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use tfseek::example::MessageKind;
+use tfseek::{Compression, Error, ErrorKind, Record};
+use tfseek_tools::grep::{Grep, GrepOptions, GrepUnit};
+use tfseek_tools::units::{MergedUnit, UnitSource};
+
+pub(crate) fn run(args: &args::GrepArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    let printer = Printer::new(&args.print, global)?;
+    if args.number && matches!(args.print.format, RecordFormat::Tfrecord | RecordFormat::ProtoJson) {
+        return Err(Failure::usage("-n: expected the format human, json or raw"));
+    }
+    let prints = !(args.count || args.shards || args.ids);
+    let options = GrepOptions {
+        invert: args.invert,
+        payloads: prints,
+        first: args.shards,
+        skip_errors: args.skip_errors,
+        jobs: args.jobs.jobs,
+    };
+    let grep = if args.text {
+        Grep::text(args.expr.as_bytes(), options)
+    } else {
+        Grep::filter(&args.expr.parse()?, options)
+    };
+    let paths = records::resolve(&args.paths, console)?;
+    let bar = progress::bytes(global, "searching", progress::total_size(&paths));
+    let mut report = GrepReport {
+        args,
+        paths: &paths,
+        printer: printer.many_files(paths.len() > 1),
+        console,
+        skipped: SkippedErrors::default(),
+        found: 0,
+        file: FileCounts::default(),
+    };
+    let mut numbers = RecordNumbers::new();
+    let open = |s: usize, total: Option<u64>| {
+        if s > 0 {
+            numbers.end(total);
+        }
+        let path: &Path = paths.get(s).map_or(Path::new(""), PathBuf::as_path);
+        let before = numbers.begin(path);
+        let records = Records::open(path, args.print.payload)?.numbered(before);
+        let is_plain = records.compression() == Compression::None.name();
+        let progress = Some(FileProgress::new(&bar, path, is_plain));
+        Ok(GrepSource { records, progress, one_file: paths.len() == 1 })
+    };
+    let searched = if args.limit == Some(0) {
+        Ok(None)
+    } else {
+        grep.run(paths.len(), open, |unit| report.unit(unit, &bar)).map(Some)
+    };
+    bar.finish_and_clear();
+    let totals = match searched {
+        Ok(totals) => totals,
+        Err(GrepEnd::Limit) => None,
+        Err(GrepEnd::Failure(e)) => return Err(e),
+    };
+    report.finish(totals.map(|totals| totals.unseen).unwrap_or_default())
+}
+
+/// The end of a search before its last record.
+enum GrepEnd {
+    /// The requested number of matches was found.
+    Limit,
+    Failure(Failure),
+}
+
+impl From<Error> for GrepEnd {
+    fn from(e: Error) -> GrepEnd {
+        GrepEnd::Failure(e.into())
+    }
+}
+
+impl From<Failure> for GrepEnd {
+    fn from(e: Failure) -> GrepEnd {
+        GrepEnd::Failure(e)
+    }
+}
+
+/// Counts of the current file.
+#[derive(Default)]
+struct FileCounts {
+    shard: usize,
+    records: u64,
+    matches: u64,
+    skipped: u64,
+}
+
+/// The output of a search.
+struct GrepReport<'a> {
+    args: &'a args::GrepArgs,
+    paths: &'a [PathBuf],
+    printer: Printer,
+    console: &'a mut Console,
+    skipped: SkippedErrors,
+    found: u64,
+    file: FileCounts,
+}
+
+impl GrepReport<'_> {
+    fn unit(&mut self, unit: MergedUnit<GrepUnit>, bar: &ProgressBar) -> Result<(), GrepEnd> {
+        if unit.shard != self.file.shard {
+            self.end_file()?;
+            self.file.shard = unit.shard;
+        }
+        let name = self.paths.get(unit.shard).map(|path| records::name(path)).unwrap_or_default();
+        let matches = unit.result.matches();
+        let left = self.args.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.found));
+        let taken = usize::try_from(left).map_or(matches, |left| matches.get(..left).unwrap_or(matches));
+        self.found += taken.len() as u64;
+        self.file.records += unit.records;
+        self.file.matches += taken.len() as u64;
+        self.file.skipped += unit.skipped.len() as u64;
+        if !taken.is_empty() && !self.args.count {
+            bar.suspend(|| taken.iter().try_for_each(|found| self.found(&unit.result, found, &name)))?;
+        }
+        unit.skipped.into_iter().for_each(|e| self.skipped.add(e));
+        if self.args.limit.is_some_and(|limit| self.found >= limit) {
+            return Err(GrepEnd::Limit);
+        }
+        match unit.error {
+            None => Ok(()),
+            // The condition does not fit the records.
+            Some(e) if matches!(e.kind(), ErrorKind::Filter(_)) => Err(Failure::from(e).into()),
+            Some(e) => {
+                let hint = "`--skip-errors` continues after it";
+                let failure = match e.kind() {
+                    ErrorKind::CorruptData { .. } | ErrorKind::Wire(_) if !self.args.skip_errors => {
+                        Failure::Noted(e, hint.into())
+                    }
+                    _ => e.into(),
+                };
+                Ok(bar.suspend(|| self.console.report_and_continue(Err(failure)))?)
+            }
+        }
+    }
+
+    /// Prints a match.
+    fn found(&mut self, unit: &GrepUnit, found: &tfseek_tools::grep::GrepMatch, name: &Path) -> Outcome {
+        let record = unit.record(found, name);
+        if self.args.shards {
+            self.console.print(format_args!("{}\n", name.display()))?;
+            return self.console.end_record();
+        }
+        let index = found.number;
+        if self.args.ids {
+            let Some(index) = index else { return Err(unknown_number(name)) };
+            self.console.print(format_args!("{index}\n"))?;
+            return self.console.end_record();
+        }
+        let numbered = self.args.number && self.args.print.format == RecordFormat::Raw;
+        if numbered {
+            let Some(index) = index else { return Err(unknown_number(name)) };
+            self.console.print(format_args!("{index}:"))?;
+        }
+        let strict = self.args.print.payload.kind != PayloadKind::Auto;
+        self.printer.record(self.console, NumberedRecord { record, index, kind: found.kind, strict })?;
+        if numbered {
+            self.console.print("\n")?;
+        }
+        Ok(())
+    }
+
+    /// Prints the counts of the current file, with `--json`.
+    fn end_file(&mut self) -> Outcome {
+        let FileCounts { shard, records, matches, skipped } = std::mem::take(&mut self.file);
+        if !self.args.json {
+            return Ok(());
+        }
+        let name = self.paths.get(shard).map(|path| records::name(path)).unwrap_or_default();
+        let line = json!({
+            "file": name.to_string_lossy(), "records": records, "matches": matches, "skipped": skipped,
+        });
+        self.console.print(format_args!("{line}\n"))
+    }
+
+    fn finish(mut self, unseen: Vec<String>) -> Outcome {
+        self.end_file()?;
+        if self.args.count && !self.args.json {
+            self.console.print(format_args!("{}\n", self.found))?;
+        }
+        unseen.iter().for_each(|feature| condition::unseen(feature, self.console));
+        self.printer.finish(self.console);
+        self.skipped.report(self.console)?;
+        if self.found == 0 {
+            self.console.set_exit_code(DATA);
+        }
+        Ok(())
+    }
+}
+
+fn unknown_number(name: &Path) -> Failure {
+    Failure::usage(format!(
+        "{}: the number of records in the files before it is not known (run `tfseek index` on them)",
+        name.display()
+    ))
+}
+
+/// The records of a file, and their progress.
+struct GrepSource<'a> {
+    records: Records,
+    progress: Option<FileProgress<'a>>,
+    /// There is one file, so the number of a record in it is its number over all files.
+    one_file: bool,
+}
+
+impl UnitSource for GrepSource<'_> {
+    fn next(&mut self) -> tfseek::Result<Option<(Record<'_>, Option<u64>)>> {
+        let Some(NumberedRecord { record, index, .. }) = self.records.next()? else { return Ok(None) };
+        let at = record.at();
+        if let (Some(progress), Some(offset)) = (&mut self.progress, at.offset) {
+            progress.read_to(offset);
+        }
+        Ok(Some((record, index.or(at.record.filter(|_| self.one_file)))))
+    }
+
+    fn kind(&self) -> MessageKind {
+        self.records.kind
+    }
+
+    fn name(&self) -> PathBuf {
+        self.records.name()
+    }
+
+    fn total(&self) -> Option<u64> {
+        self.records.total()
+    }
+
+    fn skip_damaged(&mut self, e: &Error) -> tfseek::Result<bool> {
+        self.records.skip_damaged(e)
+    }
+}
+
+impl Drop for GrepSource<'_> {
+    fn drop(&mut self) {
+        if let Some(progress) = self.progress.take() {
+            progress.finish();
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! `tfseek stats`: statistics of records and features, in one pass.
+
+use crate::args::{self, AccessArgs, DamageArgs, GlobalArgs, IoMode};
+use crate::bytes::Key;
+use crate::console::{BOLD, Console, DIM};
+use crate::exit::{DATA, Failure, Outcome};
+use crate::records::{self, STDIN};
+use crate::{dataset, outputs, progress, text};
+use indicatif::ProgressBar;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use tfseek::Error;
+use tfseek::frame::put_record;
+use tfseek::io::Output;
+use tfseek_tools::stats::{Statistics, StatsError, StatsOptions, TableStyle};
+
+pub(crate) fn run(args: &args::StatsArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    let paths = if args.merge { args.paths.paths.clone() } else { records::resolve(&args.paths, console)? };
+    let written: Vec<&Path> = [&args.save, &args.tfdv].into_iter().flatten().map(PathBuf::as_path).collect();
+    let inputs = paths.iter().map(PathBuf::as_path).filter(|path| *path != Path::new(STDIN));
+    outputs::check_distinct(written.iter().map(|path| (*path, *path)), inputs)?;
+    written.iter().try_for_each(|path| outputs::check_replace(path, args.force))?;
+    let stats = if args.merge { merged(&paths)? } else { computed(&paths, args, global, console)? };
+    if let Some(by) = args.by.as_ref().filter(|by| stats.records() > 0 && !stats.has_feature(by)) {
+        return Err(Failure::usage(format!("--by: no record has the feature {}", Key(by))));
+    }
+    if let Some(path) = &args.save {
+        write(path, stats.save().as_bytes())?;
+    }
+    if let Some(path) = &args.tfdv {
+        let mut message = stats.tfdv();
+        if path.extension().is_some_and(|extension| extension == "tfrecord") {
+            let payload = std::mem::take(&mut message);
+            put_record(&mut message, &payload).map_err(|e| Failure::io(path, e))?;
+        }
+        write(path, &message)?;
+    }
+    if args.json {
+        console.print(format_args!("{}\n", stats.json()))?;
+    } else {
+        let (bold, dim) = (console.style(BOLD), console.style(DIM));
+        let mut style = TableStyle::default();
+        style.width = console.width();
+        style.heading = [bold.to_string(), format!("{bold:#}")];
+        style.label = [dim.to_string(), format!("{dim:#}")];
+        console.print(stats.table(&style))?;
+    }
+    notes(&stats, args, console);
+    match stats.first_skipped() {
+        Some(first) => {
+            let skipped = text::count(stats.skipped(), "record");
+            Err(Failure::Message(DATA, format!("{skipped} skipped; the first: {first}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Prints which numbers are not exact or complete, and which patterns match no feature.
+fn notes(stats: &Statistics, args: &args::StatsArgs, console: &mut Console) {
+    let limited = stats.limited();
+    if let Some(first) = limited.first() {
+        let more = match limited.len() {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        console.note(format_args!(
+            "tfseek: values of {}{more} are not counted exactly, because the memory was not enough (--memory)",
+            Key(first)
+        ));
+    }
+    if stats.not_counted() > 0 {
+        let entries = text::count(stats.not_counted(), "value list");
+        console.note(format_args!(
+            "tfseek: {entries} left out, because the records have too many different features"
+        ));
+    }
+    for name in args.features.iter().filter(|name| !name.contains(['*', '?'])) {
+        if stats.records() > 0 && !stats.has_feature(name) {
+            console.note(format_args!("tfseek: --features: no record has the feature {}", Key(name)));
+        }
+    }
+}
+
+fn computed(
+    paths: &[PathBuf],
+    args: &args::StatsArgs,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome<Statistics> {
+    let limit = args.payload.limit;
+    let mut options = StatsOptions::new()
+        .features(args.features.clone())
+        .by(args.by.clone())
+        .kind(args.payload.kind.specified())
+        .jobs(tfseek::threads(args.jobs.jobs)?)
+        .skip_errors(args.skip_errors)
+        .stream(limit.stream());
+    if let Some(bytes) = args.memory {
+        options = options.memory(bytes);
+    }
+    if let Some(n) = args.sample {
+        if let Some(pipe) = paths.iter().find(|path| !records::is_regular(path)) {
+            let name = records::name(pipe);
+            return Err(Failure::usage(format!("--sample: expected files, found {}", name.display())));
+        }
+        // Warnings about the paths have been printed.
+        let shards = args::PathsArgs { paths: paths.to_vec(), allow_missing: true };
+        let damage = DamageArgs::default();
+        let access = AccessArgs { io: IoMode::Map, index_dir: None, damage, jobs: args.jobs };
+        let dataset = dataset::open(&shards, &access, limit, global, console)?;
+        return options.run_dataset(&dataset, None, Some((n, args.seed)), &|_| Ok(())).map_err(failure);
+    }
+    let bar = progress::bytes(global, "reading", progress::total_size(paths));
+    let open = |path: &Path| {
+        if path == Path::new(STDIN) {
+            return records::stream(path, limit);
+        }
+        let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
+        limit.stream().read(CountedFile { file, bar: bar.clone() }, path)
+    };
+    let stats = options.run(paths, &open);
+    bar.finish_and_clear();
+    stats.map_err(failure)
+}
+
+/// A file that advances a bar by the bytes that are read.
+struct CountedFile {
+    file: File,
+    bar: ProgressBar,
+}
+
+impl Read for CountedFile {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read(buf)?;
+        self.bar.inc(n as u64);
+        Ok(n)
+    }
+}
+
+/// Reads saved statistics and merges them in this order.
+fn merged(paths: &[PathBuf]) -> Outcome<Statistics> {
+    let mut merged: Option<Statistics> = None;
+    for path in paths {
+        let text = std::fs::read_to_string(path).map_err(|e| Failure::io(path, e))?;
+        let in_file = |e: StatsError| Failure::usage(format!("{}: {e}", path.display()));
+        let stats = Statistics::from_saved(&text).map_err(in_file)?;
+        match &mut merged {
+            Some(merged) => merged.merge(&stats).map_err(in_file)?,
+            None => merged = Some(stats),
+        }
+    }
+    merged.ok_or_else(|| Failure::usage("--merge: expected files, found none"))
+}
+
+fn failure(e: StatsError) -> Failure {
+    match e {
+        StatsError::Data(e) => e.into(),
+        e => Failure::usage(e.to_string()),
+    }
+}
+
+/// Writes a file, which gets its name when it is complete.
+fn write(path: &Path, bytes: &[u8]) -> Outcome {
+    let written = Output::create(path).and_then(|mut output| {
+        output.write_all(bytes)?;
+        output.commit()
+    });
+    written.map_err(|e| Failure::io(path, e))
+}

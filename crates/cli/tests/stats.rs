@@ -1,0 +1,107 @@
+//! `stats`: its output, its files and its errors.
+
+#![cfg(unix)]
+
+mod common;
+
+use common::*;
+use std::fs;
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+#[test]
+fn threads_compression_and_pipes_do_not_change_the_output() {
+    let dir = Folder::new();
+    for folder in ["plain", "gzip"] {
+        fs::create_dir(dir.path(folder)).unwrap();
+        let suffix = if folder == "gzip" { ".gz" } else { "" };
+        dir.shard(&format!("{folder}/a.tfrecord{suffix}"), (0..3_000).map(|k| label(k % 70)));
+        dir.shard(&format!("{folder}/b.tfrecord{suffix}"), labels(0..500));
+    }
+    let gzip = fs::read(dir.path("gzip/a.tfrecord.gz")).unwrap();
+    for format in [&["--json"][..], &[]] {
+        let run = |folder: &str, jobs: &str| dir.run(&[&["stats", "-j", jobs, folder], format].concat());
+        let expected = run("plain", "1");
+        assert_eq!((expected.code, expected.err.as_str()), (0, ""));
+        for (folder, jobs) in [("plain", "8"), ("gzip", "1"), ("gzip", "8")] {
+            assert_eq!(run(folder, jobs).out, expected.out);
+        }
+        let alone = dir.run(&[&["stats", "plain/a.tfrecord"], format].concat());
+        let ran = dir.run_on(&gzip, &[&["stats", "-"], format].concat());
+        assert_eq!((ran.code, ran.out), (0, alone.out));
+    }
+    dir.run(&["stats", "plain/a.tfrecord"]).prints(
+        "3,000 Examples, 1 feature; every value seen\n  records of 18 bytes, 70 distinct\n  \
+         feature  kind   in   distinct  values\n  \
+         label    int64  all  70        0 .. 34 .. 69             mean 34.40  std 20.16  █▆█▆█▆█▆█▆▆█▆█▆█▆█▆█\n",
+    );
+}
+
+#[test]
+fn saved_statistics_are_merged() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..100));
+    dir.shard("b.tfrecord", labels(50..300));
+    for name in ["a", "b"] {
+        let (shard, saved) = (format!("{name}.tfrecord"), format!("{name}.json"));
+        assert_eq!(dir.run(&["stats", &shard, "--save", &saved]).code, 0);
+        dir.run(&["stats", &shard, "--save", &saved]).fails(2, &["already exists (--force replaces it)"]);
+        assert_eq!(dir.run(&["stats", &shard, "--save", &saved, "--force"]).code, 0);
+    }
+    let both = dir.run(&["stats", "--json", "a.tfrecord", "b.tfrecord"]).out;
+    assert_eq!(dir.run(&["stats", "--json", "--merge", "a.json", "b.json"]).out, both);
+    assert_eq!(json(&fs::read_to_string(dir.path("a.json")).unwrap())["tfseek_stats"], 1);
+    dir.run(&["stats", "--merge", "a.json", "a.tfrecord"]).fails(3, &["a.tfrecord"]);
+    fs::write(dir.path("c.json"), "{}").unwrap();
+    dir.run(&["stats", "--merge", "c.json"])
+        .fails(2, &["c.json: expected saved statistics, found JSON without"]);
+    dir.run(&["stats", "a.tfrecord", "--save", "a.tfrecord", "--force"]).fails(2, &["is an input"]);
+}
+
+#[test]
+fn statistics_for_data_validation() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..100));
+    assert_eq!(dir.run(&["stats", "a.tfrecord", "--tfdv", "raw.pb"]).code, 0);
+    assert_eq!(dir.run(&["stats", "a.tfrecord", "--tfdv", "one.tfrecord"]).code, 0);
+    let (raw, framed) = (fs::read(dir.path("raw.pb")).unwrap(), fs::read(dir.path("one.tfrecord")).unwrap());
+    assert_eq!(framed[12..framed.len() - 4], raw);
+    // One dataset of 100 records with the feature `label`.
+    assert!(
+        raw[0] == 0x0a
+            && raw.windows(2).any(|w| w == [0x10, 100])
+            && raw.windows(7).any(|w| w == b"\x0a\x05label")
+    );
+}
+
+#[test]
+fn damage_and_misuse() {
+    let dir = Folder::new();
+    let path = dir.shard("a.tfrecord", labels(0..10));
+    damage(&path, 34 * 3 + 20);
+    dir.run(&["stats", "a.tfrecord"]).fails(1, &["a.tfrecord: record 3 at byte 102: payload crc32c"]);
+    let ran = dir.run(&["stats", "--json", "--skip-errors", "a.tfrecord"]);
+    assert_eq!((ran.code, json(&ran.out)["records"].as_u64()), (1, Some(9)));
+    assert!(
+        ran.err.starts_with("tfseek: 1 record skipped; the first: a.tfrecord: record 3 at byte 102"),
+        "{}",
+        ran.err
+    );
+
+    dir.shard("b.tfrecord", labels(0..10));
+    dir.run(&["stats", "b.tfrecord", "--by", "x"]).fails(2, &["--by: no record has the feature x"]);
+    let ran = dir.run(&["stats", "b.tfrecord", "--features", "x,lab*"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, "tfseek: --features: no record has the feature x\n"));
+    dir.run(&["stats", "b.tfrecord", "--memory", "much"]).fails(2, &["expected a size in bytes"]);
+    let ran = dir.run(&["stats", "b.tfrecord", "--by", "label", "--json"]);
+    assert_eq!(json(&ran.out)["slices"].as_array().unwrap().len(), 10);
+    let ran = dir.run(&["stats", "b.tfrecord", "--sample", "4", "--seed", "3", "--json"]);
+    let found = json(&ran.out);
+    assert_eq!((&found["records"], &found["sampled_from"]), (&4.into(), &10.into()));
+    let ran = dir.run_on(b"", &["stats", "-", "--sample", "4"]);
+    assert!(ran.code == 2 && ran.err.contains("--sample: expected files"), "{}", ran.err);
+    let ran = dir.run_on(b"", &["stats", "-"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "0 records; sizes only\n"));
+}

@@ -1,0 +1,107 @@
+//! Statistics of the byte strings of a feature.
+
+use super::frequent::FEW;
+use super::sizes::SizeCounters;
+use super::texts::TextFrequencies;
+use crate::image;
+use std::collections::BTreeMap;
+use tfseek::BytesList;
+
+/// Statistics of byte strings.
+#[derive(Clone, Default)]
+pub(crate) struct ByteStats {
+    pub(crate) lengths: SizeCounters,
+    pub(crate) not_utf8: u64,
+    pub(crate) frequencies: TextFrequencies,
+    pub(crate) images: Option<Box<ImageStats>>,
+}
+
+/// Statistics of images.
+#[derive(Clone, Default)]
+pub(crate) struct ImageStats {
+    /// Numbers of images by format.
+    pub(crate) formats: BTreeMap<String, u64>,
+    pub(crate) widths: SizeCounters,
+    pub(crate) heights: SizeCounters,
+    pub(crate) undecodable: u64,
+}
+
+impl ByteStats {
+    #[inline]
+    pub(crate) fn add_list(&mut self, list: BytesList<'_>) {
+        list.iter().for_each(|value| self.add(value));
+    }
+
+    #[inline]
+    fn add(&mut self, value: &[u8]) {
+        self.lengths.add(value.len());
+        self.frequencies.add(value);
+        if !value.is_ascii() && std::str::from_utf8(value).is_err() {
+            self.not_utf8 += 1;
+        }
+        if let Some(found) = image::header(value) {
+            let images = self.images.get_or_insert_default();
+            match images.formats.get_mut(found.format) {
+                Some(n) => *n += 1,
+                None => {
+                    images.formats.insert(found.format.to_owned(), 1);
+                }
+            }
+            match found.size {
+                Some((width, height)) => {
+                    images.widths.add(width);
+                    images.heights.add(height);
+                }
+                None => images.undecodable += 1,
+            }
+        }
+    }
+
+    pub(crate) fn seal(&mut self) {
+        self.lengths.seal();
+        if let Some(images) = &mut self.images {
+            images.widths.seal();
+            images.heights.seal();
+        }
+    }
+
+    /// Ends exact counting, to save memory.
+    pub(crate) fn approximate(&mut self) {
+        self.frequencies.approximate(FEW);
+    }
+
+    pub(crate) fn merge(&mut self, other: &ByteStats) {
+        self.lengths.merge(&other.lengths);
+        self.not_utf8 = self.not_utf8.saturating_add(other.not_utf8);
+        self.frequencies.merge(&other.frequencies);
+        if let Some(theirs) = &other.images {
+            let images = self.images.get_or_insert_default();
+            for (format, n) in &theirs.formats {
+                let count = images.formats.entry(format.clone()).or_default();
+                *count = count.saturating_add(*n);
+            }
+            images.widths.merge(&theirs.widths);
+            images.heights.merge(&theirs.heights);
+            images.undecodable = images.undecodable.saturating_add(theirs.undecodable);
+        }
+    }
+
+    /// Returns the number of distinct values, and true if it is exact.
+    pub(crate) fn distinct(&self) -> (u64, bool) {
+        match &self.frequencies.distinct {
+            Some(distinct) => (distinct.estimate(), false),
+            None => (self.frequencies.len() as u64, true),
+        }
+    }
+
+    pub(crate) fn exact_bytes(&self) -> u64 {
+        if self.frequencies.keep == FEW { 0 } else { self.frequencies.memory() }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        let images = self.images.as_ref();
+        let images =
+            images.map_or(0, |images| images.widths.counters.bytes() + images.heights.counters.bytes());
+        self.frequencies.memory() + self.lengths.counters.bytes() + images
+    }
+}

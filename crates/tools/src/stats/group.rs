@@ -1,0 +1,388 @@
+//! Statistics of the records of a unit, and of their slices.
+
+use super::error::StatsError;
+use super::feature::FeatureStats;
+use super::names::{FeatureNames, NOT_COUNTED};
+use super::payloads::DistinctHashes;
+use super::sizes::SizeCounters;
+use crate::wildcards;
+use std::collections::BTreeMap;
+use tfseek::example::MessageKind;
+use tfseek::{Feature, FeatureList, Record, Result};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The largest number of slices.
+pub(crate) const MAX_SLICES: usize = 1_000;
+/// The longest byte string that names a slice.
+const MAX_SLICE_NAME: usize = 256;
+/// Memory is compared with its limit after this number of records.
+const CHECK_EVERY: u64 = 256;
+
+/// The value of a feature that selects a slice, in the order of the slices.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SliceKey {
+    /// Records without a value.
+    Missing,
+    Int(i64),
+    /// The bits of a float.
+    Float(u32),
+    Bytes(Vec<u8>),
+}
+
+/// The settings that all units of a run share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selection {
+    /// Patterns of the names of features. Empty: all features.
+    pub(crate) patterns: Vec<String>,
+    /// The feature whose values are slices.
+    pub(crate) by: Option<String>,
+}
+
+/// Statistics of a set of records, without the names of their features.
+#[derive(Clone, Default)]
+pub(crate) struct RecordStats {
+    /// Records by kind: Examples, SequenceExamples, others.
+    pub(crate) kinds: [u64; 3],
+    pub(crate) sizes: SizeCounters,
+    pub(crate) payloads: DistinctHashes,
+    /// By the place of the name.
+    pub(crate) features: Vec<Option<Box<FeatureStats>>>,
+    pub(crate) lists: Vec<Option<Box<FeatureStats>>>,
+}
+
+impl RecordStats {
+    fn add_payload(&mut self, kind: usize, len: usize, hash: u64) {
+        if let Some(records) = self.kinds.get_mut(kind) {
+            *records += 1;
+        }
+        self.sizes.add(len);
+        self.payloads.add(hash);
+    }
+
+    #[inline]
+    fn feature(all: &mut Vec<Option<Box<FeatureStats>>>, place: usize) -> Option<&mut FeatureStats> {
+        if all.len() <= place {
+            all.resize_with(place + 1, || None);
+        }
+        all.get_mut(place).map(|stats| &mut **stats.get_or_insert_default())
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut Box<FeatureStats>> {
+        self.features.iter_mut().chain(&mut self.lists).flatten()
+    }
+
+    fn seal(&mut self) {
+        self.sizes.seal();
+        self.all().for_each(|stats| stats.seal());
+    }
+
+    /// Adds the statistics of `other`, whose places are mapped to those of this one.
+    fn merge(&mut self, other: &RecordStats, features: &[u32], lists: &[u32]) {
+        for (records, n) in self.kinds.iter_mut().zip(other.kinds) {
+            *records = records.saturating_add(n);
+        }
+        self.sizes.merge(&other.sizes);
+        self.payloads.merge(&other.payloads);
+        for (all, others, places) in
+            [(&mut self.features, &other.features, features), (&mut self.lists, &other.lists, lists)]
+        {
+            for (stats, place) in others.iter().zip(places) {
+                if let Some(stats) = stats
+                    && *place != NOT_COUNTED
+                    && let Some(own) = RecordStats::feature(all, *place as usize)
+                {
+                    own.merge(stats);
+                }
+            }
+        }
+    }
+}
+
+/// Finds the features of a record.
+#[derive(Clone, Default)]
+struct FeatureCollector {
+    names: FeatureNames,
+    /// By the place of the name: the last record with the feature, and its position among the features of that record.
+    last: Vec<(u64, u32)>,
+}
+
+impl FeatureCollector {
+    /// Collects the features of a record in `found`, each once: the last entry of a key wins. Returns the number of entries that are not
+    /// counted.
+    #[inline]
+    fn collect<'a, V>(
+        &mut self,
+        entries: impl Iterator<Item = Result<(&'a str, V)>>,
+        selection: &Selection,
+        record: u64,
+        found: &mut Vec<(u32, V)>,
+    ) -> Result<u64> {
+        let mut not_counted = 0;
+        for (k, entry) in entries.enumerate() {
+            let (key, value) = entry?;
+            let place = self.names.place(k, key, &selection.patterns);
+            if place == NOT_COUNTED {
+                let all = selection.patterns.is_empty();
+                not_counted += u64::from(
+                    all || selection.patterns.iter().any(|pattern| wildcards::matches(pattern, key)),
+                );
+                continue;
+            }
+            if self.last.len() <= place as usize {
+                self.last.resize(place as usize + 1, (0, 0));
+            }
+            let Some(last) = self.last.get_mut(place as usize) else { continue };
+            if last.0 == record
+                && let Some(earlier) = found.get_mut(last.1 as usize)
+            {
+                earlier.1 = value;
+            } else {
+                *last = (record, found.len() as u32);
+                found.push((place, value));
+            }
+        }
+        Ok(not_counted)
+    }
+}
+
+/// Returns an empty vector with the memory of `items`, for items of another lifetime.
+fn recycled<T, U>(mut items: Vec<T>) -> Vec<U> {
+    items.clear();
+    // The standard library collects into the memory of the source if both items have one size.
+    items.into_iter().filter_map(|_| None).collect()
+}
+
+/// Statistics of the records of a unit.
+#[derive(Clone, Default)]
+pub(crate) struct UnitStats {
+    features: FeatureCollector,
+    lists: FeatureCollector,
+    pub(crate) all: RecordStats,
+    pub(crate) slices: BTreeMap<SliceKey, RecordStats>,
+    /// Entries of features that are not counted, because there are too many names.
+    pub(crate) not_counted: u64,
+    /// Records seen.
+    records: u64,
+    found: Vec<(u32, Feature<'static>)>,
+    found_lists: Vec<(u32, FeatureList<'static>)>,
+    scratch: Vec<i64>,
+}
+
+impl UnitStats {
+    /// Adds a record.
+    ///
+    /// # Errors
+    /// The record is malformed, or cannot be put into a slice. It is not added then.
+    pub(crate) fn add(
+        &mut self,
+        record: Record<'_>,
+        kind: MessageKind,
+        selection: &Selection,
+        limit: u64,
+    ) -> std::result::Result<(), StatsError> {
+        self.records += 1;
+        let (number, payload) = (self.records, record.payload());
+        let mut found = recycled(std::mem::take(&mut self.found));
+        let mut lists = recycled(std::mem::take(&mut self.found_lists));
+        let not_counted = match kind {
+            MessageKind::Example => {
+                self.features.collect(record.example().entries(), selection, number, &mut found)?
+            }
+            MessageKind::SequenceExample => {
+                let sequence = record.sequence_example();
+                let entries = sequence.context().entries();
+                let context = self.features.collect(entries, selection, number, &mut found)?;
+                context + self.lists.collect(sequence.feature_lists(), selection, number, &mut lists)?
+            }
+            MessageKind::Other => 0,
+        };
+        let slice = match &selection.by {
+            Some(by) => Some(self.slice(by, &found, record)?),
+            None => None,
+        };
+        self.not_counted += not_counted;
+        let kind = match kind {
+            MessageKind::Example => 0,
+            MessageKind::SequenceExample => 1,
+            MessageKind::Other => 2,
+        };
+        let hash = xxh3_64(payload);
+        let slice = slice.map(|key| self.slices.entry(key).or_default());
+        for group in [Some(&mut self.all), slice].into_iter().flatten() {
+            group.add_payload(kind, payload.len(), hash);
+            for (place, feature) in &found {
+                let place = *place as usize;
+                if self.features.names.is_selected(place)
+                    && let Some(stats) = RecordStats::feature(&mut group.features, place)
+                {
+                    stats.add(*feature, &mut self.scratch);
+                }
+            }
+            for (place, list) in &lists {
+                let place = *place as usize;
+                if self.lists.names.is_selected(place)
+                    && let Some(stats) = RecordStats::feature(&mut group.lists, place)
+                {
+                    stats.add_steps(*list, &mut self.scratch);
+                }
+            }
+        }
+        self.found = recycled(found);
+        self.found_lists = recycled(lists);
+        if self.records.is_multiple_of(CHECK_EVERY) {
+            self.limit(limit);
+        }
+        Ok(())
+    }
+
+    /// Returns the slice of a record.
+    fn slice(
+        &self,
+        by: &str,
+        found: &[(u32, Feature<'_>)],
+        record: Record<'_>,
+    ) -> std::result::Result<SliceKey, StatsError> {
+        let place = self.features.names.get(by);
+        let feature = found.iter().find(|(other, _)| Some(*other) == place).map(|(_, feature)| *feature);
+        let place = || {
+            let at = record.at();
+            format!("record {} at byte {}", at.record.unwrap_or(0), at.offset.unwrap_or(0))
+        };
+        let one = |len: usize| match len {
+            1 => Ok(()),
+            n => Err(StatsError::Slice(format!(
+                "{by}: expected one value to slice by, found {n} in {}",
+                place()
+            ))),
+        };
+        let key = match feature {
+            None | Some(Feature::None) => SliceKey::Missing,
+            Some(feature) if feature.is_empty() => SliceKey::Missing,
+            Some(Feature::Int64(list)) => {
+                one(list.len())?;
+                SliceKey::Int(list.first().unwrap_or(0))
+            }
+            Some(Feature::Float(list)) => {
+                one(list.len())?;
+                SliceKey::Float(list.first().unwrap_or(0.0).to_bits())
+            }
+            Some(Feature::Bytes(list)) => {
+                one(list.len())?;
+                let value = list.first().unwrap_or_default();
+                if value.len() > MAX_SLICE_NAME {
+                    return Err(StatsError::Slice(format!(
+                        "{by}: expected at most {MAX_SLICE_NAME} bytes to slice by, found {} in {}",
+                        value.len(),
+                        place()
+                    )));
+                }
+                SliceKey::Bytes(value.to_vec())
+            }
+        };
+        if self.slices.len() >= MAX_SLICES && !self.slices.contains_key(&key) {
+            return Err(StatsError::too_many_slices(by, MAX_SLICES));
+        }
+        Ok(key)
+    }
+
+    /// Counts what was collected. It precedes merging.
+    pub(crate) fn seal(&mut self, limit: u64) {
+        self.all.seal();
+        self.slices.values_mut().for_each(RecordStats::seal);
+        self.limit(limit);
+    }
+
+    /// Ends exact counting of the features that take most memory, until the rest takes at most `limit` bytes. If that is not enough, no
+    /// further feature is counted.
+    fn limit(&mut self, limit: u64) {
+        let mut groups: Vec<&mut RecordStats> = self.slices.values_mut().collect();
+        groups.push(&mut self.all);
+        let mut total: u64 =
+            groups.iter().map(|group| group.payloads.bytes() + group.sizes.counters.bytes()).sum();
+        let mut all: Vec<_> = groups.into_iter().flat_map(RecordStats::all).collect();
+        total += all.iter().map(|stats| stats.memory()).sum::<u64>();
+        if total <= limit {
+            return;
+        }
+        all.sort_by_key(|stats| std::cmp::Reverse(stats.exact_bytes()));
+        for stats in all {
+            if stats.exact_bytes() == 0 || total <= limit {
+                break;
+            }
+            total -= stats.memory();
+            stats.approximate();
+            total += stats.memory();
+        }
+        if total > limit {
+            self.features.names.is_full = true;
+            self.lists.names.is_full = true;
+        }
+    }
+
+    /// Adds the records of `other`, which precede those that are added later.
+    pub(crate) fn merge(
+        &mut self,
+        other: &UnitStats,
+        selection: &Selection,
+        limit: u64,
+    ) -> std::result::Result<(), StatsError> {
+        self.records = self.records.saturating_add(other.records);
+        self.not_counted = self.not_counted.saturating_add(other.not_counted);
+        let places = [(&mut self.features, &other.features), (&mut self.lists, &other.lists)].map(
+            |(own, other): (&mut FeatureCollector, &FeatureCollector)| -> Vec<u32> {
+                let names = other.names.iter();
+                names.map(|name| own.names.merged(name, &selection.patterns)).collect()
+            },
+        );
+        let [features, lists] = &places;
+        for (other, places) in [(&other.all.features, features), (&other.all.lists, lists)] {
+            let lost = other.iter().zip(places).filter(|(_, place)| **place == NOT_COUNTED);
+            for stats in lost.filter_map(|(stats, _)| stats.as_ref()) {
+                self.not_counted = self.not_counted.saturating_add(stats.records());
+            }
+        }
+        self.features.names.is_full |= other.features.names.is_full;
+        self.lists.names.is_full |= other.lists.names.is_full;
+        self.all.merge(&other.all, features, lists);
+        for (key, theirs) in &other.slices {
+            if self.slices.len() >= MAX_SLICES && !self.slices.contains_key(key) {
+                return Err(StatsError::too_many_slices(
+                    selection.by.as_deref().unwrap_or_default(),
+                    MAX_SLICES,
+                ));
+            }
+            self.slices.entry(key.clone()).or_default().merge(theirs, features, lists);
+        }
+        self.limit(limit);
+        Ok(())
+    }
+
+    /// Returns statistics without records, with these names in this order. `None` if a name occurs twice.
+    pub(crate) fn named(features: &[&str], lists: &[&str], selection: &Selection) -> Option<UnitStats> {
+        let mut stats = UnitStats::default();
+        for (names, own) in [(features, &mut stats.features), (lists, &mut stats.lists)] {
+            for (k, name) in names.iter().enumerate() {
+                if own.names.merged(name, &selection.patterns) as usize != k {
+                    return None;
+                }
+            }
+        }
+        Some(stats)
+    }
+
+    /// Sets whether no further feature is counted.
+    pub(crate) fn set_full(&mut self, is_full: bool) {
+        self.features.names.is_full = is_full;
+        self.lists.names.is_full = is_full;
+    }
+
+    /// Returns the names of the features, by their places.
+    pub(crate) fn feature_names(&self) -> &FeatureNames {
+        &self.features.names
+    }
+
+    /// Returns the names of the feature lists, by their places.
+    pub(crate) fn list_names(&self) -> &FeatureNames {
+        &self.lists.names
+    }
+}

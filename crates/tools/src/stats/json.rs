@@ -1,0 +1,160 @@
+//! JSON text, and byte strings in it.
+
+use std::fmt::{Display, Write};
+
+/// A writer of JSON without spaces. The keys of an object have the order in which they are written.
+#[derive(Default)]
+pub(crate) struct JsonText {
+    text: String,
+    /// A comma precedes the next value.
+    comma: bool,
+}
+
+impl JsonText {
+    fn separate(&mut self) {
+        if std::mem::replace(&mut self.comma, true) {
+            self.text.push(',');
+        }
+    }
+
+    /// Writes an object or a list, whose brackets are given.
+    pub(crate) fn nested(&mut self, brackets: [char; 2], content: impl FnOnce(&mut JsonText)) {
+        let [open, close] = brackets;
+        self.separate();
+        self.text.push(open);
+        self.comma = false;
+        content(self);
+        self.text.push(close);
+        self.comma = true;
+    }
+
+    pub(crate) fn object(&mut self, content: impl FnOnce(&mut JsonText)) {
+        self.nested(['{', '}'], content);
+    }
+
+    pub(crate) fn list<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        mut item: impl FnMut(&mut JsonText, T),
+    ) {
+        self.nested(['[', ']'], |json| items.into_iter().for_each(|value| item(json, value)));
+    }
+
+    /// Writes the key of the next value.
+    pub(crate) fn key(&mut self, key: &str) -> &mut JsonText {
+        self.string(key);
+        self.text.push(':');
+        self.comma = false;
+        self
+    }
+
+    /// Writes a number, or a word of JSON.
+    pub(crate) fn raw(&mut self, value: impl Display) {
+        self.separate();
+        let _ = write!(self.text, "{value}");
+    }
+
+    /// Writes a value, or null.
+    pub(crate) fn optional<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut JsonText, T)) {
+        match value {
+            Some(value) => write(self, value),
+            None => self.raw("null"),
+        }
+    }
+
+    /// Writes a float, or null if it is not a finite number. Whole numbers are written without a fraction.
+    pub(crate) fn float(&mut self, value: Option<f64>) {
+        match value {
+            Some(value) if value.fract() == 0.0 && value.abs() < 9e15 => self.raw(value as i64),
+            Some(value) if value.is_finite() => self.raw(serde_json::Value::from(value)),
+            _ => self.raw("null"),
+        }
+    }
+
+    pub(crate) fn string(&mut self, value: &str) {
+        self.raw(serde_json::Value::from(value));
+    }
+
+    /// Writes a byte string: a string if it is UTF-8, otherwise an object with base64.
+    pub(crate) fn bytes(&mut self, value: &[u8]) {
+        match std::str::from_utf8(value) {
+            Ok(text) => self.string(text),
+            Err(_) => self.object(|json| json.key("base64").string(&base64(value))),
+        }
+    }
+
+    pub(crate) fn finish(self) -> String {
+        self.text
+    }
+}
+
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Returns bytes in base64, with padding.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let mut word = [0; 4];
+        word.iter_mut().skip(1).zip(chunk).for_each(|(to, from)| *to = *from);
+        let word = u32::from_be_bytes(word);
+        for k in 0..4 {
+            let digit = DIGITS.get((word >> (18 - 6 * k) & 63) as usize).copied().unwrap_or(b'=');
+            text.push(if k <= chunk.len() { digit as char } else { '=' });
+        }
+    }
+    text
+}
+
+/// Returns the bytes of base64 with padding, if it is well-formed.
+pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
+    let text = text.as_bytes();
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for (k, chunk) in text.chunks(4).enumerate() {
+        let padding = chunk.iter().rev().take_while(|c| **c == b'=').count();
+        if padding > 2 || (padding > 0 && (k + 1) * 4 != text.len()) {
+            return None;
+        }
+        let mut word = 0u32;
+        for c in chunk.iter().take(4 - padding) {
+            word = word << 6 | DIGITS.iter().position(|digit| digit == c)? as u32;
+        }
+        let word = (word << (6 * padding)).to_be_bytes();
+        bytes.extend(word.iter().skip(1).take(3 - padding));
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_the_standard() {
+        for (bytes, text) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
+        {
+            assert_eq!(base64(bytes.as_bytes()), text);
+            assert_eq!(from_base64(text).unwrap(), bytes.as_bytes());
+        }
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(from_base64(&base64(&all)).unwrap(), all);
+        for text in ["Z", "Zg=", "Z===", "Zg==Zg==", "Zm9*"] {
+            assert_eq!(from_base64(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_are_separated_by_commas() {
+        let mut json = JsonText::default();
+        json.object(|json| {
+            json.key("a").list([1, 2], |json, n| json.raw(n));
+            json.key("b\n").bytes(b"\xff");
+            json.key("c").list([0; 0], |json, n: i32| json.raw(n));
+            json.key("d").list([Some(1.5), Some(2.0), None, Some(f64::NAN)], JsonText::float);
+        });
+        assert_eq!(json.finish(), r#"{"a":[1,2],"b\n":{"base64":"/w=="},"c":[],"d":[1.5,2,null,null]}"#);
+    }
+}

@@ -1,0 +1,52 @@
+//! Statistics of records and features, computed in one pass by mergeable sketches.
+//!
+//! The result depends on the records and the options alone, not on threads or compression. Counters, bounds and presence are exact; the
+//! module's files state the bounds of the other numbers. [`Statistics::json`] has all of them, [`Statistics::table`] prints some.
+//!
+//! ```
+//! use tfseek::ExampleBuilder;
+//! use tfseek::frame::put_record;
+//! use tfseek::stream::StreamOptions;
+//! use tfseek_tools::stats::StatsOptions;
+//!
+//! let mut file = Vec::new();
+//! for label in 0..10 {
+//!     put_record(&mut file, &ExampleBuilder::new().int64("label", [label % 3]).encode()?)?;
+//! }
+//! let open = |name: &std::path::Path| StreamOptions::new().read(std::io::Cursor::new(file.clone()), name);
+//! let stats = StatsOptions::new().run(&["memory".into()], &open)?;
+//! assert_eq!(stats.records(), 10);
+//! assert!(stats.json().contains(r#""distinct":{"count":3,"exact":true}"#));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod bytes;
+mod counters;
+mod distinct;
+mod error;
+mod feature;
+mod frequent;
+mod group;
+mod histogram;
+mod json;
+mod moments;
+mod names;
+mod numbers;
+mod payloads;
+mod reader;
+mod report;
+mod run;
+mod saved;
+mod sizes;
+mod statistics;
+mod table;
+#[cfg(test)]
+mod tests;
+mod texts;
+mod tfdv;
+mod units;
+
+pub use error::StatsError;
+pub use run::StatsOptions;
+pub use statistics::Statistics;
+pub use table::TableStyle;

@@ -1,0 +1,89 @@
+//! Names of features, and their prediction: most records have the same keys in the same order.
+
+use crate::wildcards;
+use std::collections::HashMap;
+
+/// The largest number of features that are counted.
+pub(crate) const MAX_FEATURES: usize = 20_000;
+/// The longest name of a feature that is counted, in bytes.
+const MAX_NAME: usize = 4_096;
+
+/// The names of the features of a set of records, in the order in which they were found. A feature is known by its place in this order.
+#[derive(Clone, Default)]
+pub(crate) struct FeatureNames {
+    names: Vec<(Box<str>, bool)>,
+    places: HashMap<Box<str>, u32>,
+    /// The features of the last record in wire order.
+    predicted: Vec<u32>,
+    /// No further names are added.
+    pub(crate) is_full: bool,
+}
+
+/// The place of a feature that is not counted.
+pub(crate) const NOT_COUNTED: u32 = u32::MAX;
+
+impl FeatureNames {
+    /// Returns the place of the feature with this key, which is number `k` in its record. Returns [`NOT_COUNTED`] if there is no room.
+    #[inline]
+    pub(crate) fn place(&mut self, k: usize, key: &str, patterns: &[String]) -> u32 {
+        if let Some(&place) = self.predicted.get(k)
+            && let Some((name, _)) = self.names.get(place as usize)
+            && name.as_bytes() == key.as_bytes()
+        {
+            return place;
+        }
+        self.find(k, key, patterns)
+    }
+
+    #[inline(never)]
+    fn find(&mut self, k: usize, key: &str, patterns: &[String]) -> u32 {
+        let place = match self.places.get(key) {
+            Some(&place) => place,
+            None if self.is_full || self.names.len() >= MAX_FEATURES || key.len() > MAX_NAME => {
+                return NOT_COUNTED;
+            }
+            None => self.add(key, patterns),
+        };
+        if self.predicted.len() <= k && k < MAX_FEATURES {
+            self.predicted.resize(k + 1, 0);
+        }
+        if let Some(predicted) = self.predicted.get_mut(k) {
+            *predicted = place;
+        }
+        place
+    }
+
+    /// Adds a name, and returns its place.
+    pub(crate) fn add(&mut self, key: &str, patterns: &[String]) -> u32 {
+        let place = self.names.len() as u32;
+        let selected = patterns.is_empty() || patterns.iter().any(|pattern| wildcards::matches(pattern, key));
+        self.names.push((key.into(), selected));
+        self.places.insert(key.into(), place);
+        place
+    }
+
+    /// Returns the place of a name of other statistics. It is added if there is room.
+    pub(crate) fn merged(&mut self, key: &str, patterns: &[String]) -> u32 {
+        match self.get(key) {
+            Some(place) => place,
+            None if self.is_full || self.names.len() >= MAX_FEATURES => NOT_COUNTED,
+            None => self.add(key, patterns),
+        }
+    }
+
+    /// Returns the place of a name.
+    pub(crate) fn get(&self, key: &str) -> Option<u32> {
+        self.places.get(key).copied()
+    }
+
+    /// Returns true if the feature is to be counted.
+    #[inline]
+    pub(crate) fn is_selected(&self, place: usize) -> bool {
+        self.names.get(place).is_some_and(|(_, selected)| *selected)
+    }
+
+    /// Returns the names in the order of their places.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(|(name, _)| &**name)
+    }
+}

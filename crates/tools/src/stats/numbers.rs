@@ -1,0 +1,309 @@
+//! Statistics of the numbers of a feature.
+
+use super::counters::{Cell, KeyCounters, cells, float_cell, float_key, int_cell, int_key};
+use super::frequent::{FEW, NumberFrequencies};
+use super::moments::Moments;
+use tfseek::{FloatList, Int64List};
+
+/// Number of values that are added to the sketches together. Their mean is computed in two passes.
+const BLOCK: usize = 256;
+/// The longest list that is decoded at once.
+const DECODED: usize = 1 << 16;
+
+/// Statistics of integers.
+///
+/// Numbers below 65,536 have a counter each, in a table, which gives their moments and ranks exactly. The other numbers are in the sketches.
+#[derive(Clone, Default)]
+pub(crate) struct IntStats {
+    /// Counters of the numbers below 65,536, by number. Empty if exact counting has ended: the numbers are then in `counters`.
+    pub(crate) table: KeyCounters,
+    pub(crate) is_exact: bool,
+    pub(crate) counters: KeyCounters,
+    pub(crate) frequencies: NumberFrequencies,
+    /// Moments and bounds of the numbers in `counters`.
+    pub(crate) moments: Moments,
+    pub(crate) bounds: Option<(i64, i64)>,
+    pub(super) block: Vec<i64>,
+}
+
+impl IntStats {
+    pub(crate) fn new() -> IntStats {
+        IntStats { is_exact: true, ..IntStats::default() }
+    }
+
+    /// Adds the values of a list. `scratch` keeps its memory.
+    #[inline]
+    pub(crate) fn add_list(&mut self, list: Int64List<'_>, scratch: &mut Vec<i64>) {
+        if list.len() == 1 {
+            list.first().into_iter().for_each(|value| self.add(value));
+        } else if list.len() <= DECODED {
+            scratch.resize(list.len(), 0);
+            // The lengths are equal, so this cannot fail.
+            if list.decode_into(scratch).is_ok() {
+                scratch.iter().for_each(|value| self.add(*value));
+            }
+        } else {
+            list.iter().for_each(|value| self.add(value));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, value: i64) {
+        match u16::try_from(value) {
+            Ok(key) if self.is_exact => self.table.add(key, 1),
+            _ => {
+                self.block.push(value);
+                if self.block.len() == BLOCK {
+                    self.seal();
+                }
+            }
+        }
+    }
+
+    /// Adds what was collected to the sketches. It precedes reading and merging.
+    pub(crate) fn seal(&mut self) {
+        let Some(&first) = self.block.first() else { return };
+        let (mut low, mut high) = self.bounds.unwrap_or((first, first));
+        let mut floats = [0.0; BLOCK];
+        for (float, &value) in floats.iter_mut().zip(&self.block) {
+            (low, high) = (low.min(value), high.max(value));
+            *float = value as f64;
+            self.counters.add(int_key(value), 1);
+            self.frequencies.add(value as u64, 1);
+        }
+        self.bounds = Some((low, high));
+        self.moments.merge(&Moments::of(floats.get(..self.block.len()).unwrap_or_default()));
+        self.block.clear();
+    }
+
+    /// Ends exact counting, to save memory.
+    pub(crate) fn approximate(&mut self) {
+        self.seal();
+        if self.is_exact {
+            self.is_exact = false;
+            let table = std::mem::take(&mut self.table);
+            self.moments.merge(&table_moments(&table));
+            for (value, n) in table.iter() {
+                let value = i64::from(value);
+                let (low, high) = self.bounds.unwrap_or((value, value));
+                self.bounds = Some((low.min(value), high.max(value)));
+                self.counters.add(int_key(value), n);
+                self.frequencies.add(value as u64, n);
+            }
+        }
+        self.frequencies.approximate(FEW);
+    }
+
+    pub(crate) fn merge(&mut self, other: &IntStats) {
+        if !other.is_exact {
+            self.approximate();
+        }
+        let folded;
+        let other = if self.is_exact == other.is_exact {
+            other
+        } else {
+            folded = {
+                let mut other = other.clone();
+                other.approximate();
+                other
+            };
+            &folded
+        };
+        self.table.merge(&other.table);
+        self.counters.merge(&other.counters);
+        self.frequencies.merge(&other.frequencies);
+        self.moments.merge(&other.moments);
+        self.bounds = match (self.bounds, other.bounds) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (bounds, None) | (None, bounds) => bounds,
+        };
+    }
+
+    /// Returns the moments of all values.
+    pub(crate) fn all_moments(&self) -> Moments {
+        let mut moments = table_moments(&self.table);
+        moments.merge(&self.moments);
+        moments
+    }
+
+    /// Returns the smallest and the largest value.
+    pub(crate) fn all_bounds(&self) -> Option<(i64, i64)> {
+        let (first, last) = (self.table.iter().next(), self.table.iter().next_back());
+        let table = first.zip(last).map(|((low, _), (high, _))| (i64::from(low), i64::from(high)));
+        match (table, self.bounds) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (bounds, None) | (None, bounds) => bounds,
+        }
+    }
+
+    /// Returns the cells of all values in order.
+    pub(crate) fn cells(&self) -> Vec<Cell> {
+        let others = cells(&self.counters, int_cell);
+        let table =
+            self.table.iter().map(|(value, count)| Cell { low: value.into(), high: value.into(), count });
+        let mut all: Vec<Cell> = others.iter().copied().take_while(|cell| cell.low < 0.0).collect();
+        let negative = all.len();
+        all.extend(table);
+        all.extend(others.iter().skip(negative));
+        all
+    }
+
+    /// Returns the number of distinct values, and true if it is exact.
+    pub(crate) fn distinct(&self) -> (u64, bool) {
+        let table = self.table.iter().count() as u64;
+        match &self.frequencies.distinct {
+            Some(distinct) => (table + distinct.estimate(), false),
+            None => (table + self.frequencies.counts.len() as u64, true),
+        }
+    }
+
+    /// Returns the most frequent values with their numbers, the most frequent first.
+    pub(crate) fn top(&self, n: usize) -> Vec<(i64, u64)> {
+        let table = self.table.iter().map(|(value, n)| (i64::from(value), n));
+        let others = self.frequencies.counts.iter().map(|(bits, n)| (*bits as i64, *n));
+        most_frequent(table.chain(others), n, |value| value)
+    }
+
+    pub(crate) fn exact_bytes(&self) -> u64 {
+        if self.frequencies.keep == FEW { 0 } else { self.table.bytes() + self.frequencies.bytes() }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.table.bytes()
+            + self.counters.bytes()
+            + self.frequencies.bytes()
+            + (self.block.capacity() * 8) as u64
+    }
+}
+
+fn table_moments(table: &KeyCounters) -> Moments {
+    let values: Vec<_> = table.iter().map(|(value, n)| (f64::from(value), n)).collect();
+    Moments::weighted(values.iter().copied())
+}
+
+/// Returns the `n` most frequent values. Equally frequent ones are in the order of `key`.
+pub(crate) fn most_frequent<T: Copy, K: Ord>(
+    values: impl Iterator<Item = (T, u64)>,
+    n: usize,
+    key: impl Fn(T) -> K,
+) -> Vec<(T, u64)> {
+    let mut all: Vec<_> = values.collect();
+    let order = |a: &(T, u64), b: &(T, u64)| b.1.cmp(&a.1).then_with(|| key(a.0).cmp(&key(b.0)));
+    if all.len() > n && n > 0 {
+        all.select_nth_unstable_by(n, order);
+    }
+    all.truncate(n);
+    all.sort_by(order);
+    all
+}
+
+/// Statistics of floats. NaN and infinities are counted apart.
+#[derive(Clone, Default)]
+pub(crate) struct FloatStats {
+    pub(crate) zeros: u64,
+    pub(crate) nan: u64,
+    pub(crate) infinite: u64,
+    pub(crate) negative_infinite: u64,
+    pub(crate) counters: KeyCounters,
+    pub(crate) frequencies: NumberFrequencies,
+    pub(crate) moments: Moments,
+    pub(crate) bounds: Option<(f32, f32)>,
+    pub(super) block: Vec<f32>,
+}
+
+impl FloatStats {
+    #[inline]
+    pub(crate) fn add_list(&mut self, list: FloatList<'_>) {
+        list.iter().for_each(|value| self.add(value));
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, value: f32) {
+        self.block.push(value);
+        if self.block.len() == BLOCK {
+            self.seal();
+        }
+    }
+
+    /// Adds what was collected to the sketches. It precedes reading and merging.
+    pub(crate) fn seal(&mut self) {
+        let (mut floats, mut finite) = ([0.0; BLOCK], 0);
+        for &value in &self.block {
+            if !value.is_finite() {
+                self.nan += u64::from(value.is_nan());
+                self.infinite += u64::from(value == f32::INFINITY);
+                self.negative_infinite += u64::from(value == f32::NEG_INFINITY);
+                continue;
+            }
+            // Both zeros are one value.
+            let value = if value == 0.0 { 0.0 } else { value };
+            self.zeros += u64::from(value == 0.0);
+            let (low, high) = self.bounds.unwrap_or((value, value));
+            self.bounds = Some((low.min(value), high.max(value)));
+            if let Some(float) = floats.get_mut(finite) {
+                *float = f64::from(value);
+            }
+            finite += 1;
+            self.counters.add(float_key(value), 1);
+            self.frequencies.add(value.to_bits().into(), 1);
+        }
+        self.moments.merge(&Moments::of(floats.get(..finite).unwrap_or_default()));
+        self.block.clear();
+    }
+
+    /// Ends exact counting, to save memory.
+    pub(crate) fn approximate(&mut self) {
+        self.seal();
+        self.frequencies.approximate(FEW);
+    }
+
+    pub(crate) fn merge(&mut self, other: &FloatStats) {
+        self.zeros = self.zeros.saturating_add(other.zeros);
+        self.nan = self.nan.saturating_add(other.nan);
+        self.infinite = self.infinite.saturating_add(other.infinite);
+        self.negative_infinite = self.negative_infinite.saturating_add(other.negative_infinite);
+        self.counters.merge(&other.counters);
+        self.frequencies.merge(&other.frequencies);
+        self.moments.merge(&other.moments);
+        self.bounds = match (self.bounds, other.bounds) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (bounds, None) | (None, bounds) => bounds,
+        };
+    }
+
+    /// Returns the number of all values.
+    pub(crate) fn n(&self) -> u64 {
+        let others = self.nan.saturating_add(self.infinite).saturating_add(self.negative_infinite);
+        self.moments.n.saturating_add(others)
+    }
+
+    /// Returns the cells of the finite values in order.
+    pub(crate) fn cells(&self) -> Vec<Cell> {
+        cells(&self.counters, float_cell)
+    }
+
+    /// Returns the number of distinct finite values, and true if it is exact.
+    pub(crate) fn distinct(&self) -> (u64, bool) {
+        match &self.frequencies.distinct {
+            Some(distinct) => (distinct.estimate(), false),
+            None => (self.frequencies.counts.len() as u64, true),
+        }
+    }
+
+    /// Returns the most frequent finite values with their numbers, the most frequent first.
+    pub(crate) fn top(&self, n: usize) -> Vec<(f32, u64)> {
+        let values = self.frequencies.counts.iter().map(|(bits, n)| (f32::from_bits(*bits as u32), *n));
+        // The order of the bits, with those of negative numbers reversed, is the order of the numbers.
+        let order =
+            |value: f32| value.to_bits() as i32 ^ (((value.to_bits() as i32 >> 31) as u32) >> 1) as i32;
+        most_frequent(values, n, order)
+    }
+
+    pub(crate) fn exact_bytes(&self) -> u64 {
+        if self.frequencies.keep == FEW { 0 } else { self.frequencies.bytes() }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.counters.bytes() + self.frequencies.bytes() + (self.block.capacity() * 4) as u64
+    }
+}

@@ -1,0 +1,324 @@
+//! One pass over files or a dataset.
+
+use super::error::StatsError;
+use super::group::{Selection, UnitStats};
+use super::reader::SkippingReader;
+use super::statistics::Statistics;
+use super::units::{self, UnitSource, UnitWork};
+use crate::sample;
+use std::path::{Path, PathBuf};
+use tfseek::example::{KindGuess, MessageKind};
+use tfseek::stream::{Stream, StreamOptions};
+use tfseek::{At, Dataset, Error, Record};
+
+/// The default limit on the memory of the sketches in bytes.
+const MEMORY: u64 = 2 << 30;
+/// The limit of a unit is this part of the limit of the result.
+const UNIT_PART: u64 = 16;
+
+/// Options of [`Statistics`].
+#[derive(Clone, Debug)]
+pub struct StatsOptions {
+    selection: Selection,
+    kind: Option<MessageKind>,
+    jobs: usize,
+    memory: u64,
+    skip_errors: bool,
+    stream: StreamOptions,
+}
+
+impl Default for StatsOptions {
+    fn default() -> StatsOptions {
+        StatsOptions {
+            selection: Selection::default(),
+            kind: None,
+            jobs: 1,
+            memory: MEMORY,
+            skip_errors: false,
+            stream: StreamOptions::new(),
+        }
+    }
+}
+
+impl StatsOptions {
+    /// Returns the default options: all features, one thread, kinds are guessed, damage is an error.
+    pub fn new() -> StatsOptions {
+        StatsOptions::default()
+    }
+
+    /// Sets the patterns of the names of features. Default: all features.
+    #[must_use]
+    pub fn features(mut self, patterns: Vec<String>) -> StatsOptions {
+        self.selection.patterns = patterns;
+        self
+    }
+
+    /// Sets a feature. The records of each of its values get statistics of their own.
+    #[must_use]
+    pub fn by(mut self, feature: Option<String>) -> StatsOptions {
+        self.selection.by = feature;
+        self
+    }
+
+    /// Sets the kind of the records. By default it is guessed for each file.
+    #[must_use]
+    pub fn kind(mut self, kind: Option<MessageKind>) -> StatsOptions {
+        self.kind = kind;
+        self
+    }
+
+    /// Sets the number of threads. Default: 1. The result does not depend on it.
+    #[must_use]
+    pub fn jobs(mut self, jobs: usize) -> StatsOptions {
+        self.jobs = jobs.max(1);
+        self
+    }
+
+    /// Sets a limit on the memory of the result in bytes; each thread may need a quarter of it more. Default: 2 GiB. Exact counting of the
+    /// features that need most memory is ended first. If that is not enough, no further feature is counted.
+    #[must_use]
+    pub fn memory(mut self, bytes: u64) -> StatsOptions {
+        self.memory = bytes;
+        self
+    }
+
+    /// Sets whether damaged and malformed records are skipped. Default: false. They are errors then.
+    #[must_use]
+    pub fn skip_errors(mut self, skip: bool) -> StatsOptions {
+        self.skip_errors = skip;
+        self
+    }
+
+    /// Sets the options for the rest of a file after damage.
+    #[must_use]
+    pub fn stream(mut self, options: StreamOptions) -> StatsOptions {
+        self.stream = options;
+        self
+    }
+
+    /// Computes the statistics of files, each of which is opened once by `open` and read in order.
+    ///
+    /// # Errors
+    /// The first error in the order of the files: of opening or reading one, of a malformed record, or of the slices.
+    pub fn run(
+        &self,
+        paths: &[PathBuf],
+        open: &(dyn Fn(&Path) -> tfseek::Result<Stream> + Sync),
+    ) -> Result<Statistics, StatsError> {
+        let open = |k: usize| -> tfseek::Result<StatsSource> {
+            let path = paths.get(k).map_or(Path::new(""), PathBuf::as_path);
+            Ok(StatsSource::File(Box::new(SkippingReader::new(open(path)?, self.stream, self.kind))))
+        };
+        self.all(paths.len(), None, &open)
+    }
+
+    /// Computes the statistics of the records of a dataset, of the records `ids`, or of a sample of `sample.0` of these with the seed
+    /// `sample.1`. Records are read by number, in ascending order. `report` is called with the number of records that were read since the last call; an error ends the run.
+    ///
+    /// # Errors
+    /// As [`run`](StatsOptions::run).
+    pub fn run_dataset(
+        &self,
+        dataset: &Dataset,
+        ids: Option<&[u64]>,
+        sample: Option<(u64, u64)>,
+        report: &(dyn Fn(u64) -> tfseek::Result<()> + Sync),
+    ) -> Result<Statistics, StatsError> {
+        let all = ids.map_or(dataset.len(), |ids| ids.len() as u64);
+        let mut drawn = match (ids, sample) {
+            (Some(ids), None) => Some(ids.to_vec()),
+            (None, None) => None,
+            (ids, Some((n, seed))) => {
+                let mut random = sample::Random::new(seed);
+                let drawn = random.draw(n, all);
+                let record = |k: u64| ids.map_or(Some(k), |ids| ids.get(usize::try_from(k).ok()?).copied());
+                Some(drawn.filter_map(record).collect())
+            }
+        };
+        drawn.iter_mut().for_each(|drawn| drawn.sort_unstable());
+        let shards: Vec<_> =
+            dataset.shards().map(|shard| (shard.start..shard.start + shard.len, shard.path)).collect();
+        let open = |k: usize| -> tfseek::Result<StatsSource> {
+            let (range, path) = shards.get(k).cloned().unwrap_or((0..0, Path::new("")));
+            let ids: Box<dyn Iterator<Item = u64> + Send> = match &drawn {
+                Some(drawn) => {
+                    let from = drawn.partition_point(|i| *i < range.start);
+                    let to = drawn.partition_point(|i| *i < range.end);
+                    Box::new(drawn.get(from..to).unwrap_or_default().to_vec().into_iter())
+                }
+                None => Box::new(range.clone()),
+            };
+            let mut buf = Vec::new();
+            let kind = match self.kind {
+                Some(kind) => kind,
+                None => guess(dataset, range, &mut buf),
+            };
+            Ok(StatsSource::Numbered { dataset: dataset.clone(), ids, kind, buf, path: path.to_path_buf() })
+        };
+        let open = |k: usize| {
+            report(0)?;
+            open(k)
+        };
+        let run = StatsRun { options: self, open: &open, report: Some(report) };
+        let total = units::run(&run, shards.len(), self.jobs)?;
+        Ok(self.statistics(total, shards.len(), sample.map(|_| all)))
+    }
+
+    fn all(
+        &self,
+        shards: usize,
+        sampled_from: Option<u64>,
+        open: &(dyn Fn(usize) -> tfseek::Result<StatsSource> + Sync),
+    ) -> Result<Statistics, StatsError> {
+        let total = units::run(&StatsRun { options: self, open, report: None }, shards, self.jobs)?;
+        Ok(self.statistics(total, shards, sampled_from))
+    }
+
+    fn statistics(&self, total: StatsUnit, shards: usize, sampled_from: Option<u64>) -> Statistics {
+        Statistics {
+            unit: total.stats,
+            selection: self.selection.clone(),
+            memory: self.memory,
+            shards: shards as u64,
+            sampled_from,
+            skipped: total.skipped,
+            first_skipped: total.first_skipped,
+        }
+    }
+}
+
+/// Guesses the kind of the records of a shard from its first ones. Damage there is an error later, if those records are read.
+fn guess(dataset: &Dataset, range: std::ops::Range<u64>, buf: &mut Vec<u8>) -> MessageKind {
+    let mut guess = KindGuess::default();
+    for i in range {
+        let Ok(record) = dataset.read(i, buf) else { break };
+        guess.add(record.payload());
+        if guess.is_complete() {
+            break;
+        }
+    }
+    guess.kind()
+}
+
+/// The records of a shard.
+enum StatsSource {
+    File(Box<SkippingReader>),
+    Numbered {
+        dataset: Dataset,
+        ids: Box<dyn Iterator<Item = u64> + Send>,
+        kind: MessageKind,
+        buf: Vec<u8>,
+        path: PathBuf,
+    },
+}
+
+impl UnitSource for StatsSource {
+    fn next(&mut self) -> tfseek::Result<Option<(Record<'_>, MessageKind)>> {
+        match self {
+            StatsSource::File(reader) => {
+                let kind = reader.kind();
+                Ok(reader.next()?.map(|record| (record, kind)))
+            }
+            StatsSource::Numbered { dataset, ids, kind, buf, path } => {
+                let Some(i) = ids.next() else { return Ok(None) };
+                let record = dataset.read(i, buf)?;
+                let at = record.at();
+                let at = At::new(path, at.record.unwrap_or(0), at.offset.unwrap_or(0));
+                Ok(Some((Record::new(record.payload(), at), *kind)))
+            }
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            StatsSource::File(reader) => reader.path(),
+            StatsSource::Numbered { path, .. } => path,
+        }
+    }
+}
+
+#[derive(Default)]
+struct StatsUnit {
+    stats: UnitStats,
+    /// Records since the last report.
+    unreported: u64,
+    skipped: u64,
+    first_skipped: Option<String>,
+}
+
+impl StatsUnit {
+    fn skip(&mut self, e: &Error) {
+        self.skipped += 1;
+        self.first_skipped.get_or_insert_with(|| e.to_string());
+    }
+}
+
+struct StatsRun<'a> {
+    options: &'a StatsOptions,
+    open: &'a (dyn Fn(usize) -> tfseek::Result<StatsSource> + Sync),
+    report: Option<&'a (dyn Fn(u64) -> tfseek::Result<()> + Sync)>,
+}
+
+impl StatsRun<'_> {
+    fn unit_memory(&self) -> u64 {
+        self.options.memory / UNIT_PART
+    }
+
+    fn report(&self, unit: &mut StatsUnit) -> Result<(), StatsError> {
+        if let Some(report) = self.report {
+            report(std::mem::take(&mut unit.unreported))?;
+        }
+        Ok(())
+    }
+}
+
+impl UnitWork for StatsRun<'_> {
+    type Source = StatsSource;
+    type Unit = StatsUnit;
+    type Error = StatsError;
+
+    fn open(&self, k: usize) -> Result<StatsSource, StatsError> {
+        Ok((self.open)(k)?)
+    }
+
+    fn begin(&self) -> StatsUnit {
+        StatsUnit::default()
+    }
+
+    fn add(&self, unit: &mut StatsUnit, record: Record<'_>, kind: MessageKind) -> Result<(), StatsError> {
+        unit.unreported += 1;
+        if unit.unreported == 1024 {
+            self.report(unit)?;
+        }
+        match unit.stats.add(record, kind, &self.options.selection, self.unit_memory()) {
+            Err(StatsError::Data(e)) if self.options.skip_errors => {
+                unit.skip(&e);
+                Ok(())
+            }
+            added => added,
+        }
+    }
+
+    fn failed(&self, unit: &mut StatsUnit, source: &mut StatsSource, e: Error) -> Result<bool, StatsError> {
+        if !self.options.skip_errors || !e.is_data() {
+            return Err(e.into());
+        }
+        unit.skip(&e);
+        match source {
+            StatsSource::File(reader) => Ok(reader.skip_damaged(&e)?),
+            StatsSource::Numbered { .. } => Ok(true),
+        }
+    }
+
+    fn end(&self, unit: &mut StatsUnit) {
+        unit.stats.seal(self.unit_memory());
+    }
+
+    fn merge(&self, unit: &mut StatsUnit, next: StatsUnit) -> Result<(), StatsError> {
+        unit.skipped += next.skipped;
+        if unit.first_skipped.is_none() {
+            unit.first_skipped = next.first_skipped;
+        }
+        unit.stats.merge(&next.stats, &self.options.selection, self.options.memory)
+    }
+}

@@ -1,0 +1,81 @@
+//! Distributions of sizes: lengths, numbers of values, widths.
+
+use super::counters::{Cell, KeyCounters, cells, int_cell, int_key};
+
+/// The distribution of a size.
+#[derive(Clone, Debug)]
+pub(crate) struct SizeCounters {
+    pub(crate) counters: KeyCounters,
+    pub(crate) n: u64,
+    pub(crate) sum: u128,
+    pub(crate) min: u64,
+    pub(crate) max: u64,
+    /// The last size, and the number of times that it was added and not counted yet. Sizes often repeat.
+    pub(super) run: (u64, u64),
+}
+
+impl Default for SizeCounters {
+    fn default() -> SizeCounters {
+        SizeCounters { counters: KeyCounters::default(), n: 0, sum: 0, min: u64::MAX, max: 0, run: (0, 0) }
+    }
+}
+
+impl SizeCounters {
+    /// Adds a size.
+    #[inline]
+    pub(crate) fn add(&mut self, size: usize) {
+        let size = size as u64;
+        if self.run.0 != size {
+            self.seal();
+            self.run.0 = size;
+        }
+        self.run.1 += 1;
+    }
+
+    /// Counts what was added. It precedes reading and merging.
+    pub(crate) fn seal(&mut self) {
+        let (size, n) = std::mem::take(&mut self.run);
+        if n > 0 {
+            self.counters.add(int_key(i64::try_from(size).unwrap_or(i64::MAX)), n);
+            self.n = self.n.saturating_add(n);
+            self.sum = self.sum.saturating_add(u128::from(size) * u128::from(n));
+            (self.min, self.max) = (self.min.min(size), self.max.max(size));
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &SizeCounters) {
+        self.counters.merge(&other.counters);
+        self.n = self.n.saturating_add(other.n);
+        self.sum = self.sum.saturating_add(other.sum);
+        (self.min, self.max) = (self.min.min(other.min), self.max.max(other.max));
+    }
+
+    pub(crate) fn mean(&self) -> Option<f64> {
+        (self.n > 0).then(|| self.sum as f64 / self.n as f64)
+    }
+
+    /// Returns the cells of the sizes in order.
+    pub(crate) fn cells(&self) -> Vec<Cell> {
+        cells(&self.counters, int_cell)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::counters::at_rank;
+    use super::*;
+
+    #[test]
+    fn runs_are_counted() {
+        let (mut sizes, mut other) = (SizeCounters::default(), SizeCounters::default());
+        [3, 3, 0, 0, 0, 5].into_iter().for_each(|size| sizes.add(size));
+        other.add(0);
+        sizes.seal();
+        other.seal();
+        sizes.merge(&other);
+        assert_eq!((sizes.n, sizes.sum, sizes.min, sizes.max), (7, 11, 0, 5));
+        let cells = sizes.cells();
+        let ranks: Vec<_> = (1..=7).map(|rank| at_rank(&cells, rank).unwrap()).collect();
+        assert_eq!(ranks, [0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 5.0]);
+    }
+}

@@ -1,0 +1,100 @@
+//! Statistics of a set of records.
+
+use super::error::StatsError;
+use super::group::{Selection, UnitStats};
+use std::fmt;
+
+/// Statistics of a set of records.
+#[derive(Clone)]
+pub struct Statistics {
+    pub(super) unit: UnitStats,
+    pub(super) selection: Selection,
+    /// Limit on the memory of the sketches in bytes.
+    pub(super) memory: u64,
+    /// Number of shards.
+    pub(super) shards: u64,
+    /// Number of records in the shards, if the statistics are those of a sample.
+    pub(super) sampled_from: Option<u64>,
+    /// Numbers of records that were skipped, and the error of the first.
+    pub(super) skipped: u64,
+    pub(super) first_skipped: Option<String>,
+}
+
+impl Statistics {
+    /// Returns the number of records.
+    pub fn records(&self) -> u64 {
+        self.unit.all.kinds.iter().fold(0, |sum, n| sum.saturating_add(*n))
+    }
+
+    /// Returns the number of damaged or malformed records that were skipped.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Returns the error of the first record that was skipped.
+    pub fn first_skipped(&self) -> Option<&str> {
+        self.first_skipped.as_deref()
+    }
+
+    /// Returns the names of the features that are not counted exactly, because the memory was not enough.
+    pub fn limited(&self) -> Vec<&str> {
+        let features = self.unit.feature_names().iter().zip(&self.unit.all.features);
+        let lists = self.unit.list_names().iter().zip(&self.unit.all.lists);
+        let limited = features.chain(lists).filter(|(_, stats)| stats.as_ref().is_some_and(|s| s.limited));
+        let mut names: Vec<_> = limited.map(|(name, _)| name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Returns the number of entries of records that are not counted, because there are too many names of features.
+    pub fn not_counted(&self) -> u64 {
+        self.unit.not_counted
+    }
+
+    /// Returns true if a feature or feature list of this name was found.
+    pub fn has_feature(&self, name: &str) -> bool {
+        self.unit.feature_names().get(name).is_some() || self.unit.list_names().get(name).is_some()
+    }
+
+    /// Adds the records of `other`, as if they followed in the same run. Both must have the same options.
+    ///
+    /// Counters, bounds and presence are those of one run. The mean and the standard deviation are equal up to rounding. Numbers that are
+    /// not exact keep their bounds.
+    ///
+    /// # Errors
+    /// The options differ, or there are too many slices.
+    pub fn merge(&mut self, other: &Statistics) -> Result<(), StatsError> {
+        if self.selection.by != other.selection.by {
+            let name = |by: &Option<String>| by.clone().unwrap_or_else(|| "none".to_owned());
+            let (expected, found) = (name(&self.selection.by), name(&other.selection.by));
+            return Err(StatsError::Saved(format!(
+                "expected statistics sliced by the same feature, found {expected} and {found}"
+            )));
+        }
+        if self.selection.patterns != other.selection.patterns {
+            return Err(StatsError::Saved(
+                "expected statistics of the same patterns of features, found different ones".to_owned(),
+            ));
+        }
+        self.sampled_from = match (self.sampled_from, other.sampled_from) {
+            (None, None) => None,
+            (a, b) => {
+                let a = a.unwrap_or_else(|| self.records());
+                Some(a.saturating_add(b.unwrap_or_else(|| other.records())))
+            }
+        };
+        self.unit.merge(&other.unit, &self.selection, self.memory)?;
+        self.shards = self.shards.saturating_add(other.shards);
+        self.skipped = self.skipped.saturating_add(other.skipped);
+        if self.first_skipped.is_none() {
+            self.first_skipped.clone_from(&other.first_skipped);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Statistics({} records, {} shards)", self.records(), self.shards)
+    }
+}

@@ -1,0 +1,357 @@
+//! Statistics as a table for a terminal.
+
+use super::bytes::ByteStats;
+use super::counters::Cell;
+use super::feature::FeatureStats;
+use super::group::{RecordStats, SliceKey};
+use super::histogram;
+use super::moments::Moments;
+use super::numbers::{FloatStats, IntStats};
+use super::report::{BUCKETS, sorted};
+use super::sizes::SizeCounters;
+use super::statistics::Statistics;
+use std::fmt::Write;
+
+/// Width and styles of a table.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct TableStyle {
+    /// Columns of the terminal. `None`: lines are as long as necessary.
+    pub width: Option<usize>,
+    /// Text before and after headings, e.g. escape sequences.
+    pub heading: [String; 2],
+    /// Text before and after labels.
+    pub label: [String; 2],
+}
+
+/// The longest name that is printed whole, in characters.
+const NAME: usize = 40;
+/// The longest value that is printed whole, in characters.
+const VALUE: usize = 24;
+
+impl Statistics {
+    /// Returns a table with a line for each feature, and a line end after each line.
+    pub fn table(&self, style: &TableStyle) -> String {
+        let mut text = String::new();
+        self.describe(&mut text, &self.unit.all, None, style);
+        for (key, group) in &self.unit.slices {
+            let by = self.selection.by.as_deref().unwrap_or_default();
+            text.push('\n');
+            self.describe(&mut text, group, Some(format!("{by} = {}", slice(key))), style);
+        }
+        text
+    }
+
+    fn describe(&self, text: &mut String, group: &RecordStats, slice: Option<String>, style: &TableStyle) {
+        let [examples, sequences, others] = group.kinds;
+        let features = sorted(self.unit.feature_names().iter(), &group.features);
+        let lists = sorted(self.unit.list_names().iter(), &group.lists);
+        let kinds: Vec<String> =
+            [(examples, "Example"), (sequences, "SequenceExample"), (others, "other record")]
+                .into_iter()
+                .filter(|(n, _)| *n > 0)
+                .map(|(n, name)| things(n, name))
+                .collect();
+        let mut title = if kinds.is_empty() { "0 records".to_owned() } else { kinds.join(", ") };
+        for (n, name) in [(features.len(), "feature"), (lists.len(), "feature list")] {
+            if n > 0 {
+                title = title + ", " + &things(n as u64, name);
+            }
+        }
+        let [on, off] = &style.heading;
+        if let Some(slice) = slice {
+            let _ = write!(text, "{on}{slice}{off}: ");
+        }
+        let (distinct, exact) = group.payloads.count();
+        let total = examples.saturating_add(sequences).saturating_add(others);
+        let seen = match self.sampled_from {
+            Some(n) => format!("a sample of {}", things(n, "record")),
+            None if self.skipped > 0 => format!("{} skipped", things(self.skipped, "record")),
+            None if features.is_empty() && lists.is_empty() => "sizes only".to_owned(),
+            None => "every value seen".to_owned(),
+        };
+        let _ = writeln!(text, "{on}{title}{off}; {seen}");
+        if total > 0 {
+            let mut line = format!("  records of {} bytes", sizes(&group.sizes));
+            if distinct < total || !exact {
+                let _ = write!(line, ", {} distinct", about(distinct, exact));
+            }
+            push_line(text, &line, style);
+        }
+        let decoded = examples.saturating_add(sequences);
+        rows(text, "feature", &features, decoded, style);
+        rows(text, "feature list", &lists, sequences, style);
+    }
+}
+
+fn slice(key: &SliceKey) -> String {
+    match key {
+        SliceKey::Missing => "no value".to_owned(),
+        SliceKey::Int(value) => value.to_string(),
+        SliceKey::Float(bits) => f32::from_bits(*bits).to_string(),
+        SliceKey::Bytes(value) => quoted(value),
+    }
+}
+
+/// Pushes a line, cut to the width of the table.
+fn push_line(text: &mut String, line: &str, style: &TableStyle) {
+    let line = line.trim_end();
+    match style.width.and_then(|width| line.char_indices().nth(width).map(|_| width)) {
+        Some(width) => {
+            text.extend(line.chars().take(width.saturating_sub(2)));
+            text.push_str("..");
+        }
+        None => text.push_str(line),
+    }
+    text.push('\n');
+}
+
+fn rows(text: &mut String, title: &str, all: &[(&str, &FeatureStats)], records: u64, style: &TableStyle) {
+    if all.is_empty() {
+        return;
+    }
+    let mut cells = vec![[title, "kind", "in", "distinct", "values"].map(str::to_owned)];
+    cells.extend(all.iter().map(|(name, stats)| row(name, stats, records)));
+    let width = |k: usize| {
+        cells.iter().filter_map(|row| row.get(k)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths = [width(0), width(1), width(2), width(3), 0];
+    for (k, row) in cells.iter().enumerate() {
+        let mut line = String::from("  ");
+        for (cell, width) in row.iter().zip(widths) {
+            let _ = write!(line, "{cell:width$}  ");
+        }
+        let mut one = String::new();
+        push_line(&mut one, &line, style);
+        match (k, &style.label) {
+            (0, [on, off]) => {
+                let _ = writeln!(text, "{on}{}{off}", one.trim_end());
+            }
+            _ => text.push_str(&one),
+        }
+    }
+}
+
+fn row(name: &str, stats: &FeatureStats, records: u64) -> [String; 5] {
+    let kinds = [("bytes", 0), ("float", 1), ("int64", 2)];
+    let kind: Vec<_> = kinds
+        .into_iter()
+        .filter(|(_, k)| stats.kinds.get(*k).is_some_and(|n| *n > 0))
+        .map(|(kind, _)| kind)
+        .collect();
+    let kind = if kind.is_empty() { "none".to_owned() } else { kind.join(", ") };
+    let present = match stats.present() {
+        all if all == records => "all".to_owned(),
+        n => format!("{} of {}", thousands(n), thousands(records)),
+    };
+    let (distinct, values) = match (&stats.ints, &stats.floats, &stats.bytes) {
+        (Some(ints), None, None) => (ints.distinct(), int_values(ints)),
+        (None, Some(floats), None) => (floats.distinct(), float_values(floats)),
+        (None, None, Some(bytes)) => (bytes.distinct(), byte_values(bytes)),
+        (None, None, None) => ((0, true), String::new()),
+        (ints, floats, bytes) => {
+            let all = [
+                ints.as_ref().map(|ints| (ints.distinct(), int_values(ints))),
+                floats.as_ref().map(|floats| (floats.distinct(), float_values(floats))),
+                bytes.as_ref().map(|bytes| (bytes.distinct(), byte_values(bytes))),
+            ];
+            let all: Vec<_> = all.into_iter().flatten().collect();
+            let distinct = all.iter().fold((0, true), |sum, (d, _)| (sum.0 + d.0, sum.1 && d.1));
+            (distinct, all.into_iter().map(|(_, values)| values).collect::<Vec<_>>().join(";  "))
+        }
+    };
+    let mut notes = Vec::new();
+    if let Some(steps) = &stats.steps {
+        notes.push(format!("{} steps", sizes(steps)));
+    }
+    // One value in each record is not worth a note.
+    if stats.lengths.n > 0 && (stats.lengths.min, stats.lengths.max) != (1, 1) {
+        notes.push(format!(
+            "{} a {}",
+            sizes(&stats.lengths),
+            if stats.steps.is_some() { "step" } else { "record" }
+        ));
+    }
+    for (n, what) in [(stats.kindless, "without kind"), (stats.empty, "empty")] {
+        if n > 0 {
+            notes.push(format!("{} {what}", thousands(n)));
+        }
+    }
+    let mut all = values;
+    if !notes.is_empty() {
+        let gap = if all.is_empty() { "" } else { "  " };
+        all = format!("{all}{gap}({})", notes.join(", "));
+    }
+    [shortened(&readable(name), NAME), kind, present, about(distinct.0, distinct.1), all]
+}
+
+/// Returns the range of numbers and their median, mean, deviation and histogram.
+fn number_values(low: String, high: String, cells: &[Cell], bounds: (f64, f64), moments: &Moments) -> String {
+    if low == high {
+        return low;
+    }
+    let median = histogram::quantile(cells, bounds, 0.5).map_or_else(String::new, short);
+    let bars = histogram::bars(&histogram::equal_width(cells, bounds.0, bounds.1, BUCKETS));
+    let range = format!("{low} .. {median} .. {high}");
+    let (mean, std) = (short(moments.mean().unwrap_or(0.0)), short(moments.std().unwrap_or(0.0)));
+    format!("{range:24}  mean {mean}  std {std}  {bars}")
+}
+
+fn int_values(ints: &IntStats) -> String {
+    let Some((low, high)) = ints.all_bounds() else { return String::new() };
+    let bounds = (low as f64, high as f64);
+    number_values(low.to_string(), high.to_string(), &ints.cells(), bounds, &ints.all_moments())
+}
+
+fn float_values(floats: &FloatStats) -> String {
+    let mut text = match floats.bounds {
+        Some((low, high)) => {
+            let bounds = (f64::from(low), f64::from(high));
+            number_values(short(bounds.0), short(bounds.1), &floats.cells(), bounds, &floats.moments)
+        }
+        None => String::new(),
+    };
+    for (n, what) in [(floats.nan, "NaN"), (floats.infinite, "inf"), (floats.negative_infinite, "-inf")] {
+        if n > 0 {
+            let _ = write!(text, "{}{} {what}", if text.is_empty() { "" } else { "  " }, thousands(n));
+        }
+    }
+    text
+}
+
+fn byte_values(bytes: &ByteStats) -> String {
+    let mut parts = Vec::new();
+    if let Some(images) = &bytes.images {
+        let formats: Vec<_> =
+            images.formats.iter().map(|(format, n)| format!("{} {format}", thousands(*n))).collect();
+        parts.push(formats.join(", "));
+        if images.widths.n > 0 {
+            parts.push(format!("{} x {}", sizes(&images.widths), sizes(&images.heights)));
+        }
+        if images.undecodable > 0 {
+            parts.push(format!("{} undecodable", thousands(images.undecodable)));
+        }
+    }
+    let (distinct, exact) = bytes.distinct();
+    let n = bytes.lengths.n;
+    let repeats = n > 0 && (distinct < n / 2 || distinct <= 20);
+    if repeats && bytes.images.is_none() {
+        let top = bytes.top(3);
+        let shown = top.iter().map(|(counter, text)| {
+            let value = text.map_or_else(|| format!("<{} bytes>", thousands(counter.len)), quoted);
+            format!("{value} {:.1} %", counter.count as f64 / n as f64 * 100.0)
+        });
+        let mut text = shown.collect::<Vec<_>>().join(", ");
+        let more = distinct.saturating_sub(top.len() as u64);
+        if more > 0 {
+            let _ = write!(text, ", {} more", about(more, exact));
+        }
+        parts.push(text);
+    } else {
+        parts.push(format!("{} bytes", sizes(&bytes.lengths)));
+    }
+    if bytes.not_utf8 > 0 && bytes.images.is_none() {
+        parts.push(format!("{} not UTF-8", thousands(bytes.not_utf8)));
+    }
+    parts.join("  ")
+}
+
+/// Returns the range of sizes with their median.
+fn sizes(sizes: &SizeCounters) -> String {
+    if sizes.n == 0 {
+        return "0".to_owned();
+    }
+    if sizes.min == sizes.max {
+        return thousands(sizes.min);
+    }
+    let cells = sizes.cells();
+    let median = histogram::quantile(&cells, sizes.bounds(), 0.5).unwrap_or(0.0) as u64;
+    format!("{} .. {} .. {}", thousands(sizes.min), thousands(median), thousands(sizes.max))
+}
+
+/// Returns a number with four digits, as a person would write it.
+fn short(value: f64) -> String {
+    let size = value.abs();
+    if value.fract() == 0.0 && size < 1e7 {
+        return format!("{value:.0}");
+    }
+    match size {
+        _ if !(1e-3..1e7).contains(&size) => format!("{value:.3e}"),
+        _ if size >= 1000.0 => format!("{value:.1}"),
+        _ if size >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// Returns a number with commas between groups of three digits.
+fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (k, digit) in digits.chars().enumerate() {
+        if k > 0 && (digits.len() - k).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn things(n: u64, name: &str) -> String {
+    format!("{} {name}{}", thousands(n), if n == 1 { "" } else { "s" })
+}
+
+/// Returns a number, with `~` if it is estimated.
+fn about(n: u64, exact: bool) -> String {
+    format!("{}{}", if exact { "" } else { "~" }, thousands(n))
+}
+
+/// Returns a text without control characters.
+fn readable(text: &str) -> String {
+    let plain =
+        !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c.is_ascii_graphic() && c != '"');
+    if plain { text.to_owned() } else { format!("{text:?}") }
+}
+
+/// Returns a byte string in quotes, or its size if it is not text.
+fn quoted(value: &[u8]) -> String {
+    match std::str::from_utf8(value) {
+        Ok(text) if text.chars().count() > VALUE => {
+            let start: String = text.chars().take(VALUE).collect();
+            format!("{start:?}..")
+        }
+        Ok(text) => format!("{text:?}"),
+        Err(_) => {
+            let hex: String = value.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+            format!("<{hex}{}>", if value.len() > 8 { ".." } else { "" })
+        }
+    }
+}
+
+fn shortened(text: &str, len: usize) -> String {
+    if text.chars().count() <= len {
+        return text.to_owned();
+    }
+    text.chars().take(len.saturating_sub(2)).chain("..".chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let texts = [0.0, 37.0, 38.5, 13.591, 0.123_45, 1234.56, 1e-5, 2.5e12].map(short);
+        assert_eq!(texts, ["0", "37", "38.50", "13.59", "0.123", "1234.6", "1.000e-5", "2.500e12"]);
+        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn texts_have_no_control_characters() {
+        assert_eq!(quoted(b"a\x1b[31m"), "\"a\\u{1b}[31m\"");
+        assert_eq!(quoted(&[0xff; 9]), "<ffffffffffffffff..>");
+        assert_eq!(readable("a\nb"), "\"a\\nb\"");
+        let mut text = String::new();
+        push_line(&mut text, "0123456789", &TableStyle { width: Some(6), ..TableStyle::default() });
+        assert_eq!(text, "0123..\n");
+    }
+}

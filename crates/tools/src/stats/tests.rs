@@ -1,0 +1,250 @@
+//! Statistics of whole files, compared with naive twins and with themselves on other ways.
+
+use super::{Statistics, StatsError, StatsOptions, TableStyle};
+use serde_json::Value;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+use tfseek::frame::put_record;
+use tfseek::stream::StreamOptions;
+use tfseek::{ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
+use tfseek_testkit::rng::Rng;
+
+/// Returns the statistics of files in memory.
+fn run(options: &StatsOptions, files: &[Vec<u8>]) -> Result<Statistics, StatsError> {
+    let paths: Vec<PathBuf> = (0..files.len()).map(|k| k.to_string().into()).collect();
+    let open = |path: &Path| {
+        let k: usize = path.to_str().unwrap().parse().unwrap();
+        StreamOptions::new().read(Cursor::new(files[k].clone()), path)
+    };
+    options.run(&paths, &open)
+}
+
+fn file(payloads: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = Vec::new();
+    payloads.iter().for_each(|payload| put_record(&mut file, payload).unwrap());
+    file
+}
+
+fn json(stats: &Statistics) -> Value {
+    serde_json::from_str(&stats.json()).unwrap()
+}
+
+fn record(rng: &mut Rng, k: usize) -> Vec<u8> {
+    let mut builder =
+        ExampleBuilder::new().int64("id", [k as i64 * 1_000_003]).int64("label", [rng.below(7) as i64]);
+    if rng.chance(200) {
+        builder = builder.float("x", (0..rng.below(5)).map(|_| rng.below(10_000) as f32 / 7.0 - 300.0));
+    }
+    if rng.chance(128) {
+        builder = builder.bytes("text", [format!("word {}", rng.below(40))]);
+    }
+    builder.encode().unwrap()
+}
+
+fn records(n: usize) -> Vec<Vec<u8>> {
+    let mut rng = Rng::new(7);
+    (0..n).map(|k| record(&mut rng, k)).collect()
+}
+
+#[test]
+fn every_field_of_a_small_file() {
+    let payloads = [
+        ExampleBuilder::new().int64("a", [3, -5, 0]).bytes("b", [&b"x"[..], b"\xff", b"x"]).encode().unwrap(),
+        ExampleBuilder::new()
+            .int64("a", [i64::MAX])
+            .float("f", [f32::NAN, f32::INFINITY, -0.0, 1.5])
+            .encode()
+            .unwrap(),
+        ExampleBuilder::new().int64("a", [0i64; 0]).feature("b", FeatureBuf::None).encode().unwrap(),
+        ExampleBuilder::new().float("a", [2.5]).encode().unwrap(),
+    ];
+    let found = json(&run(&StatsOptions::new(), &[file(&payloads)]).unwrap());
+    assert_eq!(
+        (&found["records"], &found["shards"], &found["kinds"]["example"]),
+        (&4.into(), &1.into(), &4.into())
+    );
+    let sum: usize = payloads.iter().map(Vec::len).sum();
+    assert_eq!(found["payload_bytes"], sum);
+    assert_eq!(found["distinct_payloads"]["count"], 4);
+    let [a, b, f] = found["features"].as_array().unwrap().as_slice() else { panic!("{found}") };
+    assert_eq!((&a["name"], &a["kind"]), (&"a".into(), &"int64".into()));
+    assert_eq!(
+        (&a["present"], &a["absent"], &a["kindless"], &a["empty"]),
+        (&3.into(), &0.into(), &0.into(), &1.into())
+    );
+    assert_eq!((&a["kinds"]["int64"], &a["kinds"]["float"]), (&3.into(), &1.into()));
+    assert_eq!((&a["lengths"]["min"], &a["lengths"]["max"]), (&0.into(), &3.into()));
+    let ints = &a["int64"];
+    // An integer beyond 2^53 stays an integer.
+    assert_eq!((&ints["min"], &ints["max"]), (&(-5).into(), &i64::MAX.into()));
+    assert_eq!((&ints["values"], &ints["zeros"]), (&4.into(), &1.into()));
+    assert_eq!((&ints["distinct"]["count"], &ints["distinct"]["exact"]), (&4.into(), &true.into()));
+    assert_eq!((&b["present"], &b["absent"], &b["kindless"]), (&1.into(), &2.into(), &1.into()));
+    assert_eq!((&b["bytes"]["not_utf8"], &b["bytes"]["top"][0]["value"]), (&1.into(), &"x".into()));
+    assert_eq!(b["bytes"]["top"][1]["value"]["base64"], "/w==");
+    let float = &f["float"];
+    assert_eq!(
+        (&float["nan"], &float["positive_infinity"], &float["zeros"]),
+        (&1.into(), &1.into(), &1.into())
+    );
+    assert_eq!((&float["mean"], &float["max"], &float["values"]), (&0.75.into(), &1.5.into(), &4.into()));
+}
+
+#[test]
+fn feature_lists_and_other_payloads() {
+    let step = |n: i64| FeatureBuf::Int64((0..n).collect());
+    let sequences: Vec<_> = (0..20)
+        .map(|k| {
+            let builder = SequenceExampleBuilder::new().int64("id", [k]);
+            builder.feature_list("frames", (0..k % 3).map(step)).encode().unwrap()
+        })
+        .collect();
+    let texts: Vec<_> = (0..20).map(|k| format!("plain text {k}!").into_bytes()).collect();
+    let found = json(&run(&StatsOptions::new(), &[file(&sequences), file(&texts)]).unwrap());
+    assert_eq!((&found["kinds"]["sequence_example"], &found["kinds"]["bytes"]), (&20.into(), &20.into()));
+    let frames = &found["feature_lists"][0];
+    assert_eq!((&frames["steps"]["max"], &frames["kinds"]["int64"]), (&2.into(), &19.into()));
+    assert_eq!(
+        (&frames["present"], &frames["empty"], &frames["lengths"]["max"]),
+        (&13.into(), &13.into(), &1.into())
+    );
+    assert_eq!(found["features"][0]["absent"], 0);
+}
+
+#[test]
+fn the_result_does_not_depend_on_threads() {
+    let files = [file(&records(66_000)), file(&[]), file(&records(1000)), file(&records(67_000))];
+    let by = StatsOptions::new().by(Some("label".to_owned()));
+    for options in [StatsOptions::new(), by, StatsOptions::new().memory(4 << 20)] {
+        let expected = run(&options, &files).unwrap().save();
+        for jobs in [3, 8] {
+            assert!(run(&options.clone().jobs(jobs), &files).unwrap().save() == expected);
+        }
+    }
+}
+
+#[test]
+fn merged_statistics_are_those_of_one_run() {
+    let (first, second) = (file(&records(66_000)), file(&records(3_000)));
+    let options = StatsOptions::new().by(Some("label".to_owned()));
+    let [one, two, both] = [vec![first.clone()], vec![second.clone()], vec![first, second]]
+        .map(|files| run(&options, &files).unwrap());
+    let (saved, other) = (one.save(), two.save());
+    let mut merged = Statistics::from_saved(&saved).unwrap();
+    assert!(merged.save() == saved);
+    merged.merge(&Statistics::from_saved(&other).unwrap()).unwrap();
+    // Two files are two shards, so even the moments are merged in the same order.
+    assert!(merged.save() == both.save());
+    let different = run(&StatsOptions::new(), &[file(&records(3))]).unwrap();
+    let message = merged.merge(&different).unwrap_err().to_string();
+    assert_eq!(message, "expected statistics sliced by the same feature, found label and none");
+}
+
+#[test]
+fn other_text_is_refused() {
+    let stats = run(&StatsOptions::new(), &[file(&records(300))]).unwrap().save();
+    for text in
+        ["", "{}", "[]", "{\"tfseek_stats\":2}", "{\"tfseek_stats\":1}", "{\"tfseek_stats\":1,\"state\":{}}"]
+    {
+        assert!(Statistics::from_saved(text).is_err(), "{text}");
+    }
+    // No damaged text causes a panic, also when its result is used.
+    let mut rng = Rng::new(4);
+    for _ in 0..100 {
+        let mut bytes = stats.clone().into_bytes();
+        for _ in 0..1 + rng.below(3) {
+            let at = rng.below(bytes.len());
+            bytes[at] = b"0123456789-,[]{}\"n"[rng.below(18)];
+        }
+        if let Ok(mut found) = Statistics::from_saved(&String::from_utf8(bytes).unwrap()) {
+            let _ = (found.json(), found.tfdv(), found.table(&TableStyle::default()));
+            let _ = found.clone().merge(&found);
+            let _ = found.merge(&found.clone());
+        }
+    }
+}
+
+#[test]
+fn little_memory_ends_exact_counting() {
+    let files = [file(&records(100_000))];
+    let exact = run(&StatsOptions::new(), &files).unwrap();
+    assert!(exact.limited().is_empty());
+    let found = run(&StatsOptions::new().memory(8 << 20), &files).unwrap();
+    assert!(found.limited().contains(&"id"), "{:?}", found.limited());
+    let (exact, found) = (json(&exact), json(&found));
+    let distinct = &found["features"][0]["int64"]["distinct"];
+    assert!((distinct["count"].as_f64().unwrap() - 100_000.0).abs() < 4_000.0 && distinct["exact"] == false);
+    for field in ["present", "absent", "lengths"] {
+        assert_eq!(exact["features"][0][field], found["features"][0][field]);
+    }
+    assert_eq!(exact["features"][0]["int64"]["max"], found["features"][0]["int64"]["max"]);
+}
+
+#[test]
+fn many_names_are_bounded() {
+    let record = |k: usize| {
+        let builder = ExampleBuilder::new();
+        (0..100).fold(builder, |builder, n| builder.int64(format!("{k}-{n}"), [1])).encode().unwrap()
+    };
+    let files = [file(&(0..300).map(record).collect::<Vec<_>>())];
+    let stats = run(&StatsOptions::new(), &files).unwrap();
+    assert_eq!((stats.records(), stats.not_counted()), (300, 10_000));
+    let few = StatsOptions::new().features(vec!["7-*".to_owned(), "8-8".to_owned()]);
+    assert_eq!(json(&run(&few, &files).unwrap())["features"].as_array().unwrap().len(), 101);
+}
+
+#[test]
+fn damage_is_an_error_or_is_skipped() {
+    let payloads = records(50);
+    let mut damaged = payloads.clone();
+    damaged[20] = vec![0x0a, 0x7f];
+    let files = [file(&payloads[..10]), file(&damaged)];
+    let kind = Some(tfseek::example::MessageKind::Example);
+    let e = run(&StatsOptions::new().kind(kind), &files).unwrap_err();
+    assert!(e.to_string().starts_with("1: record 20 at byte "), "{e}");
+    let stats = run(&StatsOptions::new().kind(kind).skip_errors(true), &files).unwrap();
+    assert_eq!((stats.records(), stats.skipped()), (59, 1));
+    assert!(stats.first_skipped().unwrap().starts_with("1: record 20"));
+    // A payload that does not match its checksum, in a stream that cannot be read again: its rest is lost.
+    let mut flipped = file(&payloads);
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 1;
+    let stats = run(&StatsOptions::new().skip_errors(true), &[flipped.clone(), file(&payloads)]).unwrap();
+    assert!(stats.records() > 50 && stats.records() < 100 && stats.skipped() == 1);
+    assert!(run(&StatsOptions::new(), &[flipped]).is_err());
+}
+
+#[test]
+fn slices_are_the_statistics_of_their_records() {
+    let payloads = records(2_000);
+    let stats = run(&StatsOptions::new().by(Some("label".to_owned())), &[file(&payloads)]).unwrap();
+    let found = json(&stats);
+    assert_eq!(found["by"], "label");
+    for slice in found["slices"].as_array().unwrap() {
+        let value = slice["value"].as_i64().unwrap();
+        let of: Vec<_> = payloads
+            .iter()
+            .filter(|p| tfseek::Example::new(p).int64("label").unwrap().first() == Some(value))
+            .cloned()
+            .collect();
+        let alone = json(&run(&StatsOptions::new(), &[file(&of)]).unwrap());
+        assert_eq!((&alone["features"], &alone["records"]), (&slice["features"], &slice["records"]));
+    }
+    let e = run(&StatsOptions::new().by(Some("id".to_owned())), &[file(&payloads)]).unwrap_err();
+    assert_eq!(e.to_string(), "id: expected at most 1000 values to slice by, found more");
+    let e = run(&StatsOptions::new().by(Some("x".to_owned())), &[file(&payloads)]).unwrap_err();
+    assert!(e.to_string().starts_with("x: expected one value to slice by, found "), "{e}");
+}
+
+#[test]
+fn a_table_has_a_line_for_each_feature() {
+    let stats = run(&StatsOptions::new(), &[file(&records(500))]).unwrap();
+    let table = stats.table(&TableStyle::default());
+    let lines: Vec<_> = table.lines().collect();
+    assert_eq!(lines[0], "500 Examples, 4 features; every value seen");
+    assert!(lines[3].starts_with("  id       int64  all  ") && lines.len() == 7, "{table}");
+    let style = TableStyle { width: Some(60), ..TableStyle::default() };
+    assert!(stats.table(&style).lines().all(|line| line.chars().count() <= 60));
+    let empty = run(&StatsOptions::new(), &[]).unwrap();
+    assert_eq!(empty.table(&TableStyle::default()), "0 records; sizes only\n");
+}

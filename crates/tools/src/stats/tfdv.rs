@@ -1,0 +1,289 @@
+//! Statistics as a `DatasetFeatureStatisticsList`, which TensorFlow Data Validation, TFX and Facets read. The message is encoded here by hand.
+//!
+//! The numbers of buckets and values are TFDV's defaults: 10 buckets of equal width, 10 of equal numbers, the 20 most frequent values, and the
+//! 1,000 highest ranks. Slices are further datasets. The proto files are those of `tensorflow-metadata`; field numbers are in the code.
+
+use super::bytes::ByteStats;
+use super::counters::Cell;
+use super::feature::FeatureStats;
+use super::group::{RecordStats, SliceKey};
+use super::histogram::{Bucket, equal_count, equal_width, quantile};
+use super::moments::Moments;
+use super::report::{TOP, sorted};
+use super::statistics::Statistics;
+
+const BUCKETS: usize = 10;
+const RANKS: usize = 1_000;
+/// The parent of feature lists.
+const SEQUENCE: &str = "##SEQUENCE##";
+
+/// The types of features.
+#[derive(Clone, Copy)]
+enum FeatureType {
+    Int = 0,
+    Float = 1,
+    Text = 2,
+    Bytes = 3,
+}
+
+/// An encoder of one message. Fields that are 0 or empty are left out.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    fn int(&mut self, field: u64, value: u64) -> &mut Message {
+        if value > 0 {
+            self.varint(field << 3);
+            self.varint(value);
+        }
+        self
+    }
+
+    fn double(&mut self, field: u64, value: f64) -> &mut Message {
+        if value != 0.0 {
+            self.varint(field << 3 | 1);
+            self.0.extend_from_slice(&value.to_le_bytes());
+        }
+        self
+    }
+
+    fn float(&mut self, field: u64, value: f32) -> &mut Message {
+        if value != 0.0 {
+            self.varint(field << 3 | 5);
+            self.0.extend_from_slice(&value.to_le_bytes());
+        }
+        self
+    }
+
+    fn text(&mut self, field: u64, value: &str) -> &mut Message {
+        if !value.is_empty() {
+            self.bytes(field, value.as_bytes());
+        }
+        self
+    }
+
+    fn bytes(&mut self, field: u64, value: &[u8]) {
+        self.varint(field << 3 | 2);
+        self.varint(value.len() as u64);
+        self.0.extend_from_slice(value);
+    }
+
+    /// Adds a message, even an empty one.
+    fn message(&mut self, field: u64, content: impl FnOnce(&mut Message)) -> &mut Message {
+        let mut inner = Message::default();
+        content(&mut inner);
+        self.bytes(field, &inner.0);
+        self
+    }
+}
+
+impl Statistics {
+    /// Returns the statistics as a serialized `tensorflow.metadata.v0.DatasetFeatureStatisticsList`.
+    pub fn tfdv(&self) -> Vec<u8> {
+        let mut all = Message::default();
+        let name = if self.slices().is_empty() { "" } else { "All Examples" };
+        all.message(1, |dataset| self.dataset(dataset, name, &self.unit.all));
+        for (key, group) in self.slices() {
+            let by = self.selection.by.as_deref().unwrap_or_default();
+            let value = match key {
+                SliceKey::Missing => "missing".to_owned(),
+                SliceKey::Int(value) => value.to_string(),
+                SliceKey::Float(bits) => f32::from_bits(*bits).to_string(),
+                SliceKey::Bytes(value) => String::from_utf8_lossy(value).into_owned(),
+            };
+            all.message(1, |dataset| self.dataset(dataset, &format!("{by}_{value}"), group));
+        }
+        all.0
+    }
+
+    fn slices(&self) -> &std::collections::BTreeMap<SliceKey, RecordStats> {
+        &self.unit.slices
+    }
+
+    fn dataset(&self, dataset: &mut Message, name: &str, group: &RecordStats) {
+        let [examples, sequences, _] = group.kinds;
+        let records = examples.saturating_add(sequences);
+        dataset.text(1, name).int(2, records);
+        for (name, stats) in sorted(self.unit.feature_names().iter(), &group.features) {
+            dataset.message(3, |feature| {
+                feature.text(1, name);
+                put_feature(feature, stats, records);
+            });
+        }
+        for (name, stats) in sorted(self.unit.list_names().iter(), &group.lists) {
+            dataset.message(3, |feature| {
+                feature.message(8, |path| {
+                    path.text(1, SEQUENCE).text(1, name);
+                });
+                put_feature(feature, stats, sequences);
+            });
+        }
+    }
+}
+
+/// Returns the type of a feature, by its most frequent kind. Images and other byte strings that are mostly not UTF-8 are bytes.
+fn feature_type(stats: &FeatureStats) -> FeatureType {
+    match (stats.kind(), &stats.bytes) {
+        (Some("int64"), _) => FeatureType::Int,
+        (Some("float"), _) => FeatureType::Float,
+        (_, Some(bytes)) if bytes.not_utf8 > bytes.lengths.n / 2 => FeatureType::Bytes,
+        _ => FeatureType::Text,
+    }
+}
+
+fn put_feature(feature: &mut Message, stats: &FeatureStats, records: u64) {
+    let kind = feature_type(stats);
+    feature.int(2, kind as u64);
+    match (kind, &stats.ints, &stats.floats, &stats.bytes) {
+        (FeatureType::Int, Some(ints), _, _) => {
+            let bounds = ints.all_bounds().map(|(low, high)| (low as f64, high as f64));
+            let zeros = if ints.is_exact { ints.table.get(0) } else { ints.counters.get(0) };
+            let numbers = Numeric {
+                cells: ints.cells(),
+                moments: ints.all_moments(),
+                bounds,
+                zeros,
+                ..Numeric::default()
+            };
+            feature.message(3, |message| numeric(message, &numbers, stats, records));
+        }
+        (FeatureType::Float, _, Some(floats), _) => {
+            let numbers = Numeric {
+                cells: floats.cells(),
+                moments: floats.moments,
+                bounds: floats.bounds.map(|(low, high)| (low.into(), high.into())),
+                zeros: floats.zeros,
+                nan: floats.nan,
+                infinite: floats.infinite,
+                negative_infinite: floats.negative_infinite,
+            };
+            feature.message(3, |message| numeric(message, &numbers, stats, records));
+        }
+        (FeatureType::Bytes, _, _, Some(bytes)) => {
+            feature.message(5, |message| {
+                message.message(1, |message| common(message, stats, records)).int(2, bytes.distinct().0);
+                if bytes.lengths.n > 0 {
+                    message
+                        .float(3, bytes.lengths.mean().unwrap_or(0.0) as f32)
+                        .float(4, bytes.lengths.min as f32)
+                        .float(5, bytes.lengths.max as f32)
+                        .int(6, bytes.lengths.max);
+                }
+            });
+        }
+        (_, _, _, bytes) => {
+            feature.message(4, |message| {
+                message.message(1, |message| common(message, stats, records));
+                if let Some(bytes) = bytes {
+                    texts(message, bytes);
+                }
+            });
+        }
+    }
+}
+
+/// Sketches of numbers of either kind.
+#[derive(Default)]
+struct Numeric {
+    cells: Vec<Cell>,
+    moments: Moments,
+    /// Bounds of the finite values.
+    bounds: Option<(f64, f64)>,
+    zeros: u64,
+    nan: u64,
+    infinite: u64,
+    negative_infinite: u64,
+}
+
+fn numeric(message: &mut Message, numbers: &Numeric, stats: &FeatureStats, records: u64) {
+    message.message(1, |message| common(message, stats, records));
+    let (low, high) = numbers.bounds.unwrap_or((0.0, 0.0));
+    message
+        .double(2, numbers.moments.mean().unwrap_or(0.0))
+        .double(3, numbers.moments.std().unwrap_or(0.0))
+        .int(4, numbers.zeros)
+        .double(5, if numbers.negative_infinite > 0 { f64::NEG_INFINITY } else { low })
+        .double(6, quantile(&numbers.cells, (low, high), 0.5).unwrap_or(0.0))
+        .double(7, if numbers.infinite > 0 { f64::INFINITY } else { high });
+    let bucket = |low, high, n: u64| Bucket { low, high, count: n as f64 };
+    let mut standard = Vec::new();
+    if numbers.negative_infinite > 0 {
+        standard.push(bucket(f64::NEG_INFINITY, low, numbers.negative_infinite));
+    }
+    standard.extend(equal_width(&numbers.cells, low, high, BUCKETS));
+    if numbers.infinite > 0 {
+        standard.push(bucket(high, f64::INFINITY, numbers.infinite));
+    }
+    message.message(8, |message| histogram(message, &standard, numbers.nan, 0));
+    let quantiles = equal_count(&numbers.cells, (low, high), BUCKETS);
+    message.message(8, |message| histogram(message, &quantiles, numbers.nan, 1));
+}
+
+/// Adds the buckets of a histogram: type 0 has equal widths, type 1 equal numbers.
+fn histogram(message: &mut Message, buckets: &[Bucket], nan: u64, kind: u64) {
+    message.int(1, nan);
+    for bucket in buckets {
+        message.message(3, |message| {
+            message.double(1, bucket.low).double(2, bucket.high).double(4, bucket.count);
+        });
+    }
+    message.int(4, kind);
+}
+
+/// Adds `CommonStatistics`. A feature with a kind and no values is not missing, as in TFDV.
+fn common(message: &mut Message, stats: &FeatureStats, records: u64) {
+    let lengths = &stats.lengths;
+    let present = match &stats.steps {
+        Some(steps) => steps.n,
+        None => lengths.n,
+    };
+    message.int(1, present).int(2, records.saturating_sub(present));
+    if lengths.n == 0 {
+        return;
+    }
+    let values = u64::try_from(lengths.sum).unwrap_or(u64::MAX);
+    message
+        .int(3, lengths.min)
+        .int(4, lengths.max)
+        .float(5, lengths.mean().unwrap_or(0.0) as f32)
+        .int(8, values);
+    let buckets = equal_count(&lengths.cells(), lengths.bounds(), BUCKETS);
+    message.message(6, |message| histogram(message, &buckets, 0, 1));
+    if let Some(steps) = stats.steps.as_ref().filter(|steps| steps.n > 0) {
+        let buckets = equal_count(&steps.cells(), steps.bounds(), BUCKETS);
+        message.message(9, |message| histogram(message, &buckets, 0, 1));
+    }
+}
+
+fn texts(message: &mut Message, bytes: &ByteStats) {
+    message.int(2, bytes.distinct().0);
+    let top = bytes.top(RANKS);
+    // As TFDV, which puts a name in place of other byte strings.
+    let label = |text: Option<&[u8]>| match text.map(std::str::from_utf8) {
+        Some(Ok(text)) => text.to_owned(),
+        Some(Err(_)) => "__BYTES_VALUE__".to_owned(),
+        None => "__LARGE_STRING__".to_owned(),
+    };
+    for (counter, text) in top.iter().take(TOP) {
+        message.message(3, |message| {
+            message.text(2, &label(*text)).double(3, counter.count as f64);
+        });
+    }
+    message.float(4, bytes.lengths.mean().unwrap_or(0.0) as f32);
+    message.message(5, |message| {
+        for (rank, (counter, text)) in (0..).zip(&top) {
+            message.message(1, |message| {
+                message.int(1, rank).int(2, rank).text(4, &label(*text)).double(5, counter.count as f64);
+            });
+        }
+    });
+    message.int(8, bytes.not_utf8);
+}

@@ -1,0 +1,130 @@
+//! `tfseek.reshard`: writes a dataset again, with the rules of the command `tfseek reshard`.
+
+use crate::dataset::PyDataset;
+use crate::error::{BindingError, Result};
+use crate::options::{Choice, KindOption, Seed, argument};
+use crate::reading::size_of;
+use crate::wait::{self, Progress, Unit};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tfseek::Compression;
+use tfseek_tools::outputs::OutputConflict;
+use tfseek_tools::reshard::{
+    self as tools, OrderOptions, ReshardError, ReshardOptions, ReshardProgress, ReshardSet, ShardCount,
+    SplitOptions,
+};
+use tfseek_tools::sizes;
+
+/// A set: the part, its path, its shards, and the numbers of records and bytes.
+type Set = (Option<String>, OsString, Vec<OsString>, u64, u64);
+
+/// A number of bytes, as a number or as text.
+#[derive(FromPyObject)]
+pub(crate) enum SizeOption {
+    Bytes(u64),
+    Text(String),
+}
+
+impl SizeOption {
+    fn bytes(self, what: &str) -> PyResult<u64> {
+        match self {
+            SizeOption::Bytes(bytes) => Ok(bytes),
+            SizeOption::Text(text) => {
+                sizes::parse(&text).map_err(|e| PyValueError::new_err(format!("{what}: {e}")))
+            }
+        }
+    }
+}
+
+/// Returns true if the files fit into 60 % of the memory, so that they may be mapped. `tfseek.reshard` calls it.
+#[pyfunction]
+#[pyo3(signature = (paths, allow_missing, memory))]
+pub(crate) fn fits_memory(
+    paths: Vec<OsString>,
+    allow_missing: bool,
+    memory: Option<SizeOption>,
+) -> Result<bool> {
+    let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
+    let memory = memory.map(|size| size.bytes("memory")).transpose()?.unwrap_or_else(tools::memory_limit);
+    Ok(size_of(&paths, allow_missing)?.is_some_and(|bytes| tools::fits(bytes, memory)))
+}
+
+/// Writes the records of a dataset again. `tfseek.reshard` calls it and has the documentation.
+#[pyfunction]
+pub(crate) fn reshard(
+    py: Python<'_>,
+    dataset: PyRef<'_, PyDataset>,
+    arguments: Bound<'_, PyDict>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> Result<(&'static str, Vec<Set>)> {
+    let mut options = ReshardOptions::new(argument::<PathBuf>(&arguments, "out")?);
+    options.shards = match argument(&arguments, "shards")? {
+        Some(SizeOption::Bytes(count)) => Some(ShardCount::Count(count)),
+        Some(size @ SizeOption::Text(_)) => Some(ShardCount::Size(size.bytes("shards")?)),
+        None => None,
+    };
+    let sort_by: Option<String> = argument(&arguments, "sort_by")?;
+    options.order = match sort_by {
+        Some(feature) => OrderOptions::Sorted { feature, reverse: argument(&arguments, "reverse")? },
+        None if argument(&arguments, "shuffle")? => OrderOptions::Shuffled,
+        None => OrderOptions::Stored,
+    };
+    options.seed = argument::<Seed>(&arguments, "seed")?.0;
+    let parts: Option<Vec<(String, f64)>> = argument(&arguments, "split")?;
+    if let Some(parts) = parts {
+        let (by, missing) = (argument(&arguments, "by")?, argument(&arguments, "missing")?);
+        options.split = Some(SplitOptions { parts, by, missing });
+    }
+    options.keep = argument(&arguments, "keep")?;
+    options.drop = argument(&arguments, "drop")?;
+    let Choice::<KindOption>(kind) = argument(&arguments, "kind")?;
+    options.kind = kind.given();
+    let compression: Option<Choice<Compression>> = argument(&arguments, "compression")?;
+    options.compression = compression.map(|choice| choice.0);
+    let size = |name: &str| -> Result<Option<u64>> {
+        let size: Option<SizeOption> = argument(&arguments, name)?;
+        Ok(size.map(|size| size.bytes(name)).transpose()?)
+    };
+    options.members = size("members")?;
+    options.memory = size("memory")?;
+    options.index = argument(&arguments, "index")?;
+    options.jobs = argument(&arguments, "jobs")?;
+    options.force = argument(&arguments, "force")?;
+    if dataset.view_ids().is_some() {
+        let message =
+            "dataset: expected all records of the files in their order, found a view of some of them";
+        return Err(PyValueError::new_err(message).into());
+    }
+    let opened = dataset.shared.dataset.clone();
+    let progress = Progress::new(py, progress, "resharding", Unit::Bytes)?;
+    let report = wait::run(py, progress, move |call| {
+        let (expecting, advance) = (Arc::clone(call), call.callback());
+        let callbacks = ReshardProgress {
+            expect: Arc::new(move |bytes| expecting.expect(Some(bytes))),
+            advance: Arc::new(advance),
+        };
+        Ok(tools::reshard(&opened, &options, &callbacks))
+    })?;
+    let report = report.map_err(|e| match e {
+        ReshardError::Error(e) => e.into(),
+        ReshardError::Options(_) | ReshardError::NoFeature { .. } => {
+            PyValueError::new_err(e.to_string()).into()
+        }
+        ReshardError::Conflict(conflict @ OutputConflict::Exists { .. }) => {
+            BindingError::error(py, format!("{conflict} (force=True replaces it)"))
+        }
+        ReshardError::NoValue { .. } => {
+            BindingError::error(py, format!("{e} (missing=PART puts such records into a part)"))
+        }
+        e => BindingError::error(py, e.to_string()),
+    })?;
+    let set = |set: ReshardSet| {
+        let shards = set.shards.into_iter().map(OsString::from).collect();
+        (set.split, set.path.into(), shards, set.records, set.bytes)
+    };
+    Ok((report.way.name(), report.sets.into_iter().map(set).collect()))
+}

@@ -1,0 +1,101 @@
+//! `tfseek.stats`: statistics of records and features, with the rules of the command `tfseek stats`.
+
+use crate::dataset::PyDataset;
+use crate::error::{BindingError, Result};
+use crate::options::{Choice, KindOption, Seed};
+use crate::reading::bytes_of;
+use crate::unpack::ReportingReader;
+use crate::wait::{self, Progress, Unit};
+use pyo3::prelude::*;
+use std::ffi::OsString;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::path::Path;
+use tfseek::stream::StreamOptions;
+use tfseek::{Dataset, Error};
+use tfseek_tools::stats::{Statistics, StatsError, StatsOptions, TableStyle};
+
+/// Source of the records.
+#[derive(FromPyObject)]
+pub(crate) enum StatsInput<'py> {
+    Dataset(PyRef<'py, PyDataset>),
+    Paths(Vec<OsString>),
+}
+
+/// Returns statistics as JSON and as a table, and the text to save. `tfseek.stats` calls it.
+#[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "the arguments of `tfseek.stats`")]
+pub(crate) fn stats(
+    py: Python<'_>,
+    source: StatsInput<'_>,
+    features: Vec<String>,
+    by: Option<String>,
+    sample: Option<u64>,
+    seed: Seed,
+    kind: Choice<KindOption>,
+    skip_errors: bool,
+    memory: Option<u64>,
+    jobs: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> Result<(String, String, String)> {
+    let mut options = StatsOptions::new()
+        .features(features)
+        .by(by.clone())
+        .kind(kind.0.given())
+        .skip_errors(skip_errors)
+        .jobs(tfseek::threads(jobs)?);
+    if let Some(bytes) = memory {
+        options = options.memory(bytes);
+    }
+    let sample = sample.map(|n| (n, seed.0));
+    let stats = match source {
+        StatsInput::Dataset(ds) => {
+            let dataset = ds.shared.dataset.clone();
+            let ids = (!ds.ids.is_all(dataset.len())).then(|| ds.ids.iter().collect::<Vec<u64>>());
+            let len = ds.ids.len();
+            let progress = Progress::new(py, progress, "reading", Unit::Records)?;
+            wait::run(py, progress, move |call| {
+                call.expect(Some(sample.map_or(len, |(n, _)| n.min(len))));
+                Ok(of_dataset(&options, (&dataset, ids.as_deref()), sample, &call.callback()))
+            })
+        }
+        StatsInput::Paths(paths) => {
+            let progress = Progress::new(py, progress, "reading", Unit::Bytes)?;
+            wait::run(py, progress, move |call| {
+                let paths = tfseek::paths::resolve(paths, false)?;
+                call.expect(bytes_of(&paths));
+                let report = call.callback();
+                if sample.is_some() {
+                    let dataset = Dataset::open(&paths)?;
+                    return Ok(of_dataset(&options, (&dataset, None), sample, &|_| report(0)));
+                }
+                let open = |path: &Path| {
+                    let file = File::open(path).map_err(|e| Error::from(e).in_file(path))?;
+                    StreamOptions::new().read(ReportingReader { file, report: report.clone() }, path)
+                };
+                Ok(options.run(&paths, &open))
+            })
+        }
+    }?;
+    let refused = |e| match e {
+        StatsError::Data(e) => e.into(),
+        e => BindingError::error(py, e.to_string()),
+    };
+    let stats = stats.map_err(refused)?;
+    if let Some(by) = by.filter(|by| stats.records() > 0 && !stats.has_feature(by)) {
+        return Err(BindingError::error(py, format!("by: no record has the feature {by:?}")));
+    }
+    Ok((stats.json(), stats.table(&TableStyle::default()), stats.save()))
+}
+
+fn of_dataset(
+    options: &StatsOptions,
+    (dataset, ids): (&Dataset, Option<&[u64]>),
+    sample: Option<(u64, u64)>,
+    report: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
+) -> Result<Statistics, StatsError> {
+    options.run_dataset(dataset, ids, sample, &|records| match report(records) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::from(std::io::Error::other("cancelled"))),
+    })
+}

@@ -1,0 +1,97 @@
+"""``tfseek.io``: the names of ``tf.io``; ``tfseek.image_shape``."""
+
+from __future__ import annotations
+
+import gc
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_images import JPEG, png
+
+import tfseek as tf
+
+@pytest.mark.parametrize("options", [None, "", "GZIP", "ZLIB", tf.io.TFRecordOptions("GZIP", compression_level=1), tf.io.TFRecordOptions()])
+def test_records_are_those_that_were_written(tmp_path: pathlib.Path, options: Any) -> None:
+    path = tmp_path / "x.tfrecord"
+    with tf.io.TFRecordWriter(path, options) as writer:
+        for i in range(5):
+            writer.write(b"%d" % i)
+        writer.flush()
+    for read in (None, options):
+        assert list(tf.io.tf_record_iterator(str(path), read)) == [b"0", b"1", b"2", b"3", b"4"]
+    assert len(tf.open(path, kind="bytes")) == 5
+
+
+def test_compression_types() -> None:
+    kinds = tf.io.TFRecordCompressionType
+    assert tf.io.TFRecordOptions(kinds.GZIP).compression_type == kinds.GZIP
+    assert tf.io.TFRecordOptions(tf.io.TFRecordOptions("ZLIB")).compression_type == "ZLIB"
+    with pytest.raises(ValueError, match="expected 'GZIP', 'ZLIB' or '', found 'BZ2'"):
+        tf.io.TFRecordOptions("BZ2")
+    with pytest.raises(ValueError, match="window_bits"):
+        tf.io.TFRecordOptions("GZIP", window_bits=9)  # type: ignore[arg-type]
+
+
+def test_a_writer_that_is_not_closed_keeps_its_records(tmp_path: pathlib.Path) -> None:
+    writer = tf.io.TFRecordWriter(str(tmp_path / "x"))
+    writer.write(b"a")
+    with pytest.warns(ResourceWarning, match="unclosed writer"):
+        del writer
+        gc.collect()
+    assert list(tf.io.tf_record_iterator(tmp_path / "x")) == [b"a"]
+
+
+def test_a_failed_block_leaves_no_file(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(KeyError), tf.io.TFRecordWriter(tmp_path / "x") as writer:
+        writer.write(b"a")
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parsing() -> None:
+    data = tf.train.Example(features={"feature": {"a": {"int64_list": {"value": [5]}}}}).SerializeToString()
+    features = {
+        "a": tf.io.FixedLenFeature([], tf.int64),
+        "b": tf.io.FixedLenFeature([], tf.string, default_value=""),
+        "c": tf.io.FixedLenFeature([], tf.float32, 0.5),
+        "d": tf.io.VarLenFeature(tf.int64),
+    }
+    one = tf.io.parse_single_example(data, features, None, "name")
+    assert (one["a"], one["b"], one["c"]) == (5, b"", 0.5)
+    assert tf.io.parse_example(serialized=[data, data], features=features, example_names=["x", "y"])["a"].tolist() == [5, 5]
+    sequence = tf.train.SequenceExample(feature_lists={"feature_list": {"s": {"feature": [{"int64_list": {"value": [1]}}]}}})
+    steps = {"s": tf.io.FixedLenSequenceFeature([], tf.int64)}
+    context, lists = tf.io.parse_single_sequence_example(sequence.SerializeToString(), None, steps)
+    assert context == {} and lists["s"].tolist() == [1]
+    _, lists, lengths = tf.io.parse_sequence_example([sequence.SerializeToString()], sequence_features=steps)
+    assert lists["s"].tolist() == [[1]] and lengths["s"].tolist() == [1]
+    tensor = tf.io.serialize_tensor(np.array([[1, 2]]), "name")
+    assert tf.io.parse_tensor(tensor, tf.int64).tolist() == [[1, 2]]
+
+
+def test_image_shape() -> None:
+    assert tf.image_shape(JPEG) == (8, 8, 1)
+    for colour, channels in ((0, 1), (2, 3), (3, 3), (4, 2), (6, 4)):
+        for make in (bytes, bytearray, memoryview):
+            assert tf.image_shape(make(png(3, 2, colour))) == (2, 3, channels)
+    assert tf.image_shape(png(3, 2, 3, transparent=True)) == (2, 3, 4)
+    for data in (b"", b"GIF89a", JPEG[:2], JPEG[:90], png(3, 2, 2)[:32], png(0, 2, 2), b"\xff\xd8\x00\x00\x00\x00"):
+        with pytest.raises(ValueError, match="^image: expected"):
+            tf.image_shape(data)
+    with pytest.raises(TypeError, match="expected bytes, found str"):
+        tf.image_shape("x")  # type: ignore[arg-type]
+
+
+def test_image_shape_of_damaged_headers() -> None:
+    """Each truncation and each changed byte of a header is a shape or a ``ValueError``."""
+    for image in (JPEG, png(3, 2, 2)):
+        damaged = [image[:n] for n in range(len(image))]
+        damaged += [image[:i] + bytes([value]) + image[i + 1 :] for i in range(min(len(image), 120)) for value in (0, 1, 0x80, 0xD8, 0xFF)]
+        for data in damaged:
+            try:
+                height, width, channels = tf.image_shape(data)
+                assert height > 0 and width > 0 and channels >= 0
+            except ValueError:
+                pass

@@ -1,0 +1,233 @@
+"""``tfseek.stats``, compared with NumPy on the tests' records and on real files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import RECORDS, features
+
+import tfseek
+
+QUANTILES = {"p1": 0.01, "p5": 0.05, "p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+
+
+def same_sizes(found: Any, values: list[int]) -> None:
+    """Compares a distribution of sizes with its values."""
+    if not values:
+        assert found is None
+        return
+    assert (found.min, found.max) == (min(values), max(values))
+    assert math.isclose(found.mean, np.mean(values), rel_tol=1e-12)
+    same_quantiles(found.quantiles, np.array(values, dtype=np.float64))
+
+
+def same_quantiles(found: Any, values: Any, exact: int = 256) -> None:
+    """Compares quantiles. Whole numbers from 0 to ``exact`` have no error."""
+    for name, part in QUANTILES.items():
+        expected = float(np.quantile(values, part, method="inverted_cdf"))
+        error = 0.0 if 0 <= expected < exact else abs(expected) / 256 + 2.0**-133
+        assert abs(float(found[name]) - expected) <= error * (1 + 1e-6), (name, found[name], expected)
+
+
+def same_counts(found: Any, values: list[Any]) -> None:
+    """Compares distinct and frequent values. Byte strings of more than 256 bytes have no value."""
+    counts = Counter(values)
+    assert found.distinct.exact and found.distinct["count"] == len(counts)
+    assert found.top_error == 0
+    assert [entry["count"] for entry in found.top] == sorted(counts.values(), reverse=True)[:20]
+    for entry in found.top:
+        value = entry.get("value")
+        if value is not None:
+            value = value.encode() if isinstance(value, str) else value
+            value = float(np.float32(value)) if isinstance(value, float) else value
+            assert counts[value] == entry["count"]
+
+
+def same_feature(found: Any, columns: list[Any]) -> None:
+    """Compares a feature with its lists: arrays or lists of bytes, ``None`` without a kind."""
+    lists = [column for column in columns if column is not None]
+    assert found.kindless == len(columns) - len(lists)
+    assert found.empty == sum(len(column) == 0 for column in lists)
+    assert found.present == sum(len(column) > 0 for column in lists)
+    same_sizes(found.lengths, [len(column) for column in lists])
+    ints = [c for c in lists if isinstance(c, np.ndarray) and c.dtype == np.int64]
+    floats = [c for c in lists if isinstance(c, np.ndarray) and c.dtype == np.float32]
+    texts = [c for c in lists if not (isinstance(c, np.ndarray) and c.dtype in (np.int64, np.float32))]
+    assert dict(found.kinds) == {"int64": len(ints), "float": len(floats), "bytes": len(texts)}
+    if sum(map(len, ints)):
+        values = np.concatenate(ints)
+        stats = found.int64
+        assert (stats["values"], stats.zeros) == (len(values), int((values == 0).sum()))
+        assert (stats.min, stats.max) == (int(values.min()), int(values.max()))
+        same_moments(stats, values.astype(np.float64))
+        same_quantiles(stats.quantiles, values, 65536)
+        same_counts(stats, values.tolist())
+        same_histogram(stats.histogram, values)
+    if sum(map(len, floats)):
+        every = np.concatenate(floats)
+        values = every[np.isfinite(every)]
+        stats = found["float"]
+        assert stats["values"] == len(every) and stats.zeros == (values == 0).sum()
+        assert (stats.nan, stats.positive_infinity, stats.negative_infinity) == (
+            np.isnan(every).sum(),
+            np.isposinf(every).sum(),
+            np.isneginf(every).sum(),
+        )
+        if len(values):
+            assert (np.float32(stats.min), np.float32(stats.max)) == (values.min(), values.max())
+            same_moments(stats, values.astype(np.float64))
+            same_quantiles(stats.quantiles, values, 0)
+            same_counts(stats, [float(v) + 0.0 for v in values])
+            assert sum(bucket["count"] for bucket in stats.histogram) == len(values)
+    if sum(map(len, texts)):
+        strings = [bytes(value) for column in texts for value in column]
+        stats = found.bytes
+        assert stats["values"] == len(strings)
+        same_sizes(stats.lengths, list(map(len, strings)))
+        assert stats.not_utf8 == sum(not is_utf8(value) for value in strings)
+        same_counts(stats, strings)
+
+
+def is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def same_moments(found: Any, values: Any) -> None:
+    assert math.isclose(found.mean, values.mean(), rel_tol=1e-9, abs_tol=1e-9 * float(np.abs(values).max()) + 1e-30)
+    assert math.isclose(found.std, values.std(), rel_tol=1e-6, abs_tol=1e-6 * float(np.abs(values).max()) + 1e-30)
+
+
+def same_histogram(found: Any, values: Any) -> None:
+    assert sum(bucket["count"] for bucket in found) == len(values)
+    if values.min() < values.max() and values.min() >= 0 and values.max() < 65536:
+        width = (int(values.max()) - int(values.min())) / 20
+        places = np.minimum((values - values.min()) / width, 19).astype(int)
+        # A value on a border may be in either bucket.
+        inside = [abs((v - values.min()) / width % 1) > 1e-9 for v in values]
+        if all(inside):
+            assert [bucket["count"] for bucket in found] == np.bincount(places, minlength=20).tolist()
+
+
+def compare(paths: Any) -> int:
+    """Compares the statistics of Examples with those of the records. Returns the number of features."""
+    records = list(tfseek.stream(paths, kind="example"))
+    found = tfseek.stats(paths, kind="example")
+    assert found.records == found.kinds.example == len(records)
+    payloads = [bytes(memoryview(record.raw)) for record in records]
+    same_sizes(found.sizes, list(map(len, payloads)))
+    assert found.payload_bytes == sum(map(len, payloads))
+    assert found.distinct_payloads["count"] == len(set(payloads))
+    names = sorted({name for record in records for name in record}, key=str.encode)
+    assert [feature.name for feature in found.features] == names
+    for feature in found.features:
+        columns = [record[feature.name] for record in records if feature.name in record]
+        assert feature.absent == len(records) - len(columns)
+        same_feature(feature, columns)
+    return len(names)
+
+
+def test_numbers_are_those_of_numpy(shards: str) -> None:
+    assert compare(shards) == 4
+
+
+def test_real_files() -> None:
+    folder = os.environ.get("TFSEEK_REAL_DATA")
+    if not folder:
+        pytest.skip("TFSEEK_REAL_DATA is not set: the folder of the real files")
+    files = compared = 0
+    for golden in sorted(pathlib.Path(folder, "golden").glob("*.json")):
+        description = json.loads(golden.read_text())
+        if description["kind"] == "Example" and description["framing"] == "ok":
+            compared += compare(os.path.join(folder, description["file"]))
+            files += 1
+    print(f"{files} files, {compared} features")
+    assert files > 20
+
+
+def test_datasets_and_views(shards: str, ds: tfseek.Dataset, labels: list[int]) -> None:
+    found = tfseek.stats(ds)
+    assert found == tfseek.stats(shards) and found.records == RECORDS
+    assert found.feature("label").int64.mean == 499.5
+    assert found["features"][0]["name"] == "emb"
+    with pytest.raises(KeyError):
+        found.feature("none")
+    with pytest.raises(AttributeError, match="no field 'none'; fields: shards, records"):
+        found.none  # noqa: B018
+    part = tfseek.stats(ds[10:20]).feature("label").int64
+    assert (part.min, part.max) == (min(labels[10:20]), max(labels[10:20]))
+    sample = tfseek.stats(ds, sample=7, seed=3)
+    assert (sample.records, sample.sampled_from) == (7, RECORDS)
+    assert sample == tfseek.stats(shards, sample=7, seed=3)
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_options(shards: str, tmp_path: pathlib.Path) -> None:
+    found = tfseek.stats(shards, features="n*", jobs=1)
+    assert [feature.name for feature in found.features] == ["name"]
+    path = tmp_path / "few.tfrecord"
+    with tfseek.Writer(path) as writer:
+        for i in range(12):
+            writer.write({"label": i % 3, "text": b"\xff" if i else "<b>&"})
+    found = tfseek.stats(path, by="label")
+    assert [(part.value, part.records) for part in found.slices] == [(0, 4), (1, 4), (2, 4)]
+    assert found.feature("text").bytes.top[0]["value"] == b"\xff"
+    assert found.feature("text").bytes.top[1]["value"] == "<b>&"
+    assert repr(found).startswith("12 Examples, 2 features; every value seen")
+    assert "&lt;b&gt;&amp;" in found._repr_html_() and "<b>" not in found._repr_html_()
+    with pytest.raises(tfseek.Error, match='no record has the feature "none"'):
+        tfseek.stats(path, by="none")
+    saved = tmp_path / "s.json"
+    found.save(saved)
+    assert json.loads(saved.read_text())["tfseek_stats"] == 1
+
+
+def test_damage(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with tfseek.Writer(path) as writer:
+        for i in range(10):
+            writer.write(features(i))
+    content = bytearray(path.read_bytes())
+    content[content.index(b"record 5")] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(tfseek.DataError) as e:
+        tfseek.stats(path)
+    assert e.value.record == 5
+    found = tfseek.stats(path, skip_errors=True)
+    assert (found.records, found.skipped) == (9, 1)
+
+
+def test_tensorflow_metadata_reads_the_statistics(shards: str, tmp_path: pathlib.Path) -> None:
+    statistics_pb2 = pytest.importorskip("tensorflow_metadata.proto.v0.statistics_pb2", reason="tensorflow-metadata is not installed")
+    raw = tmp_path / "s.pb"
+    subprocess.run([sys.executable, "-m", "tfseek", "stats", "-q", "--json", shards, "--tfdv", str(raw)], check=True, stdout=subprocess.DEVNULL)
+    read = statistics_pb2.DatasetFeatureStatisticsList.FromString(raw.read_bytes())
+    (dataset,) = read.datasets
+    assert dataset.num_examples == RECORDS
+    by_name = {feature.name: feature for feature in dataset.features}
+    assert sorted(by_name) == ["emb", "label", "name", "tokens"]
+    label = by_name["label"]
+    assert (label.type, label.num_stats.mean, label.num_stats.max, label.num_stats.num_zeros) == (0, 499.5, 999, 1)
+    assert label.num_stats.std_dev == pytest.approx(np.arange(RECORDS).std())
+    standard, quantiles = label.num_stats.histograms
+    assert (standard.type, len(standard.buckets), quantiles.type, len(quantiles.buckets)) == (0, 10, 1, 10)
+    assert [bucket.sample_count for bucket in standard.buckets] == [100] * 10
+    assert quantiles.buckets[9].high_value == 999 and quantiles.buckets[0].sample_count == 100
+    common = by_name["tokens"].num_stats.common_stats
+    assert (common.num_non_missing, common.min_num_values, common.max_num_values, common.tot_num_values) == (RECORDS, 0, 4, 2000)
+    name = by_name["name"].string_stats
+    assert (name.unique, len(name.top_values), len(name.rank_histogram.buckets)) == (RECORDS, 20, 1000)
+    assert name.top_values[0].value.startswith("record ") and name.top_values[0].frequency == 1

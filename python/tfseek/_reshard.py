@@ -1,0 +1,133 @@
+"""``tfseek.reshard``: a dataset written again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+from . import _tfseek
+from ._open import Paths, open, path_list
+from ._progress import Progress
+from ._tfseek import Dataset
+
+
+@dataclass(frozen=True)
+class ReshardedSet:
+    """A set of files that :func:`tfseek.reshard` wrote."""
+
+    #: name of the part of the split, or ``None``
+    split: Optional[str]
+    #: path of the set as :func:`tfseek.open` takes it: ``out/train@8.tfrecord``, or the path of the file
+    path: str
+    #: paths of the files
+    shards: list[str]
+    #: number of records
+    records: int
+    #: size of the files in bytes
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Resharded:
+    """The result of :func:`tfseek.reshard`."""
+
+    #: the sets, one for each part of the split
+    sets: list[ReshardedSet]
+    #: ``"direct"``, ``"memory"`` or ``"files"``: the way in which the records were written
+    way: str
+
+    @property
+    def records(self) -> int:
+        """Number of records in all sets."""
+        return sum(part.records for part in self.sets)
+
+
+def reshard(
+    dataset: Union[Paths, Dataset[Any]],
+    out: Union[str, "os.PathLike[str]"],
+    *,
+    shards: Optional[Union[int, str]] = None,
+    shuffle: bool = False,
+    seed: int = 0,
+    sort_by: Optional[str] = None,
+    reverse: bool = False,
+    split: Optional[Mapping[str, float]] = None,
+    by: Optional[str] = None,
+    missing: Optional[str] = None,
+    keep: Optional[Union[str, Iterable[str]]] = None,
+    drop: Optional[Union[str, Iterable[str]]] = None,
+    kind: str = "auto",
+    compression: Optional[str] = None,
+    members: Optional[Union[int, str]] = None,
+    index: bool = False,
+    memory: Optional[Union[int, str]] = None,
+    jobs: int = 0,
+    force: bool = False,
+    allow_missing: bool = False,
+    progress: Progress = None,
+) -> Resharded:
+    """Writes a dataset again, as the command ``tfseek reshard`` does: in other shards, shuffled, sorted, split, or with fewer features.
+
+    ``dataset`` is a :class:`tfseek.Dataset` of all records of its files, or paths as for :func:`tfseek.open`. ``out`` is a file
+    (``small.tfrecord``) or a set (``out/train@128.tfrecord``); ``{split}`` in it is the name of a part. Records are copied as they are, and
+    checksums are verified. All files get their names when all are complete.
+
+    shards: the number of shards, or their size as text (``"200MB"``), for ``out`` without a number.
+    shuffle: the global order of epoch 0 of ``seed``. By default records keep their order.
+    sort_by: a feature with at most one value per record, by which the records are sorted. ``reverse`` sorts descending.
+    split: names and fractions of parts, for example ``{"train": 0.9, "val": 0.1}``. The hash of the payload, or of the values of the feature
+        ``by``, decides about each record, with ``seed``. A record without a value is an error, or is in the part ``missing``.
+    keep, drop: names of features, with the wildcards ``*`` and ``?``. The payloads are then encoded again.
+    kind: type of the payloads for ``by``, ``keep`` and ``drop``: ``"auto"``, ``"example"``, ``"sequence_example"`` or ``"bytes"``.
+    compression: ``"none"``, ``"gzip"`` or ``"zlib"``; by default the suffix of ``out`` decides (``.gz``, ``.zz``).
+    members: size of the members of gzip files. By default a file has one member.
+    index: also writes an index of each file.
+    memory: memory in bytes, or as text (``"4GB"``). By default the limit of the system or of the control group. Records in another order
+        that take more than 60 % of it are copied twice. The result is the same.
+    jobs: number of threads; 0: one per processor.
+    force: replaces existing files. By default an existing file is an error.
+    progress: display of the bytes copied; :func:`tfseek.open` describes it.
+
+    Raises :class:`ValueError` for invalid arguments, and :class:`tfseek.Error` for damage, existing outputs, missing values and a full disk. No
+    output exists then, unless it existed before.
+    """
+    if shuffle and sort_by is not None:
+        raise ValueError(f"sort_by: expected no feature with shuffle=True, found {sort_by!r}")
+    if split is None and (by is not None or missing is not None):
+        raise ValueError("by, missing: expected a split, found split=None")
+    opened = dataset if isinstance(dataset, Dataset) else _open(dataset, allow_missing, memory, jobs)
+    arguments = {
+        "out": os.fspath(out),
+        "shards": shards,
+        "shuffle": bool(shuffle),
+        "seed": seed,
+        "sort_by": sort_by,
+        "reverse": bool(reverse),
+        "split": None if split is None else list(split.items()),
+        "by": by,
+        "missing": missing,
+        "keep": _names(keep),
+        "drop": _names(drop),
+        "kind": kind,
+        "compression": compression,
+        "members": members,
+        "index": bool(index),
+        "memory": memory,
+        "jobs": jobs,
+        "force": bool(force),
+    }
+    way, sets = _tfseek.reshard(opened, arguments, progress)
+    return Resharded([ReshardedSet(*part) for part in sets], way)
+
+
+def _open(paths: Paths, allow_missing: bool, memory: Optional[Union[int, str]], jobs: int) -> Dataset[Any]:
+    """Opens a dataset, by maps if its files fit into the memory."""
+    names = path_list(paths)
+    io = "auto" if _tfseek.fits_memory(names, allow_missing, memory) else "pread"
+    return open(names, io=io, allow_missing=allow_missing, jobs=jobs)
+
+
+def _names(names: Optional[Union[str, Iterable[str]]]) -> list[str]:
+    return [] if names is None else [names] if isinstance(names, str) else list(names)

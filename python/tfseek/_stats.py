@@ -1,0 +1,147 @@
+"""``tfseek.stats``: statistics of records and features."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from . import _tfseek
+from ._open import Paths, path_list
+from ._progress import Progress
+from ._tfseek import Dataset
+
+#: Lines of a table for a notebook.
+_ROWS = 200
+
+
+class StatsFields(Mapping[str, Any]):
+    """Fields of statistics, as attributes (``f.int64.mean``) and as items (``f["int64"]["mean"]``).
+
+    The page statistics.md lists them. Byte strings that are not UTF-8 are ``bytes``, all others ``str``.
+    """
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._fields = fields
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    else:
+
+        def __getattr__(self, name):
+            try:
+                return self._fields[name]
+            except KeyError:
+                raise AttributeError(f"no field {name!r}; fields: {', '.join(self._fields)}") from None
+
+    def __getitem__(self, name: str) -> Any:
+        return self._fields[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def __repr__(self) -> str:
+        return f"StatsFields({', '.join(f'{name}={value!r}' for name, value in self._fields.items())})"
+
+    # Names with an underscore are looked up on the class first, so pickling needs these.
+    def __getstate__(self) -> dict[str, Any]:
+        return self._fields
+
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        self._fields = fields
+
+
+class Stats(StatsFields):
+    """The result of :func:`tfseek.stats`. ``print`` shows a table; notebooks display it as HTML."""
+
+    __slots__ = ("_saved", "_table")
+
+    def __init__(self, fields: dict[str, Any], table: str, saved: str) -> None:
+        super().__init__(fields)
+        self._table = table
+        self._saved = saved
+
+    def feature(self, name: str) -> StatsFields:
+        """Returns the statistics of the feature or feature list ``name``, or raises ``KeyError``."""
+        for feature in [*self["features"], *self["feature_lists"]]:
+            if feature["name"] == name:
+                return feature
+        raise KeyError(name)
+
+    def save(self, path: Union[str, os.PathLike[str]]) -> None:
+        """Writes the statistics to a file, which ``tfseek stats --merge`` reads. An existing file is replaced."""
+        target = os.fspath(path)
+        part = f"{target}.tmp-{os.getpid()}"
+        try:
+            with open(part, "w", encoding="utf-8") as file:
+                file.write(self._saved)
+            os.replace(part, target)
+        except BaseException:
+            if os.path.exists(part):
+                os.unlink(part)
+            raise
+
+    def __repr__(self) -> str:
+        return self._table.rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        lines = self._table.splitlines()
+        more = f"\n.. {len(lines) - _ROWS} more lines" if len(lines) > _ROWS else ""
+        return f"<pre>{html.escape(chr(10).join(lines[:_ROWS]) + more)}</pre>"
+
+    def __getstate__(self) -> Any:
+        return (self._fields, self._table, self._saved)
+
+    def __setstate__(self, state: Any) -> None:
+        self._fields, self._table, self._saved = state
+
+
+def stats(
+    source: Union[Dataset[Any], Paths],
+    *,
+    features: Union[str, Sequence[str], None] = None,
+    by: Optional[str] = None,
+    sample: Optional[int] = None,
+    seed: int = 0,
+    kind: str = "auto",
+    skip_errors: bool = False,
+    memory: Optional[int] = None,
+    jobs: int = 0,
+    progress: Progress = None,
+) -> Stats:
+    """Reads all records once and returns statistics of their features, as the command ``tfseek stats`` does.
+
+    ``source`` is a dataset, or paths of plain, gzip or zlib files as for :func:`tfseek.open`. The result does not depend on ``jobs``.
+
+    features: patterns of the names of features, such as ``"image/*"``. Default: all features.
+    by: a feature with at most 1000 values. ``slices`` of the result has the statistics of the records with each value.
+    sample: number of records to read, drawn at random with ``seed``. Default: all records.
+    kind: ``"example"``, ``"sequence_example"``, ``"bytes"``, or ``"auto"``, which inspects the first records of each file.
+    skip_errors: if true, damaged and malformed records are left out, and ``skipped`` is their number.
+    memory: limit on the memory of the sketches in bytes. Beyond it, values are not counted exactly any more; ``limited`` names the features.
+    jobs: number of threads; 0: one per processor.
+    progress: display of the bytes or records read; :func:`tfseek.open` describes it.
+
+    Raises :class:`tfseek.DataError` for damage, and :class:`tfseek.NotFoundError` if a path does not exist.
+    """
+    patterns = [features] if isinstance(features, str) else list(features or [])
+    records = source if isinstance(source, Dataset) else path_list(source)
+    text, table, saved = _tfseek.stats(records, patterns, by, sample, seed, kind, skip_errors, memory, jobs, progress)
+    fields = json.loads(text, object_hook=_fields)
+    return Stats(fields._fields, table, saved)
+
+
+def _fields(value: dict[str, Any]) -> Any:
+    if value.keys() == {"base64"}:
+        return base64.b64decode(value["base64"])
+    return StatsFields(value)
