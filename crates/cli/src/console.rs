@@ -90,9 +90,9 @@ impl Console {
         self.exit_code = self.exit_code.max(failure.code());
     }
 
-    /// Records the exit code of a search without a result.
-    pub(crate) fn found_nothing(&mut self) {
-        self.exit_code = self.exit_code.max(crate::exit::DATA);
+    /// Records an exit code without a message; the run ends with the highest code.
+    pub(crate) fn set_exit_code(&mut self, code: u8) {
+        self.exit_code = self.exit_code.max(code);
     }
 
     /// Reports the failure of one of several files and continues with the next; an error of standard output is returned.

@@ -77,6 +77,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Epoch(args) => verbs::epoch::run(&args, &global, console_ref),
         Verb::Order(args) => verbs::order::run(&args, &global, console_ref),
         Verb::Digest(args) => verbs::digest::run(&args, console_ref),
+        Verb::Validate(args) => verbs::validate::run(&args, &global, console_ref),
         Verb::Verify(args) => verbs::verify::run(&args, &global, console_ref),
         Verb::Reshard(args) => verbs::reshard::run(&args, &global, console_ref),
         Verb::Salvage(args) => verbs::salvage::run(&args, &global, console_ref),

@@ -17,6 +17,11 @@ pub(crate) fn parse_file<T>(
     what: &str,
     parse: impl FnOnce(&str) -> tfseek::Result<T>,
 ) -> Outcome<T> {
+    parse(&read_file(path, what)?).map_err(|e| Failure::Message(USAGE, e.in_file(path).to_string()))
+}
+
+/// Reads a small file of text.
+pub(crate) fn read_file(path: &Path, what: &str) -> Outcome<String> {
     let file = File::open(path).map_err(|e| Failure::io(path, e))?;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| Failure::io(path, e))?;
@@ -29,8 +34,7 @@ pub(crate) fn parse_file<T>(
     let not_text = || {
         Failure::Message(IO, format!("{}: expected {what}, found bytes that are not UTF-8", path.display()))
     };
-    let text = String::from_utf8(bytes).map_err(|_| not_text())?;
-    parse(&text).map_err(|e| Failure::Message(USAGE, e.in_file(path).to_string()))
+    String::from_utf8(bytes).map_err(|_| not_text())
 }
 
 /// Returns a duration with two or three digits and a unit: `413 us`, `1.2 ms`, `3.4 s`.

@@ -54,7 +54,8 @@ record 2, 0 bytes
     );
     dir.run(&["head", "-n", "1", "b.tfrecord"]).prints(
         "record 0, 24 bytes
-  <24 bytes 09000000000000f03f1a0d627261696e2e4576656e743a32>
+  1 wall_time  fixed64  4607182418800017408, as a double 1.0
+  3 file_version  string  \"brain.Event:2\"
 ",
     );
     dir.run(&["head", "-n", "1", "-f", "json", "a.tfrecord"])
@@ -309,4 +310,28 @@ fn colours_are_optional() {
     assert!(!escape(no_color(&["head", "a.tfrecord"])));
     // The option takes precedence over the environment.
     assert!(escape(no_color(&["head", "--color", "always", "a.tfrecord"])));
+}
+
+/// Records that are messages of other types are printed by their fields.
+#[test]
+fn fields_of_other_messages() {
+    let dir = Folder::new();
+    let time = [&[0x09][..], &1.5e9f64.to_le_bytes()].concat();
+    let version = [&time[..], b"\x1a\x0dbrain.Event:2"].concat();
+    let loss = [&time[..], b"\x10\x07\x2a\x0d\x0a\x0b\x0a\x04loss\x15\0\0\0\x3f"].concat();
+    dir.shard("events", [version, loss]);
+    let text = "record 0, 24 bytes\n  \
+        1 wall_time  fixed64  4744078263993761792, as a double 1500000000.0\n  \
+        3 file_version  string  \"brain.Event:2\"\n\
+        record 1, 26 bytes\n  \
+        1 wall_time  fixed64  4744078263993761792, as a double 1500000000.0\n  \
+        2 step  varint  7\n  \
+        5 summary  message\n    \
+        1 value  message\n      \
+        1 tag  string  \"loss\"\n      \
+        2 simple_value  fixed32  1056964608, as a float 0.5\n";
+    dir.run(&["cat", "events"]).prints(text);
+    dir.shard("raw", [&b"\xff\xfe\xfd\xfc\xfb"[..], b"text"]);
+    dir.run(&["cat", "raw"])
+        .prints("record 0, 5 bytes\n  <5 bytes fffefdfcfb>\nrecord 1, 4 bytes\n  \"text\"\n");
 }

@@ -9,6 +9,8 @@
 //! * The module [`sample`] draws records at random in one pass.
 //! * The module [`reshard`](mod@reshard) writes a dataset again: in other shards, shuffled, sorted, split, or with fewer features.
 //! * The module [`salvage`] copies the sound records of a damaged file.
+//! * The module [`fields`] shows the fields of protobuf messages of unknown types.
+//! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
 //! * The module [`stats`] computes statistics of records and features.
 //! * The module [`image`] reads headers of images.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
@@ -42,6 +44,7 @@
 mod archive;
 mod content;
 pub mod digest;
+pub mod fields;
 pub mod grep;
 mod growing;
 pub mod image;
@@ -55,8 +58,10 @@ pub mod sizes;
 mod spill;
 pub mod stats;
 mod stream;
+pub mod tfx;
 pub mod units;
 pub mod unpack;
+pub mod validate;
 mod verify;
 pub mod wildcards;
 

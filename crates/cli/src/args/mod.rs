@@ -34,7 +34,7 @@ pub(crate) struct Cli {
 const AFTER: &str = "\
 PATHS are files, folders, quoted patterns ('train-*.tfrecord', 'x-{00000..00009}') or sets \
 ('train@10.tfrecord'). `-` is standard input, for the verbs that read in file order: head, tail, cat, sample, grep, schema, \
-stats, parse, digest, verify, info, unpack. Only local files are read, not gs:// or s3:// addresses.
+stats, parse, digest, verify, validate, info, unpack. Only local files are read, not gs:// or s3:// addresses.
 
 Exit status: 0 success, 1 a problem in the data, 2 a usage error, 3 an I/O error, 4 not a TFRecord file.";
 
@@ -97,6 +97,8 @@ pub(crate) enum Verb {
     Digest(DigestArgs),
     /// Verify all checksums, name each damaged file and list its damaged ranges
     Verify(VerifyArgs),
+    /// Compare records with a schema; print each anomaly and the first records that have it
+    Validate(ValidateArgs),
     /// Write a dataset again: in other shards, shuffled, sorted, split into parts, or with fewer features
     #[command(after_help = reshard::AFTER_RESHARD)]
     Reshard(ReshardArgs),
@@ -535,6 +537,9 @@ pub(crate) struct SchemaArgs {
     /// Print the schema as Python code for TensorFlow
     #[arg(long, group = "form")]
     pub(crate) tf: bool,
+    /// Print the schema as schema.pbtxt, for TensorFlow Data Validation and `tfseek validate`
+    #[arg(long, group = "form")]
+    pub(crate) tfdv: bool,
     /// Print the schema as Rust code for the crate tfseek
     #[arg(long, group = "form")]
     pub(crate) rust: bool,
@@ -641,6 +646,28 @@ pub(crate) struct VerifyArgs {
     /// file, and `gaps` are the damaged ranges
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    #[command(flatten)]
+    pub(crate) paths: PathsArgs,
+    /// Schema: JSON as `tfseek schema --json` prints it, or a schema.pbtxt of TFX
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) schema: PathBuf,
+    /// Environment whose features are required, such as `serving` [default: all features]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) environment: Option<String>,
+    /// Earlier records to compare with, for drift and skew comparators; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub(crate) baseline: Vec<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) payload: PayloadArgs,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
 }

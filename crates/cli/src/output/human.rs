@@ -11,11 +11,12 @@
 //! the file is known, the heading is `record 0 of b.tfrecord, 73 bytes`.
 
 use super::NumberedRecord;
-use crate::bytes::{ByteLimits, Key, Readable, Size};
+use crate::bytes::{ByteLimits, Key, Readable, Size, as_text};
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::Outcome;
 use std::fmt::{self, Display};
 use tfseek::{Feature, FeatureList};
+use tfseek_tools::fields::{self, ProtoField, ProtoValue};
 use tfseek_tools::{Content, Map};
 
 /// Limits on the printed part of each feature.
@@ -56,6 +57,12 @@ pub(super) fn print(
     }
     match content {
         Content::Raw => {
+            // A text may also decode as a message.
+            if as_text(payload).is_none()
+                && let Some(fields) = fields::decode(payload)
+            {
+                return print_fields(console, "  ", &fields, limits);
+            }
             // The payload is the whole record, so more of it is printed than of a single value.
             let Limits { bytes, .. } = limits;
             let bytes = ByteLimits { text: bytes.text.max(400), hex: bytes.hex.max(64), ..bytes };
@@ -75,6 +82,44 @@ pub(super) fn print(
             }
             Ok(())
         }
+    }
+}
+
+/// Prints the fields of a message of another type, one per line; messages in it are indented.
+fn print_fields(console: &mut Console, indent: &str, fields: &[ProtoField<'_>], limits: Limits) -> Outcome {
+    let (bold, dim) = (console.style(BOLD), console.style(DIM));
+    for field in fields.iter().take(limits.values) {
+        let label = match field.name {
+            Some(name) => format!("{} {name}", field.number),
+            None => field.number.to_string(),
+        };
+        console.print(format_args!("{indent}{bold}{label}{bold:#}  "))?;
+        match &field.value {
+            ProtoValue::Varint(value) => console.print(format_args!("{dim}varint{dim:#}  {value}\n"))?,
+            ProtoValue::Fixed32(bits) => {
+                let float = f32::from_bits(*bits);
+                console.print(format_args!("{dim}fixed32{dim:#}  {bits}, as a float {float:?}\n"))?;
+            }
+            ProtoValue::Fixed64(bits) => {
+                let float = f64::from_bits(*bits);
+                console.print(format_args!("{dim}fixed64{dim:#}  {bits}, as a double {float:?}\n"))?;
+            }
+            ProtoValue::Text(text) => {
+                let text = Readable(text.as_bytes(), limits.bytes);
+                console.print(format_args!("{dim}string{dim:#}  {text}\n"))?;
+            }
+            ProtoValue::Bytes(bytes) => {
+                console.print(format_args!("{dim}bytes{dim:#}  {}\n", Readable(bytes, limits.bytes)))?;
+            }
+            ProtoValue::Message(fields) => {
+                console.print(format_args!("{dim}message{dim:#}\n"))?;
+                print_fields(console, &format!("{indent}  "), fields, limits)?;
+            }
+        }
+    }
+    match fields.len().saturating_sub(limits.values) {
+        0 => Ok(()),
+        more => console.print(format_args!("{indent}.. {more} more\n")),
     }
 }
 

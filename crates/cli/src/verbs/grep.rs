@@ -7,7 +7,7 @@ use crate::args::{self, GlobalArgs, PayloadKind, RecordFormat};
 use crate::condition;
 use crate::console::Console;
 use crate::damage::SkippedErrors;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{DATA, Failure, Outcome};
 use crate::output::{NumberedRecord, Printer};
 use crate::progress::{self, FileProgress};
 use crate::records::{self, RecordNumbers, Records};
@@ -199,7 +199,7 @@ impl GrepReport<'_> {
         self.printer.finish(self.console);
         self.skipped.report(self.console)?;
         if self.found == 0 {
-            self.console.found_nothing();
+            self.console.set_exit_code(DATA);
         }
         Ok(())
     }

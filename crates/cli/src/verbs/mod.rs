@@ -20,4 +20,5 @@ pub(crate) mod schema;
 pub(crate) mod stats;
 pub(crate) mod tail;
 pub(crate) mod unpack;
+pub(crate) mod validate;
 pub(crate) mod verify;

@@ -59,6 +59,8 @@ pub(crate) fn run(args: &args::SchemaArgs, global: &GlobalArgs, console: &mut Co
         console.print(schema.to_json())
     } else if args.tf {
         console.print(code::python(&schema))
+    } else if args.tfdv {
+        console.print(tfseek_tools::tfx::write(&seen))
     } else if args.rust {
         console.print(code::rust(&schema))
     } else {

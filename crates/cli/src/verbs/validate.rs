@@ -1,0 +1,164 @@
+//! `tfseek validate`: compares records with a schema, and names the anomalies and the first records that have them.
+
+use super::parse;
+use crate::args::{self, GlobalArgs, PathsArgs, PayloadArgs};
+use crate::bytes::Key;
+use crate::console::{BOLD, Console, DIM};
+use crate::exit::{DATA, Failure, Outcome};
+use crate::progress::FileProgress;
+use crate::text::count;
+use crate::{progress, records, text, threads};
+use indicatif::ProgressBar;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use tfseek::Compression;
+use tfseek::example::MessageKind;
+use tfseek_tools::tfx::TfxSchema;
+use tfseek_tools::validate::{Anomaly, ValidationReport, Validator};
+
+pub(crate) fn run(args: &args::ValidateArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    let schema = read_schema(&args.schema)?;
+    let paths = records::resolve(&args.paths, console)?;
+    let baseline = match args.baseline.as_slice() {
+        [] => None,
+        some => {
+            let paths = PathsArgs { paths: some.to_vec(), allow_missing: args.paths.allow_missing };
+            let paths = records::resolve(&paths, console)?;
+            Some(check(&schema, &paths, args, global)?)
+        }
+    };
+    let found = check(&schema, &paths, args, global)?;
+    let report = found.report(args.environment.as_deref(), baseline.as_ref());
+    if args.json {
+        json(&report, console)?
+    } else {
+        table(&report, console)?
+    }
+    if !report.anomalies.is_empty() {
+        console.set_exit_code(DATA);
+    }
+    Ok(())
+}
+
+/// Reads a schema of tfseek, which begins with a brace, or one of TFX.
+fn read_schema(path: &Path) -> Outcome<TfxSchema> {
+    let text = text::read_file(path, "a schema")?;
+    if text.trim_start().starts_with('{') {
+        return Ok(TfxSchema::from(&parse::schema(path)?));
+    }
+    TfxSchema::parse(text.as_bytes()).map_err(|e| {
+        Failure::usage(format!("{}: expected a schema as JSON or in text format: {e}", path.display()))
+    })
+}
+
+/// Checks all files, several at the same time. Damage in one of them is an error.
+fn check<'s>(
+    schema: &'s TfxSchema,
+    paths: &[PathBuf],
+    args: &args::ValidateArgs,
+    global: &GlobalArgs,
+) -> Outcome<Validator<'s>> {
+    let bar = progress::bytes(global, "validating", progress::total_size(paths));
+    let mut all = Validator::new(schema);
+    let outcome = threads::in_order(
+        paths,
+        args.jobs.jobs,
+        |path| file(path, schema, args.payload, &bar),
+        |_, checks| {
+            all.append(checks?);
+            Ok(())
+        },
+    );
+    bar.finish_and_clear();
+    outcome.map(|()| all)
+}
+
+fn file<'s>(
+    path: &Path,
+    schema: &'s TfxSchema,
+    payload: PayloadArgs,
+    bar: &ProgressBar,
+) -> Outcome<Validator<'s>> {
+    let mut stream = records::kinded(path, payload)?;
+    let is_plain = stream.stream().compression() == Compression::None;
+    let mut progress = FileProgress::new(bar, path, is_plain);
+    let (mut checks, kind) = (Validator::new(schema), stream.kind());
+    while let Some(record) = stream.next()? {
+        if kind == MessageKind::Other {
+            let name = records::name(path);
+            let text = "records are neither Examples nor SequenceExamples (--kind overrides this guess)";
+            return Err(Failure::Message(DATA, format!("{}: {text}", name.display())));
+        }
+        checks.add_at(record.payload(), kind, record.at())?;
+        progress.read_to(stream.stream().offset());
+    }
+    progress.finish();
+    Ok(checks)
+}
+
+/// Number of records that the table names.
+const SHOWN: usize = 3;
+
+fn table(report: &ValidationReport, console: &mut Console) -> Outcome {
+    let (bold, dim) = (console.style(BOLD), console.style(DIM));
+    let name = |anomaly: &Anomaly| match &anomaly.feature {
+        Some(feature) => Key(feature).to_string(),
+        None => "(all records)".to_owned(),
+    };
+    let width = report.anomalies.iter().map(|a| name(a).chars().count()).max().unwrap_or(0).min(40);
+    for anomaly in &report.anomalies {
+        let mut line =
+            format!("  {:width$}  {bold}{}{bold:#}  {}", name(anomaly), anomaly.name, anomaly.text);
+        if anomaly.records > 0 {
+            let first: Vec<_> = anomaly.first.iter().take(SHOWN).map(u64::to_string).collect();
+            let more = if anomaly.records > SHOWN as u64 { " .." } else { "" };
+            line += &format!("; {}: {}{more}", count(anomaly.records, "record"), first.join(", "));
+        }
+        if !anomaly.examples.is_empty() {
+            line += &format!("   {dim}{}{dim:#}", anomaly.examples.join(", "));
+        }
+        console.print(format_args!("{line}\n"))?;
+    }
+    let found = match report.anomalies.len() {
+        0 => "no anomaly".to_owned(),
+        1 => "1 anomaly".to_owned(),
+        n => format!("{n} anomalies"),
+    };
+    let unchecked: Vec<_> = report
+        .unchecked
+        .iter()
+        .map(|(what, feature)| match feature {
+            Some(feature) => format!("{what} ({})", Key(feature)),
+            None => what.clone(),
+        })
+        .collect();
+    let unchecked =
+        if unchecked.is_empty() { String::new() } else { format!("; not checked: {}", unchecked.join(", ")) };
+    console.print(format_args!("{found} in {}{unchecked}\n", count(report.records, "record")))
+}
+
+fn json(report: &ValidationReport, console: &mut Console) -> Outcome {
+    let anomalies: Vec<_> = report
+        .anomalies
+        .iter()
+        .map(|anomaly| {
+            json!({
+                "anomaly": anomaly.name,
+                "feature": anomaly.feature,
+                "feature_list": anomaly.list,
+                "text": anomaly.text,
+                "values": anomaly.values,
+                "records": anomaly.records,
+                "first": anomaly.first,
+                "examples": anomaly.examples,
+            })
+        })
+        .collect();
+    let unchecked: Vec<_> = report
+        .unchecked
+        .iter()
+        .map(|(what, feature)| json!({ "constraint": what, "feature": feature }))
+        .collect();
+    let line = json!({ "records": report.records, "anomalies": anomalies, "unchecked": unchecked });
+    console.print(format_args!("{line}\n"))
+}

@@ -1,0 +1,94 @@
+//! The rules that a schema of tfseek implies.
+
+use super::{FeatureRule, GroupRule, TfxSchema};
+use std::collections::BTreeMap;
+use tfseek::example::FeatureKind;
+use tfseek::{DType, FeatureSpec, Schema};
+
+impl From<&Schema> for TfxSchema {
+    fn from(schema: &Schema) -> TfxSchema {
+        let mut rules = TfxSchema::default();
+        for (name, spec) in schema.features() {
+            add(name, spec, false, &mut rules);
+        }
+        for (name, spec) in schema.feature_lists() {
+            add(name, spec, true, &mut rules);
+        }
+        rules
+    }
+}
+
+fn add(name: &str, spec: &FeatureSpec, list: bool, schema: &mut TfxSchema) {
+    let mut rule = FeatureRule { min_domain_mass: 1.0, ..FeatureRule::default() };
+    let mut key = name;
+    let require = |rule: &mut FeatureRule| (rule.min_fraction, rule.min_count) = (1.0, 1);
+    let product = |shape: &[usize]| shape.iter().try_fold(1u64, |all, &n| all.checked_mul(n as u64));
+    let mut unchecked = |what: &str| schema.unchecked.insert((what.to_owned(), Some(name.to_owned())));
+    match spec {
+        FeatureSpec::FixedLen { shape, dtype, default } => {
+            rule.kind = Some(kind(*dtype));
+            match (default, product(shape)) {
+                (None, Some(n)) => {
+                    require(&mut rule);
+                    rule.fixed = Some(n);
+                }
+                (_, n) => rule.counts = n.map(|n| (n, Some(n))),
+            }
+        }
+        FeatureSpec::Optional { dtype, .. } => {
+            rule.kind = Some(kind(*dtype));
+            rule.counts = Some((0, Some(1)));
+        }
+        FeatureSpec::VarLen { dtype } => rule.kind = Some(kind(*dtype)),
+        FeatureSpec::FixedLenSequence { shape, dtype, allow_missing, .. } => {
+            rule.kind = Some(kind(*dtype));
+            if list {
+                if !allow_missing {
+                    require(&mut rule);
+                }
+                rule.step_counts = product(shape).map(|n| (n, Some(n)));
+            } else if product(shape) != Some(1) {
+                unchecked("blocks of several values");
+            }
+        }
+        FeatureSpec::Ragged { dtype, value_key, partitions, .. } => {
+            rule.kind = Some(kind(*dtype));
+            key = value_key.as_deref().unwrap_or(name);
+            if !partitions.is_empty() {
+                unchecked("partitions");
+            }
+        }
+        FeatureSpec::Sparse { index_keys, value_key, dtype, .. } => {
+            rule.kind = Some(kind(*dtype));
+            key = value_key;
+            for index in index_keys {
+                let kind = Some(FeatureKind::Int64);
+                merge(
+                    &mut schema.features,
+                    index,
+                    FeatureRule { kind, min_domain_mass: 1.0, ..FeatureRule::default() },
+                );
+            }
+            schema.groups.push(GroupRule {
+                name: name.to_owned(),
+                values: value_key.clone(),
+                others: index_keys.clone(),
+                weighted: false,
+            });
+        }
+    }
+    merge(if list { &mut schema.lists } else { &mut schema.features }, key, rule);
+}
+
+/// Adds a rule. Of two columns from one feature, the first one's rule is kept: their kinds are equal.
+fn merge(rules: &mut BTreeMap<String, FeatureRule>, key: &str, rule: FeatureRule) {
+    rules.entry(key.to_owned()).or_insert(rule);
+}
+
+fn kind(dtype: DType) -> FeatureKind {
+    match dtype {
+        DType::Float32 => FeatureKind::Float,
+        DType::Int64 => FeatureKind::Int64,
+        DType::Bytes => FeatureKind::Bytes,
+    }
+}

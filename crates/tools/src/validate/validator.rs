@@ -1,0 +1,212 @@
+//! The checks of records, one after the other.
+
+use super::feature::FeatureChecks;
+use super::tally::Tally;
+use crate::tfx::TfxSchema;
+use std::collections::{BTreeMap, HashMap};
+use tfseek::example::MessageKind;
+use tfseek::{At, Error, Example, Feature, FeatureList, Result, SequenceExample};
+
+/// The checks of the records of one file, or of several files one after the other.
+///
+/// Memory is bounded by the features of the schema, the names of new features, and a million distinct values of each feature whose values
+/// are counted.
+///
+/// ```
+/// use tfseek::ExampleBuilder;
+/// use tfseek::example::MessageKind;
+/// use tfseek_tools::tfx::TfxSchema;
+/// use tfseek_tools::validate::Validator;
+///
+/// let schema = TfxSchema::parse(br#"feature { name: "label" type: INT int_domain { min: 0 max: 9 } }"#)?;
+/// let mut checks = Validator::new(&schema);
+/// for label in [3, 12, 4] {
+///     let payload = ExampleBuilder::new().int64("label", [label]).encode()?;
+///     checks.add(&payload, MessageKind::Example)?;
+/// }
+/// let report = checks.report(None, None);
+/// assert_eq!(report.anomalies[0].name, "INT_TYPE_BIG_INT");
+/// assert_eq!(report.anomalies[0].first, [1]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Validator<'s> {
+    pub(super) schema: &'s TfxSchema,
+    /// Number of a rule by the name of its feature: those of features, then those of feature lists.
+    features: HashMap<&'s str, usize>,
+    lists: HashMap<&'s str, usize>,
+    pub(super) checks: Vec<FeatureChecks>,
+    pub(super) list_checks: Vec<FeatureChecks>,
+    /// Missing values, missing others and different lengths of each group of the schema.
+    pub(super) groups: Vec<[Tally; 3]>,
+    /// Features that the schema does not have. True: a feature list.
+    pub(super) new: BTreeMap<(String, bool), Tally>,
+    /// Records with more new features than [`MAX_NEW`].
+    pub(super) more_new: Tally,
+    pub(super) records: u64,
+}
+
+/// Maximum number of new features that are reported one by one.
+const MAX_NEW: usize = 10_000;
+
+impl<'s> Validator<'s> {
+    /// Returns checks of no records.
+    pub fn new(schema: &'s TfxSchema) -> Validator<'s> {
+        let ids =
+            |names: Vec<&'s String>| names.into_iter().zip(0..).map(|(name, k)| (name.as_str(), k)).collect();
+        Validator {
+            schema,
+            features: ids(schema.features.keys().collect()),
+            lists: ids(schema.lists.keys().collect()),
+            checks: vec![FeatureChecks::default(); schema.features.len()],
+            list_checks: vec![FeatureChecks::default(); schema.lists.len()],
+            groups: vec![Default::default(); schema.groups.len()],
+            new: BTreeMap::new(),
+            more_new: Tally::default(),
+            records: 0,
+        }
+    }
+
+    /// Returns the number of records.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Adds the next record.
+    ///
+    /// # Errors
+    /// The payload is malformed, or `kind` is [`MessageKind::Other`]. The checks are then as before.
+    pub fn add(&mut self, payload: &[u8], kind: MessageKind) -> Result<()> {
+        self.add_at(payload, kind, At::default())
+    }
+
+    /// Adds the next record. Errors have its location.
+    ///
+    /// # Errors
+    /// As [`add`](Validator::add).
+    pub fn add_at(&mut self, payload: &[u8], kind: MessageKind, at: At<'_>) -> Result<()> {
+        let mut lists = Vec::new();
+        let context = match kind {
+            MessageKind::Example => Example::new(payload).at(at),
+            MessageKind::SequenceExample => {
+                let sequence = SequenceExample::new(payload).at(at);
+                lists = sequence.feature_lists().collect::<Result<Vec<_>>>()?;
+                sequence.context()
+            }
+            _ => return Err(Error::from(tfseek::ErrorKind::Spec("records without features".into())).at(at)),
+        };
+        let features = context.entries().collect::<Result<Vec<_>>>()?;
+        self.features(&features);
+        self.lists(&lists);
+        self.records += 1;
+        Ok(())
+    }
+
+    fn features(&mut self, found: &[(&str, Feature<'_>)]) {
+        let mut values: Vec<Option<Feature<'_>>> = vec![None; self.checks.len()];
+        for &(name, feature) in found {
+            match self.features.get(name) {
+                // Of entries with one key, the last one counts.
+                Some(&k) => {
+                    if let Some(value) = values.get_mut(k) {
+                        *value = Some(feature);
+                    }
+                }
+                // A feature without a kind is missing, as TensorFlow sees it.
+                None if feature.kind().is_none() => {}
+                None => self.add_new(name, false),
+            }
+        }
+        let record = self.records;
+        for ((checks, rule), value) in self.checks.iter_mut().zip(self.schema.features.values()).zip(&values)
+        {
+            match value {
+                _ if rule.ignored => {}
+                Some(feature) => checks.add(record, *feature, rule),
+                None => checks.add_absent(record),
+            }
+        }
+        let len = |name: &String| {
+            let of_rule = self.features.get(name.as_str()).and_then(|&k| *values.get(k)?);
+            let feature = of_rule.or_else(|| {
+                found.iter().rev().find(|(other, _)| other == name).map(|&(_, feature)| feature)
+            })?;
+            feature.kind().map(|_| feature.len())
+        };
+        for (group, [no_value, no_other, lengths]) in self.schema.groups.iter().zip(&mut self.groups) {
+            let value = len(&group.values);
+            for other in group.others.iter().map(len) {
+                match (value, other) {
+                    (None, Some(_)) => no_value.record(record),
+                    (Some(_), None) => no_other.record(record),
+                    (Some(a), Some(b)) if a != b => lengths.add(record, || format!("{a} and {b} values")),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn lists(&mut self, found: &[(&str, FeatureList<'_>)]) {
+        let mut values: Vec<Option<FeatureList<'_>>> = vec![None; self.list_checks.len()];
+        for &(name, list) in found {
+            match self.lists.get(name) {
+                Some(&k) => {
+                    if let Some(value) = values.get_mut(k) {
+                        *value = Some(list);
+                    }
+                }
+                None if list.iter().all(|step| step.kind().is_none()) => {}
+                None => self.add_new(name, true),
+            }
+        }
+        for ((checks, rule), value) in self.list_checks.iter_mut().zip(self.schema.lists.values()).zip(values)
+        {
+            match value {
+                _ if rule.ignored => {}
+                Some(list) => checks.add_list(self.records, list, rule),
+                None => checks.add_absent(self.records),
+            }
+        }
+    }
+
+    fn add_new(&mut self, name: &str, list: bool) {
+        let schema = self.schema;
+        if !list
+            && schema
+                .groups
+                .iter()
+                .any(|group| group.values == name || group.others.iter().any(|other| other == name))
+        {
+            return;
+        }
+        let key = (name.to_owned(), list);
+        let tally = match self.new.len() < MAX_NEW || self.new.contains_key(&key) {
+            true => self.new.entry(key).or_default(),
+            false => &mut self.more_new,
+        };
+        tally.record(self.records);
+    }
+
+    /// Adds the checks of later records. Their numbers continue those of this one.
+    pub fn append(&mut self, later: Validator<'s>) {
+        let before = self.records;
+        for (all, later) in self.checks.iter_mut().zip(later.checks) {
+            all.append(later, before);
+        }
+        for (all, later) in self.list_checks.iter_mut().zip(later.list_checks) {
+            all.append(later, before);
+        }
+        for (all, later) in self.groups.iter_mut().zip(later.groups) {
+            all.iter_mut().zip(later).for_each(|(all, later)| all.append(later, before));
+        }
+        for (key, tally) in later.new {
+            let all = match self.new.len() < MAX_NEW || self.new.contains_key(&key) {
+                true => self.new.entry(key).or_default(),
+                false => &mut self.more_new,
+            };
+            all.append(tally, before);
+        }
+        self.more_new.append(later.more_new, before);
+        self.records += later.records;
+    }
+}
