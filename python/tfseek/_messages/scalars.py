@@ -74,13 +74,12 @@ class Floats(Kind[float]):
                 numbers = values.astype(np.float64).astype(np.float32)
             return array("f", numbers.tobytes())
         found = list(values)
-        if not any(isinstance(value, np.ndarray) for value in found):
-            return array("f", found)
-        for value in found:
-            if isinstance(value, np.ndarray):
-                break
-            array("f", (value,))
-        raise TypeError(f"expected a float, found the array {value!r}")
+        arrays = [i for i, value in enumerate(found) if isinstance(value, np.ndarray)]
+        if arrays:
+            # An invalid value before it raises its own error.
+            array("f", found[: arrays[0]])
+            raise TypeError(f"expected a float, found the array {found[arrays[0]]!r}")
+        return array("f", found)
 
     def checked(self, value: Any) -> float:
         return self.storage((value,))[0]
