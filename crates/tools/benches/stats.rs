@@ -44,7 +44,8 @@ fn main() {
         let (mut stats, mut verify) = (Duration::MAX, Duration::MAX);
         for _ in 0..rounds {
             let open = |path: &Path| Stream::open(path);
-            let (found, time) = timed(|| StatsOptions::new().run(&[path.clone()], &open).unwrap());
+            let (found, time) =
+                timed(|| StatsOptions::new().run(std::slice::from_ref(&path), &open).unwrap());
             assert_eq!(found.records(), records);
             stats = stats.min(time);
             let stream = Stream::open(&path).unwrap();
