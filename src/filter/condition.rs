@@ -3,6 +3,7 @@
 use super::lex::Op;
 use super::value::Value;
 use crate::example::FeatureKind;
+use crate::order::Split;
 use memchr::memmem::Finder;
 use regex::bytes::Regex;
 use std::cmp::Ordering;
@@ -20,7 +21,7 @@ pub(crate) enum Node {
     Feature(usize),
     /// A test of the record number.
     Number(Test),
-    Split(Split),
+    Split(DrawnShare),
 }
 
 /// A byte offset in the text of a filter. It serves errors only, so all offsets are equal.
@@ -115,9 +116,9 @@ pub(crate) struct Pattern {
 
 /// A share of the records, drawn by the hashes of their payloads.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Split {
-    /// Hashes below it are selected. At most 2^64.
-    below: u128,
+pub(crate) struct DrawnShare {
+    /// The share is its only part.
+    split: Split,
     seed: u64,
 }
 
@@ -301,29 +302,15 @@ impl Needle {
     }
 }
 
-impl Split {
-    /// Creates a split from a fraction from 0 to 1.
-    pub(super) fn new(fraction: f64, seed: u64) -> Split {
-        // A product with a power of two is exact.
-        Split { below: (fraction * 18_446_744_073_709_551_616.0).ceil() as u128, seed }
+impl DrawnShare {
+    /// Creates a share of a fraction from 0 to 1. `None` for a fraction that [`Split`] refuses.
+    pub(super) fn new(fraction: f64, seed: u64) -> Option<DrawnShare> {
+        Some(DrawnShare { split: Split::new(&[fraction]).ok()?, seed })
     }
 
     pub(super) fn holds(&self, payload: &[u8]) -> bool {
-        u128::from(split_hash(payload, self.seed)) < self.below
+        self.split.part(Split::hash(payload, self.seed)).is_some()
     }
-}
-
-/// Returns the hash of a payload that decides `split(fraction, seed=seed)`: XXH3-64 with the seed. A record is selected if the
-/// hash is less than `fraction` times 2^64, so it depends on nothing but its payload, and stays on its side when data are added.
-///
-/// ```
-/// use tfseek::filter::split_hash;
-/// assert_eq!(split_hash(b"", 0), 0x2d06800538d394c2);
-/// assert_eq!(split_hash(b"tfseek", 0), 0x56f7df2c3ddf8f0c);
-/// assert_eq!(split_hash(b"tfseek", 7), 0x9e7a0cd0ed228fbe);
-/// ```
-pub fn split_hash(payload: &[u8], seed: u64) -> u64 {
-    xxhash_rust::xxh3::xxh3_64_with_seed(payload, seed)
 }
 
 impl PartialEq for Place {

@@ -23,7 +23,7 @@ use std::str::FromStr;
 /// | `width(x)`, `height(x)`, `format(x) == "jpeg"` | dimensions and format of an encoded image, from its header: `jpeg`, `png`, `gif`, `webp`, `tiff`, `heif`, `jxl` or `qoi` |
 /// | `present(label)`, `absent(label)` | test for a value; a feature that no record has is an error here too |
 /// | `record in 10..20`, `record < 100` | the record number |
-/// | `split(0.1, seed=7)` | a share of the records, drawn by the hash of the payload ([`split_hash`](super::split_hash)); without a seed it is 0 |
+/// | `split(0.1, seed=7)` | a share of the records, drawn by the hash of the payload ([`order::Split`](crate::order::Split)); without a seed it is 0 |
 /// | `not`, `and`, `or`, `( )` | in order of precedence, `not` binds tightest |
 ///
 /// A feature name needs no quotes if it begins with a letter or `_` and continues with those, digits and `/ . - :`. Other names, and

@@ -13,7 +13,6 @@ mod parse;
 mod record;
 pub(crate) mod value;
 
-pub use condition::split_hash;
 pub(crate) use condition::{Node, Test};
 pub use expression::Filter;
 pub use record::RecordFilter;

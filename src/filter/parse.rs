@@ -1,8 +1,8 @@
 //! The parser of the filter language.
 
 use super::condition::{
-    FeatureTest, ListItem, Literal, LiteralValue, Needle, Node, Pattern, Place, Quantifier, Quantity, Split,
-    Test,
+    DrawnShare, FeatureTest, ListItem, Literal, LiteralValue, Needle, Node, Pattern, Place, Quantifier,
+    Quantity, Test,
 };
 use super::lex::{Lexer, Op, Token};
 use crate::error::{Error, Result};
@@ -208,8 +208,10 @@ impl FilterParser<'_> {
             }
             .ok_or_else(|| self.lexer.expected("a seed from 0 to 2^64 - 1"))?;
         }
+        let share = DrawnShare::new(fraction, seed);
+        let share = share.ok_or_else(|| self.lexer.expected("a fraction with at most 27 decimals"))?;
         self.close()?;
-        Ok(Node::Split(Split::new(fraction, seed)))
+        Ok(Node::Split(share))
     }
 
     fn add(&mut self, test: FeatureTest) -> Node {

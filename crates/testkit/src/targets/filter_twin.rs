@@ -4,7 +4,7 @@ use super::script::Script;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use tfseek::ExampleBuilder;
-use tfseek::filter::split_hash;
+use tfseek::order::Split;
 
 /// The features of the records. Two of them need quotes.
 pub(super) const NAMES: [&str; 9] = ["i", "f", "s", "a b", "in", "li", "lf", "lb", "img"];
@@ -285,7 +285,7 @@ impl Condition {
             Condition::Not(one) => !one.holds(row, number),
             Condition::Record(test) => test.meets(&Literal::Int(number)),
             Condition::Split(4, _) => true,
-            Condition::Split(quarters, seed) => split_hash(&row.payload, *seed) >> 62 < *quarters,
+            Condition::Split(quarters, seed) => Split::hash(&row.payload, *seed) >> 62 < *quarters,
             Condition::Feature { feature, quantifier, quantity, test } => {
                 let values = &row.values[*feature];
                 let meets =
