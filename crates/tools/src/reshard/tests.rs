@@ -595,7 +595,7 @@ fn a_million_records() {
     let wanted: Vec<Vec<u8>> = (0..n).map(|k| payload(order.get(k).unwrap()).to_vec()).collect();
     for count in [1, 2, 5, 16, 64] {
         for (memory, way) in [(1 << 30, ReshardWay::Direct), (8 << 20, ReshardWay::Files)] {
-            let mut options = ReshardOptions::new(dir.path().join(format!("o@{count}")));
+            let mut options = ReshardOptions::new(dir.path().join(format!("o{count}@{count}")));
             (options.order, options.seed, options.memory, options.force) =
                 (OrderOptions::Shuffled, 3, Some(memory), true);
             let report = run(&ds, &options).unwrap();
