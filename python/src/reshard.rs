@@ -94,11 +94,7 @@ pub(crate) fn reshard(
     options.index = argument(&arguments, "index")?;
     options.jobs = argument(&arguments, "jobs")?;
     options.force = argument(&arguments, "force")?;
-    if dataset.view_ids().is_some() {
-        let message =
-            "dataset: expected all records of the files in their order, found a view of some of them";
-        return Err(PyValueError::new_err(message).into());
-    }
+    options.records = dataset.view_ids().map(|ids| ids.subset()).transpose()?;
     let opened = dataset.shared.dataset.clone();
     let progress = Progress::new(py, progress, "resharding", Unit::Bytes)?;
     let report = wait::run(py, progress, move |call| {

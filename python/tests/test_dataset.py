@@ -312,7 +312,7 @@ def test_filters_of_lists_strings_and_payloads(tmp_path: pathlib.Path) -> None:
     loaded = tfseek.open(tmp_path / "a.tfrecord", index="memory", columns="id")
 
     def ids(condition: str) -> list[int]:
-        found = ds.filter(condition).ids.tolist()
+        found: list[int] = ds.filter(condition).ids.tolist()
         assert loaded.filter(condition).ids.tolist() == found, condition
         return found
 

@@ -127,7 +127,7 @@ def compare(paths: Any) -> int:
     records = list(tfseek.stream(paths, kind="example"))
     found = tfseek.stats(paths, kind="example")
     assert found.records == found.kinds.example == len(records)
-    payloads = [bytes(memoryview(record.raw)) for record in records]
+    payloads = [record.raw.tobytes() for record in records]
     same_sizes(found.sizes, list(map(len, payloads)))
     assert found.payload_bytes == sum(map(len, payloads))
     assert found.distinct_payloads["count"] == len(set(payloads))

@@ -48,6 +48,7 @@ def reshard(
     dataset: Union[Paths, Dataset[Any]],
     out: Union[str, "os.PathLike[str]"],
     *,
+    where: Optional[str] = None,
     shards: Optional[Union[int, str]] = None,
     shuffle: bool = False,
     seed: int = 0,
@@ -70,10 +71,11 @@ def reshard(
 ) -> Resharded:
     """Writes a dataset again, as the command ``tfseek reshard`` does: in other shards, shuffled, sorted, split, or with fewer features.
 
-    ``dataset`` is a :class:`tfseek.Dataset` of all records of its files, or paths as for :func:`tfseek.open`. ``out`` is a file
+    ``dataset`` is a :class:`tfseek.Dataset`, of which the records are written, or paths as for :func:`tfseek.open`. Records of a view must ascend. ``out`` is a file
     (``small.tfrecord``) or a set (``out/train@128.tfrecord``); ``{split}`` in it is the name of a part. Records are copied as they are, and
     checksums are verified. All files get their names when all are complete.
 
+    where: a condition as for ``ds.filter``; other records are left out.
     shards: the number of shards, or their size as text (``"200MB"``), for ``out`` without a number.
     shuffle: the global order of epoch 0 of ``seed``. By default records keep their order.
     sort_by: a feature with at most one value per record, by which the records are sorted. ``reverse`` sorts descending.
@@ -98,6 +100,8 @@ def reshard(
     if split is None and (by is not None or missing is not None):
         raise ValueError("by, missing: expected a split, found split=None")
     opened = dataset if isinstance(dataset, Dataset) else _open(dataset, allow_missing, memory, jobs)
+    if where is not None:
+        opened = opened.filter(where)
     arguments = {
         "out": os.fspath(out),
         "shards": shards,

@@ -75,7 +75,8 @@ class Stats(StatsFields):
         """Returns the statistics of the feature or feature list ``name``, or raises ``KeyError``."""
         for feature in [*self["features"], *self["feature_lists"]]:
             if feature["name"] == name:
-                return feature
+                found: StatsFields = feature
+                return found
         raise KeyError(name)
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:

@@ -3,6 +3,7 @@
 use super::{AccessArgs, PathsArgs, PayloadArgs};
 use clap::Args;
 use std::path::PathBuf;
+use tfseek::Filter;
 use tfseek_tools::sizes;
 
 /// Explanation of the outputs of `tfseek reshard`.
@@ -18,6 +19,9 @@ pub(crate) struct ReshardArgs {
     /// Output: a file, or a set of shards such as 'out/train@128.tfrecord'; `{split}` is the name of a part
     #[arg(short, long, value_name = "SET")]
     pub(crate) out: PathBuf,
+    /// Only records that meet this condition, for example 'label in 3, 5..9 and present(name)'
+    #[arg(long = "where", value_name = "EXPR")]
+    pub(crate) condition: Option<Filter>,
     /// Size of a shard before compression, for example 200MB, instead of a number of shards
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     pub(crate) shard_size: Option<u64>,

@@ -9,6 +9,7 @@ use crate::{dataset, progress, records};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
+use tfseek::order::Subset;
 use tfseek_tools::outputs::OutputConflict;
 use tfseek_tools::reshard::{
     self, OrderOptions, ReshardError, ReshardOptions, ReshardProgress, ReshardReport, ShardCount,
@@ -29,15 +30,28 @@ pub(crate) fn run(args: &ReshardArgs, global: &GlobalArgs, console: &mut Console
         access.io = IoMode::Pread;
     }
     let dataset = dataset::open(&args.paths, &access, args.payload.limit, global, console)?;
+    let mut options = options(args);
+    if let Some(filter) = &args.condition {
+        let selected = dataset::select(&dataset, filter, global, console)?;
+        options.records = Some(Subset::from(&selected));
+    }
     let bar = progress::bytes(global, "resharding", 1);
     let (expected, advanced) = (bar.clone(), progress::callback(&bar));
     let callbacks = ReshardProgress {
         expect: Arc::new(move |bytes| expected.set_length(bytes)),
         advance: Arc::new(advanced),
     };
-    let report = reshard::reshard(&dataset, &options(args), &callbacks);
+    let report = reshard::reshard(&dataset, &options, &callbacks);
     bar.finish_and_clear();
-    print(&report.map_err(failure)?, args, global, console)
+    let report = report.map_err(failure)?;
+    print(&report, args, global, console)?;
+    if args.condition.is_some() && report.records() == 0 {
+        return Err(Failure::Message(
+            DATA,
+            "no record meets the condition; the files have no records".into(),
+        ));
+    }
+    Ok(())
 }
 
 fn options(args: &args::ReshardArgs) -> ReshardOptions {
@@ -100,7 +114,7 @@ fn print(
                 })
             })
             .collect();
-        let line = json!({"records": report.records(), "way": report.way.name(), "sets": sets});
+        let line = json!({"records": report.records(), "left_out": report.left_out, "way": report.way.name(), "sets": sets});
         return console.print(format_args!("{line}\n"));
     }
     for set in &report.sets {

@@ -5,6 +5,7 @@
 
 use super::error::{ReshardError, options};
 use super::gather::Gather;
+use super::members::Members;
 use super::parts::BATCH;
 use super::rewrite;
 use std::fs::File;
@@ -35,11 +36,11 @@ pub(super) fn size(total: u64, records: u64, memory: u64) -> u64 {
 /// Writes all files through buckets. Without `memory` there is one bucket, in memory.
 pub(super) fn write(
     gather: &Gather<'_>,
-    parts: &[u8],
+    members: &Members<'_>,
     total: u64,
     memory: Option<u64>,
 ) -> Result<Vec<Writer>, ReshardError> {
-    let n = gather.ds.len();
+    let n = gather.plan.records();
     let count = memory.map_or(1, |memory| count(total, n, memory));
     let limit = memory.map(|memory| memory / 5 * 3);
     if let Some(memory) = memory
@@ -52,12 +53,12 @@ pub(super) fn write(
     }
     let folder = gather.plan.sets.first().map_or(Path::new("."), |set| set.names.folder());
     let mut buckets = Buckets::new(n, count, memory.map(|memory| (folder, memory / 5 / count)));
-    fill(gather, parts, &mut buckets)?;
+    fill(gather, members, &mut buckets)?;
     drain(gather, buckets, limit)
 }
 
 /// Copies all records to the buckets.
-fn fill(gather: &Gather<'_>, parts: &[u8], buckets: &mut Buckets<'_>) -> Result<(), ReshardError> {
+fn fill(gather: &Gather<'_>, members: &Members<'_>, buckets: &mut Buckets<'_>) -> Result<(), ReshardError> {
     let plan = gather.plan;
     let mut firsts = Vec::new();
     let mut first = 0;
@@ -69,9 +70,10 @@ fn fill(gather: &Gather<'_>, parts: &[u8], buckets: &mut Buckets<'_>) -> Result<
     let (mut ids, mut start, mut tally) = (Vec::new(), 0, gather.report.tally());
     while start < n {
         ids.clear();
-        ids.extend(start..n.min(start + BATCH));
+        let end = n.min(start.saturating_add(BATCH));
+        ids.extend((start..end).filter(|&i| members.part_of(i).is_some()));
         let mut positions = ids.iter().map(|&i| {
-            let s = usize::try_from(i).ok().and_then(|i| parts.get(i)).copied().map_or(0, usize::from);
+            let s = members.part_of(i).unwrap_or(0);
             match (plan.sets.get(s), firsts.get(s)) {
                 (Some(set), Some(first)) => Ok(first + set.sequence.position_of(i)?),
                 _ => Err(changed()),
@@ -83,7 +85,7 @@ fn fill(gather: &Gather<'_>, parts: &[u8], buckets: &mut Buckets<'_>) -> Result<
             buckets.append(position, &payload)?;
             tally.record(record.payload().len())
         })?;
-        start += ids.len() as u64;
+        start = end;
     }
     tally.end()?;
     Ok(())

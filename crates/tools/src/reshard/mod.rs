@@ -17,6 +17,7 @@ mod buckets;
 mod error;
 mod gather;
 mod limits;
+mod members;
 mod names;
 mod options;
 mod part_order;
@@ -38,6 +39,7 @@ pub use progress::ReshardProgress;
 
 use crate::unpack::is_compressed;
 use gather::Gather;
+use members::Members;
 use parts::Splitter;
 use plan::Plan;
 use progress::Report;
@@ -108,27 +110,29 @@ pub fn reshard(
     (progress.expect)(total.saturating_mul(passes));
     let report = Report { advance: Arc::clone(&progress.advance) };
     let scanned = match scans {
-        true => parts::scan(ds, splitter.as_ref(), sized, jobs, &report)?,
+        true => parts::scan(ds, options.records.as_ref(), splitter.as_ref(), sized, jobs, &report)?,
         false => parts::Scanned::default(),
     };
+    let members = Members::new(options.records.as_ref(), scanned.parts, ds.len());
     let sequences =
-        part_order::part_orders(ds, &options.order, options.seed, &scanned.parts, plan.parts(), &report)?;
+        part_order::part_orders(ds, &options.order, options.seed, &members, plan.parts(), &report)?;
     plan.cut(ds, sequences, &scanned.lens, way)?;
     if plan.was_sized() {
         plan.check_outputs(&inputs, options.force)?;
     }
-    let known = (rewrite.is_none() && compression == Compression::None).then_some(total);
+    let whole = options.records.is_none();
+    let known = (whole && rewrite.is_none() && compression == Compression::None).then_some(total);
     let mut folders = sets::Folders::default();
     folders.create(&plan)?;
-    let buckets = (way == ReshardWay::Files).then_some(total);
-    plan.check_space(known, buckets.map(|total| buckets::size(total, ds.len(), memory)))?;
+    let temporary = (whole && way == ReshardWay::Files).then(|| buckets::size(total, ds.len(), memory));
+    plan.check_space(known, temporary)?;
     let gather = Gather { ds, plan: &plan, rewrite: rewrite.as_ref(), writer: &writer, report: &report };
     let writers = match way {
         ReshardWay::Direct => gather.direct(jobs)?,
-        ReshardWay::Memory => buckets::write(&gather, &scanned.parts, total, None)?,
-        ReshardWay::Files => buckets::write(&gather, &scanned.parts, total, Some(memory))?,
+        ReshardWay::Memory => buckets::write(&gather, &members, total, None)?,
+        ReshardWay::Files => buckets::write(&gather, &members, total, Some(memory))?,
     };
-    if let Some(rewrite) = rewrite.as_ref().filter(|_| !ds.is_empty()) {
+    if let Some(rewrite) = rewrite.as_ref().filter(|_| plan.records() > 0) {
         rewrite.check_patterns()?;
     }
     sets::close(&plan, writers)?;
@@ -139,7 +143,7 @@ pub fn reshard(
         let index = IndexOptions::new().jobs(options.jobs);
         tfseek::index::build_beside(&shards, &index)?.into_iter().try_for_each(|built| built.map(drop))?;
     }
-    Ok(ReshardReport { sets, way })
+    Ok(ReshardReport { sets, left_out: ds.len().saturating_sub(plan.records()), way })
 }
 
 /// Returns true if this number of bytes fits into 60 % of the memory. Larger files should be read without maps, whose pages count as memory of the

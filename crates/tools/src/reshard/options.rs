@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use tfseek::Compression;
 use tfseek::example::MessageKind;
+use tfseek::order::Subset;
 
 /// Options of [`reshard`](super::reshard()).
 #[derive(Clone, Debug)]
@@ -12,6 +13,8 @@ pub struct ReshardOptions {
     pub out: PathBuf,
     /// Number or size of the shards, for a path without a number. Such a path is `train@*.tfrecord` or `train.tfrecord`.
     pub shards: Option<ShardCount>,
+    /// The records to write, for example those of a [`Selection`](tfseek::Selection). Default: all.
+    pub records: Option<Subset>,
     /// Order of the records. Default: as in the dataset.
     pub order: OrderOptions,
     /// Seed of a shuffle and of a split. Default: 0.
@@ -44,6 +47,7 @@ impl ReshardOptions {
         ReshardOptions {
             out: out.into(),
             shards: None,
+            records: None,
             order: OrderOptions::Stored,
             seed: 0,
             split: None,
@@ -126,6 +130,8 @@ impl ReshardWay {
 pub struct ReshardReport {
     /// The files, one set per part.
     pub sets: Vec<ReshardSet>,
+    /// Number of records of the dataset that were not to be written.
+    pub left_out: u64,
     /// The way in which the records were written.
     pub way: ReshardWay,
 }

@@ -1,6 +1,7 @@
 //! The order of the records of a part.
 
 use super::error::{ReshardError, options};
+use super::members::Members;
 use super::options::OrderOptions;
 use super::progress::Report;
 use std::cmp::Ordering;
@@ -66,34 +67,33 @@ impl PartOrder {
     }
 }
 
-/// Returns the orders of all parts. `parts` has the part of each record, or is empty for one part.
+/// Returns the orders of all parts.
 pub(super) fn part_orders(
     ds: &Dataset,
     order: &OrderOptions,
     seed: u64,
-    parts: &[u8],
+    members: &Members<'_>,
     count: usize,
     report: &Report,
 ) -> Result<Vec<PartOrder>, ReshardError> {
     let n = ds.len();
-    let part_of = |i: u64| usize::try_from(i).ok().and_then(|i| parts.get(i)).copied();
     let spec = match order {
         OrderOptions::Stored => Spec::Sequential,
         OrderOptions::Shuffled => Spec::Global,
         OrderOptions::Sorted { feature, reverse } => {
             let sorted = sorted(ds, feature, *reverse, report)?;
-            if parts.is_empty() {
+            if members.is_whole() {
                 return Ok(vec![PartOrder::Sorted(sorted, Vec::new())]);
             }
             let of = |part: usize| {
-                sorted.iter().copied().filter(move |&i| part_of(i.into()).map(usize::from) == Some(part))
+                sorted.iter().copied().filter(move |&i| members.part_of(i.into()) == Some(part))
             };
             return Ok((0..count).map(|part| PartOrder::Sorted(of(part).collect(), Vec::new())).collect());
         }
     };
-    let spec_of = |part: usize| match parts.is_empty() {
+    let spec_of = |part: usize| match members.is_whole() {
         true => spec.clone(),
-        false => spec.clone().filtered(Subset::from_fn(n, |i| part_of(i).map(usize::from) == Some(part))),
+        false => spec.clone().filtered(Subset::from_fn(n, |i| members.part_of(i) == Some(part))),
     };
     (0..count).map(|part| Ok(PartOrder::Order(Order::new(&spec_of(part), n, seed, 0)?))).collect()
 }

@@ -7,7 +7,7 @@ use super::rewrite::{self, Rewrite};
 use super::units::in_order;
 use crate::content::for_each_value;
 use tfseek::example::MessageKind;
-use tfseek::order::Split;
+use tfseek::order::{Split, Subset};
 use tfseek::{Dataset, ErrorKind, Feature, Record};
 
 /// Number of records of a unit of work.
@@ -117,18 +117,19 @@ pub(super) fn hash_values(feature: Feature<'_>, seed: u64, buffer: &mut Vec<u8>)
     Split::hash(buffer, seed)
 }
 
-/// Facts about each record.
+/// Facts about each record that is written, in order.
 #[derive(Default)]
 pub(super) struct Scanned {
-    /// The part of each record. Empty if there is no split.
+    /// The part of each. Empty if there is no split.
     pub(super) parts: Vec<u8>,
-    /// The length of each new payload. Empty if it was not requested.
+    /// The length of each new payload, for each record of the dataset. Empty if it was not requested.
     pub(super) lens: Vec<u32>,
 }
 
 /// Reads all records, and finds their parts and the lengths of their new payloads.
 pub(super) fn scan(
     ds: &Dataset,
+    records: Option<&Subset>,
     splitter: Option<&Splitter<'_>>,
     sized: Option<&Rewrite>,
     jobs: usize,
@@ -140,7 +141,9 @@ pub(super) fn scan(
         let mut tally = report.tally();
         let start = unit.saturating_mul(UNIT);
         let end = start.saturating_add(UNIT).min(n);
-        let ids: Vec<u64> = (start..end).collect();
+        let written = |i: &u64| records.is_none_or(|records| records.rank(*i).is_some());
+        let ids: Vec<u64> = (start..end).filter(written).collect();
+        let mut numbers = ids.iter();
         let read = ds.read_many(&ids, |record| {
             if let Some(splitter) = splitter {
                 match splitter.part(record, &mut buffer) {
@@ -154,11 +157,17 @@ pub(super) fn scan(
             }
             if sized.is_some() {
                 let len = rewrite::payload(sized, record)?.len();
+                // The records before it that are not written have no length.
+                let gap = numbers.next().map_or(0, |&i| i - start);
+                scanned.lens.resize(usize::try_from(gap).unwrap_or(0), 0);
                 scanned.lens.push(u32::try_from(len).unwrap_or(u32::MAX));
             }
             tally.record(record.payload().len())
         });
         let read = read.and_then(|()| tally.end());
+        if sized.is_some() {
+            scanned.lens.resize(usize::try_from(end - start).unwrap_or(0), 0);
+        }
         match (refused, read) {
             (Some(e), _) => Err(e),
             (None, Err(e)) => Err(e.into()),

@@ -7,7 +7,7 @@ use super::options::{ReshardOptions, ReshardSet, ReshardWay, ShardCount};
 use super::part_order::PartOrder;
 use super::parts::BATCH;
 use crate::outputs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tfseek::frame::OVERHEAD;
 use tfseek::{Compression, Dataset};
 
@@ -139,6 +139,11 @@ impl Plan {
         Ok(())
     }
 
+    /// Returns the number of records that are written.
+    pub(super) fn records(&self) -> u64 {
+        self.sets.iter().fold(0, |sum, set| sum.saturating_add(set.sequence.len()))
+    }
+
     /// Returns all shards, as numbers of a set and of a shard in it.
     pub(super) fn shards(&self) -> Vec<(usize, usize)> {
         let shards = |(s, set): (usize, &PlannedSet)| {
@@ -147,33 +152,21 @@ impl Plan {
         self.sets.iter().enumerate().flat_map(shards).collect()
     }
 
-    /// Checks that each file system has room for its files. `known` is the size of all files together, and `temporary` that of the temporary
-    /// files, in the folder of the first set.
+    /// Checks that the disk has room. `known` is the size of all files together, if it is known. `temporary` is the most that temporary files, in
+    /// the folder of the first set, and files take together.
     pub(super) fn check_space(&self, known: Option<u64>, temporary: Option<u64>) -> Result<(), ReshardError> {
-        let mut disks: Vec<(u64, u64, u64, &Path)> = Vec::new();
-        let records = self.sets.iter().fold(0u64, |sum, set| sum.saturating_add(set.sequence.len()));
-        for (k, set) in self.sets.iter().enumerate() {
-            let Some(disk) = limits::disk_space(set.names.folder()) else { return Ok(()) };
-            // The size of a part is estimated by its number of records.
-            let share =
-                u128::from(known.unwrap_or(0)) * u128::from(set.sequence.len()) / u128::from(records.max(1));
-            let mut bytes = u64::try_from(share).unwrap_or(u64::MAX);
-            if let Some(temporary) = temporary.filter(|_| k == 0) {
-                // The temporary files of all parts shrink as the outputs grow.
-                bytes = bytes.max(temporary);
-            }
-            match disks.iter_mut().find(|(device, ..)| *device == disk.device) {
-                Some((_, need, ..)) if temporary.is_some() => *need = (*need).max(bytes),
-                Some((_, need, ..)) => *need = need.saturating_add(bytes),
-                None => disks.push((disk.device, bytes, disk.free, set.names.folder())),
-            }
+        let disks: Option<Vec<_>> =
+            self.sets.iter().map(|set| limits::disk_space(set.names.folder())).collect();
+        let (Some(disks), Some(first)) = (disks, self.sets.first()) else { return Ok(()) };
+        let Some(disk) = disks.first() else { return Ok(()) };
+        // The shares of several file systems are not known.
+        let known = known.filter(|_| disks.iter().all(|other| other.device == disk.device));
+        let expected = known.max(temporary).unwrap_or(0);
+        if expected > disk.free {
+            let folder = first.names.folder().into();
+            return Err(ReshardError::Space { folder, expected, found: disk.free });
         }
-        match disks.into_iter().find(|(_, need, free, _)| need > free) {
-            Some((_, expected, found, folder)) => {
-                Err(ReshardError::Space { folder: folder.into(), expected, found })
-            }
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Returns the sets that were written.

@@ -195,6 +195,64 @@ fn a_part_is_the_order_of_its_records() {
     }
 }
 
+/// Some of the records, in each order and with a split, by both ways.
+#[test]
+fn some_of_the_records() {
+    let all = records(1000);
+    let dir = tempfile::tempdir().unwrap();
+    let ds = dataset(dir.path(), &three(&all), "");
+    let some = Subset::from_fn(1000, |i| i % 3 == 1);
+    for order in [
+        OrderOptions::Stored,
+        OrderOptions::Shuffled,
+        OrderOptions::Sorted { feature: "id".into(), reverse: true },
+    ] {
+        for split_by in [None, Some("id")] {
+            for (memory, sized) in [(1 << 30, false), (5000, false), (1 << 30, true)] {
+                let mut options =
+                    ReshardOptions::new(dir.path().join(if split_by.is_some() { "{split}" } else { "o" }));
+                (options.force, options.memory, options.seed) = (true, Some(memory), 5);
+                (options.order, options.records) = (order.clone(), Some(some.clone()));
+                options.split = split_by.map(|by| split(&[("x", 0.5), ("y", 0.5)], Some(by), None));
+                if sized {
+                    options.out =
+                        dir.path().join(format!("{}@*", options.out.file_name().unwrap().display()));
+                    options.shards = Some(ShardCount::Size(2000));
+                    options.keep = vec!["id".into()];
+                }
+                let report = run(&ds, &options).unwrap();
+                assert_eq!((report.records(), report.left_out), (333, 667));
+                let parts = Split::new(&[0.5, 0.5]).unwrap();
+                for (p, set) in report.sets.iter().enumerate() {
+                    let part = |i: u64| {
+                        parts.part(Split::hash(&i.to_le_bytes(), 5)) == Some(p) || split_by.is_none()
+                    };
+                    let subset = Subset::from_fn(1000, |i| i % 3 == 1 && part(i));
+                    let mut wanted: Vec<u64> = match order {
+                        OrderOptions::Shuffled => {
+                            let order = Order::new(&Spec::Global.filtered(subset), 1000, 5, 0).unwrap();
+                            (0..order.len()).map(|k| order.get(k).unwrap()).collect()
+                        }
+                        _ => subset.iter().collect(),
+                    };
+                    if matches!(order, OrderOptions::Sorted { .. }) {
+                        wanted.reverse();
+                    }
+                    let id = |payload: &Vec<u8>| {
+                        tfseek::Example::new(payload).int64("id").unwrap().first().unwrap() as u64
+                    };
+                    let found: Vec<u64> = payloads(&set.shards).iter().map(id).collect();
+                    assert_eq!(found, wanted);
+                    let lens: Vec<_> =
+                        set.shards.iter().map(|path| fs::metadata(path).unwrap().len()).collect();
+                    assert!(!sized || lens.len() > 2 && lens.iter().all(|&len| len < 2050), "{lens:?}");
+                    set.shards.iter().for_each(|path| fs::remove_file(path).unwrap());
+                }
+            }
+        }
+    }
+}
+
 /// Records with one value are in one part, also when others are added.
 #[test]
 fn groups_stay_together() {
@@ -537,7 +595,7 @@ fn a_million_records() {
     let wanted: Vec<Vec<u8>> = (0..n).map(|k| payload(order.get(k).unwrap()).to_vec()).collect();
     for count in [1, 2, 5, 16, 64] {
         for (memory, way) in [(1 << 30, ReshardWay::Direct), (8 << 20, ReshardWay::Files)] {
-            let mut options = ReshardOptions::new(dir.path().join(format!("o@{count}")));
+            let mut options = ReshardOptions::new(dir.path().join(format!("o{count}@{count}")));
             (options.order, options.seed, options.memory, options.force) =
                 (OrderOptions::Shuffled, 3, Some(memory), true);
             let report = run(&ds, &options).unwrap();

@@ -220,8 +220,7 @@ impl TextParser<'_> {
     fn string(&mut self, quote: u8, bytes: &mut Vec<u8>) -> Result<(), TextError> {
         let start = self.at;
         self.at += 1;
-        loop {
-            let Some(&c) = self.text.get(self.at) else { break };
+        while let Some(&c) = self.text.get(self.at) {
             self.at += 1;
             match c {
                 c if c == quote => return Ok(()),
