@@ -14,7 +14,7 @@ use tfseek::{At, Dataset, Error, Record};
 /// The default limit on the memory of the sketches in bytes.
 const MEMORY: u64 = 2 << 30;
 /// The limit of a unit is this part of the limit of the result.
-const UNIT_PART: u64 = 16;
+const UNIT_PART: u64 = 4;
 
 /// Options of [`Statistics`].
 #[derive(Clone, Debug)]

@@ -169,7 +169,7 @@ fn little_memory_ends_exact_counting() {
     let files = [file(&records(100_000))];
     let exact = run(&StatsOptions::new(), &files).unwrap();
     assert!(exact.limited().is_empty());
-    let found = run(&StatsOptions::new().memory(8 << 20), &files).unwrap();
+    let found = run(&StatsOptions::new().memory(2 << 20), &files).unwrap();
     assert!(found.limited().contains(&"id"), "{:?}", found.limited());
     let (exact, found) = (json(&exact), json(&found));
     let distinct = &found["features"][0]["int64"]["distinct"];
