@@ -30,6 +30,9 @@ pub(crate) struct InflatedFile {
 
 impl InflatedFile {
     pub(super) fn new(file: PositionalFile, index: Index, cache: &Arc<SpanCache>) -> InflatedFile {
+        if let Ok(table) = index.checkpoints() {
+            table.will_need_entries();
+        }
         InflatedFile { file, index, shard: cache.next_shard(), cache: Arc::clone(cache) }
     }
 

@@ -97,6 +97,11 @@ impl CheckpointTable {
         low.checked_sub(1)
     }
 
+    /// Advises the system to start reading all entries, without the windows, if they are in a mapped file.
+    pub(crate) fn will_need_entries(&self) {
+        self.bytes.will_need(0..self.count.saturating_mul(ENTRY).saturating_add(HEAD));
+    }
+
     /// Advises the system to start reading the window of checkpoint `k`, if it is in a mapped file.
     pub(crate) fn will_need(&self, k: usize) {
         let window = || {

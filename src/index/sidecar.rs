@@ -123,6 +123,7 @@ impl Sidecar {
 
     /// Reads a sidecar that is in memory. Its header must give the length `len`.
     pub(crate) fn from_bytes(bytes: Region, len: u64) -> Result<Sidecar, Refusal> {
+        bytes.will_need(0..layout::MAX_PREFIX);
         bytes.populate(0..layout::MAX_PREFIX).map_err(|e| e.to_string())?;
         let (header, sections) = decode(&bytes, len)?;
         let tables = SidecarTables::open(&header, &sections, |s| slice(&bytes, s))

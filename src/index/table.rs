@@ -127,6 +127,9 @@ impl TableBuilder {
     }
 }
 
+/// Bytes that are read ahead when a block of a mapped table is verified: 16 narrow blocks.
+const AHEAD: usize = 64 << 10;
+
 /// A blocked table, built by this process or read from a file.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -327,14 +330,20 @@ impl Table {
     }
 
     /// Makes a mapped block resident: its entry in the block table, and bytes `rel` of the rel entries.
+    ///
+    /// Without the advice, a system may read megabytes around a page that is not in memory.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "`block` is at most the number of blocks, and both ranges are parts of a section in memory"
     )]
     fn populate_block(&self, block: usize, rel: Range<usize>) -> io::Result<()> {
         let TableBytes::Section { all, split } = &self.bytes else { return Ok(()) };
-        all.populate(block * BLOCK_ENTRY..(block + 1) * BLOCK_ENTRY)?;
-        all.populate(split + rel.start..split + rel.end)
+        let (entry, rel) =
+            (block * BLOCK_ENTRY..(block + 1) * BLOCK_ENTRY, split + rel.start..split + rel.end);
+        all.will_need(entry.clone());
+        all.will_need(rel.start..rel.start.saturating_add(AHEAD));
+        all.populate(entry)?;
+        all.populate(rel)
     }
 
     /// Makes a mapped table resident; see [`Region::populate`].
