@@ -225,3 +225,19 @@ fn verbs_print_the_records_of_a_condition() {
     assert_eq!((ran.code, ran.out.as_str()), (0, ""));
     assert!(ran.err.contains("no record that was read has a feature \"nothing\""), "{}", ran.err);
 }
+
+/// Shards that are searched at the same time do not end each other's search.
+#[test]
+fn each_shard_with_a_match_is_listed() {
+    let dir = Folder::new();
+    let name = |i: i64| format!("s-{i:02}.tfrecord");
+    for i in 0..40 {
+        // In the later shards the match comes first.
+        let n = if i % 2 == 0 { 3000 } else { 1 };
+        dir.shard(&name(i), (0..n).map(|_| 0).chain([7]).map(record));
+    }
+    let all: String = (0..40).map(|i| name(i) + "\n").collect();
+    for _ in 0..10 {
+        dir.run(&["grep", "-j", "8", "-l", "id == 7", "s-*.tfrecord"]).prints(&all);
+    }
+}

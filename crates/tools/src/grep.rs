@@ -2,7 +2,7 @@
 
 use crate::units::{MergedUnit, UnitOptions, UnitRecord, UnitSource, UnitWork, for_each_unit};
 use memchr::memmem::Finder;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use tfseek::example::MessageKind;
 use tfseek::filter::RecordFilter;
@@ -120,7 +120,7 @@ impl Grep {
             // A record number is not known unless all shards before it are read to their ends.
             done: (self.options.first
                 && filter.as_ref().is_none_or(|filter| !filter.filter().uses_numbers()))
-            .then(|| AtomicUsize::new(0)),
+            .then(|| (0..shards).map(|_| AtomicBool::new(false)).collect()),
             idle: Mutex::new(filter.clone().into_iter().collect()),
         };
         let (mut totals, mut all, mut first) = (GrepTotals::default(), filter, None);
@@ -151,8 +151,8 @@ impl Grep {
 /// The work of a search on units.
 struct GrepWork<'g> {
     grep: &'g Grep,
-    /// With one match per shard: the number of shards up to the last one that has its match.
-    done: Option<AtomicUsize>,
+    /// With one match per shard: true for a shard that has its match. Shards are searched at the same time.
+    done: Option<Box<[AtomicBool]>>,
     /// Evaluations that no unit uses.
     idle: Mutex<Vec<RecordFilter>>,
 }
@@ -203,14 +203,14 @@ impl UnitWork for GrepWork<'_> {
             kind,
             payload: (from, unit.payloads.len()),
         });
-        if let Some(done) = &self.done {
-            done.fetch_max(unit.shard.saturating_add(1), Relaxed);
+        if let Some(done) = self.done.as_ref().and_then(|done| done.get(unit.shard)) {
+            done.store(true, Relaxed);
         }
         Ok(())
     }
 
     fn is_done(&self, shard: usize) -> bool {
-        self.done.as_ref().is_some_and(|done| done.load(Relaxed) > shard)
+        self.done.as_ref().and_then(|done| done.get(shard)).is_some_and(|done| done.load(Relaxed))
     }
 }
 
