@@ -15,5 +15,6 @@ pub(crate) mod value;
 
 pub(crate) use condition::{Node, Test};
 pub use expression::Filter;
+pub use image::{image_format, image_size};
 pub use record::RecordFilter;
 pub(crate) use record::number_meets;

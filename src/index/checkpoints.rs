@@ -12,7 +12,11 @@ use std::ops::Range;
 const HEAD: usize = 16;
 /// Bytes of an entry.
 const ENTRY: usize = 32;
-/// Offset of the CRC in an entry.
+/// Offsets in an entry: of the offset in the record stream, of the bit position, of the offset and the length of the window, of the CRC.
+const OUT_AT: usize = 0;
+const BIT_AT: usize = 8;
+const WINDOW_AT: usize = 16;
+const LEN_AT: usize = 24;
 const CRC_AT: usize = 28;
 
 /// Compressed bytes that [`CheckpointTable::likely_part`] adds.
@@ -74,7 +78,19 @@ impl CheckpointTable {
 
     /// Returns the offset in the record stream of entry `k`, which is not verified.
     fn out(&self, k: usize) -> Option<u64> {
-        u64_at(&self.bytes, k.checked_mul(ENTRY)?.checked_add(HEAD)?)
+        u64_at(self.entry(k)?, OUT_AT)
+    }
+
+    /// Returns entry `k`, which is not verified. `None` if there is no such entry.
+    fn entry(&self, k: usize) -> Option<&[u8]> {
+        let start = k.checked_mul(ENTRY)?.checked_add(HEAD)?;
+        self.bytes.get(start..start.checked_add(ENTRY)?).filter(|_| k < self.count)
+    }
+
+    /// Returns the part of the section that an entry names as its window.
+    fn window(entry: &[u8]) -> Option<Range<usize>> {
+        let start = usize::try_from(u64_at(entry, WINDOW_AT)?).ok()?;
+        Some(start..start.checked_add(usize::try_from(u32_at(entry, LEN_AT)?).ok()?)?)
     }
 
     /// Returns the part of a stream of `end` bytes between checkpoint `k` and the next one, from entries that are not verified.
@@ -104,13 +120,7 @@ impl CheckpointTable {
 
     /// Advises the system to start reading the window of checkpoint `k`, if it is in a mapped file.
     pub(crate) fn will_need(&self, k: usize) {
-        let window = || {
-            let at = k.checked_mul(ENTRY)?.checked_add(HEAD)?;
-            let entry = self.bytes.get(at..at.checked_add(ENTRY)?)?;
-            let start = usize::try_from(u64_at(entry, 16)?).ok()?;
-            Some(start..start.checked_add(usize::try_from(u32_at(entry, 24)?).ok()?)?)
-        };
-        if let Some(window) = window() {
+        if let Some(window) = self.entry(k).and_then(CheckpointTable::window) {
             self.bytes.will_need(window);
         }
     }
@@ -118,7 +128,7 @@ impl CheckpointTable {
     /// Returns the part of the compressed file that probably holds the stream from checkpoint `k` to the offset `until`, which is inside
     /// the span of `k`. It is computed from entries that are not verified. `None` for the last span.
     pub(crate) fn likely_part(&self, k: usize, until: u64) -> Option<Range<u64>> {
-        let bit = |k: usize| u64_at(&self.bytes, k.checked_mul(ENTRY)?.checked_add(HEAD)?.checked_add(8)?);
+        let bit = |k: usize| u64_at(self.entry(k)?, BIT_AT);
         let next = k.checked_add(1).filter(|&next| next < self.count)?;
         let (span, start, end) = (self.span(k, u64::MAX)?, bit(k)? / 8, bit(next)?.div_ceil(8));
         let [all, part] = [span.end, until.min(span.end)].map(|at| at.saturating_sub(span.start));
@@ -133,20 +143,14 @@ impl CheckpointTable {
     /// Returns checkpoint `k`, after verifying its entry and its window.
     pub(crate) fn get(&self, k: usize) -> Result<Checkpoint<'_>, BadBlock> {
         let bad = |reason| BadBlock { block: k as u64, reason };
-        let entry = || {
-            let start = k.checked_mul(ENTRY)?.checked_add(HEAD)?;
-            self.bytes.get(start..start.checked_add(ENTRY)?).filter(|_| k < self.count)
-        };
-        let entry = entry().ok_or(bad("there is no such checkpoint"))?;
+        let entry = self.entry(k).ok_or(bad("there is no such checkpoint"))?;
         let field = |at: usize| u64_at(entry, at).ok_or(bad("a checkpoint is truncated"));
-        let (out, bit, at) = (field(0)?, field(8)?, field(16)?);
-        let [len, crc] = [24, CRC_AT].map(|at| u32_at(entry, at).unwrap_or_default());
-        let window = || {
-            let (at, len) =
-                (usize::try_from(at).ok()?, usize::try_from(len).ok().filter(|&len| len <= WINDOW)?);
-            self.bytes.get(at..at.checked_add(len)?)
-        };
-        let window = window().ok_or(bad("the window of a checkpoint is outside its section"))?;
+        let (out, bit) = (field(OUT_AT)?, field(BIT_AT)?);
+        let crc = u32_at(entry, CRC_AT).unwrap_or_default();
+        let window = CheckpointTable::window(entry).filter(|window| window.len() <= WINDOW);
+        let window = window
+            .and_then(|window| self.bytes.get(window))
+            .ok_or(bad("the window of a checkpoint is outside its section"))?;
         let found = crc32c_append(crc32c(entry.get(..CRC_AT).unwrap_or_default()), window);
         if found != crc {
             return Err(bad("the checksum of a checkpoint does not match"));

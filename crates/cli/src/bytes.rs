@@ -1,7 +1,7 @@
 //! Readable forms of byte strings: text in quotes, images by their dimensions, other bytes in hex.
 
 use std::fmt::{self, Display, Write};
-use tfseek_tools::image;
+use tfseek::filter::{image_format, image_size};
 
 /// A number of bytes, printed rounded (`17 kB`) or exact (`17123 B`).
 #[derive(Clone, Copy)]
@@ -111,10 +111,10 @@ impl Display for Readable<'_> {
                 Some((end, _)) => write!(f, "{}.. ({size})", Quoted(text.get(..end).unwrap_or(text))),
             };
         }
-        if let Some(image) = image::header(bytes)
-            && let Some((width, height)) = image.size
+        if let Some(format) = image_format(bytes)
+            && let Some((width, height)) = image_size(bytes)
         {
-            return write!(f, "<{} {width}x{height} {size}>", image.format);
+            return write!(f, "<{format} {width}x{height} {size}>");
         }
         f.write_char('<')?;
         // Up to four bytes need no size: a reader can count them.

@@ -5,17 +5,15 @@ use crate::console::Console;
 use crate::exit::{Failure, Outcome};
 use crate::output::NumberedRecord;
 use crate::warnings;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 use tfseek::error::PathsError;
 use tfseek::example::MessageKind;
-use tfseek::frame::{OVERHEAD, put_record};
 use tfseek::index::{self, IndexOptions};
 use tfseek::paths::IntoPaths;
 use tfseek::stream::Stream;
-use tfseek::{At, Compression, Error, ErrorKind, IndexMode, Record, Tail};
-use tfseek_tools::KindedStream;
+use tfseek::{At, Error, ErrorKind, IndexMode, Record, Tail};
+use tfseek_tools::{KindedStream, SkippingReader};
 
 /// The path that means standard input.
 pub(crate) const STDIN: &str = "-";
@@ -25,13 +23,7 @@ pub(crate) const STDIN_NAME: &str = "<stdin>";
 
 /// The records of a stream, with their numbers over all files.
 pub(crate) struct Records {
-    stream: KindedStream,
-    path: PathBuf,
-    payloads: PayloadArgs,
-    /// Record number and offset in the file of the stream's start. Not 0 after a damaged record was skipped.
-    start: (u64, u64),
-    /// No record has been returned.
-    is_first: bool,
+    reader: SkippingReader,
     /// Number of records in the preceding files, if it is known.
     before: Option<u64>,
     pub(crate) kind: MessageKind,
@@ -41,10 +33,11 @@ pub(crate) struct Records {
 impl Records {
     /// Opens a file or standard input. The first records are read if the kind is to be guessed.
     pub(crate) fn open(path: &Path, payloads: PayloadArgs) -> tfseek::Result<Records> {
-        let strict = payloads.kind.specified().is_some();
-        let stream = kinded(path, payloads)?;
-        let (kind, path) = (stream.kind(), path.to_path_buf());
-        Ok(Records { stream, path, payloads, start: (0, 0), is_first: true, before: None, kind, strict })
+        let kind = payloads.kind.specified();
+        let stream = stream(path, payloads.limit)?;
+        let file = is_regular(path).then_some(path);
+        let reader = SkippingReader::new(stream, file, payloads.limit.stream(), kind);
+        Ok(Records { before: None, kind: reader.kind(), strict: kind.is_some(), reader })
     }
 
     /// Sets the number of records in the preceding files.
@@ -54,76 +47,35 @@ impl Records {
 
     /// Returns the name of the file in messages.
     pub(crate) fn name(&self) -> PathBuf {
-        name(&self.path)
+        self.reader.path().to_path_buf()
     }
 
     /// Returns `none`, `gzip` or `zlib`.
     pub(crate) fn compression(&self) -> &'static str {
-        self.stream.stream().compression().name()
+        self.reader.compression().name()
     }
 
     /// Returns the number of records if the file was read to its end, by `next` or to guess the kind.
     pub(crate) fn total(&self) -> Option<u64> {
-        self.stream.total().map(|n| self.start.0 + n)
+        self.reader.total()
     }
 
     /// Returns true if [`skip_damaged`](Records::skip_damaged) can find the record after a damaged payload.
     pub(crate) fn can_skip(&self) -> bool {
-        self.stream.stream().compression() == Compression::None && is_regular(&self.path)
+        self.reader.can_skip()
     }
 
-    /// Continues after the record of an error. Returns false if the start of the next record is not known: the length is damaged, or
-    /// the file is compressed or a pipe.
+    /// Continues after the record of an error; see [`SkippingReader::skip_damaged`].
     pub(crate) fn skip_damaged(&mut self, e: &Error) -> tfseek::Result<bool> {
-        let (Some(i), Some(offset)) = (e.location().record, e.location().offset) else { return Ok(false) };
-        if !matches!(e.kind(), ErrorKind::CorruptData { .. }) || !self.can_skip() {
-            return Ok(false);
-        }
-        let in_file = |e: io::Error| Error::from(e).in_file(&self.path);
-        let mut file = File::open(&self.path).map_err(in_file)?;
-        file.seek(SeekFrom::Start(offset)).map_err(in_file)?;
-        let mut len = [0; 8];
-        file.read_exact(&mut len).map_err(in_file)?;
-        let record_len = u64::from_le_bytes(len).checked_add(OVERHEAD as u64);
-        let Some(next) = record_len.and_then(|len| offset.checked_add(len)) else { return Ok(false) };
-        file.seek(SeekFrom::Start(next)).map_err(in_file)?;
-        // The stream starts with an empty record, in place of the damaged one. The compression is detected from its first bytes, and
-        // those of a later record may be equal to those of a gzip file.
-        let mut empty = Vec::new();
-        put_record(&mut empty, b"").map_err(in_file)?;
-        let mut stream = self.payloads.limit.stream().read(io::Cursor::new(empty).chain(file), &self.path)?;
-        stream.next()?;
-        self.start = (i, next - OVERHEAD as u64);
-        self.stream = if self.is_first && !self.strict {
-            KindedStream::guess(stream)
-        } else {
-            KindedStream::new(stream, self.kind)
-        };
-        self.kind = self.stream.kind();
-        Ok(true)
+        let goes_on = self.reader.skip_damaged(e)?;
+        self.kind = self.reader.kind();
+        Ok(goes_on)
     }
 
     /// Returns the next record. Damage is returned as an error after the records that precede it.
     pub(crate) fn next(&mut self) -> tfseek::Result<Option<NumberedRecord<'_>>> {
         let (kind, strict, before) = (self.kind, self.strict, self.before);
-        let (first, offset) = self.start;
-        let record = match self.stream.next() {
-            Ok(Some(record)) => record,
-            Ok(None) => return Ok(None),
-            Err(e) if first == 0 && offset == 0 => return Err(e),
-            Err(e) => {
-                let (i, at) = (e.location().record.unwrap_or(0), e.location().offset.unwrap_or(0));
-                return Err(Error::from(e.into_kind()).at(At::new(&self.path, first + i, offset + at)));
-            }
-        };
-        self.is_first = false;
-        let at = record.at();
-        let record = match (at.record, at.offset) {
-            (Some(i), Some(at)) if offset > 0 => {
-                Record::new(record.payload(), At::new(&self.path, first + i, offset + at))
-            }
-            _ => record,
-        };
+        let Some(record) = self.reader.next()? else { return Ok(None) };
         let index = record.at().record.and_then(|i| before.and_then(|before| before.checked_add(i)));
         Ok(Some(NumberedRecord { record, index, kind, strict }))
     }

@@ -17,7 +17,12 @@ pub(crate) fn parse_file<T>(
     what: &str,
     parse: impl FnOnce(&str) -> tfseek::Result<T>,
 ) -> Outcome<T> {
-    parse(&read_file(path, what)?).map_err(|e| Failure::Message(USAGE, e.in_file(path).to_string()))
+    parsed(path, parse(&read_file(path, what)?))
+}
+
+/// Returns what was parsed from the text of a file, or the usage error of a text that is not right.
+pub(crate) fn parsed<T>(path: &Path, result: tfseek::Result<T>) -> Outcome<T> {
+    result.map_err(|e| Failure::Message(USAGE, e.in_file(path).to_string()))
 }
 
 /// Reads a small file of text.

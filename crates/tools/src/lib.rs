@@ -12,7 +12,7 @@
 //! * The module [`fields`] shows the fields of protobuf messages of unknown types.
 //! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
 //! * The module [`stats`] computes statistics of records and features.
-//! * The module [`image`] reads headers of images.
+//! * [`SkippingReader`] goes on after damaged records. [`thousands`] groups the digits of a number.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
 //! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command line.
@@ -44,13 +44,14 @@
 mod archive;
 mod content;
 pub mod digest;
+mod digits;
 pub mod fields;
 pub mod grep;
 mod growing;
-pub mod image;
 mod joined;
 mod npz;
 pub mod outputs;
+mod reader;
 pub mod reshard;
 pub mod salvage;
 pub mod sample;
@@ -66,7 +67,9 @@ mod verify;
 pub mod wildcards;
 
 pub use content::{Content, Map};
+pub use digits::thousands;
 pub use joined::{JoinError, JoinedNpzWriter};
 pub use npz::NpzWriter;
+pub use reader::SkippingReader;
 pub use stream::KindedStream;
 pub use verify::{Verification, verify};

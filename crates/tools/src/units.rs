@@ -545,7 +545,7 @@ mod tests {
     use tfseek::ErrorKind;
     use tfseek_testkit::rng::Rng;
 
-    /// What a shard has, record by record. `None` is damage.
+    /// The records of a shard. `None` is damage.
     #[derive(Clone)]
     struct Shard {
         items: VecDeque<Option<Vec<u8>>>,

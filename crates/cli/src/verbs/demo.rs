@@ -241,13 +241,5 @@ fn shuffled_epoch(numbered: &Numbered, seed: u64) -> Outcome<u64> {
 /// Formats a number rounded to three significant digits, with commas between groups of three digits: `1,230,000`.
 fn grouped(value: f64) -> String {
     let scale = 10f64.powf((value.max(1.0)).log10().floor() - 2.0).max(1.0);
-    let digits = format!("{:.0}", (value / scale).round() * scale);
-    let mut text = String::new();
-    for (k, digit) in digits.chars().enumerate() {
-        if k > 0 && (digits.len() - k).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    tfseek_tools::thousands(((value / scale).round() * scale) as u64)
 }

@@ -1,6 +1,5 @@
 //! `tfseek validate`: compares records with a schema, and names the anomalies and the first records that have them.
 
-use super::parse;
 use crate::args::{self, GlobalArgs, PathsArgs, PayloadArgs};
 use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
@@ -11,8 +10,8 @@ use crate::{progress, records, text, threads};
 use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use tfseek::Compression;
 use tfseek::example::MessageKind;
+use tfseek::{Compression, Schema};
 use tfseek_tools::tfx::TfxSchema;
 use tfseek_tools::validate::{Anomaly, ValidationReport, Validator};
 
@@ -44,7 +43,7 @@ pub(crate) fn run(args: &args::ValidateArgs, global: &GlobalArgs, console: &mut 
 fn read_schema(path: &Path) -> Outcome<TfxSchema> {
     let text = text::read_file(path, "a schema")?;
     if text.trim_start().starts_with('{') {
-        return Ok(TfxSchema::from(&parse::schema(path)?));
+        return Ok(TfxSchema::from(&text::parsed(path, Schema::from_json(&text))?));
     }
     TfxSchema::parse(text.as_bytes()).map_err(|e| {
         Failure::usage(format!("{}: expected a schema as JSON or in text format: {e}", path.display()))

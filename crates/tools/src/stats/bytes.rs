@@ -3,9 +3,9 @@
 use super::frequent::FEW;
 use super::sizes::SizeCounters;
 use super::texts::TextFrequencies;
-use crate::image;
 use std::collections::BTreeMap;
 use tfseek::BytesList;
+use tfseek::filter::{image_format, image_size};
 
 /// Statistics of byte strings.
 #[derive(Clone, Default)]
@@ -39,15 +39,15 @@ impl ByteStats {
         if !value.is_ascii() && std::str::from_utf8(value).is_err() {
             self.not_utf8 += 1;
         }
-        if let Some(found) = image::header(value) {
+        if let Some(format) = image_format(value) {
             let images = self.images.get_or_insert_default();
-            match images.formats.get_mut(found.format) {
+            match images.formats.get_mut(format) {
                 Some(n) => *n += 1,
                 None => {
-                    images.formats.insert(found.format.to_owned(), 1);
+                    images.formats.insert(format.to_owned(), 1);
                 }
             }
-            match found.size {
+            match image_size(value) {
                 Some((width, height)) => {
                     images.widths.add(width);
                     images.heights.add(height);

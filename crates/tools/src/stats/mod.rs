@@ -33,7 +33,6 @@ mod moments;
 mod names;
 mod numbers;
 mod payloads;
-mod reader;
 mod report;
 mod run;
 mod saved;

@@ -2,10 +2,9 @@
 
 use super::error::StatsError;
 use super::group::{Selection, UnitStats};
-use super::reader::SkippingReader;
 use super::statistics::Statistics;
 use super::units::{self, UnitSource, UnitWork};
-use crate::sample;
+use crate::{SkippingReader, sample};
 use std::path::{Path, PathBuf};
 use tfseek::example::{KindGuess, MessageKind};
 use tfseek::stream::{Stream, StreamOptions};
@@ -107,7 +106,9 @@ impl StatsOptions {
     ) -> Result<Statistics, StatsError> {
         let open = |k: usize| -> tfseek::Result<StatsSource> {
             let path = paths.get(k).map_or(Path::new(""), PathBuf::as_path);
-            Ok(StatsSource::File(Box::new(SkippingReader::new(open(path)?, self.stream, self.kind))))
+            let stream = open(path)?;
+            let file = std::fs::metadata(path).is_ok_and(|meta| meta.is_file()).then_some(path);
+            Ok(StatsSource::File(Box::new(SkippingReader::new(stream, file, self.stream, self.kind))))
         };
         self.all(paths.len(), None, &open)
     }

@@ -10,6 +10,7 @@ use super::numbers::{FloatStats, IntStats};
 use super::report::{BUCKETS, sorted};
 use super::sizes::SizeCounters;
 use super::statistics::Statistics;
+use crate::thousands;
 use std::fmt::Write;
 
 /// Width and styles of a table.
@@ -281,19 +282,6 @@ fn short(value: f64) -> String {
         _ if size >= 10.0 => format!("{value:.2}"),
         _ => format!("{value:.3}"),
     }
-}
-
-/// Returns a number with commas between groups of three digits.
-fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (k, digit) in digits.chars().enumerate() {
-        if k > 0 && (digits.len() - k).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 fn things(n: u64, name: &str) -> String {

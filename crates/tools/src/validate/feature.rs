@@ -1,6 +1,6 @@
 //! The checks of one feature.
 
-use super::tally::{DistinctHashes, Shares, Tallies, Tally, append_all, quoted};
+use super::tally::{DistinctValues, Shares, Tallies, Tally, append_all, quoted};
 use crate::tfx::{FeatureRule, ValueDomain};
 use tfseek::example::FeatureKind;
 use tfseek::{Feature, FeatureList};
@@ -17,7 +17,7 @@ pub(super) struct FeatureChecks {
     /// Values that were compared with the domain.
     pub(super) compared: u64,
     pub(super) tallies: Tallies,
-    pub(super) distinct: DistinctHashes,
+    pub(super) distinct: DistinctValues,
     pub(super) shares: Shares,
 }
 

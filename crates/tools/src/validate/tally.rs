@@ -83,14 +83,14 @@ pub(super) fn append_all(all: &mut Tallies, later: Tallies, before: u64) {
 
 /// Distinct values, by 128 bits of their hash. At most [`DISTINCT`] are kept.
 #[derive(Clone, Debug, Default)]
-pub(super) struct DistinctHashes {
+pub(super) struct DistinctValues {
     seen: HashSet<u128>,
     pub(super) full: bool,
 }
 
 const DISTINCT: usize = 1 << 20;
 
-impl DistinctHashes {
+impl DistinctValues {
     pub(super) fn add(&mut self, value: &[u8]) {
         self.insert(xxhash_rust::xxh3::xxh3_128(value));
     }
@@ -103,7 +103,7 @@ impl DistinctHashes {
         }
     }
 
-    pub(super) fn append(&mut self, later: DistinctHashes) {
+    pub(super) fn append(&mut self, later: DistinctValues) {
         self.full |= later.full;
         later.seen.into_iter().for_each(|hash| self.insert(hash));
     }

@@ -10,9 +10,12 @@ use tfseek::stream::{Stream, StreamOptions};
 use tfseek::{At, Compression, Error, ErrorKind, Record, Result};
 
 /// The records of a file in order. After a damaged payload of a plain file, reading can go on with the next record.
-pub(crate) struct SkippingReader {
+pub struct SkippingReader {
     stream: KindedStream,
+    /// The name in errors.
     path: PathBuf,
+    /// The file to open again after damage. `None` for a pipe.
+    file: Option<PathBuf>,
     options: StreamOptions,
     kind: Option<MessageKind>,
     /// Record number and offset in the file of the stream's start. Not 0 after a damaged record was skipped.
@@ -22,23 +25,30 @@ pub(crate) struct SkippingReader {
 }
 
 impl SkippingReader {
-    /// Reads a stream. `options` apply to the rest of its file after damage. Without a kind the first records are read to guess it.
-    pub(crate) fn new(stream: Stream, options: StreamOptions, kind: Option<MessageKind>) -> SkippingReader {
+    /// Reads a stream. After damage `options` apply to the rest of `file`, the regular file of the stream, if it is one. Without a kind
+    /// the first records are read to guess it.
+    pub fn new(
+        stream: Stream,
+        file: Option<&Path>,
+        options: StreamOptions,
+        kind: Option<MessageKind>,
+    ) -> SkippingReader {
         let path = stream.name().to_path_buf();
+        let file = file.map(Path::to_path_buf);
         let stream = match kind {
             Some(kind) => KindedStream::new(stream, kind),
             None => KindedStream::guess(stream),
         };
-        SkippingReader { stream, path, options, kind, start: (0, 0), is_first: true }
+        SkippingReader { stream, path, file, options, kind, start: (0, 0), is_first: true }
     }
 
     /// Returns the kind of the records.
-    pub(crate) fn kind(&self) -> MessageKind {
+    pub fn kind(&self) -> MessageKind {
         self.stream.kind()
     }
 
-    /// Returns the path of the file.
-    pub(crate) fn path(&self) -> &Path {
+    /// Returns the name of the stream, which errors have.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
@@ -50,7 +60,7 @@ impl SkippingReader {
         clippy::should_implement_trait,
         reason = "the record borrows from the reader, as in `Stream::next`"
     )]
-    pub(crate) fn next(&mut self) -> Result<Option<Record<'_>>> {
+    pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         let (first, offset) = self.start;
         let record = match self.stream.next() {
             Ok(Some(record)) => record,
@@ -71,20 +81,34 @@ impl SkippingReader {
         }))
     }
 
+    /// Returns the compression of the stream.
+    pub fn compression(&self) -> Compression {
+        self.stream.stream().compression()
+    }
+
+    /// Returns the number of records, with those that were skipped, if the file was read to its end.
+    pub fn total(&self) -> Option<u64> {
+        self.stream.total().map(|n| self.start.0 + n)
+    }
+
+    /// Returns true if [`skip_damaged`](SkippingReader::skip_damaged) can find the record after a damaged payload.
+    pub fn can_skip(&self) -> bool {
+        self.file.is_some() && self.compression() == Compression::None
+    }
+
     /// Continues after the record of an error. Returns false if the start of the next record is not known: the length is damaged, or
     /// the file is compressed or a pipe.
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn skip_damaged(&mut self, e: &Error) -> Result<bool> {
+    pub fn skip_damaged(&mut self, e: &Error) -> Result<bool> {
         let (Some(i), Some(offset)) = (e.location().record, e.location().offset) else { return Ok(false) };
-        let is_plain = self.stream.stream().compression() == Compression::None;
-        let can_skip = is_plain && std::fs::metadata(&self.path).is_ok_and(|meta| meta.is_file());
-        if !matches!(e.kind(), ErrorKind::CorruptData { .. }) || !can_skip {
+        let Some(path) = self.file.as_deref().filter(|_| self.can_skip()) else { return Ok(false) };
+        if !matches!(e.kind(), ErrorKind::CorruptData { .. }) {
             return Ok(false);
         }
-        let in_file = |e: io::Error| Error::from(e).in_file(&self.path);
-        let mut file = File::open(&self.path).map_err(in_file)?;
+        let in_file = |e: io::Error| Error::from(e).in_file(path);
+        let mut file = File::open(path).map_err(in_file)?;
         file.seek(SeekFrom::Start(offset)).map_err(in_file)?;
         let mut len = [0; 8];
         file.read_exact(&mut len).map_err(in_file)?;
@@ -95,7 +119,7 @@ impl SkippingReader {
         // those of a later record may be equal to those of a gzip file.
         let mut empty = Vec::new();
         put_record(&mut empty, b"").map_err(in_file)?;
-        let mut stream = self.options.read(io::Cursor::new(empty).chain(file), &self.path)?;
+        let mut stream = self.options.read(io::Cursor::new(empty).chain(file), path)?;
         stream.next()?;
         self.start = (i, next - OVERHEAD as u64);
         self.stream = match self.kind {
