@@ -53,10 +53,14 @@ fn saved_statistics_are_merged() {
     let both = dir.run(&["stats", "--json", "a.tfrecord", "b.tfrecord"]).out;
     assert_eq!(dir.run(&["stats", "--json", "--merge", "a.json", "b.json"]).out, both);
     assert_eq!(json(&fs::read_to_string(dir.path("a.json")).unwrap())["tfseek_stats"], 1);
-    dir.run(&["stats", "--merge", "a.json", "a.tfrecord"]).fails(3, &["a.tfrecord"]);
+    dir.run(&["stats", "--merge", "a.json", "a.tfrecord"])
+        .fails(2, &["a.tfrecord: expected saved statistics, found no JSON object"]);
     fs::write(dir.path("c.json"), "{}").unwrap();
     dir.run(&["stats", "--merge", "c.json"])
         .fails(2, &["c.json: expected saved statistics, found JSON without"]);
+    // The output is opened first: the damage is not reached.
+    damage(&dir.shard("damaged", labels(0..3)), 20);
+    dir.run(&["stats", "damaged", "--save", "nowhere/x"]).fails(3, &["nowhere/x: "]);
     dir.run(&["stats", "a.tfrecord", "--save", "a.tfrecord", "--force"]).fails(2, &["is an input"]);
 }
 

@@ -11,6 +11,7 @@
 //! * The module [`salvage`] copies the sound records of a damaged file.
 //! * The module [`fields`] shows the fields of protobuf messages of unknown types.
 //! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
+//! * The module [`tfds`] compares record counts with the `dataset_info.json` of TensorFlow Datasets.
 //! * The module [`stats`] computes statistics of records and features.
 //! * [`SkippingReader`] goes on after damaged records. [`thousands`] groups the digits of a number.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
@@ -59,6 +60,7 @@ pub mod sizes;
 mod spill;
 pub mod stats;
 mod stream;
+pub mod tfds;
 pub mod tfx;
 pub mod units;
 pub mod unpack;

@@ -21,14 +21,14 @@
 //! ```
 
 mod bytes;
-mod counters;
+pub(crate) mod counters;
 mod distinct;
 mod error;
 mod feature;
 mod fold;
 mod frequent;
 mod group;
-mod histogram;
+pub(crate) mod histogram;
 mod json;
 mod moments;
 mod names;
