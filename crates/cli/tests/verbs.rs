@@ -331,11 +331,13 @@ fn progress_is_printed_on_request() {
     assert!(ran.err.contains("verifying"), "{}", ran.err);
     dir.shard("z.gz", labels(0..1000));
     fs::write(dir.path("s.json"), dir.run(&["schema", "--json", "a.tfrecord"]).out).unwrap();
+    fs::write(dir.path("a.json"), dir.run(&["cat", "-f", "json", "a.tfrecord"]).out).unwrap();
     for (args, labels) in [
         (&["schema", "--all", "a.tfrecord"][..], &["reading"][..]),
         (&["parse", "-s", "s.json", "a.tfrecord"], &["parsing"]),
         (&["parse", "-s", "s.json", "a.tfrecord", "-o", "a.npz", "--force"], &["parsing", "writing"]),
         (&["unpack", "z.gz", "-o", "z", "--force"], &["unpacking"]),
+        (&["encode", "a.json", "-s", "s.json", "-o", "e", "--force"], &["encoding"]),
     ] {
         let ran = dir.run(&[args, &["--progress"]].concat());
         assert!(ran.code == 0 && labels.iter().all(|label| ran.err.contains(label)), "{}", ran.err);
