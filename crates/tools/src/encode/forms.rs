@@ -34,7 +34,7 @@ pub enum JsonForm {
 /// let mut records = JsonRecords::new(&text[..], Some(FeatureKinds::of(&schema)), JsonForm::Auto, 1 << 20);
 /// let mut payload = Vec::new();
 /// assert!(records.next(&mut payload).unwrap());
-/// assert_eq!(tfseek::Example::new(&payload).int64("label")?.scalar(), Some(3));
+/// assert!(tfseek::Example::new(&payload).int64("label")?.iter().eq([3]));
 /// let e = records.next(&mut payload).unwrap_err();
 /// assert_eq!(e.to_string(), "line 2, column 11 (byte 23): feature \"label\": expected an int64, found \"x\"");
 /// # Ok::<(), tfseek::Error>(())
