@@ -108,7 +108,7 @@ impl<'a> Feature<'a> {
         Feature::check_slow(value, depth)
     }
 
-    /// Validates a list of numbers in the form that every encoder writes. `None` for any other form.
+    /// Validates a list of numbers, or of one short byte string, in the form that every encoder writes. `None` for any other form.
     #[inline]
     fn check_fast(value: ValueMessage<'a>, message: &'a [u8]) -> Result<Option<Feature<'a>>, Fault> {
         if let Some(chunk) = packed(message, FeatureKind::Int64) {
@@ -120,6 +120,10 @@ impl<'a> Feature<'a> {
             let start = value.start_of_tail(chunk);
             let count = count_floats(chunk).map_err(|fault| fault.offset_by(start))?;
             return Ok(Some(Feature::Float(FloatList::chunk(ListSlice::new(chunk, start), count))));
+        }
+        if let (Some(_), [_, _, list @ ..]) = (one_value(message, 0x0a), message) {
+            let start = value.start_of_tail(list);
+            return Ok(Some(Feature::Bytes(BytesList::one(ListSlice::new(list, start)))));
         }
         Ok(None)
     }

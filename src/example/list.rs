@@ -366,6 +366,12 @@ pub struct BytesList<'a> {
 }
 
 impl<'a> BytesList<'a> {
+    /// Returns a list of one string.
+    #[inline]
+    pub(super) fn one(list: ListSlice<'a>) -> BytesList<'a> {
+        BytesList { bytes: ListBytes::One(list), len: 1 }
+    }
+
     pub(super) fn checked(
         list: Option<ListSlice<'a>>,
         scattered: ScatteredList<'a>,
@@ -404,7 +410,11 @@ impl<'a> BytesList<'a> {
     /// Returns the first string.
     #[inline]
     pub fn first(self) -> Option<&'a [u8]> {
-        self.iter().next()
+        match self.bytes {
+            // Normally the list begins with it.
+            ListBytes::One(list) => list.reader().take_field(0x0a).or_else(|| self.iter().next()),
+            ListBytes::Scattered(_) => self.iter().next(),
+        }
     }
 
     /// Copies the strings into a vector.

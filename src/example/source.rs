@@ -2,6 +2,17 @@
 
 use crate::wire::{WireReader, WireValue};
 
+/// The part of a payload that the bytes of a message are. An enum that contains it keeps its tag in the same four bytes, which can be copied
+/// as a whole. With a `bool`, copies of features would store one byte and load four, which takes a modern processor ten cycles or more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+enum MessageForm {
+    /// The message itself.
+    One,
+    /// The whole entry.
+    Entry,
+}
+
 /// The message that is the value of a map entry or a step of a feature list, and its offset in the payload.
 ///
 /// Normally it is one slice. If an entry contains its value more than once, the values are merged: then this is the entry, and its
@@ -10,26 +21,25 @@ use crate::wire::{WireReader, WireValue};
 pub(crate) struct ValueMessage<'a> {
     bytes: &'a [u8],
     start: u32,
-    /// True if the bytes are those of the whole entry.
-    is_entry: bool,
+    form: MessageForm,
 }
 
 impl<'a> ValueMessage<'a> {
     /// Creates a message of one slice. Payloads are shorter than 2^31 bytes.
     #[inline]
     pub(crate) fn one(bytes: &'a [u8], start: usize) -> ValueMessage<'a> {
-        ValueMessage { bytes, start: start as u32, is_entry: false }
+        ValueMessage { bytes, start: start as u32, form: MessageForm::One }
     }
 
     /// Creates the merged message of all values of an entry.
     pub(crate) fn entry(bytes: &'a [u8], start: usize) -> ValueMessage<'a> {
-        ValueMessage { bytes, start: start as u32, is_entry: true }
+        ValueMessage { bytes, start: start as u32, form: MessageForm::Entry }
     }
 
     /// Returns the message, if it is one slice.
     #[inline]
     pub(crate) fn as_one(self) -> Option<&'a [u8]> {
-        (!self.is_entry).then_some(self.bytes)
+        (self.form == MessageForm::One).then_some(self.bytes)
     }
 
     /// Returns the offset of the bytes in the payload.
@@ -57,7 +67,7 @@ impl<'a> ValueMessage<'a> {
     /// Returns the messages to merge, in order. `depth` is the depth of the message. It matters only for validation.
     #[inline]
     pub(crate) fn messages(self, depth: u8) -> Messages<'a> {
-        if self.is_entry {
+        if self.form == MessageForm::Entry {
             let entry = WireReader::at(self.bytes, self.start(), depth.saturating_sub(1));
             Messages { one: None, entry }
         } else {
@@ -107,18 +117,18 @@ pub(super) struct ScatteredList<'a> {
     start: u32,
     /// Number of members of the oneof to skip.
     skip: u32,
-    is_entry: bool,
+    form: MessageForm,
 }
 
 impl<'a> ScatteredList<'a> {
     pub(super) fn new(message: ValueMessage<'a>, skip: u32) -> ScatteredList<'a> {
-        let ValueMessage { bytes, start, is_entry } = message;
-        ScatteredList { bytes, start, skip, is_entry }
+        let ValueMessage { bytes, start, form } = message;
+        ScatteredList { bytes, start, skip, form }
     }
 
     #[inline]
     pub(super) fn values(self) -> ListFields<'a> {
-        let message = ValueMessage { bytes: self.bytes, start: self.start, is_entry: self.is_entry };
+        let message = ValueMessage { bytes: self.bytes, start: self.start, form: self.form };
         ListFields { messages: message.messages(1), skip: self.skip, ..ListFields::none() }
     }
 }

@@ -1,6 +1,7 @@
 //! `stats/file/SHAPE`: statistics on one thread compared with verification of the same file, in records and bytes per second.
 //!
-//! `TFSEEK_ROUNDS` sets the number of rounds, by default 3. Both ways run in turn in each round, and the table has the best.
+//! `TFSEEK_ROUNDS` sets the number of rounds, by default 3. Both ways run in turn in each round, and the table has the best. Arguments choose
+//! shapes by name.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -37,7 +38,11 @@ fn main() {
     let rounds = std::env::var("TFSEEK_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
     let dir = tempfile::tempdir().unwrap();
     println!("| shape | records/s | MB/s | of verify |\n| --- | --- | --- | --- |");
+    let chosen: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
     for (name, distinct) in [("tutorial", 400_000), ("wide", 8_000), ("tokens", 30_000), ("image", 500)] {
+        if !chosen.is_empty() && !chosen.iter().any(|chosen| chosen == name) {
+            continue;
+        }
         let path = dir.path().join(name);
         let records = write_file(&path, &Shape::named(name).unwrap(), distinct, 60_000_000);
         let bytes = std::fs::metadata(&path).unwrap().len();

@@ -2,17 +2,18 @@
 
 use super::frequent::FEW;
 use super::sizes::SizeCounters;
-use super::texts::TextFrequencies;
+use super::texts::{KEPT, TextFrequencies};
 use std::collections::BTreeMap;
 use tfseek::BytesList;
 use tfseek::filter::{image_format, image_size};
 
 /// Statistics of byte strings.
 #[derive(Clone, Default)]
+#[repr(C)]
 pub(crate) struct ByteStats {
+    pub(crate) frequencies: TextFrequencies,
     pub(crate) lengths: SizeCounters,
     pub(crate) not_utf8: u64,
-    pub(crate) frequencies: TextFrequencies,
     pub(crate) images: Option<Box<ImageStats>>,
 }
 
@@ -29,44 +30,55 @@ pub(crate) struct ImageStats {
 impl ByteStats {
     #[inline]
     pub(crate) fn add_list(&mut self, list: BytesList<'_>) {
-        list.iter().for_each(|value| self.add(value));
+        match list.len() {
+            1 => list.first().into_iter().for_each(|value| self.add(value)),
+            _ => list.iter().for_each(|value| self.add(value)),
+        }
     }
 
     #[inline]
     fn add(&mut self, value: &[u8]) {
-        self.lengths.add(value.len());
-        self.frequencies.add(value);
+        if self.frequencies.add(value) {
+            self.seal();
+        }
+        if value.len() > KEPT {
+            self.inspect(value, 1);
+        }
+    }
+
+    /// Adds length, encoding and image format of a value that was added `n` times.
+    fn inspect(&mut self, value: &[u8], n: u64) {
+        self.lengths.add_many(value.len(), n);
         if !value.is_ascii() && std::str::from_utf8(value).is_err() {
-            self.not_utf8 += 1;
+            self.not_utf8 += n;
         }
         if let Some(format) = image_format(value) {
             let images = self.images.get_or_insert_default();
             match images.formats.get_mut(format) {
-                Some(n) => *n += 1,
+                Some(images) => *images += n,
                 None => {
-                    images.formats.insert(format.to_owned(), 1);
+                    images.formats.insert(format.to_owned(), n);
                 }
             }
             match image_size(value) {
                 Some((width, height)) => {
-                    images.widths.add(width);
-                    images.heights.add(height);
+                    images.widths.add_many(width, n);
+                    images.heights.add_many(height, n);
                 }
-                None => images.undecodable += 1,
+                None => images.undecodable += n,
             }
         }
     }
 
     pub(crate) fn seal(&mut self) {
-        self.lengths.seal();
-        if let Some(images) = &mut self.images {
-            images.widths.seal();
-            images.heights.seal();
-        }
+        let mut frequencies = std::mem::take(&mut self.frequencies);
+        frequencies.seal(|value, n| self.inspect(value, n));
+        self.frequencies = frequencies;
     }
 
     /// Ends exact counting, to save memory.
     pub(crate) fn approximate(&mut self) {
+        self.seal();
         self.frequencies.approximate(FEW);
     }
 

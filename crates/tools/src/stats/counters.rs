@@ -11,6 +11,8 @@ const PAGE: usize = 256;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyCounters {
     pages: Vec<Option<Box<[u64; PAGE]>>>,
+    /// Number of pages that were made.
+    made: usize,
 }
 
 impl KeyCounters {
@@ -33,10 +35,11 @@ impl KeyCounters {
         if self.pages.len() <= page {
             self.pages.resize_with(page + 1, || None);
         }
+        self.made += 1;
         if let Some(place) = self.pages.get_mut(page)
-            && let Some(counter) = place.get_or_insert_with(|| Box::new([0; PAGE])).get_mut(low)
+            && let Some(counter) = place.insert(Box::new([0; PAGE])).get_mut(low)
         {
-            *counter = counter.wrapping_add(n);
+            *counter = n;
         }
     }
 
@@ -61,8 +64,7 @@ impl KeyCounters {
 
     /// Returns the number of bytes in memory.
     pub(crate) fn bytes(&self) -> u64 {
-        let pages = self.pages.iter().flatten().count() * PAGE;
-        ((pages + self.pages.len()) * size_of::<u64>()) as u64
+        ((self.made * PAGE + self.pages.len()) * size_of::<u64>()) as u64
     }
 }
 

@@ -5,9 +5,26 @@ use super::numbers::{FloatStats, IntStats};
 use super::sizes::SizeCounters;
 use tfseek::{Feature, FeatureList};
 
+/// Features of one kind with one number of values, in a row: most features have that in all records.
+#[derive(Clone, Copy, Default)]
+pub(super) struct FeatureRun {
+    /// The position in [`FeatureStats::kinds`].
+    kind: usize,
+    len: usize,
+    /// Number of these features, which are not counted otherwise yet.
+    n: u64,
+}
+
 /// Statistics of one feature. Of a feature list each step counts as a feature, and `steps` has their numbers.
+///
+/// The fields that each record changes come first, in one cache line, because the statistics of many features do not fit into the caches.
 #[derive(Clone, Default)]
+#[repr(C, align(64))]
 pub(crate) struct FeatureStats {
+    pub(super) run: FeatureRun,
+    pub(crate) bytes: Option<Box<ByteStats>>,
+    pub(crate) floats: Option<Box<FloatStats>>,
+    pub(crate) ints: Option<Box<IntStats>>,
     /// Features by kind: bytes, float, int64.
     pub(crate) kinds: [u64; 3],
     pub(crate) kindless: u64,
@@ -17,9 +34,6 @@ pub(crate) struct FeatureStats {
     pub(crate) lengths: SizeCounters,
     /// Steps of a feature list.
     pub(crate) steps: Option<SizeCounters>,
-    pub(crate) bytes: Option<Box<ByteStats>>,
-    pub(crate) floats: Option<Box<FloatStats>>,
-    pub(crate) ints: Option<Box<IntStats>>,
     /// Exact counting was ended to save memory.
     pub(crate) limited: bool,
 }
@@ -28,30 +42,42 @@ impl FeatureStats {
     /// Adds the feature of a record, or of a step.
     #[inline]
     pub(crate) fn add(&mut self, feature: Feature<'_>, scratch: &mut Vec<i64>) {
-        let [bytes, floats, ints] = &mut self.kinds;
-        let len = match feature {
+        let (kind, len) = match feature {
             Feature::None => {
                 self.kindless += 1;
                 return;
             }
             Feature::Bytes(list) => {
-                *bytes += 1;
                 self.bytes.get_or_insert_default().add_list(list);
-                list.len()
+                (0, list.len())
             }
             Feature::Float(list) => {
-                *floats += 1;
                 self.floats.get_or_insert_default().add_list(list);
-                list.len()
+                (1, list.len())
             }
             Feature::Int64(list) => {
-                *ints += 1;
                 self.ints.get_or_insert_with(|| Box::new(IntStats::new())).add_list(list, scratch);
-                list.len()
+                (2, list.len())
             }
         };
-        self.empty += u64::from(len == 0);
-        self.lengths.add(len);
+        if (self.run.kind, self.run.len) != (kind, len) {
+            self.end_run();
+            (self.run.kind, self.run.len) = (kind, len);
+        }
+        self.run.n += 1;
+    }
+
+    fn end_run(&mut self) {
+        let FeatureRun { kind, len, n } = std::mem::take(&mut self.run);
+        if n > 0 {
+            if let Some(features) = self.kinds.get_mut(kind) {
+                *features += n;
+            }
+            if len == 0 {
+                self.empty += n;
+            }
+            self.lengths.add_many(len, n);
+        }
     }
 
     /// Adds the feature list of a record.
@@ -62,7 +88,7 @@ impl FeatureStats {
 
     /// Counts what was collected. It precedes reading and merging.
     pub(crate) fn seal(&mut self) {
-        self.lengths.seal();
+        self.end_run();
         self.steps.iter_mut().for_each(SizeCounters::seal);
         self.bytes.iter_mut().for_each(|stats| stats.seal());
         self.floats.iter_mut().for_each(|stats| stats.seal());

@@ -3,8 +3,12 @@
 //!
 //! A counter is then too low by at most `missed`, which is at most n / 4,096 for n values. Values without a counter occurred at most that
 //! often. From then on the number of distinct values is estimated.
+//!
+//! Values are collected in blocks, which are sorted and merged with the counters in ascending order. That takes a fraction of the time and memory
+//! of a hash table, because tables of many features do not fit into caches.
 
 use super::distinct::HyperLogLog;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use xxhash_rust::xxh3::xxh3_64;
@@ -15,6 +19,9 @@ pub(crate) const EXACT: usize = 65_536;
 pub(crate) const MERGED: usize = 4_096;
 /// The number of counters of a feature that is not counted exactly, to save memory.
 pub(crate) const FEW: usize = 4_096;
+/// The number of values that are collected, sorted and added together. With more counters than that, it is their number, so that a value takes
+/// part in about two merges.
+pub(super) const BLOCK: usize = 16_384;
 
 /// A hasher of single integers, by a multiplication with 128 bits.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,13 +56,41 @@ pub(crate) fn excess(counts: impl Iterator<Item = u64>, keep: usize) -> u64 {
     *excess
 }
 
+/// Merges two lists in ascending order, without equal items in either. `sum` adds the counters of equal items, and `new` is called with the items
+/// of `b` that are not in `a`.
+pub(super) fn merged<T: Copy>(
+    a: &[T],
+    b: &[T],
+    order: impl Fn(&T, &T) -> Ordering,
+    sum: impl Fn(T, T) -> T,
+    mut new: impl FnMut(T) -> T,
+) -> Vec<T> {
+    let mut all = Vec::with_capacity(a.len().saturating_add(b.len()));
+    let mut rest = a.iter().copied().peekable();
+    for &item in b {
+        while let Some(before) = rest.next_if(|other| order(other, &item).is_lt()) {
+            all.push(before);
+        }
+        all.push(match rest.next_if(|other| order(other, &item).is_eq()) {
+            Some(equal) => sum(equal, item),
+            None => new(item),
+        });
+    }
+    all.extend(rest);
+    if all.len() < all.capacity() / 2 {
+        all.shrink_to_fit();
+    }
+    all
+}
+
 /// Counters of numbers, by their bits.
 #[derive(Clone)]
 pub(crate) struct NumberFrequencies {
-    pub(crate) counts: IntMap<u64>,
+    /// Bits and their counters, in ascending order.
+    pub(crate) counts: Vec<(u64, u64)>,
     /// Number of counters that are kept when there are too many.
     pub(crate) keep: usize,
-    /// A counter is too low by at most this number.
+    /// Bound of the error of a counter.
     pub(crate) missed: u64,
     /// The distinct values, if counters are not exact.
     pub(crate) distinct: Option<HyperLogLog>,
@@ -63,27 +98,53 @@ pub(crate) struct NumberFrequencies {
 
 impl Default for NumberFrequencies {
     fn default() -> NumberFrequencies {
-        NumberFrequencies { counts: IntMap::default(), keep: EXACT, missed: 0, distinct: None }
+        NumberFrequencies { counts: Vec::new(), keep: EXACT, missed: 0, distinct: None }
     }
 }
 
 impl NumberFrequencies {
-    /// Adds a number `n` times.
-    #[inline]
-    pub(crate) fn add(&mut self, bits: u64, n: u64) {
-        let counter = self.counts.entry(bits).or_insert(0);
-        let is_new = *counter == 0;
-        *counter = counter.saturating_add(n);
-        if is_new {
-            self.added(bits);
+    /// Adds numbers with their counters, in any order.
+    pub(crate) fn add_counts(&mut self, mut counts: Vec<(u64, u64)>) {
+        counts.sort_unstable();
+        counts.dedup_by(|next, first| {
+            let equal = next.0 == first.0;
+            if equal {
+                first.1 = first.1.saturating_add(next.1);
+            }
+            equal
+        });
+        self.add_runs(&counts);
+    }
+
+    /// Adds numbers in ascending order.
+    pub(crate) fn add_sorted(&mut self, numbers: impl Iterator<Item = u64>) {
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        for bits in numbers {
+            match runs.last_mut() {
+                Some((last, n)) if *last == bits => *n += 1,
+                _ => runs.push((bits, 1)),
+            }
+        }
+        if self.counts.is_empty() && self.distinct.is_none() && runs.len() <= self.keep {
+            self.counts = runs;
+        } else {
+            self.add_runs(&runs);
         }
     }
 
-    fn added(&mut self, bits: u64) {
-        match &mut self.distinct {
-            Some(distinct) => distinct.add(xxh3_64(&bits.to_le_bytes())),
-            None if self.counts.len() > EXACT => self.approximate(EXACT),
-            None => {}
+    /// Adds distinct numbers with their counters, in ascending order.
+    fn add_runs(&mut self, runs: &[(u64, u64)]) {
+        if let Some(distinct) = &mut self.distinct {
+            runs.iter().for_each(|(bits, _)| distinct.add(xxh3_64(&bits.to_le_bytes())));
+        }
+        self.count(runs);
+    }
+
+    fn count(&mut self, runs: &[(u64, u64)]) {
+        let order = |a: &(u64, u64), b: &(u64, u64)| a.0.cmp(&b.0);
+        self.counts = merged(&self.counts, runs, order, |a, b| (a.0, a.1.saturating_add(b.1)), |new| new);
+        if self.distinct.is_none() && self.counts.len() > EXACT {
+            self.approximate(EXACT);
         }
         if self.counts.len() > self.keep + self.keep / 4 {
             self.shrink();
@@ -92,10 +153,10 @@ impl NumberFrequencies {
 
     /// Stops exact counting. At most about `keep` counters remain.
     pub(crate) fn approximate(&mut self, keep: usize) {
-        let keys = &self.counts;
+        let counts = &self.counts;
         self.distinct.get_or_insert_with(|| {
             let mut distinct = HyperLogLog::default();
-            keys.keys().for_each(|bits| distinct.add(xxh3_64(&bits.to_le_bytes())));
+            counts.iter().for_each(|(bits, _)| distinct.add(xxh3_64(&bits.to_le_bytes())));
             distinct
         });
         self.keep = self.keep.min(keep);
@@ -105,15 +166,21 @@ impl NumberFrequencies {
     }
 
     fn shrink(&mut self) {
-        let excess = excess(self.counts.values().copied(), self.keep);
+        let excess = excess(self.counts.iter().map(|(_, n)| *n), self.keep);
         if excess > 0 {
             self.missed = self.missed.saturating_add(excess);
-            self.counts.retain(|_, count| {
-                *count = count.saturating_sub(excess);
-                *count > 0
+            self.counts.retain_mut(|(_, n)| {
+                *n = n.saturating_sub(excess);
+                *n > 0
             });
             self.counts.shrink_to(self.keep + self.keep / 4);
         }
+    }
+
+    /// Returns the number of values that are collected before they are added together.
+    #[inline]
+    pub(super) fn block(&self) -> usize {
+        BLOCK.min(self.keep).max(self.counts.len())
     }
 
     /// Adds the counters of `other`.
@@ -124,25 +191,22 @@ impl NumberFrequencies {
         }
         let mut less = 0;
         if let Some(distinct) = &mut self.distinct {
-            other.counts.keys().for_each(|bits| distinct.add(xxh3_64(&bits.to_le_bytes())));
-            less = excess(other.counts.values().copied(), MERGED.min(self.keep));
+            other.counts.iter().for_each(|(bits, _)| distinct.add(xxh3_64(&bits.to_le_bytes())));
+            less = excess(other.counts.iter().map(|(_, n)| *n), MERGED.min(self.keep));
         }
         self.missed = self.missed.saturating_add(other.missed).saturating_add(less);
-        for (bits, count) in other.counts.iter().filter(|(_, count)| **count > less) {
-            let counter = self.counts.entry(*bits).or_insert(0);
-            *counter = counter.saturating_add(count - less);
-        }
-        if self.distinct.is_none() && self.counts.len() > EXACT {
-            self.approximate(EXACT);
-        }
-        if self.counts.len() > self.keep + self.keep / 4 {
-            self.shrink();
+        if less == 0 {
+            self.count(&other.counts);
+        } else {
+            let more = other.counts.iter().filter(|(_, n)| *n > less);
+            let runs: Vec<_> = more.map(|(bits, n)| (*bits, n - less)).collect();
+            self.count(&runs);
         }
     }
 
     /// Returns the number of bytes in memory.
     pub(crate) fn bytes(&self) -> u64 {
-        (self.counts.capacity() * 17) as u64 + self.distinct.as_ref().map_or(0, |_| 1 << 14)
+        (self.counts.capacity() * 16) as u64 + self.distinct.as_ref().map_or(0, |_| 1 << 14)
     }
 }
 
@@ -158,10 +222,12 @@ mod tests {
         assert!(found.missed <= values.len() as u64 / 4096 + 1, "{}", found.missed);
         assert_eq!(found.distinct.is_none(), exact.len() <= EXACT);
         for (value, count) in &exact {
-            let counter = found.counts.get(value).copied().unwrap_or(0);
+            let place = found.counts.binary_search_by_key(value, |(bits, _)| *bits);
+            let counter = place.map_or(0, |place| found.counts[place].1);
             assert!(counter <= *count && count - counter <= found.missed, "{value} {counter} {count}");
         }
-        assert!(found.counts.keys().all(|value| exact.contains_key(value)));
+        assert!(found.counts.iter().all(|(value, _)| exact.contains_key(value)));
+        assert!(found.counts.is_sorted_by(|a, b| a.0 < b.0));
         let distinct = found.distinct.as_ref().map_or(found.counts.len() as u64, HyperLogLog::estimate);
         let error = (distinct as f64 - exact.len() as f64).abs() / exact.len() as f64;
         assert!(error < if found.distinct.is_some() { 0.04 } else { 1e-9 }, "{distinct} {}", exact.len());
@@ -173,9 +239,20 @@ mod tests {
         (0..n).map(|_| value(rng)).collect()
     }
 
+    fn add(found: &mut NumberFrequencies, mut values: &[u64]) {
+        while let Some((block, rest)) = values.split_at_checked(found.block().min(values.len()))
+            && !block.is_empty()
+        {
+            let mut block = block.to_vec();
+            block.sort_unstable();
+            found.add_sorted(block.into_iter());
+            values = rest;
+        }
+    }
+
     fn counted(values: &[u64]) -> NumberFrequencies {
         let mut found = NumberFrequencies::default();
-        values.iter().for_each(|value| found.add(*value, 1));
+        add(&mut found, values);
         found
     }
 
@@ -198,7 +275,7 @@ mod tests {
         let values = draw(&mut Rng::new(3), 150_000, 1 << 40);
         let mut found = counted(&values[..50_000]);
         found.approximate(FEW);
-        values[50_000..].iter().for_each(|value| found.add(*value, 1));
+        add(&mut found, &values[50_000..]);
         assert!(found.counts.len() <= FEW + FEW / 4);
         check(&found, &values);
     }

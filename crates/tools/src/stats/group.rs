@@ -15,8 +15,9 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(crate) const MAX_SLICES: usize = 1_000;
 /// The longest byte string that names a slice.
 const MAX_SLICE_NAME: usize = 256;
-/// Memory is compared with its limit after this number of records.
-const CHECK_EVERY: u64 = 256;
+/// Memory is compared with its limit when the payload bytes since the last time reach this part of the limit, within these bounds.
+const CHECK_PART: u64 = 32;
+const CHECK_BOUNDS: (u64, u64) = (1 << 20, 16 << 20);
 
 /// The value of a feature that selects a slice, in the order of the slices.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -163,6 +164,8 @@ pub(crate) struct UnitStats {
     pub(crate) not_counted: u64,
     /// Records seen.
     records: u64,
+    /// Payload bytes since memory was compared with its limit.
+    unchecked: u64,
     found: Vec<(u32, Feature<'static>)>,
     found_lists: Vec<(u32, FeatureList<'static>)>,
     scratch: Vec<i64>,
@@ -229,7 +232,9 @@ impl UnitStats {
         }
         self.found = recycled(found);
         self.found_lists = recycled(lists);
-        if self.records.is_multiple_of(CHECK_EVERY) {
+        self.unchecked = self.unchecked.saturating_add(payload.len() as u64);
+        if self.unchecked >= (limit / CHECK_PART).clamp(CHECK_BOUNDS.0, CHECK_BOUNDS.1) {
+            self.unchecked = 0;
             self.limit(limit);
         }
         Ok(())

@@ -1,20 +1,45 @@
 //! Statistics of the numbers of a feature.
 
 use super::counters::{Cell, KeyCounters, cells, float_cell, float_key, int_cell, int_key};
-use super::frequent::{FEW, NumberFrequencies};
+use super::frequent::{BLOCK, FEW, NumberFrequencies};
 use super::moments::Moments;
 use tfseek::{FloatList, Int64List};
 
-/// Number of values that are added to the sketches together. Their mean is computed in two passes.
-const BLOCK: usize = 256;
+/// Number of values whose mean is computed in two passes.
+const MEANS: usize = 256;
+/// Number of values of a list from which they are added to the table one by one.
+const MANY: usize = 64;
 /// The longest list that is decoded at once.
 const DECODED: usize = 1 << 16;
+
+/// The bits of values that are not added to the sketches yet. It comes first in its statistics, in one cache line.
+#[derive(Clone)]
+struct NumberBlock<T> {
+    bits: Vec<T>,
+    /// Number of values from which they are added.
+    full: usize,
+}
+
+impl<T> Default for NumberBlock<T> {
+    fn default() -> NumberBlock<T> {
+        NumberBlock { bits: Vec::new(), full: BLOCK }
+    }
+}
+
+impl<T> NumberBlock<T> {
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.bits.len() >= self.full
+    }
+}
 
 /// Statistics of integers.
 ///
 /// Numbers below 65,536 have a counter each, in a table, which gives their moments and ranks exactly. The other numbers are in the sketches.
 #[derive(Clone, Default)]
+#[repr(C, align(64))]
 pub(crate) struct IntStats {
+    block: NumberBlock<u64>,
     /// Counters of the numbers below 65,536, by number. Empty if exact counting has ended: the numbers are then in `counters`.
     pub(crate) table: KeyCounters,
     pub(crate) is_exact: bool,
@@ -23,7 +48,6 @@ pub(crate) struct IntStats {
     /// Moments and bounds of the numbers in `counters`.
     pub(crate) moments: Moments,
     pub(crate) bounds: Option<(i64, i64)>,
-    pub(super) block: Vec<i64>,
 }
 
 impl IntStats {
@@ -40,40 +64,59 @@ impl IntStats {
             scratch.resize(list.len(), 0);
             // The lengths are equal, so this cannot fail.
             if list.decode_into(scratch).is_ok() {
-                scratch.iter().for_each(|value| self.add(*value));
+                match list.len() {
+                    ..MANY => scratch.iter().for_each(|value| self.add(*value)),
+                    _ => scratch.iter().for_each(|value| self.add_of_many(*value)),
+                }
             }
         } else {
-            list.iter().for_each(|value| self.add(value));
+            list.iter().for_each(|value| self.add_of_many(value));
+        }
+    }
+
+    /// Adds a value of a long list. The other values of the list load the table into the caches.
+    #[inline]
+    fn add_of_many(&mut self, value: i64) {
+        match u16::try_from(value) {
+            Ok(key) if self.is_exact => self.table.add(key, 1),
+            _ => self.add(value),
         }
     }
 
     #[inline]
     pub(crate) fn add(&mut self, value: i64) {
-        match u16::try_from(value) {
-            Ok(key) if self.is_exact => self.table.add(key, 1),
-            _ => {
-                self.block.push(value);
-                if self.block.len() == BLOCK {
-                    self.seal();
-                }
-            }
+        self.block.bits.push(value as u64);
+        if self.block.is_full() {
+            self.seal();
         }
     }
 
-    /// Adds what was collected to the sketches. It precedes reading and merging.
+    /// Adds what was collected to the table and the sketches. It precedes reading and merging.
     pub(crate) fn seal(&mut self) {
-        let Some(&first) = self.block.first() else { return };
-        let (mut low, mut high) = self.bounds.unwrap_or((first, first));
-        let mut floats = [0.0; BLOCK];
-        for (float, &value) in floats.iter_mut().zip(&self.block) {
-            (low, high) = (low.min(value), high.max(value));
-            *float = value as f64;
-            self.counters.add(int_key(value), 1);
-            self.frequencies.add(value as u64, 1);
+        let IntStats { table, block, .. } = self;
+        if self.is_exact {
+            block.bits.retain(|&bits| match u16::try_from(bits) {
+                Ok(key) => {
+                    table.add(key, 1);
+                    false
+                }
+                Err(_) => true,
+            });
         }
-        self.bounds = Some((low, high));
-        self.moments.merge(&Moments::of(floats.get(..self.block.len()).unwrap_or_default()));
-        self.block.clear();
+        for values in self.block.bits.chunks(MEANS) {
+            let mut floats = [0.0; MEANS];
+            for (float, &bits) in floats.iter_mut().zip(values) {
+                let value = bits as i64;
+                let (low, high) = self.bounds.unwrap_or((value, value));
+                self.bounds = Some((low.min(value), high.max(value)));
+                *float = value as f64;
+                self.counters.add(int_key(value), 1);
+            }
+            self.moments.merge(&Moments::of(floats.get(..values.len()).unwrap_or_default()));
+        }
+        self.block.bits.sort_unstable();
+        self.frequencies.add_sorted(self.block.bits.drain(..));
+        self.block.full = self.frequencies.block();
     }
 
     /// Ends exact counting, to save memory.
@@ -88,10 +131,11 @@ impl IntStats {
                 let (low, high) = self.bounds.unwrap_or((value, value));
                 self.bounds = Some((low.min(value), high.max(value)));
                 self.counters.add(int_key(value), n);
-                self.frequencies.add(value as u64, n);
             }
+            self.frequencies.add_counts(table.iter().map(|(value, n)| (value.into(), n)).collect());
         }
         self.frequencies.approximate(FEW);
+        self.block.full = self.frequencies.block();
     }
 
     pub(crate) fn merge(&mut self, other: &IntStats) {
@@ -172,7 +216,7 @@ impl IntStats {
         self.table.bytes()
             + self.counters.bytes()
             + self.frequencies.bytes()
-            + (self.block.capacity() * 8) as u64
+            + (self.block.bits.capacity() * 8) as u64
     }
 }
 
@@ -199,7 +243,9 @@ pub(crate) fn most_frequent<T: Copy, K: Ord>(
 
 /// Statistics of floats. NaN and infinities are counted apart.
 #[derive(Clone, Default)]
+#[repr(C, align(64))]
 pub(crate) struct FloatStats {
+    block: NumberBlock<u32>,
     pub(crate) zeros: u64,
     pub(crate) nan: u64,
     pub(crate) infinite: u64,
@@ -208,53 +254,72 @@ pub(crate) struct FloatStats {
     pub(crate) frequencies: NumberFrequencies,
     pub(crate) moments: Moments,
     pub(crate) bounds: Option<(f32, f32)>,
-    pub(super) block: Vec<f32>,
 }
 
 impl FloatStats {
     #[inline]
     pub(crate) fn add_list(&mut self, list: FloatList<'_>) {
-        list.iter().for_each(|value| self.add(value));
+        match list.as_unaligned() {
+            Some(values) => {
+                for values in values.chunks(DECODED) {
+                    self.block.bits.extend(values.iter().map(|bytes| u32::from_le_bytes(*bytes)));
+                    self.seal_full();
+                }
+            }
+            None => list.iter().for_each(|value| self.add(value)),
+        }
     }
 
     #[inline]
     pub(crate) fn add(&mut self, value: f32) {
-        self.block.push(value);
-        if self.block.len() == BLOCK {
+        self.block.bits.push(value.to_bits());
+        self.seal_full();
+    }
+
+    #[inline]
+    fn seal_full(&mut self) {
+        if self.block.is_full() {
             self.seal();
         }
     }
 
     /// Adds what was collected to the sketches. It precedes reading and merging.
     pub(crate) fn seal(&mut self) {
-        let (mut floats, mut finite) = ([0.0; BLOCK], 0);
-        for &value in &self.block {
+        let FloatStats { zeros, nan, infinite, negative_infinite, block, .. } = self;
+        block.bits.retain_mut(|bits| {
+            let value = f32::from_bits(*bits);
             if !value.is_finite() {
-                self.nan += u64::from(value.is_nan());
-                self.infinite += u64::from(value == f32::INFINITY);
-                self.negative_infinite += u64::from(value == f32::NEG_INFINITY);
-                continue;
+                *nan += u64::from(value.is_nan());
+                *infinite += u64::from(value == f32::INFINITY);
+                *negative_infinite += u64::from(value == f32::NEG_INFINITY);
+            } else if value == 0.0 {
+                // Both zeros are one value.
+                *bits = 0;
+                *zeros += 1;
             }
-            // Both zeros are one value.
-            let value = if value == 0.0 { 0.0 } else { value };
-            self.zeros += u64::from(value == 0.0);
-            let (low, high) = self.bounds.unwrap_or((value, value));
-            self.bounds = Some((low.min(value), high.max(value)));
-            if let Some(float) = floats.get_mut(finite) {
+            value.is_finite()
+        });
+        for values in self.block.bits.chunks(MEANS) {
+            let mut floats = [0.0; MEANS];
+            for (float, &bits) in floats.iter_mut().zip(values) {
+                let value = f32::from_bits(bits);
+                let (low, high) = self.bounds.unwrap_or((value, value));
+                self.bounds = Some((low.min(value), high.max(value)));
                 *float = f64::from(value);
+                self.counters.add(float_key(value), 1);
             }
-            finite += 1;
-            self.counters.add(float_key(value), 1);
-            self.frequencies.add(value.to_bits().into(), 1);
+            self.moments.merge(&Moments::of(floats.get(..values.len()).unwrap_or_default()));
         }
-        self.moments.merge(&Moments::of(floats.get(..finite).unwrap_or_default()));
-        self.block.clear();
+        self.block.bits.sort_unstable();
+        self.frequencies.add_sorted(self.block.bits.drain(..).map(u64::from));
+        self.block.full = self.frequencies.block();
     }
 
     /// Ends exact counting, to save memory.
     pub(crate) fn approximate(&mut self) {
         self.seal();
         self.frequencies.approximate(FEW);
+        self.block.full = self.frequencies.block();
     }
 
     pub(crate) fn merge(&mut self, other: &FloatStats) {
@@ -304,6 +369,6 @@ impl FloatStats {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.counters.bytes() + self.frequencies.bytes() + (self.block.capacity() * 4) as u64
+        self.counters.bytes() + self.frequencies.bytes() + (self.block.bits.capacity() * 4) as u64
     }
 }

@@ -259,6 +259,7 @@ fn feature(value: &Value) -> Option<FeatureStats> {
             None => None,
         },
         limited: value.get("limited")?.as_bool()?,
+        ..FeatureStats::default()
     })
 }
 
@@ -283,7 +284,9 @@ fn float_stats(value: &Value) -> Option<FloatStats> {
     let bounds: Option<Vec<u64>> = list(value, "bounds")?.iter().map(Value::as_u64).collect();
     let bounds: Option<Vec<f32>> =
         bounds?.into_iter().map(|bits| u32::try_from(bits).ok().map(f32::from_bits)).collect();
-    let mut stats = FloatStats { zeros, nan, infinite, negative_infinite, ..FloatStats::default() };
+    let mut stats = FloatStats::default();
+    (stats.zeros, stats.nan, stats.infinite, stats.negative_infinite) =
+        (zeros, nan, infinite, negative_infinite);
     stats.bounds = match *bounds? {
         [] => None,
         [low, high] if low <= high && low.is_finite() && high.is_finite() => Some((low, high)),
@@ -379,13 +382,11 @@ fn registers(value: &Value, key: &str) -> Option<Option<HyperLogLog>> {
 }
 
 fn put_frequencies(json: &mut JsonText, frequencies: &NumberFrequencies) {
-    let mut counts: Vec<_> = frequencies.counts.iter().map(|(bits, n)| (*bits, *n)).collect();
-    counts.sort_unstable();
     json.object(|json| {
         json.key("keep").raw(frequencies.keep);
         json.key("missed").raw(frequencies.missed);
         put_registers(json.key("distinct"), frequencies.distinct.as_ref());
-        json.key("counts").list(counts.into_iter().flat_map(|(bits, n)| [bits, n]), JsonText::raw);
+        json.key("counts").list(frequencies.counts.iter().flat_map(|(bits, n)| [bits, n]), JsonText::raw);
     });
 }
 
@@ -401,11 +402,13 @@ fn frequencies(value: &Value) -> Option<NumberFrequencies> {
         distinct: registers(value, "distinct")?,
         ..NumberFrequencies::default()
     };
-    for pair in list(value, "counts")?.chunks(2) {
-        let [bits, n] = pair else { return None };
-        frequencies.counts.insert(bits.as_u64()?, n.as_u64()?);
-    }
-    (frequencies.counts.len() <= 2 * EXACT).then_some(frequencies)
+    let pairs = list(value, "counts")?.chunks(2);
+    let pair = |pair: &[Value]| match pair {
+        [bits, n] => Some((bits.as_u64()?, n.as_u64()?)),
+        _ => None,
+    };
+    frequencies.add_counts(pairs.map(pair).collect::<Option<_>>()?);
+    Some(frequencies)
 }
 
 fn put_texts(json: &mut JsonText, texts: &TextFrequencies) {
@@ -429,11 +432,8 @@ fn put_texts(json: &mut JsonText, texts: &TextFrequencies) {
 }
 
 fn texts(value: &Value) -> Option<TextFrequencies> {
-    let mut texts = TextFrequencies {
-        keep: keep(value)?,
-        missed: number(value, "missed")?,
-        ..TextFrequencies::default()
-    };
+    let mut texts = TextFrequencies::default();
+    (texts.keep, texts.missed) = (keep(value)?, number(value, "missed")?);
     let counts = list(value, "counts")?;
     if counts.len() > 2 * EXACT {
         return None;
@@ -442,7 +442,7 @@ fn texts(value: &Value) -> Option<TextFrequencies> {
         match counter.as_array()?.as_slice() {
             [n, hash, len] => {
                 let len = len.as_u64().filter(|len| *len > KEPT as u64)?;
-                texts.count(hash.as_u64()?, len, &[], n.as_u64()?);
+                texts.push(hash.as_u64()?, len, &[], n.as_u64()?);
             }
             [n, text] => {
                 let decoded;
@@ -456,11 +456,12 @@ fn texts(value: &Value) -> Option<TextFrequencies> {
                 if text.len() > KEPT {
                     return None;
                 }
-                texts.count(xxhash_rust::xxh3::xxh3_64(text), text.len() as u64, text, n.as_u64()?);
+                texts.push(xxhash_rust::xxh3::xxh3_64(text), text.len() as u64, text, n.as_u64()?);
             }
             _ => return None,
         }
     }
+    texts.sort();
     texts.distinct = registers(value, "distinct")?;
     Some(texts)
 }

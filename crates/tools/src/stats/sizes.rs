@@ -11,7 +11,7 @@ pub(crate) struct SizeCounters {
     pub(crate) min: u64,
     pub(crate) max: u64,
     /// The last size, and the number of times that it was added and not counted yet. Sizes often repeat.
-    pub(super) run: (u64, u64),
+    pub(super) run: (usize, u64),
 }
 
 impl Default for SizeCounters {
@@ -24,7 +24,6 @@ impl SizeCounters {
     /// Adds a size.
     #[inline]
     pub(crate) fn add(&mut self, size: usize) {
-        let size = size as u64;
         if self.run.0 != size {
             self.seal();
             self.run.0 = size;
@@ -36,11 +35,18 @@ impl SizeCounters {
     pub(crate) fn seal(&mut self) {
         let (size, n) = std::mem::take(&mut self.run);
         if n > 0 {
-            self.counters.add(int_key(i64::try_from(size).unwrap_or(i64::MAX)), n);
-            self.n = self.n.saturating_add(n);
-            self.sum = self.sum.saturating_add(u128::from(size) * u128::from(n));
-            (self.min, self.max) = (self.min.min(size), self.max.max(size));
+            self.add_many(size, n);
         }
+    }
+
+    /// Adds a size `n` times, at once.
+    #[inline]
+    pub(crate) fn add_many(&mut self, size: usize, n: u64) {
+        let size = size as u64;
+        self.counters.add(int_key(i64::try_from(size).unwrap_or(i64::MAX)), n);
+        self.n = self.n.saturating_add(n);
+        self.sum = self.sum.saturating_add(u128::from(size) * u128::from(n));
+        (self.min, self.max) = (self.min.min(size), self.max.max(size));
     }
 
     pub(crate) fn merge(&mut self, other: &SizeCounters) {

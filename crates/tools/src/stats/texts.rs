@@ -2,11 +2,14 @@
 //! and hash only.
 
 use super::distinct::HyperLogLog;
-use super::frequent::{EXACT, IntMap, MERGED, excess};
+use super::frequent::{BLOCK, EXACT, MERGED, excess, merged};
+use std::cmp::Ordering;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The longest byte string whose bytes are kept.
 pub(crate) const KEPT: usize = 256;
+/// Strings are counted together from this number of bytes, or from that of the counted ones.
+const BLOCK_BYTES: usize = 1 << 20;
 
 /// A distinct byte string.
 #[derive(Clone, Copy, Debug)]
@@ -18,14 +21,102 @@ pub(crate) struct TextCounter {
     pub(crate) count: u64,
 }
 
+impl TextCounter {
+    /// Returns the bytes of a short string, and none of a long one.
+    fn text<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
+        let len = usize::try_from(self.len).ok().filter(|len| *len <= KEPT)?;
+        bytes.get(self.start..self.start.checked_add(len)?)
+    }
+
+    /// Compares strings by hash, length and bytes. Two strings with one hash are rare.
+    #[inline]
+    fn order(&self, bytes: &[u8], other: &TextCounter, other_bytes: &[u8]) -> Ordering {
+        let by_hash = (self.hash, self.len).cmp(&(other.hash, other.len));
+        by_hash.then_with(|| self.text(bytes).cmp(&other.text(other_bytes)))
+    }
+
+    fn plus(self, other: TextCounter) -> TextCounter {
+        TextCounter { count: self.count.saturating_add(other.count), ..self }
+    }
+}
+
+/// Byte strings that are not counted yet.
+#[derive(Clone)]
+struct TextBlock {
+    /// Hash, and start and length of the bytes of a short string, or [`LONG`] and the length of a long one.
+    texts: Vec<(u64, u64)>,
+    /// The bytes of the short strings.
+    bytes: Vec<u8>,
+    /// Number of strings and number of bytes from which they are counted.
+    full: (usize, usize),
+}
+
+/// The mark of a long string.
+const LONG: u64 = 1 << 63;
+/// Number of bits of the length of a short string.
+const LEN_BITS: u32 = 9;
+
+impl Default for TextBlock {
+    fn default() -> TextBlock {
+        TextBlock { texts: Vec::new(), bytes: Vec::new(), full: (BLOCK, BLOCK_BYTES) }
+    }
+}
+
+impl TextBlock {
+    #[inline]
+    fn push(&mut self, hash: u64, text: &[u8]) {
+        let place = if text.len() <= KEPT {
+            let start = self.bytes.len() as u64;
+            self.bytes.extend_from_slice(text);
+            start << LEN_BITS | text.len() as u64
+        } else {
+            LONG | text.len() as u64
+        };
+        self.texts.push((hash, place));
+    }
+
+    /// Returns the distinct strings in the order of the counters.
+    fn counters(&mut self) -> Vec<TextCounter> {
+        self.texts.sort_unstable_by_key(|(hash, _)| *hash);
+        let mut all: Vec<TextCounter> = Vec::new();
+        for &(hash, place) in &self.texts {
+            let (start, len) = match place & LONG {
+                0 => ((place >> LEN_BITS) as usize, place & ((1 << LEN_BITS) - 1)),
+                _ => (0, place & !LONG),
+            };
+            let next = TextCounter { hash, len, start, count: 1 };
+            match all.last_mut() {
+                Some(last) if last.order(&self.bytes, &next, &self.bytes).is_eq() => last.count += 1,
+                _ => all.push(next),
+            }
+        }
+        distinct(&mut all, &self.bytes);
+        all
+    }
+}
+
+/// Sorts counters, and adds those of equal strings.
+fn distinct(all: &mut Vec<TextCounter>, bytes: &[u8]) {
+    all.sort_by(|a, b| a.order(bytes, b, bytes));
+    all.dedup_by(|next, first| {
+        let equal = first.order(bytes, next, bytes).is_eq();
+        if equal {
+            *first = first.plus(*next);
+        }
+        equal
+    });
+}
+
 /// Counters of byte strings.
 #[derive(Clone)]
+#[repr(C, align(64))]
 pub(crate) struct TextFrequencies {
-    /// From hashes to counters. If two strings have one hash, the second one has the next key.
-    pub(super) places: IntMap<u32>,
-    pub(super) counters: Vec<TextCounter>,
+    /// Each record changes these fields, which are in one cache line.
+    block: TextBlock,
+    /// Counters in the order of hash, length and bytes.
+    counters: Vec<TextCounter>,
     /// The bytes of the short strings.
-    pub(super) bytes: Vec<u8>,
+    bytes: Vec<u8>,
     pub(crate) keep: usize,
     pub(crate) missed: u64,
     pub(crate) distinct: Option<HyperLogLog>,
@@ -34,9 +125,9 @@ pub(crate) struct TextFrequencies {
 impl Default for TextFrequencies {
     fn default() -> TextFrequencies {
         TextFrequencies {
-            places: IntMap::default(),
             counters: Vec::new(),
             bytes: Vec::new(),
+            block: TextBlock::default(),
             keep: EXACT,
             missed: 0,
             distinct: None,
@@ -45,51 +136,75 @@ impl Default for TextFrequencies {
 }
 
 impl TextFrequencies {
-    /// Adds a byte string.
+    /// Adds a byte string. Returns true if it is time to [`seal`](TextFrequencies::seal).
     #[inline]
-    pub(crate) fn add(&mut self, text: &[u8]) {
-        let hash = xxh3_64(text);
-        if self.count(hash, text.len() as u64, text, 1) {
-            match &mut self.distinct {
-                Some(distinct) => distinct.add(hash),
-                None if self.counters.len() > EXACT => self.approximate(EXACT),
-                None => {}
-            }
-            if self.counters.len() > self.keep + self.keep / 4 {
-                self.shrink();
-            }
-        }
+    pub(crate) fn add(&mut self, text: &[u8]) -> bool {
+        self.block.push(xxh3_64(text), text);
+        self.block.texts.len() >= self.block.full.0 || self.block.bytes.len() >= self.block.full.1
     }
 
-    /// Adds `n` to the counter of a string, whose bytes matter if it is short. Returns true for a new counter.
-    pub(crate) fn count(&mut self, hash: u64, len: u64, text: &[u8], n: u64) -> bool {
-        let mut key = hash;
-        while let Some(place) = self.places.get(&key) {
-            let counter = self.counters.get_mut(*place as usize);
-            if let Some(counter) = counter.filter(|counter| counter.hash == hash && counter.len == len)
-                && (len > KEPT as u64
-                    || self.bytes.get(counter.start..counter.start + text.len()) == Some(text))
-            {
-                counter.count = counter.count.saturating_add(n);
-                return false;
-            }
-            key = key.wrapping_add(1);
-        }
-        // There are far fewer counters than 2^32, because there are at most twice `keep`.
-        self.places.insert(key, self.counters.len() as u32);
+    /// Adds a string with a counter, whose bytes matter if it is short. It is counted by [`sort`](TextFrequencies::sort).
+    pub(crate) fn push(&mut self, hash: u64, len: u64, text: &[u8], n: u64) {
         self.counters.push(TextCounter { hash, len, start: self.bytes.len(), count: n });
         if len <= KEPT as u64 {
             self.bytes.extend_from_slice(text);
         }
-        true
+    }
+
+    /// Sorts what was [pushed](TextFrequencies::push).
+    pub(crate) fn sort(&mut self) {
+        distinct(&mut self.counters, &self.bytes);
+    }
+
+    /// Counts what was added. `short` is called with the distinct short strings, and the number of times that each was added. It precedes
+    /// reading and merging.
+    pub(crate) fn seal(&mut self, mut short: impl FnMut(&[u8], u64)) {
+        if self.block.texts.is_empty() {
+            return;
+        }
+        let mut block = std::mem::take(&mut self.block);
+        let counters = block.counters();
+        for counter in &counters {
+            if let Some(text) = counter.text(&block.bytes) {
+                short(text, counter.count);
+            }
+        }
+        if let Some(distinct) = &mut self.distinct {
+            counters.iter().for_each(|counter| distinct.add(counter.hash));
+        }
+        self.count(&counters, &block.bytes);
+        block.texts.clear();
+        block.bytes.clear();
+        block.full = (BLOCK.min(self.keep).max(self.counters.len()), BLOCK_BYTES.max(self.bytes.len()));
+        self.block = block;
+    }
+
+    fn set_full(&mut self) {
+        self.block.full = (BLOCK.min(self.keep).max(self.counters.len()), BLOCK_BYTES.max(self.bytes.len()));
+    }
+
+    /// Adds counters, which are in order.
+    fn count(&mut self, counters: &[TextCounter], bytes: &[u8]) {
+        let (mut new, start) = (Vec::new(), self.bytes.len());
+        let copied = |counter: TextCounter| {
+            let place = start + new.len();
+            new.extend_from_slice(counter.text(bytes).unwrap_or_default());
+            TextCounter { start: place, ..counter }
+        };
+        let order = |a: &TextCounter, b: &TextCounter| a.order(&self.bytes, b, bytes);
+        self.counters = merged(&self.counters, counters, order, TextCounter::plus, copied);
+        self.bytes.extend_from_slice(&new);
+        if self.distinct.is_none() && self.counters.len() > EXACT {
+            self.approximate(EXACT);
+        }
+        if self.counters.len() > self.keep + self.keep / 4 {
+            self.shrink();
+        }
     }
 
     /// Returns the counters with the bytes of short strings.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (TextCounter, Option<&[u8]>)> {
-        self.counters.iter().map(|counter| {
-            let short = usize::try_from(counter.len).ok().filter(|len| *len <= KEPT);
-            (*counter, short.and_then(|len| self.bytes.get(counter.start..counter.start + len)))
-        })
+        self.counters.iter().map(|counter| (*counter, counter.text(&self.bytes)))
     }
 
     /// Stops exact counting. At most about `keep` counters remain.
@@ -104,6 +219,7 @@ impl TextFrequencies {
         if self.keep < EXACT {
             self.shrink();
         }
+        self.set_full();
     }
 
     fn shrink(&mut self) {
@@ -113,10 +229,11 @@ impl TextFrequencies {
         }
         let mut kept = TextFrequencies { keep: self.keep, ..TextFrequencies::default() };
         for (counter, text) in self.iter().filter(|(counter, _)| counter.count > excess) {
-            kept.count(counter.hash, counter.len, text.unwrap_or_default(), counter.count - excess);
+            kept.push(counter.hash, counter.len, text.unwrap_or_default(), counter.count - excess);
         }
         kept.missed = self.missed.saturating_add(excess);
         kept.distinct = self.distinct.take();
+        kept.block = std::mem::take(&mut self.block);
         *self = kept;
     }
 
@@ -132,14 +249,13 @@ impl TextFrequencies {
             less = excess(other.counters.iter().map(|counter| counter.count), MERGED.min(self.keep));
         }
         self.missed = self.missed.saturating_add(other.missed).saturating_add(less);
-        for (counter, text) in other.iter().filter(|(counter, _)| counter.count > less) {
-            self.count(counter.hash, counter.len, text.unwrap_or_default(), counter.count - less);
-        }
-        if self.distinct.is_none() && self.counters.len() > EXACT {
-            self.approximate(EXACT);
-        }
-        if self.counters.len() > self.keep + self.keep / 4 {
-            self.shrink();
+        if less == 0 {
+            self.count(&other.counters, &other.bytes);
+        } else {
+            let more = other.counters.iter().filter(|counter| counter.count > less);
+            let counters: Vec<_> =
+                more.map(|counter| TextCounter { count: counter.count - less, ..*counter }).collect();
+            self.count(&counters, &other.bytes);
         }
     }
 
@@ -151,7 +267,8 @@ impl TextFrequencies {
     /// Returns the number of bytes in memory.
     pub(crate) fn memory(&self) -> u64 {
         let counters = self.counters.capacity() * size_of::<TextCounter>() + self.bytes.capacity();
-        (self.places.capacity() * 17 + counters) as u64 + self.distinct.as_ref().map_or(0, |_| 1 << 14)
+        let block = self.block.texts.capacity() * 16 + self.block.bytes.capacity();
+        (counters + block) as u64 + self.distinct.as_ref().map_or(0, |_| 1 << 14)
     }
 }
 
@@ -163,7 +280,15 @@ mod tests {
 
     fn counted(texts: &[Vec<u8>]) -> TextFrequencies {
         let mut found = TextFrequencies::default();
-        texts.iter().for_each(|text| found.add(text));
+        let (mut shorts, mut sealed) = (0, 0);
+        for text in texts {
+            shorts += u64::from(text.len() <= KEPT);
+            if found.add(text) {
+                found.seal(|_, n| sealed += n);
+            }
+        }
+        found.seal(|_, n| sealed += n);
+        assert_eq!(shorts, sealed);
         found
     }
 
@@ -200,10 +325,15 @@ mod tests {
     #[test]
     fn equal_hashes_are_separate() {
         let mut found = TextFrequencies::default();
-        for text in ["a", "b", "a"] {
-            found.count(7, 1, text.as_bytes(), 1);
+        for text in ["a", "b", "a", "b", "a", "c"] {
+            found.block.push(7, text.as_bytes());
+            if text == "c" {
+                found.seal(|_, _| ());
+                let other = found.clone();
+                found.merge(&other);
+            }
         }
         let counters: Vec<_> = found.iter().map(|(counter, text)| (counter.count, text.unwrap())).collect();
-        assert_eq!(counters, [(2, &b"a"[..]), (1, b"b")]);
+        assert_eq!(counters, [(6, &b"a"[..]), (4, b"b"), (2, b"c")]);
     }
 }
