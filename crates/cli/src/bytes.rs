@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 use tfseek::filter::{image_format, image_size};
+use tfseek_tools::fields::text;
 
 /// A number of bytes, printed rounded (`17 kB`) or exact (`17123 B`).
 #[derive(Clone, Copy)]
@@ -30,13 +31,6 @@ impl Display for Size {
         }
         if value < 9.95 { write!(f, "{value:.1} {name}") } else { write!(f, "{value:.0} {name}") }
     }
-}
-
-/// Returns the bytes as text if they are UTF-8 without control characters other than tabs and line ends.
-pub(crate) fn as_text(bytes: &[u8]) -> Option<&str> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    let printable = |c: char| !c.is_control() || matches!(c, '\t' | '\n' | '\r');
-    text.chars().all(printable).then_some(text)
 }
 
 /// A text in quotes, printed on one line, with control characters escaped.
@@ -105,7 +99,7 @@ impl Display for Readable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Readable(bytes, limits) = *self;
         let size = Size { bytes: bytes.len() as u64, exact: limits.exact };
-        if let Some(text) = as_text(bytes) {
+        if let Some(text) = text(bytes) {
             return match text.char_indices().nth(limits.text) {
                 None => Quoted(text).fmt(f),
                 Some((end, _)) => write!(f, "{}.. ({size})", Quoted(text.get(..end).unwrap_or(text))),

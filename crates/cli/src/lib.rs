@@ -82,6 +82,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Verify(args) => verbs::verify::run(&args, &global, console_ref),
         Verb::Reshard(args) => verbs::reshard::run(&args, &global, console_ref),
         Verb::Salvage(args) => verbs::salvage::run(&args, &global, console_ref),
+        Verb::Encode(args) => verbs::encode::run(&args, &global, console_ref),
         Verb::Unpack(args) => verbs::unpack::run(&args, &global, console_ref),
         Verb::Completions(args) => verbs::completions::run(&args, console_ref),
     };

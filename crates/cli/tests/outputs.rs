@@ -14,13 +14,15 @@ fn folder() -> Folder {
     dir.shard("a.tfrecord", labels(0..100));
     dir.shard("a.gz", labels(0..100));
     fs::write(dir.path("schema.json"), dir.run(&["schema", "--json", "a.tfrecord"]).out).unwrap();
+    fs::write(dir.path("a.json"), dir.run(&["cat", "-f", "json", "a.tfrecord"]).out).unwrap();
     dir
 }
 
 /// Returns the arguments of the verbs that write to a path given as an option, with the path `out`.
-fn writers(out: &str) -> [Vec<&str>; 3] {
+fn writers(out: &str) -> [Vec<&str>; 4] {
     [
         vec!["unpack", "a.gz", "-o", out],
+        vec!["encode", "a.json", "-s", "schema.json", "-o", out],
         vec!["parse", "-s", "schema.json", "a.tfrecord", "-o", out],
         vec!["epoch", "a.tfrecord", "-b", "10", "--json", "--state-out", out],
     ]
@@ -111,7 +113,7 @@ fn devices_and_descriptors_are_written_to() {
 #[cfg(unix)]
 fn a_link_is_kept_and_its_target_is_replaced() {
     use std::os::unix::fs::symlink;
-    for verb in 0..3 {
+    for verb in 0..4 {
         let dir = folder();
         let want = wanted(&dir, &writers("OUT")[verb]);
         fs::create_dir(dir.path("there")).unwrap();
@@ -121,7 +123,7 @@ fn a_link_is_kept_and_its_target_is_replaced() {
                 fs::write(dir.path("there/file"), old).unwrap();
             }
             let mut args = writers("link")[verb].clone();
-            if old.is_some() && verb < 2 {
+            if old.is_some() && verb < 3 {
                 dir.run(&args).fails(2, &["link: already exists"]);
                 args.push("--force");
             }

@@ -335,3 +335,53 @@ fn fields_of_other_messages() {
     dir.run(&["cat", "raw"])
         .prints("record 0, 5 bytes\n  <5 bytes fffefdfcfb>\nrecord 1, 4 bytes\n  \"text\"\n");
 }
+
+/// `info` reads the first 16 payloads that are no Examples.
+#[test]
+fn info_shows_the_fields_of_other_messages() {
+    let dir = Folder::new();
+    let time = [&[0x09][..], &1.5e9f64.to_le_bytes()].concat();
+    let version = [&time[..], b"\x1a\x0dbrain.Event:2"].concat();
+    let step = [&time[..], b"\x10\x07\x2a\x02\x0a\x00"].concat();
+    let events = [&[version][..], &vec![step; 19]].concat();
+    let text = "  kind         other\n  payloads     TensorBoard events\n  first 16 records\n\
+                \x20   1 wall_time     fixed64  in all\n\
+                \x20   2 step          varint   in 15 of 16\n\
+                \x20   3 file_version  string   in 1 of 16\n\
+                \x20   5 summary       message  in 15 of 16\n";
+    for name in ["events", "events.gz"] {
+        let file = dir.shard(name, &events);
+        let ran = dir.run(&["info", name]);
+        assert!(
+            ran.code == 0 && ran.out.ends_with(text) && ran.out.contains("  records      20\n"),
+            "{ran:?}"
+        );
+        let ran = dir.run_on(&std::fs::read(file).unwrap(), &["info", "--json", "-"]);
+        let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!((&json["payloads"], &json["fields_records"]), (&"event".into(), &16.into()), "{ran:?}");
+        assert_eq!(json["records"], 20);
+        let want = serde_json::json!({
+            "number": 2, "name": "step", "wire_types": ["varint"], "types": ["varint"], "records": 15, "values": [1, 1],
+        });
+        assert_eq!((json["fields"].as_array().unwrap().len(), &json["fields"][1]), (4, &want));
+    }
+    dir.shard("texts", ["one", "two"]);
+    dir.shard("more", [b"\x08\x05\x08\x06".as_slice(), b"\x08\x05", b""]);
+    let ran = dir.run(&["info", "more"]);
+    assert!(ran.out.contains(
+        "protobuf messages of an unknown type\n  first 3 records\n    1  varint  in 2 of 3, 1..2 values\n"
+    ));
+    let ran = dir.run(&["info", "texts"]);
+    assert!(ran.out.ends_with("  kind         other\n  payloads     text\n"), "{ran:?}");
+    let ran = dir.run(&["info", "texts", "more"]);
+    assert!(ran.out.contains("other: text ") && ran.out.contains("other: message "), "{ran:?}");
+    // A damaged payload among the first records: those before it count.
+    let mut bytes = std::fs::read(dir.path("events")).unwrap();
+    let at = bytes.len() * 9 / 20;
+    bytes[at] ^= 1;
+    std::fs::write(dir.path("damaged"), &bytes).unwrap();
+    let ran = dir.run_on(&bytes, &["info", "--json", "-"]);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert!(ran.code == 1 && json["payloads"] == "event", "{ran:?}");
+    assert_eq!(json["fields_records"], json["records"], "{ran:?}");
+}

@@ -40,3 +40,58 @@ fn digests_of_real_files() {
     }
     assert!(files > 0 && records > 0);
 }
+
+/// Both JSON forms of every record give back a record with the same content.
+#[test]
+fn real_files_to_json_and_back() {
+    let real = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/real");
+    let Ok(entries) = fs::read_dir(real.join("golden")) else {
+        eprintln!("SKIPPED: no real files at {}", real.display());
+        return;
+    };
+    let dir = Folder::new();
+    let mut records = 0;
+    for entry in entries {
+        let golden: serde_json::Value =
+            serde_json::from_slice(&fs::read(entry.unwrap().path()).unwrap()).unwrap();
+        let kind = match golden["kind"].as_str().unwrap() {
+            "Example" => "example",
+            "SequenceExample" => "sequence-example",
+            _ => "bytes",
+        };
+        if golden["framing"] != "ok" || golden["table"].as_array().unwrap().is_empty() {
+            continue;
+        }
+        let file = real.join(golden["file"].as_str().unwrap());
+        let file = file.to_str().unwrap();
+        let run = |args: &[&str]| {
+            let ran = dir.run(args);
+            assert_eq!(ran.code, 0, "{file}: {}", ran.err);
+            ran.out
+        };
+        let content = |file: &str| -> Vec<[serde_json::Value; 2]> {
+            let lines = run(&["digest", "--kind", kind, file]);
+            let lines = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+            let parts = lines.map(|line| {
+                // Equal messages may have other bytes.
+                let bytes = if kind == "bytes" { line["sha256"].clone() } else { serde_json::Value::Null };
+                [line["digest"].clone(), bytes]
+            });
+            parts.collect()
+        };
+        let want = content(file);
+        for format in ["json", "proto-json"] {
+            fs::write(dir.path("json"), run(&["cat", "--kind", kind, "-f", format, file])).unwrap();
+            let mut args = vec!["encode", "-q", "--force", "json", "-o", "o"];
+            if format == "json" && kind != "bytes" {
+                fs::write(dir.path("spec"), run(&["schema", "-q", "--all", "--json", "--kind", kind, file]))
+                    .unwrap();
+                args.extend(["--spec", "spec"]);
+            }
+            run(&args);
+            assert_eq!(content("o"), want, "{file} as {format}");
+        }
+        records += want.len();
+    }
+    assert!(records > 10_000, "{records}");
+}

@@ -65,6 +65,27 @@ fn saved_statistics_are_merged() {
 }
 
 #[test]
+fn a_condition_selects_records() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..100));
+    dir.shard("b.tfrecord", labels(50..300));
+    let run =
+        |condition: &str| dir.run(&["stats", "--json", "a.tfrecord", "b.tfrecord", "--where", condition]);
+    let found = json(&run("label in 90..110").out);
+    assert_eq!((&found["records"], &found["where"]), (&30.into(), &"label in 90..110".into()));
+    // Numbers over both files come from their indexes.
+    assert_eq!(json(&run("record in 95..104").out)["records"], 9);
+    let unseen = run("absent(name)");
+    assert_eq!((unseen.code, json(&unseen.out)["records"].as_u64()), (0, Some(350)));
+    assert!(unseen.err.contains("no record that was read has a feature \"name\""), "{}", unseen.err);
+    run("label == \"x\"").fails(2, &["label"]);
+    dir.run(&["stats", "a.tfrecord", "--sample", "3", "--where", "label < 3"]).fails(2, &["--where"]);
+    let pipe = std::fs::read(dir.path("a.tfrecord")).unwrap();
+    let ran = dir.run_on(&pipe, &["stats", "-", "--json", "--where", "record < 7"]);
+    assert_eq!(json(&ran.out)["records"], 7);
+}
+
+#[test]
 fn statistics_for_data_validation() {
     let dir = Folder::new();
     dir.shard("a.tfrecord", labels(0..100));

@@ -331,6 +331,7 @@ fn progress_is_printed_on_request() {
     assert!(ran.err.contains("verifying"), "{}", ran.err);
     dir.shard("z.gz", labels(0..1000));
     fs::write(dir.path("s.json"), dir.run(&["schema", "--json", "a.tfrecord"]).out).unwrap();
+    fs::write(dir.path("a.json"), dir.run(&["cat", "-f", "json", "a.tfrecord"]).out).unwrap();
     for (args, labels) in [
         (&["schema", "--all", "a.tfrecord"][..], &["reading"][..]),
         (&["parse", "-s", "s.json", "a.tfrecord"], &["parsing"]),
@@ -338,9 +339,10 @@ fn progress_is_printed_on_request() {
         (&["unpack", "z.gz", "-o", "z", "--force"], &["unpacking"]),
         (&["grep", "-c", "label >= 0", "a.tfrecord"], &["searching"]),
         (&["stats", "a.tfrecord"], &["reading"]),
-        (&["stats", "--sample", "10", "a.tfrecord"], &["sampling"]),
+        (&["stats", "--sample", "10", "a.tfrecord"], &["reading"]),
         (&["validate", "-s", "s.json", "a.tfrecord"], &["validating"]),
         (&["reshard", "a.tfrecord", "--out", "r", "--force"], &["resharding"]),
+        (&["encode", "a.json", "-s", "s.json", "-o", "e", "--force"], &["encoding"]),
     ] {
         let ran = dir.run(&[args, &["--progress"]].concat());
         assert!(ran.code == 0 && labels.iter().all(|label| ran.err.contains(label)), "{}", ran.err);

@@ -9,6 +9,7 @@
 //! * The module [`sample`] draws records at random in one pass.
 //! * The module [`reshard`](mod@reshard) writes a dataset again: in other shards, shuffled, sorted, split, or with fewer features.
 //! * The module [`salvage`] copies the sound records of a damaged file.
+//! * The module [`encode`] makes records from JSON. [`bare`] reads and writes payloads without TFRecord's framing.
 //! * The module [`fields`] shows the fields of protobuf messages of unknown types.
 //! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
 //! * The module [`tfds`] compares record counts with the `dataset_info.json` of TensorFlow Datasets.
@@ -43,9 +44,11 @@
 )]
 
 mod archive;
+pub mod bare;
 mod content;
 pub mod digest;
 mod digits;
+pub mod encode;
 pub mod fields;
 pub mod grep;
 mod growing;

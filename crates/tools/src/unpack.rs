@@ -1,11 +1,9 @@
 //! Decompression of files, which can only be read in order, to plain files.
 
+use crate::outputs::SUFFIXES;
 use std::path::{Path, PathBuf};
 use tfseek::paths::has_extension;
 use tfseek::{Compression, Result, Stream, Writer};
-
-/// Suffixes of compressed files, which the plain file's name does not have.
-const SUFFIXES: [&str; 5] = [".gz", ".gzip", ".zz", ".zlib", ".z"];
 
 /// Destination of plain files.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +26,7 @@ impl Destination<'_> {
         }
         let name = input.file_name().and_then(|name| name.to_str());
         let plain = name.and_then(|name| {
-            let plain = SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix));
+            let plain = SUFFIXES.iter().find_map(|(suffix, _)| name.strip_suffix(suffix));
             plain.filter(|plain| !plain.is_empty())
         });
         match (self, plain, name) {

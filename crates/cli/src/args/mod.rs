@@ -34,7 +34,7 @@ pub(crate) struct Cli {
 const AFTER: &str = "\
 PATHS are files, folders, quoted patterns ('train-*.tfrecord', 'x-{00000..00009}') or sets \
 ('train@10.tfrecord'). `-` is standard input, for the verbs that read in file order: head, tail, cat, sample, grep, schema, \
-stats, parse, digest, verify, validate, info, unpack. Only local files are read, not gs:// or s3:// addresses.
+stats, parse, digest, verify, validate, info, unpack, encode. Only local files are read, not gs:// or s3:// addresses.
 
 Exit status: 0 success, 1 a problem in the data, 2 a usage error, 3 an I/O error, 4 not a TFRecord file.";
 
@@ -104,6 +104,8 @@ pub(crate) enum Verb {
     Reshard(ReshardArgs),
     /// Copy the sound records of a damaged file to a new one
     Salvage(SalvageArgs),
+    /// Make records from JSON lines, or from payloads that each follow their length
+    Encode(EncodeArgs),
     /// Decompress gzip and zlib files to plain TFRecord files, which allow random access
     Unpack(UnpackArgs),
     /// Print a shell script that completes the arguments of this command
@@ -239,6 +241,9 @@ pub(crate) enum RecordFormat {
     ProtoJson,
     Raw,
     Tfrecord,
+    /// `cat --bare`.
+    #[value(skip)]
+    Bare,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -439,6 +444,9 @@ pub(crate) struct CatArgs {
     /// Skip damaged records, and count them at the end; the exit status is 1. A damaged length ends its file
     #[arg(long)]
     pub(crate) skip_errors: bool,
+    /// Print payloads that each follow their length as a varint, without framing and checksums, as protobuf's streams of messages
+    #[arg(long, conflicts_with_all = ["format", "features"])]
+    pub(crate) bare: bool,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
     #[command(flatten)]
@@ -553,6 +561,9 @@ pub(crate) struct StatsArgs {
     pub(crate) paths: PathsArgs,
     #[command(flatten)]
     pub(crate) payload: PayloadArgs,
+    /// Only records that meet this condition, for example 'label in 3, 5..9'; docs/filters.md has the grammar
+    #[arg(long = "where", value_name = "EXPR", value_parser = filter, conflicts_with_all = ["sample", "merge"])]
+    pub(crate) condition: Option<Filter>,
     /// Only the features of these names: `label,image/*` (`*` and `?` are wildcards; repeatable)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) features: Vec<String>,
@@ -698,6 +709,40 @@ pub(crate) struct SalvageArgs {
 pub(crate) enum SalvageFormat {
     Human,
     Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EncodeArgs {
+    /// File of JSON texts, one object per record; `-`: standard input
+    #[arg(value_name = "IN", default_value = "-")]
+    pub(crate) input: PathBuf,
+    /// Schema file, as `tfseek schema --json` prints it: the kinds of the features. Needed for all forms but proto-json
+    #[arg(short, long, visible_alias = "schema", value_name = "FILE")]
+    pub(crate) spec: Option<PathBuf>,
+    /// Output file, compressed by its suffix (.gz, .zz); `-`: standard output, uncompressed
+    #[arg(short, long, value_name = "OUT", default_value = "-")]
+    pub(crate) output: PathBuf,
+    /// Form of the records; `auto`: known from the first key of each record, `plain`: `{"label": 1, "text": "abc"}`, `json` and
+    /// `proto-json`: as `tfseek cat` prints them
+    #[arg(short, long, value_name = "FORM", default_value = "auto")]
+    pub(crate) format: EncodeFormat,
+    /// IN has payloads that each follow their length as a varint, as `cat --bare` prints them and protobuf writes them
+    #[arg(long, conflicts_with_all = ["spec", "format"])]
+    pub(crate) bare: bool,
+    /// Maximum length in bytes of the JSON text of a record, or of a payload [default: 2147483647]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) max_record: Option<u64>,
+    /// Replace existing files
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EncodeFormat {
+    Auto,
+    Plain,
+    Json,
+    ProtoJson,
 }
 
 #[derive(Debug, Args)]

@@ -11,7 +11,7 @@
 //! the file is known, the heading is `record 0 of b.tfrecord, 73 bytes`.
 
 use super::NumberedRecord;
-use crate::bytes::{ByteLimits, Key, Readable, Size, as_text};
+use crate::bytes::{ByteLimits, Key, Readable, Size};
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::Outcome;
 use std::fmt::{self, Display};
@@ -58,7 +58,7 @@ pub(super) fn print(
     match content {
         Content::Raw => {
             // A text may also decode as a message.
-            if as_text(payload).is_none()
+            if fields::text(payload).is_none()
                 && let Some(fields) = fields::decode(payload)
             {
                 return print_fields(console, "  ", &fields, limits);

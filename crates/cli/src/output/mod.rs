@@ -16,7 +16,7 @@ use std::io::Write;
 use std::path::Path;
 use tfseek::Record;
 use tfseek::example::MessageKind;
-use tfseek_tools::Content;
+use tfseek_tools::{Content, bare};
 
 /// A record with its number over all files, and the kind that its payload is decoded as.
 #[derive(Clone, Copy)]
@@ -85,6 +85,7 @@ impl Printer {
             RecordFormat::Tfrecord => {
                 tfseek::frame::put_record(console.out(), payload).map_err(Failure::Stdout)?
             }
+            RecordFormat::Bare => bare::put(console.out(), payload).map_err(Failure::Stdout)?,
             RecordFormat::Human => {
                 human::print(console, item, &self.content(&item)?, self.limits(), self.many_files)?;
             }

@@ -1,6 +1,6 @@
 //! `tfseek cat`: prints all records in file order.
 
-use crate::args::{self, GlobalArgs, HeadCount};
+use crate::args::{self, GlobalArgs, HeadCount, PrintArgs, RecordFormat};
 use crate::condition::Condition;
 use crate::console::Console;
 use crate::damage::SkippedErrors;
@@ -13,7 +13,8 @@ pub(crate) fn run(args: &args::CatArgs, global: &GlobalArgs, console: &mut Conso
     let mut skipped = SkippedErrors::default();
     let skips = args.skip_errors.then_some(&mut skipped);
     let all = HeadCount::First(u64::MAX);
-    let outcome =
-        super::head::print(&paths, (args.skip, all), condition, skips, &args.print, global, console);
+    let format = if args.bare { RecordFormat::Bare } else { args.print.format };
+    let print = PrintArgs { format, ..args.print.clone() };
+    let outcome = super::head::print(&paths, (args.skip, all), condition, skips, &print, global, console);
     outcome.and_then(|()| skipped.report(console))
 }

@@ -1,7 +1,8 @@
 //! `tfseek info`: prints a summary of each file.
 //!
 //! The records of a file are counted from its index. Without one those of a plain file are counted by a scan of the record headers, and
-//! those of a compressed file or of standard input by reading it. Several sets of shards are also summed separately.
+//! those of a compressed file or of standard input by reading it. Several sets of shards are also summed separately. Features are those of
+//! the first record. Payloads of other types have the top-level fields of the first 16 records.
 
 use crate::args::{self, GlobalArgs, LimitArgs, PayloadArgs};
 use crate::bytes::{Key, Size};
@@ -12,16 +13,21 @@ use crate::records::{self, Records};
 use crate::text::count;
 use crate::tfds::{self, Splits};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use tfseek::example::MessageKind;
 use tfseek::index;
 use tfseek::paths::set_of;
 use tfseek::{Damage, ErrorKind, Feature, FeatureList, IndexMode};
+use tfseek_tools::fields::{FieldSummary, PayloadSummary, PayloadType};
 use tfseek_tools::tfds::FileSplit;
 use tfseek_tools::{Content, Map};
 
 /// Maximum number of folders that a message names.
 const MAX_FOLDERS: usize = 8;
+/// Number of records that a summary of payloads of unknown type is made from, and of their bytes.
+const MAX_PAYLOADS: u64 = 16;
+const MAX_PAYLOAD_BYTES: usize = 1 << 20;
 
 /// The summary of a file. `None` means unknown.
 struct FileSummary {
@@ -46,6 +52,8 @@ struct FileSummary {
     first: Option<RecordKeys>,
     /// The split of a `dataset_info.json` that the file belongs to.
     split: Option<FileSplit>,
+    /// The first payloads that are neither Examples nor SequenceExamples.
+    payloads: Option<PayloadSummary>,
     error: Option<String>,
 }
 
@@ -144,6 +152,7 @@ impl FileSummary {
             gaps: None,
             first: None,
             split: None,
+            payloads: None,
             error: None,
         }
     }
@@ -163,6 +172,11 @@ impl FileSummary {
             }
         }
         Ok(index)
+    }
+
+    /// Returns the type of payloads that are neither Examples nor SequenceExamples.
+    fn payload_type(&self) -> Option<PayloadType> {
+        self.payloads.as_ref().and_then(PayloadSummary::payload_type)
     }
 
     fn failed(path: &Path, failure: &Failure) -> FileSummary {
@@ -212,28 +226,47 @@ fn count_records(
         return Ok(());
     };
     (summary.kind, summary.records) = (kind, Some(1));
+    let is_other = first.kind == MessageKind::Other;
     summary.first = Some(RecordKeys::of(&first.content()?));
+    let mut seen = PayloadSummary::default();
+    seen.add(first.record.payload());
+    let read = if is_other { read_first(records, &mut seen) } else { Ok(()) };
+    let n = seen.records();
+    summary.records = Some(n);
+    summary.payloads = is_other.then_some(seen);
     if regular {
         let index = match summary.add_index(path, limit)? {
             Some(index) => index,
-            None if !plain => return read_all(records, summary),
+            None if !plain => return read.and_then(|()| read_all(n, records, summary)),
             None => {
                 let scan = limit.index().mode(IndexMode::Memory).jobs(1);
                 // The scan of a damaged file fails without a count. Reading the file counts the records before the damage.
                 match index::open_shards(&[path.to_path_buf()], &scan) {
                     Ok(mut opened) if opened.indexes.len() == 1 => opened.indexes.remove(0),
-                    _ => return read_all(records, summary),
+                    _ => return read.and_then(|()| read_all(n, records, summary)),
                 }
             }
         };
         summary.records = Some(index.len());
         return Ok(());
     }
-    read_all(records, summary)
+    read.and_then(|()| read_all(n, records, summary))
 }
 
-fn read_all(records: &mut Records, summary: &mut FileSummary) -> tfseek::Result<()> {
-    let mut count = 1;
+/// Reads more of the first records for a summary of their payloads.
+fn read_first(records: &mut Records, seen: &mut PayloadSummary) -> tfseek::Result<()> {
+    let mut bytes: usize = 0;
+    while seen.records() < MAX_PAYLOADS && bytes < MAX_PAYLOAD_BYTES {
+        let Some(item) = records.next()? else { break };
+        seen.add(item.record.payload());
+        bytes = bytes.saturating_add(item.record.payload().len());
+    }
+    Ok(())
+}
+
+/// Reads and counts the records after the first `count`.
+fn read_all(mut count: u64, records: &mut Records, summary: &mut FileSummary) -> tfseek::Result<()> {
+    summary.records = Some(count);
     while records.next()?.is_some() {
         count += 1;
         summary.records = Some(count);
@@ -333,13 +366,70 @@ fn print_block(summary: &FileSummary, global: &GlobalArgs, console: &mut Console
         ),
         ("kind", summary.records.map(|_| summary.kind.to_owned())),
         ("split", summary.split.as_ref().map(tfds::text)),
+        ("payloads", summary.payload_type().map(|of| payloads(of).to_owned())),
     ];
     for (name, value) in rows {
         if let Some(value) = value {
             console.print(format_args!("  {dim}{name:11}{dim:#}  {value}\n"))?;
         }
     }
-    print_keys(summary, "  ", console)
+    print_keys(summary, "  ", console)?;
+    print_fields(summary, "  ", console)
+}
+
+/// Prints the top-level fields of the first payloads that are messages of another type.
+fn print_fields(summary: &FileSummary, indent: &str, console: &mut Console) -> Outcome {
+    let Some(seen) = &summary.payloads else { return Ok(()) };
+    let dim = console.style(DIM);
+    let label = |number: u32, name: Option<&str>| match name {
+        Some(name) => format!("{number} {name}"),
+        None => number.to_string(),
+    };
+    let rows = seen.fields().map(|(number, name, field)| (label(number, name), types(field), field));
+    let rows: Vec<_> = rows.collect();
+    let widths =
+        rows.iter().fold((0, 0), |(a, b), (label, types, _)| (a.max(label.len()), b.max(types.len())));
+    let (labels, shapes) = widths;
+    let records = seen.records();
+    for (k, (label, types, field)) in rows.iter().enumerate() {
+        if k == 0 {
+            let title = match records {
+                1 => "first record".to_owned(),
+                n => format!("first {n} records"),
+            };
+            console.print(format_args!("{indent}{dim}{title}{dim:#}\n"))?;
+        }
+        let present = match field.records {
+            all if all == records => "all".to_owned(),
+            some => format!("{some} of {records}"),
+        };
+        let values = match field.values {
+            (_, 1) => String::new(),
+            (min, max) if min == max => format!(", {min} values"),
+            (min, max) => format!(", {min}..{max} values"),
+        };
+        console.print(format_args!(
+            "{indent}  {label:labels$}  {dim}{types:shapes$}  in {present}{values}{dim:#}\n"
+        ))?;
+    }
+    Ok(())
+}
+
+/// Returns the types of a field's values.
+fn types(field: &FieldSummary) -> String {
+    field.types.iter().map(|value_type| value_type.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns what payloads of a type are.
+fn payloads(payload_type: PayloadType) -> &'static str {
+    match payload_type {
+        PayloadType::Event => "TensorBoard events",
+        PayloadType::ExampleListWithContext => "ExampleListWithContext",
+        PayloadType::Message => "protobuf messages of an unknown type",
+        PayloadType::Json => "JSON",
+        PayloadType::Text => "text",
+        PayloadType::Bytes => "bytes",
+    }
 }
 
 /// Prints the keys of the first record. Later records may have other keys.
@@ -376,7 +466,10 @@ fn print_table(all: &[FileSummary], global: &GlobalArgs, console: &mut Console) 
         let compression = f.compression.unwrap_or("-").to_owned();
         let kind = match f.looks_like {
             Some(format) => format!("{format}, not TFRecord"),
-            None => f.kind.to_owned(),
+            None => match f.payload_type() {
+                Some(of) => format!("{}: {}", f.kind, of.name()),
+                None => f.kind.to_owned(),
+            },
         };
         rows.push([records, size(f.size), compression, state(f), kind, file]);
     }
@@ -461,8 +554,30 @@ fn as_json(summary: &FileSummary) -> Value {
         "looks_like": summary.looks_like,
         // By the dataset_info.json of TensorFlow Datasets.
         "split": tfds::as_json(summary.split.as_ref()),
+        // Of payloads that are neither Examples nor SequenceExamples.
+        "payloads": summary.payload_type().map(PayloadType::name),
+        "fields": summary.payloads.as_ref().map(fields_json),
+        "fields_records": summary.payloads.as_ref().map(PayloadSummary::records),
         "first": summary.first.as_ref().map(|keys| object(&keys.context)),
         "first_lists": summary.first.as_ref().filter(|keys| !keys.lists.is_empty()).map(|keys| object(&keys.lists)),
         "error": summary.error,
     })
+}
+
+/// Returns the top-level fields of payloads as JSON.
+fn fields_json(seen: &PayloadSummary) -> Value {
+    let field = |(number, name, field): (u32, Option<&str>, &FieldSummary)| {
+        let wire: BTreeSet<_> = field.types.iter().map(|value_type| value_type.wire_type()).collect();
+        let types: Vec<_> = field.types.iter().map(|value_type| value_type.name()).collect();
+        let (min, max) = field.values;
+        json!({
+            "number": number,
+            "name": name,
+            "wire_types": wire,
+            "types": types,
+            "records": field.records,
+            "values": [min, max],
+        })
+    };
+    seen.fields().map(field).collect()
 }

@@ -4,6 +4,7 @@ pub(crate) mod cat;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod digest;
+pub(crate) mod encode;
 pub(crate) mod epoch;
 mod follow;
 pub(crate) mod get;

@@ -5,14 +5,14 @@ use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{DATA, Failure, Outcome};
 use crate::records::{self, STDIN};
-use crate::{dataset, outputs, progress, text};
+use crate::{condition, dataset, outputs, progress, text};
 use indicatif::ProgressBar;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use tfseek::Error;
 use tfseek::frame::put_record;
 use tfseek::io::Output;
+use tfseek::{Error, Filter};
 use tfseek_tools::stats::{Statistics, StatsError, StatsOptions, TableStyle};
 
 pub(crate) fn run(args: &args::StatsArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
@@ -77,6 +77,7 @@ fn notes(stats: &Statistics, args: &args::StatsArgs, console: &mut Console) {
             "tfseek: {entries} left out, because the records have too many different features"
         ));
     }
+    stats.unseen().iter().for_each(|feature| condition::unseen(feature, console));
     for name in args.features.iter().filter(|name| !name.contains(['*', '?'])) {
         if stats.records() > 0 && !stats.has_feature(name) {
             console.note(format_args!("tfseek: --features: no record has the feature {}", Key(name)));
@@ -94,6 +95,7 @@ fn computed(
     let mut options = StatsOptions::new()
         .features(args.features.clone())
         .by(args.by.clone())
+        .filter(args.condition.clone())
         .kind(args.payload.kind.specified())
         .jobs(tfseek::threads(args.jobs.jobs)?)
         .skip_errors(args.skip_errors)
@@ -101,22 +103,27 @@ fn computed(
     if let Some(bytes) = args.memory {
         options = options.memory(bytes);
     }
-    if let Some(n) = args.sample {
+    // Beyond the first file, only an index has the record numbers.
+    let numbered = paths.len() > 1 && args.condition.as_ref().is_some_and(Filter::uses_numbers);
+    if args.sample.is_some() || numbered {
+        let option = if numbered { "--where with record numbers" } else { "--sample" };
         if let Some(pipe) = paths.iter().find(|path| !records::is_regular(path)) {
             let name = records::name(pipe);
-            return Err(Failure::usage(format!("--sample: expected files, found {}", name.display())));
+            return Err(Failure::usage(format!("{option}: expected files, found {}", name.display())));
         }
         // Warnings about the paths have been printed.
         let shards = args::PathsArgs { paths: paths.to_vec(), allow_missing: true };
         let damage = DamageArgs::default();
         let access = AccessArgs { io: IoMode::Map, index_dir: None, damage, jobs: args.jobs };
         let dataset = dataset::open(&shards, &access, limit, global, console)?;
-        let bar = progress::records(global, "sampling", n.min(dataset.len()));
+        let sample = args.sample.map(|n| (n, args.seed));
+        let records = args.sample.map_or(dataset.len(), |n| n.min(dataset.len()));
+        let bar = progress::records(global, "reading", records);
         let report = |records| {
             bar.inc(records);
             Ok(())
         };
-        let stats = options.run_dataset(&dataset, None, Some((n, args.seed)), &report);
+        let stats = options.run_dataset(&dataset, None, sample, &report);
         bar.finish_and_clear();
         return stats.map_err(failure);
     }

@@ -48,6 +48,8 @@ pub(crate) const WRITERS: &[Case] = &[
         code: 0,
     },
     writes("salvage --force a s", "s"),
+    writes("encode --force -s schema json -o enc.gz", "enc.gz"),
+    writes("encode --force --bare bare -o enc", "enc"),
     Case { args: "reshard --force --shuffle a --out r", target: Some("r"), cold: false, code: 0 },
     Case {
         args: "reshard --force --shuffle --memory 5kB a u.gz --out r",
@@ -138,6 +140,9 @@ impl Case {
         damage(&dir.shard("bad", labels(0..300)), 34 * 7 + 20);
         fs::write(dir.path("schema"), dir.run(&["schema", "--json", "a"]).out).unwrap();
         fs::write(dir.path("tfx"), dir.run(&["schema", "--tfdv", "a"]).out).unwrap();
+        fs::write(dir.path("json"), dir.run(&["cat", "-f", "json", "a"]).out).unwrap();
+        let bare = dir.command(&["cat", "--bare", "a"]).output().unwrap().stdout;
+        fs::write(dir.path("bare"), bare).unwrap();
         if !self.cold {
             assert_eq!(dir.run(&["index", "data", "a", "b", "u.gz", "--column", "label"]).code, 0);
             assert_eq!(dir.run(&["index", "--pack", "p", "a", "b"]).code, 0);
@@ -314,6 +319,10 @@ impl Prepared<'_> {
             "st",
             "t.tfrecord",
             "tfx",
+            "json",
+            "bare",
+            "enc",
+            "enc.gz",
         ];
         let is_name = |word: &str| {
             let word = word.trim_matches([':', '(', ')', ',']);

@@ -76,13 +76,18 @@ fn an_interrupted_run_leaves_nothing() {
     let bytes = fs::read(dir.shard("a", (0..40).map(payload))).unwrap();
     let packed = fs::read(dir.shard("a.gz", labels(0..50_000))).unwrap();
     fs::write(dir.path("s"), dir.run(&["schema", "--json", "a"]).out).unwrap();
+    fs::write(dir.path("labels"), dir.run(&["schema", "--json", "a.gz"]).out).unwrap();
+    let json = dir.run(&["cat", "-f", "json", "a.gz"]).out.into_bytes();
+    let bare = dir.command(&["cat", "--bare", "a"]).output().unwrap().stdout;
     fs::create_dir(dir.path("out")).unwrap();
-    let runs: [(&[&str], &[u8]); 5] = [
+    let runs: [(&[&str], &[u8]); 7] = [
         (&["parse", "-", "-s", "s", "-b", "4", "-o", "out/x"], &bytes),
         (&["parse", "-", "-s", "s", "-b", "4", "--batches", "-o", "out/x"], &bytes),
         (&["stats", "-", "--save", "out/x"], &bytes),
         (&["stats", "-", "--tfdv", "out/x"], &packed[..packed.len() - 100]),
         (&["unpack", "-", "-o", "out/x"], &packed[..packed.len() - 100]),
+        (&["encode", "-s", "labels", "-o", "out/x"], &json),
+        (&["encode", "--bare", "-o", "out/x"], &bare),
     ];
     for (args, input) in runs {
         for (signal, number) in [("-INT", 2), ("-TERM", 15), ("-KILL", 9)] {

@@ -2,21 +2,13 @@
 
 use super::error::{ReshardError, options};
 use super::options::ShardCount;
+use crate::outputs;
 use std::path::{Path, PathBuf};
 use tfseek::Compression;
 use tfseek::paths::set_of;
 
 /// The place of the name of a part in a pattern.
 const PART: &str = "{split}";
-
-/// Suffixes of compressed files.
-const SUFFIXES: [(&str, Compression); 5] = [
-    (".gz", Compression::Gzip),
-    (".gzip", Compression::Gzip),
-    (".zz", Compression::Zlib),
-    (".zlib", Compression::Zlib),
-    (".z", Compression::Zlib),
-];
 
 /// The path of an output, as given: a file, or a set of shards with `@`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,8 +82,7 @@ impl OutPattern {
     /// Returns the compression that the suffix states.
     pub(super) fn compression(&self) -> Compression {
         let name = if self.suffix.is_empty() { &self.stem } else { &self.suffix };
-        let found = SUFFIXES.iter().find(|(suffix, _)| name.ends_with(suffix));
-        found.map_or(Compression::None, |(_, compression)| *compression)
+        outputs::compression(name)
     }
 
     /// Returns the names of the files of a part. `count` is the number of its shards, if they are a set.
@@ -173,7 +164,7 @@ fn at_pattern(name: &str) -> Option<(&str, &str, &str)> {
 
 /// Splits a name before its extension, which may be followed by the suffix of a compressed file.
 fn split_extension(name: &str) -> (&str, &str) {
-    let plain = SUFFIXES.iter().find_map(|(suffix, _)| name.strip_suffix(suffix)).unwrap_or(name);
+    let plain = outputs::SUFFIXES.iter().find_map(|(suffix, _)| name.strip_suffix(suffix)).unwrap_or(name);
     let stem = match plain.rsplit_once('.') {
         Some((stem, _)) if !stem.is_empty() => stem,
         _ if !plain.is_empty() => plain,

@@ -25,6 +25,7 @@ pub(crate) mod counters;
 mod distinct;
 mod error;
 mod feature;
+mod fold;
 mod frequent;
 mod group;
 pub(crate) mod histogram;
@@ -43,7 +44,6 @@ mod table;
 mod tests;
 mod texts;
 mod tfdv;
-mod units;
 
 pub use error::StatsError;
 pub use run::StatsOptions;

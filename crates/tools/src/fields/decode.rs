@@ -1,9 +1,7 @@
-//! The fields of a protobuf message of unknown type: numbers, wire types, and what length-delimited fields probably contain.
-//!
-//! Two types get the names of their fields: TensorBoard's `Event` and TensorFlow Ranking's `ExampleListWithContext`. Sources:
-//! `tensorflow/core/util/event.proto`, `tensorflow/core/framework/summary.proto`, `tensorflow_serving/apis/input.proto`.
+//! The fields of a payload with all messages in it.
 
-use tfseek::Example;
+use super::known::KnownType;
+use super::raw::{RawFields, RawValue};
 
 /// A field of a message.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +34,7 @@ pub enum ProtoValue<'a> {
 /// Maximum depth of messages that are decoded. Deeper ones are bytes.
 const MAX_DEPTH: usize = 8;
 /// Maximum number of fields of a payload, so that a payload of empty fields needs little memory.
-const MAX_FIELDS: usize = 10_000;
+pub(super) const MAX_FIELDS: usize = 10_000;
 
 /// Decodes a payload as a message. Returns `None` if it is not one, is empty, or has more than ten thousand fields.
 ///
@@ -49,36 +47,30 @@ const MAX_FIELDS: usize = 10_000;
 pub fn decode(payload: &[u8]) -> Option<Vec<ProtoField<'_>>> {
     let mut left = MAX_FIELDS;
     let mut fields = message(payload, 0, &mut left)?;
-    if let Some(names) = known(&fields, payload) {
-        name(&mut fields, names);
+    if let Some(known) = KnownType::of(payload) {
+        name(&mut fields, known);
     }
     Some(fields)
 }
 
-fn message<'a>(mut bytes: &'a [u8], depth: usize, left: &mut usize) -> Option<Vec<ProtoField<'a>>> {
+fn message<'a>(bytes: &'a [u8], depth: usize, left: &mut usize) -> Option<Vec<ProtoField<'a>>> {
     let mut fields = Vec::new();
-    while !bytes.is_empty() {
+    let mut raw = RawFields::new(bytes);
+    while let Some((number, value)) = raw.next()? {
         *left = left.checked_sub(1)?;
-        let (number, wire) = tag(&mut bytes)?;
-        let value = match wire {
-            0 => ProtoValue::Varint(varint(&mut bytes)?),
-            1 => ProtoValue::Fixed64(u64::from_le_bytes(take(&mut bytes)?)),
-            2 => {
-                let len = usize::try_from(varint(&mut bytes)?).ok()?;
-                let (value, rest) = bytes.split_at_checked(len)?;
-                bytes = rest;
-                delimited(value, depth, left)
-            }
-            5 => ProtoValue::Fixed32(u32::from_le_bytes(take(&mut bytes)?)),
-            // Groups are deprecated, and no type in TFRecord files is known to have one.
-            _ => return None,
+        let value = match value {
+            RawValue::Varint(value) => ProtoValue::Varint(value),
+            RawValue::Fixed64(bits) => ProtoValue::Fixed64(bits),
+            RawValue::Fixed32(bits) => ProtoValue::Fixed32(bits),
+            RawValue::Len(value) => delimited(value, depth, left),
         };
         fields.push(ProtoField { number, name: None, value });
     }
     (!fields.is_empty()).then_some(fields)
 }
 
-fn delimited<'a>(value: &'a [u8], depth: usize, left: &mut usize) -> ProtoValue<'a> {
+/// Guesses the type of a length-delimited value. At most `left` fields of messages in it are decoded.
+pub(super) fn delimited<'a>(value: &'a [u8], depth: usize, left: &mut usize) -> ProtoValue<'a> {
     if let Some(text) = text(value) {
         return ProtoValue::Text(text);
     }
@@ -92,135 +84,15 @@ fn delimited<'a>(value: &'a [u8], depth: usize, left: &mut usize) -> ProtoValue<
     }
 }
 
-fn text(bytes: &[u8]) -> Option<&str> {
+/// Returns the bytes as text if they are UTF-8 without control characters other than tabs and line ends.
+pub fn text(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     text.chars().all(|c| !c.is_control() || matches!(c, '\t' | '\n' | '\r')).then_some(text)
 }
 
-/// Takes the number and the wire type of a field.
-fn tag(bytes: &mut &[u8]) -> Option<(u32, u32)> {
-    let tag = u32::try_from(varint(bytes)?).ok()?;
-    (tag >> 3 > 0).then_some((tag >> 3, tag & 7))
-}
-
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0u64;
-    for k in 0..10 {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        if k == 9 && byte > 1 {
-            return None;
-        }
-        value |= u64::from(byte & 0x7f) << (7 * k);
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
-}
-
-fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
-    let (value, rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    Some(*value)
-}
-
-/// Names of the fields of a type by their numbers, and the types of those that are messages.
-type Names = &'static [(u32, &'static str, Option<&'static KnownType>)];
-
-struct KnownType(Names);
-
-static EVENT: KnownType = KnownType(&[
-    (1, "wall_time", None),
-    (2, "step", None),
-    (3, "file_version", None),
-    (4, "graph_def", None),
-    (5, "summary", Some(&SUMMARY)),
-    (6, "log_message", None),
-    (7, "session_log", None),
-    (8, "tagged_run_metadata", None),
-    (9, "meta_graph_def", None),
-    (10, "source_metadata", None),
-]);
-
-static SUMMARY: KnownType = KnownType(&[(1, "value", Some(&SUMMARY_VALUE))]);
-
-static SUMMARY_VALUE: KnownType = KnownType(&[
-    (1, "tag", None),
-    (2, "simple_value", None),
-    (3, "obsolete_old_style_histogram", None),
-    (4, "image", Some(&IMAGE)),
-    (5, "histo", Some(&HISTOGRAM)),
-    (6, "audio", None),
-    (7, "node_name", None),
-    (8, "tensor", None),
-    (9, "metadata", None),
-]);
-
-static IMAGE: KnownType = KnownType(&[
-    (1, "height", None),
-    (2, "width", None),
-    (3, "colorspace", None),
-    (4, "encoded_image_string", None),
-]);
-
-static HISTOGRAM: KnownType = KnownType(&[
-    (1, "min", None),
-    (2, "max", None),
-    (3, "num", None),
-    (4, "sum", None),
-    (5, "sum_squares", None),
-    (6, "bucket_limit", None),
-    (7, "bucket", None),
-]);
-
-static EXAMPLES_WITH_CONTEXT: KnownType = KnownType(&[(1, "examples", None), (2, "context", None)]);
-
-/// Returns the type of a message if it is one of the known ones.
-fn known(fields: &[ProtoField<'_>], payload: &[u8]) -> Option<&'static KnownType> {
-    let is_time = |value: &ProtoValue<'_>| {
-        // Seconds since 1970, before the year 5138.
-        matches!(value, ProtoValue::Fixed64(bits) if (0.0..1e11).contains(&f64::from_bits(*bits)))
-    };
-    let in_event = |field: &ProtoField<'_>| match field.number {
-        1 => is_time(&field.value),
-        2 => matches!(field.value, ProtoValue::Varint(_)),
-        3..=10 => {
-            !matches!(field.value, ProtoValue::Varint(_) | ProtoValue::Fixed32(_) | ProtoValue::Fixed64(_))
-        }
-        _ => false,
-    };
-    if fields.first().is_some_and(|field| field.number == 1) && fields.iter().all(in_event) {
-        return Some(&EVENT);
-    }
-    are_examples(payload).then_some(&EXAMPLES_WITH_CONTEXT)
-}
-
-/// Returns true if all fields of a message are Examples with the numbers 1 and 2.
-fn are_examples(mut bytes: &[u8]) -> bool {
-    let mut example = || -> Option<bool> {
-        let (number, wire) = tag(&mut bytes)?;
-        let len = usize::try_from(varint(&mut bytes)?).ok()?;
-        let (value, rest) = bytes.split_at_checked(len)?;
-        bytes = rest;
-        let example = Example::new(value);
-        let is_one = wire == 2 && number <= 2 && example.has_features() && example.validate().is_ok();
-        is_one.then_some(bytes.is_empty())
-    };
-    loop {
-        match example() {
-            Some(true) => return true,
-            Some(false) => {}
-            None => return false,
-        }
-    }
-}
-
 fn name(fields: &mut [ProtoField<'_>], known: &'static KnownType) {
     for field in fields {
-        let Some(&(_, name_of, inner)) = known.0.iter().find(|(number, ..)| *number == field.number) else {
-            continue;
-        };
+        let Some((name_of, inner)) = known.field(field.number) else { continue };
         field.name = Some(name_of);
         if let (Some(inner), ProtoValue::Message(fields)) = (inner, &mut field.value) {
             name(fields, inner);

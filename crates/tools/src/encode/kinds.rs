@@ -1,0 +1,54 @@
+//! The kinds of features, as a schema states them.
+
+use std::collections::BTreeMap;
+use tfseek::schema::Partition;
+use tfseek::{DType, FeatureSpec, Schema};
+
+/// The kinds of the features and feature lists of a schema.
+#[derive(Clone, Debug, Default)]
+pub struct FeatureKinds {
+    pub(super) features: BTreeMap<String, DType>,
+    pub(super) lists: BTreeMap<String, DType>,
+    pub(super) is_sequence: bool,
+}
+
+impl FeatureKinds {
+    /// Returns the kinds of the features that a schema reads. Those of index and partition features are int64.
+    pub fn of(schema: &Schema) -> FeatureKinds {
+        FeatureKinds {
+            features: kinds(schema.features()),
+            lists: kinds(schema.feature_lists()),
+            is_sequence: schema.is_sequence(),
+        }
+    }
+}
+
+fn kinds(specs: &BTreeMap<String, FeatureSpec>) -> BTreeMap<String, DType> {
+    let mut kinds = BTreeMap::new();
+    for (name, spec) in specs {
+        let (key, dtype) = match spec {
+            FeatureSpec::FixedLen { dtype, .. }
+            | FeatureSpec::Optional { dtype, .. }
+            | FeatureSpec::VarLen { dtype }
+            | FeatureSpec::FixedLenSequence { dtype, .. } => (name, dtype),
+            FeatureSpec::Ragged { dtype, value_key, partitions, .. } => {
+                let keys = partitions.iter().filter_map(|partition| match partition {
+                    Partition::RowSplits(key)
+                    | Partition::RowLengths(key)
+                    | Partition::RowStarts(key)
+                    | Partition::RowLimits(key)
+                    | Partition::ValueRowIds(key) => Some(key),
+                    Partition::UniformRowLength(_) => None,
+                });
+                kinds.extend(keys.map(|key| (key.clone(), DType::Int64)));
+                (value_key.as_ref().unwrap_or(name), dtype)
+            }
+            FeatureSpec::Sparse { index_keys, value_key, dtype, .. } => {
+                kinds.extend(index_keys.iter().map(|key| (key.clone(), DType::Int64)));
+                (value_key, dtype)
+            }
+        };
+        kinds.insert(key.clone(), *dtype);
+    }
+    kinds
+}

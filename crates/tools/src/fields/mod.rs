@@ -1,0 +1,12 @@
+//! The fields of a protobuf message of unknown type: numbers, wire types, and what length-delimited fields probably contain.
+//!
+//! Two types get the names of their fields: TensorBoard's `Event` and TensorFlow Ranking's `ExampleListWithContext`. [`decode`] returns the
+//! fields of one payload, [`PayloadSummary`] those of the payloads of a file.
+
+mod decode;
+mod known;
+mod raw;
+mod summary;
+
+pub use decode::{ProtoField, ProtoValue, decode, text};
+pub use summary::{FieldSummary, PayloadSummary, PayloadType, ValueType};

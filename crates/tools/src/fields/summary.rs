@@ -1,0 +1,294 @@
+//! The type of the payloads of a file, and their top-level fields.
+
+use super::decode::{MAX_FIELDS, ProtoValue, delimited, text};
+use super::known::{EVENT, EXAMPLES_WITH_CONTEXT, KnownType};
+use super::raw::{RawFields, RawValue};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Maximum number of different fields of a message. A payload with more is not taken for one.
+const MAX_NUMBERS: usize = 1000;
+
+/// Maximum length of a text that is parsed as JSON.
+const MAX_JSON: usize = 1 << 20;
+
+/// The type of payloads that are neither Examples nor SequenceExamples, as guessed from their bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PayloadType {
+    /// TensorBoard's `Event`.
+    Event,
+    /// TensorFlow Ranking's `ExampleListWithContext`.
+    ExampleListWithContext,
+    /// A protobuf message of another type.
+    Message,
+    /// Objects and lists in JSON.
+    Json,
+    /// A text in UTF-8 without control characters except for tabs and line ends.
+    Text,
+    /// Other bytes.
+    Bytes,
+}
+
+impl PayloadType {
+    /// Returns the name in JSON: `event`, `example_list_with_context`, `message`, `json`, `text` or `bytes`.
+    pub fn name(self) -> &'static str {
+        match self {
+            PayloadType::Event => "event",
+            PayloadType::ExampleListWithContext => "example_list_with_context",
+            PayloadType::Message => "message",
+            PayloadType::Json => "json",
+            PayloadType::Text => "text",
+            PayloadType::Bytes => "bytes",
+        }
+    }
+
+    fn known(self) -> Option<&'static KnownType> {
+        match self {
+            PayloadType::Event => Some(&EVENT),
+            PayloadType::ExampleListWithContext => Some(&EXAMPLES_WITH_CONTEXT),
+            _ => None,
+        }
+    }
+}
+
+/// The type of a value of a field. Those of length-delimited values are guesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ValueType {
+    /// A varint.
+    Varint,
+    /// Four bytes.
+    Fixed32,
+    /// Eight bytes.
+    Fixed64,
+    /// A length-delimited text.
+    Text,
+    /// A length-delimited message.
+    Message,
+    /// Other length-delimited bytes.
+    Bytes,
+}
+
+impl ValueType {
+    /// Returns the name of the type: `varint`, `fixed32`, `fixed64`, `string`, `message` or `bytes`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ValueType::Varint => "varint",
+            ValueType::Fixed32 => "fixed32",
+            ValueType::Fixed64 => "fixed64",
+            ValueType::Text => "string",
+            ValueType::Message => "message",
+            ValueType::Bytes => "bytes",
+        }
+    }
+
+    /// Returns the name of the wire type: `varint`, `fixed32`, `fixed64` or `len`.
+    pub fn wire_type(self) -> &'static str {
+        match self {
+            ValueType::Text | ValueType::Message | ValueType::Bytes => "len",
+            other => other.name(),
+        }
+    }
+
+    fn of(value: RawValue<'_>) -> ValueType {
+        match value {
+            RawValue::Varint(_) => ValueType::Varint,
+            RawValue::Fixed32(_) => ValueType::Fixed32,
+            RawValue::Fixed64(_) => ValueType::Fixed64,
+            RawValue::Len(value) => match delimited(value, 0, &mut { MAX_FIELDS }) {
+                ProtoValue::Text(_) => ValueType::Text,
+                ProtoValue::Message(_) => ValueType::Message,
+                _ => ValueType::Bytes,
+            },
+        }
+    }
+}
+
+/// A top-level field of the payloads of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldSummary {
+    /// Number of records that have the field.
+    pub records: u64,
+    /// Types of its values.
+    pub types: BTreeSet<ValueType>,
+    /// Smallest and largest number of values in a record that has the field.
+    pub values: (u64, u64),
+}
+
+/// The type of some payloads, and their top-level fields.
+///
+/// ```
+/// use tfseek_tools::fields::{PayloadSummary, PayloadType};
+/// let mut seen = PayloadSummary::default();
+/// seen.add(b"\x08\x05\x12\x03cat");
+/// seen.add(b"\x08\x07");
+/// assert_eq!((seen.payload_type(), seen.records()), (Some(PayloadType::Message), 2));
+/// assert_eq!(seen.fields().map(|(number, _, field)| (number, field.records)).collect::<Vec<_>>(), [(1, 2), (2, 1)]);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct PayloadSummary {
+    records: u64,
+    /// Number of payloads that are not empty, and of those of each type. A payload counts for all types that it may have.
+    nonempty: u64,
+    events: u64,
+    lists: u64,
+    messages: u64,
+    texts: u64,
+    jsons: u64,
+    fields: BTreeMap<u32, FieldSummary>,
+}
+
+impl PayloadSummary {
+    /// Adds a payload.
+    pub fn add(&mut self, payload: &[u8]) {
+        self.records += 1;
+        if payload.is_empty() {
+            return;
+        }
+        self.nonempty += 1;
+        if let Some(text) = text(payload) {
+            self.texts += 1;
+            self.jsons += u64::from(is_json(text));
+        }
+        let Some(fields) = top_level(payload) else { return };
+        self.messages += 1;
+        match KnownType::of(payload) {
+            Some(known) if std::ptr::eq(known, &EVENT) => self.events += 1,
+            Some(_) => self.lists += 1,
+            None => {}
+        }
+        for (number, (types, n)) in fields {
+            let empty = || FieldSummary { records: 0, types: BTreeSet::new(), values: (n, n) };
+            let field = self.fields.entry(number).or_insert_with(empty);
+            field.records += 1;
+            field.types.extend(types);
+            field.values = (field.values.0.min(n), field.values.1.max(n));
+        }
+    }
+
+    /// Returns the number of payloads.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Returns the type that all payloads have, except for empty ones. `None` if there are no others.
+    pub fn payload_type(&self) -> Option<PayloadType> {
+        // A message may be a text by accident, so all payloads decide.
+        let types = [
+            (self.events, PayloadType::Event),
+            (self.lists, PayloadType::ExampleListWithContext),
+            (self.jsons, PayloadType::Json),
+            (self.texts, PayloadType::Text),
+            (self.messages, PayloadType::Message),
+            (self.nonempty, PayloadType::Bytes),
+        ];
+        let all = types.into_iter().find(|(payloads, _)| *payloads == self.nonempty);
+        all.map(|(_, payload_type)| payload_type).filter(|_| self.nonempty > 0)
+    }
+
+    /// Returns the fields with their numbers, in ascending order, and their names if they are known. There are none if the payloads are
+    /// no messages.
+    pub fn fields(&self) -> impl Iterator<Item = (u32, Option<&'static str>, &FieldSummary)> {
+        use PayloadType::{Event, ExampleListWithContext, Message};
+        let payload_type = self.payload_type();
+        let known = payload_type.and_then(PayloadType::known);
+        let are_messages = matches!(payload_type, Some(Event | ExampleListWithContext | Message));
+        let fields = self.fields.iter().filter(move |_| are_messages);
+        fields.map(move |(&number, field)| {
+            let name = known.and_then(|known| known.field(number)).map(|(name, _)| name);
+            (number, name, field)
+        })
+    }
+}
+
+/// Types of a field's values in a record, and their number.
+type Values = (BTreeSet<ValueType>, u64);
+
+/// Returns the fields of a payload by their numbers, or `None` if it is no message.
+fn top_level(payload: &[u8]) -> Option<BTreeMap<u32, Values>> {
+    let mut fields: BTreeMap<u32, Values> = BTreeMap::new();
+    let mut raw = RawFields::new(payload);
+    while let Some((number, value)) = raw.next()? {
+        let (types, n) = fields.entry(number).or_default();
+        types.insert(ValueType::of(value));
+        *n += 1;
+        if fields.len() > MAX_NUMBERS {
+            return None;
+        }
+    }
+    Some(fields)
+}
+
+/// Returns true for an object or a list in JSON.
+fn is_json(text: &str) -> bool {
+    text.len() <= MAX_JSON
+        && text.trim_start().starts_with(['{', '['])
+        && serde_json::from_str::<serde_json::Value>(text).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tfseek::ExampleBuilder;
+
+    fn summary<'a>(payloads: impl IntoIterator<Item = &'a [u8]>) -> PayloadSummary {
+        let mut seen = PayloadSummary::default();
+        payloads.into_iter().for_each(|payload| seen.add(payload));
+        seen
+    }
+
+    #[test]
+    fn types_of_payloads() {
+        let event = &b"\x09\0\0\0\0\0\0\xf0\x3f\x1a\x0dbrain.Event:2"[..];
+        let example = ExampleBuilder::new().int64("label", [3]).encode().unwrap();
+        let list = [&[0x0a, example.len() as u8], &example[..]].concat();
+        let table: &[(&[&[u8]], Option<PayloadType>)] = &[
+            (&[], None),
+            (&[b""], None),
+            (&[event, b"", event], Some(PayloadType::Event)),
+            (&[&list, &list], Some(PayloadType::ExampleListWithContext)),
+            (&[&list, event], Some(PayloadType::Message)),
+            (&[b"{\"a\": 1}", b"[1]"], Some(PayloadType::Json)),
+            (&[b"{\"a\": 1}", b"{a}"], Some(PayloadType::Text)),
+            (&[b"1"], Some(PayloadType::Text)),
+            // The first one is a text too: a line end, the length `!`, and letters.
+            (&[b"\x0a!abcdefghijklmnopqrstuvwxyzabcdefg", b"\x0a\x01a"], Some(PayloadType::Message)),
+            (&[b"\x0a!abcdefghijklmnopqrstuvwxyzabcdefg"], Some(PayloadType::Text)),
+            (&[b"\xff\xff"], Some(PayloadType::Bytes)),
+            (&[b"text", b"\x08\x05"], Some(PayloadType::Bytes)),
+        ];
+        for (payloads, want) in table {
+            assert_eq!(summary(payloads.iter().copied()).payload_type(), *want, "{payloads:?}");
+        }
+    }
+
+    #[test]
+    fn top_level_fields() {
+        let seen = summary([
+            &b"\x08\x05\x12\x03cat\x12\x02\xff\xff"[..],
+            b"",
+            b"\x12\x02\x08\x01",
+            b"\x1d\0\0\0\0\x21\0\0\0\0\0\0\0\0",
+        ]);
+        let rows = seen.fields().map(|(number, name, field)| {
+            let types: Vec<_> = field.types.iter().map(|t| (t.name(), t.wire_type())).collect();
+            (number, name, field.records, types, field.values)
+        });
+        let want = [
+            (1, None, 1, vec![("varint", "varint")], (1, 1)),
+            (2, None, 2, vec![("string", "len"), ("message", "len"), ("bytes", "len")], (1, 2)),
+            (3, None, 1, vec![("fixed32", "fixed32")], (1, 1)),
+            (4, None, 1, vec![("fixed64", "fixed64")], (1, 1)),
+        ];
+        assert!(rows.eq(want));
+        assert_eq!((seen.records(), summary([&b"text"[..]]).fields().count()), (4, 0));
+    }
+
+    #[test]
+    fn the_number_of_fields_is_bounded() {
+        let payload = |n: u32| -> Vec<u8> {
+            // Varints of tags, each in two or more bytes, with the value 0.
+            (100..100 + n).flat_map(|number| [(number << 3) as u8 | 0x80, (number >> 4) as u8, 0]).collect()
+        };
+        assert_eq!(summary([&payload(1000)[..]]).fields().count(), 1000);
+        assert_eq!(summary([&payload(1001)[..]]).payload_type(), Some(PayloadType::Bytes));
+    }
+}
