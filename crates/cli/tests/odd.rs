@@ -13,20 +13,33 @@ fn run(dir: &Folder, args: &[&OsStr]) -> Ran {
     Ran::limited(command, dir)
 }
 
-/// Verbs whose argument is not a dataset: a schema, or saved statistics.
-const OTHER_FILES: &[&str] =
-    &["validate -s FILE ok", "validate -s s.json ok --baseline FILE", "stats --merge FILE"];
+/// Verbs with an argument that is not a dataset: a schema, saved statistics, JSON, or payloads without framing.
+const OTHER_FILES: &[&str] = &[
+    "validate -s FILE ok",
+    "validate -s s.json ok --baseline FILE",
+    "stats --merge FILE",
+    "encode FILE -s s.json -o unpacked",
+    "encode -s FILE lines -o unpacked",
+    "encode --bare FILE -o unpacked",
+    "cat --bare FILE",
+];
 
-/// Files that are neither a schema nor saved statistics: an error that names the file, in bounded time and memory.
+/// Files of other content: an error that names the file, in bounded time and memory.
 #[test]
 fn schemas_and_saved_statistics_that_are_something_else() {
     let dir = folder();
     dir.shard("ok", labels(0..3));
+    fs::write(dir.path("lines"), dir.run(&["cat", "-f", "json", "ok"]).out).unwrap();
     fs::write(dir.path("noise"), (0..9999u32).map(|i| ((i * i) >> 5) as u8).collect::<Vec<_>>()).unwrap();
     fs::write(dir.path("empty"), "").unwrap();
     fs::create_dir(dir.path("folder")).unwrap();
     for file in ["noise", "empty", "folder", "missing", "/dev/null", "/dev/zero"] {
         for verb in OTHER_FILES {
+            // Zeros are an endless stream of empty payloads.
+            if file == "/dev/zero" && verb.starts_with("encode --bare") {
+                continue;
+            }
+            _ = fs::remove_file(dir.path("unpacked"));
             let args = words(verb, OsStr::new(file));
             let ran = run(&dir, &args.iter().map(OsString::as_os_str).collect::<Vec<_>>());
             let context = format!("{verb} of {file}: {ran:?}");
