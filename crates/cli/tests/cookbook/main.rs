@@ -133,8 +133,8 @@ fn commands_of_the_table_of_the_readme() {
         assert_eq!(ran.code, 0, "$ {command}\n{}", ran.err);
     }
     let verbs = [
-        "info", "get", "schema", "stats", "grep", "validate", "verify", "salvage", "order", "epoch",
-        "reshard", "encode",
+        "info", "get", "encode", "schema", "stats", "grep", "validate", "verify", "salvage", "order",
+        "epoch", "reshard",
     ];
     for verb in verbs {
         assert!(commands.iter().any(|command| command.split(' ').nth(1) == Some(verb)), "{verb}");
