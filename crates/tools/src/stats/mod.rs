@@ -25,6 +25,7 @@ mod counters;
 mod distinct;
 mod error;
 mod feature;
+mod fields;
 mod frequent;
 mod group;
 mod histogram;
