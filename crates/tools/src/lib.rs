@@ -44,6 +44,7 @@
 
 mod archive;
 pub mod bare;
+mod base64;
 mod content;
 pub mod digest;
 mod digits;
