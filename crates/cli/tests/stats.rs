@@ -130,3 +130,36 @@ fn damage_and_misuse() {
     let ran = dir.run_on(b"", &["stats", "-"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "0 records; sizes only\n"));
 }
+
+/// Payloads that are no Examples are described by their fields, plain and compressed, on any number of threads.
+#[test]
+fn fields_of_other_messages() {
+    let dir = Folder::new();
+    let time = [&[0x09][..], &1.5e9f64.to_le_bytes()].concat();
+    let version = [&time[..], b"\x1a\x0dbrain.Event:2"].concat();
+    let step = |k: u8| [&time[..], &[0x10, k]].concat();
+    let events: Vec<_> = std::iter::once(version).chain((0..99).map(step)).collect();
+    dir.shard("events", &events);
+    dir.shard("events.gz", &events);
+    let ran = dir.run(&["stats", "events"]);
+    let start = "100 other records (TensorBoard events), 3 fields; every value seen\n";
+    assert!(ran.code == 0 && ran.out.starts_with(start), "{ran:?}");
+    assert!(
+        ran.out.contains("\n  2 step          varint   99 of 100  99        0 .. 49 .. 98"),
+        "{}",
+        ran.out
+    );
+    let want = dir.run(&["stats", "--json", "events"]).out;
+    for args in [["-j", "1", "events.gz"], ["-j", "8", "events"]] {
+        assert_eq!(dir.run(&[&["stats", "--json"], &args[..]].concat()).out, want);
+    }
+    let fields = &json(&want)["fields"];
+    assert_eq!((&fields[2]["name"], &fields[2]["types"]["string"]), (&"file_version".into(), &1.into()));
+    assert_eq!(dir.run(&["stats", "-q", "--features", "2", "--save", "saved", "events"]).code, 0);
+    let merged = dir.run(&["stats", "--json", "--merge", "saved", "saved"]).out;
+    let merged = json(&merged);
+    assert_eq!(
+        (merged["fields"].as_array().unwrap().len(), &merged["fields"][0]["present"]),
+        (1, &198.into())
+    );
+}

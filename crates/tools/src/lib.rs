@@ -45,6 +45,7 @@
 
 mod archive;
 pub mod bare;
+mod base64;
 mod content;
 pub mod digest;
 mod digits;

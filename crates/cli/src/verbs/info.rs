@@ -366,7 +366,7 @@ fn print_block(summary: &FileSummary, global: &GlobalArgs, console: &mut Console
         ),
         ("kind", summary.records.map(|_| summary.kind.to_owned())),
         ("split", summary.split.as_ref().map(tfds::text)),
-        ("payloads", summary.payload_type().map(|of| payloads(of).to_owned())),
+        ("payloads", summary.payload_type().map(|of| of.description().to_owned())),
     ];
     for (name, value) in rows {
         if let Some(value) = value {
@@ -418,18 +418,6 @@ fn print_fields(summary: &FileSummary, indent: &str, console: &mut Console) -> O
 /// Returns the types of a field's values.
 fn types(field: &FieldSummary) -> String {
     field.types.iter().map(|value_type| value_type.name()).collect::<Vec<_>>().join(", ")
-}
-
-/// Returns what payloads of a type are.
-fn payloads(payload_type: PayloadType) -> &'static str {
-    match payload_type {
-        PayloadType::Event => "TensorBoard events",
-        PayloadType::ExampleListWithContext => "ExampleListWithContext",
-        PayloadType::Message => "protobuf messages of an unknown type",
-        PayloadType::Json => "JSON",
-        PayloadType::Text => "text",
-        PayloadType::Bytes => "bytes",
-    }
 }
 
 /// Prints the keys of the first record. Later records may have other keys.

@@ -2,9 +2,7 @@
 
 use super::error::{JsonError, JsonPosition};
 use super::lexer::{JsonReader, Token};
-use base64::Engine;
-use base64::alphabet;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use crate::base64::from_base64;
 use std::io::Read;
 use tfseek::{DType, FeatureBuf};
 
@@ -16,12 +14,6 @@ pub(super) enum Manner {
     /// Protobuf's: numbers may be strings, byte strings are strings in base64.
     Proto,
 }
-
-/// Base64 with or without padding.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
 
 /// An empty list of a kind.
 pub(super) fn empty(dtype: DType) -> FeatureBuf {
@@ -154,11 +146,17 @@ fn float(token: Token<'_>, at: JsonPosition, manner: Manner) -> Result<f32, Json
     }
 }
 
-/// Decodes base64, also that for addresses.
+/// Decodes base64, also that for addresses and that without padding, as protobuf does.
 pub(super) fn base64(text: &str, at: JsonPosition) -> Result<Vec<u8>, JsonError> {
-    let standard = text.contains(['-', '_']).then(|| text.replace('-', "+").replace('_', "/"));
-    let decoded = BASE64.decode(standard.as_deref().unwrap_or(text));
-    decoded.map_err(|_| expected("base64", &Token::Text(text), at))
+    let is_standard = text.len().is_multiple_of(4) && !text.contains(['-', '_']);
+    let decoded = if is_standard {
+        from_base64(text)
+    } else {
+        let standard = text.replace('-', "+").replace('_', "/");
+        let padding = (4 - standard.len() % 4) % 4;
+        from_base64(&(standard + "===".get(..padding).unwrap_or_default()))
+    };
+    decoded.ok_or_else(|| expected("base64", &Token::Text(text), at))
 }
 
 /// Reads the rest of an object with `base64`, whose bracket has been read.

@@ -9,4 +9,6 @@ mod raw;
 mod summary;
 
 pub use decode::{ProtoField, ProtoValue, decode, text};
+pub(crate) use raw::{RawFields, RawValue};
 pub use summary::{FieldSummary, PayloadSummary, PayloadType, ValueType};
+pub(crate) use summary::{MAX_NUMBERS, TypeCounts};

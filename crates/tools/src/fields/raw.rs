@@ -2,7 +2,7 @@
 
 /// A value on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum RawValue<'a> {
+pub(crate) enum RawValue<'a> {
     Varint(u64),
     Fixed32(u32),
     Fixed64(u64),
@@ -10,16 +10,16 @@ pub(super) enum RawValue<'a> {
 }
 
 /// The fields of a message in the order of its bytes.
-pub(super) struct RawFields<'a>(&'a [u8]);
+pub(crate) struct RawFields<'a>(&'a [u8]);
 
 impl<'a> RawFields<'a> {
-    pub(super) fn new(message: &'a [u8]) -> RawFields<'a> {
+    pub(crate) fn new(message: &'a [u8]) -> RawFields<'a> {
         RawFields(message)
     }
 
     /// Returns the number and the value of the next field, `Some(None)` at the end, and `None` if the bytes are no message.
     #[allow(clippy::option_option, reason = "the end of a message is no failure")]
-    pub(super) fn next(&mut self) -> Option<Option<(u32, RawValue<'a>)>> {
+    pub(crate) fn next(&mut self) -> Option<Option<(u32, RawValue<'a>)>> {
         let bytes = &mut self.0;
         if bytes.is_empty() {
             return Some(None);

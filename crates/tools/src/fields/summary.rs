@@ -6,7 +6,7 @@ use super::raw::{RawFields, RawValue};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of different fields of a message. A payload with more is not taken for one.
-const MAX_NUMBERS: usize = 1000;
+pub(crate) const MAX_NUMBERS: usize = 1000;
 
 /// Maximum length of a text that is parsed as JSON.
 const MAX_JSON: usize = 1 << 20;
@@ -39,6 +39,28 @@ impl PayloadType {
             PayloadType::Text => "text",
             PayloadType::Bytes => "bytes",
         }
+    }
+
+    /// Returns what payloads of the type are, for people.
+    pub fn description(self) -> &'static str {
+        match self {
+            PayloadType::Event => "TensorBoard events",
+            PayloadType::ExampleListWithContext => "ExampleListWithContext",
+            PayloadType::Message => "protobuf messages of an unknown type",
+            PayloadType::Json => "JSON",
+            PayloadType::Text => "text",
+            PayloadType::Bytes => "bytes",
+        }
+    }
+
+    /// Returns true for messages.
+    pub(crate) fn is_message(self) -> bool {
+        matches!(self, PayloadType::Event | PayloadType::ExampleListWithContext | PayloadType::Message)
+    }
+
+    /// Returns the name of a field of messages of the type, if it is known.
+    pub(crate) fn field_name(self, number: u32) -> Option<&'static str> {
+        self.known()?.field(number).map(|(name, _)| name)
     }
 
     fn known(self) -> Option<&'static KnownType> {
@@ -88,7 +110,17 @@ impl ValueType {
         }
     }
 
-    fn of(value: RawValue<'_>) -> ValueType {
+    /// All types, in their order.
+    pub(crate) const ALL: [ValueType; 6] = [
+        ValueType::Varint,
+        ValueType::Fixed32,
+        ValueType::Fixed64,
+        ValueType::Text,
+        ValueType::Message,
+        ValueType::Bytes,
+    ];
+
+    pub(crate) fn of(value: RawValue<'_>) -> ValueType {
         match value {
             RawValue::Varint(_) => ValueType::Varint,
             RawValue::Fixed32(_) => ValueType::Fixed32,
@@ -125,52 +157,104 @@ pub struct FieldSummary {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct PayloadSummary {
-    records: u64,
-    /// Number of payloads that are not empty, and of those of each type. A payload counts for all types that it may have.
-    nonempty: u64,
-    events: u64,
-    lists: u64,
-    messages: u64,
-    texts: u64,
-    jsons: u64,
+    types: TypeCounts,
     fields: BTreeMap<u32, FieldSummary>,
 }
 
 impl PayloadSummary {
     /// Adds a payload.
     pub fn add(&mut self, payload: &[u8]) {
-        self.records += 1;
-        if payload.is_empty() {
-            return;
-        }
-        self.nonempty += 1;
-        if let Some(text) = text(payload) {
-            self.texts += 1;
-            self.jsons += u64::from(is_json(text));
-        }
-        let Some(fields) = top_level(payload) else { return };
-        self.messages += 1;
-        match KnownType::of(payload) {
-            Some(known) if std::ptr::eq(known, &EVENT) => self.events += 1,
-            Some(_) => self.lists += 1,
-            None => {}
-        }
-        for (number, (types, n)) in fields {
+        let Some(numbers) = self.types.add(payload) else { return };
+        for (&number, &n) in &numbers {
             let empty = || FieldSummary { records: 0, types: BTreeSet::new(), values: (n, n) };
             let field = self.fields.entry(number).or_insert_with(empty);
             field.records += 1;
-            field.types.extend(types);
             field.values = (field.values.0.min(n), field.values.1.max(n));
+        }
+        let mut raw = RawFields::new(payload);
+        while let Some(Some((number, value))) = raw.next() {
+            if let Some(field) = self.fields.get_mut(&number) {
+                field.types.insert(ValueType::of(value));
+            }
         }
     }
 
     /// Returns the number of payloads.
     pub fn records(&self) -> u64 {
-        self.records
+        self.types.records
     }
 
     /// Returns the type that all payloads have, except for empty ones. `None` if there are no others.
     pub fn payload_type(&self) -> Option<PayloadType> {
+        self.types.payload_type()
+    }
+
+    /// Returns the fields with their numbers, in ascending order, and their names if they are known. There are none if the payloads are
+    /// no messages.
+    pub fn fields(&self) -> impl Iterator<Item = (u32, Option<&'static str>, &FieldSummary)> {
+        let messages = self.payload_type().filter(|payload_type| payload_type.is_message());
+        let fields = self.fields.iter().filter(move |_| messages.is_some());
+        fields.map(move |(&number, field)| {
+            (number, messages.and_then(|payload_type| payload_type.field_name(number)), field)
+        })
+    }
+}
+
+/// Numbers of payloads, of those that are not empty, and of those of each type. A payload counts for all types that it may have.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TypeCounts {
+    pub(crate) records: u64,
+    pub(crate) nonempty: u64,
+    pub(crate) events: u64,
+    pub(crate) lists: u64,
+    pub(crate) messages: u64,
+    pub(crate) texts: u64,
+    pub(crate) jsons: u64,
+}
+
+impl TypeCounts {
+    /// Adds a payload. Returns the numbers of its fields, each with the number of its values, if it is a message.
+    pub(crate) fn add(&mut self, payload: &[u8]) -> Option<BTreeMap<u32, u64>> {
+        self.records += 1;
+        if payload.is_empty() {
+            return None;
+        }
+        self.nonempty += 1;
+        // A type counts only while all payloads have it, so a later one need not be tested then.
+        let is_open = |n: u64| n + 1 == self.nonempty;
+        let (json, known) = (is_open(self.jsons), is_open(self.events) || is_open(self.lists));
+        if let Some(text) = text(payload) {
+            self.texts += 1;
+            self.jsons += u64::from(json && is_json(text));
+        }
+        let numbers = field_numbers(payload)?;
+        self.messages += 1;
+        match known.then(|| KnownType::of(payload)).flatten() {
+            Some(known) if std::ptr::eq(known, &EVENT) => self.events += 1,
+            Some(_) => self.lists += 1,
+            None => {}
+        }
+        Some(numbers)
+    }
+
+    pub(crate) fn merge(&mut self, other: &TypeCounts) {
+        let TypeCounts { records, nonempty, events, lists, messages, texts, jsons } = self;
+        let own = [records, nonempty, events, lists, messages, texts, jsons];
+        own.into_iter().zip(other.to_array()).for_each(|(own, n)| *own = own.saturating_add(n));
+    }
+
+    pub(crate) fn to_array(&self) -> [u64; 7] {
+        let TypeCounts { records, nonempty, events, lists, messages, texts, jsons } = *self;
+        [records, nonempty, events, lists, messages, texts, jsons]
+    }
+
+    pub(crate) fn from_array(counts: [u64; 7]) -> TypeCounts {
+        let [records, nonempty, events, lists, messages, texts, jsons] = counts;
+        TypeCounts { records, nonempty, events, lists, messages, texts, jsons }
+    }
+
+    /// Returns the type that all payloads have, except for empty ones. `None` if there are no others.
+    pub(crate) fn payload_type(&self) -> Option<PayloadType> {
         // A message may be a text by accident, so all payloads decide.
         let types = [
             (self.events, PayloadType::Event),
@@ -183,38 +267,19 @@ impl PayloadSummary {
         let all = types.into_iter().find(|(payloads, _)| *payloads == self.nonempty);
         all.map(|(_, payload_type)| payload_type).filter(|_| self.nonempty > 0)
     }
-
-    /// Returns the fields with their numbers, in ascending order, and their names if they are known. There are none if the payloads are
-    /// no messages.
-    pub fn fields(&self) -> impl Iterator<Item = (u32, Option<&'static str>, &FieldSummary)> {
-        use PayloadType::{Event, ExampleListWithContext, Message};
-        let payload_type = self.payload_type();
-        let known = payload_type.and_then(PayloadType::known);
-        let are_messages = matches!(payload_type, Some(Event | ExampleListWithContext | Message));
-        let fields = self.fields.iter().filter(move |_| are_messages);
-        fields.map(move |(&number, field)| {
-            let name = known.and_then(|known| known.field(number)).map(|(name, _)| name);
-            (number, name, field)
-        })
-    }
 }
 
-/// Types of a field's values in a record, and their number.
-type Values = (BTreeSet<ValueType>, u64);
-
-/// Returns the fields of a payload by their numbers, or `None` if it is no message.
-fn top_level(payload: &[u8]) -> Option<BTreeMap<u32, Values>> {
-    let mut fields: BTreeMap<u32, Values> = BTreeMap::new();
+/// Returns the numbers of the fields of a payload, each with the number of its values, or `None` if it is no message.
+fn field_numbers(payload: &[u8]) -> Option<BTreeMap<u32, u64>> {
+    let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
     let mut raw = RawFields::new(payload);
-    while let Some((number, value)) = raw.next()? {
-        let (types, n) = fields.entry(number).or_default();
-        types.insert(ValueType::of(value));
-        *n += 1;
-        if fields.len() > MAX_NUMBERS {
+    while let Some((number, _)) = raw.next()? {
+        *numbers.entry(number).or_default() += 1;
+        if numbers.len() > MAX_NUMBERS {
             return None;
         }
     }
-    Some(fields)
+    Some(numbers)
 }
 
 /// Returns true for an object or a list in JSON.

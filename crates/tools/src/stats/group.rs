@@ -2,6 +2,7 @@
 
 use super::error::StatsError;
 use super::feature::FeatureStats;
+use super::fields::PayloadFields;
 use super::names::{FeatureNames, NOT_COUNTED};
 use super::payloads::DistinctHashes;
 use super::sizes::SizeCounters;
@@ -48,6 +49,8 @@ pub(crate) struct RecordStats {
     pub(crate) kinds: [u64; 3],
     pub(crate) sizes: SizeCounters,
     pub(crate) payloads: DistinctHashes,
+    /// Fields of the other records.
+    pub(crate) fields: PayloadFields,
     /// By the place of the name.
     pub(crate) features: Vec<Option<Box<FeatureStats>>>,
     pub(crate) lists: Vec<Option<Box<FeatureStats>>>,
@@ -76,11 +79,12 @@ impl RecordStats {
 
     fn seal(&mut self) {
         self.sizes.seal();
+        self.fields.seal();
         self.all().for_each(|stats| stats.seal());
     }
 
-    /// Adds the statistics of `other`, whose places are mapped to those of this one.
-    fn merge(&mut self, other: &RecordStats, features: &[u32], lists: &[u32]) {
+    /// Adds the statistics of `other`, whose places are mapped to those of this one. Returns the number of fields that are not counted.
+    fn merge(&mut self, other: &RecordStats, features: &[u32], lists: &[u32], is_full: bool) -> u64 {
         for (records, n) in self.kinds.iter_mut().zip(other.kinds) {
             *records = records.saturating_add(n);
         }
@@ -98,6 +102,7 @@ impl RecordStats {
                 }
             }
         }
+        self.fields.merge(&other.fields, is_full)
     }
 }
 
@@ -212,9 +217,18 @@ impl UnitStats {
             MessageKind::Other => 2,
         };
         let hash = xxh3_64(payload);
+        let is_full = self.features.names.is_full;
+        let selects = |number: u32| {
+            let is_one = |pattern: &String| wildcards::matches(pattern, &number.to_string());
+            selection.patterns.is_empty() || selection.patterns.iter().any(is_one)
+        };
         let slice = slice.map(|key| self.slices.entry(key).or_default());
-        for group in [Some(&mut self.all), slice].into_iter().flatten() {
+        for (k, group) in [Some(&mut self.all), slice].into_iter().flatten().enumerate() {
             group.add_payload(kind, payload.len(), hash);
+            if kind == 2 {
+                let not_counted = group.fields.add(payload, selects, is_full);
+                self.not_counted += if k == 0 { not_counted } else { 0 };
+            }
             for (place, feature) in &found {
                 let place = *place as usize;
                 if self.features.names.is_selected(place)
@@ -306,8 +320,16 @@ impl UnitStats {
         groups.push(&mut self.all);
         let mut total: u64 =
             groups.iter().map(|group| group.payloads.bytes() + group.sizes.counters.bytes()).sum();
+        let fields =
+            |groups: &[&mut RecordStats]| groups.iter().map(|group| group.fields.memory()).sum::<u64>();
+        let of_features: u64 =
+            groups.iter_mut().flat_map(|group| group.all()).map(|stats| stats.memory()).sum();
+        if total + of_features + fields(&groups) > limit {
+            groups.iter_mut().for_each(|group| group.fields.approximate());
+        }
+        total += fields(&groups);
         let mut all: Vec<_> = groups.into_iter().flat_map(RecordStats::all).collect();
-        total += all.iter().map(|stats| stats.memory()).sum::<u64>();
+        total += of_features;
         if total <= limit {
             return;
         }
@@ -350,7 +372,9 @@ impl UnitStats {
         }
         self.features.names.is_full |= other.features.names.is_full;
         self.lists.names.is_full |= other.lists.names.is_full;
-        self.all.merge(&other.all, features, lists);
+        let is_full = self.features.names.is_full;
+        let not_counted = self.all.merge(&other.all, features, lists, is_full);
+        self.not_counted = self.not_counted.saturating_add(not_counted);
         for (key, theirs) in &other.slices {
             if self.slices.len() >= MAX_SLICES && !self.slices.contains_key(key) {
                 return Err(StatsError::too_many_slices(
@@ -358,7 +382,7 @@ impl UnitStats {
                     MAX_SLICES,
                 ));
             }
-            self.slices.entry(key.clone()).or_default().merge(theirs, features, lists);
+            self.slices.entry(key.clone()).or_default().merge(theirs, features, lists, is_full);
         }
         self.limit(limit);
         Ok(())

@@ -25,6 +25,7 @@ pub(crate) mod counters;
 mod distinct;
 mod error;
 mod feature;
+mod fields;
 mod fold;
 mod frequent;
 mod group;

@@ -3,6 +3,7 @@
 use super::bytes::{ByteStats, ImageStats};
 use super::counters::Cell;
 use super::feature::FeatureStats;
+use super::fields::FieldStats;
 use super::group::{RecordStats, SliceKey};
 use super::histogram::{self, Bucket};
 use super::json::JsonText;
@@ -10,6 +11,8 @@ use super::numbers::{FloatStats, IntStats, most_frequent};
 use super::sizes::SizeCounters;
 use super::statistics::Statistics;
 use super::texts::TextCounter;
+use crate::fields::ValueType;
+use std::collections::BTreeSet;
 
 /// Number of values in the lists of the most frequent ones.
 pub(crate) const TOP: usize = 20;
@@ -38,7 +41,7 @@ impl Statistics {
             json.key("sampled_from").optional(self.sampled_from, JsonText::raw);
             json.key("skipped").raw(self.skipped);
             json.key("not_counted").raw(self.unit.not_counted);
-            json.key("limited").list(self.limited(), JsonText::string);
+            json.key("limited").list(self.limited(), |json, name| json.string(&name));
             json.key("where").optional(self.selection.condition.as_deref(), JsonText::string);
             json.key("by").optional(self.selection.by.as_deref(), JsonText::string);
             json.key("slices").list(&self.unit.slices, |json, (key, group)| {
@@ -67,6 +70,8 @@ impl Statistics {
         let (count, exact) = group.payloads.count();
         json.key("distinct_payloads");
         distinct(json, count, exact);
+        json.key("payloads").optional(group.fields.payload_type(), |json, of| json.string(of.name()));
+        json.key("fields").list(group.fields.messages(), |json, item| field(json, item, others));
         let names = sorted(self.unit.feature_names().iter(), &group.features);
         json.key("features").list(names, |json, (name, stats)| feature(json, name, stats, decoded));
         let names = sorted(self.unit.list_names().iter(), &group.lists);
@@ -126,6 +131,40 @@ fn feature(json: &mut JsonText, name: &str, stats: &FeatureStats, records: u64) 
             json.key("bytes");
             byte_stats(json, bytes);
         }
+    });
+}
+
+fn field(json: &mut JsonText, (number, name, stats): (u32, Option<&str>, &FieldStats), records: u64) {
+    json.object(|json| {
+        json.key("number").raw(number);
+        json.key("name").optional(name, JsonText::string);
+        json.key("present").raw(stats.records());
+        json.key("absent").raw(records.saturating_sub(stats.records()));
+        let types = || ValueType::ALL.into_iter().zip(stats.types).filter(|(_, n)| *n > 0);
+        let wire: BTreeSet<_> = types().map(|(value_type, _)| value_type.wire_type()).collect();
+        json.key("wire_types").list(wire, JsonText::string);
+        json.key("types").object(|json| {
+            types().for_each(|(value_type, n)| json.key(value_type.name()).raw(n));
+        });
+        json.key("values");
+        sizes(json, &stats.values);
+        if let Some(ints) = &stats.ints {
+            json.key("int64");
+            int64(json, ints);
+        }
+        if stats.lengths.n > 0 {
+            json.key("lengths");
+            sizes(json, &stats.lengths);
+        }
+        for (name, bounds) in ["fixed32", "fixed64"].into_iter().zip(stats.floats) {
+            if let Some((low, high)) = bounds {
+                json.key(name).object(|json| {
+                    json.key("min").float(Some(low));
+                    json.key("max").float(Some(high));
+                });
+            }
+        }
+        json.key("limited").raw(stats.limited);
     });
 }
 

@@ -11,9 +11,10 @@ use super::counters::KeyCounters;
 use super::distinct::HyperLogLog;
 use super::error::StatsError;
 use super::feature::FeatureStats;
+use super::fields::{FieldStats, PayloadFields};
 use super::frequent::{EXACT, NumberFrequencies};
 use super::group::{MAX_SLICES, RecordStats, Selection, SliceKey, UnitStats};
-use super::json::{JsonText, base64, from_base64};
+use super::json::JsonText;
 use super::moments::Moments;
 use super::names::MAX_FEATURES;
 use super::numbers::{FloatStats, IntStats};
@@ -21,7 +22,10 @@ use super::payloads::DistinctHashes;
 use super::sizes::SizeCounters;
 use super::statistics::Statistics;
 use super::texts::{KEPT, TextFrequencies};
+use crate::base64::{base64, from_base64};
+use crate::fields::{MAX_NUMBERS, TypeCounts};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 const VERSION: u64 = 1;
 
@@ -159,6 +163,71 @@ fn put_group(json: &mut JsonText, group: &RecordStats) {
         for (key, all) in [("features", &group.features), ("lists", &group.lists)] {
             json.key(key).list(all, |json, stats| json.optional(stats.as_deref(), put_feature));
         }
+        json.key("payload_types").list(group.fields.types.to_array(), JsonText::raw);
+        json.key("fields")
+            .list(&group.fields.fields, |json, (number, field)| put_field(json, *number, field));
+    });
+}
+
+fn put_field(json: &mut JsonText, number: u32, field: &FieldStats) {
+    json.object(|json| {
+        json.key("number").raw(number);
+        json.key("types").list(field.types, JsonText::raw);
+        put_sizes(json.key("values"), &field.values);
+        put_sizes(json.key("lengths"), &field.lengths);
+        json.key("ints").optional(field.ints.as_deref(), put_ints);
+        // The bits of doubles.
+        json.key("floats").list(field.floats, |json, bounds| {
+            json.list(bounds.into_iter().flat_map(|(a, b)| [a.to_bits(), b.to_bits()]), JsonText::raw);
+        });
+        json.key("limited").raw(field.limited);
+    });
+}
+
+fn field(value: &Value) -> Option<(u32, Box<FieldStats>)> {
+    let bounds = |value: &Value| -> Option<Option<(f64, f64)>> {
+        let bits: Option<Vec<u64>> = value.as_array()?.iter().map(Value::as_u64).collect();
+        match bits?.as_slice() {
+            [] => Some(None),
+            [low, high] => {
+                let (low, high) = (f64::from_bits(*low), f64::from_bits(*high));
+                (low <= high && low.is_finite() && high.is_finite()).then_some(Some((low, high)))
+            }
+            _ => None,
+        }
+    };
+    let [fixed32, fixed64] = list(value, "floats")?.as_slice() else { return None };
+    let stats = FieldStats {
+        types: numbers(value, "types")?,
+        values: sizes(value.get("values")?)?,
+        lengths: sizes(value.get("lengths")?)?,
+        ints: match value.get("ints")? {
+            Value::Null => None,
+            ints => Some(Box::new(int_stats(ints)?)),
+        },
+        floats: [bounds(fixed32)?, bounds(fixed64)?],
+        limited: value.get("limited")?.as_bool()?,
+    };
+    let number = u32::try_from(number(value, "number")?).ok()?;
+    Some((number, Box::new(stats)))
+}
+
+fn payload_fields(value: &Value) -> Option<PayloadFields> {
+    let all = list(value, "fields")?;
+    let fields: BTreeMap<_, _> = all.iter().map(field).collect::<Option<_>>()?;
+    let is_sound = fields.len() == all.len() && fields.len() <= MAX_NUMBERS;
+    is_sound
+        .then_some(PayloadFields { types: TypeCounts::from_array(numbers(value, "payload_types")?), fields })
+}
+
+fn put_ints(json: &mut JsonText, ints: &IntStats) {
+    json.object(|json| {
+        json.key("exact").raw(ints.is_exact);
+        put_counters(json.key("table"), &ints.table);
+        put_counters(json.key("counters"), &ints.counters);
+        put_moments(json.key("moments"), &ints.moments);
+        json.key("bounds").list(ints.bounds.into_iter().flat_map(|(a, b)| [a, b]), JsonText::raw);
+        put_frequencies(json.key("values"), &ints.frequencies);
     });
 }
 
@@ -180,6 +249,7 @@ fn group(value: &Value, (features, lists): (usize, usize)) -> Option<RecordStats
         kinds: numbers(value, "kinds")?,
         sizes: sizes(value.get("sizes")?)?,
         payloads,
+        fields: payload_fields(value)?,
         features: all("features", features)?,
         lists: all("lists", lists)?,
     })
@@ -198,16 +268,7 @@ fn put_feature(json: &mut JsonText, stats: &FeatureStats) {
         json.key("limited").raw(stats.limited);
         put_sizes(json.key("lengths"), &stats.lengths);
         json.key("steps").optional(stats.steps.as_ref(), put_sizes);
-        json.key("ints").optional(stats.ints.as_deref(), |json, ints| {
-            json.object(|json| {
-                json.key("exact").raw(ints.is_exact);
-                put_counters(json.key("table"), &ints.table);
-                put_counters(json.key("counters"), &ints.counters);
-                put_moments(json.key("moments"), &ints.moments);
-                json.key("bounds").list(ints.bounds.into_iter().flat_map(|(a, b)| [a, b]), JsonText::raw);
-                put_frequencies(json.key("values"), &ints.frequencies);
-            });
-        });
+        json.key("ints").optional(stats.ints.as_deref(), put_ints);
         json.key("floats").optional(stats.floats.as_deref(), |json, floats| {
             json.object(|json| {
                 let counts = [floats.zeros, floats.nan, floats.infinite, floats.negative_infinite];

@@ -2,6 +2,7 @@
 
 use super::error::StatsError;
 use super::group::{Selection, UnitStats};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Statistics of a set of records.
@@ -43,13 +44,15 @@ impl Statistics {
         &self.unseen
     }
 
-    /// Returns the names of the features that are not counted exactly, because the memory was not enough.
-    pub fn limited(&self) -> Vec<&str> {
+    /// Returns the names of the features, and the numbers of the fields (`field 5`), that are not counted exactly, because the memory was not enough.
+    pub fn limited(&self) -> Vec<Cow<'_, str>> {
         let features = self.unit.feature_names().iter().zip(&self.unit.all.features);
         let lists = self.unit.list_names().iter().zip(&self.unit.all.lists);
         let limited = features.chain(lists).filter(|(_, stats)| stats.as_ref().is_some_and(|s| s.limited));
-        let mut names: Vec<_> = limited.map(|(name, _)| name).collect();
+        let mut names: Vec<_> = limited.map(|(name, _)| Cow::from(name)).collect();
         names.sort_unstable();
+        let fields = self.unit.all.fields.fields.iter().filter(|(_, stats)| stats.limited);
+        names.extend(fields.map(|(number, _)| Cow::from(format!("field {number}"))));
         names
     }
 
@@ -58,9 +61,13 @@ impl Statistics {
         self.unit.not_counted
     }
 
-    /// Returns true if a feature or feature list of this name was found.
+    /// Returns true if a feature or feature list of this name was found, or a field of this number.
     pub fn has_feature(&self, name: &str) -> bool {
-        self.unit.feature_names().get(name).is_some() || self.unit.list_names().get(name).is_some()
+        let is_field =
+            || name.parse().is_ok_and(|number: u32| self.unit.all.fields.fields.contains_key(&number));
+        self.unit.feature_names().get(name).is_some()
+            || self.unit.list_names().get(name).is_some()
+            || is_field()
     }
 
     /// Adds the records of `other`, as if they followed in the same run. Both must have the same options.

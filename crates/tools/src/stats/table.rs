@@ -3,6 +3,7 @@
 use super::bytes::ByteStats;
 use super::counters::Cell;
 use super::feature::FeatureStats;
+use super::fields::FieldStats;
 use super::group::{RecordStats, SliceKey};
 use super::histogram;
 use super::moments::Moments;
@@ -10,6 +11,7 @@ use super::numbers::{FloatStats, IntStats};
 use super::report::{BUCKETS, sorted};
 use super::sizes::SizeCounters;
 use super::statistics::Statistics;
+use crate::fields::ValueType;
 use crate::thousands;
 use std::fmt::Write;
 
@@ -47,14 +49,19 @@ impl Statistics {
         let [examples, sequences, others] = group.kinds;
         let features = sorted(self.unit.feature_names().iter(), &group.features);
         let lists = sorted(self.unit.list_names().iter(), &group.lists);
-        let kinds: Vec<String> =
+        let fields = group.fields.messages();
+        let mut kinds: Vec<String> =
             [(examples, "Example"), (sequences, "SequenceExample"), (others, "other record")]
                 .into_iter()
                 .filter(|(n, _)| *n > 0)
                 .map(|(n, name)| things(n, name))
                 .collect();
+        if let (Some(of), Some(others)) = (group.fields.payload_type(), kinds.last_mut()) {
+            *others = format!("{others} ({})", of.description());
+        }
         let mut title = if kinds.is_empty() { "0 records".to_owned() } else { kinds.join(", ") };
-        for (n, name) in [(features.len(), "feature"), (lists.len(), "feature list")] {
+        for (n, name) in [(features.len(), "feature"), (lists.len(), "feature list"), (fields.len(), "field")]
+        {
             if n > 0 {
                 title = title + ", " + &things(n as u64, name);
             }
@@ -68,7 +75,7 @@ impl Statistics {
         let seen = match self.sampled_from {
             Some(n) => format!("a sample of {}", things(n, "record")),
             None if self.skipped > 0 => format!("{} skipped", things(self.skipped, "record")),
-            None if features.is_empty() && lists.is_empty() => "sizes only".to_owned(),
+            None if features.is_empty() && lists.is_empty() && fields.is_empty() => "sizes only".to_owned(),
             None => "every value seen".to_owned(),
         };
         let _ = writeln!(text, "{on}{title}{off}; {seen}");
@@ -82,6 +89,8 @@ impl Statistics {
         let decoded = examples.saturating_add(sequences);
         rows(text, "feature", &features, decoded, style);
         rows(text, "feature list", &lists, sequences, style);
+        let rows = fields.iter().map(|(number, name, stats)| field_row(*number, *name, stats, others));
+        print_rows(text, "field", "type", rows, style);
     }
 }
 
@@ -108,11 +117,21 @@ fn push_line(text: &mut String, line: &str, style: &TableStyle) {
 }
 
 fn rows(text: &mut String, title: &str, all: &[(&str, &FeatureStats)], records: u64, style: &TableStyle) {
-    if all.is_empty() {
+    print_rows(text, title, "kind", all.iter().map(|(name, stats)| row(name, stats, records)), style);
+}
+
+fn print_rows(
+    text: &mut String,
+    title: &str,
+    kind: &str,
+    rows: impl Iterator<Item = [String; 5]>,
+    style: &TableStyle,
+) {
+    let mut cells = vec![[title, kind, "in", "distinct", "values"].map(str::to_owned)];
+    cells.extend(rows);
+    if cells.len() == 1 {
         return;
     }
-    let mut cells = vec![[title, "kind", "in", "distinct", "values"].map(str::to_owned)];
-    cells.extend(all.iter().map(|(name, stats)| row(name, stats, records)));
     let width = |k: usize| {
         cells.iter().filter_map(|row| row.get(k)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
@@ -141,10 +160,7 @@ fn row(name: &str, stats: &FeatureStats, records: u64) -> [String; 5] {
         .map(|(kind, _)| kind)
         .collect();
     let kind = if kind.is_empty() { "none".to_owned() } else { kind.join(", ") };
-    let present = match stats.present() {
-        all if all == records => "all".to_owned(),
-        n => format!("{} of {}", thousands(n), thousands(records)),
-    };
+    let present = of_all(stats.present(), records);
     let (distinct, values) = match (&stats.ints, &stats.floats, &stats.bytes) {
         (Some(ints), None, None) => (ints.distinct(), int_values(ints)),
         (None, Some(floats), None) => (floats.distinct(), float_values(floats)),
@@ -184,6 +200,34 @@ fn row(name: &str, stats: &FeatureStats, records: u64) -> [String; 5] {
         all = format!("{all}{gap}({})", notes.join(", "));
     }
     [shortened(&readable(name), NAME), kind, present, about(distinct.0, distinct.1), all]
+}
+
+/// Returns a number of records, out of all of them.
+fn of_all(n: u64, records: u64) -> String {
+    if n == records { "all".to_owned() } else { format!("{} of {}", thousands(n), thousands(records)) }
+}
+
+fn field_row(number: u32, name: Option<&str>, stats: &FieldStats, records: u64) -> [String; 5] {
+    let label = name.map_or_else(|| number.to_string(), |name| format!("{number} {name}"));
+    let types = ValueType::ALL.into_iter().zip(stats.types).filter(|(_, n)| *n > 0);
+    let types: Vec<_> = types.map(|(value_type, _)| value_type.name()).collect();
+    let mut values = Vec::new();
+    if let Some(ints) = &stats.ints {
+        values.push(int_values(ints));
+    }
+    if stats.lengths.n > 0 {
+        values.push(format!("{} bytes", sizes(&stats.lengths)));
+    }
+    for (low, high) in stats.floats.into_iter().flatten() {
+        values.push(if low == high { short(low) } else { format!("{} .. {}", short(low), short(high)) });
+    }
+    let mut values = values.join(";  ");
+    if (stats.values.min, stats.values.max) != (1, 1) {
+        let _ = write!(values, "  ({} a record)", sizes(&stats.values));
+    }
+    let distinct = stats.ints.as_ref().map(|ints| ints.distinct());
+    let distinct = distinct.map_or_else(String::new, |(n, exact)| about(n, exact));
+    [label, types.join(", "), of_all(stats.records(), records), distinct, values]
 }
 
 /// Returns the range of numbers and their median, mean, deviation and histogram.

@@ -142,6 +142,9 @@ fn merged_statistics_are_those_of_one_run() {
 
 #[test]
 fn other_text_is_refused() {
+    let kind = Some(tfseek::example::MessageKind::Other);
+    let messages: Vec<_> = (0..300).map(|_| encoded(&message(&mut Rng::new(1)))).collect();
+    let other = run(&StatsOptions::new().kind(kind), &[file(&messages)]).unwrap().save();
     let stats = run(&StatsOptions::new(), &[file(&records(300))]).unwrap().save();
     for text in
         ["", "{}", "[]", "{\"tfseek_stats\":2}", "{\"tfseek_stats\":1}", "{\"tfseek_stats\":1,\"state\":{}}"]
@@ -150,8 +153,8 @@ fn other_text_is_refused() {
     }
     // No damaged text causes a panic, also when its result is used.
     let mut rng = Rng::new(4);
-    for _ in 0..100 {
-        let mut bytes = stats.clone().into_bytes();
+    for k in 0..200 {
+        let mut bytes = if k % 2 == 0 { stats.clone() } else { other.clone() }.into_bytes();
         for _ in 0..1 + rng.below(3) {
             let at = rng.below(bytes.len());
             bytes[at] = b"0123456789-,[]{}\"n"[rng.below(18)];
@@ -170,7 +173,7 @@ fn little_memory_ends_exact_counting() {
     let exact = run(&StatsOptions::new(), &files).unwrap();
     assert!(exact.limited().is_empty());
     let found = run(&StatsOptions::new().memory(2 << 20), &files).unwrap();
-    assert!(found.limited().contains(&"id"), "{:?}", found.limited());
+    assert!(found.limited().contains(&"id".into()), "{:?}", found.limited());
     let (exact, found) = (json(&exact), json(&found));
     let distinct = &found["features"][0]["int64"]["distinct"];
     assert!((distinct["count"].as_f64().unwrap() - 100_000.0).abs() < 4_000.0 && distinct["exact"] == false);
@@ -283,4 +286,165 @@ fn a_condition_selects_records() {
     assert!(e.to_string().contains("the record number is not known"), "{e}");
     let wrong = run(&selects("label == \"a\""), &[file(&all)]).unwrap_err();
     assert!(wrong.to_string().contains("label"), "{wrong}");
+}
+
+/// A message of random fields: 1 is a varint, 2 a string, 3 four bytes, 4 eight bytes. Each occurs up to three times, in any order.
+fn message(rng: &mut Rng) -> Vec<(u32, u64)> {
+    (0..1 + rng.below(5))
+        .map(|_| match 1 + rng.below(4) as u32 {
+            1 => (1, if rng.chance(10) { u64::MAX } else { rng.below(100_000) as u64 }),
+            2 => (2, rng.below(200) as u64),
+            3 => (3, u64::from((rng.below(1_000) as f32 / 8.0).to_bits())),
+            number => {
+                (number, if rng.chance(5) { f64::NAN } else { rng.below(1_000) as f64 - 500.5 }.to_bits())
+            }
+        })
+        .collect()
+}
+
+fn varint(mut value: u64, out: &mut Vec<u8>) {
+    while value > 127 {
+        out.push(value as u8 | 128);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn encoded(fields: &[(u32, u64)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for &(number, value) in fields {
+        match number {
+            1 => {
+                out.push(8);
+                varint(value, &mut out);
+            }
+            2 => {
+                out.push(2 << 3 | 2);
+                varint(value, &mut out);
+                out.extend(vec![b'a'; value as usize]);
+            }
+            3 => {
+                out.push(3 << 3 | 5);
+                out.extend((value as u32).to_le_bytes());
+            }
+            _ => {
+                out.push(4 << 3 | 1);
+                out.extend(value.to_le_bytes());
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn fields_of_other_messages_are_those_of_a_naive_twin() {
+    let mut rng = Rng::new(9);
+    let messages: Vec<_> = (0..70_000).map(|_| message(&mut rng)).collect();
+    let payloads: Vec<_> = messages.iter().map(|fields| encoded(fields)).collect();
+    let kind = Some(tfseek::example::MessageKind::Other);
+    let stats = run(&StatsOptions::new().kind(kind).jobs(1), &[file(&payloads)]).unwrap();
+    let found = json(&stats);
+    assert_eq!((&found["payloads"], &found["kinds"]["bytes"]), (&"message".into(), &70_000.into()));
+    let fields = found["fields"].as_array().unwrap();
+    assert_eq!(fields.len(), 4);
+    let types = [("varint", "varint"), ("string", "len"), ("fixed32", "fixed32"), ("fixed64", "fixed64")];
+    for (number, (field, (value_type, wire))) in (1..).zip(fields.iter().zip(types)) {
+        let values: Vec<u64> =
+            messages.iter().flatten().filter(|(n, _)| *n == number).map(|(_, v)| *v).collect();
+        let per_record: Vec<_> = messages
+            .iter()
+            .map(|fields| fields.iter().filter(|(n, _)| *n == number).count())
+            .filter(|n| *n > 0)
+            .collect();
+        assert_eq!((&field["number"], &field["name"]), (&number.into(), &Value::Null));
+        assert_eq!(field["present"], per_record.len());
+        assert_eq!(field["absent"], 70_000 - per_record.len());
+        assert_eq!(field["types"], serde_json::json!({ value_type: values.len() }));
+        assert_eq!(field["wire_types"], serde_json::json!([wire]));
+        assert_eq!(field["values"]["max"], *per_record.iter().max().unwrap());
+        assert_eq!(field["values"]["mean"], values.len() as f64 / per_record.len() as f64);
+        let sorted = |keys: Vec<f64>| -> (f64, f64) {
+            keys.iter()
+                .filter(|v| v.is_finite())
+                .fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(*v), b.max(*v)))
+        };
+        let bounds = |at: &Value| (at["min"].as_f64().unwrap(), at["max"].as_f64().unwrap());
+        match number {
+            1 => {
+                let values: Vec<i64> = values.iter().map(|v| *v as i64).collect();
+                let distinct: std::collections::BTreeSet<_> = values.iter().collect();
+                let ints = &field["int64"];
+                assert_eq!(
+                    (&ints["min"], &ints["max"]),
+                    (&(-1).into(), &(**distinct.last().unwrap()).into())
+                );
+                assert_eq!(
+                    (&ints["values"], &ints["distinct"]["count"]),
+                    (&values.len().into(), &distinct.len().into())
+                );
+            }
+            2 => {
+                let mut values = values;
+                values.sort_unstable();
+                let median = values[values.len().div_ceil(2) - 1];
+                assert_eq!(field["lengths"]["quantiles"]["p50"], median);
+            }
+            3 => {
+                let values = values.iter().map(|v| f32::from_bits(*v as u32).into()).collect();
+                assert_eq!(bounds(&field["fixed32"]), sorted(values));
+            }
+            _ => assert_eq!(
+                bounds(&field["fixed64"]),
+                sorted(values.iter().map(|v| f64::from_bits(*v)).collect())
+            ),
+        }
+    }
+    // Any number of threads, and merged parts.
+    let files = [file(&payloads[..66_000]), file(&payloads[66_000..])];
+    let options = StatsOptions::new().kind(kind);
+    let both = run(&options.clone().jobs(1), &files).unwrap();
+    for jobs in [2, 8] {
+        assert!(run(&options.clone().jobs(jobs), &files).unwrap().save() == both.save());
+    }
+    let [first, second] = files.map(|file| run(&options, &[file]).unwrap().save());
+    let mut merged = Statistics::from_saved(&first).unwrap();
+    assert!(merged.save() == first);
+    merged.merge(&Statistics::from_saved(&second).unwrap()).unwrap();
+    assert!(merged.save() == both.save());
+    let table = stats.table(&TableStyle::default());
+    let lines: Vec<_> = table.lines().collect();
+    assert_eq!(
+        lines[0],
+        "70,000 other records (protobuf messages of an unknown type), 4 fields; every value seen"
+    );
+    assert!(lines[2].starts_with("  field  type     in ") && lines.len() == 7, "{table}");
+    // Fields are selected by their numbers.
+    let one = run(&options.features(vec!["3".to_owned()]), &[file(&payloads[..100])]).unwrap();
+    assert!(one.has_feature("3") && !one.has_feature("2"));
+    assert_eq!(json(&one)["fields"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn numbers_of_fields_are_bounded() {
+    let payload = |first: u32| -> Vec<u8> {
+        (first..first + 600).flat_map(|number| [(number << 3) as u8 | 0x80, (number >> 4) as u8, 0]).collect()
+    };
+    let kind = Some(tfseek::example::MessageKind::Other);
+    let files = [file(&[payload(100), payload(400)]), file(&[payload(1000), vec![0xff]])];
+    let stats = run(&StatsOptions::new().kind(kind), &files).unwrap();
+    let found = json(&stats);
+    // Payloads that are no messages have no fields.
+    assert_eq!((&found["payloads"], found["fields"].as_array().unwrap().len()), (&"bytes".into(), 0));
+    assert_eq!(stats.not_counted(), 500);
+    let found = json(&run(&StatsOptions::new().kind(kind), &files[..1]).unwrap());
+    assert_eq!(found["fields"].as_array().unwrap().len(), 900);
+    // Little memory.
+    let mut rng = Rng::new(2);
+    let payloads: Vec<_> = (0..100_000).map(|_| encoded(&[(1, rng.u64())])).collect();
+    let stats = run(&StatsOptions::new().kind(kind).memory(2 << 20), &[file(&payloads)]).unwrap();
+    assert_eq!(stats.limited(), ["field 1"]);
+    let found = json(&stats);
+    let distinct = &found["fields"][0]["int64"]["distinct"];
+    assert!((distinct["count"].as_f64().unwrap() - 100_000.0).abs() < 4_000.0 && distinct["exact"] == false);
+    assert_eq!((&found["fields"][0]["present"], &found["limited"][0]), (&100_000.into(), &"field 1".into()));
 }
