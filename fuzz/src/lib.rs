@@ -1,4 +1,9 @@
-//! The bodies of the fuzz targets. They are in `tfseek-testkit`, since a test runs them over the corpora.
+//! The bodies of the fuzz targets. They are in `tfseek-testkit`, and in the tests of `tfseek-tools`, since tests run them over the corpora.
+
+#[path = "../../crates/tools/tests/tfx/target.rs"]
+mod tfx;
+
+pub use tfx::tfx;
 
 pub use tfseek_testkit::agree::{example, sequence};
 pub use tfseek_testkit::agree_parse::parse;

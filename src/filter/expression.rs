@@ -146,6 +146,13 @@ impl PartialEq for Filter {
     }
 }
 
+/// Writes the text that was parsed.
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 impl fmt::Debug for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Filter { text: _, root, tests, features } = self;

@@ -30,6 +30,7 @@ mod random;
 mod records;
 mod share;
 mod text;
+mod tfds;
 mod threads;
 mod times;
 mod value_sum;

@@ -17,6 +17,11 @@ pub(crate) fn steps(global: &GlobalArgs, label: &'static str, steps: u64) -> Pro
     bar(global, label, steps, "{msg} {wide_bar} {pos}/{len} steps {eta}")
 }
 
+/// Returns a bar of records, or a hidden one.
+pub(crate) fn records(global: &GlobalArgs, label: &'static str, records: u64) -> ProgressBar {
+    bar(global, label, records, "{msg} {wide_bar} {pos}/{len} records {eta}")
+}
+
 fn bar(global: &GlobalArgs, label: &'static str, len: u64, template: &str) -> ProgressBar {
     let visible = !global.quiet && (global.progress || std::io::stderr().is_terminal());
     if !visible || len == 0 {

@@ -11,6 +11,9 @@ use std::time::Duration;
 /// A feature takes about 60 bytes of a schema, so the limit allows a million features. A state takes less than 1 KiB.
 const MAX_BYTES: u64 = 64 << 20;
 
+/// Bytes in which [`read_object`] searches for the first character.
+const START: u64 = 4096;
+
 /// Reads a file, a pipe or a device to its end and parses it. An error of the parser is a usage error, not a problem in the data.
 pub(crate) fn parse_file<T>(
     path: &Path,
@@ -28,11 +31,27 @@ pub(crate) fn parsed<T>(path: &Path, result: tfseek::Result<T>) -> Outcome<T> {
 /// Reads a small file of text.
 pub(crate) fn read_file(path: &Path, what: &str) -> Outcome<String> {
     let file = File::open(path).map_err(|e| Failure::io(path, e))?;
+    read_text(path, file, what, MAX_BYTES)
+}
+
+/// Reads a file of JSON that begins with a brace. An endless device has none, so at most `max` bytes are read only from a file with one.
+pub(crate) fn read_object(path: &Path, what: &str, max: u64) -> Outcome<String> {
+    let mut file = File::open(path).map_err(|e| Failure::io(path, e))?;
+    let mut start = Vec::new();
+    file.by_ref().take(START).read_to_end(&mut start).map_err(|e| Failure::io(path, e))?;
+    let first = start.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first.is_some_and(|&byte| byte != b'{') {
+        return Err(Failure::usage(format!("{}: expected {what}, found no JSON object", path.display())));
+    }
+    read_text(path, start.chain(file), what, max)
+}
+
+fn read_text(path: &Path, file: impl Read, what: &str, max: u64) -> Outcome<String> {
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| Failure::io(path, e))?;
-    if bytes.len() as u64 > MAX_BYTES {
+    file.take(max + 1).read_to_end(&mut bytes).map_err(|e| Failure::io(path, e))?;
+    if bytes.len() as u64 > max {
         return Err(Failure::usage(format!(
-            "{}: expected {what}, found more than {MAX_BYTES} bytes",
+            "{}: expected {what}, found more than {max} bytes",
             path.display()
         )));
     }

@@ -53,11 +53,36 @@ fn saved_statistics_are_merged() {
     let both = dir.run(&["stats", "--json", "a.tfrecord", "b.tfrecord"]).out;
     assert_eq!(dir.run(&["stats", "--json", "--merge", "a.json", "b.json"]).out, both);
     assert_eq!(json(&fs::read_to_string(dir.path("a.json")).unwrap())["tfseek_stats"], 1);
-    dir.run(&["stats", "--merge", "a.json", "a.tfrecord"]).fails(3, &["a.tfrecord"]);
+    dir.run(&["stats", "--merge", "a.json", "a.tfrecord"])
+        .fails(2, &["a.tfrecord: expected saved statistics, found no JSON object"]);
     fs::write(dir.path("c.json"), "{}").unwrap();
     dir.run(&["stats", "--merge", "c.json"])
         .fails(2, &["c.json: expected saved statistics, found JSON without"]);
+    // The output is opened first: the damage is not reached.
+    damage(&dir.shard("damaged", labels(0..3)), 20);
+    dir.run(&["stats", "damaged", "--save", "nowhere/x"]).fails(3, &["nowhere/x: "]);
     dir.run(&["stats", "a.tfrecord", "--save", "a.tfrecord", "--force"]).fails(2, &["is an input"]);
+}
+
+#[test]
+fn a_condition_selects_records() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..100));
+    dir.shard("b.tfrecord", labels(50..300));
+    let run =
+        |condition: &str| dir.run(&["stats", "--json", "a.tfrecord", "b.tfrecord", "--where", condition]);
+    let found = json(&run("label in 90..110").out);
+    assert_eq!((&found["records"], &found["where"]), (&30.into(), &"label in 90..110".into()));
+    // Numbers over both files come from their indexes.
+    assert_eq!(json(&run("record in 95..104").out)["records"], 9);
+    let unseen = run("absent(name)");
+    assert_eq!((unseen.code, json(&unseen.out)["records"].as_u64()), (0, Some(350)));
+    assert!(unseen.err.contains("no record that was read has a feature \"name\""), "{}", unseen.err);
+    run("label == \"x\"").fails(2, &["label"]);
+    dir.run(&["stats", "a.tfrecord", "--sample", "3", "--where", "label < 3"]).fails(2, &["--where"]);
+    let pipe = std::fs::read(dir.path("a.tfrecord")).unwrap();
+    let ran = dir.run_on(&pipe, &["stats", "-", "--json", "--where", "record < 7"]);
+    assert_eq!(json(&ran.out)["records"], 7);
 }
 
 #[test]

@@ -337,6 +337,11 @@ fn progress_is_printed_on_request() {
         (&["parse", "-s", "s.json", "a.tfrecord"], &["parsing"]),
         (&["parse", "-s", "s.json", "a.tfrecord", "-o", "a.npz", "--force"], &["parsing", "writing"]),
         (&["unpack", "z.gz", "-o", "z", "--force"], &["unpacking"]),
+        (&["grep", "-c", "label >= 0", "a.tfrecord"], &["searching"]),
+        (&["stats", "a.tfrecord"], &["reading"]),
+        (&["stats", "--sample", "10", "a.tfrecord"], &["reading"]),
+        (&["validate", "-s", "s.json", "a.tfrecord"], &["validating"]),
+        (&["reshard", "a.tfrecord", "--out", "r", "--force"], &["resharding"]),
         (&["encode", "a.json", "-s", "s.json", "-o", "e", "--force"], &["encoding"]),
     ] {
         let ran = dir.run(&[args, &["--progress"]].concat());

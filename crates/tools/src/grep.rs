@@ -1,6 +1,8 @@
 //! Search for records that meet a condition or contain a text.
 
-use crate::units::{MergedUnit, UnitOptions, UnitRecord, UnitSource, UnitWork, for_each_unit};
+use crate::units::{
+    MergedUnit, UnitOptions, UnitRecord, UnitSource, UnitWork, for_each_unit, unknown_number,
+};
 use memchr::memmem::Finder;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -241,10 +243,4 @@ fn contains(text: &Finder<'_>, payload: &[u8], kind: MessageKind) -> Result<bool
         }
     }
     Ok(false)
-}
-
-fn unknown_number(at: At<'_>) -> Error {
-    let reason =
-        "the record number is not known, because a shard before it was not read to its end and has no index";
-    Error::from(std::io::Error::other(reason)).at(at)
 }

@@ -12,6 +12,7 @@
 //! * The module [`encode`] makes records from JSON. [`bare`] reads and writes payloads without TFRecord's framing.
 //! * The module [`fields`] shows the fields of protobuf messages of unknown types.
 //! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
+//! * The module [`tfds`] compares record counts with the `dataset_info.json` of TensorFlow Datasets.
 //! * The module [`stats`] computes statistics of records and features.
 //! * [`SkippingReader`] goes on after damaged records. [`thousands`] groups the digits of a number.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
@@ -63,6 +64,7 @@ pub mod sizes;
 mod spill;
 pub mod stats;
 mod stream;
+pub mod tfds;
 pub mod tfx;
 pub mod units;
 pub mod unpack;

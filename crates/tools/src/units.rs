@@ -314,7 +314,7 @@ fn on_threads<S: UnitSource, W: UnitWork, E: From<Error>>(
             };
             let (ticket, shard, end) = cut;
             let mut unit = OpenUnit::new(shard, work);
-            copies.for_each(&end.name, end.kind, |record| unit.add(work, record, skips));
+            copies.iter(&end.name).for_each(|record| unit.add(work, record, skips));
             if send.send((ticket, unit.end(end))).is_err() {
                 break;
             }
@@ -393,7 +393,6 @@ impl<T> OpenUnit<T> {
 /// The end of a unit, as far as reading determines it.
 struct UnitEnd {
     name: Arc<Path>,
-    kind: MessageKind,
     skipped: Vec<(u64, Error)>,
     error: Option<Error>,
     is_last: bool,
@@ -444,22 +443,14 @@ impl<S: UnitSource, O: FnMut(usize, Option<u64>) -> Result<S>> UnitCutter<S, O> 
     fn cut(&mut self, mut each: impl FnMut(UnitRecord<'_>)) -> UnitEnd {
         self.first = false;
         let (mut records, mut bytes) = (0usize, 0usize);
-        let mut end = UnitEnd {
-            name: Path::new("").into(),
-            kind: MessageKind::Other,
-            skipped: Vec::new(),
-            error: None,
-            is_last: false,
-        };
+        let mut end =
+            UnitEnd { name: Path::new("").into(), skipped: Vec::new(), error: None, is_last: false };
         match &mut self.source {
             Some(Ok((source, name))) => {
-                (end.name, end.kind) = (Arc::clone(name), source.kind());
+                end.name = Arc::clone(name);
                 while records < self.options.records && bytes < self.options.bytes {
+                    // A skipped payload may change the guess of the kind.
                     let kind = source.kind();
-                    // A skipped payload may change the guess of the kind, so the unit ends there.
-                    if kind != end.kind {
-                        break;
-                    }
                     match source.next() {
                         Ok(Some((record, number))) => {
                             records += 1;
@@ -501,7 +492,7 @@ impl<S: UnitSource, O: FnMut(usize, Option<u64>) -> Result<S>> UnitCutter<S, O> 
 
 /// The records of a unit, copied together.
 #[derive(Default)]
-struct UnitCopies {
+pub(crate) struct UnitCopies {
     bytes: Vec<u8>,
     records: Vec<CopiedRecord>,
 }
@@ -512,30 +503,39 @@ struct CopiedRecord {
     record: u64,
     offset: u64,
     number: Option<u64>,
+    kind: MessageKind,
 }
 
 impl UnitCopies {
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.records.clear();
     }
 
-    fn add(&mut self, UnitRecord { record, number, .. }: UnitRecord<'_>) {
+    pub(crate) fn add(&mut self, UnitRecord { record, number, kind }: UnitRecord<'_>) {
         self.bytes.extend_from_slice(record.payload());
         let at = record.at();
         let (record, offset) = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
-        self.records.push(CopiedRecord { end: self.bytes.len(), record, offset, number });
+        self.records.push(CopiedRecord { end: self.bytes.len(), record, offset, number, kind });
     }
 
-    fn for_each(&self, name: &Path, kind: MessageKind, mut f: impl FnMut(UnitRecord<'_>)) {
+    /// Returns the records. `name` is the shard's.
+    pub(crate) fn iter<'c>(&'c self, name: &'c Path) -> impl Iterator<Item = UnitRecord<'c>> {
         let mut start = 0;
-        for copied in &self.records {
+        self.records.iter().map(move |copied| {
             let payload = self.bytes.get(start..copied.end).unwrap_or_default();
             start = copied.end;
             let record = Record::new(payload, At::new(name, copied.record, copied.offset));
-            f(UnitRecord { record, number: copied.number, kind });
-        }
+            UnitRecord { record, number: copied.number, kind: copied.kind }
+        })
     }
+}
+
+/// The error of a condition that tests record numbers, at a record whose number is not known.
+pub(crate) fn unknown_number(at: At<'_>) -> Error {
+    let reason =
+        "the record number is not known, because a shard before it was not read to its end and has no index";
+    Error::from(std::io::Error::other(reason)).at(at)
 }
 
 #[cfg(test)]

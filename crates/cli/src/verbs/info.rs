@@ -11,6 +11,7 @@ use crate::exit::{Failure, Outcome};
 use crate::progress;
 use crate::records::{self, Records};
 use crate::text::count;
+use crate::tfds::{self, Splits};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use tfseek::index;
 use tfseek::paths::set_of;
 use tfseek::{Damage, ErrorKind, Feature, FeatureList, IndexMode};
 use tfseek_tools::fields::{FieldSummary, PayloadSummary, PayloadType};
+use tfseek_tools::tfds::FileSplit;
 use tfseek_tools::{Content, Map};
 
 /// Maximum number of folders that a message names.
@@ -48,6 +50,8 @@ struct FileSummary {
     /// Number of damaged ranges that the index leaves out, and their bytes.
     gaps: Option<(u64, u64)>,
     first: Option<RecordKeys>,
+    /// The split of a `dataset_info.json` that the file belongs to.
+    split: Option<FileSplit>,
     /// The first payloads that are neither Examples nor SequenceExamples.
     payloads: Option<PayloadSummary>,
     error: Option<String>,
@@ -69,6 +73,7 @@ struct RecordKeys {
 
 pub(crate) fn run(args: &args::InfoArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
     args.paths.paths.iter().for_each(|path| mention_folders(path, console));
+    let mut splits = Splits::new(&args.paths, console);
     let paths = records::resolve_each(&args.paths, console)?;
     let bytes = |path: &Result<PathBuf, _>| {
         path.as_ref().map_or(0, |path| progress::total_size(std::slice::from_ref(path)))
@@ -79,13 +84,16 @@ pub(crate) fn run(args: &args::InfoArgs, global: &GlobalArgs, console: &mut Cons
         let read = bytes(&path);
         let (summary, outcome) = match path {
             Ok(path) => {
-                let (summary, outcome) = summarize(&path, args.payload);
+                let (mut summary, outcome) = summarize(&path, args.payload);
+                let records = summary.records.filter(|_| outcome.is_ok());
+                summary.split = bar.suspend(|| splits.add(&path, records, console));
                 (Some(summary), outcome)
             }
             // For a single path that resolves to no file, only the error is printed.
             Err((_, failure)) if single && !args.json => (None, Err(failure)),
             Err((path, failure)) => (Some(FileSummary::failed(&path, &failure)), Err(failure)),
         };
+        let difference = summary.as_ref().and_then(|s| s.split.as_ref()?.difference.clone());
         if let Some(summary) = summary {
             if args.json {
                 console.print(format_args!("{}\n", as_json(&summary)))?;
@@ -95,11 +103,19 @@ pub(crate) fn run(args: &args::InfoArgs, global: &GlobalArgs, console: &mut Cons
                 rows.push(summary);
             }
         }
-        bar.suspend(|| console.report_and_continue(outcome))?;
+        bar.suspend(|| {
+            difference.into_iter().for_each(|text| console.note(format_args!("tfseek: {text}")));
+            console.report_and_continue(outcome)
+        })?;
         bar.inc(read);
     }
     bar.finish_and_clear();
-    if rows.is_empty() { Ok(()) } else { print_table(&rows, global, console) }
+    splits.missing().iter().for_each(|text| console.note(format_args!("tfseek: {text}")));
+    if rows.is_empty() {
+        return Ok(());
+    }
+    print_table(&rows, global, console)?;
+    splits.print_table(console)
 }
 
 /// Prints a message that names the folders in a folder, which do not belong to its dataset.
@@ -135,6 +151,7 @@ impl FileSummary {
             records: None,
             gaps: None,
             first: None,
+            split: None,
             payloads: None,
             error: None,
         }
@@ -348,6 +365,7 @@ fn print_block(summary: &FileSummary, global: &GlobalArgs, console: &mut Console
             }),
         ),
         ("kind", summary.records.map(|_| summary.kind.to_owned())),
+        ("split", summary.split.as_ref().map(tfds::text)),
         ("payloads", summary.payload_type().map(|of| of.description().to_owned())),
     ];
     for (name, value) in rows {
@@ -522,6 +540,8 @@ fn as_json(summary: &FileSummary) -> Value {
         "gap_bytes": summary.gaps.map(|(_, bytes)| bytes),
         "kind": summary.kind,
         "looks_like": summary.looks_like,
+        // By the dataset_info.json of TensorFlow Datasets.
+        "split": tfds::as_json(summary.split.as_ref()),
         // Of payloads that are neither Examples nor SequenceExamples.
         "payloads": summary.payload_type().map(PayloadType::name),
         "fields": summary.payloads.as_ref().map(fields_json),

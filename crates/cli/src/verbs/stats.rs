@@ -5,14 +5,14 @@ use crate::bytes::Key;
 use crate::console::{BOLD, Console, DIM};
 use crate::exit::{DATA, Failure, Outcome};
 use crate::records::{self, STDIN};
-use crate::{dataset, outputs, progress, text};
+use crate::{condition, dataset, outputs, progress, text};
 use indicatif::ProgressBar;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use tfseek::Error;
 use tfseek::frame::put_record;
 use tfseek::io::Output;
+use tfseek::{Error, Filter};
 use tfseek_tools::stats::{Statistics, StatsError, StatsOptions, TableStyle};
 
 pub(crate) fn run(args: &args::StatsArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
@@ -21,20 +21,22 @@ pub(crate) fn run(args: &args::StatsArgs, global: &GlobalArgs, console: &mut Con
     let inputs = paths.iter().map(PathBuf::as_path).filter(|path| *path != Path::new(STDIN));
     outputs::check_distinct(written.iter().map(|path| (*path, *path)), inputs)?;
     written.iter().try_for_each(|path| outputs::check_replace(path, args.force))?;
+    // A folder that does not exist is an error before all records are read.
+    let (saved, tfdv) = (create(args.save.as_deref())?, create(args.tfdv.as_deref())?);
     let stats = if args.merge { merged(&paths)? } else { computed(&paths, args, global, console)? };
     if let Some(by) = args.by.as_ref().filter(|by| stats.records() > 0 && !stats.has_feature(by)) {
         return Err(Failure::usage(format!("--by: no record has the feature {}", Key(by))));
     }
-    if let Some(path) = &args.save {
-        write(path, stats.save().as_bytes())?;
+    if let Some(output) = saved {
+        write(output, stats.save().as_bytes())?;
     }
-    if let Some(path) = &args.tfdv {
+    if let Some((path, output)) = tfdv {
         let mut message = stats.tfdv();
         if path.extension().is_some_and(|extension| extension == "tfrecord") {
             let payload = std::mem::take(&mut message);
             put_record(&mut message, &payload).map_err(|e| Failure::io(path, e))?;
         }
-        write(path, &message)?;
+        write((path, output), &message)?;
     }
     if args.json {
         console.print(format_args!("{}\n", stats.json()))?;
@@ -75,6 +77,7 @@ fn notes(stats: &Statistics, args: &args::StatsArgs, console: &mut Console) {
             "tfseek: {entries} left out, because the records have too many different features"
         ));
     }
+    stats.unseen().iter().for_each(|feature| condition::unseen(feature, console));
     for name in args.features.iter().filter(|name| !name.contains(['*', '?'])) {
         if stats.records() > 0 && !stats.has_feature(name) {
             console.note(format_args!("tfseek: --features: no record has the feature {}", Key(name)));
@@ -92,6 +95,7 @@ fn computed(
     let mut options = StatsOptions::new()
         .features(args.features.clone())
         .by(args.by.clone())
+        .filter(args.condition.clone())
         .kind(args.payload.kind.specified())
         .jobs(tfseek::threads(args.jobs.jobs)?)
         .skip_errors(args.skip_errors)
@@ -99,17 +103,29 @@ fn computed(
     if let Some(bytes) = args.memory {
         options = options.memory(bytes);
     }
-    if let Some(n) = args.sample {
+    // Beyond the first file, only an index has the record numbers.
+    let numbered = paths.len() > 1 && args.condition.as_ref().is_some_and(Filter::uses_numbers);
+    if args.sample.is_some() || numbered {
+        let option = if numbered { "--where with record numbers" } else { "--sample" };
         if let Some(pipe) = paths.iter().find(|path| !records::is_regular(path)) {
             let name = records::name(pipe);
-            return Err(Failure::usage(format!("--sample: expected files, found {}", name.display())));
+            return Err(Failure::usage(format!("{option}: expected files, found {}", name.display())));
         }
         // Warnings about the paths have been printed.
         let shards = args::PathsArgs { paths: paths.to_vec(), allow_missing: true };
         let damage = DamageArgs::default();
         let access = AccessArgs { io: IoMode::Map, index_dir: None, damage, jobs: args.jobs };
         let dataset = dataset::open(&shards, &access, limit, global, console)?;
-        return options.run_dataset(&dataset, None, Some((n, args.seed)), &|_| Ok(())).map_err(failure);
+        let sample = args.sample.map(|n| (n, args.seed));
+        let records = args.sample.map_or(dataset.len(), |n| n.min(dataset.len()));
+        let bar = progress::records(global, "reading", records);
+        let report = |records| {
+            bar.inc(records);
+            Ok(())
+        };
+        let stats = options.run_dataset(&dataset, None, sample, &report);
+        bar.finish_and_clear();
+        return stats.map_err(failure);
     }
     let bar = progress::bytes(global, "reading", progress::total_size(paths));
     let open = |path: &Path| {
@@ -138,11 +154,14 @@ impl Read for CountedFile {
     }
 }
 
+/// Maximum size of a file of saved statistics in bytes.
+const MAX_SAVED: u64 = 1 << 30;
+
 /// Reads saved statistics and merges them in this order.
 fn merged(paths: &[PathBuf]) -> Outcome<Statistics> {
     let mut merged: Option<Statistics> = None;
     for path in paths {
-        let text = std::fs::read_to_string(path).map_err(|e| Failure::io(path, e))?;
+        let text = text::read_object(path, "saved statistics", MAX_SAVED)?;
         let in_file = |e: StatsError| Failure::usage(format!("{}: {e}", path.display()));
         let stats = Statistics::from_saved(&text).map_err(in_file)?;
         match &mut merged {
@@ -160,11 +179,13 @@ fn failure(e: StatsError) -> Failure {
     }
 }
 
-/// Writes a file, which gets its name when it is complete.
-fn write(path: &Path, bytes: &[u8]) -> Outcome {
-    let written = Output::create(path).and_then(|mut output| {
-        output.write_all(bytes)?;
-        output.commit()
-    });
-    written.map_err(|e| Failure::io(path, e))
+/// Creates a file, which gets its name when it is complete.
+fn create(path: Option<&Path>) -> Outcome<Option<(&Path, Output)>> {
+    let Some(path) = path else { return Ok(None) };
+    Output::create(path).map(|output| Some((path, output))).map_err(|e| Failure::io(path, e))
+}
+
+/// Writes a file and gives it its name.
+fn write((path, mut output): (&Path, Output), bytes: &[u8]) -> Outcome {
+    output.write_all(bytes).and_then(|()| output.commit()).map_err(|e| Failure::io(path, e))
 }

@@ -3,10 +3,11 @@
 use crate::args::{self, GlobalArgs, PayloadArgs, PayloadKind};
 use crate::bytes::Size;
 use crate::console::Console;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{DATA, Failure, Outcome};
 use crate::progress::FileProgress;
 use crate::records::{self, RecordNumbers};
 use crate::text::count;
+use crate::tfds::{self, Splits};
 use crate::{progress, threads, verbs::salvage};
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -14,8 +15,10 @@ use std::path::Path;
 use tfseek::{Compression, Error, ErrorKind};
 use tfseek_tools::Verification;
 use tfseek_tools::salvage::Gap;
+use tfseek_tools::tfds::FileSplit;
 
 pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    let mut splits = Splits::new(&args.paths, console);
     let paths = records::resolve(&args.paths, console)?;
     let bar = progress::bytes(global, "verifying", progress::total_size(&paths));
     let (mut sound, mut records, mut bytes) = (0, 0, 0);
@@ -29,19 +32,25 @@ pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Co
             bytes += found.payload_bytes;
             sound += usize::from(found.is_sound());
             let before = numbers.begin(path);
-            numbers.end(found.damage.is_none().then_some(found.records));
-            bar.suspend(|| report(path, (found, &gaps), before, args, console))
+            let counted = found.damage.is_none().then_some(found.records);
+            numbers.end(counted);
+            bar.suspend(|| {
+                let split = splits.add(path, counted, console);
+                report(path, (found, &gaps), before, split.as_ref(), args, console)
+            })
         },
     );
     bar.finish_and_clear();
     outcome?;
+    splits.missing().into_iter().for_each(|text| console.report(&Failure::Message(DATA, text)));
     if args.json {
         return Ok(());
     }
     let size = Size { bytes, exact: global.bytes };
     let result = if args.decode { "sound, decoded" } else { "sound" };
     let (files, records) = (count(paths.len() as u64, "file"), count(records, "record"));
-    console.print(format_args!("{sound} of {files} {result}: {records}, {size} of payload\n"))
+    console.print(format_args!("{sound} of {files} {result}: {records}, {size} of payload\n"))?;
+    splits.print_agreement(console)
 }
 
 /// Verifies a file. If it is damaged, the sound records after the damage are searched to list its damaged ranges.
@@ -74,25 +83,29 @@ fn verify(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> Verificati
     found
 }
 
-/// Reports the result for a file. `before` is the number of records in the preceding files, if it is known.
+/// Reports the result for a file, and how it differs from its split. `before` is the number of records in the preceding files, if it is known.
 fn report(
     path: &Path,
     (found, gaps): (Verification, &[Gap]),
     before: Option<u64>,
+    split: Option<&FileSplit>,
     args: &args::VerifyArgs,
     console: &mut Console,
 ) -> Outcome {
+    let difference = split.and_then(|split| split.difference.clone());
     if args.json {
         let error = found.damage.as_ref().or(found.first_malformed.as_ref());
         let location = error.map(Error::location);
         let record = location.and_then(|location| location.record);
         let line = json!({
             "file": records::name(path).to_string_lossy(),
-            "ok": found.is_sound(),
+            "ok": found.is_sound() && difference.is_none(),
             "records": found.records,
             "payload_bytes": found.payload_bytes,
             "malformed": found.malformed,
-            "error": error.map(Error::to_string),
+            "error": error.map(Error::to_string).or_else(|| difference.clone()),
+            // By the dataset_info.json of TensorFlow Datasets.
+            "split": tfds::as_json(split),
             // The faulty record: its number over all files, its number in this file, and its byte offset.
             "index": before.zip(record).and_then(|(before, i)| before.checked_add(i)),
             "record": record,
@@ -100,6 +113,9 @@ fn report(
             "gaps": salvage::gaps(gaps),
         });
         console.print(format_args!("{line}\n"))?;
+    }
+    if let Some(text) = difference {
+        console.report(&Failure::Message(DATA, text));
     }
     if let Some(e) = found.first_malformed {
         console.report(&Failure::Error(e));

@@ -116,6 +116,31 @@ fn commands_of_the_readme() {
     run_commands(README.split_once("## Install").unwrap().1);
 }
 
+/// The table of questions names each verb that reads or writes a dataset, with arguments that work.
+#[test]
+fn commands_of_the_table_of_the_readme() {
+    let dir = Folder::new();
+    assert_eq!(dir.run(&["demo", "--keep", "data"]).code, 0);
+    fs::write(dir.path("schema.json"), dir.run(&["schema", "--json", "data"]).out).unwrap();
+    fs::copy(dir.path("data/observations-00000-of-00004.tfrecord"), dir.path("old.tfrecord")).unwrap();
+    fs::write(dir.path("lines.json"), dir.run(&["head", "-f", "json", "data"]).out).unwrap();
+    let table = README.split_once("## Questions").unwrap().1.split("\n## ").next().unwrap();
+    let rows = table.lines().filter(|line| line.starts_with("| "));
+    let mut commands: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
+    commands.retain(|code| code.starts_with("tfseek "));
+    for command in &commands {
+        let ran = Ran::of(in_folder(&dir, "sh", &["-c", command]).output().unwrap());
+        assert_eq!(ran.code, 0, "$ {command}\n{}", ran.err);
+    }
+    let verbs = [
+        "info", "get", "encode", "schema", "stats", "grep", "validate", "verify", "salvage", "order",
+        "epoch", "reshard",
+    ];
+    for verb in verbs {
+        assert!(commands.iter().any(|command| command.split(' ').nth(1) == Some(verb)), "{verb}");
+    }
+}
+
 #[test]
 fn rust_blocks_are_these() {
     let lines = |text: &'static str| text.lines().map(str::trim).collect::<Vec<_>>();

@@ -23,7 +23,7 @@ pub(crate) fn run() -> Result {
     reproduce_a_batch(&ds)?;
     compress("data/observations-00000-of-00004.tfrecord", "first.tfrecord.gz")?;
     read_gzip_files_and_pipes()?;
-    open_thousands_of_shards_quickly()?;
+    open_thousands_of_shards()?;
     Ok(())
 }
 
@@ -213,7 +213,7 @@ fn read_gzip_files_and_pipes() -> Result {
     Ok(())
 }
 
-fn open_thousands_of_shards_quickly() -> Result {
+fn open_thousands_of_shards() -> Result {
     let packed = Dataset::open("data/.tfseek/all.tfrp")?;
     assert_eq!((packed.len(), packed.shards().len()), (10_000, 4));
     Ok(())

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 /// The calls that fail, and their errors.
-const CALLS: &[(&str, i32)] = &[
+pub(crate) const CALLS: &[(&str, i32)] = &[
     ("write", ENOSPC),
     ("write", EINTR),
     ("fsync", EIO),
@@ -92,6 +92,21 @@ fn a_failing_call_is_an_error_or_has_no_effect() {
     check_all("readers", READERS, |n| n * 3);
 }
 
+/// The report has the size of a file. It was 0 when the call that returns it failed.
+#[test]
+fn every_failing_stat_of_reshard() {
+    let Some(shim) = Shim::new("stat-of-reshard") else { return };
+    let case = WRITERS.iter().find(|case| case.args == "reshard --force --shuffle a --out r").unwrap();
+    let (prepared, mut n) = (case.prepare(), 1);
+    loop {
+        prepared.restore();
+        let Some(ran) = shim.failing(&prepared.dir, &prepared.args(), "stat", n, EIO) else { break };
+        prepared.check(&ran, &format!("call {n} of stat"));
+        n += 1;
+    }
+    assert!(n > 20, "{n}");
+}
+
 #[test]
 #[ignore = "thousands of runs: `make test-slow`"]
 fn every_failing_call() {
@@ -123,10 +138,13 @@ fn a_thread_that_cannot_be_started_is_an_error() {
     let dir = Folder::new();
     let names = ["x-0", "x-1", "x-2", "x-3"];
     names.iter().for_each(|name| drop(dir.shard(name, labels(0..50))));
+    std::fs::write(dir.path("schema"), "feature { name: \"label\" type: INT }").unwrap();
     for (threads, args) in [
         (4, &["epoch", "x-?", "-b", "10", "--threads", "3"][..]),
         (4, &["verify", "x-?", "-j", "4"]),
         (4, &["index", "x-?", "-j", "4"]),
+        (4, &["validate", "-s", "schema", "x-?", "-j", "4"]),
+        (4, &["grep", "-c", "label >= 0", "x-?", "-j", "4"]),
         (4, &["index", "x-?", "-j", "4", "--format", "dali"]),
     ] {
         for n in 1..=threads {
@@ -135,5 +153,12 @@ fn a_thread_that_cannot_be_started_is_an_error() {
             assert_eq!(ran.code, 3, "{args:?} {n}: {}", ran.err);
             assert!(ran.err.contains("cannot start "), "{args:?} {n}: {}", ran.err);
         }
+    }
+    // Fewer threads compute the same statistics.
+    let stats = ["stats", "--json", "x-?", "-j", "4"];
+    let wanted = dir.run(&stats).out;
+    for n in 1..=3 {
+        let ran = shim.failing(&dir, &stats, "thread", n, EAGAIN);
+        ran.unwrap_or_else(|| panic!("stats starts fewer than {n} threads")).prints(&wanted);
     }
 }

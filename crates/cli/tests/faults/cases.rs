@@ -58,6 +58,13 @@ pub(crate) const WRITERS: &[Case] = &[
         code: 0,
     },
     Case { args: "reshard --force --keep label a --out r.gz", target: Some("r.gz"), cold: false, code: 0 },
+    Case { args: "stats --force --save st a u.gz -j 3", target: Some("st"), cold: true, code: 0 },
+    Case {
+        args: "stats --force --json --tfdv t.tfrecord a",
+        target: Some("t.tfrecord"),
+        cold: true,
+        code: 0,
+    },
     Case { args: "salvage --force bad s --rest rest", target: Some("s"), cold: true, code: 1 },
 ];
 
@@ -72,6 +79,14 @@ pub(crate) const READERS: &[Case] = &[
     warm("info --json a u.gz"),
     warm("digest data a"),
     warm("schema --json a"),
+    warm("schema --tfdv a"),
+    warm("grep -f json label+<+7 a"),
+    warm("grep --ids label+in+40..60 data u.gz -j 3"),
+    warm("grep -c -v label+==+3 u.gz data"),
+    warm("stats --json data u.gz -j 3"),
+    warm("stats --json --sample 20 data"),
+    warm("validate -s schema --json data u.gz -j 3"),
+    warm("validate -s tfx a --baseline b"),
     warm("verify data -j 1"),
     warm("verify data a u.gz -j 3"),
     warm("parse -s schema -b 64 a"),
@@ -124,6 +139,7 @@ impl Case {
         dir.shard("odd-[1]", labels(5..8));
         damage(&dir.shard("bad", labels(0..300)), 34 * 7 + 20);
         fs::write(dir.path("schema"), dir.run(&["schema", "--json", "a"]).out).unwrap();
+        fs::write(dir.path("tfx"), dir.run(&["schema", "--tfdv", "a"]).out).unwrap();
         fs::write(dir.path("json"), dir.run(&["cat", "-f", "json", "a"]).out).unwrap();
         let bare = dir.command(&["cat", "--bare", "a"]).output().unwrap().stdout;
         fs::write(dir.path("bare"), bare).unwrap();
@@ -178,7 +194,10 @@ impl Prepared<'_> {
             // These are null after a file or an index that cannot be read.
             let without_index = |line: &str| {
                 let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
-                line.as_object_mut().unwrap().retain(|name, _| !name.starts_with("index") && name != "size");
+                let of_index = ["index", "inflated", "checkpoint", "size"];
+                line.as_object_mut()
+                    .unwrap()
+                    .retain(|name, _| !of_index.iter().any(|of| name.starts_with(of)));
                 format!("{line}\n")
             };
             return out.lines().map(without_index).collect();
@@ -279,8 +298,31 @@ impl Prepared<'_> {
         }
         assert!((1..=4).contains(&ran.code) && ran.err.contains("tfseek: "), "{context}\n{}", ran.out);
         let names = [
-            ".", "[d]", "odd-[1]", "a", "a.idx", "b", "u.gz", "u", "bad", "data", "schema", "state", "s",
-            "rest", "out.npz", "p.tfrp", "r", "r.gz", "json", "bare", "enc", "enc.gz",
+            ".",
+            "[d]",
+            "odd-[1]",
+            "a",
+            "a.idx",
+            "b",
+            "u.gz",
+            "u",
+            "bad",
+            "data",
+            "schema",
+            "state",
+            "s",
+            "rest",
+            "out.npz",
+            "p.tfrp",
+            "r",
+            "r.gz",
+            "st",
+            "t.tfrecord",
+            "tfx",
+            "json",
+            "bare",
+            "enc",
+            "enc.gz",
         ];
         let is_name = |word: &str| {
             let word = word.trim_matches([':', '(', ')', ',']);
@@ -297,8 +339,9 @@ impl Prepared<'_> {
             let is_new = found.iter().any(|(path, bytes)| is(path, target) && after.get(path) == Some(bytes));
             assert!(!is_one || !is_new || reported, "new, but not reported: {context}");
         }
-        // What was printed before the error is correct.
-        if !case.args.starts_with("verify") && !case.args.starts_with("info") {
+        // What was printed before the error is correct. `grep -c` counts the matches in the other files.
+        let is_of_files = ["verify", "info", "grep -c"].iter().any(|verb| case.args.starts_with(verb));
+        if !is_of_files {
             let mut wanted = self.out.lines();
             let is_part = out.lines().all(|line| wanted.any(|other| other == line));
             assert!(is_part, "another output: {context}\n{}", ran.out);

@@ -10,14 +10,18 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use tfseek::ExampleBuilder;
 
-/// The verbs that are killed: an index, an index with checkpoints, a column, a pack, an uncompressed file and arrays.
-const KILLED: [&str; 6] = [
+/// The verbs that are killed: an index, an index with checkpoints, a column, a pack, an uncompressed file, arrays, statistics, and a shuffled
+/// file, in memory and through temporary files. `sets.rs` kills writers of several files.
+const KILLED: [&str; 9] = [
     "index --rebuild a",
     "index --rebuild u.gz",
     "index --rebuild --column label a",
     "index --pack p a b",
     "unpack --force u.gz",
     "parse --force -s schema -o out.npz a",
+    "stats --force --save st a u.gz -j 3",
+    "reshard --force --shuffle a --out r",
+    "reshard --force --shuffle --memory 5kB a u.gz --out r",
 ];
 
 /// Kills runs of a verb after random times, and prints how many left the old file and how many the new one.
@@ -76,9 +80,11 @@ fn an_interrupted_run_leaves_nothing() {
     let json = dir.run(&["cat", "-f", "json", "a.gz"]).out.into_bytes();
     let bare = dir.command(&["cat", "--bare", "a"]).output().unwrap().stdout;
     fs::create_dir(dir.path("out")).unwrap();
-    let runs: [(&[&str], &[u8]); 5] = [
+    let runs: [(&[&str], &[u8]); 7] = [
         (&["parse", "-", "-s", "s", "-b", "4", "-o", "out/x"], &bytes),
         (&["parse", "-", "-s", "s", "-b", "4", "--batches", "-o", "out/x"], &bytes),
+        (&["stats", "-", "--save", "out/x"], &bytes),
+        (&["stats", "-", "--tfdv", "out/x"], &packed[..packed.len() - 100]),
         (&["unpack", "-", "-o", "out/x"], &packed[..packed.len() - 100]),
         (&["encode", "-s", "labels", "-o", "out/x"], &json),
         (&["encode", "--bare", "-o", "out/x"], &bare),

@@ -1,5 +1,6 @@
 //! Sets of shards that are replaced, by runs that are killed.
 
+use crate::calls::CALLS;
 use crate::common::*;
 use crate::support::*;
 use std::fs;
@@ -73,6 +74,86 @@ fn check_kills(kills: usize) {
             }
         }
     }
+}
+
+/// Runs with a failing call or a full disk. A run either writes the new sets, or ends with an error; each set is then missing, the old one, the
+/// new one, or refused, and no temporary file is left.
+fn check_faults(name: &str, next: fn(usize) -> usize) {
+    let Some(shim) = Shim::new(name) else { return };
+    let dir = Folder::new();
+    fs::create_dir(dir.path("data")).unwrap();
+    for s in 0..2i64 {
+        dir.shard(&format!("data/x-{s:05}-of-00002.tfrecord"), labels(100 * s..100 * s + 100));
+    }
+    assert_eq!(dir.run(&["index", "data"]).code, 0);
+    let (mut succeeded, mut failed) = (0, [0; 4]);
+    for (out, sets) in [("out/{split}@5.tfrecord", &SETS[..2]), ("one/{split}.tfrecord", &SETS[2..])] {
+        let folder = dir.path(out.split_once('/').unwrap().0);
+        for memory in ["1GB", "3kB"] {
+            let content = |seed: &str| {
+                let ran = dir.run(&args(out, seed, memory));
+                assert_eq!(ran.code, 0, "{}", ran.err);
+                files(&folder)
+            };
+            let (old, new) = (content("1"), content("2"));
+            for before in [&Files::new(), &old] {
+                let mut check = |ran: &Ran, fault: &str, must_succeed: bool| {
+                    let context = format!("{out}, memory {memory}, {fault}: {ran:?}");
+                    assert!(!ran.err.contains("panicked") && (0..=4).contains(&ran.code), "{context}");
+                    assert_eq!(temporary_files(&folder), Vec::<std::path::PathBuf>::new(), "{context}");
+                    let states: Vec<usize> =
+                        sets.iter().map(|set| state(&dir.path(set), &folder, &old, &new)).collect();
+                    let is_new = states.iter().all(|&state| state == 2);
+                    assert!(ran.code != 0 || is_new, "{states:?} {context}");
+                    assert!(ran.code == 0 || !must_succeed && ran.err.contains("tfseek: "), "{context}");
+                    assert!(!(states.contains(&1) && states.contains(&2)), "{states:?} {context}");
+                    assert!(!before.is_empty() || !states.contains(&1), "{states:?} {context}");
+                    succeeded += usize::from(ran.code == 0);
+                    states.into_iter().filter(|_| ran.code != 0).for_each(|state| failed[state] += 1);
+                };
+                for &(call, errno) in CALLS {
+                    let mut n = 1;
+                    loop {
+                        restore(&folder, before);
+                        let ran = shim.failing(&dir, &args(out, "2", memory), call, n, errno);
+                        let Some(ran) = ran else { break };
+                        check(
+                            &ran,
+                            &format!("call {n} of {call} with {errno}"),
+                            errno == EINTR || call == "close",
+                        );
+                        n = next(n);
+                    }
+                }
+                let mut bytes = 0;
+                loop {
+                    restore(&folder, before);
+                    let variables = [("TFSEEK_DISK", bytes.to_string())];
+                    let ran = shim.run(&dir, &args(out, "2", memory), &variables);
+                    // Temporary files and shards.
+                    let is_enough = bytes > 4 * new.values().map(Vec::len).sum::<usize>();
+                    check(&ran, &format!("a disk of {bytes} bytes"), is_enough);
+                    if is_enough {
+                        break;
+                    }
+                    bytes += 500 * next(1);
+                }
+            }
+        }
+    }
+    println!("{name}: {succeeded} succeeded; sets after errors: {failed:?} missing, old, new and refused");
+    assert!(failed[1] > 0);
+}
+
+#[test]
+fn a_fault_leaves_no_mixture_of_sets() {
+    check_faults("sets", |n| n * 4);
+}
+
+#[test]
+#[ignore = "thousands of runs: `make test-slow`"]
+fn every_fault_of_sets() {
+    check_faults("every-set", |n| n + 1);
 }
 
 /// Returns 0 for a set without files, 1 for the old one, 2 for the new one, 3 for one that is refused.

@@ -137,7 +137,7 @@ pub fn reshard(
     }
     sets::close(&plan, writers)?;
     folders.keep();
-    let sets = plan.report();
+    let sets = plan.report()?;
     if options.index && compression != Compression::None {
         let shards: Vec<PathBuf> = sets.iter().flat_map(|set| set.shards.clone()).collect();
         let index = IndexOptions::new().jobs(options.jobs);

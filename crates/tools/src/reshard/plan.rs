@@ -7,9 +7,10 @@ use super::options::{ReshardOptions, ReshardSet, ReshardWay, ShardCount};
 use super::part_order::PartOrder;
 use super::parts::BATCH;
 use crate::outputs;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use tfseek::frame::OVERHEAD;
-use tfseek::{Compression, Dataset};
+use tfseek::{Compression, Dataset, Error};
 
 /// Number of open files that reading a dataset may take.
 const READERS: u64 = 512;
@@ -170,21 +171,28 @@ impl Plan {
     }
 
     /// Returns the sets that were written.
-    pub(super) fn report(&self) -> Vec<ReshardSet> {
+    pub(super) fn report(&self) -> Result<Vec<ReshardSet>, ReshardError> {
         let report = |(set, split): (&PlannedSet, &Option<String>)| {
             let shards: Vec<PathBuf> = (0..set.names.len()).map(|shard| set.names.path(shard)).collect();
-            let bytes =
-                shards.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|found| found.len()).sum();
-            ReshardSet {
+            let bytes = shards.iter().map(|path| written_size(path)).sum::<tfseek::Result<u64>>()?;
+            Ok(ReshardSet {
                 split: split.clone(),
                 path: set.names.name(),
                 shards,
                 records: set.sequence.len(),
                 bytes,
-            }
+            })
         };
         self.sets.iter().zip(&self.splits).map(report).collect()
     }
+}
+
+/// Returns the size of a file that has its name.
+fn written_size(path: &Path) -> tfseek::Result<u64> {
+    std::fs::metadata(path).map(|found| found.len()).map_err(|e| {
+        let text = format!("the file is complete and renamed, but its size cannot be read: {e}");
+        Error::from(io::Error::new(e.kind(), text)).in_file(path)
+    })
 }
 
 /// Checks that all files can be open at the same time: they get their names together.

@@ -38,6 +38,8 @@ pub(crate) struct Selection {
     pub(crate) patterns: Vec<String>,
     /// The feature whose values are slices.
     pub(crate) by: Option<String>,
+    /// The condition of the records.
+    pub(crate) condition: Option<String>,
 }
 
 /// Statistics of a set of records, without the names of their features.

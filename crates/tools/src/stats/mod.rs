@@ -21,14 +21,15 @@
 //! ```
 
 mod bytes;
-mod counters;
+pub(crate) mod counters;
 mod distinct;
 mod error;
 mod feature;
 mod fields;
+mod fold;
 mod frequent;
 mod group;
-mod histogram;
+pub(crate) mod histogram;
 mod json;
 mod moments;
 mod names;
@@ -44,7 +45,6 @@ mod table;
 mod tests;
 mod texts;
 mod tfdv;
-mod units;
 
 pub use error::StatsError;
 pub use run::StatsOptions;

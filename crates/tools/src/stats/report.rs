@@ -42,6 +42,7 @@ impl Statistics {
             json.key("skipped").raw(self.skipped);
             json.key("not_counted").raw(self.unit.not_counted);
             json.key("limited").list(self.limited(), |json, name| json.string(&name));
+            json.key("where").optional(self.selection.condition.as_deref(), JsonText::string);
             json.key("by").optional(self.selection.by.as_deref(), JsonText::string);
             json.key("slices").list(&self.unit.slices, |json, (key, group)| {
                 json.object(|json| {

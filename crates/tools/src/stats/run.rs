@@ -1,14 +1,16 @@
 //! One pass over files or a dataset.
 
 use super::error::StatsError;
+use super::fold::{self, FoldWork};
 use super::group::{Selection, UnitStats};
 use super::statistics::Statistics;
-use super::units::{self, UnitSource, UnitWork};
+use crate::units::{UnitRecord, UnitSource, unknown_number};
 use crate::{SkippingReader, sample};
 use std::path::{Path, PathBuf};
 use tfseek::example::{KindGuess, MessageKind};
+use tfseek::filter::RecordFilter;
 use tfseek::stream::{Stream, StreamOptions};
-use tfseek::{At, Dataset, Error, Record};
+use tfseek::{At, Dataset, Error, Filter, Record};
 
 /// The default limit on the memory of the sketches in bytes.
 const MEMORY: u64 = 2 << 30;
@@ -19,6 +21,7 @@ const UNIT_PART: u64 = 4;
 #[derive(Clone, Debug)]
 pub struct StatsOptions {
     selection: Selection,
+    filter: Option<Filter>,
     kind: Option<MessageKind>,
     jobs: usize,
     memory: u64,
@@ -30,6 +33,7 @@ impl Default for StatsOptions {
     fn default() -> StatsOptions {
         StatsOptions {
             selection: Selection::default(),
+            filter: None,
             kind: None,
             jobs: 1,
             memory: MEMORY,
@@ -56,6 +60,15 @@ impl StatsOptions {
     #[must_use]
     pub fn by(mut self, feature: Option<String>) -> StatsOptions {
         self.selection.by = feature;
+        self
+    }
+
+    /// Sets a condition. Only the records that meet it are counted. In files after the first, record numbers are known only to
+    /// [`run_dataset`](StatsOptions::run_dataset).
+    #[must_use]
+    pub fn filter(mut self, filter: Option<Filter>) -> StatsOptions {
+        self.selection.condition = filter.as_ref().map(Filter::to_string);
+        self.filter = filter;
         self
     }
 
@@ -108,7 +121,8 @@ impl StatsOptions {
             let path = paths.get(k).map_or(Path::new(""), PathBuf::as_path);
             let stream = open(path)?;
             let file = std::fs::metadata(path).is_ok_and(|meta| meta.is_file()).then_some(path);
-            Ok(StatsSource::File(Box::new(SkippingReader::new(stream, file, self.stream, self.kind))))
+            let reader = SkippingReader::new(stream, file, self.stream, self.kind);
+            Ok(StatsSource::File { reader: Box::new(reader), is_first: k == 0 })
         };
         self.all(paths.len(), None, &open)
     }
@@ -161,7 +175,7 @@ impl StatsOptions {
             open(k)
         };
         let run = StatsRun { options: self, open: &open, report: Some(report) };
-        let total = units::run(&run, shards.len(), self.jobs)?;
+        let total = fold::run(&run, shards.len(), self.jobs)?;
         Ok(self.statistics(total, shards.len(), sample.map(|_| all)))
     }
 
@@ -171,11 +185,13 @@ impl StatsOptions {
         sampled_from: Option<u64>,
         open: &(dyn Fn(usize) -> tfseek::Result<StatsSource> + Sync),
     ) -> Result<Statistics, StatsError> {
-        let total = units::run(&StatsRun { options: self, open, report: None }, shards, self.jobs)?;
+        let total = fold::run(&StatsRun { options: self, open, report: None }, shards, self.jobs)?;
         Ok(self.statistics(total, shards, sampled_from))
     }
 
     fn statistics(&self, total: StatsUnit, shards: usize, sampled_from: Option<u64>) -> Statistics {
+        let filter = total.filter.iter().filter(|_| total.tested);
+        let unseen = filter.flat_map(RecordFilter::unseen).map(str::to_owned).collect();
         Statistics {
             unit: total.stats,
             selection: self.selection.clone(),
@@ -184,6 +200,7 @@ impl StatsOptions {
             sampled_from,
             skipped: total.skipped,
             first_skipped: total.first_skipped,
+            unseen,
         }
     }
 }
@@ -203,7 +220,11 @@ fn guess(dataset: &Dataset, range: std::ops::Range<u64>, buf: &mut Vec<u8>) -> M
 
 /// The records of a shard.
 enum StatsSource {
-    File(Box<SkippingReader>),
+    File {
+        reader: Box<SkippingReader>,
+        /// No shard precedes it.
+        is_first: bool,
+    },
     Numbered {
         dataset: Dataset,
         ids: Box<dyn Iterator<Item = u64> + Send>,
@@ -214,26 +235,48 @@ enum StatsSource {
 }
 
 impl UnitSource for StatsSource {
-    fn next(&mut self) -> tfseek::Result<Option<(Record<'_>, MessageKind)>> {
+    fn next(&mut self) -> tfseek::Result<Option<(Record<'_>, Option<u64>)>> {
         match self {
-            StatsSource::File(reader) => {
-                let kind = reader.kind();
-                Ok(reader.next()?.map(|record| (record, kind)))
+            StatsSource::File { reader, is_first } => {
+                let Some(record) = reader.next()? else { return Ok(None) };
+                let number = record.at().record.filter(|_| *is_first);
+                Ok(Some((record, number)))
             }
-            StatsSource::Numbered { dataset, ids, kind, buf, path } => {
+            StatsSource::Numbered { dataset, ids, buf, path, .. } => {
                 let Some(i) = ids.next() else { return Ok(None) };
                 let record = dataset.read(i, buf)?;
                 let at = record.at();
                 let at = At::new(path, at.record.unwrap_or(0), at.offset.unwrap_or(0));
-                Ok(Some((Record::new(record.payload(), at), *kind)))
+                Ok(Some((Record::new(record.payload(), at), Some(i))))
             }
         }
     }
 
-    fn path(&self) -> &Path {
+    fn kind(&self) -> MessageKind {
         match self {
-            StatsSource::File(reader) => reader.path(),
-            StatsSource::Numbered { path, .. } => path,
+            StatsSource::File { reader, .. } => reader.kind(),
+            StatsSource::Numbered { kind, .. } => *kind,
+        }
+    }
+
+    fn name(&self) -> PathBuf {
+        match self {
+            StatsSource::File { reader, .. } => reader.path().to_path_buf(),
+            StatsSource::Numbered { path, .. } => path.clone(),
+        }
+    }
+
+    fn total(&self) -> Option<u64> {
+        match self {
+            StatsSource::File { reader, .. } => reader.total(),
+            StatsSource::Numbered { .. } => None,
+        }
+    }
+
+    fn skip_damaged(&mut self, e: &Error) -> tfseek::Result<bool> {
+        match self {
+            StatsSource::File { reader, .. } => reader.skip_damaged(e),
+            StatsSource::Numbered { .. } => Ok(true),
         }
     }
 }
@@ -241,6 +284,9 @@ impl UnitSource for StatsSource {
 #[derive(Default)]
 struct StatsUnit {
     stats: UnitStats,
+    filter: Option<RecordFilter>,
+    /// The condition was evaluated.
+    tested: bool,
     /// Records since the last report.
     unreported: u64,
     skipped: u64,
@@ -248,7 +294,7 @@ struct StatsUnit {
 }
 
 impl StatsUnit {
-    fn skip(&mut self, e: &Error) {
+    fn count_skipped(&mut self, e: &Error) {
         self.skipped += 1;
         self.first_skipped.get_or_insert_with(|| e.to_string());
     }
@@ -273,7 +319,25 @@ impl StatsRun<'_> {
     }
 }
 
-impl UnitWork for StatsRun<'_> {
+impl StatsRun<'_> {
+    /// Adds a record that meets the condition.
+    fn add_selected(&self, unit: &mut StatsUnit, item: UnitRecord<'_>) -> Result<(), StatsError> {
+        let UnitRecord { record, number, kind } = item;
+        if let Some(filter) = &mut unit.filter {
+            unit.tested = true;
+            let number = match number {
+                None if filter.filter().uses_numbers() => return Err(unknown_number(record.at()).into()),
+                number => number.unwrap_or(0),
+            };
+            if !filter.accepts(number, record.payload(), kind).map_err(|e| e.at(record.at()))? {
+                return Ok(());
+            }
+        }
+        unit.stats.add(record, kind, &self.options.selection, self.unit_memory())
+    }
+}
+
+impl FoldWork for StatsRun<'_> {
     type Source = StatsSource;
     type Unit = StatsUnit;
     type Error = StatsError;
@@ -283,32 +347,30 @@ impl UnitWork for StatsRun<'_> {
     }
 
     fn begin(&self) -> StatsUnit {
-        StatsUnit::default()
+        let filter = self.options.filter.as_ref().map(Filter::for_records);
+        StatsUnit { filter, ..StatsUnit::default() }
     }
 
-    fn add(&self, unit: &mut StatsUnit, record: Record<'_>, kind: MessageKind) -> Result<(), StatsError> {
+    fn add(&self, unit: &mut StatsUnit, record: UnitRecord<'_>) -> Result<(), StatsError> {
         unit.unreported += 1;
         if unit.unreported == 1024 {
             self.report(unit)?;
         }
-        match unit.stats.add(record, kind, &self.options.selection, self.unit_memory()) {
-            Err(StatsError::Data(e)) if self.options.skip_errors => {
-                unit.skip(&e);
+        match self.add_selected(unit, record) {
+            Err(StatsError::Data(e)) if self.options.skip_errors && e.is_data() => {
+                unit.count_skipped(&e);
                 Ok(())
             }
             added => added,
         }
     }
 
-    fn failed(&self, unit: &mut StatsUnit, source: &mut StatsSource, e: Error) -> Result<bool, StatsError> {
+    fn skip(&self, unit: &mut StatsUnit, e: Error) -> Result<Error, StatsError> {
         if !self.options.skip_errors || !e.is_data() {
             return Err(e.into());
         }
-        unit.skip(&e);
-        match source {
-            StatsSource::File(reader) => Ok(reader.skip_damaged(&e)?),
-            StatsSource::Numbered { .. } => Ok(true),
-        }
+        unit.count_skipped(&e);
+        Ok(e)
     }
 
     fn end(&self, unit: &mut StatsUnit) {
@@ -320,6 +382,10 @@ impl UnitWork for StatsRun<'_> {
         if unit.first_skipped.is_none() {
             unit.first_skipped = next.first_skipped;
         }
+        if let (Some(filter), Some(next)) = (&mut unit.filter, &next.filter) {
+            filter.merge(next);
+        }
+        unit.tested |= next.tested;
         unit.stats.merge(&next.stats, &self.options.selection, self.options.memory)
     }
 }

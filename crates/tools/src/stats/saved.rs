@@ -43,6 +43,8 @@ impl Statistics {
         json.key("memory").raw(self.memory);
         json.key("patterns").list(&self.selection.patterns, |json, pattern| json.string(pattern));
         json.key("by").optional(self.selection.by.as_deref(), JsonText::string);
+        json.key("where").optional(self.selection.condition.as_deref(), JsonText::string);
+        json.key("unseen").list(&self.unseen, |json, feature| json.string(feature));
         json.key("shards").raw(self.shards);
         json.key("sampled_from").optional(self.sampled_from, JsonText::raw);
         json.key("skipped").raw(self.skipped);
@@ -101,6 +103,7 @@ fn read(state: &Value) -> Option<Statistics> {
     let selection = Selection {
         patterns: texts("patterns")?.into_iter().map(str::to_owned).collect(),
         by: optional("by"),
+        condition: optional("where"),
     };
     let names = (texts("features")?, texts("feature_lists")?);
     if names.0.len() > MAX_FEATURES || names.1.len() > MAX_FEATURES {
@@ -132,6 +135,7 @@ fn read(state: &Value) -> Option<Statistics> {
         sampled_from: state.get("sampled_from").and_then(Value::as_u64),
         skipped: number(state, "skipped")?,
         first_skipped: optional("first_skipped"),
+        unseen: texts("unseen").unwrap_or_default().into_iter().map(str::to_owned).collect(),
     })
 }
 

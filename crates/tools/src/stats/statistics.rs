@@ -19,6 +19,8 @@ pub struct Statistics {
     /// Numbers of records that were skipped, and the error of the first.
     pub(super) skipped: u64,
     pub(super) first_skipped: Option<String>,
+    /// Features of the condition that no record had.
+    pub(super) unseen: Vec<String>,
 }
 
 impl Statistics {
@@ -35,6 +37,11 @@ impl Statistics {
     /// Returns the error of the first record that was skipped.
     pub fn first_skipped(&self) -> Option<&str> {
         self.first_skipped.as_deref()
+    }
+
+    /// Returns the features of the condition that no record had, if records were read.
+    pub fn unseen(&self) -> &[String] {
+        &self.unseen
     }
 
     /// Returns the names of the features, and the numbers of the fields (`field 5`), that are not counted exactly, because the memory was not enough.
@@ -83,6 +90,13 @@ impl Statistics {
                 "expected statistics of the same patterns of features, found different ones".to_owned(),
             ));
         }
+        if self.selection.condition != other.selection.condition {
+            let name = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
+            let (expected, found) = (name(&self.selection.condition), name(&other.selection.condition));
+            return Err(StatsError::Saved(format!(
+                "expected statistics of records that meet the same condition, found {expected} and {found}"
+            )));
+        }
         self.sampled_from = match (self.sampled_from, other.sampled_from) {
             (None, None) => None,
             (a, b) => {
@@ -96,6 +110,7 @@ impl Statistics {
         if self.first_skipped.is_none() {
             self.first_skipped.clone_from(&other.first_skipped);
         }
+        self.unseen.retain(|feature| other.unseen.contains(feature));
         Ok(())
     }
 }

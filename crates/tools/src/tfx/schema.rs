@@ -50,6 +50,8 @@ pub struct FeatureRule {
     pub unique: Option<(u64, u64)>,
     /// Most distance of the distribution of values from that of a baseline, as the largest difference of a value's share.
     pub infinity_norm: Option<f64>,
+    /// Most distance of the distribution of values from that of a baseline, as Jensen-Shannon divergence in bits.
+    pub jensen_shannon: Option<f64>,
     /// The feature is expected only in these environments.
     pub in_environments: Vec<String>,
     /// The feature is not expected in these environments.
@@ -435,7 +437,14 @@ impl SchemaReader<'_> {
                 "skew_comparator" | "drift_comparator" => {
                     for part in &self.message(field)?.fields {
                         match &*part.name {
-                            "infinity_norm" => rule.infinity_norm = self.threshold(part)?,
+                            "infinity_norm" => {
+                                rule.infinity_norm =
+                                    lower(rule.infinity_norm, self.threshold(part, "InfinityNorm")?);
+                            }
+                            "jensen_shannon_divergence" => {
+                                let threshold = self.threshold(part, "JensenShannonDivergence")?;
+                                rule.jensen_shannon = lower(rule.jensen_shannon, threshold);
+                            }
                             other => {
                                 unchecked(&format!("{}.{other}", field.name));
                             }
@@ -521,12 +530,12 @@ impl SchemaReader<'_> {
         Ok(())
     }
 
-    fn threshold(&self, field: &TextField) -> Result<Option<f64>, TextError> {
+    fn threshold(&self, field: &TextField, of: &str) -> Result<Option<f64>, TextError> {
         let mut threshold = None;
         for field in &self.message(field)?.fields {
             match &*field.name {
                 "threshold" => threshold = Some(self.float(field)?),
-                _ => return Err(self.unknown(field, "InfinityNorm")),
+                _ => return Err(self.unknown(field, of)),
             }
         }
         Ok(threshold)
@@ -613,6 +622,14 @@ impl SchemaReader<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the lower of two thresholds. Both comparators apply, and there is one baseline.
+fn lower(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }
 

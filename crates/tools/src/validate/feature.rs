@@ -1,5 +1,6 @@
 //! The checks of one feature.
 
+use super::divergence::NumberShares;
 use super::tally::{DistinctValues, Shares, Tallies, Tally, append_all, quoted};
 use crate::tfx::{FeatureRule, ValueDomain};
 use tfseek::example::FeatureKind;
@@ -19,6 +20,7 @@ pub(super) struct FeatureChecks {
     pub(super) tallies: Tallies,
     pub(super) distinct: DistinctValues,
     pub(super) shares: Shares,
+    pub(super) numbers: NumberShares,
 }
 
 impl FeatureChecks {
@@ -72,7 +74,8 @@ impl FeatureChecks {
             self.tally("UNEXPECTED_DATA_TYPE").add(record, || kind.to_string());
             return;
         }
-        let count_values = rule.unique.is_some() || rule.infinity_norm.is_some();
+        let count_values =
+            rule.unique.is_some() || rule.infinity_norm.is_some() || rule.jensen_shannon.is_some();
         if rule.domain == ValueDomain::Any && !count_values {
             return;
         }
@@ -84,6 +87,9 @@ impl FeatureChecks {
                     if count_values {
                         self.shown(&value.to_le_bytes(), rule);
                     }
+                    if rule.jensen_shannon.is_some() {
+                        self.numbers.add_int(value);
+                    }
                 }
             }
             Feature::Float(list) => {
@@ -91,6 +97,9 @@ impl FeatureChecks {
                     self.float(record, value, &rule.domain);
                     if count_values {
                         self.shown(&value.to_le_bytes(), rule);
+                    }
+                    if rule.jensen_shannon.is_some() {
+                        self.numbers.add_float(value);
                     }
                 }
             }
@@ -110,7 +119,9 @@ impl FeatureChecks {
         if rule.unique.is_some() {
             self.distinct.add(value);
         }
-        if rule.infinity_norm.is_some() {
+        // Of numbers the divergence is that of histograms.
+        let of_strings = rule.jensen_shannon.is_some() && rule.kind == Some(FeatureKind::Bytes);
+        if rule.infinity_norm.is_some() || of_strings {
             self.shares.add(value);
         }
     }
@@ -178,6 +189,7 @@ impl FeatureChecks {
         append_all(&mut self.tallies, later.tallies, before);
         self.distinct.append(later.distinct);
         self.shares.append(later.shares);
+        self.numbers.append(later.numbers);
     }
 }
 

@@ -3,6 +3,7 @@
 //! TFDV compares statistics with a schema, so it cannot name records. Here each record is compared. Source of the names and
 //! conditions: <https://www.tensorflow.org/tfx/data_validation/anomalies>.
 
+mod divergence;
 mod feature;
 mod report;
 mod tally;

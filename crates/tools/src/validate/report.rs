@@ -199,7 +199,7 @@ impl FeatureReport<'_> {
             }
         }
         self.distinct(found);
-        self.distance(earlier, found);
+        self.compare(earlier, found);
     }
 
     /// Returns the description of an anomaly of values. `None` if the schema allows this number of them.
@@ -272,13 +272,12 @@ impl FeatureReport<'_> {
         }
     }
 
-    fn distance(&self, earlier: Option<&FeatureChecks>, found: &mut Findings) {
-        let Some(most) = self.rule.infinity_norm else { return };
-        let Some(earlier) = earlier else { return found.not_checked("comparator (no baseline)", self.name) };
-        let shares = &self.checks.shares;
-        if self.rule.kind == Some(FeatureKind::Float) || shares.full || earlier.shares.full {
-            return found.not_checked("infinity_norm", self.name);
+    /// Compares the values with those of the baseline.
+    fn compare(&self, earlier: Option<&FeatureChecks>, found: &mut Findings) {
+        if self.rule.infinity_norm.is_none() && self.rule.jensen_shannon.is_none() {
+            return;
         }
+        let Some(earlier) = earlier else { return found.not_checked("comparator (no baseline)", self.name) };
         if earlier.present == 0 && self.checks.present > 0 {
             let text = "the baseline does not have the feature".to_owned();
             return found.add(
@@ -288,6 +287,39 @@ impl FeatureReport<'_> {
                 text,
                 &Tally::default(),
             );
+        }
+        if let Some(most) = self.rule.infinity_norm {
+            self.distance(most, earlier, found);
+        }
+        if let Some(most) = self.rule.jensen_shannon {
+            self.divergence(most, earlier, found);
+        }
+    }
+
+    fn divergence(&self, most: f64, earlier: &FeatureChecks, found: &mut Findings) {
+        let (shares, numbers) = (&self.checks.shares, &self.checks.numbers);
+        let divergence = match self.rule.kind {
+            Some(FeatureKind::Bytes) if shares.full || earlier.shares.full => None,
+            Some(FeatureKind::Bytes) => Some(shares.divergence(&earlier.shares)),
+            Some(_) => Some(numbers.divergence(&earlier.numbers)),
+            None => None,
+        };
+        let Some(divergence) = divergence else {
+            return found.not_checked("jensen_shannon_divergence", self.name);
+        };
+        if let Some(divergence) = divergence.filter(|&divergence| divergence > most) {
+            let text = format!(
+                "expected a Jensen-Shannon divergence of at most {most} from the baseline, found {divergence:.6}"
+            );
+            let name = "COMPARATOR_JENSEN_SHANNON_DIVERGENCE_HIGH";
+            found.add(name, Some(self.name), self.list, text, &Tally::default());
+        }
+    }
+
+    fn distance(&self, most: f64, earlier: &FeatureChecks, found: &mut Findings) {
+        let shares = &self.checks.shares;
+        if self.rule.kind == Some(FeatureKind::Float) || shares.full || earlier.shares.full {
+            return found.not_checked("infinity_norm", self.name);
         }
         if let Some((distance, value)) = shares.distance(&earlier.shares)
             && distance > most

@@ -146,6 +146,15 @@ impl Shares {
         }
     }
 
+    /// Returns the Jensen-Shannon divergence of the shares. `None` if one side has no values.
+    pub(super) fn divergence(&self, other: &Shares) -> Option<f64> {
+        let count = |shares: &Shares, hash: &u128| shares.counts.get(hash).map_or(0.0, |&(n, _)| n as f64);
+        // Sums of floats depend on their order.
+        let all: BTreeSet<&u128> = self.counts.keys().chain(other.counts.keys()).collect();
+        let parts: Vec<_> = all.into_iter().map(|hash| (count(self, hash), count(other, hash))).collect();
+        super::divergence::divergence(&parts)
+    }
+
     /// Returns the largest difference of a value's share, and that value. `None` if one side has no values.
     pub(super) fn distance<'a>(&'a self, other: &'a Shares) -> Option<(f64, &'a [u8])> {
         if self.total == 0 || other.total == 0 {

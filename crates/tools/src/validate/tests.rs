@@ -128,8 +128,10 @@ fn each_anomaly_is_named_once_with_its_records() {
     );
     let unchecked: Vec<_> =
         report.unchecked.iter().map(|(what, feature)| (what.as_str(), feature.as_deref())).collect();
-    let jensen = "drift_comparator.jensen_shannon_divergence";
-    assert_eq!(unchecked, [(jensen, Some("nested")), ("natural_language_domain", Some("text"))]);
+    assert_eq!(
+        unchecked,
+        [("comparator (no baseline)", Some("nested")), ("natural_language_domain", Some("text"))]
+    );
 }
 
 /// Records in parts give the same report as all records in one.
@@ -204,10 +206,54 @@ fn baselines() {
             ("COMPARATOR_CONTROL_DATA_MISSING", "the baseline does not have the feature"),
         ]
     );
-    assert_eq!(report.unchecked.len(), 1);
+    assert_eq!(report.unchecked.len(), 0);
     let few = of("aabb", true).report(None, Some(&of("aaaaabbbbb", true)));
     assert_eq!(few.anomalies[0].name, "COMPARATOR_LOW_NUM_EXAMPLES");
     assert_eq!(of("a", true).report(None, None).unchecked.len(), 5);
+}
+
+#[test]
+fn divergences() {
+    let schema = TfxSchema::parse(
+        br#"feature { name: "f" type: FLOAT drift_comparator { jensen_shannon_divergence { threshold: 0.1 } } }
+            feature { name: "n" type: INT skew_comparator { jensen_shannon_divergence { threshold: 0.5 } } drift_comparator { jensen_shannon_divergence { threshold: 0.1 } infinity_norm { threshold: 1 } } }
+            feature { name: "s" type: BYTES drift_comparator { jensen_shannon_divergence { threshold: 0.3 } } }
+            feature { name: "t" type: BYTES drift_comparator { jensen_shannon_divergence { threshold: 0.32 } } }
+            feature { name: "u" drift_comparator { jensen_shannon_divergence { threshold: 0 } } }"#,
+    )
+    .unwrap();
+    let of = |values: &[i64]| {
+        let mut checks = Validator::new(&schema);
+        for &value in values {
+            let (text, float) = (value.to_string(), value as f32 / 2.0);
+            let record = ExampleBuilder::new().float("f", [float, f32::NAN]).int64("n", [value]);
+            let record = record.bytes("s", [&text]).bytes("t", [&text]).int64("u", [1]);
+            checks.add(&record.encode().unwrap(), MessageKind::Example).unwrap();
+        }
+        checks
+    };
+    let same = of(&[1, 2, 3]).report(None, Some(&of(&[3, 1, 2])));
+    assert_eq!(same.anomalies, []);
+    let unchecked = [
+        ("jensen_shannon_divergence".to_owned(), Some("u".to_owned())),
+        ("type".to_owned(), Some("u".to_owned())),
+    ];
+    assert_eq!(same.unchecked.into_iter().collect::<Vec<_>>(), unchecked);
+    let found = of(&[1, 1, 1, 1]).report(None, Some(&of(&[1, 9, 9, 1]))).anomalies;
+    let expected = |most: f64, found: &str| {
+        format!("expected a Jensen-Shannon divergence of at most {most} from the baseline, found {found}")
+    };
+    let name = "COMPARATOR_JENSEN_SHANNON_DIVERGENCE_HIGH";
+    let found: Vec<_> = found.into_iter().map(|a| (a.feature.unwrap(), a.name, a.text)).collect();
+    assert_eq!(
+        found,
+        [
+            // Half of the values are NaN on both sides.
+            ("f".to_owned(), name, expected(0.1, "0.155639")),
+            ("n".to_owned(), name, expected(0.1, "0.311278")),
+            ("s".to_owned(), name, expected(0.3, "0.311278")),
+        ]
+    );
 }
 
 #[test]

@@ -3,37 +3,18 @@
 //! A unit is 65,536 records or 64 MiB of payload of one shard, whichever comes first. Units run on any thread. Their results are merged in the
 //! order of the units of a shard, then in the order of the shards, so the number of threads does not change the result.
 
+use crate::units::{UnitCopies, UnitOptions, UnitRecord, UnitSource};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use tfseek::example::MessageKind;
-use tfseek::{At, Record, Result};
 
-/// The largest number of records of a unit.
-pub(crate) const UNIT_RECORDS: u64 = 65_536;
-/// A unit ends with the record that reaches this number of payload bytes.
-pub(crate) const UNIT_BYTES: u64 = 64 << 20;
-
-/// The records of a shard in order.
-pub(crate) trait UnitSource: Send {
-    /// Returns the next record with its kind, or `None` at the end.
-    ///
-    /// # Errors
-    /// The record cannot be read.
-    fn next(&mut self) -> Result<Option<(Record<'_>, MessageKind)>>;
-
-    /// Returns the path in the locations of records.
-    fn path(&self) -> &Path;
-}
-
-/// The work on each unit.
-pub(crate) trait UnitWork: Sync {
+/// Work whose results can be merged as soon as those of two neighbouring units are known, so that shards are read at the same time.
+pub(crate) trait FoldWork: Sync {
     /// The records of a shard.
     type Source: UnitSource;
     /// The result of a unit.
     type Unit: Send;
     /// An error that ends the work.
-    type Error: Send;
+    type Error: Send + From<tfseek::Error>;
 
     /// Opens shard `k`.
     ///
@@ -48,18 +29,13 @@ pub(crate) trait UnitWork: Sync {
     ///
     /// # Errors
     /// The work ends.
-    fn add(&self, unit: &mut Self::Unit, record: Record<'_>, kind: MessageKind) -> Result<(), Self::Error>;
+    fn add(&self, unit: &mut Self::Unit, record: UnitRecord<'_>) -> Result<(), Self::Error>;
 
-    /// Decides on an error of a source: true to go on with its next record, false to end the shard.
+    /// Counts a damaged record that is to be skipped. Its error is returned.
     ///
     /// # Errors
-    /// The work ends.
-    fn failed(
-        &self,
-        unit: &mut Self::Unit,
-        source: &mut Self::Source,
-        e: tfseek::Error,
-    ) -> Result<bool, Self::Error>;
+    /// The record is not to be skipped. The work ends.
+    fn skip(&self, unit: &mut Self::Unit, e: tfseek::Error) -> Result<tfseek::Error, Self::Error>;
 
     /// Ends a unit.
     fn end(&self, unit: &mut Self::Unit);
@@ -78,10 +54,10 @@ pub(crate) trait UnitWork: Sync {
 ///
 /// # Errors
 /// Those of the work.
-pub(crate) fn run<W: UnitWork>(work: &W, shards: usize, jobs: usize) -> Result<W::Unit, W::Error> {
+pub(crate) fn run<W: FoldWork>(work: &W, shards: usize, jobs: usize) -> Result<W::Unit, W::Error> {
     let states = (0..shards).map(|_| ShardState::default()).collect();
     let state = RunState { shards: states, first: 0, stop: shards, total: None, merging: false, error: None };
-    let run = UnitRun { work, jobs, state: Mutex::new(state), changed: Condvar::new() };
+    let run = FoldRun { work, jobs, state: Mutex::new(state), changed: Condvar::new() };
     std::thread::scope(|scope| {
         let run = &run;
         for k in 1..jobs {
@@ -99,7 +75,7 @@ pub(crate) fn run<W: UnitWork>(work: &W, shards: usize, jobs: usize) -> Result<W
     }
 }
 
-struct ShardState<W: UnitWork> {
+struct ShardState<W: FoldWork> {
     source: Option<W::Source>,
     /// A thread has the source.
     is_busy: bool,
@@ -115,7 +91,7 @@ struct ShardState<W: UnitWork> {
     error: Option<W::Error>,
 }
 
-impl<W: UnitWork> Default for ShardState<W> {
+impl<W: FoldWork> Default for ShardState<W> {
     fn default() -> ShardState<W> {
         ShardState {
             source: None,
@@ -131,7 +107,7 @@ impl<W: UnitWork> Default for ShardState<W> {
     }
 }
 
-struct RunState<W: UnitWork> {
+struct RunState<W: FoldWork> {
     shards: Vec<ShardState<W>>,
     /// The first shard that is not part of the total.
     first: usize,
@@ -142,7 +118,7 @@ struct RunState<W: UnitWork> {
     error: Option<W::Error>,
 }
 
-struct UnitRun<'a, W: UnitWork> {
+struct FoldRun<'a, W: FoldWork> {
     work: &'a W,
     jobs: usize,
     state: Mutex<RunState<W>>,
@@ -158,25 +134,16 @@ struct TakenUnit<S> {
     is_direct: bool,
 }
 
-/// Copies of the records of a unit.
-#[derive(Default)]
-struct UnitBuffer {
-    bytes: Vec<u8>,
-    /// Length, ordinal, offset and kind.
-    records: Vec<(usize, u64, u64, MessageKind)>,
-    path: PathBuf,
-}
-
-impl<W: UnitWork> UnitRun<'_, W> {
+impl<W: FoldWork> FoldRun<'_, W> {
     fn lock(&self) -> MutexGuard<'_, RunState<W>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn work(&self) {
-        let mut buffer = UnitBuffer::default();
+        let mut copies = UnitCopies::default();
         while let Some(taken) = self.take() {
             let (shard, number) = (taken.shard, taken.number);
-            let result = self.unit(taken, &mut buffer);
+            let result = self.unit(taken, &mut copies);
             let mut state = self.lock();
             if let Some(of) = state.shards.get_mut(shard) {
                 of.early.insert(number, result);
@@ -227,7 +194,7 @@ impl<W: UnitWork> UnitRun<'_, W> {
         self.changed.notify_all();
     }
 
-    fn unit(&self, taken: TakenUnit<W::Source>, buffer: &mut UnitBuffer) -> Result<W::Unit, W::Error> {
+    fn unit(&self, taken: TakenUnit<W::Source>, copies: &mut UnitCopies) -> Result<W::Unit, W::Error> {
         let TakenUnit { shard, source, is_direct, .. } = taken;
         let mut unit = self.work.begin();
         let opened = source.map_or_else(|| self.work.open(shard), Ok);
@@ -238,30 +205,19 @@ impl<W: UnitWork> UnitRun<'_, W> {
                 return Err(e);
             }
         };
+        let name = source.name();
+        copies.clear();
         let read = if is_direct {
-            self.read(&mut source, &mut unit, |unit, record, kind| self.work.add(unit, record, kind))
+            self.read(&mut source, &mut unit, |unit, record| self.work.add(unit, record))
         } else {
-            buffer.bytes.clear();
-            buffer.records.clear();
-            buffer.path = source.path().to_path_buf();
-            self.read(&mut source, &mut unit, |_, record, kind| {
-                let (payload, at) = (record.payload(), record.at());
-                buffer.bytes.extend_from_slice(payload);
-                let (i, offset) = (at.record.unwrap_or(0), at.offset.unwrap_or(0));
-                buffer.records.push((payload.len(), i, offset, kind));
+            self.read(&mut source, &mut unit, |_, record| {
+                copies.add(record);
                 Ok(())
             })
         };
         let goes_on = matches!(read, Ok(true));
         self.put(shard, goes_on.then_some(source));
-        if !is_direct {
-            let mut rest = buffer.bytes.as_slice();
-            for &(len, i, offset, kind) in &buffer.records {
-                let Some((payload, after)) = rest.split_at_checked(len) else { break };
-                rest = after;
-                self.work.add(&mut unit, Record::new(payload, At::new(&buffer.path, i, offset)), kind)?;
-            }
-        }
+        copies.iter(&name).try_for_each(|record| self.work.add(&mut unit, record))?;
         read?;
         self.work.end(&mut unit);
         Ok(unit)
@@ -272,19 +228,22 @@ impl<W: UnitWork> UnitRun<'_, W> {
         &self,
         source: &mut W::Source,
         unit: &mut W::Unit,
-        mut add: impl FnMut(&mut W::Unit, Record<'_>, MessageKind) -> Result<(), W::Error>,
+        mut add: impl FnMut(&mut W::Unit, UnitRecord<'_>) -> Result<(), W::Error>,
     ) -> Result<bool, W::Error> {
-        let (mut records, mut bytes) = (0, 0);
-        while records < UNIT_RECORDS && bytes < UNIT_BYTES {
+        let size = UnitOptions::default();
+        let (mut records, mut bytes) = (0, 0usize);
+        while records < size.records && bytes < size.bytes {
+            let kind = source.kind();
             match source.next() {
-                Ok(Some((record, kind))) => {
+                Ok(Some((record, number))) => {
                     records += 1;
-                    bytes += record.payload().len() as u64;
-                    add(unit, record, kind)?;
+                    bytes = bytes.saturating_add(record.payload().len());
+                    add(unit, UnitRecord { record, number, kind })?;
                 }
                 Ok(None) => return Ok(false),
                 Err(e) => {
-                    if !self.work.failed(unit, source, e)? {
+                    let e = self.work.skip(unit, e)?;
+                    if !source.skip_damaged(&e)? {
                         return Ok(false);
                     }
                 }
@@ -366,7 +325,9 @@ impl<W: UnitWork> UnitRun<'_, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tfseek::Error;
+    use std::path::{Path, PathBuf};
+    use tfseek::example::MessageKind;
+    use tfseek::{At, Error, Record};
 
     /// Shards of numbered records. Damage is after the records of a shard.
     struct Numbered {
@@ -380,56 +341,69 @@ mod tests {
     }
 
     impl UnitSource for NumberedSource {
-        fn next(&mut self) -> Result<Option<(Record<'_>, MessageKind)>> {
+        fn next(&mut self) -> tfseek::Result<Option<(Record<'_>, Option<u64>)>> {
             if self.next == self.end.0 {
-                return if self.end.1 { Err(Error::from(std::io::Error::other("damage"))) } else { Ok(None) };
+                let damage = Error::from(std::io::Error::other("damage"));
+                let at = At::new(Path::new("x"), self.next, 0);
+                return if self.end.1 { Err(damage.at(at)) } else { Ok(None) };
             }
             self.payload = self.next.to_le_bytes().to_vec();
             self.next += 1;
-            Ok(Some((
-                Record::new(&self.payload, At::new(Path::new("x"), self.next - 1, 0)),
-                MessageKind::Other,
-            )))
+            Ok(Some((Record::new(&self.payload, At::new(Path::new("x"), self.next - 1, 0)), None)))
         }
 
-        fn path(&self) -> &Path {
-            Path::new("x")
+        fn kind(&self) -> MessageKind {
+            MessageKind::Other
+        }
+
+        fn name(&self) -> PathBuf {
+            "x".into()
+        }
+
+        fn total(&self) -> Option<u64> {
+            None
         }
     }
 
-    impl UnitWork for Numbered {
+    /// The record of an error.
+    #[derive(Debug, PartialEq)]
+    struct FailedAt(u64);
+
+    impl From<Error> for FailedAt {
+        fn from(e: Error) -> FailedAt {
+            FailedAt(e.location().record.unwrap())
+        }
+    }
+
+    impl FoldWork for Numbered {
         type Source = NumberedSource;
         /// The numbers of records of the units, and the sum of the payloads.
         type Unit = (Vec<u64>, u64);
-        type Error = usize;
+        type Error = FailedAt;
 
-        fn open(&self, k: usize) -> Result<NumberedSource, usize> {
-            Ok(NumberedSource { next: 0, end: *self.shards.get(k).ok_or(k)?, payload: Vec::new() })
+        fn open(&self, k: usize) -> Result<NumberedSource, FailedAt> {
+            Ok(NumberedSource { next: 0, end: self.shards[k], payload: Vec::new() })
         }
 
         fn begin(&self) -> (Vec<u64>, u64) {
             (vec![0], 0)
         }
 
-        fn add(&self, unit: &mut (Vec<u64>, u64), record: Record<'_>, _: MessageKind) -> Result<(), usize> {
+        fn add(&self, unit: &mut (Vec<u64>, u64), record: UnitRecord<'_>) -> Result<(), FailedAt> {
+            let record = record.record;
             unit.0[0] += 1;
             unit.1 += u64::from_le_bytes(record.payload().try_into().unwrap());
             assert_eq!(record.payload(), record.at().record.unwrap().to_le_bytes());
             Ok(())
         }
 
-        fn failed(
-            &self,
-            _: &mut (Vec<u64>, u64),
-            source: &mut NumberedSource,
-            _: Error,
-        ) -> Result<bool, usize> {
-            Err(source.end.0 as usize)
+        fn skip(&self, _: &mut (Vec<u64>, u64), e: Error) -> Result<Error, FailedAt> {
+            Err(e.into())
         }
 
         fn end(&self, _: &mut (Vec<u64>, u64)) {}
 
-        fn merge(&self, unit: &mut (Vec<u64>, u64), next: (Vec<u64>, u64)) -> Result<(), usize> {
+        fn merge(&self, unit: &mut (Vec<u64>, u64), next: (Vec<u64>, u64)) -> Result<(), FailedAt> {
             unit.0.extend(next.0);
             unit.1 += next.1;
             Ok(())
@@ -453,7 +427,7 @@ mod tests {
     fn the_first_error_in_order_is_returned() {
         let work = Numbered { shards: vec![(100_000, false), (200_000, true), (5, true), (9, false)] };
         for jobs in [1, 2, 8] {
-            assert_eq!(run(&work, 4, jobs), Err(200_000));
+            assert_eq!(run(&work, 4, jobs), Err(FailedAt(200_000)));
         }
     }
 }

@@ -1,0 +1,181 @@
+//! `info` and `verify` on datasets with the `dataset_info.json` of TensorFlow Datasets.
+
+mod common;
+
+use common::*;
+use serde_json::{Value, json};
+use std::fs;
+
+/// Writes a dataset `tiny` with the splits `train`, of shards with 3 and 2 records, and `test`, of one shard with 4 records.
+fn tiny() -> Folder {
+    let dir = Folder::new();
+    fs::create_dir(dir.path("data")).unwrap();
+    dir.shard("data/tiny-train.tfrecord-00000-of-00002", labels(0..3));
+    dir.shard("data/tiny-train.tfrecord-00001-of-00002", labels(3..5));
+    dir.shard("data/tiny-test.tfrecord-00000-of-00001", labels(5..9));
+    dir.write_info(&json!(["3", "2"]), &json!([4]));
+    dir
+}
+
+trait Info {
+    fn write_info(&self, train: &Value, test: &Value);
+}
+
+impl Info for Folder {
+    fn write_info(&self, train: &Value, test: &Value) {
+        let template = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}";
+        let info = json!({
+            "name": "tiny", "moduleName": "my.tiny", "version": "1.0.0", "fileFormat": "tfrecord",
+            "splits": [
+                {"name": "train", "shardLengths": train, "numBytes": "70", "filepathTemplate": template},
+                {"name": "test", "shardLengths": test, "numBytes": "56", "filepathTemplate": template},
+            ],
+        });
+        fs::write(self.path("data/dataset_info.json"), info.to_string()).unwrap();
+    }
+}
+
+/// Returns the words of each line.
+fn rows(out: &str) -> Vec<String> {
+    out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn right_counts_are_shown() {
+    let dir = tiny();
+    let ran = dir.run(&["info", "data"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    let end = [
+        "tiny 1.0.0 data/dataset_info.json",
+        "records expected shards split",
+        "5 5 2 of 2 train",
+        "4 4 1 of 1 test",
+    ];
+    assert!(rows(&ran.out).ends_with(&end.map(String::from)), "{}", ran.out);
+    let ran = dir.run(&["verify", "data"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(ran.out.ends_with("\nrecords as in data/dataset_info.json: train 5, test 4\n"), "{}", ran.out);
+
+    // A part of the dataset is compared alone, also as one file and with an index.
+    assert_eq!(dir.run(&["index", "data"]).code, 0);
+    for part in
+        ["data/tiny-train*", "data/tiny-train.tfrecord-00001-of-00002", "data/tiny-{test,train}*0-of*"]
+    {
+        for verb in ["info", "verify"] {
+            let ran = dir.run(&[verb, part, "--allow-missing"]);
+            assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{verb} {part}");
+        }
+    }
+    let ran = dir.run(&["info", "data/tiny-train.tfrecord-00001-of-00002"]);
+    assert!(rows(&ran.out).contains(&"split train, shard 1 of 2, tiny 1.0.0".to_owned()), "{}", ran.out);
+    let mut ran = dir.command(&["verify", "tiny-train.tfrecord-00001-of-00002"]);
+    let ran = Ran::of(ran.current_dir(dir.path("data")).output().unwrap());
+    assert!(ran.out.ends_with("\nrecords as in dataset_info.json: train 2\n"), "{}", ran.out);
+
+    let ran = dir.run(&["info", "--json", "data"]);
+    let last: Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
+    let split = json!({"dataset": "tiny 1.0.0", "name": "train", "shard": 1, "shards": 2, "records": 2});
+    assert_eq!(last["split"], split);
+    assert_eq!(dir.run(&["cat", "-f", "json", "data"]).out.lines().count(), 9);
+}
+
+#[test]
+fn a_shard_with_another_number_of_records() {
+    let dir = tiny();
+    dir.write_info(&json!([3, 7]), &json!([4]));
+    let text = "data/tiny-train.tfrecord-00001-of-00002: expected 7 records, found 2 (shard 1 of split train), by \
+                data/dataset_info.json\n";
+    let ran = dir.run(&["info", "data"]);
+    assert_eq!((ran.code, ran.err), (0, format!("tfseek: {text}")));
+    assert!(rows(&ran.out).contains(&"5 10 2 of 2 train".to_owned()), "{}", ran.out);
+    let ran = dir.run(&["verify", "data", "-j", "2"]);
+    assert_eq!((ran.code, ran.err), (1, format!("tfseek: {text}")));
+    // The checksums are right.
+    assert!(ran.out.starts_with("3 of 3 files sound") && !ran.out.contains("records as in"), "{}", ran.out);
+    // Other shards are not concerned.
+    assert_eq!(dir.run(&["verify", "data/tiny-test*"]).code, 0);
+    let ran = dir.run(&["verify", "--json", "data"]);
+    let lines: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.iter().map(|line| &line["ok"]).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!((&lines[2]["split"]["records"], ran.code), (&json!(7), 1));
+    assert!(lines[2]["error"].as_str().unwrap().contains("expected 7 records, found 2"), "{}", lines[2]);
+
+    // Records behind damage were not counted.
+    damage(&dir.path("data/tiny-train.tfrecord-00001-of-00002"), 12);
+    for verb in ["info", "verify"] {
+        let ran = dir.run(&[verb, "data"]);
+        assert_eq!((ran.code, ran.err.contains("expected 7 records")), (1, false), "{verb}: {}", ran.err);
+    }
+}
+
+#[test]
+fn missing_and_further_shards() {
+    let dir = tiny();
+    let moved = dir.path("data/tiny-test.tfrecord-00000-of-00001");
+    fs::rename(&moved, dir.path("data/tiny-test.tfrecord-00000-of-00003")).unwrap();
+    let (missing, other) = (
+        "1 of 1 shards of split test is missing: data/tiny-test.tfrecord-00000-of-00001",
+        "found another name",
+    );
+    for (verb, code) in [("info", 0), ("verify", 1)] {
+        // The name itself says that shards are missing.
+        assert!(dir.run(&[verb, "data"]).err.contains("missing"));
+        let ran = dir.run(&[verb, "data", "--allow-missing"]);
+        assert_eq!(
+            (ran.code, ran.err.contains(other), ran.err.contains(missing)),
+            (code, true, false),
+            "{verb}"
+        );
+    }
+    fs::remove_file(dir.path("data/tiny-test.tfrecord-00000-of-00003")).unwrap();
+    dir.shard("data/mine.tfrecord", labels(0..3));
+    for (verb, code) in [("info", 0), ("verify", 1)] {
+        let ran = dir.run(&[verb, "data"]);
+        assert_eq!(ran.code, code, "{verb}: {}", ran.err);
+        assert_eq!(
+            ran.err,
+            format!("tfseek: data/dataset_info.json: {missing} (`--allow-missing` continues without them)\n")
+        );
+        for args in [&["data", "--allow-missing"][..], &["data/*.tfrecord*"]] {
+            let ran = dir.run(&[&[verb], args].concat());
+            assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{verb}");
+        }
+    }
+    assert!(rows(&dir.run(&["info", "data"]).out).contains(&"1 file in no split".to_owned()));
+}
+
+#[test]
+fn files_that_are_not_used_are_warnings() {
+    let dir = tiny();
+    let long = "[".repeat(100_000);
+    let cases = [
+        ("", "expected JSON, found: EOF"),
+        (&long, "recursion limit"),
+        (r#"{"name": "x", "splits": {"train": {}}}"#, "splits: expected a list, found an object"),
+        (r#"{"name": "x", "fileFormat": "riegeli"}"#, "the dataset's files are riegeli, not tfrecord"),
+    ];
+    for (text, warning) in cases {
+        fs::write(dir.path("data/dataset_info.json"), text).unwrap();
+        for verb in ["info", "verify"] {
+            for paths in ["data", "data/tiny-train*"] {
+                let ran = dir.run(&[verb, paths]);
+                assert_eq!((ran.code, ran.err.lines().count()), (0, 1), "{verb}: {}", ran.err);
+                let start = "tfseek: data/dataset_info.json: records are not compared: ";
+                assert!(ran.err.starts_with(start) && ran.err.contains(warning), "{}", ran.err);
+            }
+        }
+    }
+    // A folder without TFRecord files.
+    fs::create_dir(dir.path("other")).unwrap();
+    fs::write(dir.path("other/dataset_info.json"), r#"{"name": "x", "fileFormat": "array_record"}"#).unwrap();
+    for verb in ["info", "verify"] {
+        dir.run(&[verb, "other"])
+            .fails(3, &["the dataset's files are array_record, not tfrecord", "no file matches other"]);
+    }
+    // A sparse file of 1 TiB.
+    fs::File::create(dir.path("data/dataset_info.json")).unwrap().set_len(1 << 40).unwrap();
+    let ran = dir.run(&["verify", "data"]);
+    assert!(ran.code == 0 && ran.err.contains("expected at most 8388608 bytes, found more"), "{}", ran.err);
+    fs::remove_file(dir.path("data/dataset_info.json")).unwrap();
+    assert_eq!(dir.run(&["verify", "data"]).err, "");
+}

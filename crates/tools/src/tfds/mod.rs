@@ -1,0 +1,240 @@
+//! `dataset_info.json` of TensorFlow Datasets (TFDS): the splits of a dataset and their record counts, compared with its shards.
+//!
+//! The file lies in the folder of the shards, or in the folder above it if the template of its names contains folders.
+//!
+//! ```
+//! use tfseek_tools::tfds::DatasetInfo;
+//!
+//! let text = br#"{"name": "mnist", "splits": [{"name": "test", "shardLengths": ["6000", "4000"]}]}"#;
+//! let info = DatasetInfo::parse(text)?;
+//! assert_eq!(info.splits[0].records(), Some(10_000));
+//! assert_eq!(info.splits[0].shard_path(1, 2).to_str(), Some("mnist-test.tfrecord-00001-of-00002"));
+//! # Ok::<(), tfseek_tools::tfds::InfoError>(())
+//! ```
+
+mod info;
+
+pub use info::{DatasetInfo, InfoError, MAX_BYTES, SplitInfo};
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Maximum number of missing shards that a message names.
+const MAX_NAMED: usize = 4;
+
+/// Compares shards with the `dataset_info.json` of their folders, each of which is read once.
+#[derive(Debug, Default)]
+pub struct SplitCheck {
+    folders: HashMap<PathBuf, Option<usize>>,
+    found: Vec<CheckedInfo>,
+    warnings: Vec<String>,
+}
+
+/// A [`DatasetInfo`], and the shards that were compared with it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct CheckedInfo {
+    /// The folder of the file.
+    pub folder: PathBuf,
+    /// The content of the file.
+    pub info: DatasetInfo,
+    /// The shards of each split.
+    pub splits: Vec<CheckedSplit>,
+    /// Number of files that belong to no split.
+    pub other_files: u64,
+    /// Number of files that differ.
+    pub differences: u64,
+}
+
+/// The shards of a split that were found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckedSplit {
+    /// Records of the shards. `None` if the records of one could not be counted.
+    pub records: Option<u64>,
+    /// Number of shards that were found.
+    pub shards: u64,
+    /// True for each shard that was found.
+    seen: Vec<bool>,
+}
+
+/// The split of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileSplit {
+    /// Name of the dataset, with its version.
+    pub dataset: String,
+    /// Name of the split.
+    pub split: String,
+    /// Number of the shard in the split, from 0. `None` if the file is not one of the split's shards.
+    pub shard: Option<u64>,
+    /// Number of shards of the split.
+    pub shards: Option<u64>,
+    /// Number of records that the shard should have.
+    pub records: Option<u64>,
+    /// How the file differs from the `dataset_info.json`.
+    pub difference: Option<String>,
+}
+
+impl SplitCheck {
+    /// Adds a file with its number of records, if they could be counted. Returns the split that the file belongs to by its name.
+    pub fn add(&mut self, path: &Path, records: Option<u64>) -> Option<FileSplit> {
+        let folder = path.parent()?;
+        let above = folder.parent().filter(|above| *above != folder);
+        let k = self.load(folder).or_else(|| {
+            // In the folder above, only a template with folders names files in this one.
+            let k = self.load(above?)?;
+            self.found.get(k)?.info.splits.iter().any(SplitInfo::has_folders).then_some(k)
+        })?;
+        self.found.get_mut(k)?.add(path, records)
+    }
+
+    /// Reads the file of a folder that is opened as a whole. Its shards are then expected to be complete.
+    pub fn add_folder(&mut self, folder: &Path) {
+        self.load(folder);
+    }
+
+    /// Returns the shards that are missing in a folder, one message for each split that lacks some. Files that exist are not missing.
+    pub fn missing(&self, folder: &Path) -> Vec<String> {
+        let Some(checked) = self.folders.get(folder).copied().flatten().and_then(|k| self.found.get(k))
+        else {
+            return Vec::new();
+        };
+        checked.missing()
+    }
+
+    /// Returns the files that were read, with the shards compared so far.
+    pub fn infos(&self) -> &[CheckedInfo] {
+        &self.found
+    }
+
+    /// Returns warnings about files that are not used, each once.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// Returns the number of the folder's file in `found`, if it has one that is used.
+    fn load(&mut self, folder: &Path) -> Option<usize> {
+        if let Some(&known) = self.folders.get(folder) {
+            return known;
+        }
+        let path = folder.join(DatasetInfo::FILE_NAME);
+        let path = path.display();
+        let loaded = match DatasetInfo::read(folder) {
+            Ok(Some(info)) if info.is_tfrecord() => {
+                self.found.push(CheckedInfo::new(folder, info));
+                Some(self.found.len() - 1)
+            }
+            Ok(Some(info)) => {
+                let format = info.file_format.escape_debug();
+                self.warnings.push(format!(
+                    "{path}: records are not compared: the dataset's files are {format}, not tfrecord"
+                ));
+                None
+            }
+            Ok(None) => None,
+            Err(e) => {
+                self.warnings.push(format!("{path}: records are not compared: {e}"));
+                None
+            }
+        };
+        self.folders.insert(folder.to_path_buf(), loaded);
+        loaded
+    }
+}
+
+impl CheckedInfo {
+    fn new(folder: &Path, info: DatasetInfo) -> CheckedInfo {
+        let split = |split: &SplitInfo| CheckedSplit {
+            records: Some(0),
+            shards: 0,
+            seen: vec![false; split.shard_lengths.as_ref().map_or(0, Vec::len)],
+        };
+        let splits = info.splits.iter().map(split).collect();
+        CheckedInfo { folder: folder.to_path_buf(), info, splits, other_files: 0, differences: 0 }
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> PathBuf {
+        self.folder.join(DatasetInfo::FILE_NAME)
+    }
+
+    fn add(&mut self, path: &Path, records: Option<u64>) -> Option<FileSplit> {
+        let info_path = self.path();
+        let name = path.strip_prefix(&self.folder).ok().and_then(Path::to_str);
+        let matching = |name: &str| {
+            let mut all = self.info.splits.iter().enumerate();
+            let first = all.find_map(|(k, split)| Some((k, split.shard_number(name)?)))?;
+            // Splits whose shards have the same names cannot be compared.
+            all.all(|(_, split)| split.shard_number(name).is_none()).then_some(first)
+        };
+        let place = name.and_then(matching);
+        let Some((name, (k, shard))) = name.zip(place) else {
+            self.other_files += 1;
+            return None;
+        };
+        let (split, checked) = (self.info.splits.get(k)?, self.splits.get_mut(k)?);
+        let (split_name, shards) = (split.name.escape_debug(), split.shards());
+        let is_one = shards.is_none_or(|n| shard < n && split.shard_path(shard, n) == Path::new(name));
+        let expected =
+            usize::try_from(shard).ok().filter(|_| is_one).and_then(|i| split.shard_lengths.as_ref()?.get(i));
+        let difference = match (shards, expected, records) {
+            (Some(n), _, _) if !is_one => {
+                let n = if n == 1 { "1 shard".to_owned() } else { format!("{n} shards") };
+                Some(format!("expected a shard of split {split_name}, which has {n}, found another name"))
+            }
+            (_, Some(&expected), Some(records)) if records != expected => Some(format!(
+                "expected {expected} records, found {records} (shard {shard} of split {split_name})"
+            )),
+            _ => None,
+        };
+        if is_one {
+            checked.shards += 1;
+            checked.records = checked.records.zip(records).and_then(|(sum, n)| sum.checked_add(n));
+            if let Some(seen) = usize::try_from(shard).ok().and_then(|i| checked.seen.get_mut(i)) {
+                *seen = true;
+            }
+        }
+        self.differences += u64::from(difference.is_some());
+        Some(FileSplit {
+            dataset: self.info.title(),
+            split: split.name.clone(),
+            shard: is_one.then_some(shard),
+            shards,
+            records: expected.copied(),
+            difference: difference
+                .map(|text| format!("{}: {text}, by {}", path.display(), info_path.display())),
+        })
+    }
+
+    fn missing(&self) -> Vec<String> {
+        let mut messages = Vec::new();
+        for (split, checked) in self.info.splits.iter().zip(&self.splits) {
+            let n = checked.seen.len() as u64;
+            let unseen = (0..n).zip(&checked.seen).filter(|(_, seen)| !**seen);
+            let path = |shard| self.folder.join(split.shard_path(shard, n));
+            let (mut missing, mut names) = (0u64, Vec::new());
+            // A file without a TFRecord extension is not opened with its folder.
+            for path in unseen.map(|(shard, _)| path(shard)).filter(|path| !path.exists()) {
+                missing += 1;
+                if names.len() < MAX_NAMED {
+                    // The template may contain any characters.
+                    names.push(path.display().to_string().escape_debug().to_string());
+                }
+            }
+            if missing > 0 {
+                let more = if missing > names.len() as u64 { ", .." } else { "" };
+                let (info, names) = (self.path(), names.join(", "));
+                let (info, name) = (info.display(), split.name.escape_debug());
+                let are = if missing == 1 { "is" } else { "are" };
+                messages.push(format!(
+                    "{info}: {missing} of {n} shards of split {name} {are} missing: {names}{more}"
+                ));
+            }
+        }
+        messages
+    }
+}
+
+#[cfg(test)]
+mod tests;
