@@ -252,42 +252,6 @@ fn a_table_has_a_line_for_each_feature() {
     assert_eq!(empty.table(&TableStyle::default()), "0 records; sizes only\n");
 }
 
-/// With a condition, statistics are those of the records that meet it. The features of the condition that no record has are named.
-#[test]
-fn a_condition_selects_records() {
-    let all = records(5000);
-    let selects = |text: &str| StatsOptions::new().filter(Some(text.parse().unwrap())).jobs(3);
-    for condition in
-        ["label in 2, 4..6 and present(text)", "len(x) > 2", "any(x) > 100 or label == 1", "record in 7..99"]
-    {
-        let filter: tfseek::Filter = condition.parse().unwrap();
-        let mut naive = filter.for_records();
-        let kept: Vec<Vec<u8>> = all
-            .iter()
-            .zip(0..)
-            .filter(|(payload, i)| naive.accepts(*i, payload, tfseek::example::MessageKind::Example).unwrap())
-            .map(|(payload, _)| payload.clone())
-            .collect();
-        assert!(!kept.is_empty() && kept.len() < all.len(), "{condition}");
-        let mut expected = json(&run(&StatsOptions::new(), &[file(&kept)]).unwrap());
-        expected["where"] = condition.into();
-        assert_eq!(json(&run(&selects(condition), &[file(&all)]).unwrap()), expected, "{condition}");
-    }
-    let mut stats = run(&selects("absent(nothing) and label < 3"), &[file(&all), file(&all)]).unwrap();
-    assert_eq!(stats.unseen(), ["nothing"]);
-    let saved = Statistics::from_saved(&stats.save()).unwrap();
-    assert_eq!(saved.json(), stats.json());
-    assert_eq!(saved.unseen(), ["nothing"]);
-    let other = run(&selects("label < 3"), &[file(&all)]).unwrap();
-    let e = stats.merge(&other).unwrap_err();
-    assert!(e.to_string().contains("found absent(nothing) and label < 3 and label < 3"), "{e}");
-    // The number of records in the first file is not known when the second one is read.
-    let e = run(&selects("record < 3"), &[file(&all), file(&all)]).unwrap_err();
-    assert!(e.to_string().contains("the record number is not known"), "{e}");
-    let wrong = run(&selects("label == \"a\""), &[file(&all)]).unwrap_err();
-    assert!(wrong.to_string().contains("label"), "{wrong}");
-}
-
 /// A message of random fields: 1 is a varint, 2 a string, 3 four bytes, 4 eight bytes. Each occurs up to three times, in any order.
 fn message(rng: &mut Rng) -> Vec<(u32, u64)> {
     (0..1 + rng.below(5))
@@ -447,4 +411,40 @@ fn numbers_of_fields_are_bounded() {
     let distinct = &found["fields"][0]["int64"]["distinct"];
     assert!((distinct["count"].as_f64().unwrap() - 100_000.0).abs() < 4_000.0 && distinct["exact"] == false);
     assert_eq!((&found["fields"][0]["present"], &found["limited"][0]), (&100_000.into(), &"field 1".into()));
+}
+
+/// With a condition, statistics are those of the records that meet it. The features of the condition that no record has are named.
+#[test]
+fn a_condition_selects_records() {
+    let all = records(5000);
+    let selects = |text: &str| StatsOptions::new().filter(Some(text.parse().unwrap())).jobs(3);
+    for condition in
+        ["label in 2, 4..6 and present(text)", "len(x) > 2", "any(x) > 100 or label == 1", "record in 7..99"]
+    {
+        let filter: tfseek::Filter = condition.parse().unwrap();
+        let mut naive = filter.for_records();
+        let kept: Vec<Vec<u8>> = all
+            .iter()
+            .zip(0..)
+            .filter(|(payload, i)| naive.accepts(*i, payload, tfseek::example::MessageKind::Example).unwrap())
+            .map(|(payload, _)| payload.clone())
+            .collect();
+        assert!(!kept.is_empty() && kept.len() < all.len(), "{condition}");
+        let mut expected = json(&run(&StatsOptions::new(), &[file(&kept)]).unwrap());
+        expected["where"] = condition.into();
+        assert_eq!(json(&run(&selects(condition), &[file(&all)]).unwrap()), expected, "{condition}");
+    }
+    let mut stats = run(&selects("absent(nothing) and label < 3"), &[file(&all), file(&all)]).unwrap();
+    assert_eq!(stats.unseen(), ["nothing"]);
+    let saved = Statistics::from_saved(&stats.save()).unwrap();
+    assert_eq!(saved.json(), stats.json());
+    assert_eq!(saved.unseen(), ["nothing"]);
+    let other = run(&selects("label < 3"), &[file(&all)]).unwrap();
+    let e = stats.merge(&other).unwrap_err();
+    assert!(e.to_string().contains("found absent(nothing) and label < 3 and label < 3"), "{e}");
+    // The number of records in the first file is not known when the second one is read.
+    let e = run(&selects("record < 3"), &[file(&all), file(&all)]).unwrap_err();
+    assert!(e.to_string().contains("the record number is not known"), "{e}");
+    let wrong = run(&selects("label == \"a\""), &[file(&all)]).unwrap_err();
+    assert!(wrong.to_string().contains("label"), "{wrong}");
 }
