@@ -1,4 +1,4 @@
-//! From the checks of all records to anomalies.
+//! Anomalies, from the checks of all records.
 
 use super::feature::FeatureChecks;
 use super::tally::Tally;
