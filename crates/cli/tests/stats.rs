@@ -115,6 +115,17 @@ fn damage_and_misuse() {
         ran.err
     );
 
+    let content = fs::read(&path).unwrap();
+    let ran = dir.run_on(&content, &["stats", "--skip-errors", "-"]);
+    assert!(
+        ran.out.starts_with("3 Examples, 1 feature; 1 record skipped, and the rest of 1 file\n"),
+        "{}",
+        ran.out
+    );
+    let words =
+        "1 record skipped, and the rest of 1 file, where the next record cannot be found; the first: <stdin>";
+    assert!(ran.code == 1 && ran.err.contains(words), "{}", ran.err);
+
     dir.shard("b.tfrecord", labels(0..10));
     dir.run(&["stats", "b.tfrecord", "--by", "x"]).fails(2, &["--by: no record has the feature x"]);
     let ran = dir.run(&["stats", "b.tfrecord", "--features", "x,lab*"]);

@@ -44,6 +44,14 @@ fn anomalies_and_their_records() {
     fs::write(dir.path("twice.pbtxt"), twice).unwrap();
     dir.run(&["validate", "good.tfrecord", "-s", "twice.pbtxt"])
         .prints("no anomaly in 10 records; not checked: natural_language_domain (comment, label)\n");
+    fs::write(
+        dir.path("two.pbtxt"),
+        r#"feature { name: "label" value_count { min: 2 } } feature { name: "pay" }"#,
+    )
+    .unwrap();
+    let ran = dir.run(&["validate", "good.tfrecord", "-s", "two.pbtxt"]);
+    let line = "  label  FEATURE_TYPE_LOW_NUMBER_VALUES  expected at least 2 values; 10 records: 0, 1, 2 ..   1 value\n";
+    assert!(ran.out.starts_with(line), "{}", ran.out);
     let args = ["validate", "--json", "-s", "schema.pbtxt", "good.tfrecord", "bad.tfrecord.gz", "-j"];
     let one = dir.run(&[&args[..], &["1"]].concat());
     assert_eq!(one.out, dir.run(&[&args[..], &["8"]].concat()).out);

@@ -12,3 +12,8 @@ pub fn thousands(n: u64) -> String {
     }
     text
 }
+
+/// Returns a number of things: `1 value`, `2 values`.
+pub(crate) fn counted(n: u64, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
+}

@@ -52,7 +52,14 @@ pub(crate) fn run(args: &args::StatsArgs, global: &GlobalArgs, console: &mut Con
     match stats.first_skipped() {
         Some(first) => {
             let skipped = text::count(stats.skipped(), "record");
-            Err(Failure::Message(DATA, format!("{skipped} skipped; the first: {first}")))
+            let rest = match stats.cut_files() {
+                0 => String::new(),
+                n => format!(
+                    ", and the rest of {}, where the next record cannot be found",
+                    text::count(n, "file")
+                ),
+            };
+            Err(Failure::Message(DATA, format!("{skipped} skipped{rest}; the first: {first}")))
         }
         None => Ok(()),
     }

@@ -37,6 +37,9 @@ pub(crate) trait FoldWork: Sync {
     /// The record is not to be skipped. The work ends.
     fn skip(&self, unit: &mut Self::Unit, e: tfseek::Error) -> Result<tfseek::Error, Self::Error>;
 
+    /// Counts a shard that damage ends: the records after it cannot be found.
+    fn cut(&self, unit: &mut Self::Unit);
+
     /// Ends a unit.
     fn end(&self, unit: &mut Self::Unit);
 
@@ -244,6 +247,7 @@ impl<W: FoldWork> FoldRun<'_, W> {
                 Err(e) => {
                     let e = self.work.skip(unit, e)?;
                     if !source.skip_damaged(&e)? {
+                        self.work.cut(unit);
                         return Ok(false);
                     }
                 }
@@ -400,6 +404,8 @@ mod tests {
         fn skip(&self, _: &mut (Vec<u64>, u64), e: Error) -> Result<Error, FailedAt> {
             Err(e.into())
         }
+
+        fn cut(&self, _: &mut (Vec<u64>, u64)) {}
 
         fn end(&self, _: &mut (Vec<u64>, u64)) {}
 

@@ -200,6 +200,7 @@ impl StatsOptions {
             sampled_from,
             skipped: total.skipped,
             first_skipped: total.first_skipped,
+            cut_files: total.cut_files,
             unseen,
         }
     }
@@ -291,6 +292,7 @@ struct StatsUnit {
     unreported: u64,
     skipped: u64,
     first_skipped: Option<String>,
+    cut_files: u64,
 }
 
 impl StatsUnit {
@@ -373,12 +375,17 @@ impl FoldWork for StatsRun<'_> {
         Ok(e)
     }
 
+    fn cut(&self, unit: &mut StatsUnit) {
+        unit.cut_files += 1;
+    }
+
     fn end(&self, unit: &mut StatsUnit) {
         unit.stats.seal(self.unit_memory());
     }
 
     fn merge(&self, unit: &mut StatsUnit, next: StatsUnit) -> Result<(), StatsError> {
         unit.skipped += next.skipped;
+        unit.cut_files += next.cut_files;
         if unit.first_skipped.is_none() {
             unit.first_skipped = next.first_skipped;
         }

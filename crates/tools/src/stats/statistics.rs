@@ -19,6 +19,8 @@ pub struct Statistics {
     /// Numbers of records that were skipped, and the error of the first.
     pub(super) skipped: u64,
     pub(super) first_skipped: Option<String>,
+    /// Number of files whose rest was left out after damage.
+    pub(super) cut_files: u64,
     /// Features of the condition that no record had.
     pub(super) unseen: Vec<String>,
 }
@@ -32,6 +34,11 @@ impl Statistics {
     /// Returns the number of damaged or malformed records that were skipped.
     pub fn skipped(&self) -> u64 {
         self.skipped
+    }
+
+    /// Returns the number of files whose rest was left out, because the next record could not be found after damage.
+    pub fn cut_files(&self) -> u64 {
+        self.cut_files
     }
 
     /// Returns the error of the first record that was skipped.
@@ -107,6 +114,7 @@ impl Statistics {
         self.unit.merge(&other.unit, &self.selection, self.memory)?;
         self.shards = self.shards.saturating_add(other.shards);
         self.skipped = self.skipped.saturating_add(other.skipped);
+        self.cut_files = self.cut_files.saturating_add(other.cut_files);
         if self.first_skipped.is_none() {
             self.first_skipped.clone_from(&other.first_skipped);
         }

@@ -74,6 +74,10 @@ impl Statistics {
         let total = examples.saturating_add(sequences).saturating_add(others);
         let seen = match self.sampled_from {
             Some(n) => format!("a sample of {}", things(n, "record")),
+            None if self.skipped > 0 && self.cut_files > 0 => {
+                let files = things(self.cut_files, "file");
+                format!("{} skipped, and the rest of {files}", things(self.skipped, "record"))
+            }
             None if self.skipped > 0 => format!("{} skipped", things(self.skipped, "record")),
             None if features.is_empty() && lists.is_empty() && fields.is_empty() => "sizes only".to_owned(),
             None => "every value seen".to_owned(),

@@ -206,7 +206,7 @@ fn damage_is_an_error_or_is_skipped() {
     let e = run(&StatsOptions::new().kind(kind), &files).unwrap_err();
     assert!(e.to_string().starts_with("1: record 20 at byte "), "{e}");
     let stats = run(&StatsOptions::new().kind(kind).skip_errors(true), &files).unwrap();
-    assert_eq!((stats.records(), stats.skipped()), (59, 1));
+    assert_eq!((stats.records(), stats.skipped(), stats.cut_files()), (59, 1, 0));
     assert!(stats.first_skipped().unwrap().starts_with("1: record 20"));
     // A payload that does not match its checksum, in a stream that cannot be read again: its rest is lost.
     let mut flipped = file(&payloads);
@@ -214,6 +214,10 @@ fn damage_is_an_error_or_is_skipped() {
     flipped[middle] ^= 1;
     let stats = run(&StatsOptions::new().skip_errors(true), &[flipped.clone(), file(&payloads)]).unwrap();
     assert!(stats.records() > 50 && stats.records() < 100 && stats.skipped() == 1);
+    assert_eq!(stats.cut_files(), 1);
+    assert!(stats.table(&TableStyle::default()).contains("; 1 record skipped, and the rest of 1 file\n"));
+    let saved = Statistics::from_saved(&stats.save()).unwrap();
+    assert_eq!((saved.cut_files(), &json(&saved)["cut_files"]), (1, &1.into()));
     assert!(run(&StatsOptions::new(), &[flipped]).is_err());
 }
 

@@ -2,6 +2,7 @@
 
 use super::divergence::NumberShares;
 use super::tally::{DistinctValues, Shares, Tallies, Tally, append_all, quoted};
+use crate::digits::counted;
 use crate::tfx::{FeatureRule, ValueDomain};
 use tfseek::example::FeatureKind;
 use tfseek::{Feature, FeatureList};
@@ -37,7 +38,7 @@ impl FeatureChecks {
         let len = feature.len() as u64;
         self.count(record, len, rule.counts);
         if rule.fixed.is_some_and(|n| n != len) {
-            self.tally("INVALID_FEATURE_SHAPE").add(record, || format!("{len} values"));
+            self.tally("INVALID_FEATURE_SHAPE").add(record, || counted(len, "value"));
         }
         self.values(record, feature, kind, rule);
     }
@@ -62,10 +63,10 @@ impl FeatureChecks {
     fn count(&mut self, record: u64, len: u64, range: Option<(u64, Option<u64>)>) {
         let Some((min, max)) = range else { return };
         if len < min {
-            self.tally("FEATURE_TYPE_LOW_NUMBER_VALUES").add(record, || format!("{len} values"));
+            self.tally("FEATURE_TYPE_LOW_NUMBER_VALUES").add(record, || counted(len, "value"));
         }
         if max.is_some_and(|max| len > max) {
-            self.tally("FEATURE_TYPE_HIGH_NUMBER_VALUES").add(record, || format!("{len} values"));
+            self.tally("FEATURE_TYPE_HIGH_NUMBER_VALUES").add(record, || counted(len, "value"));
         }
     }
 
@@ -168,7 +169,7 @@ impl FeatureChecks {
             },
             ValueDomain::Images(_, most) => {
                 if most.is_some_and(|most| value.len() as u64 > most) {
-                    let size = || format!("{} bytes", value.len());
+                    let size = || counted(value.len() as u64, "byte");
                     self.tally("MAX_IMAGE_BYTE_SIZE_EXCEEDED").add(record, size);
                 }
                 if is_supported_image(value) {

@@ -3,6 +3,7 @@
 use super::feature::FeatureChecks;
 use super::tally::Tally;
 use super::validator::Validator;
+use crate::digits::counted;
 use crate::tfx::{FeatureRule, ValueDomain};
 use std::collections::BTreeSet;
 use tfseek::example::FeatureKind;
@@ -124,12 +125,15 @@ impl Validator<'_> {
         let n = self.records;
         let mut add = |name, text| found.add(name, None, false, text, &Tally::default());
         if n < least {
-            add("DATASET_LOW_NUM_EXAMPLES", format!("expected at least {least} records, found {n}"));
+            add(
+                "DATASET_LOW_NUM_EXAMPLES",
+                format!("expected at least {}, found {n}", counted(least, "record")),
+            );
         }
         if most.is_some_and(|most| n > most) {
             add(
                 "DATASET_HIGH_NUM_EXAMPLES",
-                format!("expected at most {} records, found {n}", most.unwrap_or(0)),
+                format!("expected at most {}, found {n}", counted(most.unwrap_or(0), "record")),
             );
         }
         for &(least, most) in &self.schema.drift {
@@ -185,7 +189,8 @@ impl FeatureReport<'_> {
                 add("FEATURE_TYPE_LOW_FRACTION_PRESENT", text, &checks.absent);
             }
             if present < rule.min_count {
-                let text = format!("expected in at least {} records, found in {present}", rule.min_count);
+                let text =
+                    format!("expected in at least {}, found in {present}", counted(rule.min_count, "record"));
                 add("FEATURE_TYPE_LOW_NUMBER_PRESENT", text, &Tally::default());
             }
         }
@@ -205,23 +210,25 @@ impl FeatureReport<'_> {
     /// Returns the description of an anomaly of values. `None` if the schema allows this number of them.
     fn text(&self, anomaly: &str, tally: &Tally) -> Option<String> {
         let (rule, compared) = (self.rule, self.checks.compared);
-        let count = |(min, max): (u64, Option<u64>)| match max {
-            Some(max) if min == max => format!("{min}"),
-            Some(max) => format!("{min} to {max}"),
-            None => format!("at least {min}"),
+        let count = |(min, max): (u64, Option<u64>), thing: &str| match max {
+            Some(max) if min == max => counted(min, thing),
+            Some(max) => format!("{min} to {}", counted(max, thing)),
+            None => format!("at least {}", counted(min, thing)),
         };
         Some(match (anomaly, &rule.domain) {
             ("UNEXPECTED_DATA_TYPE", _) => {
                 let kind = rule.kind.map(|kind| kind.to_string()).unwrap_or_default();
                 format!("expected values of {kind}")
             }
-            ("INVALID_FEATURE_SHAPE", _) => format!("expected {} values", rule.fixed.unwrap_or(0)),
+            ("INVALID_FEATURE_SHAPE", _) => format!("expected {}", counted(rule.fixed.unwrap_or(0), "value")),
             ("FEATURE_TYPE_LOW_NUMBER_VALUES" | "FEATURE_TYPE_HIGH_NUMBER_VALUES", _) => {
                 match (rule.counts, rule.step_counts) {
                     (Some(steps), Some(values)) => {
-                        format!("expected {} steps of {} values", count(steps), count(values))
+                        format!("expected {} of {}", count(steps, "step"), count(values, "value"))
                     }
-                    (Some(range), None) | (None, Some(range)) => format!("expected {} values", count(range)),
+                    (Some(range), None) | (None, Some(range)) => {
+                        format!("expected {}", count(range, "value"))
+                    }
                     (None, None) => return None,
                 }
             }
@@ -243,7 +250,7 @@ impl FeatureReport<'_> {
                 )
             }
             ("MAX_IMAGE_BYTE_SIZE_EXCEEDED", ValueDomain::Images(_, most)) => {
-                format!("expected at most {} bytes", most.unwrap_or(0))
+                format!("expected at most {}", counted(most.unwrap_or(0), "byte"))
             }
             ("FLOAT_TYPE_HAS_NAN", _) => "expected no NaN".to_owned(),
             ("FLOAT_TYPE_HAS_INF", _) => "expected no infinity".to_owned(),
@@ -261,7 +268,7 @@ impl FeatureReport<'_> {
         let (Some((least, most)), distinct) = (self.rule.unique, &self.checks.distinct) else { return };
         let n = distinct.len();
         let mut add = |anomaly, what, limit| {
-            let text = format!("expected at {what} {limit} distinct values, found {n}");
+            let text = format!("expected at {what} {}, found {n}", counted(limit, "distinct value"));
             found.add(anomaly, Some(self.name), self.list, text, &Tally::default());
         };
         match distinct.full {
