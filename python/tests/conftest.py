@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import pathlib
 from typing import Any
 
@@ -12,6 +14,17 @@ import tfseek
 
 DATA = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data"
 RECORDS = 1000
+
+
+def import_keras(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Imports Keras with PyTorch or JAX, or skips the test. Keras without a backend would import TensorFlow."""
+    backends = [name for name in ("torch", "jax") if importlib.util.find_spec(name)]
+    if not backends:
+        pytest.skip("Keras needs PyTorch or JAX")
+    if "KERAS_BACKEND" not in os.environ:
+        monkeypatch.setenv("KERAS_BACKEND", backends[0])
+    pytest.importorskip("grain")
+    return pytest.importorskip("keras", minversion="3.11", reason="Keras 3.11 or later is not installed")
 
 
 @pytest.fixture(autouse=True, scope="session")

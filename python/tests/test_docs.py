@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import import_keras
 from tiny_images import JPEG, png
 
 import tfseek
@@ -39,7 +40,9 @@ def write_training_data() -> None:
 )
 def test_page_runs(page: str, module: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs the blocks that need no module. With ``module``, also those that need it."""
-    if module:
+    if module == "keras":
+        import_keras(monkeypatch)
+    elif module:
         pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
     if page == "README.md":

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import RECORDS, SPEC, features
+from conftest import RECORDS, SPEC, features, import_keras
 
 import tfseek
 
@@ -356,3 +356,32 @@ def test_arrays_go_to_jax(whole: tfseek.Dataset) -> None:
     for on_device, labels in held:
         assert on_device["label"].tolist() == labels
         assert np.array_equal(on_device["emb"], np.stack([features(i)["emb"] for i in labels]))
+
+
+@pytest.mark.parametrize("of_grain", [True, False])
+def test_keras_trains_on_shuffled_epochs(whole: tfseek.Dataset, of_grain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ``repeat=True`` an epoch of ``fit`` is an epoch of the loader, as a Grain dataset and as a generator."""
+    keras = import_keras(monkeypatch)
+    spec = {"emb": SPEC["emb"], "label": SPEC["label"]}
+    options: dict[str, Any] = {"batch_size": RECORDS // 10, "shuffle": True, "seed": 5, "ids": "id", "repeat": True}
+    expected = tfseek.Loader(whole, spec, **options)
+    epochs = [next(expected)["id"].tolist() for _ in range(20)]
+    assert sorted(sum(epochs[:10], [])) == list(range(RECORDS)) and epochs[:10] != epochs[10:]
+
+    seen: list[list[int]] = []
+
+    def pair(batch: Any) -> Any:
+        seen.append(batch["id"].tolist())
+        return batch["emb"], batch["label"].astype(np.float32)
+
+    pairs: Any
+    if of_grain:
+        pairs = tfseek.grain.IterDataset(whole, spec, **options).map(pair)
+    else:
+        pairs = (pair(batch) for batch in tfseek.Loader(whole, spec, **options))
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", loss="mse")
+    history = model.fit(pairs, epochs=2, steps_per_epoch=10, verbose=0, shuffle=False)
+    assert len(history.history["loss"]) == 2
+    # Keras reads the first batches of a Grain dataset once more, for their shapes.
+    assert any(seen[k : k + 20] == epochs for k in range(len(seen)))

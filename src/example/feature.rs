@@ -94,42 +94,36 @@ impl<'a> Feature<'a> {
         }
     }
 
+    /// Returns a feature in the form that every encoder writes, if it is valid: a packed list of numbers, or one short byte string. For any other
+    /// one, [`check`](Feature::check) decides. It is inlined, so that its result does not go through memory, which takes ten cycles or more.
+    #[inline(always)]
+    pub(super) fn usual(value: ValueMessage<'a>) -> Option<Feature<'a>> {
+        let message = value.as_one()?;
+        if let Some(chunk) = packed(message, FeatureKind::Int64) {
+            let count = varint::count(chunk).ok()?;
+            Some(Feature::Int64(Int64List::chunk(ListSlice::new(chunk, value.start_of_tail(chunk)), count)))
+        } else if let Some(chunk) = packed(message, FeatureKind::Float) {
+            let count = count_floats(chunk).ok()?;
+            Some(Feature::Float(FloatList::chunk(ListSlice::new(chunk, value.start_of_tail(chunk)), count)))
+        } else if let (Some(_), [_, _, list @ ..]) = (one_value(message, 0x0a), message) {
+            Some(Feature::Bytes(BytesList::one(ListSlice::new(list, value.start_of_tail(list)))))
+        } else {
+            None
+        }
+    }
+
     /// Validates and counts a feature whose message is `depth` levels below the payload.
     #[inline]
     pub(crate) fn check(value: ValueMessage<'a>, depth: u8) -> Result<Feature<'a>, Fault> {
-        if let Some(message) = value.as_one() {
-            if message.is_empty() {
-                return Ok(Feature::None);
-            }
-            if let Some(feature) = Feature::check_fast(value, message)? {
-                return Ok(feature);
-            }
+        match Feature::usual(value) {
+            Some(feature) => Ok(feature),
+            None => Feature::check_slow(value, depth),
         }
-        Feature::check_slow(value, depth)
-    }
-
-    /// Validates a list of numbers, or of one short byte string, in the form that every encoder writes. `None` for any other form.
-    #[inline]
-    fn check_fast(value: ValueMessage<'a>, message: &'a [u8]) -> Result<Option<Feature<'a>>, Fault> {
-        if let Some(chunk) = packed(message, FeatureKind::Int64) {
-            let start = value.start_of_tail(chunk);
-            let count = varint::count(chunk).map_err(|fault| fault.offset_by(start))?;
-            return Ok(Some(Feature::Int64(Int64List::chunk(ListSlice::new(chunk, start), count))));
-        }
-        if let Some(chunk) = packed(message, FeatureKind::Float) {
-            let start = value.start_of_tail(chunk);
-            let count = count_floats(chunk).map_err(|fault| fault.offset_by(start))?;
-            return Ok(Some(Feature::Float(FloatList::chunk(ListSlice::new(chunk, start), count))));
-        }
-        if let (Some(_), [_, _, list @ ..]) = (one_value(message, 0x0a), message) {
-            let start = value.start_of_tail(list);
-            return Ok(Some(Feature::Bytes(BytesList::one(ListSlice::new(list, start)))));
-        }
-        Ok(None)
     }
 
     /// Validates every form that protobuf allows: members that repeat and replace each other, packed and unpacked values mixed.
-    fn check_slow(value: ValueMessage<'a>, depth: u8) -> Result<Feature<'a>, Fault> {
+    #[inline(never)]
+    pub(super) fn check_slow(value: ValueMessage<'a>, depth: u8) -> Result<Feature<'a>, Fault> {
         let mut kind = None;
         // Number of members so far, and number of members before the last change of kind.
         let (mut members, mut skip) = (0u32, 0);

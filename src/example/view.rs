@@ -232,6 +232,7 @@ struct ExampleEntries<'a> {
 }
 
 impl<'a> ExampleEntries<'a> {
+    #[inline(always)]
     fn step(&mut self, example: Example<'a>) -> Result<Option<(&'a str, Feature<'a>)>> {
         let state = match &mut self.state {
             Some(state) => state,
@@ -240,7 +241,10 @@ impl<'a> ExampleEntries<'a> {
         let Some((key, value)) = state.next_text().map_err(|fault| example.fault(fault))? else {
             return Ok(None);
         };
-        match Feature::check(value, VALUE_DEPTH) {
+        if let Some(feature) = Feature::usual(value) {
+            return Ok(Some((key, feature)));
+        }
+        match Feature::check_slow(value, VALUE_DEPTH) {
             Ok(feature) => Ok(Some((key, feature))),
             Err(fault) => Err(example.fault(fault).feature(key.as_bytes())),
         }
@@ -250,6 +254,7 @@ impl<'a> ExampleEntries<'a> {
 impl<'a> Iterator for ExampleEntries<'a> {
     type Item = Result<(&'a str, Feature<'a>)>;
 
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         let step = self.step(self.example?).transpose();
         if !matches!(step, Some(Ok(_))) {

@@ -1,11 +1,21 @@
 //! Checks on output paths, made before anything is written.
 
 use crate::exit::{Failure, Outcome};
+use crate::records::STDIN;
 use std::path::Path;
 use tfseek_tools::outputs;
 
+/// Refuses `-`, which is no file: an output gets its name when it is complete.
+pub(crate) fn check_name(path: &Path) -> Outcome {
+    if path == Path::new(STDIN) {
+        return Err(Failure::usage("expected a file for the output, found `-` (standard output)"));
+    }
+    Ok(())
+}
+
 /// Refuses to replace an existing file, unless `force` is set. Devices and FIFOs are written to and not replaced.
 pub(crate) fn check_replace(path: &Path, force: bool) -> Outcome {
+    check_name(path)?;
     if force {
         return Ok(());
     }

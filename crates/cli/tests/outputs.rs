@@ -258,6 +258,28 @@ fn schemas_and_states_are_read_from_pipes_up_to_a_limit() {
     }
 }
 
+/// An output has a name. Without --shuffle or --split a seed has no use, and a forgotten --shuffle would leave the order as it is.
+#[test]
+fn outputs_and_options_without_effect_are_refused() {
+    let dir = folder();
+    let schema = "schema.json";
+    for args in [
+        &["reshard", "a.tfrecord", "--out", "-"][..],
+        &["salvage", "a.tfrecord", "-"],
+        &["stats", "a.tfrecord", "--save", "-"],
+        &["parse", "a.tfrecord", "--schema", schema, "-o", "-"],
+    ] {
+        dir.run(args).fails(2, &["expected a file for the output, found `-`"]);
+        assert!(!dir.path("-").exists(), "{args:?}");
+    }
+    dir.run(&["reshard", "a.tfrecord", "--out", "b", "--seed", "7"]).fails(2, &["--shuffle|--split"]);
+    let ran = dir.run(&["reshard", "a.tfrecord", "--out", "b", "--seed", "7", "--shuffle"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let split = ["reshard", "a.tfrecord", "--out", "{split}", "--split", "x=0.5,y=0.5", "--seed", "7"];
+    let ran = dir.run(&[&split[..], &["--shuffle"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+}
+
 /// The width in a Rust format string is a 16-bit number, and a larger width panics.
 #[test]
 fn patterns_with_very_wide_numbers() {

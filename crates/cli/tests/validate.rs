@@ -40,6 +40,10 @@ fn anomalies_and_their_records() {
              2 anomalies in 22 records; {unchecked}\n"
         )
     );
+    let twice = SCHEMA.replace("INT ", "INT natural_language_domain {} ");
+    fs::write(dir.path("twice.pbtxt"), twice).unwrap();
+    dir.run(&["validate", "good.tfrecord", "-s", "twice.pbtxt"])
+        .prints("no anomaly in 10 records; not checked: natural_language_domain (comment, label)\n");
     let args = ["validate", "--json", "-s", "schema.pbtxt", "good.tfrecord", "bad.tfrecord.gz", "-j"];
     let one = dir.run(&[&args[..], &["1"]].concat());
     assert_eq!(one.out, dir.run(&[&args[..], &["8"]].concat()).out);

@@ -517,7 +517,8 @@ pub(crate) struct GrepArgs {
     /// Stop after this number of matches, over all files
     #[arg(short = 'm', long, value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// With --count: print one JSON object per file, with the numbers of its records, matches and skipped records
+    /// With --count: print one JSON object per file, with the numbers of its records, matches and skipped records. `-f json`
+    /// prints the records as JSON
     #[arg(long, requires = "count")]
     pub(crate) json: bool,
     /// Skip damaged records, and count them at the end; the exit status is 1. A damaged length ends its file

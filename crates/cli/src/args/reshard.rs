@@ -1,7 +1,7 @@
 //! Arguments of `tfseek reshard`.
 
 use super::{AccessArgs, PathsArgs, PayloadArgs};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 use tfseek::Filter;
 use tfseek_tools::sizes;
@@ -13,6 +13,7 @@ compress. Records keep their order, spread evenly over the shards, unless --shuf
 are complete.";
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("random").args(["shuffle", "split"]).multiple(true))]
 pub(crate) struct ReshardArgs {
     #[command(flatten)]
     pub(crate) paths: PathsArgs,
@@ -29,7 +30,7 @@ pub(crate) struct ReshardArgs {
     #[arg(long, conflicts_with = "sort_by")]
     pub(crate) shuffle: bool,
     /// Random seed of --shuffle and --split
-    #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true, value_parser = super::seed)]
+    #[arg(long, value_name = "S", requires = "random", default_value_t = 0, allow_negative_numbers = true, value_parser = super::seed)]
     pub(crate) seed: u64,
     /// Sort the records by this feature, which has at most one value per record; records without a value come last
     #[arg(long, value_name = "FEATURE")]

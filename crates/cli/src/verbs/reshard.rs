@@ -5,7 +5,7 @@ use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{DATA, Failure, IO, Outcome};
 use crate::text::count;
-use crate::{dataset, progress, records};
+use crate::{dataset, outputs, progress, records};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ pub(crate) fn run(args: &ReshardArgs, global: &GlobalArgs, console: &mut Console
             "expected files, found `-` (standard input): the number of records must be known",
         ));
     }
+    outputs::check_name(&args.out)?;
     let mut access = args.access.clone();
     let resolved = tfseek::paths::resolve(&args.paths.paths, args.paths.allow_missing)?;
     let memory = args.memory.unwrap_or_else(reshard::memory_limit);

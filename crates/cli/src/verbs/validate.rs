@@ -123,12 +123,15 @@ fn table(report: &ValidationReport, console: &mut Console) -> Outcome {
         1 => "1 anomaly".to_owned(),
         n => format!("{n} anomalies"),
     };
-    let unchecked: Vec<_> = report
-        .unchecked
-        .iter()
-        .map(|(what, feature)| match feature {
-            Some(feature) => format!("{what} ({})", Key(feature)),
-            None => what.clone(),
+    // The features of a constraint follow each other.
+    let unchecked: Vec<_> = report.unchecked.iter().collect();
+    let unchecked: Vec<_> = unchecked
+        .chunk_by(|(a, _), (b, _)| a == b)
+        .filter_map(|group| {
+            let (what, _) = group.first()?;
+            let features = group.iter().filter_map(|(_, feature)| feature.as_ref());
+            let features: Vec<_> = features.map(|feature| Key(feature).to_string()).collect();
+            Some(if features.is_empty() { what.clone() } else { format!("{what} ({})", features.join(", ")) })
         })
         .collect();
     let unchecked =

@@ -6,6 +6,7 @@ use super::progress::Report;
 use super::rewrite::{self, Rewrite};
 use super::units::in_order;
 use crate::content::for_each_value;
+use tfseek::error::OrderError;
 use tfseek::example::MessageKind;
 use tfseek::order::{Split, Subset};
 use tfseek::{Dataset, ErrorKind, Feature, Record};
@@ -55,7 +56,10 @@ impl<'a> Splitter<'a> {
             }
         }
         let fractions: Vec<f64> = parts.iter().map(|(_, fraction)| *fraction).collect();
-        let split = Split::new(&fractions).map_err(|e| options(format!("split: {e}")))?;
+        let split = Split::new(&fractions).map_err(|e| match e.kind() {
+            ErrorKind::Order(OrderError::Refused { reason }) => options(format!("split: {reason}")),
+            _ => e.into(),
+        })?;
         if !split.is_complete() {
             return Err(options("split: expected fractions with a sum of 1, found less"));
         }

@@ -477,7 +477,7 @@ fn outputs_are_checked_before_anything_is_written() {
     let parts = |parts: &'static [(&str, f64)]| with(&move |o| o.split = Some(split(parts, None, None)));
     fails(&parts(&[("x", 0.5)]), "with a sum of 1");
     fails(&parts(&[("x", 0.5), ("x", 0.5)]), "twice");
-    fails(&parts(&[("x", 0.7), ("y", 0.7)]), "at most 1, found 1.4");
+    fails(&parts(&[("x", 0.7), ("y", 0.7)]), "split: expected fractions with a sum of at most 1, found 1.4");
     fails(&parts(&[("x", 1.0), ("y", 0.0)]), "above 0 for the part y");
     fails(&parts(&[("../x", 1.0)]), "expected a name");
     fails(&parts(&[]), "1 to 64 parts");

@@ -37,7 +37,7 @@ impl ByteStats {
     }
 
     #[inline]
-    fn add(&mut self, value: &[u8]) {
+    pub(super) fn add(&mut self, value: &[u8]) {
         if self.frequencies.add(value) {
             self.seal();
         }

@@ -180,9 +180,12 @@ impl IntStats {
         }
     }
 
-    /// Returns the cells of all values in order.
+    /// Returns the cells of all values in order. While all values are counted exactly, each has a cell of its own.
     pub(crate) fn cells(&self) -> Vec<Cell> {
-        let others = cells(&self.counters, int_cell);
+        let others = match self.frequencies.distinct {
+            None => exact_cells(self.frequencies.counts.iter().map(|(bits, n)| (*bits as i64 as f64, *n))),
+            Some(_) => cells(&self.counters, int_cell),
+        };
         let table =
             self.table.iter().map(|(value, count)| Cell { low: value.into(), high: value.into(), count });
         let mut all: Vec<Cell> = others.iter().copied().take_while(|cell| cell.low < 0.0).collect();
@@ -218,6 +221,13 @@ impl IntStats {
             + self.frequencies.bytes()
             + (self.block.bits.capacity() * 8) as u64
     }
+}
+
+/// Returns a cell for each value, in order.
+fn exact_cells(values: impl Iterator<Item = (f64, u64)>) -> Vec<Cell> {
+    let mut cells: Vec<_> = values.map(|(value, count)| Cell { low: value, high: value, count }).collect();
+    cells.sort_unstable_by(|a, b| a.low.total_cmp(&b.low));
+    cells
 }
 
 fn table_moments(table: &KeyCounters) -> Moments {
@@ -342,9 +352,23 @@ impl FloatStats {
         self.moments.n.saturating_add(others)
     }
 
-    /// Returns the cells of the finite values in order.
+    /// Returns the cells of the finite values in order. Zero always has a cell of its own, and each value while all are counted exactly.
     pub(crate) fn cells(&self) -> Vec<Cell> {
-        cells(&self.counters, float_cell)
+        if self.frequencies.distinct.is_none() {
+            let values = self.frequencies.counts.iter();
+            let values = values.map(|(bits, n)| (f64::from(f32::from_bits(*bits as u32)), *n));
+            return exact_cells(values.filter(|(value, _)| value.is_finite()));
+        }
+        let mut all = cells(&self.counters, float_cell);
+        // The cell of zero also has the smallest positive numbers.
+        if let Some(place) = all.iter().position(|cell| cell.low == 0.0)
+            && let Some(cell) = all.get_mut(place)
+        {
+            let zeros = self.zeros.min(cell.count);
+            cell.count -= zeros;
+            all.insert(place, Cell { low: 0.0, high: 0.0, count: zeros });
+        }
+        all
     }
 
     /// Returns the number of distinct finite values, and true if it is exact.
@@ -370,5 +394,39 @@ impl FloatStats {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.counters.bytes() + self.frequencies.bytes() + (self.block.bits.capacity() * 4) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::histogram::quantile;
+    use super::*;
+
+    fn floats(values: &[f32]) -> FloatStats {
+        let mut stats = FloatStats::default();
+        values.iter().for_each(|value| stats.add(*value));
+        stats.seal();
+        stats
+    }
+
+    /// The median of values that are counted exactly is one of them, and a median of zero is always zero.
+    #[test]
+    fn medians_are_values() {
+        let stats = floats(&[0.0, 0.1, 7.0, 7.0, 9.0]);
+        assert_eq!(quantile(&stats.cells(), (0.0, 9.0), 0.5), Some(7.0));
+        let mut ints = IntStats::new();
+        let values = [-70_001, 3, 17_031_010_706, 17_031_010_707, 17_031_010_708];
+        values.into_iter().for_each(|value| ints.add(value));
+        ints.seal();
+        assert_eq!(quantile(&ints.cells(), (-70_001.0, 2e10), 0.5), Some(17_031_010_706.0));
+        assert_eq!(quantile(&ints.cells(), (-70_001.0, 2e10), 0.4), Some(3.0));
+
+        // 0x3f is below the least normal number, and in the counter of zero.
+        let mut stats = floats(&[-1.0, -0.0, 0.0, 0.0, f32::from_bits(0x3f), 1.0]);
+        stats.approximate();
+        let cells = stats.cells();
+        assert_eq!(quantile(&cells, (-1.0, 1.0), 0.5), Some(0.0));
+        assert!(quantile(&cells, (-1.0, 1.0), 0.8).is_some_and(|value| value > 0.0 && value < 1e-38));
+        assert_eq!(cells.iter().map(|cell| cell.count).sum::<u64>(), 6);
     }
 }

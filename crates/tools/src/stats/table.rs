@@ -78,7 +78,11 @@ impl Statistics {
             None if features.is_empty() && lists.is_empty() && fields.is_empty() => "sizes only".to_owned(),
             None => "every value seen".to_owned(),
         };
-        let _ = writeln!(text, "{on}{title}{off}; {seen}");
+        if total == 0 && self.sampled_from.is_none() && self.skipped == 0 {
+            let _ = writeln!(text, "{on}{title}{off}");
+        } else {
+            let _ = writeln!(text, "{on}{title}{off}; {seen}");
+        }
         if total > 0 {
             let mut line = format!("  records of {} bytes", sizes(&group.sizes));
             if distinct < total || !exact {
@@ -136,6 +140,7 @@ fn print_rows(
         cells.iter().filter_map(|row| row.get(k)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths = [width(0), width(1), width(2), width(3), 0];
+    align(cells.iter_mut().skip(1).filter_map(|row| row.last_mut()).collect());
     for (k, row) in cells.iter().enumerate() {
         let mut line = String::from("  ");
         for (cell, width) in row.iter().zip(widths) {
@@ -149,6 +154,25 @@ fn print_rows(
             }
             _ => text.push_str(&one),
         }
+    }
+}
+
+/// The separator of a range, a mean, a deviation and a histogram. Names and values have no tabs, only `\t`.
+const COLUMN: char = '\t';
+
+/// Aligns the range, the mean and the deviation of all rows that have them.
+fn align(mut values: Vec<&mut String>) {
+    let mut widths = [0; 3];
+    for text in values.iter().filter(|text| text.contains(COLUMN)) {
+        for (width, part) in widths.iter_mut().zip(text.split(COLUMN)) {
+            *width = part.chars().count().max(*width);
+        }
+    }
+    for text in values.iter_mut().filter(|text| text.contains(COLUMN)) {
+        let widths = widths.into_iter().chain(std::iter::repeat(0));
+        let parts = text.split(COLUMN).zip(widths).map(|(part, width)| format!("{part:width$}"));
+        let aligned = parts.collect::<Vec<_>>().join("  ");
+        **text = aligned;
     }
 }
 
@@ -231,28 +255,41 @@ fn field_row(number: u32, name: Option<&str>, stats: &FieldStats, records: u64) 
 }
 
 /// Returns the range of numbers and their median, mean, deviation and histogram.
-fn number_values(low: String, high: String, cells: &[Cell], bounds: (f64, f64), moments: &Moments) -> String {
+fn number_values(
+    [low, high]: [String; 2],
+    cells: &[Cell],
+    bounds: (f64, f64),
+    moments: &Moments,
+    median: fn(f64) -> String,
+) -> String {
     if low == high {
         return low;
     }
-    let median = histogram::quantile(cells, bounds, 0.5).map_or_else(String::new, short);
+    let median = histogram::quantile(cells, bounds, 0.5).map_or_else(String::new, median);
     let bars = histogram::bars(&histogram::equal_width(cells, bounds.0, bounds.1, BUCKETS));
     let range = format!("{low} .. {median} .. {high}");
     let (mean, std) = (short(moments.mean().unwrap_or(0.0)), short(moments.std().unwrap_or(0.0)));
-    format!("{range:24}  mean {mean}  std {std}  {bars}")
+    format!("{range}{COLUMN}mean {mean}{COLUMN}std {std}{COLUMN}{bars}")
+}
+
+/// Returns a median of integers. The middle of a counter has a fraction.
+fn int_median(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 9e15 { format!("{value:.0}") } else { short(value) }
 }
 
 fn int_values(ints: &IntStats) -> String {
     let Some((low, high)) = ints.all_bounds() else { return String::new() };
     let bounds = (low as f64, high as f64);
-    number_values(low.to_string(), high.to_string(), &ints.cells(), bounds, &ints.all_moments())
+    let range = [low.to_string(), high.to_string()];
+    number_values(range, &ints.cells(), bounds, &ints.all_moments(), int_median)
 }
 
 fn float_values(floats: &FloatStats) -> String {
     let mut text = match floats.bounds {
         Some((low, high)) => {
             let bounds = (f64::from(low), f64::from(high));
-            number_values(short(bounds.0), short(bounds.1), &floats.cells(), bounds, &floats.moments)
+            let range = [short(bounds.0), short(bounds.1)];
+            number_values(range, &floats.cells(), bounds, &floats.moments, short)
         }
         None => String::new(),
     };
@@ -280,8 +317,12 @@ fn byte_values(bytes: &ByteStats) -> String {
     let (distinct, exact) = bytes.distinct();
     let n = bytes.lengths.n;
     let repeats = n > 0 && (distinct < n / 2 || distinct <= 20);
-    if repeats && bytes.images.is_none() {
-        let top = bytes.top(3);
+    let top = bytes.top(3);
+    // Long and binary values that occur once say less than their lengths.
+    let telling = top.iter().any(|(counter, text)| {
+        counter.count > 1 || text.is_some_and(|text| std::str::from_utf8(text).is_ok())
+    });
+    if repeats && telling && bytes.images.is_none() {
         let shown = top.iter().map(|(counter, text)| {
             let value = text.map_or_else(|| format!("<{} bytes>", thousands(counter.len)), quoted);
             format!("{value} {:.1} %", counter.count as f64 / n as f64 * 100.0)
@@ -375,6 +416,36 @@ mod tests {
         let texts = [0.0, 37.0, 38.5, 13.591, 0.123_45, 1234.56, 1e-5, 2.5e12].map(short);
         assert_eq!(texts, ["0", "37", "38.50", "13.59", "0.123", "1234.6", "1.000e-5", "2.500e12"]);
         assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn numbers_are_aligned() {
+        let mut values =
+            ["1 .. 2\tmean 1\tstd 0.500\t▁█", "<2 bytes>", "10 .. 200\tmean 20\tstd 1\t█  (2 a record)"]
+                .map(str::to_owned);
+        align(values.iter_mut().collect());
+        let aligned = [
+            "1 .. 2     mean 1   std 0.500  ▁█",
+            "<2 bytes>",
+            "10 .. 200  mean 20  std 1      █  (2 a record)",
+        ];
+        assert_eq!(values, aligned);
+        assert_eq!(
+            [17_031_281_900.0, 178_687.5, 1e17].map(int_median),
+            ["17031281900", "178687.5", "1.000e17"]
+        );
+    }
+
+    /// Binary values that occur once are described by their lengths.
+    #[test]
+    fn values_that_say_little_are_not_shown() {
+        let mut bytes = ByteStats::default();
+        [[0xff, 1], [0xff, 2]].iter().for_each(|value| bytes.add(value));
+        bytes.seal();
+        assert_eq!(byte_values(&bytes), "2 bytes  2 not UTF-8");
+        bytes.add(&[0xff, 1]);
+        bytes.seal();
+        assert_eq!(byte_values(&bytes), "<ff01> 66.7 %, <ff02> 33.3 %  3 not UTF-8");
     }
 
     #[test]

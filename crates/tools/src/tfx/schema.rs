@@ -17,9 +17,9 @@ pub struct TfxSchema {
     pub groups: Vec<GroupRule>,
     /// Environments of features that name none.
     pub default_environments: Vec<String>,
-    /// Least and most number of records.
+    /// Minimum and maximum number of records.
     pub records: (u64, Option<u64>),
-    /// Number of records relative to a baseline: least and most, of `num_examples_drift_comparator` or `num_examples_version_comparator`.
+    /// Number of records relative to a baseline: minimum and maximum, of `num_examples_drift_comparator` or `num_examples_version_comparator`.
     pub drift: Vec<(f64, f64)>,
     /// Constraints that are not checked: the name of the constraint, and of the feature if it has one.
     pub unchecked: BTreeSet<(String, Option<String>)>,
@@ -32,25 +32,25 @@ pub struct TfxSchema {
 pub struct FeatureRule {
     /// Kind of the values. `None` allows all kinds.
     pub kind: Option<FeatureKind>,
-    /// Least part of the records that have the feature, from 0 to 1.
+    /// Minimum fraction of the records that have the feature, from 0 to 1.
     pub min_fraction: f64,
-    /// Least number of records that have the feature.
+    /// Minimum number of records that have the feature.
     pub min_count: u64,
-    /// Least and most number of values. For a feature list: of steps.
+    /// Minimum and maximum number of values. For a feature list: of steps.
     pub counts: Option<(u64, Option<u64>)>,
-    /// Least and most number of values per step of a feature list.
+    /// Minimum and maximum number of values per step of a feature list.
     pub step_counts: Option<(u64, Option<u64>)>,
     /// Number of values of a fixed shape.
     pub fixed: Option<u64>,
     /// Allowed values.
     pub domain: ValueDomain,
-    /// Least part of the values that are in a domain of strings, from 0 to 1.
+    /// Minimum fraction of the values that are in a domain of strings, from 0 to 1.
     pub min_domain_mass: f64,
-    /// Least and most number of distinct values.
+    /// Minimum and maximum number of distinct values.
     pub unique: Option<(u64, u64)>,
-    /// Most distance of the distribution of values from that of a baseline, as the largest difference of a value's share.
+    /// Maximum distance between the distributions of the values and of a baseline: the largest difference of a value's share.
     pub infinity_norm: Option<f64>,
-    /// Most distance of the distribution of values from that of a baseline, as Jensen-Shannon divergence in bits.
+    /// Maximum Jensen-Shannon divergence, in bits, between the distributions of the values and of a baseline.
     pub jensen_shannon: Option<f64>,
     /// The feature is expected only in these environments.
     pub in_environments: Vec<String>,
@@ -70,9 +70,9 @@ pub enum ValueDomain {
     Ints(i64, i64),
     /// Floats from `min` to `max`, or strings of such floats.
     Floats {
-        /// Least value.
+        /// Minimum.
         min: f32,
-        /// Most value.
+        /// Maximum.
         max: f32,
         /// NaN is not allowed.
         no_nan: bool,
@@ -83,7 +83,7 @@ pub enum ValueDomain {
     Strings(BTreeSet<Vec<u8>>),
     /// 0 and 1, or these two strings.
     Bools(Vec<u8>, Vec<u8>),
-    /// Encoded images: the least part in a format that TensorFlow decodes, and the most number of bytes of an image.
+    /// Encoded images: the minimum fraction in a format that TensorFlow decodes, and the maximum size of an image in bytes.
     Images(f64, Option<u64>),
 }
 

@@ -1,4 +1,4 @@
-//! From the checks of all records to anomalies.
+//! Anomalies, from the checks of all records.
 
 use super::feature::FeatureChecks;
 use super::tally::Tally;
@@ -134,7 +134,7 @@ impl Validator<'_> {
         }
         for &(least, most) in &self.schema.drift {
             let Some(base) = baseline.map(|b| b.records).filter(|&base| base > 0) else {
-                found.unchecked.insert(("num_examples comparator (no baseline)".into(), None));
+                found.unchecked.insert(("num_examples comparator without baseline".into(), None));
                 continue;
             };
             let ratio = n as f64 / base as f64;
@@ -277,7 +277,9 @@ impl FeatureReport<'_> {
         if self.rule.infinity_norm.is_none() && self.rule.jensen_shannon.is_none() {
             return;
         }
-        let Some(earlier) = earlier else { return found.not_checked("comparator (no baseline)", self.name) };
+        let Some(earlier) = earlier else {
+            return found.not_checked("comparator without baseline", self.name);
+        };
         if earlier.present == 0 && self.checks.present > 0 {
             let text = "the baseline does not have the feature".to_owned();
             return found.add(

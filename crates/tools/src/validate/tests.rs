@@ -130,7 +130,7 @@ fn each_anomaly_is_named_once_with_its_records() {
         report.unchecked.iter().map(|(what, feature)| (what.as_str(), feature.as_deref())).collect();
     assert_eq!(
         unchecked,
-        [("comparator (no baseline)", Some("nested")), ("natural_language_domain", Some("text"))]
+        [("comparator without baseline", Some("nested")), ("natural_language_domain", Some("text"))]
     );
 }
 
