@@ -219,7 +219,7 @@ fn the_plain_form_and_its_errors() {
     tfseek::frame::put_record(&mut first, &label(1)).unwrap();
     assert_eq!((output.status.code(), output.stdout), (Some(1), first));
     let ran = dir.run_on(text, &["encode", "-s", "s", "--max-record", "11"]);
-    ran.fails(1, &["line 1, column 13 (byte 12): expected a record of at most 11 bytes of JSON"]);
+    ran.fails(1, &["line 1, column 12 (byte 11): expected a record of at most 11 bytes of JSON"]);
     // No records are no error.
     let ran = dir.run_on(b" \n", &["encode", "-s", "s", "-o", "p"]);
     assert_eq!((ran.code, fs::read(dir.path("p")).unwrap().len()), (0, 0));

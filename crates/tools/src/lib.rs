@@ -45,7 +45,6 @@
 
 mod archive;
 pub mod bare;
-mod base64;
 mod content;
 pub mod digest;
 mod digits;

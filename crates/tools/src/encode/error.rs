@@ -35,16 +35,6 @@ impl JsonError {
     pub(super) fn new(at: JsonPosition, reason: impl Into<String>) -> JsonError {
         JsonError::Invalid { at, feature: None, reason: reason.into() }
     }
-
-    /// Adds the name of the feature.
-    pub(super) fn feature(self, name: &str) -> JsonError {
-        match self {
-            JsonError::Invalid { at, feature: None, reason } => {
-                JsonError::Invalid { at, feature: Some(name.to_owned()), reason }
-            }
-            other => other,
-        }
-    }
 }
 
 impl fmt::Display for JsonError {

@@ -1,11 +1,11 @@
 //! The forms of records in JSON.
 
-use super::error::{JsonError, JsonPosition};
+use super::error::JsonError;
 use super::kinds::FeatureKinds;
-use super::lexer::{JsonReader, Token};
+use super::source::RecordSource;
+use super::value::{JsonValue, Member, Token, ValueError};
 use super::values::{self, Manner, base64, base64_object};
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Read;
 use tfseek::{DType, ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
 
@@ -40,7 +40,7 @@ pub enum JsonForm {
 /// # Ok::<(), tfseek::Error>(())
 /// ```
 pub struct JsonRecords<R> {
-    reader: JsonReader<R>,
+    source: RecordSource<R>,
     kinds: Option<FeatureKinds>,
     form: JsonForm,
 }
@@ -62,53 +62,18 @@ const NUMBERS: [&str; 3] = ["file", "index", "record"];
 /// Keys of the other forms than the plain one.
 const SECTIONS: [&str; 5] = ["features", "context", "feature_lists", "featureLists", "payload"];
 
-/// A scalar that was read before it was known what its key means.
-struct HeldScalar {
-    name: String,
-    value: OwnedScalar,
-    value_at: JsonPosition,
-}
-
-enum OwnedScalar {
-    Null,
-    Bool(bool),
-    Number(String),
-    Text(String),
-}
-
-impl OwnedScalar {
-    fn of(token: Token<'_>) -> OwnedScalar {
-        match token {
-            Token::Bool(value) => OwnedScalar::Bool(value),
-            Token::Number(digits) => OwnedScalar::Number(digits.to_owned()),
-            Token::Text(text) => OwnedScalar::Text(text.to_owned()),
-            // Lists and objects are not held.
-            Token::Null | Token::List | Token::Object => OwnedScalar::Null,
-        }
-    }
-
-    fn token(&self) -> Token<'_> {
-        match self {
-            OwnedScalar::Null => Token::Null,
-            OwnedScalar::Bool(value) => Token::Bool(*value),
-            OwnedScalar::Number(digits) => Token::Number(digits),
-            OwnedScalar::Text(text) => Token::Text(text),
-        }
-    }
-}
-
 /// The error of a form without kinds, if there is no schema.
 const NO_SCHEMA: &str = "expected a schema, because this form of JSON has no kinds, found none";
 
 impl<R: Read> JsonRecords<R> {
     /// Reads records. Without `kinds` only the form of protobuf is read. The text of a record has at most `max_record` bytes.
     pub fn new(input: R, kinds: Option<FeatureKinds>, form: JsonForm, max_record: u64) -> JsonRecords<R> {
-        JsonRecords { reader: JsonReader::new(input, max_record), kinds, form }
+        JsonRecords { source: RecordSource::new(input, max_record), kinds, form }
     }
 
     /// Returns the number of bytes that have been read.
     pub fn offset(&self) -> u64 {
-        self.reader.position().offset
+        self.source.position().offset
     }
 
     /// Reads the next record and encodes it to `payload`. Returns false at the end.
@@ -116,290 +81,212 @@ impl<R: Read> JsonRecords<R> {
     /// # Errors
     /// [`JsonError`]. The records after it cannot be read.
     pub fn next(&mut self, payload: &mut Vec<u8>) -> Result<bool, JsonError> {
-        if !self.reader.begin_record()? {
-            return Ok(false);
+        match self.source.begin_record()? {
+            None => return Ok(false),
+            // A list of records may be longer than any record, so it is not read.
+            Some(b'[') => {
+                return Err(JsonError::new(self.source.position(), "expected an object, found a list"));
+            }
+            Some(_) => {}
         }
-        let start = self.reader.position();
-        *payload = match self.reader.token()? {
-            (Token::Text(text), at) if matches!(self.form, JsonForm::Auto | JsonForm::ProtoJson) => {
-                base64(text, at)?
-            }
-            (Token::Object, _) => {
-                let parts = self.record()?;
-                let encoded = parts.encode();
-                encoded.map_err(|e| JsonError::new(start, e.to_string()))?
-            }
-            (token, at) => return Err(JsonError::new(at, format!("expected an object, found {token}"))),
-        };
+        let record = self.source.record()?;
+        let reader = RecordReader { kinds: self.kinds.as_ref(), form: self.form };
+        *payload = reader.payload(record.value()).map_err(|e| record.error(e))?;
         Ok(true)
     }
+}
 
-    fn record(&mut self) -> Result<Parts, JsonError> {
-        let mut parts = Parts::default();
-        let mut next = self.reader.key(true)?;
-        let Some((_, first_at)) = next else { return Ok(parts) };
-        // The numbers of a record, which `-f json` prints before its features, may also be names of features.
-        let mut held: Vec<HeldScalar> = Vec::new();
-        while let Some((name, _)) = &next
-            && self.form == JsonForm::Auto
-            && NUMBERS.contains(&name.as_str())
-            && !held.iter().any(|scalar| scalar.name == *name)
-            && !matches!(self.reader.peek_token()?.0, Some(b'[' | b'{'))
+/// Reads the values of a record by their form.
+#[derive(Clone, Copy)]
+struct RecordReader<'k> {
+    kinds: Option<&'k FeatureKinds>,
+    form: JsonForm,
+}
+
+impl RecordReader<'_> {
+    fn payload(self, record: JsonValue<'_>) -> Result<Vec<u8>, ValueError<'_>> {
+        if matches!(self.form, JsonForm::Auto | JsonForm::ProtoJson)
+            && let Token::Text(text) = record.token()?
         {
-            let (token, value_at) = self.reader.token()?;
-            held.push(HeldScalar { name: name.clone(), value: OwnedScalar::of(token), value_at });
-            next = self.reader.key(false)?;
+            return base64(record, &text);
         }
-        let is_plain = match self.form {
-            JsonForm::Auto => {
-                held.iter().all(|scalar| self.is_feature(&scalar.name))
-                    && next.as_ref().is_none_or(|(name, _)| {
-                        let is_section =
-                            SECTIONS.contains(&name.as_str()) || NUMBERS.contains(&name.as_str());
-                        self.is_feature(name) || !is_section
-                    })
-            }
-            form => form == JsonForm::Plain,
-        };
-        if is_plain {
-            self.plain(held, next, &mut parts)?;
+        let members = record.members()?;
+        let mut parts = Parts::default();
+        if self.is_plain(&members) {
+            self.plain(members, &mut parts)?;
         } else {
-            self.sections(held, next, first_at, &mut parts)?;
+            self.sections(members, &mut parts)?;
         }
-        Ok(parts)
+        parts.encode().map_err(|e| record.error(e.to_string()))
+    }
+
+    /// Returns true for the members of a record in the plain form.
+    fn is_plain(self, members: &[Member<'_>]) -> bool {
+        if self.form != JsonForm::Auto {
+            return self.form == JsonForm::Plain;
+        }
+        let is_number = |member: &Member<'_>| NUMBERS.contains(&&*member.key);
+        // The numbers of a record, which `-f json` prints before its features, may also be names of features.
+        let mut deciding = members.iter().skip_while(|member| {
+            let is_scalar = !member.value.is_list() && !member.value.is_object();
+            is_number(member) && is_scalar && self.is_feature(&member.key)
+        });
+        deciding.next().is_none_or(|member| {
+            self.is_feature(&member.key) || !is_number(member) && !SECTIONS.contains(&&*member.key)
+        })
     }
 
     /// Returns true for the name of a feature or a feature list of the schema.
-    fn is_feature(&self, name: &str) -> bool {
-        self.kinds
-            .as_ref()
-            .is_some_and(|kinds| kinds.features.contains_key(name) || kinds.lists.contains_key(name))
+    fn is_feature(self, name: &str) -> bool {
+        self.kinds.is_some_and(|kinds| kinds.features.contains_key(name) || kinds.lists.contains_key(name))
     }
 
-    /// Reads a record in the plain form. `held` are its first features.
-    fn plain(
-        &mut self,
-        held: Vec<HeldScalar>,
-        mut next: Option<(String, JsonPosition)>,
-        parts: &mut Parts,
-    ) -> Result<(), JsonError> {
-        let Some(kinds) = &self.kinds else {
-            // Without a schema nothing is held.
-            let (name, at) = next.unwrap_or_else(|| (String::new(), self.reader.position()));
-            return Err(JsonError::new(at, NO_SCHEMA).feature(&name));
+    /// Reads a record in the plain form.
+    fn plain<'a>(self, members: Vec<Member<'a>>, parts: &mut Parts) -> Result<(), ValueError<'a>> {
+        let Some(kinds) = self.kinds else {
+            return match members.first() {
+                Some(first) => Err(first.error(NO_SCHEMA).feature(&first.key)),
+                None => Ok(()),
+            };
         };
+        if members.is_empty() {
+            return Ok(());
+        }
         parts.is_sequence = kinds.is_sequence;
         parts.has_features = !kinds.is_sequence;
-        // Null leaves no feature, but counts as given.
-        let mut nulls = BTreeSet::new();
-        for HeldScalar { name, value, value_at } in held {
-            let added = match (kinds.features.get(&name), value.token()) {
-                (_, Token::Null) => Ok(None),
-                (Some(&dtype), token) => {
-                    let mut values = values::empty(dtype);
-                    values::scalar(token, value_at, Manner::Plain, &mut values).map(|()| Some(values))
-                }
-                (None, token) => {
-                    Err(JsonError::new(value_at, format!("expected a list of steps, found {token}")))
-                }
-            };
-            match added.map_err(|e| e.feature(&name))? {
-                Some(values) => drop(parts.features.insert(name, values)),
-                None => drop(nulls.insert(name)),
-            }
-        }
-        while let Some((name, at)) = next {
-            let twice = parts.features.contains_key(&name)
-                || parts.lists.contains_key(&name)
-                || nulls.contains(&name);
-            if twice {
-                return Err(JsonError::new(at, "the key is given twice").feature(&name));
-            }
-            let read = match (kinds.features.get(&name), kinds.lists.get(&name)) {
-                (Some(_), Some(_)) => Err(JsonError::new(
-                    at,
+        for member in members {
+            let (name, value) = (&*member.key, member.value);
+            // Null leaves no feature.
+            let read = match (kinds.features.get(name), kinds.lists.get(name)) {
+                (Some(_), Some(_)) => Err(member.error(
                     "expected {\"context\": .., \"feature_lists\": ..}, because the schema has a context feature and a feature list of this name",
                 )),
-                (Some(&dtype), None) => {
-                    values::feature(&mut self.reader, dtype).map(|feature| match feature {
-                        Some(feature) => drop(parts.features.insert(name.clone(), feature)),
-                        None => drop(nulls.insert(name.clone())),
-                    })
-                }
-                (None, Some(&dtype)) => steps(&mut self.reader, dtype).map(|steps| match steps {
-                    Some(steps) => drop(parts.lists.insert(name.clone(), steps)),
-                    None => drop(nulls.insert(name.clone())),
+                (Some(&dtype), None) => values::feature(value, dtype).map(|feature| {
+                    parts.features.extend(feature.map(|feature| (name.to_owned(), feature)));
                 }),
-                (None, None) => Err(JsonError::new(at, "expected a feature of the schema")),
+                (None, Some(&dtype)) => steps(value, dtype).map(|steps| {
+                    parts.lists.extend(steps.map(|steps| (name.to_owned(), steps)));
+                }),
+                (None, None) => Err(member.error("expected a feature of the schema")),
             };
-            read.map_err(|e| e.feature(&name))?;
-            next = self.reader.key(false)?;
+            read.map_err(|e| e.feature(name))?;
         }
         Ok(())
     }
 
-    /// Reads a record with the sections of `-f json` or of protobuf. `held` are the numbers before them.
-    fn sections(
-        &mut self,
-        held: Vec<HeldScalar>,
-        mut next: Option<(String, JsonPosition)>,
-        first_at: JsonPosition,
-        parts: &mut Parts,
-    ) -> Result<(), JsonError> {
-        if let Some(scalar) = held.iter().find(|scalar| matches!(scalar.value, OwnedScalar::Bool(_))) {
-            return Err(not_a_number(&scalar.name, scalar.value.token(), scalar.value_at));
-        }
-        let mut given: Vec<String> = held.into_iter().map(|scalar| scalar.name).collect();
-        while let Some((key, at)) = next {
-            // The two spellings are one key.
-            let name = if key == "featureLists" { "feature_lists".to_owned() } else { key };
-            if given.contains(&name) {
-                return Err(JsonError::new(at, format!("the key {} is given twice", Token::Text(&name))));
-            }
-            let is_json = self.form != JsonForm::ProtoJson;
-            match name.as_str() {
+    /// Reads a record with the sections of `-f json` or of protobuf.
+    fn sections<'a>(self, members: Vec<Member<'a>>, parts: &mut Parts) -> Result<(), ValueError<'a>> {
+        let is_json = self.form != JsonForm::ProtoJson;
+        let is_lists = |member: &Member<'_>| matches!(&*member.key, "feature_lists" | "featureLists");
+        for member in &members {
+            let value = member.value;
+            match &*member.key {
                 "features" => {
                     parts.has_features = true;
-                    self.map(at, false, parts)?;
+                    self.map(member, false, parts)?;
                 }
                 "context" => {
                     parts.is_sequence = true;
-                    self.map(at, false, parts)?;
+                    self.map(member, false, parts)?;
                 }
-                "feature_lists" => {
+                "feature_lists" | "featureLists" => {
+                    // The two spellings are one key.
+                    if members.iter().filter(|other| is_lists(other)).nth(1).is_some() {
+                        return Err(
+                            member.error("expected \"feature_lists\" once, found both of its spellings")
+                        );
+                    }
                     parts.is_sequence = true;
-                    self.map(at, true, parts)?;
+                    self.map(member, true, parts)?;
                 }
                 "payload" if is_json => {
-                    parts.payload = Some(match self.reader.token()? {
-                        (Token::Text(text), _) => text.as_bytes().to_vec(),
-                        (Token::Object, at) => base64_object(&mut self.reader, at)?,
-                        (token, at) => {
-                            let reason = format!("expected a string or {{\"base64\": ..}}, found {token}");
-                            return Err(JsonError::new(at, reason));
-                        }
+                    parts.payload = Some(match value.token()? {
+                        Token::Text(text) => text.into_owned().into_bytes(),
+                        Token::Object => base64_object(value)?,
+                        _ => return Err(value.expected("a string or {\"base64\": ..}")),
                     });
                 }
-                "index" | "record" | "file" if is_json => match self.reader.token()? {
-                    (Token::Null | Token::Number(_) | Token::Text(_), _) => {}
-                    (token, at) => return Err(not_a_number(&name, token, at)),
+                name @ ("index" | "record" | "file") if is_json => match value.token()? {
+                    Token::Null | Token::Number(_) | Token::Text(_) => {}
+                    token => {
+                        let reason = format!("{name}: expected a number or a path, found {token}");
+                        return Err(value.error(reason));
+                    }
                 },
-                _ => {
-                    let reason = format!(
-                        "expected \"features\", or \"context\" and \"feature_lists\", found the key {}",
-                        Token::Text(&name)
-                    );
-                    return Err(JsonError::new(at, reason));
-                }
+                _ => return Err(member.unexpected("\"features\", or \"context\" and \"feature_lists\"")),
             }
-            given.push(name);
-            next = self.reader.key(false)?;
         }
+        let Some(first) = members.first() else { return Ok(()) };
         let kinds =
             u8::from(parts.has_features) + u8::from(parts.is_sequence) + u8::from(parts.payload.is_some());
-        if kinds > 1 {
-            let reason = "expected \"features\", or \"context\" and \"feature_lists\", or \"payload\", found several of them";
-            return Err(JsonError::new(first_at, reason));
-        }
-        if kinds == 0 && !given.is_empty() {
-            let reason = "expected \"features\", or \"context\" and \"feature_lists\", or \"payload\", found none of them";
-            return Err(JsonError::new(first_at, reason));
-        }
-        Ok(())
+        let found = match kinds {
+            0 => "none",
+            1 => return Ok(()),
+            _ => "several",
+        };
+        Err(first.error(format!(
+            "expected \"features\", or \"context\" and \"feature_lists\", or \"payload\", found {found} of them"
+        )))
     }
 
     /// Reads a section: a map of features or of feature lists. That of protobuf is in a member of its own.
-    fn map(&mut self, at: JsonPosition, lists: bool, parts: &mut Parts) -> Result<(), JsonError> {
-        if let (token, at) = self.reader.token()?
-            && token != Token::Object
-        {
-            return Err(JsonError::new(at, format!("expected an object, found {token}")));
-        }
-        let members: [&str; 2] = if lists { ["featureList", "feature_list"] } else { ["feature", "feature"] };
-        let mut next = self.reader.key(true)?;
-        let is_proto = match (&next, self.form) {
+    fn map<'a>(self, section: &Member<'a>, lists: bool, parts: &mut Parts) -> Result<(), ValueError<'a>> {
+        let members = section.value.members()?;
+        let names: [&str; 2] = if lists { ["featureList", "feature_list"] } else { ["feature", "feature"] };
+        let is_proto = match (members.first(), self.form) {
             (_, JsonForm::ProtoJson) => true,
-            (Some((key, _)), JsonForm::Auto) if members.contains(&key.as_str()) => {
-                // The values of the other form are lists or null.
-                self.reader.peek_token()?.0 == Some(b'{')
-            }
+            // The values of the other form are lists or null.
+            (Some(first), JsonForm::Auto) => names.contains(&&*first.key) && first.value.is_object(),
             _ => false,
         };
         if !is_proto {
-            return self.json_map(next, at, lists, parts);
+            return self.json_map(section, members, lists, parts);
         }
-        let mut is_first = true;
-        while let Some((key, at)) = next {
-            if !members.contains(&key.as_str()) || !is_first {
-                let [member, _] = members;
-                return Err(JsonError::new(
-                    at,
-                    format!("expected {member:?} once, found the key {}", Token::Text(&key)),
-                ));
+        for (k, member) in members.iter().enumerate() {
+            if !names.contains(&&*member.key) || k > 0 {
+                let [name, _] = names;
+                return Err(member.unexpected(&format!("{name:?} once")));
             }
-            self.proto_map(lists, parts)?;
-            is_first = false;
-            next = self.reader.key(false)?;
+            proto_map(member.value, lists, parts)?;
         }
         Ok(())
     }
 
-    /// Reads the rest of a section of `-f json`.
-    fn json_map(
-        &mut self,
-        first: Option<(String, JsonPosition)>,
-        at: JsonPosition,
+    /// Reads the members of a section of `-f json`.
+    fn json_map<'a>(
+        self,
+        section: &Member<'a>,
+        members: Vec<Member<'a>>,
         lists: bool,
         parts: &mut Parts,
-    ) -> Result<(), JsonError> {
-        let no_kinds = FeatureKinds::default();
-        let kinds = self.kinds.as_ref();
-        let mut next = first;
-        while let Some((name, key_at)) = next {
-            let known = kinds.unwrap_or(&no_kinds);
-            let dtype = if lists { known.lists.get(&name) } else { known.features.get(&name) };
-            let reader = &mut self.reader;
-            let is_null = reader.peek_token()?.0 == Some(b'n');
+    ) -> Result<(), ValueError<'a>> {
+        for member in members {
+            let (name, value) = (&*member.key, member.value);
+            let dtype =
+                self.kinds.and_then(|kinds| if lists { &kinds.lists } else { &kinds.features }.get(name));
             let read = match dtype {
-                Some(&dtype) if lists => {
-                    let steps = steps(reader, dtype).and_then(|steps| {
-                        steps.ok_or_else(|| JsonError::new(key_at, "expected a list of steps, found null"))
-                    });
-                    steps.and_then(|steps| insert(&mut parts.lists, &name, steps, key_at))
-                }
-                Some(&dtype) => values::feature(reader, dtype).and_then(|feature| {
-                    insert(&mut parts.features, &name, feature.unwrap_or_default(), key_at)
+                Some(&dtype) if lists => steps(value, dtype).and_then(|steps| {
+                    let steps = steps.ok_or_else(|| member.error("expected a list of steps, found null"))?;
+                    parts.lists.insert(name.to_owned(), steps);
+                    Ok(())
                 }),
+                Some(&dtype) => values::feature(value, dtype)
+                    .map(|feature| drop(parts.features.insert(name.to_owned(), feature.unwrap_or_default()))),
                 // A feature without a kind needs no schema, and neither does a list of such steps.
-                None if is_null && !lists => values::feature(reader, DType::Int64)
-                    .and_then(|_| insert(&mut parts.features, &name, FeatureBuf::None, key_at)),
-                None => {
-                    let reason = if kinds.is_none() { NO_SCHEMA } else { "expected a feature of the schema" };
-                    match lists.then(|| steps_without_kind(reader)).transpose()?.flatten() {
-                        Some(steps) => insert(&mut parts.lists, &name, steps, key_at),
-                        None => Err(JsonError::new(if kinds.is_none() { at } else { key_at }, reason)),
-                    }
+                None if value.is_null() && !lists => {
+                    parts.features.insert(name.to_owned(), FeatureBuf::None);
+                    Ok(())
                 }
+                None => match lists.then(|| steps_without_kind(value)).flatten() {
+                    Some(steps) => {
+                        parts.lists.insert(name.to_owned(), steps);
+                        Ok(())
+                    }
+                    None if self.kinds.is_none() => Err(section.error(NO_SCHEMA)),
+                    None => Err(member.error("expected a feature of the schema")),
+                },
             };
-            read.map_err(|e| e.feature(&name))?;
-            next = self.reader.key(false)?;
-        }
-        Ok(())
-    }
-
-    /// Reads a map of protobuf's form.
-    fn proto_map(&mut self, lists: bool, parts: &mut Parts) -> Result<(), JsonError> {
-        let reader = &mut self.reader;
-        object(reader)?;
-        let mut next = reader.key(true)?;
-        while let Some((name, at)) = next {
-            let read = if lists {
-                proto_steps(reader).and_then(|steps| insert(&mut parts.lists, &name, steps, at))
-            } else {
-                proto_feature(reader).and_then(|feature| insert(&mut parts.features, &name, feature, at))
-            };
-            read.map_err(|e| e.feature(&name))?;
-            next = reader.key(false)?;
+            read.map_err(|e| e.feature(name))?;
         }
         Ok(())
     }
@@ -425,118 +312,84 @@ impl Parts {
     }
 }
 
-fn not_a_number(name: &str, token: Token<'_>, at: JsonPosition) -> JsonError {
-    JsonError::new(at, format!("{name}: expected a number or a path, found {token}"))
-}
-
-fn insert<V>(map: &mut BTreeMap<String, V>, name: &str, value: V, at: JsonPosition) -> Result<(), JsonError> {
-    match map.entry(name.to_owned()) {
-        Entry::Vacant(entry) => {
-            entry.insert(value);
-            Ok(())
-        }
-        Entry::Occupied(_) => Err(JsonError::new(at, "the key is given twice")),
-    }
-}
-
 /// Reads the steps of a feature list in the plain manner: each is a list, a value, or null for a step without a kind. `None` for null.
-fn steps<R: Read>(reader: &mut JsonReader<R>, dtype: DType) -> Result<Option<Vec<FeatureBuf>>, JsonError> {
-    match reader.token()? {
-        (Token::List, _) => {}
-        (Token::Null, _) => return Ok(None),
-        (token, at) => return Err(JsonError::new(at, format!("expected a list of steps, found {token}"))),
-    }
-    let mut steps = Vec::new();
-    while reader.in_list(steps.is_empty())? {
-        steps.push(values::feature(reader, dtype)?.unwrap_or_default());
-    }
-    Ok(Some(steps))
-}
-
-/// Reads the steps of a feature list that are all null, and returns `None` if one of them is not.
-fn steps_without_kind<R: Read>(reader: &mut JsonReader<R>) -> Result<Option<Vec<FeatureBuf>>, JsonError> {
-    if reader.token()?.0 != Token::List {
+fn steps(list: JsonValue<'_>, dtype: DType) -> Result<Option<Vec<FeatureBuf>>, ValueError<'_>> {
+    if list.is_null() {
         return Ok(None);
     }
     let mut steps = Vec::new();
-    while reader.in_list(steps.is_empty())? {
-        if reader.token()?.0 != Token::Null {
-            return Ok(None);
-        }
-        steps.push(FeatureBuf::None);
-    }
+    list.elements("a list of steps", |step| {
+        steps.push(values::feature(step, dtype)?.unwrap_or_default());
+        Ok(())
+    })?;
     Ok(Some(steps))
 }
 
-/// Reads the bracket of an object.
-fn object<R: Read>(reader: &mut JsonReader<R>) -> Result<(), JsonError> {
-    match reader.token()? {
-        (Token::Object, _) => Ok(()),
-        (token, at) => Err(JsonError::new(at, format!("expected an object, found {token}"))),
+/// Reads the steps of a feature list that are all null, and returns `None` for others.
+fn steps_without_kind(list: JsonValue<'_>) -> Option<Vec<FeatureBuf>> {
+    let mut steps = Vec::new();
+    let read = list.elements("a list of null", |step| {
+        steps.push(FeatureBuf::None);
+        if step.is_null() { Ok(()) } else { Err(step.expected("null")) }
+    });
+    read.ok().map(|()| steps)
+}
+
+/// Reads a map of protobuf's form.
+fn proto_map<'a>(map: JsonValue<'a>, lists: bool, parts: &mut Parts) -> Result<(), ValueError<'a>> {
+    for member in map.members()? {
+        let name = member.key.clone().into_owned();
+        let read = if lists {
+            proto_steps(member.value).map(|steps| drop(parts.lists.insert(name, steps)))
+        } else {
+            proto_feature(member.value).map(|feature| drop(parts.features.insert(name, feature)))
+        };
+        read.map_err(|e| e.feature(&member.key))?;
     }
+    Ok(())
 }
 
 /// Reads a feature list of protobuf's form: an object with the member `feature`.
-fn proto_steps<R: Read>(reader: &mut JsonReader<R>) -> Result<Vec<FeatureBuf>, JsonError> {
-    object(reader)?;
+fn proto_steps(list: JsonValue<'_>) -> Result<Vec<FeatureBuf>, ValueError<'_>> {
     let mut steps = Vec::new();
-    if member(reader, "feature")? {
-        while reader.in_list(steps.is_empty())? {
-            steps.push(proto_feature(reader)?);
-        }
-        end(reader)?;
+    if let Some(list) = only_member(list, "feature")? {
+        list.elements("a list", |step| {
+            steps.push(proto_feature(step)?);
+            Ok(())
+        })?;
     }
     Ok(steps)
 }
 
 /// Reads a feature of protobuf's form: an object with the list of its kind, or an empty one.
-fn proto_feature<R: Read>(reader: &mut JsonReader<R>) -> Result<FeatureBuf, JsonError> {
-    object(reader)?;
-    let Some((kind, at)) = reader.key(true)? else { return Ok(FeatureBuf::None) };
-    let mut values = match kind.as_str() {
+fn proto_feature(feature: JsonValue<'_>) -> Result<FeatureBuf, ValueError<'_>> {
+    let members = feature.members()?;
+    let Some(member) = only(&members)? else { return Ok(FeatureBuf::None) };
+    let mut values = match &*member.key {
         "bytesList" | "bytes_list" => values::empty(DType::Bytes),
         "floatList" | "float_list" => values::empty(DType::Float32),
         "int64List" | "int64_list" => values::empty(DType::Int64),
-        other => {
-            let found = Token::Text(other);
-            let reason =
-                format!("expected \"bytesList\", \"floatList\" or \"int64List\", found the key {found}");
-            return Err(JsonError::new(at, reason));
-        }
+        _ => return Err(member.unexpected("\"bytesList\", \"floatList\" or \"int64List\"")),
     };
-    object(reader)?;
-    if member(reader, "value")? {
-        values::list(reader, Manner::Proto, &mut values)?;
-        end(reader)?;
+    if let Some(list) = only_member(member.value, "value")? {
+        values::list(list, Manner::Proto, &mut values)?;
     }
-    end(reader)?;
     Ok(values)
 }
 
-/// Reads the only member of an object, up to the bracket of its list. Returns false if the object has ended instead.
-fn member<R: Read>(reader: &mut JsonReader<R>, name: &str) -> Result<bool, JsonError> {
-    match reader.key(true)? {
-        None => return Ok(false),
-        Some((key, _)) if key == name => {}
-        Some((key, at)) => {
-            return Err(JsonError::new(
-                at,
-                format!("expected {name:?}, found the key {}", Token::Text(&key)),
-            ));
-        }
-    }
-    match reader.token()? {
-        (Token::List, _) => Ok(true),
-        (token, at) => Err(JsonError::new(at, format!("expected a list, found {token}"))),
+/// Returns the value of the only member of an object, which must have this name, or `None` for an empty object.
+fn only_member<'a>(object: JsonValue<'a>, name: &str) -> Result<Option<JsonValue<'a>>, ValueError<'a>> {
+    let members = object.members()?;
+    match only(&members)? {
+        Some(member) if member.key != name => Err(member.unexpected(&format!("{name:?}"))),
+        member => Ok(member.map(|member| member.value)),
     }
 }
 
-/// Reads the end of an object.
-fn end<R: Read>(reader: &mut JsonReader<R>) -> Result<(), JsonError> {
-    match reader.key(false)? {
-        None => Ok(()),
-        Some((key, at)) => {
-            Err(JsonError::new(at, format!("expected one key, found another one, {}", Token::Text(&key))))
-        }
+/// Returns the first member of an object, which must have no other one.
+fn only<'m, 'a>(members: &'m [Member<'a>]) -> Result<Option<&'m Member<'a>>, ValueError<'a>> {
+    match members.get(1) {
+        None => Ok(members.first()),
+        Some(second) => Err(second.error(format!("expected one key, found another one, {}", second.name()))),
     }
 }

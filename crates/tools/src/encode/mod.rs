@@ -14,7 +14,8 @@
 mod error;
 mod forms;
 mod kinds;
-mod lexer;
+mod source;
+mod value;
 mod values;
 
 #[cfg(test)]

@@ -32,14 +32,27 @@ fn read(text: &[u8], schema: Option<&str>, form: JsonForm) -> Result<Vec<Vec<u8>
 }
 
 fn read_bounded(text: &[u8], schema: Option<&str>, form: JsonForm, max: u64) -> Result<Vec<Vec<u8>>, String> {
+    let at_once = read_all(text, text.len(), schema, form, max);
+    let in_pieces = read_all(Trickle(text, 0), text.len(), schema, form, max);
+    assert_eq!(at_once, in_pieces);
+    at_once
+}
+
+fn read_all(
+    text: impl Read,
+    len: usize,
+    schema: Option<&str>,
+    form: JsonForm,
+    max: u64,
+) -> Result<Vec<Vec<u8>>, String> {
     let kinds = schema.map(|schema| FeatureKinds::of(&Schema::from_json(schema).unwrap()));
-    let mut reader = JsonRecords::new(Trickle(text, 0), kinds, form, max);
+    let mut reader = JsonRecords::new(text, kinds, form, max);
     let mut payloads = Vec::new();
     let mut payload = Vec::new();
     while reader.next(&mut payload).map_err(|e| e.to_string())? {
         payloads.push(payload.clone());
     }
-    assert_eq!(reader.offset(), text.len() as u64);
+    assert_eq!(reader.offset(), len as u64);
     Ok(payloads)
 }
 
@@ -194,7 +207,7 @@ fn features_with_the_names_of_other_keys() {
             r#"{"index": 1, "record": 2}"#,
             "column 11 (byte 10): feature \"index\": expected a string or {\"base64\": ..}, found 1",
         ),
-        (r#"{"record": 1, "record": 2}"#, "column 15 (byte 14): feature \"record\": the key is given twice"),
+        (r#"{"record": 1, "record": 2}"#, "column 15 (byte 14): the key \"record\" is given twice"),
         (
             r#"{"index": true, "features": {}}"#,
             "column 11 (byte 10): index: expected a number or a path, found true",
@@ -244,8 +257,8 @@ fn errors_have_their_place() {
             "line 1, column 8 (byte 7): feature \"f\": expected a float from -3.4028235e38 to 3.4028235e38, found 3.5e38",
         ),
         // Keys.
-        (r#"{"i": 1, "i": 2}"#, "line 1, column 10 (byte 9): feature \"i\": the key is given twice"),
-        (r#"{"i": null, "i": 2}"#, "line 1, column 13 (byte 12): feature \"i\": the key is given twice"),
+        (r#"{"i": 1, "i": 2}"#, "line 1, column 10 (byte 9): the key \"i\" is given twice"),
+        (r#"{"i": null, "i": 2}"#, "line 1, column 13 (byte 12): the key \"i\" is given twice"),
         (r#"{"x": 1}"#, "line 1, column 2 (byte 1): feature \"x\": expected a feature of the schema"),
         (r#"{"r": 1}"#, "line 1, column 2 (byte 1): feature \"r\": expected a feature of the schema"),
         (
@@ -256,10 +269,7 @@ fn errors_have_their_place() {
             r#"{"features": {"x": []}}"#,
             "line 1, column 15 (byte 14): feature \"x\": expected a feature of the schema",
         ),
-        (
-            r#"{"features": {"i": [], "i": []}}"#,
-            "line 1, column 24 (byte 23): feature \"i\": the key is given twice",
-        ),
+        (r#"{"features": {"i": [], "i": []}}"#, "line 1, column 24 (byte 23): the key \"i\" is given twice"),
         (r#"{"index": 0, "index": 1}"#, "line 1, column 14 (byte 13): the key \"index\" is given twice"),
         (
             r#"{"index": 0, "other": 1}"#,
@@ -289,39 +299,56 @@ fn errors_have_their_place() {
             r#"{"features": {"feature": {"i": {"int64List": {}, "floatList": {}}}}}"#,
             "line 1, column 50 (byte 49): feature \"i\": expected one key, found another one, \"floatList\"",
         ),
+        (
+            r#"{"feature_lists": {}, "featureLists": {}}"#,
+            "line 1, column 2 (byte 1): expected \"feature_lists\" once, found both of its spellings",
+        ),
+        // A key is compared without its escapes.
+        (r#"{"i": 1, "\u0069": 2}"#, "line 1, column 10 (byte 9): the key \"i\" is given twice"),
+        // A value that is no record.
+        ("{\"i\": 1} 17 {", "line 1, column 10 (byte 9): expected an object, found 17"),
+        ("-1.5e3\u{e9}", "line 1, column 1 (byte 0): expected an object, found -1.5e3"),
+        ("null", "line 1, column 1 (byte 0): expected an object, found null"),
+        // A list of records is refused at its start, also one that never ends.
+        ("[{\"i\": 1},", "line 1, column 1 (byte 0): expected an object, found a list"),
         // JSON.
         ("{\"i\": 1}\n[1]", "line 2, column 1 (byte 9): expected an object, found a list"),
         (
             "{\"i\": 1}\n\n {\"i\": 01}",
-            "line 3, column 8 (byte 17): feature \"i\": expected a number, found 01",
+            "line 3, column 9 (byte 18): expected JSON, found `1` (invalid number)",
         ),
         ("{\"i\": 1\n{\"i\": 1}", "line 2, column 1 (byte 8): expected `,` or `}`, found `{`"),
-        ("{\"i\": 1,}", "line 1, column 9 (byte 8): expected a key in quotes, found `}`"),
+        ("{\"i\": 1,}", "line 1, column 9 (byte 8): expected JSON, found `}` (key must be a string)"),
         ("{\"i\" 1}", "line 1, column 6 (byte 5): expected `:`, found `1`"),
-        ("{\"i\": [1,]}", "line 1, column 10 (byte 9): feature \"i\": expected a value, found `]`"),
-        ("{\"i\": [1 2]}", "line 1, column 10 (byte 9): feature \"i\": expected `,` or `]`, found `2`"),
-        ("{\"i\": nul}", "line 1, column 7 (byte 6): feature \"i\": expected a value, found nul"),
-        ("{\"i\": 1", "line 1, column 8 (byte 7): expected `,` or `}`, found the end of the text"),
+        ("{\"i\": [1,]}", "line 1, column 10 (byte 9): expected value, found `]`"),
+        ("{\"i\": [1 2]}", "line 1, column 10 (byte 9): expected `,` or `]`, found `2`"),
+        ("{\"i\": nul}", "line 1, column 10 (byte 9): expected ident, found `}`"),
+        (
+            "{\"i\": 1",
+            "line 1, column 8 (byte 7): expected JSON, found the end of the text (EOF while parsing an object)",
+        ),
         (
             "{\"b\": \"x\ny\"}",
-            "line 1, column 9 (byte 8): feature \"b\": expected the end of a string (`\"`), found the end of the line",
+            "line 1, column 9 (byte 8): expected JSON, found the end of the line (control character (\\u0000-\\u001F) found while parsing a string)",
         ),
-        ("{\"b\": \"\\x\"}", "line 1, column 8 (byte 7): feature \"b\": expected an escape, found `x`"),
+        ("{\"b\": \"\\x\"}", "line 1, column 9 (byte 8): expected JSON, found `x` (invalid escape)"),
         (
             "{\"b\": \"\\ud800\"}",
-            "line 1, column 8 (byte 7): feature \"b\": expected a character, found half of a surrogate pair",
+            "line 1, column 7 (byte 6): feature \"b\": expected characters, found half of a surrogate pair",
         ),
-        (
-            "{\"b\": \"\\u12g4\"}",
-            "line 1, column 8 (byte 7): feature \"b\": expected four hexadecimal digits after `\\u`, found `g`",
-        ),
+        ("{\"b\": \"\\u12g4\"}", "line 1, column 13 (byte 12): expected JSON, found `4` (invalid escape)"),
     ];
     for (text, want) in table {
         assert_eq!(auto(text), want, "{text}");
     }
+    // Nesting needs no stack.
+    let deep = format!("{{\"i\": {}", "[".repeat(1 << 19));
+    assert!(auto(&deep).ends_with("found the end of the text (EOF while parsing a list)"));
+    let deep = format!("{{\"i\": [{}{}]}}", "[".repeat(1 << 18), "]".repeat(1 << 18));
+    assert_eq!(auto(&deep), "line 1, column 8 (byte 7): feature \"i\": expected an int64, found a list");
     assert_eq!(
         read(b"{\"b\": \"\xff\"}", Some(SCHEMA), JsonForm::Auto).unwrap_err(),
-        "line 1, column 7 (byte 6): feature \"b\": expected a string in UTF-8, found other bytes (write them as {\"base64\": ..})"
+        "line 1, column 8 (byte 7): expected a string in UTF-8, found byte 0xff (write other bytes as {\"base64\": ..})"
     );
     assert!(read(b"\x1f\x8b", Some(SCHEMA), JsonForm::Auto).unwrap_err().contains("found byte 0x1f"));
     for text in
@@ -374,9 +401,9 @@ fn the_length_of_a_record_is_bounded() {
     assert!(e.contains("at most 100 bytes"), "{e}");
 }
 
-/// Strings and numbers are those of another reader of JSON, and only texts that it reads are accepted.
+/// Strings and numbers are those of serde_json, and only texts that it reads are accepted. Floats are rounded once.
 #[test]
-fn tokens_are_those_of_another_reader() {
+fn strings_and_numbers_are_those_of_serde_json() {
     let mut rng = Rng::new(7);
     let (mut strings, mut numbers) = (0, 0);
     for _ in 0..30_000 {
@@ -425,6 +452,22 @@ fn tokens_are_those_of_another_reader() {
     assert!(strings > 1000 && numbers > 1000, "{strings} {numbers}");
 }
 
+/// Records of all lengths around that of the buffer, some of which lie in it as a whole. Errors have the same place.
+#[test]
+fn records_on_the_border_of_the_buffer() {
+    let text: String = (0..40).map(|k| format!("{{\"b\": \"{}\"}}\n", "é".repeat(k * 100))).collect();
+    let payloads = read(text.as_bytes(), Some(SCHEMA), JsonForm::Auto).unwrap();
+    assert!(text.len() > 2 * (64 << 10) && payloads.len() == 40);
+    for (k, payload) in payloads.iter().enumerate() {
+        let want = ExampleBuilder::new().bytes("b", ["é".repeat(k * 100)]).encode().unwrap();
+        assert_eq!(*payload, want);
+    }
+    let e = read((text.clone() + "{\"i\":\n1.5}").as_bytes(), Some(SCHEMA), JsonForm::Auto).unwrap_err();
+    let want =
+        format!("line 42, column 1 (byte {}): feature \"i\": expected an int64, found 1.5", text.len() + 6);
+    assert_eq!(e, want);
+}
+
 /// Texts with small changes: no panic, and only JSON is accepted.
 #[test]
 fn changed_texts_are_records_or_errors() {
@@ -460,4 +503,29 @@ fn changed_texts_are_records_or_errors() {
         }
     }
     assert!(accepted > 1000, "{accepted}");
+}
+
+/// Both alphabets, with and without padding, as protobuf reads them. Bits that belong to no byte are not dropped.
+#[test]
+fn base64_is_that_of_protobuf() {
+    for (text, want) in [
+        ("", &b""[..]),
+        ("Zg==", b"f"),
+        ("Zg=", b"f"),
+        ("Zg", b"f"),
+        ("Zm8=", b"fo"),
+        ("Zm8", b"fo"),
+        ("Zm9v", b"foo"),
+        ("-_+/", b"\xfb\xff\xbf"),
+        ("_w", b"\xff"),
+    ] {
+        let json = format!(r#"{{"b": {{"base64": "{text}"}}}}"#);
+        let want = ExampleBuilder::new().bytes("b", [want]).encode().unwrap();
+        assert_eq!(one(&json, Some(SCHEMA), JsonForm::Auto), want, "{text}");
+    }
+    for text in ["Z", "Z===", "=", "Zg===", "Zg==Zg==", "Z=g=", "Zm9*", "Zg\\n==", "Zm9v ", "Zh=="] {
+        let json = format!(r#"{{"b": {{"base64": "{text}"}}}}"#);
+        let e = read(json.as_bytes(), Some(SCHEMA), JsonForm::Auto).unwrap_err();
+        assert!(e.contains("column 18 (byte 17): feature \"b\": expected base64, found"), "{text}: {e}");
+    }
 }

@@ -1,6 +1,7 @@
 //! JSON text.
 
-use crate::base64::base64;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use std::fmt::{Display, Write};
 
 /// A writer of JSON without spaces. The keys of an object have the order in which they are written.
@@ -80,7 +81,7 @@ impl JsonText {
     pub(crate) fn bytes(&mut self, value: &[u8]) {
         match std::str::from_utf8(value) {
             Ok(text) => self.string(text),
-            Err(_) => self.object(|json| json.key("base64").string(&base64(value))),
+            Err(_) => self.object(|json| json.key("base64").string(&STANDARD.encode(value))),
         }
     }
 

@@ -22,8 +22,9 @@ use super::payloads::DistinctHashes;
 use super::sizes::SizeCounters;
 use super::statistics::Statistics;
 use super::texts::{KEPT, TextFrequencies};
-use crate::base64::{base64, from_base64};
 use crate::fields::{MAX_NUMBERS, TypeCounts};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -62,7 +63,7 @@ impl Statistics {
                     SliceKey::Missing => {}
                     SliceKey::Int(value) => json.key("int").raw(value),
                     SliceKey::Float(bits) => json.key("float").raw(bits),
-                    SliceKey::Bytes(value) => json.key("bytes").string(&base64(value)),
+                    SliceKey::Bytes(value) => json.key("bytes").string(&STANDARD.encode(value)),
                 }
                 json.key("stats");
                 put_group(json, group);
@@ -123,7 +124,7 @@ fn read(state: &Value) -> Option<Statistics> {
         let key = match (slice.get("int"), slice.get("float"), slice.get("bytes")) {
             (Some(int), _, _) => SliceKey::Int(int.as_i64()?),
             (_, Some(float), _) => SliceKey::Float(u32::try_from(float.as_u64()?).ok()?),
-            (_, _, Some(bytes)) => SliceKey::Bytes(from_base64(bytes.as_str()?)?),
+            (_, _, Some(bytes)) => SliceKey::Bytes(STANDARD.decode(bytes.as_str()?).ok()?),
             (None, None, None) => SliceKey::Missing,
         };
         unit.slices.insert(key, group(slice.get("stats")?, places)?);
@@ -438,13 +439,13 @@ fn moments(value: &Value) -> Option<Moments> {
 }
 
 fn put_registers(json: &mut JsonText, sketch: Option<&HyperLogLog>) {
-    json.optional(sketch, |json, sketch| json.string(&base64(sketch.registers())));
+    json.optional(sketch, |json, sketch| json.string(&STANDARD.encode(sketch.registers())));
 }
 
 fn registers(value: &Value, key: &str) -> Option<Option<HyperLogLog>> {
     match value.get(key)? {
         Value::Null => Some(None),
-        value => HyperLogLog::from_registers(from_base64(value.as_str()?)?).map(Some),
+        value => HyperLogLog::from_registers(STANDARD.decode(value.as_str()?).ok()?).map(Some),
     }
 }
 
@@ -516,7 +517,7 @@ fn texts(value: &Value) -> Option<TextFrequencies> {
                 let text = match text {
                     Value::String(text) => text.as_bytes(),
                     other => {
-                        decoded = from_base64(other.get("base64")?.as_str()?)?;
+                        decoded = STANDARD.decode(other.get("base64")?.as_str()?).ok()?;
                         &decoded
                     }
                 };

@@ -1,0 +1,197 @@
+//! A reader of the texts of JSON values, one after the other, with their positions.
+//!
+//! serde_json finds the end of each value and checks its syntax: in the buffer if the value lies there as a whole, otherwise byte by byte
+//! as they arrive. The bytes of one value are kept, and counted against a limit before they are.
+
+use super::error::{JsonError, JsonPosition};
+use super::value::{JsonValue, ValueError};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::io::{self, BufRead, BufReader, Read};
+
+/// Number of bytes that are read at once.
+const BUFFER: usize = 64 << 10;
+
+pub(super) struct RecordSource<R> {
+    text: RecordBytes<R>,
+    /// Position of the first byte of the text.
+    start: JsonPosition,
+}
+
+/// The bytes of one record, which are kept when they are read.
+struct RecordBytes<R> {
+    input: BufReader<R>,
+    kept: Vec<u8>,
+    max_record: u64,
+    is_too_long: bool,
+}
+
+/// The text of a record, which is one JSON value.
+#[derive(Clone, Copy)]
+pub(super) struct RecordText<'a> {
+    text: &'a str,
+    start: JsonPosition,
+}
+
+impl<R: Read> RecordSource<R> {
+    pub(super) fn new(input: R, max_record: u64) -> RecordSource<R> {
+        let input = BufReader::with_capacity(BUFFER, input);
+        let text = RecordBytes { input, kept: Vec::new(), max_record, is_too_long: false };
+        RecordSource { text, start: JsonPosition { line: 1, column: 1, offset: 0 } }
+    }
+
+    /// Returns the position of the next byte.
+    pub(super) fn position(&self) -> JsonPosition {
+        self.start.after(&self.text.kept)
+    }
+
+    /// Skips the space before a record, which counts for none of them. Returns the first byte of the record, or `None` at the end.
+    pub(super) fn begin_record(&mut self) -> Result<Option<u8>, JsonError> {
+        self.start = self.position();
+        self.text.kept.clear();
+        loop {
+            let bytes = match self.text.input.fill_buf() {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                bytes => bytes?,
+            };
+            let space = bytes.iter().take_while(|c| matches!(c, b' ' | b'\t' | b'\r' | b'\n')).count();
+            let first = bytes.get(space).copied();
+            let is_end = bytes.is_empty();
+            self.start = self.start.after(bytes.get(..space).unwrap_or_default());
+            self.text.input.consume(space);
+            if first.is_some() || is_end {
+                return Ok(first);
+            }
+        }
+    }
+
+    /// Reads the text of a record that has begun.
+    pub(super) fn record(&mut self) -> Result<RecordText<'_>, JsonError> {
+        if !self.text.keep_buffered() {
+            let mut json = serde_json::Deserializer::from_reader(&mut self.text);
+            if let Err(e) = IgnoredAny::deserialize(&mut json) {
+                return Err(self.failed(e));
+            }
+        }
+        let mut kept = &self.text.kept[..];
+        if let Some(b'-' | b'0'..=b'9') = kept.first() {
+            // A number ends at the byte after it, which has been read too.
+            let end = kept.iter().rposition(u8::is_ascii_digit).unwrap_or_default();
+            kept = kept.get(..=end).unwrap_or_default();
+        }
+        match std::str::from_utf8(kept) {
+            Ok(text) => Ok(RecordText { text, start: self.start }),
+            Err(e) => {
+                let (before, after) = kept.split_at_checked(e.valid_up_to()).unwrap_or_default();
+                let found = found(after.first().copied());
+                let reason = format!(
+                    "expected a string in UTF-8, found {found} (write other bytes as {{\"base64\": ..}})"
+                );
+                Err(JsonError::new(self.start.after(before), reason))
+            }
+        }
+    }
+
+    /// Returns the error of a text that is not JSON, at the last byte that was read.
+    fn failed(&self, e: serde_json::Error) -> JsonError {
+        let kept = &self.text.kept;
+        if self.text.is_too_long {
+            let max = self.text.max_record;
+            let reason = format!("expected a record of at most {max} bytes of JSON, found a longer one");
+            return JsonError::new(self.position(), reason);
+        }
+        if e.is_io() {
+            return JsonError::Io(e.into());
+        }
+        let (last, before) = match kept.split_last() {
+            Some((last, before)) if !e.is_eof() => (Some(*last), before),
+            _ => (None, &kept[..]),
+        };
+        let found = found(last);
+        // Its own position counts from the start of the record.
+        let place = format!(" at line {} column {}", e.line(), e.column());
+        let message = e.to_string();
+        let message = message.strip_suffix(&place).unwrap_or(&message);
+        let reason = if message.starts_with("expected ") {
+            format!("{message}, found {found}")
+        } else {
+            format!("expected JSON, found {found} ({message})")
+        };
+        JsonError::new(self.start.after(before), reason)
+    }
+}
+
+impl<R: Read> RecordBytes<R> {
+    /// Keeps a record that lies in the buffer as a whole, without reading its bytes one by one. Returns false for others.
+    fn keep_buffered(&mut self) -> bool {
+        let bytes = self.input.buffer();
+        if !matches!(bytes.first(), Some(b'{' | b'"')) {
+            // A number has no end of its own: it may go on behind the buffer.
+            return false;
+        }
+        let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<IgnoredAny>();
+        if !matches!(values.next(), Some(Ok(_))) {
+            return false;
+        }
+        let len = values.byte_offset();
+        let is_within = len as u64 <= self.max_record;
+        if is_within {
+            self.kept.extend_from_slice(bytes.get(..len).unwrap_or_default());
+            self.input.consume(len);
+        }
+        is_within
+    }
+}
+
+impl<R: Read> Read for RecordBytes<R> {
+    /// Reads one byte, because serde_json asks for one at a time.
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let (Some(to), Some(&byte)) = (buf.first_mut(), self.input.fill_buf()?.first()) else { return Ok(0) };
+        if self.kept.len() as u64 >= self.max_record {
+            self.is_too_long = true;
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        *to = byte;
+        self.kept.push(byte);
+        self.input.consume(1);
+        Ok(1)
+    }
+}
+
+impl<'a> RecordText<'a> {
+    pub(super) fn value(self) -> JsonValue<'a> {
+        JsonValue::new(self.text)
+    }
+
+    /// Adds the position to an error in this text.
+    pub(super) fn error(self, e: ValueError<'a>) -> JsonError {
+        let ValueError { at, feature, reason } = e;
+        let offset = at.as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
+        let before = self.text.as_bytes().get(..offset).unwrap_or_default();
+        JsonError::Invalid { at: self.start.after(before), feature, reason }
+    }
+}
+
+impl JsonPosition {
+    /// Returns the position after `bytes` that begin at this one.
+    fn after(self, bytes: &[u8]) -> JsonPosition {
+        let lines = memchr::memchr_iter(b'\n', bytes).count() as u64;
+        let last_line = memchr::memrchr(b'\n', bytes).map_or(bytes.len(), |end| bytes.len() - end - 1);
+        let column = if lines == 0 { self.column } else { 1 };
+        JsonPosition {
+            line: self.line.saturating_add(lines),
+            column: column.saturating_add(last_line as u64),
+            offset: self.offset.saturating_add(bytes.len() as u64),
+        }
+    }
+}
+
+/// Names a byte, or the end of the text.
+fn found(byte: Option<u8>) -> String {
+    match byte {
+        None => "the end of the text".to_owned(),
+        Some(c @ b' '..=b'~') => format!("`{}`", char::from(c)),
+        Some(b'\n') => "the end of the line".to_owned(),
+        Some(c) => format!("byte 0x{c:02x}"),
+    }
+}
