@@ -93,8 +93,8 @@ impl Partition {
         }
     }
 
-    /// Returns the key of the feature that describes the partition.
-    pub(crate) fn key(&self) -> Option<&str> {
+    /// Returns the key of the feature that describes the partition. `None` for a uniform length, which no feature describes.
+    pub fn key(&self) -> Option<&str> {
         match self {
             Partition::RowSplits(key)
             | Partition::RowLengths(key)

@@ -339,7 +339,7 @@ impl Prepared<'_> {
             let is_new = found.iter().any(|(path, bytes)| is(path, target) && after.get(path) == Some(bytes));
             assert!(!is_one || !is_new || reported, "new, but not reported: {context}");
         }
-        // What was printed before the error is correct. `grep -c` counts the matches in the other files.
+        // The output before the error is correct. `grep -c` counts the matches in the other files.
         let is_of_files = ["verify", "info", "grep -c"].iter().any(|verb| case.args.starts_with(verb));
         if !is_of_files {
             let mut wanted = self.out.lines();

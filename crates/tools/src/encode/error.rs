@@ -26,7 +26,7 @@ pub enum JsonError {
         at: JsonPosition,
         /// Name of the feature, if the error concerns one.
         feature: Option<String>,
-        /// What was expected, and what was found.
+        /// The expected value and the one that was found.
         reason: String,
     },
 }

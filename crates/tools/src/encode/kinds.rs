@@ -32,15 +32,8 @@ fn kinds(specs: &BTreeMap<String, FeatureSpec>) -> BTreeMap<String, DType> {
             | FeatureSpec::VarLen { dtype }
             | FeatureSpec::FixedLenSequence { dtype, .. } => (name, dtype),
             FeatureSpec::Ragged { dtype, value_key, partitions, .. } => {
-                let keys = partitions.iter().filter_map(|partition| match partition {
-                    Partition::RowSplits(key)
-                    | Partition::RowLengths(key)
-                    | Partition::RowStarts(key)
-                    | Partition::RowLimits(key)
-                    | Partition::ValueRowIds(key) => Some(key),
-                    Partition::UniformRowLength(_) => None,
-                });
-                kinds.extend(keys.map(|key| (key.clone(), DType::Int64)));
+                let keys = partitions.iter().filter_map(Partition::key);
+                kinds.extend(keys.map(|key| (key.to_owned(), DType::Int64)));
                 (value_key.as_ref().unwrap_or(name), dtype)
             }
             FeatureSpec::Sparse { index_keys, value_key, dtype, .. } => {

@@ -45,7 +45,7 @@ pub(super) struct ValueError<'a> {
     pub(super) at: &'a str,
     /// Name of the feature, if the error concerns one.
     pub(super) feature: Option<String>,
-    /// What was expected, and what was found.
+    /// The expected value and the one that was found.
     pub(super) reason: String,
 }
 

@@ -1,5 +1,6 @@
 //! Statistics of the top-level fields of payloads that are neither Examples nor SequenceExamples.
 
+use super::bounds::{Bounds, joined, widened};
 use super::numbers::IntStats;
 use super::sizes::SizeCounters;
 use crate::fields::{MAX_NUMBERS, PayloadType, RawFields, RawValue, TypeCounts, ValueType};
@@ -17,7 +18,7 @@ pub(crate) struct FieldStats {
     /// Lengths of length-delimited values.
     pub(crate) lengths: SizeCounters,
     /// Bounds of four bytes as floats, and of eight bytes as doubles, without values that are not finite.
-    pub(crate) floats: [Option<(f64, f64)>; 2],
+    pub(crate) floats: [Bounds<f64>; 2],
     /// Exact counting was ended to save memory.
     pub(crate) limited: bool,
 }
@@ -41,7 +42,7 @@ impl FieldStats {
         if value.is_finite()
             && let Some(bounds) = self.floats.get_mut(k)
         {
-            *bounds = joined(*bounds, Some((value, value)));
+            *bounds = widened(*bounds, value);
         }
     }
 
@@ -92,13 +93,6 @@ impl FieldStats {
             + self.values.counters.bytes()
             + self.lengths.counters.bytes()
             + self.ints.as_ref().map_or(0, |ints| ints.bytes())
-    }
-}
-
-fn joined(a: Option<(f64, f64)>, b: Option<(f64, f64)>) -> Option<(f64, f64)> {
-    match (a, b) {
-        (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
-        (bounds, None) | (None, bounds) => bounds,
     }
 }
 

@@ -20,6 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub(crate) mod bounds;
 mod bytes;
 pub(crate) mod counters;
 mod distinct;

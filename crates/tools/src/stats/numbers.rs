@@ -1,5 +1,6 @@
 //! Statistics of the numbers of a feature.
 
+use super::bounds::{Bounds, joined, widened};
 use super::counters::{Cell, KeyCounters, cells, float_cell, float_key, int_cell, int_key};
 use super::frequent::{BLOCK, FEW, NumberFrequencies};
 use super::moments::Moments;
@@ -26,10 +27,30 @@ impl<T> Default for NumberBlock<T> {
     }
 }
 
-impl<T> NumberBlock<T> {
+impl<T: Copy + Ord + Into<u64>> NumberBlock<T> {
     #[inline]
     fn is_full(&self) -> bool {
         self.bits.len() >= self.full
+    }
+
+    /// Adds the values to their moments and frequencies, and empties the block. `each` is called with the bits of each value, and returns the
+    /// value.
+    fn drain(
+        &mut self,
+        moments: &mut Moments,
+        frequencies: &mut NumberFrequencies,
+        mut each: impl FnMut(T) -> f64,
+    ) {
+        for values in self.bits.chunks(MEANS) {
+            let mut floats = [0.0; MEANS];
+            for (float, &bits) in floats.iter_mut().zip(values) {
+                *float = each(bits);
+            }
+            moments.merge(&Moments::of(floats.get(..values.len()).unwrap_or_default()));
+        }
+        self.bits.sort_unstable();
+        frequencies.add_sorted(self.bits.drain(..).map(Into::into));
+        self.full = frequencies.block();
     }
 }
 
@@ -47,7 +68,7 @@ pub(crate) struct IntStats {
     pub(crate) frequencies: NumberFrequencies,
     /// Moments and bounds of the numbers in `counters`.
     pub(crate) moments: Moments,
-    pub(crate) bounds: Option<(i64, i64)>,
+    pub(crate) bounds: Bounds<i64>,
 }
 
 impl IntStats {
@@ -93,8 +114,8 @@ impl IntStats {
 
     /// Adds what was collected to the table and the sketches. It precedes reading and merging.
     pub(crate) fn seal(&mut self) {
-        let IntStats { table, block, .. } = self;
-        if self.is_exact {
+        let IntStats { block, table, is_exact, counters, frequencies, moments, bounds } = self;
+        if *is_exact {
             block.bits.retain(|&bits| match u16::try_from(bits) {
                 Ok(key) => {
                     table.add(key, 1);
@@ -103,20 +124,12 @@ impl IntStats {
                 Err(_) => true,
             });
         }
-        for values in self.block.bits.chunks(MEANS) {
-            let mut floats = [0.0; MEANS];
-            for (float, &bits) in floats.iter_mut().zip(values) {
-                let value = bits as i64;
-                let (low, high) = self.bounds.unwrap_or((value, value));
-                self.bounds = Some((low.min(value), high.max(value)));
-                *float = value as f64;
-                self.counters.add(int_key(value), 1);
-            }
-            self.moments.merge(&Moments::of(floats.get(..values.len()).unwrap_or_default()));
-        }
-        self.block.bits.sort_unstable();
-        self.frequencies.add_sorted(self.block.bits.drain(..));
-        self.block.full = self.frequencies.block();
+        block.drain(moments, frequencies, |bits| {
+            let value = bits as i64;
+            *bounds = widened(*bounds, value);
+            counters.add(int_key(value), 1);
+            value as f64
+        });
     }
 
     /// Ends exact counting, to save memory.
@@ -128,8 +141,7 @@ impl IntStats {
             self.moments.merge(&table_moments(&table));
             for (value, n) in table.iter() {
                 let value = i64::from(value);
-                let (low, high) = self.bounds.unwrap_or((value, value));
-                self.bounds = Some((low.min(value), high.max(value)));
+                self.bounds = widened(self.bounds, value);
                 self.counters.add(int_key(value), n);
             }
             self.frequencies.add_counts(table.iter().map(|(value, n)| (value.into(), n)).collect());
@@ -157,10 +169,7 @@ impl IntStats {
         self.counters.merge(&other.counters);
         self.frequencies.merge(&other.frequencies);
         self.moments.merge(&other.moments);
-        self.bounds = match (self.bounds, other.bounds) {
-            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
-            (bounds, None) | (None, bounds) => bounds,
-        };
+        self.bounds = joined(self.bounds, other.bounds);
     }
 
     /// Returns the moments of all values.
@@ -171,13 +180,10 @@ impl IntStats {
     }
 
     /// Returns the smallest and the largest value.
-    pub(crate) fn all_bounds(&self) -> Option<(i64, i64)> {
+    pub(crate) fn all_bounds(&self) -> Bounds<i64> {
         let (first, last) = (self.table.iter().next(), self.table.iter().next_back());
         let table = first.zip(last).map(|((low, _), (high, _))| (i64::from(low), i64::from(high)));
-        match (table, self.bounds) {
-            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
-            (bounds, None) | (None, bounds) => bounds,
-        }
+        joined(table, self.bounds)
     }
 
     /// Returns the cells of all values in order. While all values are counted exactly, each has a cell of its own.
@@ -263,7 +269,7 @@ pub(crate) struct FloatStats {
     pub(crate) counters: KeyCounters,
     pub(crate) frequencies: NumberFrequencies,
     pub(crate) moments: Moments,
-    pub(crate) bounds: Option<(f32, f32)>,
+    pub(crate) bounds: Bounds<f32>,
 }
 
 impl FloatStats {
@@ -295,7 +301,17 @@ impl FloatStats {
 
     /// Adds what was collected to the sketches. It precedes reading and merging.
     pub(crate) fn seal(&mut self) {
-        let FloatStats { zeros, nan, infinite, negative_infinite, block, .. } = self;
+        let FloatStats {
+            block,
+            zeros,
+            nan,
+            infinite,
+            negative_infinite,
+            counters,
+            frequencies,
+            moments,
+            bounds,
+        } = self;
         block.bits.retain_mut(|bits| {
             let value = f32::from_bits(*bits);
             if !value.is_finite() {
@@ -309,20 +325,12 @@ impl FloatStats {
             }
             value.is_finite()
         });
-        for values in self.block.bits.chunks(MEANS) {
-            let mut floats = [0.0; MEANS];
-            for (float, &bits) in floats.iter_mut().zip(values) {
-                let value = f32::from_bits(bits);
-                let (low, high) = self.bounds.unwrap_or((value, value));
-                self.bounds = Some((low.min(value), high.max(value)));
-                *float = f64::from(value);
-                self.counters.add(float_key(value), 1);
-            }
-            self.moments.merge(&Moments::of(floats.get(..values.len()).unwrap_or_default()));
-        }
-        self.block.bits.sort_unstable();
-        self.frequencies.add_sorted(self.block.bits.drain(..).map(u64::from));
-        self.block.full = self.frequencies.block();
+        block.drain(moments, frequencies, |bits| {
+            let value = f32::from_bits(bits);
+            *bounds = widened(*bounds, value);
+            counters.add(float_key(value), 1);
+            f64::from(value)
+        });
     }
 
     /// Ends exact counting, to save memory.
@@ -340,10 +348,7 @@ impl FloatStats {
         self.counters.merge(&other.counters);
         self.frequencies.merge(&other.frequencies);
         self.moments.merge(&other.moments);
-        self.bounds = match (self.bounds, other.bounds) {
-            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
-            (bounds, None) | (None, bounds) => bounds,
-        };
+        self.bounds = joined(self.bounds, other.bounds);
     }
 
     /// Returns the number of all values.

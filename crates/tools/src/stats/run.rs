@@ -124,7 +124,7 @@ impl StatsOptions {
             let reader = SkippingReader::new(stream, file, self.stream, self.kind);
             Ok(StatsSource::File { reader: Box::new(reader), is_first: k == 0 })
         };
-        self.all(paths.len(), None, &open)
+        self.fold(paths.len(), None, StatsRun { options: self, open: &open, report: None })
     }
 
     /// Computes the statistics of the records of a dataset, of the records `ids`, or of a sample of `sample.0` of these with the seed
@@ -175,24 +175,19 @@ impl StatsOptions {
             open(k)
         };
         let run = StatsRun { options: self, open: &open, report: Some(report) };
-        let total = fold::run(&run, shards.len(), self.jobs)?;
-        Ok(self.statistics(total, shards.len(), sample.map(|_| all)))
+        self.fold(shards.len(), sample.map(|_| all), run)
     }
 
-    fn all(
+    fn fold(
         &self,
         shards: usize,
         sampled_from: Option<u64>,
-        open: &(dyn Fn(usize) -> tfseek::Result<StatsSource> + Sync),
+        run: StatsRun<'_>,
     ) -> Result<Statistics, StatsError> {
-        let total = fold::run(&StatsRun { options: self, open, report: None }, shards, self.jobs)?;
-        Ok(self.statistics(total, shards, sampled_from))
-    }
-
-    fn statistics(&self, total: StatsUnit, shards: usize, sampled_from: Option<u64>) -> Statistics {
+        let total = fold::run(&run, shards, self.jobs)?;
         let filter = total.filter.iter().filter(|_| total.tested);
         let unseen = filter.flat_map(RecordFilter::unseen).map(str::to_owned).collect();
-        Statistics {
+        Ok(Statistics {
             unit: total.stats,
             selection: self.selection.clone(),
             memory: self.memory,
@@ -202,7 +197,7 @@ impl StatsOptions {
             first_skipped: total.first_skipped,
             cut_files: total.cut_files,
             unseen,
-        }
+        })
     }
 }
 

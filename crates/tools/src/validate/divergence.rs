@@ -1,5 +1,6 @@
 //! Jensen-Shannon divergence of two distributions, in bits: 0 for equal ones, 1 for those without a common value.
 
+use crate::stats::bounds::{Bounds, joined, widened};
 use crate::stats::counters::{self, Cell, KeyCounters};
 use crate::stats::histogram::{Bucket, equal_width};
 
@@ -13,7 +14,7 @@ pub(super) struct NumberShares {
     /// The values are floats.
     floats: bool,
     /// Least and most finite value.
-    range: Option<(f64, f64)>,
+    range: Bounds<f64>,
     /// Numbers of NaN, -inf and +inf.
     others: [u64; 3],
 }
@@ -21,7 +22,7 @@ pub(super) struct NumberShares {
 impl NumberShares {
     pub(super) fn add_int(&mut self, value: i64) {
         self.counters.add(counters::int_key(value), 1);
-        self.widen((value as f64, value as f64));
+        self.range = widened(self.range, value as f64);
     }
 
     pub(super) fn add_float(&mut self, value: f32) {
@@ -33,22 +34,15 @@ impl NumberShares {
             f32::INFINITY => *above += 1,
             _ => {
                 self.counters.add(counters::float_key(value), 1);
-                self.widen((value.into(), value.into()));
+                self.range = widened(self.range, value.into());
             }
         }
-    }
-
-    fn widen(&mut self, (low, high): (f64, f64)) {
-        let (least, most) = self.range.unwrap_or((low, high));
-        self.range = Some((least.min(low), most.max(high)));
     }
 
     pub(super) fn append(&mut self, later: NumberShares) {
         self.counters.merge(&later.counters);
         self.floats |= later.floats;
-        if let Some(range) = later.range {
-            self.widen(range);
-        }
+        self.range = joined(self.range, later.range);
         self.others.iter_mut().zip(later.others).for_each(|(all, n)| *all += n);
     }
 
