@@ -73,7 +73,7 @@ export function mount(root, context) {
       const [s, a] = [stats[set], answers[set]];
       replace(heads[set], h("h2", {}, names[set]), a && !a.done ? h("progress", { "aria-label": `Records read of ${names[set]}`, max: Math.max(1, a.records), value: a.read }) : null,
         s ? h("p", {}, `${recordsText(s)} in ${count(s.shards, "shard")}, ${size(s.payload_bytes)}`) : h("p", { class: "muted" }, "Reading the records …"),
-        s?.sizes ? h("p", { class: "small muted" }, `${size(s.sizes.mean)} a record; `, s.distinct_payloads ? `${s.distinct_payloads.exact ? "" : "about "}${number(s.distinct_payloads.count)} different records` : "") : null);
+        s?.sizes ? h("p", { class: "small muted" }, `${size(s.sizes.mean)} a record; `, s.distinct_payloads ? `${s.distinct_payloads.exact ? "" : "about "}${number(s.distinct_payloads.count)} distinct records` : "") : null);
     }
     if (!stats[0] || !stats[1]) return;
     const tables = stats.map((s) => new Map([...(s.features ?? []), ...(s.feature_lists ?? [])].map((f) => [featureKey(f), f])));
@@ -112,7 +112,7 @@ export function mount(root, context) {
         h("div", { class: "scroll-x" }, h("table", { class: "data pair" }, h("thead", {}, h("tr", {}, h("td", {}), h("th", { scope: "col", class: "number" }, "first"), h("th", { scope: "col", class: "number" }, "second"))),
           h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, "in"), present.map((p) => h("td", { class: "number" }, percent(p, 1)))),
             line("mean", (s) => brief(s?.mean)), line("std", (s) => brief(s?.std)), line("min", (s) => brief(s?.min)), line("median", q("p50")), line("p95", q("p95")), line("max", (s) => brief(s?.max)),
-            line("different", (s) => s && `${s.distinct.exact ? "" : "~"}${number(s.distinct.count)}`)))),
+            line("distinct", (s) => s && `${s.distinct.exact ? "" : "~"}${number(s.distinct.count)}`)))),
         both ? h("p", { class: "small muted caption" }, `${both.note}.`) : null));
   }
 

@@ -156,7 +156,7 @@ export function mount(root, context) {
       fact("Records", number(stats.records)),
       fact("Payload", size(stats.payload_bytes)),
       sizes && fact("Record size", sizes.min === sizes.max ? size(sizes.min) : `${size(sizes.min)} · ${size(sizes.quantiles.p50)} · ${size(sizes.max)}`, "Smallest, median and largest payload"),
-      equal && fact("Different records", `${equal.exact ? "" : "about "}${number(equal.count)}`, equal.exact ? "Different payloads" : "Estimate with a standard error of 0.81 %"),
+      equal && fact("Distinct records", `${equal.exact ? "" : "about "}${number(equal.count)}`, equal.exact ? "Distinct payloads" : "Estimate with a standard error of 0.81 %"),
       fact("Features", number((stats.features?.length ?? 0) + (stats.feature_lists?.length ?? 0))),
       stats.skipped ? fact("Left out", number(stats.skipped), "Damaged or malformed records") : null,
       stats.cut_files ? fact("Cut files", number(stats.cut_files), "Files whose rest was left out after damage") : null,
@@ -240,15 +240,14 @@ export function mount(root, context) {
       }
     }
     if (unit === "values") add("values", number(values.values));
-    add("different", `${values.distinct.exact ? "" : "about "}${number(values.distinct.count)}`);
+    add("distinct", `${values.distinct.exact ? "" : "about "}${number(values.distinct.count)}`);
     const more = kind === "bytes" ? null : h("div", { class: "deep" },
       values.quantiles ? h("table", { class: "data" }, h("tbody", {}, [["min", values.min], ...Object.entries(values.quantiles), ["max", values.max]].map(([name, x]) =>
         h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "number" }, brief(x)))))) : null,
       values.top?.length ? h("div", {}, h("p", { class: "small muted" }, exact ? "Most frequent values" : "Most frequent values, counts at least"), topRows(feature, kind, list, values.top)) : null);
     return h("div", { class: "values" }, heading,
       h("div", { class: "what" }, chart ?? h("p", { class: "muted small" }, "no finite value")),
-      h("dl", { class: "figures" }, facts),
-      more ? details(key, "Quantiles and frequent values", more) : null);
+      h("div", {}, h("dl", { class: "figures" }, facts), more ? details(key, "Quantiles and frequent values", more) : null));
   }
 
   function topRows(feature, kind, list, top) {

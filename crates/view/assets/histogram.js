@@ -11,7 +11,8 @@ export function brief(x) {
   if (typeof x !== "number" || !Number.isFinite(x)) return x === null || x === undefined ? "" : String(x);
   if (Number.isInteger(x) && Math.abs(x) < 1e15) return number(x);
   const size = Math.abs(x);
-  if (size >= 1e6 || size < 1e-3) return x.toExponential(3).replace(/\.?0*e\+?/, "e");
+  if (size >= 1000 && size < 1e15) return number(Math.round(x));
+  if (size >= 1e15 || size < 1e-3) return x.toExponential(3).replace(/\.?0*e\+?/, "e");
   return String(Number(x.toPrecision(4)));
 }
 
