@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use tfseek::example::MessageKind;
 
 /// The verbs of the commands that the page shows.
-const COMMANDS: [&str; 7] = ["get", "sample", "order", "grep", "stats", "schema", "verify"];
+const COMMANDS: [&str; 8] = ["get", "sample", "order", "grep", "stats", "schema", "verify", "view"];
 /// Number of shards in an answer.
 const MAX_SHARDS: usize = 10_000;
 /// Number of shards whose kind is guessed for the kind of the set.

@@ -50,11 +50,12 @@ fn ask(api: &Api, status: u16, target: &str) -> Value {
 
 /// Asks until the work is done.
 fn ask_until_done(api: &Api, target: &str) -> Value {
-    for _ in 0..100 {
+    for _ in 0..6000 {
         let answer = ask(api, 200, target);
         if answer["done"] == json!(true) {
             return answer;
         }
+        std::thread::sleep(std::time::Duration::from_millis(10));
     }
     panic!("{target} does not end");
 }
