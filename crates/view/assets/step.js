@@ -10,7 +10,7 @@ import { state } from "./state.js";
 // Of the form: key in the address and in the question, label, value without an entry (the first of a choice), smallest number.
 const FIELDS = [
   ["step", "Step", 0, 0], ["epoch", "Epoch", 0, 0], ["seed", "Seed", 0, 0], ["batch", "Global batch size", 32, 1], ["rank", "Rank", 0, 0], ["world", "World size", 1, 1],
-  ["shuffle", "Shuffle", ["global", "block", "none"]], ["last", "Last batch", ["short", "pad", "drop"]],
+  ["shuffle", "Shuffle", ["global", "block", "none"]], ["last", "Last batch", ["", "short", "pad", "drop", "continuous"]],
 ];
 const usual = (value) => (Array.isArray(value) ? value[0] : value);
 
@@ -19,7 +19,7 @@ export function mount(root, context) {
   let request = new AbortController();
   let grid = null;
   const controls = FIELDS.map(([key, , value, min]) => (Array.isArray(value)
-    ? h("select", { name: key, "data-test": `step-${key}`, onchange: () => apply() }, value.map((v) => h("option", { value: v }, v)))
+    ? h("select", { name: key, "data-test": `step-${key}`, onchange: () => apply() }, value.map((v) => h("option", { value: v }, v || "by world size")))
     : h("input", { type: "number", min, step: 1, required: true, name: key, "data-test": `step-${key}` })));
   function apply() {
     const changes = { at: null, sel: null };
