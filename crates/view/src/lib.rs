@@ -18,8 +18,12 @@ mod http;
 mod jobs;
 mod media;
 mod proto_text;
+mod report;
 mod roles;
 mod set;
 mod values;
+mod viewer;
 
+pub use report::report;
 pub use set::{CommandWords, ViewSet};
+pub use viewer::{ViewError, ViewOptions, Viewer, ViewerHandle};
