@@ -13,5 +13,12 @@
     )
 )]
 
+mod assets;
+mod connections;
+mod conversation;
+mod guard;
 mod http;
 mod media;
+mod server;
+#[cfg(test)]
+mod tests;
