@@ -14,13 +14,20 @@
 )]
 
 mod api;
+mod assets;
+mod connections;
+mod conversation;
+mod guard;
 mod http;
 mod jobs;
 mod media;
 mod proto_text;
 mod report;
 mod roles;
+mod server;
 mod set;
+#[cfg(test)]
+mod tests;
 mod values;
 mod viewer;
 
