@@ -23,7 +23,7 @@ const SEED: u64 = 0;
 /// Maximum number of matches from which records are drawn.
 const MAX_MATCHES: usize = 1_000_000;
 
-const STYLE: &str = include_str!("../../assets/report.css");
+const STYLE: &str = include_str!("report.css");
 
 /// Returns a report of the records of a set that meet a condition, as one HTML page: statistics, schema, and 60 records. All records are read. `report`
 /// is as for [`StatsOptions::run_dataset`].
