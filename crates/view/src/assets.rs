@@ -13,8 +13,23 @@ macro_rules! assets {
 /// All files of `assets/`.
 const ASSETS: &[Asset] = assets![
     "index.html", //
+    "api.js",
     "app.css",
     "app.js",
+    "compare.js",
+    "dataset.js",
+    "dom.js",
+    "find.js",
+    "grid.js",
+    "histogram.js",
+    "media.js",
+    "overlay.js",
+    "roles.js",
+    "scroll.js",
+    "sequence.js",
+    "state.js",
+    "step.js",
+    "table.js",
 ];
 
 /// Returns the file at a path. The page itself is at `/`.

@@ -3,10 +3,9 @@
 use crate::args::{self, AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs};
 use crate::console::Console;
 use crate::dataset;
-use crate::exit::{self, DATA, Failure, IO, Outcome, USAGE};
+use crate::exit::{self, Failure, IO, Outcome, USAGE};
 use crate::text::{self, count};
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use tfseek::Dataset;
 use tfseek::example::MessageKind;
 use tfseek_tools::thousands;

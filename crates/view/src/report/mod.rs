@@ -4,7 +4,6 @@ mod html;
 mod samples;
 mod tables;
 
-use crate::api::Api;
 use crate::set::ViewSet;
 use crate::viewer::{ViewError, ViewOptions};
 use html::Html;
