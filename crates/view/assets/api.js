@@ -1,0 +1,114 @@
+// Requests to the server that serves this page.
+
+import { state } from "./state.js";
+
+/** True for the error of a request that the page itself gave up. */
+export function aborted(error) {
+  return error?.name === "AbortError";
+}
+
+function address(path, params) {
+  const query = new URLSearchParams();
+  // All paths take `set`, 1 for the data set of --against. The address of the page chooses, a view may overrule it.
+  const all = { set: state.set, ...params };
+  for (const [name, value] of Object.entries(all)) {
+    if (value !== null && value !== undefined && value !== "" && !(name === "set" && String(value) === "0")) query.set(name, String(value));
+  }
+  const text = query.toString();
+  return text ? `${path}?${text}` : path;
+}
+
+async function request(path, params, signal) {
+  let response;
+  try {
+    response = await fetch(address(path, params), { signal });
+  } catch (error) {
+    if (aborted(error)) throw error;
+    const lost = new Error("the server does not answer: is `tfseek view` still running?");
+    lost.status = 0;
+    throw lost;
+  }
+  if (response.ok) return response;
+  let message = `the server answered ${response.status}`;
+  try {
+    message = (await response.json()).error ?? message;
+  } catch (error) {
+    if (aborted(error)) throw error; // Else the body is not JSON, and the status has to do.
+  }
+  const failed = new Error(message);
+  failed.status = response.status;
+  // Without the cookie, not even names are shown: the page asks for the token (app.js).
+  if (response.status === 403) dispatchEvent(new Event("tfseek-forbidden"));
+  throw failed;
+}
+
+/** Gets JSON. `path` is "/api/..."; the Error thrown has the message of the server, and its `status` (0: no answer). */
+export async function get(path, params = {}, { signal } = {}) {
+  return (await request(path, params, signal)).json();
+}
+
+/** Gets text. */
+export async function text(path, params = {}, { signal } = {}) {
+  return (await request(path, params, signal)).text();
+}
+
+/** The address of one byte string: of a feature, or without one, of the whole payload. */
+export function bytesUrl(id, feature, { step, value, set } = {}) {
+  const params = { feature, step, value };
+  if (set !== undefined) params.set = set;
+  return address(`/api/bytes/${id}`, params);
+}
+
+/** Gets a part of a byte string: `from` up to `to`, not included. Shorter at the end. */
+export async function bytes(id, feature, from, to, { signal } = {}) {
+  const response = await fetch(bytesUrl(id, feature), { signal, headers: { Range: `bytes=${from}-${to - 1}` } });
+  if (response.status === 416) return new Uint8Array(0);
+  if (!response.ok) throw new Error(`the server answered ${response.status}`);
+  const all = new Uint8Array(await response.arrayBuffer());
+  return response.status === 206 ? all : all.subarray(from, to);
+}
+
+/** Gets the values of a feature: Float32Array of floats, Float64Array of int64s (`kind` is "float" or "int64"). */
+export async function values(id, feature, { step, set, signal } = {}, kind = "float") {
+  const params = { feature, step };
+  if (set !== undefined) params.set = set;
+  const buffer = await (await request(`/api/values/${id}`, params, signal)).arrayBuffer();
+  return kind === "int64" ? new Float64Array(buffer) : new Float32Array(buffer);
+}
+
+/** Records of one request: also the unit in which records are kept. */
+export const PAGE = 60;
+const KEPT = 6000; // summaries
+
+/** The summaries of records that were asked for lately. */
+export function recordCache(set) {
+  const kept = new Map(); // "features id" -> summary, the latest used last
+  const key = (id, features) => `${features ?? ""} ${id}`;
+
+  async function load(ids, features, signal) {
+    // A run of ids is asked for as such: its request is short, and the server reads it in one go.
+    const run = ids.every((id, i) => id === ids[0] + i);
+    const params = run ? { from: ids[0], n: ids.length } : { ids: ids.join(",") };
+    const found = await get("/api/records", { set, ...params, features }, { signal });
+    for (const record of found.records) kept.set(key(record.id, features), record);
+    for (const old of kept.keys()) {
+      if (kept.size <= KEPT) break;
+      kept.delete(old);
+    }
+  }
+
+  return {
+    /** The summary of a record, if it is here already. `features`: "a,b*", as in `get`. */
+    peek(id, features) {
+      return kept.get(key(id, features)) ?? null;
+    },
+    /** The summaries of `ids` in their order; null for a record that the server did not give. */
+    async get(ids, { signal, features } = {}) {
+      const missing = ids.filter((id) => !kept.has(key(id, features)));
+      const parts = [];
+      for (let at = 0; at < missing.length; at += PAGE) parts.push(load(missing.slice(at, at + PAGE), features, signal));
+      await Promise.all(parts);
+      return ids.map((id) => kept.get(key(id, features)) ?? null);
+    },
+  };
+}

@@ -1,0 +1,167 @@
+// Pixels that are no encoded image, sound and film.
+
+import { h, kindOf, number, setText } from "./dom.js";
+import { aborted, bytesUrl, values } from "./api.js";
+
+const LARGEST = 1 << 24; // pixels of an image, and samples of a sound
+
+/** The values of a feature: those that came with the record if it is all of them, else from the server. */
+export async function allValues(record, name, signal) {
+  const feature = record.features[name];
+  const kind = kindOf(feature);
+  return feature[kind].length === feature.n ? Float64Array.from(feature[kind], Number) : values(record.id, name, { signal }, kind);
+}
+
+// Raw bytes have no kind: their number tells how wide a value is.
+async function rawValues(record, name, total) {
+  const response = await fetch(bytesUrl(record.id, name));
+  if (!response.ok) throw new Error(`the server answered ${response.status}`);
+  const buffer = await response.arrayBuffer();
+  if (total && buffer.byteLength === 4 * total) return new Float32Array(buffer);
+  if (total && buffer.byteLength === 2 * total) return new Uint16Array(buffer);
+  return new Uint8Array(buffer);
+}
+
+// A side is a number, or the name of a feature that has it.
+const side = (record, of) => (typeof of === "string" ? Number(record.features?.[of]?.int64?.[0] ?? NaN) : of ?? NaN);
+
+/** Height, width and channels of `n` values, or null if they do not fit. */
+function shape(n, height, width, depth) {
+  if (height > 0 && width > 0) {
+    const channels = depth > 0 ? depth : n / (height * width);
+    return height * width * channels === n ? [height, width, channels] : null;
+  }
+  for (const channels of depth > 0 ? [depth] : [1, 3, 4]) {
+    const edge = Math.sqrt(n / channels);
+    if (Number.isInteger(edge)) return [edge, edge, channels];
+  }
+  return null;
+}
+
+/** The values of black and white: the usual range that holds all values, else the smallest and the largest one. */
+function range(all) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const x of all) {
+    if (x < low && x > -Infinity) low = x;
+    if (x > high && x < Infinity) high = x;
+  }
+  if (low > high) return [0, 1];
+  const whole = all instanceof Uint8Array || (high > 1 && low >= 0);
+  const usual = whole ? [[0, 255]] : [[0, 1], [-0.5, 0.5], [-1, 1]];
+  return usual.find(([from, to]) => low >= from && high <= to) ?? (low < high ? [low, high] : [low, low + 1]);
+}
+
+/**
+ * Draws the pixels of `roles.pixels` on a canvas. The caption is its title; after `false` the title says why nothing was drawn.
+ */
+export async function pixels(canvas, record, roles, { signal } = {}) {
+  const say = (text) => {
+    canvas.title = text;
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", text);
+  };
+  const name = roles?.pixels?.feature;
+  const feature = record.features?.[name];
+  try {
+    if (!feature?.n) return say("The record has no pixels."), false;
+    const [height, width, depth] = ["height", "width", "depth"].map((key) => side(record, roles.pixels[key]));
+    const raw = kindOf(feature) === "bytes";
+    if (raw && feature.n > 1) return say(`${name} has ${number(feature.n)} byte strings, expected one.`), false;
+    const total = height > 0 && width > 0 ? height * width * (depth > 0 ? depth : 1) : 0;
+    if ((raw ? total : feature.n) > LARGEST) return say(`${name} is too large to be drawn.`), false;
+    const all = raw ? await rawValues(record, name, total) : await allValues(record, name, signal);
+    const found = shape(all.length, height, width, depth);
+    if (!found || ![1, 3, 4].includes(found[2])) {
+      const wanted = [height, width, depth].filter((x) => x > 0).map(number).join(" × ");
+      return say(`${name} has ${number(all.length)} values, expected ${wanted || "a square image with 1, 3 or 4 channels"}.`), false;
+    }
+    const [rows, columns, channels] = found;
+    const [low, high] = range(all);
+    const image = new ImageData(columns, rows);
+    const scale = 255 / (high - low);
+    for (let i = 0, at = 0; i < rows * columns; i++, at += channels) {
+      const level = (c) => (all[at + c] - low) * scale; // Clamped by the array, NaN becomes 0.
+      image.data.set(channels === 1 ? [level(0), level(0), level(0), 255] : [level(0), level(1), level(2), channels === 4 ? level(3) : 255], 4 * i);
+    }
+    canvas.width = columns;
+    canvas.height = rows;
+    canvas.getContext("2d").putImageData(image, 0, 0);
+    say(`${name}: ${rows} × ${columns}${channels > 1 ? ` × ${channels}` : ""}, black is ${Number(low.toPrecision(4))}, white is ${Number(high.toPrecision(4))}`);
+    return true;
+  } catch (error) {
+    if (!aborted(error)) say(`${name}: ${error.message}`);
+    return false;
+  }
+}
+
+/** A WAV file of 16-bit samples. Integers within 16 bits are kept; floats beyond 1 and larger integers are scaled to the loudest. */
+export function wav(samples, rate, whole) {
+  let peak = 0;
+  for (const x of samples) if (Math.abs(x) > peak && Math.abs(x) < Infinity) peak = Math.abs(x);
+  const full = whole ? (peak <= 32768 ? 1 : 32767 / peak) : 32767 / Math.max(1, peak);
+  const view = new DataView(new ArrayBuffer(44 + 2 * samples.length));
+  const word = (at, text) => [...text].forEach((c, i) => view.setUint8(at + i, c.charCodeAt(0)));
+  word(0, "RIFF");
+  view.setUint32(4, 36 + 2 * samples.length, true);
+  word(8, "WAVEfmt ");
+  view.setUint32(16, 16, true); // bytes of the format chunk
+  view.setUint16(20, 1, true); // PCM
+  view.setUint16(22, 1, true); // channels
+  view.setUint32(24, rate, true);
+  view.setUint32(28, 2 * rate, true); // bytes per second
+  view.setUint16(32, 2, true); // bytes per sample of all channels
+  view.setUint16(34, 16, true); // bits
+  word(36, "data");
+  view.setUint32(40, 2 * samples.length, true);
+  samples.forEach((x, i) => view.setInt16(44 + 2 * i, Math.max(-32768, Math.min(32767, Math.round(x * full) || 0)), true));
+  return new Blob([view], { type: "audio/wav" });
+}
+
+const made = new Map(); // player -> blob address, revoked when another record is shown
+
+function release() {
+  for (const [player, url] of made) {
+    if (player.isConnected) continue;
+    URL.revokeObjectURL(url);
+    made.delete(player);
+  }
+}
+
+/** Players for the sound and film of a record, or null. */
+export function media(record, context) {
+  release();
+  const roles = context.roles() ?? {};
+  const players = [];
+  for (const [name, feature] of Object.entries(record.features ?? {})) {
+    const kind = kindOf(feature);
+    if (kind === "bytes") {
+      feature.bytes.slice(0, 8).forEach((value, i) => {
+        const tag = value.type?.startsWith("video/") || (name === roles.video && !value.type) ? "video" : value.type?.startsWith("audio/") || (name === roles.audio && !value.type) ? "audio" : null;
+        if (!tag) return;
+        const note = h("figcaption", { class: "small muted" }, feature.n > 1 ? `${name} ${i}` : name);
+        players.push(h("figure", {}, h(tag, {
+          controls: true, preload: "metadata", "data-test": tag, "aria-label": name, src: bytesUrl(record.id, name, { value: i || undefined }),
+          onerror: () => setText(note, `${name}: this browser cannot play ${value.type ?? "it"}.`),
+        }), note));
+      });
+    } else if (kind && name === roles.audio) players.push(samples(record, name, roles.rate));
+  }
+  return players.length ? h("div", { class: "media" }, players) : null;
+}
+
+function samples(record, name, of) {
+  const feature = record.features[name];
+  const from = typeof of === "string" ? record.features[of] : null;
+  const given = Math.round(Number(from ? from.int64?.[0] ?? from.float?.[0] : typeof of === "number" ? of : NaN));
+  const rate = given >= 100 && given <= 768000 ? given : 16000;
+  const note = h("figcaption", { class: "small muted" }, `${name}: ${number(feature.n)} samples, ${number(feature.n / rate)} s at ${number(rate)} Hz${rate === given ? "" : " (assumed, since the record has no rate)"}`);
+  const player = h("audio", { controls: true, "data-test": "audio", "aria-label": name });
+  if (feature.n > LARGEST) return h("figure", {}, setText(note, `${name} has ${number(feature.n)} samples, too many to be played.`), note);
+  allValues(record, name).then((all) => {
+    const url = URL.createObjectURL(wav(all, rate, kindOf(feature) === "int64"));
+    made.set(player, url);
+    player.src = url;
+    release();
+  }, (error) => setText(note, `${name}: ${error.message}`));
+  return h("figure", {}, player, note);
+}

@@ -1,0 +1,176 @@
+// Roles: which feature is the image, the label, the boxes.
+//
+// The server guesses them from 16 records (or reads --roles). The address keeps only the changed ones, as JSON under `roles`.
+
+import { bytesUrl } from "./api.js";
+import { h, kindOf } from "./dom.js";
+
+/** The roles in force: those of the data set, and over them those of the address. */
+export function rolesOf(dataset, state) {
+  let changed = {};
+  try {
+    changed = JSON.parse(state.roles ?? "{}") ?? {};
+  } catch {
+    // An address typed by hand. The guess is better than nothing.
+  }
+  return typeof changed === "object" ? { ...dataset.roles, ...changed } : dataset.roles;
+}
+
+/** The features that cards need, as the parameter `features` of /api/records; undefined for all. */
+export function featuresFor(dataset, roles) {
+  const names = new Set();
+  const add = (value) => {
+    if (typeof value === "string") names.add(value);
+    else if (Array.isArray(value)) value.forEach(add);
+    else if (value && typeof value === "object") Object.values(value).forEach(add);
+  };
+  const { image, pixels, sequence } = roles;
+  if (image || pixels || sequence?.length) {
+    add([image, roles.label, roles.name, roles.height, roles.width, sequence ?? []]);
+    add({ ...pixels });
+    add({ ...roles.boxes });
+    add({ ...roles.points });
+  } else if (dataset.features.length > 16) {
+    add([roles.label, roles.name, dataset.features.slice(0, 12).map((f) => f.name)]);
+  }
+  // A comma or a star would be read as part of the list.
+  const known = [...names].filter((name) => dataset.features.some((f) => f.name === name));
+  return known.length && known.every((name) => !/[,*]/.test(name)) ? known.join(",") : undefined;
+}
+
+/** A text of one value for a caption, or "". */
+export function caption(record, name) {
+  const feature = name ? record.features?.[name] : null;
+  const value = feature?.bytes?.[0] ?? feature?.int64?.[0] ?? feature?.float?.[0];
+  if (value === undefined) return "";
+  if (typeof value === "object") return typeof value.text === "string" ? value.text : "";
+  return String(value);
+}
+
+const isImage = (value) => typeof value === "object" && typeof value.type === "string" && value.type.startsWith("image/");
+
+/** The encoded image of a record: { url, width, height, feature }, or { problem } in words, or null. `value`: its ordinal. */
+export function imageOf(record, roles, value = 0) {
+  const feature = roles.image ? record.features?.[roles.image] : null;
+  if (feature) {
+    if (kindOf(feature) !== "bytes") return feature.n ? { problem: `${roles.image} holds ${kindOf(feature)} values, not an encoded image` } : null;
+    const found = feature.bytes[value];
+    if (found === undefined) return null;
+    if (isImage(found)) return { url: bytesUrl(record.id, roles.image, { value: value || undefined }), width: found.width, height: found.height, feature: roles.image, count: feature.n };
+    if (found === "" || found.bytes === 0) return { problem: "empty image", blank: true };
+    return { problem: `${roles.image} is no image that browsers show`, blank: true };
+  }
+  for (const name of roles.sequence ?? []) {
+    const found = record.lists?.[name]?.first?.[0]?.bytes?.[0];
+    if (isImage(found)) return { url: bytesUrl(record.id, name, { step: 0 }), width: found.width, height: found.height, feature: name, count: 1, step: 0 };
+  }
+  return null;
+}
+
+/** The names of the roles that are one feature each, in words. */
+const SINGLE = {
+  image: "Encoded image", label: "Label", name: "Name", height: "Height", width: "Width", audio: "Audio", rate: "Sample rate", video: "Video",
+};
+
+function select(label, names, value, { none = "none", numbers = false } = {}) {
+  if (numbers) {
+    const list = `list-${label.replaceAll(" ", "-")}`;
+    const input = h("input", { list, value: value ?? "", placeholder: "number or feature" });
+    return { element: h("label", { class: "field" }, h("span", null, label), input, h("datalist", { id: list }, names.map((n) => h("option", { value: n })))), value: () => (input.value === "" ? null : /^\d+$/.test(input.value) ? Number(input.value) : input.value) };
+  }
+  const all = value && !names.includes(value) ? [value, ...names] : names;
+  const box = h("select", null, h("option", { value: "" }, none), all.map((name) => h("option", { value: name, selected: name === value }, name)));
+  return { element: h("label", { class: "field" }, h("span", null, label), box), value: () => box.value || null };
+}
+
+function several(label, names, values) {
+  const boxes = names.map((name) => h("input", { type: "checkbox", value: name, checked: values.includes(name) }));
+  return {
+    element: h("fieldset", { class: "several" }, h("legend", null, label), boxes.map((box) => h("label", { class: "row" }, box, box.value))),
+    value: () => boxes.filter((box) => box.checked).map((box) => box.value),
+  };
+}
+
+/** Opens the dialog that changes the roles. `context` as in app.js. */
+export function rolesDialog(context) {
+  const { dataset } = context;
+  const roles = context.roles();
+  const named = (kinds) => dataset.features.filter((f) => !f.list && kinds.includes(f.kind)).map((f) => f.name);
+  const lists = dataset.features.filter((f) => f.list).map((f) => f.name);
+  const bytes = named(["bytes"]);
+  const numbers = named(["int64", "float"]);
+  const any = [...bytes, ...numbers];
+  const kinds = { image: bytes, label: any, name: any, height: numbers, width: numbers, audio: any, rate: numbers, video: bytes };
+
+  const single = Object.fromEntries(Object.entries(SINGLE).map(([role, label]) => [role, select(label, kinds[role], roles[role], { numbers: role === "rate" })]));
+  const pixels = {
+    feature: select("Pixels", any, roles.pixels?.feature),
+    height: select("Pixel height", numbers, roles.pixels?.height, { numbers: true }),
+    width: select("Pixel width", numbers, roles.pixels?.width, { numbers: true }),
+    depth: select("Channels", numbers, roles.pixels?.depth, { numbers: true }),
+  };
+  const { boxes } = roles;
+  const form = h("select", { "data-test": "roles-boxes" }, [["", "none"], ["four", "four features"], ["one", "one feature of 4 n values"]].map(([value, text]) =>
+    h("option", { value, selected: value === (!boxes ? "" : boxes.feature ? "one" : "four") }, text)));
+  const four = Object.fromEntries(["ymin", "xmin", "ymax", "xmax"].map((side) => [side, select(side, numbers, boxes?.[side])]));
+  const one = { feature: select("Values of boxes", numbers, boxes?.feature), order: select("Order", ["yxyx", "xyxy", "xywh"], boxes?.order ?? "yxyx", { none: "choose" }) };
+  const text = select("Classes of boxes", any, boxes?.text);
+  const points = { x: select("Keypoints x", numbers, roles.points?.x), y: select("Keypoints y", numbers, roles.points?.y) };
+  const mask = several("Masks", bytes, roles.mask ?? []);
+  const sequence = several("Sequence", lists, roles.sequence ?? []);
+  const parts = (group) => Object.values(group).map((part) => part.element);
+  const fourParts = h("div", { class: "fields" }, parts(four));
+  const oneParts = h("div", { class: "fields" }, parts(one));
+  const shape = () => {
+    fourParts.hidden = form.value !== "four";
+    oneParts.hidden = form.value !== "one";
+    text.element.hidden = form.value === "";
+  };
+  form.addEventListener("change", shape);
+  shape();
+  const values = (group) => Object.fromEntries(Object.entries(group).map(([key, part]) => [key, part.value()]));
+
+  function chosen() {
+    const found = values(single);
+    const px = values(pixels);
+    found.pixels = px.feature ? px : null;
+    const all = form.value === "one" ? values(one) : form.value === "four" ? values(four) : null;
+    found.boxes = all && Object.values(all).every(Boolean) ? { ...all, text: text.value() } : null;
+    const at = values(points);
+    found.points = at.x && at.y ? at : null;
+    found.mask = mask.value();
+    found.sequence = sequence.value();
+    const same = (a, b) => JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
+    const changed = Object.entries(found).filter(([role, value]) => !same(value, dataset.roles?.[role] ?? (Array.isArray(value) ? [] : null)));
+    return changed.length ? JSON.stringify(Object.fromEntries(changed)) : null;
+  }
+
+  const dialog = h("dialog", { "aria-labelledby": "roles-title", class: "wide" },
+    h("form", {
+      method: "dialog", class: "column",
+      onsubmit: (event) => context.go({ roles: event.submitter?.value === "guess" ? null : chosen() }),
+    },
+    h("h2", { id: "roles-title" }, "Roles of features"),
+    h("p", { class: "muted" }, "Guessed from 16 records. Changes are kept in the address of this page."),
+    h("div", { class: "fields" }, parts(single)),
+    h("h3", null, "Image as numbers or raw bytes"),
+    h("div", { class: "fields" }, parts(pixels)),
+    h("h3", null, "Boxes"),
+    h("div", { class: "fields" }, h("label", { class: "field" }, h("span", null, "Boxes are in"), form), text.element), fourParts, oneParts,
+    h("h3", null, "Keypoints and masks"),
+    h("div", { class: "fields" }, parts(points)),
+    bytes.length ? mask.element : null,
+    lists.length ? sequence.element : null,
+    h("div", { class: "row" },
+      h("button", { class: "primary", value: "use" }, "Use these"),
+      h("button", { value: "guess" }, "Back to the guess"),
+      h("button", { type: "button", class: "quiet", onclick: () => dialog.close() }, "Cancel"))));
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+function sorted(value) {
+  if (!value || typeof value !== "object" || Array.isArray(value)) return value ?? null;
+  return Object.fromEntries(Object.keys(value).sort().map((key) => [key, value[key] ?? null]));
+}

@@ -1,0 +1,196 @@
+// Feature lists and long features over their steps: frames, lines and texts under one cursor.
+
+import { count, featureText, h, kindOf, number, replace, setText, svg } from "./dom.js";
+import { bytesUrl, values } from "./api.js";
+import { brief } from "./histogram.js";
+import { allValues } from "./media.js";
+
+const LONG = 64; // values of a feature that is drawn as a line
+const MOST = 1 << 22; // values that are fetched for one line
+const SERIES = 6; // lines in one chart, one colour each
+const COLUMNS = 1000; // points of a line are the smallest and the largest value of a column: 2,000 at most
+
+/** The svg path of a line, in a box of `COLUMNS` x 100. Values that are not finite are gaps. */
+function linePath(values, span, low, high) {
+  const x = (i) => (span > 1 ? (i / (span - 1)) * COLUMNS : COLUMNS / 2);
+  const y = (v) => (high > low ? 98 - (96 * (v - low)) / (high - low) : 50);
+  const parts = [];
+  let pen = false;
+  const point = (i, v) => {
+    if (Number.isFinite(v)) parts.push(`${pen ? "L" : "M"}${x(i).toFixed(1)} ${y(v).toFixed(1)}`);
+    pen = Number.isFinite(v);
+  };
+  if (values.length <= 2 * COLUMNS) values.forEach((v, i) => point(i, v));
+  else {
+    for (let c = 0; c < COLUMNS; c++) {
+      const from = Math.floor((c * values.length) / COLUMNS), to = Math.floor(((c + 1) * values.length) / COLUMNS);
+      let least = -1, most = -1;
+      for (let i = from; i < to; i++) {
+        if (!Number.isFinite(values[i])) continue;
+        if (least < 0 || values[i] < values[least]) least = i;
+        if (most < 0 || values[i] > values[most]) most = i;
+      }
+      // In their order, so that a peak stays on its side of a column.
+      if (least < 0) pen = false;
+      else for (const i of least < most ? [least, most] : [most, least]) point(i, values[i]);
+    }
+  }
+  // A lone point has no line: it gets one of no length, which round caps make visible.
+  return parts.map((p, i) => (p[0] === "M" && (parts[i + 1]?.[0] ?? "M") === "M" ? `${p}h.01` : p)).join("");
+}
+
+/** A chart of several series with values at the cursor. `move(x)` is called with a share of the width. */
+function chart(name, series, span, move) {
+  let low = Infinity, high = -Infinity;
+  for (const s of series) for (const v of s) if (Number.isFinite(v)) { low = Math.min(low, v); high = Math.max(high, v); }
+  if (low > high) return { element: h("p", { class: "muted small" }, "no finite value"), at() {} };
+  const cursor = svg("line", { class: "cursor", x1: 0, x2: 0, y1: 0, y2: 100 });
+  const drag = (e) => {
+    if (e.type === "pointerdown") e.currentTarget.setPointerCapture(e.pointerId);
+    else if (!e.buttons) return;
+    const box = e.currentTarget.getBoundingClientRect();
+    move?.(Math.min(1, Math.max(0, (e.clientX - box.left) / box.width)));
+  };
+  const element = h("div", { class: "chart" },
+    h("div", { class: "scale small muted", "aria-hidden": "true" }, h("span", {}, brief(high)), h("span", {}, low < high ? brief(low) : "")),
+    svg("svg", { viewBox: `0 0 ${COLUMNS} 100`, preserveAspectRatio: "none", role: "img", "data-test": "lines", onpointerdown: drag, onpointermove: drag,
+      "aria-label": `${name}: ${series.length > 1 ? `${series.length} lines of ` : ""}${count(span, "value")} between ${brief(low)} and ${brief(high)}` },
+      series.map((s, i) => svg("path", { class: `line series-${(i % SERIES) + 1}`, d: linePath(s, span, low, high) })), move ? cursor : null));
+  return {
+    element,
+    at(i) {
+      const x = span > 1 ? (i / (span - 1)) * COLUMNS : COLUMNS / 2;
+      cursor.setAttribute("x1", x);
+      cursor.setAttribute("x2", x);
+    },
+  };
+}
+
+// Tracks that share a slider. A track is {name, element, at(step) -> text of the values there}.
+function group(label, span, tracks) {
+  let step = 0;
+  const slider = h("input", { type: "range", class: "wide", min: 0, max: span - 1, value: 0, "data-test": "slider", "aria-label": `Step of ${label}`, oninput: () => move(Number(slider.value)), onkeydown: (e) => e.stopPropagation() });
+  const place = h("output", { class: "small number" });
+  const rows = tracks((share) => move(Math.round(share * (span - 1)))).map((track) => ({ ...track, text: h("span", { class: "mono small" }) }));
+  const move = (to) => {
+    step = Math.min(span - 1, Math.max(0, to));
+    slider.value = step;
+    slider.setAttribute("aria-valuetext", `${step} of ${span}`);
+    setText(place, `${number(step)} of ${number(span)}`);
+    for (const row of rows) setText(row.text, row.at(step) ?? "");
+  };
+  for (const row of rows) row.changed?.(() => setText(row.text, row.at(step) ?? ""));
+  const element = h("section", { class: "column", "aria-label": label }, h("div", { class: "row steps" }, slider, place),
+    rows.map((row) => h("figure", { class: "track" }, h("figcaption", { class: "row" }, h("strong", {}, row.name), row.text), row.element)));
+  move(0);
+  return { element, move: (by) => move(step + by) };
+}
+
+// A list of numbers. Steps of a few values are lines over the steps; of longer ones, the values of the step at the cursor are drawn.
+function numbers(record, name, list, kind, span, move) {
+  const box = h("div", { class: "slot" }, h("p", { class: "small muted" }, "Reading …"));
+  let tell = () => {};
+  let at = () => "";
+  const load = async () => {
+    const all = await values(record.id, name, {}, kind);
+    const widths = list.first.map((f) => f.n);
+    // Only the first steps come with the record. The others have the same width, or they are left out.
+    const known = widths.reduce((s, n) => s + n, 0);
+    const rest = list.steps - widths.length;
+    const width = rest > 0 ? (all.length - known) / rest : 0;
+    const uniform = rest > 0 && Number.isInteger(width) && widths.every((n) => n === width);
+    if (uniform) while (widths.length < list.steps) widths.push(width);
+    const starts = [0];
+    for (const n of widths) starts.push(starts.at(-1) + n);
+    const widest = widths.reduce((a, b) => Math.max(a, b), 0);
+    const stepOf = (i) => (i < widths.length ? all.subarray(starts[i], starts[i + 1]) : null);
+    const words = (part) => (part === null ? "not shown" : part.length ? Array.from(part.slice(0, 8), brief).join(", ") + (part.length > 8 ? `, … (${number(part.length)} values)` : "") : "no value");
+    if (widest <= SERIES) {
+      const series = Array.from({ length: widest }, (_, c) => Float64Array.from(widths, (n, i) => (c < n ? all[starts[i] + c] : NaN)));
+      const drawn = chart(name, series, span, move);
+      replace(box, drawn.element);
+      at = (i) => (drawn.at(i), i < list.steps ? words(stepOf(i)) : "no step");
+    } else {
+      let last = -1;
+      at = (i) => {
+        const part = i < list.steps ? stepOf(i) : null;
+        if (i !== last) replace(box, part?.length ? chart(`${name}, step ${i}`, [part], part.length).element : null);
+        last = i;
+        return i < list.steps ? words(part) : "no step";
+      };
+    }
+    if (rest > 0 && !uniform) box.after(h("p", { class: "small muted" }, `Steps of different lengths: the first ${number(widths.length)} of ${number(list.steps)} are drawn.`));
+    tell();
+  };
+  load().catch((error) => replace(box, h("p", { class: "error small" }, error.message)));
+  return { name, element: box, at: (i) => at(i), changed: (f) => { tell = f; } };
+}
+
+function frames(record, name, list) {
+  const image = h("img", { class: "frame", alt: "", "data-test": "frame", onerror: () => { image.hidden = true; } });
+  return {
+    name,
+    element: image,
+    at(i) {
+      const there = i < list.steps && (list.first[i]?.n ?? 1) > 0;
+      image.hidden = !there;
+      if (there) {
+        image.src = bytesUrl(record.id, name, { step: i });
+        image.alt = `${name}, step ${i}`;
+      }
+      return there ? "" : "no image";
+    },
+  };
+}
+
+function texts(name, list) {
+  return { name, element: null, at: (i) => (i >= list.steps ? "no step" : i < list.first.length ? featureText(list.first[i]) || "no value" : "not shown: see the bytes of this step") };
+}
+
+// Long features of an Example: those of the same length share a slider.
+function longFeatures(record, roles) {
+  const skip = roles.pixels?.feature;
+  const found = new Map();
+  for (const [name, feature] of Object.entries(record.features ?? {})) {
+    const kind = kindOf(feature);
+    if (kind && kind !== "bytes" && feature.n >= LONG && name !== skip) found.set(feature.n, [...(found.get(feature.n) ?? []), name]);
+  }
+  return [...found].map(([n, names]) => group(names.join(", "), n, (move) => names.slice(0, 20).map((name) => {
+    const box = h("div", { class: "slot" }, h("p", { class: "small muted" }, n > MOST ? `${number(n)} values are too many to draw.` : "Reading …"));
+    let tell = () => {};
+    let at = () => "";
+    if (n <= MOST) {
+      allValues(record, name).then((all) => {
+        const drawn = chart(name, [all], n, move);
+        replace(box, drawn.element);
+        at = (i) => (drawn.at(i), brief(all[i]));
+        tell();
+      }).catch((error) => replace(box, h("p", { class: "error small" }, error.message)));
+    }
+    return { name, element: box, at: (i) => at(i), changed: (f) => { tell = f; } };
+  })));
+}
+
+/**
+ * The feature lists and the long features of a record. Hidden if it has none. `move(by)` of the element moves the first cursor, for the
+ * keys h and l.
+ */
+export function sequence(record, context) {
+  const roles = context.roles() ?? {};
+  const lists = Object.entries(record.lists ?? {}).filter(([, list]) => list.steps > 0);
+  const wanted = (roles.sequence ?? []).filter((name) => record.lists?.[name]?.steps > 0);
+  const shown = wanted.length ? lists.filter(([name]) => wanted.includes(name)) : lists;
+  const groups = [];
+  if (shown.length) {
+    const span = shown.reduce((n, [, list]) => Math.max(n, list.steps), 1);
+    groups.push(group("the feature lists", span, (move) => shown.map(([name, list]) => {
+      if (list.kind === "int64" || list.kind === "float") return numbers(record, name, list, list.kind, span, move);
+      const image = list.first.some((f) => f.bytes?.some((v) => v.type?.startsWith("image/")));
+      return image ? frames(record, name, list) : texts(name, list);
+    })));
+  }
+  groups.push(...longFeatures(record, roles));
+  const root = h("div", { class: "column sequence", hidden: !groups.length }, groups.map((g) => g.element));
+  root.move = (by) => groups[0]?.move(by);
+  return root;
+}
