@@ -14,3 +14,4 @@
 )]
 
 mod http;
+mod media;
