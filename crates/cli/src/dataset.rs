@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tfseek::column::{ColumnOptions, DatasetColumn};
-use tfseek::example::{KindGuess, MessageKind};
+use tfseek::example::MessageKind;
 use tfseek::{Dataset, DatasetOptions, Filter, Selection};
 
 /// A dataset, and the message kinds of the shards that were accessed.
@@ -56,15 +56,7 @@ impl Numbered {
             return Ok(kind);
         }
         let range = self.dataset.shards().nth(s).map_or(0..0, |shard| shard.start..shard.start + shard.len);
-        let mut guess = KindGuess::default();
-        for i in range {
-            let Ok(record) = self.dataset.read(i, &mut self.buf) else { break };
-            guess.add(record.payload());
-            if guess.is_complete() {
-                break;
-            }
-        }
-        let kind = guess.kind();
+        let kind = tfseek_tools::guess_kind(&self.dataset, range, &mut self.buf);
         self.kinds.insert(s, kind);
         Ok(kind)
     }

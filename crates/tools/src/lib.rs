@@ -9,12 +9,13 @@
 //! * The module [`sample`] draws records at random in one pass.
 //! * The module [`reshard`](mod@reshard) writes a dataset again: in other shards, shuffled, sorted, split, or with fewer features.
 //! * The module [`salvage`] copies the sound records of a damaged file.
-//! * The module [`encode`] makes records from JSON. [`bare`] reads and writes payloads without TFRecord's framing.
+//! * The module [`record_json`] writes records as JSON, and [`encode`] makes records from JSON. [`bare`] reads and writes payloads without TFRecord's framing.
 //! * The module [`fields`] shows the fields of protobuf messages of unknown types.
 //! * The module [`validate`] compares records with a schema, of tfseek or of TensorFlow Metadata ([`tfx`]).
 //! * The module [`tfds`] compares record counts with the `dataset_info.json` of TensorFlow Datasets.
 //! * The module [`stats`] computes statistics of records and features.
 //! * [`SkippingReader`] goes on after damaged records. [`thousands`] groups the digits of a number.
+//! * [`NumberedRecords`] reads the records of a dataset by number, for statistics and searches.
 //! * [`KindedStream`] is a stream of records of one kind, which is given, or guessed from the first records.
 //!
 //! The crate uses only the public interface of `tfseek`. It prints nothing and is independent of the command line.
@@ -54,8 +55,10 @@ pub mod grep;
 mod growing;
 mod joined;
 mod npz;
+mod numbered;
 pub mod outputs;
 mod reader;
+pub mod record_json;
 pub mod reshard;
 pub mod salvage;
 pub mod sample;
@@ -75,6 +78,7 @@ pub use content::{Content, Map};
 pub use digits::thousands;
 pub use joined::{JoinError, JoinedNpzWriter};
 pub use npz::NpzWriter;
+pub use numbered::{NumberedRecords, guess_kind};
 pub use reader::SkippingReader;
 pub use stream::KindedStream;
 pub use verify::{Verification, verify};

@@ -13,5 +13,13 @@
     )
 )]
 
+mod api;
 mod http;
+mod jobs;
 mod media;
+mod proto_text;
+mod roles;
+mod set;
+mod values;
+
+pub use set::{CommandWords, ViewSet};

@@ -4,7 +4,6 @@ pub(crate) mod arrays;
 pub(crate) mod epoch;
 mod features;
 mod human;
-mod json;
 mod proto_json;
 
 use crate::args::{GlobalArgs, PrintArgs, RecordFormat};
@@ -16,6 +15,7 @@ use std::io::Write;
 use std::path::Path;
 use tfseek::Record;
 use tfseek::example::MessageKind;
+use tfseek_tools::record_json::RecordJson;
 use tfseek_tools::{Content, bare};
 
 /// A record with its number over all files, and the kind that its payload is decoded as.
@@ -90,8 +90,12 @@ impl Printer {
                 human::print(console, item, &self.content(&item)?, self.limits(), self.many_files)?;
             }
             RecordFormat::Json => {
-                let file = item.record.at().path.filter(|_| self.many_files);
-                json::print(console.out(), item, &self.content(&item)?, file).map_err(Failure::Stdout)?;
+                let (at, content) = (item.record.at(), self.content(&item)?);
+                let file = at.path.filter(|_| self.many_files);
+                let line =
+                    RecordJson { file, index: item.index, record: at.record, payload, content: &content };
+                serde_json::to_writer(console.out(), &line).map_err(|e| Failure::Stdout(e.into()))?;
+                console.out().write_all(b"\n").map_err(Failure::Stdout)?;
             }
             RecordFormat::ProtoJson => {
                 proto_json::print(console.out(), payload, &self.content(&item)?).map_err(Failure::Stdout)?;

@@ -3,11 +3,11 @@
 //! The output equals that of Python's `MessageToJson` with its defaults, byte for byte, except that keys are sorted here and
 //! unordered there.
 
-use super::json::{Base64, non_finite};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::ser::{Formatter, PrettyFormatter};
 use std::io::{self, Write};
 use tfseek::{Example, Feature, FeatureList, SequenceExample};
+use tfseek_tools::record_json::{Base64, non_finite};
 use tfseek_tools::{Content, Map};
 
 pub(super) fn print(out: &mut impl Write, payload: &[u8], content: &Content<'_>) -> io::Result<()> {

@@ -48,6 +48,9 @@ pub(crate) trait FoldWork: Sync {
     /// # Errors
     /// The work ends.
     fn merge(&self, unit: &mut Self::Unit, next: Self::Unit) -> Result<(), Self::Error>;
+
+    /// Receives the results so far, each time they grow: that of the complete shards, and that of the first units of the shard after them.
+    fn partial(&self, _complete: Option<&Self::Unit>, _begun: Option<&Self::Unit>) {}
 }
 
 /// Runs the work on all units, on `jobs` threads. Returns the merged result, or the first error in the order of the shards.
@@ -273,7 +276,13 @@ impl<W: FoldWork> FoldRun<'_, W> {
             shard.is_merging = false;
             shard.merged += 1;
             match total {
-                Ok(total) => shard.total = Some(total),
+                Ok(total) => {
+                    shard.total = Some(total);
+                    if k == state.first && !state.merging {
+                        let begun = state.shards.get(k).and_then(|shard| shard.total.as_ref());
+                        self.work.partial(state.total.as_ref(), begun);
+                    }
+                }
                 Err(e) => {
                     // The units after it do not count.
                     shard.error.get_or_insert(e);
@@ -308,7 +317,10 @@ impl<W: FoldWork> FoldRun<'_, W> {
             state.merging = false;
             state.first += 1;
             match total {
-                Ok(total) => state.total = Some(total),
+                Ok(total) => {
+                    state.total = Some(total);
+                    self.work.partial(state.total.as_ref(), None);
+                }
                 Err(e) => {
                     state.error.get_or_insert(e);
                     state.stop = state.first;
@@ -336,6 +348,13 @@ mod tests {
     /// Shards of numbered records. Damage is after the records of a shard.
     struct Numbered {
         shards: Vec<(u64, bool)>,
+        partial: Mutex<Vec<Vec<u64>>>,
+    }
+
+    impl Numbered {
+        fn new(shards: &[(u64, bool)]) -> Numbered {
+            Numbered { shards: shards.to_vec(), partial: Mutex::default() }
+        }
     }
 
     struct NumberedSource {
@@ -414,24 +433,34 @@ mod tests {
             unit.1 += next.1;
             Ok(())
         }
+
+        fn partial(&self, complete: Option<&(Vec<u64>, u64)>, begun: Option<&(Vec<u64>, u64)>) {
+            let units = complete.into_iter().chain(begun).flat_map(|unit| unit.0.clone());
+            self.partial.lock().unwrap().push(units.collect());
+        }
     }
 
     #[test]
     fn units_are_merged_in_order_on_any_number_of_threads() {
-        let work = Numbered {
-            shards: vec![(200_000, false), (0, false), (7, false), (65_536, false), (65_537, false)],
-        };
+        let work =
+            Numbered::new(&[(200_000, false), (0, false), (7, false), (65_536, false), (65_537, false)]);
         let expected = run(&work, 5, 1).unwrap();
         assert_eq!(expected.0, [65_536, 65_536, 65_536, 3_392, 0, 7, 65_536, 0, 65_536, 1]);
         for jobs in [2, 3, 8, 20] {
             assert_eq!(run(&work, 5, jobs).unwrap(), expected);
         }
+        // Results on the way are those of the first units, and the last one has all.
+        let mut partial = work.partial.lock().unwrap();
+        assert!(partial.iter().all(|units| expected.0.starts_with(units)));
+        assert_eq!(partial.pop(), Some(expected.0));
+        assert!(partial.iter().any(|units| units.len() == 2), "in the first shard");
+        drop(partial);
         assert_eq!(run(&work, 0, 4).unwrap(), (vec![0], 0));
     }
 
     #[test]
     fn the_first_error_in_order_is_returned() {
-        let work = Numbered { shards: vec![(100_000, false), (200_000, true), (5, true), (9, false)] };
+        let work = Numbered::new(&[(100_000, false), (200_000, true), (5, true), (9, false)]);
         for jobs in [1, 2, 8] {
             assert_eq!(run(&work, 4, jobs), Err(FailedAt(200_000)));
         }

@@ -48,6 +48,6 @@ mod texts;
 mod tfdv;
 
 pub use error::StatsError;
-pub use run::StatsOptions;
+pub use run::{StatsOptions, StatsProgress};
 pub use statistics::Statistics;
 pub use table::TableStyle;

@@ -5,12 +5,12 @@ use super::fold::{self, FoldWork};
 use super::group::{Selection, UnitStats};
 use super::statistics::Statistics;
 use crate::units::{UnitRecord, UnitSource, unknown_number};
-use crate::{SkippingReader, sample};
+use crate::{NumberedRecords, SkippingReader, sample};
 use std::path::{Path, PathBuf};
-use tfseek::example::{KindGuess, MessageKind};
+use tfseek::example::MessageKind;
 use tfseek::filter::RecordFilter;
 use tfseek::stream::{Stream, StreamOptions};
-use tfseek::{At, Dataset, Error, Filter, Record};
+use tfseek::{Dataset, Error, Filter, Record};
 
 /// The default limit on the memory of the sketches in bytes.
 const MEMORY: u64 = 2 << 30;
@@ -124,11 +124,13 @@ impl StatsOptions {
             let reader = SkippingReader::new(stream, file, self.stream, self.kind);
             Ok(StatsSource::File { reader: Box::new(reader), is_first: k == 0 })
         };
-        self.fold(paths.len(), None, StatsRun { options: self, open: &open, report: None })
+        let shards = paths.len();
+        StatsRun { options: self, open: &open, report: None, shards, sampled_from: None }.fold()
     }
 
     /// Computes the statistics of the records of a dataset, of the records `ids`, or of a sample of `sample.0` of these with the seed
-    /// `sample.1`. Records are read by number, in ascending order. `report` is called with the number of records that were read since the last call; an error ends the run.
+    /// `sample.1`. Records are read by number, in ascending order. `report` is usually a function that is called with the number of records
+    /// that were read since the last call; an error ends the run.
     ///
     /// # Errors
     /// As [`run`](StatsOptions::run).
@@ -137,7 +139,7 @@ impl StatsOptions {
         dataset: &Dataset,
         ids: Option<&[u64]>,
         sample: Option<(u64, u64)>,
-        report: &(dyn Fn(u64) -> tfseek::Result<()> + Sync),
+        report: &dyn StatsProgress,
     ) -> Result<Statistics, StatsError> {
         let all = ids.map_or(dataset.len(), |ids| ids.len() as u64);
         let mut drawn = match (ids, sample) {
@@ -151,67 +153,45 @@ impl StatsOptions {
             }
         };
         drawn.iter_mut().for_each(|drawn| drawn.sort_unstable());
-        let shards: Vec<_> =
-            dataset.shards().map(|shard| (shard.start..shard.start + shard.len, shard.path)).collect();
+        let shards = dataset.shards().len();
         let open = |k: usize| -> tfseek::Result<StatsSource> {
-            let (range, path) = shards.get(k).cloned().unwrap_or((0..0, Path::new("")));
-            let ids: Box<dyn Iterator<Item = u64> + Send> = match &drawn {
-                Some(drawn) => {
-                    let from = drawn.partition_point(|i| *i < range.start);
-                    let to = drawn.partition_point(|i| *i < range.end);
-                    Box::new(drawn.get(from..to).unwrap_or_default().to_vec().into_iter())
-                }
-                None => Box::new(range.clone()),
-            };
-            let mut buf = Vec::new();
-            let kind = match self.kind {
-                Some(kind) => kind,
-                None => guess(dataset, range, &mut buf),
-            };
-            Ok(StatsSource::Numbered { dataset: dataset.clone(), ids, kind, buf, path: path.to_path_buf() })
+            let mut records = NumberedRecords::shard(dataset, k, self.kind);
+            if let Some(drawn) = &drawn {
+                records = records.only(drawn);
+            }
+            Ok(StatsSource::Numbered(records))
         };
         let open = |k: usize| {
-            report(0)?;
+            report.read(0)?;
             open(k)
         };
-        let run = StatsRun { options: self, open: &open, report: Some(report) };
-        self.fold(shards.len(), sample.map(|_| all), run)
-    }
-
-    fn fold(
-        &self,
-        shards: usize,
-        sampled_from: Option<u64>,
-        run: StatsRun<'_>,
-    ) -> Result<Statistics, StatsError> {
-        let total = fold::run(&run, shards, self.jobs)?;
-        let filter = total.filter.iter().filter(|_| total.tested);
-        let unseen = filter.flat_map(RecordFilter::unseen).map(str::to_owned).collect();
-        Ok(Statistics {
-            unit: total.stats,
-            selection: self.selection.clone(),
-            memory: self.memory,
-            shards: shards as u64,
-            sampled_from,
-            skipped: total.skipped,
-            first_skipped: total.first_skipped,
-            cut_files: total.cut_files,
-            unseen,
-        })
+        let sampled_from = sample.map(|_| all);
+        StatsRun { options: self, open: &open, report: Some(report), shards, sampled_from }.fold()
     }
 }
 
-/// Guesses the kind of the records of a shard from its first ones. Damage there is an error later, if those records are read.
-fn guess(dataset: &Dataset, range: std::ops::Range<u64>, buf: &mut Vec<u8>) -> MessageKind {
-    let mut guess = KindGuess::default();
-    for i in range {
-        let Ok(record) = dataset.read(i, buf) else { break };
-        guess.add(record.payload());
-        if guess.is_complete() {
-            break;
-        }
+/// Progress of [`StatsOptions::run_dataset`]. A function that receives the number of records since its last call is one.
+pub trait StatsProgress: Sync {
+    /// Receives the number of records that were read since the last call.
+    ///
+    /// # Errors
+    /// The run ends with the error.
+    fn read(&self, records: u64) -> tfseek::Result<()>;
+
+    /// Returns true if [`partial`](StatsProgress::partial) is to be called now. Default: false.
+    fn wants_partial(&self) -> bool {
+        false
     }
-    guess.kind()
+
+    /// Receives the statistics of the records up to here: those of the first shards, and of the first units of the shard after them. Other threads
+    /// wait meanwhile.
+    fn partial(&self, _: Statistics) {}
+}
+
+impl<F: Fn(u64) -> tfseek::Result<()> + Sync> StatsProgress for F {
+    fn read(&self, records: u64) -> tfseek::Result<()> {
+        self(records)
+    }
 }
 
 /// The records of a shard.
@@ -221,13 +201,7 @@ enum StatsSource {
         /// No shard precedes it.
         is_first: bool,
     },
-    Numbered {
-        dataset: Dataset,
-        ids: Box<dyn Iterator<Item = u64> + Send>,
-        kind: MessageKind,
-        buf: Vec<u8>,
-        path: PathBuf,
-    },
+    Numbered(NumberedRecords),
 }
 
 impl UnitSource for StatsSource {
@@ -238,46 +212,40 @@ impl UnitSource for StatsSource {
                 let number = record.at().record.filter(|_| *is_first);
                 Ok(Some((record, number)))
             }
-            StatsSource::Numbered { dataset, ids, buf, path, .. } => {
-                let Some(i) = ids.next() else { return Ok(None) };
-                let record = dataset.read(i, buf)?;
-                let at = record.at();
-                let at = At::new(path, at.record.unwrap_or(0), at.offset.unwrap_or(0));
-                Ok(Some((Record::new(record.payload(), at), Some(i))))
-            }
+            StatsSource::Numbered(records) => records.next(),
         }
     }
 
     fn kind(&self) -> MessageKind {
         match self {
             StatsSource::File { reader, .. } => reader.kind(),
-            StatsSource::Numbered { kind, .. } => *kind,
+            StatsSource::Numbered(records) => records.kind(),
         }
     }
 
     fn name(&self) -> PathBuf {
         match self {
             StatsSource::File { reader, .. } => reader.path().to_path_buf(),
-            StatsSource::Numbered { path, .. } => path.clone(),
+            StatsSource::Numbered(records) => records.name(),
         }
     }
 
     fn total(&self) -> Option<u64> {
         match self {
             StatsSource::File { reader, .. } => reader.total(),
-            StatsSource::Numbered { .. } => None,
+            StatsSource::Numbered(records) => records.total(),
         }
     }
 
     fn skip_damaged(&mut self, e: &Error) -> tfseek::Result<bool> {
         match self {
             StatsSource::File { reader, .. } => reader.skip_damaged(e),
-            StatsSource::Numbered { .. } => Ok(true),
+            StatsSource::Numbered(records) => records.skip_damaged(e),
         }
     }
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct StatsUnit {
     stats: UnitStats,
     filter: Option<RecordFilter>,
@@ -300,17 +268,40 @@ impl StatsUnit {
 struct StatsRun<'a> {
     options: &'a StatsOptions,
     open: &'a (dyn Fn(usize) -> tfseek::Result<StatsSource> + Sync),
-    report: Option<&'a (dyn Fn(u64) -> tfseek::Result<()> + Sync)>,
+    report: Option<&'a dyn StatsProgress>,
+    shards: usize,
+    sampled_from: Option<u64>,
 }
 
 impl StatsRun<'_> {
+    fn fold(&self) -> Result<Statistics, StatsError> {
+        let total = fold::run(self, self.shards, self.options.jobs)?;
+        Ok(self.statistics(total))
+    }
+
+    fn statistics(&self, total: StatsUnit) -> Statistics {
+        let filter = total.filter.iter().filter(|_| total.tested);
+        let unseen = filter.flat_map(RecordFilter::unseen).map(str::to_owned).collect();
+        Statistics {
+            unit: total.stats,
+            selection: self.options.selection.clone(),
+            memory: self.options.memory,
+            shards: self.shards as u64,
+            sampled_from: self.sampled_from,
+            skipped: total.skipped,
+            first_skipped: total.first_skipped,
+            cut_files: total.cut_files,
+            unseen,
+        }
+    }
+
     fn unit_memory(&self) -> u64 {
         self.options.memory / UNIT_PART
     }
 
     fn report(&self, unit: &mut StatsUnit) -> Result<(), StatsError> {
         if let Some(report) = self.report {
-            report(std::mem::take(&mut unit.unreported))?;
+            report.read(std::mem::take(&mut unit.unreported))?;
         }
         Ok(())
     }
@@ -389,5 +380,17 @@ impl FoldWork for StatsRun<'_> {
         }
         unit.tested |= next.tested;
         unit.stats.merge(&next.stats, &self.options.selection, self.options.memory)
+    }
+
+    fn partial(&self, complete: Option<&StatsUnit>, begun: Option<&StatsUnit>) {
+        let Some(report) = self.report.filter(|report| report.wants_partial()) else { return };
+        let mut total = complete.cloned().unwrap_or_else(|| self.begin());
+        if let Some(begun) = begun
+            && self.merge(&mut total, begun.clone()).is_err()
+        {
+            // The run ends with this error.
+            return;
+        }
+        report.partial(self.statistics(total));
     }
 }

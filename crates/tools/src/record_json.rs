@@ -1,4 +1,4 @@
-//! Records as lines of JSON, in a flat form that suits `jq`.
+//! Records as JSON objects, in a flat form that suits `jq`.
 //!
 //! ```text
 //! {"index":7,"record":2,"features":{"image":[{"base64":"iVBORw=="}],"label":[4],"word":["goat"],"unset":null}}
@@ -11,46 +11,43 @@
 //! object with `base64`. Integers are exact. Floats have the shortest form that reads back as the same 32 bits, or are `"NaN"`,
 //! `"Infinity"`, `"-Infinity"`. A feature without a kind is `null`; an empty list is `[]`.
 
-use super::NumberedRecord;
+use crate::{Content, Map};
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use std::io::{self, Write};
 use std::path::Path;
 use tfseek::{Feature, FeatureList};
-use tfseek_tools::{Content, Map};
 
-pub(super) fn print(
-    out: &mut impl Write,
-    item: NumberedRecord<'_>,
-    content: &Content<'_>,
-    file: Option<&Path>,
-) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, &Line { item, content, file }).map_err(io::Error::from)?;
-    out.write_all(b"\n")
+/// A record as a JSON object. Serialization does not collect lists first.
+#[derive(Debug)]
+pub struct RecordJson<'a> {
+    /// Path of the file, if the object has a key `file`.
+    pub file: Option<&'a Path>,
+    /// Number of the record over all files, if it is known.
+    pub index: Option<u64>,
+    /// Ordinal of the record in its file, if it is known.
+    pub record: Option<u64>,
+    /// The payload.
+    pub payload: &'a [u8],
+    /// The decoded payload.
+    pub content: &'a Content<'a>,
 }
 
-struct Line<'a> {
-    item: NumberedRecord<'a>,
-    content: &'a Content<'a>,
-    file: Option<&'a Path>,
-}
-
-impl Serialize for Line<'_> {
+impl Serialize for RecordJson<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let mut line = s.serialize_map(None)?;
         if let Some(file) = self.file {
             line.serialize_entry("file", &file.to_string_lossy())?;
         }
-        line.serialize_entry("index", &self.item.index)?;
-        line.serialize_entry("record", &self.item.record.at().record)?;
+        line.serialize_entry("index", &self.index)?;
+        line.serialize_entry("record", &self.record)?;
         match self.content {
             Content::Example(features) => line.serialize_entry("features", &FeaturesJson(features))?,
             Content::Sequence(context, lists) => {
                 line.serialize_entry("context", &FeaturesJson(context))?;
                 line.serialize_entry("feature_lists", &ListsJson(lists))?;
             }
-            Content::Raw => line.serialize_entry("payload", &BytesJson(self.item.record.payload()))?,
+            Content::Raw => line.serialize_entry("payload", &BytesJson(self.payload))?,
         }
         line.end()
     }
@@ -105,7 +102,7 @@ impl Serialize for FloatJson {
 }
 
 /// Returns protobuf's name of a float that is not finite, because JSON has no number for it.
-pub(super) fn non_finite(value: f32) -> Option<&'static str> {
+pub fn non_finite(value: f32) -> Option<&'static str> {
     match value {
         f32::INFINITY => Some("Infinity"),
         f32::NEG_INFINITY => Some("-Infinity"),
@@ -130,7 +127,8 @@ impl Serialize for BytesJson<'_> {
 }
 
 /// A byte string as a base64 string.
-pub(super) struct Base64<'a>(pub(super) &'a [u8]);
+#[derive(Clone, Copy, Debug)]
+pub struct Base64<'a>(pub &'a [u8]);
 
 impl Serialize for Base64<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {

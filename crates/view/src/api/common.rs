@@ -1,0 +1,114 @@
+//! Records that both sets contain.
+
+use super::{Api, Outcome, Refusal};
+use crate::http::Response;
+use crate::jobs::Job;
+use crate::set::{ViewSet, content};
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tfseek_tools::digest;
+
+/// Number of records of the first set whose digests are kept.
+const MAX_RECORDS: u64 = 1_000_000;
+/// Number of pairs that are listed.
+const MAX_PAIRS: usize = 1000;
+/// Number of records between two reports.
+const REPORT: u64 = 1024;
+/// Wait for news.
+const WAIT: Duration = Duration::from_millis(500);
+
+/// The state of a comparison.
+#[derive(Debug, Default)]
+pub(super) struct CommonState {
+    read: u64,
+    common: u64,
+    pairs: Vec<[u64; 2]>,
+    is_done: bool,
+    error: Option<String>,
+}
+
+/// Returns the records of equal content that were found so far, and starts the comparison if it does not run.
+pub(super) fn common(api: &Api) -> Outcome {
+    let [a, b] = api.sets.as_slice() else {
+        return Err(Refusal::not_found("there is one set only: `tfseek view A --against B` compares two"));
+    };
+    let records = a.set.dataset().len().saturating_add(b.set.dataset().len());
+    let (first, second) = (Arc::clone(&a.set), Arc::clone(&b.set));
+    let run = move |job: &Job<CommonState>| {
+        let outcome = compare(&first, &second, job);
+        job.shared.change(|state| {
+            state.error = outcome.err();
+            state.is_done = true;
+        });
+    };
+    let job = api.common.ask("", run, |state, message| {
+        state.error = Some(message.to_owned());
+        state.is_done = true;
+    });
+    let found = job.shared.wait(WAIT, |state| state.is_done);
+    Ok(Response::json(&json!({
+        "done": found.is_done,
+        "read": found.read,
+        "records": records,
+        "common": found.common,
+        "pairs": found.pairs,
+        "error": found.error,
+    })))
+}
+
+fn compare(a: &ViewSet, b: &ViewSet, job: &Job<CommonState>) -> Result<(), String> {
+    if a.dataset().len() > MAX_RECORDS {
+        return Err(format!(
+            "{} records: the page compares sets of up to {MAX_RECORDS}; `tfseek digest` prints the digests of any number",
+            a.dataset().len()
+        ));
+    }
+    let mut known = HashMap::new();
+    each_digest(a, job, |i, digest| {
+        known.entry(digest).or_insert(i);
+    })?;
+    each_digest(b, job, |i, digest| {
+        if let Some(&first) = known.get(&digest) {
+            job.shared.change(|state| {
+                state.common += 1;
+                if state.pairs.len() < MAX_PAIRS {
+                    state.pairs.push([first, i]);
+                }
+            });
+        }
+    })
+}
+
+/// Calls `f` with a digest of the content of each record.
+fn each_digest(
+    set: &ViewSet,
+    job: &Job<CommonState>,
+    mut f: impl FnMut(u64, [u8; 16]),
+) -> Result<(), String> {
+    let (mut buf, strict) = (Vec::new(), set.specified_kind().is_some());
+    for (s, shard) in set.dataset().shards().enumerate() {
+        let kind = set.kind_of(s);
+        for i in shard.start..shard.start.saturating_add(shard.len) {
+            if i.is_multiple_of(REPORT) {
+                if job.is_stopped() {
+                    return Err("stopped".into());
+                }
+                job.shared.change(|state| state.read += REPORT.min(set.dataset().len().saturating_sub(i)));
+            }
+            let record = set.dataset().read(i, &mut buf).map_err(|e| e.to_string())?;
+            let content = content(record, kind, strict).map_err(|e| e.to_string())?;
+            let digest = digest::content(&content).unwrap_or_else(|| digest::sha256(record.payload()));
+            if let Some(digest) = start(&digest) {
+                f(i, digest);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the first 128 bits of a digest in hex.
+fn start(hex: &str) -> Option<[u8; 16]> {
+    u128::from_str_radix(hex.get(..32)?, 16).ok().map(u128::to_le_bytes)
+}

@@ -1,0 +1,122 @@
+//! Search for records that meet a condition.
+
+use super::{Outcome, Refusal, SetState, number};
+use crate::http::{Request, Response};
+use crate::jobs::Job;
+use crate::set::ViewSet;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tfseek::{Error, Filter};
+use tfseek_tools::NumberedRecords;
+use tfseek_tools::grep::{Grep, GrepOptions};
+
+/// Number of matches that a search keeps. It ends there.
+const MAX_MATCHES: usize = 1_000_000;
+/// Number of matches in an answer.
+const MAX_ANSWER: usize = 10_000;
+/// Number of errors of records that are kept.
+const MAX_ERRORS: usize = 5;
+/// Wait for news.
+const WAIT: Duration = Duration::from_millis(300);
+
+/// The state of a search.
+#[derive(Debug, Default)]
+pub(super) struct FindState {
+    matches: Vec<u64>,
+    searched: u64,
+    is_done: bool,
+    is_limited: bool,
+    unseen: Vec<String>,
+    errors: Vec<String>,
+    /// The condition does not fit the records.
+    refused: Option<String>,
+}
+
+/// The end of a search before the last record.
+enum FindEnd {
+    Stopped,
+    Limited,
+    Failed(Error),
+}
+
+impl From<Error> for FindEnd {
+    fn from(e: Error) -> FindEnd {
+        FindEnd::Failed(e)
+    }
+}
+
+/// Parses a condition.
+pub(super) fn condition(request: &Request) -> Result<Option<Filter>, Refusal> {
+    let Some(text) = request.query("where").filter(|text| !text.trim().is_empty()) else { return Ok(None) };
+    text.parse().map(Some).map_err(|e: Error| Refusal::bad(e.to_string()))
+}
+
+/// Returns the matches after the first `after`, and starts the search if it does not run.
+pub(super) fn find(state: &SetState, request: &Request, threads: usize) -> Outcome {
+    let after: usize = number(request, "after")?.unwrap_or(0);
+    let Some(filter) = condition(request)? else {
+        return Err(Refusal::bad("where: expected a condition, found none"));
+    };
+    let set = Arc::clone(&state.set);
+    let key = filter.to_string();
+    let run = move |job: &Job<FindState>| search(&set, &filter, threads, job);
+    let job = state.found.ask(&key, run, |state, message| {
+        state.errors.push(message.to_owned());
+        state.is_done = true;
+    });
+    let found = job.shared.wait(WAIT, |state| state.is_done || state.matches.len() > after);
+    if let Some(message) = &found.refused {
+        return Err(Refusal::bad(message.clone()));
+    }
+    let end = found.matches.len().min(after.saturating_add(MAX_ANSWER));
+    Ok(Response::json(&json!({
+        "matches": found.matches.get(after..end).unwrap_or_default(),
+        "found": found.matches.len(),
+        "searched": found.searched,
+        "records": state.set.dataset().len(),
+        "done": found.is_done,
+        "limited": found.is_limited,
+        "unseen": found.unseen,
+        "errors": found.errors,
+    })))
+}
+
+fn search(set: &ViewSet, filter: &Filter, threads: usize, job: &Job<FindState>) {
+    let options = GrepOptions { skip_errors: true, jobs: threads, ..GrepOptions::default() };
+    let dataset = set.dataset();
+    let open = |s: usize, _: Option<u64>| Ok(NumberedRecords::shard(dataset, s, Some(set.kind_of(s))));
+    let outcome = Grep::filter(filter, options).run(dataset.shards().len(), open, |unit| {
+        let mut end = None;
+        job.shared.change(|state| {
+            state.searched += unit.records;
+            let left = MAX_MATCHES.saturating_sub(state.matches.len());
+            let numbers = unit.result.matches().iter().filter_map(|found| found.number);
+            state.matches.extend(numbers.take(left));
+            let errors = unit.skipped.iter().map(ToString::to_string);
+            let room = MAX_ERRORS.saturating_sub(state.errors.len());
+            state.errors.extend(errors.take(room));
+            if state.matches.len() >= MAX_MATCHES {
+                end = Some(FindEnd::Limited);
+            }
+        });
+        match unit.error {
+            Some(e) => Err(FindEnd::Failed(e)),
+            None if job.is_stopped() => Err(FindEnd::Stopped),
+            None => end.map_or(Ok(()), Err),
+        }
+    });
+    job.shared.change(|state| {
+        match outcome {
+            Ok(totals) => state.unseen = totals.unseen,
+            Err(FindEnd::Limited) => state.is_limited = true,
+            // The next question starts the search again.
+            Err(FindEnd::Stopped) => {}
+            Err(FindEnd::Failed(e)) if matches!(e.kind(), tfseek::ErrorKind::Filter(_)) => {
+                state.refused = Some(e.to_string());
+            }
+            Err(FindEnd::Failed(e)) => state.errors.push(e.to_string()),
+        }
+        state.is_done = true;
+    });
+}

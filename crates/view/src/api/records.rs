@@ -1,0 +1,263 @@
+//! Records: cards, pages, text, and their byte strings and numbers.
+
+use super::sets::kind_name;
+use super::{Outcome, Refusal, SetState, number};
+use crate::http::{Request, Response};
+use crate::media::{OCTET_STREAM, payload_type};
+use crate::proto_text;
+use crate::set::{content, file_name};
+use crate::values::{RECORD, SUMMARY, ValueLimits, ValueWriter, object};
+use serde_json::{Value, json};
+use tfseek::example::MessageKind;
+use tfseek::{Feature, Record};
+use tfseek_tools::fields;
+use tfseek_tools::record_json::RecordJson;
+use tfseek_tools::wildcards::matches;
+use tfseek_tools::{Content, Map};
+
+/// Number of records in an answer.
+const MAX_RECORDS: u64 = 500;
+
+/// Returns summaries of a run of records, or of records by number.
+pub(super) fn summaries(state: &SetState, request: &Request) -> Outcome {
+    let dataset = state.set.dataset();
+    let patterns: Option<Vec<&str>> = request.query("features").map(|names| names.split(',').collect());
+    let too_many = |n: u64| Refusal::bad(format!("expected at most {MAX_RECORDS} records, found {n}"));
+    let ids: Vec<u64> = match request.query("ids") {
+        Some(ids) => {
+            let n = ids.split(',').count() as u64;
+            if n > MAX_RECORDS {
+                return Err(too_many(n));
+            }
+            let ids = ids.split(',').filter(|id| !id.is_empty());
+            ids.map(|id| super::record_number(state, id)).collect::<Result<_, _>>()?
+        }
+        None => {
+            let from: u64 = number(request, "from")?.unwrap_or(0);
+            let n: u64 = number(request, "n")?.unwrap_or(60);
+            if n > MAX_RECORDS {
+                return Err(too_many(n));
+            }
+            (from..from.saturating_add(n).min(dataset.len())).collect()
+        }
+    };
+    let records: Vec<_> =
+        ids.into_iter().map(|i| described(state, i, SUMMARY, patterns.as_deref())).collect();
+    Ok(Response::json(&json!({ "records": records })))
+}
+
+/// Returns a record with all of its features.
+pub(super) fn record(state: &SetState, i: u64) -> Outcome {
+    Ok(Response::json(&described(state, i, RECORD, None)))
+}
+
+/// Returns a record as JSON, with its error if it cannot be read or decoded.
+fn described(state: &SetState, i: u64, limits: ValueLimits, patterns: Option<&[&str]>) -> Value {
+    let set = &state.set;
+    let shards = set.dataset().shard_of(i).ok().and_then(|(s, _)| set.dataset().shards().nth(s));
+    let shard = shards.map(|shard| file_name(shard.path));
+    let strict = set.specified_kind().is_some();
+    let described = set.with_record(i, |record, kind| {
+        let at = record.at();
+        let mut json = json!({
+            "id": i,
+            "shard": shard,
+            "record": at.record,
+            "offset": at.offset,
+            "bytes": record.payload().len(),
+            "kind": kind_name(kind.name()),
+        });
+        match content(record, kind, strict) {
+            Ok(mut content) => {
+                select(&mut content, patterns);
+                add_content(&mut json, &content, record, limits);
+            }
+            Err(e) => insert(&mut json, "error", e.to_string()),
+        }
+        json
+    });
+    described.unwrap_or_else(|e| json!({ "id": i, "shard": shard, "error": e.to_string() }))
+}
+
+fn insert(json: &mut Value, key: &str, value: impl Into<Value>) {
+    if let Some(object) = json.as_object_mut() {
+        object.insert(key.to_owned(), value.into());
+    }
+}
+
+fn add_content(json: &mut Value, content: &Content<'_>, record: Record<'_>, limits: ValueLimits) {
+    let mut writer = ValueWriter::new(limits);
+    let entries = |map: &Map<'_, Feature<'_>>, writer: &mut ValueWriter| {
+        let map = map.iter().map(|(name, feature)| (*name, *feature));
+        object(map, limits.features, |feature| writer.feature(feature))
+    };
+    match content {
+        Content::Example(features) => {
+            let (features, left_out) = entries(features, &mut writer);
+            insert(json, "features", features);
+            insert(json, "left_out", left_out);
+        }
+        Content::Sequence(context, lists) => {
+            let (features, left_out) = entries(context, &mut writer);
+            let lists = lists.iter().map(|(name, list)| (*name, *list));
+            let (lists, more) = object(lists, limits.features, |list| writer.list(list));
+            insert(json, "features", features);
+            insert(json, "lists", lists);
+            insert(json, "left_out", left_out + more);
+        }
+        Content::Raw => {
+            insert(json, "kind", "bytes");
+            insert(json, "payload", writer.bytes(record.payload()));
+            if limits.text == RECORD.text
+                && let Some(fields) = fields::decode(record.payload())
+            {
+                insert(json, "fields", writer.fields(&fields));
+            }
+        }
+    }
+}
+
+/// Removes the features that no pattern matches.
+fn select(content: &mut Content<'_>, patterns: Option<&[&str]>) {
+    let Some(patterns) = patterns else { return };
+    let is_wanted = |name: &str| patterns.iter().any(|pattern| matches(pattern, name));
+    match content {
+        Content::Example(features) => features.retain(|name, _| is_wanted(name)),
+        Content::Sequence(context, lists) => {
+            context.retain(|name, _| is_wanted(name));
+            lists.retain(|name, _| is_wanted(name));
+        }
+        Content::Raw => {}
+    }
+}
+
+/// Returns a record in protobuf's text format.
+pub(super) fn text(state: &SetState, i: u64) -> Outcome {
+    let strict = state.set.specified_kind().is_some();
+    let text = state.set.with_record(i, |record, kind| {
+        content(record, kind, strict).map(|content| {
+            let fields = match content {
+                Content::Raw => fields::decode(record.payload()),
+                _ => None,
+            };
+            proto_text::text(&content, fields.as_deref())
+        })
+    })??;
+    Ok(Response::new(200, "text/plain; charset=utf-8", text))
+}
+
+/// Returns a record as `tfseek get -f json` prints it.
+pub(super) fn json(state: &SetState, i: u64) -> Outcome {
+    let set = &state.set;
+    let strict = set.specified_kind().is_some();
+    let many_files = set.dataset().shards().len() > 1;
+    let line = set.with_record(i, |record, kind| -> Result<_, Refusal> {
+        let (at, content) = (record.at(), content(record, kind, strict)?);
+        let file = at.path.filter(|_| many_files);
+        let line = RecordJson {
+            file,
+            index: Some(i),
+            record: at.record,
+            payload: record.payload(),
+            content: &content,
+        };
+        serde_json::to_vec(&line).map_err(|e| Refusal(500, e.to_string()))
+    })??;
+    Ok(Response::new(200, "application/json", line))
+}
+
+/// The feature, and the step of a feature list, that a request names.
+struct FeatureAddress<'r> {
+    name: &'r str,
+    step: Option<usize>,
+}
+
+impl<'r> FeatureAddress<'r> {
+    fn of(request: &'r Request) -> Result<Option<FeatureAddress<'r>>, Refusal> {
+        let Some(name) = request.query("feature") else { return Ok(None) };
+        Ok(Some(FeatureAddress { name, step: number(request, "step")? }))
+    }
+
+    /// Returns the features that the address names: one, or all steps of a list.
+    fn features<'p>(&self, payload: &'p [u8], kind: MessageKind) -> Result<Vec<Feature<'p>>, Refusal> {
+        let missing = |what: &str| {
+            Refusal::not_found(format!("the record has no {what} \"{}\"", self.name.escape_debug()))
+        };
+        let feature = match kind {
+            MessageKind::Other => None,
+            MessageKind::Example => tfseek::Example::new(payload).get(self.name)?,
+            MessageKind::SequenceExample => {
+                let record = tfseek::SequenceExample::new(payload);
+                match record.feature_list(self.name)? {
+                    Some(list) => {
+                        let Some(step) = self.step else { return Ok(list.iter().collect()) };
+                        let one = list.get(step).ok_or_else(|| missing(&format!("step {step} of")))?;
+                        return Ok(vec![one]);
+                    }
+                    None => record.context().get(self.name)?,
+                }
+            }
+        };
+        feature.map(|feature| vec![feature]).ok_or_else(|| missing("feature"))
+    }
+}
+
+/// Returns one byte string of a record, or its payload.
+pub(super) fn bytes(state: &SetState, request: &Request, i: u64) -> Outcome {
+    let address = FeatureAddress::of(request)?;
+    let k: usize = number(request, "value")?.unwrap_or(0);
+    let etag = etag(state, request, i);
+    state.set.with_record(i, |record, kind| -> Outcome {
+        let payload = record.payload();
+        let Some(address) = address else {
+            let response = Response::bytes(request, OCTET_STREAM, &etag, payload);
+            return Ok(
+                response.with("Content-Disposition", format!("attachment; filename=\"record-{i}.bin\""))
+            );
+        };
+        let features = address.features(payload, kind)?;
+        let value = match features.first() {
+            Some(Feature::Bytes(list)) => list.get(k),
+            _ => None,
+        };
+        let Some(value) = value else {
+            let name = address.name.escape_debug();
+            return Err(Refusal::not_found(format!("the record has no byte string {k} in \"{name}\"")));
+        };
+        let content_type = payload_type(value).unwrap_or(OCTET_STREAM);
+        Ok(Response::bytes(request, content_type, &etag, value))
+    })?
+}
+
+/// Returns the numbers of a feature as an array: floats in 32 bits, integers as floats of 64 bits.
+pub(super) fn values(state: &SetState, request: &Request, i: u64) -> Outcome {
+    let Some(address) = FeatureAddress::of(request)? else {
+        return Err(Refusal::bad("expected the parameter `feature`"));
+    };
+    let etag = etag(state, request, i);
+    state.set.with_record(i, |record, kind| -> Outcome {
+        let mut array = Vec::new();
+        for feature in address.features(record.payload(), kind)? {
+            match feature {
+                Feature::Float(list) => list.iter().for_each(|v| array.extend_from_slice(&v.to_le_bytes())),
+                Feature::Int64(list) => {
+                    list.iter().for_each(|v| array.extend_from_slice(&(v as f64).to_le_bytes()));
+                }
+                Feature::Bytes(_) => {
+                    let name = address.name.escape_debug();
+                    return Err(Refusal::bad(format!("expected numbers, found byte strings in \"{name}\"")));
+                }
+                Feature::None => {}
+            }
+        }
+        Ok(Response::bytes(request, OCTET_STREAM, &etag, &array))
+    })?
+}
+
+/// Returns the tag of a byte string, which changes when the files change.
+fn etag(state: &SetState, request: &Request, i: u64) -> String {
+    let part = |name| request.query(name).unwrap_or("0").parse().unwrap_or(0u64);
+    let feature = request.query("feature").unwrap_or_default();
+    let hash = tfseek::order::Split::hash(feature.as_bytes(), 0);
+    format!("{}-{i}-{}-{}-{hash:016x}", state.set.fingerprint(), part("step"), part("value"))
+}

@@ -1,0 +1,66 @@
+//! The schema of a set, from a sample of its records.
+
+use super::sets::kind_name;
+use super::{Outcome, SetState};
+use crate::http::Response;
+use serde_json::json;
+use tfseek::example::MessageKind;
+use tfseek::schema::{Inference, code};
+use tfseek::{FeatureSpec, Schema};
+
+/// Number of records from which a schema is inferred.
+const RECORDS: u64 = 1000;
+
+/// Returns the inferred schema, and the features without one.
+pub(super) fn schema(state: &SetState) -> Outcome {
+    let set = &state.set;
+    let shards = set.dataset().shards().len();
+    let has_sequences = (0..shards.min(64)).any(|s| set.kind_of(s) == MessageKind::SequenceExample);
+    let kind = if has_sequences { MessageKind::SequenceExample } else { MessageKind::Example };
+    let mut seen = Inference::new(kind)?;
+    let mut left_out = 0u64;
+    for i in set.spread(RECORDS) {
+        let added = set.with_record(i, |record, kind| match kind {
+            MessageKind::Other => Ok(false),
+            _ => seen.add(record.payload()).map(|()| true),
+        });
+        if !matches!(added, Ok(Ok(true))) {
+            left_out += 1;
+        }
+    }
+    let features: Vec<_> = seen
+        .findings()
+        .map(|found| {
+            let kinds: Vec<_> = found.kinds.keys().map(ToString::to_string).collect();
+            json!({
+                "name": found.name,
+                "list": found.list,
+                "kinds": kinds,
+                "present": found.present,
+                "counts": found.counts.map(|(least, most)| [least, most]),
+                "steps": found.steps.map(|(least, most)| [least, most]),
+                "spec": found.spec().map(|spec| describe(&spec)),
+                "conflict": found.conflict().map(|e| e.to_string()),
+            })
+        })
+        .collect();
+    // Without a record there is nothing to infer from.
+    let schema = (seen.records() > 0).then(|| seen.schema_without_conflicts()).transpose()?;
+    Ok(Response::json(&json!({
+        "records": seen.records(),
+        "left_out": left_out,
+        "kind": kind_name(kind.name()),
+        "features": features,
+        "python": schema.as_ref().map(code::python),
+        "json": schema.as_ref().map(Schema::to_json),
+    })))
+}
+
+fn describe(spec: &FeatureSpec) -> String {
+    match spec {
+        FeatureSpec::FixedLen { shape, .. } | FeatureSpec::FixedLenSequence { shape, .. } => {
+            format!("{} {shape:?}", spec.name())
+        }
+        _ => spec.name().to_owned(),
+    }
+}

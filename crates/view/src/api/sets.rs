@@ -1,0 +1,103 @@
+//! `/api/dataset` and `/api/shards`.
+
+use super::{Api, Outcome, SetState, number};
+use crate::http::{Request, Response};
+use crate::roles::SeenFeature;
+use crate::set::{compression, file_name};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use tfseek::example::MessageKind;
+
+/// The verbs of the commands that the page shows.
+const COMMANDS: [&str; 8] = ["get", "sample", "order", "grep", "stats", "schema", "verify", "view"];
+/// Number of shards in an answer.
+const MAX_SHARDS: usize = 10_000;
+/// Number of shards whose kind is guessed for the kind of the set.
+const KIND_SHARDS: usize = 16;
+
+/// Returns the properties of a set, from its index and the first look at 16 records.
+pub(super) fn dataset(api: &Api, state: &SetState) -> Response {
+    let set = &state.set;
+    let dataset = set.dataset();
+    let shards = dataset.shards().len();
+    let seen = state.seen();
+    let feature = |(name, seen): (&String, &SeenFeature)| {
+        let kind = seen.kind.map(|kind| kind.to_string());
+        json!({ "name": name, "kind": kind, "list": seen.is_list, "records": seen.records })
+    };
+    let features: Vec<_> = seen.features.iter().chain(&seen.lists).map(feature).collect();
+    let kinds: BTreeSet<_> = (0..shards.min(KIND_SHARDS))
+        .map(|k| set.kind_of(k * shards / shards.min(KIND_SHARDS)).name())
+        .collect();
+    let kind = match kinds.len() {
+        0 => "bytes",
+        1 => kinds.first().copied().unwrap_or_default(),
+        _ => "mixed",
+    };
+    let (ranges, bytes) = set.damage();
+    // The words of each command before and after the argument that the page adds.
+    let commands: serde_json::Map<_, _> =
+        COMMANDS.into_iter().map(|verb| (verb.to_owned(), set.command(verb).to_vec().into())).collect();
+    let warnings: Vec<_> = dataset.warnings().iter().map(ToString::to_string).collect();
+    // The other set of two.
+    let against =
+        (api.sets.len() > 1).then(|| api.sets.iter().find(|other| !std::ptr::eq(*other, state))).flatten();
+    Response::json(&json!({
+        "name": set.name(),
+        "records": dataset.len(),
+        "shards": shards,
+        "bytes": dataset.shards().map(|shard| std::fs::metadata(shard.path).map_or(0, |meta| meta.len())).sum::<u64>(),
+        "kind": kind_name(kind),
+        "fingerprint": set.fingerprint(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "features": features,
+        "roles": state.roles(),
+        "damage": { "ranges": ranges, "bytes": bytes },
+        "warnings": warnings,
+        "commands": commands,
+        "where": api.condition,
+        "against": against.map(|other| other.set.name()),
+    }))
+}
+
+/// Returns a run of shards.
+pub(super) fn shards(state: &SetState, request: &Request) -> Outcome {
+    let from: usize = number(request, "from")?.unwrap_or(0);
+    let n: usize = number(request, "n")?.unwrap_or(MAX_SHARDS).min(MAX_SHARDS);
+    let dataset = state.set.dataset();
+    let mut list = Vec::new();
+    for (s, shard) in dataset.shards().enumerate().skip(from).take(n) {
+        let damaged = dataset.index(s).map(|index| index.has_gaps()).unwrap_or(false);
+        list.push(json!({
+            "name": file_name(shard.path),
+            "start": shard.start,
+            "records": shard.len,
+            "bytes": std::fs::metadata(shard.path).map_or(0, |meta| meta.len()),
+            "damaged": damaged,
+        }));
+    }
+    if let (1..=64, Some(_)) = (list.len(), request.query("kinds")) {
+        // These read the files.
+        let shards = dataset.shards().enumerate().skip(from);
+        for ((s, shard), entry) in shards.zip(&mut list) {
+            if let Some(entry) = entry.as_object_mut() {
+                entry.insert("compression".into(), compression(shard.path).name().into());
+                entry.insert("kind".into(), kind_name(state.set.kind_of(s).name()).into());
+            }
+        }
+    }
+    Ok(Response::json(&json!({ "total": dataset.shards().len(), "shards": Value::from(list) })))
+}
+
+/// Returns the name of a kind in the answers.
+pub(super) fn kind_name(name: &str) -> &str {
+    if name == MessageKind::Example.name() {
+        "example"
+    } else if name == MessageKind::SequenceExample.name() {
+        "sequence_example"
+    } else if name == "mixed" {
+        name
+    } else {
+        "bytes"
+    }
+}

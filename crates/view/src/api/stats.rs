@@ -1,0 +1,117 @@
+//! Statistics as they come in.
+
+use super::find::condition;
+use super::{Outcome, SetState, number};
+use crate::http::{Request, Response};
+use crate::jobs::Job;
+use crate::set::ViewSet;
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tfseek::{ErrorKind, Filter};
+use tfseek_tools::stats::{Statistics, StatsOptions, StatsProgress};
+
+/// Time between two versions of the statistics.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// Memory of the sketches in bytes. Values beyond it are counted approximately.
+const MEMORY: u64 = 64 << 20;
+
+/// The state of a run.
+#[derive(Debug, Default)]
+pub(super) struct StatsState {
+    version: u64,
+    /// Of the records so far.
+    stats: Option<Arc<Statistics>>,
+    read: u64,
+    is_done: bool,
+    error: Option<String>,
+}
+
+/// Returns statistics that are newer than version `after`, and starts the run if it does not run.
+pub(super) fn stats(state: &SetState, request: &Request, threads: usize) -> Outcome {
+    let after: u64 = number(request, "after")?.unwrap_or(0);
+    let filter = condition(request)?;
+    let key = filter.as_ref().map(Filter::to_string).unwrap_or_default();
+    let set = Arc::clone(&state.set);
+    let run = move |job: &Job<StatsState>| compute(&set, filter, threads, job);
+    let job = state.stats.ask(&key, run, |state, message| {
+        state.error = Some(message.to_owned());
+        state.is_done = true;
+        state.version += 1;
+    });
+    let (version, stats, read, is_done, error) = {
+        let found = job.shared.wait(INTERVAL, |state| state.version > after);
+        (found.version, found.stats.clone(), found.read, found.is_done, found.error.clone())
+    };
+    let stats = stats.filter(|_| version > after).map(|stats| stats.json());
+    let stats = stats.and_then(|text| RawValue::from_string(text).ok());
+    let answer = json!({
+        "version": version,
+        "read": read,
+        "records": state.set.dataset().len(),
+        "done": is_done,
+        "error": error,
+    });
+    let serde_json::Value::Object(rest) = answer else { return Ok(Response::json(&answer)) };
+    Ok(Response::json(&StatsAnswer { stats, rest }))
+}
+
+/// An answer whose statistics are JSON already.
+#[derive(serde::Serialize)]
+struct StatsAnswer {
+    stats: Option<Box<RawValue>>,
+    #[serde(flatten)]
+    rest: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Progress of a run, which ends when its job ends.
+struct JobProgress<'j> {
+    job: &'j Job<StatsState>,
+    due: Mutex<Instant>,
+}
+
+impl StatsProgress for JobProgress<'_> {
+    fn read(&self, records: u64) -> tfseek::Result<()> {
+        if self.job.is_stopped() {
+            return Err(ErrorKind::Cancelled.into());
+        }
+        self.job.shared.lock().read += records;
+        Ok(())
+    }
+
+    fn wants_partial(&self) -> bool {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if now < *due {
+            return false;
+        }
+        *due = now + INTERVAL;
+        true
+    }
+
+    fn partial(&self, stats: Statistics) {
+        self.job.shared.change(|state| {
+            state.stats = Some(Arc::new(stats));
+            state.version += 1;
+        });
+    }
+}
+
+fn compute(set: &ViewSet, filter: Option<Filter>, threads: usize, job: &Job<StatsState>) {
+    let options = StatsOptions::new().filter(filter).jobs(threads).skip_errors(true).memory(MEMORY);
+    let options = options.kind(set.specified_kind());
+    let progress = JobProgress { job, due: Mutex::new(Instant::now()) };
+    let outcome = options.run_dataset(set.dataset(), None, None, &progress);
+    job.shared.change(|state| {
+        match outcome {
+            Ok(stats) => {
+                state.read = set.dataset().len();
+                state.stats = Some(Arc::new(stats));
+            }
+            Err(e) => state.error = Some(e.to_string()),
+        }
+        state.is_done = true;
+        state.version += 1;
+    });
+}

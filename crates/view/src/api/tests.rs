@@ -1,0 +1,263 @@
+use super::*;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use tfseek::index::IndexOptions;
+use tfseek::{Damage, DatasetOptions, ExampleBuilder, FeatureBuf, SequenceExampleBuilder, Writer};
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x40\0\0\0\xf0\x08\x02\0\0\0";
+
+fn write(path: &Path, payloads: impl IntoIterator<Item = Vec<u8>>) -> PathBuf {
+    let mut writer = Writer::create(path).unwrap();
+    payloads.into_iter().for_each(|payload| writer.write(&payload).unwrap());
+    writer.close().unwrap();
+    path.to_path_buf()
+}
+
+fn image(i: i64) -> Vec<u8> {
+    ExampleBuilder::new()
+        .bytes("image/encoded", [PNG])
+        .int64("label", [i % 10])
+        .float("image/object/bbox/xmin", [0.25, 0.5])
+        .float("image/object/bbox/xmax", [0.5, 1.0])
+        .float("image/object/bbox/ymin", [0.25, 0.5])
+        .float("image/object/bbox/ymax", [0.5, f32::NAN])
+        .bytes("image/object/class/text", [b"cat", b"dog"])
+        .int64("big", [i64::MAX])
+        .encode()
+        .unwrap()
+}
+
+fn api(paths: &[PathBuf]) -> Api {
+    let options = DatasetOptions::new().index(IndexOptions::new().damage(Damage::Skip));
+    let set = ViewSet::new(options.open(paths).unwrap(), "images").unwrap();
+    Api::new(vec![set], &Map::new(), None, 2).unwrap()
+}
+
+fn request(target: &str) -> Request {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let query = pairs.map(|(key, value)| (key.to_owned(), value.replace('+', " "))).collect();
+    Request { path: format!("/api/{path}"), query, ..Request::default() }
+}
+
+/// Returns the JSON of an answer, which must have this status.
+fn ask(api: &Api, status: u16, target: &str) -> Value {
+    let response = api.answer(&request(target));
+    let text = String::from_utf8_lossy(&response.body).into_owned();
+    assert_eq!(response.status, status, "{target}: {text}");
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{target}: {e}: {text}"))
+}
+
+/// Asks until the work is done.
+fn ask_until_done(api: &Api, target: &str) -> Value {
+    for _ in 0..6000 {
+        let answer = ask(api, 200, target);
+        if answer["done"] == json!(true) {
+            return answer;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("{target} does not end");
+}
+
+#[test]
+fn a_set_of_images() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(&dir.path().join("a.tfrecord"), (0..1000).map(image));
+    let api = api(&[path]);
+
+    let dataset = ask(&api, 200, "dataset");
+    assert_eq!(
+        (&dataset["records"], &dataset["kind"], &dataset["shards"]),
+        (&json!(1000), &json!("example"), &json!(1))
+    );
+    let roles = &dataset["roles"];
+    assert_eq!((&roles["image"], &roles["label"]), (&json!("image/encoded"), &json!("label")));
+    assert_eq!(roles["boxes"]["text"], json!("image/object/class/text"));
+
+    let records = ask(&api, 200, "records?from=998&n=60");
+    assert_eq!(records["records"].as_array().unwrap().len(), 2);
+    let features = &records["records"][1]["features"];
+    assert_eq!(
+        features["image/encoded"]["bytes"][0],
+        json!({"bytes": 29, "type": "image/png", "width": 320, "height": 240})
+    );
+    assert_eq!(features["label"], json!({"int64": [9], "n": 1}));
+    assert_eq!(features["big"]["int64"], json!(["9223372036854775807"]));
+    assert_eq!(features["image/object/bbox/ymax"]["float"], json!([0.5, "NaN"]));
+    let records = ask(&api, 200, "records?ids=7,3&features=lab*");
+    let ids: Vec<_> =
+        records["records"].as_array().unwrap().iter().map(|record| record["id"].clone()).collect();
+    assert_eq!(
+        (ids, &records["records"][0]["features"]),
+        (vec![json!(7), json!(3)], &json!({"label": {"int64": [7], "n": 1}}))
+    );
+
+    assert_eq!(ask(&api, 200, "record/7")["shard"], json!("a.tfrecord"));
+    assert_eq!(ask(&api, 404, "record/1000")["error"], json!("there is no record 1000: there are 1000"));
+    assert_eq!(ask(&api, 200, "json/7")["features"]["label"], json!([7]));
+    ask(&api, 400, "record/x");
+    ask(&api, 404, "records?set=1");
+    ask(&api, 404, "nothing");
+    ask(&api, 400, "records?n=501");
+
+    let sample = ask(&api, 200, "sample?n=5&seed=7");
+    assert_eq!(sample, ask(&api, 200, "sample?n=5&seed=7"));
+    let step = ask(&api, 200, "step?batch=400&epoch=3&seed=1&step=2");
+    assert_eq!((step["ids"].as_array().unwrap().len(), &step["steps"]), (200, &json!(3)));
+    ask(&api, 404, "step?batch=400&step=3");
+    ask(&api, 400, "step?batch=400&shuffle=x");
+    ask(&api, 400, "step?batch=0");
+}
+
+#[test]
+fn byte_strings_have_types_ranges_and_tags() {
+    let dir = tempfile::tempdir().unwrap();
+    let svg = b"<svg onload='alert(1)'/>".as_slice();
+    let payload =
+        ExampleBuilder::new().bytes("f", [PNG, svg]).float("x", [1.0, 2.0]).int64("i", [3]).encode().unwrap();
+    let api = api(&[write(&dir.path().join("a.tfrecord"), [payload])]);
+    let answer = |target: &str, range: Option<&str>| {
+        let request = Request { range: range.map(Into::into), ..request(target) };
+        api.answer(&request)
+    };
+    let whole = answer("bytes/0?feature=f", None);
+    assert_eq!((whole.status, whole.content_type, whole.body.as_slice()), (200, "image/png", PNG));
+    let part = answer("bytes/0?feature=f", Some("bytes=1-3"));
+    assert_eq!((part.status, part.body.as_slice()), (206, b"PNG".as_slice()));
+    let svg = answer("bytes/0?feature=f&value=1", None);
+    assert_eq!((svg.status, svg.content_type), (200, "application/octet-stream"));
+    assert_eq!(answer("bytes/0?feature=f&value=2", None).status, 404);
+    assert_eq!(answer("bytes/0?feature=g", None).status, 404);
+    assert_eq!(answer("bytes/0", None).content_type, "application/octet-stream");
+    assert_eq!(answer("values/0?feature=x", None).body, [1f32.to_le_bytes(), 2f32.to_le_bytes()].concat());
+    assert_eq!(answer("values/0?feature=i", None).body, 3f64.to_le_bytes());
+    assert_eq!(answer("values/0?feature=f", None).status, 400);
+    assert_eq!(answer("values/0", None).status, 400);
+}
+
+#[test]
+fn searches_and_statistics_come_in_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let label = |i: i64| ExampleBuilder::new().int64("label", [i % 10]).encode().unwrap();
+    let paths = [
+        write(&dir.path().join("a.tfrecord"), (0..70_000).map(label)),
+        write(&dir.path().join("b.tfrecord.gz"), (0..10_000).map(label)),
+    ];
+    let api = api(&paths);
+    let found = ask_until_done(&api, "find?where=label+==+3+and+record+>=+60000");
+    assert_eq!(
+        (&found["found"], &found["searched"], &found["matches"][0]),
+        (&json!(2000), &json!(80_000), &json!(60_003))
+    );
+    assert_eq!(found["matches"].as_array().unwrap().last(), Some(&json!(79_993)));
+    let rest = ask(&api, 200, "find?where=label+==+3+and+record+>=+60000&after=1999");
+    assert_eq!(rest["matches"], json!([79_993]));
+    assert_eq!(ask_until_done(&api, "find?where=lable+==+3")["unseen"], json!(["lable"]));
+    assert!(ask(&api, 400, "find?where=label+=")["error"].as_str().unwrap().contains("expected"));
+    ask(&api, 400, "find");
+
+    // As `tfseek stats` computes them.
+    ask_until_done(&api, "stats?after=1000");
+    let stats = ask(&api, 200, "stats?after=0");
+    let options = tfseek_tools::stats::StatsOptions::new();
+    let dataset = tfseek::Dataset::open(&paths[..]).unwrap();
+    let expected = options.run_dataset(&dataset, None, None, &|_| Ok(())).unwrap().json();
+    assert_eq!(stats["stats"], serde_json::from_str::<Value>(&expected).unwrap());
+    let version = &stats["version"];
+    assert_eq!(ask(&api, 200, &format!("stats?after={version}"))["stats"], Value::Null);
+    ask_until_done(&api, "stats?where=label+==+3&after=1000");
+    assert_eq!(ask(&api, 200, "stats?where=label+==+3")["stats"]["records"], json!(8000));
+    assert_eq!(ask(&api, 200, "schema")["features"][0]["spec"], json!("fixed []"));
+    api.stop();
+}
+
+#[test]
+fn work_ends_when_it_is_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let label = |i: i64| ExampleBuilder::new().int64("label", [i % 10]).encode().unwrap();
+    let api = api(&[write(&dir.path().join("a.tfrecord"), (0..1000).map(label))]);
+    let state = &api.sets[0];
+    let request = request("find?where=label+==+3");
+    find::find(state, &request, 1).unwrap();
+    let job = state.found.ask("label == 3", |_| panic!("it runs already"), |_, _| ());
+    api.stop();
+    while !job.has_ended() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn damage_is_left_out_and_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(&dir.path().join("a.tfrecord"), (0..100).map(image));
+    let mut bytes = std::fs::read(&path).unwrap();
+    let size = bytes.len() / 100;
+    bytes[40 * size] ^= 1;
+    bytes.truncate(99 * size + 5);
+    std::fs::write(&path, &bytes).unwrap();
+    let api = api(&[path]);
+    let dataset = ask(&api, 200, "dataset");
+    assert_eq!((&dataset["records"], &dataset["damage"]["ranges"]), (&json!(98), &json!(2)));
+    let damage = ask_until_done(&api, "damage");
+    assert_eq!(damage["shards"][0]["ranges"], json!([[40 * size, 41 * size], [99 * size, 99 * size + 5]]));
+    assert_eq!(damage["checked"], json!(bytes.len()));
+    assert_eq!(ask(&api, 200, "shards")["shards"][0]["damaged"], json!(true));
+}
+
+#[test]
+fn sequences_and_other_payloads() {
+    let dir = tempfile::tempdir().unwrap();
+    let sequence = SequenceExampleBuilder::new()
+        .int64("id", [5])
+        .feature_list("curve", [vec![0.5f32], vec![1.5, 2.5]].map(FeatureBuf::Float))
+        .encode()
+        .unwrap();
+    let paths = [
+        write(&dir.path().join("a.tfrecord"), [sequence]),
+        write(&dir.path().join("b.tfrecord"), [b"\x08\x05".to_vec(), Vec::new()]),
+        write(&dir.path().join("c.tfrecord"), []),
+    ];
+    let api = api(&paths);
+    assert_eq!(ask(&api, 200, "dataset")["kind"], json!("mixed"));
+    let record = ask(&api, 200, "record/0");
+    let expected = json!({"kind": "float", "steps": 2, "first": [{"float": [0.5], "n": 1}, {"float": [1.5, 2.5], "n": 2}]});
+    assert_eq!(record["lists"]["curve"], expected);
+    assert_eq!(api.answer(&request("values/0?feature=curve")).body.len(), 12);
+    assert_eq!(api.answer(&request("values/0?feature=curve&step=1")).body.len(), 8);
+    let other = ask(&api, 200, "record/1");
+    assert_eq!((&other["kind"], &other["fields"][0]["value"]), (&json!("bytes"), &json!(5)));
+    assert_eq!(String::from_utf8(api.answer(&request("text/1")).body).unwrap(), "1: 5\n");
+    assert_eq!(ask(&api, 200, "record/2")["payload"], json!(""));
+}
+
+#[test]
+fn an_empty_set_has_answers() {
+    let dir = tempfile::tempdir().unwrap();
+    let api = api(&[write(&dir.path().join("a.tfrecord"), [])]);
+    assert_eq!(ask(&api, 200, "dataset")["records"], json!(0));
+    assert_eq!(ask(&api, 200, "records"), json!({"records": []}));
+    assert_eq!(ask(&api, 200, "sample"), json!({"ids": []}));
+    assert_eq!(ask_until_done(&api, "find?where=label+==+3")["found"], json!(0));
+    assert_eq!(ask_until_done(&api, "stats")["stats"]["records"], json!(0));
+    ask_until_done(&api, "damage");
+    ask(&api, 200, "schema");
+    ask(&api, 404, "common");
+}
+
+#[test]
+fn records_in_both_sets_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = |name: &str, range: std::ops::Range<i64>| {
+        let path = write(
+            &dir.path().join(name),
+            range.map(|i| ExampleBuilder::new().int64("i", [i]).encode().unwrap()),
+        );
+        ViewSet::new(tfseek::Dataset::open(&path).unwrap(), name).unwrap()
+    };
+    let api = Api::new(vec![set("a", 0..100), set("b", 90..200)], &Map::new(), None, 2).unwrap();
+    let common = ask_until_done(&api, "common");
+    assert_eq!((&common["common"], &common["pairs"][0]), (&json!(10), &json!([90, 0])));
+    assert_eq!(ask(&api, 200, "dataset")["against"], json!("b"));
+    assert_eq!(ask(&api, 200, "dataset?set=1")["against"], json!("a"));
+}

@@ -1,0 +1,309 @@
+//! Roles of features: image, label, boxes and others, guessed from a few records.
+//!
+//! Magic bytes come first, then names. docs/view.md has the table.
+
+use crate::media::payload_type;
+use crate::set::{ViewSet, content};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use tfseek::{Feature, FeatureKind};
+use tfseek_tools::Content;
+
+/// Number of records from which roles are guessed.
+pub(crate) const RECORDS: u64 = 16;
+/// Number of features that are considered.
+const MAX_FEATURES: usize = 1000;
+
+const IMAGES: [&str; 7] = ["image/encoded", "image", "image_raw", "encoded", "jpeg", "img", "frame"];
+const LABELS: [&str; 6] =
+    ["image/class/text", "image/class/label", "label", "class", "target", "image/object/class/text"];
+const NAMES: [&str; 6] = ["image/filename", "image/source_id", "filename", "file_name", "id", "key"];
+const HEIGHTS: [&str; 3] = ["image/height", "height", "rows"];
+const WIDTHS: [&str; 3] = ["image/width", "width", "cols"];
+const DEPTHS: [&str; 4] = ["image/channels", "depth", "channels", "image/depth"];
+const RATES: [&str; 4] = ["sample_rate", "rate", "audio/sample_rate", "sampling_rate"];
+const MASKS: [&str; 2] = ["image/segmentation/class/encoded", "image/object/mask"];
+const BOXES: [[&str; 2]; 3] = [["objects/bbox", "objects/label"], ["bbox", "label"], ["boxes", "labels"]];
+
+/// Observations of one feature.
+#[derive(Debug, Default)]
+pub(crate) struct SeenFeature {
+    pub(crate) kind: Option<FeatureKind>,
+    /// Records with the feature.
+    pub(crate) records: u64,
+    pub(crate) is_list: bool,
+    /// The type of the first value, from its first bytes.
+    media: Option<&'static str>,
+    /// Number of values in each record, if it is always the same.
+    values: Option<usize>,
+    varies: bool,
+    /// Number of bytes of the first value, if it is always the same.
+    bytes: Option<usize>,
+    bytes_vary: bool,
+    all_fours: bool,
+    /// An int64 or float value, if it is always the same.
+    number: Option<f64>,
+    number_varies: bool,
+}
+
+/// The features of some records.
+#[derive(Debug, Default)]
+pub(crate) struct SeenFeatures {
+    pub(crate) features: BTreeMap<String, SeenFeature>,
+    pub(crate) lists: BTreeMap<String, SeenFeature>,
+    /// Records that are neither Examples nor SequenceExamples, and the type of the first payload.
+    pub(crate) others: u64,
+}
+
+impl SeenFeatures {
+    /// Reads records that are spread over a set. Records that cannot be read are left out.
+    pub(crate) fn of(set: &ViewSet) -> SeenFeatures {
+        let mut seen = SeenFeatures::default();
+        for i in set.spread(RECORDS) {
+            let strict = set.specified_kind().is_some();
+            let added = set.with_record(i, |record, kind| {
+                if let Ok(content) = content(record, kind, strict) {
+                    seen.add(&content);
+                }
+            });
+            // The page of the record has the error.
+            let _ = added;
+        }
+        seen
+    }
+
+    fn add(&mut self, content: &Content<'_>) {
+        match content {
+            Content::Example(features) => {
+                features.iter().for_each(|(name, feature)| add(&mut self.features, name, *feature, false));
+            }
+            Content::Sequence(context, lists) => {
+                context.iter().for_each(|(name, feature)| add(&mut self.features, name, *feature, false));
+                for (name, list) in lists {
+                    let step = list.iter().find(|step| step.kind().is_some()).unwrap_or(Feature::None);
+                    add(&mut self.lists, name, step, true);
+                }
+            }
+            Content::Raw => self.others += 1,
+        }
+    }
+
+    fn has(&self, name: &str, kind: FeatureKind) -> bool {
+        self.features.get(name).is_some_and(|seen| seen.kind == Some(kind))
+    }
+
+    fn first<'n>(&self, names: &[&'n str], fits: impl Fn(&SeenFeature) -> bool) -> Option<&'n str> {
+        names.iter().copied().find(|name| self.features.get(*name).is_some_and(&fits))
+    }
+
+    fn find(&self, fits: impl Fn(&SeenFeature) -> bool) -> Option<&str> {
+        self.features.iter().find(|(_, seen)| fits(seen)).map(|(name, _)| name.as_str())
+    }
+
+    fn media(&self, prefix: &str) -> Option<&str> {
+        self.find(|seen| seen.media.is_some_and(|media| media.starts_with(prefix)))
+    }
+
+    /// Returns the roles as the page takes them.
+    pub(crate) fn roles(&self) -> Map<String, Value> {
+        let is_image = |seen: &SeenFeature| seen.media.is_some_and(|media| media.starts_with("image/"));
+        let masks: Vec<_> = MASKS.into_iter().filter(|name| self.has(name, FeatureKind::Bytes)).collect();
+        let image = self.first(&IMAGES, is_image).or_else(|| {
+            self.features
+                .iter()
+                .find(|(name, seen)| is_image(seen) && !masks.contains(&name.as_str()))
+                .map(|(name, _)| name.as_str())
+        });
+        let is_one_number = |seen: &SeenFeature| seen.kind == Some(FeatureKind::Int64);
+        let (height, width) = (self.first(&HEIGHTS, is_one_number), self.first(&WIDTHS, is_one_number));
+        let is_label = |seen: &SeenFeature| seen.kind.is_some() && seen.media.is_none();
+        let name_fits = |seen: &SeenFeature| {
+            matches!(seen.kind, Some(FeatureKind::Bytes | FeatureKind::Int64)) && seen.media.is_none()
+        };
+        let audio = self.media("audio/").or_else(|| {
+            let is_long = |seen: &SeenFeature| {
+                matches!(seen.kind, Some(FeatureKind::Float | FeatureKind::Int64))
+                    && seen.values.is_some_and(|n| n >= 1000)
+            };
+            self.first(&["audio", "speech", "waveform"], is_long)
+        });
+        let rate =
+            self.first(&RATES, |seen| matches!(seen.kind, Some(FeatureKind::Int64 | FeatureKind::Float)));
+        let pixels = if image.is_none() { self.pixels(height, width, audio) } else { None };
+        let json = json!({
+            "image": image,
+            "pixels": pixels,
+            "label": self.first(&LABELS, is_label),
+            "name": self.first(&NAMES, name_fits),
+            "boxes": self.boxes(),
+            "mask": masks,
+            "points": self.points(),
+            "height": height,
+            "width": width,
+            "audio": audio,
+            "rate": rate,
+            "video": self.media("video/"),
+            "sequence": self.lists.keys().take(MAX_FEATURES).collect::<Vec<_>>(),
+        });
+        match json {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        }
+    }
+
+    fn boxes(&self) -> Option<Value> {
+        let side = |name: &str| format!("image/object/bbox/{name}");
+        if ["xmin", "ymin", "xmax", "ymax"].iter().all(|name| self.features.contains_key(&side(name))) {
+            let text = ["image/object/class/text", "image/object/class/label"];
+            let text = self.first(&text, |seen| seen.kind.is_some());
+            return Some(json!({
+                "xmin": side("xmin"), "ymin": side("ymin"), "xmax": side("xmax"), "ymax": side("ymax"), "text": text,
+            }));
+        }
+        let (feature, text) = BOXES.into_iter().find_map(|[feature, text]| {
+            let seen = self.features.get(feature)?;
+            (seen.kind == Some(FeatureKind::Float) && seen.all_fours).then_some((feature, text))
+        })?;
+        let text = self.features.contains_key(text).then_some(text);
+        Some(json!({ "feature": feature, "order": "yxyx", "text": text }))
+    }
+
+    fn points(&self) -> Option<Value> {
+        let [x, y] = ["image/object/keypoint/x", "image/object/keypoint/y"];
+        (self.has(x, FeatureKind::Float) && self.has(y, FeatureKind::Float))
+            .then(|| json!({ "x": x, "y": y }))
+    }
+
+    /// Returns the feature whose values are pixels: of height x width x depth values by the features of these names, or a square with 1, 3 or 4
+    /// channels.
+    fn pixels(&self, height: Option<&str>, width: Option<&str>, audio: Option<&str>) -> Option<Value> {
+        let count = |seen: &SeenFeature| match seen.kind {
+            Some(FeatureKind::Bytes) if seen.media.is_none() => seen.bytes,
+            Some(FeatureKind::Float | FeatureKind::Int64) => seen.values,
+            _ => None,
+        };
+        let depth = self.first(&DEPTHS, |seen| seen.kind == Some(FeatureKind::Int64));
+        let number = |name: Option<&str>| name.and_then(|name| self.features.get(name)?.number);
+        let candidates = IMAGES.iter().copied().filter(|name| self.features.contains_key(*name));
+        let all = self.features.keys().map(String::as_str);
+        for name in candidates.chain(all).filter(|name| Some(*name) != audio) {
+            let Some(seen) = self.features.get(name) else { continue };
+            if let (Some(height), Some(width)) = (height, width) {
+                let sides = number(Some(height)).zip(number(Some(width)));
+                let is_named = IMAGES.contains(&name);
+                let fits = match (sides, count(seen)) {
+                    (Some((h, w)), Some(n)) => {
+                        let n = n as f64;
+                        h * w > 0.0 && [1.0, 3.0, 4.0].contains(&(n / (h * w)))
+                    }
+                    // Sizes that differ between records.
+                    _ => is_named && seen.media.is_none() && seen.kind.is_some(),
+                };
+                if fits {
+                    return Some(
+                        json!({ "feature": name, "height": height, "width": width, "depth": depth }),
+                    );
+                }
+            } else if let Some((side, depth)) = count(seen).and_then(square) {
+                return Some(json!({ "feature": name, "height": side, "width": side, "depth": depth }));
+            }
+        }
+        None
+    }
+}
+
+/// Returns the side and the channels of `n` values that are a square image of at least 8 x 8 pixels.
+fn square(n: usize) -> Option<(usize, usize)> {
+    [1, 3, 4].into_iter().find_map(|depth| {
+        let side = (n / depth).isqrt();
+        (side >= 8 && side.checked_mul(side)?.checked_mul(depth)? == n).then_some((side, depth))
+    })
+}
+
+fn add(seen: &mut BTreeMap<String, SeenFeature>, name: &str, feature: Feature<'_>, is_list: bool) {
+    if seen.len() >= MAX_FEATURES && !seen.contains_key(name) {
+        return;
+    }
+    let seen = seen.entry(name.to_owned()).or_default();
+    let first = seen.records == 0;
+    seen.records += 1;
+    seen.is_list = is_list;
+    if seen.kind.is_none() {
+        seen.kind = feature.kind();
+    }
+    let n = feature.len();
+    same(&mut seen.values, &mut seen.varies, n, first);
+    seen.all_fours = (first || seen.all_fours) && n.is_multiple_of(4);
+    match feature {
+        Feature::Bytes(list) => {
+            let value = list.first().unwrap_or_default();
+            if seen.media.is_none() {
+                seen.media = payload_type(value);
+            }
+            same(&mut seen.bytes, &mut seen.bytes_vary, value.len(), first);
+        }
+        Feature::Int64(list) if n == 1 => {
+            same(&mut seen.number, &mut seen.number_varies, list.first().unwrap_or(0) as f64, first);
+        }
+        Feature::Float(list) if n == 1 => {
+            same(&mut seen.number, &mut seen.number_varies, list.first().unwrap_or(0.0).into(), first);
+        }
+        _ => {}
+    }
+}
+
+/// Sets `value` while it is the same for each record, and to `None` afterwards.
+fn same<T: PartialEq>(value: &mut Option<T>, varies: &mut bool, next: T, first: bool) {
+    if first {
+        *value = Some(next);
+    } else if *varies || value.as_ref() != Some(&next) {
+        *varies = true;
+        *value = None;
+    }
+}
+
+/// Returns the given roles, and the guessed ones for the others.
+///
+/// # Errors
+/// The name of a role that does not exist.
+pub(crate) fn with_given(
+    mut guessed: Map<String, Value>,
+    given: &Map<String, Value>,
+) -> Result<Map<String, Value>, String> {
+    for (role, value) in given {
+        match guessed.get_mut(role) {
+            Some(slot) => *slot = value.clone(),
+            None => {
+                let roles: Vec<_> = guessed.keys().map(String::as_str).collect();
+                return Err(format!(
+                    "expected a role ({}), found \"{}\"",
+                    roles.join(", "),
+                    role.escape_debug()
+                ));
+            }
+        }
+    }
+    Ok(guessed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn squares_have_one_three_or_four_channels() {
+        assert_eq!(
+            [784, 3072, 4096, 785, 0, 48].map(square),
+            [Some((28, 1)), Some((32, 3)), Some((64, 1)), None, None, None]
+        );
+    }
+
+    #[test]
+    fn unknown_roles_are_named() {
+        let guessed = || SeenFeatures::default().roles();
+        let given = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap();
+        let roles = with_given(guessed(), &given(r#"{"label": "y"}"#)).unwrap();
+        assert_eq!(roles.get("label"), Some(&json!("y")));
+        assert!(with_given(guessed(), &given(r#"{"lable": "y"}"#)).unwrap_err().contains("found \"lable\""));
+    }
+}

@@ -1,0 +1,177 @@
+//! A data set that is viewed.
+
+use std::path::Path;
+use std::sync::OnceLock;
+use tfseek::example::MessageKind;
+use tfseek::{Compression, Dataset, Record, Result, Warning};
+use tfseek_tools::{Content, guess_kind};
+
+/// The arguments of the `tfseek` command that open a set, as words of a shell. The page shows commands with them.
+#[derive(Clone, Debug, Default)]
+pub struct CommandWords {
+    /// The paths, and options that every verb has.
+    pub paths: String,
+    /// Options of the verbs that access records by number, such as `--damage skip`.
+    pub by_number: String,
+    /// Options of the verbs that read files in order, such as `--skip-errors`.
+    pub in_order: String,
+    /// The kind of the records, such as `--kind bytes`.
+    pub kind: String,
+}
+
+impl CommandWords {
+    /// Returns the words of a verb before and after an argument of the caller.
+    pub(crate) fn around(&self, verb: &str) -> [String; 2] {
+        let CommandWords { paths, by_number, in_order, kind } = self;
+        let words = |words: &[&str]| {
+            words.iter().copied().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+        };
+        match verb {
+            "grep" => ["tfseek grep".to_owned(), words(&[paths, in_order, kind])],
+            "stats" => [words(&["tfseek stats", paths]), words(&[in_order, kind])],
+            "order" => [words(&["tfseek order", paths]), by_number.clone()],
+            "verify" | "schema" => [words(&["tfseek", verb, paths]), String::new()],
+            verb => [words(&["tfseek", verb, paths]), words(&[by_number, kind])],
+        }
+    }
+}
+
+/// A dataset, and its name and options as the user gave them.
+#[derive(Debug)]
+pub struct ViewSet {
+    dataset: Dataset,
+    name: String,
+    words: CommandWords,
+    fingerprint: String,
+    /// The kind that the user specified.
+    kind: Option<MessageKind>,
+    /// The kinds of the shards whose records were read.
+    kinds: Box<[OnceLock<MessageKind>]>,
+}
+
+impl ViewSet {
+    /// Creates a set. `name` is shown as its title.
+    ///
+    /// # Errors
+    /// Those of [`Dataset::fingerprint`].
+    pub fn new(dataset: Dataset, name: impl Into<String>) -> Result<ViewSet> {
+        let fingerprint = dataset.fingerprint()?;
+        let kinds = dataset.shards().map(|_| OnceLock::new()).collect();
+        let words = CommandWords { paths: "PATHS".into(), ..CommandWords::default() };
+        Ok(ViewSet { dataset, name: name.into(), words, fingerprint, kind: None, kinds })
+    }
+
+    /// Sets the arguments of the commands that the page shows. By default they have `PATHS` for the paths.
+    #[must_use]
+    pub fn words(mut self, words: CommandWords) -> ViewSet {
+        self.words = words;
+        self
+    }
+
+    /// Sets the kind of the records. By default it is guessed for each shard.
+    #[must_use]
+    pub fn kind(mut self, kind: Option<MessageKind>) -> ViewSet {
+        self.kind = kind;
+        self
+    }
+
+    pub(crate) fn dataset(&self) -> &Dataset {
+        &self.dataset
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn command(&self, verb: &str) -> [String; 2] {
+        self.words.around(verb)
+    }
+
+    pub(crate) fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    pub(crate) fn specified_kind(&self) -> Option<MessageKind> {
+        self.kind
+    }
+
+    /// Returns the kind of the records of shard `s`, which is guessed once.
+    pub(crate) fn kind_of(&self, s: usize) -> MessageKind {
+        if let Some(kind) = self.kind {
+            return kind;
+        }
+        let guess = || {
+            let range =
+                self.dataset.shards().nth(s).map_or(0..0, |shard| shard.start..shard.start + shard.len);
+            guess_kind(&self.dataset, range, &mut Vec::new())
+        };
+        self.kinds.get(s).map_or(MessageKind::Other, |kind| *kind.get_or_init(guess))
+    }
+
+    /// Calls `f` with record `i` and its kind.
+    pub(crate) fn with_record<T>(&self, i: u64, f: impl FnOnce(Record<'_>, MessageKind) -> T) -> Result<T> {
+        let (s, _) = self.dataset.shard_of(i)?;
+        let kind = self.kind_of(s);
+        let mut buf = Vec::new();
+        let record = self.dataset.read(i, &mut buf)?;
+        Ok(f(record, kind))
+    }
+
+    /// Returns `n` record numbers, spread evenly over the set.
+    pub(crate) fn spread(&self, n: u64) -> impl Iterator<Item = u64> + use<> {
+        let len = self.dataset.len();
+        let n = n.min(len);
+        (0..n).map(move |k| (u128::from(k) * u128::from(len) / u128::from(n.max(1))) as u64)
+    }
+
+    /// Returns the number of damaged ranges that are left out, and of the bytes in them.
+    pub(crate) fn damage(&self) -> (u64, u64) {
+        self.dataset.warnings().iter().fold((0, 0), |(ranges, sum), warning| match warning {
+            Warning::DamageSkipped { gaps, bytes, .. } => {
+                (ranges + (*gaps).max(1), sum.saturating_add(*bytes))
+            }
+            _ => (ranges, sum),
+        })
+    }
+}
+
+/// Decodes a record. One that is not of the kind of its shard is shown as bytes, unless the user specified the kind.
+pub(crate) fn content(record: Record<'_>, kind: MessageKind, strict: bool) -> Result<Content<'_>> {
+    match Content::decode(record.payload(), kind).map_err(|e| e.at(record.at())) {
+        Err(_) if !strict => Ok(Content::Raw),
+        decoded => decoded,
+    }
+}
+
+/// Returns the last part of a path.
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// Returns the compression of a file by its first bytes. Unreadable ones count as plain.
+pub(crate) fn compression(path: &Path) -> Compression {
+    tfseek::Stream::open(path).map_or(Compression::None, |stream| stream.compression())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_have_the_options_of_their_verb() {
+        let words = CommandWords {
+            paths: "'a b' --allow-missing".into(),
+            by_number: "--damage skip".into(),
+            in_order: "--skip-errors".into(),
+            kind: String::new(),
+        };
+        let command = |verb, argument| {
+            let [before, after] = words.around(verb);
+            format!("{before} {argument} {after}")
+        };
+        assert_eq!(command("get", "7"), "tfseek get 'a b' --allow-missing 7 --damage skip");
+        assert_eq!(command("grep", "'x == 3'"), "tfseek grep 'x == 3' 'a b' --allow-missing --skip-errors");
+        assert_eq!(command("order", "--step 3"), "tfseek order 'a b' --allow-missing --step 3 --damage skip");
+        assert_eq!(command("schema", "--tf"), "tfseek schema 'a b' --allow-missing --tf ");
+    }
+}
