@@ -129,14 +129,18 @@ pub fn index_command(build: &Build) -> String {
     if build.more > 0 {
         command += &format!(" .. (all {} files)", build.paths.len() + build.more);
     }
-    let plain = |name: &str| {
-        !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-./:".contains(&c))
-    };
     for feature in &build.features {
         command += " --column ";
-        command += &if plain(feature) { feature.clone() } else { quote(feature) };
+        command += &word(feature);
     }
     command
+}
+
+/// Returns a word of a shell, in quotes if it needs them.
+pub(crate) fn word(text: &str) -> String {
+    let is_plain =
+        !text.is_empty() && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-./:".contains(&c));
+    if is_plain { text.to_owned() } else { quote(text) }
 }
 
 /// Quotes a word for a shell.

@@ -84,6 +84,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Salvage(args) => verbs::salvage::run(&args, &global, console_ref),
         Verb::Encode(args) => verbs::encode::run(&args, &global, console_ref),
         Verb::Unpack(args) => verbs::unpack::run(&args, &global, console_ref),
+        #[cfg(feature = "view")]
+        Verb::View(args) => verbs::view::run(&args, &global, console_ref),
         Verb::Completions(args) => verbs::completions::run(&args, console_ref),
     };
     ExitCode::from(console.finish(outcome))

@@ -1,46 +1,40 @@
 // The view "compare": the set and the set of --against side by side.
 
-import { count, h, number, replace, setText, size } from "./dom.js";
+import { count, h, number, replace, size } from "./dom.js";
 import { get } from "./api.js";
+import { button, distinctText, featuresOf, follow, meter, muted, paged, problem, recordsText, section, share, table } from "./dataset.js";
 import { brief, compare, overlay, percent } from "./histogram.js";
-import { featureKey, follow, recordsText } from "./dataset.js";
 import { href, state } from "./state.js";
 
-const PAGE = 50;
 const FORMULA = "Drift is the Jensen-Shannon distance of the values, sqrt((KL(P|M) + KL(Q|M)) / 2) with M = (P + Q) / 2 and logarithms to base 2: 0 is equal, 1 has nothing in common.";
+const LISTED = 100; // pairs of equal records
 
 export function mount(root, context) {
-  const other = context.dataset.against;
-  if (!other) {
+  if (!context.dataset.against) {
     const line = `tfseek view ${context.dataset.command} --against OTHER`;
-    replace(root, h("div", { class: "empty", "data-test": "empty" }, h("h1", {}, "Nothing to compare with"),
-      h("p", {}, "Start the viewer with a second data set, for example the validation split or last month's files:"), h("code", { class: "code" }, line),
-      h("button", { type: "button", onclick: () => context.copy(line, "the command") }, "Copy the command")));
+    replace(root, h("div", { class: "empty", "data-test": "empty" }, h("h1", {}, "There is no second set"),
+      h("p", {}, "Start the viewer with another data set, for example the validation split or last month's files:"), h("code", { class: "note" }, line), button("Copy the command", () => context.copy(line, "the command"))));
     context.ready?.();
     return { title: "Compare", keys: {}, update() {}, unmount() {} };
   }
 
   let scan = new AbortController();
   let scanned = null;
-  let names = ["the first set", "the second set"];
-  const answers = [null, null];
-  const stats = [null, null];
+  let names;
+  let answers; // the last answer of each set
+  let stats;
   const heads = [h("div", { class: "panel side first" }), h("div", { class: "panel side second" })];
-  const failure = h("p", { class: "note error", role: "alert", "data-test": "error", hidden: true });
-  const condition = h("p", { class: "note", hidden: true });
+  const notes = h("div", { class: "column" });
   const only = h("div", { class: "column" });
   const rows = h("div", { class: "features" });
   const pages = h("div", { class: "row" });
-  const common = h("section", { class: "panel", "aria-label": "Records in both" });
-  replace(root, h("div", { class: "page data-view" }, h("h1", {}, "Compare"), failure, condition, h("div", { class: "sides" }, heads),
-    h("section", { class: "panel", "data-test": "stats", "aria-label": "Features" },
-      h("div", { class: "row spread" }, h("h2", {}, "Features by drift"), pages),
-      h("p", { class: "small muted" }, FORMULA, " Bars are the first set, the line is the second; heights are shares of the values of a set."), only, rows),
-    common));
+  const common = h("div", { class: "column" });
+  replace(root, h("div", { class: "page data-view" }, h("h1", {}, "Compare"), notes, h("div", { class: "sides" }, heads),
+    section("Features by drift", "stats", muted(FORMULA, " Bars are the first set, the line is the second; heights are shares of the values of a set."), only, pages, rows),
+    section("Records in both", "common", common)));
 
   function fail(message) {
-    replace(failure, message);
-    failure.hidden = false;
+    notes.append(problem(message));
     context.ready?.();
   }
 
@@ -48,82 +42,68 @@ export function mount(root, context) {
     scan.abort();
     scan = new AbortController();
     scanned = state.where ?? "";
-    failure.hidden = true;
-    condition.hidden = !scanned;
-    replace(condition, "Only records that meet ", h("code", {}, scanned), " are compared.");
+    names = ["the first set", "the second set"];
+    [answers, stats] = [[], []];
+    replace(notes, scanned ? h("p", { class: "note" }, "Only records that meet ", h("code", {}, scanned), " are compared.") : null);
     const { signal } = scan;
-    get("/api/dataset", { set: context.set === "1" ? 0 : 1 }, { signal }).then((second) => {
-      names = context.set === "1" ? [second.name, context.dataset.name] : [context.dataset.name, second.name];
-      if (!signal.aborted) draw();
-    }, (error) => { if (!signal.aborted) fail(error.message); });
     for (const set of [0, 1]) {
-      answers[set] = stats[set] = null;
-      follow("/api/stats", { where: scanned || null, set }, signal, (news) => {
+      get("/api/dataset", { set }, { signal }).then(({ name }) => { names[set] = name; draw(); }, () => {}); // If the server is gone, the statistics say so.
+      follow("/api/stats", { where: scanned, set }, signal, (news) => {
         answers[set] = news;
-        if (news.stats) stats[set] = news.stats;
+        stats[set] = news.stats ?? stats[set];
         draw();
       }, (message) => fail(`${names[set]}: ${message}`));
     }
-    replace(common, h("h2", {}, "Records in both"), h("p", { class: "muted" }, "Comparing the payloads …"));
-    follow("/api/common", { set: 0 }, signal, drawCommon, (message) => replace(common, h("h2", {}, "Records in both"), h("p", { class: "note error" }, message)));
+    replace(common, muted("Comparing the payloads …"));
+    follow("/api/common", { set: 0 }, signal, drawCommon, (message) => replace(common, problem(message)));
   }
 
   function draw() {
+    if (scan.signal.aborted) return;
     for (const set of [0, 1]) {
       const [s, a] = [stats[set], answers[set]];
-      replace(heads[set], h("h2", {}, names[set]), a && !a.done ? h("progress", { "aria-label": `Records read of ${names[set]}`, max: Math.max(1, a.records), value: a.read }) : null,
-        s ? h("p", {}, `${recordsText(s)} in ${count(s.shards, "shard")}, ${size(s.payload_bytes)}`) : h("p", { class: "muted" }, "Reading the records …"),
-        s?.sizes ? h("p", { class: "small muted" }, `${size(s.sizes.mean)} a record; `, s.distinct_payloads ? `${s.distinct_payloads.exact ? "" : "about "}${number(s.distinct_payloads.count)} distinct records` : "") : null);
+      replace(heads[set], h("h2", {}, names[set]), a && !a.done ? meter(`Records read of ${names[set]}`, a.read, a.records) : null,
+        h("p", {}, s ? `${recordsText(s)} in ${count(s.shards, "shard")}, ${size(s.payload_bytes)}` : "Reading the records …"),
+        s?.distinct_payloads ? muted(`${distinctText(s.distinct_payloads)} distinct records${s.sizes ? ` of ${size(s.sizes.mean)} on average` : ""}`) : null);
     }
     if (!stats[0] || !stats[1]) return;
-    const tables = stats.map((s) => new Map([...(s.features ?? []), ...(s.feature_lists ?? [])].map((f) => [featureKey(f), f])));
-    const missing = [0, 1].map((set) => [...tables[set].keys()].filter((key) => !tables[1 - set].has(key)));
-    replace(only, [0, 1].map((set) => missing[set].length ? h("p", { class: "note warning", "data-test": "only" },
-      `Only in ${names[set]}: ${missing[set].slice(0, 50).join(", ")}${missing[set].length > 50 ? ` and ${number(missing[set].length - 50)} more` : ""}.`) : null));
+    const tables = stats.map((s) => new Map(featuresOf(s)));
+    replace(only, [0, 1].map((set) => {
+      const missing = [...tables[set].keys()].filter((key) => !tables[1 - set].has(key));
+      return missing.length ? h("p", { class: "note warning", "data-test": "only" }, `Only in ${names[set]}: ${missing.slice(0, 50).join(", ")}${missing.length > 50 ? ` and ${number(missing.length - 50)} more` : ""}.`) : null;
+    }));
     const pairs = [...tables[0]].filter(([key]) => tables[1].has(key)).map(([key, a]) => {
       const b = tables[1].get(key);
       const both = compare(a, b);
-      const kinds = a.kind !== b.kind;
-      const present = [a, b].map((f, set) => (stats[set].records ? f.present / stats[set].records : 0));
+      const present = [a, b].map((f, set) => f.present / Math.max(1, stats[set].records));
       // Different kinds first, then drift, then presence.
-      return { a, b, both, kinds, present, rank: kinds ? 3 : (both?.distance ?? 0) + Math.abs(present[0] - present[1]) * 1e-3 };
-    }).sort((x, y) => y.rank - x.rank || (x.a.name < y.a.name ? -1 : 1));
-    const last = Math.max(0, Math.ceil(pairs.length / PAGE) - 1);
-    const page = Math.min(last, Math.floor(Number(state.p) || 0));
-    const turn = (to, label, hook) => h("button", { type: "button", "data-test": hook, disabled: to < 0 || to > last, onclick: () => context.go({ p: to || null }) }, label);
-    replace(pages, last ? [turn(page - 1, "Previous", "previous"), `${page + 1} of ${last + 1}`, turn(page + 1, "Next", "next")] : count(pairs.length, "feature"));
-    replace(rows, pairs.length ? pairs.slice(page * PAGE, (page + 1) * PAGE).map(row) : h("p", { class: "muted" }, "The sets have no feature in common."));
+      return { key, a, b, both, present, rank: a.kind !== b.kind ? 3 : (both?.distance ?? 0) + Math.abs(present[0] - present[1]) / 1000 };
+    }).sort((x, y) => y.rank - x.rank || (x.key < y.key ? -1 : 1));
+    const [shown, turns] = paged(pairs);
+    replace(pages, h("span", { class: "muted" }, count(pairs.length, "feature"), " in both"), turns);
+    replace(rows, shown.map(row));
     context.ready?.();
   }
 
-  function row({ a, b, both, kinds, present }) {
-    const [x, y] = [a[a.kind], b[b.kind]];
-    const drift = both?.distance;
-    const line = (term, f) => { const v = [f(x, a), f(y, b)]; return v.every((t) => t === undefined || t === null || t === "") ? null : h("tr", {}, h("th", { scope: "row" }, term), v.map((t) => h("td", { class: "number" }, t ?? ""))); };
-    const q = (name) => (s) => brief(s?.quantiles?.[name]);
-    const meter = h("span");
-    if (drift !== null && drift !== undefined) meter.style.width = `${100 * drift}%`;
-    return h("article", { class: "feature", "aria-label": a.name },
-      h("div", { class: "who" }, h("h3", {}, a.name), h("div", { class: "row" }, h("span", { class: "chip" }, kinds ? `${a.kind ?? "no kind"}, then ${b.kind ?? "no kind"}` : a.kind ?? "no kind")),
-        kinds ? h("p", { class: "warning small" }, "The kinds differ.") : null,
-        drift === null || drift === undefined ? null : h("div", { class: "presence", title: FORMULA }, h("span", { class: "track drift", "aria-hidden": "true" }, meter),
-          h("span", { class: "small", "data-test": "drift" }, `drift ${both.lower ? "at least " : ""}${drift.toFixed(3)}`))),
-      h("div", { class: "values" }, h("div", { class: "what" }, both ? overlay(a.name, both, names) : h("p", { class: "muted small" }, "Nothing to draw over each other.")),
-        h("div", { class: "scroll-x" }, h("table", { class: "data pair" }, h("thead", {}, h("tr", {}, h("td", {}), h("th", { scope: "col", class: "number" }, "first"), h("th", { scope: "col", class: "number" }, "second"))),
-          h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, "in"), present.map((p) => h("td", { class: "number" }, percent(p, 1)))),
-            line("mean", (s) => brief(s?.mean)), line("std", (s) => brief(s?.std)), line("min", (s) => brief(s?.min)), line("median", q("p50")), line("p95", q("p95")), line("max", (s) => brief(s?.max)),
-            line("distinct", (s) => s && `${s.distinct.exact ? "" : "~"}${number(s.distinct.count)}`)))),
-        both ? h("p", { class: "small muted caption" }, `${both.note}.`) : null));
+  function row({ key, a, b, both, present }) {
+    const sides = [a[a.kind], b[b.kind]];
+    const columns = [["in", (_, set) => percent(present[set], 1)], ["mean", (s) => brief(s?.mean)], ["std", (s) => brief(s?.std)], ["min", (s) => brief(s?.min)], ["median", (s) => brief(s?.quantiles?.p50)],
+      ["p95", (s) => brief(s?.quantiles?.p95)], ["max", (s) => brief(s?.max)], ["distinct", (s) => (s ? distinctText(s.distinct) : "")]]
+      .map(([name, f]) => [name, ...sides.map(f)]).filter(([, x, y]) => x || y);
+    return h("article", { class: "feature", "aria-label": key },
+      h("div", { class: "who" }, h("h3", {}, a.name), h("span", { class: "chip" }, a.kind ?? "no kind"),
+        a.kind !== b.kind ? h("p", { class: "warning small" }, `${b.kind ?? "no kind"} in the second set`) : null,
+        both && share(both.distance, 1, `drift ${both.lower ? "at least " : ""}${both.distance.toFixed(3)}`, { "data-test": "drift", title: FORMULA })),
+      h("div", { class: "values" }, h("div", {}, both ? [overlay(key, both, names), muted(both.note)] : muted("no values of one kind in both sets")),
+        table(["", ...columns.map(([name]) => name)], ["first", "second"].map((name, set) => [name, ...columns.map((c) => c[set + 1])]), true, "pair")));
   }
 
-  function drawCommon(answer) {
-    const link = (set, id) => h("a", { href: href({ view: "record", id, set: set || null, where: null, at: null }) }, number(id));
-    replace(common, h("h2", {}, "Records in both"), answer.done ? null : h("progress", { "aria-label": "Records compared", max: Math.max(1, answer.records), value: answer.read }),
-      h("p", {}, answer.common ? `${count(answer.common, "record")} of the first set ${answer.common === 1 ? "has" : "have"} an equal payload in the second.` : answer.done ? "No record is in both sets." : "No equal record so far."),
-      answer.pairs.length ? h("div", { class: "scroll-x" }, h("table", { class: "data pair" },
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Record of the first set"), h("th", { scope: "col" }, "Record of the second set"))),
-        h("tbody", {}, answer.pairs.slice(0, 100).map(([a, b]) => h("tr", {}, h("td", {}, link(0, a)), h("td", {}, link(1, b))))))) : null,
-      answer.pairs.length && answer.common > 100 ? h("p", { class: "small muted" }, "The first 100 pairs are listed.") : null);
+  function drawCommon({ done, read, records, common: found, pairs }) {
+    const link = (set, id) => h("a", { href: href({ view: "record", id, set: set || null, where: null, at: null, sel: null }) }, `record ${number(id)}`);
+    replace(common, done ? null : meter("Records compared", read, records),
+      h("p", {}, found ? `${count(found, "record")} of the first set ${found === 1 ? "has" : "have"} an equal payload in the second.` : done ? "No record is in both sets." : "No equal record so far."),
+      pairs.length ? table(["First set", "Second set"], pairs.slice(0, LISTED).map(([a, b]) => [link(0, a), link(1, b)]), false, "pair") : null,
+      found > LISTED ? muted(`The first ${Math.min(LISTED, pairs.length)} pairs are listed.`) : null);
   }
 
   start();
@@ -134,6 +114,6 @@ export function mount(root, context) {
       if ((now.where ?? "") !== scanned) start();
       else draw();
     },
-    unmount() { scan.abort(); },
+    unmount: () => scan.abort(),
   };
 }

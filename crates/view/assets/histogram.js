@@ -1,10 +1,10 @@
 // Histograms in svg. A bar is a filter: it knows the condition (docs/filters.md) that its records meet. The arithmetic of comparing two
 // distributions is here too, since it works on the same buckets.
-import {h, svg, number} from "./dom.js";
-import {state, go} from "./state.js";
+import { h, number, svg } from "./dom.js";
+import { both, quoteName } from "./find.js";
+import { go, state } from "./state.js";
 
-// Words that the grammar keeps for itself. Quoting a name is always right, so the list may be too long, but not too short.
-const WORDS = new Set(["and", "or", "not", "in", "is", "record", "contains", "matches"]);
+const LEAST = 5; // places of a histogram: a bar as wide as the chart looks like a frame
 
 // Prints a number of an axis or a table: integers whole, others with four digits. Infinities and NaN come as strings.
 export function brief(x) {
@@ -36,19 +36,8 @@ export function quote(value) {
   return `"${out}"`;
 }
 
-export function quoteName(name) {
-  return /^[A-Za-z_][\w/.:-]*$/.test(name) && !name.includes("..") && !WORDS.has(name) ? name : quote(name);
-}
-
-// Joins a condition to the present one. `or` binds loosest, so a text that may contain one goes into parentheses.
-export function and(present, condition) {
-  if (!present) return condition;
-  if (present === condition || present.endsWith(` and ${condition}`)) return present;
-  return `${/\bor\b/.test(present) ? `(${present})` : present} and ${condition}`;
-}
-
 // Several values in one record are an error where one is tested, so lists ask for any of them.
-const subject = feature => feature.lengths?.max > 1 ? `any(${quoteName(feature.name)})` : quoteName(feature.name);
+export const subject = feature => feature.lengths?.max > 1 ? `any(${quoteName(feature.name)})` : quoteName(feature.name);
 
 // Prints a value of `top` for people.
 export function valueText(entry) {
@@ -111,7 +100,7 @@ export function barsOf(feature, kind = feature.kind, filters = true) {
 }
 
 // By default a bar narrows the present view to its records.
-const narrow = condition => go({where: and(state.where, condition), at: null});
+const narrow = condition => go({ where: both(state.where, condition), at: null, sel: null });
 
 // Draws bars. One bar is a tab stop, arrow keys move between them, Enter and Space apply the filter: twenty stops a feature would make
 // the page endless for the keyboard.
@@ -124,7 +113,7 @@ export function histogram(name, data, {pick = narrow, small = false, unit = "val
     const height = bar.count ? Math.max(3, 100 * bar.count / most) : 0;
     const text = `${bar.label}: ${number(bar.count)} ${unit}`;
     return svg("g", {
-      class: bar.where ? "bar" : "bar fixed", "data-test": "bar", role: bar.where ? "button" : "img", tabindex: "-1",
+      class: bar.where ? "column-bar" : "column-bar fixed", "data-test": "bar", role: bar.where ? "button" : "img", tabindex: "-1",
       "aria-label": `${name} ${text}${bar.where ? ", filter" : ""}`,
     }, svg("title", {}, text), svg("rect", {class: "hit", x: i * 10, y: 0, width: 10, height: 100}),
       svg("rect", {class: "fill", x: i * 10 + 0.5, y: 100 - height, width: 9, height}));
@@ -135,7 +124,7 @@ export function histogram(name, data, {pick = narrow, small = false, unit = "val
   const show = i => { readout.textContent = i < 0 ? "" : `${bars[i].label}: ${number(bars[i].count)}`; };
   const apply = i => { if (bars[i]?.where) pick(bars[i].where); };
   const chart = svg("svg", {
-    viewBox: `0 0 ${Math.max(1, bars.length) * 10} 100`, preserveAspectRatio: "none", role: "group", "aria-label": `${name}: ${bars.length} bars`,
+    viewBox: `0 0 ${Math.max(bars.length, LEAST) * 10} 100`, preserveAspectRatio: "none", role: "group", "aria-label": `${name}: ${bars.length} bars`,
     onclick: e => apply(indexOf(e)),
     onpointerover: e => show(indexOf(e)), onpointerleave: () => show(-1),
     onfocusin: e => show(indexOf(e)), onfocusout: () => show(-1),
@@ -158,7 +147,14 @@ export function histogram(name, data, {pick = narrow, small = false, unit = "val
     },
   }, groups);
   return h("div", {class: small ? "histogram spark" : "histogram", "data-test": "histogram"}, chart,
-    small ? null : h("div", {class: "axis", "aria-hidden": "true"}, h("span", {}, first), readout, h("span", {}, last)));
+    small ? null : axis(bars.length, first, readout, last));
+}
+
+// The ends of the axis, under the bars.
+function axis(n, first, readout, last) {
+  const element = h("div", { class: "axis", "aria-hidden": "true" }, h("span", {}, first), readout, h("span", {}, n > 1 ? last : ""));
+  if (n > 1 && n < LEAST) element.style.maxWidth = `${100 * n / LEAST}%`;
+  return element;
 }
 
 // A small histogram for the head of a table's column; null for a feature without values.
@@ -250,12 +246,12 @@ export function overlay(name, both, names) {
   const readout = h("span", {class: "readout"});
   return h("div", {class: "histogram overlay", "data-test": "histogram"},
     svg("svg", {
-      viewBox: `0 0 ${p.length * 10} 100`, preserveAspectRatio: "none", role: "img",
+      viewBox: `0 0 ${Math.max(p.length, LEAST) * 10} 100`, preserveAspectRatio: "none", role: "img",
       "aria-label": `${name}: shares of values in ${p.length} groups. The largest difference is at ${text(largest)}`,
       onpointerover: e => { const i = Number(e.target.dataset?.i ?? -1); readout.textContent = i < 0 ? "" : text(i); },
       onpointerleave: () => { readout.textContent = ""; },
     }, p.map((x, i) => svg("rect", {class: "fill", x: i * 10 + 0.5, y: y(x), width: 9, height: 100 - y(x)})),
       svg("path", {class: "second", d: line}),
       p.map((_, i) => svg("rect", {class: "hit", "data-i": i, x: i * 10, y: 0, width: 10, height: 100}, svg("title", {}, text(i))))),
-    h("div", {class: "axis", "aria-hidden": "true"}, h("span", {}, both.first), readout, h("span", {}, both.last)));
+    axis(p.length, both.first, readout, both.last));
 }

@@ -2,77 +2,90 @@
 
 import { count, h, number, replace } from "./dom.js";
 import { aborted, get } from "./api.js";
+import { button, problem } from "./dataset.js";
+import { fixedList } from "./find.js";
+import { gridOver } from "./grid.js";
 import { state } from "./state.js";
 
-// Of the form: key in the address and in the question, label, value without an entry, smallest value.
-const NUMBERS = [["batch", "Global batch size", 32, 1], ["step", "Step", 0, 0], ["epoch", "Epoch", 0, 0], ["seed", "Seed", 0, 0], ["rank", "Rank", 0, 0], ["world", "World size", 1, 1]];
-const CHOICES = [["shuffle", "Shuffle", ["global", "block", "none"]], ["last", "Last batch", ["short", "pad", "drop"]]];
+// Of the form: key in the address and in the question, label, value without an entry (the first of a choice), smallest number.
+const FIELDS = [
+  ["step", "Step", 0, 0], ["epoch", "Epoch", 0, 0], ["seed", "Seed", 0, 0], ["batch", "Global batch size", 32, 1], ["rank", "Rank", 0, 0], ["world", "World size", 1, 1],
+  ["shuffle", "Shuffle", ["global", "block", "none"]], ["last", "Last batch", ["short", "pad", "drop"]],
+];
+const usual = (value) => (Array.isArray(value) ? value[0] : value);
 
 export function mount(root, context) {
   let asked = null;
   let request = new AbortController();
-  const controls = {};
-  const field = (label, control) => h("label", { class: "field" }, h("span", {}, label), control);
-  const fields = [
-    ...NUMBERS.map(([key, label, , min]) => field(label, (controls[key] = h("input", { type: "number", min, step: 1, name: key, "data-test": `step-${key}` })))),
-    ...CHOICES.map(([key, label, values]) => field(label, (controls[key] = h("select", { name: key, "data-test": `step-${key}` }, values.map((v) => h("option", { value: v }, v)))))),
-  ];
-  const apply = () => {
-    const changes = {};
-    for (const [key, , value] of NUMBERS) changes[key] = controls[key].value === "" || Number(controls[key].value) === value ? null : controls[key].value;
-    for (const [key, , values] of CHOICES) changes[key] = controls[key].value === values[0] ? null : controls[key].value;
+  let grid = null;
+  const controls = FIELDS.map(([key, , value, min]) => (Array.isArray(value)
+    ? h("select", { name: key, "data-test": `step-${key}`, onchange: () => apply() }, value.map((v) => h("option", { value: v }, v)))
+    : h("input", { type: "number", min, step: 1, required: true, name: key, "data-test": `step-${key}` })));
+  function apply() {
+    const changes = { at: null, sel: null };
+    FIELDS.forEach(([key, , value], i) => { changes[key] = controls[i].value === String(usual(value)) ? null : controls[i].value; });
     context.go(changes);
-  };
-  const turn = (by) => () => {
-    const to = Number(state.step ?? 0) + by;
-    if (to >= 0 && !(by > 0 && next.disabled)) context.go({ step: to || null });
-  };
-  const previous = h("button", { type: "button", "data-test": "previous", onclick: turn(-1) }, "Previous step");
-  const next = h("button", { type: "button", "data-test": "next", onclick: turn(1) }, "Next step");
+  }
+  const turn = (control, by) => () => !control().disabled && context.go({ step: Number(state.step ?? 0) + by || null, at: null, sel: null });
+  const previous = button("Previous step", turn(() => previous, -1), "previous", { title: "Previous step ([)", disabled: true });
+  const next = button("Next step", turn(() => next, 1), "next", { title: "Next step (])", disabled: true });
+  let command = "";
+  const copy = button("Copy as command", () => context.copy(command, "the command"), "copy-command", { hidden: true });
   const what = h("p", { role: "status" });
-  const copy = h("button", { type: "button", "data-test": "copy-command", hidden: true }, "Copy as command");
-  const box = h("div");
-  replace(root, h("div", { class: "page step-view" }, h("h1", {}, "Training step"),
-    h("p", { class: "muted" }, "The records that a loader of tfseek reads in one step, from the seed and the epoch alone."),
-    h("form", { class: "panel", onsubmit: (e) => { e.preventDefault(); apply(); } },
-      h("div", { class: "row" }, fields), h("div", { class: "row" }, h("button", { type: "submit", class: "primary" }, "Show"), previous, next, copy)),
+  const box = h("div", { class: "batch" });
+  replace(root, h("div", { class: "step-view" },
+    h("form", { onsubmit: (e) => { e.preventDefault(); apply(); } }, FIELDS.map(([, label], i) => h("label", { class: "field" }, h("span", {}, label), controls[i])),
+      h("button", { type: "submit", class: "primary" }, "Show"), previous, next, copy),
     what, box));
 
-  const valueOf = (key, value) => state[key] ?? value;
-
-  async function load() {
-    const params = Object.fromEntries([...NUMBERS.map(([key, , value]) => [key, valueOf(key, value)]), ...CHOICES.map(([key, , values]) => [key, valueOf(key, values[0])])]);
-    const question = JSON.stringify([params, state.roles]);
-    if (question === asked) return;
+  async function load(now) {
+    const params = Object.fromEntries(FIELDS.map(([key, , value]) => [key, now[key] ?? usual(value)]));
+    const question = JSON.stringify(params);
+    if (question === asked) return grid?.update(now);
     asked = question;
-    for (const [key, control] of Object.entries(controls)) control.value = params[key];
+    FIELDS.forEach(([key], i) => { controls[i].value = params[key]; });
     request.abort();
     request = new AbortController();
     const { signal } = request;
+    let shown;
     try {
-      const answer = await get("/api/step", params, { signal });
-      const records = await context.records.get(answer.ids, { signal });
-      const { card } = await import("./grid.js").catch(() => ({}));
+      const { ids, padding = [], steps, command: line } = await get("/api/step", params, { signal });
       if (signal.aborted) return;
+      command = line;
+      copy.hidden = !line;
       const step = Number(params.step);
       previous.disabled = step < 1;
-      next.disabled = step + 1 >= answer.steps;
-      copy.hidden = !answer.command;
-      copy.onclick = () => context.copy(answer.command, "the command");
-      const padded = (answer.padding ?? []).filter(Boolean).length;
-      replace(what, answer.ids.length ? `Step ${number(step)} of ${number(answer.steps)} of rank ${params.rank}: ${count(answer.ids.length, "record")}${padded ? `, ${number(padded)} of them padding` : ""}.`
-        : `Step ${number(step)} has no records: the epoch has ${count(answer.steps, "step")} of rank ${params.rank}.`);
-      replace(box, h("ol", { class: "batch", "data-test": "grid" }, answer.ids.map((id, i) => h("li", { class: answer.padding?.[i] ? "padding" : null },
-        records[i] && card ? card(records[i], context) : h("a", { href: `#view=record&id=${id}`, "data-test": "card" }, `record ${number(id)}`),
-        answer.padding?.[i] ? h("span", { class: "chip warning" }, "padding") : null))));
+      next.disabled = step + 1 >= steps;
+      const padded = padding.filter(Boolean).length;
+      replace(what, ids.length
+        ? `Step ${number(step)} of ${number(steps)} of rank ${params.rank}: ${count(ids.length, "record")} in the order of the batch${padded ? `, ${number(padded)} of them padding` : ""}.`
+        : `Step ${number(step)} has no records: the epoch has ${count(steps, "step")} of rank ${params.rank}.`);
+      const list = fixedList(ids, padding.map((pad) => (pad ? "padding" : null)));
+      grid?.unmount();
+      replace(box);
+      grid = ids.length ? gridOver(box, context, list) : null;
+      shown = grid?.update(now);
     } catch (error) {
       if (aborted(error) || signal.aborted) return;
+      grid?.unmount();
+      grid = null;
       replace(what);
-      replace(box, h("p", { class: "note error", role: "alert", "data-test": "error" }, error.message));
+      replace(box, problem(error.message));
+      copy.hidden = true;
     }
-    context.ready?.();
+    await shown;
+    if (!signal.aborted) context.ready?.();
   }
 
-  load();
-  return { title: "Training step", keys: { j: turn(1), k: turn(-1) }, update: load, unmount: () => request.abort() };
+  const keys = { "[": () => previous.click(), "]": () => next.click() };
+  for (const key of ["j", "k", "h", "l", "b", "Enter"]) keys[key] = (...args) => grid?.keys?.[key]?.(...args);
+  return {
+    title: "Training step",
+    keys,
+    update: load,
+    unmount() {
+      request.abort();
+      grid?.unmount();
+    },
+  };
 }

@@ -14,12 +14,23 @@
 )]
 
 mod api;
+mod assets;
+mod connections;
+mod conversation;
+mod guard;
 mod http;
 mod jobs;
 mod media;
 mod proto_text;
+mod report;
 mod roles;
+mod server;
 mod set;
+#[cfg(test)]
+mod tests;
 mod values;
+mod viewer;
 
+pub use report::report;
 pub use set::{CommandWords, ViewSet};
+pub use viewer::{ViewError, ViewOptions, Viewer, ViewerHandle};

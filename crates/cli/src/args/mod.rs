@@ -3,11 +3,15 @@
 mod count;
 mod epoch;
 mod reshard;
+#[cfg(feature = "view")]
+mod view;
 mod words;
 
 pub(crate) use count::{HeadCount, TailCount};
 pub(crate) use epoch::{EpochArgs, OrderArgs, ShareArgs};
 pub(crate) use reshard::ReshardArgs;
+#[cfg(feature = "view")]
+pub(crate) use view::ViewArgs;
 pub(crate) use words::{prepare, unmarked};
 
 use crate::exit::{Failure, Outcome};
@@ -108,6 +112,10 @@ pub(crate) enum Verb {
     Encode(EncodeArgs),
     /// Decompress gzip and zlib files to plain TFRecord files, which allow random access
     Unpack(UnpackArgs),
+    /// Show the records in the browser: a grid, a table, each record, statistics, searches
+    #[cfg(feature = "view")]
+    #[command(after_help = view::AFTER_VIEW, mut_arg("damage", |arg| arg.default_value("skip")))]
+    View(ViewArgs),
     /// Print a shell script that completes the arguments of this command
     Completions(CompletionsArgs),
 }

@@ -23,3 +23,5 @@ pub(crate) mod tail;
 pub(crate) mod unpack;
 pub(crate) mod validate;
 pub(crate) mod verify;
+#[cfg(feature = "view")]
+pub(crate) mod view;

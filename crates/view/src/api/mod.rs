@@ -14,10 +14,11 @@ mod tests;
 use crate::http::{Answers, Request, Response};
 use crate::jobs::Jobs;
 use crate::roles::{self, SeenFeatures};
-use crate::set::ViewSet;
+use crate::set::{ViewSet, content};
 use serde_json::{Map, Value};
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
+use tfseek_tools::Content;
 
 /// A failed request: a status and a message.
 #[derive(Debug)]
@@ -113,6 +114,24 @@ impl Api {
             state.stats.stop();
             state.damage.stop();
         }
+    }
+
+    /// Returns the roles of the first set.
+    pub(crate) fn roles(&self) -> Map<String, Value> {
+        self.sets.first().map(SetState::roles).unwrap_or_default()
+    }
+
+    /// Returns the schema of the first set, null without one.
+    pub(crate) fn schema(&self) -> Value {
+        self.sets.first().and_then(|state| schema::value(state).ok()).unwrap_or_default()
+    }
+
+    /// Calls `f` with the content of a record of the first set.
+    pub(crate) fn with_content<T>(&self, i: u64, f: impl FnOnce(&Content<'_>) -> T) -> tfseek::Result<T> {
+        let out_of_range = || tfseek::ErrorKind::OutOfRange { what: "set", i: 0, len: 0 };
+        let set = &self.sets.first().ok_or_else(out_of_range)?.set;
+        let strict = set.specified_kind().is_some();
+        set.with_record(i, |record, kind| content(record, kind, strict).map(|content| f(&content)))?
     }
 
     fn state(&self, request: &Request) -> Result<&SetState, Refusal> {

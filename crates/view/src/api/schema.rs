@@ -1,9 +1,9 @@
 //! The schema of a set, from a sample of its records.
 
 use super::sets::kind_name;
-use super::{Outcome, SetState};
+use super::{Outcome, Refusal, SetState};
 use crate::http::Response;
-use serde_json::json;
+use serde_json::{Value, json};
 use tfseek::example::MessageKind;
 use tfseek::schema::{Inference, code};
 use tfseek::{FeatureSpec, Schema};
@@ -13,6 +13,10 @@ const RECORDS: u64 = 1000;
 
 /// Returns the inferred schema, and the features without one.
 pub(super) fn schema(state: &SetState) -> Outcome {
+    Ok(Response::json(&value(state)?))
+}
+
+pub(super) fn value(state: &SetState) -> Result<Value, Refusal> {
     let set = &state.set;
     let shards = set.dataset().shards().len();
     let has_sequences = (0..shards.min(64)).any(|s| set.kind_of(s) == MessageKind::SequenceExample);
@@ -46,14 +50,14 @@ pub(super) fn schema(state: &SetState) -> Outcome {
         .collect();
     // Without a record there is nothing to infer from.
     let schema = (seen.records() > 0).then(|| seen.schema_without_conflicts()).transpose()?;
-    Ok(Response::json(&json!({
+    Ok(json!({
         "records": seen.records(),
         "left_out": left_out,
         "kind": kind_name(kind.name()),
         "features": features,
         "python": schema.as_ref().map(code::python),
         "json": schema.as_ref().map(Schema::to_json),
-    })))
+    }))
 }
 
 fn describe(spec: &FeatureSpec) -> String {

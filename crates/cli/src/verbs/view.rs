@@ -1,0 +1,141 @@
+//! `tfseek view`: shows a dataset in the browser.
+
+use crate::args::{self, AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs};
+use crate::console::Console;
+use crate::dataset;
+use crate::exit::{self, Failure, IO, Outcome, USAGE};
+use crate::text::{self, count};
+use std::io::IsTerminal;
+use tfseek::Dataset;
+use tfseek::example::MessageKind;
+use tfseek_tools::thousands;
+use tfseek_view::{CommandWords, ViewError, ViewOptions, ViewSet, Viewer};
+
+pub(crate) fn run(args: &args::ViewArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
+    let set = open(&args.paths, args, global, console)?;
+    let mut options = ViewOptions::new()
+        .host(args.host)
+        .condition(args.select.condition.as_ref())
+        .threads(args.access.jobs.jobs);
+    if let Some(port) = args.port {
+        options = options.port(port);
+    }
+    for name in &args.allow_host {
+        options = options.allow_host(name);
+    }
+    if let Some(path) = &args.roles {
+        let text = text::read_file(path, "roles")?;
+        let in_file = |e: ViewError| Failure::Message(USAGE, format!("{}: {e}", path.display()));
+        options = options.roles(&text).map_err(in_file)?;
+    }
+    let summary = summary(&set.dataset);
+    let mut sets = vec![set.view];
+    if !args.against.is_empty() {
+        let paths = PathsArgs { paths: args.against.clone(), allow_missing: args.paths.allow_missing };
+        sets.push(open(&paths, args, global, console)?.view);
+    }
+    let viewer = Viewer::bind(sets, &options).map_err(|e| failure(e, args))?;
+    let port = viewer.address().port();
+    console.print(format_args!("{summary}: open {}\n", viewer.url()))?;
+    if args.host.is_loopback() {
+        console.print(format_args!(
+            "from elsewhere: ssh -L {port}:127.0.0.1:{port} HOST, then open the link\n"
+        ))?;
+    } else {
+        console.note(format_args!(
+            "tfseek: {} can be reached from other machines. The token of the link travels without encryption",
+            viewer.address()
+        ));
+    }
+    console.flush()?;
+    if !args.no_open && has_display() {
+        // A browser that does not start leaves the printed link.
+        let _ = viewer.one_time_url().and_then(open::that_detached);
+    }
+    viewer.serve();
+    Ok(())
+}
+
+/// Returns true if a browser of this user can show a page.
+fn has_display() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let has_screen =
+        cfg!(not(unix)) || cfg!(target_os = "macos") || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
+    has_screen && !is_set("SSH_CONNECTION") && std::io::stdout().is_terminal()
+}
+
+fn failure(e: ViewError, args: &args::ViewArgs) -> Failure {
+    match e {
+        ViewError::Io(e) if e.kind() == std::io::ErrorKind::InvalidInput => {
+            Failure::usage(format!("--host: {e} (`--allow-host NAME`)"))
+        }
+        ViewError::Io(e) => {
+            let port = args.port.map(|port| format!(":{port}")).unwrap_or_default();
+            Failure::Message(IO, format!("{}{port}: {e}", args.host))
+        }
+        e => Failure::usage(e.to_string()),
+    }
+}
+
+/// A dataset, and the set of the viewer.
+struct OpenSet {
+    dataset: Dataset,
+    view: ViewSet,
+}
+
+fn open(
+    paths: &PathsArgs,
+    args: &args::ViewArgs,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome<OpenSet> {
+    let dataset = dataset::open(paths, &args.access, args.payload.limit, global, console)?;
+    let name = paths.paths.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let view = ViewSet::new(dataset.clone(), name)?.kind(args.payload.kind.specified());
+    let words = words(paths, &args.access, args.payload, &dataset)?;
+    Ok(OpenSet { dataset, view: view.words(words) })
+}
+
+/// Returns the words of a command that reads the same records.
+fn words(
+    paths: &PathsArgs,
+    access: &AccessArgs,
+    payload: PayloadArgs,
+    dataset: &Dataset,
+) -> Outcome<CommandWords> {
+    let is_damaged = dataset.warnings().iter().any(|warning| warning.kind() == "damage_skipped");
+    let mut words: Vec<String> = paths.paths.iter().map(|path| exit::word(&path.to_string_lossy())).collect();
+    if paths.allow_missing {
+        words.push("--allow-missing".into());
+    }
+    let mut by_number = Vec::new();
+    if is_damaged && access.damage.skips()? {
+        by_number.push("--damage skip".to_owned());
+    }
+    if access.io == IoMode::Pread {
+        by_number.push("--io pread".into());
+    }
+    if let Some(dir) = &access.index_dir {
+        by_number.push(format!("--index-dir {}", exit::word(&dir.to_string_lossy())));
+    }
+    let kind = match payload.kind.specified() {
+        None => "",
+        Some(MessageKind::Example) => "--kind example",
+        Some(MessageKind::SequenceExample) => "--kind sequence-example",
+        Some(MessageKind::Other) => "--kind bytes",
+    };
+    Ok(CommandWords {
+        paths: words.join(" "),
+        by_number: by_number.join(" "),
+        in_order: if is_damaged { "--skip-errors".into() } else { String::new() },
+        kind: kind.into(),
+    })
+}
+
+/// Returns the numbers of records and of shards.
+fn summary(dataset: &Dataset) -> String {
+    let shards = dataset.shards().len() as u64;
+    let records = dataset.len();
+    let things = if records == 1 { "record" } else { "records" };
+    format!("{} {things}, {}", thousands(records), count(shards, "shard"))
+}

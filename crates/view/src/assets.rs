@@ -1,0 +1,167 @@
+//! The files of the page. They are part of the program, so nothing else can be requested.
+
+use crate::http::{Request, Response};
+use std::hash::{DefaultHasher, Hasher};
+
+/// A file of the page: its name and its bytes.
+type Asset = (&'static str, &'static [u8]);
+
+macro_rules! assets {
+    ($($name:literal),* $(,)?) => { &[$(($name, include_bytes!(concat!("../assets/", $name)))),*] };
+}
+
+/// All files of `assets/`.
+const ASSETS: &[Asset] = assets![
+    "index.html", //
+    "api.js",
+    "app.css",
+    "app.js",
+    "compare.js",
+    "dataset.js",
+    "dom.js",
+    "find.js",
+    "grid.js",
+    "histogram.js",
+    "media.js",
+    "overlay.js",
+    "roles.js",
+    "scroll.js",
+    "sequence.js",
+    "state.js",
+    "step.js",
+    "table.js",
+];
+
+/// Returns the file at a path. The page itself is at `/`.
+pub(crate) fn answer(request: &Request) -> Response {
+    let name = match request.path.strip_prefix('/') {
+        Some("") => "index.html",
+        Some(name) => name,
+        None => "",
+    };
+    let Some((name, bytes)) = ASSETS.iter().find(|(asset, _)| *asset == name) else {
+        return Response::error(404, "there is no such page");
+    };
+    // Browsers ask each time, because another version of the program may use the same port.
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    let tag = format!("\"{:016x}\"", hasher.finish());
+    let response = match request.has(&tag) {
+        true => Response::new(304, content_type(name), ""),
+        false => Response::new(200, content_type(name), *bytes),
+    };
+    response.with("ETag", tag).with("Cache-Control", "no-cache")
+}
+
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit_once('.') {
+        Some((_, "html")) => "text/html; charset=utf-8",
+        Some((_, "css")) => "text/css; charset=utf-8",
+        Some((_, "js")) => "text/javascript; charset=utf-8",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::{fs, path::Path};
+
+    fn get(path: &str) -> Response {
+        answer(&Request { path: path.to_owned(), ..Request::default() })
+    }
+
+    #[test]
+    fn all_files_are_listed() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
+        let files = fs::read_dir(dir).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        let listed: BTreeSet<_> = ASSETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(files.collect::<BTreeSet<_>>(), listed);
+        assert_eq!(listed.len(), ASSETS.len());
+        for (name, _) in ASSETS {
+            assert_ne!(content_type(name), "application/octet-stream", "{name}");
+        }
+    }
+
+    #[test]
+    fn the_page_is_small() {
+        let total: usize = ASSETS.iter().map(|(_, bytes)| bytes.len()).sum();
+        assert!(total < 120_000, "{total} bytes");
+    }
+
+    /// Text of a record is never parsed as HTML or as a script.
+    #[test]
+    fn scripts_make_no_html_and_no_code_of_text() {
+        for (name, bytes) in ASSETS.iter().filter(|(name, _)| name.ends_with(".js")) {
+            let text = std::str::from_utf8(bytes).unwrap();
+            for word in [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacentHTML",
+                "document.write",
+                "eval(",
+                "new Function",
+                "setHTMLUnsafe",
+                "parseFromString",
+                "createContextualFragment",
+                "srcdoc",
+                "javascript:",
+            ] {
+                assert!(!text.contains(word), "{name} contains {word}");
+            }
+        }
+    }
+
+    /// The content security policy forbids all of it. The page would be without its scripts or its looks.
+    #[test]
+    fn the_page_has_no_inline_code_and_names_no_other_host() {
+        for (name, bytes) in ASSETS {
+            let text = std::str::from_utf8(bytes).unwrap();
+            let foreign = text
+                .match_indices("//")
+                .filter(|(at, _)| text[..*at].ends_with("http:") || text[..*at].ends_with("https:"));
+            for (at, _) in foreign {
+                assert!(
+                    text[at..].starts_with("//www.w3.org/"),
+                    "{name}: {}",
+                    &text[at..].lines().next().unwrap()
+                );
+            }
+            if name.ends_with(".html") {
+                assert!(!text.contains(" style=") && !text.contains("<style"), "{name}");
+                assert!(!text.contains(" on"), "{name}: no handlers in attributes");
+                let scripts = text.split("<script").skip(1);
+                assert!(scripts.into_iter().all(|tag| tag.contains("></script>")), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn paths_name_listed_files_only() {
+        assert_eq!(get("/").body, get("/index.html").body);
+        assert_eq!(get("/app.js").content_type, "text/javascript; charset=utf-8");
+        for path in [
+            "",
+            "//",
+            "/app",
+            "/App.js",
+            "/app.js/",
+            "/./app.js",
+            "/../Cargo.toml",
+            "/assets/app.js",
+            "app.js",
+        ] {
+            assert_eq!(get(path).status, 404, "{path}");
+        }
+    }
+
+    #[test]
+    fn an_unchanged_file_is_not_sent_again() {
+        let first = get("/app.js");
+        let tag = first.headers.iter().find(|(name, _)| *name == "ETag").unwrap().1.clone();
+        let again =
+            answer(&Request { path: "/app.js".into(), if_none_match: Some(tag), ..Request::default() });
+        assert_eq!((first.status, again.status, again.body.len()), (200, 304, 0));
+    }
+}
