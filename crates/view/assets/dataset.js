@@ -2,8 +2,7 @@
 
 import { count, h, number, replace, setText, shellWord, size, svg } from "./dom.js";
 import { aborted, get } from "./api.js";
-import { both, quoteName } from "./find.js";
-import { barsOf, brief, histogram, percent, subject, valueCondition, valueText } from "./histogram.js";
+import { and, barsOf, brief, histogram, percent, quoteName, subject, valueCondition, valueText } from "./histogram.js";
 import { go, state } from "./state.js";
 
 const PAGE = 50; // features drawn at once: sets with thousands of features stay fast
@@ -80,6 +79,7 @@ export function mount(root, context) {
   const lifetime = new AbortController(); // of the view
   let scan = new AbortController(); // of the statistics
   let stats = null;
+  let ready; // a promise of the first content
   let scanned = null; // the condition of the statistics on show
   let held = false; // the pointer is down
   let late = false; // and the features are to be drawn afterwards
@@ -123,6 +123,8 @@ export function mount(root, context) {
     const filter = scanned ? h("div", { class: "note row" }, "Statistics of the records that meet ", h("code", {}, scanned),
       button("Show these records", () => context.go({ view: "grid", at: null })), button("All records", () => context.go({ where: null }))) : null;
     replace(notes, filter);
+    let seen;
+    ready = new Promise((resolve) => { seen = resolve; });
     follow("/api/stats", { where: scanned }, scan.signal, (answer) => {
       if (answer.stats) stats = answer.stats;
       const part = answer.done ? "" : `${number(answer.read)} of ${count(answer.records, "record")} read`;
@@ -131,7 +133,7 @@ export function mount(root, context) {
       if (!answer.stats) return;
       drawTotals();
       drawFeatures();
-      context.ready?.();
+      seen();
       if (answer.done) context.announce(`Statistics of ${recordsText(stats)} are complete.`);
     }, (message) => {
       replace(notes, filter, problem(message));
@@ -139,7 +141,7 @@ export function mount(root, context) {
         setText(what, "There are no statistics.");
         replace(features, muted(scanned ? "Change the condition, or take it away." : "Reload the page to try again."));
       }
-      context.ready?.();
+      seen();
     });
   }
 
@@ -177,7 +179,7 @@ export function mount(root, context) {
     if (path.length && again?.nodeName === active.nodeName) again.focus({ preventScroll: true });
   }
 
-  const pick = (where) => context.go({ view: "grid", where: both(state.where, where), at: null, sel: null });
+  const pick = (where) => context.go({ view: "grid", where: and(state.where, where), at: null, sel: null });
 
   function row(key, feature) {
     const list = feature.steps !== undefined;
@@ -258,6 +260,7 @@ export function mount(root, context) {
     update(now) {
       if ((now.where ?? "") !== scanned) start();
       else drawFeatures();
+      return ready;
     },
     unmount() {
       scan.abort();
