@@ -100,7 +100,7 @@ export function mount(root, context) {
   const sections = [section("Features", "stats", searchRow, features), section("Schema", "schema", boxes[0]), section("Shards", "shards", boxes[1]), section("Damage", "damage", boxes[2])];
   const line = () => commandOf(context.dataset.commands?.stats, state.where ? `--where ${shellWord(state.where)}` : "");
   replace(root, h("div", { class: "page data-view" },
-    h("header", { class: "column" }, h("h1", {}, context.dataset.name), what, notes, totals, (context.dataset.warnings ?? []).map((text) => h("p", { class: "note warning" }, text)),
+    h("header", { class: "column" }, h("h1", {}, "Data set"), what, notes, totals, (context.dataset.warnings ?? []).map((text) => h("p", { class: "note warning" }, text)),
       h("div", { class: "row spread" }, h("nav", { class: "row", "aria-label": "Parts of this page" }, sections.map((s) => button(s.getAttribute("aria-label"), () => s.scrollIntoView(), null, { class: "quiet" }))),
         button("Copy as command", () => context.copy(line(), "the command"), "copy-command"))),
     sections));
@@ -212,8 +212,9 @@ export function mount(root, context) {
     if (kind === "bytes") {
       const { top, images } = values;
       const differ = values.distinct.exact && values.distinct.count === values.values && values.values > 1;
+      const examples = differ ? top.filter((entry) => entry.value !== undefined).slice(0, 3) : top.slice(0, TOP);
       chart = top.length ? h("div", { "data-test": "histogram", role: "group", "aria-label": `${key}: frequent values` },
-        differ ? muted("all values differ; for example") : null, topRows(feature, kind, list, top.slice(0, differ ? 3 : TOP)),
+        differ ? muted(`all values differ${examples.length ? "; for example" : ""}`) : null, topRows(feature, kind, list, examples),
         top.length > TOP && !differ ? kept("top", `${top.length - TOP} more`, topRows(feature, kind, list, top.slice(TOP))) : null) : null;
       add("bytes each", values.lengths && between(values.lengths));
       add("not text", values.not_utf8 && percent(values.not_utf8, values.values));
@@ -221,7 +222,7 @@ export function mount(root, context) {
       add("pixels", images?.width && `${between(images.width)} × ${between(images.height)}`);
       add("broken images", images?.undecodable && number(images.undecodable));
     } else {
-      const data = barsOf(feature, kind, !list);
+      const data = barsOf(feature, kind);
       chart = data && histogram(key, data, { pick, unit });
       add("mean", brief(values.mean));
       add("std", brief(values.std));
@@ -342,9 +343,9 @@ function loadShards(box, context, signal) {
     };
     const damaged = shards.filter((s) => s.damaged).length;
     show(0);
-    return [h("p", { class: "muted" }, `${count(total, "shard")} in the order of their records; the height is the size, ${size(most)} at most.`,
+    return [h("p", { class: "muted" }, total > 1 ? `${number(total)} shards in the order of their records; the height is the size, ${size(most)} at most.` : "1 shard.",
       total > shards.length ? ` The first ${number(shards.length)} are shown.` : "", damaged ? ` ${count(damaged, "shard")} with damage.` : ""),
-    svg("svg", { class: "shards", viewBox: `0 0 ${places} 100`, preserveAspectRatio: "none", "aria-hidden": "true", onpointermove: under(show), onclick: under(enter) },
+    shards.length > 1 && svg("svg", { class: "shards", viewBox: `0 0 ${places} 100`, preserveAspectRatio: "none", "aria-hidden": "true", onpointermove: under(show), onclick: under(enter) },
       mark, svg("path", { class: "fill", d: path(() => true) }), svg("path", { class: "bad", d: path((s) => s.damaged) })),
     slider, h("div", { class: "row spread" }, text, records)];
   });

@@ -128,7 +128,7 @@ function numbers(record, name, list, kind, span, move) {
 }
 
 function frames(record, name, list) {
-  const image = h("img", { class: "frame", alt: "", "data-test": "frame", onerror: () => { image.hidden = true; } });
+  const image = h("img", { class: "frame", alt: "", "data-test": "record-image", onerror: () => { image.hidden = true; } });
   return {
     name,
     element: image,
