@@ -96,8 +96,8 @@ export function mount(root, context) {
     return h("article", { class: "feature", "aria-label": key },
       h("div", { class: "who" }, h("h3", {}, a.name), h("span", { class: "chip" }, a.kind ?? "no kind"),
         a.kind !== b.kind ? h("p", { class: "warning small" }, `${b.kind ?? "no kind"} in the second set`) : null,
-        both && share(both.distance, 1, `drift ${both.lower ? "at least " : ""}${both.distance.toFixed(3)}`, { "data-test": "drift", title: FORMULA })),
-      h("div", { class: "values" }, h("div", {}, both ? [overlay(key, both, names), both.note && muted(both.note)] : muted("no values of one kind in both sets")),
+        both?.labels && share(both.distance, 1, `drift ${both.lower ? "at least " : ""}${both.distance.toFixed(3)}`, { "data-test": "drift", title: FORMULA })),
+      h("div", { class: "values" }, h("div", {}, both?.labels && overlay(key, both, names), muted(both ? both.note : "no values of one kind in both sets")),
         table(["", ...columns.map(([name]) => name)], ["first", "second"].map((name, set) => [name, ...columns.map((c) => c[set + 1])]), true, "pair")));
   }
 

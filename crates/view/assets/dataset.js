@@ -318,7 +318,8 @@ function loadShards(box, context, signal) {
     // twelve shards do not fill the width: a bar as wide as the page says nothing.
     const places = Math.max(shards.length, 12);
     const most = shards.reduce((m, s) => Math.max(m, s.bytes), 1);
-    const path = (wanted) => shards.map((s, i) => (wanted(s) ? `M${i} 100V${(100 - Math.max(2, 100 * s.bytes / most)).toFixed(1)}h${places > 200 ? 1 : 0.85}V100z` : "")).join("");
+    const path = (wanted, wide) => shards.map((s, i) => (wanted(s) ? `M${i} 100V${(100 - Math.max(2, 100 * s.bytes / most)).toFixed(1)}h${wide}V100z` : "")).join("");
+    const wide = places > 200 ? 1 : 0.85;
     const mark = svg("rect", { class: "place", width: 1, height: 100 });
     const text = h("output", { class: "small" });
     const name = ({ name, records, bytes, compression, damaged }) => `${name}: ${[count(records, "record"), size(bytes), compression !== "none" && compression, damaged && count(damaged, "damaged range")].filter(Boolean).join(", ")}`;
@@ -346,7 +347,7 @@ function loadShards(box, context, signal) {
     return [h("p", { class: "muted" }, total > 1 ? `${number(total)} shards in the order of their records; the height is the size, ${size(most)} at most.` : "1 shard.",
       total > shards.length ? ` The first ${number(shards.length)} are shown.` : "", damaged ? ` ${count(damaged, "shard")} with damage.` : ""),
     shards.length > 1 && svg("svg", { class: "shards", viewBox: `0 0 ${places} 100`, preserveAspectRatio: "none", "aria-hidden": "true", onpointermove: under(show), onclick: under(enter) },
-      mark, svg("path", { class: "fill", d: path(() => true) }), svg("path", { class: "bad", d: path((s) => s.damaged) })),
+      mark, svg("path", { class: "fill", d: path(() => true, wide) }), svg("path", { class: "bad", d: path((s) => s.damaged, Math.max(wide, places / 500)) })),
     slider, h("div", { class: "row spread" }, text, records)];
   });
 }

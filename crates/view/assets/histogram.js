@@ -254,6 +254,7 @@ function byValue(x, y, kind) {
     const p = one.get(key), q = two.get(key);
     if ((p || complete(x)) && (q || complete(y))) rows.push({ entry: p ?? q, a: p?.count ?? 0, b: q?.count ?? 0 });
   }
+  if (!rows.length) return { note: "No value is known of both sets: only the most frequent ones are." };
   rows.sort(kind === "bytes" ? (r, s) => s.a / x.values + s.b / y.values - r.a / x.values - r.b / y.values : (r, s) => r.entry.value - s.entry.value);
   const rest = [x.values - rows.reduce((s, r) => s + r.a, 0), y.values - rows.reduce((s, r) => s + r.b, 0)];
   const labels = rows.map((r) => valueText(r.entry)), a = rows.map((r) => r.a), b = rows.map((r) => r.b);
