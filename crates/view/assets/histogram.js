@@ -47,10 +47,13 @@ export function and(present, condition) {
   return `${/\bor\b/.test(present) ? `(${present})` : present} and ${condition}`;
 }
 
-// A float of a condition. Floats compare with 32 bits, so the shortest text of the same 32 bits means the same.
-function shortest(x) {
-  for (let digits = 4; digits < 9; digits++) if (Math.fround(Number(x.toPrecision(digits))) === Math.fround(x)) return Number(x.toPrecision(digits));
-  return x;
+// An edge of a bucket for a condition. Conditions compare floats with 32 bits, so it is the next such float that is not below the edge:
+// the same values are on each side of it. Its text is the shortest that means it.
+function edgeText(x) {
+  const float = new Float32Array([x]);
+  if (float[0] < x) new Int32Array(float.buffer)[0] += float[0] < 0 ? -1 : 1;
+  for (let digits = 4; digits < 9; digits++) if (Math.fround(float[0].toPrecision(digits)) === float[0]) return Number(float[0].toPrecision(digits));
+  return float[0];
 }
 
 // Several values in one record are an error where one is tested, so lists ask for any of them.
@@ -85,11 +88,11 @@ export function barsOf(feature, kind = feature.kind, filters = feature.steps ===
   if (!stats || !stats.values) return null;
   const bar = (label, count, where) => ({ label, count, where: filters && count ? where : null });
   const single = (entry) => bar(valueText(entry), entry.count, valueCondition(feature, kind, entry));
-  if (kind === "bytes") return { bars: stats.top.map(single), first: "most frequent", last: "", values: true };
+  if (kind === "bytes") return { bars: stats.top.map(single), first: "most frequent", last: "" };
   if (kind === "int64" && complete(stats)) {
     const top = [...stats.top].sort((a, b) => a.value - b.value);
     const low = Number(stats.min), span = Number(stats.max) - low;
-    if (span >= 20) return { bars: top.map(single), first: brief(stats.min), last: brief(stats.max), values: true };
+    if (span >= 20) return { bars: top.map(single), first: brief(stats.min), last: brief(stats.max) };
     // Few integers near each other: one bar each, also for those that do not occur, so that the axis is true.
     const bars = Array.from({ length: span + 1 }, (_, i) => single({ value: low + i, count: 0 }));
     for (const entry of top) bars[entry.value - low] = single(entry);
@@ -111,7 +114,7 @@ export function barsOf(feature, kind = feature.kind, filters = feature.steps ===
       high = end ? high : Math.ceil(high);
       if (!Number.isSafeInteger(low) || !Number.isSafeInteger(high)) return bar(`${brief(b.low)} to ${brief(b.high)}`, b.count, null);
     }
-    if (kind === "float") [low, high] = [shortest(low), shortest(high)];
+    if (kind === "float") [low, high] = [edgeText(low), edgeText(high)];
     return bar(`${brief(b.low)} to ${brief(b.high)}`, b.count, `${on} in ${low}${end ? "..=" : ".."}${high}`);
   });
   return { bars, first: brief(stats.min), last: brief(stats.max) };
