@@ -203,9 +203,12 @@ export function mount(root, context) {
     const unit = list || feature.lengths?.max > 1 ? "values" : "records";
     const figures = [];
     const add = (term, value) => value && figures.push(h("div", {}, h("dt", {}, term), h("dd", {}, value)));
+    // Made when it is opened: most are not, and there may be many features.
     const kept = (name, label, content) => {
       const id = `${key} ${kind} ${name}`;
-      const element = details(label, content, { open: open.has(id), ontoggle: () => open[element.open ? "add" : "delete"](id) });
+      const fill = () => element.childElementCount < 2 && element.append(content());
+      const element = details(label, null, { ontoggle: () => { open[element.open ? "add" : "delete"](id); fill(); } });
+      if (open.has(id)) fill(element.open = true);
       return element;
     };
     let chart, more;
@@ -215,7 +218,7 @@ export function mount(root, context) {
       const examples = differ ? top.filter((entry) => entry.value !== undefined).slice(0, 3) : top.slice(0, TOP);
       chart = top.length ? h("div", { "data-test": "histogram", role: "group", "aria-label": `${key}: frequent values` },
         differ ? muted(`all values differ${examples.length ? "; for example" : ""}`) : null, topRows(feature, kind, list, examples),
-        top.length > TOP && !differ ? kept("top", `${top.length - TOP} more`, topRows(feature, kind, list, top.slice(TOP))) : null) : null;
+        top.length > TOP && !differ ? kept("top", `${top.length - TOP} more`, () => topRows(feature, kind, list, top.slice(TOP))) : null) : null;
       add("bytes each", values.lengths && between(values.lengths));
       add("not text", values.not_utf8 && percent(values.not_utf8, values.values));
       for (const [format, n] of Object.entries(images?.formats ?? {})) add(format, n && count(n, "image"));
@@ -231,7 +234,7 @@ export function mount(root, context) {
       for (const [name, term, test] of [["nan", "NaN", "is nan"], ["positive_infinity", "+∞", "== +inf"], ["negative_infinity", "−∞", "== -inf"]]) {
         if (values[name]) add(term, list ? number(values[name]) : button(number(values[name]), () => pick(`${subject(feature)} ${test}`), term, { class: "link" }));
       }
-      more = kept("more", "Quantiles and frequent values", h("div", { class: "deep" },
+      more = kept("more", "Quantiles and frequent values", () => h("div", { class: "deep" },
         values.quantiles ? table(null, [["min", values.min], ...Object.entries(values.quantiles), ["max", values.max]].map(([name, x]) => [name, brief(x)]), true) : null,
         values.top?.length ? h("div", {}, muted(`Most frequent values${values.top_error ? ", counts at least" : ""}`), topRows(feature, kind, list, values.top)) : null));
     }

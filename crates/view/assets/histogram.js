@@ -7,12 +7,12 @@ import { go, state } from "./state.js";
 const WORDS = new Set(["and", "or", "not", "in", "record"]);
 const LEAST = 5; // places of a histogram: a bar as wide as the chart looks like a frame
 
-// Prints a number of an axis or a table: integers whole, others with four digits. Infinities and NaN come as strings.
+// Prints a number of an axis or a table: integers whole, others with four digits or more. Infinities and NaN come as strings.
 export function brief(x) {
   if (typeof x !== "number" || !Number.isFinite(x)) return x === null || x === undefined ? "" : String(x);
   if (Number.isInteger(x) && Math.abs(x) < 1e15) return number(x);
   const size = Math.abs(x);
-  if (size >= 1000 && size < 1e15) return number(Math.round(x));
+  if (size >= 1000 && size < 1e15) return number(size < 1e6 ? Number(x.toPrecision(6)) : Math.round(x));
   if (size >= 1e15 || size < 1e-3) return x.toExponential(3).replace(/\.?0*e\+?/, "e");
   return String(Number(x.toPrecision(4)));
 }
