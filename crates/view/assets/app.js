@@ -140,7 +140,7 @@ async function open(set) {
   const warnings = [...(dataset.damage?.ranges ? [`${count(dataset.damage.ranges, "damaged range")} (${size(dataset.damage.bytes)}) left out: see Data set.`] : []), ...(dataset.warnings ?? [])];
   replace(page.head,
     h("div", { class: "top-row" },
-      h("div", { class: "title" }, h("strong", { title: dataset.name }, dataset.name),
+      h("div", { class: "title" }, h("strong", { title: dataset.name }, short(dataset.name)),
         h("span", { class: "muted small" }, [count(dataset.records, KINDS[dataset.kind] ?? "record"), count(dataset.shards, "shard"), size(dataset.bytes)].join(" · "))),
       dataset.against && h("label", { class: "set row small" }, h("span", { class: "muted" }, "Set"), setSwitch(dataset, set)),
       h("nav", { "aria-label": "Views" }, links)),
@@ -164,6 +164,7 @@ async function open(set) {
       place.reportValidity();
       return;
     }
+    place.value = "";
     place.blur();
     const at = current.list.position(id);
     if (viewName() === "record" || at < 0 || !["grid", "table"].includes(viewName())) address.go({ view: "record", id, tab: null });
@@ -203,7 +204,7 @@ async function open(set) {
       command: context.command("sample", `-n ${current.sample.n} --seed ${shellWord(current.sample.seed)}`),
     });
     page.head.classList.toggle("no-list", !["grid", "table", "record"].includes(viewName()));
-    document.title = `${viewName() === "record" ? `${number(Number(state.id ?? 0))} · ` : ""}${dataset.name} – tfseek`;
+    document.title = `${viewName() === "record" ? `${number(Number(state.id ?? 0))} · ` : ""}${short(dataset.name)} – tfseek`;
   }
 
   return {
@@ -227,8 +228,11 @@ function setSwitch(dataset, set) {
     "aria-label": "Data set on show", "data-test": "set",
     // Roles, columns and positions are of one set.
     onchange: (event) => address.go({ set: event.target.value === "1" ? "1" : null, at: null, sel: null, id: null, roles: null, cols: null, view: viewName() === "record" ? null : viewName() }),
-  }, names.map((name, i) => h("option", { value: i, selected: String(i) === set }, name)));
+  }, names.map((name, i) => h("option", { value: i, selected: String(i) === set }, short(name))));
 }
+
+// A path without its folders.
+const short = (name) => name.replace(/^.*\/(?=[^/]+$)/, "");
 
 const viewName = () => (Object.hasOwn(VIEWS, address.state.view ?? "") ? address.state.view : "grid");
 

@@ -172,6 +172,7 @@ export function findBar(context) {
       onsubmit(event) {
         event.preventDefault();
         const { view } = context.state();
+        input.blur(); // so that the next key moves in the list
         // A condition is of use to the views that show records, or statistics of them.
         context.go({ where: input.value.trim() || null, seed: null, n: null, at: null, sel: null, id: null, view: ["table", "data"].includes(view) ? view : null });
       },

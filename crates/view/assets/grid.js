@@ -14,6 +14,7 @@ const SIZES = {
   large: { label: "Large", cell: 272, caption: 40 },
 };
 const GAP = 8;
+const LARGEST = 1 << 19; // values or bytes of an image that a card draws from numbers
 const SHAPE = 0.82; // height of a picture to its width
 
 /** A card that stands alone: for records that are no list, such as a step. */
@@ -49,14 +50,14 @@ function fill(item, record, look, note) {
   item.element.setAttribute("aria-label", [label, name, `record ${number(record.id)}`, note].filter(Boolean).join(", "));
   const image = imageOf(record, roles);
   if (image?.url) {
-    const picture = h("img", { alt: "", decoding: "async", draggable: "false", "data-test": "card-image" });
+    const picture = h("img", { alt: "", class: image.width <= 64 ? "tiny" : null, decoding: "async", draggable: "false", "data-test": "card-image" });
     picture.addEventListener("error", () => picture.isConnected && facts(item, record, look, "the browser can not decode the image"));
     // Boxes need not wait for the bytes if the size is known.
     if (image.width && image.height) overlay(item, record, look, image);
     else picture.addEventListener("load", () => overlay(item, record, look, { width: picture.naturalWidth, height: picture.naturalHeight }));
     picture.src = image.url;
     item.picture.prepend(picture);
-  } else if (look.pixels && record.features?.[roles.pixels?.feature]?.n) {
+  } else if (look.pixels && drawable(record.features?.[roles.pixels?.feature])) {
     const canvas = h("canvas", { class: "pixels", "data-test": "pixels" });
     item.picture.prepend(canvas);
     look.pixels(canvas, record, roles)
@@ -67,6 +68,11 @@ function fill(item, record, look, note) {
     if (frame && overlay(item, record, look, frame)) item.picture.prepend(fit(h("div", { class: "blank" }), frame, look));
     else facts(item, record, look, image?.problem);
   }
+}
+
+// The values of some dozens of records are fetched whole: large ones are drawn on their own page only.
+function drawable(feature) {
+  return feature?.n > 0 && feature.n <= LARGEST && !(feature.bytes?.[0]?.bytes > LARGEST);
 }
 
 // The part of the picture that the image covers.

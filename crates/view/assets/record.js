@@ -99,13 +99,13 @@ export function mount(root, context) {
     values.hidden = !(picture?.count > 1);
     replace(values, button("‹", null, () => across(-1), { "aria-label": "Image before" }), `image ${Number(state.value ?? 0) + 1} of ${picture?.count}`, button("›", null, () => across(1), { "aria-label": "Next image" }));
     replace(visual, picture?.element, values);
-    columns.classList.toggle("alone", !picture);
+    const alone = () => columns.classList.toggle("alone", [...visual.children].every((part) => part.hidden));
+    alone();
     if (record.error) return picture?.ready;
     const [{ media }, { sequence }] = await Promise.all([import("./media.js"), import("./sequence.js")]);
     if (record !== shown?.record) return null;
-    const parts = [media(record, context), sequence(record, context)].filter((part) => part && !part.hidden);
-    visual.append(...parts);
-    columns.classList.toggle("alone", visual.childElementCount === 1 && !picture);
+    visual.append(...[media(record, context), sequence(record, context)].filter((part) => part && !part.hidden));
+    alone();
     return picture?.ready;
   }
 
@@ -240,7 +240,7 @@ function valueList(record, name, feature, kind, all, step) {
       const content = where && !long
         ? h("a", { class: "value", href: href({ view: "grid", where, id: null, at: null, sel: null, seed: null, n: null, tab: null, value: null }), title: `Records with ${where}` }, shown === "" ? '""' : shown)
         : h("span", { class: `value ${long ? "long" : ""}`, tabindex: long ? "0" : null }, shown);
-      const whole = typeof value === "object" && value.bytes > 0
+      const whole = typeof value === "object" && value.bytes > 32
         ? h("a", { class: "small", href: bytesUrl(record.id, name, { step, value: from + i || undefined }), target: "_blank", rel: "noopener" }, value.type ? "open" : "save") : null;
       return [content, whole, long && where ? h("a", { class: "small", href: href({ view: "grid", where, id: null, at: null, sel: null, tab: null }) }, "records with this") : null];
     });
