@@ -4,6 +4,7 @@ import { aborted, bytes, bytesUrl, get, text } from "./api.js";
 import { bytesText, count, float, h, kindOf, number, replace, size, valuesOf } from "./dom.js";
 import { condition } from "./find.js";
 import { stage } from "./overlay.js";
+import { imageOf } from "./roles.js";
 import { href } from "./state.js";
 
 const FIRST = 24; // values shown before "more"
@@ -92,7 +93,8 @@ export function mount(root, context) {
   async function show(state) {
     const roles = context.roles();
     picture?.destroy();
-    picture = stage(record, roles, { value: Number(state.value) || 0, pixels: context.pixels, shown: state.boxes !== "off" });
+    // Frames of a feature list have a slider of their own (sequence.js).
+    picture = imageOf(record, roles)?.step === 0 ? null : stage(record, roles, { value: Number(state.value) || 0, pixels: context.pixels, shown: state.boxes !== "off" });
     boxes.hidden = !picture?.shapes.boxes.length && !picture?.shapes.points.length && !roles.mask?.length;
     values.hidden = !(picture?.count > 1);
     replace(values, button("‹", null, () => across(-1), { "aria-label": "Image before" }), `image ${Number(state.value ?? 0) + 1} of ${picture?.count}`, button("›", null, () => across(1), { "aria-label": "Next image" }));
@@ -102,7 +104,7 @@ export function mount(root, context) {
     if (record.error) return picture?.ready;
     const [{ media }, { sequence }] = await Promise.all([import("./media.js"), import("./sequence.js")]);
     if (record !== shown?.record) return null;
-    visual.append(...[media(record, context), sequence(record, context)].filter(Boolean));
+    visual.append(...[media(record, context), sequence(record, context)].filter((part) => part && !part.hidden));
     alone();
     return picture?.ready;
   }
