@@ -195,7 +195,9 @@ async function open(set) {
 
   function shown(state) {
     for (const link of links) {
-      link.href = address.href({ view: link.dataset.view, id: null, tab: null, value: null });
+      // The seed of a training step is not that of a sample.
+      const other = (viewName() === "step") !== (link.dataset.view === "step");
+      link.href = address.href({ view: link.dataset.view, id: null, tab: null, value: null, ...(other && { seed: null }) });
       if (link.dataset.view === viewName()) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
