@@ -44,8 +44,8 @@ function fill(item, record, look, note) {
   const [label, name] = [caption(record, roles.label), caption(record, roles.name)];
   replace(item.text,
     h("span", { class: "card-label" }, label || name),
-    h("span", { class: "card-number" }, number(record.id)),
-    look.caption > 20 && h("span", { class: "card-name" }, note || (label ? name : record.kind === "bytes" ? size(record.bytes) : "")));
+    look.caption > 20 && h("span", { class: "card-name" }, note || (label ? name : record.kind === "bytes" ? size(record.bytes) : "")),
+    h("span", { class: "card-number" }, number(record.id)));
   item.element.title = [`record ${number(record.id)}`, label, name, record.shard, note].filter(Boolean).join("\n");
   item.element.setAttribute("aria-label", [label, name, `record ${number(record.id)}`, note].filter(Boolean).join(", "));
   const image = imageOf(record, roles);
@@ -161,6 +161,7 @@ export function mount(root, context) {
     columns = Math.max(1, Math.floor((width - GAP) / (form.cell + GAP)));
     const cell = Math.floor((width - GAP) / columns) - GAP;
     look = { ...look, ...form, cell, picture: Math.round(Math.min(cell, form.cell * 1.6) * SHAPE) };
+    holder.classList.toggle("compact", form === SIZES.small);
     for (const [name, value] of [["cell", cell], ["picture", look.picture], ["caption", form.caption]]) view.style.setProperty(`--${name}`, `${value}px`);
     list.shape(columns, look.picture + form.caption + GAP, at);
   }

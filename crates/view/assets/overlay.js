@@ -4,7 +4,7 @@
 // what can be drawn is drawn.
 
 import { bytesUrl } from "./api.js";
-import { h, kindOf, replace, valuesOf } from "./dom.js";
+import { h, kindOf, replace, setText, valuesOf } from "./dom.js";
 import { caption, imageOf } from "./roles.js";
 
 const MOST = 4096; // boxes drawn
@@ -186,7 +186,8 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
   const frame = frameOf(record, roles, image);
   const shapes = shapesOf(record, roles, frame);
   const drawn = !image?.url && pixels && roles.pixels && record.features?.[roles.pixels.feature];
-  if (!image && !drawn && shapes.boxes.length + shapes.points.length + shapes.problems.length === 0) return null;
+  // The first frame of a sequence: sequence.js shows it with all others.
+  if ((!image || image.step === 0) && !drawn && shapes.boxes.length + shapes.points.length + shapes.problems.length === 0) return null;
 
   const messages = h("ul", { class: "problems warning small" });
   const tell = () => replace(messages, [...new Set(shapes.problems)].slice(0, 12).map((text) => h("li", null, text)));
@@ -236,6 +237,7 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
   const watch = new ResizeObserver(paint);
   watch.observe(holder);
 
+  const said = h("figcaption", { class: "small muted", hidden: !drawn });
   const ready = (async () => {
     if (image?.url) {
       picture.src = image.url;
@@ -247,8 +249,10 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
       }
     } else if (drawn) {
       try {
-        if (await pixels(picture, record, roles)) fit(holder, picture);
-        else shapes.problems.unshift(`${roles.pixels.feature} does not have height × width × depth values: set them under Roles`);
+        if (await pixels(picture, record, roles)) {
+          fit(holder, picture);
+          setText(said, picture.title);
+        } else shapes.problems.unshift(`${picture.title} Height, width and depth are set under Roles.`);
       } catch (error) {
         if (error.name !== "AbortError") shapes.problems.unshift(error.message);
       }
@@ -266,7 +270,7 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
   })();
 
   return {
-    element: h("figure", { class: "column" }, holder, list, messages),
+    element: h("figure", { class: "column" }, holder, said, list, messages),
     shapes,
     ready,
     count: image?.count ?? 1,
