@@ -49,6 +49,7 @@ mod tensor;
 mod text;
 mod unpack;
 mod verify;
+mod view;
 mod wait;
 mod warning;
 mod writer;
@@ -89,6 +90,8 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(unpack::unpack, m)?)?;
     m.add_function(wrap_pyfunction!(stats::stats, m)?)?;
     m.add_function(wrap_pyfunction!(verify::verify, m)?)?;
+    m.add_class::<view::ViewCore>()?;
+    m.add_function(wrap_pyfunction!(view::view, m)?)?;
     m.add_function(wrap_pyfunction!(reshard::fits_memory, m)?)?;
     m.add_function(wrap_pyfunction!(reshard::reshard, m)?)?;
     m.add_function(wrap_pyfunction!(dense::pad_rows, m)?)?;

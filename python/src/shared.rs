@@ -18,7 +18,7 @@ use tfseek::{ErrorKind, Mapped, Record};
 pub(crate) struct OpenArguments {
     paths: Vec<PathBuf>,
     arguments: Py<PyDict>,
-    kind: KindOption,
+    pub(crate) kind: KindOption,
 }
 
 impl OpenArguments {

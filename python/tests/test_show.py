@@ -140,11 +140,21 @@ def test_html_embeds_small_images() -> None:
     for magic, kind in ((PNG, "png"), (b"\xff\xd8\xff\xe0", "jpeg"), (b"GIF89a", "gif")):
         table = tfseek.Example({"image": magic})._repr_html_()
         assert f'<img src="data:image/{kind};base64,' in table
-    assert "<img" in tfseek.Example({"image": PNG.ljust(100_000)})._repr_html_()
-    assert "<img" not in tfseek.Example({"image": PNG.ljust(100_001)})._repr_html_()
+    assert "<img" in tfseek.Example({"image": PNG.ljust(64_000)})._repr_html_()
+    assert "<img" not in tfseek.Example({"image": PNG.ljust(64_001)})._repr_html_()
     assert "<img" not in tfseek.Example({"image": b"<svg onload=x>"})._repr_html_()
     images = tfseek.show({"image": np.array([PNG] * 100, dtype=object)})
     assert str(images).count("<img") == 4 and "(100 values)" in str(images) and len(repr(images)) < 100
+    # The images of a display have a limit in all, and the next display has it again.
+    batch = {f"image{k}": np.array([PNG.ljust(60_000)] * 4, dtype=object) for k in range(10)}
+    assert [str(tfseek.show(batch)).count("<img") for _ in range(2)] == [16, 16]
+
+
+def test_html_of_a_dataset_has_the_images_of_the_first_records(tmp_path: pathlib.Path) -> None:
+    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
+        for _ in range(20):
+            writer.write({"image": PNG, "label": 3})
+    assert tfseek.open(tmp_path / "a.tfrecord")._repr_html_().count("<img") == 12 + 1
 
 
 def test_html_of_damaged_and_empty_data(tmp_path: pathlib.Path) -> None:

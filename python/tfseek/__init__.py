@@ -38,6 +38,7 @@ from ._stats import Stats, StatsFields, stats
 from ._stream import Stream, Verification, stream, unpack, verify
 from ._tensor import parse_tensor, serialize_tensor
 from ._tfseek import Dataset, Example, FeatureLists, Schema, SequenceExample, Warning, Writer, __version__, infer_schema
+from ._view import View, view
 
 #: Names of dtypes, so that feature specs written for ``tf.io`` work.
 int64, float32, string = "int64", "float32", "string"
@@ -83,6 +84,7 @@ __all__ = [
     "ValueRowIds",
     "VarLenFeature",
     "Verification",
+    "View",
     "Warning",
     "Writer",
     "__version__",
@@ -107,4 +109,5 @@ __all__ = [
     "train",
     "unpack",
     "verify",
+    "view",
 ]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import codecs
+import contextvars
 import html
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Optional
+from typing import Any, Callable, Optional, TypeVar
 
 import numpy as np
 
@@ -15,8 +16,13 @@ from ._columns import Bytes, Column, Ragged, Sparse
 from ._errors import Error
 from ._tfseek import Dataset, Example, SequenceExample
 
+_Made = TypeVar("_Made")
 #: Size in bytes up to which an image is embedded.
-_IMAGE = 100_000
+_IMAGE = 64_000
+#: Bytes of all images of a display, which notebooks save.
+_ALL_IMAGES = 1_000_000
+#: Records of a dataset whose images are shown.
+_THUMBNAILS = 12
 #: Features, or rows of a batch, in a table.
 _ROWS = 50
 #: Characters of a value.
@@ -28,6 +34,10 @@ _LONG = "text-align:left;overflow-wrap:anywhere"
 _SHORT = "text-align:left;white-space:nowrap"
 #: First bytes of the image formats that are embedded.
 _MAGIC = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpeg"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))
+
+
+#: Bytes left for images of the display that is made.
+_left: contextvars.ContextVar[list[int]] = contextvars.ContextVar("_left")
 
 
 class Html:
@@ -50,8 +60,12 @@ def show(batch: Any) -> Html:
     """Returns a table of a batch for display in a notebook, one line per column with its first values.
 
     ``batch`` is a batch of a :class:`tfseek.Loader` or of the functions ``parse_..``, a record, or a dataset. Images in PNG, JPEG or GIF
-    format of at most 100 kB are displayed, at most four per column. All other text is escaped.
+    format of at most 64 kB are displayed, at most four per column and 1 MB in all. All other text is escaped.
     """
+    return _limited(lambda: _show(batch))
+
+
+def _show(batch: Any) -> Html:
     if isinstance(batch, (Dataset, Example, SequenceExample)):
         return Html(batch._repr_html_())
     if isinstance(batch, Mapping):
@@ -66,7 +80,7 @@ def show(batch: Any) -> Html:
 
 def example_html(example: Any, title: str = "Example") -> str:
     """Returns the table of an Example."""
-    return _guarded(lambda: _features(example, title))
+    return _limited(lambda: _guarded(lambda: _features(example, title)))
 
 
 def sequence_html(record: Any, title: str = "SequenceExample") -> str:
@@ -80,17 +94,48 @@ def sequence_html(record: Any, title: str = "SequenceExample") -> str:
             ["feature list", "steps", "values"], lines, len(names) - _ROWS, f"{title}: feature lists"
         )
 
-    return _guarded(tables)
+    return _limited(lambda: _guarded(tables))
 
 
 def dataset_html(ds: Any) -> str:
-    """Returns the tables of a Dataset: its properties, and the features of its first record."""
+    """Returns the tables of a Dataset: its properties, the images of its first records, and the features of its first record."""
+    return _limited(lambda: _dataset(ds))
+
+
+def _dataset(ds: Any) -> str:
     lines = [[_text(name), _text(str(value))] for name, value in ds.info().items()]
     text = _table(["dataset", ""], lines, 0, repr(ds))
     if len(ds) == 0 or ds.kind == "bytes":
         return text
     html_of = sequence_html if ds.kind == "sequence_example" else example_html
-    return text + _guarded(lambda: html_of(ds[0], "First record"))
+    first = _guarded(lambda: html_of(ds[0], "First record"))
+    return text + (_guarded(lambda: _thumbnails(ds)) if ds.kind == "example" else "") + first
+
+
+def _thumbnails(ds: Any) -> str:
+    """Returns the images of the first records, if the first record has one."""
+    first = ds[0]
+    name = next((name for name in first.keys() if _is_image(first[name])), None)
+    if name is None:
+        return ""
+    records = (ds[i].get(name) for i in range(min(len(ds), _THUMBNAILS)))
+    images = [_image(values[0]) for values in records if _is_image(values)]
+    return f"<p>{' '.join(image for image in images if image)}</p>"
+
+
+def _is_image(values: Any) -> bool:
+    return values is not None and len(values) > 0 and _kind_of(values[0]) is not None
+
+
+def _limited(make: Callable[[], _Made]) -> _Made:
+    """Makes a display whose images have a limit in all. A display in it shares the limit."""
+    if _left.get(None) is not None:
+        return make()
+    token = _left.set([_ALL_IMAGES])
+    try:
+        return make()
+    finally:
+        _left.reset(token)
 
 
 def _guarded(make: Any) -> str:
@@ -158,7 +203,7 @@ def _flat(column: Any) -> tuple[Any, int]:
 def _steps(steps: Any) -> str:
     """Returns the first steps of a feature list as HTML. Images are shown without their steps."""
     first = next((step for step in steps if step is not None and len(step) > 0), None)
-    if first is None or not isinstance(first[0], bytes) or _image(first[0]) is None:
+    if first is None or _kind_of(first[0]) is None:
         return _values(steps, len(steps))
     sizes = [0 if step is None else len(step) for step in steps]
     images = [value for step, size in zip(steps[:_WIDTH], sizes) if size for value in step[:_IMAGES]]
@@ -168,7 +213,7 @@ def _steps(steps: Any) -> str:
 def _values(values: Any, n: int) -> str:
     """Returns the first of ``n`` values as HTML: images, or text of limited length."""
     first = [values[k] for k in range(min(len(values), _WIDTH))]
-    if first and isinstance(first[0], bytes) and _image(first[0]) is not None:
+    if first and _kind_of(first[0]) is not None:
         shown = [_value(value) for value in first[:_IMAGES]]
         return " ".join(shown) + (f" .. ({n} values)" if n > len(shown) else "")
     parts: list[str] = []
@@ -223,15 +268,21 @@ def _plain_bytes(value: bytes) -> str:
     return repr(first) if len(first) == len(value) else f"{first!r}{more}"
 
 
-def _image(value: bytes) -> Optional[str]:
-    """Returns an image as an element with its data, or ``None`` for other byte strings and for large images."""
-    if len(value) > _IMAGE:
+def _kind_of(value: Any) -> Optional[str]:
+    """Returns the format of an image that is small enough to be embedded, or ``None``."""
+    if not isinstance(value, bytes) or len(value) > _IMAGE:
         return None
-    for magic, kind in _MAGIC:
-        if value.startswith(magic):
-            data = base64.b64encode(value).decode()
-            return f'<img src="data:image/{kind};base64,{data}" alt="{len(value)} bytes" style="max-width:160px;max-height:160px">'
-    return None
+    return next((kind for magic, kind in _MAGIC if value.startswith(magic)), None)
+
+
+def _image(value: bytes) -> Optional[str]:
+    """Returns an image as an element with its data, or ``None`` for other byte strings, for large images and beyond the limit in all."""
+    kind, left = _kind_of(value), _left.get([_ALL_IMAGES])
+    if kind is None or len(value) > left[0]:
+        return None
+    left[0] -= len(value)
+    data = base64.b64encode(value).decode()
+    return f'<img src="data:image/{kind};base64,{data}" alt="{len(value)} bytes" style="max-width:160px;max-height:160px">'
 
 
 def _table(head: list[str], lines: Iterable[list[str]], more: int, title: Optional[str] = None) -> str:

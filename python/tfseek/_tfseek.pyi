@@ -275,6 +275,19 @@ def stats(
     jobs: int,
     progress: Progress,
 ) -> tuple[str, str, str]: ...
+class ViewCore:
+    url: str
+    one_time_url: str
+    port: int
+    def close(self) -> None: ...
+
+def view(
+    sets: list[tuple[Dataset[Any], str, str]],
+    condition: Optional[str],
+    roles: Optional[str],
+    port: Optional[int],
+    jobs: int,
+) -> ViewCore: ...
 def verify(
     paths: list[str], decode: bool, kind: str, jobs: int, progress: Progress
 ) -> tuple[int, int, int, int, int, list[Error]]: ...

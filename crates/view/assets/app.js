@@ -2,17 +2,22 @@
 //
 //     mount(root, context) -> { update(state), unmount(), keys: { "j": () => .. }, title }
 //
-// `root` is an empty element. `update` is called after each change of the state (the address) while the view stays the same.
-// The context is the same object for the life of a view:
+// `root` is an empty element. `update` is called after `mount`, and after each change of the state (the address) while the view
+// stays the same; it may return a promise of its first content. The context has, for the life of a view:
 //
-//     dataset   the answer of /api/dataset for the set on show      set       "0" or "1" (the set of --against)
-//     roles()   the roles in force (roles.js)                       records   recordCache (api.js)
-//     list      the list of records on show (find.js)               copy(text, what)  to the clipboard
-//     announce(text)  said by screen readers                        go(changes, { replace })  changes the state
-//     ready()   to be called once the first content is there: also for an empty page or an error
+//     dataset, set      the answer of /api/dataset for the set on show, and "0" or "1" (the set of --against)
+//     state(), go(changes, { replace })  the state
+//     roles(), list     the roles in force (roles.js), and the list of records on show (find.js)
+//     records, pixels   recordCache (api.js), and the drawing of images of numbers (media.js)
+//     tools             an element of the head for the buttons of the view
+//     announce(text)    said by screen readers          copy(text, what)   to the clipboard
+//     dialog(title, submit, ...content)                 ready()   the first content is there: also for an empty page or an error
 
-import { h, replace, setText } from "./dom.js";
-import { get, recordCache } from "./api.js";
+import { count, h, number, replace, setText, shellWord, size } from "./dom.js";
+import { aborted, get, recordCache } from "./api.js";
+import { allRecords, findBar, fixedList, grammar, search } from "./find.js";
+import { pixels } from "./media.js";
+import { rolesDialog, rolesOf } from "./roles.js";
 import * as address from "./state.js";
 
 const VIEWS = {
@@ -23,30 +28,276 @@ const VIEWS = {
   compare: { label: "Compare", load: () => import("./compare.js") },
   step: { label: "Training step", load: () => import("./step.js") },
 };
+const KEYS = [
+  ["j k", "next and previous record"], ["h l", "value or frame"], ["arrows", "move in grid and table"], ["Enter", "open the record; in the table, show the records with this value"],
+  ["/", "condition"], ["g", "go to a record"], ["r", "random sample"], ["b", "boxes on or off"], ["t", "table or grid"], ["?", "this help"], ["Escape", "close, or back to the grid"],
+];
+const SAMPLE = 60;
 
-const main = document.getElementById("main");
+const page = { head: document.getElementById("bar"), main: document.getElementById("main"), live: document.getElementById("live") };
+const KINDS = { example: "Example", sequence_example: "SequenceExample", bytes: "record", mixed: "record" };
 
-async function start() {
-  const dataset = await get("/api/dataset");
-  const { name } = dataset;
-  document.title = `${name} – tfseek`;
-  const view = VIEWS[address.state.view] ?? VIEWS.grid;
-  const module = await view.load();
-  const root = h("div", { class: "view" });
-  replace(main, root);
-  const context = {
-    dataset,
-    set: address.state.set ?? "0",
-    roles: () => dataset.roles,
-    records: recordCache(address.state.set ?? "0"),
-    copy: (text) => navigator.clipboard.writeText(text),
-    announce: (text) => setText(document.getElementById("live"), text),
-    go: address.go,
-    ready: () => (document.body.dataset.ready = address.state.view ?? "grid"),
-  };
-  const mounted = module.mount(root, context);
-  mounted.update(address.state);
-  address.onChange((state) => mounted.update(state));
+// Dialogs and the clipboard
+
+function dialog(title, submit, ...content) {
+  const element = h("dialog", { "aria-labelledby": "dialog-title" }, h("form", { method: "dialog", class: "column", onsubmit: submit },
+    h("div", { class: "row spread" }, h("h2", { id: "dialog-title" }, title), h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => element.close() }, "✕")), content));
+  element.addEventListener("close", () => element.remove());
+  element.addEventListener("click", (event) => event.target === element && element.close());
+  document.body.append(element);
+  element.showModal();
+  return element;
 }
 
-start().catch((error) => replace(main, h("p", { class: "empty error" }, error.message)));
+function announce(text) {
+  setText(page.live, text);
+}
+
+let fading = 0;
+function toast(text) {
+  announce(text);
+  const element = document.getElementById("toast") ?? document.body.appendChild(h("div", { id: "toast", class: "toast", "aria-hidden": "true" }));
+  setText(element, text);
+  clearTimeout(fading);
+  fading = setTimeout(() => element.remove(), 2000);
+}
+
+async function copy(text, what = "text") {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast(`Copied: ${what === "command" ? text : what}`);
+  } catch {
+    // Not a secure context, or not allowed: the text is shown to be copied by hand.
+    const area = h("textarea", { rows: 8, readonly: true, class: "mono", "aria-label": what });
+    area.value = text;
+    dialog(`Copy this ${what}`, null, area);
+    area.select();
+  }
+}
+
+function help() {
+  const element = dialog("Keys and conditions", null,
+    h("dl", { class: "pairs keys" }, KEYS.map(([keys, meaning]) => [h("dt", null, keys.split(" ").map((key) => h("kbd", null, key))), h("dd", null, meaning)])),
+    h("h3", null, "Conditions"), grammar());
+  element.dataset.test = "help";
+}
+
+// Without the cookie the server shows nothing, not even names.
+function askToken() {
+  if (document.getElementById("token")) return;
+  replace(page.head);
+  const field = h("input", { id: "token", name: "token", autocomplete: "off", spellcheck: "false", required: true, class: "mono", "data-test": "token" });
+  replace(page.main, h("form", {
+    class: "empty token",
+    onsubmit(event) {
+      event.preventDefault();
+      // The fragment stays over the redirect, and with it the page that was asked for.
+      location.assign(`/?t=${encodeURIComponent(field.value.trim())}${location.hash}`);
+    },
+  }, h("h1", null, "Access token"), h("p", { class: "muted" }, "The command tfseek view printed a link. Open that link, or copy the part after ?t= to here."),
+  h("label", { class: "field" }, h("span", null, "Token"), field), h("button", { class: "primary" }, "Open")));
+  document.body.dataset.ready = "token";
+  field.focus();
+}
+addEventListener("tfseek-forbidden", askToken);
+
+// One set: its data, its list and its head
+
+async function open(set) {
+  const dataset = await get("/api/dataset", { set });
+  dataset.roles ??= {};
+  let current = null; // { key, list, found } of the state
+  const context = {
+    dataset, set, dialog, announce, copy, help, pixels,
+    state: () => address.state,
+    go: address.go,
+    roles: () => rolesOf(dataset, address.state),
+    records: recordCache(set),
+    tools: h("div", { class: "row tools" }),
+    get list() {
+      return current.list;
+    },
+    searchError: () => current.found?.error ?? null,
+    ready: () => (document.body.dataset.ready = viewName()),
+  };
+
+  const bar = findBar(context);
+  const sample = h("button", { type: "button", "data-test": "sample", title: "A random sample (r)", onclick: random }, "Sample");
+  const place = h("input", { "data-test": "goto", inputmode: "numeric", "aria-label": "Go to record", placeholder: "Go to record", title: "Go to record (g)", size: "12", autocomplete: "off" });
+  const jump = h("form", {
+    class: "jump",
+    onsubmit(event) {
+      event.preventDefault();
+      goTo(place.value);
+    },
+  }, place);
+  place.addEventListener("input", () => place.setCustomValidity(""));
+  const links = Object.entries(VIEWS).filter(([name]) => name !== "record" && (name !== "compare" || dataset.against)).map(([name, { label }]) =>
+    h("a", { class: "view-link", "data-test": `view-${name}`, "data-view": name, href: "#" }, label));
+  const warnings = [...(dataset.damage?.ranges ? [`${count(dataset.damage.ranges, "damaged range")} (${size(dataset.damage.bytes)}) left out: see Data set.`] : []), ...(dataset.warnings ?? [])];
+  replace(page.head,
+    h("div", { class: "top-row" },
+      h("div", { class: "title" }, h("strong", { title: dataset.name }, dataset.name),
+        h("span", { class: "muted small" }, [count(dataset.records, KINDS[dataset.kind] ?? "record"), count(dataset.shards, "shard"), size(dataset.bytes)].join(" · "))),
+      dataset.against && h("label", { class: "set row small" }, h("span", { class: "muted" }, "Set"), setSwitch(dataset, set)),
+      h("nav", { "aria-label": "Views" }, links)),
+    h("div", { class: "tool-row" }, bar.form, jump, sample,
+      h("button", { type: "button", class: "quiet", "data-test": "roles", onclick: () => rolesDialog(context) }, "Roles"),
+      h("button", { type: "button", class: "quiet", "aria-label": "Help: keys and conditions", title: "Help (?)", onclick: help }, "?")),
+    bar.error,
+    h("div", { class: "status-row" }, bar.status,
+      warnings.length > 0 && h("button", { type: "button", class: "quiet warning small", onclick: () => dialog("Notes on the files", null, h("ul", { class: "column" }, warnings.map((text) => h("li", { class: "note warning" }, text)))) }, `⚠ ${count(warnings.length, "note")}`),
+      context.tools),
+    bar.bar);
+
+  function random() {
+    address.go({ seed: Math.floor(Math.random() * 1e6), where: null, at: null, sel: null, id: null, view: ["grid", "table"].includes(viewName()) ? viewName() : "grid" });
+  }
+
+  function goTo(text) {
+    const id = Number(text.replaceAll(/[,_ ]/g, ""));
+    if (text.trim() === "" || !Number.isInteger(id) || id < 0 || id >= dataset.records) {
+      place.setCustomValidity(dataset.records ? `Expected a number from 0 to ${number(dataset.records - 1)}, found ${text || "nothing"}` : "There are no records");
+      place.reportValidity();
+      return;
+    }
+    place.blur();
+    const at = current.list.position(id);
+    if (viewName() === "record" || at < 0 || !["grid", "table"].includes(viewName())) address.go({ view: "record", id, tab: null });
+    else address.go({ at: at || null, sel: null });
+  }
+
+  // The list of the state: matches, a sample, or all records.
+  async function lists(state) {
+    const n = Math.max(1, Math.min(10_000, Math.floor(Number(state.n)) || SAMPLE));
+    const key = JSON.stringify(["grid", "table", "record"].includes(viewName()) ? [state.where, state.where ? null : state.seed, n] : null);
+    if (key === current?.key) return;
+    current?.found?.stop();
+    const next = { key, list: allRecords(dataset.records), found: null };
+    if (key === "null") {
+      // The other views ask for what they show themselves.
+    } else if (state.where) {
+      next.found = search(state.where, { set });
+      next.list = next.found.list;
+      next.list.onGrow(() => current === next && bar.show(next.found));
+    } else if (state.seed) {
+      const { ids } = await get("/api/sample", { set, n, seed: state.seed });
+      if (state !== address.state) return;
+      next.list = fixedList(ids);
+      next.sample = { n: ids.length, seed: state.seed };
+    }
+    current = next;
+  }
+
+  function shown(state) {
+    for (const link of links) {
+      link.href = address.href({ view: link.dataset.view, id: null, tab: null, value: null });
+      if (link.dataset.view === viewName()) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    bar.update(current.found, current.sample && {
+      text: `${count(current.sample.n, "record")} drawn at random, seed ${current.sample.seed}`,
+      command: `tfseek sample -n ${current.sample.n} --seed ${shellWord(current.sample.seed)} ${dataset.command}`,
+    });
+    page.head.classList.toggle("no-list", !["grid", "table", "record"].includes(viewName()));
+    document.title = `${viewName() === "record" ? `${number(Number(state.id ?? 0))} · ` : ""}${dataset.name} – tfseek`;
+  }
+
+  return {
+    context, lists, shown,
+    close: () => current?.found?.stop(),
+    keys: {
+      "/": bar.focus, "?": help, r: random,
+      g: () => {
+        place.focus();
+        place.select();
+      },
+      t: () => address.go({ view: viewName() === "table" ? null : "table", id: null }),
+      Escape: () => viewName() !== "grid" && address.go({ view: null, id: null, tab: null, value: null }),
+    },
+  };
+}
+
+function setSwitch(dataset, set) {
+  const names = set === "1" ? [dataset.against, dataset.name] : [dataset.name, dataset.against];
+  return h("select", {
+    "aria-label": "Data set on show", "data-test": "set",
+    // Roles, columns and positions are of one set.
+    onchange: (event) => address.go({ set: event.target.value === "1" ? "1" : null, at: null, sel: null, id: null, roles: null, cols: null, view: viewName() === "record" ? null : viewName() }),
+  }, names.map((name, i) => h("option", { value: i, selected: String(i) === set }, name)));
+}
+
+const viewName = () => (Object.hasOwn(VIEWS, address.state.view ?? "") ? address.state.view : "grid");
+
+// The state is shown
+
+let opened = null; // of one set
+let mounted = null; // { name, view }
+let turn = 0;
+
+async function show(state) {
+  turn += 1;
+  const mine = turn;
+  const late = () => mine !== turn;
+  delete document.body.dataset.ready;
+  const set = state.set === "1" ? "1" : "0";
+  try {
+    if (opened?.context.set !== set) {
+      const next = await open(set);
+      if (late()) return;
+      leave();
+      opened?.close();
+      opened = next;
+      if (location.hash.length < 2 && next.context.dataset.where) address.note({ where: next.context.dataset.where });
+    }
+    await opened.lists(address.state);
+    if (late()) return;
+    const name = viewName();
+    opened.shown(address.state);
+    if (mounted?.name !== name || mounted.context !== opened.context) {
+      const module = await VIEWS[name].load();
+      if (late()) return;
+      leave();
+      const root = h("div", { class: "view" });
+      replace(page.main, root);
+      page.main.scrollTop = 0;
+      mounted = { name, context: opened.context, view: module.mount(root, opened.context) };
+    }
+    await mounted.view.update(address.state);
+    if (!late()) document.body.dataset.ready = name;
+  } catch (error) {
+    if (aborted(error) || late()) return;
+    if (error.status === 403) return;
+    leave();
+    replace(page.main, h("div", { class: "empty", "data-test": "error" }, h("p", { class: "error" }, error.message), h("button", { type: "button", onclick: () => show(address.state) }, "Try again")));
+    document.body.dataset.ready = viewName();
+  }
+}
+
+function leave() {
+  mounted?.view.unmount?.();
+  mounted = null;
+}
+
+// Letters are keys unless they are typed into a field. A link or a button keeps Enter, and a slider its arrows.
+addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !opened || document.querySelector("dialog[open]")) return;
+  const field = event.target.closest("input, select, textarea, audio, video");
+  if (field && (field.type !== "checkbox" || event.key.length > 1)) {
+    if (event.key === "Escape") field.blur();
+    return;
+  }
+  if (event.key.length > 1 && event.key !== "Escape" && event.target.closest("a, button, summary, pre, [role=tab], [role=scrollbar], [role=slider]")) return;
+  const action = mounted?.view.keys?.[event.key] ?? opened.keys[event.key];
+  if (!action) return;
+  event.preventDefault();
+  action();
+});
+
+document.getElementById("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  (page.main.querySelector("[tabindex='0']") ?? page.main).focus();
+});
+
+address.onChange(show);
+show(address.state);

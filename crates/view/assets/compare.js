@@ -2,7 +2,7 @@
 
 import { count, h, number, replace, size } from "./dom.js";
 import { get } from "./api.js";
-import { button, distinctText, featuresOf, follow, meter, muted, paged, problem, recordsText, section, share, table } from "./dataset.js";
+import { button, commandOf, distinctText, featuresOf, follow, meter, muted, paged, problem, recordsText, section, share, table } from "./dataset.js";
 import { brief, compare, overlay, percent } from "./histogram.js";
 import { href, state } from "./state.js";
 
@@ -11,10 +11,9 @@ const LISTED = 100; // pairs of equal records
 
 export function mount(root, context) {
   if (!context.dataset.against) {
-    const line = `tfseek view ${context.dataset.command} --against OTHER`;
+    const line = `${commandOf([context.dataset.commands?.stats?.[0]]).replace(/^tfseek stats/, "tfseek view")} --against OTHER`;
     replace(root, h("div", { class: "empty", "data-test": "empty" }, h("h1", {}, "There is no second set"),
       h("p", {}, "Start the viewer with another data set, for example the validation split or last month's files:"), h("code", { class: "note" }, line), button("Copy the command", () => context.copy(line, "the command"))));
-    context.ready?.();
     return { title: "Compare", keys: {}, update() {}, unmount() {} };
   }
 
@@ -33,9 +32,12 @@ export function mount(root, context) {
     section("Features by drift", "stats", muted(FORMULA, " Bars are the first set, the line is the second; heights are shares of the values of a set."), only, pages, rows),
     section("Records in both", "common", common)));
 
+  let seen;
+  let ready; // a promise of the first content
+
   function fail(message) {
     notes.append(problem(message));
-    context.ready?.();
+    seen();
   }
 
   function start() {
@@ -44,6 +46,7 @@ export function mount(root, context) {
     scanned = state.where ?? "";
     names = ["the first set", "the second set"];
     [answers, stats] = [[], []];
+    ready = new Promise((resolve) => { seen = resolve; });
     replace(notes, scanned ? h("p", { class: "note" }, "Only records that meet ", h("code", {}, scanned), " are compared.") : null);
     const { signal } = scan;
     for (const set of [0, 1]) {
@@ -82,7 +85,7 @@ export function mount(root, context) {
     const [shown, turns] = paged(pairs);
     replace(pages, h("span", { class: "muted" }, count(pairs.length, "feature"), " in both"), turns);
     replace(rows, shown.map(row));
-    context.ready?.();
+    seen();
   }
 
   function row({ key, a, b, both, present }) {
@@ -113,6 +116,7 @@ export function mount(root, context) {
     update(now) {
       if ((now.where ?? "") !== scanned) start();
       else draw();
+      return ready;
     },
     unmount: () => scan.abort(),
   };

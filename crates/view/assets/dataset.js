@@ -2,8 +2,7 @@
 
 import { count, h, number, replace, setText, shellWord, size, svg } from "./dom.js";
 import { aborted, get } from "./api.js";
-import { both, quoteName } from "./find.js";
-import { barsOf, brief, histogram, percent, subject, valueCondition, valueText } from "./histogram.js";
+import { and, barsOf, brief, histogram, percent, quoteName, subject, valueCondition, valueText } from "./histogram.js";
 import { go, state } from "./state.js";
 
 const PAGE = 50; // features drawn at once: sets with thousands of features stay fast
@@ -32,6 +31,9 @@ export function paged(list) {
   const turn = (to, label, hook) => button(label, () => go({ p: to || null }), hook, { disabled: to < 0 || to > last });
   return [list.slice(page * PAGE, (page + 1) * PAGE), last ? [turn(page - 1, "Previous", "previous"), h("span", {}, `${page + 1} of ${last + 1}`), turn(page + 1, "Next", "next")] : null];
 }
+
+/** A command of the data set: the server gives the words before and after the argument. */
+export const commandOf = ([before, after] = ["tfseek", ""], argument = "") => [before, argument, after].filter(Boolean).join(" ");
 
 /**
  * Asks for the answer of a scan again and again, until it is done, fails or `signal` ends it. `news(answer)` is called with each answer,
@@ -77,6 +79,7 @@ export function mount(root, context) {
   const lifetime = new AbortController(); // of the view
   let scan = new AbortController(); // of the statistics
   let stats = null;
+  let ready; // a promise of the first content
   let scanned = null; // the condition of the statistics on show
   let held = false; // the pointer is down
   let late = false; // and the features are to be drawn afterwards
@@ -95,8 +98,7 @@ export function mount(root, context) {
     return box;
   });
   const sections = [section("Features", "stats", searchRow, features), section("Schema", "schema", boxes[0]), section("Shards", "shards", boxes[1]), section("Damage", "damage", boxes[2])];
-  // `tfseek view` leaves damaged ranges out by --damage. `stats` has a switch of its own for it.
-  const line = () => `tfseek stats ${context.dataset.command.replace(/ --damage[ =]\w+/, " --skip-errors")}${state.where ? ` --where ${shellWord(state.where)}` : ""}`;
+  const line = () => commandOf(context.dataset.commands?.stats, state.where ? `--where ${shellWord(state.where)}` : "");
   replace(root, h("div", { class: "page data-view" },
     h("header", { class: "column" }, h("h1", {}, context.dataset.name), what, notes, totals, (context.dataset.warnings ?? []).map((text) => h("p", { class: "note warning" }, text)),
       h("div", { class: "row spread" }, h("nav", { class: "row", "aria-label": "Parts of this page" }, sections.map((s) => button(s.getAttribute("aria-label"), () => s.scrollIntoView(), null, { class: "quiet" }))),
@@ -121,6 +123,8 @@ export function mount(root, context) {
     const filter = scanned ? h("div", { class: "note row" }, "Statistics of the records that meet ", h("code", {}, scanned),
       button("Show these records", () => context.go({ view: "grid", at: null })), button("All records", () => context.go({ where: null }))) : null;
     replace(notes, filter);
+    let seen;
+    ready = new Promise((resolve) => { seen = resolve; });
     follow("/api/stats", { where: scanned }, scan.signal, (answer) => {
       if (answer.stats) stats = answer.stats;
       const part = answer.done ? "" : `${number(answer.read)} of ${count(answer.records, "record")} read`;
@@ -129,7 +133,7 @@ export function mount(root, context) {
       if (!answer.stats) return;
       drawTotals();
       drawFeatures();
-      context.ready?.();
+      seen();
       if (answer.done) context.announce(`Statistics of ${recordsText(stats)} are complete.`);
     }, (message) => {
       replace(notes, filter, problem(message));
@@ -137,7 +141,7 @@ export function mount(root, context) {
         setText(what, "There are no statistics.");
         replace(features, muted(scanned ? "Change the condition, or take it away." : "Reload the page to try again."));
       }
-      context.ready?.();
+      seen();
     });
   }
 
@@ -175,7 +179,7 @@ export function mount(root, context) {
     if (path.length && again?.nodeName === active.nodeName) again.focus({ preventScroll: true });
   }
 
-  const pick = (where) => context.go({ view: "grid", where: both(state.where, where), at: null, sel: null });
+  const pick = (where) => context.go({ view: "grid", where: and(state.where, where), at: null, sel: null });
 
   function row(key, feature) {
     const list = feature.steps !== undefined;
@@ -256,6 +260,7 @@ export function mount(root, context) {
     update(now) {
       if ((now.where ?? "") !== scanned) start();
       else drawFeatures();
+      return ready;
     },
     unmount() {
       scan.abort();
@@ -361,8 +366,8 @@ function loadDamage(box, context, signal) {
   else replace(box, h("p", { class: "muted" }, "No damage is known. To verify the checksums of all payloads, every byte has to be read."), h("div", {}, button("Verify all checksums", run, "check")));
 }
 
-function damagedShard({ name, bytes, error, ranges }, context) {
-  const line = `tfseek salvage ${shellWord(name)} ${shellWord(`${name}.salvaged`)}`;
+function damagedShard({ name, path = name, bytes, error, ranges }, context) {
+  const line = `tfseek salvage ${shellWord(path)} ${shellWord(`${path}.salvaged`)}`;
   const lost = ranges.reduce((sum, [from, to]) => sum + to - from, 0);
   const whole = 1000 / Math.max(1, bytes);
   return h("div", { class: "damaged" }, h("h3", {}, name),

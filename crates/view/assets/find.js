@@ -9,6 +9,7 @@
 
 import { count, h, number, replace, setText, shellWord } from "./dom.js";
 import { aborted, get } from "./api.js";
+import { quote, quoteName } from "./histogram.js";
 
 const silent = () => () => {};
 
@@ -80,19 +81,6 @@ export function search(where, { set }) {
   return found;
 }
 
-const PLAIN = /^[A-Za-z_][A-Za-z0-9_/.:-]*$/;
-const WORDS = new Set(["and", "or", "not", "in", "record"]);
-
-/** A name as the grammar of conditions reads it back. */
-export function quoteName(name) {
-  return PLAIN.test(name) && !WORDS.has(name) ? name : quote(name);
-}
-
-function quote(value) {
-  const escapes = { "\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t" };
-  return '"' + value.replace(/[\\"\n\t]/g, (c) => escapes[c]).replace(/[\x00-\x1f\x7f]/g, (c) => "\\x" + c.charCodeAt(0).toString(16).padStart(2, "0")) + '"';
-}
-
 /** The condition that a feature has this value, or null if the grammar has none for it. `n`: values in the list. */
 export function condition(name, kind, value, n) {
   const subject = n > 1 ? `any(${quoteName(name)})` : quoteName(name);
@@ -104,12 +92,6 @@ export function condition(name, kind, value, n) {
   if (typeof value === "string") return `${subject} == ${quote(value)}`;
   if (typeof value.text === "string") return `${subject} contains ${quote([...value.text].slice(0, 80).join(""))}`;
   return null;
-}
-
-/** The condition with one more: `and` binds looser than comparisons, and tighter than `or`. */
-export function both(where, more) {
-  if (!where || where === more) return more;
-  return `${/\bor\b/.test(where) ? `(${where})` : where} and ${more}`;
 }
 
 const GRAMMAR = [
@@ -139,93 +121,84 @@ export function findBar(context) {
   const input = h("input", {
     type: "text", id: "where", class: "where mono", "data-test": "where", spellcheck: "false", autocomplete: "off", autocapitalize: "off",
     "aria-label": "Condition on records", "aria-describedby": "where-error", enterkeyhint: "search",
-    placeholder: example(context.dataset), title: "Condition on records (/)",
-  });
-  const form = h("form", {
-    class: "where-form", role: "search",
-    onsubmit(event) {
-      event.preventDefault();
-      context.go({ where: input.value.trim() || null, seed: null, n: null, at: null, sel: null, view: listed() });
+    placeholder: `Condition, such as ${example(context.dataset)}`, title: "Condition on records (/)",
+    onkeydown(event) {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      input.value = of;
+      input.blur();
     },
-  }, input, h("button", { type: "submit" }, "Find"));
-  // A condition is of use to the views that show records, or statistics of them.
-  const listed = () => (["grid", "table", "data"].includes(context.state().view) ? context.state().view : "grid");
+  });
+  const button = (label, onclick) => h("button", { type: "button", class: "quiet", onclick }, label);
+  const all = button("All records", () => context.go({ where: null, seed: null, n: null, at: null, sel: null }));
   const error = h("p", { id: "where-error", class: "where-error error", "data-test": "where-error", hidden: true });
   const hits = h("span", { "data-test": "hits" });
   const more = h("span", { class: "row" });
+  const side = h("span", { class: "warning small" });
   const bar = h("progress", { max: "1", value: "0", "aria-label": "Part searched", hidden: true });
-  const side = h("span", { class: "warning small", hidden: true });
-  const clear = h("button", { type: "button", class: "quiet", onclick: () => context.go({ where: null, at: null, sel: null }) }, "All records");
-  const command = h("button", {
-    type: "button", class: "quiet",
-    onclick: () => context.copy(`tfseek grep ${shellWord(context.state().where)} ${context.dataset.command}`, "command"),
-  }, "Copy as command");
+  let of = ""; // the condition that the box was filled with
   let said = "";
-  let of = "";
-
-  input.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape") return;
-    event.stopPropagation();
-    input.value = context.state().where ?? "";
-    input.blur();
-  });
 
   function show(found) {
     const { where } = context.state();
-    const wrong = found?.error ?? null;
-    error.hidden = !wrong;
-    if (wrong) {
-      replace(error, `${wrong.message}. `, h("button", { type: "button", class: "link", onclick: context.help }, "How conditions are written"));
-    }
-    input.setAttribute("aria-invalid", String(Boolean(wrong)));
+    error.hidden = !found?.error;
+    input.setAttribute("aria-invalid", String(Boolean(found?.error)));
     bar.hidden = !found || found.done;
-    side.hidden = true;
-    replace(more, where ? [command, clear] : null);
-    if (!found || wrong) {
-      setText(hits, wrong ? "" : where ? "" : count(context.dataset.records, "record"));
+    bar.value = found?.records ? found.searched / found.records : 0;
+    if (found?.error) {
+      replace(error, `${found.error.message} `, h("button", { type: "button", class: "link", onclick: context.help }, "How conditions are written"));
+      context.announce(found.error.message);
+      setText(hits, "");
+      setText(side, "");
       return;
     }
-    bar.value = found.records ? found.searched / found.records : 0;
-    const matches = count(found.found, "match", "matches");
     const part = found.done ? count(found.records, "record") : `${number(found.searched)} of ${count(found.records, "record")}`;
-    setText(hits, found.searched === 0 && !found.done ? "Searching" : `${matches} in ${part}`);
-    const notes = [];
-    if (found.unseen.length) notes.push(`No record so far has ${found.unseen.join(", ")}.`);
-    if (found.errors.length) notes.push(`${found.errors[0]}${found.errors.length > 1 ? `, and ${found.errors.length - 1} more` : ""}.`);
-    if (found.limited && found.done) notes.push(`Only the first ${number(found.list.length)} are listed.`);
-    side.hidden = notes.length === 0;
-    setText(side, notes.join(" "));
-    // Said at the first hits and at the end, and not each time the number changes.
-    const stage = `${where} ${found.done ? "done" : found.found > 0 ? "first" : ""}`;
-    if (stage !== said && (found.done || found.found > 0)) {
-      said = stage;
-      context.announce(found.done ? `Search finished: ${hits.textContent}. ${side.textContent}` : `First matches found, searching on`);
-    }
+    setText(hits, found.searched === 0 && !found.done ? "Searching" : `${count(found.found, "match", "matches")} in ${part}`);
+    setText(side, [
+      found.unseen.length && `No record ${found.done ? "" : "so far "}has ${found.unseen.join(", ")}.`,
+      found.errors.length && `${found.errors[0]}${found.errors.length > 1 ? `, and ${found.errors.length - 1} more` : ""}.`,
+      found.limited && found.done && `Only the first ${number(found.list.length)} are listed.`,
+    ].filter(Boolean).join(" "));
+    // Said at the first hits and at the end, and not each time that the number changes.
+    const stage = `${where} ${found.done}`;
+    if (stage === said || !(found.done || found.found > 0)) return;
+    said = stage;
+    context.announce(found.done ? `Search finished: ${hits.textContent}. ${side.textContent}` : "First matches found, searching on");
   }
 
   return {
-    form,
-    error,
-    /** What came of it: text, progress, buttons. */
+    form: h("form", {
+      class: "where-form", role: "search",
+      onsubmit(event) {
+        event.preventDefault();
+        const { view } = context.state();
+        // A condition is of use to the views that show records, or statistics of them.
+        context.go({ where: input.value.trim() || null, seed: null, n: null, at: null, sel: null, id: null, view: ["table", "data"].includes(view) ? view : null });
+      },
+    }, input, h("button", { type: "submit" }, "Find")),
+    error, bar, show,
+    /** What came of it: text and buttons. */
     status: h("div", { class: "hits row" }, hits, more, side),
-    bar,
     focus() {
       input.focus();
       input.select();
     },
-    /** Called with the search of the state, or null, after each change of either. */
-    update(found) {
-      const { where } = context.state();
+    /** Called after each change of the state, with its search or its sample ({ text, command }), or neither. */
+    update(found, sample) {
+      const where = context.state().where ?? "";
       // What is typed stays until the condition itself changes.
-      if (of !== (where ?? "")) input.value = of = where ?? "";
-      show(found);
+      if (of !== where) input.value = of = where;
+      const command = where ? `tfseek grep ${shellWord(where)} ${context.dataset.command}` : sample?.command;
+      replace(more, command && [button("Copy as command", () => context.copy(command, "command")), all]);
+      if (found) return show(found);
+      for (const part of [error, bar]) part.hidden = true;
+      setText(side, "");
+      setText(hits, where ? "" : sample?.text ?? count(context.dataset.records, "record"));
     },
-    show,
   };
 }
 
 function example(dataset) {
-  const named = dataset.features.find((f) => f.name === dataset.roles?.label) ?? dataset.features.find((f) => f.kind === "int64" && !f.list);
-  if (!named) return "record in 10..20";
-  return `${quoteName(named.name)} == ${named.kind === "bytes" ? '"…"' : "3"}`;
+  const named = dataset.features.find((f) => f.name === dataset.roles.label) ?? dataset.features.find((f) => f.kind === "int64" && !f.list);
+  return named ? `${quoteName(named.name)} == ${named.kind === "bytes" ? '"cat"' : "3"}` : "record in 10..20";
 }

@@ -1,9 +1,10 @@
 // Histograms in svg. A bar is a filter: it knows the condition (docs/filters.md) that its records meet. The arithmetic of comparing two
 // distributions is here too, since it works on the same buckets.
 import { h, number, svg } from "./dom.js";
-import { both, quoteName } from "./find.js";
 import { go, state } from "./state.js";
 
+// Words of the grammar that are no names.
+const WORDS = new Set(["and", "or", "not", "in", "record"]);
 const LEAST = 5; // places of a histogram: a bar as wide as the chart looks like a frame
 
 // Prints a number of an axis or a table: integers whole, others with four digits. Infinities and NaN come as strings.
@@ -34,6 +35,22 @@ export function quote(value) {
     else out += c;
   }
   return `"${out}"`;
+}
+
+export function quoteName(name) {
+  return /^[A-Za-z_][\w/.:-]*$/.test(name) && !name.includes("..") && !WORDS.has(name) ? name : quote(name);
+}
+
+// Joins a condition to the present one. `or` binds loosest, so a text that may contain one goes into parentheses.
+export function and(present, condition) {
+  if (!present || present === condition || present.endsWith(` and ${condition}`)) return present || condition;
+  return `${/\bor\b/.test(present) ? `(${present})` : present} and ${condition}`;
+}
+
+// A float of a condition. Floats compare with 32 bits, so the shortest text of the same 32 bits means the same.
+function shortest(x) {
+  for (let digits = 4; digits < 9; digits++) if (Math.fround(Number(x.toPrecision(digits))) === Math.fround(x)) return Number(x.toPrecision(digits));
+  return x;
 }
 
 // Several values in one record are an error where one is tested, so lists ask for any of them.
@@ -94,13 +111,14 @@ export function barsOf(feature, kind = feature.kind, filters = true) {
       high = end ? high : Math.ceil(high);
       if (!Number.isSafeInteger(low) || !Number.isSafeInteger(high)) return bar(`${brief(b.low)} to ${brief(b.high)}`, b.count, null);
     }
+    if (kind === "float") [low, high] = [shortest(low), shortest(high)];
     return bar(`${brief(b.low)} to ${brief(b.high)}`, b.count, `${on} in ${low}${end ? "..=" : ".."}${high}`);
   });
   return {bars, first: brief(stats.min), last: brief(stats.max)};
 }
 
 // By default a bar narrows the present view to its records.
-const narrow = condition => go({ where: both(state.where, condition), at: null, sel: null });
+const narrow = condition => go({ where: and(state.where, condition), at: null, sel: null });
 
 // Draws bars. One bar is a tab stop, arrow keys move between them, Enter and Space apply the filter: twenty stops a feature would make
 // the page endless for the keyboard.

@@ -145,12 +145,7 @@ export function rolesDialog(context) {
     return changed.length ? JSON.stringify(Object.fromEntries(changed)) : null;
   }
 
-  const dialog = h("dialog", { "aria-labelledby": "roles-title", class: "wide" },
-    h("form", {
-      method: "dialog", class: "column",
-      onsubmit: (event) => context.go({ roles: event.submitter?.value === "guess" ? null : chosen() }),
-    },
-    h("h2", { id: "roles-title" }, "Roles of features"),
+  context.dialog("Roles of features", (event) => context.go({ roles: event.submitter?.value === "guess" ? null : chosen() }),
     h("p", { class: "muted" }, "Guessed from 16 records. Changes are kept in the address of this page."),
     h("div", { class: "fields" }, parts(single)),
     h("h3", null, "Image as numbers or raw bytes"),
@@ -159,15 +154,9 @@ export function rolesDialog(context) {
     h("div", { class: "fields" }, h("label", { class: "field" }, h("span", null, "Boxes are in"), form), text.element), fourParts, oneParts,
     h("h3", null, "Keypoints and masks"),
     h("div", { class: "fields" }, parts(points)),
-    bytes.length ? mask.element : null,
-    lists.length ? sequence.element : null,
-    h("div", { class: "row" },
-      h("button", { class: "primary", value: "use" }, "Use these"),
-      h("button", { value: "guess" }, "Back to the guess"),
-      h("button", { type: "button", class: "quiet", onclick: () => dialog.close() }, "Cancel"))));
-  dialog.addEventListener("close", () => dialog.remove());
-  document.body.append(dialog);
-  dialog.showModal();
+    bytes.length > 0 && mask.element,
+    lists.length > 0 && sequence.element,
+    h("div", { class: "row" }, h("button", { class: "primary", value: "use" }, "Use these"), h("button", { value: "guess" }, "Back to the guess")));
 }
 
 function sorted(value) {

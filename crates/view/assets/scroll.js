@@ -4,7 +4,9 @@
 // position is a number of rows with a fraction; a float has enough digits for each pixel of 10^12 rows. A drag is as coarse as
 // the track is short; the wheel, a finger and the keys move by pixels and rows, wherever that is.
 
-import { h } from "./dom.js";
+import { aborted, PAGE } from "./api.js";
+import { debounce, h, number, replace } from "./dom.js";
+import { href, note } from "./state.js";
 
 const LINE = 40; // pixels of a wheel that counts lines
 const THUMB = 28; // least height: a finger has to find it
@@ -209,5 +211,219 @@ export function scroller(root, { label, onMove, describe }) {
       glide.stop();
       cancelAnimationFrame(frame);
     },
+  };
+}
+
+/**
+ * The part that grid and table share: the elements on the screen of a list of any length, their records, and one that is selected.
+ *
+ * `holder` gets the scroll bar, `blank` the words for an empty list, `list()` is the list now (find.js). Of the hooks, make(position,
+ * id) gives an item { element }; fill(item, record) and fail(item, message) come once; place(item, row) puts it `row` rows below the top.
+ */
+export function listView(context, { holder, blank, list, label, make, fill, fail, place, mark }) {
+  const items = new Map(); // by position
+  const loads = new Map(); // page -> AbortController
+  let [columns, tall, features] = [1, 1, undefined];
+  let [current, look, noted] = [null, null, ""];
+  let selected = 0;
+  let filled = null; // called once the first items have content
+  let endGrowth = () => {};
+
+  const bar = scroller(holder, {
+    label: "Position in the records",
+    onMove: render,
+    describe: (row) => (list().length ? `record ${number(list().at(Math.min(row * columns, list().length - 1)))}` : "no records"),
+  });
+  const layer = h("div", { class: "layer", role: label });
+  bar.view.append(layer);
+  bar.bar.setAttribute("aria-controls", (bar.view.id = "records"));
+  const within = (position) => Math.max(0, Math.min(list().length - 1, position));
+  const top = () => bar.row * columns;
+
+  function render() {
+    const base = Math.floor(bar.top);
+    const [from, to] = [base * columns, Math.min(list().length, (Math.floor(bar.top + bar.visible) + 1) * columns)];
+    for (const [position, item] of items) if (position < from || position >= to) drop(position, item);
+    layer.style.transform = `translateY(${(base - bar.top) * tall}px)`;
+    for (let i = from; i < to; i += 1) {
+      let item = items.get(i);
+      if (!item) {
+        item = { ...make(i, list().at(i)), id: list().at(i), position: i, full: false };
+        items.set(i, item);
+        layer.append(item.element);
+      }
+      place(item, Math.floor(i / columns) - base);
+    }
+    marked();
+    load(from, to);
+    remember();
+  }
+
+  function drop(position, item) {
+    item.element.querySelector("img")?.removeAttribute("src"); // ends its download
+    item.element.remove();
+    items.delete(position);
+  }
+
+  function clear() {
+    for (const [position, item] of items) drop(position, item);
+    for (const stop of loads.values()) stop.abort();
+    loads.clear();
+    ask.cancel();
+  }
+
+  // What was scrolled past is given up; a drag that flies over a million records asks for none of them.
+  function load(from, to) {
+    const wanted = new Set();
+    for (let i = from; i < to; i += 1) {
+      const item = items.get(i);
+      if (item.full) continue;
+      const record = context.records.peek(item.id, features);
+      if (record) finish(item, record);
+      else wanted.add(Math.floor(i / PAGE));
+    }
+    for (const [page, stop] of loads) {
+      if ((page + 1) * PAGE > from && page * PAGE < to) continue;
+      stop.abort();
+      loads.delete(page);
+    }
+    ask.cancel();
+    if (wanted.size === 0) {
+      if (to > from) filled?.();
+    } else if (filled) request(wanted);
+    else ask(wanted);
+  }
+
+  function finish(item, record) {
+    item.full = true;
+    if (record.error) fail(item, record.error, record);
+    else fill(item, record);
+  }
+
+  function request(pages) {
+    for (const page of pages) {
+      if (loads.has(page)) continue;
+      const stop = new AbortController();
+      loads.set(page, stop);
+      const ids = [];
+      for (let i = page * PAGE; i < Math.min(list().length, (page + 1) * PAGE); i += 1) ids.push(list().at(i));
+      const each = (f) => {
+        for (const item of items.values()) if (Math.floor(item.position / PAGE) === page && !item.full) f(item);
+        marked();
+        filled?.();
+      };
+      context.records.get(ids, { signal: stop.signal, features })
+        .then((found) => stop.signal.aborted || each((item) => {
+          const at = item.position - page * PAGE;
+          if (at < found.length) finish(item, found[at] ?? { error: "no such record" });
+        }))
+        // Not kept: the next move asks again.
+        .catch((error) => aborted(error) || each((item) => fail(item, error.message)))
+        .finally(() => loads.get(page) === stop && loads.delete(page));
+    }
+  }
+  const ask = debounce(request, 50);
+
+  const remember = debounce(() => {
+    if (String(top()) === (noted || "0")) return;
+    noted = top() ? String(top()) : "";
+    note({ at: noted, sel: selected === top() ? null : selected });
+  }, 200);
+
+  function marked() {
+    selected = within(selected);
+    for (const item of items.values()) {
+      item.element.classList.toggle("selected", item.position === selected);
+      item.element.setAttribute("aria-selected", String(item.position === selected));
+    }
+    mark(selected);
+  }
+
+  function select(position, show = true) {
+    selected = within(position);
+    if (show) bar.reveal(Math.floor(selected / columns));
+    marked();
+    note({ sel: selected === Number(noted || 0) ? null : selected });
+  }
+
+  function open(position = selected) {
+    if (position >= list().length) return;
+    remember.cancel();
+    note({ at: top() || null, sel: position === top() ? null : position });
+    context.go({ view: "record", id: list().at(position), tab: null });
+  }
+
+  function grown() {
+    empty();
+    bar.set(Math.ceil(list().length / columns), tall, columns);
+  }
+
+  function empty() {
+    const none = list().length === 0 && !list().more;
+    blank.hidden = !none;
+    blank.parentElement.classList.toggle("none", none);
+    if (!none) return;
+    const { where } = context.state();
+    const wrong = context.searchError();
+    replace(blank,
+      h("p", null, wrong ? "This condition can not be searched for." : where ? "No record meets the condition." : "There are no records here."),
+      h("p", { class: "muted" }, wrong ? "Correct it in the box above." : where ? "Names and values are listed on the page Data set."
+        : context.dataset.records ? "Choose other records above." : "The files are read, and hold none. Check the paths that tfseek view was given."),
+      where && h("p", { class: "row" }, h("a", { class: "button", href: href({ where: null, at: null, sel: null }) }, "Show all records"),
+        h("a", { class: "button", href: href({ view: "data", where: null, at: null, sel: null }) }, "Data set")));
+    filled?.();
+  }
+
+  function turn(sign) {
+    const step = sign * Math.max(1, Math.floor(bar.visible));
+    bar.to(bar.top + step);
+    select(selected + step * columns);
+  }
+
+  return {
+    bar, items, layer, clear, open, select,
+    get selected() {
+      return selected;
+    },
+    /** Changes the columns and the height of a row; `at` is the position at the top, as it was without. */
+    shape(records, height, at = top()) {
+      [columns, tall] = [records, height];
+      bar.set(Math.ceil(list().length / columns), tall, columns, Math.floor(at / columns));
+    },
+    /** To be called on each update of the view. `name` is a text of all that items depend on; `names` the features that they show. */
+    update(state, name, names, shape) {
+      const changed = name !== look || current !== list();
+      const moved = (state.at ?? "") !== noted;
+      let done = Promise.resolve();
+      if (changed) {
+        clear();
+        endGrowth();
+        endGrowth = list().onGrow(grown);
+        [look, current, features] = [name, list(), names];
+        done = new Promise((resolve) => {
+          filled = () => {
+            filled = null;
+            resolve();
+          };
+        });
+      }
+      empty();
+      if (changed || moved) {
+        noted = state.at ?? "";
+        const at = Math.max(0, Math.floor(Number(noted) || 0));
+        selected = Math.floor(Number(state.sel ?? at)) || 0;
+        shape(at);
+      }
+      marked();
+      return done;
+    },
+    destroy() {
+      endGrowth();
+      clear();
+      remember.cancel();
+      bar.destroy();
+      replace(context.tools);
+    },
+    keys: { PageDown: () => turn(1), PageUp: () => turn(-1), Home: () => select(0), End: () => select(list().length - 1) },
   };
 }

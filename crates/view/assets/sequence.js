@@ -10,7 +10,7 @@ const MOST = 1 << 22; // values that are fetched for one line
 const SERIES = 6; // lines in one chart, one colour each
 const COLUMNS = 1000; // points of a line are the smallest and the largest value of a column: 2,000 at most
 
-/** The svg path of a line, in a box of `COLUMNS` x 100. Values that are not finite are gaps. */
+/** The svg paths of a line and of its lone points, in a box of `COLUMNS` x 100. Values that are not finite are gaps. */
 function linePath(values, span, low, high) {
   const x = (i) => (span > 1 ? (i / (span - 1)) * COLUMNS : COLUMNS / 2);
   const y = (v) => (high > low ? 98 - (96 * (v - low)) / (high - low) : 50);
@@ -35,8 +35,9 @@ function linePath(values, span, low, high) {
       else for (const i of least < most ? [least, most] : [most, least]) point(i, values[i]);
     }
   }
-  // A lone point has no line: it gets one of no length, which round caps make visible.
-  return parts.map((p, i) => (p[0] === "M" && (parts[i + 1]?.[0] ?? "M") === "M" ? `${p}h.01` : p)).join("");
+  // A lone point has no line: it is a dot, drawn as a line of no length with round caps.
+  const dots = parts.filter((p, i) => p[0] === "M" && (parts[i + 1]?.[0] ?? "M") === "M").map((p) => `${p}h.01`);
+  return [parts.join(""), dots.join("")];
 }
 
 /** A chart of several series with values at the cursor. `move(x)` is called with a share of the width. */
@@ -55,7 +56,7 @@ function chart(name, series, span, move) {
     h("div", { class: "scale small muted", "aria-hidden": "true" }, h("span", {}, brief(high)), h("span", {}, low < high ? brief(low) : "")),
     svg("svg", { viewBox: `0 0 ${COLUMNS} 100`, preserveAspectRatio: "none", role: "img", "data-test": "lines", onpointerdown: drag, onpointermove: drag,
       "aria-label": `${name}: ${series.length > 1 ? `${series.length} lines of ` : ""}${count(span, "value")} between ${brief(low)} and ${brief(high)}` },
-      series.map((s, i) => svg("path", { class: `line series-${(i % SERIES) + 1}`, d: linePath(s, span, low, high) })), move ? cursor : null));
+      series.map((s, i) => linePath(s, span, low, high).map((d, dots) => d && svg("path", { class: `line series-${(i % SERIES) + 1}${dots ? " dots" : ""}`, d }))), move ? cursor : null));
   return {
     element,
     at(i) {
@@ -178,15 +179,16 @@ function longFeatures(record, roles) {
 export function sequence(record, context) {
   const roles = context.roles() ?? {};
   const lists = Object.entries(record.lists ?? {}).filter(([, list]) => list.steps > 0);
-  const wanted = (roles.sequence ?? []).filter((name) => record.lists?.[name]?.steps > 0);
+  const wanted = roles.sequence?.filter((name) => record.lists?.[name]?.steps > 0) ?? [];
   const shown = wanted.length ? lists.filter(([name]) => wanted.includes(name)) : lists;
   const groups = [];
   if (shown.length) {
     const span = shown.reduce((n, [, list]) => Math.max(n, list.steps), 1);
-    groups.push(group("the feature lists", span, (move) => shown.map(([name, list]) => {
+    const isFrames = ([, list]) => list.first.some((f) => f.bytes?.some((v) => v.type?.startsWith("image/")));
+    const ordered = [...shown.filter(isFrames), ...shown.filter((entry) => !isFrames(entry))];
+    groups.push(group("the feature lists", span, (move) => ordered.map(([name, list]) => {
       if (list.kind === "int64" || list.kind === "float") return numbers(record, name, list, list.kind, span, move);
-      const image = list.first.some((f) => f.bytes?.some((v) => v.type?.startsWith("image/")));
-      return image ? frames(record, name, list) : texts(name, list);
+      return isFrames([name, list]) ? frames(record, name, list) : texts(name, list);
     })));
   }
   groups.push(...longFeatures(record, roles));

@@ -24,6 +24,7 @@ const ASSETS: &[Asset] = assets![
     "histogram.js",
     "media.js",
     "overlay.js",
+    "record.js",
     "roles.js",
     "scroll.js",
     "sequence.js",

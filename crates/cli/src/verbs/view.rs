@@ -6,13 +6,14 @@ use crate::dataset;
 use crate::exit::{self, Failure, IO, Outcome, USAGE};
 use crate::text::{self, count};
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use tfseek::Dataset;
 use tfseek::example::MessageKind;
 use tfseek_tools::thousands;
 use tfseek_view::{CommandWords, ViewError, ViewOptions, ViewSet, Viewer};
 
 pub(crate) fn run(args: &args::ViewArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
-    let set = open(&args.paths, args, global, console)?;
+    let set = open((&args.paths, &args.against), args, global, console)?;
     let mut options = ViewOptions::new()
         .host(args.host)
         .condition(args.select.condition.as_ref())
@@ -32,9 +33,9 @@ pub(crate) fn run(args: &args::ViewArgs, global: &GlobalArgs, console: &mut Cons
     let mut sets = vec![set.view];
     if !args.against.is_empty() {
         let paths = PathsArgs { paths: args.against.clone(), allow_missing: args.paths.allow_missing };
-        sets.push(open(&paths, args, global, console)?.view);
+        sets.push(open((&paths, &args.paths.paths), args, global, console)?.view);
     }
-    let viewer = Viewer::bind(sets, &options).map_err(|e| failure(e, args))?;
+    let viewer = Viewer::bind(sets, &options).map_err(|e| failure(e))?;
     let port = viewer.address().port();
     console.print(format_args!("{summary}: open {}\n", viewer.url()))?;
     if args.host.is_loopback() {
@@ -64,15 +65,12 @@ fn has_display() -> bool {
     has_screen && !is_set("SSH_CONNECTION") && std::io::stdout().is_terminal()
 }
 
-fn failure(e: ViewError, args: &args::ViewArgs) -> Failure {
+fn failure(e: ViewError) -> Failure {
     match e {
         ViewError::Io(e) if e.kind() == std::io::ErrorKind::InvalidInput => {
             Failure::usage(format!("--host: {e} (`--allow-host NAME`)"))
         }
-        ViewError::Io(e) => {
-            let port = args.port.map(|port| format!(":{port}")).unwrap_or_default();
-            Failure::Message(IO, format!("{}{port}: {e}", args.host))
-        }
+        ViewError::Io(e) => Failure::Message(IO, e.to_string()),
         e => Failure::usage(e.to_string()),
     }
 }
@@ -83,17 +81,33 @@ struct OpenSet {
     view: ViewSet,
 }
 
+/// Opens a set. `other` are the paths of the set that it is compared with.
 fn open(
-    paths: &PathsArgs,
+    (paths, other): (&PathsArgs, &[PathBuf]),
     args: &args::ViewArgs,
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<OpenSet> {
     let dataset = dataset::open(paths, &args.access, args.payload.limit, global, console)?;
-    let name = paths.paths.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>().join(" ");
-    let view = ViewSet::new(dataset.clone(), name)?.kind(args.payload.kind.specified());
+    let view = ViewSet::new(dataset.clone(), title(&paths.paths, other))?.kind(args.payload.kind.specified());
     let words = words(paths, &args.access, args.payload, &dataset)?;
     Ok(OpenSet { dataset, view: view.words(words) })
+}
+
+/// Returns the last part of each path, or the whole paths if those of the other set end equally.
+fn title(paths: &[PathBuf], other: &[PathBuf]) -> String {
+    let joined = |parts: Vec<String>| parts.join(" ");
+    let ends = |paths: &[PathBuf]| joined(paths.iter().map(|path| file_name(path)).collect());
+    let short = ends(paths);
+    if short == ends(other) {
+        joined(paths.iter().map(|path| path.display().to_string()).collect())
+    } else {
+        short
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// Returns the words of a command that reads the same records.

@@ -1,0 +1,281 @@
+// The page of one record: its image, its features as a tree, as text and as bytes.
+
+import { aborted, bytes, bytesUrl, get, text } from "./api.js";
+import { bytesText, count, float, h, kindOf, number, replace, shellWord, size, valuesOf } from "./dom.js";
+import { condition } from "./find.js";
+import { stage } from "./overlay.js";
+import { href } from "./state.js";
+
+const FIRST = 24; // values shown before "more"
+const HEX = 4096; // bytes of a page
+const TABS = { tree: "Features", text: "Text", hex: "Bytes" };
+
+/** The view "record": the record `id` of the address. */
+export function mount(root, context) {
+  root.classList.add("record-view");
+  let shown = null;
+  let record = null;
+  let picture = null;
+  let stop = new AbortController();
+  const button = (label, hook, onclick, props) => h("button", { type: "button", "data-test": hook, onclick, ...props }, label);
+
+  const title = h("h1", { "data-test": "record" });
+  const where = h("p", { class: "muted small" });
+  const [previous, next] = [["Previous", -1, "k"], ["Next", 1, "j"]].map(([label, by, key]) =>
+    button(label, label.toLowerCase(), () => turn(by), { title: `${label} record (${key})`, class: "quiet" }));
+  const command = () => `tfseek get ${context.dataset.command} ${shellWord(String(record.id))}`;
+  const json = async () => context.copy(await text(`/api/json/${record.id}`, { set: context.set }), "JSON");
+  const boxes = button("Boxes", "toggle-boxes", toggle, { title: "Boxes (b)", "aria-pressed": "true", hidden: true });
+  const values = h("div", { class: "row", hidden: true });
+  const visual = h("div", { class: "column visual" });
+  const panel = h("div", { class: "panel detail", role: "tabpanel", tabindex: "-1", id: "detail" });
+  const tabs = Object.entries(TABS).map(([name, label]) => h("button", {
+    type: "button", role: "tab", id: `tab-${name}`, "data-test": `tab-${name}`, "aria-controls": "detail", class: "tab", onclick: () => context.go({ tab: name === "tree" ? null : name }, { replace: true }),
+  }, label));
+  const strip = h("div", {
+    role: "tablist", "aria-label": "Record as", class: "tabs",
+    onkeydown(event) {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      event.stopPropagation();
+      const tab = tabs[(tabs.indexOf(document.activeElement) + step + tabs.length) % tabs.length];
+      tab.focus();
+      tab.click();
+    },
+  }, tabs);
+  const columns = h("div", { class: "record-columns" }, visual, h("div", { class: "record-side" }, strip, panel));
+  const body = h("div", { class: "page" },
+    h("div", { class: "row spread" }, h("div", { class: "row" }, previous, title, next),
+      h("div", { class: "row" }, boxes, button("Copy as JSON", "copy-json", () => json().catch(tell)), button("Copy as command", "copy-command", () => context.copy(command(), "command")))),
+    where, columns);
+  root.append(body);
+
+  const tell = (error) => aborted(error) || replace(panel, h("p", { class: "note error", "data-test": "error" }, error.message));
+
+  // The next record of the list on show: a match, an entry of the sample, or simply the next number.
+  function neighbour(by) {
+    const { list } = context;
+    const id = Number(context.state().id);
+    const at = list.position(id);
+    if (at < 0) return undefined;
+    const to = by > 0 && list.at(at) !== id ? at : at + by;
+    return to >= 0 && to < list.length ? list.at(to) : undefined;
+  }
+
+  function turn(by) {
+    const to = neighbour(by);
+    if (to !== undefined) context.go({ id: to, step: null, value: null });
+    else context.announce(by > 0 ? "This is the last record of the list" : "This is the first record of the list");
+  }
+
+  function steps() {
+    previous.disabled = neighbour(-1) === undefined;
+    next.disabled = neighbour(1) === undefined && !context.list.more;
+  }
+
+  function toggle() {
+    context.go({ boxes: context.state().boxes === "off" ? null : "off" }, { replace: true });
+  }
+
+  // h and l: frames of a sequence, else values of the image's list.
+  function across(by) {
+    const slider = root.querySelector('[data-test="slider"]');
+    if (slider) {
+      slider.stepUp(by);
+      slider.dispatchEvent(new Event("input", { bubbles: true }));
+    } else if (picture?.count > 1) {
+      const to = Math.max(0, Math.min(picture.count - 1, Number(context.state().value ?? 0) + by));
+      context.go({ value: to || null }, { replace: true });
+    }
+  }
+
+  async function show(state) {
+    const roles = context.roles();
+    picture?.destroy();
+    picture = stage(record, roles, { value: Number(state.value) || 0, pixels: context.pixels, shown: state.boxes !== "off" });
+    boxes.hidden = !picture?.shapes.boxes.length && !picture?.shapes.points.length && !roles.mask?.length;
+    values.hidden = !(picture?.count > 1);
+    replace(values, button("‹", null, () => across(-1), { "aria-label": "Image before" }), `image ${Number(state.value ?? 0) + 1} of ${picture?.count}`, button("›", null, () => across(1), { "aria-label": "Next image" }));
+    replace(visual, picture?.element, values);
+    columns.classList.toggle("alone", !picture);
+    if (record.error) return picture?.ready;
+    const [{ media }, { sequence }] = await Promise.all([import("./media.js"), import("./sequence.js")]);
+    if (record !== shown?.record) return null;
+    const parts = [media(record, context), Object.keys(record.lists ?? {}).length || roles.sequence?.length || !picture ? sequence(record, context) : null].filter(Boolean);
+    visual.append(...parts);
+    columns.classList.toggle("alone", visual.childElementCount === 1 && !picture);
+    return picture?.ready;
+  }
+
+  async function tab(name, signal) {
+    for (const each of tabs) {
+      each.setAttribute("aria-selected", String(each.id === `tab-${name}`));
+      each.tabIndex = each.id === `tab-${name}` ? 0 : -1;
+    }
+    panel.setAttribute("aria-labelledby", `tab-${name}`);
+    if (name === "text") {
+      const found = await text(`/api/text/${record.id}`, { set: context.set }, { signal });
+      replace(panel, h("pre", { class: "code", tabindex: "0", "aria-label": "Protobuf text" }, found || "(no bytes)"));
+    } else if (name === "hex") await hex(0, signal);
+    else replace(panel, tree(record, context));
+  }
+
+  async function hex(from, signal) {
+    const to = Math.min(record.bytes, from + HEX);
+    const found = record.bytes ? await bytes(record.id, undefined, from, to, { signal }) : new Uint8Array(0);
+    const page = (label, at) => button(label, null, () => hex(at, stop.signal).catch(tell), { disabled: at < 0 || at >= record.bytes || at === from });
+    replace(panel,
+      h("div", { class: "row" }, page("First", 0), page("Before", from - HEX), page("Next", from + HEX), page("Last", Math.max(0, Math.floor((record.bytes - 1) / HEX) * HEX)),
+        h("span", { class: "muted small" }, `bytes ${number(from)} to ${number(to)} of ${number(record.bytes)}`),
+        h("a", { class: "small", href: bytesUrl(record.id), download: `record-${record.id}.bin` }, "Save all")),
+      h("pre", { class: "code hex", tabindex: "0", "aria-label": "Bytes of the record" }, dump(found, from)));
+  }
+
+  return {
+    title: "Record",
+    async update(state) {
+      const id = Number(state.id ?? 0);
+      steps();
+      stop.abort();
+      stop = new AbortController();
+      const { signal } = stop;
+      try {
+        if (shown?.id !== id) {
+          const found = await get(`/api/record/${encodeURIComponent(state.id ?? "0")}`, { set: context.set }, { signal });
+          record = found;
+          shown = { id, record, visual: null, tab: null };
+          body.classList.remove("missing");
+          replace(title, `Record ${number(record.id)}`);
+          replace(where, [record.shard, `record ${number(record.record)} in it`, `at byte ${number(record.offset)}`, size(record.bytes), record.kind.replace("_", " ")].join(" · "));
+        }
+        steps();
+        const name = TABS[state.tab] ? state.tab : "tree";
+        if (shown.tab !== name) {
+          shown.tab = name;
+          await tab(name, signal);
+        }
+        const look = JSON.stringify([state.roles, state.value]);
+        if (shown.visual !== look) {
+          shown.visual = look;
+          await show(state);
+        }
+        boxes.setAttribute("aria-pressed", String(state.boxes !== "off"));
+        picture?.show(state.boxes !== "off");
+      } catch (error) {
+        if (aborted(error)) {
+          if (shown) shown.tab = null;
+          return;
+        }
+        if (shown?.id !== id) {
+          shown = null;
+          replace(title, `Record ${state.id ?? ""}`);
+          body.classList.add("missing");
+          replace(where, h("span", { class: "error", "data-test": "error" }, error.message), " ", h("a", { href: href({ view: "grid", id: null }) }, "Back to the grid"));
+        } else tell(error);
+      }
+    },
+    unmount() {
+      stop.abort();
+      picture?.destroy();
+    },
+    keys: { j: () => turn(1), k: () => turn(-1), h: () => across(-1), l: () => across(1), b: toggle, ArrowLeft: () => turn(-1), ArrowRight: () => turn(1) },
+  };
+}
+
+/** Lines of offset, bytes and characters. */
+function dump(found, from) {
+  const lines = [];
+  for (let at = 0; at < found.length; at += 16) {
+    const row = found.subarray(at, at + 16);
+    const codes = Array.from(row, (b) => b.toString(16).padStart(2, "0"));
+    const chars = Array.from(row, (b) => (b >= 32 && b < 127 ? String.fromCharCode(b) : "."));
+    lines.push(`${(from + at).toString(16).padStart(8, "0")}  ${codes.slice(0, 8).join(" ").padEnd(23)}  ${codes.slice(8).join(" ").padEnd(23)}  ${chars.join("")}`);
+  }
+  return lines.join("\n") || "(no bytes)";
+}
+
+function tree(record, context) {
+  if (record.error) return h("p", { class: "note error", "data-test": "error" }, record.error);
+  if (record.kind === "bytes") {
+    return h("div", { class: "tree", "data-test": "record-tree" },
+      record.fields ? fieldsOf(record.fields) : h("p", { class: "muted" }, "The record is no Example, and no protobuf message."),
+      h("p", { class: "value mono" }, bytesText(record.payload ?? "")));
+  }
+  const entries = Object.entries(record.features ?? {});
+  const lists = Object.entries(record.lists ?? {});
+  const rows = entries.map(([name, feature]) => featureRow(record, name, feature));
+  const find = entries.length > 12 && h("input", {
+    type: "search", class: "wide-field", placeholder: `Filter ${entries.length} features by name`, "aria-label": "Filter features by name",
+    oninput: (event) => rows.forEach((row, i) => (row.hidden = !entries[i][0].toLowerCase().includes(event.target.value.toLowerCase()))),
+  });
+  return h("div", { class: "tree", "data-test": "record-tree" }, find,
+    rows.length ? h("ul", { "aria-label": "Features" }, rows) : lists.length ? null : h("p", { class: "muted" }, "The record has no features."),
+    lists.map(([name, list]) => listRow(record, name, list)),
+    record.left_out > 0 && h("p", { class: "muted small" }, `${count(record.left_out, "more feature")} not listed: see Text.`));
+}
+
+function head(name, ...facts) {
+  return h("div", { class: "feature-head" }, h("span", { class: "feature-name" }, name || "(empty name)"), h("span", { class: "muted small" }, facts.filter(Boolean).join(" · ")));
+}
+
+const lengthOf = (value) => (typeof value === "string" ? new TextEncoder().encode(value).length : value.bytes);
+
+function featureRow(record, name, feature) {
+  const kind = kindOf(feature);
+  const all = valuesOf(feature);
+  const total = kind === "bytes" && all.length === feature.n ? size(all.reduce((sum, value) => sum + lengthOf(value), 0)) : "";
+  return h("li", { class: "tree-row", "data-feature": name }, head(name, kind ?? "no kind", count(feature.n, "value"), total), valueList(record, name, feature, kind, all));
+}
+
+// Values as links: Enter on one shows the records that have it.
+function valueList(record, name, feature, kind, all, step) {
+  const box = h("div", { class: `values ${kind ?? ""}` });
+  const more = (from, to) => {
+    const nodes = all.slice(from, to).map((value, i) => {
+      const shown = kind === "bytes" ? bytesText(value) : float(value);
+      const where = step === undefined ? condition(name, kind, value, feature.n) : null;
+      const long = shown.length > 400;
+      const content = where && !long
+        ? h("a", { class: "value", href: href({ view: "grid", where, id: null, at: null, sel: null, seed: null, n: null, tab: null, value: null }), title: `Records with ${where}` }, shown === "" ? '""' : shown)
+        : h("span", { class: `value ${long ? "long" : ""}`, tabindex: long ? "0" : null }, shown);
+      const whole = typeof value === "object" && value.bytes > 0
+        ? h("a", { class: "small", href: bytesUrl(record.id, name, { step, value: from + i || undefined }), target: "_blank", rel: "noopener" }, value.type ? "open" : "save") : null;
+      return [content, whole, long && where ? h("a", { class: "small", href: href({ view: "grid", where, id: null, at: null, sel: null, tab: null }) }, "records with this") : null];
+    });
+    box.querySelector(".more")?.remove();
+    box.append(...nodes.flat().filter(Boolean));
+    if (to < all.length) box.append(h("button", { type: "button", class: "link small more", onclick: () => more(to, to * 8) }, `${number(all.length - to)} more`));
+    else if (all.length < feature.n) box.append(h("span", { class: "muted small" }, `… ${number(feature.n - all.length)} more are not listed: copy as command`));
+  };
+  more(0, FIRST);
+  return box;
+}
+
+function listRow(record, name, list) {
+  const steps = h("ol", { class: "steps-list" });
+  const more = (from, to) => {
+    steps.querySelector(".more")?.remove();
+    list.first.slice(from, to).forEach((feature, i) => steps.append(h("li", null, h("span", { class: "muted small number" }, from + i), valueList(record, name, feature, kindOf(feature), valuesOf(feature), from + i))));
+    if (to < list.first.length) steps.append(h("li", { class: "more" }, h("button", { type: "button", class: "link small", onclick: () => more(to, to + 100) }, `${number(list.first.length - to)} more steps`)));
+    else if (list.first.length < list.steps) steps.append(h("li", { class: "muted small" }, `${number(list.steps - list.first.length)} more steps are not listed`));
+  };
+  more(0, 8);
+  return h("div", { class: "tree-row", "data-feature": name }, head(name, "feature list", list.kind ?? "no kind", count(list.steps, "step")), steps);
+}
+
+// The fields of a protobuf message; of unknown ones, the numbers.
+function fieldsOf(fields) {
+  return h("ul", { class: "message" }, fields.map((field) => {
+    const { value } = field;
+    const inner = Array.isArray(value) && value.every((v) => v && typeof v === "object" && "number" in v) ? fieldsOf(value) : null;
+    const shown = inner ? null : Array.isArray(value) ? value.map(one).join(", ") : one(value);
+    return h("li", null, h("span", { class: "feature-name" }, field.name ?? `field ${field.number}`), " ", h("span", { class: "muted small" }, field.type), " ", shown !== null && h("span", { class: "value" }, shown), inner);
+  }));
+}
+
+function one(value) {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "object") return "bytes" in value ? bytesText(value) : JSON.stringify(value);
+  return typeof value === "number" ? float(value) : String(value);
+}

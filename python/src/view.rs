@@ -1,0 +1,86 @@
+//! `tfseek.view`: the viewer of the command `tfseek view`, in a thread of this process.
+
+use crate::dataset::PyDataset;
+use crate::error::{BindingError, Result};
+use pyo3::prelude::*;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use tfseek::Filter;
+use tfseek_view::{CommandWords, ViewError, ViewOptions, ViewSet, Viewer, ViewerHandle};
+
+/// A viewer that runs. `tfseek.View` wraps it.
+#[pyclass(frozen, module = "tfseek")]
+pub(crate) struct ViewCore {
+    /// Link to the page, with the token.
+    #[pyo3(get)]
+    url: String,
+    /// Link that is valid once and for a minute.
+    #[pyo3(get)]
+    one_time_url: String,
+    /// Port that the viewer listens on.
+    #[pyo3(get)]
+    port: u16,
+    handle: ViewerHandle,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    pid: u32,
+}
+
+#[pymethods]
+impl ViewCore {
+    /// Ends the viewer and its threads. A forked child has none.
+    fn close(&self, py: Python<'_>) {
+        if self.pid != std::process::id() {
+            return;
+        }
+        py.detach(|| {
+            self.handle.stop();
+            let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+            // A panic of the thread has been printed.
+            let _ = thread.map(JoinHandle::join);
+        });
+    }
+}
+
+/// A set: a dataset, its title, and the words of the command that open it.
+type NamedSet<'py> = (PyRef<'py, PyDataset>, String, String);
+
+/// Starts a viewer of one or two sets. `tfseek.view` calls it.
+#[pyfunction]
+pub(crate) fn view(
+    py: Python<'_>,
+    sets: Vec<NamedSet<'_>>,
+    condition: Option<&str>,
+    roles: Option<&str>,
+    port: Option<u16>,
+    jobs: usize,
+) -> Result<ViewCore> {
+    let mut views = Vec::new();
+    for (ds, name, paths) in sets {
+        let len = ds.shared.dataset.len();
+        if !ds.ids.is_all(len) {
+            let found = ds.ids.len();
+            let message = format!(
+                "expected a dataset with all of its {len} records, found {found} of them: use where="
+            );
+            return Err(BindingError::error(py, message));
+        }
+        let words = CommandWords { paths, ..CommandWords::default() };
+        let kind = ds.shared.arguments.kind.given();
+        views.push(ViewSet::new(ds.shared.dataset.clone(), name)?.kind(kind).words(words));
+    }
+    let condition = condition.map(str::parse::<Filter>).transpose()?;
+    let failed = |e: ViewError| BindingError::error(py, e.to_string());
+    let mut options = ViewOptions::new().condition(condition.as_ref()).threads(jobs);
+    if let Some(json) = roles {
+        options = options.roles(json).map_err(failed)?;
+    }
+    if let Some(port) = port {
+        options = options.port(port);
+    }
+    let viewer = Viewer::bind(views, &options).map_err(failed)?;
+    let (url, port, handle) = (viewer.url(), viewer.address().port(), viewer.handle());
+    let one_time_url = viewer.one_time_url().unwrap_or_else(|_| url.clone());
+    let thread = thread::Builder::new().name("tfseek-view".into()).spawn(move || viewer.serve());
+    let thread = Mutex::new(Some(thread.map_err(|e| BindingError::error(py, e.to_string()))?));
+    Ok(ViewCore { url, one_time_url, port, handle, thread, pid: std::process::id() })
+}

@@ -1,0 +1,79 @@
+"""The viewer in a thread of the process."""
+
+from __future__ import annotations
+
+import http.cookiejar
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+
+import tfseek
+
+
+@pytest.fixture
+def shard(tmp_path: pathlib.Path) -> pathlib.Path:
+    path = tmp_path / "a b.tfrecord"
+    with tfseek.Writer(path) as writer:
+        for i in range(100):
+            writer.write({"label": i % 10})
+    return path
+
+
+def ask(viewer: tfseek.View, target: str) -> Any:
+    """Returns the answer to a browser that opened the link."""
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+    assert b"<html" in browser.open(viewer.url).read()
+    return json.load(browser.open(f"http://127.0.0.1:{viewer.port}/api/{target}"))
+
+
+def threads() -> int:
+    return len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 0
+
+
+def test_a_viewer_serves_until_it_is_closed(shard: pathlib.Path) -> None:
+    before = threads()
+    with tfseek.view(tfseek.open(shard), where="label == 3", roles={"label": "label"}) as viewer:
+        dataset = ask(viewer, "dataset")
+        assert dataset["records"] == 100
+        assert dataset["where"] == "label == 3"
+        assert dataset["commands"]["get"] == [f"tfseek get '{shard}'", ""]
+        assert viewer.url in viewer._repr_html_() and viewer.url in repr(viewer)
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(f"http://127.0.0.1:{viewer.port}/api/dataset")
+    assert repr(viewer) == "<View closed>" and "http" not in viewer._repr_html_()
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(f"http://127.0.0.1:{viewer.port}/")
+    assert threads() == before
+    viewer.close()
+
+
+def test_paths_and_two_sets(shard: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    other = tmp_path / "b.tfrecord"
+    other.write_bytes(shard.read_bytes())
+    with tfseek.view([shard], against=other) as viewer, tfseek.view(shard) as second:
+        assert ask(viewer, "dataset")["against"] == str(other)
+        assert ask(second, "dataset?set=0")["against"] is None
+        assert viewer.port != second.port
+
+
+def test_errors_name_the_argument(shard: pathlib.Path) -> None:
+    ds = tfseek.open(shard)
+    with pytest.raises(tfseek.Error, match="expected `==`"):
+        tfseek.view(ds, where="label = 3")
+    with pytest.raises(tfseek.Error, match='roles: expected a role .*, found "lable"'):
+        tfseek.view(ds, roles={"lable": "label"})
+    with pytest.raises(tfseek.Error, match="found 5 of them: use where="):
+        tfseek.view(ds[:5])
+
+
+def test_a_process_ends_with_an_open_viewer(shard: pathlib.Path) -> None:
+    code = "import sys, tfseek; print(tfseek.view(sys.argv[1], port=0).url)"
+    run = subprocess.run([sys.executable, "-c", code, str(shard)], capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout.startswith("http://127.0.0.1:") and run.stderr == ""
