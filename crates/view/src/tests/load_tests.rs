@@ -134,7 +134,6 @@ fn many_requests_are_answered_in_order() {
             });
         }
     });
-    assert!(running.handle.idle() < Duration::from_secs(60));
 }
 
 #[test]
