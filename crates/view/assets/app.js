@@ -11,6 +11,7 @@
 //     records, pixels   recordCache (api.js), and the drawing of images of numbers (media.js)
 //     tools             an element of the head for the buttons of the view
 //     announce(text)    said by screen readers          copy(text, what)   to the clipboard
+//     command(verb, argument)  a line for the shell
 //     dialog(title, submit, ...content)                 ready()   the first content is there: also for an empty page or an error
 
 import { count, h, number, replace, setText, shellWord, size } from "./dom.js";
@@ -91,11 +92,13 @@ function askToken() {
     class: "empty token",
     onsubmit(event) {
       event.preventDefault();
+      sessionStorage.setItem("asked", "yes");
       // The fragment stays over the redirect, and with it the page that was asked for.
       location.assign(`/?t=${encodeURIComponent(field.value.trim())}${location.hash}`);
     },
-  }, h("h1", null, "Access token"), h("p", { class: "muted" }, "The command tfseek view printed a link. Open that link, or copy the part after ?t= to here."),
+  }, h("h1", null, "Access token"), sessionStorage.getItem("asked") && h("p", { class: "error", role: "alert" }, "The server did not accept that token."), h("p", { class: "muted" }, "The command tfseek view printed a link. Open that link, or copy the part after ?t= to here."),
   h("label", { class: "field" }, h("span", null, "Token"), field), h("button", { class: "primary" }, "Open")));
+  sessionStorage.removeItem("asked");
   document.body.dataset.ready = "token";
   field.focus();
 }
@@ -113,6 +116,8 @@ async function open(set) {
     go: address.go,
     roles: () => rolesOf(dataset, address.state),
     records: recordCache(set),
+    // The server knows the words before and after the argument of a verb.
+    command: (verb, argument) => [dataset.commands[verb][0], argument, dataset.commands[verb][1]].filter(Boolean).join(" "),
     tools: h("div", { class: "row tools" }),
     get list() {
       return current.list;
@@ -137,7 +142,7 @@ async function open(set) {
   const warnings = [...(dataset.damage?.ranges ? [`${count(dataset.damage.ranges, "damaged range")} (${size(dataset.damage.bytes)}) left out: see Data set.`] : []), ...(dataset.warnings ?? [])];
   replace(page.head,
     h("div", { class: "top-row" },
-      h("div", { class: "title" }, h("strong", { title: dataset.name }, dataset.name),
+      h("div", { class: "title" }, h("strong", { title: dataset.name }, short(dataset.name)),
         h("span", { class: "muted small" }, [count(dataset.records, KINDS[dataset.kind] ?? "record"), count(dataset.shards, "shard"), size(dataset.bytes)].join(" · "))),
       dataset.against && h("label", { class: "set row small" }, h("span", { class: "muted" }, "Set"), setSwitch(dataset, set)),
       h("nav", { "aria-label": "Views" }, links)),
@@ -161,6 +166,7 @@ async function open(set) {
       place.reportValidity();
       return;
     }
+    place.value = "";
     place.blur();
     const at = current.list.position(id);
     if (viewName() === "record" || at < 0 || !["grid", "table"].includes(viewName())) address.go({ view: "record", id, tab: null });
@@ -191,16 +197,18 @@ async function open(set) {
 
   function shown(state) {
     for (const link of links) {
-      link.href = address.href({ view: link.dataset.view, id: null, tab: null, value: null });
+      // The seed of a step is none of a sample.
+      const seed = viewName() === "step" && link.dataset.view !== "step" ? null : state.seed;
+      link.href = address.href({ view: link.dataset.view, id: null, tab: null, value: null, seed });
       if (link.dataset.view === viewName()) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
     bar.update(current.found, current.sample && {
       text: `${count(current.sample.n, "record")} drawn at random, seed ${current.sample.seed}`,
-      command: `tfseek sample -n ${current.sample.n} --seed ${shellWord(current.sample.seed)} ${dataset.command}`,
+      command: context.command("sample", `-n ${current.sample.n} --seed ${shellWord(current.sample.seed)}`),
     });
     page.head.classList.toggle("no-list", !["grid", "table", "record"].includes(viewName()));
-    document.title = `${viewName() === "record" ? `${number(Number(state.id ?? 0))} · ` : ""}${dataset.name} – tfseek`;
+    document.title = `${viewName() === "record" ? `${number(Number(state.id ?? 0))} · ` : ""}${short(dataset.name)} – tfseek`;
   }
 
   return {
@@ -224,8 +232,11 @@ function setSwitch(dataset, set) {
     "aria-label": "Data set on show", "data-test": "set",
     // Roles, columns and positions are of one set.
     onchange: (event) => address.go({ set: event.target.value === "1" ? "1" : null, at: null, sel: null, id: null, roles: null, cols: null, view: viewName() === "record" ? null : viewName() }),
-  }, names.map((name, i) => h("option", { value: i, selected: String(i) === set }, name)));
+  }, names.map((name, i) => h("option", { value: i, selected: String(i) === set }, short(name))));
 }
+
+// A path without its folders.
+const short = (name) => name.replace(/^.*\/(?=[^/]+$)/, "");
 
 const viewName = () => (Object.hasOwn(VIEWS, address.state.view ?? "") ? address.state.view : "grid");
 

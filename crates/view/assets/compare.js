@@ -28,8 +28,8 @@ export function mount(root, context) {
   const rows = h("div", { class: "features" });
   const pages = h("div", { class: "row" });
   const common = h("div", { class: "column" });
-  replace(root, h("div", { class: "page data-view" }, h("h1", {}, "Compare"), notes, h("div", { class: "sides" }, heads),
-    section("Features by drift", "stats", muted(FORMULA, " Bars are the first set, the line is the second; heights are shares of the values of a set."), only, pages, rows),
+  replace(root, h("div", { class: "page data-view compare" }, h("h1", {}, "Compare"), notes, h("div", { class: "sides" }, heads),
+    section("Features by drift", "stats", muted(FORMULA, " Bars are the first set, the line is the second; heights are shares of the values of a set, in equal buckets over both sets. Between the edges and quantiles that are known of a set, its values are taken as evenly spread."), only, pages, rows),
     section("Records in both", "common", common)));
 
   let seen;
@@ -96,8 +96,8 @@ export function mount(root, context) {
     return h("article", { class: "feature", "aria-label": key },
       h("div", { class: "who" }, h("h3", {}, a.name), h("span", { class: "chip" }, a.kind ?? "no kind"),
         a.kind !== b.kind ? h("p", { class: "warning small" }, `${b.kind ?? "no kind"} in the second set`) : null,
-        both && share(both.distance, 1, `drift ${both.lower ? "at least " : ""}${both.distance.toFixed(3)}`, { "data-test": "drift", title: FORMULA })),
-      h("div", { class: "values" }, h("div", {}, both ? [overlay(key, both, names), muted(both.note)] : muted("no values of one kind in both sets")),
+        both?.labels && share(both.distance, 1, `drift ${both.lower ? "at least " : ""}${both.distance.toFixed(3)}`, { "data-test": "drift", title: FORMULA })),
+      h("div", { class: "values" }, h("div", {}, both?.labels && overlay(key, both, names), muted(both ? both.note : "no values of one kind in both sets")),
         table(["", ...columns.map(([name]) => name)], ["first", "second"].map((name, set) => [name, ...columns.map((c) => c[set + 1])]), true, "pair")));
   }
 

@@ -100,7 +100,7 @@ export function mount(root, context) {
   const sections = [section("Features", "stats", searchRow, features), section("Schema", "schema", boxes[0]), section("Shards", "shards", boxes[1]), section("Damage", "damage", boxes[2])];
   const line = () => commandOf(context.dataset.commands?.stats, state.where ? `--where ${shellWord(state.where)}` : "");
   replace(root, h("div", { class: "page data-view" },
-    h("header", { class: "column" }, h("h1", {}, context.dataset.name), what, notes, totals, (context.dataset.warnings ?? []).map((text) => h("p", { class: "note warning" }, text)),
+    h("header", { class: "column" }, h("h1", {}, "Data set"), what, notes, totals, (context.dataset.warnings ?? []).map((text) => h("p", { class: "note warning" }, text)),
       h("div", { class: "row spread" }, h("nav", { class: "row", "aria-label": "Parts of this page" }, sections.map((s) => button(s.getAttribute("aria-label"), () => s.scrollIntoView(), null, { class: "quiet" }))),
         button("Copy as command", () => context.copy(line(), "the command"), "copy-command"))),
     sections));
@@ -203,25 +203,29 @@ export function mount(root, context) {
     const unit = list || feature.lengths?.max > 1 ? "values" : "records";
     const figures = [];
     const add = (term, value) => value && figures.push(h("div", {}, h("dt", {}, term), h("dd", {}, value)));
+    // Made when it is opened: most are not, and there may be many features.
     const kept = (name, label, content) => {
       const id = `${key} ${kind} ${name}`;
-      const element = details(label, content, { open: open.has(id), ontoggle: () => open[element.open ? "add" : "delete"](id) });
+      const fill = () => element.childElementCount < 2 && element.append(content());
+      const element = details(label, null, { ontoggle: () => { open[element.open ? "add" : "delete"](id); fill(); } });
+      if (open.has(id)) fill(element.open = true);
       return element;
     };
     let chart, more;
     if (kind === "bytes") {
       const { top, images } = values;
       const differ = values.distinct.exact && values.distinct.count === values.values && values.values > 1;
+      const examples = differ ? top.filter((entry) => entry.value !== undefined).slice(0, 3) : top.slice(0, TOP);
       chart = top.length ? h("div", { "data-test": "histogram", role: "group", "aria-label": `${key}: frequent values` },
-        differ ? muted("all values differ; for example") : null, topRows(feature, kind, list, top.slice(0, differ ? 3 : TOP)),
-        top.length > TOP && !differ ? kept("top", `${top.length - TOP} more`, topRows(feature, kind, list, top.slice(TOP))) : null) : null;
+        differ ? muted(`all values differ${examples.length ? "; for example" : ""}`) : null, topRows(feature, kind, list, examples),
+        top.length > TOP && !differ ? kept("top", `${top.length - TOP} more`, () => topRows(feature, kind, list, top.slice(TOP))) : null) : null;
       add("bytes each", values.lengths && between(values.lengths));
       add("not text", values.not_utf8 && percent(values.not_utf8, values.values));
       for (const [format, n] of Object.entries(images?.formats ?? {})) add(format, n && count(n, "image"));
       add("pixels", images?.width && `${between(images.width)} × ${between(images.height)}`);
       add("broken images", images?.undecodable && number(images.undecodable));
     } else {
-      const data = barsOf(feature, kind, !list);
+      const data = barsOf(feature, kind);
       chart = data && histogram(key, data, { pick, unit });
       add("mean", brief(values.mean));
       add("std", brief(values.std));
@@ -230,7 +234,7 @@ export function mount(root, context) {
       for (const [name, term, test] of [["nan", "NaN", "is nan"], ["positive_infinity", "+∞", "== +inf"], ["negative_infinity", "−∞", "== -inf"]]) {
         if (values[name]) add(term, list ? number(values[name]) : button(number(values[name]), () => pick(`${subject(feature)} ${test}`), term, { class: "link" }));
       }
-      more = kept("more", "Quantiles and frequent values", h("div", { class: "deep" },
+      more = kept("more", "Quantiles and frequent values", () => h("div", { class: "deep" },
         values.quantiles ? table(null, [["min", values.min], ...Object.entries(values.quantiles), ["max", values.max]].map(([name, x]) => [name, brief(x)]), true) : null,
         values.top?.length ? h("div", {}, muted(`Most frequent values${values.top_error ? ", counts at least" : ""}`), topRows(feature, kind, list, values.top)) : null));
     }
@@ -317,7 +321,8 @@ function loadShards(box, context, signal) {
     // twelve shards do not fill the width: a bar as wide as the page says nothing.
     const places = Math.max(shards.length, 12);
     const most = shards.reduce((m, s) => Math.max(m, s.bytes), 1);
-    const path = (wanted) => shards.map((s, i) => (wanted(s) ? `M${i} 100V${(100 - Math.max(2, 100 * s.bytes / most)).toFixed(1)}h${places > 200 ? 1 : 0.85}V100z` : "")).join("");
+    const path = (wanted, wide) => shards.map((s, i) => (wanted(s) ? `M${i} 100V${(100 - Math.max(2, 100 * s.bytes / most)).toFixed(1)}h${wide}V100z` : "")).join("");
+    const wide = places > 200 ? 1 : 0.85;
     const mark = svg("rect", { class: "place", width: 1, height: 100 });
     const text = h("output", { class: "small" });
     const name = ({ name, records, bytes, compression, damaged }) => `${name}: ${[count(records, "record"), size(bytes), compression !== "none" && compression, damaged && count(damaged, "damaged range")].filter(Boolean).join(", ")}`;
@@ -342,10 +347,10 @@ function loadShards(box, context, signal) {
     };
     const damaged = shards.filter((s) => s.damaged).length;
     show(0);
-    return [h("p", { class: "muted" }, `${count(total, "shard")} in the order of their records; the height is the size, ${size(most)} at most.`,
+    return [h("p", { class: "muted" }, total > 1 ? `${number(total)} shards in the order of their records; the height is the size, ${size(most)} at most.` : "1 shard.",
       total > shards.length ? ` The first ${number(shards.length)} are shown.` : "", damaged ? ` ${count(damaged, "shard")} with damage.` : ""),
-    svg("svg", { class: "shards", viewBox: `0 0 ${places} 100`, preserveAspectRatio: "none", "aria-hidden": "true", onpointermove: under(show), onclick: under(enter) },
-      mark, svg("path", { class: "fill", d: path(() => true) }), svg("path", { class: "bad", d: path((s) => s.damaged) })),
+    shards.length > 1 && svg("svg", { class: "shards", viewBox: `0 0 ${places} 100`, preserveAspectRatio: "none", "aria-hidden": "true", onpointermove: under(show), onclick: under(enter) },
+      mark, svg("path", { class: "fill", d: path(() => true, wide) }), svg("path", { class: "bad", d: path((s) => s.damaged, Math.max(wide, places / 500)) })),
     slider, h("div", { class: "row spread" }, text, records)];
   });
 }

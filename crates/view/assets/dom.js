@@ -83,7 +83,8 @@ export function bytesText(value) {
     const pixels = value.width && value.height ? `, ${value.width} × ${value.height}` : "";
     return `${value.type}${pixels}, ${size(value.bytes)}`;
   }
-  return value.bytes === 0 ? "(empty)" : `${size(value.bytes)}: ${value.hex ?? ""}${value.bytes > (value.hex ?? "").length / 2 ? "…" : ""}`;
+  const { hex = "" } = value;
+  return value.bytes > hex.length / 2 ? `0x${hex}… (${size(value.bytes)})` : `0x${hex}`;
 }
 
 /** The kind of a FEATURE of the API: "int64", "float", "bytes", or null for one without a kind. */

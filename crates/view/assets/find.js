@@ -172,6 +172,7 @@ export function findBar(context) {
       onsubmit(event) {
         event.preventDefault();
         const { view } = context.state();
+        input.blur(); // so that the next key moves in the list
         // A condition is of use to the views that show records, or statistics of them.
         context.go({ where: input.value.trim() || null, seed: null, n: null, at: null, sel: null, id: null, view: ["table", "data"].includes(view) ? view : null });
       },
@@ -188,7 +189,7 @@ export function findBar(context) {
       const where = context.state().where ?? "";
       // What is typed stays until the condition itself changes.
       if (of !== where) input.value = of = where;
-      const command = where ? `tfseek grep ${shellWord(where)} ${context.dataset.command}` : sample?.command;
+      const command = where ? context.command("grep", shellWord(where)) : sample?.command;
       replace(more, command && [button("Copy as command", () => context.copy(command, "command")), all]);
       if (found) return show(found);
       for (const part of [error, bar]) part.hidden = true;

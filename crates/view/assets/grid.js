@@ -14,6 +14,7 @@ const SIZES = {
   large: { label: "Large", cell: 272, caption: 40 },
 };
 const GAP = 8;
+const LARGEST = 1 << 19; // values or bytes of an image that a card draws from numbers
 const SHAPE = 0.82; // height of a picture to its width
 
 /** A card that stands alone: for records that are no list, such as a step. */
@@ -43,20 +44,20 @@ function fill(item, record, look, note) {
   const [label, name] = [caption(record, roles.label), caption(record, roles.name)];
   replace(item.text,
     h("span", { class: "card-label" }, label || name),
-    h("span", { class: "card-number" }, number(record.id)),
-    look.caption > 20 && h("span", { class: "card-name" }, note || (label ? name : record.kind === "bytes" ? size(record.bytes) : "")));
+    look.caption > 20 && h("span", { class: "card-name" }, note || (label ? name : record.kind === "bytes" ? size(record.bytes) : "")),
+    h("span", { class: "card-number" }, number(record.id)));
   item.element.title = [`record ${number(record.id)}`, label, name, record.shard, note].filter(Boolean).join("\n");
   item.element.setAttribute("aria-label", [label, name, `record ${number(record.id)}`, note].filter(Boolean).join(", "));
   const image = imageOf(record, roles);
   if (image?.url) {
-    const picture = h("img", { alt: "", decoding: "async", draggable: "false", "data-test": "card-image" });
+    const picture = h("img", { alt: "", class: image.width <= 64 ? "tiny" : null, decoding: "async", draggable: "false", "data-test": "card-image" });
     picture.addEventListener("error", () => picture.isConnected && facts(item, record, look, "the browser can not decode the image"));
     // Boxes need not wait for the bytes if the size is known.
     if (image.width && image.height) overlay(item, record, look, image);
     else picture.addEventListener("load", () => overlay(item, record, look, { width: picture.naturalWidth, height: picture.naturalHeight }));
     picture.src = image.url;
     item.picture.prepend(picture);
-  } else if (look.pixels && record.features?.[roles.pixels?.feature]?.n) {
+  } else if (look.pixels && drawable(record.features?.[roles.pixels?.feature])) {
     const canvas = h("canvas", { class: "pixels", "data-test": "pixels" });
     item.picture.prepend(canvas);
     look.pixels(canvas, record, roles)
@@ -67,6 +68,11 @@ function fill(item, record, look, note) {
     if (frame && overlay(item, record, look, frame)) item.picture.prepend(fit(h("div", { class: "blank" }), frame, look));
     else facts(item, record, look, image?.problem);
   }
+}
+
+// The values of some dozens of records are fetched whole: large ones are drawn on their own page only.
+function drawable(feature) {
+  return feature?.n > 0 && feature.n <= LARGEST && !(feature.bytes?.[0]?.bytes > LARGEST);
 }
 
 // The part of the picture that the image covers.
@@ -155,6 +161,7 @@ export function mount(root, context) {
     columns = Math.max(1, Math.floor((width - GAP) / (form.cell + GAP)));
     const cell = Math.floor((width - GAP) / columns) - GAP;
     look = { ...look, ...form, cell, picture: Math.round(Math.min(cell, form.cell * 1.6) * SHAPE) };
+    holder.classList.toggle("compact", form === SIZES.small);
     for (const [name, value] of [["cell", cell], ["picture", look.picture], ["caption", form.caption]]) view.style.setProperty(`--${name}`, `${value}px`);
     list.shape(columns, look.picture + form.caption + GAP, at);
   }

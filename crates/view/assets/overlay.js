@@ -186,7 +186,8 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
   const frame = frameOf(record, roles, image);
   const shapes = shapesOf(record, roles, frame);
   const drawn = !image?.url && pixels && roles.pixels && record.features?.[roles.pixels.feature];
-  if (!image && !drawn && shapes.boxes.length + shapes.points.length + shapes.problems.length === 0) return null;
+  // The first frame of a sequence: sequence.js shows it with all others.
+  if ((!image || image.step === 0) && !drawn && shapes.boxes.length + shapes.points.length + shapes.problems.length === 0) return null;
 
   const messages = h("ul", { class: "problems warning small" });
   const tell = () => replace(messages, [...new Set(shapes.problems)].slice(0, 12).map((text) => h("li", null, text)));
@@ -282,7 +283,7 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
 function fit(holder, { width, height }) {
   const most = 720;
   holder.style.aspectRatio = `${width} / ${height}`;
-  const zoom = Math.max(1, Math.min(8, Math.floor(320 / Math.max(width, height))));
+  const zoom = Math.max(1, Math.min(64, Math.floor(400 / Math.max(width, height))));
   holder.style.maxWidth = `${Math.min(Math.max(width * zoom, 1), most * Math.min(1.5, width / height))}px`;
-  holder.classList.toggle("enlarged", zoom > 1);
+  holder.classList.toggle("enlarged", zoom > 2);
 }

@@ -1,9 +1,10 @@
 // The page of one record: its image, its features as a tree, as text and as bytes.
 
 import { aborted, bytes, bytesUrl, get, text } from "./api.js";
-import { bytesText, count, float, h, kindOf, number, replace, shellWord, size, valuesOf } from "./dom.js";
+import { bytesText, count, float, h, kindOf, number, replace, size, valuesOf } from "./dom.js";
 import { condition } from "./find.js";
 import { stage } from "./overlay.js";
+import { imageOf } from "./roles.js";
 import { href } from "./state.js";
 
 const FIRST = 24; // values shown before "more"
@@ -23,7 +24,6 @@ export function mount(root, context) {
   const where = h("p", { class: "muted small" });
   const [previous, next] = [["Previous", -1, "k"], ["Next", 1, "j"]].map(([label, by, key]) =>
     button(label, label.toLowerCase(), () => turn(by), { title: `${label} record (${key})`, class: "quiet" }));
-  const command = () => `tfseek get ${context.dataset.command} ${shellWord(String(record.id))}`;
   const json = async () => context.copy(await text(`/api/json/${record.id}`, { set: context.set }), "JSON");
   const boxes = button("Boxes", "toggle-boxes", toggle, { title: "Boxes (b)", "aria-pressed": "true", hidden: true });
   const values = h("div", { class: "row", hidden: true });
@@ -47,7 +47,7 @@ export function mount(root, context) {
   const columns = h("div", { class: "record-columns" }, visual, h("div", { class: "record-side" }, strip, panel));
   const body = h("div", { class: "page" },
     h("div", { class: "row spread" }, h("div", { class: "row" }, previous, title, next),
-      h("div", { class: "row" }, boxes, button("Copy as JSON", "copy-json", () => json().catch(tell)), button("Copy as command", "copy-command", () => context.copy(command(), "command")))),
+      h("div", { class: "row" }, boxes, button("Copy as JSON", "copy-json", () => json().catch(tell)), button("Copy as command", "copy-command", () => context.copy(context.command("get", String(record.id)), "command")))),
     where, columns);
   root.append(body);
 
@@ -93,18 +93,19 @@ export function mount(root, context) {
   async function show(state) {
     const roles = context.roles();
     picture?.destroy();
-    picture = stage(record, roles, { value: Number(state.value) || 0, pixels: context.pixels, shown: state.boxes !== "off" });
+    // Frames of a feature list have a slider of their own (sequence.js).
+    picture = imageOf(record, roles)?.step === 0 ? null : stage(record, roles, { value: Number(state.value) || 0, pixels: context.pixels, shown: state.boxes !== "off" });
     boxes.hidden = !picture?.shapes.boxes.length && !picture?.shapes.points.length && !roles.mask?.length;
     values.hidden = !(picture?.count > 1);
     replace(values, button("‹", null, () => across(-1), { "aria-label": "Image before" }), `image ${Number(state.value ?? 0) + 1} of ${picture?.count}`, button("›", null, () => across(1), { "aria-label": "Next image" }));
     replace(visual, picture?.element, values);
-    columns.classList.toggle("alone", !picture);
+    const alone = () => columns.classList.toggle("alone", [...visual.children].every((part) => part.hidden));
+    alone();
     if (record.error) return picture?.ready;
     const [{ media }, { sequence }] = await Promise.all([import("./media.js"), import("./sequence.js")]);
     if (record !== shown?.record) return null;
-    const parts = [media(record, context), Object.keys(record.lists ?? {}).length || roles.sequence?.length || !picture ? sequence(record, context) : null].filter(Boolean);
-    visual.append(...parts);
-    columns.classList.toggle("alone", visual.childElementCount === 1 && !picture);
+    visual.append(...[media(record, context), sequence(record, context)].filter((part) => part && !part.hidden));
+    alone();
     return picture?.ready;
   }
 
@@ -225,7 +226,7 @@ function featureRow(record, name, feature) {
   const kind = kindOf(feature);
   const all = valuesOf(feature);
   const total = kind === "bytes" && all.length === feature.n ? size(all.reduce((sum, value) => sum + lengthOf(value), 0)) : "";
-  return h("li", { class: "tree-row", "data-feature": name }, head(name, kind ?? "no kind", count(feature.n, "value"), total), valueList(record, name, feature, kind, all));
+  return h("li", { class: "tree-row", "data-feature": name }, head(name, kind ?? "no kind", feature.n !== 1 && count(feature.n, "value"), total), valueList(record, name, feature, kind, all));
 }
 
 // Values as links: Enter on one shows the records that have it.
@@ -239,7 +240,7 @@ function valueList(record, name, feature, kind, all, step) {
       const content = where && !long
         ? h("a", { class: "value", href: href({ view: "grid", where, id: null, at: null, sel: null, seed: null, n: null, tab: null, value: null }), title: `Records with ${where}` }, shown === "" ? '""' : shown)
         : h("span", { class: `value ${long ? "long" : ""}`, tabindex: long ? "0" : null }, shown);
-      const whole = typeof value === "object" && value.bytes > 0
+      const whole = typeof value === "object" && value.bytes > 32
         ? h("a", { class: "small", href: bytesUrl(record.id, name, { step, value: from + i || undefined }), target: "_blank", rel: "noopener" }, value.type ? "open" : "save") : null;
       return [content, whole, long && where ? h("a", { class: "small", href: href({ view: "grid", where, id: null, at: null, sel: null, tab: null }) }, "records with this") : null];
     });

@@ -68,7 +68,7 @@ export function scroller(root, { label, onMove, describe }) {
   }
 
   // The first row that is not cut.
-  const row = () => Math.ceil(top - 1e-6);
+  const row = () => Math.max(0, Math.ceil(top - 1e-6));
   const by = (pixels) => to(top + pixels / rowHeight);
   // A page keeps a part of a row that was cut, so that nothing is skipped unread.
   const page = (sign) => to(top + sign * Math.max(1, Math.floor(visible())));
@@ -324,7 +324,13 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
   }
   const ask = debounce(request, 50);
 
+  // After a move. One that was scrolled away is no longer selected: the next key starts at what is seen.
   const remember = debounce(() => {
+    const row = Math.floor(selected / columns);
+    if (row + 1 <= bar.top || row >= bar.top + bar.visible) {
+      selected = within(top());
+      marked();
+    }
     if (String(top()) === (noted || "0")) return;
     noted = top() ? String(top()) : "";
     note({ at: noted, sel: selected === top() ? null : selected });

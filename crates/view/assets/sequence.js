@@ -1,7 +1,8 @@
 // Feature lists and long features over their steps: frames, lines and texts under one cursor.
 
-import { count, featureText, h, kindOf, number, replace, setText, svg } from "./dom.js";
+import { count, featureText, h, number, replace, setText, svg } from "./dom.js";
 import { bytesUrl, values } from "./api.js";
+import { muted } from "./dataset.js";
 import { brief } from "./histogram.js";
 import { allValues } from "./media.js";
 
@@ -44,7 +45,7 @@ function linePath(values, span, low, high) {
 function chart(name, series, span, move) {
   let low = Infinity, high = -Infinity;
   for (const s of series) for (const v of s) if (Number.isFinite(v)) { low = Math.min(low, v); high = Math.max(high, v); }
-  if (low > high) return { element: h("p", { class: "muted small" }, "no finite value"), at() {} };
+  if (low > high) return { element: muted("no finite value"), at() {} };
   const cursor = svg("line", { class: "cursor", x1: 0, x2: 0, y1: 0, y2: 100 });
   const drag = (e) => {
     if (e.type === "pointerdown") e.currentTarget.setPointerCapture(e.pointerId);
@@ -67,132 +68,105 @@ function chart(name, series, span, move) {
   };
 }
 
-// Tracks that share a slider. A track is {name, element, at(step) -> text of the values there}.
+// Tracks that share a slider: {name, element, at(step) -> text of the values there}.
 function group(label, span, tracks) {
-  let step = 0;
-  const slider = h("input", { type: "range", class: "wide", min: 0, max: span - 1, value: 0, "data-test": "slider", "aria-label": `Step of ${label}`, oninput: () => move(Number(slider.value)), onkeydown: (e) => e.stopPropagation() });
+  const slider = h("input", { type: "range", class: "wide", min: 0, max: span - 1, value: 0, "data-test": "slider", "aria-label": `Step of ${label}`, oninput: () => show(Number(slider.value)), onkeydown: (e) => e.stopPropagation() });
   const place = h("output", { class: "small number" });
-  const rows = tracks((share) => move(Math.round(share * (span - 1)))).map((track) => ({ ...track, text: h("span", { class: "mono small" }) }));
-  const move = (to) => {
-    step = Math.min(span - 1, Math.max(0, to));
+  const rows = tracks((share) => show(Math.round(share * (span - 1))));
+  function show(step) {
     slider.value = step;
     slider.setAttribute("aria-valuetext", `${step} of ${span}`);
     setText(place, `${number(step)} of ${number(span)}`);
-    for (const row of rows) setText(row.text, row.at(step) ?? "");
-  };
-  for (const row of rows) row.changed?.(() => setText(row.text, row.at(step) ?? ""));
-  const element = h("section", { class: "column", "aria-label": label }, h("div", { class: "row steps" }, slider, place),
+    for (const row of rows) setText(row.text, row.at(step));
+  }
+  for (const row of rows) {
+    row.text = h("span", { class: "mono small" });
+    row.changed = () => setText(row.text, row.at(Number(slider.value)));
+  }
+  show(0);
+  return h("section", { class: "column", "aria-label": label }, h("div", { class: "row steps" }, slider, place),
     rows.map((row) => h("figure", { class: "track" }, h("figcaption", { class: "row" }, h("strong", {}, row.name), row.text), row.element)));
-  move(0);
-  return { element, move: (by) => move(step + by) };
 }
 
-// A list of numbers. Steps of a few values are lines over the steps; of longer ones, the values of the step at the cursor are drawn.
-function numbers(record, name, list, kind, span, move) {
-  const box = h("div", { class: "slot" }, h("p", { class: "small muted" }, "Reading …"));
-  let tell = () => {};
-  let at = () => "";
-  const load = async () => {
-    const all = await values(record.id, name, {}, kind);
-    const widths = list.first.map((f) => f.n);
-    // Only the first steps come with the record. The others have the same width, or they are left out.
-    const known = widths.reduce((s, n) => s + n, 0);
-    const rest = list.steps - widths.length;
-    const width = rest > 0 ? (all.length - known) / rest : 0;
-    const uniform = rest > 0 && Number.isInteger(width) && widths.every((n) => n === width);
-    if (uniform) while (widths.length < list.steps) widths.push(width);
-    const starts = [0];
-    for (const n of widths) starts.push(starts.at(-1) + n);
-    const widest = widths.reduce((a, b) => Math.max(a, b), 0);
-    const stepOf = (i) => (i < widths.length ? all.subarray(starts[i], starts[i + 1]) : null);
-    const words = (part) => (part === null ? "not shown" : part.length ? Array.from(part.slice(0, 8), brief).join(", ") + (part.length > 8 ? `, … (${number(part.length)} values)` : "") : "no value");
-    if (widest <= SERIES) {
-      const series = Array.from({ length: widest }, (_, c) => Float64Array.from(widths, (n, i) => (c < n ? all[starts[i] + c] : NaN)));
-      const drawn = chart(name, series, span, move);
-      replace(box, drawn.element);
-      at = (i) => (drawn.at(i), i < list.steps ? words(stepOf(i)) : "no step");
-    } else {
-      let last = -1;
-      at = (i) => {
-        const part = i < list.steps ? stepOf(i) : null;
-        if (i !== last) replace(box, part?.length ? chart(`${name}, step ${i}`, [part], part.length).element : null);
-        last = i;
-        return i < list.steps ? words(part) : "no step";
-      };
-    }
-    if (rest > 0 && !uniform) box.after(h("p", { class: "small muted" }, `Steps of different lengths: the first ${number(widths.length)} of ${number(list.steps)} are drawn.`));
-    tell();
-  };
-  load().catch((error) => replace(box, h("p", { class: "error small" }, error.message)));
-  return { name, element: box, at: (i) => at(i), changed: (f) => { tell = f; } };
+// A track whose values come from the server: `load(box)` fills its box and gives its `at`.
+function later(name, load) {
+  const box = h("div", { class: "slot" }, muted("Reading …"));
+  const track = { name, element: box, at: () => "" };
+  load(box).then((at) => {
+    track.at = at;
+    track.changed();
+  }, (error) => replace(box, h("p", { class: "error small" }, error.message)));
+  return track;
 }
+
+// Steps of a few values are lines over the steps; of longer ones, the values of the step at the cursor are drawn.
+const numbers = (record, name, list, span, move) => later(name, async (box) => {
+  const all = await values(record.id, name, {}, list.kind);
+  const widths = list.first.map((f) => f.n);
+  // Only the first steps come with the record. The others have the same width, or they are left out.
+  const rest = list.steps - widths.length;
+  const width = (all.length - widths.reduce((sum, n) => sum + n, 0)) / rest;
+  if (rest > 0 && widths.every((n) => n === width)) while (widths.length < list.steps) widths.push(width);
+  const note = widths.length < list.steps ? muted(`Steps of different lengths: the first ${number(widths.length)} of ${number(list.steps)} are drawn.`) : null;
+  const starts = [0];
+  for (const n of widths) starts.push(starts.at(-1) + n);
+  const widest = widths.reduce((a, b) => Math.max(a, b), 0);
+  const lines = widest <= SERIES ? chart(name, Array.from({ length: widest }, (_, c) => Float64Array.from(widths, (n, i) => (c < n ? all[starts[i] + c] : NaN))), span, move) : null;
+  if (lines) replace(box, lines.element, note);
+  return (i) => {
+    lines?.at(i);
+    const step = i < widths.length ? all.subarray(starts[i], starts[i + 1]) : [];
+    if (!lines) replace(box, step.length ? chart(`${name}, step ${i}`, [step], step.length).element : null, note);
+    if (!step.length) return i < widths.length ? "no value" : i < list.steps ? "not drawn" : "no step";
+    return Array.from(step.slice(0, 8), brief).join(", ") + (step.length > 8 ? `, … (${number(step.length)} values)` : "");
+  };
+});
 
 function frames(record, name, list) {
-  const image = h("img", { class: "frame", alt: "", "data-test": "frame", onerror: () => { image.hidden = true; } });
+  const image = h("img", { class: "frame", alt: "", "data-test": "record-image", onerror: () => { image.hidden = true; } });
   return {
     name,
     element: image,
     at(i) {
-      const there = i < list.steps && (list.first[i]?.n ?? 1) > 0;
-      image.hidden = !there;
-      if (there) {
-        image.src = bytesUrl(record.id, name, { step: i });
-        image.alt = `${name}, step ${i}`;
-      }
-      return there ? "" : "no image";
+      image.hidden = i >= list.steps || list.first[i]?.n === 0;
+      if (image.hidden) return "no image";
+      image.src = bytesUrl(record.id, name, { step: i });
+      image.alt = `${name}, step ${i}`;
+      return "";
     },
   };
 }
 
-function texts(name, list) {
-  return { name, element: null, at: (i) => (i >= list.steps ? "no step" : i < list.first.length ? featureText(list.first[i]) || "no value" : "not shown: see the bytes of this step") };
-}
-
 // Long features of an Example: those of the same length share a slider.
 function longFeatures(record, roles) {
-  const skip = roles.pixels?.feature;
   const found = new Map();
   for (const [name, feature] of Object.entries(record.features ?? {})) {
-    const kind = kindOf(feature);
-    if (kind && kind !== "bytes" && feature.n >= LONG && name !== skip) found.set(feature.n, [...(found.get(feature.n) ?? []), name]);
+    if (feature.n >= LONG && !feature.bytes && name !== roles.pixels?.feature) found.set(feature.n, [...(found.get(feature.n) ?? []), name]);
   }
-  return [...found].map(([n, names]) => group(names.join(", "), n, (move) => names.slice(0, 20).map((name) => {
-    const box = h("div", { class: "slot" }, h("p", { class: "small muted" }, n > MOST ? `${number(n)} values are too many to draw.` : "Reading …"));
-    let tell = () => {};
-    let at = () => "";
-    if (n <= MOST) {
-      allValues(record, name).then((all) => {
-        const drawn = chart(name, [all], n, move);
-        replace(box, drawn.element);
-        at = (i) => (drawn.at(i), brief(all[i]));
-        tell();
-      }).catch((error) => replace(box, h("p", { class: "error small" }, error.message)));
-    }
-    return { name, element: box, at: (i) => at(i), changed: (f) => { tell = f; } };
-  })));
+  return [...found].map(([n, names]) => group(names.join(", "), n, (move) => names.slice(0, 20).map((name) => later(name, async (box) => {
+    if (n > MOST) throw new Error(`${number(n)} values are too many to draw.`);
+    const all = await allValues(record, name);
+    const line = chart(name, [all], n, move);
+    replace(box, line.element);
+    return (i) => (line.at(i), brief(all[i]));
+  }))));
 }
 
-/**
- * The feature lists and the long features of a record. Hidden if it has none. `move(by)` of the element moves the first cursor, for the
- * keys h and l.
- */
+/** The feature lists and the long features of a record. Hidden if it has none. */
 export function sequence(record, context) {
   const roles = context.roles() ?? {};
   const lists = Object.entries(record.lists ?? {}).filter(([, list]) => list.steps > 0);
-  const wanted = roles.sequence?.filter((name) => record.lists?.[name]?.steps > 0) ?? [];
-  const shown = wanted.length ? lists.filter(([name]) => wanted.includes(name)) : lists;
-  const groups = [];
+  const wanted = lists.filter(([name]) => roles.sequence?.includes(name));
+  const isFrames = ([, list]) => list.first.some((f) => f.bytes?.some((v) => v.type?.startsWith("image/")));
+  const shown = (wanted.length ? wanted : lists).sort((a, b) => isFrames(b) - isFrames(a));
+  const groups = longFeatures(record, roles);
   if (shown.length) {
     const span = shown.reduce((n, [, list]) => Math.max(n, list.steps), 1);
-    const isFrames = ([, list]) => list.first.some((f) => f.bytes?.some((v) => v.type?.startsWith("image/")));
-    const ordered = [...shown.filter(isFrames), ...shown.filter((entry) => !isFrames(entry))];
-    groups.push(group("the feature lists", span, (move) => ordered.map(([name, list]) => {
-      if (list.kind === "int64" || list.kind === "float") return numbers(record, name, list, list.kind, span, move);
-      return isFrames([name, list]) ? frames(record, name, list) : texts(name, list);
+    groups.unshift(group("the feature lists", span, (move) => shown.map(([name, list]) => {
+      if (list.kind === "int64" || list.kind === "float") return numbers(record, name, list, span, move);
+      if (isFrames([name, list])) return frames(record, name, list);
+      return { name, element: null, at: (i) => (i >= list.steps ? "no step" : i < list.first.length ? featureText(list.first[i]) || "no value" : "not shown") };
     })));
   }
-  groups.push(...longFeatures(record, roles));
-  const root = h("div", { class: "column sequence", hidden: !groups.length }, groups.map((g) => g.element));
-  root.move = (by) => groups[0]?.move(by);
-  return root;
+  return h("div", { class: "column sequence", hidden: !groups.length }, groups);
 }

@@ -33,7 +33,7 @@ export function mount(root, context) {
   const copy = button("Copy as command", () => context.copy(command, "the command"), "copy-command", { hidden: true });
   const what = h("p", { role: "status" });
   const box = h("div", { class: "column" });
-  replace(root, h("div", { class: "page step-view" },
+  replace(root, h("div", { class: "page step-view" }, h("h1", { class: "unseen" }, "Training step"),
     h("form", { class: "panel row", onsubmit: (e) => { e.preventDefault(); apply(); } }, FIELDS.map(([, label], i) => h("label", { class: "field" }, h("span", {}, label), controls[i])),
       h("button", { type: "submit", class: "primary" }, "Show"), previous, next, copy),
     what, box));

@@ -92,7 +92,7 @@ export function mount(root, context) {
   replace(context.tools, h("button", { type: "button", class: "quiet", "data-test": "columns", onclick: choose }, "Columns"));
 
   function heading() {
-    const pixels = columns.map((name) => (name === roles.image ? 88 : kinds.get(name) === "bytes" ? 190 : 130));
+    const pixels = columns.map((name) => (name === roles.image ? 88 : { bytes: 190, int64: 164 }[kinds.get(name)] ?? 130));
     wide.style.setProperty("--columns", ["112px", ...pixels.map((width) => `minmax(${width}px, 1fr)`)].join(" "));
     wide.style.minWidth = `${pixels.reduce((a, b) => a + b, 112)}px`;
     table.setAttribute("aria-colcount", String(columns.length + 1));
@@ -128,9 +128,9 @@ export function mount(root, context) {
       const [, kind, line] = head.children[i + 1].children;
       replace(line, found && sparkline(found));
       if (!found) return;
-      const share = found.records === statistics.records ? "all" : percent(found.records, statistics.records);
+      const share = found.present === statistics.records ? "all" : percent(found.present, statistics.records);
       setText(kind, `${kinds.get(name) ?? ""} · ${share}`);
-      kind.title = `in ${number(found.records)} of ${number(statistics.records)} records`;
+      kind.title = `in ${number(found.present)} of ${number(statistics.records)} records`;
     });
   }
 
