@@ -304,7 +304,7 @@ function loadSchema(box, context, signal) {
     if (!features?.length) return muted("There is no schema: the records have no features.");
     const conflicts = features.filter((f) => f.conflict);
     const sorted = [...conflicts, ...features.filter((f) => !f.conflict)];
-    const rows = (list) => table(["Feature", "Specification"], list.map((f) => [f.name, [h("code", {}, f.spec ?? "none"), f.conflict ? h("div", { class: "warning" }, f.conflict) : null]]), false, "pair");
+    const rows = (list) => table(["Feature", "Specification"], list.map((f) => [f.list ? `${f.name} (feature list)` : f.name, [h("code", {}, f.spec ?? "none"), f.conflict ? h("div", { class: "warning" }, f.conflict) : null]]), false, "pair");
     const first = rows(sorted.slice(0, 2 * PAGE));
     const copy = (label, text) => text && button(label, () => context.copy(typeof text === "string" ? text : JSON.stringify(text, null, 1), label.slice(5)), label);
     return [h("p", { class: "muted" }, `From ${count(records, "record")}. ${conflicts.length ? `${count(conflicts.length, "feature")} with conflicts.` : "Each feature has a specification."}`), first,

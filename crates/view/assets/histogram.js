@@ -234,8 +234,8 @@ export function compare(one, two) {
   const [x, y] = [one[kind], two[kind]];
   if (!x?.values || !y?.values) return null;
   if (kind === "bytes" || (complete(x) && complete(y) && kind === "int64")) return byValue(x, y, kind);
+  if (!x.histogram?.length || !y.histogram?.length) return null; // NaN and infinities alone
   const low = Math.min(Number(x.min), Number(y.min)), high = Math.max(Number(x.max), Number(y.max));
-  if (!Number.isFinite(low) || !Number.isFinite(high)) return null;
   const n = low < high ? 20 : 1;
   const [p, q] = [cumulative(x), cumulative(y)];
   const edges = Array.from({ length: n + 1 }, (_, i) => (i < n ? low + (high - low) * i / n : high));
