@@ -92,13 +92,11 @@ function askToken() {
     class: "empty token",
     onsubmit(event) {
       event.preventDefault();
-      sessionStorage.setItem("asked", "yes");
       // The fragment stays over the redirect, and with it the page that was asked for.
       location.assign(`/?t=${encodeURIComponent(field.value.trim())}${location.hash}`);
     },
-  }, h("h1", null, "Access token"), sessionStorage.getItem("asked") && h("p", { class: "error", role: "alert" }, "The server did not accept that token."), h("p", { class: "muted" }, "The command tfseek view printed a link. Open that link, or copy the part after ?t= to here."),
+  }, h("h1", null, "Access token"), h("p", { class: "muted" }, "The command tfseek view printed a link. Open that link, or copy the part after ?t= to here."),
   h("label", { class: "field" }, h("span", null, "Token"), field), h("button", { class: "primary" }, "Open")));
-  sessionStorage.removeItem("asked");
   document.body.dataset.ready = "token";
   field.focus();
 }
@@ -197,9 +195,9 @@ async function open(set) {
 
   function shown(state) {
     for (const link of links) {
-      // The seed of a step is none of a sample.
-      const seed = viewName() === "step" && link.dataset.view !== "step" ? null : state.seed;
-      link.href = address.href({ view: link.dataset.view, id: null, tab: null, value: null, seed });
+      // The seed of a training step is not that of a sample.
+      const other = (viewName() === "step") !== (link.dataset.view === "step");
+      link.href = address.href({ view: link.dataset.view, id: null, tab: null, value: null, ...(other && { seed: null }) });
       if (link.dataset.view === viewName()) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
