@@ -11,6 +11,7 @@
 //     records, pixels   recordCache (api.js), and the drawing of images of numbers (media.js)
 //     tools             an element of the head for the buttons of the view
 //     announce(text)    said by screen readers          copy(text, what)   to the clipboard
+//     command(verb, argument)  a line for the shell
 //     dialog(title, submit, ...content)                 ready()   the first content is there: also for an empty page or an error
 
 import { count, h, number, replace, setText, shellWord, size } from "./dom.js";
@@ -113,6 +114,8 @@ async function open(set) {
     go: address.go,
     roles: () => rolesOf(dataset, address.state),
     records: recordCache(set),
+    // The server knows the words before and after the argument of a verb.
+    command: (verb, argument) => [dataset.commands[verb][0], argument, dataset.commands[verb][1]].filter(Boolean).join(" "),
     tools: h("div", { class: "row tools" }),
     get list() {
       return current.list;
@@ -197,7 +200,7 @@ async function open(set) {
     }
     bar.update(current.found, current.sample && {
       text: `${count(current.sample.n, "record")} drawn at random, seed ${current.sample.seed}`,
-      command: `tfseek sample -n ${current.sample.n} --seed ${shellWord(current.sample.seed)} ${dataset.command}`,
+      command: context.command("sample", `-n ${current.sample.n} --seed ${shellWord(current.sample.seed)}`),
     });
     page.head.classList.toggle("no-list", !["grid", "table", "record"].includes(viewName()));
     document.title = `${viewName() === "record" ? `${number(Number(state.id ?? 0))} · ` : ""}${dataset.name} – tfseek`;

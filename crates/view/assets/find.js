@@ -188,7 +188,7 @@ export function findBar(context) {
       const where = context.state().where ?? "";
       // What is typed stays until the condition itself changes.
       if (of !== where) input.value = of = where;
-      const command = where ? `tfseek grep ${shellWord(where)} ${context.dataset.command}` : sample?.command;
+      const command = where ? context.command("grep", shellWord(where)) : sample?.command;
       replace(more, command && [button("Copy as command", () => context.copy(command, "command")), all]);
       if (found) return show(found);
       for (const part of [error, bar]) part.hidden = true;

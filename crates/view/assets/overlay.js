@@ -282,7 +282,7 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
 function fit(holder, { width, height }) {
   const most = 720;
   holder.style.aspectRatio = `${width} / ${height}`;
-  const zoom = Math.max(1, Math.min(8, Math.floor(320 / Math.max(width, height))));
+  const zoom = Math.max(1, Math.min(8, Math.floor(480 / Math.max(width, height))));
   holder.style.maxWidth = `${Math.min(Math.max(width * zoom, 1), most * Math.min(1.5, width / height))}px`;
-  holder.classList.toggle("enlarged", zoom > 1);
+  holder.classList.toggle("enlarged", zoom > 2);
 }

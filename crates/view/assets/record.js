@@ -1,7 +1,7 @@
 // The page of one record: its image, its features as a tree, as text and as bytes.
 
 import { aborted, bytes, bytesUrl, get, text } from "./api.js";
-import { bytesText, count, float, h, kindOf, number, replace, shellWord, size, valuesOf } from "./dom.js";
+import { bytesText, count, float, h, kindOf, number, replace, size, valuesOf } from "./dom.js";
 import { condition } from "./find.js";
 import { stage } from "./overlay.js";
 import { href } from "./state.js";
@@ -23,7 +23,6 @@ export function mount(root, context) {
   const where = h("p", { class: "muted small" });
   const [previous, next] = [["Previous", -1, "k"], ["Next", 1, "j"]].map(([label, by, key]) =>
     button(label, label.toLowerCase(), () => turn(by), { title: `${label} record (${key})`, class: "quiet" }));
-  const command = () => `tfseek get ${context.dataset.command} ${shellWord(String(record.id))}`;
   const json = async () => context.copy(await text(`/api/json/${record.id}`, { set: context.set }), "JSON");
   const boxes = button("Boxes", "toggle-boxes", toggle, { title: "Boxes (b)", "aria-pressed": "true", hidden: true });
   const values = h("div", { class: "row", hidden: true });
@@ -47,7 +46,7 @@ export function mount(root, context) {
   const columns = h("div", { class: "record-columns" }, visual, h("div", { class: "record-side" }, strip, panel));
   const body = h("div", { class: "page" },
     h("div", { class: "row spread" }, h("div", { class: "row" }, previous, title, next),
-      h("div", { class: "row" }, boxes, button("Copy as JSON", "copy-json", () => json().catch(tell)), button("Copy as command", "copy-command", () => context.copy(command(), "command")))),
+      h("div", { class: "row" }, boxes, button("Copy as JSON", "copy-json", () => json().catch(tell)), button("Copy as command", "copy-command", () => context.copy(context.command("get", String(record.id)), "command")))),
     where, columns);
   root.append(body);
 
@@ -225,7 +224,7 @@ function featureRow(record, name, feature) {
   const kind = kindOf(feature);
   const all = valuesOf(feature);
   const total = kind === "bytes" && all.length === feature.n ? size(all.reduce((sum, value) => sum + lengthOf(value), 0)) : "";
-  return h("li", { class: "tree-row", "data-feature": name }, head(name, kind ?? "no kind", count(feature.n, "value"), total), valueList(record, name, feature, kind, all));
+  return h("li", { class: "tree-row", "data-feature": name }, head(name, kind ?? "no kind", feature.n !== 1 && count(feature.n, "value"), total), valueList(record, name, feature, kind, all));
 }
 
 // Values as links: Enter on one shows the records that have it.

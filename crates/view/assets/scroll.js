@@ -68,7 +68,7 @@ export function scroller(root, { label, onMove, describe }) {
   }
 
   // The first row that is not cut.
-  const row = () => Math.ceil(top - 1e-6);
+  const row = () => Math.max(0, Math.ceil(top - 1e-6));
   const by = (pixels) => to(top + pixels / rowHeight);
   // A page keeps a part of a row that was cut, so that nothing is skipped unread.
   const page = (sign) => to(top + sign * Math.max(1, Math.floor(visible())));

@@ -128,9 +128,9 @@ export function mount(root, context) {
       const [, kind, line] = head.children[i + 1].children;
       replace(line, found && sparkline(found));
       if (!found) return;
-      const share = found.records === statistics.records ? "all" : percent(found.records, statistics.records);
+      const share = found.present === statistics.records ? "all" : percent(found.present, statistics.records);
       setText(kind, `${kinds.get(name) ?? ""} · ${share}`);
-      kind.title = `in ${number(found.records)} of ${number(statistics.records)} records`;
+      kind.title = `in ${number(found.present)} of ${number(statistics.records)} records`;
     });
   }
 
