@@ -325,7 +325,8 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
   const ask = debounce(request, 50);
 
   const remember = debounce(() => {
-    if (String(top()) === (noted || "0")) return;
+    // While the page changes, the position is still that of the list before.
+    if (!document.body.dataset.ready || String(top()) === (noted || "0")) return;
     noted = top() ? String(top()) : "";
     note({ at: noted, sel: selected === top() ? null : selected });
   }, 200);
