@@ -172,9 +172,11 @@ async function open(set) {
   }
 
   // The list of the state: matches, a sample, or all records.
+  const drawn = (state) => Math.max(1, Math.min(10_000, Math.floor(Number(state.n)) || SAMPLE));
+  const keyOf = (state) => JSON.stringify(["grid", "table", "record"].includes(viewName()) ? [state.where, state.where ? null : state.seed, drawn(state)] : null);
+
   async function lists(state) {
-    const n = Math.max(1, Math.min(10_000, Math.floor(Number(state.n)) || SAMPLE));
-    const key = JSON.stringify(["grid", "table", "record"].includes(viewName()) ? [state.where, state.where ? null : state.seed, n] : null);
+    const key = keyOf(state);
     if (key === current?.key) return;
     current?.found?.stop();
     const next = { key, list: allRecords(dataset.records), found: null };
@@ -185,8 +187,9 @@ async function open(set) {
       next.list = next.found.list;
       next.list.onGrow(() => current === next && bar.show(next.found));
     } else if (state.seed) {
-      const { ids } = await get("/api/sample", { set, n, seed: state.seed });
-      if (state !== address.state) return;
+      const { ids } = await get("/api/sample", { set, n: drawn(state), seed: state.seed });
+      // The address may have another position by now, which changes no list.
+      if (keyOf(address.state) !== key) return;
       next.list = fixedList(ids);
       next.sample = { n: ids.length, seed: state.seed };
     }

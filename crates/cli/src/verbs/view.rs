@@ -1,6 +1,6 @@
 //! `tfseek view`: shows a dataset in the browser.
 
-use crate::args::{self, AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs};
+use crate::args::{self, AccessArgs, DamageArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs};
 use crate::bytes::Size;
 use crate::console::Console;
 use crate::exit::{self, DATA, Failure, IO, Outcome, USAGE};
@@ -8,9 +8,9 @@ use crate::text::{self, count};
 use crate::{dataset, outputs, progress};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use tfseek::Dataset;
 use tfseek::example::MessageKind;
 use tfseek::io::Output;
+use tfseek::{Dataset, Error, ErrorKind};
 use tfseek_tools::thousands;
 use tfseek_view::{CommandWords, ViewError, ViewOptions, ViewSet, Viewer};
 
@@ -120,10 +120,33 @@ fn open(
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<OpenSet> {
-    let dataset = dataset::open(paths, &args.access, args.payload.limit, global, console)?;
+    let dataset = open_dataset(paths, args, global, console)?;
     let view = ViewSet::new(dataset.clone(), title(&paths.paths, other))?.kind(args.payload.kind.specified());
     let words = words(paths, &args.access, args.payload, &dataset)?;
     Ok(OpenSet { dataset, view: view.words(words) })
+}
+
+/// Opens a dataset. Damaged files are scanned again to leave the damage out, unless `--damage raise` forbids it: an index for that takes the
+/// checksums of all payloads, and sound files need none.
+fn open_dataset(
+    paths: &PathsArgs,
+    args: &args::ViewArgs,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome<Dataset> {
+    let limit = args.payload.limit;
+    let strict = AccessArgs { damage: DamageArgs::default(), ..args.access.clone() };
+    match dataset::open(paths, &strict, limit, global, console) {
+        Err(Failure::Error(e)) if args.access.damage.skips()? && is_damage(&e) => {
+            dataset::open(paths, &args.access, limit, global, console)
+        }
+        opened => opened,
+    }
+}
+
+fn is_damage(e: &Error) -> bool {
+    use ErrorKind::{Compression, CorruptData, CorruptLength, Truncated};
+    matches!(e.kind(), Compression(_) | CorruptData { .. } | CorruptLength { .. } | Truncated { .. })
 }
 
 /// Returns the last part of each path, or the whole paths if those of the other set end equally.
@@ -149,6 +172,7 @@ fn words(
     payload: PayloadArgs,
     dataset: &Dataset,
 ) -> Outcome<CommandWords> {
+    // Sound files need no option.
     let is_damaged = dataset.warnings().iter().any(|warning| warning.kind() == "damage_skipped");
     let mut words: Vec<String> = paths.paths.iter().map(|path| exit::word(&path.to_string_lossy())).collect();
     if paths.allow_missing {
