@@ -1,8 +1,13 @@
-//! The bodies of the fuzz targets. They are in `tfseek-testkit`, and in the tests of `tfseek-tools`, since tests run them over the corpora.
+//! The bodies of the fuzz targets. They are in `tfseek-testkit`, and in the tests of `tfseek-tools` and `tfseek-view`, since tests run
+//! them over the corpora.
 
 #[path = "../../crates/tools/tests/tfx/target.rs"]
 mod tfx;
 
+#[path = "../../crates/view/tests/request/target.rs"]
+mod request;
+
+pub use request::request;
 pub use tfx::tfx;
 
 pub use tfseek_testkit::agree::{example, sequence};

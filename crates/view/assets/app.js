@@ -92,13 +92,11 @@ function askToken() {
     class: "empty token",
     onsubmit(event) {
       event.preventDefault();
-      sessionStorage.setItem("asked", "yes");
       // The fragment stays over the redirect, and with it the page that was asked for.
       location.assign(`/?t=${encodeURIComponent(field.value.trim())}${location.hash}`);
     },
-  }, h("h1", null, "Access token"), sessionStorage.getItem("asked") && h("p", { class: "error", role: "alert" }, "The server did not accept that token."), h("p", { class: "muted" }, "The command tfseek view printed a link. Open that link, or copy the part after ?t= to here."),
+  }, h("h1", null, "Access token"), h("p", { class: "muted" }, "The command tfseek view printed a link. Open that link, or copy the part after ?t= to here."),
   h("label", { class: "field" }, h("span", null, "Token"), field), h("button", { class: "primary" }, "Open")));
-  sessionStorage.removeItem("asked");
   document.body.dataset.ready = "token";
   field.focus();
 }
@@ -174,9 +172,11 @@ async function open(set) {
   }
 
   // The list of the state: matches, a sample, or all records.
+  const drawn = (state) => Math.max(1, Math.min(10_000, Math.floor(Number(state.n)) || SAMPLE));
+  const keyOf = (state) => JSON.stringify(["grid", "table", "record"].includes(viewName()) ? [state.where, state.where ? null : state.seed, drawn(state)] : null);
+
   async function lists(state) {
-    const n = Math.max(1, Math.min(10_000, Math.floor(Number(state.n)) || SAMPLE));
-    const key = JSON.stringify(["grid", "table", "record"].includes(viewName()) ? [state.where, state.where ? null : state.seed, n] : null);
+    const key = keyOf(state);
     if (key === current?.key) return;
     current?.found?.stop();
     const next = { key, list: allRecords(dataset.records), found: null };
@@ -187,8 +187,9 @@ async function open(set) {
       next.list = next.found.list;
       next.list.onGrow(() => current === next && bar.show(next.found));
     } else if (state.seed) {
-      const { ids } = await get("/api/sample", { set, n, seed: state.seed });
-      if (state !== address.state) return;
+      const { ids } = await get("/api/sample", { set, n: drawn(state), seed: state.seed });
+      // The address may have another position by now, which changes no list.
+      if (keyOf(address.state) !== key) return;
       next.list = fixedList(ids);
       next.sample = { n: ids.length, seed: state.seed };
     }
@@ -197,9 +198,9 @@ async function open(set) {
 
   function shown(state) {
     for (const link of links) {
-      // The seed of a step is none of a sample.
-      const seed = viewName() === "step" && link.dataset.view !== "step" ? null : state.seed;
-      link.href = address.href({ view: link.dataset.view, id: null, tab: null, value: null, seed });
+      // The seed of a training step is not that of a sample.
+      const other = (viewName() === "step") !== (link.dataset.view === "step");
+      link.href = address.href({ view: link.dataset.view, id: null, tab: null, value: null, ...(other && { seed: null }) });
       if (link.dataset.view === viewName()) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }

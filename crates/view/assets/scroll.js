@@ -326,6 +326,8 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
 
   // After a move. One that was scrolled away is no longer selected: the next key starts at what is seen.
   const remember = debounce(() => {
+    // While the page changes, the position is still that of the list before.
+    if (!document.body.dataset.ready) return;
     const row = Math.floor(selected / columns);
     if (row + 1 <= bar.top || row >= bar.top + bar.visible) {
       selected = within(top());

@@ -19,7 +19,6 @@ struct State {
     next: u64,
     stopped: bool,
     accepting: bool,
-    last_request: Instant,
 }
 
 struct Open {
@@ -41,13 +40,7 @@ pub(crate) enum Phase {
 
 impl Connections {
     pub(crate) fn new(most: usize) -> Connections {
-        let state = State {
-            open: BTreeMap::new(),
-            next: 0,
-            stopped: false,
-            accepting: false,
-            last_request: Instant::now(),
-        };
+        let state = State { open: BTreeMap::new(), next: 0, stopped: false, accepting: false };
         Connections { most, state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -73,11 +66,6 @@ impl Connections {
     /// Closes the connection that has been idle for longest, to free its descriptor.
     pub(crate) fn close_an_idle_one(&self) {
         self.state().close_one(Phase::Idle);
-    }
-
-    /// Returns the time since the last request, or since the start of the server.
-    pub(crate) fn idle(&self) -> Duration {
-        self.state().last_request.elapsed()
     }
 
     /// Closes all connections and refuses later ones.
@@ -154,9 +142,6 @@ impl Connection {
     pub(crate) fn begin(&self, phase: Phase) {
         let now = Instant::now();
         let mut state = self.connections.state();
-        if phase == Phase::Answer {
-            state.last_request = now;
-        }
         if let Some(open) = state.open.get_mut(&self.id) {
             open.phase = phase;
             open.since = now;

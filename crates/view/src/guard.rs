@@ -115,7 +115,7 @@ impl Guard {
 }
 
 /// Returns whether a `Host` header names this machine or an allowed host. Every port is right, because tunnels change it.
-fn names_server(host: &str, allowed: &[Name]) -> bool {
+pub(crate) fn names_server(host: &str, allowed: &[Name]) -> bool {
     Name::of_header(host).is_some_and(|name| match &name {
         Name::Text(text) if text == "localhost" => true,
         Name::Address(IpAddr::V4(address)) if address.is_loopback() => true,
@@ -149,7 +149,7 @@ impl Secret {
 
 /// The name of a host. Names are compared without case, addresses as numbers.
 #[derive(Debug, PartialEq)]
-enum Name {
+pub(crate) enum Name {
     Text(String),
     Address(IpAddr),
 }

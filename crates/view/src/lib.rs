@@ -17,6 +17,8 @@ mod api;
 mod assets;
 mod connections;
 mod conversation;
+#[doc(hidden)]
+pub mod fuzzing;
 mod guard;
 mod http;
 mod jobs;

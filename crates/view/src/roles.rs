@@ -174,8 +174,8 @@ impl SeenFeatures {
             .then(|| json!({ "x": x, "y": y }))
     }
 
-    /// Returns the feature whose values are pixels: of height x width x depth values by the features of these names, or a square with 1, 3 or 4
-    /// channels.
+    /// Returns the feature whose values are pixels: of height x width x depth values by the features of these names, or by its own name, as a
+    /// square with 1, 3 or 4 channels.
     fn pixels(&self, height: Option<&str>, width: Option<&str>, audio: Option<&str>) -> Option<Value> {
         let count = |seen: &SeenFeature| match seen.kind {
             Some(FeatureKind::Bytes) if seen.media.is_none() => seen.bytes,
@@ -204,12 +204,20 @@ impl SeenFeatures {
                         json!({ "feature": name, "height": height, "width": width, "depth": depth }),
                     );
                 }
-            } else if let Some((side, depth)) = count(seen).and_then(square) {
+            } else if let Some((side, depth)) =
+                count(seen).filter(|_| sounds_like_an_image(name)).and_then(square)
+            {
                 return Some(json!({ "feature": name, "height": side, "width": side, "depth": depth }));
             }
         }
         None
     }
+}
+
+/// Returns true for names of images. Embeddings and token ids often have a square number of values too.
+fn sounds_like_an_image(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["image", "img", "pixel", "picture", "photo", "frame", "digit"].iter().any(|word| name.contains(word))
 }
 
 /// Returns the side and the channels of `n` values that are a square image of at least 8 x 8 pixels.
@@ -296,6 +304,19 @@ mod tests {
             [784, 3072, 4096, 785, 0, 48].map(square),
             [Some((28, 1)), Some((32, 3)), Some((64, 1)), None, None, None]
         );
+    }
+
+    #[test]
+    fn only_names_of_images_make_a_square_an_image() {
+        let pixels = |name: &str| {
+            let values: Vec<_> = (0..784).collect();
+            let payload = tfseek::ExampleBuilder::new().int64(name, values).encode().unwrap();
+            let mut seen = SeenFeatures::default();
+            seen.add(&Content::decode(&payload, tfseek::example::MessageKind::Example).unwrap());
+            seen.roles()["pixels"]["height"].as_u64()
+        };
+        assert_eq!(["image_floats", "Images", "raw_pixels"].map(pixels), [Some(28); 3]);
+        assert_eq!(["embedding", "ids", "label/encoded", "sequence"].map(pixels), [None; 4]);
     }
 
     #[test]

@@ -212,9 +212,4 @@ impl ServerHandle {
             self.connections.wait_for_end(PAUSE);
         }
     }
-
-    /// Returns the time since the last request, or since the start of the server.
-    pub(crate) fn idle(&self) -> Duration {
-        self.connections.idle()
-    }
 }

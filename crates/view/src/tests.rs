@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Answers of a dataset without files.
 struct Made;
@@ -92,11 +92,19 @@ impl Running {
         client.reply()
     }
 
-    /// Number of threads of this server's connections.
-    #[cfg(target_os = "linux")]
+    /// Waits until at most `most` connections have a thread.
+    fn wait_for_threads(&self, most: usize) {
+        let start = Instant::now();
+        while self.threads() > most {
+            assert!(start.elapsed() < Duration::from_secs(20), "{} threads go on", self.threads());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Number of threads of this server's connections. It is 0 where the system does not list them.
     fn threads(&self) -> usize {
         let name = format!("tfseek-{}\n", self.port());
-        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
         // A thread may end between two calls.
         let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
         names.filter(|other| *other == name).count()

@@ -1,14 +1,16 @@
 //! `tfseek view`: shows a dataset in the browser.
 
-use crate::args::{self, AccessArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs};
+use crate::args::{self, AccessArgs, DamageArgs, GlobalArgs, IoMode, PathsArgs, PayloadArgs};
+use crate::bytes::Size;
 use crate::console::Console;
-use crate::dataset;
-use crate::exit::{self, Failure, IO, Outcome, USAGE};
+use crate::exit::{self, DATA, Failure, IO, Outcome, USAGE};
 use crate::text::{self, count};
-use std::io::IsTerminal;
+use crate::{dataset, outputs, progress};
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use tfseek::Dataset;
 use tfseek::example::MessageKind;
+use tfseek::io::Output;
+use tfseek::{Dataset, Error, ErrorKind};
 use tfseek_tools::thousands;
 use tfseek_view::{CommandWords, ViewError, ViewOptions, ViewSet, Viewer};
 
@@ -30,12 +32,17 @@ pub(crate) fn run(args: &args::ViewArgs, global: &GlobalArgs, console: &mut Cons
         options = options.roles(&text).map_err(in_file)?;
     }
     let summary = summary(&set.dataset);
+    if let Some(path) = &args.html {
+        let bytes = write_report(path, set, &options, args, global)?;
+        let size = Size { bytes, exact: global.bytes };
+        return console.print(format_args!("{summary}: {size} written to {}\n", path.display()));
+    }
     let mut sets = vec![set.view];
     if !args.against.is_empty() {
         let paths = PathsArgs { paths: args.against.clone(), allow_missing: args.paths.allow_missing };
         sets.push(open((&paths, &args.paths.paths), args, global, console)?.view);
     }
-    let viewer = Viewer::bind(sets, &options).map_err(|e| failure(e))?;
+    let viewer = Viewer::bind(sets, &options).map_err(failure)?;
     let port = viewer.address().port();
     console.print(format_args!("{summary}: open {}\n", viewer.url()))?;
     if args.host.is_loopback() {
@@ -57,6 +64,30 @@ pub(crate) fn run(args: &args::ViewArgs, global: &GlobalArgs, console: &mut Cons
     Ok(())
 }
 
+/// Writes a report, and returns its size in bytes.
+fn write_report(
+    path: &Path,
+    set: OpenSet,
+    options: &ViewOptions,
+    args: &args::ViewArgs,
+    global: &GlobalArgs,
+) -> Outcome<u64> {
+    outputs::check_distinct([(path, path)], set.dataset.shards().map(|shard| shard.path))?;
+    outputs::check_replace(path, args.force)?;
+    // A folder that does not exist is an error before all records are read.
+    let mut output = Output::create(path).map_err(|e| Failure::io(path, e))?;
+    let bar = progress::records(global, "reading", set.dataset.len());
+    let report = |records| {
+        bar.inc(records);
+        Ok(())
+    };
+    let page = tfseek_view::report(set.view, args.select.condition.as_ref(), options, &report);
+    bar.finish_and_clear();
+    let page = page.map_err(failure)?;
+    output.write_all(page.as_bytes()).and_then(|()| output.commit()).map_err(|e| Failure::io(path, e))?;
+    Ok(page.len() as u64)
+}
+
 /// Returns true if a browser of this user can show a page.
 fn has_display() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -71,6 +102,7 @@ fn failure(e: ViewError) -> Failure {
             Failure::usage(format!("--host: {e} (`--allow-host NAME`)"))
         }
         ViewError::Io(e) => Failure::Message(IO, e.to_string()),
+        ViewError::Data(message) => Failure::Message(DATA, message),
         e => Failure::usage(e.to_string()),
     }
 }
@@ -88,10 +120,33 @@ fn open(
     global: &GlobalArgs,
     console: &mut Console,
 ) -> Outcome<OpenSet> {
-    let dataset = dataset::open(paths, &args.access, args.payload.limit, global, console)?;
+    let dataset = open_dataset(paths, args, global, console)?;
     let view = ViewSet::new(dataset.clone(), title(&paths.paths, other))?.kind(args.payload.kind.specified());
     let words = words(paths, &args.access, args.payload, &dataset)?;
     Ok(OpenSet { dataset, view: view.words(words) })
+}
+
+/// Opens a dataset. Damaged files are scanned again to leave the damage out, unless `--damage raise` forbids it: an index for that takes the
+/// checksums of all payloads, and sound files need none.
+fn open_dataset(
+    paths: &PathsArgs,
+    args: &args::ViewArgs,
+    global: &GlobalArgs,
+    console: &mut Console,
+) -> Outcome<Dataset> {
+    let limit = args.payload.limit;
+    let strict = AccessArgs { damage: DamageArgs::default(), ..args.access.clone() };
+    match dataset::open(paths, &strict, limit, global, console) {
+        Err(Failure::Error(e)) if args.access.damage.skips()? && is_damage(&e) => {
+            dataset::open(paths, &args.access, limit, global, console)
+        }
+        opened => opened,
+    }
+}
+
+fn is_damage(e: &Error) -> bool {
+    use ErrorKind::{Compression, CorruptData, CorruptLength, Truncated};
+    matches!(e.kind(), Compression(_) | CorruptData { .. } | CorruptLength { .. } | Truncated { .. })
 }
 
 /// Returns the last part of each path, or the whole paths if those of the other set end equally.
@@ -117,6 +172,7 @@ fn words(
     payload: PayloadArgs,
     dataset: &Dataset,
 ) -> Outcome<CommandWords> {
+    // Sound files need no option.
     let is_damaged = dataset.warnings().iter().any(|warning| warning.kind() == "damage_skipped");
     let mut words: Vec<String> = paths.paths.iter().map(|path| exit::word(&path.to_string_lossy())).collect();
     if paths.allow_missing {

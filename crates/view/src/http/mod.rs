@@ -3,7 +3,7 @@
 mod request;
 mod response;
 
-pub(crate) use request::{BadRequest, MAX_HEAD, Parsed, Request};
+pub(crate) use request::{BadRequest, Parsed, Request};
 pub(crate) use response::Response;
 
 /// Answers to the requests below `/api`. The caller has checked that the request may be answered.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// The largest head of a request in bytes.
-pub(crate) const MAX_HEAD: usize = 16 << 10;
+const MAX_HEAD: usize = 16 << 10;
 
 /// The largest number of headers.
 const MAX_HEADERS: usize = 100;

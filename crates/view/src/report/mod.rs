@@ -70,11 +70,14 @@ pub fn report(
     page.nested("style", |page| page.markup(STYLE));
     page.markup("</head><body>");
     page.element("h1", &name);
-    let shards = dataset.shards().len();
+    let shards = match dataset.shards().len() {
+        1 => "1 shard".to_owned(),
+        n => format!("{} shards", thousands(n as u64)),
+    };
     page.element(
         "p class=\"dim\"",
         format_args!(
-            "{} records in {shards} shards, tfseek {}",
+            "{} records in {shards}, tfseek {}",
             thousands(dataset.len()),
             env!("CARGO_PKG_VERSION")
         ),
@@ -184,7 +187,7 @@ mod tests {
         );
         assert!(
             page.contains("&lt;images&gt;")
-                && page.contains("200 records in 1 shards")
+                && page.contains("200 records in 1 shard,")
                 && page.contains("FixedLenFeature")
         );
         assert_eq!(run(Some("label == 3 and record < 100")).matches("<figure>").count(), 10);

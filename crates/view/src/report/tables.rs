@@ -20,7 +20,8 @@ pub(super) fn features(page: &mut Html, stats: &Value) {
     for title in ["feature", "kind"] {
         page.element("th", title);
     }
-    for title in ["present", "values", "least", "mean", "most", "distinct"] {
+    // Of byte strings, the three in the middle are lengths.
+    for title in ["records", "values", "least", "mean", "most", "distinct"] {
         page.element("th class=\"n\"", title);
     }
     page.element("th", "distribution");
@@ -30,6 +31,7 @@ pub(super) fn features(page: &mut Html, stats: &Value) {
         row(page, feature);
     }
     page.markup("</tbody></table></div>");
+    page.element("p class=\"dim\"", "Least, mean and most of byte strings are their lengths in bytes.");
 }
 
 fn row(page: &mut Html, feature: &Value) {
@@ -55,7 +57,12 @@ fn row(page: &mut Html, feature: &Value) {
         page.nested("td", |page| histogram(page, &values["histogram"]));
         page.nested("td class=\"top\"", |page| {
             let top = values["top"].as_array().map(Vec::as_slice).unwrap_or_default();
-            for (k, item) in top.iter().take(TOP).enumerate() {
+            if top.iter().all(|item| item["count"] == 1) {
+                return;
+            }
+            // Long byte strings are known by their hashes only.
+            let named = top.iter().filter(|item| !item["value"].is_null());
+            for (k, item) in named.take(TOP).enumerate() {
                 let value = text(&item["value"]);
                 let short: String = value.chars().take(WIDTH).collect();
                 let dots = if short.len() < value.len() { ".." } else { "" };

@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[test]
 fn slow_connections_do_not_keep_others_out() {
@@ -37,8 +37,7 @@ fn slow_connections_do_not_keep_others_out() {
             client.get("/app.css", &[]);
             assert_eq!(client.reply().status, 200);
         }
-        #[cfg(target_os = "linux")]
-        assert!(running.threads() <= 65, "{}", running.threads());
+        running.wait_for_threads(64);
         stop.store(true, Ordering::Relaxed);
     });
 }
@@ -79,32 +78,27 @@ fn the_connection_that_is_idle_for_longest_is_closed_first() {
     }
 }
 
-/// Without this, clients that read nothing would keep all connections busy.
+/// Clients that read nothing would keep all connections busy.
 #[test]
-fn a_client_that_reads_nothing_is_closed() {
+fn clients_that_read_nothing_are_closed() {
     let running = Running::with(|options| {
         options.limits = short();
         options.limits.connections = 2;
     });
     let cookie = running.cookie();
-    let deaf: Vec<_> = (0..2)
-        .map(|_| {
-            let mut client = running.connect();
-            client.get("/api/large", &[&cookie]);
-            client
-        })
-        .collect();
+    let deaf = || {
+        let mut client = running.connect();
+        client.get("/api/large", &[&cookie]);
+        client
+    };
+    let mut clients = vec![deaf(), deaf()];
     thread::sleep(Duration::from_millis(100));
+    // Another connection makes them end, and so does the time.
     assert_eq!(running.get("/api/dataset", &[&cookie]).status, 200);
-    #[cfg(target_os = "linux")]
-    {
-        let start = Instant::now();
-        while running.threads() > 1 {
-            assert!(start.elapsed() < Duration::from_secs(20), "their threads go on");
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-    drop(deaf);
+    running.wait_for_threads(0);
+    clients.push(deaf());
+    thread::sleep(Duration::from_millis(100));
+    running.wait_for_threads(0);
 }
 
 #[test]
@@ -140,7 +134,6 @@ fn many_requests_are_answered_in_order() {
             });
         }
     });
-    assert!(running.handle.idle() < Duration::from_secs(60));
 }
 
 #[test]
@@ -296,20 +289,16 @@ fn missing_descriptors_are_waited_out() {
     while let Ok(file) = std::fs::File::open("/dev/null") {
         files.push(file);
     }
-    // One descriptor for the client, none for the server.
+    // The first client has a descriptor for each side. Each later one has its own only, so an idle connection has to make room. On Linux,
+    // a waiting `accept` may have reserved a descriptor, so this may begin with the third one.
     files.pop();
-    let mut client = running.connect();
-    client.get("/app.css", &[]);
-    thread::sleep(Duration::from_millis(300));
-    client.stream.set_nonblocking(true).unwrap();
-    assert_eq!(client.stream.peek(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
-    client.stream.set_nonblocking(false).unwrap();
-    files.pop();
-    assert_eq!(client.reply().status, 200);
-    // With one connection more, the idle one makes room.
-    files.pop();
-    let mut second = running.connect();
-    second.get("/app.css", &[]);
-    assert_eq!(second.reply().status, 200);
-    assert!(client.is_closed());
+    let mut clients = Vec::new();
+    for _ in 0..5 {
+        files.pop();
+        let mut client = running.connect();
+        client.get("/app.css", &[]);
+        assert_eq!(client.reply().status, 200);
+        clients.push(client);
+    }
+    assert!(clients[0].is_closed());
 }

@@ -332,6 +332,17 @@ fn bodies_are_refused_and_end_the_connection() {
     assert!(client.is_closed());
 }
 
+/// A connection that is closed with unread bytes is reset, and the client may lose the response.
+#[test]
+fn a_refused_request_is_read_before_the_end() {
+    let running = Running::start();
+    let mut client = running.connect();
+    let body = "x".repeat(100_000);
+    client.send(&format!("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{body}"));
+    assert_eq!(client.reply().status, 405);
+    assert_eq!(std::io::Read::read(&mut client.stream, &mut [0]).unwrap(), 0);
+}
+
 /// Rule 8: the head of a request is limited, in bytes and in time.
 #[test]
 fn heads_are_limited() {
@@ -343,7 +354,9 @@ fn heads_are_limited() {
     // One byte at a time, each well within the limit of the whole head.
     let mut client = running.connect();
     let head = "GET / HTTP/1.1\r\nHost: localhost\r\nCookie: ".bytes().chain(std::iter::repeat(b'x'));
+    let mut sent = 0;
     for byte in head.take(2000) {
+        sent += 1;
         thread::sleep(Duration::from_millis(20));
         if std::io::Write::write_all(&mut client.stream, &[byte]).is_err() {
             break;
@@ -355,6 +368,7 @@ fn heads_are_limited() {
             break;
         }
     }
+    assert!(sent < 1000, "the head goes on");
     assert_eq!(client.reply().status, 408);
     assert!(client.is_closed());
     // Nothing at all is closed without a response, before and after a request.

@@ -5,6 +5,16 @@
 
 #![cfg(unix)]
 
+mod data;
 mod devtools;
+mod goals;
+mod grid;
+mod manners;
 mod page;
+mod png;
+mod real;
+mod record;
+mod safety;
+mod shown;
 mod small;
+mod whole;

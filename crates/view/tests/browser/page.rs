@@ -170,15 +170,17 @@ impl Page {
 
     /// Waits until an expression is true. While it throws, it is not.
     pub(crate) fn wait(&self, condition: &str, what: &str) {
-        let end = Instant::now() + LIMIT;
+        let start = Instant::now();
         loop {
             let last = match self.try_eval(&format!("!!({condition})")) {
                 Ok(value) if value == true => return,
                 Ok(value) => value.to_string(),
                 Err(error) => error,
             };
-            if Instant::now() > end {
-                self.fail(&format!("waited {LIMIT:?} for {what}: {condition} is {last}"));
+            // After an exception, the rest of a page seldom comes.
+            let limit = if self.has_thrown() { LIMIT / 10 } else { LIMIT };
+            if start.elapsed() > limit {
+                self.fail(&format!("waited {limit:?} for {what}: {condition} is {last}"));
             }
             thread::sleep(Duration::from_millis(10));
         }
@@ -383,6 +385,10 @@ impl Page {
         let events = self.events.lock().unwrap();
         let sent = events.iter().filter(|(method, _)| method == "Network.requestWillBeSent");
         sent.filter_map(|(_, event)| event["request"]["url"].as_str().map(str::to_owned)).collect()
+    }
+
+    fn has_thrown(&self) -> bool {
+        self.events.lock().unwrap().iter().any(|(method, _)| method == "Runtime.exceptionThrown")
     }
 
     /// Returns one line for each error so far that the test does not expect.

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::thread;
 
 /// Serves pages from a thread. `answer` gives the headers and the body of a path. Returns the origin.
-fn serve(answer: impl Fn(&str) -> (String, String) + Send + 'static) -> String {
+pub(crate) fn serve(answer: impl Fn(&str) -> (String, String) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {

@@ -1,0 +1,148 @@
+//! `view`: the server of the command, its end, its reports and its errors.
+
+#![cfg(all(unix, feature = "view"))]
+
+mod common;
+
+use common::*;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+/// A viewer that runs, and its link.
+struct RunningView {
+    child: Child,
+    port: u16,
+    token: String,
+    summary: String,
+}
+
+impl RunningView {
+    fn start(dir: &Folder, args: &[&str]) -> RunningView {
+        let mut command = dir.command(&[&["view", "--port", "0"], args].concat());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let (summary, link) =
+            line.trim_end().split_once(": open http://127.0.0.1:").unwrap_or_else(|| panic!("{line}"));
+        let (port, token) = link.split_once("/?t=").unwrap();
+        let (port, token, summary) = (port.parse().unwrap(), token.to_owned(), summary.to_owned());
+        RunningView { child, port, token, summary }
+    }
+
+    /// Returns the head and the body of a response.
+    fn get(&self, target: &str, headers: &str) -> (String, String) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        write!(stream, "GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n")
+            .unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text}"));
+        (head.to_owned(), body.to_owned())
+    }
+
+    /// Returns the JSON of an answer to a request with the cookie.
+    fn ask(&self, target: &str) -> serde_json::Value {
+        let cookie = format!("Cookie: tfseek-{}={}\r\n", self.port, self.token);
+        let (head, body) = self.get(&format!("/api/{target}"), &cookie);
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}\n{body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    /// Ends the viewer as Ctrl-C does.
+    fn interrupt(mut self) {
+        let killed = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        self.child.wait().unwrap();
+        assert!(TcpStream::connect(("127.0.0.1", self.port)).is_err());
+    }
+}
+
+fn files(dir: &Folder) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(dir.path("."))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_viewer_serves_until_it_is_interrupted() {
+    let dir = Folder::new();
+    dir.shard("a b.tfrecord", labels(0..100));
+    dir.shard("other.tfrecord", labels(50..60));
+    dir.run(&["index", "a b.tfrecord", "other.tfrecord"]);
+    let before = files(&dir);
+    let view =
+        RunningView::start(&dir, &["a b.tfrecord", "--against", "other.tfrecord", "--where", "label>3"]);
+    assert_eq!(view.summary, "100 records, 1 shard");
+    assert!(view.get("/", "").1.contains("<html"));
+    assert!(view.get("/api/dataset", "").0.starts_with("HTTP/1.1 403 "));
+    let dataset = view.ask("dataset");
+    assert_eq!(dataset["records"], 100);
+    assert_eq!(dataset["where"], "label>3");
+    assert_eq!(dataset["against"], "other.tfrecord");
+    assert_eq!(dataset["commands"]["get"], serde_json::json!(["tfseek get 'a b.tfrecord'", ""]));
+    assert_eq!(view.ask("json/7")["features"]["label"], serde_json::json!([7]));
+    assert_eq!(view.ask("dataset?set=1")["records"], 10);
+    // Connections and jobs that are open do not keep it.
+    let _open = TcpStream::connect(("127.0.0.1", view.port)).unwrap();
+    view.ask("stats");
+    view.interrupt();
+    assert_eq!(files(&dir), before);
+}
+
+#[test]
+fn damaged_files_open_and_commands_say_so() {
+    let dir = Folder::new();
+    let path = dir.shard("a.tfrecord", labels(0..100));
+    let mut bytes = fs::read(&path).unwrap();
+    let size = bytes.len() / 100;
+    bytes[40 * size] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let view = RunningView::start(&dir, &["a.tfrecord"]);
+    let dataset = view.ask("dataset");
+    assert_eq!((&dataset["records"], &dataset["damage"]["ranges"]), (&99.into(), &1.into()));
+    let [before, after] = ["get", "grep"].map(|verb| dataset["commands"][verb].clone());
+    assert_eq!(before, serde_json::json!(["tfseek get a.tfrecord", "--damage skip"]));
+    assert_eq!(after, serde_json::json!(["tfseek grep", "a.tfrecord --skip-errors"]));
+    view.interrupt();
+    dir.run(&["view", "--damage", "raise", "a.tfrecord"]).fails(1, &["length crc32c"]);
+}
+
+#[test]
+fn reports_are_one_file_that_is_not_replaced_without_force() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..100));
+    let ran = dir.run(&["view", "a.tfrecord", "--html", "report.html", "--where", "label < 10"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let page = fs::read_to_string(dir.path("report.html")).unwrap();
+    assert_eq!(page.matches("<figure>").count(), 10);
+    assert!(!page.contains("<script") && !page.contains("http:") && !page.contains("https:"));
+    dir.run(&["view", "a.tfrecord", "--html", "report.html"]).fails(2, &["--force replaces it"]);
+    dir.run(&["view", "a.tfrecord", "--html", "none/report.html"]).fails(3, &["none"]);
+    dir.run(&["view", "a.tfrecord", "--html", "a.tfrecord", "--force"]).fails(2, &["a.tfrecord"]);
+    dir.run(&["view", "a.tfrecord", "--html", "x.html", "--where", "label ="]).fails(2, &["expected `==`"]);
+    assert!(!dir.path("x.html").exists());
+}
+
+#[test]
+fn options_that_do_not_fit_are_named() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..100));
+    fs::write(dir.path("roles.json"), r#"{"lable": "y"}"#).unwrap();
+    dir.run(&["view", "a.tfrecord", "--roles", "roles.json"]).fails(2, &["found \"lable\""]);
+    fs::write(dir.path("roles.json"), "[]").unwrap();
+    dir.run(&["view", "a.tfrecord", "--roles", "roles.json"])
+        .fails(2, &["roles.json: roles: expected a JSON object"]);
+    dir.run(&["view", "a.tfrecord", "--roles", "none.json"]).fails(3, &["none.json"]);
+    dir.run(&["view", "a.tfrecord", "--host", "0.0.0.0"]).fails(2, &["--allow-host"]);
+    dir.run(&["view", "a.tfrecord", "--host", "x"]).fails(2, &["--host"]);
+    dir.run(&["view", "none.tfrecord"]).fails(3, &["none.tfrecord"]);
+    let view = RunningView::start(&dir, &["a.tfrecord"]);
+    let port = view.port.to_string();
+    dir.run(&["view", "a.tfrecord", "--port", &port]).fails(3, &[&port]);
+    view.interrupt();
+}

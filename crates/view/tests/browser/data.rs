@@ -1,0 +1,250 @@
+//! Data sets of the tests, written when they are needed.
+
+use crate::png::{png, tone, wav};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tfseek::Compression;
+use tfseek::example::{ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
+use tfseek::frame::put_record;
+use tfseek::writer::WriterOptions;
+
+/// Strings that run something if they are taken for HTML, for a URL, or for a path of an object.
+pub(crate) const HOSTILE: [&str; 6] = [
+    "<img src=x onerror=\"window.ran='img'\">",
+    "\"><script>window.ran='script'</script>",
+    "javascript:window.ran='url'",
+    "<svg xmlns='http://www.w3.org/2000/svg' onload=\"window.ran='svg'\"><script>window.ran='svg script'</script></svg>",
+    "__proto__",
+    "' onmouseover='window.ran=1' data-test='card",
+];
+
+/// The classes of the image sets.
+pub(crate) const CLASSES: [&str; 4] = ["salmon roll", "tuna", "unagi", "tamago"];
+
+fn write(path: PathBuf, options: &WriterOptions, payloads: impl IntoIterator<Item = Vec<u8>>) -> PathBuf {
+    let mut writer = options.create(&path).unwrap();
+    for payload in payloads {
+        writer.write(&payload).unwrap();
+    }
+    writer.close().unwrap();
+    path
+}
+
+fn indexed() -> WriterOptions {
+    WriterOptions::new().index(true)
+}
+
+/// Returns an image whose colours say which it is: blue is `i`, and red and green rise to the right and downwards.
+pub(crate) fn image(i: u32, width: u32, height: u32) -> Vec<u8> {
+    png(width, height, |x, y| [(x * 255 / width) as u8, (y * 255 / height) as u8, (i * 40) as u8])
+}
+
+/// Two shards of `n` images each, with boxes as TensorFlow's object detection writes them, captions and a mask.
+///
+/// Every fifth image has no box. `image/class/label` is the number of the record modulo 4.
+pub(crate) fn detection(folder: &Path, n: u32) -> Vec<PathBuf> {
+    let record = |i: u32| {
+        let boxes = if i % 5 == 4 { 0 } else { i % 3 + 1 };
+        let some = |at: f32| (0..boxes).map(move |b| at + b as f32 * 0.1).collect::<Vec<_>>();
+        let class = CLASSES[i as usize % 4];
+        ExampleBuilder::new()
+            .bytes("image/encoded", [image(i, 64 + i % 3 * 32, 64)])
+            .bytes("image/filename", [format!("photo {i}.png")])
+            .int64("image/height", [64])
+            .int64("image/width", [64 + i % 3 * 32])
+            .int64("image/class/label", [i % 4])
+            .bytes("image/class/text", [class])
+            .float("image/object/bbox/xmin", some(0.1))
+            .float("image/object/bbox/ymin", some(0.2))
+            .float("image/object/bbox/xmax", some(0.5))
+            .float("image/object/bbox/ymax", some(0.7))
+            .bytes("image/object/class/text", vec![class; boxes as usize])
+            .bytes("image/segmentation/class/encoded", [png(64, 64, |x, _| [(x / 32) as u8 * 255; 3])])
+            .encode()
+            .unwrap()
+    };
+    let shard = |s: u32| {
+        let path = folder.join(format!("train-{s:05}-of-00002.tfrecord"));
+        write(path, &indexed(), (s * n..(s + 1) * n).map(record))
+    };
+    vec![shard(0), shard(1)]
+}
+
+/// Images as TensorFlow Datasets writes them: `image`, `label`, and boxes of four floats each.
+pub(crate) fn tfds(folder: &Path, n: u32) -> Vec<PathBuf> {
+    let record = |i: u32| {
+        ExampleBuilder::new()
+            .bytes("image", [image(i, 48, 48)])
+            .int64("label", [i % 10])
+            .float("objects/bbox", [0.25_f32, 0.25, 0.75, 0.75, 0.0, 0.0, 0.5, 0.5])
+            .int64("objects/label", [i % 10, 7])
+            .encode()
+            .unwrap()
+    };
+    vec![write(folder.join("tfds-train.tfrecord-00000-of-00001"), &indexed(), (0..n).map(record))]
+}
+
+/// Images of 50 kB.
+pub(crate) fn thumbnails(folder: &Path, n: u32) -> Vec<PathBuf> {
+    let record = |i: u32| {
+        let image = png(128, 130, |x, y| [(x * y + i) as u8, (x ^ y) as u8, (i * 7) as u8]);
+        ExampleBuilder::new().bytes("image", [image]).int64("label", [i]).encode().unwrap()
+    };
+    vec![write(folder.join("thumbnails.tfrecord"), &indexed(), (0..n).map(record))]
+}
+
+/// Images of 28 x 28 floats, of ints, and of raw bytes with their height and width.
+pub(crate) fn pixels(folder: &Path) -> Vec<PathBuf> {
+    let value = |i: u32, at: u32| (at % 28 * 9 + i * 20) % 256;
+    let floats = |i: u32| {
+        let all: Vec<f32> = (0..784).map(|at| value(i, at) as f32 / 255.0).collect();
+        ExampleBuilder::new().float("image_raw", all).int64("label", [i]).encode().unwrap()
+    };
+    let raw = |i: u32| {
+        let all: Vec<u8> = (0..32 * 20 * 3).map(|at| value(i, at) as u8).collect();
+        ExampleBuilder::new()
+            .bytes("image_raw", [all])
+            .int64("height", [20])
+            .int64("width", [32])
+            .int64("depth", [3])
+            .encode()
+            .unwrap()
+    };
+    vec![
+        write(folder.join("floats.tfrecord"), &indexed(), (0..10).map(floats)),
+        write(folder.join("raw.tfrecord"), &indexed(), (0..10).map(raw)),
+    ]
+}
+
+/// Sequences: frames, numbers and tokens, of different lengths.
+pub(crate) fn sequences(folder: &Path) -> Vec<PathBuf> {
+    let record = |i: u32| {
+        let steps = 5 + i;
+        let number =
+            |step: u32| FeatureBuf::from(vec![(f64::from(step) * 0.7).sin() as f32, step as f32 / 10.0]);
+        SequenceExampleBuilder::new()
+            .bytes("speaker", ["anna"])
+            .int64("label", [i])
+            .feature_list("frames", (0..steps).map(|step| FeatureBuf::from([image(step * 5, 40, 30)])))
+            .feature_list("force", (0..steps).map(number))
+            .feature_list("tokens", (0..steps).map(|step| FeatureBuf::from(vec![i64::from(step); 2])))
+            .encode()
+            .unwrap()
+    };
+    vec![write(folder.join("sequences.tfrecord"), &indexed(), (0..8).map(record))]
+}
+
+/// WAV files, and samples as integers with their rate.
+pub(crate) fn audio(folder: &Path) -> Vec<PathBuf> {
+    let record = |i: u32| {
+        let samples = tone(8000, 220.0 * f64::from(i + 1), 4000);
+        ExampleBuilder::new()
+            .bytes("audio", [wav(8000, &samples)])
+            .bytes("label", [format!("tone {i}")])
+            .encode()
+            .unwrap()
+    };
+    let numbers = |i: u32| {
+        let samples = tone(8000, 220.0 * f64::from(i + 1), 4000);
+        ExampleBuilder::new().int64("speech", samples).int64("sample_rate", [8000]).encode().unwrap()
+    };
+    vec![
+        write(folder.join("wav.tfrecord"), &indexed(), (0..4).map(record)),
+        write(folder.join("samples.tfrecord"), &indexed(), (0..4).map(numbers)),
+    ]
+}
+
+/// The first shard of [`detection`] in gzip, with checkpoints in its index.
+pub(crate) fn gzip(folder: &Path, n: u32) -> Vec<PathBuf> {
+    let options = indexed().compression(Compression::Gzip);
+    let record = |i: u32| {
+        ExampleBuilder::new().bytes("image", [image(i, 48, 48)]).int64("label", [i % 10]).encode().unwrap()
+    };
+    vec![write(folder.join("images.tfrecord.gz"), &options, (0..n).map(record))]
+}
+
+pub(crate) fn empty(folder: &Path) -> Vec<PathBuf> {
+    let path = folder.join("empty.tfrecord");
+    fs::write(&path, b"").unwrap();
+    vec![path]
+}
+
+/// Records that are no messages: text, a protobuf message of other fields, zero bytes, random bytes.
+pub(crate) fn bytes(folder: &Path) -> Vec<PathBuf> {
+    let payloads: [&[u8]; 4] =
+        [b"a line of text", b"\x08\x96\x01\x12\x03abc", b"", b"\xff\x00\x80\x7f\xc3\x28"];
+    vec![write(folder.join("bytes.tfrecord"), &indexed(), payloads.map(<[u8]>::to_vec))]
+}
+
+/// 50 records: the length of record 20 is damaged, and so is a byte of the payload of record 30; the last record is torn.
+pub(crate) fn damaged(folder: &Path) -> Vec<PathBuf> {
+    let mut file = Vec::new();
+    let mut starts = Vec::new();
+    for i in 0..50 {
+        starts.push(file.len());
+        let payload = ExampleBuilder::new()
+            .int64("label", [i])
+            .bytes("text", [format!("record {i}")])
+            .encode()
+            .unwrap();
+        put_record(&mut file, &payload).unwrap();
+    }
+    file[starts[20]] ^= 0x40;
+    file[starts[30] + 20] ^= 1;
+    file.truncate(file.len() - 7);
+    let path = folder.join("damaged.tfrecord");
+    fs::write(&path, file).unwrap();
+    vec![path]
+}
+
+/// Records whose names and values are [`HOSTILE`].
+pub(crate) fn hostile(folder: &Path) -> Vec<PathBuf> {
+    let plain = |i: usize| {
+        let mut example = ExampleBuilder::new()
+            .bytes("image/filename", [HOSTILE[i]])
+            .bytes("label", [HOSTILE[i]])
+            .bytes("image/encoded", [HOSTILE[3]])
+            .float("odd", [f32::NAN, f32::INFINITY, -0.0])
+            .int64("big", [i64::MAX, i64::MIN]);
+        for (k, text) in HOSTILE.iter().enumerate() {
+            example = example.bytes(*text, [HOSTILE[(k + i) % 6]]);
+        }
+        example.encode().unwrap()
+    };
+    let sequence = |i: usize| {
+        SequenceExampleBuilder::new()
+            .bytes(HOSTILE[i], [HOSTILE[0]])
+            .feature_list(HOSTILE[i], HOSTILE.map(|text| FeatureBuf::from([text])))
+            .encode()
+            .unwrap()
+    };
+    vec![
+        write(folder.join("<img src=x onerror=alert(1)>.tfrecord"), &indexed(), (0..6).map(plain)),
+        write(folder.join("'$(touch x)'.tfrecord"), &indexed(), (0..6).map(sequence)),
+    ]
+}
+
+/// `n` records of one label and their number, in one shard.
+pub(crate) fn many(folder: &Path, n: u64) -> Vec<PathBuf> {
+    let record =
+        |i: u64| ExampleBuilder::new().int64("label", [i % 10]).int64("number", [i]).encode().unwrap();
+    vec![write(folder.join("many.tfrecord"), &indexed(), (0..n).map(record))]
+}
+
+/// Gives a shard and its index `n` names each: a set of `n` times as many records, with the space of one.
+pub(crate) fn repeated(shard: &Path, n: usize) -> Vec<PathBuf> {
+    let (folder, name) = (shard.parent().unwrap(), shard.file_name().unwrap().to_str().unwrap());
+    let indexes = folder.join(".tfseek");
+    let index =
+        fs::read_dir(&indexes).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let index = index.filter(|index| index.starts_with(name)).collect::<Vec<_>>();
+    assert_eq!(index.len(), 1, "{index:?}");
+    let link = |i: usize| {
+        let new = format!("part-{i:05}-of-{n:05}");
+        let path = folder.join(&new);
+        fs::hard_link(shard, &path).unwrap();
+        fs::hard_link(indexes.join(&index[0]), indexes.join(index[0].replace(name, &new))).unwrap();
+        path
+    };
+    (0..n).map(link).collect()
+}

@@ -1,0 +1,75 @@
+//! The page of the whole data set, and two of them side by side.
+
+use crate::data;
+use crate::shown::Shown;
+
+#[test]
+fn statistics_schema_and_shards_are_shown() {
+    let shown = Shown::new(|folder| data::detection(folder, 60));
+    let Some(page) = shown.page_at("data", "view=data") else { return };
+    page.see("stats");
+    page.wait("t.text('stats').includes('image/class/label')", "statistics of a feature");
+    page.wait("t.all('histogram').length > 0 && t.all('bar').length > 0", "histograms");
+    page.see("shards");
+    page.wait("t.text('shards').includes('train-00000-of-00002.tfrecord: 60 records')", "the first shard");
+    page.eval("t.one('shards').querySelector('input').focus()");
+    page.key("ArrowRight");
+    page.wait("t.text('shards').includes('train-00001-of-00002.tfrecord: 60 records')", "the second shard");
+    page.see("schema");
+    page.wait("t.text('schema').includes('image/class/label')", "the schema");
+    page.screenshot("data");
+    page.all_manners("data");
+    page.finish();
+}
+
+#[test]
+fn a_bar_is_a_filter() {
+    let shown = Shown::new(|folder| data::detection(folder, 60));
+    let Some(page) = shown.page_at("bar", "view=data") else { return };
+    page.wait("t.all('bar').length > 0", "bars");
+    page.click("bar");
+    page.wait("t.state('where')", "a condition in the address");
+    page.wait(
+        "(t.view() == 'grid' || t.view() == 'table') && /\\d/.test(t.text('hits'))",
+        "the records of the bar",
+    );
+    page.back();
+    page.wait("t.view() == 'data'", "the data set after the way back");
+    page.finish();
+}
+
+#[test]
+fn damage_is_on_a_map() {
+    let shown = Shown::new(data::damaged);
+    let Some(page) = shown.page_at("damage", "view=data") else { return };
+    page.see("damage");
+    page.wait("/damaged\\.tfrecord/.test(t.text('damage'))", "the damaged shard");
+    page.screenshot("damage");
+    page.finish();
+}
+
+#[test]
+fn two_sets_are_compared() {
+    let shown = Shown::against(|folder| data::detection(folder, 60), |folder| data::detection(folder, 40));
+    let Some(page) = shown.page_at("compare", "view=compare") else { return };
+    page.wait(
+        "t.view() == 'compare' && document.body.innerText.includes('image/class/label')",
+        "the comparison",
+    );
+    page.wait("/\\b80\\b/.test(document.body.innerText)", "80 records in both");
+    page.screenshot("compare");
+    page.all_manners("compare");
+    page.navigate(&shown.at("view=grid&set=1&at=70"));
+    page.wait("t.ids().includes(70) && !t.ids().includes(80)", "records of the second set");
+    page.finish();
+}
+
+#[test]
+fn a_step_of_an_epoch_shows_its_records() {
+    let shown = Shown::new(|folder| data::detection(folder, 60));
+    let Some(page) = shown.page_at("step", "view=step") else { return };
+    page.wait("t.view() == 'step'", "the form");
+    page.screenshot("step");
+    page.all_manners("step");
+    page.finish();
+}
