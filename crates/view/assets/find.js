@@ -193,6 +193,7 @@ export function findBar(context) {
       replace(more, command && [button("Copy as command", () => context.copy(command, "command")), all]);
       if (found) return show(found);
       for (const part of [error, bar]) part.hidden = true;
+      input.removeAttribute("aria-invalid");
       setText(side, "");
       setText(hits, where ? "" : sample?.text ?? count(context.dataset.records, "record"));
     },
