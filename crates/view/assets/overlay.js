@@ -245,7 +245,7 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
         await picture.decode();
         if (!image.width) fit(holder, { width: picture.naturalWidth, height: picture.naturalHeight });
       } catch {
-        if (picture.isConnected) shapes.problems.unshift(`the browser can not decode ${image.feature}`);
+        if (picture.isConnected) shapes.problems.unshift(`the browser cannot decode ${image.feature}`);
       }
     } else if (drawn) {
       try {

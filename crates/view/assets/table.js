@@ -163,9 +163,12 @@ export function mount(root, context) {
     title: "Table",
     update(state) {
       roles = context.roles();
+      const before = columns.join();
       columns = chosen(state);
-      heading();
-      summary();
+      if (columns.join() !== before || !head.firstChild) {
+        heading();
+        summary();
+      }
       follow(state);
       table.setAttribute("aria-rowcount", String(context.list.more ? -1 : context.list.length + 1));
       const plain = columns.length && columns.every((name) => !/[,*]/.test(name));
