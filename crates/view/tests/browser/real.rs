@@ -77,20 +77,38 @@ fn every_real_file_is_shown_without_an_error() {
             page.wait("t.all('card-image').every(t.painted)", "painted images");
             meets(&page, &GRIDS, &name);
             page.screenshot(&format!("real-{name}"));
-            for id in [0, records - 1] {
-                page.navigate(&shown.at(&format!("view=record&id={id}")));
-                page.wait(&format!("t.record() == {id}"), "a record");
-                if id == 0 {
-                    meets(&page, &RECORDS, &name);
-                    page.screenshot(&format!("real-record-{name}"));
-                }
-                for tab in ["tab-text", "tab-hex", "tab-tree"] {
-                    if page.eval(&format!("!!t.one('{tab}')")) == true {
-                        page.click(tab);
-                        page.eval("new Promise(done => setTimeout(done, 30))");
-                    }
-                }
+            page.key("Enter");
+            page.wait("t.record() == 0", "record 0 by Enter");
+            meets(&page, &RECORDS, &name);
+            page.screenshot(&format!("real-record-{name}"));
+            for tab in ["tab-text", "tab-hex", "tab-tree"]
+                .iter()
+                .filter(|tab| page.eval(&format!("!!t.one('{tab}')")) == true)
+            {
+                page.click(tab);
+                page.wait(&format!("t.one('{tab}').ariaSelected == 'true' && t.view() == 'record'"), tab);
             }
+            let json = page.copied(|| page.click("copy-json"));
+            if serde_json::from_str::<serde_json::Value>(&json).is_err() {
+                page.fail(&format!("what is copied is not JSON: {json:.200}"));
+            }
+            for key in ["j", "k", "l", "h", "b", "b"] {
+                page.key(key);
+            }
+            page.wait("t.record() == 0", "record 0 after `j` and `k`");
+            page.key("g");
+            page.insert(&(records - 1).to_string());
+            page.key("Enter");
+            page.wait(&format!("t.record() == {}", records - 1), "the last record by its number");
+            page.reload();
+            page.wait(&format!("t.record() == {}", records - 1), "the last record after a reload");
+            page.key("Escape");
+            page.wait("t.view() == 'grid'", "the grid after Escape");
+            page.fill("where", "record in 0..1");
+            page.key("Enter");
+            page.wait("t.ids().join() == '0' && /^1 match/.test(t.text('hits'))", "one match");
+            page.back();
+            page.wait("t.state('where') == null && t.view() == 'grid'", "all records after the way back");
         }
         for view in ["table", "data"] {
             page.navigate(&shown.at(&format!("view={view}")));

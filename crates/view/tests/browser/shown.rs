@@ -39,6 +39,13 @@ pub(crate) const WORDS: &str = r##"window.t = {
   },
 };"##;
 
+/// Returns the memory of this process that no file backs, in MB.
+pub(crate) fn anonymous() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0 kB");
+    line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1000.0
+}
+
 /// A running viewer of one or two sets. It ends when this is dropped.
 pub(crate) struct Shown {
     /// The address with the token.
@@ -47,6 +54,8 @@ pub(crate) struct Shown {
     pub(crate) origin: String,
     /// Time from the paths to the server.
     pub(crate) listening: Duration,
+    /// Memory of this process before, in MB.
+    pub(crate) memory: f64,
     records: u64,
     server: Option<(ViewerHandle, JoinHandle<()>)>,
     folder: Option<TempDir>,
@@ -91,6 +100,7 @@ impl Shown {
     }
 
     fn start(sets: Vec<Vec<PathBuf>>) -> Shown {
+        let memory = anonymous();
         let start = Instant::now();
         let mut records = Vec::new();
         let mut open = |paths: Vec<PathBuf>| {
@@ -109,7 +119,15 @@ impl Shown {
         let origin = format!("http://{}", viewer.address());
         assert!(link.starts_with(&origin), "{link} is not of {origin}");
         let thread = thread::spawn(move || viewer.serve());
-        Shown { link, origin, listening, records: records[0], server: Some((handle, thread)), folder: None }
+        Shown {
+            link,
+            origin,
+            listening,
+            memory,
+            records: records[0],
+            server: Some((handle, thread)),
+            folder: None,
+        }
     }
 
     /// Returns the number of records of the first set.
