@@ -164,11 +164,12 @@ fn a_file_names_only_modules_below_its_own() {
 
 /// The crates of the workspace, and the crates of ours that each may name. The compiler checks that only public items are used;
 /// `#[path]` and `include!` would bypass it.
-const FRONT_ENDS: [(&str, &[&str]); 4] = [
+const FRONT_ENDS: [(&str, &[&str]); 5] = [
     ("src", &["tfseek"]),
     ("crates/tools/src", &["tfseek"]),
-    ("crates/cli/src", &["tfseek", "tfseek_cli", "tfseek_tools"]),
-    ("python/src", &["tfseek", "tfseek_cli", "tfseek_tools"]),
+    ("crates/view/src", &["tfseek", "tfseek_tools"]),
+    ("crates/cli/src", &["tfseek", "tfseek_cli", "tfseek_tools", "tfseek_view"]),
+    ("python/src", &["tfseek", "tfseek_cli", "tfseek_tools", "tfseek_view"]),
 ];
 
 /// Returns the crates of ours that a file must not name, and uses of `#[path]` and `include!`.

@@ -246,6 +246,7 @@ const viewName = () => (Object.hasOwn(VIEWS, address.state.view ?? "") ? address
 let opened = null; // of one set
 let mounted = null; // { name, view }
 let turn = 0;
+let begun = false;
 
 async function show(state) {
   turn += 1;
@@ -273,7 +274,11 @@ async function show(state) {
       const root = h("div", { class: "view" });
       replace(page.main, root);
       page.main.scrollTop = 0;
+      // The element that had the focus is gone with the last view: Tab goes on from the new one.
+      if (begun && document.activeElement === document.body) page.main.focus({ preventScroll: true });
       mounted = { name, context: opened.context, view: module.mount(root, opened.context) };
+      page.main.setAttribute("aria-label", mounted.view.title ?? name);
+      begun = true;
     }
     await mounted.view.update(address.state);
     if (!late()) document.body.dataset.ready = name;

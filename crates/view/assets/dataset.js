@@ -169,7 +169,7 @@ export function mount(root, context) {
     if (document.activeElement !== search) search.value = state.q ?? "";
     replace(pages, h("span", { class: "muted" }, state.q ? `${number(found.length)} of ${count(all.length, "feature")}` : count(all.length, "feature")), turns);
     const rows = shown.map(([key, feature]) => row(key, feature));
-    if (!rows.length) rows.push(all.length || !stats.fields?.length ? h("p", { class: "muted", "data-test": "empty" }, all.length ? `No name of a feature contains “${state.q}”.` : "The records have no features.") : fieldsTable(stats.fields));
+    if (!rows.length) rows.push(all.length || !stats.fields?.length ? h("p", { class: "muted", "data-test": "empty" }, all.length ? `No name of a feature contains “${state.q}”.` : !stats.records ? (scanned ? "No record meets the condition." : "There are no records.") : "The records have no features.") : fieldsTable(stats.fields));
     // The element with the focus is found again by its path in the tree: rows must not take the keyboard's place away.
     const path = [];
     const active = document.activeElement;

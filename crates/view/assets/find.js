@@ -146,7 +146,7 @@ export function findBar(context) {
     bar.hidden = !found || found.done;
     bar.value = found?.records ? found.searched / found.records : 0;
     if (found?.error) {
-      replace(error, `${found.error.message} `, h("button", { type: "button", class: "link", onclick: context.help }, "How conditions are written"));
+      replace(error, `${found.error.message} `, found.error.status === 400 && h("button", { type: "button", class: "link", onclick: context.help }, "How conditions are written"));
       context.announce(found.error.message);
       setText(hits, "");
       setText(side, "");
@@ -193,6 +193,7 @@ export function findBar(context) {
       replace(more, command && [button("Copy as command", () => context.copy(command, "command")), all]);
       if (found) return show(found);
       for (const part of [error, bar]) part.hidden = true;
+      input.removeAttribute("aria-invalid");
       setText(side, "");
       setText(hits, where ? "" : sample?.text ?? count(context.dataset.records, "record"));
     },

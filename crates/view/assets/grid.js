@@ -17,6 +17,8 @@ const GAP = 8;
 const LARGEST = 1 << 19; // values or bytes of an image that a card draws from numbers
 const SHAPE = 0.82; // height of a picture to its width
 
+const sizeOf = ({ size }) => (Object.hasOwn(SIZES, size ?? "") ? size : "medium");
+
 /** A card that stands alone: for records that are no list, such as a step. */
 export function card(record, context) {
   const element = h("a", { class: "card still", href: href({ view: "record", id: record.id }), "data-test": "card", "data-id": record.id });
@@ -51,7 +53,7 @@ function fill(item, record, look, note) {
   const image = imageOf(record, roles);
   if (image?.url) {
     const picture = h("img", { alt: "", class: image.width <= 64 ? "tiny" : null, decoding: "async", draggable: "false", "data-test": "card-image" });
-    picture.addEventListener("error", () => picture.isConnected && facts(item, record, look, "the browser can not decode the image"));
+    picture.addEventListener("error", () => picture.isConnected && facts(item, record, look, "the browser cannot decode the image"));
     // Boxes need not wait for the bytes if the size is known.
     if (image.width && image.height) overlay(item, record, look, image);
     else picture.addEventListener("load", () => overlay(item, record, look, { width: picture.naturalWidth, height: picture.naturalHeight }));
@@ -157,13 +159,17 @@ export function mount(root, context) {
   function layout(at) {
     const width = view.clientWidth;
     if (!width) return;
-    const form = SIZES[context.state().size] ?? SIZES.medium;
+    const form = SIZES[sizeOf(context.state())];
     columns = Math.max(1, Math.floor((width - GAP) / (form.cell + GAP)));
     const cell = Math.floor((width - GAP) / columns) - GAP;
     look = { ...look, ...form, cell, picture: Math.round(Math.min(cell, form.cell * 1.6) * SHAPE) };
-    holder.classList.toggle("compact", form === SIZES.small);
-    for (const [name, value] of [["cell", cell], ["picture", look.picture], ["caption", form.caption]]) view.style.setProperty(`--${name}`, `${value}px`);
-    list.shape(columns, look.picture + form.caption + GAP, at);
+    // Without pictures a card is as high as the features of the set need.
+    const { image, pixels, boxes, sequence, label, name } = look.roles;
+    if (!label && !name && context.dataset.kind !== "bytes") look.caption = 20;
+    if (!image && !pixels && !boxes && !sequence?.length) look.picture = Math.min(look.picture, 14 + 17 * Math.max(3, context.dataset.features.length));
+    holder.classList.toggle("compact", look.caption <= 20);
+    for (const part of ["cell", "picture", "caption"]) view.style.setProperty(`--${part}`, `${look[part]}px`);
+    list.shape(columns, look.picture + look.caption + GAP, at);
   }
 
   let wide = 0;
@@ -182,7 +188,7 @@ export function mount(root, context) {
       Object.assign(look, { roles: context.roles(), boxes: state.boxes !== "off", pixels: context.pixels });
       boxes.setAttribute("aria-pressed", String(look.boxes));
       boxes.hidden = !look.roles.boxes && !look.roles.points;
-      for (const button of sizes) button.setAttribute("aria-pressed", String(button.dataset.size === (SIZES[state.size] ? state.size : "medium")));
+      for (const button of sizes) button.setAttribute("aria-pressed", String(button.dataset.size === sizeOf(state)));
       return list.update(state, JSON.stringify([state.size, state.roles, state.boxes, state.set]), featuresFor(context.dataset, look.roles), layout);
     },
     unmount() {

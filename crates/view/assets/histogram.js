@@ -66,7 +66,7 @@ export function valueText(entry) {
     const bytes = Array.from(atob(entry.value.base64), (c) => c.charCodeAt(0).toString(16).padStart(2, "0"));
     return `bytes ${bytes.slice(0, 12).join(" ")}${bytes.length > 12 ? " .." : ""}`;
   }
-  if (typeof entry.value === "string") return entry.value === "" ? "the empty string" : entry.value;
+  if (typeof entry.value === "string") return entry.value.replace(/[\x00-\x1f\x7f]/g, (c) => quote(c).slice(1, -1)) || "the empty string";
   return brief(entry.value);
 }
 

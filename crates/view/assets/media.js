@@ -13,8 +13,8 @@ export async function allValues(record, name, signal) {
 }
 
 // Raw bytes have no kind: their number tells how wide a value is.
-async function rawValues(record, name, total) {
-  const response = await fetch(bytesUrl(record.id, name));
+async function rawValues(record, name, total, signal) {
+  const response = await fetch(bytesUrl(record.id, name), { signal });
   if (!response.ok) throw new Error(`the server answered ${response.status}`);
   const buffer = await response.arrayBuffer();
   if (total && buffer.byteLength === 4 * total) return new Float32Array(buffer);
@@ -67,8 +67,8 @@ export async function pixels(canvas, record, roles, { signal } = {}) {
     const raw = kindOf(feature) === "bytes";
     if (raw && feature.n > 1) return say(`${name} has ${number(feature.n)} byte strings, expected one.`), false;
     const total = height > 0 && width > 0 ? height * width * (depth > 0 ? depth : 1) : 0;
-    if ((raw ? total : feature.n) > LARGEST) return say(`${name} is too large to be drawn.`), false;
-    const all = raw ? await rawValues(record, name, total) : await allValues(record, name, signal);
+    if ((raw ? (feature.bytes[0].bytes ?? 0) / 4 : feature.n) > LARGEST) return say(`${name} is too large to be drawn.`), false;
+    const all = raw ? await rawValues(record, name, total, signal) : await allValues(record, name, signal);
     const found = shape(all.length, height, width, depth);
     if (!found || ![1, 3, 4].includes(found[2])) {
       const wanted = [height, width, depth].filter((x) => x > 0).map(number).join(" × ");
@@ -78,9 +78,10 @@ export async function pixels(canvas, record, roles, { signal } = {}) {
     const [low, high] = range(all);
     const image = new ImageData(columns, rows);
     const scale = 255 / (high - low);
-    for (let i = 0, at = 0; i < rows * columns; i++, at += channels) {
-      const level = (c) => (all[at + c] - low) * scale; // Clamped by the array, NaN becomes 0.
-      image.data.set(channels === 1 ? [level(0), level(0), level(0), 255] : [level(0), level(1), level(2), channels === 4 ? level(3) : 255], 4 * i);
+    const level = (i) => (all[i] - low) * scale; // Clamped by the array, NaN becomes 0.
+    for (let i = 0; i < rows * columns; i++) {
+      for (let c = 0; c < 3; c++) image.data[4 * i + c] = level(channels * i + (channels > 1 ? c : 0));
+      image.data[4 * i + 3] = channels === 4 ? level(4 * i + 3) : 255;
     }
     canvas.width = columns;
     canvas.height = rows;

@@ -4,7 +4,7 @@
 // what can be drawn is drawn.
 
 import { bytesUrl } from "./api.js";
-import { h, kindOf, replace, valuesOf } from "./dom.js";
+import { h, kindOf, replace, setText, valuesOf } from "./dom.js";
 import { caption, imageOf } from "./roles.js";
 
 const MOST = 4096; // boxes drawn
@@ -237,6 +237,7 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
   const watch = new ResizeObserver(paint);
   watch.observe(holder);
 
+  const said = h("figcaption", { class: "small muted", hidden: !drawn });
   const ready = (async () => {
     if (image?.url) {
       picture.src = image.url;
@@ -244,12 +245,14 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
         await picture.decode();
         if (!image.width) fit(holder, { width: picture.naturalWidth, height: picture.naturalHeight });
       } catch {
-        if (picture.isConnected) shapes.problems.unshift(`the browser can not decode ${image.feature}`);
+        if (picture.isConnected) shapes.problems.unshift(`the browser cannot decode ${image.feature}`);
       }
     } else if (drawn) {
       try {
-        if (await pixels(picture, record, roles)) fit(holder, picture);
-        else shapes.problems.unshift(`${roles.pixels.feature} does not have height × width × depth values: set them under Roles`);
+        if (await pixels(picture, record, roles)) {
+          fit(holder, picture);
+          setText(said, picture.title);
+        } else shapes.problems.unshift(`${picture.title} Height, width and depth are set under Roles.`);
       } catch (error) {
         if (error.name !== "AbortError") shapes.problems.unshift(error.message);
       }
@@ -267,7 +270,7 @@ export function stage(record, roles, { value = 0, pixels = null, shown = true } 
   })();
 
   return {
-    element: h("figure", { class: "column" }, holder, list, messages),
+    element: h("figure", { class: "column" }, holder, said, list, messages),
     shapes,
     ready,
     count: image?.count ?? 1,

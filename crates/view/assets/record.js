@@ -18,6 +18,7 @@ export function mount(root, context) {
   let record = null;
   let picture = null;
   let stop = new AbortController();
+  let endGrowth = () => {};
   const button = (label, hook, onclick, props) => h("button", { type: "button", "data-test": hook, onclick, ...props }, label);
 
   const title = h("h1", { "data-test": "record" });
@@ -66,7 +67,7 @@ export function mount(root, context) {
   function turn(by) {
     const to = neighbour(by);
     if (to !== undefined) context.go({ id: to, step: null, value: null });
-    else context.announce(by > 0 ? "This is the last record of the list" : "This is the first record of the list");
+    else context.announce(context.list.more ? "No further match so far" : by > 0 ? "This is the last record of the list" : "This is the first record of the list");
   }
 
   function steps() {
@@ -137,7 +138,8 @@ export function mount(root, context) {
     title: "Record",
     async update(state) {
       const id = Number(state.id ?? 0);
-      steps();
+      endGrowth();
+      endGrowth = context.list.onGrow(steps);
       stop.abort();
       stop = new AbortController();
       const { signal } = stop;
@@ -151,7 +153,7 @@ export function mount(root, context) {
           replace(where, [record.shard, `record ${number(record.record)} in it`, `at byte ${number(record.offset)}`, size(record.bytes), record.kind.replace("_", " ")].join(" · "));
         }
         steps();
-        const name = TABS[state.tab] ? state.tab : "tree";
+        const name = Object.hasOwn(TABS, state.tab ?? "") ? state.tab : "tree";
         if (shown.tab !== name) {
           shown.tab = name;
           await tab(name, signal);
@@ -177,6 +179,7 @@ export function mount(root, context) {
       }
     },
     unmount() {
+      endGrowth();
       stop.abort();
       picture?.destroy();
     },

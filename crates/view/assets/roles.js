@@ -13,7 +13,9 @@ export function rolesOf(dataset, state) {
   } catch {
     // An address typed by hand. The guess is better than nothing.
   }
-  return typeof changed === "object" ? { ...dataset.roles, ...changed } : dataset.roles;
+  const roles = { ...dataset.roles, ...(typeof changed === "object" ? changed : null) };
+  for (const role of ["mask", "sequence"]) roles[role] = Array.isArray(roles[role]) ? roles[role].filter((name) => typeof name === "string") : [];
+  return roles;
 }
 
 /** The features that cards need, as the parameter `features` of /api/records; undefined for all. */

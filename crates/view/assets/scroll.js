@@ -226,6 +226,7 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
   let [columns, tall, features] = [1, 1, undefined];
   let [current, look, noted] = [null, null, ""];
   let selected = 0;
+  let wanted = null; // { at, sel } of the address that the list has not reached yet
   let filled = null; // called once the first items have content
   let endGrowth = () => {};
 
@@ -316,6 +317,7 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
         .then((found) => stop.signal.aborted || each((item) => {
           const at = item.position - page * PAGE;
           if (at < found.length) finish(item, found[at] ?? { error: "no such record" });
+          else ask([page]); // the list has grown since
         }))
         // Not kept: the next move asks again.
         .catch((error) => aborted(error) || each((item) => fail(item, error.message)))
@@ -333,10 +335,16 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
       selected = within(top());
       marked();
     }
-    if (String(top()) === (noted || "0")) return;
-    noted = top() ? String(top()) : "";
-    note({ at: noted, sel: selected === top() ? null : selected });
+    keep();
   }, 200);
+
+  function keep() {
+    if (wanted) return;
+    noted = top() ? String(top()) : "";
+    const sel = selected === top() ? "" : String(selected);
+    const state = context.state();
+    if (noted !== (state.at ?? "") || sel !== (state.sel ?? "")) note({ at: noted, sel });
+  }
 
   function marked() {
     selected = within(selected);
@@ -351,19 +359,23 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
     selected = within(position);
     if (show) bar.reveal(Math.floor(selected / columns));
     marked();
-    note({ sel: selected === Number(noted || 0) ? null : selected });
+    remember(); // and not at once: browsers count the changes of an address while a key is held
   }
 
   function open(position = selected) {
     if (position >= list().length) return;
     remember.cancel();
-    note({ at: top() || null, sel: position === top() ? null : position });
+    selected = position;
+    keep();
     context.go({ view: "record", id: list().at(position), tab: null });
   }
 
   function grown() {
     empty();
-    bar.set(Math.ceil(list().length / columns), tall, columns);
+    if (bar.top > 0) wanted = null;
+    const reached = wanted && (list().length > wanted.at || !list().more) ? wanted : null;
+    if (reached) [wanted, selected] = [null, reached.sel];
+    bar.set(Math.ceil(list().length / columns), tall, columns, reached ? Math.floor(reached.at / columns) : undefined);
   }
 
   function empty() {
@@ -374,8 +386,8 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
     const { where } = context.state();
     const wrong = context.searchError();
     replace(blank,
-      h("p", null, wrong ? "This condition can not be searched for." : where ? "No record meets the condition." : "There are no records here."),
-      h("p", { class: "muted" }, wrong ? "Correct it in the box above." : where ? "Names and values are listed on the page Data set."
+      h("p", null, wrong ? wrong.status === 400 ? "This condition cannot be searched for." : "The search failed." : where ? "No record meets the condition." : "There are no records here."),
+      h("p", { class: "muted" }, wrong ? wrong.status === 400 ? "Correct it in the box above." : "The reason is above." : where ? "Names and values are listed on the page Data set."
         : context.dataset.records ? "Choose other records above." : "The files are read, and hold none. Check the paths that tfseek view was given."),
       where && h("p", { class: "row" }, h("a", { class: "button", href: href({ where: null, at: null, sel: null }) }, "Show all records"),
         h("a", { class: "button", href: href({ view: "data", where: null, at: null, sel: null }) }, "Data set")));
@@ -420,6 +432,7 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
         noted = state.at ?? "";
         const at = Math.max(0, Math.floor(Number(noted) || 0));
         selected = Math.floor(Number(state.sel ?? at)) || 0;
+        wanted = list().more && at >= list().length && at > 0 ? { at, sel: selected } : null;
         shape(at);
       }
       marked();

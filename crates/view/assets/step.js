@@ -47,6 +47,7 @@ export function mount(root, context) {
     request.abort();
     request = new AbortController();
     const { signal } = request;
+    if (!context.dataset.records) return replace(box, h("p", { class: "empty", "data-test": "empty" }, "There are no records, and no steps."));
     try {
       const { ids, padding = [], steps, command: line } = await get("/api/step", params, { signal });
       const cards = async (from, to) => (await context.records.get(ids.slice(from, to), { signal })).map((record, i) => {

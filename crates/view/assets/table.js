@@ -1,6 +1,6 @@
 // The table: chosen features as columns, with their distribution above.
 
-import { get } from "./api.js";
+import { follow as updates } from "./dataset.js";
 import { bytesText, float, h, kindOf, number, replace, setText, valuesOf } from "./dom.js";
 import { condition } from "./find.js";
 import { and, percent, sparkline } from "./histogram.js";
@@ -104,7 +104,7 @@ export function mount(root, context) {
   let followed = null;
   let stop = new AbortController();
   let statistics = null;
-  async function follow({ where, set }) {
+  function follow({ where, set }) {
     const name = JSON.stringify([where, set]);
     if (followed === name) return;
     followed = name;
@@ -112,14 +112,11 @@ export function mount(root, context) {
     stop = new AbortController();
     const { signal } = stop;
     statistics = null;
-    for (let after; ;) {
-      const answer = await get("/api/stats", { where, after }, { signal });
+    // The table is of use without: the page Data set shows an error.
+    updates("/api/stats", { where }, signal, (answer) => {
       statistics = answer.stats ?? statistics;
-      after = answer.version;
       summary();
-      if (answer.done || answer.error) return;
-      await new Promise((resolve) => setTimeout(resolve, 150));
-    }
+    }, () => {});
   }
 
   function summary() {
@@ -166,10 +163,13 @@ export function mount(root, context) {
     title: "Table",
     update(state) {
       roles = context.roles();
+      const before = columns.join();
       columns = chosen(state);
-      heading();
-      summary();
-      follow(state).catch(() => {}); // The table is of use without its sparklines; the page Data set shows the error.
+      if (columns.join() !== before || !head.firstChild) {
+        heading();
+        summary();
+      }
+      follow(state);
       table.setAttribute("aria-rowcount", String(context.list.more ? -1 : context.list.length + 1));
       const plain = columns.length && columns.every((name) => !/[,*]/.test(name));
       return list.update(state, JSON.stringify([columns, state.roles, state.set]), plain ? columns.join(",") : undefined, (at) => list.shape(1, ROW, at));

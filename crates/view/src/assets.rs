@@ -1,7 +1,10 @@
 //! The files of the page. They are part of the program, so nothing else can be requested.
 
 use crate::http::{Request, Response};
+use flate2::{Compression, write::GzEncoder};
 use std::hash::{DefaultHasher, Hasher};
+use std::io::Write;
+use std::sync::OnceLock;
 
 /// A file of the page: its name and its bytes.
 type Asset = (&'static str, &'static [u8]);
@@ -40,18 +43,37 @@ pub(crate) fn answer(request: &Request) -> Response {
         Some(name) => name,
         None => "",
     };
-    let Some((name, bytes)) = ASSETS.iter().find(|(asset, _)| *asset == name) else {
+    let Some(k) = ASSETS.iter().position(|(asset, _)| *asset == name) else {
         return Response::error(404, "there is no such page");
     };
+    let plain = ASSETS.get(k).map_or(&[][..], |(_, bytes)| bytes);
+    let compressed = if request.takes_gzip { compressed(k) } else { None };
+    let bytes = compressed.unwrap_or(plain);
     // Browsers ask each time, because another version of the program may use the same port.
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);
     let tag = format!("\"{:016x}\"", hasher.finish());
-    let response = match request.has(&tag) {
+    let mut response = match request.has(&tag) {
         true => Response::new(304, content_type(name), ""),
-        false => Response::new(200, content_type(name), *bytes),
+        false => Response::new(200, content_type(name), bytes),
     };
-    response.with("ETag", tag).with("Cache-Control", "no-cache")
+    if compressed.is_some() {
+        response = response.with("Content-Encoding", "gzip");
+    }
+    response.with("ETag", tag).with("Cache-Control", "no-cache").with("Vary", "Accept-Encoding")
+}
+
+/// Returns a file of [`ASSETS`] as gzip. Each is compressed once.
+fn compressed(k: usize) -> Option<&'static [u8]> {
+    static COMPRESSED: [OnceLock<Vec<u8>>; ASSETS.len()] = [const { OnceLock::new() }; ASSETS.len()];
+    let (_, bytes) = ASSETS.get(k)?;
+    let compress = || {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        // Writing to memory does not fail. An empty result is not used.
+        encoder.write_all(bytes).and_then(|()| encoder.finish()).unwrap_or_default()
+    };
+    let compressed = COMPRESSED.get(k)?.get_or_init(compress);
+    (!compressed.is_empty()).then_some(compressed)
 }
 
 fn content_type(name: &str) -> &'static str {
@@ -88,7 +110,20 @@ mod tests {
     #[test]
     fn the_page_is_small() {
         let total: usize = ASSETS.iter().map(|(_, bytes)| bytes.len()).sum();
-        assert!(total < 120_000, "{total} bytes");
+        let sent: usize = (0..ASSETS.len()).map(|k| compressed(k).unwrap().len()).sum();
+        assert!(total < 240_000 && sent < 90_000, "{total} bytes, {sent} as gzip");
+    }
+
+    #[test]
+    fn files_are_compressed_for_clients_that_take_it() {
+        use std::io::Read;
+        let plain = get("/app.js");
+        let gzip = answer(&Request { path: "/app.js".into(), takes_gzip: true, ..Request::default() });
+        let mut text = Vec::new();
+        flate2::read::GzDecoder::new(&gzip.body[..]).read_to_end(&mut text).unwrap();
+        assert_eq!(text, plain.body);
+        assert!(gzip.headers.contains(&("Content-Encoding", "gzip".to_owned())));
+        assert!(!plain.headers.iter().any(|(name, _)| *name == "Content-Encoding"));
     }
 
     /// Text of a record is never parsed as HTML or as a script.

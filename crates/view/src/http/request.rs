@@ -21,6 +21,8 @@ pub(crate) struct Request {
     pub(crate) range: Option<String>,
     /// `If-None-Match`.
     pub(crate) if_none_match: Option<String>,
+    /// `Accept-Encoding` has gzip.
+    pub(crate) takes_gzip: bool,
     /// `If-Range`: the range counts only if this is the entity tag.
     pub(crate) if_range: Option<String>,
 }
@@ -97,6 +99,7 @@ impl Request {
             is_head,
             range: headers.text("Range")?,
             if_none_match: headers.list("If-None-Match")?,
+            takes_gzip: headers.list("Accept-Encoding")?.is_some_and(|list| takes_gzip(&list)),
             if_range: headers.text("If-Range")?,
         };
         Ok(Some(Parsed {
@@ -239,6 +242,15 @@ fn decode(text: &str, is_query: bool) -> Result<String, BadRequest> {
     String::from_utf8(decoded).map_err(|_| bad(400, "the address is not UTF-8"))
 }
 
+/// Returns whether a list of codings has gzip with a weight other than 0.
+fn takes_gzip(list: &str) -> bool {
+    list.split(',').any(|item| {
+        let (name, weight) = item.split_once(';').unwrap_or((item, ""));
+        let weight = weight.trim().strip_prefix("q=").map(|text| text.trim().parse::<f32>());
+        name.trim().eq_ignore_ascii_case("gzip") && !matches!(weight, Some(Ok(0.0) | Err(_)))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,6 +269,16 @@ mod tests {
 
     fn with(headers: &str) -> Result<Parsed, u16> {
         parse(&format!("GET / HTTP/1.1\r\n{headers}\r\n\r\n"))
+    }
+
+    #[test]
+    fn gzip_is_taken_unless_its_weight_is_zero() {
+        for list in ["gzip", "deflate, gzip, br", "br;q=1, GZIP; q=0.5"] {
+            assert!(takes_gzip(list), "{list}");
+        }
+        for list in ["", "br", "gzip;q=0", "gzip; q=0.0, br", "gzip;q=x", "xgzip"] {
+            assert!(!takes_gzip(list), "{list}");
+        }
     }
 
     #[test]
