@@ -168,11 +168,11 @@ impl Page {
         }
     }
 
-    /// Waits until an expression is true. While it throws, it is not.
+    /// Waits until an expression, or its promise, is true. While it throws, it is not.
     pub(crate) fn wait(&self, condition: &str, what: &str) {
         let start = Instant::now();
         loop {
-            let last = match self.try_eval(&format!("!!({condition})")) {
+            let last = match self.try_eval(&format!("(async () => !!(await ({condition})))()")) {
                 Ok(value) if value == true => return,
                 Ok(value) => value.to_string(),
                 Err(error) => error,
