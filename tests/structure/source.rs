@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 /// The folders of Rust source in the workspace. A packaged crate contains only the first.
-pub(crate) const CRATES: [&str; 5] =
-    ["src", "crates/cli/src", "crates/tools/src", "crates/testkit/src", "python/src"];
+pub(crate) const CRATES: [&str; 6] =
+    ["src", "crates/cli/src", "crates/tools/src", "crates/view/src", "crates/testkit/src", "python/src"];
 
 /// The repository's root.
 pub(crate) fn root() -> &'static Path {

@@ -1,8 +1,8 @@
 //! Records that both sets contain.
 
-use super::{Api, Outcome, Refusal};
+use super::refusal::Outcome;
 use crate::http::Response;
-use crate::jobs::Job;
+use crate::jobs::{Job, Jobs};
 use crate::set::{ViewSet, content};
 use serde_json::json;
 use std::collections::HashMap;
@@ -30,12 +30,9 @@ pub(super) struct CommonState {
 }
 
 /// Returns the records of equal content that were found so far, and starts the comparison if it does not run.
-pub(super) fn common(api: &Api) -> Outcome {
-    let [a, b] = api.sets.as_slice() else {
-        return Err(Refusal::not_found("there is one set only: `tfseek view A --against B` compares two"));
-    };
-    let records = a.set.dataset().len().saturating_add(b.set.dataset().len());
-    let (first, second) = (Arc::clone(&a.set), Arc::clone(&b.set));
+pub(super) fn common([a, b]: [&Arc<ViewSet>; 2], jobs: &Jobs<CommonState>) -> Outcome {
+    let records = a.dataset().len().saturating_add(b.dataset().len());
+    let (first, second) = (Arc::clone(a), Arc::clone(b));
     let run = move |job: &Job<CommonState>| {
         let outcome = compare(&first, &second, job);
         job.shared.change(|state| {
@@ -43,7 +40,7 @@ pub(super) fn common(api: &Api) -> Outcome {
             state.is_done = true;
         });
     };
-    let job = api.common.ask("", run, |state, message| {
+    let job = jobs.ask("", run, |state, message| {
         state.error = Some(message.to_owned());
         state.is_done = true;
     });

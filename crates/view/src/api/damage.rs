@@ -1,12 +1,10 @@
 //! Verification of the files, and their damaged ranges.
 
-use super::SetState;
 use crate::http::Response;
-use crate::jobs::Job;
-use crate::set::file_name;
+use crate::jobs::{Job, Jobs};
+use crate::set::{ViewSet, file_name};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tfseek::{Compression, Error, ErrorKind, Stream};
@@ -30,14 +28,10 @@ pub(super) struct DamageState {
 }
 
 /// Returns the damage that was found so far, and starts the verification if it does not run.
-pub(super) fn damage(state: &SetState, threads: usize) -> Response {
-    let paths: Vec<PathBuf> = state.set.dataset().shards().map(|shard| shard.path.to_path_buf()).collect();
-    let set = Arc::clone(&state.set);
-    let run = move |job: &Job<DamageState>| {
-        verify(&paths, threads, job);
-        drop(set);
-    };
-    let job = state.damage.ask("", run, |state, message| {
+pub(super) fn damage(set: &ViewSet, jobs: &Jobs<DamageState>, threads: usize) -> Response {
+    let paths: Vec<PathBuf> = set.dataset().shards().map(|shard| shard.path.to_path_buf()).collect();
+    let run = move |job: &Job<DamageState>| verify(&paths, threads, job);
+    let job = jobs.ask("", run, |state, message| {
         state.error = Some(message.to_owned());
         state.is_done = true;
     });

@@ -1,8 +1,8 @@
 //! Search for records that meet a condition.
 
-use super::{Outcome, Refusal, SetState, number};
+use super::refusal::{Outcome, Refusal, condition, number};
 use crate::http::{Request, Response};
-use crate::jobs::Job;
+use crate::jobs::{Job, Jobs};
 use crate::set::ViewSet;
 use serde_json::json;
 use std::sync::Arc;
@@ -46,22 +46,16 @@ impl From<Error> for FindEnd {
     }
 }
 
-/// Parses a condition.
-pub(super) fn condition(request: &Request) -> Result<Option<Filter>, Refusal> {
-    let Some(text) = request.query("where").filter(|text| !text.trim().is_empty()) else { return Ok(None) };
-    text.parse().map(Some).map_err(|e: Error| Refusal::bad(e.to_string()))
-}
-
 /// Returns the matches after the first `after`, and starts the search if it does not run.
-pub(super) fn find(state: &SetState, request: &Request, threads: usize) -> Outcome {
+pub(super) fn find(set: &Arc<ViewSet>, jobs: &Jobs<FindState>, request: &Request, threads: usize) -> Outcome {
     let after: usize = number(request, "after")?.unwrap_or(0);
     let Some(filter) = condition(request)? else {
         return Err(Refusal::bad("where: expected a condition, found none"));
     };
-    let set = Arc::clone(&state.set);
+    let searched = Arc::clone(set);
     let key = filter.to_string();
-    let run = move |job: &Job<FindState>| search(&set, &filter, threads, job);
-    let job = state.found.ask(&key, run, |state, message| {
+    let run = move |job: &Job<FindState>| search(&searched, &filter, threads, job);
+    let job = jobs.ask(&key, run, |state, message| {
         state.errors.push(message.to_owned());
         state.is_done = true;
     });
@@ -74,7 +68,7 @@ pub(super) fn find(state: &SetState, request: &Request, threads: usize) -> Outco
         "matches": found.matches.get(after..end).unwrap_or_default(),
         "found": found.matches.len(),
         "searched": found.searched,
-        "records": state.set.dataset().len(),
+        "records": set.dataset().len(),
         "done": found.is_done,
         "limited": found.is_limited,
         "unseen": found.unseen,

@@ -1,7 +1,8 @@
 //! Random samples, and the records of a step of an epoch.
 
-use super::{Outcome, Refusal, SetState, number};
+use super::refusal::{Outcome, Refusal, number};
 use crate::http::{Request, Response};
+use crate::set::ViewSet;
 use serde_json::json;
 use tfseek::loader::Shuffle;
 use tfseek::order::LastBatch;
@@ -11,10 +12,10 @@ use tfseek_tools::sample::Random;
 const MAX_IDS: u64 = 100_000;
 
 /// Returns the numbers of records drawn at random without replacement, as `tfseek sample` draws them from plain files.
-pub(super) fn sample(state: &SetState, request: &Request) -> Outcome {
+pub(super) fn sample(set: &ViewSet, request: &Request) -> Outcome {
     let n = number(request, "n")?.unwrap_or(60).min(MAX_IDS);
     let seed = seed(request)?;
-    let ids: Vec<_> = Random::new(seed).draw(n, state.set.dataset().len()).collect();
+    let ids: Vec<_> = Random::new(seed).draw(n, set.dataset().len()).collect();
     Ok(Response::json(&json!({ "ids": ids })))
 }
 
@@ -24,7 +25,7 @@ fn seed(request: &Request) -> Result<u64, Refusal> {
 }
 
 /// Returns the records that a rank reads in a step of an epoch.
-pub(super) fn step(state: &SetState, request: &Request) -> Outcome {
+pub(super) fn step(set: &ViewSet, request: &Request) -> Outcome {
     let batch: u64 = number(request, "batch")?.unwrap_or(32);
     let (epoch, step) = (number(request, "epoch")?.unwrap_or(0), number(request, "step")?.unwrap_or(0));
     let (rank, ranks) = (number(request, "rank")?.unwrap_or(0), number(request, "world")?.unwrap_or(1));
@@ -51,7 +52,7 @@ pub(super) fn step(state: &SetState, request: &Request) -> Outcome {
         }
     };
     let seed = seed(request)?;
-    let options = state.set.dataset().record_loader();
+    let options = set.dataset().record_loader();
     let options = options.global_batch_size(batch).order(order).seed(seed).epoch(epoch);
     let cursor = options.rank(rank, ranks).last_batch(last_batch).to_cursor()?;
     let share = cursor.share()?;
@@ -66,7 +67,7 @@ pub(super) fn step(state: &SetState, request: &Request) -> Outcome {
         return Err(Refusal::bad(format!("expected at most {MAX_IDS} records in a step, found {n}")));
     }
     let samples = cursor.order().samples(runs)?;
-    let [before, after] = state.set.command("order");
+    let [before, after] = set.command("order");
     let command = format!(
         "{before} --step {step} --global-batch-size {batch} --seed {seed} --epoch {epoch} --rank {rank} --world-size {ranks} \
          --shuffle {shuffle} --last-batch {last} {after}"

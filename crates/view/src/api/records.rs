@@ -1,11 +1,11 @@
 //! Records: cards, pages, text, and their byte strings and numbers.
 
+use super::refusal::{Outcome, Refusal, number, record_number};
 use super::sets::kind_name;
-use super::{Outcome, Refusal, SetState, number};
 use crate::http::{Request, Response};
 use crate::media::{OCTET_STREAM, payload_type};
 use crate::proto_text;
-use crate::set::{content, file_name};
+use crate::set::{ViewSet, content, file_name};
 use crate::values::{RECORD, SUMMARY, ValueLimits, ValueWriter, object};
 use serde_json::{Value, json};
 use tfseek::example::MessageKind;
@@ -19,8 +19,8 @@ use tfseek_tools::{Content, Map};
 const MAX_RECORDS: u64 = 500;
 
 /// Returns summaries of a run of records, or of records by number.
-pub(super) fn summaries(state: &SetState, request: &Request) -> Outcome {
-    let dataset = state.set.dataset();
+pub(super) fn summaries(set: &ViewSet, request: &Request) -> Outcome {
+    let dataset = set.dataset();
     let patterns: Option<Vec<&str>> = request.query("features").map(|names| names.split(',').collect());
     let too_many = |n: u64| Refusal::bad(format!("expected at most {MAX_RECORDS} records, found {n}"));
     let ids: Vec<u64> = match request.query("ids") {
@@ -30,7 +30,7 @@ pub(super) fn summaries(state: &SetState, request: &Request) -> Outcome {
                 return Err(too_many(n));
             }
             let ids = ids.split(',').filter(|id| !id.is_empty());
-            ids.map(|id| super::record_number(state, id)).collect::<Result<_, _>>()?
+            ids.map(|id| record_number(set, id)).collect::<Result<_, _>>()?
         }
         None => {
             let from: u64 = number(request, "from")?.unwrap_or(0);
@@ -41,19 +41,17 @@ pub(super) fn summaries(state: &SetState, request: &Request) -> Outcome {
             (from..from.saturating_add(n).min(dataset.len())).collect()
         }
     };
-    let records: Vec<_> =
-        ids.into_iter().map(|i| described(state, i, SUMMARY, patterns.as_deref())).collect();
+    let records: Vec<_> = ids.into_iter().map(|i| described(set, i, SUMMARY, patterns.as_deref())).collect();
     Ok(Response::json(&json!({ "records": records })))
 }
 
 /// Returns a record with all of its features.
-pub(super) fn record(state: &SetState, i: u64) -> Outcome {
-    Ok(Response::json(&described(state, i, RECORD, None)))
+pub(super) fn record(set: &ViewSet, i: u64) -> Outcome {
+    Ok(Response::json(&described(set, i, RECORD, None)))
 }
 
 /// Returns a record as JSON, with its error if it cannot be read or decoded.
-fn described(state: &SetState, i: u64, limits: ValueLimits, patterns: Option<&[&str]>) -> Value {
-    let set = &state.set;
+fn described(set: &ViewSet, i: u64, limits: ValueLimits, patterns: Option<&[&str]>) -> Value {
     let shards = set.dataset().shard_of(i).ok().and_then(|(s, _)| set.dataset().shards().nth(s));
     let shard = shards.map(|shard| file_name(shard.path));
     let strict = set.specified_kind().is_some();
@@ -132,9 +130,9 @@ fn select(content: &mut Content<'_>, patterns: Option<&[&str]>) {
 }
 
 /// Returns a record in protobuf's text format.
-pub(super) fn text(state: &SetState, i: u64) -> Outcome {
-    let strict = state.set.specified_kind().is_some();
-    let text = state.set.with_record(i, |record, kind| {
+pub(super) fn text(set: &ViewSet, i: u64) -> Outcome {
+    let strict = set.specified_kind().is_some();
+    let text = set.with_record(i, |record, kind| {
         content(record, kind, strict).map(|content| {
             let fields = match content {
                 Content::Raw => fields::decode(record.payload()),
@@ -147,8 +145,7 @@ pub(super) fn text(state: &SetState, i: u64) -> Outcome {
 }
 
 /// Returns a record as `tfseek get -f json` prints it.
-pub(super) fn json(state: &SetState, i: u64) -> Outcome {
-    let set = &state.set;
+pub(super) fn json(set: &ViewSet, i: u64) -> Outcome {
     let strict = set.specified_kind().is_some();
     let many_files = set.dataset().shards().len() > 1;
     let line = set.with_record(i, |record, kind| -> Result<_, Refusal> {
@@ -203,11 +200,11 @@ impl<'r> FeatureAddress<'r> {
 }
 
 /// Returns one byte string of a record, or its payload.
-pub(super) fn bytes(state: &SetState, request: &Request, i: u64) -> Outcome {
+pub(super) fn bytes(set: &ViewSet, request: &Request, i: u64) -> Outcome {
     let address = FeatureAddress::of(request)?;
     let k: usize = number(request, "value")?.unwrap_or(0);
-    let etag = etag(state, request, i);
-    state.set.with_record(i, |record, kind| -> Outcome {
+    let etag = etag(set, request, i);
+    set.with_record(i, |record, kind| -> Outcome {
         let payload = record.payload();
         let Some(address) = address else {
             let response = Response::bytes(request, OCTET_STREAM, &etag, payload);
@@ -230,12 +227,12 @@ pub(super) fn bytes(state: &SetState, request: &Request, i: u64) -> Outcome {
 }
 
 /// Returns the numbers of a feature as an array: floats in 32 bits, integers as floats of 64 bits.
-pub(super) fn values(state: &SetState, request: &Request, i: u64) -> Outcome {
+pub(super) fn values(set: &ViewSet, request: &Request, i: u64) -> Outcome {
     let Some(address) = FeatureAddress::of(request)? else {
         return Err(Refusal::bad("expected the parameter `feature`"));
     };
-    let etag = etag(state, request, i);
-    state.set.with_record(i, |record, kind| -> Outcome {
+    let etag = etag(set, request, i);
+    set.with_record(i, |record, kind| -> Outcome {
         let mut array = Vec::new();
         for feature in address.features(record.payload(), kind)? {
             match feature {
@@ -255,9 +252,9 @@ pub(super) fn values(state: &SetState, request: &Request, i: u64) -> Outcome {
 }
 
 /// Returns the tag of a byte string, which changes when the files change.
-fn etag(state: &SetState, request: &Request, i: u64) -> String {
+fn etag(set: &ViewSet, request: &Request, i: u64) -> String {
     let part = |name| request.query(name).unwrap_or("0").parse().unwrap_or(0u64);
     let feature = request.query("feature").unwrap_or_default();
     let hash = tfseek::order::Split::hash(feature.as_bytes(), 0);
-    format!("{}-{i}-{}-{}-{hash:016x}", state.set.fingerprint(), part("step"), part("value"))
+    format!("{}-{i}-{}-{}-{hash:016x}", set.fingerprint(), part("step"), part("value"))
 }

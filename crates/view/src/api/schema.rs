@@ -1,8 +1,9 @@
 //! The schema of a set, from a sample of its records.
 
+use super::refusal::{Outcome, Refusal};
 use super::sets::kind_name;
-use super::{Outcome, Refusal, SetState};
 use crate::http::Response;
+use crate::set::ViewSet;
 use serde_json::{Value, json};
 use tfseek::example::MessageKind;
 use tfseek::schema::{Inference, code};
@@ -12,12 +13,11 @@ use tfseek::{FeatureSpec, Schema};
 const RECORDS: u64 = 1000;
 
 /// Returns the inferred schema, and the features without one.
-pub(super) fn schema(state: &SetState) -> Outcome {
-    Ok(Response::json(&value(state)?))
+pub(super) fn schema(set: &ViewSet) -> Outcome {
+    Ok(Response::json(&value(set)?))
 }
 
-pub(super) fn value(state: &SetState) -> Result<Value, Refusal> {
-    let set = &state.set;
+pub(super) fn value(set: &ViewSet) -> Result<Value, Refusal> {
     let shards = set.dataset().shards().len();
     let has_sequences = (0..shards.min(64)).any(|s| set.kind_of(s) == MessageKind::SequenceExample);
     let kind = if has_sequences { MessageKind::SequenceExample } else { MessageKind::Example };

@@ -1,10 +1,10 @@
 //! `/api/dataset` and `/api/shards`.
 
-use super::{Api, Outcome, SetState, number};
+use super::refusal::{Outcome, number};
 use crate::http::{Request, Response};
-use crate::roles::SeenFeature;
-use crate::set::{compression, file_name};
-use serde_json::{Value, json};
+use crate::roles::{SeenFeature, SeenFeatures};
+use crate::set::{ViewSet, compression, file_name};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use tfseek::example::MessageKind;
 
@@ -15,12 +15,23 @@ const MAX_SHARDS: usize = 10_000;
 /// Number of shards whose kind is guessed for the kind of the set.
 const KIND_SHARDS: usize = 16;
 
+/// The start of the page.
+pub(super) struct PageStart<'a> {
+    /// The condition that it begins with.
+    pub(super) condition: Option<&'a str>,
+    /// The name of the other set of two.
+    pub(super) against: Option<&'a str>,
+}
+
 /// Returns the properties of a set, from its index and the first look at 16 records.
-pub(super) fn dataset(api: &Api, state: &SetState) -> Response {
-    let set = &state.set;
+pub(super) fn dataset(
+    set: &ViewSet,
+    seen: &SeenFeatures,
+    roles: &Map<String, Value>,
+    start: PageStart<'_>,
+) -> Response {
     let dataset = set.dataset();
     let shards = dataset.shards().len();
-    let seen = state.seen();
     let feature = |(name, seen): (&String, &SeenFeature)| {
         let kind = seen.kind.map(|kind| kind.to_string());
         json!({ "name": name, "kind": kind, "list": seen.is_list, "records": seen.records })
@@ -39,9 +50,6 @@ pub(super) fn dataset(api: &Api, state: &SetState) -> Response {
     let commands: serde_json::Map<_, _> =
         COMMANDS.into_iter().map(|verb| (verb.to_owned(), set.command(verb).to_vec().into())).collect();
     let warnings: Vec<_> = dataset.warnings().iter().map(ToString::to_string).collect();
-    // The other set of two.
-    let against =
-        (api.sets.len() > 1).then(|| api.sets.iter().find(|other| !std::ptr::eq(*other, state))).flatten();
     Response::json(&json!({
         "name": set.name(),
         "records": dataset.len(),
@@ -51,20 +59,20 @@ pub(super) fn dataset(api: &Api, state: &SetState) -> Response {
         "fingerprint": set.fingerprint(),
         "version": env!("CARGO_PKG_VERSION"),
         "features": features,
-        "roles": state.roles(),
+        "roles": roles,
         "damage": { "ranges": ranges, "bytes": bytes },
         "warnings": warnings,
         "commands": commands,
-        "where": api.condition,
-        "against": against.map(|other| other.set.name()),
+        "where": start.condition,
+        "against": start.against,
     }))
 }
 
 /// Returns a run of shards.
-pub(super) fn shards(state: &SetState, request: &Request) -> Outcome {
+pub(super) fn shards(set: &ViewSet, request: &Request) -> Outcome {
     let from: usize = number(request, "from")?.unwrap_or(0);
     let n: usize = number(request, "n")?.unwrap_or(MAX_SHARDS).min(MAX_SHARDS);
-    let dataset = state.set.dataset();
+    let dataset = set.dataset();
     let mut list = Vec::new();
     for (s, shard) in dataset.shards().enumerate().skip(from).take(n) {
         let damaged = dataset.index(s).map(|index| index.has_gaps()).unwrap_or(false);
@@ -82,7 +90,7 @@ pub(super) fn shards(state: &SetState, request: &Request) -> Outcome {
         for ((s, shard), entry) in shards.zip(&mut list) {
             if let Some(entry) = entry.as_object_mut() {
                 entry.insert("compression".into(), compression(shard.path).name().into());
-                entry.insert("kind".into(), kind_name(state.set.kind_of(s).name()).into());
+                entry.insert("kind".into(), kind_name(set.kind_of(s).name()).into());
             }
         }
     }

@@ -1,9 +1,8 @@
 //! Statistics as they come in.
 
-use super::find::condition;
-use super::{Outcome, SetState, number};
+use super::refusal::{Outcome, condition, number};
 use crate::http::{Request, Response};
-use crate::jobs::Job;
+use crate::jobs::{Job, Jobs};
 use crate::set::ViewSet;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -29,13 +28,18 @@ pub(super) struct StatsState {
 }
 
 /// Returns statistics that are newer than version `after`, and starts the run if it does not run.
-pub(super) fn stats(state: &SetState, request: &Request, threads: usize) -> Outcome {
+pub(super) fn stats(
+    set: &Arc<ViewSet>,
+    jobs: &Jobs<StatsState>,
+    request: &Request,
+    threads: usize,
+) -> Outcome {
     let after: u64 = number(request, "after")?.unwrap_or(0);
     let filter = condition(request)?;
     let key = filter.as_ref().map(Filter::to_string).unwrap_or_default();
-    let set = Arc::clone(&state.set);
-    let run = move |job: &Job<StatsState>| compute(&set, filter, threads, job);
-    let job = state.stats.ask(&key, run, |state, message| {
+    let counted = Arc::clone(set);
+    let run = move |job: &Job<StatsState>| compute(&counted, filter, threads, job);
+    let job = jobs.ask(&key, run, |state, message| {
         state.error = Some(message.to_owned());
         state.is_done = true;
         state.version += 1;
@@ -49,7 +53,7 @@ pub(super) fn stats(state: &SetState, request: &Request, threads: usize) -> Outc
     let answer = json!({
         "version": version,
         "read": read,
-        "records": state.set.dataset().len(),
+        "records": set.dataset().len(),
         "done": is_done,
         "error": error,
     });

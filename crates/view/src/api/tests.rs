@@ -1,5 +1,8 @@
-use super::*;
-use serde_json::json;
+use super::find;
+use super::routes::Api;
+use crate::http::{Answers, Request};
+use crate::set::ViewSet;
+use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use tfseek::index::IndexOptions;
 use tfseek::{Damage, DatasetOptions, ExampleBuilder, FeatureBuf, SequenceExampleBuilder, Writer};
@@ -179,7 +182,7 @@ fn work_ends_when_it_is_stopped() {
     let api = api(&[write(&dir.path().join("a.tfrecord"), (0..1000).map(label))]);
     let state = &api.sets[0];
     let request = request("find?where=label+==+3");
-    find::find(state, &request, 1).unwrap();
+    find::find(&state.set, &state.found, &request, 1).unwrap();
     let job = state.found.ask("label == 3", |_| panic!("it runs already"), |_, _| ());
     api.stop();
     while !job.has_ended() {

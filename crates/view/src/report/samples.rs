@@ -1,6 +1,5 @@
 //! Cards of records.
 
-use super::dimensions;
 use super::html::Html;
 use crate::api::Api;
 use crate::media::payload_type;
@@ -8,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use tfseek::Feature;
+use tfseek::filter::image_size;
 use tfseek_tools::Content;
 
 /// Largest image that is embedded, in bytes.
@@ -73,11 +73,11 @@ fn card(page: &mut Html, content: &Content<'_>, roles: &Value) {
                 page.markup(";base64,");
                 page.markup(&STANDARD.encode(bytes));
                 page.markup("\">");
-                boxes(page, content, &roles["boxes"], dimensions(bytes));
+                boxes(page, content, &roles["boxes"], image_size(bytes).unwrap_or_default());
             });
         }
         Some((bytes, name)) => {
-            let (width, height) = dimensions(bytes);
+            let (width, height) = image_size(bytes).unwrap_or_default();
             let text = format_args!("{name}, {width} x {height}, {} bytes: not embedded", bytes.len());
             page.element("div class=\"facts\"", text);
         }

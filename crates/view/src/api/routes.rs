@@ -1,0 +1,153 @@
+//! The sets of a viewer, and the way from a request to its answer.
+
+use super::refusal::{Outcome, Refusal, number, record_number};
+use super::{common, damage, find, order, records, schema, sets, stats};
+use crate::http::{Answers, Request, Response};
+use crate::jobs::Jobs;
+use crate::roles::{self, SeenFeatures};
+use crate::set::{ViewSet, content};
+use serde_json::{Map, Value};
+use std::sync::{Arc, OnceLock};
+use tfseek_tools::Content;
+
+/// The sets that are viewed, and the work on them.
+#[derive(Debug)]
+pub(crate) struct Api {
+    pub(super) sets: Vec<SetState>,
+    /// Number of threads of a job.
+    threads: usize,
+    /// The condition that the page begins with.
+    condition: Option<String>,
+    common: Jobs<common::CommonState>,
+}
+
+/// A set with what is known of it.
+#[derive(Debug)]
+pub(super) struct SetState {
+    pub(super) set: Arc<ViewSet>,
+    seen: OnceLock<SeenFeatures>,
+    given_roles: Map<String, Value>,
+    pub(super) found: Jobs<find::FindState>,
+    stats: Jobs<stats::StatsState>,
+    damage: Jobs<damage::DamageState>,
+}
+
+impl SetState {
+    fn seen(&self) -> &SeenFeatures {
+        self.seen.get_or_init(|| SeenFeatures::of(&self.set))
+    }
+
+    fn roles(&self) -> Map<String, Value> {
+        // The names of the roles were checked at the start.
+        roles::with_given(self.seen().roles(), &self.given_roles).unwrap_or_default()
+    }
+}
+
+impl Api {
+    /// Creates the answers for one or two sets.
+    ///
+    /// # Errors
+    /// The name of a role that does not exist.
+    pub(crate) fn new(
+        sets: Vec<ViewSet>,
+        roles: &Map<String, Value>,
+        condition: Option<String>,
+        threads: usize,
+    ) -> Result<Api, String> {
+        roles::with_given(SeenFeatures::default().roles(), roles)?;
+        let sets = sets.into_iter().map(|set| SetState {
+            set: Arc::new(set),
+            seen: OnceLock::new(),
+            given_roles: roles.clone(),
+            found: Jobs::default(),
+            stats: Jobs::default(),
+            damage: Jobs::default(),
+        });
+        Ok(Api { sets: sets.collect(), threads, condition, common: Jobs::default() })
+    }
+
+    /// Stops all work.
+    pub(crate) fn stop(&self) {
+        self.common.stop();
+        for state in &self.sets {
+            state.found.stop();
+            state.stats.stop();
+            state.damage.stop();
+        }
+    }
+
+    /// Returns the roles of the first set.
+    pub(crate) fn roles(&self) -> Map<String, Value> {
+        self.sets.first().map(SetState::roles).unwrap_or_default()
+    }
+
+    /// Returns the schema of the first set, null without one.
+    pub(crate) fn schema(&self) -> Value {
+        self.sets.first().and_then(|state| schema::value(&state.set).ok()).unwrap_or_default()
+    }
+
+    /// Calls `f` with the content of a record of the first set.
+    pub(crate) fn with_content<T>(&self, i: u64, f: impl FnOnce(&Content<'_>) -> T) -> tfseek::Result<T> {
+        let out_of_range = || tfseek::ErrorKind::OutOfRange { what: "set", i: 0, len: 0 };
+        let set = &self.sets.first().ok_or_else(out_of_range)?.set;
+        let strict = set.specified_kind().is_some();
+        set.with_record(i, |record, kind| content(record, kind, strict).map(|content| f(&content)))?
+    }
+
+    fn state(&self, request: &Request) -> Result<&SetState, Refusal> {
+        let s: usize = number(request, "set")?.unwrap_or(0);
+        self.sets
+            .get(s)
+            .ok_or_else(|| Refusal::not_found(format!("expected a set below {}, found {s}", self.sets.len())))
+    }
+
+    fn route(&self, request: &Request) -> Outcome {
+        let path = request.path.strip_prefix("/api/").unwrap_or_default();
+        let (name, id) = match path.split_once('/') {
+            Some((name, id)) => (name, Some(id)),
+            None => (path, None),
+        };
+        let state = self.state(request)?;
+        let set = &state.set;
+        match (name, id) {
+            ("dataset", None) => {
+                let start = sets::PageStart {
+                    condition: self.condition.as_deref(),
+                    // The other set of two.
+                    against: self
+                        .sets
+                        .iter()
+                        .find(|other| !std::ptr::eq(*other, state))
+                        .map(|other| other.set.name()),
+                };
+                Ok(sets::dataset(set, state.seen(), &state.roles(), start))
+            }
+            ("shards", None) => sets::shards(set, request),
+            ("schema", None) => schema::schema(set),
+            ("records", None) => records::summaries(set, request),
+            ("sample", None) => order::sample(set, request),
+            ("step", None) => order::step(set, request),
+            ("find", None) => find::find(set, &state.found, request, self.threads),
+            ("stats", None) => stats::stats(set, &state.stats, request, self.threads),
+            ("damage", None) => Ok(damage::damage(set, &state.damage, self.threads)),
+            ("common", None) => match self.sets.as_slice() {
+                [a, b] => common::common([&a.set, &b.set], &self.common),
+                _ => {
+                    Err(Refusal::not_found("there is one set only: `tfseek view A --against B` compares two"))
+                }
+            },
+            ("record", Some(id)) => records::record(set, record_number(set, id)?),
+            ("text", Some(id)) => records::text(set, record_number(set, id)?),
+            ("json", Some(id)) => records::json(set, record_number(set, id)?),
+            ("bytes", Some(id)) => records::bytes(set, request, record_number(set, id)?),
+            ("values", Some(id)) => records::values(set, request, record_number(set, id)?),
+            _ => Err(Refusal::not_found(format!("there is no /api/{path}"))),
+        }
+    }
+}
+
+impl Answers for Api {
+    fn answer(&self, request: &Request) -> Response {
+        self.route(request).unwrap_or_else(|Refusal(status, message)| Response::error(status, &message))
+    }
+}
