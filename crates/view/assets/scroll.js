@@ -387,7 +387,7 @@ export function listView(context, { holder, blank, list, label, make, fill, fail
     const wrong = context.searchError();
     replace(blank,
       h("p", null, wrong ? wrong.status === 400 ? "This condition cannot be searched for." : "The search failed." : where ? "No record meets the condition." : "There are no records here."),
-      h("p", { class: "muted" }, wrong ? wrong.status === 400 ? "Correct it in the box above." : "The reason is above." : where ? "Names and values are listed on the page Data set."
+      h("p", { class: "muted" }, wrong ? wrong.status === 400 ? "Correct it in the box above." : "The reason is above." : where ? ["Names and values are listed on the page Data set. ", h("button", { type: "button", class: "link", onclick: context.help }, "How conditions are written")]
         : context.dataset.records ? "Choose other records above." : "The files are read, and hold none. Check the paths that tfseek view was given."),
       where && h("p", { class: "row" }, h("a", { class: "button", href: href({ where: null, at: null, sel: null }) }, "Show all records"),
         h("a", { class: "button", href: href({ view: "data", where: null, at: null, sel: null }) }, "Data set")));
