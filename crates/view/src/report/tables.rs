@@ -52,12 +52,9 @@ fn row(page: &mut Html, feature: &Value) {
         for name in ["min", "mean", "max"] {
             page.element("td class=\"n\"", rounded(&range[name]));
         }
-        let about =
-            if values.pointer("/distinct/exact") == Some(&Value::Bool(false)) { "about " } else { "" };
-        page.element(
-            "td class=\"n\"",
-            format_args!("{about}{}", text(values.pointer("/distinct/count").unwrap_or(&missing))),
-        );
+        let distinct = &values["distinct"];
+        let about = if distinct["exact"] == Value::Bool(false) { "about " } else { "" };
+        page.element("td class=\"n\"", format_args!("{about}{}", text(&distinct["count"])));
         page.nested("td", |page| histogram(page, &values["histogram"]));
         page.nested("td class=\"top\"", |page| {
             let top = values["top"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -30,6 +30,8 @@ pub(crate) struct Browser {
     waiting: Mutex<HashMap<u64, Sender<Value>>>,
     pages: Mutex<HashMap<String, Events>>,
     complaints: PathBuf,
+    /// Not waited for: it ends after this process.
+    _process: Child,
 }
 
 /// Returns the browser of this process. Starts it at the first call. Without one, says that the test is skipped.
@@ -91,7 +93,7 @@ impl Browser {
                 FdMapping { parent_fd: their_answers.into(), child_fd: 4 },
             ])
             .unwrap();
-        command.spawn().unwrap_or_else(|error| panic!("sh for {}: {error}", program.display()));
+        let process = command.spawn().unwrap_or_else(|error| panic!("sh for {}: {error}", program.display()));
         drop(command);
         let browser: &'static Browser = Box::leak(Box::new(Browser {
             requests: Mutex::new(requests),
@@ -99,6 +101,7 @@ impl Browser {
             waiting: Mutex::default(),
             pages: Mutex::default(),
             complaints,
+            _process: process,
         }));
         thread::spawn(move || browser.read(answers));
         let version = browser.command(None, "Browser.getVersion", json!({}));

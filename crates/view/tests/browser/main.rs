@@ -17,4 +17,5 @@ mod record;
 mod safety;
 mod shown;
 mod small;
+mod ways;
 mod whole;

@@ -1,0 +1,155 @@
+//! Ways through the page: values as conditions, roles, training steps, the token, sounds, and a server that has ended.
+
+use crate::data;
+use crate::page::Page;
+use crate::shown::{Shown, WORDS};
+
+#[test]
+fn a_value_leads_to_the_records_that_have_it() {
+    let shown = Shown::new(|folder| data::detection(folder, 60));
+    let Some(page) = shown.page_at("value", "view=record&id=6") else { return };
+    page.wait("t.record() == 6", "record 6");
+    page.click_on(
+        "document.querySelector('[data-feature=\"image/class/text\"] a.value')",
+        "the class of the record",
+    );
+    page.wait("t.ids().length > 8 && t.ids().every(id => id % 4 == 2)", "the records of that class");
+    page.wait("/^30 matches/.test(t.text('hits'))", "30 matches");
+    page.key("Enter");
+    page.wait("t.record() == 2", "the first match");
+    page.key("j");
+    page.wait("t.record() == 6", "the next match");
+    page.key("j");
+    page.wait("t.record() == 10", "the match after it");
+    page.finish();
+}
+
+#[test]
+fn other_roles_are_chosen_in_a_dialog_and_kept_in_the_address() {
+    let shown = Shown::new(|folder| data::detection(folder, 60));
+    let Some(page) = shown.page("roles") else { return };
+    page.wait("t.card(0)?.innerText.includes('salmon roll')", "captions with classes");
+    page.click("roles");
+    page.wait("document.querySelector('dialog[open]')", "the dialog");
+    page.all_manners("roles");
+    page.screenshot("roles");
+    let choose = |label: &str, value: &str| {
+        page.eval(&format!(
+            "(() => {{ const field = [...document.querySelectorAll('dialog label')].find(l => l.textContent.startsWith('{label}')).querySelector('select'); \
+             field.value = '{value}'; field.dispatchEvent(new Event('change', {{bubbles: true}})); }})()"
+        ));
+    };
+    choose("Label", "image/filename");
+    choose("Encoded image", "image/segmentation/class/encoded");
+    page.click_on("document.querySelector('dialog button.primary')", "the button of the dialog");
+    page.wait("t.state('roles')?.includes('image/filename')", "the roles in the address");
+    page.wait(
+        "t.card(0)?.querySelector('.card-label, [data-test=caption]').innerText.includes('photo 0.png')",
+        "other captions",
+    );
+    page.wait(
+        "t.all('card-image').every(t.painted) && t.card(0).querySelector('img').src.includes('segmentation')",
+        "other images",
+    );
+    page.reload();
+    page.wait("t.card(0)?.innerText.includes('photo 0.png') && t.card(0).querySelector('img').src.includes('segmentation')", "the same after a reload");
+    page.finish();
+}
+
+#[test]
+fn a_training_step_shows_the_records_of_its_batch() {
+    let shown = Shown::new(|folder| data::detection(folder, 60));
+    let Some(page) = shown.page_at("batch", "view=step&seed=7&batch=16") else { return };
+    let expected = |step: u32| {
+        page.eval(&format!("fetch('/api/step?batch=16&seed=7&epoch=0&step={step}').then(a => a.json()).then(a => a.ids.join())"))
+    };
+    let cards =
+        "[...document.querySelectorAll('[data-test=grid] [data-test=card]')].map(c => c.dataset.id).join()";
+    let first = expected(0).as_str().unwrap().to_owned();
+    page.wait(&format!("{cards} == '{first}'"), "the records of step 0");
+    page.click("next");
+    let second = expected(1).as_str().unwrap().to_owned();
+    assert_ne!(first, second);
+    page.wait(&format!("{cards} == '{second}' && t.state('step') == '1'"), "the records of step 1");
+    page.wait("t.all('card').every(t.painted)", "their images");
+    let command = page.copied(|| page.click("copy-command"));
+    assert!(
+        command.starts_with("tfseek order ") && command.contains('7') && command.contains("16"),
+        "{command}"
+    );
+    page.back();
+    page.wait(&format!("{cards} == '{first}'"), "step 0 after the way back");
+    page.finish();
+}
+
+#[test]
+fn the_token_can_be_typed_and_the_page_that_was_asked_for_opens() {
+    let shown = Shown::new(|folder| data::tfds(folder, 20));
+    let Some(page) = Page::open("typed") else { return };
+    page.expect("status of 403");
+    page.before_documents(WORDS);
+    page.navigate(&shown.at("view=record&id=7"));
+    page.see("token");
+    page.fill("token", "not the token");
+    page.key("Enter");
+    page.wait("t.input('token')?.value == ''", "the question for the token again");
+    page.fill("token", shown.link.split_once("t=").unwrap().1);
+    page.key("Enter");
+    page.wait("t.record() == 7", "record 7");
+    page.check("!location.search && !document.cookie", "no token in the address or a readable cookie");
+    page.finish();
+}
+
+#[test]
+fn sounds_are_played() {
+    let shown = Shown::new(data::audio);
+    let Some(page) = shown.page_at("played", "view=record&id=1") else { return };
+    page.see("audio");
+    page.wait("t.sound().readyState >= 1", "the sound");
+    page.check("t.sound().getBoundingClientRect().width >= 200", "a player of some width");
+    page.eval("t.sound().currentTime = 0.3");
+    page.wait("!t.sound().seeking && Math.abs(t.sound().currentTime - 0.3) < 0.05", "a place in the sound");
+    page.eval("t.sound().play()");
+    page.wait("t.sound().currentTime > 0.35 || t.sound().ended", "the sound to play");
+    page.finish();
+}
+
+#[test]
+fn a_server_that_has_ended_is_an_error_in_words() {
+    let shown = Shown::new(|folder| data::many(folder, 10_000));
+    let Some(page) = shown.page("ended") else { return };
+    page.wait("t.ids().includes(0)", "record 0");
+    page.expect("ERR_CONNECTION_REFUSED");
+    drop(shown);
+    page.eval("location.hash = 'view=record&id=9000'");
+    page.wait("/does not answer/.test(document.body.innerText)", "words about the server");
+    page.screenshot("ended");
+    page.finish();
+}
+
+#[test]
+fn the_table_leads_to_records_and_its_columns_are_kept() {
+    let shown = Shown::new(|folder| data::detection(folder, 60));
+    let Some(page) = shown.page_at("columns", "view=table&at=50") else { return };
+    page.wait("document.body.innerText.includes('photo 50.png')", "record 50");
+    page.click_on(
+        "[...document.querySelectorAll('[data-test=table] a')].find(a => a.textContent.trim() == '52')",
+        "record 52",
+    );
+    page.wait("t.record() == 52", "record 52");
+    page.back();
+    page.wait(
+        "t.view() == 'table' && document.body.innerText.includes('photo 50.png')",
+        "the table after the way back",
+    );
+    page.finish();
+}
+
+#[test]
+fn statistics_of_matches_are_those_of_the_matches() {
+    let shown = Shown::new(|folder| data::detection(folder, 60));
+    let Some(page) = shown.page_at("matches", "view=data&where=image/class/label==1") else { return };
+    page.wait("/30 Examples/.test(document.querySelector('main').innerText)", "statistics of 30 records");
+    page.check("!/salmon roll/.test(t.text('stats'))", "no value of another class");
+    page.finish();
+}
