@@ -87,6 +87,13 @@ fn a_viewer_serves_until_it_is_interrupted() {
     assert_eq!(dataset["commands"]["get"], serde_json::json!(["tfseek get 'a b.tfrecord'", ""]));
     assert_eq!(view.ask("json/7")["features"]["label"], serde_json::json!([7]));
     assert_eq!(view.ask("dataset?set=1")["records"], 10);
+    let kinds = RunningView::start(
+        &dir,
+        &["other.tfrecord", "--kind", "example", "--tail", "tolerate", "--io", "pread"],
+    );
+    let get = serde_json::json!(["tfseek get other.tfrecord --tail tolerate", "--io pread --kind example"]);
+    assert_eq!(kinds.ask("dataset")["commands"]["get"], get);
+    kinds.interrupt();
     // Connections and jobs that are open do not keep it.
     let _open = TcpStream::connect(("127.0.0.1", view.port)).unwrap();
     view.ask("stats");

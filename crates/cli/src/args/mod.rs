@@ -204,6 +204,12 @@ impl LimitArgs {
         self.max_record.unwrap_or(tfseek_tools::salvage::MAX_RECORD)
     }
 
+    /// Returns the maximum payload length, if the user specified it.
+    #[cfg(feature = "view")]
+    pub(crate) fn given_max_record(self) -> Option<u64> {
+        self.max_record
+    }
+
     /// Returns the options of a stream.
     pub(crate) fn stream(self) -> StreamOptions {
         let options = StreamOptions::new().tail(self.tail.into());

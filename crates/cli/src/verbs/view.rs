@@ -178,6 +178,12 @@ fn words(
     if paths.allow_missing {
         words.push("--allow-missing".into());
     }
+    if payload.limit.tolerates() {
+        words.push("--tail tolerate".into());
+    }
+    if let Some(bytes) = payload.limit.given_max_record() {
+        words.push(format!("--max-record {bytes}"));
+    }
     let mut by_number = Vec::new();
     if is_damaged && access.damage.skips()? {
         by_number.push("--damage skip".to_owned());
