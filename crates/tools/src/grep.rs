@@ -1,17 +1,20 @@
 //! Search for records that meet a condition or contain a text.
 
+use crate::NumberedRecords;
 use crate::units::{
     MergedUnit, UnitOptions, UnitRecord, UnitSource, UnitWork, for_each_unit, unknown_number,
 };
 use memchr::memmem::Finder;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use tfseek::example::MessageKind;
 use tfseek::filter::RecordFilter;
-use tfseek::{At, Error, Feature, Filter, Record, Result, SequenceExample};
+use tfseek::{At, Dataset, Error, Feature, Filter, Record, Result, SequenceExample};
 
-/// Size of the units in which records are searched. Matches are kept until their unit is merged, so units are small.
+/// Size of the units in which records are searched. Matches are kept until their unit is merged, and seen afterwards, so units are small.
 const UNIT_BYTES: usize = 8 << 20;
+const UNIT_RECORDS: usize = 1 << 14;
 
 /// A search for records.
 #[derive(Debug)]
@@ -112,7 +115,7 @@ impl Grep {
         mut found: impl FnMut(MergedUnit<GrepUnit>) -> Result<(), E>,
     ) -> Result<GrepTotals, E> {
         let GrepOptions { jobs, skip_errors, .. } = self.options;
-        let options = UnitOptions { jobs, skip_errors, bytes: UNIT_BYTES, ..UnitOptions::default() };
+        let options = UnitOptions { jobs, skip_errors, bytes: UNIT_BYTES, records: UNIT_RECORDS };
         let filter = match &self.pattern {
             GrepPattern::Filter(filter) => Some(filter.for_records()),
             GrepPattern::Text(_) => None,
@@ -147,6 +150,47 @@ impl Grep {
             totals.unseen = all.iter().flat_map(|all| all.unseen().map(str::to_owned)).collect();
         }
         Ok(totals)
+    }
+
+    /// Searches a dataset by record numbers. `kind_of` returns the kind of the records of a shard. `found` can end the search; its result is then
+    /// the totals so far, without the features that no record had.
+    ///
+    /// # Errors
+    /// The first error of a shard that does not concern a record that is to be skipped.
+    pub fn run_dataset(
+        &self,
+        dataset: &Dataset,
+        kind_of: &(dyn Fn(usize) -> MessageKind + Sync),
+        found: &mut dyn FnMut(&MergedUnit<GrepUnit>) -> ControlFlow<()>,
+    ) -> Result<GrepTotals> {
+        let open = |s: usize, _: Option<u64>| Ok(NumberedRecords::shard(dataset, s, Some(kind_of(s))));
+        let mut records = 0;
+        let searched = self.run(dataset.shards().len(), open, |unit| {
+            records += unit.records;
+            let flow = found(&unit);
+            match unit.error {
+                Some(e) => Err(DatasetEnd::Failed(e)),
+                None if flow.is_break() => Err(DatasetEnd::Stopped),
+                None => Ok(()),
+            }
+        });
+        match searched {
+            Ok(totals) => Ok(totals),
+            Err(DatasetEnd::Stopped) => Ok(GrepTotals { records, unseen: Vec::new() }),
+            Err(DatasetEnd::Failed(e)) => Err(e),
+        }
+    }
+}
+
+/// The end of a search of a dataset before its last record.
+enum DatasetEnd {
+    Stopped,
+    Failed(Error),
+}
+
+impl From<Error> for DatasetEnd {
+    fn from(e: Error) -> DatasetEnd {
+        DatasetEnd::Failed(e)
     }
 }
 

@@ -5,10 +5,10 @@ use crate::http::{Request, Response};
 use crate::jobs::{Job, Jobs};
 use crate::set::ViewSet;
 use serde_json::json;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
-use tfseek::{Error, Filter};
-use tfseek_tools::NumberedRecords;
+use tfseek::{ErrorKind, Filter};
 use tfseek_tools::grep::{Grep, GrepOptions};
 
 /// Number of matches that a search keeps. It ends there.
@@ -31,19 +31,6 @@ pub(super) struct FindState {
     errors: Vec<String>,
     /// The condition does not fit the records.
     refused: Option<String>,
-}
-
-/// The end of a search before the last record.
-enum FindEnd {
-    Stopped,
-    Limited,
-    Failed(Error),
-}
-
-impl From<Error> for FindEnd {
-    fn from(e: Error) -> FindEnd {
-        FindEnd::Failed(e)
-    }
 }
 
 /// Returns the matches after the first `after`, and starts the search if it does not run.
@@ -78,38 +65,28 @@ pub(super) fn find(set: &Arc<ViewSet>, jobs: &Jobs<FindState>, request: &Request
 
 fn search(set: &ViewSet, filter: &Filter, threads: usize, job: &Job<FindState>) {
     let options = GrepOptions { skip_errors: true, jobs: threads, ..GrepOptions::default() };
-    let dataset = set.dataset();
-    let open = |s: usize, _: Option<u64>| Ok(NumberedRecords::shard(dataset, s, Some(set.kind_of(s))));
-    let outcome = Grep::filter(filter, options).run(dataset.shards().len(), open, |unit| {
-        let mut end = None;
-        job.shared.change(|state| {
-            state.searched += unit.records;
-            let left = MAX_MATCHES.saturating_sub(state.matches.len());
-            let numbers = unit.result.matches().iter().filter_map(|found| found.number);
-            state.matches.extend(numbers.take(left));
-            let errors = unit.skipped.iter().map(ToString::to_string);
-            let room = MAX_ERRORS.saturating_sub(state.errors.len());
-            state.errors.extend(errors.take(room));
-            if state.matches.len() >= MAX_MATCHES {
-                end = Some(FindEnd::Limited);
-            }
+    let mut is_limited = false;
+    let searched =
+        Grep::filter(filter, options).run_dataset(set.dataset(), &|s| set.kind_of(s), &mut |unit| {
+            job.shared.change(|state| {
+                state.searched += unit.records;
+                let left = MAX_MATCHES.saturating_sub(state.matches.len());
+                let numbers = unit.result.matches().iter().filter_map(|found| found.number);
+                state.matches.extend(numbers.take(left));
+                let errors = unit.skipped.iter().map(ToString::to_string);
+                let room = MAX_ERRORS.saturating_sub(state.errors.len());
+                state.errors.extend(errors.take(room));
+                is_limited = state.matches.len() >= MAX_MATCHES;
+            });
+            // After a stop, the next question starts the search again.
+            if is_limited || job.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        match unit.error {
-            Some(e) => Err(FindEnd::Failed(e)),
-            None if job.is_stopped() => Err(FindEnd::Stopped),
-            None => end.map_or(Ok(()), Err),
-        }
-    });
     job.shared.change(|state| {
-        match outcome {
+        state.is_limited = is_limited;
+        match searched {
             Ok(totals) => state.unseen = totals.unseen,
-            Err(FindEnd::Limited) => state.is_limited = true,
-            // The next question starts the search again.
-            Err(FindEnd::Stopped) => {}
-            Err(FindEnd::Failed(e)) if matches!(e.kind(), tfseek::ErrorKind::Filter(_)) => {
-                state.refused = Some(e.to_string());
-            }
-            Err(FindEnd::Failed(e)) => state.errors.push(e.to_string()),
+            Err(e) if matches!(e.kind(), ErrorKind::Filter(_)) => state.refused = Some(e.to_string()),
+            Err(e) => state.errors.push(e.to_string()),
         }
         state.is_done = true;
     });

@@ -5,11 +5,12 @@ use super::{samples, tables};
 use crate::set::ViewSet;
 use crate::viewer::{ViewError, ViewOptions};
 use serde_json::Value;
+use std::ops::ControlFlow;
 use tfseek::Filter;
 use tfseek_tools::grep::{Grep, GrepOptions};
 use tfseek_tools::sample::Random;
 use tfseek_tools::stats::{StatsOptions, StatsProgress};
-use tfseek_tools::{NumberedRecords, thousands};
+use tfseek_tools::thousands;
 
 /// Number of records in a report.
 const SAMPLES: u64 = 60;
@@ -118,13 +119,11 @@ pub fn report(
 /// Returns the numbers of the first matches of a condition.
 fn matches(set: &ViewSet, filter: &Filter, threads: usize) -> tfseek::Result<Vec<u64>> {
     let options = GrepOptions { skip_errors: true, jobs: threads, ..GrepOptions::default() };
-    let dataset = set.dataset();
-    let open = |s: usize, _: Option<u64>| Ok(NumberedRecords::shard(dataset, s, Some(set.kind_of(s))));
     let mut numbers = Vec::new();
-    Grep::filter(filter, options).run(dataset.shards().len(), open, |unit| {
+    Grep::filter(filter, options).run_dataset(set.dataset(), &|s| set.kind_of(s), &mut |unit| {
         let left = MAX_MATCHES.saturating_sub(numbers.len());
         numbers.extend(unit.result.matches().iter().filter_map(|found| found.number).take(left));
-        unit.error.map_or(Ok(()), Err)
+        if numbers.len() < MAX_MATCHES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     Ok(numbers)
 }
