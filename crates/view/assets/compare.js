@@ -2,7 +2,7 @@
 
 import { count, h, number, replace, size } from "./dom.js";
 import { get } from "./api.js";
-import { button, commandOf, distinctText, featuresOf, follow, meter, muted, paged, problem, recordsText, section, share, table } from "./dataset.js";
+import { button, distinctText, featuresOf, follow, meter, muted, paged, problem, recordsText, section, share, table } from "./dataset.js";
 import { brief, compare, overlay, percent } from "./histogram.js";
 import { href, state } from "./state.js";
 
@@ -11,7 +11,7 @@ const LISTED = 100; // pairs of equal records
 
 export function mount(root, context) {
   if (!context.dataset.against) {
-    const line = `${commandOf([context.dataset.commands?.stats?.[0]]).replace(/^tfseek stats/, "tfseek view")} --against OTHER`;
+    const line = context.command("view", "--against OTHER");
     replace(root, h("div", { class: "empty", "data-test": "empty" }, h("h1", {}, "There is no second set"),
       h("p", {}, "Start the viewer with another data set, for example the validation split or last month's files:"), h("code", { class: "note" }, line), button("Copy the command", () => context.copy(line, "the command"))));
     return { title: "Compare", keys: {}, update() {}, unmount() {} };

@@ -32,9 +32,6 @@ export function paged(list) {
   return [list.slice(page * PAGE, (page + 1) * PAGE), last ? [turn(page - 1, "Previous", "previous"), h("span", {}, `${page + 1} of ${last + 1}`), turn(page + 1, "Next", "next")] : null];
 }
 
-/** A command of the data set: the server gives the words before and after the argument. */
-export const commandOf = ([before, after] = ["tfseek", ""], argument = "") => [before, argument, after].filter(Boolean).join(" ");
-
 /**
  * Asks for the answer of a scan again and again, until it is done, fails or `signal` ends it. `news(answer)` is called with each answer,
  * `fail(message)` at most once.
@@ -98,7 +95,7 @@ export function mount(root, context) {
     return box;
   });
   const sections = [section("Features", "stats", searchRow, features), section("Schema", "schema", boxes[0]), section("Shards", "shards", boxes[1]), section("Damage", "damage", boxes[2])];
-  const line = () => commandOf(context.dataset.commands?.stats, state.where ? `--where ${shellWord(state.where)}` : "");
+  const line = () => context.command("stats", state.where ? `--where ${shellWord(state.where)}` : "");
   replace(root, h("div", { class: "page data-view" },
     h("header", { class: "column" }, h("h1", {}, "Data set"), what, notes, totals, (context.dataset.warnings ?? []).map((text) => h("p", { class: "note warning" }, text)),
       h("div", { class: "row spread" }, h("nav", { class: "row", "aria-label": "Parts of this page" }, sections.map((s) => button(s.getAttribute("aria-label"), () => s.scrollIntoView(), null, { class: "quiet" }))),
