@@ -27,7 +27,8 @@ demo:
 	$(CARGO) run --release -- demo
 
 # An ordinary test replays the fuzz corpora. The Rust code of the Python package is checked even without Python, because nothing is
-# linked to an interpreter.
+# linked to an interpreter. The viewer's page is tested in TFSEEK_BROWSER or a Chromium on the path, if there is one, also with the files in
+# TFSEEK_REAL_DATA. Screenshots are in target/view.
 test: export PYO3_NO_PYTHON = 1
 test: export PYO3_BUILD_EXTENSION_MODULE = 1
 test:

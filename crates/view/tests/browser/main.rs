@@ -14,6 +14,7 @@ mod page;
 mod png;
 mod real;
 mod record;
+mod report;
 mod safety;
 mod shown;
 mod small;

@@ -391,6 +391,23 @@ impl Page {
         self.events.lock().unwrap().iter().any(|(method, _)| method == "Runtime.exceptionThrown")
     }
 
+    /// Waits for the `n`-th error with some words, which the test causes.
+    pub(crate) fn wait_for_trouble(&self, words: &str, n: usize) {
+        let start = Instant::now();
+        loop {
+            let events = self.events.lock().unwrap();
+            let troubles = events.iter().filter_map(|(method, event)| trouble(method, event, &[]));
+            if troubles.filter(|trouble| trouble.contains(words)).count() >= n {
+                return;
+            }
+            drop(events);
+            if start.elapsed() > LIMIT {
+                self.fail(&format!("waited {LIMIT:?} for error {n} with {words:?}"));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// Returns one line for each error so far that the test does not expect.
     fn troubles(&self) -> Vec<String> {
         let events = self.events.lock().unwrap();

@@ -61,6 +61,16 @@ pub(crate) struct Shown {
     folder: Option<TempDir>,
 }
 
+/// Opens files. Returns their set and the number of its records. Indexes of files that are not ours are built in memory.
+pub(crate) fn view_set(paths: Vec<PathBuf>) -> (ViewSet, u64) {
+    let words = words(&paths);
+    let name = paths[0].file_name().unwrap().to_string_lossy().into_owned();
+    let index = IndexOptions::new().default_dirs(None, None).damage(Damage::Skip);
+    let dataset = DatasetOptions::new().index(index).open(paths).unwrap();
+    let records = dataset.len();
+    (ViewSet::new(dataset, name).unwrap().words(words), records)
+}
+
 /// Returns the command words of paths.
 fn words(paths: &[PathBuf]) -> CommandWords {
     let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
@@ -102,32 +112,16 @@ impl Shown {
     fn start(sets: Vec<Vec<PathBuf>>) -> Shown {
         let memory = anonymous();
         let start = Instant::now();
-        let mut records = Vec::new();
-        let mut open = |paths: Vec<PathBuf>| {
-            let words = words(&paths);
-            let name = paths[0].file_name().unwrap().to_string_lossy().into_owned();
-            // Indexes of files that are not ours are built in memory.
-            let index = IndexOptions::new().default_dirs(None, None).damage(Damage::Skip);
-            let dataset = DatasetOptions::new().index(index).open(paths).unwrap();
-            records.push(dataset.len());
-            ViewSet::new(dataset, name).unwrap().words(words)
-        };
-        let sets = sets.into_iter().map(&mut open).collect();
+        let opened: Vec<_> = sets.into_iter().map(view_set).collect();
+        let records = opened[0].1;
+        let sets = opened.into_iter().map(|(set, _)| set).collect();
         let viewer = Viewer::bind(sets, &ViewOptions::new().port(0)).unwrap();
         let listening = start.elapsed();
         let (link, handle) = (viewer.url(), viewer.handle());
         let origin = format!("http://{}", viewer.address());
         assert!(link.starts_with(&origin), "{link} is not of {origin}");
         let thread = thread::spawn(move || viewer.serve());
-        Shown {
-            link,
-            origin,
-            listening,
-            memory,
-            records: records[0],
-            server: Some((handle, thread)),
-            folder: None,
-        }
+        Shown { link, origin, listening, memory, records, server: Some((handle, thread)), folder: None }
     }
 
     /// Returns the number of records of the first set.
