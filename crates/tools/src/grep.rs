@@ -12,9 +12,8 @@ use tfseek::example::MessageKind;
 use tfseek::filter::RecordFilter;
 use tfseek::{At, Dataset, Error, Feature, Filter, Record, Result, SequenceExample};
 
-/// Size of the units in which records are searched. Matches are kept until their unit is merged, and seen afterwards, so units are small.
+/// Size of the units in which records are searched. Matches are kept until their unit is merged, so units are small.
 const UNIT_BYTES: usize = 8 << 20;
-const UNIT_RECORDS: usize = 1 << 14;
 
 /// A search for records.
 #[derive(Debug)]
@@ -115,7 +114,7 @@ impl Grep {
         mut found: impl FnMut(MergedUnit<GrepUnit>) -> Result<(), E>,
     ) -> Result<GrepTotals, E> {
         let GrepOptions { jobs, skip_errors, .. } = self.options;
-        let options = UnitOptions { jobs, skip_errors, bytes: UNIT_BYTES, records: UNIT_RECORDS };
+        let options = UnitOptions { jobs, skip_errors, bytes: UNIT_BYTES, ..UnitOptions::default() };
         let filter = match &self.pattern {
             GrepPattern::Filter(filter) => Some(filter.for_records()),
             GrepPattern::Text(_) => None,
