@@ -96,6 +96,8 @@ impl StatsProgress for JobProgress<'_> {
 
     fn partial(&self, stats: Statistics) {
         self.job.shared.change(|state| {
+            // Numbers of records are reported in steps, which may be larger than what was read.
+            state.read = state.read.max(stats.records());
             state.stats = Some(Arc::new(stats));
             state.version += 1;
         });

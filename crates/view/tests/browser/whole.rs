@@ -10,6 +10,8 @@ fn statistics_schema_and_shards_are_shown() {
     page.see("stats");
     page.wait("t.text('stats').includes('image/class/label')", "statistics of a feature");
     page.wait("t.all('histogram').length > 0 && t.all('bar').length > 0", "histograms");
+    page.wait("!/so far/.test(document.body.innerText)", "complete statistics");
+    page.screenshot("data");
     page.see("shards");
     page.wait("t.text('shards').includes('train-00000-of-00002.tfrecord: 60 records')", "the first shard");
     page.eval("t.one('shards').querySelector('input').focus()");
@@ -17,7 +19,7 @@ fn statistics_schema_and_shards_are_shown() {
     page.wait("t.text('shards').includes('train-00001-of-00002.tfrecord: 60 records')", "the second shard");
     page.see("schema");
     page.wait("t.text('schema').includes('image/class/label')", "the schema");
-    page.screenshot("data");
+    page.screenshot("data-shards");
     page.all_manners("data");
     page.finish();
 }
