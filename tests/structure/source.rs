@@ -5,8 +5,15 @@ use std::fs;
 use std::path::Path;
 
 /// The folders of Rust source in the workspace. A packaged crate contains only the first.
-pub(crate) const CRATES: [&str; 6] =
-    ["src", "crates/cli/src", "crates/tools/src", "crates/view/src", "crates/testkit/src", "python/src"];
+pub(crate) const CRATES: [&str; 7] = [
+    "src",
+    "crates/arrow/src",
+    "crates/cli/src",
+    "crates/tools/src",
+    "crates/view/src",
+    "crates/testkit/src",
+    "python/src",
+];
 
 /// The repository's root.
 pub(crate) fn root() -> &'static Path {

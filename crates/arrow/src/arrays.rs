@@ -1,0 +1,315 @@
+//! From a column of a batch to an Arrow array.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::lend;
+use crate::plan::{Form, PlannedColumn};
+use crate::strings::{MAX_OFFSET, binary, kept_strings, views};
+use arrow_array::types::{ArrowPrimitiveType, Float32Type, Int64Type};
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, GenericListArray, OffsetSizeTrait, PrimitiveArray, StringArray,
+    StructArray,
+};
+use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, FieldRef};
+use bytemuck::NoUninit;
+use std::ops::Range;
+use std::sync::Arc;
+use tfseek::batch::{Batch, Buf, Column, RowSplits, Sparse, Values};
+
+/// One dimension of a column: lists of a fixed length, or row splits.
+enum Dimension {
+    /// The number of lists.
+    Fixed(usize),
+    Ragged(RowSplits),
+}
+
+/// Values of a column that become the innermost array.
+struct Leaf<'a> {
+    values: &'a Values,
+    /// Ascending ranges of the values that are kept: all but padding.
+    kept: Vec<Range<usize>>,
+    /// The row of a value.
+    row_of: &'a dyn Fn(usize) -> usize,
+}
+
+/// Returns the array of one column of a batch.
+pub(crate) fn array(batch: &Batch, planned: &PlannedColumn) -> Result<ArrayRef> {
+    let from = planned.from.as_str();
+    let column = if planned.is_list { batch.feature_list(from) } else { batch.get(from) };
+    let data_type = planned.field.data_type();
+    let rows = batch.rows();
+    match (planned.form, column) {
+        (Form::Dense(dims), Some(Column::Dense(dense)))
+            if dense.shape.len() == dims && dense.shape.first() == Some(&rows) =>
+        {
+            let per_row = dense.values.len().checked_div(rows).unwrap_or_default().max(1);
+            let row_of = |value| value / per_row;
+            // A tensor has one list of all dimensions.
+            let depth = dims.saturating_sub(1).min(depth(data_type));
+            nest(data_type, &fixed(&dense.shape, depth)?, Leaf::whole(&dense.values, &row_of))
+        }
+        (Form::Optional, Some(Column::Optional(optional))) if *optional.shape == [rows] => {
+            let nulls = BooleanBuffer::collect_bool(optional.present.len(), |value| {
+                optional.present.get(value).is_some_and(|&present| present != 0)
+            });
+            let nulls = Some(NullBuffer::new(nulls)).filter(|nulls| nulls.null_count() > 0);
+            let array = nest(data_type, &[], Leaf::whole(&optional.values, &|value| value))?;
+            match nulls {
+                Some(nulls) => with_nulls(&array, nulls),
+                None => Ok(array),
+            }
+        }
+        (Form::Ragged(depth), Some(Column::Ragged(ragged)))
+            if ragged.row_splits.len() == depth && ragged.row_splits.first().map(lists) == Some(rows) =>
+        {
+            let inner =
+                ragged.shape.iter().skip(1).fold(1, |product: usize, &len| product.saturating_mul(len));
+            let row_of = |value: usize| {
+                ragged
+                    .row_splits
+                    .iter()
+                    .rev()
+                    .fold(value / inner.max(1), |item, splits| list_of(splits, item))
+            };
+            let mut dims: Vec<Dimension> = ragged.row_splits.iter().cloned().map(Dimension::Ragged).collect();
+            dims.extend(fixed(&ragged.shape, ragged.shape.len().saturating_sub(1))?);
+            nest(data_type, &dims, Leaf::whole(&ragged.values, &row_of))
+        }
+        (Form::VarLen, Some(Column::Sparse(sparse))) if sparse.dense_shape.len() == 2 => {
+            nest_sparse(data_type, sparse, rows)
+        }
+        (Form::Sparse(rank), Some(Column::Sparse(sparse)))
+            if sparse.dense_shape.len() == rank.saturating_add(1) =>
+        {
+            sparse_struct(data_type, sparse, rows)
+        }
+        (Form::Steps(dims), Some(Column::Dense(dense))) if dense.shape.len() == dims => {
+            let lengths = batch.lengths(from).filter(|lengths| lengths.len() == rows);
+            let lengths = lengths.ok_or_else(|| Error::batch("expected the lengths of a feature list"))?;
+            steps(data_type, &dense.values, &dense.shape, lengths)
+        }
+        (_, Some(_)) => Err(Error::batch(
+            "expected a batch of `Converter::parser`, found a column of another form or a single record",
+        )),
+        (_, None) => Err(Error::batch("expected a batch of `Converter::parser`, found no such column")),
+    }
+}
+
+impl<'a> Leaf<'a> {
+    fn whole(values: &'a Values, row_of: &'a dyn Fn(usize) -> usize) -> Leaf<'a> {
+        Leaf { values, kept: std::iter::once(0..values.len()).collect(), row_of }
+    }
+
+    /// Returns the innermost array.
+    fn array(self, data_type: &DataType) -> Result<ArrayRef> {
+        match (self.values, data_type) {
+            (Values::Int64(values), DataType::Int64) => Ok(numbers::<Int64Type>(values, &self.kept)),
+            (Values::Float32(values), DataType::Float32) => Ok(numbers::<Float32Type>(values, &self.kept)),
+            (Values::Bytes(strings), DataType::BinaryView) => Ok(Arc::new(views(strings, &self.kept)?)),
+            (Values::Bytes(strings), DataType::Binary) => Ok(Arc::new(binary(strings, &self.kept)?)),
+            (Values::Bytes(strings), DataType::Utf8View) => {
+                match views(strings, &self.kept)?.to_string_view() {
+                    Ok(array) => Ok(Arc::new(array)),
+                    Err(error) => Err(self.text_error().unwrap_or_else(|| error.into())),
+                }
+            }
+            (Values::Bytes(strings), DataType::Utf8) => {
+                match StringArray::try_from_binary(binary(strings, &self.kept)?) {
+                    Ok(array) => Ok(Arc::new(array)),
+                    Err(error) => Err(self.text_error().unwrap_or_else(|| error.into())),
+                }
+            }
+            _ => Err(Error::batch("expected a batch of `Converter::parser`, found values of another type")),
+        }
+    }
+
+    /// Returns the error of the first string that is not UTF-8.
+    #[cold]
+    fn text_error(&self) -> Option<Error> {
+        let strings = self.values.bytes()?;
+        kept_strings(strings, &self.kept).find_map(|(number, value)| {
+            let valid = std::str::from_utf8(value).err()?.valid_up_to();
+            let kind = ErrorKind::Text { valid, len: value.len() };
+            Some(Error::from(kind).in_row((self.row_of)(number)))
+        })
+    }
+}
+
+/// Returns the array of the kept numbers, without a copy if all are kept.
+fn numbers<T: ArrowPrimitiveType>(values: &Buf<T::Native>, kept: &[Range<usize>]) -> ArrayRef
+where
+    T::Native: NoUninit + Send + Sync,
+{
+    let count: usize = kept.iter().map(Range::len).sum();
+    let values: ScalarBuffer<T::Native> = if count == 0 {
+        Vec::new().into()
+    } else if count == values.len() {
+        lend(values).into()
+    } else {
+        let mut all = Vec::with_capacity(count);
+        kept.iter().for_each(|range| all.extend_from_slice(values.get(range.clone()).unwrap_or_default()));
+        all.into()
+    };
+    Arc::new(PrimitiveArray::<T>::new(values, None))
+}
+
+/// Returns the array with nulls. The types are those of optional columns.
+fn with_nulls(array: &ArrayRef, nulls: NullBuffer) -> Result<ArrayRef> {
+    let data = array.to_data().into_builder().nulls(Some(nulls)).build()?;
+    Ok(arrow_array::make_array(data))
+}
+
+/// Returns the number of lists of row splits.
+fn lists(splits: &RowSplits) -> usize {
+    let len = match splits {
+        RowSplits::Int32(splits) => splits.len(),
+        RowSplits::Int64(splits) => splits.len(),
+    };
+    len.saturating_sub(1)
+}
+
+/// Returns the number of the list of an item.
+fn list_of(splits: &RowSplits, item: usize) -> usize {
+    let after = match splits {
+        RowSplits::Int32(splits) => splits.partition_point(|&split| split as usize <= item),
+        RowSplits::Int64(splits) => splits.partition_point(|&split| split as usize <= item),
+    };
+    after.saturating_sub(1)
+}
+
+/// Returns the number of nested lists of a type.
+fn depth(data_type: &DataType) -> usize {
+    let mut depth = 0;
+    let mut inner = data_type;
+    while let DataType::FixedSizeList(item, _) = inner {
+        (depth, inner) = (depth + 1, item.data_type());
+    }
+    depth
+}
+
+/// Returns the outer `depth` dimensions of fixed lengths of a shape. The first number of the shape counts the outermost lists.
+fn fixed(shape: &[usize], depth: usize) -> Result<Vec<Dimension>> {
+    let mut count = 1usize;
+    let counts = shape.iter().take(depth).map(|&len| {
+        count = count.checked_mul(len).ok_or(ErrorKind::TooLarge { len: usize::MAX })?;
+        Ok(Dimension::Fixed(count))
+    });
+    counts.collect()
+}
+
+/// Returns the nested array of a type with these dimensions, the outermost first.
+fn nest(data_type: &DataType, dims: &[Dimension], leaf: Leaf<'_>) -> Result<ArrayRef> {
+    let Some((dim, inner)) = dims.split_first() else { return leaf.array(data_type) };
+    match (data_type, dim) {
+        (DataType::FixedSizeList(item, size), dim) => {
+            let len = match dim {
+                Dimension::Fixed(len) => *len,
+                Dimension::Ragged(splits) => lists(splits),
+            };
+            let values = nest(item.data_type(), inner, leaf)?;
+            if usize::try_from(*size).ok().and_then(|size| size.checked_mul(len)) != Some(values.len()) {
+                return Err(Error::batch("expected a batch of `Converter::parser`, found another shape"));
+            }
+            let item = Arc::clone(item);
+            Ok(Arc::new(FixedSizeListArray::try_new_with_length(item, *size, values, None, len)?))
+        }
+        (DataType::List(item), Dimension::Ragged(RowSplits::Int32(splits))) => {
+            list(item, splits, nest(item.data_type(), inner, leaf)?)
+        }
+        (DataType::LargeList(item), Dimension::Ragged(RowSplits::Int64(splits))) => {
+            list(item, splits, nest(item.data_type(), inner, leaf)?)
+        }
+        _ => Err(Error::batch("expected a batch of `Converter::parser`, found other row splits")),
+    }
+}
+
+/// Returns an array of lists, with the row splits as they are.
+fn list<T: OffsetSizeTrait + NoUninit>(
+    item: &FieldRef,
+    splits: &Buf<T>,
+    values: ArrayRef,
+) -> Result<ArrayRef> {
+    let offsets = OffsetBuffer::new(ScalarBuffer::<T>::from(lend(splits)));
+    Ok(Arc::new(GenericListArray::try_new(Arc::clone(item), offsets, values, None)?))
+}
+
+/// Returns the row splits of lists of these lengths.
+fn splits(lengths: impl ExactSizeIterator<Item = usize>) -> Result<RowSplits> {
+    let mut splits = Vec::with_capacity(lengths.len().saturating_add(1));
+    splits.push(0);
+    let mut end = 0usize;
+    for len in lengths {
+        end = end.saturating_add(len);
+        splits.push(i32::try_from(end).map_err(|_| ErrorKind::TooLarge { len: end })?);
+    }
+    Ok(RowSplits::Int32(splits.into()))
+}
+
+/// Returns the row of each value of a sparse column.
+fn sparse_rows(sparse: &Sparse) -> impl ExactSizeIterator<Item = usize> + '_ {
+    let rank = sparse.dense_shape.len().max(1);
+    sparse.indices.chunks_exact(rank).map(|index| index.first().map_or(0, |&row| row as usize))
+}
+
+/// Returns the row splits of the values of a sparse column.
+fn sparse_splits(sparse: &Sparse, rows: usize) -> Result<RowSplits> {
+    let mut counts = vec![0; rows];
+    for row in sparse_rows(sparse) {
+        let count: &mut usize = counts
+            .get_mut(row)
+            .ok_or_else(|| Error::batch("expected a sparse index below the number of rows"))?;
+        *count += 1;
+    }
+    splits(counts.into_iter())
+}
+
+/// Returns the values of a sparse column as lists.
+fn nest_sparse(data_type: &DataType, sparse: &Sparse, rows: usize) -> Result<ArrayRef> {
+    let row_of = |value| sparse_rows(sparse).nth(value).unwrap_or_default();
+    let dims = [Dimension::Ragged(sparse_splits(sparse, rows)?)];
+    nest(data_type, &dims, Leaf::whole(&sparse.values, &row_of))
+}
+
+/// Returns a sparse column as structs of indices, without the row, and values.
+fn sparse_struct(data_type: &DataType, sparse: &Sparse, rows: usize) -> Result<ArrayRef> {
+    let DataType::Struct(fields) = data_type else {
+        return Err(Error::batch("expected the type of a sparse column"));
+    };
+    let [indices_field, values_field] = &**fields else {
+        return Err(Error::batch("expected the type of a sparse column"));
+    };
+    let rank = sparse.dense_shape.len().max(1);
+    let indices: Vec<i64> =
+        sparse.indices.chunks_exact(rank).flat_map(|index| index.iter().skip(1).copied()).collect();
+    let indices = Values::Int64(indices.into());
+    let dims = [Dimension::Ragged(sparse_splits(sparse, rows)?), Dimension::Fixed(sparse.values.len())];
+    let indices = nest(indices_field.data_type(), &dims, Leaf::whole(&indices, &|_| 0))?;
+    let values = nest_sparse(values_field.data_type(), sparse, rows)?;
+    let arrays = vec![indices, values];
+    Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), arrays, None, rows)?))
+}
+
+/// Returns the padded steps of a feature list as lists, without the padding.
+fn steps(data_type: &DataType, values: &Values, shape: &[usize], lengths: &[i64]) -> Result<ArrayRef> {
+    let count_of =
+        |shape: &[usize], outer| shape.iter().skip(outer).fold(1usize, |n, &len| n.saturating_mul(len));
+    let (row, step) = (count_of(shape, 1), count_of(shape, 2));
+    let mut kept: Vec<Range<usize>> = Vec::new();
+    for (number, &len) in lengths.iter().enumerate() {
+        let start = number.saturating_mul(row);
+        let range = start..start.saturating_add((len as usize).saturating_mul(step));
+        match kept.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => kept.push(range),
+        }
+    }
+    let splits = splits(lengths.iter().map(|&len| len as usize))?;
+    let count = lengths.iter().sum::<i64>() as usize;
+    if count > MAX_OFFSET {
+        return Err(ErrorKind::TooLarge { len: count }.into());
+    }
+    let mut dims = vec![Dimension::Ragged(splits)];
+    let inner: Vec<usize> = std::iter::once(count).chain(shape.iter().skip(2).copied()).collect();
+    dims.extend(fixed(&inner, inner.len().saturating_sub(1))?);
+    nest(data_type, &dims, Leaf { values, kept, row_of: &|value| value / row.max(1) })
+}

@@ -1,0 +1,120 @@
+//! `Error`: a column that cannot be converted, and the reason.
+
+use arrow_schema::ArrowError;
+use std::fmt;
+
+/// Error of a conversion. It names the column, and the row if one row is the cause.
+#[derive(Debug)]
+pub struct Error {
+    column: Option<Box<str>>,
+    row: Option<usize>,
+    kind: ErrorKind,
+}
+
+/// Result of a conversion.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The reason of an [`Error`].
+#[non_exhaustive]
+#[derive(Debug)]
+pub enum ErrorKind {
+    /// The schema or the options have no Arrow schema.
+    Schema(Box<str>),
+    /// The batch was not parsed with the converter's schema.
+    Batch(Box<str>),
+    /// A byte string of a text column is not UTF-8.
+    Text {
+        /// Number of its bytes that are UTF-8.
+        valid: usize,
+        /// Number of all its bytes.
+        len: usize,
+    },
+    /// There are more values than 32-bit offsets can count.
+    TooLarge {
+        /// Number of values, or of bytes of strings.
+        len: usize,
+    },
+    /// Arrow refused an array.
+    Arrow(ArrowError),
+}
+
+impl Error {
+    pub(crate) fn schema(column: &str, reason: impl Into<Box<str>>) -> Error {
+        Error::from(ErrorKind::Schema(reason.into())).column_named(column)
+    }
+
+    pub(crate) fn batch(reason: impl Into<Box<str>>) -> Error {
+        Error::from(ErrorKind::Batch(reason.into()))
+    }
+
+    /// Adds the column, if the error has none.
+    pub(crate) fn column_named(mut self, column: &str) -> Error {
+        self.column.get_or_insert_with(|| column.into());
+        self
+    }
+
+    pub(crate) fn in_row(mut self, row: usize) -> Error {
+        self.row = Some(row);
+        self
+    }
+
+    /// Returns the reason.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.kind
+    }
+
+    /// Returns the name of the column.
+    pub fn column(&self) -> Option<&str> {
+        self.column.as_deref()
+    }
+
+    /// Returns the row of the batch, from 0.
+    pub fn row(&self) -> Option<usize> {
+        self.row
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Error {
+        Error { column: None, row: None, kind }
+    }
+}
+
+impl From<ArrowError> for Error {
+    fn from(error: ArrowError) -> Error {
+        ErrorKind::Arrow(error).into()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(row) = self.row {
+            write!(f, "row {row} of the batch: ")?;
+        }
+        if let Some(column) = &self.column {
+            write!(f, "column {column:?}: ")?;
+        }
+        match &self.kind {
+            ErrorKind::Schema(reason) | ErrorKind::Batch(reason) => f.write_str(reason),
+            ErrorKind::Text { valid, len } => {
+                write!(f, "expected text in UTF-8, found {len} bytes that are not UTF-8 at byte {valid}")
+            }
+            ErrorKind::TooLarge { len } => {
+                write!(
+                    f,
+                    "expected at most 2147483647 values or bytes in a batch, found {len}: use smaller batches"
+                )
+            }
+            ErrorKind::Arrow(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            ErrorKind::Arrow(error) => Some(error),
+            _ => None,
+        }
+    }
+}

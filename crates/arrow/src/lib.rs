@@ -1,0 +1,90 @@
+//! Records of TFRecord files as Apache Arrow record batches.
+//!
+//! A [`Converter`] knows the Arrow schema of a [`tfseek::Schema`]. It makes a record batch of each batch of its parser.
+//!
+//! ```
+//! use arrow_array::cast::AsArray;
+//! use arrow_array::types::{Float32Type, Int64Type};
+//! use tfseek::{DType, ExampleBuilder, FeatureSpec, Schema};
+//! use tfseek_arrow::{Converter, Options};
+//!
+//! let schema = Schema::example()
+//!     .feature("label", FeatureSpec::optional(DType::Int64))
+//!     .feature("name", FeatureSpec::fixed_len(&[], DType::Bytes))
+//!     .feature("weights", FeatureSpec::var_len(DType::Float32))
+//!     .build()?;
+//! let converter = Converter::new(&schema, &Options::new().text("name"))?;
+//! let parser = converter.parser(); // create one, use it for all batches
+//!
+//! let rows = [
+//!     ExampleBuilder::new().int64("label", [3]).bytes("name", ["ant"]).float("weights", [0.5f32, 1.0]).encode()?,
+//!     ExampleBuilder::new().bytes("name", ["bee"]).encode()?,
+//! ];
+//! let batch = converter.record_batch(&parser.parse(&rows)?)?;
+//! let names: Vec<_> = batch.schema().fields().iter().map(|field| field.name().clone()).collect();
+//! assert_eq!(names, ["label", "weights", "name"]); // narrow columns first
+//!
+//! let labels: Vec<_> = batch["label"].as_primitive::<Int64Type>().iter().collect();
+//! assert_eq!(labels, [Some(3), None]);
+//! let weights = batch["weights"].as_list::<i32>();
+//! assert_eq!(weights.value(0).as_primitive::<Float32Type>().values(), &[0.5, 1.0]);
+//! assert!(weights.value(1).is_empty());
+//! assert_eq!(batch["name"].as_string_view().value(1), "bee");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Types
+//!
+//! Values are `Int64`, `Float32`, and `BinaryView` or the type of [`ByteStrings`]. They are never cast.
+//!
+//! | Spec | Arrow type | Absent feature |
+//! | --- | --- | --- |
+//! | `FixedLen` of shape `[]` | the value | the default, or an error |
+//! | `FixedLen` of another shape | a `FixedSizeList` per dimension, or [`Tensors::Extension`] | the default, or an error |
+//! | `Optional` | the value, nullable | null |
+//! | `Optional` with a default | the value | the default |
+//! | `FixedLenSequence` of shape S | `List` of the type of S, without padding | `[]` |
+//! | `VarLen` | `List` | `[]` |
+//! | `Ragged` with k partitions | k + 1 `List`s, or `LargeList`s for 64-bit row splits; a `FixedSizeList` for a uniform partition | `[]` |
+//! | `Sparse` with d index features | `Struct` of `indices`, a `List` of `FixedSizeList`s of d `Int64`s, and `values`, a `List` | `[]` in both |
+//! | feature lists | `List` of the type of a step | `[]` |
+//!
+//! * Only an `Optional` column without a default is nullable. A batch does not record the presence of other features, so an absent
+//!   list and an empty list are the same here.
+//! * Columns are ordered by width: scalars, arrays of fixed lengths, lists, byte strings. Columns of equal width are ordered by name.
+//! * Features of a context and feature lists are columns side by side. If both have one name, [`Options::rename`] or
+//!   [`Options::rename_list`] is needed.
+//!
+//! # Memory
+//!
+//! Arrays of numbers and offsets of lists are the memory of the batch. The parser reuses this memory after the last array over it is
+//! dropped, in any thread. These are copied: the indices of sparse columns, and dense feature lists of different lengths.
+//!
+//! Byte strings of up to 12 bytes lie in their views. If the rows have regions (records of a [`tfseek::Mapped`]), strings from 16 KiB on
+//! are lent, each as a buffer of its own, and keep the map open. Shorter ones are copied together. Rows without regions are copied
+//! once, by the parser.
+
+// No batch causes a panic.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing,
+        clippy::string_slice
+    )
+)]
+
+mod arrays;
+mod converter;
+mod error;
+mod memory;
+mod options;
+mod plan;
+mod strings;
+
+pub use converter::{Converter, schema_of};
+pub use error::{Error, ErrorKind, Result};
+pub use options::{ByteStrings, Options, Tensors};

@@ -1,0 +1,73 @@
+//! Options of a conversion.
+
+/// Options of an Arrow schema. Those of `default()` copy as little as possible.
+///
+/// Columns are named as in the Arrow schema, so after [`rename`](Options::rename).
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub(crate) bytes: ByteStrings,
+    pub(crate) tensors: Tensors,
+    pub(crate) text: Vec<String>,
+    pub(crate) renamed: Vec<(String, String)>,
+    pub(crate) renamed_lists: Vec<(String, String)>,
+}
+
+/// The Arrow type of byte strings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ByteStrings {
+    /// `BinaryView`, or `Utf8View` for text. Strings of up to 12 bytes lie in the array itself. See the [crate](crate) for the others.
+    #[default]
+    View,
+    /// `Binary`, or `Utf8` for text: one buffer per column. Prefer it where batches are serialized.
+    Copy,
+}
+
+/// The Arrow type of `FixedLen` columns of numbers that are no scalars.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tensors {
+    /// A `FixedSizeList` per dimension.
+    #[default]
+    Lists,
+    /// The extension type `arrow.fixed_shape_tensor`: one `FixedSizeList` with the shape in the metadata of its field.
+    Extension,
+}
+
+impl Options {
+    /// Returns the default options.
+    pub fn new() -> Options {
+        Options::default()
+    }
+
+    /// Sets the type of byte strings. Default: [`ByteStrings::View`].
+    #[must_use]
+    pub fn bytes(self, bytes: ByteStrings) -> Options {
+        Options { bytes, ..self }
+    }
+
+    /// Sets the type of `FixedLen` columns of numbers that are no scalars. Default: [`Tensors::Lists`].
+    #[must_use]
+    pub fn tensors(self, tensors: Tensors) -> Options {
+        Options { tensors, ..self }
+    }
+
+    /// Makes a column of byte strings a column of text. Each of its strings must be UTF-8.
+    #[must_use]
+    pub fn text(mut self, column: impl Into<String>) -> Options {
+        self.text.push(column.into());
+        self
+    }
+
+    /// Gives the column of a feature of an Example or of a context another name.
+    #[must_use]
+    pub fn rename(mut self, feature: impl Into<String>, column: impl Into<String>) -> Options {
+        self.renamed.push((feature.into(), column.into()));
+        self
+    }
+
+    /// Gives the column of a feature list another name.
+    #[must_use]
+    pub fn rename_list(mut self, list: impl Into<String>, column: impl Into<String>) -> Options {
+        self.renamed_lists.push((list.into(), column.into()));
+        self
+    }
+}

@@ -1,0 +1,254 @@
+//! From a schema to the columns of its record batches.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{ByteStrings, Options, Tensors};
+use arrow_schema::{DataType, Field, FieldRef, Fields};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
+
+/// One column of a record batch.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedColumn {
+    /// The column of the batch, in the feature lists or in the features.
+    pub(crate) from: String,
+    pub(crate) is_list: bool,
+    pub(crate) form: Form,
+    pub(crate) field: FieldRef,
+}
+
+/// The form of a column in the batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Dense, of this number of dimensions with that of the rows.
+    Dense(usize),
+    Optional,
+    /// Ragged, with this number of row splits.
+    Ragged(usize),
+    /// A `VarLen` column that is sparse in the batch: it shares its feature with a sparse column, so it cannot be ragged.
+    VarLen,
+    /// Padded steps with lengths, of this number of dimensions with those of rows and steps.
+    Steps(usize),
+    /// Sparse, with this number of index features.
+    Sparse(usize),
+}
+
+/// One dimension of a column, apart from that of the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Fixed(usize),
+    List,
+    LargeList,
+}
+
+/// Groups of columns, in their order in a record batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Width {
+    Scalars,
+    Fixed,
+    Lists,
+    ByteStrings,
+}
+
+/// Returns the columns of the record batches of a schema, narrow ones first and then by name.
+pub(crate) fn columns(schema: &Schema, options: &Options) -> Result<Vec<PlannedColumn>> {
+    let features = names(schema.features(), &options.renamed, ("feature", "rename"))?;
+    let lists = names(schema.feature_lists(), &options.renamed_lists, ("feature list", "rename_list"))?;
+    let mut used = BTreeSet::new();
+    for (part, name) in
+        features.iter().map(|name| ("feature", name)).chain(lists.iter().map(|n| ("feature list", n)))
+    {
+        if !used.insert(*name) {
+            let reason = format!("the {part} has the name of another column: `rename` one of them");
+            return Err(Error::schema(name, reason));
+        }
+    }
+    let text: BTreeSet<&str> = options.text.iter().map(String::as_str).collect();
+    if let Some(unknown) = text.iter().find(|name| !used.contains(**name)) {
+        return Err(Error::schema(unknown, "expected a column for `text`, found no such column"));
+    }
+    let shared = sparse_keys(schema);
+    let mut columns = Vec::new();
+    for (is_list, specs, names) in
+        [(false, schema.features(), &features), (true, schema.feature_lists(), &lists)]
+    {
+        for ((from, spec), name) in specs.iter().zip(names) {
+            let stays_sparse = !is_list && shared.contains(from.as_str());
+            let (width, form, field) =
+                column(name, spec, is_list, stays_sparse, text.contains(name), options)
+                    .map_err(|error| error.column_named(name))?;
+            let field = Arc::new(field);
+            columns.push((width, PlannedColumn { from: from.clone(), is_list, form, field }));
+        }
+    }
+    columns.sort_by(|(a, one), (b, other)| (a, one.field.name()).cmp(&(b, other.field.name())));
+    Ok(columns.into_iter().map(|(_, column)| column).collect())
+}
+
+/// Returns the schema with which a batch is parsed for its conversion: lists are ragged, and neither sparse nor padded.
+pub(crate) fn parser_schema(schema: &Schema) -> tfseek::Result<Schema> {
+    let shared = sparse_keys(schema);
+    let mut builder = if schema.is_sequence() { Schema::sequence_example() } else { Schema::example() };
+    for (name, spec) in schema.features() {
+        let spec = match spec {
+            FeatureSpec::VarLen { dtype } if !shared.contains(name.as_str()) => FeatureSpec::ragged(*dtype),
+            FeatureSpec::FixedLenSequence { shape, dtype, .. } => FeatureSpec::Ragged {
+                dtype: *dtype,
+                value_key: None,
+                partitions: shape.iter().map(|&len| Partition::UniformRowLength(len)).collect(),
+                row_splits_dtype: SplitsDType::Int32,
+                validate: false,
+            },
+            other => other.clone(),
+        };
+        builder = builder.feature(name, spec);
+    }
+    for (name, spec) in schema.feature_lists() {
+        let spec = match spec {
+            FeatureSpec::VarLen { dtype } => FeatureSpec::ragged(*dtype),
+            other => other.clone(),
+        };
+        builder = builder.feature_list(name, spec);
+    }
+    builder.build()
+}
+
+/// Returns the keys that sparse columns use. A feature cannot be sparse in one column and ragged in another.
+fn sparse_keys(schema: &Schema) -> BTreeSet<&str> {
+    let mut keys = BTreeSet::new();
+    for spec in schema.features().values() {
+        if let FeatureSpec::Sparse { index_keys, value_key, .. } = spec {
+            keys.extend(index_keys.iter().map(String::as_str));
+            keys.insert(value_key);
+        }
+    }
+    keys
+}
+
+/// Returns the names of the columns of a part of the schema, in the order of their specs.
+fn names<'a>(
+    specs: &'a BTreeMap<String, FeatureSpec>,
+    renamed: &'a [(String, String)],
+    (part, option): (&str, &str),
+) -> Result<Vec<&'a str>> {
+    let mut new = HashMap::new();
+    for (from, to) in renamed {
+        if !specs.contains_key(from) {
+            return Err(Error::schema(
+                from,
+                format!("expected a {part} for `{option}`, found no such {part}"),
+            ));
+        }
+        if new.insert(from.as_str(), to.as_str()).is_some() {
+            return Err(Error::schema(from, format!("expected one new name of the {part}, found several")));
+        }
+    }
+    Ok(specs.keys().map(|name| new.get(name.as_str()).copied().unwrap_or(name)).collect())
+}
+
+fn column(
+    name: &str,
+    spec: &FeatureSpec,
+    is_list: bool,
+    stays_sparse: bool,
+    text: bool,
+    options: &Options,
+) -> Result<(Width, Form, Field)> {
+    let fixed = |shape: &[usize]| shape.iter().map(|&len| Level::Fixed(len)).collect::<Vec<_>>();
+    let mut tensor = None;
+    let (dtype, form, levels) = match spec {
+        FeatureSpec::FixedLen { shape, dtype, .. } => {
+            let dims = shape.len().saturating_add(1);
+            let is_tensor =
+                options.tensors == Tensors::Extension && !shape.is_empty() && *dtype != DType::Bytes;
+            if is_tensor {
+                tensor = Some(shape);
+                let count = shape.iter().try_fold(1usize, |product, &len| product.checked_mul(len));
+                (*dtype, Form::Dense(dims), vec![Level::Fixed(count.unwrap_or(usize::MAX))])
+            } else {
+                (*dtype, Form::Dense(dims), fixed(shape))
+            }
+        }
+        FeatureSpec::Optional { dtype, default: Some(_) } => (*dtype, Form::Dense(1), Vec::new()),
+        FeatureSpec::Optional { dtype, default: None } => (*dtype, Form::Optional, Vec::new()),
+        FeatureSpec::VarLen { dtype } if is_list => (*dtype, Form::Ragged(2), vec![Level::List; 2]),
+        FeatureSpec::VarLen { dtype } if stays_sparse => (*dtype, Form::VarLen, vec![Level::List]),
+        FeatureSpec::VarLen { dtype } => (*dtype, Form::Ragged(1), vec![Level::List]),
+        FeatureSpec::FixedLenSequence { shape, dtype, .. } => {
+            let form = if is_list { Form::Steps(shape.len().saturating_add(2)) } else { Form::Ragged(1) };
+            (*dtype, form, [vec![Level::List], fixed(shape)].concat())
+        }
+        FeatureSpec::Ragged { dtype, partitions, row_splits_dtype, .. } => {
+            let list = match row_splits_dtype {
+                SplitsDType::Int32 => Level::List,
+                SplitsDType::Int64 => Level::LargeList,
+            };
+            let mut levels = vec![list; if is_list { 2 } else { 1 }];
+            levels.extend(partitions.iter().map(|partition| match partition {
+                Partition::UniformRowLength(len) => Level::Fixed(*len),
+                _ => list,
+            }));
+            // Uniform partitions have row splits unless all partitions in them are uniform.
+            let inner = levels.iter().rev().take_while(|level| matches!(level, Level::Fixed(_))).count();
+            (*dtype, Form::Ragged(levels.len().saturating_sub(inner)), levels)
+        }
+        FeatureSpec::Sparse { dtype, index_keys, .. } => {
+            (*dtype, Form::Sparse(index_keys.len()), vec![Level::List])
+        }
+    };
+    if text && dtype != DType::Bytes {
+        return Err(Error::schema(name, format!("expected byte strings for `text`, found {dtype}")));
+    }
+    let leaf = match (dtype, options.bytes, text) {
+        (DType::Int64, ..) => DataType::Int64,
+        (DType::Float32, ..) => DataType::Float32,
+        (DType::Bytes, ByteStrings::View, false) => DataType::BinaryView,
+        (DType::Bytes, ByteStrings::View, true) => DataType::Utf8View,
+        (DType::Bytes, ByteStrings::Copy, false) => DataType::Binary,
+        (DType::Bytes, ByteStrings::Copy, true) => DataType::Utf8,
+    };
+    let width = if dtype == DType::Bytes {
+        Width::ByteStrings
+    } else if levels.is_empty() {
+        Width::Scalars
+    } else if levels.iter().all(|level| matches!(level, Level::Fixed(_))) {
+        Width::Fixed
+    } else {
+        Width::Lists
+    };
+    let mut data_type = nested(&levels, leaf)?;
+    if let Form::Sparse(rank) = form {
+        let indices = nested(&[Level::List, Level::Fixed(rank)], DataType::Int64)?;
+        data_type = DataType::Struct(Fields::from(vec![
+            Field::new("indices", indices, false),
+            Field::new("values", data_type, false),
+        ]));
+    }
+    let mut field = Field::new(name, data_type, form == Form::Optional);
+    if let Some(shape) = tensor {
+        field.set_metadata(HashMap::from([
+            ("ARROW:extension:name".to_owned(), "arrow.fixed_shape_tensor".to_owned()),
+            ("ARROW:extension:metadata".to_owned(), format!("{{\"shape\":{shape:?}}}")),
+        ]));
+    }
+    Ok((width, form, field))
+}
+
+/// Returns the type of nested lists, of which the first is the outermost.
+fn nested(levels: &[Level], leaf: DataType) -> Result<DataType> {
+    levels.iter().rev().try_fold(leaf, |inner, level| {
+        let item = Arc::new(Field::new("item", inner, false));
+        Ok(match *level {
+            Level::Fixed(len) => {
+                DataType::FixedSizeList(item, i32::try_from(len).map_err(|_| too_long(len))?)
+            }
+            Level::List => DataType::List(item),
+            Level::LargeList => DataType::LargeList(item),
+        })
+    })
+}
+
+fn too_long(len: usize) -> Error {
+    let reason = format!("expected at most 2147483647 values in a dimension, as Arrow has them, found {len}");
+    ErrorKind::Schema(reason.into()).into()
+}

@@ -1,0 +1,179 @@
+//! Columns of byte strings as Arrow arrays.
+
+use crate::error::{ErrorKind, Result};
+use crate::memory::{lend, lend_bytes};
+use arrow_array::builder::make_view;
+use arrow_array::{BinaryArray, BinaryViewArray};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use std::ops::Range;
+use tfseek::batch::BytesColumn;
+
+/// Longest string that lies in its view.
+const MAX_INLINE: usize = 12;
+
+/// Shortest string that is lent where the batch refers to the memory of the records. Shorter ones are copied together, so that an
+/// array has few buffers.
+const MIN_LENT: usize = 16 << 10;
+
+/// Largest offset in a buffer, and largest number of offsets.
+pub(crate) const MAX_OFFSET: usize = i32::MAX as usize;
+
+/// One string of a column, as the owner of a buffer.
+struct LentString {
+    strings: BytesColumn,
+    number: usize,
+}
+
+impl AsRef<[u8]> for LentString {
+    fn as_ref(&self) -> &[u8] {
+        self.strings.get(self.number).unwrap_or_default()
+    }
+}
+
+/// Returns the strings of these ranges as views. Long strings are lent, or copied together.
+pub(crate) fn views(strings: &BytesColumn, kept: &[Range<usize>]) -> Result<BinaryViewArray> {
+    views_into(MAX_OFFSET, strings, kept)
+}
+
+/// Returns views into buffers of at most `max` bytes.
+fn views_into(max: usize, strings: &BytesColumn, kept: &[Range<usize>]) -> Result<BinaryViewArray> {
+    if let Some(array) = contiguous_views(max, strings, kept)? {
+        return Ok(array);
+    }
+    let is_copied = |len: usize| len > MAX_INLINE && !(strings.is_borrowed() && len >= MIN_LENT);
+    let lens = kept_strings(strings, kept).map(|(_, value)| value.len());
+    let mut left: usize = lens.filter(|&len| is_copied(len)).sum();
+    let mut views = Vec::with_capacity(kept.iter().map(Range::len).sum());
+    let mut buffers = Vec::new();
+    // The copies that become a buffer, and its number.
+    let (mut copies, mut slot) = (Vec::new(), None);
+    for (number, value) in kept_strings(strings, kept) {
+        let len = value.len();
+        if len > max {
+            return Err(ErrorKind::TooLarge { len }.into());
+        }
+        if len <= MAX_INLINE {
+            views.push(make_view(value, 0, 0));
+        } else if is_copied(len) {
+            let buffer = match slot {
+                Some(buffer) if copies.len().saturating_add(len) <= max => buffer,
+                _ => {
+                    finish(&mut buffers, slot, std::mem::take(&mut copies));
+                    copies.reserve_exact(left.min(max));
+                    buffers.push(Buffer::from_vec(Vec::<u8>::new()));
+                    buffers.len().saturating_sub(1)
+                }
+            };
+            slot = Some(buffer);
+            left = left.saturating_sub(len);
+            views.push(make_view(value, buffer as u32, copies.len() as u32));
+            copies.extend_from_slice(value);
+        } else {
+            views.push(make_view(value, buffers.len() as u32, 0));
+            buffers.push(lend_bytes(LentString { strings: strings.clone(), number }));
+        }
+    }
+    finish(&mut buffers, slot, copies);
+    Ok(BinaryViewArray::try_new(views.into(), buffers, None)?)
+}
+
+/// Puts the copies into the buffer of this number.
+fn finish(buffers: &mut [Buffer], slot: Option<usize>, copies: Vec<u8>) {
+    if let Some(buffer) = slot.and_then(|slot| buffers.get_mut(slot)) {
+        *buffer = Buffer::from_vec(copies);
+    }
+}
+
+/// Returns views of contiguous strings, without a copy. `None` if they are not contiguous, or too far apart to be worth lending.
+fn contiguous_views(
+    max: usize,
+    strings: &BytesColumn,
+    kept: &[Range<usize>],
+) -> Result<Option<BinaryViewArray>> {
+    if strings.is_borrowed() {
+        return Ok(None);
+    }
+    let (data, offsets) = strings.to_contiguous();
+    let long = kept_strings(strings, kept).map(|(_, value)| value.len()).filter(|&len| len > MAX_INLINE);
+    let referred: usize = long.sum();
+    if referred < data.len() / 2 || data.len() > max {
+        return Ok(None);
+    }
+    let views: Vec<u128> = kept_strings(strings, kept)
+        .map(|(number, value)| {
+            let start = offsets.get(number).copied().unwrap_or_default();
+            if value.len() <= MAX_INLINE { make_view(value, 0, 0) } else { make_view(value, 0, start as u32) }
+        })
+        .collect();
+    let buffers = if referred == 0 { Vec::new() } else { vec![lend(&data)] };
+    Ok(Some(BinaryViewArray::try_new(views.into(), buffers, None)?))
+}
+
+/// Returns the strings of these ranges in one buffer, with offsets. The buffer is lent if it exists already.
+pub(crate) fn binary(strings: &BytesColumn, kept: &[Range<usize>]) -> Result<BinaryArray> {
+    let len: usize = kept_strings(strings, kept).map(|(_, value)| value.len()).sum();
+    let count: usize = kept.iter().map(Range::len).sum();
+    if len.max(count) > MAX_OFFSET {
+        return Err(ErrorKind::TooLarge { len: len.max(count) }.into());
+    }
+    let mut offsets = Vec::with_capacity(count.saturating_add(1));
+    offsets.push(0i32);
+    let mut end = 0;
+    offsets.extend(kept_strings(strings, kept).map(|(_, value)| {
+        end += value.len() as i32;
+        end
+    }));
+    let data = if count == strings.len() {
+        lend(&strings.to_contiguous().0)
+    } else {
+        let mut data = Vec::with_capacity(len);
+        kept_strings(strings, kept).for_each(|(_, value)| data.extend_from_slice(value));
+        Buffer::from_vec(data)
+    };
+    Ok(BinaryArray::try_new(OffsetBuffer::new(ScalarBuffer::from(offsets)), data, None)?)
+}
+
+/// Returns the strings of these ranges with their numbers.
+pub(crate) fn kept_strings<'a>(
+    strings: &'a BytesColumn,
+    kept: &'a [Range<usize>],
+) -> impl Iterator<Item = (usize, &'a [u8])> + 'a {
+    kept.iter().cloned().flatten().map(|number| (number, strings.get(number).unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::Array;
+    use tfseek::io::Region;
+    use tfseek::schema::{DType, FeatureSpec, Schema};
+    use tfseek::{BatchParser, ExampleBuilder};
+
+    #[test]
+    fn copies_beyond_the_limit_of_a_buffer_are_in_several_buffers() {
+        let lens = [40, 0, 50, 12, 30, 100, 13, 60];
+        let rows: Vec<Region> = (0..)
+            .zip(lens)
+            .map(|(k, len)| Region::new(ExampleBuilder::new().bytes("s", [vec![k; len]]).encode().unwrap()))
+            .collect();
+        let schema =
+            Schema::example().feature("s", FeatureSpec::fixed_len(&[], DType::Bytes)).build().unwrap();
+        for contiguous in [false, true] {
+            let parser = BatchParser::new(&schema).contiguous_bytes(contiguous);
+            let batch = parser.parse(&rows).unwrap();
+            let strings = batch.bytes("s").unwrap();
+            let all = std::slice::from_ref(&(0..8));
+            for kept in [all, &[0..3, 5..8], &[3..4, 6..7], &[]] {
+                let want: Vec<&[u8]> = kept_strings(strings, kept).map(|(_, value)| value).collect();
+                for max in [100, 110, 1000] {
+                    let array = views_into(max, strings, kept).unwrap();
+                    array.to_data().validate_full().unwrap();
+                    assert!(array.iter().map(Option::unwrap).eq(want.iter().copied()), "{max} {kept:?}");
+                    assert!(max == 1000 || array.data_buffers().iter().all(|buffer| buffer.len() <= max));
+                }
+            }
+            let error = views_into(99, strings, all).unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::TooLarge { len: 100 }), "{error:?}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Types, names and order of columns.
+
+use arrow_array::cast::AsArray;
+use arrow_schema::{DataType, Field};
+use std::sync::Arc;
+use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
+use tfseek::{BatchParser, ExampleBuilder};
+use tfseek_arrow::{ByteStrings, Converter, Options, Tensors, schema_of};
+
+fn list(item: DataType) -> DataType {
+    DataType::List(Arc::new(Field::new("item", item, false)))
+}
+
+fn large_list(item: DataType) -> DataType {
+    DataType::LargeList(Arc::new(Field::new("item", item, false)))
+}
+
+fn fixed(item: DataType, len: i32) -> DataType {
+    DataType::FixedSizeList(Arc::new(Field::new("item", item, false)), len)
+}
+
+/// Returns the type and the nullability of the only column of a schema.
+fn type_of(spec: FeatureSpec, options: &Options) -> (DataType, bool) {
+    let schema = Schema::example().feature("x", spec).build().unwrap();
+    let arrow = schema_of(&schema, options).unwrap();
+    (arrow.field(0).data_type().clone(), arrow.field(0).is_nullable())
+}
+
+#[test]
+fn types_of_specs() {
+    let options = Options::new();
+    let of = |spec| type_of(spec, &options);
+    let (int, float, view) = (DataType::Int64, DataType::Float32, DataType::BinaryView);
+    assert_eq!(of(FeatureSpec::fixed_len(&[], DType::Int64)), (int.clone(), false));
+    assert_eq!(of(FeatureSpec::fixed_len(&[], DType::Bytes)), (view.clone(), false));
+    assert_eq!(
+        of(FeatureSpec::fixed_len(&[2, 3], DType::Float32)),
+        (fixed(fixed(float.clone(), 3), 2), false)
+    );
+    assert_eq!(of(FeatureSpec::optional(DType::Float32)), (float.clone(), true));
+    assert_eq!(of(FeatureSpec::optional(DType::Int64).with_default([7])), (int.clone(), false));
+    assert_eq!(of(FeatureSpec::var_len(DType::Bytes)), (list(view), false));
+    assert_eq!(of(FeatureSpec::fixed_len_sequence(&[4], DType::Int64)), (list(fixed(int.clone(), 4)), false));
+    let ragged = |row_splits_dtype| FeatureSpec::Ragged {
+        dtype: DType::Int64,
+        value_key: None,
+        partitions: vec![
+            Partition::UniformRowLength(2),
+            Partition::RowLengths("l".into()),
+            Partition::UniformRowLength(3),
+        ],
+        row_splits_dtype,
+        validate: false,
+    };
+    assert_eq!(of(ragged(SplitsDType::Int32)).0, list(fixed(list(fixed(int.clone(), 3)), 2)));
+    assert_eq!(of(ragged(SplitsDType::Int64)).0, large_list(fixed(large_list(fixed(int.clone(), 3)), 2)));
+    let sparse = of(FeatureSpec::sparse(&["i", "j"], "v", DType::Float32, &[10, 10])).0;
+    let DataType::Struct(fields) = sparse else { panic!("{sparse}") };
+    assert_eq!(
+        fields.iter().map(|field| (&**field.name(), field.data_type().clone())).collect::<Vec<_>>(),
+        [("indices", list(fixed(int, 2))), ("values", list(float))]
+    );
+}
+
+#[test]
+fn types_of_byte_strings_and_tensors() {
+    let bytes = |options: Options| type_of(FeatureSpec::optional(DType::Bytes), &options).0;
+    assert_eq!(bytes(Options::new().bytes(ByteStrings::Copy)), DataType::Binary);
+    assert_eq!(bytes(Options::new().bytes(ByteStrings::Copy).text("x")), DataType::Utf8);
+    assert_eq!(bytes(Options::new().text("x")), DataType::Utf8View);
+
+    let schema = Schema::example()
+        .feature("image", FeatureSpec::fixed_len(&[2, 3], DType::Int64))
+        .feature("words", FeatureSpec::fixed_len(&[2], DType::Bytes))
+        .build()
+        .unwrap();
+    let arrow = schema_of(&schema, &Options::new().tensors(Tensors::Extension)).unwrap();
+    let image = arrow.field_with_name("image").unwrap();
+    assert_eq!(image.data_type(), &fixed(DataType::Int64, 6));
+    assert_eq!(image.extension_type_name(), Some("arrow.fixed_shape_tensor"));
+    assert_eq!(image.extension_type_metadata(), Some("{\"shape\":[2, 3]}"));
+    assert!(arrow.field_with_name("words").unwrap().metadata().is_empty());
+}
+
+#[test]
+fn narrow_columns_are_first() {
+    let schema = Schema::sequence_example()
+        .feature("a", FeatureSpec::optional(DType::Bytes))
+        .feature("b", FeatureSpec::var_len(DType::Int64))
+        .feature("c", FeatureSpec::fixed_len(&[2], DType::Int64))
+        .feature("e", FeatureSpec::fixed_len(&[], DType::Float32))
+        .feature("d", FeatureSpec::optional(DType::Int64))
+        .feature_list("a", FeatureSpec::var_len(DType::Float32))
+        .feature_list("f", FeatureSpec::var_len(DType::Bytes))
+        .build()
+        .unwrap();
+    let error = schema_of(&schema, &Options::new()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "column \"a\": the feature list has the name of another column: `rename` one of them"
+    );
+    let arrow = schema_of(&schema, &Options::new().rename_list("a", "z").rename("d", "g")).unwrap();
+    let names: Vec<_> = arrow.fields().iter().map(|field| field.name().as_str()).collect();
+    assert_eq!(names, ["e", "g", "c", "b", "z", "a", "f"]);
+}
+
+#[test]
+fn a_var_len_feature_may_be_shared_with_a_sparse_column() {
+    let schema = Schema::example()
+        .feature("i", FeatureSpec::var_len(DType::Int64))
+        .feature("s", FeatureSpec::sparse(&["i"], "v", DType::Bytes, &[9]))
+        .build()
+        .unwrap();
+    let converter = Converter::new(&schema, &Options::new().text("s")).unwrap();
+    let rows = [
+        ExampleBuilder::new().encode().unwrap(),
+        ExampleBuilder::new().int64("i", [5, 2]).bytes("v", ["five", "two"]).encode().unwrap(),
+    ];
+    let batch = converter.record_batch(&converter.parser().parse(&rows).unwrap()).unwrap();
+    let indices = batch["i"].as_list::<i32>();
+    assert_eq!((indices.value_length(0), indices.value_length(1)), (0, 2));
+    let values = batch["s"].as_struct().column_by_name("values").unwrap().as_list::<i32>().value(1);
+    assert_eq!(values.as_string_view().iter().flatten().collect::<Vec<_>>(), ["two", "five"]);
+}
+
+#[test]
+fn batches_without_columns_or_rows() {
+    let empty = Schema::example().build().unwrap();
+    let converter = Converter::new(&empty, &Options::new()).unwrap();
+    let batch = converter.record_batch(&converter.parser().parse(&[[0u8; 0]; 3]).unwrap()).unwrap();
+    assert_eq!((batch.num_rows(), batch.num_columns()), (3, 0));
+
+    let schema = Schema::example().feature("x", FeatureSpec::var_len(DType::Bytes)).build().unwrap();
+    let converter = Converter::new(&schema, &Options::new()).unwrap();
+    let parser = BatchParser::new(converter.parser_schema());
+    let batch = converter.record_batch(&parser.parse::<[u8; 0]>(&[]).unwrap()).unwrap();
+    assert_eq!((batch.num_rows(), batch.num_columns()), (0, 1));
+}
