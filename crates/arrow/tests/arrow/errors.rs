@@ -1,7 +1,9 @@
 //! Errors of schemas, options and batches.
 
+use arrow_array::Array;
+use tfseek::example::FeatureBuf;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
-use tfseek::{BatchParser, ExampleBuilder};
+use tfseek::{BatchParser, ExampleBuilder, SequenceExampleBuilder};
 use tfseek_arrow::{ByteStrings, Converter, ErrorKind, Options};
 
 fn schema(spec: FeatureSpec) -> Schema {
@@ -109,4 +111,43 @@ fn batches_of_other_schemas() {
     // A single record has no rows.
     let single = converter.parser().parse_single(&row).unwrap();
     assert!(matches!(converter.record_batch(&single).unwrap_err().kind(), ErrorKind::Batch(_)));
+}
+
+#[test]
+fn text_of_other_columns_that_is_not_utf8() {
+    let row = |values: &[&[u8]]| {
+        let first = values.first().copied();
+        ExampleBuilder::new()
+            .bytes("o", first)
+            .bytes("v", values)
+            .int64("i", (0..values.len() as i64).collect::<Vec<_>>())
+            .encode()
+            .unwrap()
+    };
+    let rows = [row(&[b"a", b"b"]), row(&[]), row(&[b"\xff", b"c"])];
+    let schema = Schema::example()
+        .feature("i", FeatureSpec::var_len(DType::Int64))
+        .feature("o", FeatureSpec::optional(DType::Bytes))
+        .feature("s", FeatureSpec::sparse(&["i"], "v", DType::Bytes, &[9]))
+        .build()
+        .unwrap();
+    for column in ["o", "s"] {
+        let converter = Converter::new(&schema, &Options::new().text(column)).unwrap();
+        let error = converter.record_batch(&converter.parser().parse(&rows).unwrap()).unwrap_err();
+        assert_eq!((error.column(), error.row()), (Some(column), Some(2)), "{error}");
+        let batch = converter.record_batch(&converter.parser().parse(&rows[..2]).unwrap()).unwrap();
+        assert_eq!(batch["o"].null_count(), 1);
+    }
+
+    let steps = |steps: &[&[u8]]| {
+        let steps = steps.iter().map(|&step| FeatureBuf::Bytes(vec![step.to_vec()])).collect::<Vec<_>>();
+        SequenceExampleBuilder::new().feature_list("l", steps).encode().unwrap()
+    };
+    let rows = [steps(&[b"a", b"b", b"c"]), steps(&[]), steps(&[b"d"]), steps(&[b"e", b"\xff"])];
+    for spec in [FeatureSpec::fixed_len_sequence(&[], DType::Bytes), FeatureSpec::var_len(DType::Bytes)] {
+        let schema = Schema::sequence_example().feature_list("l", spec).build().unwrap();
+        let converter = Converter::new(&schema, &Options::new().text("l")).unwrap();
+        let error = converter.record_batch(&converter.parser().parse(&rows).unwrap()).unwrap_err();
+        assert_eq!((error.column(), error.row()), (Some("l"), Some(3)), "{error}");
+    }
 }
