@@ -1,9 +1,13 @@
 //! Ways through the page: values as conditions, roles, training steps, the token, sounds, and a server that has ended.
 
 use crate::data;
+use crate::devtools::LIMIT;
 use crate::page::Page;
-use crate::shown::{Shown, WORDS};
+use crate::shown::{Shown, WORDS, view_set};
+use std::thread;
+use std::time::{Duration, Instant};
 use tfseek::example::ExampleBuilder;
+use tfseek_view::{ViewOptions, Viewer};
 
 #[test]
 fn a_value_leads_to_the_records_that_have_it() {
@@ -113,6 +117,38 @@ fn sounds_are_played() {
     page.eval("t.sound().play()");
     page.wait("t.sound().currentTime > 0.35 || t.sound().ended", "the sound to play");
     page.finish();
+}
+
+#[test]
+fn the_viewer_ends_with_its_last_tab() {
+    let folder = tempfile::tempdir().unwrap();
+    let (set, _) = view_set(data::many(folder.path(), 100));
+    let options = ViewOptions::new().port(0).end_with_page(true);
+    let viewer = Viewer::bind(vec![set], &options).unwrap();
+    let (link, handle) = (viewer.url(), viewer.handle());
+    let serving = thread::spawn(move || viewer.serve());
+    let Some(page) = Page::open("last") else { return handle.stop() };
+    page.before_documents(WORDS);
+    page.navigate(&link);
+    page.wait("t.ids().includes(0)", "record 0");
+    let other = page.beside("other");
+    other.navigate(link.split_once('?').unwrap().0);
+    other.wait("document.body.dataset.ready", "the other tab");
+    other.finish();
+    page.reload();
+    page.wait("t.ids().includes(0)", "record 0 again");
+    // Longer than a viewer without tabs lasts.
+    thread::sleep(Duration::from_secs(6));
+    assert!(!serving.is_finished());
+    page.finish();
+    let late = Instant::now() + LIMIT;
+    while !serving.is_finished() && Instant::now() < late {
+        thread::sleep(Duration::from_millis(50));
+    }
+    let ended = serving.is_finished();
+    handle.stop();
+    serving.join().unwrap();
+    assert!(ended, "the viewer goes on without a tab");
 }
 
 /// The browser makes the video, so it has a decoder for it.
