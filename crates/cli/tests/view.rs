@@ -102,6 +102,21 @@ fn a_viewer_serves_until_it_is_interrupted() {
 }
 
 #[test]
+fn the_command_ends_after_the_last_tab() {
+    let dir = Folder::new();
+    dir.shard("a.tfrecord", labels(0..100));
+    let mut view = RunningView::start(&dir, &["a.tfrecord"]);
+    let staying = RunningView::start(&dir, &["a.tfrecord", "--stay"]);
+    for target in ["open?tab=1", "open?tab=2", "close?tab=1", "close?tab=2"] {
+        view.ask(target);
+        staying.ask(target);
+    }
+    assert_eq!(view.child.wait().unwrap().code(), Some(0));
+    assert_eq!(staying.ask("dataset")["records"], 100);
+    staying.interrupt();
+}
+
+#[test]
 fn damaged_files_open_and_commands_say_so() {
     let dir = Folder::new();
     let path = dir.shard("a.tfrecord", labels(0..100));

@@ -104,8 +104,18 @@ addEventListener("tfseek-forbidden", askToken);
 
 // One set: its data, its list and its head
 
+// The command ends when its last tab is closed. A page that comes back from the history is open again.
+const tab = String(Math.random()).slice(2);
+const tell = (what) => fetch(`/api/${what}?tab=${tab}`, { keepalive: true }).catch(() => {});
+
 async function open(set) {
   const dataset = await get("/api/dataset", { set });
+  if (!tell.begun) {
+    tell.begun = true;
+    tell("open");
+    addEventListener("pagehide", () => tell("close"));
+    addEventListener("pageshow", (event) => event.persisted && tell("open"));
+  }
   dataset.roles ??= {};
   let current = null; // { key, list, found } of the state
   const context = {

@@ -28,6 +28,7 @@ mod report;
 mod roles;
 mod server;
 mod set;
+mod tabs;
 #[cfg(test)]
 mod tests;
 mod values;

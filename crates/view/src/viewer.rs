@@ -4,6 +4,7 @@ use crate::api::Api;
 use crate::http::Answers;
 use crate::server::{Server, ServerHandle, ServerOptions};
 use crate::set::ViewSet;
+use crate::tabs::GRACE;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::io;
@@ -21,6 +22,7 @@ pub struct ViewOptions {
     condition: Option<String>,
     roles: Map<String, Value>,
     threads: usize,
+    ends_with_page: bool,
 }
 
 impl ViewOptions {
@@ -72,6 +74,14 @@ impl ViewOptions {
     #[must_use]
     pub fn threads(mut self, threads: usize) -> ViewOptions {
         self.threads = threads;
+        self
+    }
+
+    /// Sets whether [`Viewer::serve`] ends when the last tab with the page is closed, 5 seconds later. A tab whose browser crashed counts as
+    /// open. Default: false.
+    #[must_use]
+    pub fn end_with_page(mut self, end: bool) -> ViewOptions {
+        self.ends_with_page = end;
         self
     }
 
@@ -128,6 +138,7 @@ impl std::error::Error for ViewError {}
 pub struct Viewer {
     server: Server,
     api: Arc<Api>,
+    ends_with_page: bool,
 }
 
 impl Viewer {
@@ -141,7 +152,7 @@ impl Viewer {
         }
         let api = options.api(sets)?;
         let server = Server::bind(&options.server).map_err(ViewError::Io)?;
-        Ok(Viewer { server, api: Arc::new(api) })
+        Ok(Viewer { server, api: Arc::new(api), ends_with_page: options.ends_with_page })
     }
 
     /// Returns the link to the page, with the token.
@@ -170,8 +181,22 @@ impl Viewer {
     /// Answers requests until the viewer is stopped. On return all its connections are closed, and its threads have ended or end soon.
     pub fn serve(&self) {
         let answers: Arc<dyn Answers> = Arc::clone(&self.api) as Arc<dyn Answers>;
+        let watch = || {
+            let (tabs, handle) = (Arc::clone(self.api.tabs()), self.server.handle());
+            let watch = move || {
+                if tabs.wait_for_end(GRACE) {
+                    handle.stop();
+                }
+            };
+            // Without this thread the viewer only lasts longer.
+            std::thread::Builder::new().name("tfseek-view-tabs".into()).spawn(watch).ok()
+        };
+        let watcher = self.ends_with_page.then(watch).flatten();
         self.server.serve(&answers);
         self.api.stop();
+        self.api.tabs().stop();
+        // Its panic was printed.
+        let _ = watcher.map(std::thread::JoinHandle::join);
     }
 }
 

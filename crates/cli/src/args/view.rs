@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Help after the options of `tfseek view`.
 pub(super) const AFTER_VIEW: &str = "\
 The page is served to this machine only, and the link contains a token. From elsewhere: ssh -L 7717:127.0.0.1:7717 HOST, then open the \
-link. Ctrl-C ends the command.";
+link. Closing the page or Ctrl-C ends the command.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ViewArgs {
@@ -20,6 +20,9 @@ pub(crate) struct ViewArgs {
     /// Do not open a browser. None is opened without a terminal or a display, and over ssh
     #[arg(long)]
     pub(crate) no_open: bool,
+    /// Go on after the last tab with the page is closed. By default the command ends then
+    #[arg(long)]
+    pub(crate) stay: bool,
     /// Second set of files, compared with the first; may be repeated
     #[arg(long, value_name = "PATHS")]
     pub(crate) against: Vec<PathBuf>,

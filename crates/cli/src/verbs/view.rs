@@ -19,7 +19,8 @@ pub(crate) fn run(args: &args::ViewArgs, global: &GlobalArgs, console: &mut Cons
     let mut options = ViewOptions::new()
         .host(args.host)
         .condition(args.select.condition.as_ref())
-        .threads(args.access.jobs.jobs);
+        .threads(args.access.jobs.jobs)
+        .end_with_page(!args.stay);
     if let Some(port) = args.port {
         options = options.port(port);
     }

@@ -6,9 +6,13 @@ use crate::http::{Answers, Request, Response};
 use crate::jobs::Jobs;
 use crate::roles::{self, SeenFeatures};
 use crate::set::{ViewSet, content};
+use crate::tabs::Tabs;
 use serde_json::{Map, Value};
 use std::sync::{Arc, OnceLock};
 use tfseek_tools::Content;
+
+/// Length of the name of a tab.
+const MAX_TAB: usize = 64;
 
 /// The sets that are viewed, and the work on them.
 #[derive(Debug)]
@@ -19,6 +23,7 @@ pub(crate) struct Api {
     /// The condition that the page begins with.
     condition: Option<String>,
     common: Jobs<common::CommonState>,
+    tabs: Arc<Tabs>,
 }
 
 /// A set with what is known of it.
@@ -63,7 +68,12 @@ impl Api {
             stats: Jobs::default(),
             damage: Jobs::default(),
         });
-        Ok(Api { sets: sets.collect(), threads, condition, common: Jobs::default() })
+        Ok(Api { sets: sets.collect(), threads, condition, common: Jobs::default(), tabs: Arc::default() })
+    }
+
+    /// Returns the open tabs of the page.
+    pub(crate) fn tabs(&self) -> &Arc<Tabs> {
+        &self.tabs
     }
 
     /// Stops all work.
@@ -130,6 +140,17 @@ impl Api {
             ("find", None) => find::find(set, &state.found, request, self.threads),
             ("stats", None) => stats::stats(set, &state.stats, request, self.threads),
             ("damage", None) => Ok(damage::damage(set, &state.damage, self.threads)),
+            ("open" | "close", None) => {
+                let Some(tab) = request.query("tab").filter(|tab| tab.len() <= MAX_TAB) else {
+                    return Err(Refusal::bad("expected the parameter `tab`"));
+                };
+                if name == "open" {
+                    self.tabs.open(tab)
+                } else {
+                    self.tabs.close(tab)
+                }
+                Ok(Response::json(&Value::Null))
+            }
             ("common", None) => match self.sets.as_slice() {
                 [a, b] => common::common([&a.set, &b.set], &self.common),
                 _ => {

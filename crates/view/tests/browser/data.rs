@@ -34,6 +34,11 @@ fn indexed() -> WriterOptions {
     WriterOptions::new().index(true)
 }
 
+/// A shard of one record.
+pub(crate) fn one(folder: &Path, record: Vec<u8>) -> Vec<PathBuf> {
+    vec![write(folder.join("one.tfrecord"), &indexed(), [record])]
+}
+
 /// Returns an image whose colours say which it is: blue is `i`, and red and green rise to the right and downwards.
 pub(crate) fn image(i: u32, width: u32, height: u32) -> Vec<u8> {
     png(width, height, |x, y| [(x * 255 / width) as u8, (y * 255 / height) as u8, (i * 40) as u8])

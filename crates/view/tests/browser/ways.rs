@@ -1,8 +1,13 @@
 //! Ways through the page: values as conditions, roles, training steps, the token, sounds, and a server that has ended.
 
 use crate::data;
+use crate::devtools::LIMIT;
 use crate::page::Page;
-use crate::shown::{Shown, WORDS};
+use crate::shown::{Shown, WORDS, view_set};
+use std::thread;
+use std::time::{Duration, Instant};
+use tfseek::example::ExampleBuilder;
+use tfseek_view::{ViewOptions, Viewer};
 
 #[test]
 fn a_value_leads_to_the_records_that_have_it() {
@@ -111,6 +116,73 @@ fn sounds_are_played() {
     page.wait("!t.sound().seeking && Math.abs(t.sound().currentTime - 0.3) < 0.05", "a place in the sound");
     page.eval("t.sound().play()");
     page.wait("t.sound().currentTime > 0.35 || t.sound().ended", "the sound to play");
+    page.finish();
+}
+
+#[test]
+fn the_viewer_ends_with_its_last_tab() {
+    let folder = tempfile::tempdir().unwrap();
+    let (set, _) = view_set(data::many(folder.path(), 100));
+    let options = ViewOptions::new().port(0).end_with_page(true);
+    let viewer = Viewer::bind(vec![set], &options).unwrap();
+    let (link, handle) = (viewer.url(), viewer.handle());
+    let serving = thread::spawn(move || viewer.serve());
+    let Some(page) = Page::open("last") else { return handle.stop() };
+    page.before_documents(WORDS);
+    page.navigate(&link);
+    page.wait("t.ids().includes(0)", "record 0");
+    let other = page.beside("other");
+    other.navigate(link.split_once('?').unwrap().0);
+    other.wait("document.body.dataset.ready", "the other tab");
+    other.finish();
+    page.reload();
+    page.wait("t.ids().includes(0)", "record 0 again");
+    // Longer than a viewer without tabs lasts.
+    thread::sleep(Duration::from_secs(6));
+    assert!(!serving.is_finished());
+    page.finish();
+    let late = Instant::now() + LIMIT;
+    while !serving.is_finished() && Instant::now() < late {
+        thread::sleep(Duration::from_millis(50));
+    }
+    let ended = serving.is_finished();
+    handle.stop();
+    serving.join().unwrap();
+    assert!(ended, "the viewer goes on without a tab");
+}
+
+/// The browser makes the video, so it has a decoder for it.
+const RECORDER: &str = "(async () => { const canvas = document.createElement('canvas'); canvas.width = 160; canvas.height = 120; \
+    const pen = canvas.getContext('2d'); const type = 'video/webm;codecs=vp8'; \
+    if (!window.MediaRecorder || !MediaRecorder.isTypeSupported(type)) return ''; \
+    const parts = []; const recorder = new MediaRecorder(canvas.captureStream(25), { mimeType: type }); \
+    recorder.ondataavailable = event => parts.push(event.data); const end = new Promise(done => recorder.onstop = done); \
+    recorder.start(); \
+    for (let k = 0; k < 20; k++) { pen.fillStyle = `rgb(${k * 12}, 80, 160)`; pen.fillRect(0, 0, 160, 120); \
+        await new Promise(done => setTimeout(done, 40)); } \
+    recorder.stop(); await end; const bytes = new Uint8Array(await new Blob(parts).arrayBuffer()); \
+    return Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join(''); })()";
+
+#[test]
+fn videos_are_played() {
+    let shown = Shown::new(|folder| data::many(folder, 1));
+    let Some(page) = shown.page("recorder") else { return };
+    let hex = page.text(RECORDER);
+    page.finish();
+    if hex.is_empty() {
+        println!("skipped: this browser cannot make a video");
+        return;
+    }
+    let byte = |k: usize| u8::from_str_radix(&hex[k..k + 2], 16).unwrap();
+    let video: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
+    let record = ExampleBuilder::new().bytes("clip", [video]).encode().unwrap();
+    let shown = Shown::new(|folder| data::one(folder, record));
+    let Some(page) = shown.page_at("video", "view=record&id=0") else { return };
+    page.see("video");
+    page.wait("document.querySelector('video').videoWidth == 160", "the first frame");
+    page.eval("document.querySelector('video').play()");
+    page.wait("document.querySelector('video').currentTime > 0.2", "the video to play");
+    page.screenshot("video");
     page.finish();
 }
 
