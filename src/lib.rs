@@ -41,6 +41,7 @@
 //! | access records by number, in any files | [`Dataset`]: reads records into your buffer |
 //! | read records in file order; gzip and zlib; standard input | [`Stream`]: needs no index |
 //! | read a file that is still being written | [`follow`] |
+//! | divide a dataset among processes or machines | [`Dataset::shares`], [`Part`] |
 //! | read the features of a record | [`Example`], [`SequenceExample`]: views that borrow the payload |
 //! | parse records into arrays | [`Schema`], [`BatchParser`]: the semantics of `tf.io.parse_example` ([parsing.md]) |
 //! | train on shuffled epochs in batches | [`Dataset::loader`], [`Loader`]: threads, ranks, exact resume ([shuffling.md]) |
@@ -123,6 +124,8 @@ pub mod io;
 pub mod loader;
 pub mod order;
 #[cfg(feature = "dataset")]
+mod part;
+#[cfg(feature = "dataset")]
 pub mod paths;
 pub mod policy;
 #[cfg(feature = "dataset")]
@@ -160,6 +163,8 @@ pub use io::threads::{MAX_THREADS, threads};
 #[cfg(feature = "dataset")]
 pub use loader::{Loader, LoaderOptions, Shuffle};
 pub use order::Order;
+#[cfg(feature = "dataset")]
+pub use part::Part;
 pub use policy::{Damage, IndexMode, Tail, Verify};
 #[cfg(feature = "dataset")]
 pub use record::Record;

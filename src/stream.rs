@@ -1,17 +1,18 @@
 //! Reading records in file order without an index: from plain, gzip and zlib files, standard input, or any reader.
 
-use crate::error::{At, CompressionError, Error, Result};
+use crate::error::{At, CompressionError, Error, PartError, Result};
 use crate::frame::{self, Event, OVERHEAD, Parser, Torn};
 use crate::io::deflate::CheckpointScan;
 use crate::io::sniff::{self, SNIFF_LEN};
-use crate::io::{Compression, Inflate, ReadBuffer};
+use crate::io::{Compression, Inflate, ReadBuffer, open_regular};
+use crate::part::Part;
 use crate::paths;
 use crate::policy::Tail;
 use crate::policy::Verify;
 use crate::record::{MAX_RECORD, Record};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Chain, Cursor, Read};
+use std::io::{self, Chain, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// Options of a [`Stream`].
@@ -101,6 +102,64 @@ impl StreamOptions {
             Some(named) => named,
             None => found,
         };
+        Ok(self.start(reader, first, name, compression))
+    }
+
+    /// Opens a part of a dataset, made by [`Dataset::shares`](crate::Dataset::shares). No index is needed. The stream returns the
+    /// records of the part, with their ordinals and offsets in the shard, and ends with an error unless they are as many as the part
+    /// has, and end where it ends.
+    ///
+    /// The shard must have the bytes that were indexed, by the fingerprints of its head and tail. A copy is accepted, and so is a shard
+    /// that has grown. The part of a compressed shard with a torn tail requires [`Tail::Tolerate`].
+    ///
+    /// # Errors
+    /// [`IndexError::Stale`](crate::error::IndexError::Stale), if the shard was replaced; [`CompressionError::Mismatch`], if the part
+    /// does not have the specified compression; I/O errors. [`Stream::next`] also returns [`PartError::Records`] and
+    /// [`PartError::End`].
+    pub fn part(&self, part: &Part) -> Result<Stream> {
+        let path = Path::new(part.shard());
+        self.part_of(part, path).map_err(|e| e.in_file(path))
+    }
+
+    fn part_of(&self, part: &Part, path: &Path) -> Result<Stream> {
+        paths::check_local(path)?;
+        let mut file = open_regular(path)?;
+        part.check_file(&file)?;
+        let (bytes, compression) = (part.bytes(), part.compression());
+        file.seek(SeekFrom::Start(bytes.start))?;
+        let mut reader: Box<dyn Read + Send> = Box::new(file.take(bytes.end.saturating_sub(bytes.start)));
+        let first = sniff::first_bytes(&mut reader)?;
+        let found = match compression {
+            // A damaged record may begin like a compressed file.
+            Compression::None => Compression::None,
+            _ => sniff::compression(&first),
+        };
+        for named in [self.compression, Some(compression)].into_iter().flatten() {
+            if named != found {
+                return Err(mismatch(named, found, &first));
+            }
+        }
+        let mut options = *self;
+        if compression == Compression::None && part.records().is_some() {
+            // These bytes end after a record, whatever follows in the shard.
+            options.tail = Tail::Strict;
+        }
+        let mut stream = options.start(reader, first, path.into(), compression);
+        let check = self.verify == Verify::Payload;
+        stream.parser = Parser::whole_from(check, self.max_record, part.ordinal(), bytes.start);
+        stream.begin = part.ordinal();
+        stream.end = Some(PartEnd { records: part.records(), to: bytes.end });
+        Ok(stream)
+    }
+
+    /// Returns the stream of a reader after its `first` bytes.
+    fn start(
+        &self,
+        reader: Box<dyn Read + Send>,
+        first: Vec<u8>,
+        name: PathBuf,
+        compression: Compression,
+    ) -> Stream {
         let source = Cursor::new(first.clone()).chain(reader);
         let source = match (self.tail, compression) {
             (Tail::Tolerate, Compression::Gzip | Compression::Zlib) => {
@@ -109,7 +168,7 @@ impl StreamOptions {
             }
             _ => StreamInflate::Strict(Inflate::new(source, compression)),
         };
-        Ok(Stream {
+        Stream {
             source,
             first,
             name,
@@ -120,7 +179,9 @@ impl StreamOptions {
             more: true,
             ended: false,
             torn: None,
-        })
+            begin: 0,
+            end: None,
+        }
     }
 }
 
@@ -200,6 +261,18 @@ pub struct Stream {
     ended: bool,
     /// Bytes after the last complete record, if the end was reached and the tail is torn.
     torn: Option<u64>,
+    /// Ordinal of the first record.
+    begin: u64,
+    /// End of the part that is read. `None` for a whole file.
+    end: Option<PartEnd>,
+}
+
+/// The end of a part according to its plan.
+struct PartEnd {
+    /// Number of records, if it is known.
+    records: Option<u64>,
+    /// Byte offset in the file.
+    to: u64,
 }
 
 impl Stream {
@@ -222,7 +295,7 @@ impl Stream {
             return Ok(None);
         }
         let (i, offset) = (self.parser.records(), self.parser.offset());
-        match self.step() {
+        match self.step().and_then(|len| self.check_part(len)) {
             Ok(Some(len)) => {
                 let payload = self.buffer.consume_record(len);
                 Ok(Some(Record::new(payload, At::new(&self.name, i, offset))))
@@ -245,6 +318,22 @@ impl Stream {
                 })
             }
         }
+    }
+
+    /// Checks the number of records of a part, and its end. `next` is the length of the record that was just read, if there is one.
+    fn check_part(&self, next: Option<usize>) -> Result<Option<usize>> {
+        let Some(end) = &self.end else { return Ok(next) };
+        let (found, at) = (self.records_read(), self.offset());
+        if let Some(expected) = end.records
+            && (found > expected || (next.is_none() && found < expected))
+        {
+            return Err(PartError::Records { expected, found, more: next.is_some() }.into());
+        }
+        let at = at.saturating_add(self.torn_tail_bytes());
+        if next.is_none() && self.compression == Compression::None && at != end.to {
+            return Err(PartError::End { expected: end.to, found: at }.into());
+        }
+        Ok(next)
     }
 
     /// Reads a complete record into the buffer, verifies it, and returns its payload length.
@@ -272,7 +361,7 @@ impl Stream {
 
     /// Returns the number of records returned so far.
     pub fn records_read(&self) -> u64 {
-        self.parser.records()
+        self.parser.records().saturating_sub(self.begin)
     }
 
     /// Returns the offset in the record stream of the next record, or of the damaged one.

@@ -12,6 +12,7 @@ pub(crate) mod prefetch;
 mod refresh;
 pub(crate) mod shard;
 mod shards;
+mod shares;
 mod touch;
 
 pub use dataset::{Dataset, ShardEntry};

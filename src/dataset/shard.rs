@@ -137,6 +137,14 @@ impl ShardFile {
         Ok(&self.opened()?.index)
     }
 
+    /// Returns the index, and opens the shard only if it is needed for that.
+    pub(crate) fn known_index(&self) -> Result<&Index> {
+        match &self.index {
+            IndexSource::Index(index) => Ok(index),
+            IndexSource::Pack { .. } => self.index(),
+        }
+    }
+
     /// Returns the size of the shard in bytes from its index, if it is known without opening the shard.
     pub(crate) fn known_bytes(&self) -> Option<u64> {
         match (&self.index, self.opened.get()) {

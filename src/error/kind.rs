@@ -5,6 +5,7 @@ use super::filter::FilterError;
 use super::io::IoMessage;
 use super::options::OptionsError;
 use super::order::OrderError;
+use super::part::PartError;
 use super::payload::{EncodeError, FeatureError, TensorError, WireError};
 use super::remedy::Remedy;
 use super::text::Count;
@@ -126,6 +127,8 @@ pub enum ErrorKind {
     Spec(Box<str>),
     /// An order, a rank's share, or a saved state is refused.
     Order(OrderError),
+    /// A dataset cannot be divided into parts, or a part is refused.
+    Part(PartError),
     /// A condition cannot be parsed, or does not fit the records.
     Filter(FilterError),
     /// An option is missing, or options are invalid in this combination.
@@ -173,6 +176,7 @@ impl ErrorKind {
             | ErrorKind::Index(IndexError::Missing | IndexError::NoColumn { .. }) => io::ErrorKind::NotFound,
             ErrorKind::Compressed { .. }
             | ErrorKind::Paths(PathsError::NotLocal { .. })
+            | ErrorKind::Part(PartError::InMemory | PartError::Gaps | PartError::NotUtf8)
             | ErrorKind::Index(IndexError::NotRegular { .. }) => io::ErrorKind::Unsupported,
             ErrorKind::Index(IndexError::BuildLimit { .. } | IndexError::NameClash { .. })
             | ErrorKind::UnknownFeature { .. }
@@ -182,6 +186,7 @@ impl ErrorKind {
             | ErrorKind::Encode(EncodeError::DuplicateKey | EncodeError::Int64Range { .. })
             | ErrorKind::Spec(_)
             | ErrorKind::Order(_)
+            | ErrorKind::Part(PartError::Invalid { .. } | PartError::Zero { .. })
             | ErrorKind::Filter(_)
             | ErrorKind::Options(_)
             | ErrorKind::TooMany { .. } => io::ErrorKind::InvalidInput,
@@ -198,6 +203,7 @@ impl ErrorKind {
             | ErrorKind::Compression(_)
             | ErrorKind::Changed { .. }
             | ErrorKind::Renumbered { .. }
+            | ErrorKind::Part(_)
             | ErrorKind::Index(_) => io::ErrorKind::InvalidData,
         }
     }
@@ -264,6 +270,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Encode(e) => e.fmt(f),
             ErrorKind::Spec(reason) => write!(f, "invalid schema: {reason}"),
             ErrorKind::Order(e) => e.fmt(f),
+            ErrorKind::Part(e) => e.fmt(f),
             ErrorKind::Filter(e) => write!(f, "invalid filter: {e}"),
             ErrorKind::Options(e) => e.fmt(f),
             ErrorKind::Panicked { message } => write!(f, "a thread panicked: {message}"),

@@ -7,6 +7,7 @@ mod kind;
 mod location;
 mod options;
 mod order;
+mod part;
 mod payload;
 mod remedy;
 mod text;
@@ -18,6 +19,7 @@ pub(crate) use kind::{BYTES_OF_KEYS, DIFFERENT_KEYS};
 pub use location::{At, Location};
 pub use options::OptionsError;
 pub use order::OrderError;
+pub use part::PartError;
 pub use payload::{EncodeError, FeatureError, TensorError, WireError, WireErrorKind};
 pub use remedy::Remedy;
 pub(crate) use text::{Count, FileNames};
@@ -112,6 +114,7 @@ impl Error {
                 | Compression(_)
                 | TooLarge { .. }
                 | RecordTooLarge { .. }
+                | Part(PartError::Records { .. } | PartError::End { .. })
         ) || matches!(
             self.kind(),
             Index(
@@ -231,7 +234,7 @@ macro_rules! from_part {
 }
 from_part!(WireError => Wire, FeatureError => Feature, TensorError => Tensor,
     CompressionError => Compression, IndexError => Index, PathsError => Paths, EncodeError => Encode,
-    OrderError => Order, OptionsError => Options, FilterError => Filter);
+    OrderError => Order, PartError => Part, OptionsError => Options, FilterError => Filter);
 
 impl From<Error> for std::io::Error {
     #[cold]

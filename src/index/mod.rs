@@ -51,7 +51,7 @@ pub use sidecar::Span;
 
 pub(crate) use build::index_bytes;
 pub(crate) use file::{OpenedFile, open_file, read_section, reopen, slice};
-pub(crate) use identity::{Stamp, check_start, hex128, same_records};
+pub(crate) use identity::{Stamp, check_start, fingerprints, hex128, same_records};
 pub(crate) use layout::{CHECKED, HEADER_LEN, IndexHeader, MAX_PREFIX, Refusal, Section, refused};
 pub(crate) use left_out::{report, warning};
 pub(crate) use lookup::dataset_fingerprint;

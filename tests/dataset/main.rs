@@ -4,6 +4,7 @@ mod cancel;
 mod compressed;
 mod damaged;
 mod dataset;
+mod parts;
 mod refresh;
 mod replaced;
 mod torn_compressed;

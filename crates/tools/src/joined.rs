@@ -164,7 +164,7 @@ impl JoinedNpzWriter {
     fn add(&mut self, batch: &Batch) -> io::Result<()> {
         let is_first = self.columns.is_empty();
         let mut k = 0;
-        let mut add = |writer: &mut JoinedNpzWriter, name: String, part: Part<'_>| {
+        let mut add = |writer: &mut JoinedNpzWriter, name: String, part: JoinedInput<'_>| {
             if is_first {
                 let column = JoinedColumn::new(&mut writer.spill, part);
                 writer.columns.push((name, column));
@@ -174,12 +174,12 @@ impl JoinedNpzWriter {
             column.append(&mut writer.spill, part, writer.rows)
         };
         for (name, column) in batch.columns() {
-            add(self, feature(name, self.is_sequence), Part::Column(column))?;
+            add(self, feature(name, self.is_sequence), JoinedInput::Column(column))?;
         }
         for (name, column) in batch.feature_lists() {
-            add(self, format!("sequence::{name}"), Part::Column(column))?;
+            add(self, format!("sequence::{name}"), JoinedInput::Column(column))?;
             if let Some(lengths) = batch.lengths(name) {
-                add(self, format!("{LENGTHS}{name}"), Part::Lengths(&Values::Int64(lengths.clone())))?;
+                add(self, format!("{LENGTHS}{name}"), JoinedInput::Lengths(&Values::Int64(lengths.clone())))?;
             }
         }
         self.rows += batch.rows() as u64;
@@ -218,7 +218,7 @@ fn feature(name: &str, is_sequence: bool) -> String {
 
 /// A part of a batch that becomes a column of the archive.
 #[derive(Clone, Copy)]
-enum Part<'a> {
+enum JoinedInput<'a> {
     Column(&'a Column),
     /// Number of steps of each row of a feature list.
     Lengths(&'a Values),
@@ -226,7 +226,7 @@ enum Part<'a> {
 
 impl JoinedColumn {
     /// Creates an empty column of the type of `part`.
-    fn new(spill: &mut Spill, part: Part<'_>) -> JoinedColumn {
+    fn new(spill: &mut Spill, part: JoinedInput<'_>) -> JoinedColumn {
         let mut dense = |values, shape: &[usize]| JoinedColumn::Dense {
             values: GrowingValues::new(spill, values),
             rows: 0,
@@ -235,18 +235,18 @@ impl JoinedColumn {
             inner: shape.iter().skip(2).copied().collect(),
         };
         match part {
-            Part::Lengths(values) => dense(values, &[0]),
-            Part::Column(Column::Dense(column)) => dense(&column.values, &column.shape),
-            Part::Column(Column::Optional(column)) => JoinedColumn::Optional {
+            JoinedInput::Lengths(values) => dense(values, &[0]),
+            JoinedInput::Column(Column::Dense(column)) => dense(&column.values, &column.shape),
+            JoinedInput::Column(Column::Optional(column)) => JoinedColumn::Optional {
                 values: GrowingValues::new(spill, &column.values),
                 present: spill.add(),
             },
-            Part::Column(Column::Sparse(column)) => JoinedColumn::Sparse {
+            JoinedInput::Column(Column::Sparse(column)) => JoinedColumn::Sparse {
                 indices: GrowingIndices::new(spill, column.dense_shape.len()),
                 values: GrowingValues::new(spill, &column.values),
                 dense_shape: vec![0; column.dense_shape.len()],
             },
-            Part::Column(Column::Ragged(column)) => JoinedColumn::Ragged {
+            JoinedInput::Column(Column::Ragged(column)) => JoinedColumn::Ragged {
                 values: GrowingValues::new(spill, &column.values),
                 shape: column
                     .shape
@@ -260,21 +260,22 @@ impl JoinedColumn {
     }
 
     /// Appends a part of a batch after the first `before` rows.
-    fn append(&mut self, spill: &mut Spill, part: Part<'_>, before: u64) -> io::Result<()> {
+    fn append(&mut self, spill: &mut Spill, part: JoinedInput<'_>, before: u64) -> io::Result<()> {
         match (self, part) {
-            (column @ JoinedColumn::Dense { .. }, Part::Lengths(values)) => {
+            (column @ JoinedColumn::Dense { .. }, JoinedInput::Lengths(values)) => {
                 column.append_dense(spill, &[values.len()], values)
             }
-            (column @ JoinedColumn::Dense { .. }, Part::Column(Column::Dense(dense))) => {
+            (column @ JoinedColumn::Dense { .. }, JoinedInput::Column(Column::Dense(dense))) => {
                 column.append_dense(spill, &dense.shape, &dense.values)
             }
-            (JoinedColumn::Optional { values, present }, Part::Column(Column::Optional(optional))) => {
+            (JoinedColumn::Optional { values, present }, JoinedInput::Column(Column::Optional(optional))) => {
                 values.append(spill, &optional.values)?;
                 spill.append(*present, &optional.present)
             }
-            (JoinedColumn::Sparse { indices, values, dense_shape }, Part::Column(Column::Sparse(sparse)))
-                if dense_shape.len() == sparse.dense_shape.len() =>
-            {
+            (
+                JoinedColumn::Sparse { indices, values, dense_shape },
+                JoinedInput::Column(Column::Sparse(sparse)),
+            ) if dense_shape.len() == sparse.dense_shape.len() => {
                 indices.append(spill, &sparse.indices, before)?;
                 values.append(spill, &sparse.values)?;
                 for (k, (all, &dim)) in dense_shape.iter_mut().zip(&sparse.dense_shape).enumerate() {
@@ -282,7 +283,7 @@ impl JoinedColumn {
                 }
                 Ok(())
             }
-            (JoinedColumn::Ragged { values, shape, splits }, Part::Column(Column::Ragged(ragged)))
+            (JoinedColumn::Ragged { values, shape, splits }, JoinedInput::Column(Column::Ragged(ragged)))
                 if splits.len() == ragged.row_splits.len() && shape.get(1..) == ragged.shape.get(1..) =>
             {
                 values.append(spill, &ragged.values)?;

@@ -1,0 +1,196 @@
+//! Division of a dataset into shares of equal size, for other processes.
+//!
+//! All bytes of all shards are one axis. A share ends at the border of a record that is nearest to a multiple of its size. The record
+//! there is found by binary search in the offsets of the index, so the cost does not grow with the number of records.
+
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
+use super::dataset::Dataset;
+use super::shard::ShardFile;
+use crate::error::{At, Error, PartError, Result};
+use crate::index::{IndexHeader, Span};
+use crate::io::Compression;
+use crate::part::{Part, PartRecords};
+
+impl Dataset {
+    /// Divides the records into at most `n` shares of nearly equal size in bytes. Each share is a list of [`Part`]s that can be read
+    /// in another process, without an index, by [`StreamOptions::part`](crate::stream::StreamOptions::part).
+    ///
+    /// Shares and parts are in the order of the records, and each record is in exactly one of them. A share differs from the n-th part
+    /// of all bytes by less than the largest record. If a record is larger than that, there are fewer shares. A compressed shard counts
+    /// as one record, because it cannot be read from the middle without its index. Shards without records are left out.
+    ///
+    /// The shards are not opened, unless the dataset was opened from a pack. If a shard has changed since, its parts are stale when they
+    /// are read.
+    ///
+    /// # Errors
+    /// - [`PartError::Zero`], if `n` is 0
+    /// - [`PartError::InMemory`] for bytes in memory
+    /// - [`PartError::Gaps`], if damage was skipped in a shard: the damaged ranges are not found by binary search, and a stream stops at
+    ///   them. `tfseek salvage` makes a shard without damage.
+    /// - [`PartError::NotUtf8`] for a path that is not UTF-8
+    /// - Errors of the indexes
+    pub fn shares(&self, n: u64) -> Result<Vec<Vec<Part>>> {
+        if n == 0 {
+            return Err(PartError::Zero { what: "number of shares" }.into());
+        }
+        Axis::new(self)?.shares(n)
+    }
+
+    /// Divides the records into shares of about `bytes` bytes each, like [`shares`](Dataset::shares). All of them have nearly the same
+    /// size, which exceeds `bytes` by less than the largest record.
+    ///
+    /// # Errors
+    /// Errors of [`shares`](Dataset::shares); [`PartError::Zero`], if `bytes` is 0.
+    pub fn shares_of(&self, bytes: u64) -> Result<Vec<Vec<Part>>> {
+        if bytes == 0 {
+            return Err(PartError::Zero { what: "bytes of a share" }.into());
+        }
+        let axis = Axis::new(self)?;
+        axis.shares(axis.len.div_ceil(bytes).max(1))
+    }
+}
+
+/// A shard with records.
+struct Unit<'d> {
+    file: &'d ShardFile,
+    header: IndexHeader,
+    /// Record number of its first record.
+    first: u64,
+    /// Position of its first byte on the axis.
+    start: u64,
+    /// Position of its end.
+    end: u64,
+}
+
+/// The shards with records, end to end.
+struct Axis<'d> {
+    units: Vec<Unit<'d>>,
+    len: u64,
+}
+
+/// A border between records: before record `i` of a unit, which begins at byte `offset` of its file. The first record of the next unit
+/// stands for the end of a unit.
+#[derive(Clone, Copy)]
+struct Cut {
+    unit: usize,
+    i: u64,
+    offset: u64,
+    /// Position on the axis.
+    at: u64,
+}
+
+impl<'d> Axis<'d> {
+    fn new(ds: &'d Dataset) -> Result<Axis<'d>> {
+        let (mut units, mut len) = (Vec::new(), 0u64);
+        for (file, &first) in ds.files().iter().zip(ds.set().starts()) {
+            let header = file.is_file().then(|| file.index_header()).ok_or(PartError::InMemory);
+            let header = header.map_err(|e| Error::from(e).in_file(file.path()))??;
+            if header.has_gaps() {
+                return Err(Error::from(PartError::Gaps).in_file(file.path()));
+            }
+            if header.n_records > 0 {
+                let (start, end) = (len, len.saturating_add(header.indexed_end));
+                units.push(Unit { file, header, first, start, end });
+                len = end;
+            }
+        }
+        Ok(Axis { units, len })
+    }
+
+    fn shares(&self, n: u64) -> Result<Vec<Vec<Part>>> {
+        let (mut shares, mut k) = (Vec::new(), 1);
+        let mut start = Cut { unit: 0, i: 0, offset: 0, at: 0 };
+        let end = Cut { unit: self.units.len(), i: 0, offset: 0, at: self.len };
+        while k < n {
+            let Some((cut, middle)) = self.nearest(muldiv(k, self.len, n))? else { break };
+            if cut.at >= self.len {
+                break;
+            }
+            if cut.at > start.at {
+                shares.push(self.share(start, cut)?);
+                start = cut;
+            }
+            // The first target above `middle`, so that the cost does not depend on `n`.
+            let above = muldiv(middle.saturating_add(1), n, self.len);
+            k = k.saturating_add(1).max(if muldiv(above, self.len, n) > middle {
+                above
+            } else {
+                above.saturating_add(1)
+            });
+        }
+        if start.at < end.at {
+            shares.push(self.share(start, end)?);
+        }
+        Ok(shares)
+    }
+
+    /// Returns the border nearest to a position, and a position below which it is the nearest one. `None` at the end of the axis.
+    fn nearest(&self, at: u64) -> Result<Option<(Cut, u64)>> {
+        let unit = self.units.partition_point(|unit| unit.end <= at);
+        let Some(of) = self.units.get(unit) else { return Ok(None) };
+        let (i, offset, next) = if of.header.compression() == Compression::None {
+            let (i, span) = of.record_at(at.saturating_sub(of.start))?;
+            (i, span.offset, of.start.saturating_add(span.end()))
+        } else {
+            (0, 0, of.end)
+        };
+        let start = of.start.saturating_add(offset);
+        let middle = start.midpoint(next);
+        Ok(Some(if at <= middle {
+            (Cut { unit, i, offset, at: start }, middle)
+        } else if next < of.end {
+            (Cut { unit, i: i.saturating_add(1), offset: next.saturating_sub(of.start), at: next }, next)
+        } else {
+            (Cut { unit: unit.saturating_add(1), i: 0, offset: 0, at: next }, next)
+        }))
+    }
+
+    /// Returns the parts between two borders.
+    fn share(&self, start: Cut, end: Cut) -> Result<Vec<Part>> {
+        let mut parts = Vec::new();
+        for (u, unit) in self.units.iter().enumerate().take(end.unit.saturating_add(1)).skip(start.unit) {
+            let (i, from) = if u == start.unit { (start.i, start.offset) } else { (0, 0) };
+            let (j, to) = if u == end.unit {
+                (end.i, end.offset)
+            } else {
+                (unit.header.n_records, unit.header.indexed_end)
+            };
+            let Some(records) = j.checked_sub(i).filter(|records| *records > 0) else { continue };
+            let first = unit.first.saturating_add(i);
+            let of = PartRecords { bytes: from..to, ordinal: i, first, records: Some(records) };
+            let path = unit.file.path();
+            parts.push(Part::new(path, &unit.header, of).map_err(|e| e.in_file(path))?);
+        }
+        Ok(parts)
+    }
+}
+
+impl Unit<'_> {
+    /// Returns the record that contains byte `offset`, and its span.
+    fn record_at(&self, offset: u64) -> Result<(u64, Span)> {
+        let index = self.file.known_index()?;
+        let locate = |i| {
+            let at = At { path: Some(self.file.path()), record: Some(i), offset: None };
+            index.locate(i).map_err(|e| e.at(at))
+        };
+        // Record `low` begins at `offset` or before, record `high` after it.
+        let (mut low, mut high) = (0u64, self.header.n_records);
+        while high.saturating_sub(low) > 1 {
+            let i = low.midpoint(high);
+            if locate(i)?.offset <= offset {
+                low = i;
+            } else {
+                high = i;
+            }
+        }
+        Ok((low, locate(low)?))
+    }
+}
+
+/// Returns `a * b / c` rounded down, for results below 2^64. 0 if `c` is 0.
+fn muldiv(a: u64, b: u64, c: u64) -> u64 {
+    // The product of two u64 fits into 128 bits.
+    let quotient = u128::from(a).saturating_mul(b.into()).checked_div(c.into()).unwrap_or(0);
+    u64::try_from(quotient).unwrap_or(u64::MAX)
+}

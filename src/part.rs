@@ -1,0 +1,335 @@
+//! Parts of a dataset: [`Part`], byte ranges of whole records that another process can read without an index.
+
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
+use crate::error::{Error, PartError, Result};
+use crate::frame::OVERHEAD;
+use crate::index::{IndexHeader, Stamp, check_start, fingerprints};
+use crate::io::{Compression, open_regular, sniff};
+use crate::paths;
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, absolute};
+
+/// Version of the JSON form.
+const VERSION: u64 = 1;
+/// Largest number in a part: sizes of files are below 2^63.
+const MAX: u64 = i64::MAX as u64;
+/// Maximum number of characters of a refused value in an error.
+const SHOWN: usize = 60;
+
+/// A range of whole records in one shard of a dataset. It knows its shard, so that it can be read in another process, or on another
+/// machine that has the file under the same path.
+///
+/// [`Dataset::shares`](crate::Dataset::shares) divides a dataset into parts, and [`StreamOptions::part`](crate::stream::StreamOptions::part)
+/// reads one. In between, a part is less than 300 bytes of JSON, if its path is not long.
+///
+/// ```
+/// use tfseek::{Dataset, DatasetOptions, IndexMode, Part, stream::StreamOptions};
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("train.tfrecord");
+/// # let mut writer = tfseek::Writer::create(&path)?;
+/// # for i in 0..10u8 { writer.write(&[i])?; }
+/// # writer.close()?;
+/// let ds = DatasetOptions::new().index(IndexMode::Memory).open(&path)?;
+/// let plan: Vec<Vec<String>> =
+///     ds.shares(2)?.iter().map(|share| share.iter().map(Part::to_json).collect()).collect();
+/// assert_eq!(plan.len(), 2);
+///
+/// // In a worker:
+/// let part = Part::from_json(&plan[1][0])?;
+/// let mut stream = StreamOptions::new().part(&part)?;
+/// assert_eq!((part.first(), part.records()), (5, Some(5)));
+/// assert_eq!(stream.next()?.unwrap().payload(), [5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Part {
+    shard: Box<str>,
+    compression: Compression,
+    size: u64,
+    mtime_ns: i64,
+    /// End of the bytes that the fingerprints cover. Less than the size after a torn tail.
+    end: u64,
+    fingerprints: [u64; 2],
+    from: u64,
+    to: u64,
+    ordinal: u64,
+    first: u64,
+    records: Option<u64>,
+}
+
+/// The records of a part: bytes of the file, ordinal in the shard, number in the dataset, number of records.
+#[derive(Clone, Debug)]
+pub(crate) struct PartRecords {
+    pub(crate) bytes: Range<u64>,
+    pub(crate) ordinal: u64,
+    pub(crate) first: u64,
+    pub(crate) records: Option<u64>,
+}
+
+impl Part {
+    /// Returns a part of the shard at `path` with this index.
+    pub(crate) fn new(path: &Path, known: &IndexHeader, of: PartRecords) -> Result<Part> {
+        let shard = absolute(path)?;
+        let part = Part {
+            shard: shard.to_str().ok_or(PartError::NotUtf8)?.into(),
+            compression: known.compression(),
+            size: known.data_size,
+            mtime_ns: known.mtime_ns,
+            end: known.indexed_end,
+            fingerprints: [known.fp_head, known.fp_tail],
+            from: of.bytes.start,
+            to: of.bytes.end,
+            ordinal: of.ordinal,
+            first: of.first,
+            records: of.records,
+        };
+        part.check()?;
+        Ok(part)
+    }
+
+    /// Returns a whole shard as one part, without an index. The number of its records is unknown. `first` is the number of its first
+    /// record in the dataset, as the caller counts.
+    ///
+    /// # Errors
+    /// I/O errors; [`PathsError::NotLocal`](crate::error::PathsError::NotLocal); [`PartError::NotUtf8`].
+    pub fn of_shard(path: impl AsRef<Path>, first: u64) -> Result<Part> {
+        let path = path.as_ref();
+        let open = || {
+            paths::check_local(path)?;
+            let file = open_regular(path)?;
+            let Stamp { size, mtime_ns } = Stamp::of(&file.metadata()?)?;
+            let (fp_head, fp_tail) = fingerprints(&file, size)?;
+            let known = IndexHeader {
+                data_size: size,
+                indexed_end: size,
+                mtime_ns,
+                fp_head,
+                fp_tail,
+                ..IndexHeader::default()
+            };
+            let of = PartRecords { bytes: 0..size, ordinal: 0, first, records: None };
+            let compression = sniff::compression(&sniff::first_bytes(&file)?);
+            Ok(Part { compression, ..Part::new(path, &known, of)? })
+        };
+        open().map_err(|e: Error| e.in_file(path))
+    }
+
+    /// Returns the absolute path of the shard.
+    pub fn shard(&self) -> &str {
+        &self.shard
+    }
+
+    /// Returns the size of the shard in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns the modification time of the shard, in nanoseconds since 1970.
+    pub fn mtime_ns(&self) -> i64 {
+        self.mtime_ns
+    }
+
+    /// Returns the XXH3-64 of the first and of the last 64 KiB of the indexed bytes of the shard.
+    pub fn fingerprints(&self) -> [u64; 2] {
+        self.fingerprints
+    }
+
+    /// Returns the compression of the shard.
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    /// Returns the bytes of the file. They are all bytes of a compressed shard, and whole records of another.
+    pub fn bytes(&self) -> Range<u64> {
+        self.from..self.to
+    }
+
+    /// Returns the ordinal of the first record in its shard.
+    pub fn ordinal(&self) -> u64 {
+        self.ordinal
+    }
+
+    /// Returns the number of the first record in the dataset.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Returns the number of records. `None` for a shard without an index.
+    pub fn records(&self) -> Option<u64> {
+        self.records
+    }
+
+    /// Returns the part as JSON, one object without line breaks.
+    pub fn to_json(&self) -> String {
+        let [head, tail] = self.fingerprints;
+        let fields = [
+            ("v", VERSION.into()),
+            ("shard", Value::from(&*self.shard)),
+            ("compression", self.compression.name().into()),
+            ("size", self.size.into()),
+            ("mtime", self.mtime_ns.into()),
+            ("end", self.end.into()),
+            ("fp", format!("{head:016x}{tail:016x}").into()),
+            ("from", self.from.into()),
+            ("to", self.to.into()),
+            ("ordinal", self.ordinal.into()),
+            ("first", self.first.into()),
+            ("records", self.records.into()),
+        ];
+        Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()).to_string()
+    }
+
+    /// Parses a part from JSON. The shard is not opened.
+    ///
+    /// # Errors
+    /// [`PartError::Invalid`], if the text is not a part, has other fields or lacks one, or if its numbers contradict each other.
+    pub fn from_json(text: &str) -> Result<Part> {
+        let json = serde_json::from_str(text).map_err(|e| invalid("json", "a part", e))?;
+        let Value::Object(mut fields) = json else { return Err(invalid("json", "an object", json)) };
+        let version = number(&mut fields, "v")?;
+        if version != VERSION {
+            return Err(invalid("v", VERSION, version));
+        }
+        let shard = match take(&mut fields, "shard")? {
+            Value::String(shard) if !shard.is_empty() => shard.into(),
+            other => return Err(invalid("shard", "a path", other)),
+        };
+        let compression = match take(&mut fields, "compression")? {
+            Value::String(name) if name == "none" => Compression::None,
+            Value::String(name) if name == "gzip" => Compression::Gzip,
+            Value::String(name) if name == "zlib" => Compression::Zlib,
+            other => return Err(invalid("compression", "none, gzip or zlib", other)),
+        };
+        let time = take(&mut fields, "mtime")?;
+        let mtime_ns =
+            time.as_i64().ok_or_else(|| invalid("mtime", "nanoseconds from -2^63 to 2^63 - 1", &time))?;
+        let fp = take(&mut fields, "fp")?;
+        let fingerprints = digits(&fp).ok_or_else(|| invalid("fp", "32 hex digits", &fp))?;
+        let records = match fields.get("records") {
+            Some(Value::Null) => take(&mut fields, "records").map(|_| None)?,
+            _ => Some(number(&mut fields, "records")?),
+        };
+        let part = Part {
+            shard,
+            compression,
+            size: number(&mut fields, "size")?,
+            mtime_ns,
+            end: number(&mut fields, "end")?,
+            fingerprints,
+            from: number(&mut fields, "from")?,
+            to: number(&mut fields, "to")?,
+            ordinal: number(&mut fields, "ordinal")?,
+            first: number(&mut fields, "first")?,
+            records,
+        };
+        if let Some(other) = fields.keys().next() {
+            return Err(invalid("json", "no other fields", other));
+        }
+        part.check()?;
+        Ok(part)
+    }
+
+    /// Checks that the numbers do not contradict each other.
+    fn check(&self) -> Result<()> {
+        const RECORD: u64 = OVERHEAD as u64;
+        let Part { size, end, from, to, ordinal, first, .. } = *self;
+        let records = self.records.unwrap_or(0);
+        for (name, number) in [("size", size), ("ordinal", ordinal), ("first", first), ("records", records)] {
+            check_max(name, number)?;
+        }
+        let plain = self.compression == Compression::None;
+        // `saturating_sub` where an earlier row guarantees the order.
+        let (len, is_empty) = (to.saturating_sub(from), self.records == Some(0));
+        let rules = [
+            (
+                end <= size && (plain || end == size),
+                "end",
+                "at most the size, and the size of a compressed shard",
+                end,
+            ),
+            (
+                to <= end && (plain || to == end),
+                "to",
+                "at most the end, and the end of a compressed shard",
+                to,
+            ),
+            (from <= to && (plain || from == 0), "from", "at most to, and 0 in a compressed shard", from),
+            (ordinal <= first, "ordinal", "at most first", ordinal),
+            // A compressed file has a lower bound for its bytes, but none for its records.
+            (
+                !plain || ordinal <= from / RECORD,
+                "ordinal",
+                "at most as many records as fit before from",
+                ordinal,
+            ),
+            (plain || ordinal == 0, "ordinal", "0 in a compressed shard", ordinal),
+            ((from == 0) == (ordinal == 0), "ordinal", "0 at byte 0, and only there", ordinal),
+            (
+                !plain || records <= len / RECORD,
+                "records",
+                "at most as many as fit between from and to",
+                records,
+            ),
+            (!is_empty || !plain || len == 0, "records", "at least 1", 0),
+            (records <= MAX.saturating_sub(first), "records", "numbers below 2^63", records),
+        ];
+        for (holds, field, expected, found) in rules {
+            if !holds {
+                return Err(invalid(field, expected, found));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the file has the bytes that were indexed, which more bytes may follow.
+    ///
+    /// The fingerprints are compared even if size and time are equal: the inode of another machine says nothing.
+    pub(crate) fn check_file(&self, file: &File) -> Result<()> {
+        let known = IndexHeader {
+            data_size: self.size,
+            mtime_ns: self.mtime_ns,
+            indexed_end: self.end,
+            fp_head: self.fingerprints[0],
+            fp_tail: self.fingerprints[1],
+            ..IndexHeader::default()
+        };
+        check_start(&known, file)
+    }
+}
+
+fn take(fields: &mut Map<String, Value>, name: &str) -> Result<Value> {
+    fields.remove(name).ok_or_else(|| invalid("json", format!("a field {name}"), "none"))
+}
+
+fn number(fields: &mut Map<String, Value>, name: &str) -> Result<u64> {
+    let value = take(fields, name)?;
+    let number = value.as_u64().ok_or_else(|| invalid(name, "a number from 0 to 2^63 - 1", &value))?;
+    check_max(name, number)?;
+    Ok(number)
+}
+
+fn check_max(name: &str, number: u64) -> Result<()> {
+    if number > MAX { Err(invalid(name, "a number from 0 to 2^63 - 1", number)) } else { Ok(()) }
+}
+
+/// Parses two fingerprints from 32 hex digits.
+fn digits(value: &Value) -> Option<[u64; 2]> {
+    let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    let text = value.as_str().filter(|text| text.len() == 32 && text.bytes().all(is_digit))?;
+    let both = u128::from_str_radix(text, 16).ok()?;
+    Some([(both >> 64) as u64, both as u64])
+}
+
+#[cold]
+fn invalid(field: &str, expected: impl ToString, found: impl ToString) -> Error {
+    let found = found.to_string();
+    let mut shown: String = found.chars().take(SHOWN).collect();
+    if shown.len() < found.len() {
+        shown.push_str("..");
+    }
+    PartError::Invalid { field: field.into(), expected: expected.to_string().into(), found: shown.into() }
+        .into()
+}
