@@ -6,6 +6,7 @@ use crate::hooks;
 use crate::ids::{Ids, PickledIds};
 use crate::iter::DatasetIterator;
 use crate::options::FeatureName;
+use crate::part::{self, PyPart};
 use crate::payload;
 use crate::schema::{PySchema, infer_schema};
 use crate::sequence::PySequenceExample;
@@ -52,6 +53,11 @@ pub(crate) fn fingerprint(py: Python<'_>, dataset: &tfseek::Dataset) -> Result<S
 impl PyDataset {
     pub(crate) fn whole(shared: SharedDataset) -> PyDataset {
         PyDataset { ids: Ids::all(shared.dataset.len()), shared: Arc::new(shared), schema: PyOnceLock::new() }
+    }
+
+    /// Returns the dataset, or `None` if this is a view of some of its records.
+    fn whole_dataset(&self) -> Option<&tfseek::Dataset> {
+        self.view_ids().is_none().then_some(&self.shared.dataset)
     }
 
     /// Returns the record numbers of this view, or `None` if it contains all records in order.
@@ -266,6 +272,20 @@ impl PyDataset {
             Some(ids) => new.view(ids),
             None => new,
         })
+    }
+
+    /// Divides the records into at most ``n`` shares of nearly equal size in bytes, each a list of :class:`tfseek.Part`.
+    ///
+    /// ``tfseek.stream(part=share)`` reads a share in another process or on another machine, without an index. Shares are in the order of
+    /// the records, and each record is in exactly one. A compressed shard is one part. Views, damaged shards that are read with
+    /// ``damage="skip"``, and paths that are not UTF-8 have no parts.
+    fn shares(&self, py: Python<'_>, n: i64) -> Result<Vec<Vec<PyPart>>> {
+        part::shares(py, self.whole_dataset(), "n", n, tfseek::Dataset::shares)
+    }
+
+    /// Divides the records into shares of about ``bytes`` bytes each, like :meth:`shares`.
+    fn shares_of(&self, py: Python<'_>, bytes: i64) -> Result<Vec<Vec<PyPart>>> {
+        part::shares(py, self.whole_dataset(), "bytes", bytes, tfseek::Dataset::shares_of)
     }
 
     /// Does nothing. Files are closed when the last reference to the dataset, its views and their arrays is gone.

@@ -36,6 +36,7 @@ mod numpy;
 mod open;
 mod options;
 mod order;
+mod part;
 mod payload;
 mod reading;
 mod reshard;
@@ -79,6 +80,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<order::SamplerCore>()?;
     m.add_class::<order::SamplerIterator>()?;
     m.add_class::<loader::StepInfo>()?;
+    m.add_class::<part::PyPart>()?;
     m.add_class::<stream::StreamCore>()?;
     m.add_class::<stream::StreamIterator>()?;
     m.add_class::<stream::StreamBatches>()?;

@@ -6,6 +6,7 @@
 use crate::columns::{self, BytesAs};
 use crate::error::{BindingError, Result};
 use crate::options::{Choice, KindOption, Seed, argument};
+use crate::part::PyPart;
 use crate::payload::{self, RecordRef};
 use crate::rows::PyPayload;
 use crate::schema::PySchema;
@@ -25,7 +26,7 @@ use std::time::Instant;
 use tfseek::example::{KindGuess, MessageKind};
 use tfseek::io::Region;
 use tfseek::stream::{Stream, StreamOptions};
-use tfseek::{Compression, Error, Record, Tail, Verify};
+use tfseek::{Compression, Error, Part, Record, Tail, Verify};
 use tfseek_tools::sample::Reservoir;
 
 /// Maximum number of records that are read together.
@@ -36,6 +37,8 @@ const WINDOW_BYTES: usize = 1 << 20;
 /// The files of a stream, and the options for reading them.
 struct Source {
     paths: Vec<Arc<Path>>,
+    /// The parts to read, one per path. `None` for whole files.
+    parts: Option<Vec<Part>>,
     options: StreamOptions,
     /// Kind of the records. The first iteration guesses it if it is not given.
     kind: OnceLock<MessageKind>,
@@ -54,6 +57,7 @@ impl StreamCore {
     #[new]
     fn new(py: Python<'_>, arguments: &Bound<'_, PyDict>) -> Result<StreamCore> {
         let paths: Vec<OsString> = argument(arguments, "paths")?;
+        let parts: Option<Vec<Py<PyPart>>> = argument(arguments, "parts")?;
         let Choice::<Option<Compression>>(compression) = argument(arguments, "compression")?;
         let Choice::<Verify>(verify) = argument(arguments, "verify")?;
         let Choice::<KindOption>(kind) = argument(arguments, "kind")?;
@@ -66,12 +70,18 @@ impl StreamCore {
         if let Some(bytes) = max_record {
             options = options.max_record(bytes);
         }
+        let kind = kind.given().map_or_else(OnceLock::new, OnceLock::from);
+        if let Some(parts) = parts {
+            let parts: Vec<Part> = parts.iter().map(|part| part.get().part().clone()).collect();
+            let paths = parts.iter().map(|part| Arc::from(Path::new(part.shard()))).collect();
+            let source = Source { paths, parts: Some(parts), options, kind };
+            return Ok(StreamCore { source: Arc::new(source), warnings: Vec::new() });
+        }
         let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
         let resolved = wait::run(py, None, move |_| Ok(tfseek::paths::resolve_with_warnings(paths, false)?))?;
         let warnings = resolved.warnings;
         let paths = resolved.paths.into_iter().map(Arc::from).collect();
-        let kind = kind.given().map_or_else(OnceLock::new, OnceLock::from);
-        Ok(StreamCore { source: Arc::new(Source { paths, options, kind }), warnings })
+        Ok(StreamCore { source: Arc::new(Source { paths, parts: None, options, kind }), warnings })
     }
 
     fn __iter__(&self) -> StreamIterator {
@@ -390,6 +400,12 @@ impl RecordReader {
     /// Opens the next file. Opening a pipe blocks until it has a writer, so a separate thread does it.
     fn open_next(&mut self) -> Result<bool> {
         let Some(path) = self.source.paths.get(self.opened) else { return Ok(false) };
+        if let Some(parts) = &self.source.parts {
+            let Some(part) = parts.get(self.opened) else { return Ok(false) };
+            self.current = Some((Arc::clone(path), self.source.options.part(part)?));
+            self.opened += 1;
+            return Ok(true);
+        }
         let name = Arc::clone(path);
         let open = move |_: &_| Ok(File::open(&name).map_err(|e| Error::from(e).in_file(&name))?);
         let file = Python::attach(|py| wait::run(py, None, open))?;

@@ -37,7 +37,7 @@ from ._show import show
 from ._stats import Stats, StatsFields, stats
 from ._stream import Stream, Verification, stream, unpack, verify
 from ._tensor import parse_tensor, serialize_tensor
-from ._tfseek import Dataset, Example, FeatureLists, Schema, SequenceExample, Warning, Writer, __version__, infer_schema
+from ._tfseek import Dataset, Example, FeatureLists, Part, Schema, SequenceExample, Warning, Writer, __version__, infer_schema
 from ._view import View, view
 
 #: Names of dtypes, so that feature specs written for ``tf.io`` work.
@@ -63,6 +63,7 @@ __all__ = [
     "Optional",
     "OrderError",
     "OutOfRangeError",
+    "Part",
     "Ragged",
     "RaggedFeature",
     "Resharded",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Optional, Union, overload
 
@@ -12,7 +12,7 @@ from ._errors import Error
 from ._features import Features, schema_of
 from ._open import Paths, path_list
 from ._progress import Progress
-from ._tfseek import Example, Schema, SequenceExample, StreamCore, Warning
+from ._tfseek import Example, Part, Schema, SequenceExample, StreamCore, Warning
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict, TypeVar, Unpack
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         verify: str
         tail: str
         max_record: Optional[int]
+        part: Union[Part, Iterable[Part], None]
 
 else:
     from typing import TypeVar
@@ -34,16 +35,17 @@ else:
 
 
 @overload
-def stream(paths: Paths, *, kind: Literal["auto", "example"] = "auto", **options: Unpack[StreamOptions]) -> Stream[Example]: ...
+def stream(paths: Optional[Paths] = None, *, kind: Literal["auto", "example"] = "auto", **options: Unpack[StreamOptions]) -> Stream[Example]: ...
 @overload
-def stream(paths: Paths, *, kind: Literal["sequence_example"], **options: Unpack[StreamOptions]) -> Stream[SequenceExample]: ...
+def stream(paths: Optional[Paths] = None, *, kind: Literal["sequence_example"], **options: Unpack[StreamOptions]) -> Stream[SequenceExample]: ...
 @overload
-def stream(paths: Paths, *, kind: Literal["bytes"], **options: Unpack[StreamOptions]) -> Stream[bytes]: ...
+def stream(paths: Optional[Paths] = None, *, kind: Literal["bytes"], **options: Unpack[StreamOptions]) -> Stream[bytes]: ...
 @overload
-def stream(paths: Paths, *, kind: str, **options: Unpack[StreamOptions]) -> Stream[Any]: ...
+def stream(paths: Optional[Paths] = None, *, kind: str, **options: Unpack[StreamOptions]) -> Stream[Any]: ...
 def stream(
-    paths: Paths,
+    paths: Optional[Paths] = None,
     *,
+    part: Union[Part, Iterable[Part], None] = None,
     compression: str = "auto",
     verify: str = "payload",
     kind: str = "auto",
@@ -54,6 +56,8 @@ def stream(
 
     ``paths`` is a file, a folder, a pattern, a set or a list of them, as for :func:`tfseek.open`. A pipe is read once.
 
+    part: a :class:`tfseek.Part` or a list of them, such as a share of :meth:`Dataset.shares`, instead of ``paths``. Exactly their records
+        are read, in order; anything else is an error. A shard that was replaced raises :class:`tfseek.SidecarError`.
     compression: ``"auto"`` detects the compression of each file from its first bytes; with ``"none"``, ``"gzip"`` or ``"zlib"``
         another compression is an error.
     verify: the checksums verified: ``"payload"`` (header and payload) or ``"header"``.
@@ -65,9 +69,16 @@ def stream(
 
     Raises :class:`tfseek.NotFoundError` if a path does not exist. The files are opened by the iteration.
     """
+    if (paths is None) == (part is None):
+        raise TypeError(f"stream: expected either paths or part, found {'none of them' if part is None else 'both'}")
+    parts = None if part is None else [part] if isinstance(part, Part) else list(part)
+    for item in parts or []:
+        if not isinstance(item, Part):
+            raise TypeError(f"part: expected a tfseek.Part or a list of them, found {type(item).__name__}")
     return Stream(
         {
-            "paths": path_list(paths),
+            "paths": [] if paths is None else path_list(paths),
+            "parts": parts,
             "compression": compression,
             "verify": verify,
             "kind": kind,
@@ -138,7 +149,9 @@ class Stream(Generic[Record]):
         return Stream, (self._arguments,)
 
     def __repr__(self) -> str:
-        names = self._arguments["paths"]
+        names, parts = self._arguments["paths"], self._arguments["parts"]
+        if parts is not None:
+            return f"tfseek.stream(part={parts[0] if len(parts) == 1 else parts!r})"
         return f"tfseek.stream({names[0]!r})" if len(names) == 1 else f"tfseek.stream({names!r})"
 
 

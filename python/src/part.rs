@@ -1,0 +1,139 @@
+//! `tfseek.Part`, and the division of a dataset into parts.
+
+use crate::error::Result;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use tfseek::{Dataset, Part};
+
+/// A range of whole records in one shard of a dataset, made by :meth:`Dataset.shares`.
+///
+/// ``tfseek.stream(part=part)`` reads its records in another process or on another machine, without an index. ``Part(text)`` parses
+/// JSON, as :meth:`from_json` does. Parts can be compared, hashed and pickled.
+#[pyclass(frozen, eq, hash, module = "tfseek", name = "Part")]
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct PyPart(Part);
+
+impl PyPart {
+    pub(crate) fn part(&self) -> &Part {
+        &self.0
+    }
+}
+
+#[pymethods]
+impl PyPart {
+    #[new]
+    fn new(text: &str) -> Result<PyPart> {
+        Ok(PyPart(Part::from_json(text)?))
+    }
+
+    /// Parses a part from JSON. Raises :class:`tfseek.Error` if the text is not a part.
+    #[staticmethod]
+    fn from_json(text: &str) -> Result<PyPart> {
+        PyPart::new(text)
+    }
+
+    /// Returns a whole shard as one part, without an index. The number of its records is unknown. ``first`` is the number of its first
+    /// record in the dataset.
+    #[staticmethod]
+    #[pyo3(signature = (path, first=0))]
+    fn of_shard(py: Python<'_>, path: PathBuf, first: u64) -> Result<PyPart> {
+        Ok(PyPart(py.detach(|| Part::of_shard(path, first))?))
+    }
+
+    /// Returns the part as JSON, one line.
+    fn to_json(&self) -> String {
+        self.0.to_json()
+    }
+
+    /// Absolute path of the shard.
+    #[getter]
+    fn shard(&self) -> &str {
+        self.0.shard()
+    }
+
+    /// Size of the shard in bytes.
+    #[getter]
+    fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    /// Modification time of the shard, in nanoseconds since 1970.
+    #[getter]
+    fn mtime_ns(&self) -> i64 {
+        self.0.mtime_ns()
+    }
+
+    /// Hashes of the first and of the last 64 KiB of the indexed bytes of the shard.
+    #[getter]
+    fn fingerprints(&self) -> (u64, u64) {
+        let [head, tail] = self.0.fingerprints();
+        (head, tail)
+    }
+
+    /// Compression of the shard: ``"none"``, ``"gzip"`` or ``"zlib"``.
+    #[getter]
+    fn compression(&self) -> &'static str {
+        self.0.compression().name()
+    }
+
+    /// First byte in the file, and the byte after the last one.
+    #[getter]
+    fn bytes(&self) -> (u64, u64) {
+        let bytes = self.0.bytes();
+        (bytes.start, bytes.end)
+    }
+
+    /// Ordinal of the first record in its shard.
+    #[getter]
+    fn ordinal(&self) -> u64 {
+        self.0.ordinal()
+    }
+
+    /// Number of the first record in the dataset.
+    #[getter]
+    fn first(&self) -> u64 {
+        self.0.first()
+    }
+
+    /// Number of records, or ``None`` for a shard without an index.
+    #[getter]
+    fn records(&self) -> Option<u64> {
+        self.0.records()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, PyPart>) -> (Bound<'py, PyAny>, (String,)) {
+        (slf.get_type().into_any(), (slf.get().to_json(),))
+    }
+
+    fn __repr__(&self) -> String {
+        let part = &self.0;
+        let records = part.records().map_or_else(|| "?".to_owned(), |n| n.to_string());
+        let (bytes, first) = (part.bytes(), part.first());
+        format!(
+            "tfseek.Part({:?}, bytes={}..{}, first={first}, records={records})",
+            part.shard(),
+            bytes.start,
+            bytes.end
+        )
+    }
+}
+
+/// Divides a dataset by `divide`, which receives `number`, the value of the argument `name`. `ds` is `None` for a view.
+pub(crate) fn shares(
+    py: Python<'_>,
+    ds: Option<&Dataset>,
+    name: &str,
+    number: i64,
+    divide: impl Fn(&Dataset, u64) -> tfseek::Result<Vec<Vec<Part>>> + Sync,
+) -> Result<Vec<Vec<PyPart>>> {
+    let positive = u64::try_from(number).ok().filter(|number| *number > 0);
+    let number = positive
+        .ok_or_else(|| PyValueError::new_err(format!("{name}: expected at least 1, found {number}")))?;
+    let Some(ds) = ds else {
+        let message = "expected a whole dataset, found some of its records: parts are ranges of all records";
+        return Err(PyValueError::new_err(message).into());
+    };
+    let shares = py.detach(|| divide(ds, number))?;
+    Ok(shares.into_iter().map(|share| share.into_iter().map(PyPart).collect()).collect())
+}
