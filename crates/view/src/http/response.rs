@@ -87,10 +87,11 @@ impl Response {
         if response.status >= 400 {
             return response.with("Accept-Ranges", "bytes");
         }
+        // Browsers ask each time whether the bytes are the same: a later viewer on this port may show another set.
         response
             .with("ETag", quoted)
             .with("Accept-Ranges", "bytes")
-            .with("Cache-Control", "private, max-age=3600")
+            .with("Cache-Control", "private, no-cache")
     }
 
     /// Turns bytes of a type that browsers could run, or of an unknown one, into a download.

@@ -120,6 +120,37 @@ fn sounds_are_played() {
 }
 
 #[test]
+fn a_later_viewer_on_the_same_port_shows_its_own_images() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = |name: &str, width: u32| {
+        let inner = folder.path().join(name);
+        std::fs::create_dir(&inner).unwrap();
+        let record = ExampleBuilder::new().bytes("image", [data::image(1, width, 40)]).encode().unwrap();
+        view_set(data::one(&inner, record)).0
+    };
+    let (mut port, mut page): (u16, Option<Page>) = (0, None);
+    for (name, width) in [("a", 64), ("b", 96)] {
+        let viewer = Viewer::bind(vec![image(name, width)], &ViewOptions::new().port(port)).unwrap();
+        port = viewer.address().port();
+        let (link, handle) = (viewer.url(), viewer.handle());
+        let serving = thread::spawn(move || viewer.serve());
+        let open = page.take().or_else(|| Page::open("same port"));
+        let Some(open) = open else { return handle.stop() };
+        open.before_documents(WORDS);
+        open.navigate(&link);
+        open.wait(
+            &format!("t.all('card-image').some(image => image.naturalWidth == {width})"),
+            "the image of this set",
+        );
+        open.navigate("about:blank");
+        page = Some(open);
+        handle.stop();
+        serving.join().unwrap();
+    }
+    page.unwrap().finish();
+}
+
+#[test]
 fn the_viewer_ends_with_its_last_tab() {
     let folder = tempfile::tempdir().unwrap();
     let (set, _) = view_set(data::many(folder.path(), 100));
