@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tfseek::column::DatasetColumn;
-use tfseek::example::{KindGuess, MessageKind};
+use tfseek::example::MessageKind;
 use tfseek::io::Region;
 use tfseek::{ErrorKind, Mapped, Record};
 
@@ -77,17 +77,9 @@ impl SharedDataset {
 
     /// Returns the kind of the records, guessed from the first ones. A damaged record ends the guess without an error.
     pub(crate) fn kind(&self) -> MessageKind {
-        *self.kind.get_or_init(|| {
-            let mut guess = KindGuess::default();
-            for i in 0..self.dataset.len() {
-                let Ok(payload) = self.payload(i) else { break };
-                guess.add(&payload);
-                if guess.is_complete() {
-                    break;
-                }
-            }
-            guess.kind()
-        })
+        *self
+            .kind
+            .get_or_init(|| tfseek_tools::guess_kind(&self.dataset, 0..self.dataset.len(), &mut Vec::new()))
     }
 
     /// Returns the payload of record `i`, as part of the map or read into new memory.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use tfseek::example::MessageKind;
-use tfseek::{Example, Feature, FeatureList, Result, SequenceExample};
+use tfseek::{Example, Feature, FeatureList, Record, Result, SequenceExample};
 
 /// A decoded record. Each key occurs once, and keys are sorted by their bytes.
 #[derive(Debug)]
@@ -28,6 +28,18 @@ impl<'a> Content<'a> {
             MessageKind::Example => Content::example(Example::new(payload)),
             MessageKind::SequenceExample => Content::sequence(SequenceExample::new(payload)),
             MessageKind::Other => Ok(Content::Raw),
+        }
+    }
+
+    /// Decodes a record whose kind was specified by the user (`is_given`), or guessed. A record that is not of a guessed kind is returned as
+    /// raw bytes.
+    ///
+    /// # Errors
+    /// The payload is malformed as a message of a given kind. The error has the location of the record.
+    pub fn of_record(record: Record<'a>, kind: MessageKind, is_given: bool) -> Result<Content<'a>> {
+        match Content::decode(record.payload(), kind).map_err(|e| e.at(record.at())) {
+            Err(_) if !is_given => Ok(Content::Raw),
+            decoded => decoded,
         }
     }
 

@@ -1,8 +1,8 @@
 // The view "compare": the set and the set of --against side by side.
 
-import { count, h, number, replace, size } from "./dom.js";
+import { button, count, h, number, replace, size } from "./dom.js";
 import { get } from "./api.js";
-import { button, distinctText, featuresOf, follow, meter, muted, paged, problem, recordsText, section, share, table } from "./dataset.js";
+import { distinctText, featuresOf, follow, meter, muted, paged, problem, recordsText, section, share, table } from "./dataset.js";
 import { brief, compare, overlay, percent } from "./histogram.js";
 import { href, state } from "./state.js";
 

@@ -1,6 +1,6 @@
 // The view "data": statistics as they come in, schema, shards and damage.
 
-import { count, h, number, replace, setText, shellWord, size, svg } from "./dom.js";
+import { button, count, h, number, replace, setText, shellWord, size, svg } from "./dom.js";
 import { aborted, get } from "./api.js";
 import { and, barsOf, brief, histogram, percent, quoteName, subject, valueCondition, valueText } from "./histogram.js";
 import { go, state } from "./state.js";
@@ -8,7 +8,6 @@ import { go, state } from "./state.js";
 const PAGE = 50; // features drawn at once: sets with thousands of features stay fast
 const TOP = 6; // frequent values shown at first
 
-export const button = (label, onclick, hook, props) => h("button", { type: "button", "data-test": hook, onclick, ...props }, label);
 export const muted = (...text) => h("p", { class: "small muted" }, text);
 export const problem = (message) => h("p", { class: "note error", role: "alert", "data-test": "error" }, message);
 export const meter = (label, value, max) => h("progress", { "aria-label": label, value, max: Math.max(1, max) });

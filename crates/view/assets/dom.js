@@ -112,6 +112,11 @@ export function shellWord(text) {
   return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
 }
 
+/** A button that calls `onclick`. `hook` names it for tests. */
+export function button(label, onclick, hook, props) {
+  return h("button", { type: "button", "data-test": hook, onclick, ...props }, label);
+}
+
 /** Calls `f` once, `ms` after the last of a run of calls. */
 export function debounce(f, ms) {
   let timer = 0;

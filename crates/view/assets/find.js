@@ -7,7 +7,7 @@
 //
 // It is all records, or numbers: matches that grow while the scan goes on, a sample, a training step.
 
-import { count, h, number, replace, setText, shellWord } from "./dom.js";
+import { button, count, h, number, replace, setText, shellWord } from "./dom.js";
 import { aborted, get } from "./api.js";
 import { quote, quoteName } from "./histogram.js";
 
@@ -129,8 +129,7 @@ export function findBar(context) {
       input.blur();
     },
   });
-  const button = (label, onclick) => h("button", { type: "button", class: "quiet", onclick }, label);
-  const all = button("All records", () => context.go({ where: null, seed: null, n: null, at: null, sel: null }));
+  const all = button("All records", () => context.go({ where: null, seed: null, n: null, at: null, sel: null }), null, { class: "quiet" });
   const error = h("p", { id: "where-error", class: "where-error error", "data-test": "where-error", hidden: true });
   const hits = h("span", { "data-test": "hits" });
   const more = h("span", { class: "row" });
@@ -190,7 +189,7 @@ export function findBar(context) {
       // What is typed stays until the condition itself changes.
       if (of !== where) input.value = of = where;
       const command = where ? context.command("grep", shellWord(where)) : sample?.command;
-      replace(more, command && [button("Copy as command", () => context.copy(command, "command")), all]);
+      replace(more, command && [button("Copy as command", () => context.copy(command, "command"), null, { class: "quiet" }), all]);
       if (found) return show(found);
       for (const part of [error, bar]) part.hidden = true;
       input.removeAttribute("aria-invalid");

@@ -1,7 +1,7 @@
 // The page of one record: its image, its features as a tree, as text and as bytes.
 
 import { aborted, bytes, bytesUrl, get, text } from "./api.js";
-import { bytesText, count, float, h, kindOf, number, replace, size, valuesOf } from "./dom.js";
+import { button, bytesText, count, float, h, kindOf, number, replace, size, valuesOf } from "./dom.js";
 import { condition } from "./find.js";
 import { stage } from "./overlay.js";
 import { imageOf } from "./roles.js";
@@ -19,14 +19,13 @@ export function mount(root, context) {
   let picture = null;
   let stop = new AbortController();
   let endGrowth = () => {};
-  const button = (label, hook, onclick, props) => h("button", { type: "button", "data-test": hook, onclick, ...props }, label);
 
   const title = h("h1", { "data-test": "record" });
   const where = h("p", { class: "muted small" });
   const [previous, next] = [["Previous", -1, "k"], ["Next", 1, "j"]].map(([label, by, key]) =>
-    button(label, label.toLowerCase(), () => turn(by), { title: `${label} record (${key})`, class: "quiet" }));
+    button(label, () => turn(by), label.toLowerCase(), { title: `${label} record (${key})`, class: "quiet" }));
   const json = async () => context.copy(await text(`/api/json/${record.id}`, { set: context.set }), "JSON");
-  const boxes = button("Boxes", "toggle-boxes", toggle, { title: "Boxes (b)", "aria-pressed": "true", hidden: true });
+  const boxes = button("Boxes", toggle, "toggle-boxes", { title: "Boxes (b)", "aria-pressed": "true", hidden: true });
   const values = h("div", { class: "row", hidden: true });
   const visual = h("div", { class: "column visual" });
   const panel = h("div", { class: "panel detail", role: "tabpanel", tabindex: "-1", id: "detail" });
@@ -48,7 +47,7 @@ export function mount(root, context) {
   const columns = h("div", { class: "record-columns" }, visual, h("div", { class: "record-side" }, strip, panel));
   const body = h("div", { class: "page" },
     h("div", { class: "row spread" }, h("div", { class: "row" }, previous, title, next),
-      h("div", { class: "row" }, boxes, button("Copy as JSON", "copy-json", () => json().catch(tell)), button("Copy as command", "copy-command", () => context.copy(context.command("get", String(record.id)), "command")))),
+      h("div", { class: "row" }, boxes, button("Copy as JSON", () => json().catch(tell), "copy-json"), button("Copy as command", () => context.copy(context.command("get", String(record.id)), "command"), "copy-command"))),
     where, columns);
   root.append(body);
 
@@ -98,7 +97,7 @@ export function mount(root, context) {
     picture = imageOf(record, roles)?.step === 0 ? null : stage(record, roles, { value: Number(state.value) || 0, pixels: context.pixels, shown: state.boxes !== "off" });
     boxes.hidden = !picture?.shapes.boxes.length && !picture?.shapes.points.length && !roles.mask?.length;
     values.hidden = !(picture?.count > 1);
-    replace(values, button("‹", null, () => across(-1), { "aria-label": "Image before" }), `image ${Number(state.value ?? 0) + 1} of ${picture?.count}`, button("›", null, () => across(1), { "aria-label": "Next image" }));
+    replace(values, button("‹", () => across(-1), null, { "aria-label": "Image before" }), `image ${Number(state.value ?? 0) + 1} of ${picture?.count}`, button("›", () => across(1), null, { "aria-label": "Next image" }));
     replace(visual, picture?.element, values);
     const alone = () => columns.classList.toggle("alone", [...visual.children].every((part) => part.hidden));
     alone();
@@ -126,7 +125,7 @@ export function mount(root, context) {
   async function hex(from, signal) {
     const to = Math.min(record.bytes, from + HEX);
     const found = record.bytes ? await bytes(record.id, undefined, from, to, { signal }) : new Uint8Array(0);
-    const page = (label, at) => button(label, null, () => hex(at, stop.signal).catch(tell), { disabled: at < 0 || at >= record.bytes || at === from });
+    const page = (label, at) => button(label, () => hex(at, stop.signal).catch(tell), null, { disabled: at < 0 || at >= record.bytes || at === from });
     replace(panel,
       h("div", { class: "row" }, page("First", 0), page("Before", from - HEX), page("Next", from + HEX), page("Last", Math.max(0, Math.floor((record.bytes - 1) / HEX) * HEX)),
         h("span", { class: "muted small" }, `bytes ${number(from)} to ${number(to)} of ${number(record.bytes)}`),

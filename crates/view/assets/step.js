@@ -1,8 +1,8 @@
 // The view "step": the records of one step of an epoch, in the order of the batch.
 
-import { count, h, number, replace } from "./dom.js";
+import { button, count, h, number, replace } from "./dom.js";
 import { aborted, get } from "./api.js";
-import { button, problem } from "./dataset.js";
+import { problem } from "./dataset.js";
 import { card } from "./grid.js";
 import { href, state } from "./state.js";
 

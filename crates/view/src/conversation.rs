@@ -19,7 +19,7 @@ pub(crate) struct Limits {
     pub(crate) head: Duration,
     /// Between a response and the next head.
     pub(crate) idle: Duration,
-    /// Of a write without progress.
+    /// Longest write without progress.
     pub(crate) write: Duration,
     /// From a refused request to the end of its connection.
     pub(crate) linger: Duration,

@@ -3,7 +3,7 @@
 //! Magic bytes come first, then names. docs/view.md has the table.
 
 use crate::media::payload_type;
-use crate::set::{ViewSet, content};
+use crate::set::ViewSet;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use tfseek::{Feature, FeatureKind};
@@ -60,9 +60,8 @@ impl SeenFeatures {
     pub(crate) fn of(set: &ViewSet) -> SeenFeatures {
         let mut seen = SeenFeatures::default();
         for i in set.spread(RECORDS) {
-            let strict = set.specified_kind().is_some();
             let added = set.with_record(i, |record, kind| {
-                if let Ok(content) = content(record, kind, strict) {
+                if let Ok(content) = set.content(record, kind) {
                     seen.add(&content);
                 }
             });

@@ -117,6 +117,11 @@ impl ViewSet {
         Ok(f(record, kind))
     }
 
+    /// Decodes a record. One that is not of the guessed kind of its shard is shown as bytes.
+    pub(crate) fn content<'a>(&self, record: Record<'a>, kind: MessageKind) -> Result<Content<'a>> {
+        Content::of_record(record, kind, self.kind.is_some())
+    }
+
     /// Returns `n` record numbers, spread evenly over the set.
     pub(crate) fn spread(&self, n: u64) -> impl Iterator<Item = u64> + use<> {
         let len = self.dataset.len();
@@ -132,14 +137,6 @@ impl ViewSet {
             }
             _ => (ranges, sum),
         })
-    }
-}
-
-/// Decodes a record. One that is not of the kind of its shard is shown as bytes, unless the user specified the kind.
-pub(crate) fn content(record: Record<'_>, kind: MessageKind, strict: bool) -> Result<Content<'_>> {
-    match Content::decode(record.payload(), kind).map_err(|e| e.at(record.at())) {
-        Err(_) if !strict => Ok(Content::Raw),
-        decoded => decoded,
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct ValueLimits {
     pub(crate) total: usize,
     /// Bytes of the texts of the record.
     pub(crate) total_text: usize,
+    /// Payloads that are no Examples have their protobuf fields.
+    pub(crate) message_fields: bool,
 }
 
 /// Limits for a card, or a row of a table.
@@ -40,6 +42,7 @@ pub(crate) const SUMMARY: ValueLimits = ValueLimits {
     text: 200,
     total: 4000,
     total_text: 20_000,
+    message_fields: false,
 };
 
 /// Limits for the page of a record.
@@ -51,6 +54,7 @@ pub(crate) const RECORD: ValueLimits = ValueLimits {
     text: 20_000,
     total: 100_000,
     total_text: 4_000_000,
+    message_fields: true,
 };
 
 /// A writer of values within limits.

@@ -32,15 +32,7 @@ pub(crate) struct NumberedRecord<'a> {
 impl<'a> NumberedRecord<'a> {
     /// Decodes the payload as a message of `kind`. If the kind was guessed, a payload that does not decode is returned as raw bytes.
     pub(crate) fn content(&self) -> tfseek::Result<Content<'a>> {
-        let decoded = match self.kind {
-            MessageKind::Other => Ok(Content::Raw),
-            MessageKind::Example => Content::example(self.record.example()),
-            MessageKind::SequenceExample => Content::sequence(self.record.sequence_example()),
-        };
-        match decoded {
-            Err(_) if !self.strict => Ok(Content::Raw),
-            decoded => decoded,
-        }
+        Content::of_record(self.record, self.kind, self.strict)
     }
 }
 

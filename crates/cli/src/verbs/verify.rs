@@ -12,9 +12,9 @@ use crate::{progress, threads, verbs::salvage};
 use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::Path;
-use tfseek::{Compression, Error, ErrorKind};
+use tfseek::{Compression, Error};
 use tfseek_tools::Verification;
-use tfseek_tools::salvage::Gap;
+use tfseek_tools::salvage::{Gap, is_damage};
 use tfseek_tools::tfds::FileSplit;
 
 pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Console) -> Outcome {
@@ -56,10 +56,7 @@ pub(crate) fn run(args: &args::VerifyArgs, global: &GlobalArgs, console: &mut Co
 /// Verifies a file. If it is damaged, the sound records after the damage are searched to list its damaged ranges.
 fn file(path: &Path, args: &args::VerifyArgs, bar: &ProgressBar) -> (Verification, Vec<Gap>) {
     let found = verify(path, args, bar);
-    let searched = found.damage.as_ref().is_some_and(|e| {
-        use ErrorKind::{Compression, CorruptData, CorruptLength, Truncated};
-        matches!(e.kind(), CorruptData { .. } | CorruptLength { .. } | Truncated { .. } | Compression(_))
-    });
+    let searched = found.damage.as_ref().is_some_and(is_damage);
     // A pipe cannot be read again.
     if !searched || !records::is_regular(path) {
         return (found, Vec::new());

@@ -8,9 +8,10 @@ use crate::text::{self, count};
 use crate::{dataset, outputs, progress};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use tfseek::Dataset;
 use tfseek::example::MessageKind;
 use tfseek::io::Output;
-use tfseek::{Dataset, Error, ErrorKind};
+use tfseek_tools::salvage::is_damage;
 use tfseek_tools::thousands;
 use tfseek_view::{CommandWords, ViewError, ViewOptions, ViewSet, Viewer};
 
@@ -143,11 +144,6 @@ fn open_dataset(
         }
         opened => opened,
     }
-}
-
-fn is_damage(e: &Error) -> bool {
-    use ErrorKind::{Compression, CorruptData, CorruptLength, Truncated};
-    matches!(e.kind(), Compression(_) | CorruptData { .. } | CorruptLength { .. } | Truncated { .. })
 }
 
 /// Returns the last part of each path, or the whole paths if those of the other set end equally.

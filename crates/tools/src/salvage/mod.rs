@@ -87,6 +87,13 @@ impl SalvageReport {
     }
 }
 
+/// Returns true for an error of damaged bytes: there may be sound records before them and after them. Malformed records and failed system calls are
+/// other errors.
+pub fn is_damage(e: &Error) -> bool {
+    use ErrorKind::{Compression, CorruptData, CorruptLength, Truncated};
+    matches!(e.kind(), Compression(_) | CorruptData { .. } | CorruptLength { .. } | Truncated { .. })
+}
+
 /// Copies the sound records of a file to `output`, in order and as they are, and the bytes between them to `rest`. The files get their
 /// names when they are complete. The file is only read.
 ///

@@ -3,7 +3,7 @@
 use super::refusal::Outcome;
 use crate::http::Response;
 use crate::jobs::{Job, Jobs};
-use crate::set::{ViewSet, content};
+use crate::set::ViewSet;
 use serde_json::json;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ fn each_digest(
     job: &Job<CommonState>,
     mut f: impl FnMut(u64, [u8; 16]),
 ) -> Result<(), String> {
-    let (mut buf, strict) = (Vec::new(), set.specified_kind().is_some());
+    let mut buf = Vec::new();
     for (s, shard) in set.dataset().shards().enumerate() {
         let kind = set.kind_of(s);
         for i in shard.start..shard.start.saturating_add(shard.len) {
@@ -95,7 +95,7 @@ fn each_digest(
                 job.shared.change(|state| state.read += REPORT.min(set.dataset().len().saturating_sub(i)));
             }
             let record = set.dataset().read(i, &mut buf).map_err(|e| e.to_string())?;
-            let content = content(record, kind, strict).map_err(|e| e.to_string())?;
+            let content = set.content(record, kind).map_err(|e| e.to_string())?;
             let digest = digest::content(&content).unwrap_or_else(|| digest::sha256(record.payload()));
             if let Some(digest) = start(&digest) {
                 f(i, digest);

@@ -78,13 +78,10 @@ fn shard(path: &Path, job: &Job<DamageState>) {
     if job.is_stopped() {
         return;
     }
-    use ErrorKind::{CorruptData, CorruptLength, Truncated};
-    let is_searched = matches!(
-        e.kind(),
-        CorruptData { .. } | CorruptLength { .. } | Truncated { .. } | ErrorKind::Compression(_)
-    );
     let mut ranges = Vec::new();
-    if is_searched && let Ok(report) = salvage::scan(path, salvage::MAX_RECORD, &mut |_| ()) {
+    if salvage::is_damage(&e)
+        && let Ok(report) = salvage::scan(path, salvage::MAX_RECORD, &mut |_| ())
+    {
         ranges.extend(
             report.gaps.iter().take(MAX_LISTED).map(|gap| [gap.offset, gap.offset.saturating_add(gap.len)]),
         );

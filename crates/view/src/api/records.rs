@@ -5,7 +5,7 @@ use super::sets::kind_name;
 use crate::http::{Request, Response};
 use crate::media::{OCTET_STREAM, payload_type};
 use crate::proto_text;
-use crate::set::{ViewSet, content, file_name};
+use crate::set::{ViewSet, file_name};
 use crate::values::{RECORD, SUMMARY, ValueLimits, ValueWriter, object};
 use serde_json::{Value, json};
 use tfseek::example::MessageKind;
@@ -52,20 +52,17 @@ pub(super) fn record(set: &ViewSet, i: u64) -> Outcome {
 
 /// Returns a record as JSON, with its error if it cannot be read or decoded.
 fn described(set: &ViewSet, i: u64, limits: ValueLimits, patterns: Option<&[&str]>) -> Value {
-    let shards = set.dataset().shard_of(i).ok().and_then(|(s, _)| set.dataset().shards().nth(s));
-    let shard = shards.map(|shard| file_name(shard.path));
-    let strict = set.specified_kind().is_some();
     let described = set.with_record(i, |record, kind| {
         let at = record.at();
         let mut json = json!({
             "id": i,
-            "shard": shard,
+            "shard": at.path.map(file_name),
             "record": at.record,
             "offset": at.offset,
             "bytes": record.payload().len(),
             "kind": kind_name(kind.name()),
         });
-        match content(record, kind, strict) {
+        match set.content(record, kind) {
             Ok(mut content) => {
                 select(&mut content, patterns);
                 add_content(&mut json, &content, record, limits);
@@ -74,7 +71,10 @@ fn described(set: &ViewSet, i: u64, limits: ValueLimits, patterns: Option<&[&str
         }
         json
     });
-    described.unwrap_or_else(|e| json!({ "id": i, "shard": shard, "error": e.to_string() }))
+    described.unwrap_or_else(|e| {
+        let shard = e.location().path.as_deref().map(file_name);
+        json!({ "id": i, "shard": shard, "error": e.to_string() })
+    })
 }
 
 fn insert(json: &mut Value, key: &str, value: impl Into<Value>) {
@@ -106,7 +106,7 @@ fn add_content(json: &mut Value, content: &Content<'_>, record: Record<'_>, limi
         Content::Raw => {
             insert(json, "kind", "bytes");
             insert(json, "payload", writer.bytes(record.payload()));
-            if limits.text == RECORD.text
+            if limits.message_fields
                 && let Some(fields) = fields::decode(record.payload())
             {
                 insert(json, "fields", writer.fields(&fields));
@@ -131,9 +131,8 @@ fn select(content: &mut Content<'_>, patterns: Option<&[&str]>) {
 
 /// Returns a record in protobuf's text format.
 pub(super) fn text(set: &ViewSet, i: u64) -> Outcome {
-    let strict = set.specified_kind().is_some();
     let text = set.with_record(i, |record, kind| {
-        content(record, kind, strict).map(|content| {
+        set.content(record, kind).map(|content| {
             let fields = match content {
                 Content::Raw => fields::decode(record.payload()),
                 _ => None,
@@ -146,10 +145,9 @@ pub(super) fn text(set: &ViewSet, i: u64) -> Outcome {
 
 /// Returns a record as `tfseek get -f json` prints it.
 pub(super) fn json(set: &ViewSet, i: u64) -> Outcome {
-    let strict = set.specified_kind().is_some();
     let many_files = set.dataset().shards().len() > 1;
     let line = set.with_record(i, |record, kind| -> Result<_, Refusal> {
-        let (at, content) = (record.at(), content(record, kind, strict)?);
+        let (at, content) = (record.at(), set.content(record, kind)?);
         let file = at.path.filter(|_| many_files);
         let line = RecordJson {
             file,

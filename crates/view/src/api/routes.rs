@@ -5,7 +5,7 @@ use super::{common, damage, find, order, records, schema, sets, stats};
 use crate::http::{Answers, Request, Response};
 use crate::jobs::Jobs;
 use crate::roles::{self, SeenFeatures};
-use crate::set::{ViewSet, content};
+use crate::set::ViewSet;
 use crate::tabs::Tabs;
 use serde_json::{Map, Value};
 use std::sync::{Arc, OnceLock};
@@ -100,8 +100,7 @@ impl Api {
     pub(crate) fn with_content<T>(&self, i: u64, f: impl FnOnce(&Content<'_>) -> T) -> tfseek::Result<T> {
         let out_of_range = || tfseek::ErrorKind::OutOfRange { what: "set", i: 0, len: 0 };
         let set = &self.sets.first().ok_or_else(out_of_range)?.set;
-        let strict = set.specified_kind().is_some();
-        set.with_record(i, |record, kind| content(record, kind, strict).map(|content| f(&content)))?
+        set.with_record(i, |record, kind| set.content(record, kind).map(|content| f(&content)))?
     }
 
     fn state(&self, request: &Request) -> Result<&SetState, Refusal> {

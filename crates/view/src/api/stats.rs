@@ -20,7 +20,7 @@ const MEMORY: u64 = 64 << 20;
 #[derive(Debug, Default)]
 pub(super) struct StatsState {
     version: u64,
-    /// Of the records so far.
+    /// Statistics of the records that were read so far.
     stats: Option<Arc<Statistics>>,
     read: u64,
     is_done: bool,

@@ -163,6 +163,7 @@ fn reason(status: u16) -> &'static str {
         410 => "Gone",
         413 => "Content Too Large",
         416 => "Range Not Satisfiable",
+        422 => "Unprocessable Content",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
         503 => "Service Unavailable",

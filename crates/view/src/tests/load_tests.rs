@@ -161,7 +161,7 @@ fn head_requests_have_no_body() {
         assert_eq!(get.head, head.head, "{target}");
         assert_eq!(get.header("Content-Length"), Some(&*get.body.len().to_string()));
     }
-    // What follows is the next response, not a body.
+    // The next response follows without a body.
     client.get("/x", &[]);
     assert_eq!(client.reply().status, 404);
 }
