@@ -34,6 +34,10 @@ pub enum ErrorKind {
         /// Number of values, or of bytes of strings.
         len: usize,
     },
+    /// A value of a record batch cannot be a value of a feature.
+    Value(Box<str>),
+    /// A record was not encoded, or not written.
+    Record(tfseek::Error),
     /// Arrow refused an array.
     Arrow(ArrowError),
 }
@@ -45,6 +49,10 @@ impl Error {
 
     pub(crate) fn batch(reason: impl Into<Box<str>>) -> Error {
         Error::from(ErrorKind::Batch(reason.into()))
+    }
+
+    pub(crate) fn value(row: usize, reason: impl Into<Box<str>>) -> Error {
+        Error::from(ErrorKind::Value(reason.into())).in_row(row)
     }
 
     /// Adds the column, if the error has none.
@@ -95,7 +103,10 @@ impl fmt::Display for Error {
             write!(f, "column {column:?}: ")?;
         }
         match &self.kind {
-            ErrorKind::Schema(reason) | ErrorKind::Batch(reason) => f.write_str(reason),
+            ErrorKind::Schema(reason) | ErrorKind::Batch(reason) | ErrorKind::Value(reason) => {
+                f.write_str(reason)
+            }
+            ErrorKind::Record(error) => write!(f, "{error}"),
             ErrorKind::Text { valid, len } => {
                 write!(f, "expected text in UTF-8, found {len} bytes that are not UTF-8 at byte {valid}")
             }
@@ -114,6 +125,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             ErrorKind::Arrow(error) => Some(error),
+            ErrorKind::Record(error) => Some(error),
             _ => None,
         }
     }

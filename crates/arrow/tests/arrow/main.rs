@@ -2,6 +2,11 @@
 
 mod cells;
 mod columns;
+mod encode;
 mod errors;
 mod memory;
 mod same_values;
+
+/// Counts the allocations of each thread.
+#[global_allocator]
+static ALLOCATOR: tfseek_testkit::alloc::Counting = tfseek_testkit::alloc::Counting;
