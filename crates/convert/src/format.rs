@@ -15,11 +15,23 @@ pub enum FileFormat {
     TfRecord(Compression),
     /// One JSON object per line: `.jsonl`, `.ndjson`.
     JsonLines,
+    /// Parquet: `.parquet`.
+    Parquet,
+    /// An Arrow IPC file, which Feather version 2 is: `.arrow`, `.feather`.
+    ArrowFile,
+    /// An Arrow IPC stream: `.arrows`.
+    ArrowStream,
 }
 
 /// Suffixes of the other formats.
-const SUFFIXES: [(&str, FileFormat); 2] =
-    [(".jsonl", FileFormat::JsonLines), (".ndjson", FileFormat::JsonLines)];
+const SUFFIXES: [(&str, FileFormat); 6] = [
+    (".parquet", FileFormat::Parquet),
+    (".arrow", FileFormat::ArrowFile),
+    (".feather", FileFormat::ArrowFile),
+    (".arrows", FileFormat::ArrowStream),
+    (".jsonl", FileFormat::JsonLines),
+    (".ndjson", FileFormat::JsonLines),
+];
 
 impl FileFormat {
     /// Returns the format that the suffix of a name states.
@@ -62,6 +74,9 @@ impl fmt::Display for FileFormat {
         f.write_str(match self {
             FileFormat::TfRecord(_) => "TFRecord",
             FileFormat::JsonLines => "JSON lines",
+            FileFormat::Parquet => "Parquet",
+            FileFormat::ArrowFile => "Arrow IPC file",
+            FileFormat::ArrowStream => "Arrow IPC stream",
         })
     }
 }
@@ -78,10 +93,13 @@ mod tests {
         }
         assert_eq!(of("a.tfrec.zz"), Some(FileFormat::TfRecord(Compression::Zlib)));
         assert_eq!(of("a.b.ndjson"), Some(FileFormat::JsonLines));
+        assert_eq!(of("a.parquet"), Some(FileFormat::Parquet));
+        assert_eq!([of("a.arrow"), of("a.feather")], [Some(FileFormat::ArrowFile); 2]);
+        assert_eq!(of("a.arrows"), Some(FileFormat::ArrowStream));
         for name in ["a", "a.json", "a.csv", "jsonl", ".jsonl", "a.jsonl.gz", "a/", ".", "..", ""] {
             assert_eq!(of(name), None, "{name}");
         }
         let e = FileFormat::of_output(Path::new("a.csv")).unwrap_err();
-        assert!(e.to_string().starts_with("a.csv: expected a name that ends in .jsonl"), "{e}");
+        assert!(e.to_string().starts_with("a.csv: expected a name that ends in .parquet, .arrow, "), "{e}");
     }
 }

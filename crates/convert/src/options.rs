@@ -19,6 +19,12 @@ pub struct ExportOptions {
     pub features: Vec<String>,
     /// JSON lines in protobuf's JSON mapping.
     pub proto_json: bool,
+    /// The schema of a table. Default: one with which the rows are equal records again; all records are read for it.
+    pub schema: Option<Schema>,
+    /// Names of the features of a table that are text in UTF-8, with wildcards. Default: none, so byte strings are binary.
+    pub text: Vec<String>,
+    /// Number of threads that make the rows of a table. Default: one per processor.
+    pub threads: Option<usize>,
 }
 
 impl ExportOptions {
@@ -41,6 +47,9 @@ pub struct ImportOptions {
     pub schema: Option<Schema>,
     /// JSON lines are in protobuf's JSON mapping. Default: the form is known from the first key of each record.
     pub proto_json: bool,
+    /// Names of the columns of a table that are feature lists, with wildcards. The records are then SequenceExamples. Default: those that the
+    /// metadata of the table name.
+    pub feature_lists: Vec<String>,
     /// Maximum length in bytes of the JSON text of a record. Default: 2^31 - 1.
     pub max_record: Option<u64>,
 }

@@ -144,7 +144,7 @@ pub(crate) struct PathsArgs {
 pub(crate) struct PrintArgs {
     /// Output format; `human`: readable text, `json`: one object per line (`index` is the record's number over all files, as
     /// `get` takes it, or null if it is not known; `record` is its number in the file), `proto-json`: protobuf's JSON mapping,
-    /// `raw`: payloads, `tfrecord`: records with framing (`tfseek sample -n 100 -f tfrecord x > small.tfrecord`)
+    /// `raw`: payloads, `arrow`: an Arrow IPC stream, of `cat` only, `tfrecord`: records with framing (`tfseek sample -n 100 -f tfrecord x > small.tfrecord`)
     #[arg(short, long, value_name = "FORMAT", default_value = "human")]
     pub(crate) format: RecordFormat,
     #[command(flatten)]
@@ -263,6 +263,9 @@ pub(crate) enum RecordFormat {
     ProtoJson,
     Raw,
     Tfrecord,
+    /// An Arrow IPC stream, of `cat` only.
+    #[cfg(feature = "convert")]
+    Arrow,
     /// `cat --bare`.
     #[value(skip)]
     Bare,

@@ -50,6 +50,10 @@ pub(crate) struct Printer {
 impl Printer {
     /// Creates the printer for one file. A usage error if the format has no features to select.
     pub(crate) fn new(args: &PrintArgs, global: &GlobalArgs) -> Outcome<Printer> {
+        #[cfg(feature = "convert")]
+        if args.format == RecordFormat::Arrow {
+            return Err(Failure::usage("-f arrow: expected the verb `cat`"));
+        }
         let features = FeaturePatterns::new(args)?;
         Ok(Printer { format: args.format, full: args.full, exact: global.bytes, features, many_files: false })
     }
@@ -77,6 +81,9 @@ impl Printer {
             RecordFormat::Tfrecord => {
                 tfseek::frame::put_record(console.out(), payload).map_err(Failure::Stdout)?
             }
+            // No printer has this format.
+            #[cfg(feature = "convert")]
+            RecordFormat::Arrow => {}
             RecordFormat::Bare => bare::put(console.out(), payload).map_err(Failure::Stdout)?,
             RecordFormat::Human => {
                 human::print(console, item, &self.content(&item)?, self.limits(), self.many_files)?;
