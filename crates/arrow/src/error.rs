@@ -2,12 +2,14 @@
 
 use arrow_schema::ArrowError;
 use std::fmt;
+use tfseek::error::Category;
 
 /// Error of a conversion. It names the column, and the row if one row is the cause.
 #[derive(Debug)]
 pub struct Error {
     column: Option<Box<str>>,
     row: Option<usize>,
+    record: Option<u64>,
     kind: ErrorKind,
 }
 
@@ -36,6 +38,8 @@ pub enum ErrorKind {
     },
     /// Arrow refused an array.
     Arrow(ArrowError),
+    /// A record could not be read or parsed.
+    Read(tfseek::Error),
 }
 
 impl Error {
@@ -58,6 +62,21 @@ impl Error {
         self
     }
 
+    /// Adds the number of the record of the row.
+    pub(crate) fn in_record(mut self, record: Option<u64>) -> Error {
+        self.record = record;
+        self
+    }
+
+    /// Returns true if the batch has too many values.
+    pub(crate) fn is_too_large(&self) -> bool {
+        match &self.kind {
+            ErrorKind::TooLarge { .. } => true,
+            ErrorKind::Read(error) => error.category() == Some(Category::TooLarge),
+            _ => false,
+        }
+    }
+
     /// Returns the reason.
     pub fn kind(&self) -> &ErrorKind {
         &self.kind
@@ -72,11 +91,32 @@ impl Error {
     pub fn row(&self) -> Option<usize> {
         self.row
     }
+
+    /// Returns the number in the dataset of the record of the row, if it was read by a [`Scan`](crate::Scan).
+    pub fn record(&self) -> Option<u64> {
+        self.record
+    }
 }
 
 impl From<ErrorKind> for Error {
     fn from(kind: ErrorKind) -> Error {
-        Error { column: None, row: None, kind }
+        Error { column: None, row: None, record: None, kind }
+    }
+}
+
+impl From<tfseek::Error> for Error {
+    fn from(error: tfseek::Error) -> Error {
+        ErrorKind::Read(error).into()
+    }
+}
+
+impl From<Error> for ArrowError {
+    fn from(error: Error) -> ArrowError {
+        match error.kind {
+            // Its own text, without the name of this variant.
+            ErrorKind::Read(error) => ArrowError::ExternalError(error.into()),
+            _ => ArrowError::ExternalError(error.into()),
+        }
     }
 }
 
@@ -88,7 +128,9 @@ impl From<ArrowError> for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(row) = self.row {
+        if let Some(record) = self.record {
+            write!(f, "record {record} of the dataset: ")?;
+        } else if let Some(row) = self.row {
             write!(f, "row {row} of the batch: ")?;
         }
         if let Some(column) = &self.column {
@@ -106,6 +148,7 @@ impl fmt::Display for Error {
                 )
             }
             ErrorKind::Arrow(error) => write!(f, "{error}"),
+            ErrorKind::Read(error) => write!(f, "{error}"),
         }
     }
 }
@@ -114,6 +157,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             ErrorKind::Arrow(error) => Some(error),
+            ErrorKind::Read(error) => Some(error),
             _ => None,
         }
     }

@@ -1,6 +1,7 @@
 //! Records of TFRecord files as Apache Arrow record batches.
 //!
-//! A [`Converter`] knows the Arrow schema of a [`tfseek::Schema`]. It makes a record batch of each batch of its parser.
+//! A [`Scan`] reads the records of a dataset, or of parts of one, as record batches. Below it, a [`Converter`] knows the Arrow schema of
+//! a [`tfseek::Schema`], and makes a record batch of each batch of its parser.
 //!
 //! ```
 //! use arrow_array::Array;
@@ -87,8 +88,10 @@ mod error;
 mod memory;
 mod options;
 mod plan;
+mod scan;
 mod strings;
 
 pub use converter::{Converter, schema_of};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{ByteStrings, Options, Tensors};
+pub use scan::{Scan, ScanReader};

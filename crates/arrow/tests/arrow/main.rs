@@ -5,3 +5,4 @@ mod columns;
 mod errors;
 mod memory;
 mod same_values;
+mod scan;
