@@ -56,12 +56,15 @@ impl Converter {
         &self.parser_schema
     }
 
-    /// Returns a parser of batches for this converter. Keep it: it reuses the memory of record batches that were dropped.
+    /// Returns a parser of batches for this converter. It records presence, so that absent lists are null. Keep it: it reuses the
+    /// memory of record batches that were dropped.
     pub fn parser(&self) -> BatchParser {
-        BatchParser::new(&self.parser_schema).contiguous_bytes(self.bytes == ByteStrings::Copy)
+        let contiguous = self.bytes == ByteStrings::Copy;
+        BatchParser::new(&self.parser_schema).contiguous_bytes(contiguous).presence(true)
     }
 
-    /// Converts a batch that was parsed with [`parser_schema`](Converter::parser_schema). The record batch shares its memory.
+    /// Converts a batch that was parsed with [`parser_schema`](Converter::parser_schema). The record batch shares its memory. If
+    /// the parser does not record [presence](BatchParser::presence), absent lists are `[]`.
     ///
     /// # Errors
     /// [`ErrorKind::Text`] for a string of a text column that is not UTF-8, [`ErrorKind::TooLarge`] for more than 2^31 - 1 values or

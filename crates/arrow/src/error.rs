@@ -77,6 +77,14 @@ impl Error {
         }
     }
 
+    /// Returns the error of the library, if a record could not be read or parsed, or else this error.
+    pub fn into_read(self) -> Result<tfseek::Error, Error> {
+        match self.kind {
+            ErrorKind::Read(error) => Ok(error),
+            _ => Err(self),
+        }
+    }
+
     /// Returns the reason.
     pub fn kind(&self) -> &ErrorKind {
         &self.kind
@@ -112,10 +120,9 @@ impl From<tfseek::Error> for Error {
 
 impl From<Error> for ArrowError {
     fn from(error: Error) -> ArrowError {
-        match error.kind {
-            // Its own text, without the name of this variant.
-            ErrorKind::Read(error) => ArrowError::ExternalError(error.into()),
-            _ => ArrowError::ExternalError(error.into()),
+        match error.into_read() {
+            Ok(error) => ArrowError::ExternalError(error.into()),
+            Err(error) => ArrowError::ExternalError(error.into()),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! a [`tfseek::Schema`], and makes a record batch of each batch of its parser.
 //!
 //! ```
+//! use arrow_array::Array;
 //! use arrow_array::cast::AsArray;
 //! use arrow_array::types::{Float32Type, Int64Type};
 //! use tfseek::{DType, ExampleBuilder, FeatureSpec, Schema};
@@ -29,7 +30,7 @@
 //! assert_eq!(labels, [Some(3), None]);
 //! let weights = batch["weights"].as_list::<i32>();
 //! assert_eq!(weights.value(0).as_primitive::<Float32Type>().values(), &[0.5, 1.0]);
-//! assert!(weights.value(1).is_empty());
+//! assert!(weights.is_null(1));
 //! assert_eq!(batch["name"].as_string_view().value(1), "bee");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -45,13 +46,16 @@
 //! | `Optional` | the value, nullable | null |
 //! | `Optional` with a default | the value | the default |
 //! | `FixedLenSequence` of shape S | `List` of the type of S, without padding | `[]` |
-//! | `VarLen` | `List` | `[]` |
-//! | `Ragged` with k partitions | k + 1 `List`s, or `LargeList`s for 64-bit row splits; a `FixedSizeList` for a uniform partition | `[]` |
+//! | `VarLen` | `List`, nullable | null |
+//! | `Ragged` with k partitions | k + 1 `List`s, or `LargeList`s for 64-bit row splits; a `FixedSizeList` for a uniform partition. The outermost is nullable | null |
 //! | `Sparse` with d index features | `Struct` of `indices`, a `List` of `FixedSizeList`s of d `Int64`s, and `values`, a `List` | `[]` in both |
 //! | feature lists | `List` of the type of a step | `[]` |
 //!
-//! * Only an `Optional` column without a default is nullable. A batch does not record the presence of other features, so an absent
-//!   list and an empty list are the same here.
+//! * A feature without a kind is an absent one, also in a context. An empty list with its kind is `[]`.
+//! * A ragged column is null if the feature of its values is absent. It is not if the features of its partitions make rows
+//!   without values, such as `[[], []]`.
+//! * A column without nulls has no null buffer. A batch of a parser that does not record [presence](tfseek::BatchParser::presence)
+//!   has `[]` for null lists; [`Converter::parser`] records it.
 //! * Columns are ordered by width: scalars, arrays of fixed lengths, lists, byte strings. Columns of equal width are ordered by name.
 //! * Features of a context and feature lists are columns side by side. If both have one name, [`Options::rename`] or
 //!   [`Options::rename_list`] is needed.

@@ -41,6 +41,7 @@ pub struct Scan {
     pub(super) has_record: bool,
     pub(super) is_sequence: bool,
     pub(super) subset: Option<Subset>,
+    pub(super) listed: Option<Arc<[u64]>>,
     pub(super) filter: Option<Filter>,
     pub(super) batch_rows: Option<usize>,
     pub(super) threads: Option<usize>,
@@ -84,6 +85,7 @@ impl Scan {
             has_record: false,
             is_sequence: schema.is_sequence(),
             subset: None,
+            listed: None,
             filter: None,
             batch_rows: None,
             threads: None,
@@ -113,7 +115,21 @@ impl Scan {
     /// Restricts the scan of a dataset to these records. Other records are neither read nor verified.
     #[must_use]
     pub fn subset(mut self, records: impl Into<Subset>) -> Scan {
-        self.subset = Some(records.into());
+        (self.subset, self.listed) = (Some(records.into()), None);
+        self
+    }
+
+    /// Sets the records of a scan of a dataset, in any order, also several times. It replaces [`subset`](Scan::subset).
+    ///
+    /// Ascending numbers are a subset. Other records are read in the thread that asks for batches, with the checksums that the dataset
+    /// verifies. The condition is evaluated on each of them.
+    #[must_use]
+    pub fn records(mut self, numbers: impl Into<Arc<[u64]>>) -> Scan {
+        let numbers = numbers.into();
+        (self.subset, self.listed) = match Subset::from_ids(&*numbers) {
+            Ok(subset) => (Some(subset), None),
+            Err(_) => (None, Some(numbers)),
+        };
         self
     }
 

@@ -15,10 +15,7 @@ use tfseek::{At, Filter, Part, Record, Verify};
 pub(super) struct PartRows {
     parts: VecDeque<Part>,
     open: Option<OpenPart>,
-    filter: Option<RecordFilter>,
-    kind: MessageKind,
     verify: Verify,
-    max_rows: usize,
 }
 
 /// A part that is being read.
@@ -53,27 +50,52 @@ pub(super) struct PlacedRow<'a> {
     region: Option<&'a Region>,
 }
 
-impl PartRows {
-    pub(super) fn new(
-        parts: &[Part],
-        filter: Option<&Filter>,
-        is_sequence: bool,
-        verify: Verify,
-        max_rows: usize,
-    ) -> PartRows {
-        PartRows {
-            parts: parts.iter().cloned().collect(),
-            open: None,
-            filter: filter.map(Filter::for_records),
-            kind: if is_sequence { MessageKind::SequenceExample } else { MessageKind::Example },
-            verify,
-            max_rows,
+/// The records to keep, and the number of rows that are read together.
+pub(super) struct RowLimits {
+    filter: Option<RecordFilter>,
+    kind: MessageKind,
+    max_rows: usize,
+}
+
+impl RowLimits {
+    pub(super) fn new(filter: Option<&Filter>, is_sequence: bool, max_rows: usize) -> RowLimits {
+        let kind = if is_sequence { MessageKind::SequenceExample } else { MessageKind::Example };
+        RowLimits { filter: filter.map(Filter::for_records), kind, max_rows }
+    }
+
+    /// Returns true if the rows are as many as one batch has.
+    pub(super) fn are_reached(&self, rows: &ReadRows) -> bool {
+        rows.rows.len() >= self.max_rows || rows.bytes.len() as u64 >= BATCH_BYTES
+    }
+
+    /// Returns the number of rows that a batch can have in addition.
+    pub(super) fn rows_left(&self, rows: &ReadRows) -> usize {
+        self.max_rows.saturating_sub(rows.rows.len())
+    }
+
+    /// Adds a record to the rows if it meets the condition.
+    pub(super) fn add(&mut self, record: Record<'_>, number: u64, rows: &mut ReadRows) -> tfseek::Result<()> {
+        let is_kept = match &mut self.filter {
+            Some(filter) => {
+                filter.accepts(number, record.payload(), self.kind).map_err(|e| e.at(record.at()))?
+            }
+            None => true,
+        };
+        if is_kept {
+            rows.push(record, number);
         }
+        Ok(())
+    }
+}
+
+impl PartRows {
+    pub(super) fn new(parts: &[Part], verify: Verify) -> PartRows {
+        PartRows { parts: parts.iter().cloned().collect(), open: None, verify }
     }
 
     /// Reads the records of the next batch into `rows`, which is empty. No record is added at the end of the last part.
-    pub(super) fn read(&mut self, rows: &mut ReadRows) -> tfseek::Result<()> {
-        while rows.rows.len() < self.max_rows && (rows.bytes.len() as u64) < BATCH_BYTES {
+    pub(super) fn read(&mut self, limits: &mut RowLimits, rows: &mut ReadRows) -> tfseek::Result<()> {
+        while !limits.are_reached(rows) {
             let open = match &mut self.open {
                 Some(open) => open,
                 closed => {
@@ -84,19 +106,13 @@ impl PartRows {
                     })
                 }
             };
-            let Some(record) = open.stream.next()? else {
-                self.open = None;
-                continue;
-            };
-            let (payload, at) = (record.payload(), record.at());
-            let ordinal = at.record.unwrap_or_default();
-            let number = open.start.saturating_add(ordinal);
-            if let Some(filter) = &mut self.filter
-                && !filter.accepts(number, payload, self.kind).map_err(|e| e.at(at))?
-            {
-                continue;
+            match open.stream.next()? {
+                None => self.open = None,
+                Some(record) => {
+                    let ordinal = record.at().record.unwrap_or_default();
+                    limits.add(record, open.start.saturating_add(ordinal), rows)?;
+                }
             }
-            rows.push(record, number);
         }
         Ok(())
     }
@@ -125,6 +141,12 @@ impl ReadRows {
 
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Moves the bytes into a region.
+    pub(super) fn into_region(mut self) -> (ReadRows, Region) {
+        let region = Region::new(std::mem::take(&mut self.bytes));
+        (self, region)
     }
 
     /// Returns the buffer, for other records.

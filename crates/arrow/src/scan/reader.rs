@@ -1,8 +1,8 @@
 //! `ScanReader`: the batches of a scan.
 
 use super::options::{Scan, ScanSource};
-use super::part_rows::{PartRows, PlacedRow, ReadRows};
-use super::rows::{MAX_ROWS, batch_rows};
+use super::part_rows::{PartRows, PlacedRow, ReadRows, RowLimits};
+use super::rows::{MAX_ROWS, batch_rows, together};
 use crate::converter::Converter;
 use crate::error::{Error, Result};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, RecordBatchReader};
@@ -12,7 +12,6 @@ use std::fmt;
 use std::sync::Arc;
 use tfseek::batch::{Batch, BatchParser};
 use tfseek::column::ColumnOptions;
-use tfseek::io::Region;
 use tfseek::loader::{LoaderVerify, Step};
 use tfseek::order::Subset;
 use tfseek::{Dataset, Loader, Verify};
@@ -35,13 +34,7 @@ pub struct ScanReader {
 /// The origin of the next batches.
 enum ScanWork {
     Loaded(LoadedBatches),
-    Parts {
-        rows: Box<PartRows>,
-        /// Memory of an earlier batch.
-        bytes: Vec<u8>,
-        /// True if batches may borrow the bytes.
-        lends: bool,
-    },
+    Read(Box<ReadBatches>),
     /// The numbers of the records, where there are no columns.
     Numbers {
         numbers: Box<dyn Iterator<Item = u64> + Send>,
@@ -58,6 +51,28 @@ struct LoadedBatches {
     rows: usize,
     /// Number of batches that the loader returned.
     returned: usize,
+}
+
+/// Batches of records that are read in the calling thread.
+struct ReadBatches {
+    records: RowSource,
+    limits: RowLimits,
+    /// Memory of an earlier batch.
+    bytes: Vec<u8>,
+    /// True if batches may borrow the bytes.
+    lends: bool,
+}
+
+/// The records that are left to read.
+enum RowSource {
+    Parts(Box<PartRows>),
+    Listed {
+        dataset: Dataset,
+        numbers: Arc<[u64]>,
+        next: usize,
+        /// Number of records that are read together.
+        together: usize,
+    },
 }
 
 /// The form of the record batches.
@@ -85,22 +100,26 @@ impl ScanReader {
             schema: Arc::clone(&scan.schema),
             has_record: scan.has_record,
         };
-        let work = match &scan.source {
-            ScanSource::Parts(_) if scan.subset.is_some() => {
-                return Err(Error::batch("expected a scan of a dataset for `subset`, found a scan of parts"));
+        let read = |records| {
+            let max_rows = scan.batch_rows.unwrap_or(MAX_ROWS);
+            let limits = RowLimits::new(scan.filter.as_ref(), scan.is_sequence, max_rows);
+            let lends = scan.converter.lends_strings();
+            ScanWork::Read(Box::new(ReadBatches { records, limits, bytes: Vec::new(), lends }))
+        };
+        let work = match (&scan.source, &scan.listed) {
+            (ScanSource::Parts(parts), None) if scan.subset.is_none() => {
+                let verify = scan.verify.unwrap_or(Verify::Payload);
+                read(RowSource::Parts(Box::new(PartRows::new(parts, verify))))
             }
-            ScanSource::Parts(parts) => ScanWork::Parts {
-                rows: Box::new(PartRows::new(
-                    parts,
-                    scan.filter.as_ref(),
-                    scan.is_sequence,
-                    scan.verify.unwrap_or(Verify::Payload),
-                    scan.batch_rows.unwrap_or(MAX_ROWS),
-                )),
-                bytes: Vec::new(),
-                lends: scan.converter.lends_strings(),
-            },
-            ScanSource::Dataset(dataset) => work_on(dataset, scan, parser())?,
+            (ScanSource::Parts(_), _) => {
+                let reason = "expected a scan of a dataset for chosen records, found a scan of parts";
+                return Err(Error::batch(reason));
+            }
+            (ScanSource::Dataset(dataset), Some(numbers)) => {
+                let (dataset, numbers, together) = (dataset.clone(), Arc::clone(numbers), together(dataset));
+                read(RowSource::Listed { dataset, numbers, next: 0, together })
+            }
+            (ScanSource::Dataset(dataset), None) => work_on(dataset, scan, parser())?,
         };
         Ok(ScanReader { form, parser: parser(), work, ready: VecDeque::new(), ended: false })
     }
@@ -125,17 +144,16 @@ impl ScanReader {
                         }
                     }
                 },
-                ScanWork::Parts { rows, bytes, lends } => {
-                    let mut read = ReadRows::new(std::mem::take(bytes));
-                    rows.read(&mut read)?;
-                    if read.is_empty() {
+                ScanWork::Read(read) => {
+                    let rows = read.next()?;
+                    if rows.is_empty() {
                         self.work = ScanWork::Ended;
-                    } else if *lends {
-                        let region = Region::new(std::mem::take(&mut read.bytes));
-                        self.form.parse(&self.parser, &read.rows(Some(&region)), &mut self.ready)?;
+                    } else if read.lends {
+                        let (rows, region) = rows.into_region();
+                        self.form.parse(&self.parser, &rows.rows(Some(&region)), &mut self.ready)?;
                     } else {
-                        self.form.parse(&self.parser, &read.rows(None), &mut self.ready)?;
-                        *bytes = read.into_bytes();
+                        self.form.parse(&self.parser, &rows.rows(None), &mut self.ready)?;
+                        read.bytes = rows.into_bytes();
                     }
                 }
                 ScanWork::Numbers { numbers, rows } => {
@@ -186,6 +204,31 @@ fn work_on(dataset: &Dataset, scan: &Scan, parser: BatchParser) -> Result<ScanWo
     }
     let (dataset, loader) = (dataset.clone(), Box::new(options.build()?));
     Ok(ScanWork::Loaded(LoadedBatches { dataset, loader, subset, rows, returned: 0 }))
+}
+
+impl ReadBatches {
+    /// Reads the records of the next batch. There are none at the end.
+    fn next(&mut self) -> Result<ReadRows> {
+        let ReadBatches { records, limits, bytes, .. } = self;
+        let mut rows = ReadRows::new(std::mem::take(bytes));
+        match records {
+            RowSource::Parts(parts) => parts.read(limits, &mut rows)?,
+            RowSource::Listed { dataset, numbers, next, together } => {
+                while let Some(window) = numbers.get(*next..).filter(|left| !left.is_empty()) {
+                    if limits.are_reached(&rows) {
+                        break;
+                    }
+                    let window = window.get(..limits.rows_left(&rows).min(*together)).unwrap_or(window);
+                    *next = next.saturating_add(window.len());
+                    let mut number = window.iter();
+                    dataset.read_many(window, |record| {
+                        limits.add(record, number.next().copied().unwrap_or_default(), &mut rows)
+                    })?;
+                }
+            }
+        }
+        Ok(rows)
+    }
 }
 
 impl LoadedBatches {

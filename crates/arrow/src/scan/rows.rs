@@ -27,6 +27,12 @@ pub(super) fn batch_rows(dataset: &Dataset) -> usize {
     rows
 }
 
+/// Returns the number of records to read together in any order: few if they are large, so that a batch is not much larger than it should
+/// be.
+pub(super) fn together(dataset: &Dataset) -> usize {
+    (batch_rows(dataset) / 8).max(1)
+}
+
 /// Returns the bytes of the largest batch of this number of rows. `None` if that takes long to find, or if a record has no location,
 /// which its reader reports.
 fn largest_batch(dataset: &Dataset, rows: usize) -> Option<u64> {

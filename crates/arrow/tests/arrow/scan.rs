@@ -164,6 +164,20 @@ fn a_scan_has_the_records_of_its_subset_and_of_its_condition() {
         );
     }
 
+    // Any order, with repetitions.
+    let listed: Vec<u64> = vec![5, 3, 3, 130, 0, 137, 12, 11, 10, 9, 8, 7, 6, 5, 45, 46];
+    for batch_rows in [1, 5, 100] {
+        let scan = scan.clone().records(listed.clone()).batch_rows(batch_rows);
+        assert_eq!(rows(scan.reader().unwrap()), expected(&payloads, &listed, &Options::new()));
+        let batches: Vec<usize> = scan.reader().unwrap().map(|batch| batch.unwrap().num_rows()).collect();
+        assert!(batches.iter().rev().skip(1).all(|&len| len == batch_rows), "{batches:?}");
+        let some: Vec<u64> = listed.iter().copied().filter(meets).collect();
+        let scan = scan.filter(filter.clone());
+        assert_eq!(rows(scan.reader().unwrap()), expected(&payloads, &some, &Options::new()));
+    }
+    assert!(scan.clone().records([0, 1 << 40]).reader().map(failure).is_err());
+    assert!(failure(scan.clone().records([5, 3, 1 << 40]).reader().unwrap()).contains("1099511627776"));
+
     // A worker evaluates the condition on each record.
     let shares = ds.shares(3).unwrap();
     let scans = shares.into_iter().map(|share| {
@@ -260,7 +274,7 @@ fn wrong_requests_are_refused() {
     assert!(matches!(error.kind(), ErrorKind::Schema(_)), "{error}");
     let parts = Scan::of_parts(ds.shares(1).unwrap().remove(0), &schema(), &Options::new()).unwrap();
     let error = parts.subset(Subset::from_ids([1]).unwrap()).reader().unwrap_err();
-    assert!(error.to_string().contains("a scan of a dataset for `subset`"), "{error}");
+    assert!(error.to_string().contains("a scan of a dataset for chosen records"), "{error}");
     let unknown = scan.filter("lable == 1".parse().unwrap()).reader().unwrap_err();
     assert!(unknown.to_string().contains("lable"), "{unknown}");
 }
