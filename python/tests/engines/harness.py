@@ -55,6 +55,12 @@ def digest_of(example: tfseek.Example) -> str:
     return digest(int(example["id"][0]), bytes(example["text"][0]), example["values"])
 
 
+def pairs_of(batch: Any, record: str = "n") -> list[Pair]:
+    """Returns the pairs of an Arrow table or record batch with the column of record numbers ``record``."""
+    columns = [batch.column(name).to_pylist() for name in (record, "id", "text", "values")]
+    return [(n, digest(number, text, values or [])) for n, number, text, values in zip(*columns)]
+
+
 def write(folder: pathlib.Path) -> list[str]:
     """Writes the dataset and returns the paths of its shards."""
     paths, first = [], 0

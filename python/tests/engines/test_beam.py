@@ -9,7 +9,7 @@ import tempfile
 from typing import Any, Callable, Optional
 
 import pytest
-from harness import Pair, Suite, copy, die_once, digest_of, paths, want
+from harness import SPEC, Pair, Suite, copy, die_once, digest_of, pairs_of, paths, want
 
 import tfseek
 
@@ -128,6 +128,63 @@ def read_bytes(
 @pytest.mark.usefixtures("imported")
 class TestReadBytes(Suite):
     read = staticmethod(read_bytes)
+
+
+class BatchShares(tfseek.beam.BatchesSource):
+    """Is split into a given number of bundles."""
+
+    def __init__(self, parts: Any, reading: Any, shares: int) -> None:
+        super().__init__(parts, reading)
+        self.shares = shares
+
+    def split(self, desired_bundle_size: int, *positions: Optional[int]) -> Any:
+        return super().split(-(-self.estimate_size() // self.shares), *positions)
+
+    def _of(self, parts: Any) -> Any:
+        return BatchShares(parts, self._reading, self.shares)
+
+
+def lines(batch: Any, die: Optional[str]) -> list[str]:
+    found = pairs_of(batch)
+    if found[0][0] > 3100:
+        die_once(die)
+    return [json.dumps(pair) for pair in found]
+
+
+def read_batches(
+    paths: list[str], shares: int, die: Optional[str] = None, planned: Optional[Callable[[], None]] = None
+) -> list[Pair]:
+    ds = _plan.dataset(paths)
+    source = BatchShares(_plan.pieces(ds), _plan.Reading(ds, SPEC, record="n"), shares)
+    if planned:
+        planned()
+    return run(lambda: beam.io.Read(source) | beam.FlatMap(lines, die), die)
+
+
+@pytest.mark.usefixtures("imported")
+class TestRead(Suite):
+    read = staticmethod(read_batches)
+
+    @pytest.fixture(autouse=True)
+    def small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_plan, "PIECE_BYTES", 20_000)
+
+
+def test_batches_are_split_while_they_are_read(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tfseek.Writer(tmp_path / "a.tfrecord") as writer:
+        for i in range(40):
+            writer.write({"id": i, "text": b"x" * (i % 7)})
+    monkeypatch.setattr(_plan, "PIECE_BYTES", 500)
+    ds = tfseek.open(tmp_path, index="memory")
+    reading = _plan.Reading(ds, None, ["id"], where="id != 7", record="n")
+    source = tfseek.beam.BatchesSource(_plan.pieces(ds), reading)
+    assert 3 < len(source._parts) < 10
+    numbers = [n for batch in source_test_utils.read_from_source(source) for n in batch.column("n").to_pylist()]
+    assert numbers == [n for n in range(40) if n != 7]
+    for size in (1, 1200):
+        source_test_utils.assert_sources_equal_reference_source((source, None, None), sources(source, size))
+    source_test_utils.assert_reentrant_reads_succeed((source, None, None))
+    source_test_utils.assert_split_at_fraction_exhaustive(source)
 
 
 def refuse(example: tfseek.Example) -> tfseek.Example:
