@@ -3,7 +3,7 @@
 use crate::error::{BindingError, Result};
 use crate::example::PyExample;
 use crate::hooks;
-use crate::ids::{Ids, PickledIds};
+use crate::ids::{self, Ids, PickledIds};
 use crate::iter::DatasetIterator;
 use crate::options::FeatureName;
 use crate::part::{self, PyPart};
@@ -14,9 +14,8 @@ use crate::shared::SharedDataset;
 use crate::wait::{self, Progress, TimeSlice, Unit};
 use crate::warning::PyWarning;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
+use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyTuple};
 use std::sync::Arc;
 use tfseek::column::ColumnOptions;
 use tfseek::example::MessageKind;
@@ -84,13 +83,6 @@ impl PyDataset {
         };
         Ok(shared.item(py, i, payload)?)
     }
-
-    /// Returns the record numbers at the positions that `tfseek._ids.positions` returns for `key`.
-    fn numbers(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<Vec<u64>> {
-        let bytes: PyBackedBytes = hooks::positions(py)?.call1((key, self.ids.len()))?.extract()?;
-        let (positions, _) = bytes.as_chunks::<8>();
-        positions.iter().map(|position| self.ids.at_signed(i64::from_le_bytes(*position))).collect()
-    }
 }
 
 #[pymethods]
@@ -109,7 +101,7 @@ impl PyDataset {
                 let part = slice.indices(len)?;
                 self.ids.stride(part.start as i64, part.step as i64, part.slicelength as u64)
             }
-            Err(_) => self.numbers(py, key)?.into(),
+            Err(_) => ids::numbers(py, &self.ids, key)?.into(),
         };
         Ok(Bound::new(py, self.view(ids))?.into_any())
     }
@@ -125,7 +117,7 @@ impl PyDataset {
         ids: &Bound<'py, PyAny>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyList>> {
-        let ids = self.numbers(py, ids)?;
+        let ids = ids::numbers(py, &self.ids, ids)?;
         let shared = &self.shared;
         let progress = Progress::new(py, progress, "reading", Unit::Records)?;
         let mut found = Vec::with_capacity(ids.len());
@@ -286,6 +278,25 @@ impl PyDataset {
     /// Divides the records into shares of about ``bytes`` bytes each, like :meth:`shares`.
     fn shares_of(&self, py: Python<'_>, bytes: i64) -> Result<Vec<Vec<PyPart>>> {
         part::shares(py, self.whole_dataset(), "bytes", bytes, tfseek::Dataset::shares_of)
+    }
+
+    /// Returns the records as a stream of Arrow record batches, a :class:`tfseek.Scan`. Nothing is read yet.
+    ///
+    /// PyArrow, Polars, DuckDB, pandas, DataFusion and nanoarrow accept it: ``pa.table(scan)``, ``pl.DataFrame(scan)``,
+    /// ``duckdb.sql("select count(*) from scan")``. :func:`tfseek.scan` describes the arguments. Without ``spec`` the columns are those of
+    /// :attr:`schema`.
+    #[pyo3(
+        signature = (*args, **options),
+        text_signature = "($self, columns=None, spec=None, *, where=None, text=(), record=None, rename=None, bytes='view', tensors='lists', batch_rows=None, threads=None, verify=None)"
+    )]
+    fn scan<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let arguments: Vec<_> = std::iter::once(slf.clone().into_any()).chain(args.iter()).collect();
+        Ok(hooks::scan_dataset(py)?.call(PyTuple::new(py, arguments)?, options)?)
     }
 
     /// Does nothing. Files are closed when the last reference to the dataset, its views and their arrays is gone.

@@ -26,5 +26,7 @@ hooks! {
     positions = "positions";
     progress_of = "progress_of";
     reopen = "reopen";
+    scan_dataset = "scan_dataset";
+    spec_error = "SpecError";
     to_json = "to_json";
 }

@@ -1,7 +1,9 @@
 //! The record numbers of a view, in its order.
 
 use crate::error::Result;
+use crate::hooks;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use std::sync::Arc;
 use tfseek::ErrorKind;
 use tfseek::order::Subset;
@@ -76,6 +78,13 @@ impl Ids {
     pub(crate) fn subset(&self) -> Result<Subset> {
         Ok(Subset::from_ids(self.iter().collect::<Vec<_>>())?)
     }
+}
+
+/// Returns the record numbers of `ids` at the positions that `tfseek._ids.positions` returns for `key`.
+pub(crate) fn numbers(py: Python<'_>, ids: &Ids, key: &Bound<'_, PyAny>) -> Result<Vec<u64>> {
+    let bytes: PyBackedBytes = hooks::positions(py)?.call1((key, ids.len()))?.extract()?;
+    let (positions, _) = bytes.as_chunks::<8>();
+    positions.iter().map(|position| ids.at_signed(i64::from_le_bytes(*position))).collect()
 }
 
 impl From<Vec<u64>> for Ids {

@@ -41,6 +41,7 @@ mod payload;
 mod reading;
 mod reshard;
 mod rows;
+mod scan;
 mod schema;
 mod sequence;
 mod shared;
@@ -81,6 +82,7 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<order::SamplerIterator>()?;
     m.add_class::<loader::StepInfo>()?;
     m.add_class::<part::PyPart>()?;
+    m.add_class::<scan::ScanCore>()?;
     m.add_class::<stream::StreamCore>()?;
     m.add_class::<stream::StreamIterator>()?;
     m.add_class::<stream::StreamBatches>()?;

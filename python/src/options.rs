@@ -13,6 +13,7 @@ use tfseek::example::MessageKind;
 use tfseek::loader::{ErrorPolicy, LoaderVerify, Shuffle};
 use tfseek::order::{LastBatch, seed_of};
 use tfseek::{Compression, Damage, Error, IndexMode, Tail, Verify};
+use tfseek_arrow::{ByteStrings, Tensors};
 
 /// An option whose values are strings in Python.
 pub(crate) struct Choice<T>(pub(crate) T);
@@ -145,6 +146,8 @@ choices! {
         "auto" => IndexMode::Auto, "require" => IndexMode::Require,
         "memory" => IndexMode::Memory, "rebuild" => IndexMode::Rebuild,
     }
+    ByteStrings: "bytes" { "view" => ByteStrings::View, "copy" => ByteStrings::Copy }
+    Tensors: "tensors" { "lists" => Tensors::Lists, "extension" => Tensors::Extension }
     Verify: "verify" { "payload" => Verify::Payload, "header" => Verify::Header }
     Tail: "tail" { "strict" => Tail::Strict, "tolerate" => Tail::Tolerate }
     Damage: "damage" { "raise" => Damage::Raise, "skip" => Damage::Skip }

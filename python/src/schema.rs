@@ -105,6 +105,21 @@ impl PySchema {
         self.schema.features().is_empty() && self.schema.feature_lists().is_empty()
     }
 
+    /// Returns a schema of the columns with these names. A name may be that of a feature and of a feature list.
+    fn _of_columns(&self, columns: Vec<String>) -> Result<PySchema> {
+        let is_kept = |name: &&String| columns.iter().any(|column| column == *name);
+        let schema = &self.schema;
+        let mut builder =
+            if schema.is_sequence() { tfseek::Schema::sequence_example() } else { tfseek::Schema::example() };
+        for (name, spec) in schema.features().iter().filter(|(name, _)| is_kept(name)) {
+            builder = builder.feature(name, spec.clone());
+        }
+        for (name, spec) in schema.feature_lists().iter().filter(|(name, _)| is_kept(name)) {
+            builder = builder.feature_list(name, spec.clone());
+        }
+        Ok(PySchema::of(builder.build()?))
+    }
+
     /// Parses payloads. The functions ``parse_...`` call it.
     fn _parse<'py>(
         &self,

@@ -33,6 +33,7 @@ from ._loader import Loader
 from ._open import build_index, open
 from ._parse import parse_example, parse_sequence_example, parse_single_example, parse_single_sequence_example
 from ._reshard import Resharded, ReshardedSet, reshard
+from ._scan import Scan, scan
 from ._show import show
 from ._stats import Stats, StatsFields, stats
 from ._stream import Stream, Verification, stream, unpack, verify
@@ -72,6 +73,7 @@ __all__ = [
     "RowLimits",
     "RowSplits",
     "RowStarts",
+    "Scan",
     "Schema",
     "SequenceExample",
     "SidecarError",
@@ -102,6 +104,7 @@ __all__ = [
     "parse_single_sequence_example",
     "parse_tensor",
     "reshard",
+    "scan",
     "serialize_tensor",
     "show",
     "stats",

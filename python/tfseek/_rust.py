@@ -7,6 +7,7 @@ from ._features import to_json
 from ._ids import positions
 from ._open import reopen
 from ._progress import progress_of
+from ._scan import scan_dataset
 from ._show import dataset_html, example_html, sequence_html
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "positions",
     "progress_of",
     "reopen",
+    "scan_dataset",
     "sequence_html",
     "to_json",
 ]

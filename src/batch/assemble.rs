@@ -165,6 +165,17 @@ impl<R: Row> Assembly<'_, R> {
         Ok(())
     }
 
+    /// Returns the presence of the values of a column in each row.
+    pub(super) fn presence(&mut self, index: usize) -> Buf<u8> {
+        let slot = self.bytes.part.columns[index].form.values();
+        let presence = &self.slots[slot].presence[..self.rows];
+        let pool = &mut self.column_pools[index].presence;
+        let mut buf = pool.take();
+        buf.grow(self.rows, self.rows, 0);
+        buf.values[..self.rows].copy_from_slice(presence);
+        pool.lend(buf, self.rows)
+    }
+
     /// Returns the number of steps in each row of a dense feature list; `None` for other columns.
     pub(super) fn lengths(&mut self, index: usize) -> Option<Buf<i64>> {
         let ColumnForm::Padded { slot, .. } = &self.bytes.part.columns[index].form else { return None };

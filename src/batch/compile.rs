@@ -202,6 +202,18 @@ impl PlanPart {
 }
 
 impl ColumnForm {
+    /// Returns the slot of the values.
+    pub(super) fn values(&self) -> usize {
+        match *self {
+            ColumnForm::Dense { slot, .. }
+            | ColumnForm::Optional { slot }
+            | ColumnForm::Padded { slot, .. }
+            | ColumnForm::VarLen { slot }
+            | ColumnForm::Ragged { slot, .. }
+            | ColumnForm::Sparse { values: slot, .. } => slot,
+        }
+    }
+
     fn new(name: &str, spec: &FeatureSpec, slot: impl Fn(&str) -> usize) -> ColumnForm {
         match spec {
             FeatureSpec::FixedLen { shape, .. } => {

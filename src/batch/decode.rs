@@ -5,7 +5,7 @@
 use super::bytes::{CopiedStrings, SpanBytes, ValueMemory, ValuePools};
 use super::column::{RegionSpan, Values};
 use super::compile::{DefaultValues, Need, PlanSlot};
-use super::locate::{SpanTable, ValueSpan};
+use super::locate::{MapField, SpanTable, ValueSpan};
 use super::pool::BufMut;
 use super::row::Row;
 use crate::error::{Error, FeatureError};
@@ -28,6 +28,8 @@ pub(super) struct SlotValues {
     pub(super) counts: Vec<u32>,
     /// Number of steps of each row of a feature list.
     pub(super) steps: Vec<u32>,
+    /// 1 for each row with the feature and a kind, or with the feature list; otherwise 0. Empty if presence is not recorded.
+    pub(super) presence: Vec<u8>,
 }
 
 /// The reason for refusing a row.
@@ -358,6 +360,7 @@ impl SlotValues {
         self.strings = None;
         self.counts.clear();
         self.steps.clear();
+        self.presence.clear();
     }
 
     /// Decodes the features of slot `index` in a block. If a row is refused, the rows before it are decoded; later rows may be.
@@ -432,6 +435,17 @@ impl SlotValues {
 }
 
 impl SlotValues {
+    /// Records the presence of the feature, or of the feature list, of slot `index` in the rows of a block, which were decoded.
+    pub(super) fn record_presence<R: Row>(&mut self, index: usize, map: MapField, block: &RowBlock<'_, R>) {
+        let spans = block.rows.iter().enumerate().map(|(k, row)| (block.spans.get(k, index), row.payload()));
+        self.presence.extend(spans.map(|(span, payload)| {
+            u8::from(match map {
+                MapField::Features => span.has_kind(payload),
+                MapField::FeatureLists => span.message(payload).is_some(),
+            })
+        }));
+    }
+
     /// Copies the strings decoded since the last call, while they are still in the CPU cache.
     pub(super) fn copy_strings<R: Row>(&mut self, pools: &mut ValuePools, bytes: &SpanBytes<'_, R>) {
         let ValueMemory::Bytes(spans) = &self.memory else { return };

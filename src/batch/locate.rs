@@ -60,6 +60,22 @@ impl ValueSpan {
         })
     }
 
+    /// Returns true if the feature is there and has a kind. Its values have been validated.
+    #[inline]
+    pub(super) fn has_kind(self, payload: &[u8]) -> bool {
+        match self.contiguous(payload) {
+            // The tag of a list: whatever follows, the feature has a kind.
+            Some([0x0a | 0x12 | 0x1a, ..]) => true,
+            _ => self.has_kind_slow(payload),
+        }
+    }
+
+    #[inline(never)]
+    fn has_kind_slow(self, payload: &[u8]) -> bool {
+        let feature = self.message(payload).map(|value| Feature::check(value, VALUE_DEPTH));
+        feature.is_some_and(|feature| feature.is_ok_and(|feature| feature.kind().is_some()))
+    }
+
     /// Returns the offset in the payload of `tail`, the last bytes of a contiguous value.
     #[inline]
     #[expect(

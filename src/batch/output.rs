@@ -43,6 +43,9 @@ pub(super) struct BatchData {
     pub(super) features: Vec<Column>,
     pub(super) lists: Vec<Column>,
     pub(super) lengths: Vec<Option<Buf<i64>>>,
+    /// Presence by column; empty if it is not recorded.
+    pub(super) presence: Vec<Buf<u8>>,
+    pub(super) list_presence: Vec<Buf<u8>>,
     /// Memory that borrowed byte strings refer to.
     pub(super) regions: BufPool<Region>,
     pub(super) list_regions: BufPool<Region>,
@@ -143,6 +146,23 @@ impl Batch {
     pub fn lengths(&self, name: &str) -> Option<&Buf<i64>> {
         self.data.lengths.get(self.plan.lists.column(name)?)?.as_ref()
     }
+
+    /// Returns the records that have the feature of the column `name`: 1 for each with a list of values, which may be empty, and 0
+    /// for each without the feature or with one that has no kind.
+    ///
+    /// The feature of a ragged or a sparse column is the one of its values. Returns `None` for unknown columns, and unless
+    /// [`BatchParser::presence`](super::BatchParser::presence) is set.
+    pub fn presence(&self, name: &str) -> Option<&Buf<u8>> {
+        self.data.presence.get(self.plan.features.column(name)?)
+    }
+
+    /// Returns the records that have the feature list of the column `name`: 1 for each that has it, with or without steps, and 0
+    /// for the others.
+    ///
+    /// Returns `None` as [`presence`](Batch::presence) does.
+    pub fn feature_list_presence(&self, name: &str) -> Option<&Buf<u8>> {
+        self.data.list_presence.get(self.plan.lists.column(name)?)
+    }
 }
 
 fn named<'a>(
@@ -157,6 +177,8 @@ impl Drop for Batch {
         let mut data = std::mem::take(&mut self.data);
         data.features.iter_mut().chain(&mut data.lists).for_each(Column::release);
         data.lengths.clear();
+        data.presence.clear();
+        data.list_presence.clear();
         // Releases maps and buffers now, and not only at the next batch.
         data.regions.release_unused();
         data.list_regions.release_unused();

@@ -57,6 +57,7 @@ pub struct BatchParser {
     full: bool,
     contiguous: bool,
     lenient: bool,
+    presence: bool,
     limit: u64,
 }
 
@@ -140,7 +141,7 @@ impl<R: Row> Rows<'_, R> {
 /// A clone has the same plan and options, and separate scratch buffers.
 impl Clone for BatchParser {
     fn clone(&self) -> BatchParser {
-        let BatchParser { ref plan, full, contiguous, lenient, limit, .. } = *self;
+        let BatchParser { ref plan, full, contiguous, lenient, presence, limit, .. } = *self;
         let plan = Arc::clone(plan);
         BatchParser {
             plan,
@@ -149,6 +150,7 @@ impl Clone for BatchParser {
             full,
             contiguous,
             lenient,
+            presence,
             limit,
         }
     }
@@ -170,6 +172,7 @@ impl BatchParser {
             full: false,
             contiguous: false,
             lenient: false,
+            presence: false,
             limit: BatchParser::DEFAULT_LIMIT,
         }
     }
@@ -195,6 +198,23 @@ impl BatchParser {
     #[must_use]
     pub fn lenient_sparse_index(self, lenient: bool) -> BatchParser {
         BatchParser { lenient, ..self }
+    }
+
+    /// Sets whether batches record which records have each feature and feature list. Default: false.
+    ///
+    /// It tells an absent feature from an empty list. See [`Batch::presence`].
+    ///
+    /// ```
+    /// use tfseek::{BatchParser, DType, ExampleBuilder, FeatureSpec, Schema};
+    /// let schema = Schema::example().feature("x", FeatureSpec::ragged(DType::Int64)).build()?;
+    /// let rows = [ExampleBuilder::new().int64("x", [0i64; 0]).encode()?, ExampleBuilder::new().encode()?];
+    /// let batch = BatchParser::new(&schema).presence(true).parse(&rows)?;
+    /// assert_eq!(batch.presence("x").unwrap()[..], [1, 0]);
+    /// # Ok::<(), tfseek::Error>(())
+    /// ```
+    #[must_use]
+    pub fn presence(self, presence: bool) -> BatchParser {
+        BatchParser { presence, ..self }
     }
 
     /// Sets the limit on the bytes of a padded column or of the row splits of a ragged partition. Default: 4 GiB.
@@ -356,6 +376,11 @@ impl BatchParser {
                 data.lengths
                     .extend((0..self.plan.lists.columns.len()).map(|column| assembly.lengths(column)));
             }
+            if self.presence && refused.is_none() && result.is_ok() {
+                let to = if is_lists { &mut data.list_presence } else { &mut data.presence };
+                to.clear();
+                to.extend((0..columns.len()).map(|column| assembly.presence(column)));
+            }
             RowError::keep_lowest(&mut lowest, result);
             part.end();
         }
@@ -411,9 +436,14 @@ impl BatchParser {
             if let Err(BadRow { row, step, fault }) = decoded {
                 let error = step.into_iter().fold(fault.error(&slot.key), Error::step);
                 (valid, refused) = (row, Some(RowError { row: first + row, error }));
-            } else if !scratch.borrows && !matches!(slot.need, Need::Blocks { .. }) {
+                continue;
+            }
+            if !scratch.borrows && !matches!(slot.need, Need::Blocks { .. }) {
                 // The spans of blocks move when rows are padded, so their strings are copied later.
                 values.copy_strings(pools, &bytes);
+            }
+            if self.presence {
+                values.record_presence(index, map, &block);
             }
         }
         refused.map_or(Ok(()), Err)
@@ -525,7 +555,7 @@ mod tests {
 
     #[test]
     fn skipped_rows_equal_the_rows_refused_by_repeated_parses() {
-        let parser = BatchParser::new(&schema());
+        let parser = BatchParser::new(&schema()).presence(true);
         let patterns: [fn(usize) -> u32; 7] = [
             |_| 0,
             |_| 1,
@@ -544,7 +574,12 @@ mod tests {
                 Ok(())
             });
             assert_eq!(skipped, refused, "pattern {number}");
-            assert_eq!(format!("{:?}", batch.unwrap()), format!("{want:?}"), "pattern {number}");
+            let batch = batch.unwrap();
+            assert_eq!(format!("{batch:?}"), format!("{want:?}"), "pattern {number}");
+            for name in ["label", "ragged"] {
+                let present = batch.presence(name).unwrap();
+                assert_eq!((present.len(), Some(present)), (batch.rows(), want.presence(name)));
+            }
         }
     }
 

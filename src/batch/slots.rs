@@ -84,6 +84,8 @@ pub(super) struct ColumnPools {
     pub(super) int32: BufPool<i32>,
     /// Pool of the presence of optional values.
     pub(super) present: BufPool<u8>,
+    /// Pool of the presence of features.
+    pub(super) presence: BufPool<u8>,
     pub(super) values: ValuePools,
     pub(super) lengths: BufPool<i64>,
 }

@@ -231,7 +231,7 @@ impl FeatureSpec {
     }
 
     /// Returns the type of the values.
-    pub(crate) fn dtype(&self) -> DType {
+    pub fn dtype(&self) -> DType {
         match self {
             FeatureSpec::FixedLen { dtype, .. }
             | FeatureSpec::Optional { dtype, .. }

@@ -5,4 +5,5 @@ mod lowest_row;
 mod optional;
 mod parse_cases;
 mod parse_errors;
+mod presence;
 mod schema;

@@ -356,7 +356,7 @@ fn warm_parsers_do_not_allocate() {
                 check_steady_state(&parser, &regions, kept, &format!("{what}, spans"));
                 let parser = BatchParser::new(&schema).validate_full(true);
                 check_steady_state(&parser, &payloads, kept, &format!("{what}, slices, in full"));
-                let parser = BatchParser::new(&schema).contiguous_bytes(true);
+                let parser = BatchParser::new(&schema).contiguous_bytes(true).presence(true);
                 check_steady_state(&parser, &regions, kept, &format!("{what}, contiguous"));
             }
         }

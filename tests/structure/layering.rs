@@ -170,7 +170,7 @@ const FRONT_ENDS: [(&str, &[&str]); 6] = [
     ("crates/tools/src", &["tfseek"]),
     ("crates/view/src", &["tfseek", "tfseek_tools"]),
     ("crates/cli/src", &["tfseek", "tfseek_cli", "tfseek_tools", "tfseek_view"]),
-    ("python/src", &["tfseek", "tfseek_cli", "tfseek_tools", "tfseek_view"]),
+    ("python/src", &["tfseek", "tfseek_arrow", "tfseek_cli", "tfseek_tools", "tfseek_view"]),
 ];
 
 /// Returns the crates of ours that a file must not name, and uses of `#[path]` and `include!`.

@@ -4,6 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memory::lend;
 use crate::plan::{Form, PlannedColumn};
 use crate::strings::{MAX_OFFSET, binary, kept_strings, views};
+use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float32Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, FixedSizeListArray, GenericListArray, OffsetSizeTrait, PrimitiveArray, StringArray,
@@ -34,6 +35,30 @@ struct Leaf<'a> {
 
 /// Returns the array of one column of a batch.
 pub(crate) fn array(batch: &Batch, planned: &PlannedColumn) -> Result<ArrayRef> {
+    let array = values_array(batch, planned)?;
+    let present = match batch.get(&planned.from).filter(|_| planned.field.is_nullable()) {
+        None => None,
+        Some(Column::Optional(optional)) => Some(&optional.present),
+        Some(_) => batch.presence(&planned.from),
+    };
+    let Some(present) = present.filter(|present| present.contains(&0)) else { return Ok(array) };
+    // A list is not null if another feature divides the absent values into rows.
+    let null = |row| present.get(row) == Some(&0) && is_empty(&array, row);
+    let nulls = NullBuffer::new(BooleanBuffer::collect_bool(array.len(), |row| !null(row)));
+    if nulls.null_count() == 0 { Ok(array) } else { with_nulls(&array, nulls) }
+}
+
+/// Returns false for a list with items.
+fn is_empty(array: &ArrayRef, row: usize) -> bool {
+    match array.data_type() {
+        DataType::List(_) => array.as_list::<i32>().value_length(row) == 0,
+        DataType::LargeList(_) => array.as_list::<i64>().value_length(row) == 0,
+        _ => true,
+    }
+}
+
+/// Returns the array of one column of a batch, without nulls.
+fn values_array(batch: &Batch, planned: &PlannedColumn) -> Result<ArrayRef> {
     let from = planned.from.as_str();
     let column = if planned.is_list { batch.feature_list(from) } else { batch.get(from) };
     let data_type = planned.field.data_type();
@@ -49,15 +74,7 @@ pub(crate) fn array(batch: &Batch, planned: &PlannedColumn) -> Result<ArrayRef> 
             nest(data_type, &fixed(&dense.shape, depth)?, Leaf::whole(&dense.values, &row_of))
         }
         (Form::Optional, Some(Column::Optional(optional))) if *optional.shape == [rows] => {
-            let nulls = BooleanBuffer::collect_bool(optional.present.len(), |value| {
-                optional.present.get(value).is_some_and(|&present| present != 0)
-            });
-            let nulls = Some(NullBuffer::new(nulls)).filter(|nulls| nulls.null_count() > 0);
-            let array = nest(data_type, &[], Leaf::whole(&optional.values, &|value| value))?;
-            match nulls {
-                Some(nulls) => with_nulls(&array, nulls),
-                None => Ok(array),
-            }
+            nest(data_type, &[], Leaf::whole(&optional.values, &|value| value))
         }
         (Form::Ragged(depth), Some(Column::Ragged(ragged)))
             if ragged.row_splits.len() == depth && ragged.row_splits.first().map(lists) == Some(rows) =>
@@ -153,8 +170,17 @@ where
     Arc::new(PrimitiveArray::<T>::new(values, None))
 }
 
-/// Returns the array with nulls. The types are those of optional columns.
+/// Returns the array with nulls.
 fn with_nulls(array: &ArrayRef, nulls: NullBuffer) -> Result<ArrayRef> {
+    fn list<T: OffsetSizeTrait>(array: &ArrayRef, nulls: NullBuffer) -> Result<ArrayRef> {
+        let (item, offsets, values, _) = array.as_list::<T>().clone().into_parts();
+        Ok(Arc::new(GenericListArray::try_new(item, offsets, values, Some(nulls))?))
+    }
+    match array.data_type() {
+        DataType::List(_) => return list::<i32>(array, nulls),
+        DataType::LargeList(_) => return list::<i64>(array, nulls),
+        _ => {}
+    }
     let data = array.to_data().into_builder().nulls(Some(nulls)).build()?;
     Ok(arrow_array::make_array(data))
 }

@@ -4,11 +4,11 @@ use crate::arrays::array;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{ByteStrings, Options};
 use crate::plan::{PlannedColumn, columns, parser_schema};
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use std::sync::Arc;
 use tfseek::batch::{Batch, BatchParser};
-use tfseek::schema::Schema;
+use tfseek::schema::{DType, Schema};
 
 /// Returns the Arrow schema of the record batches of a schema.
 ///
@@ -56,23 +56,38 @@ impl Converter {
         &self.parser_schema
     }
 
-    /// Returns a parser of batches for this converter. Keep it: it reuses the memory of record batches that were dropped.
+    /// Returns a parser of batches for this converter. It records presence, so that absent lists are null. Keep it: it reuses the
+    /// memory of record batches that were dropped.
     pub fn parser(&self) -> BatchParser {
-        BatchParser::new(&self.parser_schema).contiguous_bytes(self.bytes == ByteStrings::Copy)
+        let contiguous = self.bytes == ByteStrings::Copy;
+        BatchParser::new(&self.parser_schema).contiguous_bytes(contiguous).presence(true)
     }
 
-    /// Converts a batch that was parsed with [`parser_schema`](Converter::parser_schema). The record batch shares its memory.
+    /// Converts a batch that was parsed with [`parser_schema`](Converter::parser_schema). The record batch shares its memory. If
+    /// the parser does not record [presence](BatchParser::presence), absent lists are `[]`.
     ///
     /// # Errors
     /// [`ErrorKind::Text`] for a string of a text column that is not UTF-8, [`ErrorKind::TooLarge`] for more than 2^31 - 1 values or
     /// bytes, and [`ErrorKind::Batch`] for a batch of another schema or of a single record.
     pub fn record_batch(&self, batch: &Batch) -> Result<RecordBatch> {
+        let arrays = self.arrays(batch)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.rows()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?)
+    }
+
+    /// Returns the columns of a batch, in the order of the schema.
+    pub(crate) fn arrays(&self, batch: &Batch) -> Result<Vec<ArrayRef>> {
         let arrays = self
             .columns
             .iter()
             .map(|column| array(batch, column).map_err(|error| error.column_named(column.field.name())));
-        let arrays = arrays.collect::<Result<Vec<_>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.rows()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?)
+        arrays.collect()
+    }
+
+    /// Returns true if record batches may lend byte strings of rows.
+    pub(crate) fn lends_strings(&self) -> bool {
+        let schema = &self.parser_schema;
+        let mut specs = schema.features().values().chain(schema.feature_lists().values());
+        self.bytes == ByteStrings::View && specs.any(|spec| spec.dtype() == DType::Bytes)
     }
 }

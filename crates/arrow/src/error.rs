@@ -2,12 +2,14 @@
 
 use arrow_schema::ArrowError;
 use std::fmt;
+use tfseek::error::Category;
 
 /// Error of a conversion. It names the column, and the row if one row is the cause.
 #[derive(Debug)]
 pub struct Error {
     column: Option<Box<str>>,
     row: Option<usize>,
+    record: Option<u64>,
     kind: ErrorKind,
 }
 
@@ -40,6 +42,8 @@ pub enum ErrorKind {
     Record(tfseek::Error),
     /// Arrow refused an array.
     Arrow(ArrowError),
+    /// A record could not be read or parsed.
+    Read(tfseek::Error),
 }
 
 impl Error {
@@ -66,6 +70,29 @@ impl Error {
         self
     }
 
+    /// Adds the number of the record of the row.
+    pub(crate) fn in_record(mut self, record: Option<u64>) -> Error {
+        self.record = record;
+        self
+    }
+
+    /// Returns true if the batch has too many values.
+    pub(crate) fn is_too_large(&self) -> bool {
+        match &self.kind {
+            ErrorKind::TooLarge { .. } => true,
+            ErrorKind::Read(error) => error.category() == Some(Category::TooLarge),
+            _ => false,
+        }
+    }
+
+    /// Returns the error of the library, if a record could not be read, parsed or written, or else this error.
+    pub fn into_read(self) -> Result<tfseek::Error, Error> {
+        match self.kind {
+            ErrorKind::Read(error) | ErrorKind::Record(error) => Ok(error),
+            _ => Err(self),
+        }
+    }
+
     /// Returns the reason.
     pub fn kind(&self) -> &ErrorKind {
         &self.kind
@@ -80,11 +107,31 @@ impl Error {
     pub fn row(&self) -> Option<usize> {
         self.row
     }
+
+    /// Returns the number in the dataset of the record of the row, if it was read by a [`Scan`](crate::Scan).
+    pub fn record(&self) -> Option<u64> {
+        self.record
+    }
 }
 
 impl From<ErrorKind> for Error {
     fn from(kind: ErrorKind) -> Error {
-        Error { column: None, row: None, kind }
+        Error { column: None, row: None, record: None, kind }
+    }
+}
+
+impl From<tfseek::Error> for Error {
+    fn from(error: tfseek::Error) -> Error {
+        ErrorKind::Read(error).into()
+    }
+}
+
+impl From<Error> for ArrowError {
+    fn from(error: Error) -> ArrowError {
+        match error.into_read() {
+            Ok(error) => ArrowError::ExternalError(error.into()),
+            Err(error) => ArrowError::ExternalError(error.into()),
+        }
     }
 }
 
@@ -96,7 +143,9 @@ impl From<ArrowError> for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(row) = self.row {
+        if let Some(record) = self.record {
+            write!(f, "record {record} of the dataset: ")?;
+        } else if let Some(row) = self.row {
             write!(f, "row {row} of the batch: ")?;
         }
         if let Some(column) = &self.column {
@@ -106,7 +155,6 @@ impl fmt::Display for Error {
             ErrorKind::Schema(reason) | ErrorKind::Batch(reason) | ErrorKind::Value(reason) => {
                 f.write_str(reason)
             }
-            ErrorKind::Record(error) => write!(f, "{error}"),
             ErrorKind::Text { valid, len } => {
                 write!(f, "expected text in UTF-8, found {len} bytes that are not UTF-8 at byte {valid}")
             }
@@ -117,6 +165,7 @@ impl fmt::Display for Error {
                 )
             }
             ErrorKind::Arrow(error) => write!(f, "{error}"),
+            ErrorKind::Record(error) | ErrorKind::Read(error) => write!(f, "{error}"),
         }
     }
 }
@@ -125,7 +174,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             ErrorKind::Arrow(error) => Some(error),
-            ErrorKind::Record(error) => Some(error),
+            ErrorKind::Record(error) | ErrorKind::Read(error) => Some(error),
             _ => None,
         }
     }

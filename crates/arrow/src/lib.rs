@@ -1,8 +1,10 @@
 //! Records of TFRecord files as Apache Arrow record batches.
 //!
-//! A [`Converter`] knows the Arrow schema of a [`tfseek::Schema`]. It makes a record batch of each batch of its parser.
+//! A [`Scan`] reads the records of a dataset, or of parts of one, as record batches. Below it, a [`Converter`] knows the Arrow schema of
+//! a [`tfseek::Schema`], and makes a record batch of each batch of its parser.
 //!
 //! ```
+//! use arrow_array::Array;
 //! use arrow_array::cast::AsArray;
 //! use arrow_array::types::{Float32Type, Int64Type};
 //! use tfseek::{DType, ExampleBuilder, FeatureSpec, Schema};
@@ -28,7 +30,7 @@
 //! assert_eq!(labels, [Some(3), None]);
 //! let weights = batch["weights"].as_list::<i32>();
 //! assert_eq!(weights.value(0).as_primitive::<Float32Type>().values(), &[0.5, 1.0]);
-//! assert!(weights.value(1).is_empty());
+//! assert!(weights.is_null(1));
 //! assert_eq!(batch["name"].as_string_view().value(1), "bee");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -44,13 +46,16 @@
 //! | `Optional` | the value, nullable | null |
 //! | `Optional` with a default | the value | the default |
 //! | `FixedLenSequence` of shape S | `List` of the type of S, without padding | `[]` |
-//! | `VarLen` | `List` | `[]` |
-//! | `Ragged` with k partitions | k + 1 `List`s, or `LargeList`s for 64-bit row splits; a `FixedSizeList` for a uniform partition | `[]` |
+//! | `VarLen` | `List`, nullable | null |
+//! | `Ragged` with k partitions | k + 1 `List`s, or `LargeList`s for 64-bit row splits; a `FixedSizeList` for a uniform partition. The outermost is nullable | null |
 //! | `Sparse` with d index features | `Struct` of `indices`, a `List` of `FixedSizeList`s of d `Int64`s, and `values`, a `List` | `[]` in both |
 //! | feature lists | `List` of the type of a step | `[]` |
 //!
-//! * Only an `Optional` column without a default is nullable. A batch does not record the presence of other features, so an absent
-//!   list and an empty list are the same here.
+//! * A feature without a kind is an absent one, also in a context. An empty list with its kind is `[]`.
+//! * A ragged column is null if the feature of its values is absent. It is not if the features of its partitions make rows
+//!   without values, such as `[[], []]`.
+//! * A column without nulls has no null buffer. A batch of a parser that does not record [presence](tfseek::BatchParser::presence)
+//!   has `[]` for null lists; [`Converter::parser`] records it.
 //! * Columns are ordered by width: scalars, arrays of fixed lengths, lists, byte strings. Columns of equal width are ordered by name.
 //! * Features of a context and feature lists are columns side by side. If both have one name, [`Options::rename`] or
 //!   [`Options::rename_list`] is needed.
@@ -81,8 +86,9 @@
 //! | others, such as times, decimals, structs and lists of lists | an error that names the column |
 //!
 //! * A null is an absent feature, and an empty list is a feature with its kind and without values.
-//! * Columns of a [`Converter`] lead back to equal features, with two exceptions. An absent list is an empty one. Partitions of ragged
-//!   columns and indices of sparse ones do not state their features, so these columns are errors.
+//! * Columns of a [`Converter`] lead back to equal features, with two exceptions. Columns that are not nullable have a value for an absent
+//!   feature: the default, or `[]`. Partitions of ragged columns and indices of sparse ones do not state their features, so these columns
+//!   are errors.
 //! * A batch is encoded column by column, so numbers of other types are cast once per batch, and rows allocate nothing.
 
 // No batch causes a panic.
@@ -105,9 +111,11 @@ mod error;
 mod memory;
 mod options;
 mod plan;
+mod scan;
 mod strings;
 
 pub use converter::{Converter, schema_of};
 pub use encode::{Encoder, EncoderOptions};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{ByteStrings, Options, Tensors};
+pub use scan::{Scan, ScanReader};

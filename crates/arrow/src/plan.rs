@@ -224,7 +224,12 @@ fn column(
             Field::new("values", data_type, false),
         ]));
     }
-    let mut field = Field::new(name, data_type, form == Form::Optional);
+    let nullable = match spec {
+        FeatureSpec::Optional { default, .. } => default.is_none(),
+        FeatureSpec::VarLen { .. } | FeatureSpec::Ragged { .. } => !is_list,
+        _ => false,
+    };
+    let mut field = Field::new(name, data_type, nullable);
     if let Some(shape) = tensor {
         field.set_metadata(HashMap::from([
             ("ARROW:extension:name".to_owned(), "arrow.fixed_shape_tensor".to_owned()),

@@ -15,6 +15,7 @@ pub mod hex;
 pub mod oracle;
 pub mod order_twin;
 pub mod payloads;
+pub mod presence;
 pub mod rng;
 pub mod roundtrip;
 pub mod shaped;

@@ -4,7 +4,7 @@ use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, Field};
 use std::sync::Arc;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
-use tfseek::{BatchParser, ExampleBuilder};
+use tfseek::{BatchParser, ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
 use tfseek_arrow::{ByteStrings, Converter, Options, Tensors, schema_of};
 
 fn list(item: DataType) -> DataType {
@@ -39,7 +39,7 @@ fn types_of_specs() {
     );
     assert_eq!(of(FeatureSpec::optional(DType::Float32)), (float.clone(), true));
     assert_eq!(of(FeatureSpec::optional(DType::Int64).with_default([7])), (int.clone(), false));
-    assert_eq!(of(FeatureSpec::var_len(DType::Bytes)), (list(view), false));
+    assert_eq!(of(FeatureSpec::var_len(DType::Bytes)), (list(view), true));
     assert_eq!(of(FeatureSpec::fixed_len_sequence(&[4], DType::Int64)), (list(fixed(int.clone(), 4)), false));
     let ragged = |row_splits_dtype| FeatureSpec::Ragged {
         dtype: DType::Int64,
@@ -52,9 +52,11 @@ fn types_of_specs() {
         row_splits_dtype,
         validate: false,
     };
-    assert_eq!(of(ragged(SplitsDType::Int32)).0, list(fixed(list(fixed(int.clone(), 3)), 2)));
-    assert_eq!(of(ragged(SplitsDType::Int64)).0, large_list(fixed(large_list(fixed(int.clone(), 3)), 2)));
-    let sparse = of(FeatureSpec::sparse(&["i", "j"], "v", DType::Float32, &[10, 10])).0;
+    assert_eq!(of(ragged(SplitsDType::Int32)), (list(fixed(list(fixed(int.clone(), 3)), 2)), true));
+    let large = large_list(fixed(large_list(fixed(int.clone(), 3)), 2));
+    assert_eq!(of(ragged(SplitsDType::Int64)), (large, true));
+    let (sparse, nullable) = of(FeatureSpec::sparse(&["i", "j"], "v", DType::Float32, &[10, 10]));
+    assert!(!nullable);
     let DataType::Struct(fields) = sparse else { panic!("{sparse}") };
     assert_eq!(
         fields.iter().map(|field| (&**field.name(), field.data_type().clone())).collect::<Vec<_>>(),
@@ -135,4 +137,45 @@ fn batches_without_columns_or_rows() {
     let parser = BatchParser::new(converter.parser_schema());
     let batch = converter.record_batch(&parser.parse::<[u8; 0]>(&[]).unwrap()).unwrap();
     assert_eq!((batch.num_rows(), batch.num_columns()), (0, 1));
+}
+
+/// Absent lists are null, and empty lists with a kind are not. Without nulls there is no null buffer.
+#[test]
+fn absent_and_empty_lists() {
+    let ragged = FeatureSpec::Ragged {
+        dtype: DType::Int64,
+        value_key: Some("x".into()),
+        partitions: vec![Partition::RowLengths("lengths".into())],
+        row_splits_dtype: SplitsDType::Int32,
+        validate: false,
+    };
+    let schema = Schema::sequence_example()
+        .feature("ragged", ragged)
+        .feature("x", FeatureSpec::ragged(DType::Int64))
+        .feature("bytes", FeatureSpec::var_len(DType::Bytes))
+        .feature_list("steps", FeatureSpec::var_len(DType::Int64))
+        .build()
+        .unwrap();
+    let none = || SequenceExampleBuilder::new();
+    let rows = [
+        none().int64("x", [1, 2]).int64("lengths", [2]).bytes("bytes", ["a"]).encode().unwrap(),
+        none().int64("x", [0i64; 0]).bytes("bytes", [""; 0]).encode().unwrap(),
+        none().feature("x", FeatureBuf::None).feature("bytes", FeatureBuf::None).encode().unwrap(),
+        none().encode().unwrap(),
+        none().int64("lengths", [0, 0]).encode().unwrap(), // two rows without values
+    ];
+    let converter = Converter::new(&schema, &Options::new()).unwrap();
+    let nulls = |parser: &BatchParser, rows: &[Vec<u8>]| {
+        let batch = converter.record_batch(&parser.parse(rows).unwrap()).unwrap();
+        let columns = ["x", "bytes", "ragged", "steps"].map(|name| batch[name].clone());
+        columns.map(|column| column.nulls().map(|nulls| nulls.iter().map(|valid| !valid).collect::<Vec<_>>()))
+    };
+    let parser = converter.parser();
+    for _ in 0..3 {
+        let lists = Some(vec![false, false, true, true, true]);
+        let want = [lists.clone(), lists, Some(vec![false, false, true, true, false]), None];
+        assert_eq!(nulls(&parser, &rows), want);
+        assert_eq!(nulls(&parser, &rows[..2]), [const { None }; 4]);
+    }
+    assert_eq!(nulls(&BatchParser::new(converter.parser_schema()), &rows), [const { None }; 4]);
 }

@@ -6,6 +6,7 @@ mod encode;
 mod errors;
 mod memory;
 mod same_values;
+mod scan;
 
 /// Counts the allocations of each thread.
 #[global_allocator]

@@ -13,6 +13,7 @@ use tfseek_testkit::agree_parse::Want;
 use tfseek_testkit::arrays::Arrays;
 use tfseek_testkit::hex::unhex;
 use tfseek_testkit::oracle::{answer, schema};
+use tfseek_testkit::presence::has_feature;
 use tfseek_testkit::rng::Rng;
 use tfseek_testkit::shaped::{self, Style};
 use tfseek_testkit::twin_parse::Form;
@@ -26,7 +27,16 @@ fn options(schema: &Schema, bytes: ByteStrings, tensors: Tensors) -> Options {
 }
 
 /// Checks a record batch against arrays of the schema, or of the parser's schema.
-fn check(found: &RecordBatch, arrays: &Arrays, schema: &Schema, rows: usize, what: &str) -> usize {
+///
+/// `payloads` are given if the parser records presence: rows without the feature of a nullable list are then null.
+fn check(
+    found: &RecordBatch,
+    arrays: &Arrays,
+    schema: &Schema,
+    rows: usize,
+    payloads: Option<&[Vec<u8>]>,
+    what: &str,
+) -> usize {
     let mut checked = 0;
     for (is_list, specs, columns) in
         [(false, schema.features(), &arrays.features), (true, schema.feature_lists(), &arrays.feature_lists)]
@@ -35,10 +45,13 @@ fn check(found: &RecordBatch, arrays: &Arrays, schema: &Schema, rows: usize, wha
         for ((name, spec), column) in specs.iter().zip(columns.values()) {
             let arrow_name = if is_list { format!("list {name}") } else { name.clone() };
             let array = &found[&*arrow_name];
-            let is_tensor = !found.schema().field_with_name(&arrow_name).unwrap().metadata().is_empty();
+            let field = found.schema().field_with_name(&arrow_name).unwrap().clone();
+            let is_tensor = !field.metadata().is_empty();
             let cells: Vec<Cell> = (0..array.len()).map(|row| of_arrow(array, row)).collect();
             let lengths = arrays.lengths.get(name).filter(|_| is_list);
-            match of_column(column, spec, lengths, is_list, rows) {
+            let want = of_column(column, spec, lengths, is_list, rows);
+            match want.map(|cells| with_nulls(cells, schema, name, payloads.filter(|_| field.is_nullable())))
+            {
                 // A tensor has one list.
                 Some(want) if is_tensor => {
                     assert_eq!(cells, want.into_iter().map(flat).collect::<Vec<_>>(), "{what}: {name}");
@@ -51,6 +64,17 @@ fn check(found: &RecordBatch, arrays: &Arrays, schema: &Schema, rows: usize, wha
         }
     }
     checked
+}
+
+/// Makes empty lists of absent features null.
+fn with_nulls(cells: Vec<Cell>, schema: &Schema, name: &str, payloads: Option<&[Vec<u8>]>) -> Vec<Cell> {
+    let Some(payloads) = payloads else { return cells };
+    let rows = cells.into_iter().zip(payloads);
+    let cells = rows.map(|(cell, payload)| match cell {
+        Cell::List(items) if items.is_empty() && !has_feature(schema, name, payload) => Cell::Null,
+        cell => cell,
+    });
+    cells.collect()
 }
 
 /// Joins nested lists into one.
@@ -88,11 +112,13 @@ fn converts(schema: &Schema, payloads: &[Vec<u8>], arrays: &[&Arrays], form: For
         assert_eq!(schema_of(schema, &options).unwrap(), **converter.schema());
         let lenient = |parser: BatchParser| parser.lenient_sparse_index(form.lenient_sparse_index);
         let parsers = [
-            converter.parser(),
-            BatchParser::new(converter.parser_schema()),
-            BatchParser::new(converter.parser_schema()).contiguous_bytes(true),
+            (converter.parser(), true),
+            (BatchParser::new(converter.parser_schema()), false),
+            (BatchParser::new(converter.parser_schema()).contiguous_bytes(true).presence(true), true),
         ];
-        for parser in parsers.map(lenient) {
+        for (parser, presence) in parsers {
+            let parser = lenient(parser);
+            let present = Some(payloads).filter(|_| presence);
             for regions in [false, true] {
                 let original = parse(&lenient(BatchParser::new(schema)), payloads, regions);
                 let batch = match (parse(&parser, payloads, regions), original) {
@@ -111,14 +137,14 @@ fn converts(schema: &Schema, payloads: &[Vec<u8>], arrays: &[&Arrays], form: For
                     array.to_data().validate_full().unwrap_or_else(|e| panic!("{what}: {e}"));
                 }
                 for arrays in arrays {
-                    check(&found, arrays, schema, payloads.len(), what);
+                    check(&found, arrays, schema, payloads.len(), present, what);
                 }
                 let Some(twin) =
                     Want::new(converter.parser_schema(), payloads, form, false).arrays().cloned()
                 else {
                     continue;
                 };
-                let columns = check(&found, &twin, converter.parser_schema(), payloads.len(), what);
+                let columns = check(&found, &twin, converter.parser_schema(), payloads.len(), present, what);
                 assert_eq!(columns, found.num_columns(), "{what}");
             }
         }

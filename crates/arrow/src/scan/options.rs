@@ -1,0 +1,177 @@
+//! `Scan`: what to read, and how.
+
+use crate::converter::Converter;
+use crate::error::{Error, Result};
+use crate::options::Options;
+use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
+use std::fmt;
+use std::sync::Arc;
+use tfseek::order::Subset;
+use tfseek::{Dataset, Filter, Part, Schema, Verify};
+
+/// A reader of the records of a dataset, or of parts of one, as record batches in the order of the records.
+///
+/// Nothing is read before [`reader`](Scan::reader), which can be called again and again.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("train.tfrecord");
+/// # let mut writer = tfseek::Writer::create(&path)?;
+/// # for i in 0..1000 { writer.write(&tfseek::ExampleBuilder::new().int64("label", [i % 10]).encode()?)?; }
+/// # writer.close()?;
+/// use arrow_array::{cast::AsArray, types::Int64Type};
+/// use tfseek::{DType, DatasetOptions, FeatureSpec, IndexMode, Schema};
+/// use tfseek_arrow::{Options, Scan};
+///
+/// let ds = DatasetOptions::new().index(IndexMode::Memory).open(&path)?;
+/// let schema = Schema::example().feature("label", FeatureSpec::fixed_len(&[], DType::Int64)).build()?;
+/// let scan = Scan::new(&ds, &schema, &Options::new())?.record("record")?.filter("label == 3".parse()?);
+/// let mut numbers = Vec::new();
+/// for batch in scan.reader()? {
+///     numbers.extend_from_slice(batch?["record"].as_primitive::<Int64Type>().values());
+/// }
+/// assert_eq!((numbers.len(), numbers[1]), (100, 13));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Scan {
+    pub(super) source: ScanSource,
+    pub(super) converter: Converter,
+    pub(super) schema: SchemaRef,
+    pub(super) has_record: bool,
+    pub(super) is_sequence: bool,
+    pub(super) subset: Option<Subset>,
+    pub(super) listed: Option<Arc<[u64]>>,
+    pub(super) filter: Option<Filter>,
+    pub(super) batch_rows: Option<usize>,
+    pub(super) threads: Option<usize>,
+    pub(super) verify: Option<Verify>,
+}
+
+/// The origin of the records.
+#[derive(Clone)]
+pub(super) enum ScanSource {
+    Dataset(Dataset),
+    Parts(Arc<[Part]>),
+}
+
+impl Scan {
+    /// Returns a scan of all records of a dataset. Batches are made by the threads of a [`Loader`](tfseek::Loader).
+    ///
+    /// # Errors
+    /// Those of [`Converter::new`].
+    pub fn new(dataset: &Dataset, schema: &Schema, options: &Options) -> Result<Scan> {
+        Scan::of(ScanSource::Dataset(dataset.clone()), schema, options)
+    }
+
+    /// Returns a scan of parts of a dataset, in their order. Workers read them without an index, in the thread that asks for batches.
+    ///
+    /// # Errors
+    /// Those of [`Converter::new`].
+    pub fn of_parts(
+        parts: impl IntoIterator<Item = Part>,
+        schema: &Schema,
+        options: &Options,
+    ) -> Result<Scan> {
+        Scan::of(ScanSource::Parts(parts.into_iter().collect()), schema, options)
+    }
+
+    fn of(source: ScanSource, schema: &Schema, options: &Options) -> Result<Scan> {
+        let converter = Converter::new(schema, options)?;
+        Ok(Scan {
+            source,
+            schema: Arc::clone(converter.schema()),
+            converter,
+            has_record: false,
+            is_sequence: schema.is_sequence(),
+            subset: None,
+            listed: None,
+            filter: None,
+            batch_rows: None,
+            threads: None,
+            verify: None,
+        })
+    }
+
+    /// Adds a first column with the number of each record in the dataset, as `Int64`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Schema`](crate::ErrorKind::Schema) if there is a column of that name.
+    pub fn record(mut self, column: &str) -> Result<Scan> {
+        let columns = self.converter.schema().fields();
+        if columns.iter().any(|field| field.name() == column) {
+            let reason =
+                "expected another name for the column of record numbers, found a column of that name";
+            return Err(Error::schema(column, reason));
+        }
+        let number = Arc::new(Field::new(column, DataType::Int64, false));
+        self.schema = Arc::new(ArrowSchema::new(
+            std::iter::once(number).chain(columns.iter().cloned()).collect::<Vec<_>>(),
+        ));
+        self.has_record = true;
+        Ok(self)
+    }
+
+    /// Restricts the scan of a dataset to these records. Other records are neither read nor verified.
+    #[must_use]
+    pub fn subset(mut self, records: impl Into<Subset>) -> Scan {
+        (self.subset, self.listed) = (Some(records.into()), None);
+        self
+    }
+
+    /// Sets the records of a scan of a dataset, in any order, also several times. It replaces [`subset`](Scan::subset).
+    ///
+    /// Ascending numbers are a subset. Other records are read in the thread that asks for batches, with the checksums that the dataset
+    /// verifies. The condition is evaluated on each of them.
+    #[must_use]
+    pub fn records(mut self, numbers: impl Into<Arc<[u64]>>) -> Scan {
+        let numbers = numbers.into();
+        (self.subset, self.listed) = match Subset::from_ids(&*numbers) {
+            Ok(subset) => (Some(subset), None),
+            Err(_) => (None, Some(numbers)),
+        };
+        self
+    }
+
+    /// Restricts the scan to the records that meet a condition.
+    ///
+    /// In a dataset they are found first, by [`Dataset::select`](tfseek::Dataset::select). In parts, the condition is evaluated on each
+    /// record.
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Scan {
+        self.filter = Some(filter);
+        self
+    }
+
+    /// Sets the number of rows of a batch, at least 1. Default: as many as have about 32 MiB of records, at most 8192.
+    #[must_use]
+    pub fn batch_rows(mut self, rows: usize) -> Scan {
+        self.batch_rows = Some(rows.max(1));
+        self
+    }
+
+    /// Sets the number of threads that make the batches of a dataset. Default: one per processor. 0: the thread that asks for them.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Scan {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Sets the checksums that are verified. Default: those that the dataset verifies, and [`Verify::Payload`] for parts.
+    #[must_use]
+    pub fn verify(mut self, verify: Verify) -> Scan {
+        self.verify = Some(verify);
+        self
+    }
+
+    /// Returns the schema of the record batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+}
+
+impl fmt::Debug for Scan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scan").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}

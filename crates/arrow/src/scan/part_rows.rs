@@ -1,0 +1,189 @@
+//! The records of parts, collected into rows for a parser.
+
+use super::rows::BATCH_BYTES;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use tfseek::batch::Row;
+use tfseek::example::MessageKind;
+use tfseek::filter::RecordFilter;
+use tfseek::io::Region;
+use tfseek::stream::{Stream, StreamOptions};
+use tfseek::{At, Filter, Part, Record, Verify};
+
+/// Reads the records of parts, one after the other.
+pub(super) struct PartRows {
+    parts: VecDeque<Part>,
+    open: Option<OpenPart>,
+    verify: Verify,
+}
+
+/// A part that is being read.
+struct OpenPart {
+    stream: Stream,
+    /// Number in the dataset of the record with ordinal 0 in the shard, which may be in another part.
+    start: u64,
+}
+
+/// Records that were read: their payloads, in one buffer, and their places.
+pub(super) struct ReadRows {
+    pub(super) bytes: Vec<u8>,
+    rows: Vec<RowPlace>,
+    /// Shards of the records. Rows of one shard are adjacent.
+    shards: Vec<PathBuf>,
+}
+
+/// The place of a record: in the buffer, in the dataset, and in its shard.
+struct RowPlace {
+    payload: Range<usize>,
+    number: u64,
+    shard: usize,
+    ordinal: u64,
+    offset: u64,
+}
+
+/// A record as a row of a parser.
+pub(super) struct PlacedRow<'a> {
+    payload: &'a [u8],
+    place: &'a RowPlace,
+    shard: &'a Path,
+    region: Option<&'a Region>,
+}
+
+/// The records to keep, and the number of rows that are read together.
+pub(super) struct RowLimits {
+    filter: Option<RecordFilter>,
+    kind: MessageKind,
+    max_rows: usize,
+}
+
+impl RowLimits {
+    pub(super) fn new(filter: Option<&Filter>, is_sequence: bool, max_rows: usize) -> RowLimits {
+        let kind = if is_sequence { MessageKind::SequenceExample } else { MessageKind::Example };
+        RowLimits { filter: filter.map(Filter::for_records), kind, max_rows }
+    }
+
+    /// Returns true if the rows are as many as one batch has.
+    pub(super) fn are_reached(&self, rows: &ReadRows) -> bool {
+        rows.rows.len() >= self.max_rows || rows.bytes.len() as u64 >= BATCH_BYTES
+    }
+
+    /// Returns the number of rows that a batch can have in addition.
+    pub(super) fn rows_left(&self, rows: &ReadRows) -> usize {
+        self.max_rows.saturating_sub(rows.rows.len())
+    }
+
+    /// Adds a record to the rows if it meets the condition.
+    pub(super) fn add(&mut self, record: Record<'_>, number: u64, rows: &mut ReadRows) -> tfseek::Result<()> {
+        let is_kept = match &mut self.filter {
+            Some(filter) => {
+                filter.accepts(number, record.payload(), self.kind).map_err(|e| e.at(record.at()))?
+            }
+            None => true,
+        };
+        if is_kept {
+            rows.push(record, number);
+        }
+        Ok(())
+    }
+}
+
+impl PartRows {
+    pub(super) fn new(parts: &[Part], verify: Verify) -> PartRows {
+        PartRows { parts: parts.iter().cloned().collect(), open: None, verify }
+    }
+
+    /// Reads the records of the next batch into `rows`, which is empty. No record is added at the end of the last part.
+    pub(super) fn read(&mut self, limits: &mut RowLimits, rows: &mut ReadRows) -> tfseek::Result<()> {
+        while !limits.are_reached(rows) {
+            let open = match &mut self.open {
+                Some(open) => open,
+                closed => {
+                    let Some(part) = self.parts.pop_front() else { return Ok(()) };
+                    closed.insert(OpenPart {
+                        stream: StreamOptions::new().verify(self.verify).part(&part)?,
+                        start: part.first().saturating_sub(part.ordinal()),
+                    })
+                }
+            };
+            match open.stream.next()? {
+                None => self.open = None,
+                Some(record) => {
+                    let ordinal = record.at().record.unwrap_or_default();
+                    limits.add(record, open.start.saturating_add(ordinal), rows)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ReadRows {
+    /// Returns no records, and a buffer for them.
+    pub(super) fn new(mut buffer: Vec<u8>) -> ReadRows {
+        buffer.clear();
+        ReadRows { bytes: buffer, rows: Vec::new(), shards: Vec::new() }
+    }
+
+    /// Adds a record with its number in the dataset.
+    pub(super) fn push(&mut self, record: Record<'_>, number: u64) {
+        let at = record.at();
+        let path = at.path.unwrap_or(Path::new(""));
+        if self.shards.last().is_none_or(|last| last != path) {
+            self.shards.push(path.to_owned());
+        }
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(record.payload());
+        let (payload, shard) = (start..self.bytes.len(), self.shards.len().saturating_sub(1));
+        let (ordinal, offset) = (at.record.unwrap_or_default(), at.offset.unwrap_or_default());
+        self.rows.push(RowPlace { payload, number, shard, ordinal, offset });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Moves the bytes into a region.
+    pub(super) fn into_region(mut self) -> (ReadRows, Region) {
+        let region = Region::new(std::mem::take(&mut self.bytes));
+        (self, region)
+    }
+
+    /// Returns the buffer, for other records.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Returns the rows. Batches can borrow the bytes of a region, which has those of the buffer.
+    pub(super) fn rows<'a>(&'a self, region: Option<&'a Region>) -> Vec<PlacedRow<'a>> {
+        let bytes = region.map_or(&*self.bytes, |region| region);
+        let row = |place: &'a RowPlace| PlacedRow {
+            payload: bytes.get(place.payload.clone()).unwrap_or_default(),
+            place,
+            shard: self.shards.get(place.shard).map_or(Path::new(""), PathBuf::as_path),
+            region,
+        };
+        self.rows.iter().map(row).collect()
+    }
+}
+
+impl PlacedRow<'_> {
+    /// Returns the number of the record in the dataset.
+    pub(super) fn number(&self) -> u64 {
+        self.place.number
+    }
+}
+
+impl Row for PlacedRow<'_> {
+    fn payload(&self) -> &[u8] {
+        self.payload
+    }
+
+    fn at(&self) -> At<'_> {
+        At::new(self.shard, self.place.ordinal, self.place.offset)
+    }
+
+    fn region(&self) -> Option<(&Region, usize)> {
+        Some((self.region?, self.place.payload.start))
+    }
+}

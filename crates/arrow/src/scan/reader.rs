@@ -1,0 +1,383 @@
+//! `ScanReader`: the batches of a scan.
+
+use super::options::{Scan, ScanSource};
+use super::part_rows::{PartRows, PlacedRow, ReadRows, RowLimits};
+use super::rows::{MAX_ROWS, batch_rows, together};
+use crate::converter::Converter;
+use crate::error::{Error, Result};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use tfseek::batch::{Batch, BatchParser};
+use tfseek::column::ColumnOptions;
+use tfseek::loader::{LoaderVerify, Step};
+use tfseek::order::Subset;
+use tfseek::{Dataset, Loader, Verify};
+
+/// Payload bytes of the batches that threads make ahead.
+const MEMORY: u64 = 96 << 20;
+
+/// An iterator over the record batches of a [`Scan`], in the order of the records. It ends after an error.
+///
+/// The records of a batch with more values than 32-bit offsets can count are returned as several batches.
+pub struct ScanReader {
+    form: BatchForm,
+    parser: BatchParser,
+    work: ScanWork,
+    /// Batches that are returned before the work goes on.
+    ready: VecDeque<RecordBatch>,
+    ended: bool,
+}
+
+/// The origin of the next batches.
+enum ScanWork {
+    Loaded(LoadedBatches),
+    Read(Box<ReadBatches>),
+    /// The numbers of the records, where there are no columns.
+    Numbers {
+        numbers: Box<dyn Iterator<Item = u64> + Send>,
+        rows: usize,
+    },
+    Ended,
+}
+
+/// The batches of a loader.
+struct LoadedBatches {
+    dataset: Dataset,
+    loader: Box<Loader>,
+    subset: Option<Subset>,
+    rows: usize,
+    /// Number of batches that the loader returned.
+    returned: usize,
+}
+
+/// Batches of records that are read in the calling thread.
+struct ReadBatches {
+    records: RowSource,
+    limits: RowLimits,
+    /// Memory of an earlier batch.
+    bytes: Vec<u8>,
+    /// True if batches may borrow the bytes.
+    lends: bool,
+}
+
+/// The records that are left to read.
+enum RowSource {
+    Parts(Box<PartRows>),
+    Listed {
+        dataset: Dataset,
+        numbers: Arc<[u64]>,
+        next: usize,
+        /// Number of records that are read together.
+        together: usize,
+    },
+}
+
+/// The form of the record batches.
+struct BatchForm {
+    converter: Converter,
+    schema: SchemaRef,
+    has_record: bool,
+}
+
+impl Scan {
+    /// Starts to read from the first record. A scan of a dataset without columns returns numbers of rows, and reads no records.
+    ///
+    /// # Errors
+    /// Those of [`Dataset::select`](tfseek::Dataset::select) with a filter, and those of
+    /// [`LoaderOptions::build`](tfseek::LoaderOptions::build).
+    pub fn reader(&self) -> Result<ScanReader> {
+        ScanReader::with_parser(self, || self.converter.parser())
+    }
+}
+
+impl ScanReader {
+    fn with_parser(scan: &Scan, parser: impl Fn() -> BatchParser) -> Result<ScanReader> {
+        let form = BatchForm {
+            converter: scan.converter.clone(),
+            schema: Arc::clone(&scan.schema),
+            has_record: scan.has_record,
+        };
+        let read = |records| {
+            let max_rows = scan.batch_rows.unwrap_or(MAX_ROWS);
+            let limits = RowLimits::new(scan.filter.as_ref(), scan.is_sequence, max_rows);
+            let lends = scan.converter.lends_strings();
+            ScanWork::Read(Box::new(ReadBatches { records, limits, bytes: Vec::new(), lends }))
+        };
+        let work = match (&scan.source, &scan.listed) {
+            (ScanSource::Parts(parts), None) if scan.subset.is_none() => {
+                let verify = scan.verify.unwrap_or(Verify::Payload);
+                read(RowSource::Parts(Box::new(PartRows::new(parts, verify))))
+            }
+            (ScanSource::Parts(_), _) => {
+                let reason = "expected a scan of a dataset for chosen records, found a scan of parts";
+                return Err(Error::batch(reason));
+            }
+            (ScanSource::Dataset(dataset), Some(numbers)) => {
+                let (dataset, numbers, together) = (dataset.clone(), Arc::clone(numbers), together(dataset));
+                read(RowSource::Listed { dataset, numbers, next: 0, together })
+            }
+            (ScanSource::Dataset(dataset), None) => work_on(dataset, scan, parser())?,
+        };
+        Ok(ScanReader { form, parser: parser(), work, ready: VecDeque::new(), ended: false })
+    }
+
+    /// Returns the next batch.
+    fn read(&mut self) -> Result<Option<RecordBatch>> {
+        while self.ready.is_empty() {
+            match &mut self.work {
+                ScanWork::Ended => return Ok(None),
+                ScanWork::Loaded(loaded) => match loaded.loader.next() {
+                    None => self.work = ScanWork::Ended,
+                    Some(step) => {
+                        let number = loaded.returned;
+                        loaded.returned = number.saturating_add(1);
+                        match step.map_err(Error::from).and_then(|step| self.form.converted(step)) {
+                            Ok(batch) => self.ready.push_back(batch),
+                            Err(e) if e.is_too_large() && loaded.rows > 1 => {
+                                let read = loaded.read_again(number)?;
+                                self.form.parse(&self.parser, &read.rows(None), &mut self.ready)?;
+                            }
+                            Err(e) => return Err(e),
+                        }
+                    }
+                },
+                ScanWork::Read(read) => {
+                    let rows = read.next()?;
+                    if rows.is_empty() {
+                        self.work = ScanWork::Ended;
+                    } else if read.lends {
+                        let (rows, region) = rows.into_region();
+                        self.form.parse(&self.parser, &rows.rows(Some(&region)), &mut self.ready)?;
+                    } else {
+                        self.form.parse(&self.parser, &rows.rows(None), &mut self.ready)?;
+                        read.bytes = rows.into_bytes();
+                    }
+                }
+                ScanWork::Numbers { numbers, rows } => {
+                    let numbers: Vec<u64> = numbers.take(*rows).collect();
+                    if numbers.is_empty() {
+                        self.work = ScanWork::Ended;
+                    } else {
+                        self.ready.push_back(self.form.assembled(Vec::new(), &numbers)?);
+                    }
+                }
+            }
+        }
+        Ok(self.ready.pop_front())
+    }
+}
+
+/// Returns the work of a scan of a dataset. Finds the records that meet the condition.
+fn work_on(dataset: &Dataset, scan: &Scan, parser: BatchParser) -> Result<ScanWork> {
+    let selected = match &scan.filter {
+        Some(filter) => Some(Subset::from(&dataset.select(filter, &ColumnOptions::new())?)),
+        None => None,
+    };
+    let subset = match (selected, &scan.subset) {
+        (Some(selected), Some(subset)) => {
+            let both: Vec<u64> = selected.iter().filter(|&id| subset.rank(id).is_some()).collect();
+            Some(Subset::from_ids(both)?)
+        }
+        (selected, subset) => selected.or_else(|| subset.clone()),
+    };
+    if scan.converter.schema().fields().is_empty() {
+        let numbers: Box<dyn Iterator<Item = u64> + Send> = match subset {
+            Some(subset) => Box::new((0..).map_while(move |k| subset.iter().nth(k))),
+            None => Box::new(0..dataset.len()),
+        };
+        return Ok(ScanWork::Numbers { numbers, rows: scan.batch_rows.unwrap_or(MAX_ROWS) });
+    }
+    let rows = scan.batch_rows.unwrap_or_else(|| batch_rows(dataset));
+    let mut options =
+        dataset.loader(scan.converter.parser_schema()).parser(parser).batch_size(rows as u64).memory(MEMORY);
+    if let Some(subset) = &subset {
+        options = options.select(subset.clone());
+    }
+    if let Some(threads) = scan.threads {
+        options = options.threads(threads);
+    }
+    if let Some(verify) = scan.verify {
+        options = options.verify(LoaderVerify::Always(verify));
+    }
+    let (dataset, loader) = (dataset.clone(), Box::new(options.build()?));
+    Ok(ScanWork::Loaded(LoadedBatches { dataset, loader, subset, rows, returned: 0 }))
+}
+
+impl ReadBatches {
+    /// Reads the records of the next batch. There are none at the end.
+    fn next(&mut self) -> Result<ReadRows> {
+        let ReadBatches { records, limits, bytes, .. } = self;
+        let mut rows = ReadRows::new(std::mem::take(bytes));
+        match records {
+            RowSource::Parts(parts) => parts.read(limits, &mut rows)?,
+            RowSource::Listed { dataset, numbers, next, together } => {
+                while let Some(window) = numbers.get(*next..).filter(|left| !left.is_empty()) {
+                    if limits.are_reached(&rows) {
+                        break;
+                    }
+                    let window = window.get(..limits.rows_left(&rows).min(*together)).unwrap_or(window);
+                    *next = next.saturating_add(window.len());
+                    let mut number = window.iter();
+                    dataset.read_many(window, |record| {
+                        limits.add(record, number.next().copied().unwrap_or_default(), &mut rows)
+                    })?;
+                }
+            }
+        }
+        Ok(rows)
+    }
+}
+
+impl LoadedBatches {
+    /// Reads the records of a batch again.
+    fn read_again(&self, batch: usize) -> Result<ReadRows> {
+        let start = batch.saturating_mul(self.rows);
+        let numbers: Vec<u64> = match &self.subset {
+            Some(subset) => subset.iter().skip(start).take(self.rows).collect(),
+            None => (start as u64..self.dataset.len()).take(self.rows).collect(),
+        };
+        let mut read = ReadRows::new(Vec::new());
+        let mut next = numbers.iter();
+        self.dataset.read_many(&numbers, |record| {
+            read.push(record, next.next().copied().unwrap_or_default());
+            Ok(())
+        })?;
+        Ok(read)
+    }
+}
+
+impl BatchForm {
+    /// Converts a step of a loader.
+    fn converted(&self, step: Step) -> Result<RecordBatch> {
+        let numbers = step.ids().to_vec();
+        let batch = step.into_batch().ok_or_else(|| Error::batch("expected a loader with a schema"))?;
+        self.record_batch(&batch, &numbers)
+    }
+
+    /// Parses rows and appends them to `ready`, as several batches if one has too many values.
+    fn parse(
+        &self,
+        parser: &BatchParser,
+        rows: &[PlacedRow<'_>],
+        ready: &mut VecDeque<RecordBatch>,
+    ) -> Result<()> {
+        let numbers: Vec<u64> = rows.iter().map(PlacedRow::number).collect();
+        let made =
+            parser.parse(rows).map_err(Error::from).and_then(|batch| self.record_batch(&batch, &numbers));
+        match made {
+            Err(e) if e.is_too_large() && rows.len() > 1 => {
+                let (one, other) = rows.split_at(rows.len() / 2);
+                self.parse(parser, one, ready)?;
+                self.parse(parser, other, ready)
+            }
+            made => {
+                ready.push_back(made?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Converts a batch of these records.
+    fn record_batch(&self, batch: &Batch, numbers: &[u64]) -> Result<RecordBatch> {
+        let arrays = self.converter.arrays(batch).map_err(|e| {
+            let record = e.row().and_then(|row| numbers.get(row)).copied();
+            e.in_record(record)
+        });
+        self.assembled(arrays?, numbers)
+    }
+
+    /// Returns the record batch of the columns, after that of the record numbers if there is one.
+    fn assembled(&self, mut arrays: Vec<ArrayRef>, numbers: &[u64]) -> Result<RecordBatch> {
+        if self.has_record {
+            let numbers = numbers.iter().map(|&number| {
+                i64::try_from(number).map_err(|_| Error::batch("expected record numbers below 2^63"))
+            });
+            arrays.insert(0, Arc::new(Int64Array::from(numbers.collect::<Result<Vec<_>>>()?)));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(numbers.len()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?)
+    }
+}
+
+impl Iterator for ScanReader {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
+        if self.ended {
+            return None;
+        }
+        let next = self.read().map_err(ArrowError::from).transpose();
+        if !matches!(next, Some(Ok(_))) {
+            // Threads and files are not needed any more.
+            self.ended = true;
+            self.work = ScanWork::Ended;
+        }
+        next
+    }
+}
+
+impl RecordBatchReader for ScanReader {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.form.schema)
+    }
+}
+
+impl fmt::Debug for ScanReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScanReader").field("schema", &self.form.schema).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+    use tfseek::example::FeatureBuf;
+    use tfseek::schema::{DType, FeatureSpec, Schema};
+    use tfseek::{DatasetOptions, IndexMode, SequenceExampleBuilder, Writer};
+
+    #[test]
+    fn a_batch_with_too_many_values_is_divided() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("long.tfrecord");
+        let mut writer = Writer::create(&path).unwrap();
+        let lens = [3, 1, 40, 0, 2, 2, 30, 1, 7, 7, 7];
+        for len in lens {
+            let steps = vec![FeatureBuf::Int64(vec![1]); len];
+            let record = SequenceExampleBuilder::new().feature_list("steps", steps);
+            writer.write(&record.encode().unwrap()).unwrap();
+        }
+        writer.close().unwrap();
+        let ds = DatasetOptions::new().index(IndexMode::Memory).open(&path).unwrap();
+        let steps = FeatureSpec::fixed_len_sequence(&[], DType::Int64);
+        let schema = Schema::sequence_example().feature_list("steps", steps).build().unwrap();
+        let dataset = Scan::new(&ds, &schema, &Options::new()).unwrap();
+        let odd = Subset::from_ids((1..lens.len() as u64).step_by(2).collect::<Vec<_>>()).unwrap();
+        let parts = Scan::of_parts(ds.shares(1).unwrap().remove(0), &schema, &Options::new()).unwrap();
+        for (scan, is_odd) in [(dataset.clone(), false), (parts, false), (dataset.subset(odd), true)] {
+            let scan = scan.record("number").unwrap().batch_rows(4);
+            // The padded steps of a row take 8 bytes each.
+            let limited =
+                |bytes| ScanReader::with_parser(&scan, || scan.converter.parser().limit(bytes)).unwrap();
+            let batches: Vec<RecordBatch> = limited(320).map(Result::unwrap).collect();
+            let found: Vec<(i64, usize)> = batches
+                .iter()
+                .flat_map(|batch| {
+                    let numbers = batch["number"].as_primitive::<Int64Type>().values().to_vec();
+                    let steps = batch["steps"].as_list::<i32>().clone();
+                    (0..).zip(numbers).map(move |(k, number)| (number, steps.value(k).len()))
+                })
+                .collect();
+            let want = (0..).zip(lens).filter(|(k, _)| !is_odd || k % 2 == 1);
+            assert_eq!(found, want.collect::<Vec<(i64, usize)>>());
+            assert!(is_odd || batches.len() > 3, "{}", batches.len());
+            // A single record needs no padding.
+            assert_eq!(limited(1).map(|batch| batch.unwrap().num_rows()).sum::<usize>(), found.len());
+        }
+    }
+}

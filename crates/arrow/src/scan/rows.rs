@@ -1,0 +1,61 @@
+//! The number of rows of the batches of a dataset.
+
+use tfseek::Dataset;
+
+/// Largest number of rows in a batch.
+pub(super) const MAX_ROWS: usize = 8192;
+/// Bytes of records that a batch has on average.
+pub(super) const BATCH_BYTES: u64 = 32 << 20;
+/// Bytes of records above which batches are made smaller.
+const LARGE_BATCH: u64 = 2 * BATCH_BYTES;
+/// Number of rows below which batches are not made smaller for the sake of a few large records.
+const FEW_ROWS: usize = 64;
+/// Number of rows where the sizes of shards are not known.
+const ROWS_OF_UNKNOWN: usize = 1024;
+/// Limits of the search for large batches. Beyond them the search takes longer than it is worth.
+const MAX_SHARDS: usize = 1024;
+const MAX_BATCHES: u64 = 1 << 20;
+
+/// Returns the number of rows of a batch: as many as have about 32 MiB of records. If large records stand together, there are fewer.
+pub(super) fn batch_rows(dataset: &Dataset) -> usize {
+    let Some(bytes) = dataset.known_bytes() else { return ROWS_OF_UNKNOWN };
+    let fitting = BATCH_BYTES.saturating_mul(dataset.len()).checked_div(bytes).unwrap_or(u64::MAX);
+    let mut rows = usize::try_from(fitting).unwrap_or(MAX_ROWS).clamp(1, MAX_ROWS);
+    while rows > FEW_ROWS && largest_batch(dataset, rows).is_some_and(|bytes| bytes > LARGE_BATCH) {
+        rows = (rows / 2).max(FEW_ROWS);
+    }
+    rows
+}
+
+/// Returns the number of records to read together in any order: few if they are large, so that a batch is not much larger than it should
+/// be.
+pub(super) fn together(dataset: &Dataset) -> usize {
+    (batch_rows(dataset) / 8).max(1)
+}
+
+/// Returns the bytes of the largest batch of this number of rows. `None` if that takes long to find, or if a record has no location,
+/// which its reader reports.
+fn largest_batch(dataset: &Dataset, rows: usize) -> Option<u64> {
+    let shards = dataset.shards();
+    let step = u64::try_from(rows).ok().filter(|&rows| rows > 0)?;
+    if shards.len() > MAX_SHARDS || dataset.len() / step > MAX_BATCHES {
+        return None;
+    }
+    let (mut largest, mut batch, mut first) = (0u64, 0u64, 0u64);
+    for (number, shard) in shards.enumerate().filter(|(_, shard)| shard.len > 0) {
+        let index = dataset.index(number).ok()?;
+        let end = shard.start.checked_add(shard.len)?;
+        let mut from = index.locate(0).ok()?.offset;
+        // The borders of batches in this shard.
+        let mut border = first.checked_add(step)?;
+        while border < end {
+            let to = index.locate(border.checked_sub(shard.start)?).ok()?.offset;
+            largest = largest.max(batch.saturating_add(to.saturating_sub(from)));
+            (batch, from, first) = (0, to, border);
+            border = border.checked_add(step)?;
+        }
+        let last = index.locate(shard.len.checked_sub(1)?).ok()?;
+        batch = batch.saturating_add(last.offset.saturating_add(last.payload_len).saturating_sub(from));
+    }
+    Some(largest.max(batch))
+}

@@ -1,0 +1,162 @@
+//! `tfseek.Scan`: records as a stream of Arrow's C interface.
+//!
+//! A stream belongs to no interpreter: its functions are called by any thread, without the GIL, also while the interpreter ends. It
+//! holds Rust objects only.
+
+use crate::dataset::PyDataset;
+use crate::error::{BindingError, Result};
+use crate::hooks;
+use crate::ids::{self, Ids};
+use crate::options::{Choice, argument};
+use crate::part::PyPart;
+use crate::schema::PySchema;
+use crate::wait;
+use arrow_array::ffi::FFI_ArrowSchema;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+use std::{mem, process};
+use tfseek::{Part, Verify};
+use tfseek_arrow::{ByteStrings, ErrorKind, Options, Scan, ScanReader, Tensors};
+
+/// The native part of `tfseek.Scan`.
+#[pyclass(frozen, module = "tfseek")]
+pub(crate) struct ScanCore {
+    scan: Scan,
+}
+
+#[pymethods]
+impl ScanCore {
+    /// `arguments` contains all arguments of `Dataset.scan` or of `tfseek.scan`.
+    #[new]
+    fn new(py: Python<'_>, arguments: &Bound<'_, PyDict>) -> Result<ScanCore> {
+        let schema: Py<PySchema> = argument(arguments, "schema")?;
+        let schema = schema.get().schema();
+        let Choice::<ByteStrings>(bytes) = argument(arguments, "bytes")?;
+        let Choice::<Tensors>(tensors) = argument(arguments, "tensors")?;
+        let mut options = Options::new().bytes(bytes).tensors(tensors);
+        for column in argument::<Vec<String>>(arguments, "text")? {
+            options = options.text(column);
+        }
+        for (from, to) in argument::<Vec<(String, String)>>(arguments, "rename")? {
+            let is_list =
+                schema.feature_lists().contains_key(&from) && !schema.features().contains_key(&from);
+            options = if is_list { options.rename_list(from, to) } else { options.rename(from, to) };
+        }
+        let parts: Option<Vec<Py<PyPart>>> = argument(arguments, "parts")?;
+        let scan = match parts {
+            Some(parts) => {
+                let parts: Vec<Part> = parts.iter().map(|part| part.get().part().clone()).collect();
+                Scan::of_parts(parts, schema, &options)
+            }
+            None => {
+                let dataset: Py<PyDataset> = argument(arguments, "dataset")?;
+                let dataset = dataset.get();
+                let records = match argument::<Option<Bound<'_, PyAny>>>(arguments, "records")? {
+                    Some(records) => {
+                        Some(ids::numbers(py, &Ids::all(dataset.shared.dataset.len()), &records)?)
+                    }
+                    None => dataset.view_ids().map(|ids| ids.iter().collect()),
+                };
+                let scan = Scan::new(&dataset.shared.dataset, schema, &options);
+                scan.map(|scan| match records {
+                    Some(records) => scan.records(records),
+                    None => scan,
+                })
+            }
+        };
+        let mut scan = scan.map_err(|e| failure(py, e))?;
+        if let Some(condition) = argument::<Option<String>>(arguments, "where")? {
+            scan = scan.filter(condition.parse()?);
+        }
+        if let Some(column) = argument::<Option<String>>(arguments, "record")? {
+            scan = scan.record(&column).map_err(|e| failure(py, e))?;
+        }
+        if let Some(rows) = argument::<Option<usize>>(arguments, "batch_rows")? {
+            scan = scan.batch_rows(rows);
+        }
+        if let Some(threads) = argument::<Option<usize>>(arguments, "threads")? {
+            scan = scan.threads(threads);
+        }
+        if let Some(Choice(verify)) = argument::<Option<Choice<Verify>>>(arguments, "verify")? {
+            scan = scan.verify(verify);
+        }
+        Ok(ScanCore { scan })
+    }
+
+    /// Names of the columns, in their order.
+    #[getter]
+    fn columns(&self) -> Vec<&str> {
+        self.scan.schema().fields().iter().map(|field| field.name().as_str()).collect()
+    }
+
+    /// Returns the schema as a capsule of Arrow's C interface.
+    fn schema_capsule<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(&**self.scan.schema());
+        let schema = schema.map_err(|e| BindingError::error(py, e.to_string()))?;
+        Ok(PyCapsule::new_with_value(py, schema, c"arrow_schema")?)
+    }
+
+    /// Returns a new stream as a capsule of Arrow's C interface. Finds the records that meet the condition.
+    fn stream_capsule<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyCapsule>> {
+        let scan = self.scan.clone();
+        let reader = wait::run(py, None, move |_| Ok(scan.reader()))?.map_err(|e| failure(py, e))?;
+        let reader = OwnedReader { schema: reader.schema(), reader: Some(reader), process: process::id() };
+        let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+        Ok(PyCapsule::new_with_value(py, stream, c"arrow_array_stream")?)
+    }
+}
+
+/// Returns the exception of an error.
+fn failure(py: Python<'_>, e: tfseek_arrow::Error) -> BindingError {
+    match e.kind() {
+        ErrorKind::Schema(_) => {
+            let message = e.to_string();
+            let raised = hooks::spec_error(py).and_then(|class| {
+                let raised = class.call1((message,))?;
+                raised.setattr(pyo3::intern!(py, "feature"), e.column())?;
+                Ok(raised)
+            });
+            BindingError::Python(raised.map_or_else(|e| e, PyErr::from_value))
+        }
+        _ => match e.into_read() {
+            Ok(e) => e.into(),
+            Err(e) => BindingError::error(py, e.to_string()),
+        },
+    }
+}
+
+/// A reader that belongs to one process. Its threads do not exist in a forked child, where it can neither be read nor dropped.
+struct OwnedReader {
+    reader: Option<ScanReader>,
+    schema: SchemaRef,
+    process: u32,
+}
+
+impl Iterator for OwnedReader {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
+        if process::id() != self.process {
+            let message = "expected the process that began this stream, found a fork of it: begin a new stream in each process";
+            return Some(Err(ArrowError::InvalidArgumentError(message.to_owned())));
+        }
+        self.reader.as_mut()?.next()
+    }
+}
+
+impl RecordBatchReader for OwnedReader {
+    fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
+    }
+}
+
+impl Drop for OwnedReader {
+    fn drop(&mut self) {
+        if process::id() != self.process {
+            mem::forget(self.reader.take());
+        }
+    }
+}

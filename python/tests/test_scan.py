@@ -1,0 +1,318 @@
+"""``Dataset.scan`` and ``tfseek.scan``: streams of Arrow record batches, and the libraries that read them."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfseek
+
+pa = pytest.importorskip("pyarrow")
+
+SPEC = {
+    "label": tfseek.Optional("int64"),
+    "name": tfseek.FixedLenFeature([], "string"),
+    "vec": tfseek.FixedLenFeature([2, 2], "float32"),
+    "tokens": tfseek.RaggedFeature("int64"),
+    "blob": tfseek.FixedLenFeature([], "string"),
+}
+
+
+def row(i: int) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "name": b"row %d" % i,
+        "vec": np.arange(4, dtype=np.float32) + i,
+        "tokens": np.arange(i % 4),
+        "blob": bytes([i % 256]) * (20_000 if i % 10 == 0 else i % 30),
+    }
+    return values if i % 7 == 3 else {"label": i % 5, **values}
+
+
+def expected(numbers: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "label": row(i).get("label"),
+            "vec": row(i)["vec"].reshape(2, 2).tolist(),
+            "tokens": row(i)["tokens"].tolist(),
+            "name": row(i)["name"].decode(),
+            "blob": row(i)["blob"],
+        }
+        for i in numbers
+    ]
+
+
+@pytest.fixture
+def ds(tmp_path: pathlib.Path) -> tfseek.Dataset[tfseek.Example]:
+    """Two hundred records in a plain, an empty, a gzip and a plain file."""
+    for name, numbers in (("a", range(80)), ("b", range(0)), ("c.gz", range(80, 120)), ("d", range(120, 200))):
+        compression = "gzip" if name == "c.gz" else "none"
+        with tfseek.Writer(tmp_path / f"{name}.tfrecord", compression=compression) as writer:
+            for i in numbers:
+                writer.write(tfseek.Example(row(i)))
+    return tfseek.open([str(path) for path in sorted(tmp_path.iterdir())], index="memory")
+
+
+def rows(table: Any) -> list[dict[str, Any]]:
+    table.validate(full=True)
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
+
+
+def test_values(ds: tfseek.Dataset[tfseek.Example]) -> None:
+    for bytes in ("view", "copy"):
+        for batch_rows in (None, 1, 7):
+            scan = ds.scan(spec=SPEC, text=["name"], bytes=bytes, batch_rows=batch_rows)
+            assert rows(pa.table(scan)) == expected(range(200))
+            assert scan.columns == pa.table(scan).column_names == ["label", "vec", "tokens", "blob", "name"]
+    assert pa.schema(scan) == pa.table(scan).schema
+    assert scan.schema == tfseek.Schema(SPEC)
+
+
+def test_columns_and_conditions(ds: tfseek.Dataset[tfseek.Example]) -> None:
+    table = ds.scan(["label", "name"], SPEC, where="label in 1, 3..5", text=["name"], record="number").to_arrow()
+    numbers = [i for i in range(200) if row(i).get("label") in (1, 3, 4)]
+    assert table.column_names == ["number", "label", "name"] and table["number"].to_pylist() == numbers
+    assert table["name"].to_pylist() == [f"row {i}" for i in numbers]
+
+    # Inferred specs: the tokens are lists, the label is missing in some records.
+    inferred = ds.scan(["label", "tokens"]).to_arrow()
+    assert inferred["label"].to_pylist() == [row(i).get("label") for i in range(200)]
+    assert inferred["tokens"].to_pylist() == [row(i)["tokens"].tolist() for i in range(200)]
+    assert ds.scan(["label"], SPEC, rename={"label": "class"}).columns == ["class"]
+    assert ds.scan([], SPEC).to_arrow().num_rows == 200
+    tensor = pa.schema(ds.scan(["vec"], SPEC, tensors="extension")).field("vec").type
+    assert tensor == pa.fixed_shape_tensor(pa.float32(), (2, 2))
+
+
+def test_views_and_numbers(ds: tfseek.Dataset[tfseek.Example]) -> None:
+    for view, numbers in (
+        (ds[10:20], range(10, 20)),
+        (ds[::-1], range(199, -1, -1)),
+        (ds[[5, 3, 3, 130]], [5, 3, 3, 130]),
+        (ds.filter("label == 2"), [i for i in range(200) if row(i).get("label") == 2]),
+    ):
+        assert rows(view.scan(spec=SPEC, text=["name"]).to_arrow()) == expected(numbers)
+    scan = ds.scan(spec=SPEC, text=["name"])
+    assert rows(scan.take(np.array([7, 0, 150, -1])).to_arrow()) == expected([7, 0, 150, 199])
+    with pytest.raises(tfseek.OutOfRangeError):
+        scan.take([200])
+
+
+def test_parts(ds: tfseek.Dataset[tfseek.Example]) -> None:
+    for n in (1, 2, 5, 8):
+        found: list[dict[str, Any]] = []
+        for share in ds.shares(n):
+            scan = tfseek.scan(parts=share, spec=SPEC, text=["name"])
+            assert rows(pickle.loads(pickle.dumps(scan)).to_arrow()) == rows(scan.to_arrow())
+            found += rows(scan.to_arrow())
+        assert found == expected(range(200))
+    share = ds.shares(2)[1]
+    scan = tfseek.scan(parts=share, spec=SPEC, where="label == 2", record="number", columns=[])
+    first = share[0].first
+    assert scan.to_arrow()["number"].to_pylist() == [i for i in range(first, 200) if row(i).get("label") == 2]
+    assert rows(pickle.loads(pickle.dumps(ds.scan(spec=SPEC, text=["name"]))).to_arrow()) == expected(range(200))
+
+
+def test_wrong_arguments(ds: tfseek.Dataset[tfseek.Example]) -> None:
+    for error, message, call in (
+        (tfseek.SpecError, "columns: .*label, name.* found 'lable'", lambda: ds.scan(["lable"], SPEC)),
+        (TypeError, "columns: expected a list of names, found the name 'label'", lambda: ds.scan("label", SPEC)),
+        (tfseek.SpecError, "expected byte strings", lambda: ds.scan(spec=SPEC, text=["label"])),
+        (tfseek.SpecError, "another name for the column", lambda: ds.scan(spec=SPEC, record="label")),
+        (ValueError, "bytes: expected one of", lambda: ds.scan(spec=SPEC, bytes="lend")),
+        (ValueError, "batch_rows: expected at least 1, found 0", lambda: ds.scan(spec=SPEC, batch_rows=0)),
+        (TypeError, "parts: expected a tfseek.Part", lambda: tfseek.scan(parts=["a"], spec=SPEC)),  # type: ignore[list-item]
+        (TypeError, "found a scan of parts", lambda: tfseek.scan(parts=ds.shares(1)[0], spec=SPEC).take([1])),
+        (tfseek.SpecError, "nosuch", lambda: pa.table(ds.scan(spec=SPEC, where="nosuch == 1"))),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_errors_have_the_place(ds: tfseek.Dataset[tfseek.Example]) -> None:
+    strict = {**SPEC, "label": tfseek.FixedLenFeature([], "int64")}
+    with pytest.raises(pa.lib.ArrowInvalid, match=r"a\.tfrecord: record 3 at byte .*label"):
+        pa.table(ds.scan(spec=strict))
+    # Batches before the error are valid.
+    stream = pa.RecordBatchReader.from_stream(ds.scan(spec=strict, batch_rows=1))
+    assert [stream.read_next_batch().num_rows for _ in range(3)] == [1, 1, 1]
+    with pytest.raises(pa.lib.ArrowInvalid, match="record 3"):
+        stream.read_next_batch()
+    text = ds.scan(["blob"], SPEC, text=["blob"])
+    with pytest.raises(pa.lib.ArrowInvalid, match="record 128 of the dataset.*blob.*UTF-8"):
+        pa.table(text)
+
+
+def test_every_library_reads_the_same_values(ds: tfseek.Dataset[tfseek.Example]) -> None:
+    scan = ds.scan(spec=SPEC, text=["name"], batch_rows=60)
+    want = expected(range(200))
+    seen = []
+    try:
+        import polars as pl
+    except ImportError:
+        pass
+    else:
+        frame = pl.DataFrame(scan)
+        assert frame.to_dicts() == want and scan.to_polars().equals(frame)
+        seen.append("polars")
+    try:
+        import duckdb
+    except ImportError:
+        pass
+    else:
+        found = duckdb.sql("select * from scan").fetchall()
+        found_rows = [dict(zip(scan.columns, values)) for values in found]
+        assert [{**row, "vec": [list(inner) for inner in row["vec"]]} for row in found_rows] == want
+        (counts,) = duckdb.sql("select count(*), sum(label) from scan").fetchall()
+        assert counts == (200, sum(row["label"] or 0 for row in want))
+        seen.append("duckdb")
+    try:
+        import pandas as pd
+    except ImportError:
+        pass
+    else:
+        assert scan.to_pandas()["name"].tolist() == [row["name"] for row in want]
+        if hasattr(pd.DataFrame, "from_arrow"):
+            assert pd.DataFrame.from_arrow(scan)["blob"].tolist() == [row["blob"] for row in want]
+        seen.append("pandas")
+    try:
+        import nanoarrow
+    except ImportError:
+        pass
+    else:
+        # Version 0.9 crashes on views of byte strings, also on those that PyArrow makes.
+        copied = ds.scan(spec=SPEC, text=["name"], batch_rows=60, bytes="copy")
+        assert [dict(r) for r in nanoarrow.ArrayStream(copied).read_all().to_pylist()] == want
+        seen.append("nanoarrow")
+    try:
+        import datafusion
+    except ImportError:
+        pass
+    else:
+        frame = datafusion.SessionContext().from_arrow(scan)
+        assert frame.to_pylist() == want
+        seen.append("datafusion")
+    print("read by pyarrow", *seen)
+    if not seen:
+        pytest.skip("no library but PyArrow is installed")
+
+
+def threads() -> int:
+    return len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else threading.active_count()
+
+
+def test_streams_that_are_left_early_end_their_threads(ds: tfseek.Dataset[tfseek.Example]) -> None:
+    scan = ds.scan(spec=SPEC, batch_rows=2, threads=2)
+    before = threads()
+    readers = [pa.RecordBatchReader.from_stream(scan) for _ in range(5)]
+    for reader in readers:
+        reader.read_next_batch()
+    assert threads() > before or not os.path.isdir("/proc/self/task")
+    del readers, reader
+    gc.collect()
+    assert threads() == before
+
+
+def test_streams_leak_nothing(ds: tfseek.Dataset[tfseek.Example]) -> None:
+    resource = pytest.importorskip("resource")
+    scan = ds.scan(spec=SPEC, batch_rows=50)
+
+    def once(k: int) -> None:
+        scan.__arrow_c_schema__()
+        reader = pa.RecordBatchReader.from_stream(scan)
+        for _ in range(k % 5):
+            reader.read_next_batch()
+        del reader
+        scan.__arrow_c_stream__()
+
+    for k in range(100):
+        once(k)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for k in range(1000):
+        once(k)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 20_000, f"{grown} KiB for 1000 streams"
+
+
+def test_a_stream_outlives_its_dataset_and_moves_between_threads(ds: tfseek.Dataset[tfseek.Example]) -> None:
+    reader = pa.RecordBatchReader.from_stream(ds[:150].scan(spec=SPEC, text=["name"], batch_rows=9))
+    del ds
+    gc.collect()
+    found: list[Any] = []
+
+    def read(batches: int) -> None:
+        found.extend(reader.read_next_batch() for _ in range(batches))
+
+    for batches in (3, 6, 8):
+        worker = threading.Thread(target=read, args=(batches,))
+        worker.start()
+        worker.join()
+    table = pa.Table.from_batches(found)
+    assert rows(table) == expected(range(150))
+
+
+PROGRAM = """
+import os, sys
+import pyarrow as pa
+import tfseek
+
+ds = tfseek.open(sys.argv[1], index="memory")
+scan = ds.scan(["label"], batch_rows=3, threads=2)
+reader = pa.RecordBatchReader.from_stream(scan)
+first = reader.read_next_batch()
+if sys.argv[2] == "fork":
+    child = os.fork()
+    if child == 0:
+        try:
+            reader.read_next_batch()
+        except pa.lib.ArrowInvalid as e:
+            assert "found a fork of it" in str(e), e
+            # A stream that begins in the child is complete.
+            assert pa.table(ds.scan(["label"], threads=0)).num_rows == len(ds)
+            del reader
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert sum(len(batch) for batch in reader) == len(ds) - 3
+elif sys.argv[2] == "exit":
+    keep = [pa.RecordBatchReader.from_stream(scan) for _ in range(3)]
+    [one.read_next_batch() for one in keep]
+    sys.modules["kept"] = (keep, reader)  # released when the interpreter ends
+print("done")
+"""
+
+
+@pytest.mark.parametrize("end", ["fork", "exit"])
+def test_streams_at_exit_and_after_a_fork(ds: tfseek.Dataset[tfseek.Example], end: str) -> None:
+    if not hasattr(os, "fork") and end == "fork":
+        pytest.skip("no fork on this platform")
+    if sys.version_info < (3, 9):
+        pytest.skip("waitstatus_to_exitcode")
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM, str(ds.shards[0]), end],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (run.returncode, run.stdout) == (0, "done\n"), run.stderr
+
+
+def test_sequences(tmp_path: pathlib.Path) -> None:
+    with tfseek.Writer(tmp_path / "s.tfrecord") as writer:
+        for i in range(10):
+            writer.write(tfseek.SequenceExample({"id": i, "tokens": [i]}, {"tokens": [[1], [2, i]]}))
+    ds = tfseek.open(tmp_path / "s.tfrecord", index="memory")
+    with pytest.raises(tfseek.SpecError, match="rename"):
+        ds.scan()
+    table = ds.scan(rename={"tokens": "context tokens"}).to_arrow()
+    assert set(table.column_names) == {"id", "context tokens", "tokens"}
+    assert table["tokens"].to_pylist() == [[[1], [2, i]] for i in range(10)]

@@ -1,0 +1,184 @@
+"""``tfseek.scan`` and ``Dataset.scan``: records as Arrow record batches, for data frames and engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from ._errors import SpecError
+from ._features import Features, schema_of
+from ._tfseek import Dataset, Part, ScanCore, Schema
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+class Scan:
+    """The records of a dataset, or of parts of one, as a stream of Arrow record batches: ``ds.scan(..)`` and :func:`tfseek.scan`.
+
+    Nothing is read before a stream begins. Any library that accepts a stream of Arrow's C interface takes it: ``pa.table(scan)``,
+    ``pl.DataFrame(scan)``, ``duckdb.sql("select .. from scan")``. Each use is a new stream from the first record.
+
+    Numbers and long byte strings are not copied, so tables may keep the files mapped. An error in a record ends the stream with an
+    exception of the library that reads it, whose text has the place.
+    """
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        self._arguments = arguments
+        self._core = ScanCore(arguments)
+
+    @property
+    def schema(self) -> Schema:
+        """The features that are read, as :class:`tfseek.Schema`."""
+        schema: Schema = self._arguments["schema"]
+        return schema
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns. Narrow columns are first."""
+        return self._core.columns
+
+    def take(self, records: Union[Iterable[int], npt.NDArray[Any]]) -> Scan:
+        """Returns a scan of the records with these numbers, in this order. They are numbers in the whole dataset."""
+        if self._arguments["dataset"] is None:
+            raise TypeError("take: expected a scan of a dataset, found a scan of parts")
+        return Scan({**self._arguments, "records": records})
+
+    def to_arrow(self) -> Any:
+        """Returns a ``pyarrow.Table`` of all records."""
+        import pyarrow
+
+        return pyarrow.table(self)
+
+    def to_pandas(self) -> Any:
+        """Returns a ``pandas.DataFrame`` of all records, through PyArrow."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Returns a ``polars.DataFrame`` of all records."""
+        import polars
+
+        return polars.DataFrame(self)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._core.schema_capsule()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        # Consumers request no other schema. The interface allows to ignore it.
+        return self._core.stream_capsule()
+
+    def __reduce__(self) -> tuple[type[Scan], tuple[dict[str, Any]]]:
+        return Scan, (self._arguments,)
+
+    def __repr__(self) -> str:
+        return f"tfseek.Scan(columns={self.columns})"
+
+
+def scan(
+    *,
+    parts: Union[Part, Iterable[Part]],
+    spec: Features,
+    columns: Optional[Iterable[str]] = None,
+    where: Optional[str] = None,
+    text: Iterable[str] = (),
+    record: Optional[str] = None,
+    rename: Optional[Mapping[str, str]] = None,
+    bytes: str = "view",
+    tensors: str = "lists",
+    batch_rows: Optional[int] = None,
+    verify: Optional[str] = None,
+) -> Scan:
+    """Returns the records of parts of a dataset as a stream of Arrow record batches, a :class:`tfseek.Scan`.
+
+    A worker reads a share of :meth:`Dataset.shares` with it, without an index. :meth:`Dataset.scan` has the same arguments for a dataset.
+
+    parts: a :class:`tfseek.Part` or a list of them. Exactly their records are read, in order; anything else is an error.
+    spec: a dict of feature specs or a :class:`tfseek.Schema`, which may have feature lists.
+    columns: names of features of the spec; by default all of them. Other features are not decoded.
+    where: a condition as in :meth:`Dataset.filter`. A dataset finds the records first; parts evaluate it on each record.
+    text: columns of byte strings that become strings. A value that is not UTF-8 is an error.
+    record: name of an additional first column with the number of each record in the dataset.
+    rename: new names of columns. Needed if a feature of the context and a feature list have the same name: it renames the feature.
+    bytes: ``"view"``: long byte strings are lent, not copied; ``"copy"``: they are copied together. Copy them if batches are sent to other
+        processes or written.
+    tensors: ``"lists"``: nested lists of fixed lengths for ``FixedLenFeature``; ``"extension"``: the type ``arrow.fixed_shape_tensor``.
+    batch_rows: number of rows of a batch; by default as many as have about 32 MiB of records, at most 8192.
+    verify: the checksums verified: ``"payload"`` (header and payload) or ``"header"``. By default those that :func:`tfseek.open` chose.
+
+    An absent feature is null for :class:`tfseek.Optional`, the default or an error for ``FixedLenFeature``. Raises
+    :class:`tfseek.SpecError`. ``docs/engines.md`` has the types.
+    """
+    listed = [parts] if isinstance(parts, Part) else list(parts)
+    for item in listed:
+        if not isinstance(item, Part):
+            raise TypeError(f"parts: expected a tfseek.Part or a list of them, found {type(item).__name__}")
+    arguments = _arguments(schema_of(spec), columns, where, text, record, rename, bytes, tensors, batch_rows, verify)
+    return Scan({**arguments, "dataset": None, "parts": listed, "threads": None})
+
+
+def scan_dataset(
+    ds: Dataset[Any],
+    columns: Optional[Iterable[str]] = None,
+    spec: Optional[Features] = None,
+    *,
+    where: Optional[str] = None,
+    text: Iterable[str] = (),
+    record: Optional[str] = None,
+    rename: Optional[Mapping[str, str]] = None,
+    bytes: str = "view",
+    tensors: str = "lists",
+    batch_rows: Optional[int] = None,
+    threads: Optional[int] = None,
+    verify: Optional[str] = None,
+) -> Scan:
+    """The method ``Dataset.scan``."""
+    schema = ds.schema if spec is None else schema_of(spec)
+    arguments = _arguments(schema, columns, where, text, record, rename, bytes, tensors, batch_rows, verify)
+    return Scan({**arguments, "dataset": ds, "parts": None, "threads": threads})
+
+
+def _arguments(
+    schema: Schema,
+    columns: Optional[Iterable[str]],
+    where: Optional[str],
+    text: Iterable[str],
+    record: Optional[str],
+    rename: Optional[Mapping[str, str]],
+    bytes: str,
+    tensors: str,
+    batch_rows: Optional[int],
+    verify: Optional[str],
+) -> dict[str, Any]:
+    """Returns the arguments of a scan, checked."""
+    if columns is not None:
+        names = _names("columns", columns)
+        known = {*schema.features, *schema.feature_lists}
+        for name in names:
+            if name not in known:
+                shown = ", ".join(sorted(known)) or "none"
+                error = SpecError(f"columns: expected names of features of the spec ({shown}), found {name!r}")
+                error.feature = name
+                raise error
+        schema = schema._of_columns(names)
+    if batch_rows is not None and batch_rows < 1:
+        raise ValueError(f"batch_rows: expected at least 1, found {batch_rows}")
+    return {
+        "schema": schema,
+        "records": None,
+        "where": where,
+        "text": _names("text", text),
+        "record": record,
+        "rename": list((rename or {}).items()),
+        "bytes": bytes,
+        "tensors": tensors,
+        "batch_rows": batch_rows,
+        "verify": verify,
+    }
+
+
+def _names(argument: str, names: Iterable[str]) -> list[str]:
+    """Returns the names as a list. A single string is a mistake of the caller."""
+    if isinstance(names, str):
+        raise TypeError(f"{argument}: expected a list of names, found the name {names!r}")
+    return list(names)
