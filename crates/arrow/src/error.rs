@@ -83,7 +83,7 @@ impl Error {
         }
     }
 
-    /// Returns the error of the library, if a record could not be read or parsed, or else this error.
+    /// Returns the error of the library, if a record could not be read, parsed or written, or else this error.
     pub fn into_record_error(self) -> Result<tfseek::Error, Error> {
         match self.kind {
             ErrorKind::Record(error) => Ok(error),
@@ -153,7 +153,6 @@ impl fmt::Display for Error {
             ErrorKind::Schema(reason) | ErrorKind::Batch(reason) | ErrorKind::Value(reason) => {
                 f.write_str(reason)
             }
-            ErrorKind::Record(error) => write!(f, "{error}"),
             ErrorKind::Text { valid, len } => {
                 write!(f, "expected text in UTF-8, found {len} bytes that are not UTF-8 at byte {valid}")
             }
@@ -163,6 +162,7 @@ impl fmt::Display for Error {
                     "expected at most 2147483647 values or bytes in a batch, found {len}: use smaller batches"
                 )
             }
+            ErrorKind::Record(error) => write!(f, "{error}"),
             ErrorKind::Arrow(error) => write!(f, "{error}"),
         }
     }
