@@ -81,11 +81,10 @@ class Reading:
         self.schema = pyarrow.schema(found)
         self._spec = found.schema
         renamed = dict(rename or {})
-        features = [*self._spec.features, *(name for name in self._spec.feature_lists if name not in self._spec.features)]
-        self._feature_of = {renamed.get(feature, feature): feature for feature in features}
-        if len(self._feature_of) + (record is not None) != len(self.schema.names):
-            # A feature and a feature list have the same name: both are read if one is.
-            self._feature_of.update((name, name) for name in self.schema.names if name != record)
+        features = self._spec.features
+        self._feature_of = {renamed.get(name, name): name for name in features}
+        # If a feature has the name of a list, the feature is renamed, and both are read if one is.
+        self._feature_of.update({name if name in features else renamed.get(name, name): name for name in self._spec.feature_lists})
         self._renamed = renamed
 
     @property
