@@ -48,7 +48,7 @@ impl WriteFailure {
         match self {
             WriteFailure::Stream(text) => BindingError::error(py, format!("stream: {text}")),
             WriteFailure::Set(e) => reshard::failure(py, e),
-            WriteFailure::Row(e, before) => match e.into_read() {
+            WriteFailure::Row(e, before) => match e.into_record_error() {
                 Ok(e) => e.into(),
                 Err(e) => row_error(py, &e, before),
             },

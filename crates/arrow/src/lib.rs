@@ -112,10 +112,13 @@ mod memory;
 mod options;
 mod plan;
 mod scan;
+mod spec;
 mod strings;
+mod tensor;
 
 pub use converter::{Converter, schema_of};
 pub use encode::{Encoder, EncoderOptions};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{ByteStrings, Options, Tensors};
 pub use scan::{Scan, ScanReader};
+pub use spec::spec_of;

@@ -68,10 +68,10 @@ pub struct SetWriter {
     writer: WriterOptions,
     folders: Folders,
     records: u64,
-    state: SetState,
+    state: WriterState,
 }
 
-enum SetState {
+enum WriterState {
     /// The shard of each record is known.
     Cut {
         shards: Box<Shards>,
@@ -102,12 +102,12 @@ impl SetWriter {
         folders.create([&names])?;
         let state = match count {
             Some(count) if count.is_none_or(|count| count == 1) || options.records.is_some() => {
-                SetState::Cut {
+                WriterState::Cut {
                     shards: Box::new(Shards::new(names, writer.clone())),
                     count: count.unwrap_or(1),
                 }
             }
-            _ => SetState::Spooled(Spool::new(names.folder())?),
+            _ => WriterState::Spooled(Spool::new(names.folder())?),
         };
         let options = options.clone();
         Ok(SetWriter { pattern, options, compression, writer, folders, records: 0, state })
@@ -121,8 +121,8 @@ impl SetWriter {
         let record = self.records;
         self.records = record.saturating_add(1);
         match &mut self.state {
-            SetState::Spooled(spool) => spool.write(payload),
-            SetState::Cut { shards, count } => {
+            WriterState::Spooled(spool) => spool.write(payload),
+            WriterState::Cut { shards, count } => {
                 // A record beyond the stated number is an error at the end.
                 let shard = shard_of(record, self.options.records.unwrap_or(0), *count);
                 shards.write(shard, payload)
@@ -138,8 +138,8 @@ impl SetWriter {
     /// Returns the bytes that [`close`](SetWriter::close) has to copy.
     pub fn left(&self) -> u64 {
         match &self.state {
-            SetState::Spooled(spool) => spool.bytes,
-            SetState::Cut { .. } => 0,
+            WriterState::Spooled(spool) => spool.bytes,
+            WriterState::Cut { .. } => 0,
         }
     }
 
@@ -150,14 +150,14 @@ impl SetWriter {
     pub fn close(self, advance: &dyn Fn(u64) -> ControlFlow<()>) -> Result<ReshardSet, ReshardError> {
         let SetWriter { pattern, options, compression, writer, mut folders, records, state } = self;
         let shards = match state {
-            SetState::Cut { shards, .. } => {
+            WriterState::Cut { shards, .. } => {
                 if let Some(expected) = options.records.filter(|&expected| expected != records) {
                     let text = format!("records: expected {expected} records, as stated, found {records}");
                     return Err(ReshardError::Options(text));
                 }
                 shards
             }
-            SetState::Spooled(spool) => {
+            WriterState::Spooled(spool) => {
                 let bytes = spool.bytes;
                 let (by_size, count) = match pattern.shards {
                     Some(ShardCount::Size(size)) => {
