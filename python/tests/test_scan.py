@@ -219,7 +219,7 @@ def test_streams_that_are_left_early_end_their_threads(ds: tfseek.Dataset[tfseek
     assert threads() > before or not os.path.isdir("/proc/self/task")
     del readers, reader
     gc.collect()
-    assert threads() == before
+    assert threads() <= before
 
 
 def test_streams_leak_nothing(ds: tfseek.Dataset[tfseek.Example]) -> None:

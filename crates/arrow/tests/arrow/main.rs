@@ -5,4 +5,5 @@ mod columns;
 mod errors;
 mod memory;
 mod same_values;
+mod saved_columns;
 mod scan;
