@@ -86,8 +86,9 @@
 //! | others, such as times, decimals, structs and lists of lists | an error that names the column |
 //!
 //! * A null is an absent feature, and an empty list is a feature with its kind and without values.
-//! * Columns of a [`Converter`] lead back to equal features, with two exceptions. An absent list is an empty one. Partitions of ragged
-//!   columns and indices of sparse ones do not state their features, so these columns are errors.
+//! * Columns of a [`Converter`] lead back to equal features, with two exceptions. Columns that are not nullable have a value for an absent
+//!   feature: the default, or `[]`. Partitions of ragged columns and indices of sparse ones do not state their features, so these columns
+//!   are errors.
 //! * A batch is encoded column by column, so numbers of other types are cast once per batch, and rows allocate nothing.
 
 // No batch causes a panic.
@@ -111,10 +112,13 @@ mod memory;
 mod options;
 mod plan;
 mod scan;
+mod spec;
 mod strings;
+mod tensor;
 
 pub use converter::{Converter, schema_of};
 pub use encode::{Encoder, EncoderOptions};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{ByteStrings, Options, Tensors};
 pub use scan::{Scan, ScanReader};
+pub use spec::spec_of;

@@ -125,10 +125,10 @@ impl From<tfseek::Error> for ConvertError {
 /// The error of a scan, without a path: it names the record.
 impl From<tfseek_arrow::Error> for ConvertError {
     fn from(e: tfseek_arrow::Error) -> ConvertError {
-        match e.kind() {
-            ErrorKind::Schema(_) => ConvertError::Options(e.to_string()),
-            ErrorKind::Read(_) => ArrowError::from(e).into(),
-            _ => ConvertError::Records(e.to_string()),
+        match e.into_record_error() {
+            Ok(e) => ConvertError::Error(e),
+            Err(e) if matches!(e.kind(), ErrorKind::Schema(_)) => ConvertError::Options(e.to_string()),
+            Err(e) => ConvertError::Records(e.to_string()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::options::EncoderOptions;
 use crate::error::{Error, ErrorKind, Result};
+use crate::tensor::tensor_shape;
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use std::collections::{HashMap, HashSet};
 use tfseek::KeyOrder;
@@ -60,7 +61,7 @@ fn item(data_type: &DataType) -> Option<&Field> {
 
 fn check(field: &Field, is_list: bool) -> Result<()> {
     let data_type = field.data_type();
-    check_tensor(field)?;
+    tensor_shape(field)?;
     match item(data_type) {
         _ if !is_list => check_feature(data_type, data_type, false),
         Some(step) => check_feature(data_type, step.data_type(), false),
@@ -108,24 +109,6 @@ fn is_value(data_type: &DataType) -> bool {
                 | DataType::LargeUtf8
                 | DataType::Utf8View
         )
-}
-
-/// Checks that the values of a tensor are stored in the order of its dimensions.
-fn check_tensor(field: &Field) -> Result<()> {
-    let metadata = |key| field.metadata().get(key).map_or("", String::as_str);
-    let (extension, parameters) = (metadata("ARROW:extension:name"), metadata("ARROW:extension:metadata"));
-    let permutation = parameters.split_once("\"permutation\"").and_then(|(_, rest)| rest.split_once('['));
-    let Some((_, rest)) = permutation.filter(|_| extension == "arrow.fixed_shape_tensor") else {
-        return Ok(());
-    };
-    let dims = rest.split_once(']').map_or(rest, |(dims, _)| dims);
-    let in_order = dims.split(',').enumerate().all(|(k, dim)| dim.trim().parse() == Ok(k));
-    match in_order || dims.trim().is_empty() {
-        true => Ok(()),
-        false => Err(unfit(format!(
-            "expected a tensor in the order of its dimensions, found the permutation [{dims}]"
-        ))),
-    }
 }
 
 fn unfit(reason: String) -> Error {

@@ -83,12 +83,24 @@ fn tensors_in_another_order_are_refused() {
         let field = Field::new("a", storage, false).with_metadata(HashMap::from(metadata));
         Encoder::new(&ArrowSchema::new(vec![field]), &EncoderOptions::new())
     };
-    for good in [r#"{"shape":[2,3]}"#, r#"{"shape":[2,3],"permutation":[0, 1]}"#, r#"{"permutation":[]}"#, ""]
-    {
+    for good in [r#"{"shape":[2,3]}"#, r#"{"shape":[2,3],"permutation":[0, 1]}"#] {
         field(good).unwrap();
     }
-    let error = field(r#"{"shape":[2,3],"permutation":[1,0]}"#).unwrap_err();
-    assert!(error.to_string().contains("found the permutation [1,0]"), "{error}");
+    for (bad, reason) in [
+        (r#"{"shape":[2,3],"permutation":[1,0]}"#, "expected a tensor in the order of its dimensions"),
+        (r#"{"shape":[2,3],"permutation":"no"}"#, "expected a tensor in the order of its dimensions"),
+        (r#"{"shape":[2,4]}"#, "expected a list of as many values as the shape has"),
+        (
+            r#"{"shape":[4294967296,4294967296,4294967296]}"#,
+            "expected a list of as many values as the shape has",
+        ),
+        (r#"{"shape":[-2,-3]}"#, "expected the shape of a tensor"),
+        ("{}", "expected the shape of a tensor"),
+        ("", "expected the parameters of a tensor"),
+    ] {
+        let error = field(bad).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("column \"a\": {reason}, found {bad}")), "{error}");
+    }
 }
 
 #[test]
