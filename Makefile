@@ -6,11 +6,16 @@ FUZZ_TARGETS ?= $$($(CARGO) fuzz list)
 PYTHON ?= python3
 PYTHON_VENV := target/python
 # Small wheels that read Arrow streams. Tests of those that cannot be installed are skipped.
-ENGINES ?= pyarrow polars duckdb datafusion nanoarrow pandas
+ARROW_READERS ?= pyarrow polars duckdb datafusion nanoarrow pandas
 FRAMEWORKS ?= torch torchdata grain jax pandas
 FRAMEWORKS_TESTS := python/tests/test_torch.py python/tests/test_columns_torch.py python/tests/test_columns.py \
 	python/tests/test_optional.py python/tests/test_grain.py python/tests/test_docs.py python/tests/test_cookbook.py
 FRAMEWORKS_VENV := target/frameworks$(if $(FRAMEWORKS_PYTHON),-seen)
+ENGINES ?= ray beam spark dask
+ENGINE_ray := 'ray[data]' pyarrow pandas
+ENGINE_beam := apache-beam pyarrow
+ENGINE_spark := 'pyspark[sql]>=4.1' pyarrow pandas
+ENGINE_dask := 'dask[dataframe]' distributed pyarrow
 
 MIRI_TESTS ?= crc:: frame:: wire:: example:: tensor:: batch::
 PORTABLE_TARGETS ?= i686-unknown-linux-gnu s390x-unknown-linux-gnu
@@ -22,7 +27,7 @@ COVERAGE_LEAST ?= 97
 COVERAGE_TESTS ?= --lib --test bytes --test index --test order --test dataset --test batch
 SANITIZER_TARGET ?= x86_64-unknown-linux-gnu
 
-.PHONY: miri portable differential demo test python public-api test-frameworks test-slow coverage tsan asan bench bench-cold \
+.PHONY: miri portable differential demo test python public-api test-frameworks test-engines test-slow coverage tsan asan bench bench-cold \
 	bench-peers fuzz mutants
 
 demo:
@@ -94,7 +99,7 @@ python:
 		if $(PYTHON_VENV)/bin/python -m pip install -q pyright && $(PYTHON_VENV)/bin/pyright --version >/dev/null 2>&1; then \
 			$(PYTHON_VENV)/bin/pyright -p python/pyproject.toml --pythonpath $(PYTHON_VENV)/bin/python; \
 		else echo "skipped: pip cannot install pyright, or pyright cannot install Node.js"; fi; \
-		for engine in $(ENGINES); do \
+		for engine in $(ARROW_READERS); do \
 			$(PYTHON_VENV)/bin/python -m pip install -q $$engine || echo "skipped: pip cannot install $$engine"; \
 		done; \
 		$(PYTHON_VENV)/bin/python -m pytest -q python/tests; \
@@ -115,13 +120,26 @@ test-frameworks:
 		$(FRAMEWORKS_VENV)/bin/python -m pytest -q $(wildcard $(FRAMEWORKS_TESTS)); \
 	fi
 
+# Tests the engines of docs/engines.md, each in an environment of its own, because they require different versions of PyArrow. Together
+# they take 3 GB, so this is not part of `make test`. ENGINES selects some of them. Spark requires Java.
+test-engines: $(ENGINES:%=test-engine-%)
+
+test-engine-%:
+	@$(call with_package,target/engine-$*,$(PYTHON)) \
+		if $(if $(ENGINE_$*),target/engine-$*/bin/python -m pip install -q $(ENGINE_$*),false); then \
+			target/engine-$*/bin/python -m pytest -q python/tests/engines/test_$*.py; \
+			target/engine-$*/bin/python -m pytest -q python/tests/test_docs.py -k engines.md; \
+		else echo "skipped: pip cannot install $*"; fi; \
+	fi
+
 # Runs the tests that take minutes: the quality of shuffles, bijections of millions, a file that is followed for a minute, thousands of
 # damaged files, thousands of runs with failing calls, full disks and kills (docs/reliability.md), and programs that compare messages with
 # those of protobuf. The faults are tested without
 # --release, so that overflow is checked. TFSEEK_SOAK_SECONDS is the length of the long run. If TFSEEK_MEMORY_DIR names a folder with
-# 2 GB of free space, the memory of an epoch is tested too.
+# 2 GB of free space, the memory of an epoch is tested too. Plans for 1,024 hosts are made of 10^9 records (docs/engines.md).
 test-slow:
 	$(CARGO) test --release --lib --test order --test bytes --test dataset -- --ignored --nocapture
+	$(CARGO) test --release --test memory -- --ignored --nocapture
 	$(CARGO) test --release -p tfseek-tools --lib -- --ignored --nocapture
 	$(CARGO) test -p tfseek-cli --test faults -- --ignored --nocapture
 	@$(call with_package,$(PYTHON_VENV),$(PYTHON)) \

@@ -179,7 +179,7 @@ fn failure(py: Python<'_>, e: tfseek_arrow::Error) -> BindingError {
             });
             BindingError::Python(raised.map_or_else(|e| e, PyErr::from_value))
         }
-        _ => match e.into_read() {
+        _ => match e.into_record_error() {
             Ok(e) => e.into(),
             Err(e) => BindingError::error(py, e.to_string()),
         },

@@ -316,3 +316,63 @@ def test_sequences(tmp_path: pathlib.Path) -> None:
     table = ds.scan(rename={"tokens": "context tokens"}).to_arrow()
     assert set(table.column_names) == {"id", "context tokens", "tokens"}
     assert table["tokens"].to_pylist() == [[[1], [2, i]] for i in range(10)]
+
+
+def test_real_files() -> None:
+    """Every file with Examples or SequenceExamples: the values of all records, through PyArrow, Polars and DuckDB."""
+    folder = os.environ.get("TFSEEK_REAL_DATA")
+    if folder is None:
+        pytest.skip("TFSEEK_REAL_DATA is not set: the folder of the real files")
+    pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+    checked = records = 0
+    for path in sorted(pathlib.Path(folder).iterdir()):
+        if not path.is_file() or path.suffix in (".py", ".md", ".tsv"):
+            continue
+        try:
+            ds = tfseek.open(path, index="memory")
+            if len(ds) == 0 or ds.kind == "bytes":
+                continue
+            schema = tfseek.infer_schema(list(ds))
+        except tfseek.Error as e:
+            print(f"not scanned: {path.name}: {e}")
+            continue
+        if not schema.features and not schema.feature_lists:
+            continue
+        both = set(schema.features) & set(schema.feature_lists)
+        scan = ds.scan(spec=schema, rename={name: f"context {name}" for name in both}, batch_rows=100)
+        table = scan.to_arrow()
+        table.validate(full=True)
+        columns = {name: table[name].to_pylist() for name in table.column_names}
+        for k, record in enumerate(ds):
+            context = record.context if isinstance(record, tfseek.SequenceExample) else record
+            for name in schema.features:
+                same(columns[f"context {name}" if name in both else name][k], context.get(name), f"{path.name} {k} {name}")
+            for name in schema.feature_lists:
+                steps = record.feature_lists.get(name)  # type: ignore[attr-defined]
+                cell = columns[name][k]
+                assert len(cell) == len(steps or [])
+                for step, values in zip(cell, steps or []):
+                    same(step, values, f"{path.name} {k} {name}")
+        texts = {name: repr(values) for name, values in columns.items()}
+        frame = pl.DataFrame(scan)
+        assert {name: repr(frame[name].to_list()) for name in texts} == texts, path.name
+        found = duckdb.sql("select * from scan").arrow()
+        found = found.read_all() if hasattr(found, "read_all") else found
+        assert {name: repr(found[name].to_pylist()) for name in texts} == texts, path.name
+        checked, records = checked + 1, records + len(ds)
+    print(f"{checked} files, {records} records")
+    assert checked > 50
+
+
+def same(cell: Any, values: Any, place: str) -> None:
+    """Compares a cell with the values of a feature, to the bit."""
+    if values is None or len(values) == 0:
+        assert cell in (None, []), place
+        return
+    flat = [cell]
+    while any(isinstance(value, list) for value in flat):
+        flat = [inner for value in flat for inner in value]
+    if values.dtype == object:
+        assert flat == list(values), place
+    else:
+        assert np.array(flat, values.dtype).tobytes() == values.tobytes(), place

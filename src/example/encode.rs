@@ -17,6 +17,7 @@
 //! The length of the whole message is compared with the limit once, since every length inside is smaller.
 
 use super::feature_buf::FeatureBuf;
+use super::feature_slice::FeatureSlice;
 use crate::error::{Error, ErrorKind, Result};
 use crate::wire::MAX_LEN;
 use quick_protobuf::Writer;
@@ -45,7 +46,8 @@ pub enum KeyOrder {
 }
 
 impl KeyOrder {
-    pub(super) fn sort<V>(self, entries: &mut [(&str, V)]) {
+    /// Sorts entries by their keys. With [`KeyOrder::Given`] they stay as they are.
+    pub fn sort<V>(self, entries: &mut [(&str, V)]) {
         match self {
             KeyOrder::Python => entries.sort_unstable_by(|(a, _), (b, _)| python_cmp(a, b)),
             KeyOrder::Bytes => entries.sort_unstable_by_key(|&(key, _)| key),
@@ -67,20 +69,24 @@ pub(super) fn entries<V>(map: &BTreeMap<String, V>, order: KeyOrder) -> Vec<(&st
     entries
 }
 
-type Entries<'a, V> = [(&'a str, &'a V)];
+type Entries<'a, V> = [(&'a str, V)];
 type WriteResult = quick_protobuf::Result<()>;
 
 /// Appends an Example. The field `features` is written if there are features, or if `has` is set.
-pub(super) fn put_example(features: &Entries<'_, FeatureBuf>, has: bool, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn put_example<V: EncodedValue>(
+    features: &Entries<'_, V>,
+    has: bool,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     let map = (has || !features.is_empty()).then(|| map_len(features));
     put_message(map.map_or(0, field_len), out, |w| put_map(w, FIELD_1, map, features))
 }
 
 /// Appends a SequenceExample. The flags have the meaning of `has` in [`put_example`].
-pub(super) fn put_sequence(
-    context: &Entries<'_, FeatureBuf>,
+pub(super) fn put_sequence<V: EncodedValue, L: EncodedValue>(
+    context: &Entries<'_, V>,
     has_context: bool,
-    lists: &Entries<'_, Vec<FeatureBuf>>,
+    lists: &Entries<'_, L>,
     has_lists: bool,
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -116,7 +122,7 @@ fn field_len(body: u64) -> u64 {
 }
 
 /// A value of a map entry that can be encoded.
-trait EncodedValue {
+pub(super) trait EncodedValue {
     fn body_len(&self) -> u64;
     fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> WriteResult;
 }
@@ -150,46 +156,69 @@ fn put_map<V: EncodedValue>(
     Ok(())
 }
 
-/// Returns the tag of a feature's list, the length of the list, and the length of its packed chunk, which is 0 for byte strings.
-fn list_lengths(feature: &FeatureBuf) -> Option<(u32, u64, u64)> {
-    let of_chunk = |tag, chunk| Some((tag, if chunk == 0 { 0 } else { field_len(chunk) }, chunk));
-    match feature {
-        FeatureBuf::None => None,
-        FeatureBuf::Bytes(v) => Some((FIELD_1, v.iter().map(|v| field_len(v.len() as u64)).sum(), 0)),
-        FeatureBuf::Float(v) => of_chunk(FIELD_2, (v.len() as u64).saturating_mul(4)),
-        FeatureBuf::Int64(v) => of_chunk(FIELD_3, v.iter().map(|&v| sizeof_varint(v as u64) as u64).sum()),
-    }
-}
-
-impl EncodedValue for FeatureBuf {
+impl<V: EncodedValue + ?Sized> EncodedValue for &V {
     fn body_len(&self) -> u64 {
-        list_lengths(self).map_or(0, |(_, list_len, _)| field_len(list_len))
+        (**self).body_len()
     }
 
     fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> WriteResult {
-        let Some((tag, list_len, chunk_len)) = list_lengths(self) else { return Ok(()) };
+        (**self).put_body(w)
+    }
+}
+
+/// Returns the tag of a feature's list, the length of the list, and the length of its packed chunk, which is 0 for byte strings.
+fn list_lengths<B: AsRef<[u8]>>(feature: FeatureSlice<'_, B>) -> Option<(u32, u64, u64)> {
+    let of_chunk = |tag, chunk| Some((tag, if chunk == 0 { 0 } else { field_len(chunk) }, chunk));
+    match feature {
+        FeatureSlice::None => None,
+        FeatureSlice::Bytes(v) => {
+            Some((FIELD_1, v.iter().map(|v| field_len(v.as_ref().len() as u64)).sum(), 0))
+        }
+        FeatureSlice::Float(v) => of_chunk(FIELD_2, (v.len() as u64).saturating_mul(4)),
+        FeatureSlice::Int64(v) => of_chunk(FIELD_3, v.iter().map(|&v| sizeof_varint(v as u64) as u64).sum()),
+    }
+}
+
+impl<B: AsRef<[u8]>> EncodedValue for FeatureSlice<'_, B> {
+    fn body_len(&self) -> u64 {
+        list_lengths(*self).map_or(0, |(_, list_len, _)| field_len(list_len))
+    }
+
+    fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> WriteResult {
+        let Some((tag, list_len, chunk_len)) = list_lengths(*self) else { return Ok(()) };
         w.write_tag(tag)?;
         w.write_varint(list_len)?;
         if chunk_len > 0 {
             w.write_tag(FIELD_1)?;
-            if let (FeatureBuf::Float(v), true) = (self, cfg!(target_endian = "little")) {
+            if let (FeatureSlice::Float(v), true) = (self, cfg!(target_endian = "little")) {
                 // The chunk is the values as they are in memory.
                 return w.write_bytes(bytemuck::cast_slice(v));
             }
             w.write_varint(chunk_len)?;
         }
         match self {
-            FeatureBuf::None => Ok(()),
-            FeatureBuf::Bytes(v) => {
-                v.iter().try_for_each(|v| w.write_with_tag(FIELD_1, |w| w.write_bytes(v)))
+            FeatureSlice::None => Ok(()),
+            FeatureSlice::Bytes(v) => {
+                v.iter().try_for_each(|v| w.write_with_tag(FIELD_1, |w| w.write_bytes(v.as_ref())))
             }
-            FeatureBuf::Float(v) => v.iter().try_for_each(|&v| w.write_float(v)),
-            FeatureBuf::Int64(v) => v.iter().try_for_each(|&v| w.write_int64(v)),
+            FeatureSlice::Float(v) => v.iter().try_for_each(|&v| w.write_float(v)),
+            FeatureSlice::Int64(v) => v.iter().try_for_each(|&v| w.write_int64(v)),
         }
     }
 }
 
-impl EncodedValue for Vec<FeatureBuf> {
+impl EncodedValue for FeatureBuf {
+    fn body_len(&self) -> u64 {
+        self.slices().body_len()
+    }
+
+    fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> WriteResult {
+        self.slices().put_body(w)
+    }
+}
+
+/// The steps of a feature list.
+impl<V: EncodedValue> EncodedValue for [V] {
     fn body_len(&self) -> u64 {
         self.iter().map(|step| field_len(step.body_len())).sum()
     }
@@ -201,5 +230,15 @@ impl EncodedValue for Vec<FeatureBuf> {
             step.put_body(w)?;
         }
         Ok(())
+    }
+}
+
+impl EncodedValue for Vec<FeatureBuf> {
+    fn body_len(&self) -> u64 {
+        self.as_slice().body_len()
+    }
+
+    fn put_body(&self, w: &mut Writer<&mut Vec<u8>>) -> WriteResult {
+        self.as_slice().put_body(w)
     }
 }

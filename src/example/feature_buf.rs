@@ -1,6 +1,7 @@
 //! An owned feature.
 
 use super::feature::Feature;
+use super::feature_slice::FeatureSlice;
 use super::kind::FeatureKind;
 use super::values::{IntoBytes, ToFloat, ToInt64};
 use crate::error::{EncodeError, Result};
@@ -39,6 +40,16 @@ impl FeatureBuf {
     /// [`EncodeError::Int64Range`] for an integer above 2^63 - 1.
     pub(crate) fn int64(values: impl IntoIterator<Item: ToInt64>) -> Result<FeatureBuf, EncodeError> {
         values.into_iter().map(ToInt64::to_int64).collect::<Result<_, _>>().map(FeatureBuf::Int64)
+    }
+
+    /// Returns the values as slices.
+    pub(super) fn slices(&self) -> FeatureSlice<'_, Vec<u8>> {
+        match self {
+            FeatureBuf::None => FeatureSlice::None,
+            FeatureBuf::Bytes(v) => FeatureSlice::Bytes(v),
+            FeatureBuf::Float(v) => FeatureSlice::Float(v),
+            FeatureBuf::Int64(v) => FeatureSlice::Int64(v),
+        }
     }
 
     /// Returns the kind, if there is one.

@@ -1,6 +1,7 @@
 //! Memory: which calls allocate nothing, and how much memory any input can make a call allocate.
 
 mod hostile_index;
+mod many_hosts;
 mod max_record;
 mod no_alloc;
 mod parse_bounds;

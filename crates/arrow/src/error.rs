@@ -36,10 +36,12 @@ pub enum ErrorKind {
         /// Number of values, or of bytes of strings.
         len: usize,
     },
+    /// A value of a record batch cannot be a value of a feature.
+    Value(Box<str>),
+    /// A record was not read, parsed, encoded or written.
+    Record(tfseek::Error),
     /// Arrow refused an array.
     Arrow(ArrowError),
-    /// A record could not be read or parsed.
-    Read(tfseek::Error),
 }
 
 impl Error {
@@ -49,6 +51,10 @@ impl Error {
 
     pub(crate) fn batch(reason: impl Into<Box<str>>) -> Error {
         Error::from(ErrorKind::Batch(reason.into()))
+    }
+
+    pub(crate) fn value(row: usize, reason: impl Into<Box<str>>) -> Error {
+        Error::from(ErrorKind::Value(reason.into())).in_row(row)
     }
 
     /// Adds the column, if the error has none.
@@ -72,15 +78,15 @@ impl Error {
     pub(crate) fn is_too_large(&self) -> bool {
         match &self.kind {
             ErrorKind::TooLarge { .. } => true,
-            ErrorKind::Read(error) => error.category() == Some(Category::TooLarge),
+            ErrorKind::Record(error) => error.category() == Some(Category::TooLarge),
             _ => false,
         }
     }
 
-    /// Returns the error of the library, if a record could not be read or parsed, or else this error.
-    pub fn into_read(self) -> Result<tfseek::Error, Error> {
+    /// Returns the error of the library, if a record could not be read, parsed or written, or else this error.
+    pub fn into_record_error(self) -> Result<tfseek::Error, Error> {
         match self.kind {
-            ErrorKind::Read(error) => Ok(error),
+            ErrorKind::Record(error) => Ok(error),
             _ => Err(self),
         }
     }
@@ -114,13 +120,13 @@ impl From<ErrorKind> for Error {
 
 impl From<tfseek::Error> for Error {
     fn from(error: tfseek::Error) -> Error {
-        ErrorKind::Read(error).into()
+        ErrorKind::Record(error).into()
     }
 }
 
 impl From<Error> for ArrowError {
     fn from(error: Error) -> ArrowError {
-        match error.into_read() {
+        match error.into_record_error() {
             Ok(error) => ArrowError::ExternalError(error.into()),
             Err(error) => ArrowError::ExternalError(error.into()),
         }
@@ -144,7 +150,9 @@ impl fmt::Display for Error {
             write!(f, "column {column:?}: ")?;
         }
         match &self.kind {
-            ErrorKind::Schema(reason) | ErrorKind::Batch(reason) => f.write_str(reason),
+            ErrorKind::Schema(reason) | ErrorKind::Batch(reason) | ErrorKind::Value(reason) => {
+                f.write_str(reason)
+            }
             ErrorKind::Text { valid, len } => {
                 write!(f, "expected text in UTF-8, found {len} bytes that are not UTF-8 at byte {valid}")
             }
@@ -154,8 +162,8 @@ impl fmt::Display for Error {
                     "expected at most 2147483647 values or bytes in a batch, found {len}: use smaller batches"
                 )
             }
+            ErrorKind::Record(error) => write!(f, "{error}"),
             ErrorKind::Arrow(error) => write!(f, "{error}"),
-            ErrorKind::Read(error) => write!(f, "{error}"),
         }
     }
 }
@@ -164,7 +172,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             ErrorKind::Arrow(error) => Some(error),
-            ErrorKind::Read(error) => Some(error),
+            ErrorKind::Record(error) => Some(error),
             _ => None,
         }
     }

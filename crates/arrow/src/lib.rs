@@ -68,6 +68,28 @@
 //! Byte strings of up to 12 bytes lie in their views. If the rows have regions (records of a [`tfseek::Mapped`]), strings from 16 KiB on
 //! are lent, each as a buffer of its own, and keep the map open. Shorter ones are copied together. Rows without regions are copied
 //! once, by the parser.
+//!
+//! # From record batches to records
+//!
+//! An [`Encoder`] makes the payload of a `tf.train.Example` of each row of a record batch, from any source.
+//!
+//! | Arrow type | Feature |
+//! | --- | --- |
+//! | integers of all widths, `Boolean` | int64; an integer above 2^63 - 1 is an error |
+//! | `Float16`, `Float32`, `Float64` | float; a number that `Float32` does not have exactly is an error. NaN is kept |
+//! | `Binary`, `Utf8` (also `Large`, and views), `FixedSizeBinary` | bytes |
+//! | `List`, `ListView` (also `Large`) | the items as values; a null item is an error |
+//! | `FixedSizeList`, also nested and inside a list; `arrow.fixed_shape_tensor` | the values of all dimensions, the last one fastest |
+//! | `Dictionary` | the values that its keys refer to |
+//! | `Null` | absent. A list of `Null` is a feature without a kind |
+//! | a list around one of these, with [`EncoderOptions::feature_list`] | a feature list with a step per item. A null step has no kind |
+//! | others, such as times, decimals, structs and lists of lists | an error that names the column |
+//!
+//! * A null is an absent feature, and an empty list is a feature with its kind and without values.
+//! * Columns of a [`Converter`] lead back to equal features, with two exceptions. Columns that are not nullable have a value for an absent
+//!   feature: the default, or `[]`. Partitions of ragged columns and indices of sparse ones do not state their features, so these columns
+//!   are errors.
+//! * A batch is encoded column by column, so numbers of other types are cast once per batch, and rows allocate nothing.
 
 // No batch causes a panic.
 #![cfg_attr(
@@ -84,14 +106,19 @@
 
 mod arrays;
 mod converter;
+mod encode;
 mod error;
 mod memory;
 mod options;
 mod plan;
 mod scan;
+mod spec;
 mod strings;
+mod tensor;
 
 pub use converter::{Converter, schema_of};
+pub use encode::{Encoder, EncoderOptions};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{ByteStrings, Options, Tensors};
 pub use scan::{Scan, ScanReader};
+pub use spec::spec_of;

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{ByteStrings, Options, Tensors};
+use crate::tensor;
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -231,10 +232,7 @@ fn column(
     };
     let mut field = Field::new(name, data_type, nullable);
     if let Some(shape) = tensor {
-        field.set_metadata(HashMap::from([
-            ("ARROW:extension:name".to_owned(), "arrow.fixed_shape_tensor".to_owned()),
-            ("ARROW:extension:metadata".to_owned(), format!("{{\"shape\":{shape:?}}}")),
-        ]));
+        field.set_metadata(tensor::metadata(shape));
     }
     Ok((width, form, field))
 }

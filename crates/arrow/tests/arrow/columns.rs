@@ -1,11 +1,11 @@
 //! Types, names and order of columns.
 
 use arrow_array::cast::AsArray;
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use std::sync::Arc;
 use tfseek::schema::{DType, FeatureSpec, Partition, Schema, SplitsDType};
 use tfseek::{BatchParser, ExampleBuilder, FeatureBuf, SequenceExampleBuilder};
-use tfseek_arrow::{ByteStrings, Converter, Options, Tensors, schema_of};
+use tfseek_arrow::{ByteStrings, Converter, Options, Tensors, schema_of, spec_of};
 
 fn list(item: DataType) -> DataType {
     DataType::List(Arc::new(Field::new("item", item, false)))
@@ -82,6 +82,47 @@ fn types_of_byte_strings_and_tensors() {
     assert_eq!(image.extension_type_name(), Some("arrow.fixed_shape_tensor"));
     assert_eq!(image.extension_type_metadata(), Some("{\"shape\":[2, 3]}"));
     assert!(arrow.field_with_name("words").unwrap().metadata().is_empty());
+}
+
+/// The schema that is made of an Arrow schema has that Arrow schema.
+#[test]
+fn specs_of_arrow_schemas() {
+    let specs = [
+        FeatureSpec::optional(DType::Int64),
+        FeatureSpec::optional(DType::Bytes),
+        FeatureSpec::fixed_len(&[], DType::Float32),
+        FeatureSpec::fixed_len(&[2, 3], DType::Int64),
+        FeatureSpec::var_len(DType::Bytes),
+        FeatureSpec::fixed_len_sequence(&[4], DType::Float32),
+    ];
+    for mask in 1..1u32 << specs.len() {
+        let chosen = specs.iter().enumerate().filter(|(k, _)| mask >> k & 1 == 1);
+        let schema =
+            chosen.fold(Schema::example(), |schema, (k, spec)| schema.feature(format!("c{k}"), spec.clone()));
+        let schema = schema.build().unwrap();
+        for bytes in [ByteStrings::View, ByteStrings::Copy] {
+            for tensors in [Tensors::Lists, Tensors::Extension] {
+                let mut options = Options::new().bytes(bytes).tensors(tensors);
+                if mask & 2 != 0 {
+                    options = options.text("c1");
+                }
+                let arrow = schema_of(&schema, &options).unwrap();
+                let (found, options) = spec_of(&arrow).unwrap();
+                assert_eq!(found, schema);
+                assert_eq!(schema_of(&found, &options).unwrap(), arrow);
+            }
+        }
+    }
+    let refused = |name: &str, data_type: DataType| {
+        let fields = vec![Field::new("good", DataType::Int64, true), Field::new(name, data_type, true)];
+        spec_of(&ArrowSchema::new(fields)).unwrap_err().to_string()
+    };
+    for bad in [DataType::Float64, DataType::Boolean, list(list(DataType::Int64)), fixed(DataType::Int8, 2)] {
+        let error = refused("bad", bad.clone());
+        assert!(error.starts_with("column \"bad\": expected int64, float32, byte strings"), "{error}");
+        assert!(error.ends_with(&format!("found {bad}")), "{error}");
+    }
+    assert!(refused("good", DataType::Int64).contains("good"));
 }
 
 #[test]

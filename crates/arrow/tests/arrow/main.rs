@@ -2,8 +2,13 @@
 
 mod cells;
 mod columns;
+mod encode;
 mod errors;
 mod memory;
 mod same_values;
 mod saved_columns;
 mod scan;
+
+/// Counts the allocations of each thread.
+#[global_allocator]
+static ALLOCATOR: tfseek_testkit::alloc::Counting = tfseek_testkit::alloc::Counting;

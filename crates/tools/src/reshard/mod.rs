@@ -18,14 +18,14 @@ mod error;
 mod gather;
 mod limits;
 mod members;
-mod names;
+pub(crate) mod names;
 mod options;
 mod part_order;
 mod parts;
 mod plan;
 mod progress;
 mod rewrite;
-mod sets;
+pub(crate) mod sets;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -123,7 +123,7 @@ pub fn reshard(
     let whole = options.records.is_none();
     let known = (whole && rewrite.is_none() && compression == Compression::None).then_some(total);
     let mut folders = sets::Folders::default();
-    folders.create(&plan)?;
+    folders.create(plan.sets.iter().map(|set| &set.names))?;
     let temporary = (whole && way == ReshardWay::Files).then(|| buckets::size(total, ds.len(), memory));
     plan.check_space(known, temporary)?;
     let gather = Gather { ds, plan: &plan, rewrite: rewrite.as_ref(), writer: &writer, report: &report };
@@ -135,7 +135,7 @@ pub fn reshard(
     if let Some(rewrite) = rewrite.as_ref().filter(|_| plan.records() > 0) {
         rewrite.check_patterns()?;
     }
-    sets::close(&plan, writers)?;
+    sets::close(plan.files(), writers)?;
     folders.keep();
     let sets = plan.report()?;
     if options.index && compression != Compression::None {

@@ -12,17 +12,17 @@ const PART: &str = "{split}";
 
 /// The path of an output, as given: a file, or a set of shards with `@`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct OutPattern {
+pub(crate) struct OutPattern {
     folder: String,
     stem: String,
     suffix: String,
     /// `None`: one file with the name of the stem and the suffix.
-    pub(super) shards: Option<ShardCount>,
+    pub(crate) shards: Option<ShardCount>,
 }
 
 impl OutPattern {
     /// Parses the path of an output and the number of its shards, which the path or the option has.
-    pub(super) fn parse(
+    pub(crate) fn parse(
         out: &Path,
         shards: Option<ShardCount>,
         has_parts: bool,
@@ -80,13 +80,13 @@ impl OutPattern {
     }
 
     /// Returns the compression that the suffix states.
-    pub(super) fn compression(&self) -> Compression {
+    pub(crate) fn compression(&self) -> Compression {
         let name = if self.suffix.is_empty() { &self.stem } else { &self.suffix };
         outputs::compression(name)
     }
 
     /// Returns the names of the files of a part. `count` is the number of its shards, if they are a set.
-    pub(super) fn set(&self, part: Option<&str>, count: Option<u64>) -> SetNames {
+    pub(crate) fn set(&self, part: Option<&str>, count: Option<u64>) -> SetNames {
         let part = part.unwrap_or(PART);
         let [folder, stem, suffix] =
             [&self.folder, &self.stem, &self.suffix].map(|text| text.replace(PART, part));
@@ -96,8 +96,8 @@ impl OutPattern {
 
 /// The names of the files of a set of shards, or of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SetNames {
-    pub(super) folder: PathBuf,
+pub(crate) struct SetNames {
+    pub(crate) folder: PathBuf,
     stem: String,
     suffix: String,
     count: Option<u64>,
@@ -105,12 +105,12 @@ pub(super) struct SetNames {
 
 impl SetNames {
     /// Returns the number of files.
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.count.unwrap_or(1)
     }
 
     /// Returns the path of a shard.
-    pub(super) fn path(&self, shard: u64) -> PathBuf {
+    pub(crate) fn path(&self, shard: u64) -> PathBuf {
         let SetNames { stem, suffix, .. } = self;
         self.folder.join(match self.count {
             Some(count) => format!("{stem}-{shard:05}-of-{count:05}{suffix}"),
@@ -119,7 +119,7 @@ impl SetNames {
     }
 
     /// Returns the path of the set: `train@4.tfrecord`, or the path of the file.
-    pub(super) fn name(&self) -> PathBuf {
+    pub(crate) fn name(&self) -> PathBuf {
         match self.count {
             Some(count) => self.folder.join(format!("{}@{count}{}", self.stem, self.suffix)),
             None => self.path(0),
@@ -127,12 +127,12 @@ impl SetNames {
     }
 
     /// Returns the folder, which is `.` for a name alone.
-    pub(super) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         if self.folder.as_os_str().is_empty() { Path::new(".") } else { &self.folder }
     }
 
     /// Returns a file of another set with this name in the folder: one of another number of shards, or with other digits.
-    pub(super) fn other_set(&self) -> Option<PathBuf> {
+    pub(crate) fn other_set(&self) -> Option<PathBuf> {
         self.count?;
         let entries = std::fs::read_dir(self.folder()).ok()?;
         let mut found: Vec<PathBuf> =

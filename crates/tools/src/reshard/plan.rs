@@ -1,21 +1,15 @@
 //! The files to write: their names, and the records of each.
 
-use super::error::{ReshardError, options};
+use super::error::ReshardError;
 use super::limits;
 use super::names::{OutPattern, SetNames};
 use super::options::{ReshardOptions, ReshardSet, ReshardWay, ShardCount};
 use super::part_order::PartOrder;
 use super::parts::BATCH;
-use crate::outputs;
-use std::io;
-use std::path::{Path, PathBuf};
+use super::sets::{self, check_count, written_size};
+use std::path::PathBuf;
 use tfseek::frame::OVERHEAD;
-use tfseek::{Compression, Dataset, Error};
-
-/// Number of open files that reading a dataset may take.
-const READERS: u64 = 512;
-/// Number of open files without which nothing can be read.
-const FEWEST: u64 = 16;
+use tfseek::{Compression, Dataset};
 
 /// The files to write.
 pub(super) struct Plan {
@@ -79,22 +73,7 @@ impl Plan {
 
     /// Checks that the files may be opened together and written.
     pub(super) fn check_outputs(&self, inputs: &[PathBuf], force: bool) -> Result<(), ReshardError> {
-        let names = self.names();
-        check_count(names.iter().fold(0, |sum, names| sum.saturating_add(names.len())))?;
-        let outputs: Vec<PathBuf> =
-            names.iter().flat_map(|names| (0..names.len()).map(|shard| names.path(shard))).collect();
-        let pairs = outputs.iter().map(|output| (output.as_path(), output.as_path()));
-        outputs::check_distinct(pairs, inputs.iter().map(PathBuf::as_path))?;
-        if !force {
-            outputs.iter().try_for_each(|output| outputs::check_new(output))?;
-        }
-        match names.iter().find_map(SetNames::other_set) {
-            Some(other) => Err(options(format!(
-                "{}: belongs to another set of shards with the name of the output; remove that set first",
-                other.display()
-            ))),
-            None => Ok(()),
-        }
+        sets::check(&self.names(), inputs, force)
     }
 
     /// Decides about the records of each shard.
@@ -153,6 +132,11 @@ impl Plan {
         self.sets.iter().enumerate().flat_map(shards).collect()
     }
 
+    /// Returns all shards with the names of their sets.
+    pub(super) fn files(&self) -> impl Iterator<Item = (&SetNames, u64)> {
+        self.sets.iter().flat_map(|set| (0..set.names.len()).map(move |shard| (&set.names, shard)))
+    }
+
     /// Checks that the disk has room. `known` is the size of all files together, if it is known. `temporary` is the most that temporary files, in
     /// the folder of the first set, and files take together.
     pub(super) fn check_space(&self, known: Option<u64>, temporary: Option<u64>) -> Result<(), ReshardError> {
@@ -185,26 +169,6 @@ impl Plan {
         };
         self.sets.iter().zip(&self.splits).map(report).collect()
     }
-}
-
-/// Returns the size of a file that has its name.
-fn written_size(path: &Path) -> tfseek::Result<u64> {
-    std::fs::metadata(path).map(|found| found.len()).map_err(|e| {
-        let text = format!("the file is complete and renamed, but its size cannot be read: {e}");
-        Error::from(io::Error::new(e.kind(), text)).in_file(path)
-    })
-}
-
-/// Checks that all files can be open at the same time: they get their names together.
-fn check_count(files: u64) -> Result<(), ReshardError> {
-    let open = limits::open_files(files.saturating_add(READERS));
-    if files.saturating_add(FEWEST) <= open {
-        return Ok(());
-    }
-    let most = open.saturating_sub(FEWEST);
-    Err(options(format!(
-        "Too many open files: expected at most {most} output files, because the process may open {open} (`ulimit -n`), found {files}"
-    )))
 }
 
 /// Returns the payload length of a record.

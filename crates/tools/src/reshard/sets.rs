@@ -1,22 +1,75 @@
 //! Sets of files that appear when all are complete.
 
-use super::error::ReshardError;
-use super::plan::Plan;
+use super::error::{ReshardError, options};
+use super::limits;
+use super::names::SetNames;
+use crate::outputs;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use tfseek::io::Output;
 use tfseek::{Error, ShardedWriter, Writer};
 
+/// Number of open files that reading a dataset may take.
+const READERS: u64 = 512;
+/// Number of open files without which nothing can be read.
+const FEWEST: u64 = 16;
+
+/// Checks that the files of sets may be opened together and written.
+pub(crate) fn check(names: &[SetNames], inputs: &[PathBuf], force: bool) -> Result<(), ReshardError> {
+    check_count(names.iter().fold(0, |sum, names| sum.saturating_add(names.len())))?;
+    let outputs: Vec<PathBuf> =
+        names.iter().flat_map(|names| (0..names.len()).map(|shard| names.path(shard))).collect();
+    let pairs = outputs.iter().map(|output| (output.as_path(), output.as_path()));
+    outputs::check_distinct(pairs, inputs.iter().map(PathBuf::as_path))?;
+    if !force {
+        outputs.iter().try_for_each(|output| outputs::check_new(output))?;
+    }
+    names.iter().try_for_each(check_other)
+}
+
+/// Checks that there is no other set with this name.
+pub(crate) fn check_other(names: &SetNames) -> Result<(), ReshardError> {
+    match names.other_set() {
+        Some(other) => Err(options(format!(
+            "{}: belongs to another set of shards with the name of the output; remove that set first",
+            other.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Checks that all files can be open at the same time: they get their names together.
+pub(crate) fn check_count(files: u64) -> Result<(), ReshardError> {
+    let open = limits::open_files(files.saturating_add(READERS));
+    if files.saturating_add(FEWEST) <= open {
+        return Ok(());
+    }
+    let most = open.saturating_sub(FEWEST);
+    Err(options(format!(
+        "Too many open files: expected at most {most} output files, because the process may open {open} (`ulimit -n`), found {files}"
+    )))
+}
+
+/// Returns the size of a file that has its name.
+pub(crate) fn written_size(path: &Path) -> tfseek::Result<u64> {
+    fs::metadata(path).map(|found| found.len()).map_err(|e| {
+        let text = format!("the file is complete and renamed, but its size cannot be read: {e}");
+        Error::from(io::Error::new(e.kind(), text)).in_file(path)
+    })
+}
+
 /// Folders that were created for the outputs. They are removed if no output gets its name.
 #[derive(Default)]
-pub(super) struct Folders(Vec<PathBuf>);
+pub(crate) struct Folders(Vec<PathBuf>);
 
 impl Folders {
     /// Creates the folders of the outputs. The folder of a folder must exist.
-    pub(super) fn create(&mut self, plan: &Plan) -> Result<(), ReshardError> {
-        for set in &plan.sets {
-            let folder = set.names.folder();
+    pub(crate) fn create<'n>(
+        &mut self,
+        sets: impl IntoIterator<Item = &'n SetNames>,
+    ) -> Result<(), ReshardError> {
+        for folder in sets.into_iter().map(SetNames::folder) {
             match fs::create_dir(folder) {
                 Ok(()) => self.0.push(folder.into()),
                 Err(_) if folder.is_dir() => {}
@@ -27,7 +80,7 @@ impl Folders {
     }
 
     /// Keeps the folders.
-    pub(super) fn keep(&mut self) {
+    pub(crate) fn keep(&mut self) {
         self.0.clear();
     }
 }
@@ -41,21 +94,22 @@ impl Drop for Folders {
     }
 }
 
-/// Gives all files their names and writes their indexes. `writers` are finished, and in the order of the plan's shards.
+/// Gives all files their names and writes their indexes. `files` are the numbers of the shards in their sets, and `writers` are finished.
 ///
 /// Each set of several shards lacks its last shard until all others are new, so it is never a mixture of an old and a new set. An old last
 /// shard is removed first.
-pub(super) fn close(plan: &Plan, writers: Vec<Writer>) -> Result<(), ReshardError> {
+pub(crate) fn close<'n>(
+    files: impl IntoIterator<Item = (&'n SetNames, u64)>,
+    writers: Vec<Writer>,
+) -> Result<(), ReshardError> {
     let many = writers.len() > 1;
     let (mut ordered, mut last) = (Vec::new(), Vec::new());
-    for ((s, k), writer) in plan.shards().into_iter().zip(writers) {
-        let Some(set) = plan.sets.get(s) else { continue };
-        let shard = k as u64;
-        if shard + 1 < set.names.len() {
+    for ((names, shard), writer) in files.into_iter().zip(writers) {
+        if shard + 1 < names.len() {
             ordered.push(writer);
             continue;
         }
-        let path = set.names.path(shard);
+        let path = names.path(shard);
         if many && Output::replaces(&path) {
             remove(&path).map_err(|e| Error::from(e).in_file(&path))?;
         }
@@ -66,15 +120,20 @@ pub(super) fn close(plan: &Plan, writers: Vec<Writer>) -> Result<(), ReshardErro
 }
 
 /// Removes an old output, durably. Of a link the target is removed, as an output replaces the target.
-fn remove(path: &Path) -> io::Result<()> {
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
     let target = path.canonicalize()?;
     fs::remove_file(&target)?;
-    match target.parent() {
-        Some(folder) if cfg!(unix) => match File::open(folder)?.sync_all() {
-            // The file system does not sync folders.
-            Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
-            done => done,
-        },
-        _ => Ok(()),
+    target.parent().map_or(Ok(()), sync_folder)
+}
+
+/// Syncs a folder. A rename in it is durable only after this.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    match File::open(folder)?.sync_all() {
+        // The file system does not sync folders.
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        done => done,
     }
 }

@@ -1,0 +1,10 @@
+//! From record batches back to records.
+
+mod encoder;
+mod levels;
+mod options;
+mod plan;
+mod values;
+
+pub use encoder::Encoder;
+pub use options::EncoderOptions;

@@ -1,0 +1,177 @@
+//! The values of a column as slices of the types that features have.
+
+use super::levels::Located;
+use crate::error::{Error, Result};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrowPrimitiveType};
+use arrow_schema::DataType;
+use std::ops::Range;
+use tfseek::example::FeatureSlice;
+
+/// The values of all rows of a column.
+pub(super) enum LeafValues<'a> {
+    /// Values of the type Null, of which there are none.
+    None,
+    Bytes(Vec<&'a [u8]>),
+    Float(&'a [f32]),
+    Int64(&'a [i64]),
+}
+
+/// Memory of the values that are cast, which is reused.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CastBuffer {
+    floats: Vec<f32>,
+    ints: Vec<i64>,
+}
+
+impl<'a> LeafValues<'a> {
+    /// Returns the values of a column.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`](crate::ErrorKind::Value) for a number of a row that is changed by its cast.
+    pub(super) fn new(located: &'a Located, buffer: &'a mut CastBuffer) -> Result<LeafValues<'a>> {
+        let leaves = &*located.leaves;
+        let CastBuffer { floats, ints } = buffer;
+        let data_type = match leaves.data_type() {
+            DataType::Dictionary(_, values) => values,
+            other => other,
+        };
+        if *leaves.data_type() == DataType::Int64 {
+            return Ok(LeafValues::Int64(leaves.as_primitive::<Int64Type>().values()));
+        }
+        if *leaves.data_type() == DataType::Float32 {
+            return Ok(LeafValues::Float(leaves.as_primitive::<Float32Type>().values()));
+        }
+        if data_type.is_integer() || *data_type == DataType::Boolean {
+            ints.clear();
+            put_values(leaves, ints, put_ints);
+            check(located)?;
+            return Ok(LeafValues::Int64(ints));
+        }
+        if data_type.is_floating() {
+            floats.clear();
+            put_values(leaves, floats, put_floats);
+            check(located)?;
+            return Ok(LeafValues::Float(floats));
+        }
+        if *data_type == DataType::Null {
+            return Ok(LeafValues::None);
+        }
+        Ok(LeafValues::Bytes(strings(leaves)))
+    }
+
+    /// Returns the feature with these values.
+    pub(super) fn feature(&self, range: Range<usize>) -> Result<FeatureSlice<'_>> {
+        let feature = match self {
+            LeafValues::None => Some(FeatureSlice::None),
+            LeafValues::Bytes(values) => values.get(range).map(FeatureSlice::Bytes),
+            LeafValues::Float(values) => values.get(range).map(FeatureSlice::Float),
+            LeafValues::Int64(values) => values.get(range).map(FeatureSlice::Int64),
+        };
+        feature.ok_or_else(|| Error::batch("expected a value for each item of a list, found fewer"))
+    }
+}
+
+/// Checks that the numbers of all rows are kept by their casts. Values of no row are not checked.
+fn check(located: &Located) -> Result<()> {
+    let leaves = &*located.leaves;
+    let values = leaves.as_any_dictionary_opt().map_or(leaves, |dictionary| &**dictionary.values());
+    let may_change = matches!(values.data_type(), DataType::UInt64 | DataType::Float64);
+    if !may_change || (0..values.len()).all(|value| change(values, value).is_none()) {
+        return Ok(());
+    }
+    let keys = keys(leaves);
+    let change_of = |leaf| match &keys {
+        Some(keys) => change(values, keys.get(leaf).copied()?),
+        None => change(values, leaf),
+    };
+    located.each(&mut |row, mut range| match range.find_map(change_of) {
+        Some(reason) => Err(Error::value(row, reason)),
+        None => Ok(()),
+    })
+}
+
+/// Returns the error of a number that is changed by its cast.
+fn change(values: &dyn Array, k: usize) -> Option<String> {
+    if *values.data_type() == DataType::UInt64 {
+        let value = values.as_primitive::<UInt64Type>().values().get(k)?;
+        let kept = i64::try_from(*value).is_ok();
+        return (!kept).then(|| format!("expected an integer up to 9223372036854775807, found {value}"));
+    }
+    let value = *values.as_primitive::<Float64Type>().values().get(k)?;
+    let kept = value.is_nan() || f64::from(value as f32) == value;
+    (!kept).then(|| {
+        format!("expected a number that Float32 has exactly, found {value}: cast the column to Float32 to round it")
+    })
+}
+
+/// Returns the position of each value of a dictionary array in the dictionary. `None` for another array, and for an empty dictionary.
+fn keys(leaves: &dyn Array) -> Option<Vec<usize>> {
+    let dictionary = leaves.as_any_dictionary_opt()?;
+    (!dictionary.values().is_empty()).then(|| dictionary.normalized_keys())
+}
+
+/// Appends what `put` returns for the array. Values of a dictionary are looked up.
+fn put_values<T: Clone + Default>(
+    leaves: &dyn Array,
+    out: &mut Vec<T>,
+    put: impl Fn(&dyn Array, &mut Vec<T>),
+) {
+    let Some(dictionary) = leaves.as_any_dictionary_opt() else { return put(leaves, out) };
+    // Without values all keys are null.
+    let Some(keys) = keys(leaves) else { return out.resize(leaves.len(), T::default()) };
+    let mut values = Vec::new();
+    put(dictionary.values(), &mut values);
+    out.extend(keys.into_iter().map(|key| values.get(key).cloned().unwrap_or_default()));
+}
+
+/// Appends integers and booleans. Numbers that do not fit are changed.
+fn put_ints(leaves: &dyn Array, out: &mut Vec<i64>) {
+    match leaves.data_type() {
+        DataType::Int8 => put_cast::<Int8Type, _>(leaves, out, i64::from),
+        DataType::Int16 => put_cast::<Int16Type, _>(leaves, out, i64::from),
+        DataType::Int32 => put_cast::<Int32Type, _>(leaves, out, i64::from),
+        DataType::Int64 => put_cast::<Int64Type, _>(leaves, out, |value| value),
+        DataType::UInt8 => put_cast::<UInt8Type, _>(leaves, out, i64::from),
+        DataType::UInt16 => put_cast::<UInt16Type, _>(leaves, out, i64::from),
+        DataType::UInt32 => put_cast::<UInt32Type, _>(leaves, out, i64::from),
+        DataType::UInt64 => put_cast::<UInt64Type, _>(leaves, out, |value| value as i64),
+        _ => out.extend(leaves.as_boolean().values().iter().map(i64::from)),
+    }
+}
+
+/// Appends floats. Numbers that Float32 does not have are changed.
+fn put_floats(leaves: &dyn Array, out: &mut Vec<f32>) {
+    match leaves.data_type() {
+        DataType::Float16 => put_cast::<Float16Type, _>(leaves, out, |value| value.to_f32()),
+        DataType::Float32 => put_cast::<Float32Type, _>(leaves, out, |value| value),
+        _ => put_cast::<Float64Type, _>(leaves, out, |value| value as f32),
+    }
+}
+
+fn put_cast<T: ArrowPrimitiveType, O>(leaves: &dyn Array, out: &mut Vec<O>, cast: impl Fn(T::Native) -> O) {
+    out.extend(leaves.as_primitive::<T>().values().iter().map(|&value| cast(value)));
+}
+
+/// Returns byte strings and text. Nulls are any strings.
+fn strings(leaves: &dyn Array) -> Vec<&[u8]> {
+    if let Some(dictionary) = leaves.as_any_dictionary_opt() {
+        let values = strings(dictionary.values());
+        let keys = keys(leaves).into_iter().flatten();
+        return keys.map(|key| values.get(key).copied().unwrap_or_default()).collect();
+    }
+    let all = 0..leaves.len();
+    match leaves.data_type() {
+        DataType::Binary => all.map(|k| leaves.as_binary::<i32>().value(k)).collect(),
+        DataType::LargeBinary => all.map(|k| leaves.as_binary::<i64>().value(k)).collect(),
+        DataType::BinaryView => all.map(|k| leaves.as_binary_view().value(k)).collect(),
+        DataType::FixedSizeBinary(_) => all.map(|k| leaves.as_fixed_size_binary().value(k)).collect(),
+        DataType::Utf8 => all.map(|k| leaves.as_string::<i32>().value(k).as_bytes()).collect(),
+        DataType::LargeUtf8 => all.map(|k| leaves.as_string::<i64>().value(k).as_bytes()).collect(),
+        _ => all.map(|k| leaves.as_string_view().value(k).as_bytes()).collect(),
+    }
+}

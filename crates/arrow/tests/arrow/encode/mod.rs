@@ -1,0 +1,6 @@
+//! Record batches as records.
+
+mod arrays;
+mod errors;
+mod inverse;
+mod twin;

@@ -1,0 +1,18 @@
+//! Sets of shards made of records that arrive one after the other, from any source.
+//!
+//! A [`SetWriter`] writes one file or a set. With a number of shards, the records keep their order: shard s of N has the records from
+//! s * n / N to (s + 1) * n / N. If their number n is not known in advance, or shards have a size, the records are first copied to a temporary
+//! file without a name in the folder of the set. Its checksums are verified when the shards are cut.
+//!
+//! Several processes write a set with a [`TaskWriter`] for each task. [`commit`] makes one set of the files of all tasks, and removes those of
+//! attempts that do not count; [`abort`] removes all.
+
+mod shards;
+mod spool;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use tasks::{TaskAttempt, TaskFile, TaskOptions, TaskWriter, abort, commit};
+pub use writer::{SetOptions, SetWriter};

@@ -1,0 +1,117 @@
+"""Ray Data: a datasource.
+
+``import tfseek`` does not import this module. It requires the package ``ray[data]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Optional
+
+import pyarrow as pa
+import ray.data
+from ray.data.block import BlockMetadata
+from ray.data.datasource import Datasource, ReadTask
+
+from ._features import Features
+from ._plan import Reading, Source, dataset, share_bytes, share_records
+from ._tfseek import Part
+
+__all__ = ["TFRecordSource", "read"]
+
+#: Column that Ray's own readers add to rows without columns, and that Ray hides.
+STUB = "__bsp_stub"
+
+
+def read(
+    source: Source,
+    spec: Optional[Features] = None,
+    columns: Optional[Sequence[str]] = None,
+    where: Optional[str] = None,
+    *,
+    record: Optional[str] = None,
+    text: Sequence[str] = (),
+    rename: Optional[Mapping[str, str]] = None,
+    override_num_blocks: Optional[int] = None,
+    **options: Any,
+) -> ray.data.Dataset:
+    """Returns the records as a ``ray.data.Dataset`` with a column per feature.
+
+    The index is used, and built if it does not exist, by this call. Workers need the shards only, under the same paths. They verify
+    checksums, and raise an error for a shard that was replaced since.
+
+    source: paths as of :func:`tfseek.open`, or a :class:`tfseek.Dataset`.
+    spec: a dict of feature specs or a :class:`tfseek.Schema`; inferred if it is absent.
+    columns: the columns to read. Ray's ``select_columns`` has the same effect.
+    where: a condition on records, such as ``"label == 3"``; other records are read but not parsed.
+    record: name of a column with the number of each record.
+    text, rename: as of :meth:`tfseek.Dataset.scan`.
+    override_num_blocks: number of read tasks; each reads a share of equal size.
+    options: options of ``ray.data.read_datasource``, such as ``num_cpus`` and ``concurrency``.
+    """
+    found = TFRecordSource(source, spec, columns, where, record=record, text=text, rename=rename)
+    return ray.data.read_datasource(found, override_num_blocks=override_num_blocks, **options)
+
+
+class TFRecordSource(Datasource):
+    """The datasource of :func:`read`."""
+
+    def __init__(
+        self,
+        source: Source,
+        spec: Optional[Features] = None,
+        columns: Optional[Sequence[str]] = None,
+        where: Optional[str] = None,
+        *,
+        record: Optional[str] = None,
+        text: Sequence[str] = (),
+        rename: Optional[Mapping[str, str]] = None,
+    ) -> None:
+        super().__init__()
+        self._ds = dataset(source)
+        self._reading = Reading(
+            self._ds, spec, columns, where=where, text=text, record=record, rename=rename, tensors="extension"
+        )
+        # Ray reads this attribute before it has been set.
+        self._projection_map: Optional[dict[str, str]] = None
+        self._plans: dict[int, list[list[Part]]] = {}
+        self._bytes = share_bytes(part for share in self._ds.shares(1) for part in share)
+
+    def get_name(self) -> str:
+        """Returns the name of the tasks."""
+        return "TFRecord"
+
+    def estimate_inmemory_data_size(self) -> Optional[int]:
+        """Returns the size of the shards."""
+        return self._bytes
+
+    def supports_projection_pushdown(self) -> bool:
+        """Returns true: other features are not decoded."""
+        return True
+
+    def get_read_tasks(
+        self, parallelism: int, per_task_row_limit: Optional[int] = None, data_context: Any = None
+    ) -> list[ReadTask]:
+        """Returns a task per share. Ray calls this several times for one run, so a plan is kept."""
+        if parallelism not in self._plans:
+            self._plans[parallelism] = self._ds.shares(max(parallelism, 1))
+        names = self._get_data_columns()
+        schema = self._reading.schema if names is None else pa.schema([self._reading.schema.field(name) for name in names])
+        tasks = []
+        for share in self._plans[parallelism] or [[]]:
+            # Ray takes a number as exact, and then counts without reading.
+            rows = None if self._reading.where else share_records(share)
+            paths = tuple(dict.fromkeys(part.shard for part in share))
+            metadata = BlockMetadata(num_rows=rows, size_bytes=share_bytes(share), input_files=paths, exec_stats=None)
+            task = partial(read_share, self._reading, share, schema)
+            tasks.append(ReadTask(task, metadata, schema=schema, per_task_row_limit=per_task_row_limit))
+        return tasks
+
+
+def read_share(reading: Reading, share: list[Part], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Returns the records of a share in a worker."""
+    for batch in reading.batches(share, schema.names):
+        table = pa.Table.from_batches([batch])
+        # Ray counts the rows of a query without columns, and forgets those of a table that has none.
+        yield table if schema.names else table.append_column(STUB, pa.nulls(table.num_rows))
