@@ -17,6 +17,7 @@
     )
 )]
 
+mod arrow_write;
 mod column;
 mod columns;
 mod command;
@@ -26,6 +27,7 @@ mod dense;
 mod error;
 mod example;
 mod feature;
+mod foreign;
 mod hooks;
 mod ids;
 mod index;
@@ -98,6 +100,10 @@ fn _tfseek(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(view::view, m)?)?;
     m.add_function(wrap_pyfunction!(reshard::fits_memory, m)?)?;
     m.add_function(wrap_pyfunction!(reshard::reshard, m)?)?;
+    m.add_function(wrap_pyfunction!(arrow_write::write_stream, m)?)?;
+    m.add_function(wrap_pyfunction!(arrow_write::write_task, m)?)?;
+    m.add_function(wrap_pyfunction!(arrow_write::commit_tasks, m)?)?;
+    m.add_function(wrap_pyfunction!(arrow_write::abort_tasks, m)?)?;
     m.add_function(wrap_pyfunction!(dense::pad_rows, m)?)?;
     m.add_function(wrap_pyfunction!(dense::dense_from_sparse, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::parse_tensor, m)?)?;

@@ -5,6 +5,7 @@ use crate::error::{BindingError, Result};
 use crate::options::{Choice, KindOption, Seed, argument};
 use crate::reading::size_of;
 use crate::wait::{self, Progress, Unit};
+use pyo3::Borrowed;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -40,6 +41,43 @@ impl SizeOption {
     }
 }
 
+/// The number of shards, or their size as text.
+pub(crate) struct ShardsOption(pub(crate) ShardCount);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for ShardsOption {
+    type Error = PyErr;
+
+    fn extract(from: Borrowed<'a, 'py, PyAny>) -> PyResult<ShardsOption> {
+        Ok(ShardsOption(match from.extract()? {
+            SizeOption::Bytes(count) => ShardCount::Count(count),
+            size @ SizeOption::Text(_) => ShardCount::Size(size.bytes("shards")?),
+        }))
+    }
+}
+
+/// Returns a size in bytes from the arguments of a function.
+pub(crate) fn size_argument(arguments: &Bound<'_, PyDict>, name: &str) -> Result<Option<u64>> {
+    let size: Option<SizeOption> = argument(arguments, name)?;
+    Ok(size.map(|size| size.bytes(name)).transpose()?)
+}
+
+/// Returns the exception of a set that was not written.
+pub(crate) fn failure(py: Python<'_>, e: ReshardError) -> BindingError {
+    match e {
+        ReshardError::Error(e) => e.into(),
+        ReshardError::Options(_) | ReshardError::NoFeature { .. } => {
+            PyValueError::new_err(e.to_string()).into()
+        }
+        ReshardError::Conflict(conflict @ OutputConflict::Exists { .. }) => {
+            BindingError::error(py, format!("{conflict} (force=True replaces it)"))
+        }
+        ReshardError::NoValue { .. } => {
+            BindingError::error(py, format!("{e} (missing=PART puts such records into a part)"))
+        }
+        e => BindingError::error(py, e.to_string()),
+    }
+}
+
 /// Returns true if the files fit into 60 % of the memory, so that they may be mapped. `tfseek.reshard` calls it.
 #[pyfunction]
 #[pyo3(signature = (paths, allow_missing, memory))]
@@ -62,11 +100,8 @@ pub(crate) fn reshard(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<(&'static str, Vec<Set>)> {
     let mut options = ReshardOptions::new(argument::<PathBuf>(&arguments, "out")?);
-    options.shards = match argument(&arguments, "shards")? {
-        Some(SizeOption::Bytes(count)) => Some(ShardCount::Count(count)),
-        Some(size @ SizeOption::Text(_)) => Some(ShardCount::Size(size.bytes("shards")?)),
-        None => None,
-    };
+    let shards: Option<ShardsOption> = argument(&arguments, "shards")?;
+    options.shards = shards.map(|shards| shards.0);
     let sort_by: Option<String> = argument(&arguments, "sort_by")?;
     options.order = match sort_by {
         Some(feature) => OrderOptions::Sorted { feature, reverse: argument(&arguments, "reverse")? },
@@ -85,12 +120,8 @@ pub(crate) fn reshard(
     options.kind = kind.given();
     let compression: Option<Choice<Compression>> = argument(&arguments, "compression")?;
     options.compression = compression.map(|choice| choice.0);
-    let size = |name: &str| -> Result<Option<u64>> {
-        let size: Option<SizeOption> = argument(&arguments, name)?;
-        Ok(size.map(|size| size.bytes(name)).transpose()?)
-    };
-    options.members = size("members")?;
-    options.memory = size("memory")?;
+    options.members = size_argument(&arguments, "members")?;
+    options.memory = size_argument(&arguments, "memory")?;
     options.index = argument(&arguments, "index")?;
     options.jobs = argument(&arguments, "jobs")?;
     options.force = argument(&arguments, "force")?;
@@ -105,19 +136,7 @@ pub(crate) fn reshard(
         };
         Ok(tools::reshard(&opened, &options, &callbacks))
     })?;
-    let report = report.map_err(|e| match e {
-        ReshardError::Error(e) => e.into(),
-        ReshardError::Options(_) | ReshardError::NoFeature { .. } => {
-            PyValueError::new_err(e.to_string()).into()
-        }
-        ReshardError::Conflict(conflict @ OutputConflict::Exists { .. }) => {
-            BindingError::error(py, format!("{conflict} (force=True replaces it)"))
-        }
-        ReshardError::NoValue { .. } => {
-            BindingError::error(py, format!("{e} (missing=PART puts such records into a part)"))
-        }
-        e => BindingError::error(py, e.to_string()),
-    })?;
+    let report = report.map_err(|e| failure(py, e))?;
     let set = |set: ReshardSet| {
         let shards = set.shards.into_iter().map(OsString::from).collect();
         (set.split, set.path.into(), shards, set.records, set.bytes)

@@ -168,7 +168,7 @@ impl ScanCore {
 }
 
 /// Returns the exception of an error.
-fn failure(py: Python<'_>, e: tfseek_arrow::Error) -> BindingError {
+pub(crate) fn failure(py: Python<'_>, e: tfseek_arrow::Error) -> BindingError {
     match e.kind() {
         ErrorKind::Schema(_) => {
             let message = e.to_string();

@@ -40,6 +40,7 @@ from ._stream import Stream, Verification, stream, unpack, verify
 from ._tensor import parse_tensor, serialize_tensor
 from ._tfseek import Dataset, Example, FeatureLists, Part, Schema, SequenceExample, Warning, Writer, __version__, infer_schema
 from ._view import View, view
+from ._write_arrow import WrittenSet, write
 
 #: Names of dtypes, so that feature specs written for ``tf.io`` work.
 int64, float32, string = "int64", "float32", "string"
@@ -90,6 +91,7 @@ __all__ = [
     "View",
     "Warning",
     "Writer",
+    "WrittenSet",
     "__version__",
     "build_index",
     "float32",
@@ -114,4 +116,5 @@ __all__ = [
     "unpack",
     "verify",
     "view",
+    "write",
 ]

@@ -149,7 +149,13 @@ impl fmt::Display for Error {
         if let Some(column) = &self.column {
             write!(f, "column {column:?}: ")?;
         }
-        match &self.kind {
+        self.kind.fmt(f)
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             ErrorKind::Schema(reason) | ErrorKind::Batch(reason) | ErrorKind::Value(reason) => {
                 f.write_str(reason)
             }

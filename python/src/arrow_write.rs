@@ -1,0 +1,213 @@
+//! `tfseek.write` and the sinks of engines: record batches of any library as records.
+
+use crate::error::{BindingError, Result};
+use crate::foreign::ForeignStream;
+use crate::hooks;
+use crate::options::{Choice, argument};
+use crate::reshard::{self, ShardsOption, size_argument};
+use crate::scan;
+use crate::wait::{self, Progress, Unit};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::ffi::OsString;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use tfseek::{Compression, ErrorKind};
+use tfseek_arrow::{Encoder, EncoderOptions};
+use tfseek_tools::reshard::{ReshardError, ReshardSet};
+use tfseek_tools::set::{self, SetOptions, SetWriter, TaskAttempt, TaskFile, TaskOptions, TaskWriter};
+
+/// A file of a task: name, numbers of records and bytes, digest.
+type File = (String, u64, u64, String);
+
+/// A set that was written: its path, its shards, and the numbers of records and bytes.
+type Written = (OsString, Vec<OsString>, u64, u64);
+
+/// The reason why a stream was not written.
+enum WriteFailure {
+    Stream(String),
+    /// The error of a batch, and the number of rows before it.
+    Row(tfseek_arrow::Error, u64),
+    Set(ReshardError),
+}
+
+impl From<ReshardError> for WriteFailure {
+    fn from(e: ReshardError) -> WriteFailure {
+        WriteFailure::Set(e)
+    }
+}
+
+impl From<tfseek::Error> for WriteFailure {
+    fn from(e: tfseek::Error) -> WriteFailure {
+        WriteFailure::Set(e.into())
+    }
+}
+
+impl WriteFailure {
+    fn raise(self, py: Python<'_>) -> BindingError {
+        match self {
+            WriteFailure::Stream(text) => BindingError::error(py, format!("stream: {text}")),
+            WriteFailure::Set(e) => reshard::failure(py, e),
+            WriteFailure::Row(e, before) => match e.into_record_error() {
+                Ok(e) => e.into(),
+                Err(e) => row_error(py, &e, before),
+            },
+        }
+    }
+}
+
+/// Returns the exception of a value that cannot be written. `before` is the number of rows before the batch.
+fn row_error(py: Python<'_>, e: &tfseek_arrow::Error, before: u64) -> BindingError {
+    let row = e.row().map(|row| before.saturating_add(row as u64));
+    let column = e.column().map(|column| format!("column {column:?}: ")).unwrap_or_default();
+    let row_text = row.map(|row| format!("row {row}: ")).unwrap_or_default();
+    let raised = hooks::data_error(py).and_then(|class| {
+        let raised = class.call1((format!("{row_text}{column}{}", e.kind()),))?;
+        raised.setattr(pyo3::intern!(py, "row"), row)?;
+        raised.setattr(pyo3::intern!(py, "feature"), e.column())?;
+        Ok(raised)
+    });
+    BindingError::Python(raised.map_or_else(|e| e, PyErr::from_value))
+}
+
+/// A stream with the encoder of its rows.
+struct StreamRows {
+    stream: ForeignStream,
+    encoder: Encoder,
+}
+
+impl StreamRows {
+    fn new(py: Python<'_>, stream: &Bound<'_, PyAny>, arguments: &Bound<'_, PyDict>) -> Result<StreamRows> {
+        let mut options = EncoderOptions::new();
+        for column in argument::<Vec<String>>(arguments, "feature_lists")? {
+            options = options.feature_list(column);
+        }
+        for (column, feature) in argument::<Vec<(String, String)>>(arguments, "rename")? {
+            options = options.rename(column, feature);
+        }
+        let stream = ForeignStream::begin(stream)?;
+        match Encoder::new(&stream.schema(), &options) {
+            Ok(encoder) => Ok(StreamRows { stream, encoder }),
+            Err(e) => {
+                // Its functions may wait for a thread that needs the GIL.
+                py.detach(|| drop(stream));
+                Err(scan::failure(py, e))
+            }
+        }
+    }
+
+    /// Calls `write` with the payload of each row. `advance` is called with the number of rows, and may end the work.
+    fn write(
+        &mut self,
+        advance: &dyn Fn(u64) -> ControlFlow<()>,
+        mut write: impl FnMut(&[u8]) -> tfseek::Result<()>,
+    ) -> Result<(), WriteFailure> {
+        let mut before = 0u64;
+        while let Some(batch) = self.stream.next().map_err(WriteFailure::Stream)? {
+            let encoded = self.encoder.encode(&batch, |payload| {
+                write(payload)?;
+                match advance(1) {
+                    ControlFlow::Continue(()) => Ok(()),
+                    ControlFlow::Break(()) => Err(ErrorKind::Cancelled.into()),
+                }
+            });
+            encoded.map_err(|e| WriteFailure::Row(e, before))?;
+            before = before.saturating_add(batch.num_rows() as u64);
+            if advance(0).is_break() {
+                return Err(tfseek::Error::from(ErrorKind::Cancelled).into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the rows of a stream to a file or a set of shards. `tfseek.write` calls it and has the documentation.
+#[pyfunction]
+pub(crate) fn write_stream(
+    py: Python<'_>,
+    stream: &Bound<'_, PyAny>,
+    arguments: &Bound<'_, PyDict>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> Result<Written> {
+    let mut options = SetOptions::new(argument::<PathBuf>(arguments, "out")?);
+    options.shards = argument::<Option<ShardsOption>>(arguments, "shards")?.map(|shards| shards.0);
+    options.records = argument(arguments, "rows")?;
+    let compression: Option<Choice<Compression>> = argument(arguments, "compression")?;
+    options.compression = compression.map(|choice| choice.0);
+    options.members = size_argument(arguments, "members")?;
+    options.index = argument(arguments, "index")?;
+    options.force = argument(arguments, "force")?;
+    let progress = Progress::new(py, progress, "writing", Unit::Records)?;
+    let mut rows = StreamRows::new(py, stream, arguments)?;
+    let written = wait::run(py, progress, move |call| {
+        call.expect(options.records);
+        let advance = call.callback();
+        let mut write = || -> Result<ReshardSet, WriteFailure> {
+            let mut writer = SetWriter::new(&options)?;
+            rows.write(&advance, |payload| writer.write(payload))?;
+            Ok(writer.close(&|_| advance(0))?)
+        };
+        Ok(write())
+    })?;
+    let set = written.map_err(|e| e.raise(py))?;
+    Ok(of_set(set))
+}
+
+fn of_set(set: ReshardSet) -> Written {
+    (set.path.into(), set.shards.into_iter().map(OsString::from).collect(), set.records, set.bytes)
+}
+
+/// Writes the rows of a stream to the file of an attempt of a task. `tfseek._sink` calls it and has the documentation.
+#[pyfunction]
+pub(crate) fn write_task(
+    py: Python<'_>,
+    stream: &Bound<'_, PyAny>,
+    arguments: &Bound<'_, PyDict>,
+) -> Result<File> {
+    let folder: PathBuf = argument(arguments, "folder")?;
+    let who = TaskAttempt {
+        job: argument(arguments, "job")?,
+        task: argument(arguments, "task")?,
+        attempt: argument(arguments, "attempt")?,
+    };
+    let mut options = TaskOptions::default();
+    let compression: Option<Choice<Compression>> = argument(arguments, "compression")?;
+    options.compression = compression.map_or(Compression::None, |choice| choice.0);
+    options.members = size_argument(arguments, "members")?;
+    options.index = argument(arguments, "index")?;
+    let mut rows = StreamRows::new(py, stream, arguments)?;
+    let written = wait::run(py, None, move |call| {
+        let advance = call.callback();
+        let mut write = || -> Result<TaskFile, WriteFailure> {
+            let mut writer = TaskWriter::create(&folder, &who, &options)?;
+            rows.write(&advance, |payload| writer.write(payload))?;
+            Ok(writer.close()?)
+        };
+        Ok(write())
+    })?;
+    let file = written.map_err(|e| e.raise(py))?;
+    Ok((file.name, file.records, file.bytes, file.digest))
+}
+
+/// Makes the files of a job a set. `tfseek._sink` calls it and has the documentation.
+#[pyfunction]
+pub(crate) fn commit_tasks(
+    py: Python<'_>,
+    out: PathBuf,
+    job: &str,
+    files: Vec<File>,
+    force: bool,
+) -> Result<Written> {
+    let files: Vec<TaskFile> = files
+        .into_iter()
+        .map(|(name, records, bytes, digest)| TaskFile::new(name, records, bytes, digest))
+        .collect();
+    let set = py.detach(|| set::commit(&out, job, &files, force)).map_err(|e| reshard::failure(py, e))?;
+    Ok(of_set(set))
+}
+
+/// Removes all files of a job. `tfseek._sink` calls it and has the documentation.
+#[pyfunction]
+pub(crate) fn abort_tasks(py: Python<'_>, folder: PathBuf, job: &str) -> Result<()> {
+    py.detach(|| set::abort(&folder, job)).map_err(|e| reshard::failure(py, e))
+}

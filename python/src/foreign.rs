@@ -1,0 +1,79 @@
+//! Streams of record batches that other libraries make.
+
+use crate::error::{BindingError, Result};
+use crate::rows::type_name;
+use arrow_array::RecordBatch;
+use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A stream of another library, or of a [`Scan`](tfseek_arrow::Scan). It is read and dropped in any thread, without the GIL: a library whose
+/// functions need the GIL takes it itself.
+pub(crate) struct ForeignStream {
+    reader: ArrowArrayStreamReader,
+}
+
+impl ForeignStream {
+    /// Begins a stream of an object that has the method `__arrow_c_stream__`.
+    pub(crate) fn begin(object: &Bound<'_, PyAny>) -> Result<ForeignStream> {
+        let py = object.py();
+        let found = type_name(object);
+        let method = object.getattr_opt(intern!(py, "__arrow_c_stream__"))?.ok_or_else(|| {
+            BindingError::type_error(format!(
+                "stream: expected an object with the method __arrow_c_stream__, such as a table or a data frame, found {found}"
+            ))
+        })?;
+        let capsule = method.call0()?;
+        let not_a_stream = |what: String| {
+            BindingError::type_error(format!(
+                "stream: expected a stream of record batches from {found}, found {what}"
+            ))
+        };
+        let capsule = capsule
+            .cast::<PyCapsule>()
+            .map_err(|_| not_a_stream(format!("an object of type {}", type_name(&capsule))))?;
+        let stream = taken(capsule).map_err(|_| not_a_stream("a capsule of another name".to_owned()))?;
+        // The stream may wait for a thread that needs the GIL. It may be in its last state, or fail to state its schema.
+        match py.detach(|| guarded(|| ArrowArrayStreamReader::try_new(stream))) {
+            Ok(reader) => Ok(ForeignStream { reader }),
+            Err(e) => Err(not_a_stream(format!("an error: {}", text(e)))),
+        }
+    }
+
+    pub(crate) fn schema(&self) -> SchemaRef {
+        arrow_array::RecordBatchReader::schema(&self.reader)
+    }
+
+    /// Returns the next record batch. `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<RecordBatch>, String> {
+        guarded(|| self.reader.next().transpose()).map_err(text)
+    }
+}
+
+/// Takes the stream out of a capsule.
+#[allow(unsafe_code)]
+fn taken(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream> {
+    let mut pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: by Arrow's PyCapsule interface, a capsule of this name holds a pointer to an initialized and aligned ArrowArrayStream, which
+    // lives as long as the capsule, and one consumer takes it. The capsule is alive here, and was returned to this thread for this call. The
+    // stream is moved out, and the one in the capsule is marked as released, so the capsule does not release it a second time.
+    Ok(unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_mut()) })
+}
+
+/// Calls `f`, which panics for a stream that fails without a message.
+fn guarded<T>(f: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, ArrowError> {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
+        Err(ArrowError::CDataInterface("the stream failed, and stated no reason".to_owned()))
+    })
+}
+
+/// Returns the message of an error, without the name of the interface.
+fn text(e: ArrowError) -> String {
+    match e {
+        ArrowError::CDataInterface(text) => text,
+        e => e.to_string(),
+    }
+}

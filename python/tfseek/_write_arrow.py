@@ -1,0 +1,107 @@
+"""``tfseek.write``: tables, data frames and streams of record batches written as records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+from . import _tfseek
+from ._progress import Progress
+
+
+@dataclass(frozen=True)
+class WrittenSet:
+    """A file or a set of shards that :func:`tfseek.write` wrote."""
+
+    #: path as :func:`tfseek.open` takes it: ``out/train@8.tfrecord``, or the path of the file
+    path: str
+    #: paths of the files
+    shards: list[str]
+    #: number of records
+    records: int
+    #: size of the files in bytes
+    bytes: int
+
+
+def write(
+    stream: Any,
+    out: Union[str, "os.PathLike[str]"],
+    *,
+    shards: Optional[Union[int, str]] = None,
+    feature_lists: Union[str, Iterable[str]] = (),
+    rename: Optional[Mapping[str, str]] = None,
+    compression: Optional[str] = None,
+    members: Optional[Union[int, str]] = None,
+    index: bool = False,
+    rows: Optional[int] = None,
+    force: bool = False,
+    progress: Progress = None,
+) -> WrittenSet:
+    """Writes the rows of a table, a data frame or a stream as Examples, in their order.
+
+    ``stream`` is any object with the method ``__arrow_c_stream__``: a table or a reader of PyArrow, a data frame of Polars or pandas, a
+    relation of DuckDB, a :class:`tfseek.Scan`. ``out`` is a file (``small.tfrecord``) or a set (``out/train@8.tfrecord``). All files get
+    their names when all are complete; after an exception or an interrupt there is none.
+
+    Each column is a feature with its name. A null is an absent feature, and an empty list a feature without values. Integers and booleans
+    become int64, floats float, text and byte strings bytes. Lists and tensors of fixed shape are flattened, dictionaries are looked up. A value that
+    would change is an error: an integer above 2^63 - 1, and a float64 that float32 does not have exactly. So are a null inside
+    a list, and columns of other types, for example times.
+
+    shards: the number of shards, or their size as text (``"200MB"``), for ``out`` without a number. Shards have equal numbers of records, or
+        about equal sizes.
+    feature_lists: columns of lists that become feature lists, with a step for each item. The records are then SequenceExamples.
+    rename: other names for the features of columns.
+    compression: ``"none"``, ``"gzip"`` or ``"zlib"``; by default the suffix of ``out`` decides (``.gz``, ``.zz``).
+    members: size of the members of gzip files. By default a file has one member.
+    index: also writes an index of each file.
+    rows: the number of rows, if you know it. Tables and data frames state it. Otherwise records of several shards are first copied to a temporary
+        file in the same folder, which needs the space of the data a second time.
+    force: replaces existing files. By default an existing file is an error.
+    progress: display of the records written; :func:`tfseek.open` describes it.
+
+    Raises :class:`TypeError` for an object without a stream, :class:`tfseek.SpecError` for a column that cannot be written,
+    :class:`tfseek.DataError` for a value, with ``row`` and ``feature``, :class:`tfseek.Error` for an existing output and for an error of the
+    stream, and :class:`ValueError` for invalid arguments.
+    """
+    arguments = {
+        "out": os.fspath(out),
+        "shards": shards,
+        "rows": known_rows(stream) if rows is None else rows,
+        "force": bool(force),
+        **encoding(feature_lists, rename, compression, members, index),
+    }
+    return WrittenSet(*_tfseek.write_stream(stream, arguments, progress))
+
+
+def encoding(
+    feature_lists: Union[str, Iterable[str]],
+    rename: Optional[Mapping[str, str]],
+    compression: Optional[str],
+    members: Optional[Union[int, str]],
+    index: bool,
+) -> dict[str, Any]:
+    """Returns the arguments of an encoder and of files."""
+    return {
+        "feature_lists": [feature_lists] if isinstance(feature_lists, str) else list(feature_lists),
+        "rename": list((rename or {}).items()),
+        "compression": compression,
+        "members": members,
+        "index": bool(index),
+    }
+
+
+def known_rows(stream: Any) -> Optional[int]:
+    """Returns the number of rows of a table or a data frame. A relation would have to be executed for it.
+
+    The attributes are looked up in the type, because a relation has attributes with the names of its columns.
+    """
+    if hasattr(type(stream), "iloc"):
+        return len(stream)
+    for name in ("num_rows", "height"):
+        if hasattr(type(stream), name):
+            count = getattr(stream, name)
+            return count if isinstance(count, int) else None
+    return None
