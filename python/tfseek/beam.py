@@ -209,7 +209,8 @@ class BundleWriter(iobase.Writer):
     """Writes a bundle."""
 
     def __init__(self, of: _tasks.Job, uid: str) -> None:
-        self._writer = _tasks.TaskWriter(of, uid)
+        # The id of a bundle is a UUID.
+        self._writer = _tasks.TaskWriter(of, uid.replace("-", ""))
 
     def write(self, value: _tasks.Record) -> None:
         self._writer.write(value)

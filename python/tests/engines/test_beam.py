@@ -203,7 +203,7 @@ def test_what_was_written_reads_back(paths: list[str], want: list[Pair], tmp_pat
     assert out[0].name == f"train-00000-of-{len(out):05}.tfrecord"
     ds = tfseek.open(tmp_path / "out", index="require")
     assert sorted((int(ex["id"][0]), digest_of(ex)) for ex in ds) == want
-    with pytest.raises(tfseek.Error, match="expected no such set"):
+    with pytest.raises(tfseek.Error, match="already exists"):
         tfseek.beam.WriteExamples(tmp_path / "out" / "train")
 
 
